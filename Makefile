@@ -1,0 +1,44 @@
+# The one entrance. Every target first installs what it needs and this machine lacks
+# (scripts/install.sh); where nothing is missing that costs a second and no network.
+
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+export JOBS
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test bench check format install clean
+
+help: ## show this list
+	@echo "Slabyard: make TARGET"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+build: ## build the libraries, libslabyard.a and libslabyard.so, in build/library
+	@scripts/install.sh build
+	@cmake --preset release -B build/library -DSLABYARD_TESTS=OFF >/dev/null
+	@cmake --build build/library -j $(JOBS)
+
+demo: ## record a real program's allocations and compare allocators on them
+	@scripts/install.sh demo
+	@scripts/demo.sh
+
+test: ## everything that a change has to pass: builds, tests, sanitizers, checks
+	@scripts/test.sh
+
+bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, --help)
+	@scripts/install.sh bench
+	@cd rust && cargo run --release -p slabyard-bench -- $(ARGS)
+
+check: ## formatting, lint, include order, documents
+	@scripts/install.sh test
+	@scripts/check.sh
+
+format: ## let clang-format and rustfmt rewrite the sources
+	@scripts/install.sh test
+	@scripts/check-format --fix
+	@cd rust && cargo fmt --all
+
+install: build ## install headers, libraries and slabyard.pc: make install PREFIX=dir
+	@cmake --install build/library --prefix "$(abspath $(PREFIX))"
+
+clean: ## remove everything that was built
+	@rm -rf build out rust/target

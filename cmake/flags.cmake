@@ -1,0 +1,23 @@
+# The flags that the project's own code is built with; they never reach a consumer.
+# slabyard_house carries them: warnings, sanitizers, hidden symbols, SY_DEBUG.
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/warnings.txt SLABYARD_WARNINGS)
+if(SLABYARD_WERROR)
+    list(APPEND SLABYARD_WARNINGS -Werror)
+endif()
+
+set(SLABYARD_SANITIZE_FLAGS "")
+if(SLABYARD_SANITIZE)
+    set(SLABYARD_SANITIZE_FLAGS -fsanitize=${SLABYARD_SANITIZE} -fno-sanitize-recover=all
+        -fno-omit-frame-pointer)
+endif()
+
+add_library(slabyard_house INTERFACE)
+target_compile_features(slabyard_house INTERFACE c_std_11)
+target_compile_options(slabyard_house INTERFACE
+    $<$<COMPILE_LANGUAGE:C>:${SLABYARD_WARNINGS}> -fvisibility=hidden ${SLABYARD_SANITIZE_FLAGS})
+target_link_options(slabyard_house INTERFACE ${SLABYARD_SANITIZE_FLAGS})
+if(SLABYARD_DEBUG)
+    target_compile_definitions(slabyard_house INTERFACE SY_DEBUG=1)
+endif()
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_EXTENSIONS ON)

@@ -1,0 +1,69 @@
+/*
+ * base.h: what every public header of Slabyard shares. Nothing here allocates, and nothing here is
+ * a door; programs include it through the others.
+ *
+ * Above: every header in this folder. Below: the compiler (gcc or clang, C11 or C++11 and later).
+ *
+ * A door that has an inline form is written three times, always in this shape:
+ *
+ *     static inline void *sy_pool_alloc_inline(sy_pool *pool) { ... }     the body, in the header
+ *     static inline void *sy_pool_alloc(sy_pool *pool) { the body }       without SY_NO_INLINE
+ *     SY_API void *sy_pool_alloc(sy_pool *pool);                          with SY_NO_INLINE
+ *
+ * and a file calls.c of its layer, which defines SY_NO_INLINE before it includes the header, gives
+ * the exported function that the third line declares. So whoever cannot inline C (another
+ * language, a program that must outlive a change of layout) has a function of the same name.
+ *
+ * What an inline body calls when it is out of luck carries the number of the layout in its symbol
+ * (SY_ABI_NAME): a program compiled against one layout does not link with a library of another.
+ */
+#ifndef SLABYARD_BASE_H
+#define SLABYARD_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__cplusplus)
+#    define SY_BEGIN_DECLS       extern "C" {
+#    define SY_END_DECLS         }
+#    define SY_CAST(type, value) static_cast<type>(value)
+#else
+#    define SY_BEGIN_DECLS
+#    define SY_END_DECLS
+#    define SY_CAST(type, value) ((type)(value))
+#endif
+
+/* A function that the shared library exports; everything else is hidden. */
+#define SY_API __attribute__((visibility("default")))
+
+/* A variable of the library's own: reached without the detour for what a program may replace. */
+#define SY_HIDDEN __attribute__((visibility("hidden")))
+
+/* A variable of each thread at a fixed distance from the thread pointer: one load, no call. The
+ * library therefore takes its place in the static TLS block and is loaded at program start, or by
+ * dlopen while the C library has surplus left (docs/platforms.md). */
+#define SY_TLS __thread __attribute__((tls_model("initial-exec")))
+
+/* The same, where the program says that it links the static library into an executable: one
+ * instruction less on every fast path. Elsewhere it does not link. */
+#ifdef SY_STATIC
+#    define SY_TLS_DOOR __thread __attribute__((tls_model("local-exec")))
+#else
+#    define SY_TLS_DOOR SY_TLS
+#endif
+
+#define SY_LIKELY(condition)   __builtin_expect(!!(condition), 1)
+#define SY_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+/* A slow path: never inlined, laid out away from the code that runs. */
+#define SY_COLD __attribute__((cold, noinline))
+
+#define SY_MUST_USE     __attribute__((warn_unused_result))
+#define SY_NONNULL(...) __attribute__((nonnull(__VA_ARGS__)))
+
+/* The number of the layout that inline bodies know: structures, and the meaning of their fields.
+ * It changes when one of them does, together with the names made here. */
+#define SY_ABI            1
+#define SY_ABI_NAME(name) name##_abi_1
+
+#endif

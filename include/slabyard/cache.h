@@ -1,0 +1,185 @@
+/*
+ * slabyard/cache.h: object caches.
+ *
+ * A cache gives out objects of one kind: fixed size, fixed alignment, optionally kept constructed
+ * while they are free. Any thread may allocate from it and any thread may free to it. An allocation
+ * that hits is a handful of instructions inlined into the caller: no lock, no atomic
+ * read-modify-write, no call.
+ *
+ *     sy_cache *orders = sy_cache_create(&(sy_cache_config){.name = "order", .size = sizeof(struct
+ * order)}); struct order *order = sy_cache_alloc(orders);
+ *     ...
+ *     sy_cache_free(orders, order);
+ *     sy_cache_destroy(orders);
+ *
+ * Errors are NULL or -1 with `errno`. Nothing here is async-signal-safe. After fork, parent and
+ * child each go on with their own copy of every cache.
+ *
+ * Misuse that means corruption (a double free, a pointer that is not an object of the cache) is
+ * reported where the slow path sees it, with the cache's name, to the fault handler
+ * (slabyard/fault.h), which by default aborts. With SY_CHECKED every free is examined at once.
+ */
+#ifndef SLABYARD_CACHE_H
+#define SLABYARD_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <slabyard/loaded.h>
+
+SY_BEGIN_DECLS
+
+typedef struct sy_cache sy_cache;
+
+enum {
+    /* Every allocation and free goes through the slabs, where a free is validated: foreign or
+     * misaligned pointer, object of another cache, double free. Costs a lock per operation. */
+    SY_CHECKED = 1u << 0,
+    /* Slabs without a tail give up a slot, or as many as fill a cache line, so that the first
+     * objects of successive slabs begin at different cache lines. (Where a slab has a tail, it is
+     * used for that anyway.) */
+    SY_COLOUR = 1u << 1,
+    /* `limit` counts live objects exactly: no object waits in a magazine. Costs a lock per
+       operation. */
+    SY_LIMIT_EXACT = 1u << 2,
+};
+
+enum {
+    SY_CACHE_ALIGN_MAX = 2 << 20, /* bytes; the largest `align` of a cache */
+    SY_CACHE_NAME_MAX = 31,       /* bytes of the name that are kept */
+    SY_CACHES_MAX = 15000,        /* caches that can exist at a time, at least */
+};
+
+/* What kind of objects; zeroes are sensible for all but `size`. */
+typedef struct sy_cache_config {
+    const char *name; /* copied; for reports. NULL: "cache" */
+    size_t size;      /* bytes of an object: 1 up to half the address space */
+    size_t align; /* bytes: a power of two up to 2 MiB, or 0: 16 (8 for objects of up to 8 bytes) */
+    /*
+     * Called with `arg` once for each object before it is first given out, not at each allocation;
+     * the object stays constructed while it is free. Returns 0, or anything else: the allocation
+     * fails with the errno that it left. Called without any lock held; it may use other caches,
+     * but not this one, nor sy_thread_idle or sy_thread_flush.
+     */
+    int (*construct)(void *object, void *arg);
+    /* Called once for each constructed object before its memory goes away. It may free objects,
+     * those of this cache included. */
+    void (*destruct)(void *object, void *arg);
+    void *arg;
+    size_t limit;   /* most live objects, 0: unlimited. Fewer may be had: up to an eighth can wait
+                     * in the magazines of other threads, unless SY_LIMIT_EXACT */
+    unsigned flags; /* SY_CHECKED ... */
+    uintptr_t reserved[8]; /* zero */
+} sy_cache_config;
+
+/*
+ * A cache, or NULL with errno EINVAL (size 0 or over half the address space; align no power of two
+ * or above SY_CACHE_ALIGN_MAX; unknown flag; reserved not zero; SY_LIMIT_EXACT without limit) or
+ * ENOMEM (no memory, or too many caches). The caller owns it until sy_cache_destroy.
+ */
+SY_API sy_cache *sy_cache_create(const sy_cache_config *config);
+
+/*
+ * Destroys a cache of which no object is live: all its memory is given up, destructors are called.
+ * 0, or -1 with errno EBUSY and nothing changed if objects are live. No other thread may be using
+ * the cache. NULL is a no-op.
+ */
+SY_API int sy_cache_destroy(sy_cache *cache);
+
+/* The same, live objects included: they are destructed and become invalid. */
+SY_API void sy_cache_destroy_all(sy_cache *cache);
+
+/* Takes a zeroed object: sy_cache_alloc, then all bytes 0. NULL with EINVAL if the cache has a
+ * constructor. */
+SY_API void *sy_cache_zalloc(sy_cache *cache);
+
+/*
+ * Frees `object` and returns true if it is a live object of this cache; else returns false and does
+ * nothing. Any address may be passed. It looks for the object in magazines, which is slow, and can
+ * be fooled only by an object freed before whose magazine changes hands at this moment; with
+ * SY_CHECKED it is quick and exact.
+ */
+SY_API bool sy_cache_try_free(sy_cache *cache, void *object);
+
+/* Takes up to `count` objects into `objects`; returns how many (a prefix). errno is set when short.
+ */
+SY_API size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count);
+
+/* Frees `count` objects; NULLs among them are skipped. */
+SY_API void sy_cache_free_batch(sy_cache *cache, void *const *objects, size_t count);
+
+/*
+ * Provides memory, populated, for the next `count` allocations of this process beyond what is live,
+ * so that they need nothing of the OS. A later trim takes back what was not used. 0, or -1 with
+ * errno ENOMEM: what had been provided stays.
+ */
+SY_API int sy_cache_reserve(sy_cache *cache, size_t count);
+
+/*
+ * Gives free memory of the cache back to the OS, page by page, slabs that are in use included.
+ * Objects in the magazines of threads that are running elsewhere are taken at their next exchange
+ * and given back by a later trim; those of idle (sy_thread_idle) and ended threads at once. Returns
+ * bytes given back.
+ */
+SY_API size_t sy_cache_trim(sy_cache *cache);
+
+/* The same for all caches and the heap, and for the library's own free memory. */
+SY_API size_t sy_trim(void);
+
+/* Live objects: exact while no other thread is using the cache, else a snapshot. */
+SY_API size_t sy_cache_in_use(const sy_cache *cache);
+
+/* Bytes from one object to the next: size rounded up to align, at least 8. */
+SY_API size_t sy_cache_slot_size(const sy_cache *cache);
+
+/* --- The inline fast path ------------------------------------------------------------------- */
+
+/* What the functions below read of a cache; the rest is the library's. */
+struct sy_cache_head {
+    uintptr_t reserved[5];
+    size_t loaded_offset; /* bytes from sy_abi_1 to this cache's loaded slot */
+    uintptr_t reserved_too[2];
+};
+
+SY_API void *sy_cache_alloc_slow(sy_cache *cache);
+SY_API void sy_cache_free_slow(sy_cache *cache, void *object);
+
+static inline sy_loaded_slot *sy_cache_loaded(sy_cache *cache) {
+    return (sy_loaded_slot *)((char *)sy_abi_1 + ((struct sy_cache_head *)cache)->loaded_offset);
+}
+
+static inline void *sy_cache_alloc_inline(sy_cache *cache) {
+    uintptr_t object;
+    if (SY_LIKELY(sy_loaded_pop(sy_cache_loaded(cache), &object))) return (void *)object;
+    return sy_cache_alloc_slow(cache);
+}
+
+static inline void sy_cache_free_inline(sy_cache *cache, void *object) {
+    if (!object || SY_LIKELY(sy_loaded_push(sy_cache_loaded(cache), (uintptr_t)object))) return;
+    sy_cache_free_slow(cache, object);
+}
+
+/*
+ * Takes an object: `size` bytes at `align`, content undefined (as constructed or as freed, if the
+ * cache has a constructor). NULL with errno ENOMEM (no memory, limit reached) or what the
+ * constructor left.
+ */
+#ifdef SY_NO_INLINE
+SY_API void *sy_cache_alloc(sy_cache *cache);
+#else
+static inline void *sy_cache_alloc(sy_cache *cache) { return sy_cache_alloc_inline(cache); }
+#endif
+
+/* Gives back an object that sy_cache_alloc gave; NULL is a no-op. Any thread. errno is kept. */
+#ifdef SY_NO_INLINE
+SY_API void sy_cache_free(sy_cache *cache, void *object);
+#else
+static inline void sy_cache_free(sy_cache *cache, void *object) {
+    sy_cache_free_inline(cache, object);
+}
+#endif
+
+SY_END_DECLS
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * slabyard.h: all the doors at once.
+ *
+ *     pool.h    objects of one kind, one thread at a time
+ *     cache.h   objects of one kind, any thread
+ *     heap.h    any size: the malloc family
+ *     stats.h   what the caches hold and where the memory is
+ *     fault.h   what happens when corruption is found
+ *
+ * Each header stands alone; this one adds nothing.
+ */
+#ifndef SLABYARD_SLABYARD_H
+#define SLABYARD_SLABYARD_H
+
+#include <slabyard/cache.h>
+#include <slabyard/fault.h>
+#include <slabyard/heap.h>
+#include <slabyard/pool.h>
+#include <slabyard/stats.h>
+
+#endif

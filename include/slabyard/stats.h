@@ -1,0 +1,70 @@
+/*
+ * slabyard/stats.h: where the memory is, and how often the slow paths ran.
+ *
+ * Counting costs the fast paths nothing: what is counted is counted once per magazine. Figures are
+ * exact while no other thread is using the cache, else a snapshot of each.
+ */
+#ifndef SLABYARD_STATS_H
+#define SLABYARD_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <slabyard/cache.h>
+
+SY_BEGIN_DECLS
+
+typedef struct sy_cache_stats {
+    char name[SY_CACHE_NAME_MAX + 1];
+    size_t object_size, slot_size, align; /* bytes */
+    size_t slab_bytes, slots_per_slab;
+    unsigned colours;        /* different offsets at which slabs begin */
+    unsigned magazine_items; /* most objects that a magazine of the cache holds */
+
+    /* Objects: slots == in_use + in_depot + in_loaded + free. */
+    size_t slots;     /* in all slabs */
+    size_t in_use;    /* held by the program */
+    size_t in_depot;  /* free, in magazines that wait */
+    size_t in_loaded; /* free, in magazines of threads */
+    size_t free;      /* free, in slabs */
+    size_t limit;     /* 0: none */
+
+    /* Slabs: slabs == full + partial + empty. */
+    size_t slabs, full, partial, empty;
+
+    /* Bytes: mapped == slots * slot_size + tail. */
+    size_t mapped;     /* of slabs */
+    size_t tail;       /* of slabs, too small for a slot, or used for colouring */
+    size_t discarded;  /* of mapped: given back to the OS by a trim and not touched since */
+    size_t never_used; /* of mapped: slots that were never given out */
+
+    /* Events since creation. */
+    uint64_t refills, flushes;           /* magazines filled from slabs, emptied into slabs */
+    uint64_t depot_hits, depot_misses;   /* a full magazine was wanted: found, not found */
+    uint64_t depot_steals;               /* of the hits: in the shard of another CPU */
+    uint64_t slabs_made, slabs_released; /* taken from and given to the chunks */
+    uint64_t constructed, destructed;
+} sy_cache_stats;
+
+/* Fills `stats`. 0; -1 with EINVAL for NULL. */
+SY_API int sy_cache_get_stats(const sy_cache *cache, sy_cache_stats *stats);
+
+/* The process: mapped == slabs + spans + units_free + chunk_headers; the rest is beside it. Bytes.
+ */
+typedef struct sy_stats {
+    size_t caches; /* number of, the heap's size classes included */
+    size_t chunks; /* number of */
+    size_t mapped; /* in chunks and large spans */
+    size_t slabs, spans;
+    size_t units_free;    /* of chunks, in no slab or span */
+    size_t units_clean;   /* of units_free: holding no memory */
+    size_t chunk_headers; /* descriptors */
+    size_t magazines;     /* made; what trims took back not deducted */
+    size_t side;          /* caches, bitmaps that do not fit in descriptors */
+} sy_stats;
+
+SY_API void sy_get_stats(sy_stats *stats);
+
+SY_END_DECLS
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * The file that the recorder writes, as its writer sees it. docs/compare.md describes the same
+ * bytes for readers; rust/slabyard-cli/src/recording/ reads them.
+ *
+ *     file   := header block*
+ *     header := "slabyard record\n"  version:u32  crc:u32          (crc of the 20 bytes before it)
+ *     block  := magic:u32 kind:u8 zero:u8[3] thread:u32 records:u32 stamp:u64 length:u32 crc:u32
+ *               payload[length]
+ *
+ * All numbers are little-endian. A block's crc (CRC-32 as in zip) covers the 28 bytes before it and
+ * the payload, so a block is either whole or recognised as damaged. Blocks of one thread are in
+ * order; blocks of different threads lie in the order in which they filled.
+ *
+ * An operation block holds `records` records. A record is
+ *
+ *     head:u8  [logarithm]  ticks  address  [address  ticks]  [size]
+ *
+ * where head is the operation (bits 0-2), whether addresses count in units of 16 bytes (bit 3) and,
+ * for aligned allocations, the base-two logarithm of the alignment less 3, at most 15 (bits 4-7;
+ * 15 means that a varint of it follows the head). All others are varints: ticks since the previous
+ * record of the block (the first counts from the block's stamp), then address as signed (zigzag)
+ * distance from the previous address in the block (the first from 0). A realloc has two addresses,
+ * the old and then the new one, and the ticks that the call took. Everything but a free ends with
+ * its size.
+ *
+ * The stamp of a free is taken before the call, that of an allocation after it, and a realloc has
+ * both: it gives the old address up at the first and has the new one at the second. So if one
+ * thread gives an address up and another receives it, the former has the smaller stamp; and an
+ * object is freed after it was allocated, for its address went from one thread to the other in
+ * between.
+ */
+#ifndef SLABYARD_RECORD_FORMAT_H
+#define SLABYARD_RECORD_FORMAT_H
+
+#include <stdint.h>
+
+#define RECORD_MAGIC       "slabyard record\n"
+#define RECORD_VERSION     1u
+#define RECORD_BLOCK_MAGIC 0x31425953u /* "SYB1" */
+
+enum record_block {
+    BLOCK_PROCESS = 1,    /* a process begins: struct record_process, then its command line */
+    BLOCK_OPERATIONS = 2, /* what one thread did */
+    BLOCK_END = 3,        /* the process left in good order: struct record_end */
+    BLOCK_FINISH = 4      /* written by `slabyard record` once all processes' files are joined */
+};
+
+enum record_operation {
+    RECORD_MALLOC = 0,
+    RECORD_FREE = 1,
+    RECORD_REALLOC = 2,
+    RECORD_CALLOC = 3,
+    RECORD_ALIGNED = 4,
+    RECORD_FAILED = 5 /* an allocation that the program was refused: address 0 */
+};
+
+enum record_origin { ORIGIN_EXEC = 0, ORIGIN_FORK = 1 };
+enum record_end_reason { END_EXIT = 0, END_EXEC = 1 };
+
+struct record_block_header {
+    uint32_t magic;
+    uint8_t kind;
+    uint8_t zero[3];
+    uint32_t thread;
+    uint32_t records;
+    uint64_t stamp;
+    uint32_t length;
+    uint32_t crc;
+};
+
+/* Both clocks are read together: with those of record_end they tell how long a tick is. */
+struct record_process {
+    uint32_t pid;
+    uint32_t parent; /* who forked it; whoever is the parent otherwise */
+    uint32_t origin;
+    uint32_t page_size;
+    uint64_t ticks;
+    uint64_t nanoseconds;
+};
+
+struct record_end {
+    uint32_t reason;
+    uint32_t lost; /* blocks that could not be written */
+    uint64_t ticks;
+    uint64_t nanoseconds;
+};
+
+_Static_assert(sizeof(struct record_block_header) == 32, "the file has no padding");
+_Static_assert(sizeof(struct record_process) == 32, "the file has no padding");
+_Static_assert(sizeof(struct record_end) == 24, "the file has no padding");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
+
+#endif

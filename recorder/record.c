@@ -1,0 +1,821 @@
+/*
+ * The recorder: preloaded into an unmodified program (LD_PRELOAD), it writes what the program asks
+ * of malloc to a file, and changes nothing else. format.h describes the file.
+ *
+ * It stands beside the house, not in it: it includes nothing of Slabyard, so that a program's own
+ * allocator is recorded, whichever that is. `slabyard record` carries it inside itself, writes it
+ * to a directory of its own and names that directory in SLABYARD_RECORD.
+ *
+ * What always holds:
+ *  - Every thread appends to a buffer of its own without locks. `filled` (length and number of
+ *    records in one word) is stored last, so what it covers is whole for any reader.
+ *  - A buffer is written and emptied only under `files`. At exit the buffers of threads that still
+ *    run are written as far as they are filled, and closed.
+ *  - No file stays open: each block opens, appends and closes, so that a program that closes all
+ *    its descriptors, or counts on their numbers, sees no difference. One block is ten thousand
+ *    operations, so the two calls cost less than a nanosecond each.
+ *  - Nothing here allocates from the program's heap. Memory is one buffer per living thread.
+ *  - A process killed without warning loses what its buffers held; all blocks before are whole.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#    include <cpuid.h>
+#    include <immintrin.h>
+#endif
+
+#include "format.h"
+
+#define EXPORT           __attribute__((visibility("default")))
+#define BUFFER_BYTES     ((size_t)64 << 10)
+#define RECORD_BYTES_MAX 64u /* head, logarithm, and five varints of at most 10 bytes */
+#define BOOT_BYTES       ((size_t)32 << 10)
+#define PATH_BYTES       512u
+#define COMMAND_BYTES    1024u
+
+struct buffer {
+    struct buffer *next;     /* all buffers of the process; never leaves the list */
+    _Atomic uint64_t filled; /* records << 32 | bytes of payload; stored last */
+    uint64_t stamp;          /* of the previous record */
+    uintptr_t address;       /* of the previous record */
+    uint32_t thread;
+    bool taken;  /* a thread owns it; guarded by `files` */
+    bool closed; /* the process has ended for it; guarded by `files` */
+    struct record_block_header header;
+    unsigned char payload[];
+};
+
+#define PAYLOAD_BYTES (BUFFER_BYTES - sizeof(struct buffer))
+
+/* The program's own functions, found behind ours. */
+static struct {
+    void *(*malloc)(size_t);
+    void (*free)(void *);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    int (*posix_memalign)(void **, size_t, size_t);
+    void *(*aligned_alloc)(size_t, size_t);
+    void *(*memalign)(size_t, size_t);
+    void *(*valloc)(size_t);
+    void *(*pvalloc)(size_t);
+    int (*execve)(const char *, char *const *, char *const *);
+    int (*execvpe)(const char *, char *const *, char *const *);
+    int (*execveat)(int, const char *, char *const *, char *const *, int);
+    int (*fexecve)(int, char *const *, char *const *);
+    void (*exit_now)(int) __attribute__((noreturn));
+    void (*abort)(void) __attribute__((noreturn));
+} real;
+
+enum { STATE_NEW, STATE_STARTING, STATE_OFF, STATE_ON };
+static _Atomic int state = STATE_NEW;
+
+static pthread_mutex_t files = PTHREAD_MUTEX_INITIALIZER; /* guards everything down to `path` */
+static struct buffer *buffers;
+static bool begun;  /* this process has a file, with a process block in it */
+static bool broken; /* a write failed: nothing more is recorded */
+static uint32_t lost;
+static pid_t pid;
+static pid_t parent;
+static uint32_t origin = ORIGIN_EXEC;
+static struct record_process birth; /* clocks and pid, as they were when the process began */
+static char directory[PATH_BYTES];
+static char path[PATH_BYTES + 32];
+
+static _Atomic uint32_t never_wiped;
+static _Atomic uint32_t *alive = &never_wiped; /* see notice_hidden_fork */
+static _Atomic bool ended; /* the process has said its end: write every record at once */
+static _Atomic uint32_t next_thread;
+static pthread_key_t exit_key;
+static bool ticks_from_cpu;
+static uint32_t crc_table[8][256];
+
+/* Initial-exec: a preloaded library has its place in the first TLS block, and never allocates it.
+ */
+#define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
+THREAD_LOCAL struct buffer *mine;
+THREAD_LOCAL uint32_t my_thread; /* 1 and up; 0 until the first operation */
+THREAD_LOCAL bool busy;          /* inside the recorder or the real allocator */
+THREAD_LOCAL bool gone;          /* the thread's destructors have run: write every record at once */
+
+/* ---- what serves until the real functions are known ------------------------------------------ */
+
+static _Alignas(16) unsigned char boot[BOOT_BYTES];
+static _Atomic size_t boot_used;
+
+/* dlsym may allocate while it looks for the real malloc. Each piece is preceded by its size. */
+static void *boot_alloc(size_t size) {
+    size_t bytes = (size + 31) & ~(size_t)15;
+    if (size > BOOT_BYTES) return NULL;
+    size_t at = atomic_fetch_add(&boot_used, bytes);
+    if (at + bytes > BOOT_BYTES) return NULL;
+    memcpy(boot + at, &size, sizeof size);
+    return boot + at + 16;
+}
+
+static bool is_boot(const void *object) { return (uintptr_t)object - (uintptr_t)boot < BOOT_BYTES; }
+
+static void *boot_move(const void *object, size_t size) {
+    size_t old;
+    memcpy(&old, (const unsigned char *)object - 16, sizeof old);
+    void *moved = malloc(size);
+    if (moved != NULL) memcpy(moved, object, old < size ? old : size);
+    return moved;
+}
+
+/* ---- clocks and checksums -------------------------------------------------------------------- */
+
+static uint64_t nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The fence keeps the clock from being read before what the thread learned from others. */
+static inline uint64_t stamp_now(void) {
+#if defined(__x86_64__)
+    if (ticks_from_cpu) {
+        _mm_lfence();
+        return __rdtsc();
+    }
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(ticks)::"memory");
+    return ticks;
+#endif
+    return nanoseconds();
+}
+
+/* The cycle counter counts time, alike on all cores, only where the CPU says so. */
+static void choose_clock(void) {
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    if (__get_cpuid(0x80000007u, &a, &b, &c, &d) != 0) ticks_from_cpu = (d & (1u << 8)) != 0;
+#endif
+}
+
+static void make_crc_table(void) {
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = byte;
+        for (int bit = 0; bit < 8; bit++) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xEDB88320u : 0);
+        crc_table[0][byte] = crc;
+    }
+    for (int slice = 1; slice < 8; slice++) {
+        for (uint32_t byte = 0; byte < 256; byte++) {
+            uint32_t crc = crc_table[slice - 1][byte];
+            crc_table[slice][byte] = (crc >> 8) ^ crc_table[0][crc & 255];
+        }
+    }
+}
+
+/* Eight bytes a step: 64 KiB take about 30 us. */
+static uint32_t crc_more(uint32_t crc, const void *bytes, size_t length) {
+    const unsigned char *p = bytes;
+    for (; length >= 8; p += 8, length -= 8) {
+        uint64_t word;
+        memcpy(&word, p, 8);
+        word ^= crc;
+        crc = 0;
+        for (int slice = 0; slice < 8; slice++)
+            crc ^= crc_table[7 - slice][(word >> (8 * slice)) & 255];
+    }
+    for (; length > 0; p++, length--) crc = (crc >> 8) ^ crc_table[0][(crc ^ *p) & 255];
+    return crc;
+}
+
+static void seal(struct record_block_header *header, const void *payload) {
+    uint32_t crc = crc_more(~0u, header, offsetof(struct record_block_header, crc));
+    header->crc = ~crc_more(crc, payload, header->length);
+}
+
+/* ---- the file; all under `files` ------------------------------------------------------------- */
+
+/* Appends all of it, or says that the file is broken. */
+static bool append(int fd, const void *bytes, size_t length) {
+    const char *p = bytes;
+    while (length > 0) {
+        ssize_t written = write(fd, p, length);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return false;
+        p += written;
+        length -= (size_t)written;
+    }
+    return true;
+}
+
+static bool append_block(int fd, struct record_block_header *header, const void *payload) {
+    header->magic = RECORD_BLOCK_MAGIC;
+    seal(header, payload);
+    return append(fd, header, sizeof *header) && append(fd, payload, header->length);
+}
+
+/* The program's name and arguments, separated by NUL bytes. */
+static size_t read_command(char *command, size_t room) {
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    ssize_t length = read(fd, command, room);
+    close(fd);
+    return length > 0 ? (size_t)length : 0;
+}
+
+static bool append_process(int fd) {
+    struct {
+        char magic[16];
+        uint32_t version;
+        uint32_t crc;
+    } top = {.version = RECORD_VERSION};
+    memcpy(top.magic, RECORD_MAGIC, sizeof top.magic);
+    top.crc = ~crc_more(~0u, &top, offsetof(__typeof__(top), crc));
+
+    unsigned char payload[sizeof birth + COMMAND_BYTES];
+    memcpy(payload, &birth, sizeof birth);
+    size_t command = read_command((char *)payload + sizeof birth, COMMAND_BYTES);
+    struct record_block_header header = {
+        .kind = BLOCK_PROCESS,
+        .stamp = birth.ticks,
+        .length = (uint32_t)(sizeof birth + command),
+    };
+    return append(fd, &top, sizeof top) && append_block(fd, &header, payload);
+}
+
+/* The same number may name several programs one after the other (exec): each has its own file. */
+static int open_first(void) {
+    for (unsigned image = 0; image < 1000000; image++) {
+        snprintf(path, sizeof path, "%s/%d.%u.part", directory, (int)pid, image);
+        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
+static int open_file(void) {
+    if (begun) return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    int fd = open_first();
+    if (fd >= 0) begun = true;
+    if (fd >= 0 && !append_process(fd)) {
+        broken = true;
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void write_block(struct record_block_header *header, const void *payload) {
+    if (broken) {
+        lost++;
+        return;
+    }
+    int fd = open_file();
+    if (fd < 0 || !append_block(fd, header, payload)) {
+        broken = true;
+        lost++;
+    }
+    if (fd >= 0) close(fd);
+}
+
+static void write_buffer(struct buffer *buffer) {
+    uint64_t filled = atomic_load_explicit(&buffer->filled, memory_order_acquire);
+    if (filled == 0 || buffer->closed) return;
+    buffer->header.kind = BLOCK_OPERATIONS;
+    buffer->header.thread = buffer->thread;
+    buffer->header.records = (uint32_t)(filled >> 32);
+    buffer->header.length = (uint32_t)filled;
+    write_block(&buffer->header, buffer->payload);
+}
+
+/* ---- a thread's buffer ----------------------------------------------------------------------- */
+
+static void after_fork_in_child(void);
+
+/* The kernel empties the page of `alive` in every process that gets a copy of the memory: here one
+ * was made without fork(), by a bare system call. A child of vfork shares the memory, and what it
+ * does to the heap is its parent's, as it should be. */
+static void notice_hidden_fork(void) {
+    if (atomic_load_explicit(alive, memory_order_relaxed) != 0) return;
+    pthread_mutex_init(&files, NULL);
+    pthread_mutex_lock(&files);
+    after_fork_in_child();
+    busy = true;
+}
+
+static void flush_mine(void) {
+    int saved = errno;
+    notice_hidden_fork();
+    pthread_mutex_lock(&files);
+    write_buffer(mine);
+    atomic_store_explicit(&mine->filled, 0, memory_order_release);
+    pthread_mutex_unlock(&files);
+    errno = saved;
+}
+
+static struct buffer *find_buffer(void) {
+    for (struct buffer *buffer = buffers; buffer != NULL; buffer = buffer->next) {
+        if (!buffer->taken && !buffer->closed) return buffer;
+    }
+    struct buffer *buffer =
+        mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (buffer == MAP_FAILED) return NULL;
+    buffer->next = buffers;
+    buffers = buffer;
+    return buffer;
+}
+
+static bool take_buffer(void) {
+    int saved = errno;
+    notice_hidden_fork();
+    if (my_thread == 0) my_thread = atomic_fetch_add(&next_thread, 1) + 1;
+    pthread_mutex_lock(&files);
+    mine = find_buffer();
+    if (mine != NULL) {
+        mine->taken = true;
+        mine->thread = my_thread - 1;
+    }
+    pthread_mutex_unlock(&files);
+    if (mine != NULL && !gone) pthread_setspecific(exit_key, mine);
+    errno = saved;
+    return mine != NULL;
+}
+
+static void give_buffer(void) {
+    flush_mine();
+    pthread_mutex_lock(&files);
+    mine->taken = false;
+    pthread_mutex_unlock(&files);
+    mine = NULL;
+}
+
+/* The exit key's destructor. Other destructors, and libc itself, may still free after it. */
+static void thread_exits(void *unused) {
+    (void)unused;
+    busy = true;
+    gone = true;
+    if (mine != NULL) give_buffer();
+    busy = false;
+}
+
+/* ---- one record ------------------------------------------------------------------------------ */
+
+static inline unsigned char *put_varint(unsigned char *p, uint64_t value) {
+    for (; value >= 128; value >>= 7) *p++ = (unsigned char)(value | 128);
+    *p++ = (unsigned char)value;
+    return p;
+}
+
+static inline unsigned char *put_address(unsigned char *p, uintptr_t from, uintptr_t to,
+                                         int shift) {
+    int64_t distance = ((int64_t)to - (int64_t)from) >> shift;
+    return put_varint(p, ((uint64_t)distance << 1) ^ (uint64_t)(distance >> 63));
+}
+
+struct operation {
+    enum record_operation kind;
+    unsigned align_log2;
+    uintptr_t address, second; /* of a realloc: old and new */
+    size_t size;
+    uint64_t stamp;
+    uint64_t took; /* a realloc's ticks */
+};
+
+static inline unsigned char *put_head(unsigned char *p, const struct operation *op, bool coarse) {
+    unsigned align = op->align_log2 < 3 ? 0 : op->align_log2 - 3;
+    *p++ = (unsigned char)(op->kind | (coarse ? 8u : 0) | (align < 15 ? align : 15u) << 4);
+    return align < 15 ? p : put_varint(p, align);
+}
+
+static inline unsigned char *put_record(unsigned char *p, const struct operation *op) {
+    bool coarse = ((op->address | op->second | mine->address) & 15) == 0;
+    int shift = coarse ? 4 : 0;
+    p = put_head(p, op, coarse);
+    uint64_t elapsed = op->stamp > mine->stamp ? op->stamp - mine->stamp : 0;
+    p = put_varint(p, elapsed);
+    p = put_address(p, mine->address, op->address, shift);
+    if (op->kind == RECORD_REALLOC) {
+        p = put_address(p, op->address, op->second, shift);
+        p = put_varint(p, op->took);
+    }
+    if (op->kind != RECORD_FREE) p = put_varint(p, op->size);
+    mine->stamp += elapsed + op->took;
+    mine->address = op->kind == RECORD_REALLOC ? op->second : op->address;
+    return p;
+}
+
+static void begin_block(uint64_t stamp) {
+    mine->header.stamp = stamp;
+    mine->stamp = stamp;
+    mine->address = 0;
+}
+
+/* The caller is busy. */
+static inline void record(struct operation op) {
+    if (__builtin_expect(mine == NULL, 0) && !take_buffer()) return;
+    uint64_t filled = atomic_load_explicit(&mine->filled, memory_order_relaxed);
+    if (__builtin_expect((uint32_t)filled + RECORD_BYTES_MAX > PAYLOAD_BYTES, 0)) {
+        flush_mine();
+        filled = 0;
+    }
+    if (filled == 0) begin_block(op.stamp);
+    unsigned char *start = mine->payload + (uint32_t)filled;
+    uint64_t bytes = (uint64_t)(put_record(start, &op) - start);
+    filled += bytes + ((uint64_t)1 << 32);
+    atomic_store_explicit(&mine->filled, filled, memory_order_release);
+    if (__builtin_expect(gone || atomic_load_explicit(&ended, memory_order_relaxed), 0))
+        give_buffer();
+}
+
+static inline void record_allocation(enum record_operation kind, const void *object, size_t size,
+                                     unsigned align_log2) {
+    record((struct operation){
+        .kind = object != NULL ? kind : RECORD_FAILED,
+        .align_log2 = object != NULL ? align_log2 : 0,
+        .address = (uintptr_t)object,
+        .size = size,
+        .stamp = stamp_now(),
+    });
+}
+
+/* ---- birth, fork and end of a process -------------------------------------------------------- */
+
+static void note_birth(void) {
+    atomic_store(alive, 1);
+    pid = getpid();
+    birth = (struct record_process){
+        .pid = (uint32_t)pid,
+        .parent = (uint32_t)parent,
+        .origin = origin,
+        .page_size = (uint32_t)sysconf(_SC_PAGESIZE),
+        .ticks = stamp_now(),
+        .nanoseconds = nanoseconds(),
+    };
+}
+
+static void before_fork(void) {
+    busy = true;
+    pthread_mutex_lock(&files);
+}
+
+static void after_fork_in_parent(void) {
+    pthread_mutex_unlock(&files);
+    busy = false;
+}
+
+/* Only the forking thread lives on: what all buffers hold is the parent's, and the parent's file
+ * gets it. */
+static void after_fork_in_child(void) {
+    for (struct buffer *buffer = buffers; buffer != NULL; buffer = buffer->next) {
+        atomic_store(&buffer->filled, 0);
+        buffer->taken = buffer == mine;
+        buffer->closed = false;
+    }
+    begun = false;
+    broken = false;
+    lost = 0;
+    atomic_store(&ended, false);
+    atomic_store(&next_thread, 1);
+    my_thread = 1;
+    if (mine != NULL) mine->thread = 0;
+    parent = pid;
+    origin = ORIGIN_FORK;
+    note_birth();
+    pthread_mutex_unlock(&files);
+    busy = false;
+}
+
+static void write_end(enum record_end_reason reason) {
+    struct record_end end = {
+        .reason = reason,
+        .lost = lost,
+        .ticks = stamp_now(),
+        .nanoseconds = nanoseconds(),
+    };
+    struct record_block_header header = {
+        .kind = BLOCK_END,
+        .stamp = end.ticks,
+        .length = sizeof end,
+    };
+    if (begun) write_block(&header, &end);
+}
+
+/* Those of other threads are closed, for they may still be filling. */
+static void write_others(void) {
+    for (struct buffer *buffer = buffers; buffer != NULL; buffer = buffer->next) {
+        if (buffer == mine) continue;
+        write_buffer(buffer);
+        buffer->closed = true;
+    }
+}
+
+/* Writes all buffers; not in a child of vfork, whose parent goes on with them. */
+static void write_all(enum record_end_reason reason) {
+    if (atomic_load(&state) != STATE_ON || atomic_load(&ended)) return;
+    int saved = errno;
+    bool was_busy = busy;
+    busy = true;
+    notice_hidden_fork();
+    if (getpid() != pid) {
+        busy = was_busy;
+        return;
+    }
+    if (mine != NULL) flush_mine();
+    pthread_mutex_lock(&files);
+    write_others();
+    write_end(reason);
+    pthread_mutex_unlock(&files);
+    if (reason == END_EXIT) atomic_store(&ended, true);
+    busy = was_busy;
+    errno = saved;
+}
+
+static void finish(void) { write_all(END_EXIT); }
+
+static void finish_on_exit(int status, void *unused) {
+    (void)status;
+    (void)unused;
+    finish();
+}
+
+static void watch_for_hidden_forks(void) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *word = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (word == MAP_FAILED) return;
+    if (madvise(word, page, MADV_WIPEONFORK) == 0)
+        alive = word;
+    else
+        munmap(word, page);
+}
+
+static void find_real(void) {
+#define FIND(member, symbol) *(void **)&real.member = dlsym(RTLD_NEXT, symbol)
+    FIND(malloc, "malloc");
+    FIND(free, "free");
+    FIND(calloc, "calloc");
+    FIND(realloc, "realloc");
+    FIND(posix_memalign, "posix_memalign");
+    FIND(aligned_alloc, "aligned_alloc");
+    FIND(memalign, "memalign");
+    FIND(valloc, "valloc");
+    FIND(pvalloc, "pvalloc");
+    FIND(execve, "execve");
+    FIND(execvpe, "execvpe");
+    FIND(execveat, "execveat");
+    FIND(fexecve, "fexecve");
+    FIND(exit_now, "_exit");
+    FIND(abort, "abort");
+#undef FIND
+}
+
+/* Runs at the first call or when the library is loaded, whichever is first; the loader is still
+ * single-threaded then. */
+static void start(void) {
+    int expected = STATE_NEW;
+    if (!atomic_compare_exchange_strong(&state, &expected, STATE_STARTING)) return;
+    busy = true;
+    find_real();
+    choose_clock();
+    make_crc_table();
+    const char *where = secure_getenv("SLABYARD_RECORD");
+    bool on = where != NULL && where[0] == '/' && strlen(where) < sizeof directory &&
+              pthread_key_create(&exit_key, thread_exits) == 0;
+    if (on) {
+        strcpy(directory, where);
+        parent = getppid();
+        watch_for_hidden_forks();
+        note_birth();
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+        /* Belongs to no library, and is registered before the loader's own: so it runs after all
+         * destructors of the program and its libraries. */
+        on_exit(finish_on_exit, NULL);
+        at_quick_exit(finish);
+    }
+    busy = false;
+    atomic_store(&state, on ? STATE_ON : STATE_OFF);
+}
+
+__attribute__((constructor)) static void loaded(void) { start(); }
+
+/* True when this call is the program's own, and to be recorded. */
+static inline bool enter(void) {
+    if (__builtin_expect(atomic_load_explicit(&state, memory_order_relaxed) != STATE_ON, 0)) {
+        start();
+        if (atomic_load(&state) != STATE_ON) return false;
+    }
+    if (busy) return false;
+    busy = true;
+    return true;
+}
+
+static inline void leave(void) { busy = false; }
+
+/* ---- the allocator's names ------------------------------------------------------------------- */
+
+EXPORT void *malloc(size_t size) {
+    bool own = enter();
+    if (__builtin_expect(real.malloc == NULL, 0)) return boot_alloc(size);
+    void *object = real.malloc(size);
+    if (own) {
+        record_allocation(RECORD_MALLOC, object, size, 0);
+        leave();
+    }
+    return object;
+}
+
+EXPORT void free(void *object) {
+    if (object == NULL || __builtin_expect(is_boot(object), 0)) return;
+    bool own = enter();
+    if (own) {
+        record((struct operation){
+            .kind = RECORD_FREE, .address = (uintptr_t)object, .stamp = stamp_now()});
+    }
+    real.free(object);
+    if (own) leave();
+}
+
+EXPORT void *calloc(size_t count, size_t size) {
+    bool own = enter();
+    if (__builtin_expect(real.calloc == NULL, 0)) {
+        size_t bytes;
+        return __builtin_mul_overflow(count, size, &bytes) ? NULL : boot_alloc(bytes);
+    }
+    void *object = real.calloc(count, size);
+    if (own) {
+        record_allocation(RECORD_CALLOC, object, object != NULL ? count * size : 0, 0);
+        leave();
+    }
+    return object;
+}
+
+static uint64_t after_since(uint64_t before) {
+    uint64_t after = stamp_now();
+    return after > before ? after - before : 0;
+}
+
+/* The old object is given up when the call begins: see format.h about stamps. */
+static void *recorded_realloc(void *object, size_t size) {
+    uint64_t before = stamp_now();
+    void *moved = real.realloc(object, size);
+    if (moved == NULL && size == 0) {
+        record(
+            (struct operation){.kind = RECORD_FREE, .address = (uintptr_t)object, .stamp = before});
+    } else if (moved == NULL) {
+        record_allocation(RECORD_FAILED, NULL, size, 0);
+    } else {
+        record((struct operation){.kind = RECORD_REALLOC,
+                                  .address = (uintptr_t)object,
+                                  .second = (uintptr_t)moved,
+                                  .size = size,
+                                  .stamp = before,
+                                  .took = after_since(before)});
+    }
+    return moved;
+}
+
+EXPORT void *realloc(void *object, size_t size) {
+    if (object == NULL) return malloc(size);
+    if (__builtin_expect(is_boot(object), 0)) return boot_move(object, size);
+    bool own = enter();
+    if (!own) return real.realloc(object, size);
+    void *moved = recorded_realloc(object, size);
+    leave();
+    return moved;
+}
+
+EXPORT void *reallocarray(void *object, size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(object, bytes);
+}
+
+static unsigned log2_of(size_t align) {
+    return align > 1 ? (unsigned)(63 - __builtin_clzll(align)) : 0;
+}
+
+static void *aligned_done(bool own, void *object, size_t align, size_t size) {
+    if (own) {
+        record_allocation(RECORD_ALIGNED, object, size, log2_of(align));
+        leave();
+    }
+    return object;
+}
+
+EXPORT int posix_memalign(void **result, size_t align, size_t size) {
+    bool own = enter();
+    int error = real.posix_memalign(result, align, size);
+    aligned_done(own, error == 0 ? *result : NULL, align, size);
+    return error;
+}
+
+EXPORT void *aligned_alloc(size_t align, size_t size) {
+    bool own = enter();
+    return aligned_done(own, real.aligned_alloc(align, size), align, size);
+}
+
+EXPORT void *memalign(size_t align, size_t size) {
+    bool own = enter();
+    return aligned_done(own, real.memalign(align, size), align, size);
+}
+
+EXPORT void *valloc(size_t size) {
+    bool own = enter();
+    return aligned_done(own, real.valloc(size), (size_t)sysconf(_SC_PAGESIZE), size);
+}
+
+EXPORT void *pvalloc(size_t size) {
+    bool own = enter();
+    return aligned_done(own, real.pvalloc(size), (size_t)sysconf(_SC_PAGESIZE), size);
+}
+
+/* ---- the ways out of a process that run no destructor ---------------------------------------- */
+
+EXPORT void _exit(int status) {
+    finish();
+    real.exit_now(status);
+}
+
+EXPORT void _Exit(int status) {
+    finish();
+    real.exit_now(status);
+}
+
+EXPORT void abort(void) {
+    finish();
+    real.abort();
+}
+
+EXPORT int execve(const char *file, char *const *argv, char *const *envp) {
+    write_all(END_EXEC);
+    return real.execve(file, argv, envp);
+}
+
+EXPORT int execv(const char *file, char *const *argv) {
+    write_all(END_EXEC);
+    return real.execve(file, argv, environ);
+}
+
+EXPORT int execvpe(const char *file, char *const *argv, char *const *envp) {
+    write_all(END_EXEC);
+    return real.execvpe(file, argv, envp);
+}
+
+EXPORT int execvp(const char *file, char *const *argv) {
+    write_all(END_EXEC);
+    return real.execvpe(file, argv, environ);
+}
+
+EXPORT int execveat(int dir, const char *file, char *const *argv, char *const *envp, int flags) {
+    write_all(END_EXEC);
+    return real.execveat(dir, file, argv, envp, flags);
+}
+
+EXPORT int fexecve(int fd, char *const *argv, char *const *envp) {
+    write_all(END_EXEC);
+    return real.fexecve(fd, argv, envp);
+}
+
+/* How many arguments stand before the NULL; the first is given by name. */
+static size_t count_arguments(va_list arguments) {
+    size_t count = 1;
+    while (va_arg(arguments, char *) != NULL) count++;
+    return count;
+}
+
+/* Gathers a list of arguments on the stack: in a child of vfork nothing else is its own. */
+#define GATHER(argv, first, last)                                                            \
+    va_list arguments;                                                                       \
+    va_start(arguments, first);                                                              \
+    size_t count = count_arguments(arguments);                                               \
+    va_end(arguments);                                                                       \
+    char *argv[count + 1];                                                                   \
+    va_start(arguments, first);                                                              \
+    argv[0] = (char *)(uintptr_t)(first);                                                    \
+    for (size_t index = 1; index <= count; index++) argv[index] = va_arg(arguments, char *); \
+    last;                                                                                    \
+    va_end(arguments)
+
+EXPORT int execl(const char *file, const char *first, ...) {
+    GATHER(argv, first, (void)0);
+    return execv(file, argv);
+}
+
+EXPORT int execlp(const char *file, const char *first, ...) {
+    GATHER(argv, first, (void)0);
+    return execvp(file, argv);
+}
+
+EXPORT int execle(const char *file, const char *first, ...) {
+    GATHER(argv, first, char *const *envp = va_arg(arguments, char *const *));
+    return execve(file, argv, envp);
+}

@@ -1,0 +1,115 @@
+//! Compiles the kernels once a layout: the same source, placed differently.
+//!
+//! The flags are those of an ordinary program: -O2, position-independent executable, no tuning for
+//! the machine. snmalloc's inline form is compiled from the source that its crate carries.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Bytes of no-operations at the entry of each kernel, and the alignment of its loops.
+const LAYOUTS: [(u32, u32); 4] = [(1, 16), (22, 32), (44, 1), (1, 16)];
+
+fn cpp(standard: &str) -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .cpp(true)
+        .std(standard)
+        .opt_level(2)
+        .debug(false)
+        .force_frame_pointer(false)
+        .pic(false)
+        .flag("-fPIE")
+        .include("kernels")
+        .include(std::env::var_os("DEP_SLABYARD_INCLUDE").expect("set by slabyard-sys"))
+        .warnings(true)
+        .extra_warnings(true);
+    build
+}
+
+fn placed(build: &mut cc::Build, layout: usize) -> &mut cc::Build {
+    let (padding, loops) = LAYOUTS[layout];
+    build
+        .define("BENCH_LAYOUT", layout.to_string().as_str())
+        .define("BENCH_PADDING", padding.to_string().as_str())
+        .define("SY_STATIC", None)
+        .flag("-falign-functions=64")
+        .flag(format!("-falign-loops={loops}"))
+}
+
+/// Where cargo unpacked the crate that carries snmalloc's source.
+fn snmalloc_source() -> PathBuf {
+    let target = std::env::var("TARGET").expect("set by cargo");
+    let output = Command::new(std::env::var_os("CARGO").expect("set by cargo"))
+        .args([
+            "metadata",
+            "--format-version=1",
+            "--offline",
+            "--filter-platform",
+            &target,
+        ])
+        .output()
+        .expect("cargo metadata runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let manifest = metadata["packages"]
+        .as_array()
+        .and_then(|packages| {
+            packages
+                .iter()
+                .find(|package| package["name"] == "snmalloc-sys")
+        })
+        .and_then(|package| package["manifest_path"].as_str())
+        .expect("snmalloc-sys is a dependency");
+    Path::new(manifest)
+        .parent()
+        .expect("a file in a folder")
+        .join("upstream/src")
+}
+
+fn compiler_version() -> String {
+    let tool = cc::Build::new().cpp(true).get_compiler();
+    let output = tool.to_command().arg("--version").output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    text.ok()
+        .and_then(|text| text.lines().next().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+fn rustc_version() -> String {
+    let output = Command::new(std::env::var_os("RUSTC").expect("set by cargo"))
+        .arg("--version")
+        .output();
+    output
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_default()
+}
+
+fn main() {
+    let snmalloc = snmalloc_source();
+    for layout in 0..LAYOUTS.len() {
+        placed(&mut cpp("c++17"), layout)
+            .file("kernels/kernels.cpp")
+            .compile(&format!("bench_kernels_{layout}"));
+        placed(&mut cpp("c++20"), layout)
+            .include(&snmalloc)
+            .define("NDEBUG", None)
+            .define("SNMALLOC_USE_WAIT_ON_ADDRESS", "1")
+            .flag("-mcx16")
+            .flag("-fno-exceptions")
+            .flag("-fno-rtti")
+            .flag_if_supported("-Wno-unknown-pragmas")
+            .file("kernels/snmalloc_inline.cpp")
+            .compile(&format!("bench_snmalloc_{layout}"));
+    }
+    cpp("c++17")
+        .files(["kernels/limits.cpp", "kernels/verify.cpp"])
+        .compile("bench_support");
+    println!("cargo::rerun-if-changed=kernels");
+    println!("cargo::rustc-env=BENCH_CXX={}", compiler_version());
+    println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());
+}

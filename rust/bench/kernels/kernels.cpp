@@ -1,0 +1,140 @@
+/* One layout's table of every allocator but those that need the size as a constant. */
+#include "policies.hpp"
+
+namespace {
+
+void nothing_to_do(void *) {}
+
+void *sized_open(size_t size, size_t) { return new Sized{size}; }
+
+void sized_close(void *state) { delete static_cast<Sized *>(state); }
+
+template <class Library> constexpr bench_allocator general(const char *name) {
+    bench_allocator table = kernels_of<General<Library>>();
+    table.name = name;
+    table.traits = BENCH_SHARED | BENCH_GROWS;
+    table.open = sized_open;
+    table.close = sized_close;
+    table.thread_end = nothing_to_do;
+    return table;
+}
+
+/*
+ * Its caches by processor are switched on by an object file of the library that a static link
+ * leaves out unless something of it is called.
+ */
+extern "C" void TCMalloc_Internal_ForceCpuCacheActivation(void);
+
+constexpr bench_allocator tcmalloc_table() {
+    bench_allocator table = general<Tcmalloc>("tcmalloc");
+    table.open = [](size_t size, size_t capacity) {
+        TCMalloc_Internal_ForceCpuCacheActivation();
+        return sized_open(size, capacity);
+    };
+    return table;
+}
+
+template <class Policy>
+constexpr bench_allocator special(const char *name, uint64_t traits, void *(*open)(size_t, size_t),
+                                  void (*close)(void *)) {
+    bench_allocator table = kernels_of<Policy>();
+    table.name = name;
+    table.traits = traits;
+    table.open = open;
+    table.close = close;
+    table.thread_end = nothing_to_do;
+    return table;
+}
+
+void *pool_open(size_t size, size_t capacity) {
+    sy_pool_config config{};
+    config.size = size;
+    config.capacity = capacity;
+    return sy_pool_create(&config);
+}
+
+constexpr bench_allocator pool_table(const char *name, void *(*open)(size_t, size_t)) {
+    return special<Pool>(name, BENCH_GROWS, open,
+                         [](void *state) { sy_pool_destroy(static_cast<sy_pool *>(state)); });
+}
+
+constexpr bench_allocator cache_table() {
+    return special<Cache>(
+        "cache", BENCH_SHARED | BENCH_GROWS,
+        [](size_t size, size_t) -> void * {
+            sy_cache_config config{};
+            config.name = "bench";
+            config.size = size;
+            return sy_cache_create(&config);
+        },
+        [](void *state) { sy_cache_destroy_all(static_cast<sy_cache *>(state)); });
+}
+
+constexpr bench_allocator magazine_table() {
+    bench_allocator table = special<Magazine>(
+        "limit-magazine", BENCH_SHARED | BENCH_GROWS,
+        [](size_t size, size_t) -> void * { return magazine_open(size); },
+        [](void *state) { magazine_close(static_cast<MagazineState *>(state)); });
+    table.thread_end = [](void *state) {
+        magazine_thread_end(static_cast<MagazineState *>(state));
+    };
+    return table;
+}
+
+constexpr bench_allocator freelist_table() {
+    return special<Freelist>(
+        "limit-freelist", 0,
+        [](size_t size, size_t capacity) -> void * { return freelist_open(size, capacity); },
+        [](void *state) { freelist_close(static_cast<FreelistState *>(state)); });
+}
+
+constexpr bench_allocator nothing_table() {
+    return special<Nothing>(
+        "loop", 0, [](size_t size, size_t) -> void * { return std::malloc(size); },
+        [](void *state) { std::free(state); });
+}
+
+const bench_allocator table[] = {
+    pool_table("pool", [](size_t size, size_t) { return pool_open(size, 0); }),
+    pool_table("pool-bounded", pool_open),
+    cache_table(),
+    general<Heap>("heap"),
+    general<Mimalloc>("mimalloc"),
+    general<Snmalloc>("snmalloc"),
+    general<Jemalloc>("jemalloc"),
+    tcmalloc_table(),
+    general<Rpmalloc>("rpmalloc"),
+    general<Glibc>("glibc"),
+    freelist_table(),
+    magazine_table(),
+    nothing_table(),
+};
+
+} // namespace
+
+#define BENCH_PASTE(a, b)           a##b
+#define BENCH_NAMED(prefix, layout) BENCH_PASTE(prefix, layout)
+
+extern "C" const bench_allocator *BENCH_NAMED(bench_table_, BENCH_LAYOUT)(size_t *count) {
+    *count = sizeof table / sizeof table[0];
+    return table;
+}
+
+#if BENCH_LAYOUT == 0
+#    include <algorithm>
+#    include <vector>
+
+extern "C" size_t bench_ring_bytes(void) { return sizeof(ObjectRing); }
+
+extern "C" size_t bench_queue_bytes(void) { return sizeof(BatchQueue); }
+
+extern "C" uint64_t bench_timer_floor(void) {
+    std::vector<uint64_t> ticks(100001);
+    for (uint64_t &tick : ticks) {
+        uint64_t start = ticks_before();
+        tick = ticks_after() - start;
+    }
+    std::nth_element(ticks.begin(), ticks.begin() + 50000, ticks.end());
+    return ticks[50000];
+}
+#endif

@@ -1,0 +1,401 @@
+/*
+ * The loops, as templates over an allocator policy.
+ *
+ * A policy is a small value, copied to a local of the kernel so that what it holds (a pointer to a
+ * cache, a size) sits in registers as in a caller's own loop. It has
+ *     static Policy open(void *state)        the value for a state
+ *     void *alloc() const                    inlined into the loop where the library offers that
+ *     void free(void *object) const
+ *     size_t object_size() const
+ *
+ * Included by each translation unit that makes a table. Everything is in an unnamed namespace: the
+ * copies of the layouts must not be merged by the linker.
+ */
+#ifndef BENCH_KERNELS_HPP
+#define BENCH_KERNELS_HPP
+
+#include "kernels.h"
+
+#include <atomic>
+#include <cstring>
+#include <sched.h>
+#include <x86intrin.h>
+
+#ifndef BENCH_LAYOUT
+#    error "BENCH_LAYOUT says which copy this is"
+#endif
+
+namespace {
+
+/*
+ * Kernels start at a multiple of 64 (-falign-functions), and BENCH_PADDING bytes of no-operations
+ * at their entry move the loops against cache lines and the predictor's sets.
+ */
+#define BENCH_KERNEL  __attribute__((noinline))
+#define BENCH_ENTER() asm volatile(".skip %c0, 0x90" ::"i"(BENCH_PADDING))
+
+/* The compiler knows neither where the object is from now on, nor what memory holds. */
+inline void *hide(void *object) {
+    asm volatile("" : "+r"(object) : : "memory");
+    return object;
+}
+
+template <class Policy> inline void *born(const Policy &policy) {
+    void *object = policy.alloc();
+#if BENCH_LAYOUT == 3
+    bench_verify_born(object, policy.object_size());
+#else
+    *static_cast<uint64_t *>(object) = reinterpret_cast<uint64_t>(object);
+#endif
+    return hide(object);
+}
+
+template <class Policy> inline void died(const Policy &policy, void *object) {
+#if BENCH_LAYOUT == 3
+    bench_verify_died(object, policy.object_size());
+#endif
+    policy.free(object);
+    asm volatile("" : : : "memory");
+}
+
+/* Knuth's MMIX generator: one multiplication and one addition a number; the high bits are good. */
+struct Random {
+    uint64_t state;
+
+    inline size_t below(size_t bound) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        return static_cast<size_t>(((state >> 32) * bound) >> 32);
+    }
+};
+
+/* A short spin, then the processor is offered to others: there may be fewer than two. */
+struct Wait {
+    unsigned spins = 0;
+
+    inline void once() {
+        if (++spins < 2000) {
+            _mm_pause();
+        } else {
+            sched_yield();
+        }
+    }
+};
+
+template <class Policy> BENCH_KERNEL void fill(void *state, void **objects, size_t count) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    for (size_t i = 0; i < count; i++) {
+        objects[i] = born(policy);
+    }
+}
+
+template <class Policy> BENCH_KERNEL void drain(void *state, void **objects, size_t count) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    for (size_t i = 0; i < count; i++) {
+        died(policy, objects[i]);
+    }
+}
+
+template <class Policy> BENCH_KERNEL void pair(void *state, uint64_t count) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    for (uint64_t i = 0; i < count; i++) {
+        died(policy, born(policy));
+    }
+}
+
+template <class Policy>
+BENCH_KERNEL void batch_lifo(void *state, void **objects, size_t size, uint64_t rounds) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    for (uint64_t round = 0; round < rounds; round++) {
+        for (size_t i = 0; i < size; i++) {
+            objects[i] = born(policy);
+        }
+        for (size_t i = size; i > 0; i--) {
+            died(policy, objects[i - 1]);
+        }
+    }
+}
+
+template <class Policy>
+BENCH_KERNEL void batch_fifo(void *state, void **objects, size_t size, uint64_t rounds) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    for (uint64_t round = 0; round < rounds; round++) {
+        for (size_t i = 0; i < size; i++) {
+            objects[i] = born(policy);
+        }
+        for (size_t i = 0; i < size; i++) {
+            died(policy, objects[i]);
+        }
+    }
+}
+
+template <class Policy>
+BENCH_KERNEL void batch_random(void *state, void **objects, const uint32_t *order, size_t size,
+                               uint64_t rounds) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    for (uint64_t round = 0; round < rounds; round++) {
+        for (size_t i = 0; i < size; i++) {
+            objects[i] = born(policy);
+        }
+        for (size_t i = 0; i < size; i++) {
+            died(policy, objects[order[i]]);
+        }
+    }
+}
+
+template <class Policy>
+BENCH_KERNEL void steady(void *state, void **objects, size_t live, uint64_t count, uint64_t seed) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    Random random{seed};
+    for (uint64_t i = 0; i < count; i++) {
+        void **place = &objects[random.below(live)];
+        died(policy, *place);
+        *place = born(policy);
+    }
+}
+
+/* 64 allocated, 64 freed in the same order; the objects wait in the thread's own array. */
+template <class Policy> BENCH_KERNEL void churn(void *state, uint64_t rounds) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    void *objects[64];
+    for (uint64_t round = 0; round < rounds; round++) {
+        for (size_t i = 0; i < 64; i++) {
+            objects[i] = born(policy);
+        }
+        for (size_t i = 0; i < 64; i++) {
+            died(policy, objects[i]);
+        }
+    }
+}
+
+/*
+ * A ring of `Slots` entries for one writer and one reader. Each side keeps a copy of the other's
+ * index, and looks at the real one only when the copy says full or empty.
+ */
+template <class Entry, size_t Slots> struct Ring {
+    alignas(128) std::atomic<uint64_t> written;
+    uint64_t read_seen;
+    alignas(128) std::atomic<uint64_t> read;
+    uint64_t written_seen;
+    alignas(128) Entry entries[Slots];
+
+    inline Entry *writable() {
+        uint64_t at = written.load(std::memory_order_relaxed);
+        for (Wait wait; at - read_seen == Slots; wait.once()) {
+            read_seen = read.load(std::memory_order_acquire);
+        }
+        return &entries[at % Slots];
+    }
+
+    inline void publish() {
+        written.store(written.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    }
+
+    inline Entry *readable() {
+        uint64_t at = read.load(std::memory_order_relaxed);
+        for (Wait wait; at == written_seen; wait.once()) {
+            written_seen = written.load(std::memory_order_acquire);
+        }
+        return &entries[at % Slots];
+    }
+
+    inline void consume() {
+        read.store(read.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    }
+};
+
+struct Batch {
+    void *objects[BENCH_BATCH];
+};
+
+using ObjectRing = Ring<void *, BENCH_RING_SLOTS>;
+using BatchQueue = Ring<Batch, BENCH_BATCHES>;
+
+template <class Policy> BENCH_KERNEL void ring_put(void *state, void *memory, uint64_t count) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    auto *ring = static_cast<ObjectRing *>(memory);
+    for (uint64_t i = 0; i < count; i++) {
+        void *object = born(policy);
+        *ring->writable() = object;
+        ring->publish();
+    }
+}
+
+template <class Policy> BENCH_KERNEL void ring_take(void *state, void *memory, uint64_t count) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    auto *ring = static_cast<ObjectRing *>(memory);
+    for (uint64_t i = 0; i < count; i++) {
+        void *object = hide(*ring->readable());
+        ring->consume();
+        died(policy, object);
+    }
+}
+
+template <class Policy> BENCH_KERNEL void ring_read(void *state, void *memory, uint64_t count) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    auto *ring = static_cast<ObjectRing *>(memory);
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        void *object = hide(*ring->readable());
+        ring->consume();
+        sum += *static_cast<uint64_t *>(object);
+        died(policy, object);
+    }
+    asm volatile("" ::"r"(sum));
+}
+
+template <class Policy> BENCH_KERNEL void queue_put(void *state, void *memory, uint64_t batches) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    auto *queue = static_cast<BatchQueue *>(memory);
+    for (uint64_t round = 0; round < batches; round++) {
+        Batch *batch = queue->writable();
+        for (size_t i = 0; i < BENCH_BATCH; i++) {
+            batch->objects[i] = born(policy);
+        }
+        queue->publish();
+    }
+}
+
+template <class Policy> BENCH_KERNEL void queue_take(void *state, void *memory, uint64_t batches) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    auto *queue = static_cast<BatchQueue *>(memory);
+    for (uint64_t round = 0; round < batches; round++) {
+        Batch *batch = queue->readable();
+        for (size_t i = 0; i < BENCH_BATCH; i++) {
+            died(policy, hide(batch->objects[i]));
+        }
+        queue->consume();
+    }
+}
+
+template <class Policy>
+BENCH_KERNEL void exchange(void *state, void **memory, size_t slots_count, uint64_t count,
+                           uint64_t seed) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    static_assert(sizeof(std::atomic<void *>) == sizeof(void *), "slots are plain pointers");
+    auto *slots = reinterpret_cast<std::atomic<void *> *>(memory);
+    Random random{seed};
+    for (uint64_t i = 0; i < count; i++) {
+        void *object = born(policy);
+        object = slots[random.below(slots_count)].exchange(object, std::memory_order_acq_rel);
+        if (object != nullptr) {
+            died(policy, hide(object));
+        }
+    }
+}
+
+/* Nothing that stands before it in the program is measured after it, and the reverse. */
+inline uint64_t ticks_before() {
+    _mm_lfence();
+    uint64_t ticks = __rdtsc();
+    _mm_lfence();
+    return ticks;
+}
+
+inline uint64_t ticks_after() {
+    unsigned processor;
+    uint64_t ticks = __rdtscp(&processor);
+    _mm_lfence();
+    return ticks;
+}
+
+inline void count_ticks(bench_histogram *histogram, uint64_t ticks) {
+    size_t bucket = ticks;
+    if (ticks >= BENCH_EXACT_TICKS) {
+        /* 2048 = 2^11 is the first value of octave 0; six bits below the leading one choose. */
+        unsigned octave = 63u - static_cast<unsigned>(__builtin_clzll(ticks)) - 11u;
+        bucket = BENCH_EXACT_TICKS + octave * BENCH_STEPS +
+                 ((ticks >> (octave + 5)) & (BENCH_STEPS - 1));
+    }
+    histogram->buckets[bucket]++;
+}
+
+template <class Policy>
+BENCH_KERNEL void tail_steady(void *state, void **objects, size_t live, uint64_t count,
+                              uint64_t seed, bench_histogram *allocs, bench_histogram *frees) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    Random random{seed};
+    for (uint64_t i = 0; i < count; i++) {
+        void **place = &objects[random.below(live)];
+        void *old = *place;
+#if BENCH_LAYOUT == 3
+        bench_verify_died(old, policy.object_size());
+#endif
+        uint64_t start = ticks_before();
+        policy.free(hide(old));
+        uint64_t middle = ticks_after();
+        uint64_t restart = ticks_before();
+        void *fresh = hide(policy.alloc());
+        uint64_t end = ticks_after();
+#if BENCH_LAYOUT == 3
+        bench_verify_born(fresh, policy.object_size());
+#else
+        *static_cast<uint64_t *>(fresh) = reinterpret_cast<uint64_t>(fresh);
+#endif
+        *place = hide(fresh);
+        count_ticks(frees, middle - start);
+        count_ticks(allocs, end - restart);
+    }
+}
+
+template <class Policy>
+BENCH_KERNEL void tail_grow(void *state, void **objects, size_t count, int write,
+                            bench_histogram *allocs) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t start = ticks_before();
+        void *object = hide(policy.alloc());
+        if (write) {
+            *static_cast<uint64_t *>(object) = reinterpret_cast<uint64_t>(object);
+            object = hide(object);
+        }
+        uint64_t end = ticks_after();
+        *static_cast<uint64_t *>(object) = reinterpret_cast<uint64_t>(object);
+#if BENCH_LAYOUT == 3
+        bench_verify_born(object, policy.object_size());
+#endif
+        objects[i] = hide(object);
+        count_ticks(allocs, end - start);
+    }
+}
+
+/* The loops of a policy; what is about states is the caller's to fill in. */
+template <class Policy> constexpr bench_allocator kernels_of() {
+    bench_allocator table{};
+    table.fill = fill<Policy>;
+    table.drain = drain<Policy>;
+    table.pair = pair<Policy>;
+    table.batch_lifo = batch_lifo<Policy>;
+    table.batch_fifo = batch_fifo<Policy>;
+    table.batch_random = batch_random<Policy>;
+    table.steady = steady<Policy>;
+    table.churn = churn<Policy>;
+    table.ring_put = ring_put<Policy>;
+    table.ring_take = ring_take<Policy>;
+    table.ring_read = ring_read<Policy>;
+    table.queue_put = queue_put<Policy>;
+    table.queue_take = queue_take<Policy>;
+    table.exchange = exchange<Policy>;
+    table.tail_steady = tail_steady<Policy>;
+    table.tail_grow = tail_grow<Policy>;
+    return table;
+}
+
+} // namespace
+
+#endif

@@ -1,0 +1,137 @@
+/*
+ * The allocators, each as a policy for kernels.hpp and with the functions about its states.
+ *
+ * Peers are called by the cheapest form their public interface has: with the size at free where
+ * the library takes it. Slabyard's pool and cache are the inline forms of its headers.
+ */
+#ifndef BENCH_POLICIES_HPP
+#define BENCH_POLICIES_HPP
+
+#include "kernels.hpp"
+#include "limits.hpp"
+
+#include <cstdlib>
+#include <slabyard/cache.h>
+#include <slabyard/heap.h>
+#include <slabyard/pool.h>
+
+extern "C" {
+void *mi_malloc(size_t size);
+void mi_free(void *object);
+
+void *sn_malloc(size_t size);
+void sn_free(void *object);
+
+void *_rjem_malloc(size_t size);
+void _rjem_sdallocx(void *object, size_t size, int flags);
+
+void *TCMallocInternalNew(size_t size);
+void TCMallocInternalDeleteSized(void *object, size_t size);
+
+void *rpmalloc(size_t size);
+void rpfree(void *object);
+}
+
+namespace {
+
+/* A state that is only a size, for allocators whose state is the process. */
+struct Sized {
+    size_t size;
+};
+
+template <class Library> struct General {
+    size_t size;
+
+    static General open(void *state) { return {static_cast<Sized *>(state)->size}; }
+    void *alloc() const { return Library::alloc(size); }
+    void free(void *object) const { Library::free(object, size); }
+    size_t object_size() const { return size; }
+};
+
+struct Heap {
+    static inline void *alloc(size_t size) { return sy_malloc(size); }
+    static inline void free(void *object, size_t) { sy_free(object); }
+};
+
+struct Mimalloc {
+    static inline void *alloc(size_t size) { return mi_malloc(size); }
+    static inline void free(void *object, size_t) { mi_free(object); }
+};
+
+struct Snmalloc {
+    static inline void *alloc(size_t size) { return sn_malloc(size); }
+    static inline void free(void *object, size_t) { sn_free(object); }
+};
+
+struct Jemalloc {
+    static inline void *alloc(size_t size) { return _rjem_malloc(size); }
+    static inline void free(void *object, size_t size) { _rjem_sdallocx(object, size, 0); }
+};
+
+struct Tcmalloc {
+    static inline void *alloc(size_t size) { return TCMallocInternalNew(size); }
+    static inline void free(void *object, size_t size) {
+        TCMallocInternalDeleteSized(object, size);
+    }
+};
+
+struct Rpmalloc {
+    static inline void *alloc(size_t size) { return rpmalloc(size); }
+    static inline void free(void *object, size_t) { rpfree(object); }
+};
+
+struct Glibc {
+    static inline void *alloc(size_t size) { return std::malloc(size); }
+    static inline void free(void *object, size_t) { std::free(object); }
+};
+
+struct Cache {
+    sy_cache *cache;
+
+    static Cache open(void *state) { return {static_cast<sy_cache *>(state)}; }
+    void *alloc() const { return sy_cache_alloc(cache); }
+    void free(void *object) const { sy_cache_free(cache, object); }
+    size_t object_size() const { return sy_cache_slot_size(cache); }
+};
+
+struct Pool {
+    sy_pool *pool;
+
+    static Pool open(void *state) { return {static_cast<sy_pool *>(state)}; }
+    void *alloc() const { return sy_pool_alloc(pool); }
+    void free(void *object) const { sy_pool_free(pool, object); }
+    size_t object_size() const { return sy_pool_slot_size(pool); }
+};
+
+/* The size of the objects is only asked for where they are verified. */
+struct Freelist {
+    FreelistState *state;
+
+    static Freelist open(void *state) { return {static_cast<FreelistState *>(state)}; }
+    void *alloc() const { return freelist_alloc(state); }
+    void free(void *object) const { freelist_free(state, object); }
+    size_t object_size() const { return state->size; }
+};
+
+struct Magazine {
+    MagazineState *state;
+
+    static Magazine open(void *state) { return {static_cast<MagazineState *>(state)}; }
+    void *alloc() const { return magazine_alloc(state); }
+    void free(void *object) const { magazine_free(state, object); }
+    size_t object_size() const { return magazine_object_size(state); }
+};
+
+/* The loop alone: what a row costs before an allocator does anything. */
+struct Nothing {
+    void *object;
+
+    static Nothing open(void *state) { return {state}; }
+    void *alloc() const { return object; }
+    void free(void *) const {}
+    size_t object_size() const { return sizeof(uint64_t); }
+};
+
+} // namespace
+
+#endif

@@ -1,0 +1,22 @@
+//! Slabyard's pool, cache and heap beside the peers and the limits.
+//!
+//! One measurement is one child process: a fresh heap, the allocator alone in it, every layout of
+//! the loops in turn. The parent interleaves the children, so that drift of the machine meets all
+//! allocators alike, and makes the table. From below to above:
+//!
+//! * `kernels`, `nexus`: the loops themselves, in C++ and for nexus-slab in Rust;
+//! * `allocators`: who is measured, and what each of them can do;
+//! * `machine`: clocks, processors, resident memory, the cache-line round trip;
+//! * `rows`: what is measured, as a list; `measure`: how, inside the child;
+//! * `run`: the parent's loop over rows, repeats and allocators;
+//! * `stats`, `report`: medians, spreads, ratios, tables.
+
+pub mod allocators;
+pub mod kernels;
+pub mod machine;
+pub mod measure;
+pub mod nexus;
+pub mod report;
+pub mod rows;
+pub mod run;
+pub mod stats;

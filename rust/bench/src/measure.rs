@@ -1,0 +1,695 @@
+//! How a row is measured, inside the child process that does nothing else.
+//!
+//! Counts are chosen so that one sample takes about the time that was asked for: a first run warms
+//! up and is thrown away, a second one tells how long the operations take.
+
+use crate::allocators::{Allocator, State};
+use crate::kernels::{self, Histogram, Kernels};
+use crate::machine::{self, cpu_ns, resident, team, Times};
+use crate::rows::{Memory, Order, Row, Tail, Workload};
+use core::ffi::c_void;
+use core::ptr::{dangling_mut, null_mut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How much of everything.
+#[derive(Clone, Debug)]
+pub struct Effort {
+    /// Time of one sample.
+    pub sample: Duration,
+    /// Divides numbers of objects: for tests, which check that a row runs and not what it says.
+    pub fewer_objects: usize,
+    /// Divides counts of repetitions that are not chosen by time.
+    pub fewer_rounds: usize,
+    /// After a purge, resident memory is read again this much later; zero: it is not.
+    pub later: Duration,
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    pub metric: &'static str,
+    pub layout: usize,
+    pub value: f64,
+    /// Nanoseconds of a cache line's way to the other thread and back, around this sample.
+    pub round_trip: Option<f64>,
+}
+
+/// Live objects of the steady and tail rows.
+const STEADY_LIVE: usize = 100_000;
+/// Objects of the rows about cold and full heaps.
+const MANY: usize = 500_000;
+/// Bytes that those never exceed.
+const MANY_BYTES: usize = 512 << 20;
+/// Shared places of the exchange.
+const EXCHANGE_SLOTS: usize = 2048;
+/// Pairs of the tail rows that replace.
+const TAIL_PAIRS: usize = 500_000;
+
+/// Pointers with their memory in place, so that storing them later faults nowhere.
+fn pointers(count: usize) -> Vec<*mut c_void> {
+    let mut objects = vec![dangling_mut(); count];
+    std::hint::black_box(objects.as_mut_ptr());
+    objects.fill(null_mut());
+    objects
+}
+
+/// A generator for what is not in a timed loop.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        ((self.0 >> 32).wrapping_mul(bound as u64) >> 32) as usize
+    }
+
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i + 1));
+        }
+    }
+}
+
+/// A measurement in progress: an allocator, the layouts of its loops, and what is found.
+struct Bench<'a> {
+    row: Row,
+    allocator: Allocator,
+    effort: &'a Effort,
+    layouts: Vec<(usize, Kernels)>,
+    seed: u64,
+    samples: Vec<Sample>,
+}
+
+/// Measures a row for an allocator, with these layouts in this order.
+pub fn measure(
+    row: Row,
+    allocator: Allocator,
+    layouts: &[usize],
+    effort: &Effort,
+    seed: u64,
+) -> Vec<Sample> {
+    let tables = layouts.iter().filter_map(|&layout| {
+        // Mixed sizes go through malloc and free; no loop is used.
+        let size = if row.size == 0 { 64 } else { row.size };
+        allocator
+            .kernels(layout, size)
+            .map(|kernels| (layout, kernels))
+    });
+    let mut bench = Bench {
+        row,
+        allocator,
+        effort,
+        layouts: tables.collect(),
+        seed,
+        samples: Vec::new(),
+    };
+    let _guard = allocator.enter_thread();
+    bench.run();
+    bench.samples
+}
+
+/// A thread's use of an allocator: its ends are announced in the order that libraries ask for.
+struct Member<'a> {
+    state: &'a State,
+    _guard: Option<slabyard_peers::ThreadGuard<'static>>,
+}
+
+impl Drop for Member<'_> {
+    fn drop(&mut self) {
+        self.state.thread_end();
+    }
+}
+
+impl Bench<'_> {
+    fn run(&mut self) {
+        match self.row.workload {
+            Workload::Pair => self.pair(),
+            Workload::Batch { order, objects } => self.batch(order, objects),
+            Workload::Steady => self.steady(),
+            Workload::Cold => self.cold(),
+            Workload::Churn { threads } => self.churn(threads),
+            Workload::Ring { read } => self.ring(read),
+            Workload::Queue => self.queue(),
+            Workload::Exchange => self.exchange(),
+            Workload::Tail(Tail::Quiet) => self.tail_steady(false),
+            Workload::Tail(Tail::Noisy) => self.tail_steady(true),
+            Workload::Tail(Tail::Grow) => self.tail_grow(false),
+            Workload::Tail(Tail::GrowWrite) => self.tail_grow(true),
+            Workload::Memory(Memory::Payload) => self.memory_payload(),
+            Workload::Memory(Memory::FreeAll) => self.memory_free_all(),
+            Workload::Memory(Memory::Random) => self.memory_random(),
+            Workload::Memory(Memory::Mixed) => self.memory_mixed(),
+            Workload::Memory(Memory::Remote) => self.memory_remote(),
+            Workload::Memory(Memory::Cycles) => self.memory_cycles(),
+        }
+    }
+
+    fn open(&self, capacity: usize) -> State {
+        let kernels = self.layouts.first().expect("a suitable row has loops").1;
+        State::open(kernels, self.row.size, capacity).expect("the allocator can be opened")
+    }
+
+    fn enter<'s>(&self, state: &'s State) -> Member<'s> {
+        Member {
+            state,
+            _guard: self.allocator.enter_thread(),
+        }
+    }
+
+    fn sample(&mut self, metric: &'static str, layout: usize, value: f64) {
+        self.samples.push(Sample {
+            metric,
+            layout,
+            value,
+            round_trip: None,
+        });
+    }
+
+    /// `least` scaled so that a sample takes the time asked for, from how long `least` took.
+    fn scaled(&self, least: u64, took_ns: u64) -> u64 {
+        let wanted = self.effort.sample.as_nanos() as f64;
+        let factor = (wanted / took_ns.max(1) as f64).clamp(1.0, 1e6);
+        (least as f64 * factor) as u64
+    }
+
+    /// The count of a first run, which a quick run shortens too.
+    fn least(&self, full: u64) -> u64 {
+        (full / self.effort.fewer_rounds as u64).max(1)
+    }
+
+    /// Samples of a loop of one thread; `run` does `count` units of `operations` each.
+    fn sample_loops(&mut self, least: u64, operations: f64, run: impl Fn(&Kernels, u64)) {
+        let timed = |kernels: &Kernels, count: u64| {
+            let start = cpu_ns();
+            run(kernels, count);
+            cpu_ns() - start
+        };
+        let least = self.least(least);
+        let first = self.layouts[0].1;
+        timed(&first, least);
+        let count = self.scaled(least, timed(&first, least));
+        for (layout, kernels) in self.layouts.clone() {
+            let took = timed(&kernels, count);
+            self.sample("time", layout, took as f64 / (count as f64 * operations));
+        }
+    }
+
+    fn pair(&mut self) {
+        let state = self.open(1024);
+        // SAFETY: the state is of this table, and this is its only thread.
+        self.sample_loops(10_000, 1.0, |kernels, count| unsafe {
+            (kernels.pair)(state.pointer(), count);
+        });
+    }
+
+    fn batch(&mut self, order: Order, size: usize) {
+        let state = self.open(size);
+        let mut objects = pointers(size);
+        let objects = objects.as_mut_ptr();
+        let mut places: Vec<u32> = (0..size as u32).collect();
+        Random(self.seed).shuffle(&mut places);
+        let least = (20_000 / size as u64).max(1);
+        self.sample_loops(least, 2.0 * size as f64, |kernels, rounds| {
+            // SAFETY: the state is of this table; `objects` and `places` have `size` entries.
+            unsafe {
+                match order {
+                    Order::Lifo => (kernels.batch_lifo)(state.pointer(), objects, size, rounds),
+                    Order::Fifo => (kernels.batch_fifo)(state.pointer(), objects, size, rounds),
+                    Order::Random => {
+                        let places = places.as_ptr();
+                        (kernels.batch_random)(state.pointer(), objects, places, size, rounds);
+                    }
+                }
+            }
+        });
+    }
+
+    /// `live` objects, and places that were replaced often enough to lie at random.
+    fn settled(&self, state: &State, objects: &mut [*mut c_void]) {
+        let kernels = self.layouts[0].1;
+        let (pointer, live) = (state.pointer(), objects.len());
+        // SAFETY: the state is of this table, and there is room for `live` objects.
+        unsafe {
+            (kernels.fill)(pointer, objects.as_mut_ptr(), live);
+            (kernels.steady)(
+                pointer,
+                objects.as_mut_ptr(),
+                live,
+                2 * live as u64,
+                self.seed,
+            );
+        }
+    }
+
+    fn drain(&self, state: &State, objects: &mut [*mut c_void]) {
+        // SAFETY: all of them are live objects of the state.
+        unsafe {
+            (self.layouts[0].1.drain)(state.pointer(), objects.as_mut_ptr(), objects.len());
+        }
+    }
+
+    fn steady(&mut self) {
+        let live = STEADY_LIVE / self.effort.fewer_objects;
+        let state = self.open(live);
+        let mut objects = pointers(live);
+        self.settled(&state, &mut objects);
+        let (places, seed) = (objects.as_mut_ptr(), self.seed);
+        self.sample_loops(20_000, 1.0, |kernels, count| {
+            // SAFETY: the state is of this table, and all `live` objects are live.
+            unsafe { (kernels.steady)(state.pointer(), places, live, count, seed ^ count) };
+        });
+        self.drain(&state, &mut objects);
+    }
+
+    /// As many objects as the rows about many take, no more bytes than they may.
+    fn many(&self, wanted: usize) -> usize {
+        (wanted / self.effort.fewer_objects)
+            .min(MANY_BYTES / self.row.size.max(1))
+            .max(1)
+    }
+
+    fn cold(&mut self) {
+        let count = self.many(MANY);
+        let (layout, kernels) = self.layouts[0];
+        let mut objects = pointers(count);
+        let start = cpu_ns();
+        let state = self.open(count);
+        // SAFETY: the state is of this table, and there is room for `count` objects.
+        unsafe { (kernels.fill)(state.pointer(), objects.as_mut_ptr(), count) };
+        let took = cpu_ns() - start;
+        self.sample("time", layout, took as f64 / count as f64);
+        self.drain(&state, &mut objects);
+    }
+
+    /// Samples of loops on several threads, in the unit that `value` makes of their times.
+    fn sample_teams(
+        &mut self,
+        state: &State,
+        threads: usize,
+        least: u64,
+        operations: f64,
+        value: fn(&[Times]) -> u64,
+        run: impl Fn(&Kernels, usize, u64) + Sync,
+    ) {
+        let least = self.least(least);
+        let timed = |kernels: &Kernels, count: u64| {
+            let enter = || self.enter(state);
+            let warm = |index| run(kernels, index, (count / 8).max(least));
+            team(threads, enter, warm, |index| run(kernels, index, count))
+        };
+        let first = self.layouts[0].1;
+        let count = self.scaled(least, machine::wall_of(&timed(&first, least)));
+        let mut samples = Vec::new();
+        for (layout, kernels) in &self.layouts {
+            let trip = || {
+                if self.row.crosses() {
+                    machine::round_trip()
+                } else {
+                    None
+                }
+            };
+            let before = trip();
+            let took = value(&timed(kernels, count));
+            let after = trip();
+            samples.push(Sample {
+                metric: "time",
+                layout: *layout,
+                value: took as f64 / (count as f64 * operations),
+                round_trip: before
+                    .zip(after)
+                    .map(|(before, after)| (before + after) / 2.0),
+            });
+        }
+        self.samples.extend(samples);
+    }
+
+    fn churn(&mut self, threads: usize) {
+        let state = self.open(128);
+        let operations = threads as f64 * 128.0;
+        let run = |kernels: &Kernels, _: usize, rounds: u64| {
+            // SAFETY: the state is of this table, and shared where there are more threads.
+            unsafe { (kernels.churn)(state.pointer(), rounds) };
+        };
+        if self.allocator.shared() {
+            self.sample_teams(&state, threads, 100, operations, machine::cpu_of, run);
+        } else {
+            self.sample_loops(100, operations, |kernels, rounds| run(kernels, 0, rounds));
+        }
+    }
+
+    fn ring(&mut self, read: bool) {
+        let state = self.open(2048);
+        let ring = Lines::new(kernels::ring_bytes());
+        self.sample_teams(
+            &state,
+            2,
+            20_000,
+            1.0,
+            machine::wall_of,
+            |kernels, index, count| {
+                let take = if read {
+                    kernels.ring_read
+                } else {
+                    kernels.ring_take
+                };
+                let side = if index == 0 { kernels.ring_put } else { take };
+                // SAFETY: the ring is zeroed or as the same loops left it, one thread at each side.
+                unsafe { side.expect("shared")(state.pointer(), ring.pointer(), count) };
+            },
+        );
+    }
+
+    fn queue(&mut self) {
+        let state = self.open(4096);
+        let queue = Lines::new(kernels::queue_bytes());
+        let operations = kernels::BATCH as f64;
+        let wall = machine::wall_of;
+        self.sample_teams(
+            &state,
+            2,
+            200,
+            operations,
+            wall,
+            |kernels, index, batches| {
+                let side = if index == 0 {
+                    kernels.queue_put
+                } else {
+                    kernels.queue_take
+                };
+                // SAFETY: as in `ring`.
+                unsafe { side.expect("shared")(state.pointer(), queue.pointer(), batches) };
+            },
+        );
+    }
+
+    fn exchange(&mut self) {
+        let state = self.open(2 * EXCHANGE_SLOTS);
+        let slots = Lines::new(EXCHANGE_SLOTS * size_of::<usize>());
+        let places = &slots;
+        let seed = self.seed;
+        self.sample_teams(
+            &state,
+            2,
+            20_000,
+            4.0,
+            machine::cpu_of,
+            |kernels, index, count| {
+                let seed = seed ^ (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ count;
+                let exchange = kernels.exchange.expect("shared");
+                // SAFETY: the places are null or live objects of the state.
+                unsafe {
+                    exchange(
+                        state.pointer(),
+                        places.pointer().cast(),
+                        EXCHANGE_SLOTS,
+                        count,
+                        seed,
+                    );
+                }
+            },
+        );
+        // SAFETY: the places are exactly so many pointers, and no thread uses them any more.
+        let left = unsafe {
+            core::slice::from_raw_parts_mut(slots.pointer().cast::<*mut c_void>(), EXCHANGE_SLOTS)
+        };
+        let mut live: Vec<_> = left
+            .iter()
+            .copied()
+            .filter(|object| !object.is_null())
+            .collect();
+        self.drain(&state, &mut live);
+    }
+
+    fn sample_tail(&mut self, names: [&'static str; 4], histogram: &Histogram) {
+        let floor = kernels::timer_floor();
+        let per_ns = machine::ticks_per_ns();
+        let layout = self.layouts[0].0;
+        for (name, share) in names.into_iter().zip([0.5, 0.99, 0.999, 0.9999]) {
+            let above = histogram.quantile(share).saturating_sub(floor);
+            self.sample(name, layout, above as f64 / per_ns);
+        }
+    }
+
+    fn tail_steady(&mut self, noisy: bool) {
+        let live = STEADY_LIVE / self.effort.fewer_objects;
+        let count = (TAIL_PAIRS / self.effort.fewer_rounds.div_ceil(4)) as u64;
+        let state = self.open(live + 128);
+        let mut objects = pointers(live);
+        self.settled(&state, &mut objects);
+        let (mut allocs, mut frees) = (Histogram::default(), Histogram::default());
+        let (kernels, seed, stop) = (self.layouts[0].1, self.seed, AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            if noisy {
+                scope.spawn(|| {
+                    let _member = self.enter(&state);
+                    while !stop.load(Ordering::Relaxed) {
+                        // SAFETY: the state is shared.
+                        unsafe { (kernels.churn)(state.pointer(), 100) };
+                    }
+                });
+            }
+            // SAFETY: the state is of this table, and all objects are live.
+            unsafe {
+                let places = objects.as_mut_ptr();
+                let (allocs, frees) = (allocs.raw(), frees.raw());
+                (kernels.tail_steady)(state.pointer(), places, live, count, seed, allocs, frees);
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        self.sample_tail(
+            ["alloc p50", "alloc p99", "alloc p99.9", "alloc p99.99"],
+            &allocs,
+        );
+        self.sample_tail(
+            ["free p50", "free p99", "free p99.9", "free p99.99"],
+            &frees,
+        );
+        self.drain(&state, &mut objects);
+    }
+
+    fn tail_grow(&mut self, write: bool) {
+        let count = self.many(MANY);
+        let state = self.open(count);
+        let mut objects = pointers(count);
+        let mut allocs = Histogram::default();
+        // SAFETY: the state is of this table, and there is room for `count` objects.
+        unsafe {
+            let places = objects.as_mut_ptr();
+            let grow = self.layouts[0].1.tail_grow;
+            grow(state.pointer(), places, count, write.into(), allocs.raw());
+        }
+        self.sample_tail(
+            ["alloc p50", "alloc p99", "alloc p99.9", "alloc p99.99"],
+            &allocs,
+        );
+        self.drain(&state, &mut objects);
+    }
+
+    /// What is resident that is not the allocator's. Some libraries take memory as the process is
+    /// started: what is resident then of the mapping that their first object comes from is theirs.
+    fn resident_before(&self) -> u64 {
+        let mappings = machine::mappings();
+        let before = resident();
+        let Some((malloc, free)) = self.allocator.any_size() else {
+            return before;
+        };
+        // SAFETY: freed once and not used.
+        let address = unsafe {
+            let object = malloc(self.row.size.max(64));
+            free(object);
+            object as u64
+        };
+        let of_first = mappings
+            .iter()
+            .find(|mapping| mapping.range.contains(&address));
+        before - of_first.map_or(0, |mapping| mapping.resident)
+    }
+
+    fn purge(&self) {
+        if let Some(purge) = self.allocator.purge() {
+            // SAFETY: this thread has entered the allocator.
+            unsafe { purge() };
+        }
+    }
+
+    /// `count` objects written whole, and what was resident before the allocator was opened.
+    fn filled(&self, count: usize) -> (u64, State, Vec<*mut c_void>) {
+        let mut objects = pointers(count);
+        let before = self.resident_before();
+        let state = self.open(count);
+        // SAFETY: there is room for `count` objects, each of which has `size` bytes.
+        unsafe {
+            (self.layouts[0].1.fill)(state.pointer(), objects.as_mut_ptr(), count);
+            for &object in &objects {
+                object.cast::<u8>().write_bytes(0x5a, self.row.size);
+            }
+        }
+        (before, state, objects)
+    }
+
+    fn memory_payload(&mut self) {
+        let count = self.many(MANY);
+        let (before, state, mut objects) = self.filled(count);
+        let used = resident().saturating_sub(before);
+        self.sample(
+            "ratio",
+            self.layouts[0].0,
+            used as f64 / (count * self.row.size) as f64,
+        );
+        self.drain(&state, &mut objects);
+    }
+
+    /// What is left after a purge, and later, in percent of `peak`.
+    fn sample_left(&mut self, before: u64, peak: u64) {
+        self.purge();
+        let percent = |now: u64| 100.0 * now.saturating_sub(before) as f64 / peak.max(1) as f64;
+        let layout = self.layouts[0].0;
+        self.sample("left", layout, percent(resident()));
+        if !self.effort.later.is_zero() {
+            std::thread::sleep(self.effort.later);
+            self.sample("left later", layout, percent(resident()));
+        }
+    }
+
+    fn memory_free_all(&mut self) {
+        let (before, state, mut objects) = self.filled(self.many(MANY));
+        let peak = resident().saturating_sub(before);
+        Random(self.seed).shuffle(&mut objects);
+        self.drain(&state, &mut objects);
+        self.sample_left(before, peak);
+    }
+
+    fn memory_random(&mut self) {
+        let count = self.many(2 * MANY);
+        let (before, state, mut objects) = self.filled(count);
+        let peak = resident().saturating_sub(before);
+        Random(self.seed).shuffle(&mut objects);
+        let (freed, kept) = objects.split_at_mut(count * 99 / 100);
+        self.drain(&state, freed);
+        self.sample_left(before, peak);
+        self.drain(&state, kept);
+    }
+
+    fn memory_mixed(&mut self) {
+        let (malloc, free) = self.allocator.any_size().expect("a suitable allocator");
+        let mut random = Random(self.seed);
+        let mut objects = pointers(MANY / self.effort.fewer_objects);
+        let before = self.resident_before();
+        for place in &mut objects {
+            // SAFETY: the object has `size` bytes.
+            unsafe {
+                let size = 16 + random.below(1024 - 16 + 1);
+                *place = malloc(size);
+                place.cast::<u8>().write_bytes(0x5a, size);
+            }
+        }
+        let peak = resident().saturating_sub(before);
+        random.shuffle(&mut objects);
+        let (freed, kept) = objects.split_at(objects.len() * 99 / 100);
+        // SAFETY: each is live and freed once.
+        freed.iter().for_each(|&object| unsafe { free(object) });
+        self.sample_left(before, peak);
+        // SAFETY: as above.
+        kept.iter().for_each(|&object| unsafe { free(object) });
+    }
+
+    fn memory_remote(&mut self) {
+        let early = (1_000_000 / self.effort.fewer_rounds) as u64;
+        let late = 9 * early;
+        let before = self.resident_before();
+        let state = self.open(2048);
+        let ring = Lines::new(kernels::ring_bytes());
+        let (layout, kernels) = self.layouts[0];
+        let found = [const { std::sync::atomic::AtomicU64::new(0) }; 2];
+        let run = |index: usize| {
+            let take = kernels.ring_take.expect("shared");
+            let put = kernels.ring_put.expect("shared");
+            // SAFETY: the ring is zeroed, one thread at each side.
+            unsafe {
+                if index == 0 {
+                    put(state.pointer(), ring.pointer(), early + late);
+                    return;
+                }
+                for (count, place) in [early, late].into_iter().zip(&found) {
+                    take(state.pointer(), ring.pointer(), count);
+                    place.store(resident().saturating_sub(before), Ordering::Relaxed);
+                }
+            }
+        };
+        team(2, || self.enter(&state), |_| (), run);
+        for (metric, bytes) in ["after a tenth", "at the end"].into_iter().zip(found) {
+            self.sample(metric, layout, bytes.into_inner() as f64 / (1 << 20) as f64);
+        }
+    }
+
+    /// Each cycle grows with sizes of its own, so that memory freed in one is wanted as another
+    /// size in the next, and shrinks by freeing at random.
+    fn memory_cycles(&mut self) {
+        const HIGH: usize = 28 << 20;
+        let (malloc, free) = self.allocator.any_size().expect("a suitable allocator");
+        let mut random = Random(self.seed);
+        let mut objects: Vec<(*mut c_void, usize)> = vec![(dangling_mut(), 1); HIGH / 32];
+        std::hint::black_box(objects.as_mut_ptr());
+        objects.clear();
+        let before = self.resident_before();
+        let (mut live, mut high, mut low) = (0, 0, 0);
+        for _ in 0..(1000 / self.effort.fewer_rounds).max(2) {
+            let most = (64.0 * 64f64.powf(random.below(1000) as f64 / 1000.0)) as usize;
+            while live < HIGH / self.effort.fewer_objects {
+                let size = most / 2 + random.below(most / 2) + 1;
+                // SAFETY: the object has `size` bytes.
+                unsafe {
+                    let object = malloc(size);
+                    object.cast::<u8>().write_bytes(0x5a, size);
+                    objects.push((object, size));
+                }
+                live += size;
+            }
+            high = resident().saturating_sub(before);
+            while live > HIGH / 10 / self.effort.fewer_objects {
+                let (object, size) = objects.swap_remove(random.below(objects.len()));
+                // SAFETY: it is live and freed once.
+                unsafe { free(object) };
+                live -= size;
+            }
+            low = resident().saturating_sub(before);
+        }
+        self.purge();
+        let purged = resident().saturating_sub(before);
+        // SAFETY: as above.
+        objects
+            .iter()
+            .for_each(|&(object, _)| unsafe { free(object) });
+        let layout = self.layouts[0].0;
+        for (metric, bytes) in [
+            ("at the peak", high),
+            ("at the trough", low),
+            ("purged", purged),
+        ] {
+            self.sample(metric, layout, bytes as f64 / (1 << 20) as f64);
+        }
+    }
+}
+
+/// Zeroed memory shared by two threads, on cache lines of its own.
+struct Lines(Vec<Line>);
+
+#[repr(align(128))]
+#[derive(Clone)]
+struct Line(#[allow(dead_code)] [u8; 128]);
+
+// SAFETY: only the address is shared; the kernels' own protocol orders the accesses.
+unsafe impl Sync for Lines {}
+
+impl Lines {
+    fn new(bytes: usize) -> Lines {
+        Lines(vec![Line([0; 128]); bytes.div_ceil(128)])
+    }
+
+    fn pointer(&self) -> *mut c_void {
+        self.0.as_ptr().cast_mut().cast()
+    }
+}

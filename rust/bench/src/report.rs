@@ -1,0 +1,360 @@
+//! From samples to tables: a block a row, a summary of ratios, the raw data.
+
+use crate::allocators::{self, Allocator, Kind};
+use crate::rows::Row;
+use crate::run::{Failure, Found, METRICS};
+use crate::stats::{geometric_mean, summarise, Summary};
+use std::fmt::Write;
+
+/// A round trip longer than this many times the run's shortest means that the two processors were
+/// far apart: virtual machines move between such states.
+const FAR: f64 = 1.7;
+
+/// Where the processors were, for rows that cross between them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Distance {
+    Any,
+    Near,
+    Far,
+}
+
+/// The shortest round trip of a run.
+pub fn shortest_trip(found: &[Found]) -> Option<f64> {
+    found
+        .iter()
+        .filter_map(|one| one.sample.round_trip)
+        .min_by(f64::total_cmp)
+}
+
+fn distance(one: &Found, shortest: Option<f64>) -> Distance {
+    match (one.sample.round_trip, shortest) {
+        (Some(trip), Some(shortest)) if trip > FAR * shortest => Distance::Far,
+        (Some(_), Some(_)) => Distance::Near,
+        _ => Distance::Any,
+    }
+}
+
+/// One row and metric, at one distance: every allocator's figures.
+pub struct Table {
+    pub row: Row,
+    pub metric: &'static str,
+    pub distance: Distance,
+    pub cells: Vec<(Allocator, Summary)>,
+}
+
+impl Table {
+    pub fn of(&self, name: &str) -> Option<f64> {
+        let cell = self.cells.iter().find(|cell| cell.0.name == name);
+        cell.map(|cell| cell.1.median)
+    }
+
+    /// The best peer that may be used from any thread.
+    pub fn best_peer(&self) -> Option<(&'static str, f64)> {
+        let peers = self
+            .cells
+            .iter()
+            .filter(|cell| cell.0.kind == Kind::Peer && cell.0.shared());
+        peers
+            .map(|cell| (cell.0.name, cell.1.median))
+            .min_by(|one, other| one.1.total_cmp(&other.1))
+    }
+
+    /// The limit that an allocator is held against: that of its kind.
+    fn limit_of(&self, allocator: &Allocator) -> Option<f64> {
+        if allocator.kind == Kind::Floor {
+            return None;
+        }
+        self.of(if allocator.shared() {
+            "limit-magazine"
+        } else {
+            "limit-freelist"
+        })
+    }
+
+    fn samples(&self) -> usize {
+        self.cells.iter().map(|cell| cell.1.samples).sum()
+    }
+}
+
+/// The tables of a row: one a metric and distance at which there are samples.
+pub fn tables(row: &Row, found: &[Found], shortest: Option<f64>) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for metric in METRICS {
+        for at in [Distance::Any, Distance::Near, Distance::Far] {
+            let here = |one: &&Found| {
+                one.row == *row && one.sample.metric == metric && distance(one, shortest) == at
+            };
+            let chosen: Vec<&Found> = found.iter().filter(here).collect();
+            let cell = |allocator: Allocator| {
+                let own = chosen.iter().filter(|one| one.allocator == allocator.name);
+                let own: Vec<_> = own
+                    .map(|one| (one.sample.layout, one.sample.value))
+                    .collect();
+                summarise(&own).map(|summary| (allocator, summary))
+            };
+            let cells: Vec<_> = allocators::ALL.into_iter().filter_map(cell).collect();
+            if !cells.is_empty() {
+                tables.push(Table {
+                    row: *row,
+                    metric,
+                    distance: at,
+                    cells,
+                });
+            }
+        }
+    }
+    tables
+}
+
+/// Three figures or more, whatever the size.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+fn ratio(value: f64, to: Option<f64>) -> String {
+    match to {
+        Some(to) if to > 0.0 => format!("{:.2}", value / to),
+        _ => "-".to_owned(),
+    }
+}
+
+fn trips(table: &Table, found: &[Found], shortest: Option<f64>) -> String {
+    let here = |one: &&Found| one.row == table.row && distance(one, shortest) == table.distance;
+    let trips: Vec<f64> = found
+        .iter()
+        .filter(here)
+        .filter_map(|one| one.sample.round_trip)
+        .collect();
+    let middle = crate::stats::median(&trips).unwrap_or(0.0);
+    format!("; {:?}, round trip {middle:.0} ns", table.distance).to_lowercase()
+}
+
+/// The blocks of one row as text.
+pub fn block(row: &Row, found: &[Found], failures: &[Failure], shortest: Option<f64>) -> String {
+    let mut text = format!("\n{}: {}\n", row.name(), row.describe());
+    for table in tables(row, found, shortest) {
+        let mut title = if table.metric == "time" {
+            ""
+        } else {
+            table.metric
+        }
+        .to_owned();
+        if table.distance != Distance::Any {
+            title += &trips(&table, found, shortest);
+        }
+        let title = title.trim_start_matches("; ");
+        let _ = writeln!(
+            text,
+            "  {title:<34} {:>9}  {:>19}  {:>7} {:>7}",
+            "median", "quartiles", "/peer", "/limit"
+        );
+        let best = table.best_peer().map(|best| best.1);
+        for (allocator, summary) in &table.cells {
+            let spread = format!("{} .. {}", figure(summary.low), figure(summary.high));
+            let _ = writeln!(
+                text,
+                "    {:<32} {:>9}  {spread:>19}  {:>7} {:>7}",
+                allocator.name,
+                figure(summary.median),
+                ratio(summary.median, best),
+                ratio(summary.median, table.limit_of(allocator)),
+            );
+        }
+    }
+    for failure in failures.iter().filter(|failure| failure.row == *row) {
+        let _ = writeln!(
+            text,
+            "    {:<32} FAILED: {}",
+            failure.allocator, failure.what
+        );
+    }
+    text
+}
+
+/// A column of the summary: ours over something.
+struct Column {
+    title: &'static str,
+    ratio: fn(&Table) -> Option<f64>,
+}
+
+fn over(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.zip(other)
+        .and_then(|(one, other)| (other > 0.0).then_some(one / other))
+}
+
+const COLUMNS: [Column; 8] = [
+    Column {
+        title: "cache/peer",
+        ratio: |table| over(table.of("cache"), table.best_peer().map(|best| best.1)),
+    },
+    Column {
+        title: "cache/limit",
+        ratio: |table| over(table.of("cache"), table.of("limit-magazine")),
+    },
+    Column {
+        title: "heap/peer",
+        ratio: |table| over(table.of("heap"), table.best_peer().map(|best| best.1)),
+    },
+    Column {
+        title: "heap/mimalloc",
+        ratio: |table| over(table.of("heap"), table.of("mimalloc")),
+    },
+    Column {
+        title: "heap/glibc",
+        ratio: |table| over(table.of("heap"), table.of("glibc")),
+    },
+    Column {
+        title: "pool/limit",
+        ratio: |table| over(table.of("pool"), table.of("limit-freelist")),
+    },
+    Column {
+        title: "bounded/nexus",
+        ratio: |table| over(table.of("pool-bounded"), table.of("nexus-bounded")),
+    },
+    Column {
+        title: "pool/nexus",
+        ratio: |table| over(table.of("pool"), table.of("nexus-unbounded")),
+    },
+];
+
+/// One line a row: the best peer, and ours over others; geometric means of the time rows below.
+pub fn summary(rows: &[Row], found: &[Found]) -> String {
+    let shortest = shortest_trip(found);
+    let mut text = String::from("\nSummary: ratios below 1 mean less time or memory.\n");
+    let _ = write!(text, "{:<36}{:<25}", "row", "best thread-safe peer");
+    for column in &COLUMNS {
+        let _ = write!(text, "{:>14}", column.title);
+    }
+    text.push('\n');
+    let mut ratios: [Vec<f64>; COLUMNS.len()] = Default::default();
+    for row in rows {
+        let tables = tables(row, found, shortest);
+        let most = tables.iter().map(Table::samples).max();
+        for table in &tables {
+            let place = if table.distance == Distance::Far {
+                " (far)"
+            } else {
+                ""
+            };
+            let metric = if table.metric == "time" {
+                ""
+            } else {
+                table.metric
+            };
+            let name = format!("{} {metric}{place}", row.name());
+            let best = table.best_peer();
+            let best =
+                best.map_or_else(String::new, |best| format!("{} {}", best.0, figure(best.1)));
+            let _ = write!(text, "{name:<36}{best:<25}");
+            for (column, ratios) in COLUMNS.iter().zip(&mut ratios) {
+                let value = (column.ratio)(table);
+                let shown = value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
+                let _ = write!(text, "{shown:>14}");
+                // Of two distances, the one with more samples speaks for the row.
+                if row.is_time() && Some(table.samples()) == most {
+                    ratios.extend(value);
+                }
+            }
+            text.push('\n');
+        }
+    }
+    let _ = write!(text, "{:<61}", "geometric mean of the time rows");
+    for ratios in &ratios {
+        let mean = geometric_mean(ratios);
+        let shown = mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}"));
+        let _ = write!(text, "{shown:>14}");
+    }
+    text.push('\n');
+    text
+}
+
+/// Every sample, one a line.
+pub fn csv(found: &[Found]) -> String {
+    let mut text =
+        String::from("row,object_bytes,metric,allocator,layout,repeat,value,round_trip_ns\n");
+    for one in found {
+        let trip = one
+            .sample
+            .round_trip
+            .map_or_else(String::new, |trip| format!("{trip:.1}"));
+        let _ = writeln!(
+            text,
+            "{},{},{},{},{},{},{},{trip}",
+            one.row.name(),
+            one.row.size,
+            one.sample.metric,
+            one.allocator,
+            one.sample.layout,
+            one.repeat,
+            one.sample.value,
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Sample;
+
+    fn found(allocator: &'static str, value: f64, round_trip: Option<f64>) -> Found {
+        let row = crate::rows::find("exchange/64").unwrap();
+        let sample = Sample {
+            metric: "time",
+            layout: 0,
+            value,
+            round_trip,
+        };
+        Found {
+            row,
+            allocator,
+            repeat: 0,
+            sample,
+        }
+    }
+
+    #[test]
+    fn near_and_far_are_apart() {
+        let all = [
+            found("cache", 2.0, Some(100.0)),
+            found("cache", 6.0, Some(300.0)),
+            found("mimalloc", 4.0, Some(120.0)),
+        ];
+        let tables = tables(&all[0].row, &all, shortest_trip(&all));
+        assert_eq!(tables.len(), 2);
+        assert_eq!(tables[0].distance, Distance::Near);
+        assert_eq!(tables[0].of("cache"), Some(2.0));
+        assert_eq!(tables[0].best_peer(), Some(("mimalloc", 4.0)));
+        assert_eq!(tables[1].of("cache"), Some(6.0));
+        assert_eq!(tables[1].best_peer(), None);
+    }
+
+    #[test]
+    fn the_best_peer_is_shared_and_no_limit() {
+        let all = [
+            found("limit-magazine", 1.0, None),
+            found("nexus-bounded", 1.5, None),
+            found("glibc", 3.0, None),
+            found("snmalloc", 2.0, None),
+            found("cache", 1.0, None),
+        ];
+        let tables = tables(&all[0].row, &all, None);
+        assert_eq!(tables[0].best_peer(), Some(("snmalloc", 2.0)));
+        let text = summary(&[all[0].row], &all);
+        assert!(text.contains("snmalloc 2.000"), "{text}");
+        assert!(text.lines().last().unwrap().contains("0.50"), "{text}");
+    }
+
+    #[test]
+    fn raw_data_has_a_line_a_sample() {
+        let text = csv(&[found("cache", 2.0, Some(100.0)), found("glibc", 3.5, None)]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "exchange/64,64,time,cache,0,0,2,100.0");
+        assert_eq!(lines[2], "exchange/64,64,time,glibc,0,0,3.5,");
+    }
+}

@@ -1,0 +1,221 @@
+//! Every loop with every allocator, a few rounds: in the verifying layout every object is filled
+//! with a pattern, entered in a ledger while it lives and checked when it is freed, so that a loop
+//! that frees twice, forgets an object or shares one is an abort here.
+
+use slabyard_bench::allocators::{self, Allocator, Kind};
+use slabyard_bench::kernels::{verify_live, LAYOUTS, VERIFY};
+use slabyard_bench::measure::{measure, Effort, Sample};
+use slabyard_bench::rows::{self, Row, Workload, SIZES};
+use slabyard_bench::run::{run_child, METRICS};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// The ledger and the limit prototype's arrays are the process's: one measurement at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn tiny() -> Effort {
+    Effort {
+        sample: Duration::from_micros(1),
+        fewer_objects: 500,
+        fewer_rounds: 500,
+        later: Duration::ZERO,
+    }
+}
+
+fn is_memory(row: &Row) -> bool {
+    matches!(row.workload, Workload::Memory(_))
+}
+
+/// One run of a row, with the checks that every run passes.
+fn run(row: Row, allocator: Allocator, layouts: &[usize]) -> Vec<Sample> {
+    let what = format!("{} of {}", row.name(), allocator.name);
+    println!("{what}"); // the last one before an abort, with --nocapture
+    let samples = measure(row, allocator, layouts, &tiny(), 7);
+    assert!(!samples.is_empty(), "{what}");
+    for sample in &samples {
+        assert!(
+            METRICS.contains(&sample.metric),
+            "{what}: {}",
+            sample.metric
+        );
+        assert!(
+            sample.value.is_finite() && sample.value >= 0.0,
+            "{what}: {}",
+            sample.value
+        );
+        assert!(layouts.contains(&sample.layout), "{what}");
+    }
+    if row.is_time() {
+        let measured: Vec<usize> = samples.iter().map(|sample| sample.layout).collect();
+        let expected = if row.one_layout() {
+            &layouts[..1]
+        } else {
+            layouts
+        };
+        assert_eq!(measured, expected, "{what}");
+        assert!(samples.iter().all(|sample| sample.value > 0.0), "{what}");
+    }
+    samples
+}
+
+/// Every suitable pair of a row of the table and an allocator, at one size each.
+fn everything(wanted: impl Fn(&Row, &Allocator) -> bool) -> Vec<(Row, Allocator)> {
+    let mut pairs = Vec::new();
+    for row in rows::all(&[64, 1024]) {
+        for allocator in allocators::ALL {
+            if row.suits(&allocator) && wanted(&row, &allocator) {
+                pairs.push((row, allocator));
+            }
+        }
+    }
+    pairs
+}
+
+#[test]
+fn no_object_is_lost_shared_or_damaged() {
+    let _alone = ALONE.lock();
+    let checked = |row: &Row, allocator: &Allocator| {
+        // The loop alone hands out one object all the time, which is what the ledger forbids;
+        // memory rows write over the pattern on purpose.
+        allocator.kind != Kind::Floor && !is_memory(row)
+    };
+    let pairs = everything(checked);
+    assert!(pairs.len() > 300, "{}", pairs.len());
+    for (row, allocator) in pairs {
+        run(row, allocator, &[VERIFY]);
+        assert_eq!(
+            verify_live(),
+            0,
+            "{} of {} left objects",
+            row.name(),
+            allocator.name
+        );
+    }
+}
+
+#[test]
+fn every_layout_runs() {
+    let _alone = ALONE.lock();
+    let all: Vec<usize> = (0..LAYOUTS).collect();
+    for (row, allocator) in everything(|row, _| !is_memory(row)) {
+        run(row, allocator, &all);
+    }
+}
+
+#[test]
+fn every_size_has_loops_for_every_allocator() {
+    let _alone = ALONE.lock();
+    for size in SIZES {
+        for allocator in allocators::ALL {
+            for layout in (0..LAYOUTS).chain([VERIFY]) {
+                assert!(
+                    allocator.kernels(layout, size).is_some(),
+                    "{} {size}",
+                    allocator.name
+                );
+            }
+            if allocator.kind != Kind::Floor {
+                run(
+                    rows::find(&format!("pair/{size}")).unwrap(),
+                    allocator,
+                    &[VERIFY],
+                );
+            }
+        }
+    }
+    assert_eq!(verify_live(), 0);
+}
+
+#[test]
+fn the_memory_of_objects_is_seen() {
+    let _alone = ALONE.lock();
+    let row = rows::find("memory-payload/1024").unwrap();
+    let effort = Effort {
+        fewer_objects: 20,
+        ..tiny()
+    };
+    for allocator in allocators::ALL {
+        if row.suits(&allocator) {
+            let ratio = measure(row, allocator, &[0], &effort, 7)[0].value;
+            // Other tests have left memory behind that serves some of it again.
+            assert!(ratio < 3.0, "{}: {ratio}", allocator.name);
+        }
+    }
+    for (row, allocator) in everything(|row, _| is_memory(row)) {
+        run(row, allocator, &[0]);
+    }
+}
+
+#[test]
+fn a_child_answers_in_lines() {
+    assert!(run_child(&["pair/64".to_owned()]).is_none());
+    let output = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
+        .args([
+            "--child",
+            "memory-payload/64",
+            "cache",
+            "0",
+            "1000",
+            "10",
+            "0",
+            "7",
+        ])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let fields: Vec<&str> = text.trim_end_matches('\n').split('\t').collect();
+    assert_eq!(fields[..2], ["ratio", "0"]);
+    // A process of its own: the objects are all that is resident, and they are.
+    let ratio: f64 = fields[2].parse().unwrap();
+    assert!((1.0..2.0).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn a_run_prints_a_table_and_keeps_the_raw_data() {
+    let folder = std::env::temp_dir().join(format!("slabyard-bench-{}", std::process::id()));
+    let csv = folder.join("raw.csv");
+    let output = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
+        .args([
+            "--rows",
+            "pair/64,exchange/64",
+            "--allocators",
+            "cache,heap,glibc,limit-magazine",
+        ])
+        .args(["--repeats", "2", "--sample-ms", "1", "--csv"])
+        .arg(&csv)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let table = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "pair/64",
+        "exchange/64",
+        "glibc",
+        "geometric mean",
+        "page size",
+    ] {
+        assert!(table.contains(expected), "{expected} is not in {table}");
+    }
+    let raw = std::fs::read_to_string(&csv).unwrap();
+    // Two rows, four allocators, two repeats, three layouts, and the heading.
+    assert_eq!(raw.lines().count(), 1 + 2 * 4 * 2 * LAYOUTS);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    for arguments in [
+        ["--rows", "nonsense"],
+        ["--allocators", "nonsense"],
+        ["--sizes", "17"],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
+            .args(arguments)
+            .output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty());
+    }
+}

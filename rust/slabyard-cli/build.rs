@@ -1,0 +1,31 @@
+//! Builds the recorder, a shared object to be preloaded, for `record` to carry inside the tool.
+
+use std::{env, path::PathBuf, process::Command};
+
+fn main() {
+    let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    let folder = manifest.join("../../recorder");
+    let output = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo")).join("recorder.so");
+    println!("cargo:rerun-if-changed={}", folder.display());
+    println!("cargo:rerun-if-changed=build.rs");
+
+    let mut command: Command = cc::Build::new()
+        .opt_level(2)
+        .pic(true)
+        .flag("-std=gnu11")
+        .flag("-fvisibility=hidden")
+        .flag("-fno-builtin")
+        .flag("-Wall")
+        .flag("-Wextra")
+        .warnings(false)
+        .get_compiler()
+        .to_command();
+    let status = command
+        .args(["-shared", "-Wl,--no-undefined", "-o"])
+        .arg(&output)
+        .arg(folder.join("record.c"))
+        .args(["-lpthread", "-ldl"])
+        .status()
+        .expect("the C compiler runs");
+    assert!(status.success(), "the recorder does not build");
+}

@@ -1,0 +1,140 @@
+//! Which allocators there are: Slabyard by its heap doors, the peers, and one that does nothing.
+//!
+//! The last hands out places of small rings in turn: always the same place would make every write
+//! wait for the read before it, which no real allocator's objects do. Its memory is there before
+//! the clock starts.
+
+use crate::replay::memory::Shared;
+use anyhow::Result;
+use core::ffi::c_void;
+use slabyard_peers::{Allocator, PEERS};
+use slabyard_sys as sys;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
+
+/// Gives memory without keeping track of it: what a replay on it takes is the replay's own cost.
+pub const NOTHING: &str = "nothing";
+
+/// All that are compared, in the order of the table.
+pub fn all() -> Vec<&'static Allocator> {
+    std::iter::once(&SLABYARD).chain(&PEERS).collect()
+}
+
+/// What this thread has loaded goes to the slabs, and empty slabs to the system.
+unsafe extern "C" fn slabyard_purge() {
+    // SAFETY: any thread may call both at any time.
+    unsafe {
+        sys::sy_thread_flush();
+        sys::sy_trim();
+    }
+}
+
+static SLABYARD: Allocator = Allocator {
+    name: "slabyard",
+    version: || env!("CARGO_PKG_VERSION").to_string(),
+    malloc: sys::sy_malloc,
+    free: sys::sy_free,
+    aligned_alloc: sys::sy_aligned_alloc,
+    realloc: sys::sy_realloc,
+    calloc: sys::sy_calloc,
+    usable_size: Some(sys::sy_usable_size),
+    thread_init: None,
+    thread_exit: None,
+    purge: Some(slabyard_purge),
+    max_align: usize::MAX / 2 + 1,
+};
+
+/// The allocator of that name, [`NOTHING`] included.
+pub fn find(name: &str) -> Option<&'static Allocator> {
+    if name == NOTHING {
+        return Some(&DOES_NOTHING);
+    }
+    all().into_iter().find(|allocator| allocator.name == name)
+}
+
+/// Places of a ring, 4 KiB and a line apart. Larger objects reach into the next ones.
+const PLACES: usize = 64;
+const PLACE_BYTES: usize = 4096 + 64;
+const RING_BYTES: usize = PLACES * PLACE_BYTES;
+/// Threads have rings of their own, so as not to disturb each other, as far as these go.
+const RINGS: usize = 64;
+/// What is backed by memory beforehand; larger objects find the rest on their first touch.
+const BACKED_BYTES: usize = RINGS * RING_BYTES + (32 << 20);
+
+static SCRATCH: OnceLock<Shared<u8>> = OnceLock::new();
+static NEXT_RING: AtomicUsize = AtomicUsize::new(0);
+
+/// A thread's ring, and the place that comes next.
+#[derive(Clone, Copy)]
+struct Ring {
+    start: *mut u8,
+    next: usize,
+}
+
+thread_local! {
+    static RING: Cell<Ring> = const {
+        Cell::new(Ring { start: core::ptr::null_mut(), next: 0 })
+    };
+}
+
+/// Makes [`NOTHING`] ready for requests up to `largest` bytes, in this process.
+pub fn prepare_nothing(largest: u64) -> Result<()> {
+    if SCRATCH.get().is_none() {
+        let scratch = Shared::new(largest as usize + BACKED_BYTES)?;
+        SCRATCH.get_or_init(|| scratch);
+    }
+    SCRATCH
+        .get()
+        .into_iter()
+        .for_each(|scratch| scratch.back(BACKED_BYTES));
+    Ok(())
+}
+
+#[cold]
+fn choose_ring() -> *mut u8 {
+    let number = NEXT_RING.fetch_add(1, Ordering::Relaxed) % RINGS;
+    let scratch = SCRATCH.get().expect("prepare_nothing comes first");
+    scratch.as_ptr().wrapping_add(number * RING_BYTES)
+}
+
+#[inline(always)]
+fn next_place() -> *mut c_void {
+    let mut ring = RING.get();
+    if ring.start.is_null() {
+        ring.start = choose_ring();
+    }
+    let place = ring.start.wrapping_add(ring.next * PLACE_BYTES);
+    ring.next = (ring.next + 1) % PLACES;
+    RING.set(ring);
+    place.cast()
+}
+
+extern "C" fn nothing_malloc(_: usize) -> *mut c_void {
+    next_place()
+}
+
+extern "C" fn nothing_free(_: *mut c_void) {}
+
+extern "C" fn nothing_two(_: usize, _: usize) -> *mut c_void {
+    next_place()
+}
+
+extern "C" fn nothing_realloc(object: *mut c_void, _: usize) -> *mut c_void {
+    object
+}
+
+static DOES_NOTHING: Allocator = Allocator {
+    name: NOTHING,
+    version: String::new,
+    malloc: nothing_malloc,
+    free: nothing_free,
+    aligned_alloc: nothing_two,
+    realloc: nothing_realloc,
+    calloc: nothing_two,
+    usable_size: None,
+    thread_init: None,
+    thread_exit: None,
+    purge: None,
+    max_align: usize::MAX / 2 + 1,
+};

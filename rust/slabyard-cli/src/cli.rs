@@ -1,0 +1,319 @@
+//! The command line: what can be asked for, and which parts answer.
+
+use crate::allocators;
+use crate::machine::Machine;
+use crate::plan::{merge, Plan};
+use crate::record::{self, Recorded};
+use crate::recording::{Recording, Strictness};
+use crate::replay::measure::{self, Measurement, Options};
+use crate::replay::worker::{self, Pass};
+use crate::report::{html, info, table, Report};
+use crate::ui;
+use anyhow::{bail, Context, Result};
+use clap::{Args, Parser, Subcommand};
+use slabyard_peers::Allocator;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What would my program's allocations cost on each allocator?
+#[derive(Parser)]
+#[command(name = "slabyard", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Ask,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  slabyard compare -- sqlite3 my.db 'select count(*) from t'   record, replay, report
+  slabyard record -o build.syrec -- make -j4                   children are recorded too
+  slabyard compare build.syrec --page build.html               replay what was recorded
+  slabyard replay build.syrec -a mimalloc -a jemalloc          only these, only the table
+  slabyard info build.syrec                                    what is in the recording
+
+Exit status: 0, or 1 for an error, 2 for a wrong command line, 3 when an allocator failed the
+replay. `record` exits as the recorded program did, or with 125 when it could not record.";
+
+#[derive(Subcommand)]
+enum Ask {
+    /// Run a program and write down what it asks of malloc
+    Record(RecordArgs),
+    /// Run a recording through allocators and show the table
+    Replay(ReplayArgs),
+    /// Run a recording, or a program, through all allocators; show the table and write a page
+    Compare(CompareArgs),
+    /// Show what is in a recording
+    Info(InfoArgs),
+    #[command(hide = true)]
+    Worker(WorkerArgs),
+}
+
+#[derive(Args)]
+struct RecordArgs {
+    /// The file to write [default: PROGRAM.syrec]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(short, long)]
+    force: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+#[derive(Args)]
+struct MeasureArgs {
+    /// Only this allocator; may be given several times
+    #[arg(short, long = "allocator", value_name = "NAME", value_parser = allocator_named)]
+    allocators: Vec<&'static Allocator>,
+    /// How often each allocator is timed; the median counts
+    #[arg(short, long, value_name = "N", default_value_t = 5,
+          value_parser = clap::value_parser!(u16).range(1..=1000))]
+    repeats: u16,
+    /// Do not check that every object keeps its contents (saves a pass)
+    #[arg(long)]
+    no_verify: bool,
+    /// Of a damaged recording, use what was recorded before the damage
+    #[arg(long)]
+    salvage: bool,
+    /// Write all figures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where replay keeps its plan, 16 bytes an operation [default: the system's folder]
+    #[arg(long, value_name = "FOLDER")]
+    scratch: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct ReplayArgs {
+    /// The recording
+    file: PathBuf,
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
+
+#[derive(Args)]
+struct CompareArgs {
+    /// The recording; none when a program follows after `--`
+    #[arg(required_unless_present = "command")]
+    file: Option<PathBuf>,
+    /// The page to write [default: the recording's name with .html]
+    #[arg(short, long, value_name = "FILE")]
+    page: Option<PathBuf>,
+    #[command(flatten)]
+    measure: MeasureArgs,
+    /// A program to record first, and its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+#[derive(Args)]
+struct InfoArgs {
+    /// The recording
+    file: PathBuf,
+    /// Of a damaged recording, show what was recorded before the damage
+    #[arg(long)]
+    salvage: bool,
+}
+
+#[derive(Args)]
+struct WorkerArgs {
+    folder: PathBuf,
+    allocator: String,
+    pass: Pass,
+}
+
+fn allocator_named(name: &str) -> Result<&'static Allocator, String> {
+    let known = || {
+        allocators::all()
+            .iter()
+            .map(|a| a.name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let found = allocators::all()
+        .into_iter()
+        .find(|allocator| allocator.name == name);
+    found.ok_or_else(|| format!("there are {}", known()))
+}
+
+pub fn main() -> ExitCode {
+    let answer = match Cli::parse().command {
+        Ask::Record(args) => return record_only(&args),
+        Ask::Replay(args) => replay(&args),
+        Ask::Compare(args) => compare(&args),
+        Ask::Info(args) => show_info(&args),
+        Ask::Worker(args) => worker::main(&args.folder, &args.allocator, args.pass).map(|()| 0),
+    };
+    match answer {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            ui::warn(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn default_recording(command: &[OsString]) -> PathBuf {
+    let program = command.first().map(Path::new).and_then(Path::file_name);
+    let mut name = program.map_or_else(|| OsString::from("program"), OsString::from);
+    name.push(".syrec");
+    PathBuf::from(name)
+}
+
+fn record_to(file: &Path, force: bool, command: &[OsString]) -> Result<Recorded> {
+    if file.exists() && !force {
+        bail!("{} exists; --force replaces it", file.display());
+    }
+    let recorded = record::record(command, file)?;
+    eprintln!(
+        "slabyard: {} operations in {} ({})",
+        ui::grouped(recorded.operations),
+        recorded.file.display(),
+        ui::bytes(recorded.bytes)
+    );
+    Ok(recorded)
+}
+
+fn record_only(args: &RecordArgs) -> ExitCode {
+    let file = args
+        .output
+        .clone()
+        .unwrap_or_else(|| default_recording(&args.command));
+    match record_to(&file, args.force, &args.command) {
+        Ok(recorded) => ExitCode::from(record::exit_code(recorded.status)),
+        Err(error) => {
+            ui::warn(&format!("{error:#}"));
+            ExitCode::from(125)
+        }
+    }
+}
+
+fn open(file: &Path, salvage: bool) -> Result<Recording> {
+    let strictness = if salvage {
+        Strictness::Salvage
+    } else {
+        Strictness::Whole
+    };
+    let recording = Recording::open(file, strictness).with_context(|| {
+        let hint = if salvage {
+            ""
+        } else {
+            " (--salvage uses what came before any damage)"
+        };
+        format!("cannot use {}{hint}", file.display())
+    })?;
+    if let Some(damage) = &recording.damage {
+        ui::warn(&format!(
+            "{} is {damage}; using the {} operations before it",
+            file.display(),
+            ui::grouped(recording.operations())
+        ));
+    }
+    Ok(recording)
+}
+
+/// From the file to all figures.
+fn measure_file(file: &Path, args: &MeasureArgs) -> Result<Report> {
+    let recording = open(file, args.salvage)?;
+    if recording.operations() == 0 {
+        bail!("{} holds no operations", file.display());
+    }
+    let scratch = match &args.scratch {
+        Some(folder) => tempfile::tempdir_in(folder),
+        None => tempfile::tempdir(),
+    };
+    let scratch = scratch.context("cannot make a folder for the plan")?;
+    let plan = make_plan(&recording, scratch.path())?;
+    let options = Options {
+        allocators: if args.allocators.is_empty() {
+            allocators::all()
+        } else {
+            args.allocators.clone()
+        },
+        repeats: usize::from(args.repeats),
+        verify: !args.no_verify,
+    };
+    let measurement = measure::measure(&plan, scratch.path(), &options)?;
+    Ok(make_report(file, &recording, plan, measurement))
+}
+
+fn make_plan(recording: &Recording, folder: &Path) -> Result<Plan> {
+    let bar = ui::bar("reading the recording", recording.operations());
+    let plan = merge::make_plan(recording, folder, &mut |done| bar.set_position(done))?;
+    bar.finish_and_clear();
+    Ok(plan)
+}
+
+fn make_report(file: &Path, recording: &Recording, plan: Plan, measurement: Measurement) -> Report {
+    Report {
+        machine: Machine::look(),
+        file: file.display().to_string(),
+        file_bytes: recording.file_bytes(),
+        command: recording.processes[0].command.join(" "),
+        damage: recording.damage.as_ref().map(ToString::to_string),
+        summary: plan.summary,
+        measurement,
+    }
+}
+
+fn write_json(report: &Report, args: &MeasureArgs) -> Result<()> {
+    let Some(path) = &args.json else {
+        return Ok(());
+    };
+    let text = serde_json::to_string_pretty(report)?;
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    eprintln!("slabyard: figures in {}", path.display());
+    Ok(())
+}
+
+/// 3 if an allocator failed.
+fn verdict(report: &Report) -> u8 {
+    let failed = report
+        .measurement
+        .allocators
+        .iter()
+        .any(|one| one.failure.is_some());
+    if failed {
+        3
+    } else {
+        0
+    }
+}
+
+fn replay(args: &ReplayArgs) -> Result<u8> {
+    let report = measure_file(&args.file, &args.measure)?;
+    print!("{}", table::render(&report));
+    write_json(&report, &args.measure)?;
+    Ok(verdict(&report))
+}
+
+fn compare(args: &CompareArgs) -> Result<u8> {
+    let file = args
+        .file
+        .clone()
+        .unwrap_or_else(|| default_recording(&args.command));
+    if !args.command.is_empty() {
+        record_to(&file, true, &args.command)?;
+    }
+    let report = measure_file(&file, &args.measure)?;
+    print!("{}", table::render(&report));
+    let page = args
+        .page
+        .clone()
+        .unwrap_or_else(|| file.with_extension("html"));
+    std::fs::write(&page, html::render(&report))
+        .with_context(|| format!("cannot write {}", page.display()))?;
+    write_json(&report, &args.measure)?;
+    println!("\nThe page: {}", page.display());
+    Ok(verdict(&report))
+}
+
+fn show_info(args: &InfoArgs) -> Result<u8> {
+    let recording = open(&args.file, args.salvage)?;
+    let scratch = tempfile::tempdir().context("cannot make a folder for the plan")?;
+    let plan = make_plan(&recording, scratch.path())?;
+    print!("{}", info::render(&recording, &plan.summary));
+    Ok(0)
+}

@@ -1,0 +1,19 @@
+//! `slabyard`: what would a program's allocations cost on each allocator?
+//!
+//! `record` writes what a program asks of malloc, `compare` and `replay` run that on allocators
+//! and report. From the file to the page: [`record`], [`recording`], [`plan`], [`replay`],
+//! [`report`]; each knows only what stands before it.
+
+mod allocators;
+mod cli;
+mod machine;
+mod plan;
+mod record;
+mod recording;
+mod replay;
+mod report;
+mod ui;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -1,0 +1,729 @@
+//! Makes a plan of a recording: one pass over all records in the order of their stamps.
+//!
+//! Where clocks read on two cores differ a little, a record may come that cannot be true yet: an
+//! address is freed that nobody holds, or received that somebody holds. It waits for another
+//! thread's record that makes it true; only when none comes in time is it taken as it is, and
+//! counted: a free that nobody allocated is left out, an address that is received twice leaves its
+//! first object unfreed.
+
+use super::order::{Action, Cursor, Queue};
+use super::slots::Slots;
+use super::*;
+use crate::recording::{Process, Recording};
+use memmap2::MmapMut;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// How long a record waits. Clocks differ by less than a microsecond.
+const PATIENCE_NS: f64 = 100_000.0;
+
+/// Addresses hash well enough by one multiplication.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only addresses are hashed");
+    }
+    fn write_u64(&mut self, address: u64) {
+        let product = u128::from(address) * 0x9E37_79B9_7F4A_7C15;
+        self.0 = product as u64 ^ (product >> 64) as u64;
+    }
+}
+
+type AddressMap<T> = HashMap<u64, T, BuildHasherDefault<AddressHasher>>;
+type AddressSet = HashSet<u64, BuildHasherDefault<AddressHasher>>;
+
+/// An object that is live at this point of the merge.
+#[derive(Clone, Copy)]
+struct Live {
+    size: u64,
+    slot: u32,
+    thread: u32,
+    generation: u16,
+}
+
+/// A lane that waits until `address` is live, or is not.
+struct Parked {
+    lane: usize,
+    address: u64,
+    until_live: bool,
+    deadline: u64,
+}
+
+#[derive(Default)]
+struct ThreadState {
+    checkpoints: Vec<Checkpoint>,
+    plan: ThreadPlan,
+    /// What a realloc has given up and not yet replaced.
+    given_up: Option<Live>,
+}
+
+struct ProcessState {
+    plan: ProcessPlan,
+    threads: Vec<ThreadState>,
+    live: AddressMap<Live>,
+    slots: Slots,
+    payload: u64,
+    /// The most it held, after which operation of which thread, and when.
+    peak: (u64, usize, Sample),
+    next_sample: u64,
+    parked: Vec<Parked>,
+    lanes_left: usize,
+    /// Children whose birth still needs this process's objects.
+    births_left: usize,
+    /// Objects of the parent's that this process and its children will use.
+    wanted: AddressSet,
+    parent: Option<usize>,
+}
+
+struct Lane<'a> {
+    process: usize,
+    thread: usize,
+    cursor: Cursor<'a>,
+    /// The next record is taken as it is.
+    forced: bool,
+}
+
+struct Merge<'a> {
+    recording: &'a Recording,
+    lanes: Vec<Lane<'a>>,
+    processes: Vec<ProcessState>,
+    queue: Queue,
+    ops: Option<MmapMut>,
+    summary: Summary,
+    payload: u64,
+    objects: u64,
+    step: u64,
+    largest: u64,
+    patience: u64,
+}
+
+enum Outcome {
+    Done,
+    Waits { address: u64, until_live: bool },
+}
+
+/// Writes the plan of `recording` into `folder`. `progress` hears how many records are done.
+pub fn make_plan(
+    recording: &Recording,
+    folder: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Plan> {
+    let mut merge = Merge::new(recording, folder)?;
+    merge.run(progress);
+    merge.finish(folder)
+}
+
+/// The addresses that a forked process frees before it was given them.
+fn inherited_addresses(recording: &Recording, process: &Process) -> AddressSet {
+    let mut queue = Queue::default();
+    let mut cursors: Vec<_> = process
+        .threads
+        .iter()
+        .map(|thread| Cursor::new(recording, thread))
+        .collect();
+    for (lane, cursor) in cursors.iter().enumerate() {
+        if let Some(record) = cursor.next {
+            queue.push(record.stamp, lane);
+        }
+    }
+    let (mut own, mut wanted) = (AddressSet::default(), AddressSet::default());
+    while let Some((_, lane)) = queue.pop() {
+        let event = cursors[lane]
+            .next
+            .expect("only lanes with records are queued");
+        if let Some(address) = event.action.gives_up() {
+            if !own.remove(&address) {
+                wanted.insert(address);
+            }
+        }
+        own.extend(event.action.receives());
+        cursors[lane].advance();
+        if let Some(record) = cursors[lane].next {
+            queue.push(record.stamp, lane);
+        }
+    }
+    wanted
+}
+
+/// Which process forked this one: the last program of the parent's number that began before.
+fn parent_of(processes: &[Process], child: &Process) -> Option<usize> {
+    let born_before = |process: &&(usize, &Process)| {
+        process.1.pid == child.parent && process.1.birth_ticks <= child.birth_ticks
+    };
+    let all: Vec<_> = processes.iter().enumerate().collect();
+    let parent = all.iter().filter(born_before);
+    parent
+        .max_by_key(|(_, process)| process.birth_ticks)
+        .map(|(index, _)| *index)
+}
+
+impl<'a> Merge<'a> {
+    fn new(recording: &'a Recording, folder: &Path) -> Result<Self> {
+        let records = recording.operations();
+        let mut merge = Merge {
+            recording,
+            lanes: Vec::new(),
+            processes: Vec::new(),
+            queue: Queue::default(),
+            ops: create_mapped(&ops_path(folder), records * size_of::<Op>() as u64)?,
+            summary: Summary::default(),
+            payload: 0,
+            objects: 0,
+            step: (records / SAMPLES).max(1),
+            largest: 1,
+            patience: (PATIENCE_NS / recording.ns_per_tick()) as u64,
+        };
+        let mut first_op = 0;
+        for process in &recording.processes {
+            merge.add_process(process, &mut first_op);
+        }
+        merge.link_parents();
+        merge.queue_all();
+        Ok(merge)
+    }
+
+    fn add_process(&mut self, process: &'a Process, first_op: &mut u64) {
+        let mut threads: Vec<_> = process.threads.iter().collect();
+        threads.sort_by_key(|thread| thread.number);
+        let mut state = ProcessState::new(process, threads.len());
+        for (index, thread) in threads.into_iter().enumerate() {
+            state.threads[index].plan.ops = Extent {
+                first: *first_op,
+                count: 0,
+            };
+            *first_op += thread.records;
+            self.lanes.push(Lane {
+                process: self.processes.len(),
+                thread: index,
+                cursor: Cursor::new(self.recording, thread),
+                forced: false,
+            });
+        }
+        if process.forked {
+            state.wanted = inherited_addresses(self.recording, process);
+        }
+        self.processes.push(state);
+    }
+
+    /// Children are looked at last to first, so that what a grandchild wants reaches its elders.
+    fn link_parents(&mut self) {
+        let recorded = &self.recording.processes;
+        let mut by_birth: Vec<_> = (0..recorded.len())
+            .filter(|&n| recorded[n].forked)
+            .collect();
+        by_birth.sort_by_key(|&n| std::cmp::Reverse(recorded[n].birth_ticks));
+        for child in by_birth {
+            let Some(parent) = parent_of(recorded, &recorded[child]).filter(|&p| p != child) else {
+                continue;
+            };
+            self.processes[child].parent = Some(parent);
+            self.processes[parent].births_left += 1;
+            if recorded[parent].forked {
+                let wanted = self.processes[child].wanted.clone();
+                self.processes[parent].wanted.extend(wanted);
+            }
+        }
+    }
+
+    /// Births stand in the queue beyond the lanes.
+    fn queue_all(&mut self) {
+        for (index, lane) in self.lanes.iter().enumerate() {
+            if let Some(record) = lane.cursor.next {
+                self.queue.push(record.stamp, index);
+            }
+        }
+        for (index, process) in self.processes.iter().enumerate() {
+            if process.parent.is_some() {
+                let stamp = self.recording.processes[index].birth_ticks;
+                self.queue.push(stamp, self.lanes.len() + index);
+            }
+        }
+    }
+
+    fn run(&mut self, progress: &mut dyn FnMut(u64)) {
+        loop {
+            while let Some((_, lane)) = self.queue.pop() {
+                if lane >= self.lanes.len() {
+                    self.birth(lane - self.lanes.len());
+                } else {
+                    self.run_lane(lane, progress);
+                }
+            }
+            // Whoever still waits, waits for a record that does not exist.
+            if !self.force_all() {
+                break;
+            }
+        }
+    }
+
+    /// Runs one lane until another is due, it has to wait, or it ends.
+    fn run_lane(&mut self, index: usize, progress: &mut dyn FnMut(u64)) {
+        let mut horizon = self.queue.horizon();
+        while let Some(record) = self.lanes[index].cursor.next {
+            if record.stamp > horizon {
+                self.queue.push(record.stamp, index);
+                return;
+            }
+            let (process, thread) = (self.lanes[index].process, self.lanes[index].thread);
+            let forced = self.lanes[index].forced || self.processes[process].threads.len() == 1;
+            match self.apply(process, thread, record.action, forced) {
+                Outcome::Waits {
+                    address,
+                    until_live,
+                } => {
+                    self.park(index, record.stamp, address, until_live);
+                    return;
+                }
+                Outcome::Done => {
+                    self.lanes[index].forced = false;
+                    self.lanes[index].cursor.advance();
+                }
+            }
+            if !self.processes[process].parked.is_empty() {
+                self.wake(process, record.stamp);
+                horizon = self.queue.horizon();
+            }
+            if self.summary.operations & 0xFFFF == 0 {
+                progress(self.summary.operations);
+                self.forget_pages();
+            }
+        }
+        self.lane_ends(index);
+    }
+
+    /// What lies behind in both files is not needed: the system may have its memory back.
+    fn forget_pages(&self) {
+        if self.summary.operations & 0x3F_FFFF != 0 {
+            return;
+        }
+        self.recording.forget_pages();
+        if let Some(ops) = &self.ops {
+            // SAFETY: a shared mapping of a file: what was written is in the file.
+            let _ = unsafe { ops.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+        }
+    }
+
+    fn park(&mut self, lane: usize, stamp: u64, address: u64, until_live: bool) {
+        self.processes[self.lanes[lane].process]
+            .parked
+            .push(Parked {
+                lane,
+                address,
+                until_live,
+                deadline: stamp.saturating_add(self.patience),
+            });
+    }
+
+    /// Lets lanes go on whose address is as they need it, or that have waited long enough.
+    fn wake(&mut self, process: usize, now: u64) {
+        let state = &mut self.processes[process];
+        let mut index = 0;
+        while let Some(parked) = state.parked.get(index) {
+            let ready = state.live.contains_key(&parked.address) == parked.until_live;
+            if !ready && now < parked.deadline {
+                index += 1;
+                continue;
+            }
+            let parked = state.parked.swap_remove(index);
+            let lane = &mut self.lanes[parked.lane];
+            lane.forced = !ready;
+            let stamp = lane.cursor.next.map_or(now, |record| record.stamp);
+            self.queue.push(stamp, parked.lane);
+        }
+    }
+
+    fn force_all(&mut self) -> bool {
+        let mut any = false;
+        for process in 0..self.processes.len() {
+            any |= !self.processes[process].parked.is_empty();
+            self.wake(process, u64::MAX);
+        }
+        any
+    }
+
+    /// A forked process begins with those of its parent's objects that it will use.
+    fn birth(&mut self, child: usize) {
+        let Some(parent) = self.processes[child].parent else {
+            return;
+        };
+        let wanted = std::mem::take(&mut self.processes[child].wanted);
+        let mut found: Vec<_> = wanted
+            .iter()
+            .filter_map(|address| Some((*address, self.processes[parent].live.get(address)?.size)))
+            .collect();
+        found.sort_unstable();
+        let state = &mut self.processes[child];
+        for (address, size) in found {
+            let (slot, generation) = state.slots.take(0, 0);
+            state.plan.inherited.push(Inherited { size, slot });
+            let thread = 0;
+            state.live.insert(
+                address,
+                Live {
+                    size,
+                    slot,
+                    thread,
+                    generation,
+                },
+            );
+            state.payload += size;
+            self.payload += size;
+            self.objects += 1;
+        }
+        self.processes[parent].births_left -= 1;
+        self.release(parent);
+    }
+
+    fn lane_ends(&mut self, index: usize) {
+        let process = self.lanes[index].process;
+        self.processes[process].lanes_left -= 1;
+        self.release(process);
+    }
+
+    /// Forgets a process's objects once nobody can ask for them any more.
+    fn release(&mut self, process: usize) {
+        let state = &mut self.processes[process];
+        if state.lanes_left > 0 || state.births_left > 0 {
+            return;
+        }
+        self.payload -= state.payload;
+        self.objects -= state.live.len() as u64;
+        state.plan.last_payload = state.payload;
+        state.payload = 0;
+        state.live = AddressMap::default();
+    }
+
+    fn apply(&mut self, process: usize, thread: usize, action: Action, forced: bool) -> Outcome {
+        let live = &self.processes[process].live;
+        if !forced {
+            if let Some(address) = action.gives_up().filter(|a| !live.contains_key(a)) {
+                return Outcome::Waits {
+                    address,
+                    until_live: true,
+                };
+            }
+            if let Some(address) = action.receives().filter(|a| live.contains_key(a)) {
+                return Outcome::Waits {
+                    address,
+                    until_live: false,
+                };
+            }
+        }
+        match action {
+            Action::Allocate {
+                kind,
+                object,
+                size,
+                align_log2,
+            } => {
+                self.allocate(process, thread, kind, object, size, align_log2);
+            }
+            Action::Free { object } => self.free(process, thread, object),
+            Action::GiveUp { old } => {
+                let state = &mut self.processes[process];
+                state.threads[thread].given_up = state.live.remove(&old);
+                return Outcome::Done;
+            }
+            Action::Receive { new, size } => self.reallocate(process, thread, new, size),
+            Action::Failed => self.summary.failed += 1,
+        }
+        self.summary.operations += 1;
+        Outcome::Done
+    }
+
+    fn allocate(
+        &mut self,
+        process: usize,
+        thread: usize,
+        kind: OpKind,
+        at: u64,
+        size: u64,
+        log2: u8,
+    ) {
+        match kind {
+            OpKind::Malloc => self.summary.mallocs += 1,
+            OpKind::Calloc => self.summary.callocs += 1,
+            _ => self.summary.aligned += 1,
+        }
+        if size >= SIZE_LIMIT || log2 > ALIGN_LOG2_LIMIT {
+            self.summary.failed += 1;
+            return;
+        }
+        let (slot, _) = self.insert(process, thread, at, size);
+        self.emit(process, thread, Op::new(kind, size, log2, 0, slot, 0));
+    }
+
+    fn insert(&mut self, process: usize, thread: usize, address: u64, size: u64) -> (u32, u16) {
+        self.count_size(size);
+        let state = &mut self.processes[process];
+        let (slot, generation) = state.slots.take(thread, state.plan.operations);
+        let live = Live {
+            size,
+            slot,
+            thread: thread as u32,
+            generation,
+        };
+        if state.live.insert(address, live).is_some() {
+            self.summary.unseen_frees += 1;
+            self.objects -= 1;
+        }
+        state.payload += size;
+        self.payload += size;
+        self.objects += 1;
+        self.summary.peak_payload = self.summary.peak_payload.max(self.payload);
+        self.summary.peak_objects = self.summary.peak_objects.max(self.objects);
+        (slot, generation)
+    }
+
+    /// An object's slot is free from this operation on.
+    fn drop_object(&mut self, process: usize, thread: usize, live: Live) {
+        let state = &mut self.processes[process];
+        state.slots.give(live.slot, thread, state.plan.operations);
+        state.payload -= live.size;
+        self.payload -= live.size;
+        self.objects -= 1;
+    }
+
+    fn free(&mut self, process: usize, thread: usize, address: u64) {
+        self.summary.frees += 1;
+        let Some(live) = self.processes[process].live.remove(&address) else {
+            self.summary.unknown_frees += 1;
+            return;
+        };
+        self.drop_object(process, thread, live);
+        let kind = if live.thread == thread as u32 {
+            OpKind::Free
+        } else {
+            self.summary.foreign_frees += 1;
+            OpKind::FreeForeign
+        };
+        self.emit(
+            process,
+            thread,
+            Op::new(kind, live.size, 0, live.generation, live.slot, 0),
+        );
+    }
+
+    /// The second moment of a realloc, which is where it stands in the order.
+    fn reallocate(&mut self, process: usize, thread: usize, new: u64, size: u64) {
+        self.summary.reallocs += 1;
+        let given_up = self.processes[process].threads[thread].given_up.take();
+        let size = size.min(SIZE_LIMIT - 1);
+        let Some(live) = given_up else {
+            self.summary.unknown_frees += 1;
+            let (slot, _) = self.insert(process, thread, new, size);
+            self.emit(
+                process,
+                thread,
+                Op::new(OpKind::Malloc, size, 0, 0, slot, 0),
+            );
+            return;
+        };
+        self.drop_object(process, thread, live);
+        let foreign = live.thread != thread as u32;
+        let kind = if foreign {
+            OpKind::ReallocForeign
+        } else {
+            OpKind::Realloc
+        };
+        let log2 = (live.size | 1).ilog2().min(u32::from(ALIGN_LOG2_LIMIT)) as u8;
+        let (slot, _) = self.insert(process, thread, new, size);
+        self.emit(
+            process,
+            thread,
+            Op::new(kind, size, log2, live.generation, live.slot, slot),
+        );
+    }
+
+    /// Class n holds sizes up to 2^n; class 3 is the first.
+    fn count_size(&mut self, size: u64) {
+        self.summary.bytes += size;
+        self.largest = self.largest.max(size);
+        let class = size.max(1).next_power_of_two().trailing_zeros().max(3) as usize - 3;
+        let classes = &mut self.summary.size_classes;
+        while classes.len() <= class {
+            let up_to = 8 << classes.len();
+            classes.push(SizeClass {
+                up_to,
+                ..SizeClass::default()
+            });
+        }
+        classes[class].count += 1;
+        classes[class].bytes += size;
+    }
+
+    /// Appends an operation to its thread's stream.
+    fn emit(&mut self, process: usize, thread: usize, op: Op) {
+        let x = self.summary.operations;
+        self.sample_payload(x);
+        let state = &mut self.processes[process];
+        let first = state.plan.operations == 0;
+        if first {
+            state.plan.first_x = x;
+        }
+        if first || x >= state.next_sample {
+            state.sample(thread, x);
+            state.next_sample = (x / self.step + 1) * self.step;
+        }
+        state.plan.last_x = x;
+        state.checkpoint(thread);
+        let plan = &mut state.threads[thread].plan;
+        let at = plan.ops.first + plan.ops.count;
+        plan.ops.count += 1;
+        state.plan.operations += 1;
+        state.note_peak(thread, x);
+        let map = self
+            .ops
+            .as_mut()
+            .expect("there are records, so the file is not empty");
+        assert!(
+            at < (map.len() / size_of::<Op>()) as u64,
+            "every record has its place"
+        );
+        // SAFETY: inside the mapping, which is page-aligned; an Op is 16 plain bytes.
+        unsafe { map.as_mut_ptr().cast::<Op>().add(at as usize).write(op) };
+    }
+
+    fn sample_payload(&mut self, x: u64) {
+        let due = self
+            .summary
+            .payload
+            .last()
+            .is_none_or(|&(last, _)| x >= last + self.step);
+        if due {
+            self.summary.payload.push((x, self.payload));
+        }
+    }
+
+    /// Writes what is not in place yet: checkpoints and the plan itself.
+    fn finish(mut self, folder: &Path) -> Result<Plan> {
+        self.summarise();
+        let mut plan = Plan {
+            summary: std::mem::take(&mut self.summary),
+            processes: Vec::new(),
+            largest: self.largest,
+        };
+        let mut checkpoints: Vec<u8> = Vec::new();
+        for state in self.processes {
+            plan.processes.push(state.finish(&mut checkpoints));
+        }
+        std::fs::write(checkpoints_path(folder), &checkpoints)?;
+        std::fs::write(plan_path(folder), serde_json::to_vec(&plan)?)?;
+        Ok(plan)
+    }
+
+    fn summarise(&mut self) {
+        let recorded = &self.recording.processes;
+        let begin = recorded.iter().map(|process| process.birth_ticks).min();
+        let last_stamp = |process: &Process| process.end.map_or(0, |(ticks, _)| ticks);
+        let end = recorded.iter().map(last_stamp).max();
+        let ticks = end.unwrap_or(0).saturating_sub(begin.unwrap_or(0));
+        self.summary.seconds = ticks as f64 * self.recording.ns_per_tick() * 1e-9;
+        self.summary.processes = recorded.len() as u64;
+        self.summary.threads = self.lanes.len() as u64;
+        let left = self
+            .processes
+            .first()
+            .map_or(0, |first| first.plan.last_payload);
+        self.summary.payload.push((self.summary.operations, left));
+    }
+}
+
+impl ProcessState {
+    fn new(process: &Process, threads: usize) -> Self {
+        ProcessState {
+            plan: ProcessPlan {
+                name: process.name().to_string(),
+                pid: process.pid,
+                ..ProcessPlan::default()
+            },
+            threads: (0..threads).map(|_| ThreadState::default()).collect(),
+            live: AddressMap::default(),
+            slots: Slots::new(threads.max(1)),
+            payload: 0,
+            peak: (
+                0,
+                0,
+                Sample {
+                    at: 0,
+                    x: 0,
+                    payload: 0,
+                },
+            ),
+            next_sample: 0,
+            parked: Vec::new(),
+            lanes_left: threads,
+            births_left: 0,
+            wanted: AddressSet::default(),
+            parent: None,
+        }
+    }
+
+    fn sample(&mut self, thread: usize, x: u64) {
+        let plan = &mut self.threads[thread].plan;
+        let at = plan.ops.count;
+        plan.samples.push(Sample {
+            at,
+            x,
+            payload: self.payload,
+        });
+    }
+
+    fn note_peak(&mut self, thread: usize, x: u64) {
+        if self.payload > self.peak.0 {
+            let at = self.threads[thread].plan.ops.count;
+            self.peak = (
+                self.payload,
+                thread,
+                Sample {
+                    at,
+                    x,
+                    payload: self.payload,
+                },
+            );
+        }
+    }
+
+    /// A lone thread needs no checkpoints.
+    fn checkpoint(&mut self, thread: usize) {
+        let lone = self.threads.len() == 1;
+        let state = &mut self.threads[thread];
+        let (at, order) = (state.plan.ops.count, self.plan.operations);
+        if at == 0 {
+            state.plan.begins = order;
+        }
+        let due = state.checkpoints.last().is_none_or(|last| {
+            at - last.at >= CHECKPOINT_OPS || order - last.order >= CHECKPOINT_SPAN
+        });
+        if due && !lone {
+            state.checkpoints.push(Checkpoint { at, order });
+        }
+    }
+
+    fn finish(mut self, checkpoints: &mut Vec<u8>) -> ProcessPlan {
+        let (peak, thread, sample) = self.peak;
+        if peak > 0 {
+            let samples = &mut self.threads[thread].plan.samples;
+            let at = samples.partition_point(|other| other.at <= sample.at);
+            samples.insert(at, sample);
+        }
+        self.plan.slots = self.slots.count();
+        for mut thread in self.threads {
+            thread.plan.checkpoints = Extent {
+                first: (checkpoints.len() / size_of::<Checkpoint>()) as u64,
+                count: thread.checkpoints.len() as u64,
+            };
+            for checkpoint in &thread.checkpoints {
+                checkpoints.extend(checkpoint.at.to_le_bytes());
+                checkpoints.extend(checkpoint.order.to_le_bytes());
+            }
+            self.plan.threads.push(thread.plan);
+        }
+        self.plan
+    }
+}

@@ -1,0 +1,297 @@
+//! The plan: a recording turned into what replay threads execute without thinking.
+//!
+//! Addresses become *slots*, small numbers of places where a replayed object's pointer is kept;
+//! the records of all threads of all processes, merged by their stamps, become one stream of
+//! 16-byte [`Op`]s per thread, in a file that replay maps. Two rules make streams of several
+//! threads safe to run side by side (see [`WINDOW`]):
+//!
+//!  * an object that another thread allocated is taken from its slot only when the slot holds the
+//!    expected generation (an object's number within its slot, modulo 2^16);
+//!  * no thread runs ahead of the slowest by more than the window, so that a generation cannot be
+//!    mistaken for one 65,536 later, and objects live about as long beside each other as they did.
+
+pub mod merge;
+mod order;
+mod slots;
+
+use anyhow::{Context, Result};
+use memmap2::{Mmap, MmapMut};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// A thread may begin an operation whose number in the process's order is at most this far beyond
+/// the first operation that is not done yet, counted at checkpoints.
+///
+/// Checkpoints are at most [`CHECKPOINT_SPAN`] apart in that order, so two threads differ by at
+/// most `WINDOW + 2 * CHECKPOINT_SPAN` operations. A generation takes at least two operations, so
+/// generations differ by less than half of that, far below 2^16.
+pub const WINDOW: u64 = 4096;
+pub const CHECKPOINT_SPAN: u64 = 1024;
+/// A checkpoint comes at the latest after so many operations of a thread.
+pub const CHECKPOINT_OPS: u64 = 128;
+/// After so many further operations of its process a freed slot may serve another thread.
+pub const REUSE_DISTANCE: u64 = WINDOW + 2 * CHECKPOINT_SPAN;
+const _: () = assert!(REUSE_DISTANCE < 1 << 16);
+
+/// How many samples of resident memory are taken over a whole recording.
+pub const SAMPLES: u64 = 240;
+
+/// Sizes and the logarithms of alignments have 40 and 5 bits in an [`Op`].
+pub const SIZE_LIMIT: u64 = 1 << 40;
+pub const ALIGN_LOG2_LIMIT: u8 = 31;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum OpKind {
+    Malloc = 0,
+    Calloc = 1,
+    Aligned = 2,
+    Free = 3,
+    /// The object was allocated by another thread.
+    FreeForeign = 4,
+    Realloc = 5,
+    ReallocForeign = 6,
+}
+
+impl OpKind {
+    #[inline(always)]
+    pub fn from_bits(bits: u64) -> OpKind {
+        match bits & 7 {
+            0 => OpKind::Malloc,
+            1 => OpKind::Calloc,
+            2 => OpKind::Aligned,
+            3 => OpKind::Free,
+            4 => OpKind::FreeForeign,
+            5 => OpKind::Realloc,
+            _ => OpKind::ReallocForeign,
+        }
+    }
+}
+
+/// One operation of a replay thread.
+///
+/// ```text
+/// word:  63      size      24 23  generation  8 7 logarithm 3 2 kind 0
+/// ```
+///
+/// The size is the one asked for; of a free, that of the object. The logarithm is that of the
+/// alignment, or of a realloc's old size. The generation is that of the object that is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Op {
+    pub word: u64,
+    pub slot: u32,
+    /// The slot that a realloc's result goes to.
+    pub second: u32,
+}
+
+impl Op {
+    pub fn new(kind: OpKind, size: u64, log2: u8, generation: u16, slot: u32, second: u32) -> Op {
+        debug_assert!(size < SIZE_LIMIT && log2 <= ALIGN_LOG2_LIMIT);
+        let word = size << 24 | u64::from(generation) << 8 | u64::from(log2) << 3 | kind as u64;
+        Op { word, slot, second }
+    }
+
+    #[inline(always)]
+    pub fn kind(&self) -> OpKind {
+        OpKind::from_bits(self.word)
+    }
+
+    #[inline(always)]
+    pub fn size(&self) -> usize {
+        (self.word >> 24) as usize
+    }
+
+    #[inline(always)]
+    pub fn log2(&self) -> u32 {
+        (self.word >> 3) as u32 & 31
+    }
+
+    #[inline(always)]
+    pub fn generation(&self) -> u64 {
+        self.word >> 8 & 0xFFFF
+    }
+}
+
+/// A thread passes here when it is about to execute its operation `at`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Checkpoint {
+    pub at: u64,
+    /// The number of that operation in its process's order.
+    pub order: u64,
+}
+
+/// Resident memory is read before operation `at` of a thread.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Sample {
+    pub at: u64,
+    /// Where that is in the order of all operations of all processes.
+    pub x: u64,
+    /// What the process held then, in bytes asked for.
+    pub payload: u64,
+}
+
+/// A run of elements in one of the plan's files.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Extent {
+    pub first: u64,
+    pub count: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ThreadPlan {
+    pub ops: Extent,
+    pub checkpoints: Extent,
+    /// The number of its first operation in its process's order.
+    pub begins: u64,
+    pub samples: Vec<Sample>,
+}
+
+/// An object that a process had from its parent when it was forked, and then used.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Inherited {
+    pub size: u64,
+    pub slot: u32,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ProcessPlan {
+    pub name: String,
+    pub pid: u32,
+    pub operations: u64,
+    pub slots: u32,
+    pub inherited: Vec<Inherited>,
+    pub threads: Vec<ThreadPlan>,
+    /// When it lived, in the order of all operations.
+    pub first_x: u64,
+    pub last_x: u64,
+    pub last_payload: u64,
+}
+
+/// How often sizes of one class were asked for. Class n holds sizes up to 2^n.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SizeClass {
+    pub up_to: u64,
+    pub count: u64,
+    pub bytes: u64,
+}
+
+/// What was recorded, in numbers.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Summary {
+    pub operations: u64,
+    pub mallocs: u64,
+    pub callocs: u64,
+    pub aligned: u64,
+    pub reallocs: u64,
+    pub frees: u64,
+    /// Frees of objects whose allocator was another thread.
+    pub foreign_frees: u64,
+    pub failed: u64,
+    pub unknown_frees: u64,
+    pub unseen_frees: u64,
+    pub bytes: u64,
+    pub peak_payload: u64,
+    pub peak_objects: u64,
+    pub seconds: f64,
+    pub processes: u64,
+    pub threads: u64,
+    pub size_classes: Vec<SizeClass>,
+    /// What all processes held together: (operation, bytes).
+    pub payload: Vec<(u64, u64)>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Plan {
+    pub summary: Summary,
+    pub processes: Vec<ProcessPlan>,
+    /// The largest size of all, for the allocator that does nothing.
+    pub largest: u64,
+}
+
+/// A plan in its folder, as replay uses it.
+pub struct MappedPlan {
+    pub plan: Plan,
+    ops: Option<Mmap>,
+    checkpoints: Option<Mmap>,
+}
+
+/// The files of a plan.
+pub fn ops_path(folder: &Path) -> PathBuf {
+    folder.join("ops")
+}
+
+fn checkpoints_path(folder: &Path) -> PathBuf {
+    folder.join("checkpoints")
+}
+
+fn plan_path(folder: &Path) -> PathBuf {
+    folder.join("plan.json")
+}
+
+/// Maps a whole file for writing, `bytes` long.
+fn create_mapped(path: &Path, bytes: u64) -> Result<Option<MmapMut>> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)
+        .with_context(|| format!("cannot create {}", path.display()))?;
+    file.set_len(bytes)?;
+    if bytes == 0 {
+        return Ok(None);
+    }
+    // SAFETY: the file was just made in a folder of our own; nobody else changes it.
+    let map = unsafe { MmapMut::map_mut(&file) };
+    Ok(Some(map.with_context(|| {
+        format!("cannot map {}", path.display())
+    })?))
+}
+
+fn open_mapped(path: &Path) -> Result<Option<Mmap>> {
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    if file.metadata()?.len() == 0 {
+        return Ok(None);
+    }
+    // SAFETY: plans are not changed once they are written.
+    Ok(Some(unsafe { Mmap::map(&file) }?))
+}
+
+impl MappedPlan {
+    pub fn open(folder: &Path) -> Result<Self> {
+        let text = std::fs::read(plan_path(folder))
+            .with_context(|| format!("cannot read the plan in {}", folder.display()))?;
+        Ok(MappedPlan {
+            plan: serde_json::from_slice(&text)?,
+            ops: open_mapped(&ops_path(folder))?,
+            checkpoints: open_mapped(&checkpoints_path(folder))?,
+        })
+    }
+
+    pub fn ops(&self, thread: &ThreadPlan) -> &[Op] {
+        elements(&self.ops, thread.ops)
+    }
+
+    pub fn checkpoints(&self, thread: &ThreadPlan) -> &[Checkpoint] {
+        elements(&self.checkpoints, thread.checkpoints)
+    }
+}
+
+/// The elements of an extent. `T` is one of the plan's plain types, valid for any bits.
+fn elements<T: Copy>(map: &Option<Mmap>, extent: Extent) -> &[T] {
+    let Some(map) = map else { return &[] };
+    let size = size_of::<T>();
+    let (first, count) = (extent.first as usize, extent.count as usize);
+    assert!(
+        (first + count) * size <= map.len(),
+        "a plan that is cut off"
+    );
+    // SAFETY: inside the mapping, which is page-aligned; Op and Checkpoint are plain integers.
+    unsafe { std::slice::from_raw_parts(map.as_ptr().cast::<T>().add(first), count) }
+}
+
+#[cfg(test)]
+mod tests;

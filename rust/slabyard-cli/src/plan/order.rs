@@ -1,0 +1,166 @@
+//! The records of all threads of all processes, merged by their stamps.
+
+use super::OpKind;
+use crate::recording::{Operation, Record, Recording, Records, Thread};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A record, or one of the two moments of a realloc.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Allocate {
+        kind: OpKind,
+        object: u64,
+        size: u64,
+        align_log2: u8,
+    },
+    Free {
+        object: u64,
+    },
+    /// A realloc begins: the old address may be given to others from now on.
+    GiveUp {
+        old: u64,
+    },
+    /// It ends: the new address is there.
+    Receive {
+        new: u64,
+        size: u64,
+    },
+    Failed,
+}
+
+impl Action {
+    /// Which address is given up.
+    pub fn gives_up(self) -> Option<u64> {
+        match self {
+            Action::Free { object } | Action::GiveUp { old: object } => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Which address is received.
+    pub fn receives(self) -> Option<u64> {
+        match self {
+            Action::Allocate { object, .. } | Action::Receive { new: object, .. } => Some(object),
+            _ => None,
+        }
+    }
+}
+
+/// An action and when it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub stamp: u64,
+    pub action: Action,
+}
+
+/// What a record means; of a realloc the second moment too.
+fn events(record: Record) -> (Event, Option<Event>) {
+    let stamp = record.stamp;
+    let allocate = |kind, object, size, align_log2| Action::Allocate {
+        kind,
+        object,
+        size,
+        align_log2,
+    };
+    let mut second = None;
+    let action = match record.operation {
+        Operation::Malloc { object, size } => allocate(OpKind::Malloc, object, size, 0),
+        Operation::Calloc { object, size } => allocate(OpKind::Calloc, object, size, 0),
+        Operation::Aligned {
+            object,
+            size,
+            align_log2,
+        } => allocate(OpKind::Aligned, object, size, align_log2),
+        Operation::Free { object } => Action::Free { object },
+        Operation::Realloc {
+            old,
+            new,
+            took,
+            size,
+        } => {
+            let stamp = stamp.saturating_add(took);
+            second = Some(Event {
+                stamp,
+                action: Action::Receive { new, size },
+            });
+            Action::GiveUp { old }
+        }
+        Operation::Failed { .. } => Action::Failed,
+    };
+    (Event { stamp, action }, second)
+}
+
+/// Reads one thread's records, block after block.
+pub struct Cursor<'a> {
+    recording: &'a Recording,
+    thread: &'a Thread,
+    block: usize,
+    records: Option<Records<'a>>,
+    second: Option<Event>,
+    pub next: Option<Event>,
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(recording: &'a Recording, thread: &'a Thread) -> Self {
+        let mut cursor = Cursor {
+            recording,
+            thread,
+            block: 0,
+            records: None,
+            second: None,
+            next: None,
+        };
+        cursor.advance();
+        cursor
+    }
+
+    /// Moves on to the next event.
+    #[inline]
+    pub fn advance(&mut self) {
+        if let Some(second) = self.second.take() {
+            self.next = Some(second);
+            return;
+        }
+        loop {
+            if let Some(records) = &mut self.records {
+                // Opening the recording has checked every record.
+                if let Ok(Some(record)) = records.next() {
+                    let (first, second) = events(record);
+                    self.next = Some(first);
+                    self.second = second;
+                    return;
+                }
+            }
+            let Some(block) = self.thread.blocks.get(self.block) else {
+                self.next = None;
+                return;
+            };
+            self.block += 1;
+            self.records = Some(self.recording.records(block));
+        }
+    }
+}
+
+/// A queue of lanes by the stamp at which each continues.
+#[derive(Default)]
+pub struct Queue {
+    heap: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+impl Queue {
+    pub fn push(&mut self, stamp: u64, lane: usize) {
+        self.heap.push(Reverse((stamp, lane)));
+    }
+
+    pub fn pop(&mut self) -> Option<(u64, usize)> {
+        self.heap.pop().map(|Reverse(entry)| entry)
+    }
+
+    /// Up to which stamp the lane that was just popped may run on without asking again.
+    pub fn horizon(&self) -> u64 {
+        self.heap
+            .peek()
+            .map_or(u64::MAX, |Reverse((stamp, _))| *stamp)
+    }
+}

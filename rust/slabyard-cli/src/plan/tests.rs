@@ -1,0 +1,275 @@
+//! Streams of several threads and processes become plans that say what was recorded.
+
+use super::merge::make_plan;
+use super::*;
+use crate::recording::tests::{at, file_of, free, malloc, Sketch};
+use crate::recording::{Operation, Record, Recording, Strictness};
+
+struct Planned {
+    mapped: MappedPlan,
+    _folder: tempfile::TempDir,
+}
+
+fn plan(processes: &[Sketch]) -> Planned {
+    let recording = Recording::from_bytes(file_of(processes), Strictness::Whole).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    make_plan(&recording, folder.path(), &mut |_| ()).unwrap();
+    let mapped = MappedPlan::open(folder.path()).unwrap();
+    Planned {
+        mapped,
+        _folder: folder,
+    }
+}
+
+fn threads(blocks: Vec<(u32, Vec<Record>)>) -> Planned {
+    plan(&[Sketch {
+        blocks,
+        ..Sketch::default()
+    }])
+}
+
+impl Planned {
+    fn kinds(&self, process: usize, thread: usize) -> Vec<OpKind> {
+        self.ops(process, thread).iter().map(Op::kind).collect()
+    }
+
+    fn ops(&self, process: usize, thread: usize) -> Vec<Op> {
+        self.mapped
+            .ops(&self.mapped.plan.processes[process].threads[thread])
+            .to_vec()
+    }
+
+    fn summary(&self) -> &Summary {
+        &self.mapped.plan.summary
+    }
+}
+
+#[test]
+fn an_op_keeps_its_parts() {
+    let op = Op::new(OpKind::ReallocForeign, SIZE_LIMIT - 1, 31, u16::MAX, 7, 9);
+    assert_eq!(op.kind(), OpKind::ReallocForeign);
+    assert_eq!(
+        (op.size() as u64, op.log2(), op.generation()),
+        (SIZE_LIMIT - 1, 31, 0xFFFF)
+    );
+    assert_eq!((op.slot, op.second), (7, 9));
+}
+
+#[test]
+fn a_slot_is_used_again_and_addresses_do_not_matter() {
+    let plan = threads(vec![(
+        0,
+        vec![
+            malloc(1, 0x1000, 8),
+            free(2, 0x1000),
+            malloc(3, 0x2000, 9),
+            at(
+                4,
+                Operation::Realloc {
+                    old: 0x2000,
+                    new: 0x3000,
+                    took: 1,
+                    size: 50,
+                },
+            ),
+            free(6, 0x3000),
+        ],
+    )]);
+    assert_eq!(plan.mapped.plan.processes[0].slots, 1);
+    let kinds = [
+        OpKind::Malloc,
+        OpKind::Free,
+        OpKind::Malloc,
+        OpKind::Realloc,
+        OpKind::Free,
+    ];
+    assert_eq!(plan.kinds(0, 0), kinds);
+    let ops = plan.ops(0, 0);
+    assert_eq!(ops[1].size(), 8);
+    assert_eq!((ops[3].size(), ops[3].log2()), (50, 3));
+    assert_eq!(plan.summary().peak_payload, 50);
+    assert_eq!(plan.summary().operations, 5);
+}
+
+#[test]
+fn an_object_freed_by_another_thread_is_foreign() {
+    let plan = threads(vec![
+        (0, vec![malloc(1, 0x1000, 8), malloc(2, 0x2000, 8)]),
+        (
+            1,
+            vec![
+                free(3, 0x1000),
+                at(
+                    4,
+                    Operation::Realloc {
+                        old: 0x2000,
+                        new: 0x1000,
+                        took: 1,
+                        size: 16,
+                    },
+                ),
+            ],
+        ),
+    ]);
+    assert_eq!(
+        plan.kinds(0, 1),
+        [OpKind::FreeForeign, OpKind::ReallocForeign]
+    );
+    assert_eq!(plan.ops(0, 1)[0].generation(), 1);
+    assert_eq!(plan.summary().foreign_frees, 1);
+    assert_eq!(plan.summary().unknown_frees, 0);
+}
+
+/// While one thread is inside its realloc another frees, or is given, the address it deals with.
+#[test]
+fn a_realloc_gives_up_at_its_beginning_and_receives_at_its_end() {
+    let realloc = Operation::Realloc {
+        old: 0x1000,
+        new: 0x2000,
+        took: 100,
+        size: 9,
+    };
+    let plan = threads(vec![
+        (
+            0,
+            vec![malloc(1, 0x1000, 8), at(10, realloc), free(200, 0x2000)],
+        ),
+        (
+            1,
+            vec![
+                malloc(20, 0x2000, 8),
+                free(30, 0x2000),
+                malloc(50, 0x1000, 8),
+            ],
+        ),
+    ]);
+    assert_eq!(
+        plan.summary().unknown_frees + plan.summary().unseen_frees,
+        0
+    );
+    assert_eq!(
+        plan.kinds(0, 0),
+        [OpKind::Malloc, OpKind::Realloc, OpKind::Free]
+    );
+    assert_eq!(
+        plan.kinds(0, 1),
+        [OpKind::Malloc, OpKind::Free, OpKind::Malloc]
+    );
+}
+
+#[test]
+fn clocks_that_differ_a_little_are_put_right() {
+    let plan = threads(vec![
+        (0, vec![malloc(100, 0x1000, 8)]),
+        (1, vec![free(95, 0x1000), malloc(96, 0x2000, 8)]),
+    ]);
+    assert_eq!(plan.kinds(0, 1), [OpKind::FreeForeign, OpKind::Malloc]);
+    assert_eq!(plan.summary().unknown_frees, 0);
+}
+
+#[test]
+fn what_cannot_be_true_is_left_out_and_counted() {
+    let plan = threads(vec![
+        (
+            0,
+            vec![malloc(1, 0x1000, 8), malloc(2, 0x1000, 8), free(3, 0x5000)],
+        ),
+        (1, vec![free(4, 0x6000), malloc(5, 0x7000, 1)]),
+    ]);
+    assert_eq!(plan.summary().unknown_frees, 2);
+    assert_eq!(plan.summary().unseen_frees, 1);
+    assert_eq!(plan.kinds(0, 0), [OpKind::Malloc, OpKind::Malloc]);
+    assert_eq!(plan.kinds(0, 1), [OpKind::Malloc]);
+}
+
+#[test]
+fn sizes_that_nobody_has_are_not_replayed() {
+    let plan = threads(vec![(
+        0,
+        vec![malloc(1, 0x1000, SIZE_LIMIT), malloc(2, 0x2000, 3)],
+    )]);
+    assert_eq!(plan.kinds(0, 0), [OpKind::Malloc]);
+    assert_eq!(plan.summary().failed, 1);
+}
+
+/// A grandchild frees what its grandparent allocated before either was forked.
+#[test]
+fn a_forked_process_inherits_what_it_will_use() {
+    let family = [
+        Sketch {
+            blocks: vec![(
+                0,
+                vec![
+                    malloc(1, 0x1000, 11),
+                    malloc(2, 0x2000, 22),
+                    malloc(3, 0x3000, 33),
+                    free(50, 0x1000),
+                    free(51, 0x2000),
+                ],
+            )],
+            ..Sketch::default()
+        },
+        Sketch {
+            pid: 200,
+            parent: 100,
+            forked: true,
+            birth: 10,
+            blocks: vec![(0, vec![malloc(12, 0x9000, 1), free(13, 0x1000)])],
+            ..Sketch::default()
+        },
+        Sketch {
+            pid: 300,
+            parent: 200,
+            forked: true,
+            birth: 20,
+            blocks: vec![(0, vec![free(60, 0x2000), free(61, 0x9000)])],
+            ..Sketch::default()
+        },
+    ];
+    let plan = plan(&family);
+    let sizes = |process: usize| -> Vec<u64> {
+        let inherited = &plan.mapped.plan.processes[process].inherited;
+        inherited.iter().map(|object| object.size).collect()
+    };
+    assert_eq!(sizes(0), [0u64; 0]);
+    assert_eq!(sizes(1), [11, 22]);
+    assert_eq!(sizes(2), [22, 1]);
+    assert_eq!(plan.kinds(2, 0), [OpKind::Free, OpKind::Free]);
+    assert_eq!(plan.summary().unknown_frees, 0);
+}
+
+#[test]
+fn checkpoints_are_near_each_other_in_both_orders() {
+    let busy = |n: u64| [malloc(4 * n + 1, 0x1000, 8), free(4 * n + 2, 0x1000)];
+    let rare = |n: u64| malloc(40_000 * n + 3, 0x10_0000 + 16 * n, 8);
+    let plan = threads(vec![
+        (0, (0..20_000).flat_map(busy).collect()),
+        (1, (0..2).map(rare).collect()),
+    ]);
+    let process = &plan.mapped.plan.processes[0];
+    for thread in &process.threads {
+        let checkpoints = plan.mapped.checkpoints(thread);
+        assert_eq!(checkpoints[0].at, 0);
+        for pair in checkpoints.windows(2) {
+            assert!(pair[1].at - pair[0].at <= CHECKPOINT_OPS);
+        }
+    }
+    let rare = plan.mapped.checkpoints(&process.threads[1]);
+    assert_eq!(rare.len(), 2);
+    assert!(rare[1].order - rare[0].order > CHECKPOINT_SPAN);
+}
+
+#[test]
+fn samples_cover_the_run_and_its_peak() {
+    let mut records: Vec<_> = (0..10_000).map(|n| malloc(n, 0x1000 + 16 * n, 8)).collect();
+    records.push(malloc(10_000, 0x10, 1 << 20));
+    records.push(free(10_001, 0x10));
+    records.extend((0..10_000).map(|n| free(20_000 + n, 0x1000 + 16 * n)));
+    let plan = threads(vec![(0, records)]);
+    let samples = &plan.mapped.plan.processes[0].threads[0].samples;
+    assert!(samples.len() as u64 > SAMPLES && samples.len() as u64 <= SAMPLES + 3);
+    assert!(samples
+        .iter()
+        .any(|sample| sample.payload == 80_000 + (1 << 20)));
+    assert!(samples.is_sorted_by_key(|sample| sample.at));
+}

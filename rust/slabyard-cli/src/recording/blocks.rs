@@ -1,0 +1,422 @@
+//! Finds and checks the blocks of a recording.
+//!
+//! Opening reads the whole file once: every checksum and every record, so that whoever comes after
+//! may rely on both. The file is mapped, not read into memory.
+
+use super::records::Records;
+use super::*;
+use memmap2::Mmap;
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+
+/// Where and how a recording is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The first byte that is not as it should be.
+    pub offset: u64,
+    pub what: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        write!(out, "damaged at byte {}: {}", self.offset, self.what)
+    }
+}
+
+/// Why a recording cannot be used.
+#[derive(Debug)]
+pub enum ReadError {
+    Io(std::io::Error),
+    Damaged(Damage),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            ReadError::Io(error) => write!(out, "{error}"),
+            ReadError::Damaged(damage) => write!(out, "{damage}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// What to do with a damaged recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    /// Refuse it.
+    Whole,
+    /// Use what was recorded before the damage.
+    Salvage,
+    /// One process's file before it is joined: it has no closing block, and its process may have
+    /// been killed while it wrote.
+    Part,
+}
+
+/// One block of operations of one thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// Of the payload, in the file.
+    pub offset: usize,
+    pub length: usize,
+    pub stamp: u64,
+}
+
+/// The blocks of one thread, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Thread {
+    pub number: u32,
+    pub blocks: Vec<Block>,
+    pub records: u64,
+}
+
+/// One program in one process: an exec begins a new one.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    pub pid: u32,
+    pub parent: u32,
+    pub forked: bool,
+    pub birth_ticks: u64,
+    pub birth_ns: u64,
+    /// Ticks and nanoseconds of its end, unless it was killed.
+    pub end: Option<(u64, u64)>,
+    /// Blocks that the recorder could not write.
+    pub lost_blocks: u32,
+    pub command: Vec<String>,
+    pub threads: Vec<Thread>,
+}
+
+impl Process {
+    pub fn records(&self) -> u64 {
+        self.threads.iter().map(|thread| thread.records).sum()
+    }
+
+    /// The program's name without its folder.
+    pub fn name(&self) -> &str {
+        let first = self.command.first().map_or("?", String::as_str);
+        first.rsplit('/').next().unwrap_or(first)
+    }
+}
+
+/// A recording that was opened and found good, or good up to its damage.
+pub struct Recording {
+    bytes: Source,
+    pub processes: Vec<Process>,
+    /// Unless [`Strictness::Whole`]: what is wrong with the rest.
+    pub damage: Option<Damage>,
+    /// How many blocks there are, and where the last of them ends.
+    pub blocks: u64,
+    pub good_bytes: u64,
+}
+
+enum Source {
+    Mapped(Mmap),
+    Owned(Vec<u8>),
+}
+
+impl Source {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Source::Mapped(map) => map,
+            Source::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl Recording {
+    /// Opens a file and checks all of it.
+    pub fn open(path: &Path, strictness: Strictness) -> Result<Self, ReadError> {
+        let file = File::open(path).map_err(ReadError::Io)?;
+        if file.metadata().map_err(ReadError::Io)?.len() == 0 {
+            return Self::from_bytes(Vec::new(), strictness);
+        }
+        // SAFETY: a recording is not written any more once it has its name; whoever truncates it
+        // while it is read gets a SIGBUS, as with any mapped file.
+        let map = unsafe { Mmap::map(&file) }.map_err(ReadError::Io)?;
+        Self::from_source(Source::Mapped(map), strictness)
+    }
+
+    /// The same for bytes in memory.
+    pub fn from_bytes(bytes: Vec<u8>, strictness: Strictness) -> Result<Self, ReadError> {
+        Self::from_source(Source::Owned(bytes), strictness)
+    }
+
+    fn from_source(bytes: Source, strictness: Strictness) -> Result<Self, ReadError> {
+        let mut scan = Scan::new(bytes.bytes());
+        let mut damage = scan.run().err();
+        let (blocks, good_bytes) = (scan.blocks, scan.at as u64);
+        let processes = scan.processes;
+        if strictness == Strictness::Part && good_bytes == bytes.bytes().len() as u64 {
+            damage = None;
+        }
+        match damage {
+            Some(damage) if strictness == Strictness::Whole || processes.is_empty() => {
+                Err(ReadError::Damaged(damage))
+            }
+            damage => Ok(Recording {
+                bytes,
+                processes,
+                damage,
+                blocks,
+                good_bytes,
+            }),
+        }
+    }
+
+    /// The records of a block of this recording.
+    pub fn records(&self, block: &Block) -> Records<'_> {
+        let payload = &self.bytes.bytes()[block.offset..block.offset + block.length];
+        Records::new(payload, block.stamp)
+    }
+
+    /// Lets the system have the pages of the file back that were read so far.
+    pub fn forget_pages(&self) {
+        if let Source::Mapped(map) = &self.bytes {
+            // SAFETY: the mapping is of a file and only read: pages come back when they are needed.
+            let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+        }
+    }
+
+    /// The size of the file.
+    pub fn file_bytes(&self) -> u64 {
+        self.bytes.bytes().len() as u64
+    }
+
+    pub fn operations(&self) -> u64 {
+        self.processes.iter().map(Process::records).sum()
+    }
+
+    /// How many nanoseconds a tick takes: measured over the longest process that ended well.
+    pub fn ns_per_tick(&self) -> f64 {
+        let spans = self.processes.iter().filter_map(|process| {
+            let (ticks, ns) = process.end?;
+            let ticks = ticks.checked_sub(process.birth_ticks).filter(|&t| t > 0)?;
+            Some((ticks, ns.checked_sub(process.birth_ns)?))
+        });
+        match spans.max() {
+            Some((ticks, ns)) => ns as f64 / ticks as f64,
+            None => 1.0,
+        }
+    }
+}
+
+/// One pass over the file.
+struct Scan<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    processes: Vec<Process>,
+    /// Index of each thread number of the current process.
+    threads: HashMap<u32, usize>,
+    blocks: u64,
+    records: u64,
+}
+
+/// A block's header, checked.
+struct Header {
+    kind: u8,
+    thread: u32,
+    records: u32,
+    stamp: u64,
+    payload: usize,
+    length: usize,
+}
+
+impl<'a> Scan<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Scan {
+            bytes,
+            at: 0,
+            processes: Vec::new(),
+            threads: HashMap::new(),
+            blocks: 0,
+            records: 0,
+        }
+    }
+
+    fn damage<T>(&self, offset: usize, what: impl Into<String>) -> Result<T, Damage> {
+        Err(Damage {
+            offset: offset as u64,
+            what: what.into(),
+        })
+    }
+
+    fn run(&mut self) -> Result<(), Damage> {
+        self.file_header()?;
+        loop {
+            if self.at == self.bytes.len() {
+                return self.damage(
+                    self.at,
+                    "the file ends before its closing block; its recording was cut short",
+                );
+            }
+            let header = self.block_header()?;
+            if header.kind == KIND_FINISH {
+                return self.finish(&header);
+            }
+            self.block(&header)?;
+            self.at = header.payload + header.length;
+            self.blocks += 1;
+        }
+    }
+
+    fn file_header(&mut self) -> Result<(), Damage> {
+        let Some(header) = self.bytes.get(..HEADER_BYTES) else {
+            return self.damage(self.bytes.len(), "the file is too short to be a recording");
+        };
+        if &header[..16] != MAGIC {
+            return self.damage(0, "this is not a recording of slabyard's");
+        }
+        if u32_at(header, 20) != crc32fast::hash(&header[..20]) {
+            return self.damage(16, "the file header does not match its checksum");
+        }
+        let version = u32_at(header, 16);
+        if version != VERSION {
+            return self.damage(
+                16,
+                format!("version {version} of the format is not known here"),
+            );
+        }
+        self.at = HEADER_BYTES;
+        Ok(())
+    }
+
+    fn block_header(&mut self) -> Result<Header, Damage> {
+        let rest = &self.bytes[self.at..];
+        if rest.len() < BLOCK_HEADER_BYTES {
+            return self.damage(self.bytes.len(), "the file ends inside a block's header");
+        }
+        if u32_at(rest, 0) != BLOCK_MAGIC {
+            return self.damage(self.at, "no block begins where one should");
+        }
+        let length = u32_at(rest, 24) as usize;
+        let Some(payload) = rest[BLOCK_HEADER_BYTES..].get(..length) else {
+            return self.damage(self.bytes.len(), "the file ends inside a block");
+        };
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&rest[..28]);
+        crc.update(payload);
+        if crc.finalize() != u32_at(rest, 28) {
+            return self.damage(self.at, "the block does not match its checksum");
+        }
+        Ok(Header {
+            kind: rest[4],
+            thread: u32_at(rest, 8),
+            records: u32_at(rest, 12),
+            stamp: u64_at(rest, 16),
+            payload: self.at + BLOCK_HEADER_BYTES,
+            length,
+        })
+    }
+
+    fn block(&mut self, header: &Header) -> Result<(), Damage> {
+        match header.kind {
+            KIND_PROCESS => self.process(header),
+            KIND_OPERATIONS => self.operations(header),
+            KIND_END => self.end(header),
+            kind => self.damage(self.at, format!("a block of unknown kind {kind}")),
+        }
+    }
+
+    fn payload(&self, header: &Header) -> &'a [u8] {
+        &self.bytes[header.payload..header.payload + header.length]
+    }
+
+    fn process(&mut self, header: &Header) -> Result<(), Damage> {
+        let payload = self.payload(header);
+        if payload.len() < PROCESS_BYTES {
+            return self.damage(self.at, "a process block that is too short");
+        }
+        let command = payload[PROCESS_BYTES..]
+            .split(|&byte| byte == 0)
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .filter(|word| !word.is_empty())
+            .collect();
+        self.threads.clear();
+        self.processes.push(Process {
+            pid: u32_at(payload, 0),
+            parent: u32_at(payload, 4),
+            forked: u32_at(payload, 8) == 1,
+            birth_ticks: u64_at(payload, 16),
+            birth_ns: u64_at(payload, 24),
+            command,
+            ..Process::default()
+        });
+        Ok(())
+    }
+
+    fn operations(&mut self, header: &Header) -> Result<(), Damage> {
+        self.check_records(header)?;
+        let Some(process) = self.processes.last_mut() else {
+            return self.damage(self.at, "operations before any process");
+        };
+        let index = *self.threads.entry(header.thread).or_insert_with(|| {
+            process.threads.push(Thread {
+                number: header.thread,
+                ..Thread::default()
+            });
+            process.threads.len() - 1
+        });
+        let thread = &mut process.threads[index];
+        thread.blocks.push(Block {
+            offset: header.payload,
+            length: header.length,
+            stamp: header.stamp,
+        });
+        thread.records += u64::from(header.records);
+        self.records += u64::from(header.records);
+        Ok(())
+    }
+
+    fn check_records(&self, header: &Header) -> Result<(), Damage> {
+        let mut records = Records::new(self.payload(header), header.stamp);
+        let mut count = 0;
+        loop {
+            match records.next() {
+                Ok(Some(_)) => count += 1,
+                Ok(None) if count == u64::from(header.records) => return Ok(()),
+                Ok(None) => {
+                    let what = format!("a block of {count} records says {}", header.records);
+                    return self.damage(self.at, what);
+                }
+                Err(bad) => return self.damage(header.payload + bad.at, bad.what),
+            }
+        }
+    }
+
+    fn end(&mut self, header: &Header) -> Result<(), Damage> {
+        let payload = self.payload(header);
+        if payload.len() != END_BYTES {
+            return self.damage(self.at, "an end block of the wrong size");
+        }
+        let Some(process) = self.processes.last_mut() else {
+            return self.damage(self.at, "an end before any process");
+        };
+        process.lost_blocks = u32_at(payload, 4);
+        process.end = Some((u64_at(payload, 8), u64_at(payload, 16)));
+        Ok(())
+    }
+
+    fn finish(&mut self, header: &Header) -> Result<(), Damage> {
+        let payload = self.payload(header);
+        if payload.len() != FINISH_BYTES {
+            return self.damage(self.at, "a closing block of the wrong size");
+        }
+        let said = [u64_at(payload, 0), u64_at(payload, 8), u64_at(payload, 16)];
+        let found = [self.processes.len() as u64, self.blocks, self.records];
+        if said != found {
+            let what = format!(
+                "the closing block counts {} processes, {} blocks and {} operations; \
+                 there are {}, {} and {}",
+                said[0], said[1], said[2], found[0], found[1], found[2]
+            );
+            return self.damage(self.at, what);
+        }
+        let after = header.payload + header.length;
+        if after != self.bytes.len() {
+            return self.damage(after, "something follows the closing block");
+        }
+        Ok(())
+    }
+}

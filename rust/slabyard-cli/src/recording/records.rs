@@ -1,0 +1,188 @@
+//! The records of one block. See `recorder/format.h` for the encoding.
+
+/// What the program asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Malloc {
+        object: u64,
+        size: u64,
+    },
+    Calloc {
+        object: u64,
+        size: u64,
+    },
+    Aligned {
+        object: u64,
+        size: u64,
+        align_log2: u8,
+    },
+    Free {
+        object: u64,
+    },
+    /// The record's stamp is when the call began.
+    Realloc {
+        old: u64,
+        new: u64,
+        took: u64,
+        size: u64,
+    },
+    Failed {
+        size: u64,
+    },
+}
+
+/// One operation and when it was, in ticks of the recorder's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub stamp: u64,
+    pub operation: Operation,
+}
+
+/// Why a block's payload is not what a recorder writes, and where in the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    pub at: usize,
+    pub what: &'static str,
+}
+
+/// Takes records out of a payload, first to last.
+pub struct Records<'a> {
+    payload: &'a [u8],
+    at: usize,
+    stamp: u64,
+    address: u64,
+}
+
+impl<'a> Records<'a> {
+    /// The records of a block whose header carries `stamp`.
+    pub fn new(payload: &'a [u8], stamp: u64) -> Self {
+        Records {
+            payload,
+            at: 0,
+            stamp,
+            address: 0,
+        }
+    }
+
+    /// The next record, `None` after the last.
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<Record>, Malformed> {
+        if self.at == self.payload.len() {
+            return Ok(None);
+        }
+        let start = self.at;
+        let record = self.decode();
+        record
+            .map(Some)
+            .map_err(|what| Malformed { at: start, what })
+    }
+
+    #[inline]
+    fn decode(&mut self) -> Result<Record, &'static str> {
+        let head = self.byte()?;
+        let shift = if head & 8 != 0 { 4 } else { 0 };
+        let align_log2 = self.align(head)?;
+        let ticks = self.varint()?;
+        self.stamp = self.stamp.checked_add(ticks).ok_or("time runs over")?;
+        let object = self.address_after(self.address, shift)?;
+        let operation = match head & 7 {
+            0 => Operation::Malloc {
+                object,
+                size: self.varint()?,
+            },
+            1 => Operation::Free { object },
+            2 => {
+                let new = self.address_after(object, shift)?;
+                let took = self.varint()?;
+                let size = self.varint()?;
+                self.address = new;
+                let stamp = self.stamp;
+                self.stamp = stamp.checked_add(took).ok_or("time runs over")?;
+                let operation = Operation::Realloc {
+                    old: object,
+                    new,
+                    took,
+                    size,
+                };
+                return Ok(Record { stamp, operation });
+            }
+            3 => Operation::Calloc {
+                object,
+                size: self.varint()?,
+            },
+            4 => Operation::Aligned {
+                object,
+                size: self.varint()?,
+                align_log2,
+            },
+            5 => Operation::Failed {
+                size: self.varint()?,
+            },
+            _ => return Err("an operation that does not exist"),
+        };
+        self.address = object;
+        Ok(Record {
+            stamp: self.stamp,
+            operation,
+        })
+    }
+
+    /// Only aligned allocations carry an alignment; its logarithm is at most 63.
+    #[inline]
+    fn align(&mut self, head: u8) -> Result<u8, &'static str> {
+        let short = head >> 4;
+        if short == 0 {
+            return Ok(3);
+        }
+        if head & 7 != 4 {
+            return Err("an alignment where none belongs");
+        }
+        let long = if short < 15 {
+            u64::from(short)
+        } else {
+            self.varint()?
+        };
+        if long > 60 {
+            return Err("an alignment beyond the address space");
+        }
+        Ok(long as u8 + 3)
+    }
+
+    #[inline]
+    fn byte(&mut self) -> Result<u8, &'static str> {
+        let byte = *self
+            .payload
+            .get(self.at)
+            .ok_or("a record that is cut off")?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    #[inline]
+    fn varint(&mut self) -> Result<u64, &'static str> {
+        let first = self.byte()?;
+        if first < 128 {
+            return Ok(u64::from(first));
+        }
+        let mut value = u64::from(first & 127);
+        let mut shift = 7;
+        loop {
+            let byte = self.byte()?;
+            if shift == 63 && byte > 1 {
+                return Err("a number of more than 64 bits");
+            }
+            value |= u64::from(byte & 127) << shift;
+            if byte < 128 {
+                return Ok(value);
+            }
+            shift += 7;
+        }
+    }
+
+    #[inline]
+    fn address_after(&mut self, from: u64, shift: u32) -> Result<u64, &'static str> {
+        let zigzag = self.varint()?;
+        let distance = (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
+        Ok(from.wrapping_add((distance << shift) as u64))
+    }
+}

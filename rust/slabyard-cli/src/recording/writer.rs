@@ -1,0 +1,59 @@
+//! Writes blocks: the closing block that `record` adds to joined files, and whole recordings in
+//! tests.
+
+use super::*;
+use std::io::{self, Write};
+
+/// The file header.
+pub fn header() -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..16].copy_from_slice(MAGIC);
+    header[16..20].copy_from_slice(&VERSION.to_le_bytes());
+    let crc = crc32fast::hash(&header[..20]);
+    header[20..].copy_from_slice(&crc.to_le_bytes());
+    header
+}
+
+/// What a block's header says besides its length and checksum.
+#[derive(Clone, Copy, Default)]
+pub struct Head {
+    pub kind: u8,
+    pub thread: u32,
+    pub records: u32,
+    pub stamp: u64,
+}
+
+/// Writes one block.
+pub fn write_block(out: &mut impl Write, head: Head, payload: &[u8]) -> io::Result<()> {
+    let mut header = [0; BLOCK_HEADER_BYTES];
+    header[..4].copy_from_slice(&BLOCK_MAGIC.to_le_bytes());
+    header[4] = head.kind;
+    header[8..12].copy_from_slice(&head.thread.to_le_bytes());
+    header[12..16].copy_from_slice(&head.records.to_le_bytes());
+    header[16..24].copy_from_slice(&head.stamp.to_le_bytes());
+    header[24..28].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&header[..28]);
+    crc.update(payload);
+    header[28..].copy_from_slice(&crc.finalize().to_le_bytes());
+    out.write_all(&header)?;
+    out.write_all(payload)
+}
+
+/// Writes the closing block of a recording.
+pub fn write_finish(
+    out: &mut impl Write,
+    processes: u64,
+    blocks: u64,
+    records: u64,
+) -> io::Result<()> {
+    let mut payload = [0; FINISH_BYTES];
+    payload[..8].copy_from_slice(&processes.to_le_bytes());
+    payload[8..16].copy_from_slice(&blocks.to_le_bytes());
+    payload[16..].copy_from_slice(&records.to_le_bytes());
+    let head = Head {
+        kind: KIND_FINISH,
+        ..Head::default()
+    };
+    write_block(out, head, &payload)
+}

@@ -1,0 +1,273 @@
+//! The threads of one replayed process, and the order they keep.
+//!
+//! Each thread says at its checkpoints how far it is; none passes a checkpoint that lies more than
+//! the window beyond the slowest. The thread that is furthest behind never waits: what it needs was
+//! done by operations before its own. So the crew cannot lock up. Waiting is timed and left out.
+//!
+//! Thread 0 is this process's main thread, which allocators treat as special. A thread begins when
+//! the others come near its first operation, and ends with its last, as it did in the program.
+
+use super::clock;
+use super::memory::{Resident, Shared};
+use super::mode::Mode;
+use super::thread::{Patience, Player};
+use crate::plan::{MappedPlan, Op, OpKind, ProcessPlan, Sample, ThreadPlan, WINDOW};
+use anyhow::Result;
+use slabyard_peers::{Allocator, ThreadGuard};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How far all threads are, in their process's order; a thread that has ended is at the end of all.
+pub struct Progress {
+    places: Vec<Place>,
+    /// At most the smallest of `places`.
+    floor: AtomicU64,
+}
+
+/// On a cache line of its own.
+#[repr(align(128))]
+struct Place(AtomicU64);
+
+impl Progress {
+    pub fn new(threads: &[ThreadPlan]) -> Self {
+        let place = |thread: &ThreadPlan| {
+            let never_runs = thread.ops.count == 0;
+            Place(AtomicU64::new(if never_runs {
+                u64::MAX
+            } else {
+                thread.begins
+            }))
+        };
+        Progress {
+            places: threads.iter().map(place).collect(),
+            floor: AtomicU64::new(0),
+        }
+    }
+
+    /// Release: whoever sees it sees what the thread did before.
+    fn say(&self, thread: usize, order: u64) {
+        self.places[thread].0.store(order, Ordering::Release);
+    }
+
+    fn is_near(&self, order: u64) -> bool {
+        self.floor.load(Ordering::Acquire).saturating_add(WINDOW) >= order
+    }
+
+    fn look(&self) {
+        let places = self.places.iter();
+        let least = places.map(|place| place.0.load(Ordering::Acquire)).min();
+        self.floor
+            .fetch_max(least.unwrap_or(u64::MAX), Ordering::AcqRel);
+    }
+}
+
+/// Waits ever longer, and keeps count of the CPU time that the waiting took.
+#[derive(Default)]
+pub struct Waiting {
+    tries: u32,
+    since: u64,
+    pub waited_ns: u64,
+}
+
+const SPINS: u32 = 64;
+const YIELDS: u32 = 32;
+
+impl Patience for Waiting {
+    #[cold]
+    fn wait(&mut self) {
+        if self.tries == 0 {
+            self.since = clock::thread_ns();
+        }
+        self.tries += 1;
+        if self.tries < SPINS {
+            std::hint::spin_loop();
+        } else if self.tries < SPINS + YIELDS {
+            std::thread::yield_now();
+        } else {
+            let doublings = ((self.tries - SPINS - YIELDS) / 16).min(5);
+            std::thread::sleep(Duration::from_micros(50 << doublings));
+        }
+    }
+
+    #[inline(always)]
+    fn done(&mut self) {
+        if self.tries > 0 {
+            self.tries = 0;
+            self.waited_ns += clock::thread_ns() - self.since;
+        }
+    }
+}
+
+/// What a thread did.
+pub struct Done<M> {
+    pub mode: M,
+    /// CPU time without waiting.
+    pub cpu_ns: u64,
+    pub refused: u64,
+    pub samples: Vec<(u64, u64)>,
+}
+
+/// Makes the mode of a thread of that number.
+pub trait Modes<M>: Sync {
+    fn of(&self, thread: usize) -> Result<M>;
+}
+
+impl<M, F: Fn(usize) -> Result<M> + Sync> Modes<M> for F {
+    fn of(&self, thread: usize) -> Result<M> {
+        self(thread)
+    }
+}
+
+/// All that the threads of one process share.
+pub struct Crew<'a> {
+    pub plan: &'a MappedPlan,
+    pub process: &'a ProcessPlan,
+    pub allocator: &'a Allocator,
+    pub slots: &'a Shared<AtomicU64>,
+    pub progress: Progress,
+    /// Whether samples of memory are taken.
+    pub sampling: bool,
+}
+
+impl Crew<'_> {
+    /// Runs the whole process; one result per thread.
+    pub fn run<M: Mode + Send>(&self, modes: &impl Modes<M>) -> Result<Vec<Done<M>>> {
+        std::thread::scope(|scope| {
+            let others =
+                (self.process.threads.len() > 1).then(|| scope.spawn(|| self.run_others(modes)));
+            let mut results = vec![self.run_thread(0, modes)];
+            if let Some(others) = others {
+                results.extend(others.join().expect("replay threads do not panic"));
+            }
+            results.into_iter().collect()
+        })
+    }
+
+    /// Allocates what the process had from its parent when it was forked.
+    pub fn inherit<M: Mode>(&self, mode: impl FnOnce(usize) -> Result<M>) -> Result<()> {
+        if self.process.inherited.is_empty() {
+            return Ok(());
+        }
+        let mut player = self.player(mode(0)?);
+        let _guard = ThreadGuard::new(self.allocator);
+        for object in &self.process.inherited {
+            let op = Op::new(OpKind::Malloc, object.size, 0, 0, object.slot, 0);
+            // SAFETY: the plan's slots, each filled once before its first use.
+            unsafe { player.play(&[op]) };
+        }
+        Ok(())
+    }
+
+    /// Asks the allocator for its memory back.
+    pub fn purge(&self) {
+        let _guard = ThreadGuard::new(self.allocator);
+        if let Some(purge) = self.allocator.purge {
+            // SAFETY: any thread may call it at any time.
+            unsafe { purge() };
+        }
+    }
+
+    fn player<M: Mode>(&self, mode: M) -> Player<'_, M, Waiting> {
+        Player {
+            allocator: std::hint::black_box(*self.allocator),
+            slots: self.slots.as_slice(),
+            mode,
+            patience: Waiting::default(),
+            refused: 0,
+        }
+    }
+
+    /// Starts each thread when its time comes, and waits for all.
+    fn run_others<M: Mode + Send>(&self, modes: &impl Modes<M>) -> Vec<Result<Done<M>>> {
+        let mut order: Vec<usize> = (1..self.process.threads.len()).collect();
+        order.sort_by_key(|&thread| self.process.threads[thread].begins);
+        std::thread::scope(|scope| {
+            let mut running = Vec::new();
+            for thread in order {
+                let begins = self.process.threads[thread].begins;
+                while !self.progress.is_near(begins) {
+                    std::thread::sleep(Duration::from_micros(100));
+                    self.progress.look();
+                }
+                running.push(scope.spawn(move || self.run_thread(thread, modes)));
+            }
+            let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
+                handle.join().expect("replay threads do not panic")
+            };
+            running.into_iter().map(join).collect()
+        })
+    }
+
+    fn run_thread<M: Mode>(&self, number: usize, modes: &impl Modes<M>) -> Result<Done<M>> {
+        let thread = &self.process.threads[number];
+        let mut sampler = self.sampling.then(Resident::open).transpose()?;
+        let mut player = self.player(modes.of(number)?);
+        let mut samples = Vec::new();
+        let guard = ThreadGuard::new(self.allocator);
+        let start = clock::thread_ns();
+        self.run_stretches(number, thread, &mut player, |sample| {
+            if let Some(resident) = &mut sampler {
+                samples.push((sample.x, resident.bytes()));
+            }
+        });
+        let cpu_ns = (clock::thread_ns() - start).saturating_sub(player.patience.waited_ns);
+        drop(guard);
+        self.progress.say(number, u64::MAX);
+        Ok(Done {
+            mode: player.mode,
+            cpu_ns,
+            refused: player.refused,
+            samples,
+        })
+    }
+
+    /// Plays from one checkpoint or sample to the next.
+    fn run_stretches<M: Mode>(
+        &self,
+        number: usize,
+        thread: &ThreadPlan,
+        player: &mut Player<M, Waiting>,
+        mut sample: impl FnMut(&Sample),
+    ) {
+        let ops = self.plan.ops(thread);
+        let mut checkpoints = self.plan.checkpoints(thread).iter().peekable();
+        let wanted = if self.sampling {
+            &thread.samples[..]
+        } else {
+            &[]
+        };
+        let mut samples = wanted.iter().peekable();
+        let mut at = 0;
+        while at < ops.len() {
+            if let Some(checkpoint) = checkpoints.next_if(|next| next.at == at as u64) {
+                self.pass(number, checkpoint.order, &mut player.patience);
+            }
+            while let Some(next) = samples.next_if(|next| next.at <= at as u64) {
+                sample(next);
+            }
+            let next_checkpoint = checkpoints.peek().map_or(u64::MAX, |next| next.at);
+            let next_sample = samples.peek().map_or(u64::MAX, |next| next.at);
+            let until = (next_checkpoint.min(next_sample) as usize).min(ops.len());
+            // SAFETY: the plan's operations in the plan's order; the crew made enough slots.
+            unsafe { player.play(&ops[at..until]) };
+            at = until;
+        }
+        samples.for_each(sample);
+    }
+
+    /// Says how far this thread is, and waits until the others are near.
+    fn pass(&self, thread: usize, order: u64, patience: &mut Waiting) {
+        self.progress.say(thread, order);
+        if self.progress.is_near(order) {
+            return;
+        }
+        loop {
+            self.progress.look();
+            if self.progress.is_near(order) {
+                break;
+            }
+            patience.wait();
+        }
+        patience.done();
+    }
+}

@@ -1,0 +1,443 @@
+//! Starts workers, in turn over the allocators, and makes figures of what they say.
+
+use super::histogram::Histogram;
+use super::worker::{Pass, ProcessResult};
+use crate::allocators::{self, NOTHING};
+use crate::plan::Plan;
+use crate::ui;
+use anyhow::{bail, Context, Result};
+use indicatif::ProgressBar;
+use serde::Serialize;
+use slabyard_peers::Allocator;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Points of a curve, at most this many.
+const CURVE_POINTS: usize = 320;
+/// Runs of the passes that look at single calls and at memory; more do not change their picture.
+const DETAIL_REPEATS: usize = 3;
+
+/// A median, and the bounds of the middle half of all runs: one that was disturbed by other
+/// programs moves neither.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Figure {
+    pub median: f64,
+    pub low: f64,
+    pub high: f64,
+    pub runs: Vec<f64>,
+}
+
+impl Figure {
+    pub fn of(runs: Vec<f64>) -> Self {
+        let mut sorted = runs.clone();
+        sorted.sort_by(f64::total_cmp);
+        let (middle, quarter) = (sorted.len() / 2, sorted.len() / 4);
+        let median = match sorted.len() {
+            0 => 0.0,
+            n if n % 2 == 1 => sorted[middle],
+            _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
+        };
+        Figure {
+            median,
+            low: sorted.get(quarter).copied().unwrap_or(0.0),
+            high: sorted.iter().rev().nth(quarter).copied().unwrap_or(0.0),
+            runs,
+        }
+    }
+
+    /// Half of what the middle half spans, as a share of the median.
+    pub fn spread(&self) -> f64 {
+        if self.median > 0.0 {
+            (self.high - self.low) / 2.0 / self.median
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Durations of calls in nanoseconds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Latency {
+    pub calls: u64,
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub p9999: f64,
+    /// (nanoseconds, calls), ascending.
+    pub histogram: Vec<(f64, u64)>,
+}
+
+impl Latency {
+    fn of(histogram: &Histogram, ns_per_tick: f64) -> Self {
+        let ns = |bucket: u32| super::histogram::middle(bucket as usize) * ns_per_tick;
+        let points: Vec<_> = histogram
+            .counts
+            .iter()
+            .map(|&(b, count)| (ns(b), count))
+            .collect();
+        let sum: f64 = points.iter().map(|&(ns, count)| ns * count as f64).sum();
+        let calls = histogram.total();
+        let quantile = |share| histogram.quantile(share) * ns_per_tick;
+        Latency {
+            calls,
+            mean: sum / (calls.max(1)) as f64,
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            p9999: quantile(0.9999),
+            histogram: points,
+        }
+    }
+}
+
+/// Everything that was measured of one allocator.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Measured {
+    pub name: String,
+    pub version: String,
+    /// Why there are no figures, or no complete ones.
+    pub failure: Option<String>,
+    /// CPU time of the replay per operation, and the same without the replay's own.
+    pub gross_ns: Figure,
+    pub ns_per_op: Figure,
+    pub wall_ns_per_op: Figure,
+    pub all: Latency,
+    pub allocate: Latency,
+    pub free: Latency,
+    pub reallocate: Latency,
+    pub peak_resident: Figure,
+    pub final_resident: Figure,
+    /// After the call that gives memory back.
+    pub purged_resident: Figure,
+    pub has_purge: bool,
+    /// (operation, bytes).
+    pub resident: Vec<(u64, u64)>,
+    pub refused: u64,
+    /// Objects whose contents were checked; 0 where that was not asked for.
+    pub checked: u64,
+}
+
+/// What to measure.
+pub struct Options {
+    pub allocators: Vec<&'static Allocator>,
+    pub repeats: usize,
+    pub verify: bool,
+}
+
+/// All figures, and what the replay itself takes.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Measurement {
+    pub repeats: usize,
+    /// CPU time per operation of a replay on an allocator that does nothing.
+    pub replay_ns: Figure,
+    pub allocators: Vec<Measured>,
+}
+
+/// The runs of one allocator, as they come in.
+#[derive(Default)]
+struct Runs {
+    speed: Vec<Vec<ProcessResult>>,
+    latency: Vec<Vec<ProcessResult>>,
+    memory: Vec<Vec<ProcessResult>>,
+    verify: Option<Vec<ProcessResult>>,
+    failure: Option<String>,
+}
+
+/// Runs everything: pass by pass, and within a pass allocator after allocator, round after round.
+pub fn measure(plan: &Plan, folder: &Path, options: &Options) -> Result<Measurement> {
+    let nothing = allocators::find(NOTHING).context("the allocator that does nothing")?;
+    let mut everyone = options.allocators.clone();
+    everyone.push(nothing);
+    let mut runs: Vec<Runs> = everyone.iter().map(|_| Runs::default()).collect();
+    let schedule = schedule(everyone.len(), options);
+    let bar = ui::bar("replaying", schedule.len() as u64);
+    for (pass, index) in schedule {
+        run_one(folder, everyone[index], pass, &mut runs[index], &bar);
+    }
+    bar.finish_and_clear();
+    let floor = runs.pop().unwrap_or_default();
+    if let Some(failure) = floor.failure {
+        bail!("the replay itself does not work: {failure}");
+    }
+    let replay_ns = Figure::of(per_operation(&floor.speed, |result| result.cpu_ns));
+    let figures = options.allocators.iter().zip(runs);
+    Ok(Measurement {
+        repeats: options.repeats,
+        allocators: figures
+            .map(|(allocator, runs)| summarise(plan, allocator, runs, replay_ns.median))
+            .collect(),
+        replay_ns,
+    })
+}
+
+/// The last of `count` is the one that does nothing; only its speed counts. Each round begins
+/// with another allocator, so that none is always first.
+fn schedule(count: usize, options: &Options) -> Vec<(Pass, usize)> {
+    let real = count - 1;
+    let mut schedule = Vec::new();
+    if options.verify {
+        schedule.extend((0..real).map(|index| (Pass::Verify, index)));
+    }
+    let mut rounds = |pass, rounds, among: usize| {
+        for round in 0..rounds {
+            schedule.extend((0..among).map(|index| (pass, (index + round) % among)));
+        }
+    };
+    rounds(Pass::Speed, options.repeats, count);
+    rounds(Pass::Latency, options.repeats.min(DETAIL_REPEATS), real);
+    rounds(Pass::Memory, options.repeats.min(DETAIL_REPEATS), real);
+    schedule
+}
+
+fn run_one(folder: &Path, allocator: &Allocator, pass: Pass, runs: &mut Runs, bar: &ProgressBar) {
+    bar.set_message(format!("{} on {}", pass_name(pass), allocator.name));
+    if runs.failure.is_none() {
+        match run_worker(folder, allocator.name, pass) {
+            Ok(results) => runs.add(pass, results),
+            Err(error) => runs.failure = Some(format!("{error:#}")),
+        }
+    }
+    bar.inc(1);
+}
+
+fn pass_name(pass: Pass) -> &'static str {
+    match pass {
+        Pass::Speed => "speed",
+        Pass::Latency => "single calls",
+        Pass::Memory => "memory",
+        Pass::Verify => "contents",
+    }
+}
+
+fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessResult>> {
+    let tool = std::env::current_exe().context("cannot find this program again")?;
+    let word = clap::ValueEnum::to_possible_value(&pass).context("a pass has a name")?;
+    let output = Command::new(tool)
+        .arg("worker")
+        .arg(folder)
+        .args([allocator, word.get_name()])
+        .env_remove("LD_PRELOAD")
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()
+        .context("cannot start a worker")?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        let last = complaint
+            .lines()
+            .last()
+            .unwrap_or("")
+            .trim_start_matches("slabyard: ");
+        bail!(
+            "{}",
+            if last.is_empty() {
+                output.status.to_string()
+            } else {
+                last.to_string()
+            }
+        );
+    }
+    serde_json::from_slice(&output.stdout).context("a worker's answer cannot be read")
+}
+
+impl Runs {
+    fn add(&mut self, pass: Pass, results: Vec<ProcessResult>) {
+        match pass {
+            Pass::Speed => self.speed.push(results),
+            Pass::Latency => self.latency.push(results),
+            Pass::Memory => self.memory.push(results),
+            Pass::Verify => {
+                let wrong = results.iter().find(|result| result.wrong > 0);
+                self.failure = wrong.map(|result| {
+                    let first = result.first_wrong.as_deref().unwrap_or("?");
+                    format!(
+                        "{} of {} objects were wrong: {first}",
+                        result.wrong, result.checked
+                    )
+                });
+                self.verify = Some(results);
+            }
+        }
+    }
+}
+
+/// One figure per run: the sum over processes, per operation.
+fn per_operation(runs: &[Vec<ProcessResult>], value: impl Fn(&ProcessResult) -> u64) -> Vec<f64> {
+    let per_run = |results: &Vec<ProcessResult>| {
+        let operations: u64 = results.iter().map(|result| result.operations).sum();
+        results.iter().map(&value).sum::<u64>() as f64 / operations.max(1) as f64
+    };
+    runs.iter().map(per_run).collect()
+}
+
+fn summarise(plan: &Plan, allocator: &Allocator, runs: Runs, replay_ns: f64) -> Measured {
+    let gross = per_operation(&runs.speed, |result| result.cpu_ns);
+    let net = gross
+        .iter()
+        .map(|gross| (gross - replay_ns).max(0.0))
+        .collect();
+    let mut measured = Measured {
+        name: allocator.name.to_string(),
+        version: (allocator.version)(),
+        gross_ns: Figure::of(gross),
+        ns_per_op: Figure::of(net),
+        wall_ns_per_op: Figure::of(per_operation(&runs.speed, |result| result.wall_ns)),
+        has_purge: allocator.purge.is_some(),
+        failure: runs.failure,
+        ..Measured::default()
+    };
+    add_latencies(&mut measured, &runs.latency);
+    add_memory(&mut measured, plan, &runs.memory);
+    let checked = runs.verify.iter().flatten().map(|result| result.checked);
+    measured.checked = checked.sum();
+    let first = runs.speed.first().into_iter().flatten();
+    measured.refused = first.map(|result| result.refused).sum();
+    measured
+}
+
+fn add_latencies(measured: &mut Measured, runs: &[Vec<ProcessResult>]) {
+    let mut sums = [
+        Histogram::default(),
+        Histogram::default(),
+        Histogram::default(),
+    ];
+    let mut ns_per_tick = Vec::new();
+    for result in runs.iter().flatten().filter(|result| result.operations > 0) {
+        let parts = [&result.allocate, &result.free, &result.reallocate];
+        sums.iter_mut()
+            .zip(parts)
+            .for_each(|(sum, part)| sum.add(part));
+        ns_per_tick.push(result.ns_per_tick);
+    }
+    let ns_per_tick = Figure::of(ns_per_tick).median;
+    let mut all = Histogram::default();
+    sums.iter().for_each(|sum| all.add(sum));
+    measured.all = Latency::of(&all, ns_per_tick);
+    measured.allocate = Latency::of(&sums[0], ns_per_tick);
+    measured.free = Latency::of(&sums[1], ns_per_tick);
+    measured.reallocate = Latency::of(&sums[2], ns_per_tick);
+}
+
+fn add_memory(measured: &mut Measured, plan: &Plan, runs: &[Vec<ProcessResult>]) {
+    let curves: Vec<_> = runs
+        .iter()
+        .map(|results| combined_curve(plan, results))
+        .collect();
+    let peak = |curve: &Vec<(u64, u64)>| curve.iter().map(|point| point.1).max().unwrap_or(0);
+    let peaks: Vec<_> = curves.iter().map(peak).collect();
+    let main = |value: fn(&ProcessResult) -> u64| {
+        let first = |results: &Vec<ProcessResult>| results.first().map_or(0, value) as f64;
+        Figure::of(runs.iter().map(first).collect())
+    };
+    measured.peak_resident = Figure::of(peaks.iter().map(|&peak| peak as f64).collect());
+    measured.final_resident = main(|result| result.final_resident);
+    measured.purged_resident = main(|result| result.purged_resident);
+    let median = measured.peak_resident.median;
+    let distance = |index: &usize| (peaks[*index] as f64 - median).abs() as u64;
+    if let Some(typical) = (0..curves.len()).min_by_key(distance) {
+        measured.resident = thin_out(&curves[typical], plan.summary.operations);
+    }
+}
+
+/// What all processes held together, at each sample of any. The first process lives to the end;
+/// another is gone after its last operation.
+fn combined_curve(plan: &Plan, results: &[ProcessResult]) -> Vec<(u64, u64)> {
+    let end = plan.summary.operations;
+    let mut steps: Vec<(u64, i64)> = Vec::new();
+    for (index, (process, result)) in plan.processes.iter().zip(results).enumerate() {
+        let mut points = result.resident.clone();
+        points.push((
+            if index == 0 { end } else { process.last_x },
+            result.final_resident,
+        ));
+        let mut before = 0;
+        for (x, bytes) in points {
+            steps.push((x, bytes as i64 - before));
+            before = bytes as i64;
+        }
+        if index > 0 {
+            steps.push((process.last_x + 1, -before));
+        }
+    }
+    steps.sort_unstable();
+    let mut curve: Vec<(u64, u64)> = Vec::new();
+    let mut sum = 0;
+    for (x, step) in steps {
+        sum += step;
+        let bytes = sum.max(0) as u64;
+        match curve.last_mut() {
+            Some(last) if last.0 == x => last.1 = bytes,
+            _ => curve.push((x, bytes)),
+        }
+    }
+    curve
+}
+
+/// The highest point of each stretch.
+pub fn thin_out(curve: &[(u64, u64)], length: u64) -> Vec<(u64, u64)> {
+    if curve.len() <= CURVE_POINTS {
+        return curve.to_vec();
+    }
+    let width = length.div_ceil(CURVE_POINTS as u64).max(1);
+    let mut thin: Vec<(u64, u64)> = Vec::new();
+    for &(x, bytes) in curve {
+        match thin.last_mut() {
+            Some(last) if last.0 / width == x / width => {
+                if bytes > last.1 {
+                    *last = (x, bytes);
+                }
+            }
+            _ => thin.push((x, bytes)),
+        }
+    }
+    thin.extend(curve.last().filter(|last| thin.last() != Some(last)));
+    thin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_medians() {
+        let figure = Figure::of(vec![3.0, 1.0, 2.0]);
+        assert_eq!((figure.median, figure.low, figure.high), (2.0, 1.0, 3.0));
+        assert_eq!(figure.spread(), 0.5);
+        let disturbed = Figure::of(vec![900.0, 10.0, 11.0, 9.0, 12.0]);
+        assert_eq!(
+            (disturbed.median, disturbed.low, disturbed.high),
+            (11.0, 10.0, 12.0)
+        );
+        assert_eq!(Figure::of(vec![1.0, 2.0]).median, 1.5);
+        assert_eq!(Figure::of(vec![]).spread(), 0.0);
+    }
+
+    #[test]
+    fn thinning_keeps_the_peak() {
+        let curve: Vec<_> = (0..5000)
+            .map(|x| (x, if x == 3333 { 99 } else { x % 7 }))
+            .collect();
+        let thin = thin_out(&curve, 5000);
+        assert!(thin.len() <= CURVE_POINTS + 2);
+        assert!(thin.contains(&(3333, 99)));
+        assert_eq!(thin.last(), curve.last());
+    }
+
+    #[test]
+    fn every_round_begins_with_another() {
+        let options = Options {
+            allocators: Vec::new(),
+            repeats: 3,
+            verify: false,
+        };
+        let schedule = schedule(4, &options);
+        let firsts: Vec<_> = schedule[..12].chunks(4).map(|round| round[0].1).collect();
+        assert_eq!(firsts, [0, 1, 2]);
+        assert!(schedule
+            .iter()
+            .all(|&(pass, index)| pass == Pass::Speed || index < 3));
+    }
+}

@@ -1,0 +1,173 @@
+//! The crew keeps order, and wrong allocators are found out.
+
+use super::crew::{Crew, Progress};
+use super::memory::Shared;
+use super::mode::Verify;
+use crate::allocators;
+use crate::plan::{merge::make_plan, MappedPlan};
+use crate::recording::tests::{at, file_of, free, malloc, Sketch};
+use crate::recording::{Operation, Record, Recording, Strictness};
+use core::ffi::c_void;
+use slabyard_peers::Allocator;
+use std::sync::atomic::AtomicU64;
+
+fn planned(blocks: Vec<(u32, Vec<Record>)>) -> (MappedPlan, tempfile::TempDir) {
+    let file = file_of(&[Sketch {
+        blocks,
+        ..Sketch::default()
+    }]);
+    let recording = Recording::from_bytes(file, Strictness::Whole).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    make_plan(&recording, folder.path(), &mut |_| ()).unwrap();
+    (MappedPlan::open(folder.path()).unwrap(), folder)
+}
+
+/// How many objects were checked, how many were wrong, and how many refused.
+fn verify(plan: &MappedPlan, allocator: &Allocator) -> (u64, u64, u64) {
+    let process = &plan.plan.processes[0];
+    let slots = Shared::<AtomicU64>::new(process.slots as usize).unwrap();
+    let sizes = Shared::<AtomicU64>::new(process.slots as usize).unwrap();
+    let crew = Crew {
+        plan,
+        process,
+        allocator,
+        slots: &slots,
+        progress: Progress::new(&process.threads),
+        sampling: false,
+    };
+    let done = crew.run(&|_| Ok(Verify::new(sizes.as_slice()))).unwrap();
+    let sum = |value: fn(&super::crew::Done<Verify>) -> u64| done.iter().map(value).sum();
+    (
+        sum(|done| done.mode.checked),
+        sum(|done| done.mode.wrong),
+        sum(|done| done.refused),
+    )
+}
+
+/// Threads hand objects around in a ring: each frees, or resizes, what the one before allocated.
+fn ring(threads: u64, rounds: u64) -> Vec<(u32, Vec<Record>)> {
+    let mut blocks: Vec<(u32, Vec<Record>)> = (0..threads).map(|n| (n as u32, vec![])).collect();
+    for step in 0..threads * rounds {
+        let (address, before) = (0x10_0000 + 64 * step, 0x10_0000 + 64 * step.wrapping_sub(1));
+        let records = &mut blocks[(step % threads) as usize].1;
+        let (stamp, size) = (10 * step, step % 700);
+        records.push(match step % 5 {
+            0 => at(
+                stamp + 1,
+                Operation::Calloc {
+                    object: address,
+                    size,
+                },
+            ),
+            1 => at(
+                stamp + 1,
+                Operation::Aligned {
+                    object: address,
+                    size,
+                    align_log2: 7,
+                },
+            ),
+            _ => malloc(stamp + 1, address, size),
+        });
+        if step % 7 == 3 {
+            let new = address + 32;
+            let (took, size) = (1, size * 2);
+            records.push(at(
+                stamp + 2,
+                Operation::Realloc {
+                    old: before,
+                    new,
+                    took,
+                    size,
+                },
+            ));
+            records.push(free(stamp + 5, new));
+        } else if step > 0 {
+            records.push(free(stamp + 2, before));
+        }
+    }
+    blocks
+}
+
+#[test]
+fn objects_that_wander_between_threads_keep_their_contents_on_every_allocator() {
+    let (plan, _folder) = planned(ring(4, 6_000));
+    assert_eq!(plan.plan.summary.unknown_frees, 0);
+    assert!(plan.plan.summary.foreign_frees > 10_000);
+    // A slot passes to another thread only at a distance, so there are more than live objects.
+    assert!(plan.plan.processes[0].slots < 15_000);
+    for allocator in allocators::all() {
+        let (checked, wrong, refused) = verify(&plan, allocator);
+        assert!(checked >= 24_000 - 1, "{}: {checked}", allocator.name);
+        assert_eq!((wrong, refused), (0, 0), "{}", allocator.name);
+    }
+}
+
+#[test]
+fn threads_that_begin_late_or_do_little_do_not_stop_the_others() {
+    let mut blocks = ring(2, 5_000);
+    blocks.push((2, vec![malloc(3, 0x10, 8), free(99_000, 0x10)]));
+    for late in 0..12 {
+        let stamp = 7_000 * late + 6;
+        let address = 0x20 + 16 * late;
+        blocks.push((
+            3 + late as u32,
+            vec![malloc(stamp, address, 8), free(stamp + 1, address)],
+        ));
+    }
+    let (plan, _folder) = planned(blocks);
+    let (checked, wrong, _) = verify(&plan, slabyard_peers::find("glibc").unwrap());
+    assert!(checked >= 10_000);
+    assert_eq!(wrong, 0);
+}
+
+/// Lets two live objects share memory.
+#[test]
+fn an_allocator_that_gives_memory_twice_is_found_out() {
+    allocators::prepare_nothing(1 << 20).unwrap();
+    let records = (0..200).map(|n| malloc(n, 0x1000 + 64 * n, 40));
+    let frees = (0..200).map(|n| free(1000 + n, 0x1000 + 64 * n));
+    let (plan, _folder) = planned(vec![(0, records.chain(frees).collect())]);
+    let nothing = allocators::find(allocators::NOTHING).unwrap();
+    let (checked, wrong, _) = verify(&plan, nothing);
+    assert_eq!(checked, 200);
+    assert!(wrong > 100, "{wrong}");
+}
+
+extern "C" fn refuses(_: usize) -> *mut c_void {
+    core::ptr::null_mut()
+}
+
+extern "C" fn dirty_calloc(count: usize, size: usize) -> *mut c_void {
+    // SAFETY: glibc's, with bytes of its own.
+    unsafe {
+        let object = slabyard_peers::glibc::malloc(count * size);
+        object.cast::<u8>().write_bytes(1, count * size);
+        object
+    }
+}
+
+#[test]
+fn refusals_and_dirty_memory_are_counted() {
+    let broken = Allocator {
+        malloc: refuses,
+        calloc: dirty_calloc,
+        ..*slabyard_peers::find("glibc").unwrap()
+    };
+    let (plan, _folder) = planned(vec![(
+        0,
+        vec![
+            malloc(1, 0x1000, 8),
+            free(2, 0x1000),
+            at(
+                3,
+                Operation::Calloc {
+                    object: 0x2000,
+                    size: 100,
+                },
+            ),
+            free(4, 0x2000),
+        ],
+    )]);
+    assert_eq!(verify(&plan, &broken), (1, 1, 1));
+}

@@ -1,0 +1,179 @@
+//! The loop that executes operations.
+//!
+//! An object's pointer is kept in its slot: a 64-bit word of the pointer (47 bits) and, above it,
+//! the generation. Whoever allocates publishes the next generation; whoever frees leaves the
+//! generation and no pointer. Another thread's object is taken when its generation is there.
+
+use super::mode::{Call, Mode};
+use crate::plan::{Op, OpKind};
+use core::ffi::c_void;
+use slabyard_peers::Allocator;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const POINTER: u64 = (1 << 48) - 1;
+/// Stands in a slot for an object that the allocator refused to give.
+const REFUSED: u64 = 1;
+
+/// Waits in turn; called again and again until what is awaited has come.
+pub trait Patience {
+    fn wait(&mut self);
+    /// What was awaited has come.
+    fn done(&mut self);
+}
+
+/// One thread's view of the replay.
+pub struct Player<'a, M, P> {
+    pub allocator: Allocator,
+    pub slots: &'a [AtomicU64],
+    pub mode: M,
+    pub patience: P,
+    /// Allocations that came back NULL.
+    pub refused: u64,
+}
+
+impl<M: Mode, P: Patience> Player<'_, M, P> {
+    /// Executes operations one after the other.
+    ///
+    /// # Safety
+    /// The operations are those of a plan, in its order, with as many slots as the plan says.
+    #[inline(never)]
+    pub unsafe fn play(&mut self, ops: &[Op]) {
+        for op in ops {
+            unsafe { self.step(op) };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn step(&mut self, op: &Op) {
+        unsafe {
+            match op.kind() {
+                OpKind::Malloc => self.malloc(op),
+                OpKind::Free => {
+                    let object = self.take(op.slot);
+                    self.free(op, object);
+                }
+                OpKind::Realloc => {
+                    let object = self.take(op.slot);
+                    self.realloc(op, object);
+                }
+                OpKind::Calloc => self.calloc(op),
+                OpKind::FreeForeign => {
+                    let object = self.take_foreign(op);
+                    self.free(op, object);
+                }
+                OpKind::ReallocForeign => {
+                    let object = self.take_foreign(op);
+                    self.realloc(op, object);
+                }
+                OpKind::Aligned => self.aligned(op),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn malloc(&mut self, op: &Op) {
+        let (malloc, size) = (self.allocator.malloc, op.size());
+        let object = self.mode.call(Call::Allocate, || unsafe { malloc(size) });
+        if !object.is_null() {
+            unsafe { self.mode.allocated(object, size, 1, op.slot) };
+        }
+        self.publish(op.slot, object);
+    }
+
+    #[inline(always)]
+    unsafe fn calloc(&mut self, op: &Op) {
+        let (calloc, size) = (self.allocator.calloc, op.size());
+        let object = self
+            .mode
+            .call(Call::Allocate, || unsafe { calloc(1, size) });
+        if !object.is_null() {
+            unsafe { self.mode.zeroed(object, size, op.slot) };
+        }
+        self.publish(op.slot, object);
+    }
+
+    unsafe fn aligned(&mut self, op: &Op) {
+        let (aligned_alloc, size) = (self.allocator.aligned_alloc, op.size());
+        let align = 1usize << op.log2();
+        let object = if align <= self.allocator.max_align {
+            self.mode
+                .call(Call::Allocate, || unsafe { aligned_alloc(align, size) })
+        } else {
+            core::ptr::null_mut()
+        };
+        if !object.is_null() {
+            unsafe { self.mode.allocated(object, size, align, op.slot) };
+        }
+        self.publish(op.slot, object);
+    }
+
+    #[inline(always)]
+    unsafe fn free(&mut self, op: &Op, object: *mut c_void) {
+        if object as u64 == REFUSED {
+            return;
+        }
+        unsafe { self.mode.used(object, op.size(), op.slot) };
+        let free = self.allocator.free;
+        self.mode.call(Call::Free, || unsafe { free(object) });
+    }
+
+    #[inline(always)]
+    unsafe fn realloc(&mut self, op: &Op, object: *mut c_void) {
+        let (realloc, size) = (self.allocator.realloc, op.size());
+        let refused = object as u64 == REFUSED;
+        let old = if refused { 0 } else { 1usize << op.log2() };
+        let object = if refused {
+            core::ptr::null_mut()
+        } else {
+            object
+        };
+        if !refused {
+            unsafe { self.mode.used(object, 1, op.slot) };
+        }
+        // Some allocators free an object that is resized to nothing.
+        let asked = size.max(1);
+        let moved = self
+            .mode
+            .call(Call::Reallocate, || unsafe { realloc(object, asked) });
+        if !moved.is_null() && refused {
+            unsafe { self.mode.allocated(moved, size, 1, op.second) };
+        } else if !moved.is_null() {
+            unsafe { self.mode.resized(moved, old, size, op.slot, op.second) };
+        }
+        self.publish(op.second, moved);
+    }
+
+    #[inline(always)]
+    fn publish(&mut self, slot: u32, object: *mut c_void) {
+        let word = &self.slots[slot as usize];
+        let generation = (word.load(Ordering::Relaxed) >> 48).wrapping_add(1) << 48;
+        let mut pointer = object as u64;
+        if pointer == 0 {
+            self.refused += 1;
+            pointer = REFUSED;
+        }
+        word.store(generation | pointer, Ordering::Release);
+    }
+
+    /// The object of a slot that this thread filled.
+    #[inline(always)]
+    fn take(&mut self, slot: u32) -> *mut c_void {
+        let slot = &self.slots[slot as usize];
+        let word = slot.load(Ordering::Relaxed);
+        slot.store(word & !POINTER, Ordering::Relaxed);
+        (word & POINTER) as *mut c_void
+    }
+
+    /// The object of a slot that another thread fills, or has filled.
+    fn take_foreign(&mut self, op: &Op) -> *mut c_void {
+        let slot = &self.slots[op.slot as usize];
+        let mut word = slot.load(Ordering::Acquire);
+        while word >> 48 != op.generation() || word & POINTER == 0 {
+            self.patience.wait();
+            word = slot.load(Ordering::Acquire);
+        }
+        self.patience.done();
+        slot.store(word & !POINTER, Ordering::Relaxed);
+        (word & POINTER) as *mut c_void
+    }
+}

@@ -1,0 +1,230 @@
+//! The process that replays a plan on one allocator once, and says on its standard output what
+//! it saw.
+//!
+//! Each recorded process is replayed in a fork of its own, so that it begins with an untouched
+//! heap; the worker itself never uses the allocator.
+
+use super::clock;
+use super::crew::{Crew, Done, Progress};
+use super::histogram::Histogram;
+use super::memory::{Resident, Shared};
+use super::mode::{Call, Mode, Timed, Touch, Verify};
+use crate::allocators::{self, NOTHING};
+use crate::plan::{MappedPlan, ProcessPlan};
+use anyhow::{bail, Context, Result};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use slabyard_peers::Allocator;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::FromRawFd;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+/// What one run of a worker looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Pass {
+    /// The time of the whole.
+    Speed,
+    /// The time of each call.
+    Latency,
+    /// Resident memory.
+    Memory,
+    /// That every object keeps its contents.
+    Verify,
+}
+
+/// What a worker saw of one process.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ProcessResult {
+    pub operations: u64,
+    pub cpu_ns: u64,
+    pub wall_ns: u64,
+    pub refused: u64,
+    /// In nanoseconds per tick; only of a latency pass.
+    pub ns_per_tick: f64,
+    pub allocate: Histogram,
+    pub free: Histogram,
+    pub reallocate: Histogram,
+    /// (operation, bytes), ascending; what the process had before its first operation is left out.
+    pub resident: Vec<(u64, u64)>,
+    /// After the last operation, and after asking the allocator to give memory back.
+    pub final_resident: u64,
+    pub purged_resident: u64,
+    pub checked: u64,
+    pub wrong: u64,
+    pub first_wrong: Option<String>,
+}
+
+/// Replays all processes and prints a JSON array of results.
+pub fn main(folder: &Path, allocator: &str, pass: Pass) -> Result<()> {
+    let plan = MappedPlan::open(folder)?;
+    let allocator = allocators::find(allocator).context("no such allocator")?;
+    let mut results = Vec::new();
+    for process in &plan.plan.processes {
+        results.push(in_a_fork(&plan, process, allocator, pass)?);
+    }
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer(&mut out, &results)?;
+    out.flush()?;
+    Ok(())
+}
+
+fn in_a_fork(
+    plan: &MappedPlan,
+    process: &ProcessPlan,
+    allocator: &'static Allocator,
+    pass: Pass,
+) -> Result<ProcessResult> {
+    let mut ends = [0; 2];
+    // SAFETY: two descriptors are written into the array.
+    if unsafe { libc::pipe(ends.as_mut_ptr()) } != 0 {
+        bail!("cannot make a pipe: {}", std::io::Error::last_os_error());
+    }
+    // SAFETY: the worker has one thread, so the child has all of it.
+    let child = unsafe { libc::fork() };
+    if child < 0 {
+        bail!("cannot fork: {}", std::io::Error::last_os_error());
+    }
+    // SAFETY: both ends are ours, each used once.
+    let (reader, writer) = unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) };
+    if child == 0 {
+        drop(reader);
+        be_the_child(writer, || run(plan, process, allocator, pass));
+    }
+    drop(writer);
+    gather(child, reader).with_context(|| {
+        format!(
+            "replay of process {} ({}) on {}",
+            process.pid, process.name, allocator.name
+        )
+    })
+}
+
+/// Writes the result, or the error as text, and leaves without running destructors.
+fn be_the_child(mut writer: File, run: impl FnOnce() -> Result<ProcessResult>) -> ! {
+    let (text, status) = match run() {
+        Ok(result) => (serde_json::to_vec(&result).unwrap_or_default(), 0),
+        Err(error) => (format!("{error:#}").into_bytes(), 1),
+    };
+    let written = writer.write_all(&text).is_ok();
+    // SAFETY: ends this process; nothing has to be flushed.
+    unsafe { libc::_exit(if written { status } else { 2 }) }
+}
+
+fn gather(child: libc::pid_t, mut reader: File) -> Result<ProcessResult> {
+    let mut text = Vec::new();
+    reader.read_to_end(&mut text)?;
+    let mut status = 0;
+    // SAFETY: our own child, and a status of our own.
+    while unsafe { libc::waitpid(child, &mut status, 0) } < 0 {
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error.into());
+        }
+    }
+    if libc::WIFSIGNALED(status) {
+        bail!("killed by signal {}", libc::WTERMSIG(status));
+    }
+    if libc::WEXITSTATUS(status) != 0 {
+        bail!("{}", String::from_utf8_lossy(&text));
+    }
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// In the child: everything the replay needs is made before the allocator is touched.
+fn run(
+    plan: &MappedPlan,
+    process: &ProcessPlan,
+    allocator: &'static Allocator,
+    pass: Pass,
+) -> Result<ProcessResult> {
+    let mut result = ProcessResult {
+        operations: process.operations,
+        ..ProcessResult::default()
+    };
+    if process.threads.is_empty() {
+        return Ok(result);
+    }
+    if allocator.name == NOTHING {
+        allocators::prepare_nothing(plan.plan.largest)?;
+    }
+    let slots = Shared::<AtomicU64>::new(process.slots as usize)?;
+    let crew = Crew {
+        plan,
+        process,
+        allocator,
+        slots: &slots,
+        progress: Progress::new(&process.threads),
+        sampling: pass == Pass::Memory,
+    };
+    match pass {
+        Pass::Speed | Pass::Memory => run_touching(&crew, &mut result)?,
+        Pass::Latency => run_timed(&crew, &mut result)?,
+        Pass::Verify => run_verifying(&crew, &mut result)?,
+    }
+    Ok(result)
+}
+
+fn add_up<M: Mode>(result: &mut ProcessResult, done: &[Done<M>]) {
+    for thread in done {
+        result.cpu_ns += thread.cpu_ns;
+        result.refused += thread.refused;
+        result.resident.extend_from_slice(&thread.samples);
+    }
+}
+
+fn run_touching(crew: &Crew, result: &mut ProcessResult) -> Result<()> {
+    let mut resident = crew.sampling.then(Resident::open).transpose()?;
+    let baseline = resident.as_mut().map_or(0, Resident::bytes);
+    crew.inherit(|_| Ok(Touch))?;
+    let start = clock::wall_ns();
+    let done = crew.run(&|_| Ok(Touch))?;
+    result.wall_ns = clock::wall_ns() - start;
+    add_up(result, &done);
+    if let Some(resident) = &mut resident {
+        result.final_resident = resident.bytes().saturating_sub(baseline);
+        crew.purge();
+        result.purged_resident = resident.bytes().saturating_sub(baseline);
+    }
+    result.resident.sort_unstable();
+    for (_, bytes) in &mut result.resident {
+        *bytes = bytes.saturating_sub(baseline);
+    }
+    Ok(())
+}
+
+fn run_timed(crew: &Crew, result: &mut ProcessResult) -> Result<()> {
+    result.ns_per_tick = clock::ns_per_tick();
+    let overhead = clock::overhead_ticks();
+    crew.inherit(|_| Timed::new(overhead))?;
+    let done = crew.run(&|_| Timed::new(overhead))?;
+    add_up(result, &done);
+    for Done { mode, .. } in &done {
+        result
+            .allocate
+            .add(&Histogram::from_dense(mode.counts(Call::Allocate)));
+        result
+            .free
+            .add(&Histogram::from_dense(mode.counts(Call::Free)));
+        result
+            .reallocate
+            .add(&Histogram::from_dense(mode.counts(Call::Reallocate)));
+    }
+    Ok(())
+}
+
+fn run_verifying(crew: &Crew, result: &mut ProcessResult) -> Result<()> {
+    let sizes = Shared::<AtomicU64>::new(crew.process.slots as usize)?;
+    crew.inherit(|_| Ok(Verify::new(sizes.as_slice())))?;
+    let done = crew.run(&|_| Ok(Verify::new(sizes.as_slice())))?;
+    add_up(result, &done);
+    for Done { mode: verify, .. } in &done {
+        result.checked += verify.checked;
+        result.wrong += verify.wrong;
+        if result.first_wrong.is_none() {
+            result.first_wrong.clone_from(&verify.first_wrong);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,416 @@
+//! The page: one file that needs nothing else.
+
+use super::chart::{self, escape};
+use super::{ratio, Report};
+use crate::replay::measure::{Latency, Measured};
+use crate::ui::{bytes, grouped, nanoseconds};
+use std::fmt::Write;
+
+const STYLE: &str = include_str!("page.css");
+
+/// Each has a colour in the style sheet.
+const COLOURED: [&str; 7] = [
+    "slabyard", "glibc", "mimalloc", "snmalloc", "jemalloc", "tcmalloc", "rpmalloc",
+];
+
+pub fn render(report: &Report) -> String {
+    let program = program_of(report);
+    let mut page = String::new();
+    let _ = write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
+         <title>{program}: allocators compared</title>\n<style>\n{STYLE}{}</style>\n</head>\n\
+         <body>\n<main>\n",
+        colour_rules()
+    );
+    header(&mut page, report, &program);
+    tiles(&mut page, report);
+    speed_section(&mut page, report);
+    table_section(&mut page, report);
+    memory_section(&mut page, report);
+    latency_section(&mut page, report);
+    sizes_section(&mut page, report);
+    facts_section(&mut page, report);
+    reading_section(&mut page, report);
+    let _ = write!(
+        page,
+        "<footer>slabyard {}, {}</footer>\n</main>\n</body>\n</html>\n",
+        report.machine.tool, report.machine.date
+    );
+    page
+}
+
+fn colour_rules() -> String {
+    let mut rules = String::new();
+    for name in COLOURED {
+        let _ = writeln!(
+            rules,
+            "svg .c-{name} {{ stroke: var(--{name}); }} svg .f-{name} {{ fill: var(--{name}); }} \
+             .b-{name} {{ fill: var(--{name}); background: var(--{name}); }}"
+        );
+    }
+    rules
+}
+
+/// The program's name without folder and arguments.
+fn program_of(report: &Report) -> String {
+    let first = report.command.split(' ').next().unwrap_or("");
+    let name = first.rsplit('/').next().unwrap_or(first);
+    escape(if name.is_empty() { "program" } else { name })
+}
+
+fn header(page: &mut String, report: &Report, program: &str) {
+    let _ = write!(
+        page,
+        "<h1>What {program} costs on each allocator</h1>\n<p><code>{}</code></p>\n\
+         <p class=\"what\">{}.</p>\n",
+        escape(&shortened(&report.command)),
+        escape(&report.what())
+    );
+    if let Some(damage) = &report.damage {
+        let damage = escape(damage);
+        let _ = writeln!(
+            page,
+            "<p class=\"note\">The recording is {damage}; what came before was \
+            used.</p>"
+        );
+    }
+}
+
+fn shortened(command: &str) -> String {
+    if command.chars().count() <= 240 {
+        return command.to_string();
+    }
+    command.chars().take(237).chain("...".chars()).collect()
+}
+
+fn tile(page: &mut String, value: &str, words: &str) {
+    let (value, words) = (escape(value), escape(words));
+    let _ = writeln!(
+        page,
+        "<div class=\"tile\"><b>{value}</b><span>{words}</span></div>"
+    );
+}
+
+fn tiles(page: &mut String, report: &Report) {
+    let ranked = report.ranked();
+    let Some(fastest) = ranked.first() else {
+        return;
+    };
+    page.push_str("<div class=\"tiles\">\n");
+    let ns = nanoseconds(fastest.ns_per_op.median);
+    tile(
+        page,
+        &format!("{ns} ns"),
+        &format!("per operation on {}, the fastest", fastest.name),
+    );
+    let by_peak =
+        |a: &&&Measured, b: &&&Measured| a.peak_resident.median.total_cmp(&b.peak_resident.median);
+    if let Some(smallest) = ranked.iter().min_by(by_peak) {
+        let peak = bytes(smallest.peak_resident.median as u64);
+        tile(
+            page,
+            &peak,
+            &format!("at most in memory with {}, the smallest", smallest.name),
+        );
+    }
+    let by_tail = |a: &&&Measured, b: &&&Measured| a.all.p9999.total_cmp(&b.all.p9999);
+    if let Some(calmest) = ranked.iter().min_by(by_tail) {
+        let tail = format!("{} ns", nanoseconds(calmest.all.p9999));
+        tile(
+            page,
+            &tail,
+            &format!(
+                "exceeded by 1 call in 10,000 on {}, the calmest",
+                calmest.name
+            ),
+        );
+    }
+    page.push_str("</div>\n");
+}
+
+fn section(page: &mut String, title: &str, note: &str) {
+    let _ = writeln!(
+        page,
+        "<section>\n<h2>{title}</h2>\n<p class=\"note\">{note}</p>"
+    );
+}
+
+fn speed_section(page: &mut String, report: &Report) {
+    let measurement = &report.measurement;
+    let note = format!(
+        "Nanoseconds per operation; shorter is better. The median of {} interleaved runs; the line \
+         spans the middle half of them. The {} ns that the replay itself takes are taken off.",
+        measurement.repeats,
+        nanoseconds(measurement.replay_ns.median)
+    );
+    section(page, "Time per operation", &note);
+    page.push_str(&chart::speed(report));
+    page.push_str("</section>\n");
+}
+
+fn table_section(page: &mut String, report: &Report) {
+    section(
+        page,
+        "All figures",
+        "Best of each column in colour. p50 to p99.99 are single calls, in nanoseconds.",
+    );
+    page.push_str(
+        "<div class=\"scroll\"><table>\n<tr><th>allocator</th><th>ns per<br/>operation</th>\
+         <th>to the<br/>best</th><th>spread</th><th>p50</th><th>p99</th><th>p99.9</th>\
+         <th>p99.99</th><th>peak<br/>memory</th><th>to the<br/>best</th><th>at the<br/>end</th>\
+         <th>after giving<br/>back</th></tr>\n",
+    );
+    for one in report.ranked() {
+        table_row(page, report, one);
+    }
+    for one in report.failed() {
+        let why = escape(one.failure.as_deref().unwrap_or(""));
+        let name = escape(&one.name);
+        let _ = writeln!(
+            page,
+            "<tr><td>{name}</td><td class=\"why\" colspan=\"11\">failed: {why}</td></tr>"
+        );
+    }
+    page.push_str("</table></div>\n</section>\n");
+}
+
+/// The least of one value over all allocators.
+fn least(report: &Report, value: impl Fn(&Measured) -> f64) -> f64 {
+    report
+        .ranked()
+        .into_iter()
+        .map(value)
+        .fold(f64::INFINITY, f64::min)
+}
+
+fn table_row(page: &mut String, report: &Report, one: &Measured) {
+    type Value = fn(&Measured) -> f64;
+    let times: [Value; 4] = [
+        |m| m.all.p50,
+        |m| m.all.p99,
+        |m| m.all.p999,
+        |m| m.all.p9999,
+    ];
+    let name = escape(&one.name);
+    let _ = write!(
+        page,
+        "<tr><td><span class=\"dot b-{name}\"></span>{name}</td>"
+    );
+    let mut cell = |text: String, best: bool| {
+        let class = if best { " class=\"best\"" } else { "" };
+        let _ = write!(page, "<td{class}>{}</td>", escape(&text));
+    };
+    let ns: Value = |m| m.ns_per_op.median;
+    let peak: Value = |m| m.peak_resident.median;
+    let end: Value = |m| m.final_resident.median;
+    let purged: Value = |m| m.purged_resident.median;
+    let best = |value: Value| value(one) <= least(report, value);
+    cell(nanoseconds(ns(one)), best(ns));
+    cell(
+        format!("{:.2}\u{d7}", ratio(ns(one), report.best_ns())),
+        false,
+    );
+    cell(
+        format!("\u{b1}{:.0} %", one.ns_per_op.spread() * 100.0),
+        false,
+    );
+    for time in times {
+        cell(nanoseconds(time(one)), best(time));
+    }
+    cell(bytes(peak(one) as u64), best(peak));
+    cell(
+        format!("{:.2}\u{d7}", ratio(peak(one), report.best_peak())),
+        false,
+    );
+    cell(bytes(end(one) as u64), best(end));
+    cell(bytes(purged(one) as u64), best(purged));
+    page.push_str("</tr>\n");
+}
+
+fn memory_section(page: &mut String, report: &Report) {
+    section(
+        page,
+        "Resident memory over the run",
+        "What the operating system had to provide while the program ran, operation by operation. \
+         The shaded area is what the program itself had asked for at that moment: what lies above \
+         it is the allocator's.",
+    );
+    page.push_str(&chart::memory(report));
+    page.push_str("</section>\n");
+}
+
+fn latency_section(page: &mut String, report: &Report) {
+    section(
+        page,
+        "How long single calls take",
+        "For each time, how many calls took longer. A curve further to the left is better; its far \
+         end is the tail that makes a program stutter.",
+    );
+    page.push_str(&chart::latency(report));
+    page.push_str(
+        "<details><summary>By kind of call</summary>\n<div class=\"scroll\"><table>\n<tr><th>kind of call, in ns</th><th>calls</th><th>mean</th>\
+         <th>p50</th><th>p90</th><th>p99</th><th>p99.9</th><th>p99.99</th></tr>\n",
+    );
+    for one in report.ranked() {
+        latency_row(page, one, "allocate", &one.allocate);
+        latency_row(page, one, "free", &one.free);
+        latency_row(page, one, "realloc", &one.reallocate);
+    }
+    page.push_str("</table></div>\n</details>\n</section>\n");
+}
+
+fn latency_row(page: &mut String, one: &Measured, kind: &str, latency: &Latency) {
+    if latency.calls == 0 {
+        return;
+    }
+    let name = escape(&one.name);
+    let _ = write!(
+        page,
+        "<tr><td><span class=\"dot b-{name}\"></span>{name} <small>{kind}</small></td><td>{}</td>",
+        grouped(latency.calls)
+    );
+    let Latency {
+        mean,
+        p50,
+        p90,
+        p99,
+        p999,
+        p9999,
+        ..
+    } = *latency;
+    for value in [mean, p50, p90, p99, p999, p9999] {
+        let _ = write!(page, "<td>{}</td>", nanoseconds(value));
+    }
+    page.push_str("</tr>\n");
+}
+
+fn sizes_section(page: &mut String, report: &Report) {
+    section(
+        page,
+        "Which sizes dominate",
+        "Allocations and reallocations by the size that was asked for, and the bytes they add up to.",
+    );
+    page.push_str(&chart::sizes(report));
+    page.push_str("</section>\n");
+}
+
+fn fact(page: &mut String, name: &str, value: &str) {
+    let _ = writeln!(page, "<dt>{name}</dt><dd>{}</dd>", escape(value));
+}
+
+fn facts_section(page: &mut String, report: &Report) {
+    let (machine, summary) = (&report.machine, &report.summary);
+    section(
+        page,
+        "What, where and with what",
+        "Figures of another machine will differ.",
+    );
+    page.push_str("<dl>\n");
+    let size = bytes(report.file_bytes);
+    fact(page, "recording", &format!("{}, {size}", report.file));
+    fact(
+        page,
+        "recorded run",
+        &format!("{:.2} s with the recorder", summary.seconds),
+    );
+    let objects = format!(
+        "{} live at most; {} of {} frees by another thread than the allocation",
+        grouped(summary.peak_objects),
+        grouped(summary.foreign_frees),
+        grouped(summary.frees)
+    );
+    fact(page, "objects", &objects);
+    let left_out = format!(
+        "{} refused to the program, {} frees of unseen objects, {} objects whose free was not seen",
+        grouped(summary.failed),
+        grouped(summary.unknown_frees),
+        grouped(summary.unseen_frees)
+    );
+    fact(page, "left out", &left_out);
+    fact(
+        page,
+        "processor",
+        &format!("{}, {} CPUs", machine.cpu, machine.cpus),
+    );
+    fact(page, "memory", &bytes(machine.memory_bytes));
+    fact(
+        page,
+        "system",
+        &format!("{}, Linux {}", machine.system, machine.kernel),
+    );
+    let pages = format!(
+        "{}, transparent huge pages: {}",
+        bytes(machine.page_size),
+        machine.huge_pages
+    );
+    fact(page, "pages", &pages);
+    let versions = report.measurement.allocators.iter();
+    let versions: Vec<_> = versions
+        .map(|one| format!("{} {}", one.name, one.version))
+        .collect();
+    fact(page, "versions", &versions.join(", "));
+    fact(page, "date", &machine.date);
+    page.push_str("</dl>\n</section>\n");
+}
+
+fn reading_section(page: &mut String, report: &Report) {
+    section(
+        page,
+        "How to read this",
+        "What was done, and what the figures leave out.",
+    );
+    let checked = report
+        .measurement
+        .allocators
+        .iter()
+        .map(|one| one.checked)
+        .min()
+        .unwrap_or(0);
+    let verified = if checked > 0 {
+        format!(
+            "In a pass of its own every byte of every object was written and found again: {} \
+             objects per allocator.",
+            grouped(checked)
+        )
+    } else {
+        "Contents of objects were not checked in this run.".to_string()
+    };
+    let refused = refusals(report);
+    let _ = write!(
+        page,
+        "<ul>\n<li>The program ran once with its own allocator while its calls were written down. \
+         The very same calls were then made on each allocator, in a fresh process each time, \
+         recorded threads as threads, recorded processes one after the other.</li>\n\
+         <li>Objects are touched as a program would: written after allocation (each cache line of \
+         the first KiB, then each page), read before they are freed, read where they were asked for \
+         zeroed, the grown part written after a realloc. What that costs in cache and page faults \
+         is part of the time per operation, for it depends on where the allocator put the \
+         object.</li>\n\
+         <li>Time is CPU time in user and kernel. Waiting of one replay thread for another is left \
+         out. The replay\u{2019}s own cost is measured with an allocator that keeps track of \
+         nothing, and taken off all alike, so differences count more than the figures \
+         themselves.</li>\n\
+         <li>Single calls are timed in a pass of their own: the call alone, not what the program \
+         then does with the object; the timer\u{2019}s cost is taken off. The rarest times include interrupts and other programs, alike for \
+         all.</li>\n\
+         <li>Memory is anonymous memory in RAM, less what the replay had before its first call. \
+         \u{201c}At the end\u{201d} is what remains when the program had made its last call; \
+         \u{201c}after giving back\u{201d} is the same after asking the allocator to return what it \
+         can (where it has such a call).</li>\n<li>{verified}</li>\n{refused}</ul>\n</section>\n"
+    );
+}
+
+fn refusals(report: &Report) -> String {
+    let mut items = String::new();
+    for one in report.ranked().into_iter().filter(|one| one.refused > 0) {
+        let _ = writeln!(
+            items,
+            "<li>{} refused {} allocations, mostly alignments that it does not offer.</li>",
+            escape(&one.name),
+            grouped(one.refused)
+        );
+    }
+    items
+}

@@ -1,0 +1,126 @@
+//! The table for the terminal.
+
+use super::{ratio, Report};
+use crate::replay::measure::Measured;
+use crate::ui::{bytes, nanoseconds};
+use std::fmt::Write;
+
+const HEADS: [&str; 11] = [
+    "allocator",
+    "ns/op",
+    "ratio",
+    "+-",
+    "p50",
+    "p99",
+    "p99.9",
+    "p99.99",
+    "peak",
+    "ratio",
+    "final",
+];
+
+pub fn render(report: &Report) -> String {
+    let mut rows = vec![HEADS.map(str::to_string)];
+    rows.extend(report.ranked().into_iter().map(|one| row(report, one)));
+    let mut text = String::from("\n");
+    let _ = writeln!(
+        text,
+        "{}\n{}\n",
+        shortened(&report.command),
+        wrapped(&report.what(), 96)
+    );
+    lay_out(&mut text, &rows);
+    footnotes(&mut text, report);
+    text
+}
+
+fn shortened(command: &str) -> String {
+    if command.chars().count() <= 96 {
+        return command.to_string();
+    }
+    command.chars().take(93).chain("...".chars()).collect()
+}
+
+fn wrapped(sentence: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in sentence.split(' ') {
+        let line = lines.last_mut().expect("never empty");
+        if !line.is_empty() && line.len() + 1 + word.len() > width {
+            lines.push(word.to_string());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+fn row(report: &Report, one: &Measured) -> [String; 11] {
+    let ns = |value: f64| nanoseconds(value);
+    let memory = |value: f64| bytes(value as u64);
+    [
+        one.name.clone(),
+        ns(one.ns_per_op.median),
+        format!("{:.2}", ratio(one.ns_per_op.median, report.best_ns())),
+        format!("{:.0} %", one.ns_per_op.spread() * 100.0),
+        ns(one.all.p50),
+        ns(one.all.p99),
+        ns(one.all.p999),
+        ns(one.all.p9999),
+        memory(one.peak_resident.median),
+        format!("{:.2}", ratio(one.peak_resident.median, report.best_peak())),
+        memory(one.final_resident.median),
+    ]
+}
+
+/// The first column to the left, all others to the right.
+fn lay_out(text: &mut String, rows: &[[String; 11]]) {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
+    for (number, row) in rows.iter().enumerate() {
+        let _ = write!(text, "{:<w$}", row[0], w = widths[0]);
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            let _ = write!(text, "  {cell:>width$}");
+        }
+        text.push('\n');
+        if number == 0 {
+            let line: usize = widths.iter().sum::<usize>() + 2 * (HEADS.len() - 1);
+            let _ = writeln!(text, "{}", "-".repeat(line));
+        }
+    }
+}
+
+fn footnotes(text: &mut String, report: &Report) {
+    let measurement = &report.measurement;
+    let _ = writeln!(
+        text,
+        "\nns/op: median of {} runs, less the {} ns of the replay itself; +-: half the span of their\n\
+         middle half. p50 to p99.99: single calls in ns. peak, final: anonymous memory in RAM.",
+        measurement.repeats,
+        nanoseconds(measurement.replay_ns.median)
+    );
+    for one in report.failed() {
+        let why = one.failure.as_deref().unwrap_or("");
+        let _ = writeln!(text, "{} FAILED: {why}", one.name);
+    }
+    for one in report.ranked().into_iter().filter(|one| one.refused > 0) {
+        let _ = writeln!(text, "{} refused {} allocations.", one.name, one.refused);
+    }
+    let summary = &report.summary;
+    if summary.unknown_frees + summary.unseen_frees > 0 {
+        let _ = writeln!(
+            text,
+            "Left out: {} frees of objects whose allocation was not seen; {} objects were never \
+             seen freed.",
+            summary.unknown_frees, summary.unseen_frees
+        );
+    }
+    if let Some(damage) = &report.damage {
+        let _ = writeln!(
+            text,
+            "The recording is {damage}; what came before was used."
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! What a person sees while the tool works: warnings and progress, on standard error.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+pub fn warn(text: &str) {
+    eprintln!("slabyard: {text}");
+}
+
+/// A bar of known length; nothing is drawn where standard error is not a terminal.
+pub fn bar(what: &'static str, length: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg:28} [{bar:32}] {percent:>3} %  {eta:>4} left")
+        .expect("a template without mistakes")
+        .progress_chars("=> ");
+    ProgressBar::new(length)
+        .with_style(style)
+        .with_message(what)
+}
+
+/// Bytes as a person reads them.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 || value >= 100.0 {
+        format!("{value:.0} {}", UNITS[unit])
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+/// The same without a zero behind the point.
+pub fn round_bytes(count: u64) -> String {
+    bytes(count).replace(".0 ", " ")
+}
+
+/// 1234567 as 1,234,567.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Nanoseconds with about three digits, as a number without unit.
+pub fn nanoseconds(value: f64) -> String {
+    if value.abs() >= 100.0 {
+        grouped(value.round().max(0.0) as u64)
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(bytes(300 << 20), "300 MiB");
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(nanoseconds(12.34), "12.3");
+        assert_eq!(nanoseconds(12_345.6), "12,346");
+    }
+}

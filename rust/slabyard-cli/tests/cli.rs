@@ -1,0 +1,359 @@
+//! The tool as a user runs it, on real programs.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+fn slabyard<I: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = I>) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slabyard"))
+        .current_dir(folder)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Compiles one of our programs.
+fn program(folder: &TempDir, name: &str, flags: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
+    let binary = folder.path().join(name);
+    let status = Command::new("cc")
+        .args(["-O0", "-fno-builtin", "-pthread", "-w"])
+        .args(flags)
+        .args([source.as_os_str(), OsStr::new("-o"), binary.as_os_str()])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    binary
+}
+
+/// The number in the line of `info` that begins with `name`.
+fn number(info: &str, name: &str) -> u64 {
+    let line = info
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix(name))
+        .unwrap();
+    let digits: String = line.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+fn info(folder: &Path, file: &str) -> String {
+    let output = slabyard(folder, ["info", file]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    stdout(&output)
+}
+
+/// How many processes the table at the end of `info` shows, and their operations.
+fn processes(info: &str) -> Vec<(u64, String)> {
+    let table = info
+        .lines()
+        .skip_while(|line| !line.trim_start().starts_with("process"));
+    table
+        .skip(1)
+        .map(|line| {
+            let mut words = line.split_whitespace().skip(2);
+            let operations = words.next().unwrap().replace(',', "").parse().unwrap();
+            (operations, words.collect::<Vec<_>>().join(" "))
+        })
+        .collect()
+}
+
+fn record_threads() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(&folder, "threads", &[]);
+    let output = slabyard(
+        folder.path(),
+        [
+            OsStr::new("record"),
+            OsStr::new("-o"),
+            OsStr::new("t.syrec"),
+            program.as_os_str(),
+        ],
+    );
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    let file = folder.path().join("t.syrec");
+    (folder, file)
+}
+
+#[test]
+fn every_operation_of_threads_and_children_is_recorded() {
+    let (folder, _) = record_threads();
+    let info = info(folder.path(), "t.syrec");
+    // Besides its own the program has a thread's block of libc's for each thread.
+    assert!(
+        (750 + 100..750 + 120).contains(&number(&info, "malloc")),
+        "{info}"
+    );
+    assert!((750..770).contains(&number(&info, "calloc")), "{info}");
+    assert_eq!(number(&info, "aligned"), 1500, "{info}");
+    assert_eq!(number(&info, "realloc"), 300, "{info}");
+    assert!((3200..3220).contains(&number(&info, "free")), "{info}");
+    assert!(number(&info, "by another thread") >= 3000, "{info}");
+    assert_eq!(number(&info, "refused to program"), 1, "{info}");
+    let processes = processes(&info);
+    assert_eq!(processes.len(), 2, "{info}");
+    assert_eq!(processes[1].0, 100);
+    assert!(processes[1].1.ends_with("(forked)"));
+}
+
+#[test]
+fn all_allocators_replay_it_and_keep_every_byte() {
+    let (folder, _) = record_threads();
+    let arguments = ["replay", "t.syrec", "--repeats", "1", "--json", "t.json"];
+    let output = slabyard(folder.path(), arguments);
+    assert!(
+        output.status.success(),
+        "{}{}",
+        stdout(&output),
+        stderr(&output)
+    );
+    let text = std::fs::read_to_string(folder.path().join("t.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let all = json["measurement"]["allocators"].as_array().unwrap();
+    let names: Vec<_> = all
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "slabyard", "glibc", "mimalloc", "snmalloc", "jemalloc", "tcmalloc", "rpmalloc",
+    ];
+    assert_eq!(names, expected);
+    for one in all {
+        let name = &one["name"];
+        assert!(one["checked"].as_u64().unwrap() >= 3400, "{name}");
+        assert_eq!(one["refused"], 0, "{name}");
+        assert!(one["failure"].is_null(), "{name}");
+        assert!(
+            one["peak_resident"]["median"].as_f64().unwrap() > 1e6,
+            "{name}"
+        );
+        assert!(one["all"]["calls"].as_u64().unwrap() > 5000, "{name}");
+        assert!(stdout(&output).contains(name.as_str().unwrap()));
+    }
+    assert_eq!(json["summary"]["unknown_frees"], 0);
+}
+
+#[test]
+fn compare_records_replays_and_writes_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = [
+        "compare",
+        "-r",
+        "1",
+        "-a",
+        "glibc",
+        "-a",
+        "slabyard",
+        "--page",
+        "my page.html",
+    ];
+    let command = [
+        "--",
+        "perl",
+        "-e",
+        "my @a = map { \"x\" x ($_ % 300) } 1..20000; print 5",
+    ];
+    let output = slabyard(folder.path(), words.iter().chain(&command));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with('5'), "{}", stdout(&output));
+    assert!(stdout(&output).contains("The page: my page.html"));
+    let page = std::fs::read_to_string(folder.path().join("my page.html")).unwrap();
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    roxmltree::Document::parse_with_options(&page, options).unwrap();
+    assert!(page.contains("What perl costs on each allocator"));
+    assert!(folder.path().join("perl.syrec").exists());
+}
+
+#[test]
+fn a_shell_and_its_children_are_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "perl -e '$x = \"a\" x 99' & (perl -e 'exit 2'); wait; exec perl -e 'print 1'";
+    let output = slabyard(
+        folder.path(),
+        ["record", "-o", "s.syrec", "sh", "-c", script],
+    );
+    assert_eq!(stdout(&output), "1");
+    let info = info(folder.path(), "s.syrec");
+    let perls = processes(&info)
+        .iter()
+        .filter(|(_, command)| command.starts_with("perl "))
+        .count();
+    assert_eq!(perls, 3, "{info}");
+    assert!(!stderr(&output).contains("killed"), "{}", stderr(&output));
+}
+
+/// The program allocates ten objects of 4321 bytes before it ends in each way.
+#[test]
+fn nothing_is_lost_however_a_program_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(&folder, "ways_out", &[]);
+    let program = program.to_str().unwrap();
+    let ways = [
+        ("return", 3, 1),
+        ("exit", 3, 1),
+        ("_exit", 3, 1),
+        ("quick_exit", 3, 1),
+        ("abort", 134, 1),
+        ("execv", 3, 2),
+        ("execvp", 3, 2),
+        ("execve", 3, 2),
+        ("execl", 3, 2),
+        ("execlp", 3, 2),
+        ("execle", 3, 2),
+        ("vfork", 3, 1),
+        ("closed", 3, 1),
+    ];
+    for (way, code, images) in ways {
+        let output = slabyard(
+            folder.path(),
+            ["record", "-f", "-o", "w.syrec", program, way],
+        );
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{way}: {}",
+            stderr(&output)
+        );
+        let info = info(folder.path(), "w.syrec");
+        let line = info
+            .lines()
+            .find(|line| line.trim_start().starts_with("8.0 KiB"))
+            .unwrap();
+        let count: u64 = line.split_whitespace().nth(2).unwrap().parse().unwrap();
+        assert!(
+            count >= 10 * images && count < 10 * images + 5,
+            "{way}: {info}"
+        );
+    }
+}
+
+#[test]
+fn a_fork_that_nobody_announced_has_a_recording_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(&folder, "ways_out", &[]);
+    let program = program.to_str().unwrap();
+    let output = slabyard(
+        folder.path(),
+        ["record", "-o", "h.syrec", program, "hidden"],
+    );
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let info = info(folder.path(), "h.syrec");
+    let processes = processes(&info);
+    assert_eq!(processes.len(), 2, "{info}");
+    assert!(
+        processes[1].0 > 50_000 && processes[1].0 <= 100_000,
+        "{info}"
+    );
+    assert!(processes[0].0 < 100, "{info}");
+}
+
+#[test]
+fn a_killed_program_leaves_what_it_had_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "my @a; for my $i (1..200000) { $a[$i] = 'x' x ($i % 99) } kill 9, $$";
+    let output = slabyard(
+        folder.path(),
+        ["record", "-o", "k.syrec", "perl", "-e", script],
+    );
+    assert_eq!(output.status.code(), Some(137));
+    assert!(
+        stderr(&output).contains("was killed"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(number(&info(folder.path(), "k.syrec"), "operations") > 100_000);
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said_plainly() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(&folder, "ways_out", &["-static"]);
+    let output = slabyard(folder.path(), [OsStr::new("record"), program.as_os_str()]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        stderr(&output).contains("statically linked"),
+        "{}",
+        stderr(&output)
+    );
+    let output = slabyard(folder.path(), ["record", "/no/such/program"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        stderr(&output).contains("cannot run /no/such/program"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_recording_is_not_overwritten_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("true.syrec"), "mine").unwrap();
+    let output = slabyard(folder.path(), ["record", "true"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(stderr(&output).contains("exists"));
+    assert_eq!(
+        std::fs::read(folder.path().join("true.syrec")).unwrap(),
+        b"mine"
+    );
+}
+
+#[test]
+fn a_damaged_recording_is_refused_with_its_offset_and_salvaged_on_request() {
+    let (folder, file) = record_threads();
+    let whole = std::fs::read(&file).unwrap();
+    let cut = whole.len() - 40;
+    std::fs::write(&file, &whole[..cut]).unwrap();
+    for command in ["replay", "compare", "info"] {
+        let output = slabyard(folder.path(), [command, "t.syrec"]);
+        assert_eq!(output.status.code(), Some(1));
+        let complaint = stderr(&output);
+        assert!(
+            complaint.contains(&format!("damaged at byte {cut}")),
+            "{complaint}"
+        );
+        assert!(complaint.contains("--salvage"), "{complaint}");
+    }
+    let words = ["replay", "t.syrec", "--salvage", "-r", "1", "-a", "glibc"];
+    let output = slabyard(folder.path(), words);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        stdout(&output).contains("The recording is damaged"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn wrong_words_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for words in [
+        &["replay"][..],
+        &["compare"],
+        &["record"],
+        &["replay", "x", "-a", "umem"],
+    ] {
+        let output = slabyard(folder.path(), words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+    }
+    let output = slabyard(folder.path(), ["replay", "x", "-a", "umem"]);
+    assert!(
+        stderr(&output).contains("slabyard, glibc, mimalloc"),
+        "{}",
+        stderr(&output)
+    );
+    let output = slabyard(folder.path(), ["replay", "missing.syrec"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("missing.syrec"));
+}

@@ -1,0 +1,203 @@
+//! `slabyard/cache.h` and `slabyard/fault.h`: object caches.
+
+use crate::{c_char, c_int, c_uint, c_void};
+
+/// A cache; only ever behind a pointer.
+#[repr(C)]
+pub struct sy_cache {
+    _opaque: [u8; 0],
+    _neither_send_nor_moved: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+}
+
+/// Every allocation and free goes through the slabs, where a free is validated.
+pub const SY_CHECKED: c_uint = 1 << 0;
+/// Slabs without a tail give up one slot, so that successive slabs begin at different cache lines.
+pub const SY_COLOUR: c_uint = 1 << 1;
+/// `limit` counts live objects exactly.
+pub const SY_LIMIT_EXACT: c_uint = 1 << 2;
+
+/// Called once for an object before it is first given out; anything but 0 fails the allocation.
+pub type sy_construct = unsafe extern "C" fn(object: *mut c_void, arg: *mut c_void) -> c_int;
+/// Called once for a constructed object before its memory goes away.
+pub type sy_destruct = unsafe extern "C" fn(object: *mut c_void, arg: *mut c_void);
+
+/// What kind of objects; zeroes are sensible for all but `size`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct sy_cache_config {
+    /// Copied; for reports. May be null.
+    pub name: *const c_char,
+    /// Bytes of an object.
+    pub size: usize,
+    /// A power of two up to 2 MiB, or 0.
+    pub align: usize,
+    /// Called before an object is first given out.
+    pub construct: Option<sy_construct>,
+    /// Called before a constructed object's memory goes away.
+    pub destruct: Option<sy_destruct>,
+    /// Passed to both.
+    pub arg: *mut c_void,
+    /// Most live objects, or 0.
+    pub limit: usize,
+    /// [`SY_CHECKED`] and others.
+    pub flags: c_uint,
+    /// Zero.
+    pub reserved: [usize; 8],
+}
+
+impl Default for sy_cache_config {
+    fn default() -> Self {
+        sy_cache_config {
+            name: core::ptr::null(),
+            size: 0,
+            align: 0,
+            construct: None,
+            destruct: None,
+            arg: core::ptr::null_mut(),
+            limit: 0,
+            flags: 0,
+            reserved: [0; 8],
+        }
+    }
+}
+
+/// What was seen; the numbers of `sy_fault_kind` in `slabyard/fault.h`.
+pub type sy_fault_kind = c_uint;
+/// Freed, but no memory of Slabyard, or not in use.
+pub const SY_FAULT_FOREIGN_POINTER: sy_fault_kind = 1;
+/// Inside a slab of the cache, but not the start of an object.
+pub const SY_FAULT_MISALIGNED_POINTER: sy_fault_kind = 2;
+/// An object of another cache, or of the heap.
+pub const SY_FAULT_WRONG_CACHE: sy_fault_kind = 3;
+/// An object that is free already.
+pub const SY_FAULT_DOUBLE_FREE: sy_fault_kind = 4;
+/// A sized free with a size of another class.
+pub const SY_FAULT_WRONG_SIZE: sy_fault_kind = 5;
+
+/// One misuse that was seen.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct sy_fault {
+    /// `SY_FAULT_...`.
+    pub kind: sy_fault_kind,
+    /// Name of the cache that was asked to free.
+    pub cache: *const c_char,
+    /// Bytes of its objects, 0 for the heap.
+    pub object_size: usize,
+    /// What was freed.
+    pub address: *const c_void,
+    /// For [`SY_FAULT_WRONG_CACHE`] whose it is; else null.
+    pub found_cache: *const c_char,
+}
+
+/// Called without any lock held, in the thread that saw the fault.
+pub type sy_fault_handler = Option<unsafe extern "C" fn(fault: *const sy_fault)>;
+
+extern "C" {
+    /// A new cache, or null. The caller owns it.
+    ///
+    /// # Safety
+    /// `config` is valid, its name null or a C string, and its functions may be called from any
+    /// thread with its `arg`.
+    pub fn sy_cache_create(config: *const sy_cache_config) -> *mut sy_cache;
+
+    /// Destroys a cache of which no object is live; else -1 with `EBUSY`, and nothing changed.
+    ///
+    /// # Safety
+    /// No other thread is using the cache.
+    pub fn sy_cache_destroy(cache: *mut sy_cache) -> c_int;
+
+    /// Destroys a cache, live objects included.
+    ///
+    /// # Safety
+    /// No other thread is using the cache, and none of its objects is used again.
+    pub fn sy_cache_destroy_all(cache: *mut sy_cache);
+
+    /// Takes an object; its content is undefined, or as constructed or freed.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    pub fn sy_cache_alloc(cache: *mut sy_cache) -> *mut c_void;
+
+    /// Takes an object and zeroes it; null with `EINVAL` for a cache with a constructor.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    pub fn sy_cache_zalloc(cache: *mut sy_cache) -> *mut c_void;
+
+    /// Gives an object back; null is a no-op. Any thread.
+    ///
+    /// # Safety
+    /// `object` is null or a live object of `cache`, and is not used again.
+    pub fn sy_cache_free(cache: *mut sy_cache, object: *mut c_void);
+
+    /// Frees `object` if it is a live object of the cache, and says whether it was.
+    ///
+    /// # Safety
+    /// Any address may be passed; where true is returned, it is not used again.
+    pub fn sy_cache_try_free(cache: *mut sy_cache, object: *mut c_void) -> bool;
+
+    /// Takes up to `count` objects; returns how many it got, a prefix.
+    ///
+    /// # Safety
+    /// `objects` has room for `count` pointers.
+    pub fn sy_cache_alloc_batch(
+        cache: *mut sy_cache,
+        objects: *mut *mut c_void,
+        count: usize,
+    ) -> usize;
+
+    /// Frees `count` objects; nulls among them are skipped.
+    ///
+    /// # Safety
+    /// As [`sy_cache_free`] for each of them.
+    pub fn sy_cache_free_batch(cache: *mut sy_cache, objects: *const *mut c_void, count: usize);
+
+    /// Provides memory for the next `count` allocations of the process.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    pub fn sy_cache_reserve(cache: *mut sy_cache, count: usize) -> c_int;
+
+    /// Gives free memory of the cache back to the system; returns bytes.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    pub fn sy_cache_trim(cache: *mut sy_cache) -> usize;
+
+    /// The same for all caches, the heap and the library's own free memory.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    pub fn sy_trim() -> usize;
+
+    /// Live objects: exact while no other thread is using the cache.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    pub fn sy_cache_in_use(cache: *const sy_cache) -> usize;
+
+    /// Bytes from one object to the next.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    pub fn sy_cache_slot_size(cache: *const sy_cache) -> usize;
+
+    /// Lets others take the free objects in this thread's magazines until it is back.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    pub fn sy_thread_idle();
+
+    /// Gives the free objects in this thread's magazines back to their slabs.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    pub fn sy_thread_flush();
+
+    /// Sets the fault handler of the process and gives the one before; `None` reports and aborts.
+    ///
+    /// # Safety
+    /// The handler may be called from any thread.
+    pub fn sy_set_fault_handler(handler: sy_fault_handler) -> sy_fault_handler;
+}

@@ -1,0 +1,138 @@
+//! The C doors of Slabyard, as they are in `include/slabyard/`.
+//!
+//! The C core is compiled from source and linked statically. Doors that are inline in C
+//! (`sy_pool_alloc`, `sy_cache_free` and so on) are called here as the exported functions of the
+//! same names: one call more than in C, the same meaning. The headers say what each door takes,
+//! gives and reports; what is said here is only what a caller has to guarantee.
+//!
+//! Rules common to all: pointers to caches and pools must come from their `create` and not have
+//! been destroyed; errors are a null pointer or -1 with `errno`; no door is async-signal-safe.
+
+#![no_std]
+#![allow(non_camel_case_types)]
+#![warn(missing_docs)]
+
+use core::ffi::{c_char, c_int, c_uint, c_void};
+
+mod cache;
+mod heap;
+mod pool;
+mod stats;
+
+pub use cache::*;
+pub use heap::*;
+pub use pool::*;
+pub use stats::*;
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use core::mem::{offset_of, size_of};
+    use std::ptr::null_mut;
+
+    extern "C" {
+        /// In layout.c.
+        static slabyard_sys_layout: [usize; 15];
+    }
+
+    #[test]
+    fn structs_are_laid_out_as_in_c() {
+        let here = [
+            size_of::<sy_pool_config>(),
+            offset_of!(sy_pool_config, flags),
+            offset_of!(sy_pool_config, reserved),
+            size_of::<sy_cache_config>(),
+            offset_of!(sy_cache_config, construct),
+            offset_of!(sy_cache_config, flags),
+            offset_of!(sy_cache_config, reserved),
+            size_of::<sy_fault>(),
+            offset_of!(sy_fault, found_cache),
+            size_of::<sy_cache_stats>(),
+            offset_of!(sy_cache_stats, magazine_items),
+            offset_of!(sy_cache_stats, refills),
+            offset_of!(sy_cache_stats, destructed),
+            size_of::<sy_stats>(),
+            offset_of!(sy_stats, side),
+        ];
+        // SAFETY: a constant array of that length.
+        assert_eq!(here, unsafe { slabyard_sys_layout });
+    }
+
+    #[test]
+    fn a_pool_gives_the_object_just_freed() {
+        let config = sy_pool_config {
+            size: 48,
+            capacity: 2,
+            ..Default::default()
+        };
+        // SAFETY: one thread, every object freed once.
+        unsafe {
+            let pool = sy_pool_create(&config);
+            assert!(!pool.is_null());
+            let (first, second) = (sy_pool_alloc(pool), sy_pool_alloc(pool));
+            assert!(!first.is_null() && !second.is_null() && first != second);
+            assert!(sy_pool_alloc(pool).is_null());
+            assert_eq!((sy_pool_in_use(pool), sy_pool_capacity(pool)), (2, 2));
+            sy_pool_free(pool, first);
+            assert_eq!(sy_pool_alloc(pool), first);
+            sy_pool_reset(pool);
+            assert_eq!(sy_pool_in_use(pool), 0);
+            sy_pool_free(pool, null_mut());
+            assert_eq!(sy_pool_slot_size(pool), 48);
+            sy_pool_destroy(pool);
+        }
+    }
+
+    #[test]
+    fn a_cache_counts_what_is_out() {
+        let config = sy_cache_config {
+            name: c"test".as_ptr(),
+            size: 100,
+            ..Default::default()
+        };
+        // SAFETY: every object is freed once, and none is used after.
+        unsafe {
+            let cache = sy_cache_create(&config);
+            assert!(!cache.is_null());
+            let mut objects = [null_mut(); 10];
+            assert_eq!(sy_cache_alloc_batch(cache, objects.as_mut_ptr(), 10), 10);
+            let object = sy_cache_alloc(cache);
+            assert_eq!(sy_cache_in_use(cache), 11);
+            assert_eq!(sy_cache_destroy(cache), -1);
+            sy_cache_free_batch(cache, objects.as_ptr(), 10);
+            assert!(!sy_cache_try_free(
+                cache,
+                (&raw const config).cast_mut().cast()
+            ));
+            assert!(sy_cache_try_free(cache, object));
+            let mut stats: sy_cache_stats = core::mem::zeroed();
+            assert_eq!(sy_cache_get_stats(cache, &mut stats), 0);
+            assert_eq!((stats.object_size, stats.in_use), (100, 0));
+            assert_eq!(stats.slot_size, sy_cache_slot_size(cache));
+            sy_thread_flush();
+            sy_trim();
+            assert_eq!(sy_cache_destroy(cache), 0);
+        }
+    }
+
+    #[test]
+    fn the_heap_resizes() {
+        // SAFETY: every object is freed once, and written within its size.
+        unsafe {
+            let object = sy_malloc(10).cast::<u8>();
+            object.write(42);
+            let object = sy_realloc(object.cast(), 100_000);
+            assert_eq!(object.cast::<u8>().read(), 42);
+            assert!(sy_usable_size(object) >= 100_000);
+            sy_free_sized(object, 100_000);
+            let object = sy_aligned_alloc(4096, 100);
+            assert_eq!(object as usize % 4096, 0);
+            sy_free(object);
+            assert!(sy_calloc(usize::MAX, 2).is_null());
+            let mut stats = sy_stats::default();
+            sy_get_stats(&mut stats);
+            assert!(stats.mapped > 0);
+        }
+    }
+}

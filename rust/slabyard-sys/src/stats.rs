@@ -1,0 +1,75 @@
+//! `slabyard/stats.h`: where the memory is, and how often the slow paths ran.
+
+use crate::{c_char, c_int, c_uint, sy_cache};
+
+/// Bytes of a cache's name that are kept.
+pub const SY_CACHE_NAME_MAX: usize = 31;
+
+/// One cache. Equations between the fields are in the header.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)] // field by field as in the header
+pub struct sy_cache_stats {
+    pub name: [c_char; SY_CACHE_NAME_MAX + 1],
+    pub object_size: usize,
+    pub slot_size: usize,
+    pub align: usize,
+    pub slab_bytes: usize,
+    pub slots_per_slab: usize,
+    pub colours: c_uint,
+    pub magazine_items: c_uint,
+    pub slots: usize,
+    pub in_use: usize,
+    pub in_depot: usize,
+    pub in_loaded: usize,
+    pub free: usize,
+    pub limit: usize,
+    pub slabs: usize,
+    pub full: usize,
+    pub partial: usize,
+    pub empty: usize,
+    pub mapped: usize,
+    pub tail: usize,
+    pub discarded: usize,
+    pub never_used: usize,
+    pub refills: u64,
+    pub flushes: u64,
+    pub depot_hits: u64,
+    pub depot_misses: u64,
+    pub depot_steals: u64,
+    pub slabs_made: u64,
+    pub slabs_released: u64,
+    pub constructed: u64,
+    pub destructed: u64,
+}
+
+/// The process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // field by field as in the header
+pub struct sy_stats {
+    pub caches: usize,
+    pub chunks: usize,
+    pub mapped: usize,
+    pub slabs: usize,
+    pub spans: usize,
+    pub units_free: usize,
+    pub units_clean: usize,
+    pub chunk_headers: usize,
+    pub magazines: usize,
+    pub side: usize,
+}
+
+extern "C" {
+    /// Fills `stats`; -1 with `EINVAL` for null.
+    ///
+    /// # Safety
+    /// `stats` is null or valid for a write.
+    pub fn sy_cache_get_stats(cache: *const sy_cache, stats: *mut sy_cache_stats) -> c_int;
+
+    /// Fills `stats`.
+    ///
+    /// # Safety
+    /// `stats` is valid for a write.
+    pub fn sy_get_stats(stats: *mut sy_stats);
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# `make check`: what can be judged without running the library. Every check runs; the status is the
+# worst.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+worst=0
+check() {
+    "$@" || worst=1
+}
+check scripts/check-layers
+check scripts/check-format
+check scripts/check-headers
+check tests/docs/check.sh
+(cd rust && cargo fmt --all --check) && echo "rustfmt: fine" || worst=1
+(cd rust && cargo clippy --quiet --release --workspace --all-targets -- -D warnings) &&
+    echo "clippy: fine" || worst=1
+exit $worst

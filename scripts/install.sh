@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# Installs the tools that a make target needs and this machine lacks; does nothing, without the
+# network, where all is there. Debian and its kin are served through apt-get; elsewhere it says
+# what is missing.
+# Usage: scripts/install.sh build|test|demo|bench
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+purpose=${1:-build}
+rust_needed=$(sed -n 's/^rust-version *= *"\([0-9.]*\)".*/\1/p' rust/Cargo.toml 2>/dev/null)
+rust_needed=${rust_needed:-1.85}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+at_least() { # at_least VERSION WANTED
+    [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]
+}
+runs() { # runs LANGUAGE COMPILER FLAGS...: compiles and links an empty program
+    local language=$1
+    shift
+    echo 'int main(void) { return 0; }' |
+        "$@" -x "$language" - -o /dev/null >/dev/null 2>&1
+}
+rust_version() { "$1" --version 2>/dev/null | awk '{ print $2 }'; }
+rust_is_new() { have cargo && have rustc && at_least "$(rust_version rustc)" "$rust_needed"; }
+
+# Each need is a line "what it is | test | Debian packages".
+needs_of_build() {
+    cat <<END
+C compiler | runs c gcc | gcc libc6-dev
+C++ compiler | runs c++ g++ | g++
+CMake | have cmake | cmake
+Ninja | have ninja | ninja-build
+pkg-config | have pkg-config | pkg-config
+END
+}
+needs_of_rust() {
+    cat <<END
+Rust $rust_needed or newer | rust_is_new | RUST
+END
+}
+needs_of_test() {
+    cat <<END
+clang | runs c clang | clang
+clang's sanitizers | runs c clang -fsanitize=thread && runs c clang -fsanitize=address | CLANG_RT
+names in sanitizer reports | have llvm-symbolizer | llvm
+clang-format | have clang-format | clang-format
+cmocka | pkg-config --exists cmocka | libcmocka-dev
+setarch | have setarch | util-linux
+cargo fmt | have rustfmt && rustfmt --version | RUSTFMT
+cargo clippy | have cargo-clippy && cargo-clippy --version | CLIPPY
+END
+}
+needs_of_demo() {
+    cat <<END
+the SQLite shell | have sqlite3 | sqlite3
+END
+}
+
+needs() {
+    needs_of_build
+    case $purpose in
+    build) ;;
+    test) needs_of_rust && needs_of_test ;;
+    demo) needs_of_rust && needs_of_demo ;;
+    bench) needs_of_rust ;;
+    *) echo "install.sh: build, test, demo or bench, not '$purpose'" >&2 && exit 2 ;;
+    esac
+}
+
+missing() { # prints the needs that are not met
+    needs | while IFS='|' read -r what test packages; do
+        eval "$test" >/dev/null 2>&1 || echo "${what% }|${packages# }"
+    done
+}
+
+candidate() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'; }
+
+# rust_packages NAMES...: those of the first family whose compiler is new enough. Debian 12 keeps a
+# current Rust beside its own, under names that end in -web.
+rust_packages() {
+    if at_least "$(candidate rustc)" "$rust_needed"; then
+        echo "$1"
+    elif at_least "$(candidate rustc-web)" "$rust_needed"; then
+        echo "$2"
+    fi
+}
+
+resolve() { # turns the names above that depend on the release into package names
+    case $1 in
+    RUST) rust_packages "rustc cargo" "rustc-web cargo-web" ;;
+    RUSTFMT) rust_packages rustfmt rustfmt-web ;;
+    CLIPPY) rust_packages rust-clippy rust-web-clippy ;;
+    CLANG_RT) candidate clang | sed -n 's/^[0-9]*:\([0-9]*\)\..*/libclang-rt-\1-dev/p' ;;
+    *) echo "$1" ;;
+    esac
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+say_missing() {
+    echo "Slabyard's 'make' needs what this machine lacks:" >&2
+    echo "$lacking" | while IFS='|' read -r what packages; do
+        case $packages in
+        *[A-Z]*) echo "  $what" >&2 ;;
+        *) echo "  $what (on Debian: $packages)" >&2 ;;
+        esac
+    done
+    case $lacking in
+    *RUST* | *CLIPPY*)
+        echo "Where the system's Rust is older than $rust_needed: install rustup, then" >&2
+        echo "  rustup toolchain install stable --component rustfmt --component clippy" >&2
+        ;;
+    esac
+}
+
+lacking=$(missing)
+[ -n "$lacking" ] || exit 0
+if ! have apt-get; then
+    say_missing
+    echo "There is no apt-get here: please install these with the system's own tools." >&2
+    exit 1
+fi
+if [ "$(id -u)" != 0 ] && ! have sudo; then
+    say_missing
+    echo "Installing them takes root or sudo: please run this once as root: $0 $purpose" >&2
+    exit 1
+fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+echo "installing:" $(echo "$lacking" | cut -d'|' -f1 | paste -sd, | sed "s/,/, /g")
+as_root apt-get update >"$log" 2>&1 || { cat "$log" >&2 && exit 1; }
+packages=
+for name in $(echo "$lacking" | cut -d'|' -f2); do
+    packages="$packages $(resolve "$name")"
+done
+as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y --no-install-recommends $packages >"$log" 2>&1 ||
+    { tail -n 40 "$log" >&2 && exit 1; }
+
+hash -r
+lacking=$(missing)
+[ -z "$lacking" ] || { say_missing && exit 1; }

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# `make test`: everything that a change has to pass, cheapest first. Each stage writes its log to
+# build/log/; the first one that fails is shown and ends the run. The last line counts the tests of
+# ctest and cargo, and each check as one.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+jobs=${JOBS:-$(nproc)}
+logs=build/log
+passed=0 failed=0 number=0 began=$SECONDS
+
+count() { # count LOG: adds up the closing lines of ctest, cargo test and the checks
+    local sums
+    sums=$(awk '
+        /tests passed, [0-9]+ tests? failed out of [0-9]+/ {
+            for (i = 1; i <= NF; i++) {
+                if ($i == "failed") bad = $(i - 2)
+                if ($i == "of") all = $(i + 1)
+            }
+            ok += all - bad; wrong += bad
+        }
+        /^test result: / {
+            for (i = 1; i <= NF; i++) {
+                if ($i ~ /^passed;/) ok += $(i - 1)
+                if ($i ~ /^failed;/) wrong += $(i - 1)
+            }
+        }
+        END { print ok + 0, wrong + 0 }' "$1")
+    passed=$((passed + ${sums% *}))
+    failed=$((failed + ${sums#* }))
+}
+
+finish() { # finish STATUS
+    echo "$((SECONDS - began)) s in all; logs in $logs"
+    echo "$passed passed, $failed failed"
+    exit "$1"
+}
+
+# stage NAME COMMAND...: a build step, or tests whose own closing lines are counted.
+stage() {
+    local name=$1 start=$SECONDS before=$passed log status=0
+    shift
+    number=$((number + 1))
+    log=$logs/$(printf '%02d-%s.log' $number "${name//[^a-z0-9]/-}")
+    printf '[%2d] %-34s' $number "$name"
+    "$@" >"$log" 2>&1 </dev/null || status=$?
+    count "$log"
+    if [ $status != 0 ]; then
+        echo "FAILED after $((SECONDS - start)) s; the end of $log:"
+        tail -n 120 "$log"
+        [ "$failed" != 0 ] || failed=1
+        finish 1
+    fi
+    printf '%4d s' $((SECONDS - start))
+    [ "$passed" = "$before" ] || printf '   %d passed' $((passed - before))
+    echo
+}
+
+# check NAME COMMAND...: a stage that is one test.
+check() {
+    stage "$@"
+    passed=$((passed + 1))
+}
+
+build() { # build PRESET CMAKE_OPTIONS...
+    cmake --preset "$@" && cmake --build --preset "$1" -j "$jobs"
+}
+
+preset() { # preset NAME CMAKE_OPTIONS...: builds it and runs all its tests
+    stage "$1: build" build "$@"
+    stage "$1: test" ctest --preset "$1" -j "$jobs"
+}
+
+in_rust() { (cd rust && "$@"); }
+
+scripts/install.sh test || exit 1
+mkdir -p $logs
+rm -f $logs/*.log
+
+check "include order" scripts/check-layers
+check "formatting" scripts/check-format
+check "headers and sources alone" scripts/check-headers
+check "rustfmt" in_rust cargo fmt --all --check
+preset release
+check "calls point down" scripts/check-layers --calls build/release
+preset release-clang
+preset asan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=1000
+preset tsan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=500
+stage "cargo: build" in_rust cargo build --release --workspace --all-targets
+stage "cargo: test" in_rust cargo test --release --workspace
+check "clippy" in_rust cargo clippy --release --workspace --all-targets -- -D warnings
+check "the document test itself" tests/docs/self-test.sh build/release
+check "documents" tests/docs/check.sh --build build/release
+finish 0

@@ -1,0 +1,88 @@
+/*
+ * cache.h: what a cache is, for the files of this layer and for the heap, whose classes are caches.
+ *
+ * A cache is a client of the magazine layer: refill takes slots out of slabs, flush puts them back.
+ * Its slabs are runs of units from chunk/.
+ *
+ *     slots in all slabs == free in slabs + out;  out == live + in magazines
+ */
+#ifndef SY_CACHE_CACHE_H
+#define SY_CACHE_CACHE_H
+
+#include <slabyard/cache.h>
+#include <slabyard/stats.h>
+
+#include "cache/slab.h"
+#include "magazine/client.h"
+#include "os/lock.h"
+
+typedef struct sy_cache_counts {
+    uint64_t refills, flushes, slabs_made, slabs_released, constructed, destructed;
+} sy_cache_counts;
+
+struct sy_cache {
+    struct sy_cache_head head; /* what the inline fast path reads */
+    sy_client client;
+    /* Fixed at creation. */
+    char name[SY_CACHE_NAME_MAX + 1];
+    size_t size;
+    sy_layout layout;
+    int (*construct)(void *object, void *arg);
+    void (*destruct)(void *object, void *arg);
+    void *arg;
+    size_t limit; /* SIZE_MAX: none */
+    unsigned flags;
+    unsigned
+        class_number; /* in the class map: the client's number for a class of the heap, else 0 */
+
+    sy_lock lock; /* guards all below, and the slabs' descriptors */
+    sy_bins bins;
+    sy_slab *slabs; /* all of them */
+    size_t slab_count;
+    size_t out;         /* slots outside the slabs */
+    size_t empties_max; /* empty slabs kept beyond the layer's own measure: what was reserved */
+    uint32_t next_colour;
+    sy_cache_counts counts;
+};
+
+_Static_assert(offsetof(struct sy_cache_head, loaded_offset) == 40, "where objects do not begin");
+_Static_assert(sizeof(struct sy_cache_head) == 64, "a line of its own: nothing in it is written");
+
+/* ---- cache.c: creation, for the heap's static caches too ---- */
+
+/* Opens `cache`, zeroed memory; `number`: of its client, 0: any. 0, or -1 as sy_cache_create. */
+int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number);
+
+/* Waits for all caches' locks, or lets go of them. */
+void sy_caches_lock_for_fork(void);
+void sy_caches_unlock_after_fork(void);
+
+/* ---- refill.c: between magazines and slabs ---- */
+
+/* The client's callbacks. */
+size_t sy_cache_refill(void *cache, uintptr_t *items, size_t count);
+void sy_cache_flush(void *cache, uintptr_t *items, size_t count);
+
+/* A new slab of `cache`, in its bins; false with ENOMEM. */
+bool sy_cache_add_slab(sy_cache *cache);
+
+/* Releases a slab that is in no bin and no list, destructing what is constructed in it. */
+void sy_cache_release_slab(sy_cache *cache, sy_slab *slab);
+
+/* Takes a slab out of the cache: bins, list and count. The lock is held. */
+void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab);
+
+/* Calls the destructor for the slots in `slots` (a bitmap). No lock is held. */
+void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slots);
+
+/* ---- trim.c ---- */
+
+/* Gives empty slabs and free pages of the others back; bytes discarded. */
+size_t sy_cache_trim_slabs(sy_cache *cache);
+
+/* ---- count.c ---- */
+
+/* Violations of the cache's invariants, 0 when sound. Walks every slab under the lock. */
+size_t sy_cache_verify(sy_cache *cache);
+
+#endif

@@ -1,0 +1,150 @@
+/*
+ * count.c: statistics, and the invariants of a cache as a function.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "cache/cache.h"
+#include "chunk/side.h"
+
+size_t sy_cache_in_use(const sy_cache *cache_) {
+    sy_cache *cache = (sy_cache *)(uintptr_t)cache_; /* whose lock is taken */
+    size_t depot, loaded;
+    sy_lock_acquire(&cache->lock);
+    size_t out = cache->out;
+    sy_lock_release(&cache->lock);
+    sy_client_held(&cache->client, &depot, &loaded);
+    return out > depot + loaded ? out - depot - loaded : 0;
+}
+
+static void count_slabs(const sy_cache *cache, sy_cache_stats *stats) {
+    for (const sy_slab *slab = cache->slabs; slab; slab = slab->next) {
+        stats->mapped += slab->bytes;
+        stats->discarded += sy_count_bits(slab->holes) * sy_slab_granule(slab);
+        stats->never_used += (slab->slots - slab->watermark) * cache->layout.slot;
+    }
+}
+
+int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
+    sy_cache *cache = (sy_cache *)(uintptr_t)cache_;
+    if (!cache || !stats) {
+        errno = EINVAL;
+        return -1;
+    }
+    const sy_layout *layout = &cache->layout;
+    *stats = (sy_cache_stats){
+        .object_size = cache->size,
+        .slot_size = layout->slot,
+        .align = layout->align,
+        .slab_bytes = layout->slab_bytes,
+        .slots_per_slab = layout->slots,
+        .colours = layout->colours,
+        .magazine_items = (unsigned)cache->client.config.magazine_items,
+        .limit = cache->limit == SIZE_MAX ? 0 : cache->limit,
+    };
+    memcpy(stats->name, cache->name, sizeof stats->name);
+
+    sy_lock_acquire(&cache->lock);
+    size_t out = cache->out;
+    stats->slabs = cache->slab_count;
+    stats->empty = cache->bins.count[SY_BIN_EMPTY];
+    stats->full = cache->bins.count[SY_BIN_FULL];
+    stats->refills = cache->counts.refills;
+    stats->flushes = cache->counts.flushes;
+    stats->slabs_made = cache->counts.slabs_made;
+    stats->slabs_released = cache->counts.slabs_released;
+    stats->constructed = cache->counts.constructed;
+    stats->destructed = cache->counts.destructed;
+    count_slabs(cache, stats);
+    sy_lock_release(&cache->lock);
+
+    stats->partial = stats->slabs - stats->empty - stats->full;
+    stats->slots = stats->slabs * layout->slots;
+    stats->free = stats->slots - out;
+    stats->tail = stats->mapped - stats->slots * layout->slot;
+    sy_client_held(&cache->client, &stats->in_depot, &stats->in_loaded);
+    size_t waiting = stats->in_depot + stats->in_loaded;
+    stats->in_use = out > waiting ? out - waiting : 0;
+    sy_client_counts counts = sy_client_count(&cache->client);
+    stats->depot_hits = counts.depot_hits;
+    stats->depot_misses = counts.depot_misses;
+    stats->depot_steals = counts.depot_steals;
+    return 0;
+}
+
+/* Bytes of the slabs of a cache. A lone object may be in a longer span than it needs, of those kept
+ * for reuse. */
+static size_t slab_bytes(sy_cache *cache) {
+    size_t bytes = 0;
+    sy_lock_acquire(&cache->lock);
+    if (cache->layout.slots > 1)
+        bytes = cache->slab_count * cache->layout.slab_bytes;
+    else
+        for (const sy_slab *slab = cache->slabs; slab; slab = slab->next) bytes += slab->bytes;
+    sy_lock_release(&cache->lock);
+    return bytes;
+}
+
+void sy_get_stats(sy_stats *stats) {
+    *stats = (sy_stats){0};
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        number = client->number;
+        if (client->config.refill == sy_cache_refill) {
+            stats->caches++;
+            stats->slabs += slab_bytes(client->config.owner);
+        }
+        sy_client_unpin(client);
+    }
+    sy_chunk_stats chunks = sy_chunk_count();
+    stats->chunks = chunks.chunks;
+    stats->mapped = chunks.chunks * SY_CHUNK_BYTES + chunks.large_bytes + chunks.large_kept;
+    stats->chunk_headers = chunks.chunks * SY_UNIT_BYTES;
+    stats->units_free = chunks.units_free * SY_UNIT_BYTES + chunks.large_kept;
+    stats->units_clean = chunks.units_clean * SY_UNIT_BYTES;
+    size_t known = stats->slabs + stats->units_free + stats->chunk_headers;
+    stats->spans = stats->mapped > known ? stats->mapped - known : 0;
+    stats->magazines = sy_magazine_bytes();
+    stats->side = sy_side_bytes();
+}
+
+size_t sy_cache_verify(sy_cache *cache) {
+    size_t wrong = 0, slabs = 0, free_slots = 0, in_bin[SY_BIN_NONE] = {0};
+    sy_lock_acquire(&cache->lock);
+    for (const sy_slab *slab = cache->slabs; slab; slab = slab->next) {
+        wrong += sy_slab_verify(slab, &cache->layout);
+        wrong += slab->owner != cache || sy_slab_at(slab->first) != slab;
+        wrong += slab->next && slab->next->previous != slab;
+        if (slab->bin < SY_BIN_NONE) in_bin[slab->bin]++;
+        free_slots += slab->free_count;
+        slabs++;
+    }
+    wrong += slabs != cache->slab_count;
+    wrong += free_slots + cache->out != slabs * cache->layout.slots;
+    wrong += cache->out > cache->limit;
+    for (unsigned bin = 0; bin < SY_BIN_NONE; bin++) {
+        wrong += in_bin[bin] != cache->bins.count[bin];
+        if (bin < SY_BIN_FULL) wrong += (in_bin[bin] > 0) != (cache->bins.occupied >> bin & 1);
+    }
+    sy_lock_release(&cache->lock);
+    return wrong;
+}
+
+/* ---- fork: every cache's lock, by rising client number ---- */
+
+void sy_caches_lock_for_fork(void) {
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
+         number = client->number)
+        if (client->config.refill == sy_cache_refill)
+            sy_lock_acquire(&((sy_cache *)client->config.owner)->lock);
+}
+
+void sy_caches_unlock_after_fork(void) {
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
+         number = client->number)
+        if (client->config.refill == sy_cache_refill)
+            sy_lock_release(&((sy_cache *)client->config.owner)->lock);
+}

@@ -1,0 +1,45 @@
+/*
+ * layout.h: how the slabs of a cache are cut.
+ *
+ *     slab:  | colour | slot 0 | slot 1 | ... | slot n-1 | rest of the tail |
+ *            ^ start (a unit)                            the tail is colour and rest together
+ *
+ * Pure arithmetic. Above: cache.c.
+ */
+#ifndef SY_CACHE_LAYOUT_H
+#define SY_CACHE_LAYOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SY_SLOT_MIN = 8,              /* bytes; and slots are a multiple of it */
+    SY_SLAB_SLOT_MAX = 128 << 10, /* larger objects are alone in their slab, a span */
+    SY_SLAB_UNITS_MAX = 16,
+    SY_SLAB_SLOTS_LEAST = 8, /* in a slab that is not a span */
+    SY_COLOURS_MAX = 64,
+};
+
+typedef struct sy_layout {
+    size_t slot;        /* bytes from one slot to the next */
+    size_t align;       /* of objects */
+    size_t slab_bytes;  /* a multiple of a unit */
+    size_t colour_step; /* bytes between the colours: the larger of align and a cache line */
+    uint32_t slots;     /* in a slab */
+    uint32_t colours;   /* offsets at which slot 0 may begin: 0, colour_step, ... */
+    uint32_t words;     /* of a bitmap over the slots */
+    /*
+     * index of a slot = offset * reciprocal >> 32, reciprocal = ceil(2^32 / slot). Offsets are
+     * below 2^20 (16 units), so the error offset / 2^32 is below 2^-12; an exact multiple k * slot
+     * gives k, as k + 2^-12 < k + 1. What is no multiple gives some index whose slot is not at that
+     * offset.
+     */
+    uint64_t reciprocal;
+} sy_layout;
+
+/* The layout for objects of `size` at `align` (0: by default), both checked by the caller;
+ * `colour`: where there is no tail, give up slots for a second colour. */
+sy_layout sy_layout_make(size_t size, size_t align, bool colour);
+
+#endif

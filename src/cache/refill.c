@@ -1,0 +1,328 @@
+/*
+ * refill.c: the client's callbacks: slots out of slabs and back, a magazine-full at a time, one
+ * lock each.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "cache/cache.h"
+#include "chunk/side.h"
+#include "watch/fault.h"
+
+/* In a magazine-full between taking and constructing: the slot has yet to be constructed. Slots are
+ * multiples of 8, so the bit is free. */
+static const uintptr_t UNBUILT = 1;
+
+/* ---- slabs ---- */
+
+static size_t bitmap_bytes(const sy_cache *cache) { return cache->layout.words * sizeof(uint64_t); }
+
+static void give_bitmaps(const sy_cache *cache, sy_slab *slab) {
+    if (slab->free && slab->free != slab->bits) sy_side_give(slab->free, bitmap_bytes(cache));
+    if (slab->built) sy_side_give(slab->built, bitmap_bytes(cache));
+}
+
+/* 0, or -1 with ENOMEM and nothing taken. */
+static int take_bitmaps(const sy_cache *cache, sy_slab *slab) {
+    bool inside = cache->layout.words <= SY_SLAB_BITMAP_WORDS;
+    slab->free = inside ? slab->bits : sy_side_take(bitmap_bytes(cache));
+    slab->built = cache->construct && slab->free ? sy_side_take(bitmap_bytes(cache)) : NULL;
+    if (slab->free && (slab->built || !cache->construct)) return 0;
+    give_bitmaps(cache, slab);
+    errno = ENOMEM;
+    return -1;
+}
+
+static void fill_slab(const sy_cache *cache, sy_slab *slab, uint32_t colour) {
+    const sy_layout *layout = &cache->layout;
+    slab->first = slab->start + colour * layout->colour_step;
+    slab->slots = slab->free_count = layout->slots;
+    for (uint32_t word = 0; word < layout->words; word++)
+        slab->free[word] = sy_low_bits(layout->slots - word * 64);
+}
+
+bool sy_cache_add_slab(sy_cache *cache) {
+    const sy_layout *layout = &cache->layout;
+    bool clean;
+    sy_slab *slab = sy_run_take(layout->slab_bytes, layout->align, &clean);
+    if (!slab) return false;
+    if (take_bitmaps(cache, slab) != 0) {
+        sy_run_give(slab);
+        errno = ENOMEM;
+        return false;
+    }
+    if (cache->class_number)
+        sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, cache->class_number);
+    sy_lock_acquire(&cache->lock);
+    fill_slab(cache, slab, cache->next_colour);
+    if (++cache->next_colour == layout->colours) cache->next_colour = 0;
+    slab->owner = cache;
+    slab->next = cache->slabs;
+    if (slab->next) slab->next->previous = slab;
+    cache->slabs = slab;
+    cache->slab_count++;
+    cache->counts.slabs_made++;
+    sy_bins_insert(&cache->bins, slab);
+    sy_lock_release(&cache->lock);
+    return true;
+}
+
+void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab) {
+    sy_bins_remove(&cache->bins, slab);
+    if (slab->previous)
+        slab->previous->next = slab->next;
+    else
+        cache->slabs = slab->next;
+    if (slab->next) slab->next->previous = slab->previous;
+    cache->slab_count--;
+    cache->counts.slabs_released++;
+}
+
+void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slots) {
+    size_t count = 0;
+    for (uint32_t word = 0; word < cache->layout.words; word++)
+        for (uint64_t left = slots[word]; left; left &= left - 1, count++)
+            if (cache->destruct)
+                cache->destruct(
+                    (void *)(slab->first + (word * 64 + sy_lowest_bit(left)) * cache->layout.slot),
+                    cache->arg);
+    sy_lock_acquire(&cache->lock);
+    cache->counts.destructed += count;
+    sy_lock_release(&cache->lock);
+}
+
+void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
+    if (slab->built) sy_cache_destruct(cache, slab, slab->built);
+    if (cache->class_number) sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, 0);
+    give_bitmaps(cache, slab);
+    sy_run_give(slab);
+}
+
+/* ---- refill ---- */
+
+/* Takes up to `count` slots; they end at `end`. How many; the lock is held. */
+static size_t take_slots(sy_cache *cache, uintptr_t *end, size_t count) {
+    size_t taken = 0, left = cache->limit - cache->out;
+    if (count > left) count = left;
+    while (taken < count) {
+        sy_slab *slab = sy_bins_best(&cache->bins);
+        if (!slab) break;
+        size_t want = count - taken;
+        uint32_t some = want < slab->free_count ? (uint32_t)want : slab->free_count;
+        sy_slab_take(slab, &cache->layout, end - taken, some);
+        sy_bins_update(&cache->bins, slab);
+        taken += some;
+    }
+    cache->out += taken;
+    return taken;
+}
+
+/* Puts a slot back that was taken and not given out; the lock is held. */
+static void untake_slot(sy_cache *cache, uintptr_t address) {
+    sy_slab *slab = sy_slab_at(address);
+    uint32_t index = sy_slab_index(slab, &cache->layout, address);
+    slab->free[index / 64] |= UINT64_C(1) << index % 64;
+    slab->built[index / 64] &= ~(UINT64_C(1) << index % 64);
+    slab->free_count++;
+    if (index / 64 < slab->first_word) slab->first_word = index / 64;
+    sy_bins_update(&cache->bins, slab);
+    cache->out--;
+}
+
+/* Marks the slots that are not constructed, and counts them as constructed: as long as they are
+ * out, nobody else looks. Whether there are any; the lock is held. */
+static bool mark_unbuilt(sy_cache *cache, uintptr_t *items, size_t count) {
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        sy_slab *slab = sy_slab_at(items[i]);
+        uint32_t index = sy_slab_index(slab, &cache->layout, items[i]);
+        uint64_t bit = UINT64_C(1) << index % 64;
+        if (slab->built[index / 64] & bit) continue;
+        slab->built[index / 64] |= bit;
+        items[i] |= UNBUILT;
+        any = true;
+    }
+    return any;
+}
+
+/*
+ * Constructs the marked slots, those to be given out first first. When a constructor fails, its
+ * slot and the marked ones that remain go back; what is constructed is moved together. How many
+ * there are, from items[0].
+ */
+static size_t construct(sy_cache *cache, uintptr_t *items, size_t count) {
+    size_t built = 0, next = count;
+    int error = 0;
+    while (next > 0) {
+        uintptr_t item = items[next - 1];
+        if (item & UNBUILT) {
+            if (cache->construct((void *)(item - UNBUILT), cache->arg) != 0) {
+                error = errno;
+                break;
+            }
+            items[next - 1] = item - UNBUILT;
+            built++;
+        }
+        next--;
+    }
+    size_t kept = 0;
+    sy_lock_acquire(&cache->lock);
+    cache->counts.constructed += built;
+    for (size_t i = 0; i < count; i++) {
+        if (items[i] & UNBUILT)
+            untake_slot(cache, items[i] - UNBUILT);
+        else
+            items[kept++] = items[i];
+    }
+    sy_lock_release(&cache->lock);
+    if (error) errno = error;
+    return kept;
+}
+
+size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
+    sy_cache *cache = owner;
+    for (;;) {
+        sy_lock_acquire(&cache->lock);
+        size_t taken = take_slots(cache, items + count, count);
+        bool limited = cache->out >= cache->limit;
+        uintptr_t *first = items + count - taken;
+        bool unbuilt = cache->construct && mark_unbuilt(cache, first, taken);
+        cache->counts.refills += taken > 0;
+        sy_lock_release(&cache->lock);
+        if (taken) {
+            if (taken < count) memmove(items, first, taken * sizeof *items);
+            return unbuilt ? construct(cache, items, taken) : taken;
+        }
+        if (limited) {
+            errno = ENOMEM;
+            return 0;
+        }
+        if (!sy_cache_add_slab(cache)) return 0;
+    }
+}
+
+/* ---- flush ---- */
+
+enum { FAULTS_MAX = 4 }; /* reported of one flush: the first already ends most programs */
+static const uint32_t NO_WORD = UINT32_MAX;
+
+typedef struct sy_flush {
+    sy_cache *cache;
+    sy_slab *slab;       /* of the last object; NULL: none yet */
+    uint32_t word_index; /* of the bitmap word being changed; NO_WORD: none yet */
+    uint32_t added;      /* to the slab, not yet in its count */
+    uint64_t word;       /* not yet stored */
+    size_t returned;
+    size_t faults;
+    sy_fault fault[FAULTS_MAX];
+} sy_flush;
+
+static SY_COLD void note_fault(sy_flush *flush, sy_fault_kind kind, uintptr_t address,
+                               const sy_slab *slab) {
+    if (flush->faults == FAULTS_MAX) return;
+    const sy_cache *found = slab ? slab->owner : NULL;
+    if (kind == SY_FAULT_WRONG_CACHE && found && found->class_number && flush->cache->class_number)
+        kind = SY_FAULT_WRONG_SIZE;
+    flush->fault[flush->faults++] = (sy_fault){
+        .kind = kind,
+        .cache = flush->cache->name,
+        .object_size = flush->cache->size,
+        .address = (void *)address,
+        .found_cache = !slab || found == flush->cache ? NULL
+                       : found                        ? found->name
+                                                      : "heap",
+    };
+}
+
+static inline void store_word(sy_flush *flush) {
+    if (flush->word_index == NO_WORD) return;
+    flush->slab->free[flush->word_index] = flush->word;
+    if (flush->word_index < flush->slab->first_word) flush->slab->first_word = flush->word_index;
+}
+
+/* Ends the work on a slab. */
+static inline void leave_slab(sy_flush *flush) {
+    if (!flush->slab) return;
+    store_word(flush);
+    flush->slab->free_count += flush->added;
+    flush->returned += flush->added;
+    flush->added = 0;
+    sy_bins_update(&flush->cache->bins, flush->slab);
+}
+
+/* Begins the work on the slab of `address`; false, with the fault noted, if it is none of the
+ * cache's. */
+static bool enter_slab(sy_flush *flush, uintptr_t address) {
+    sy_slab *slab = sy_slab_at(address);
+    if (SY_UNLIKELY(!slab || slab->owner != flush->cache)) {
+        note_fault(flush, slab ? SY_FAULT_WRONG_CACHE : SY_FAULT_FOREIGN_POINTER, address, slab);
+        return false;
+    }
+    leave_slab(flush);
+    flush->slab = slab;
+    flush->word_index = NO_WORD;
+    return true;
+}
+
+static inline void put_slot(sy_flush *flush, uintptr_t address) {
+    const sy_layout *layout = &flush->cache->layout;
+    if (!flush->slab || address - flush->slab->start >= layout->slab_bytes)
+        if (!enter_slab(flush, address)) return;
+    uint32_t index = sy_slab_index(flush->slab, layout, address);
+    if (SY_UNLIKELY(index == UINT32_MAX)) {
+        note_fault(flush, SY_FAULT_MISALIGNED_POINTER, address, flush->slab);
+        return;
+    }
+    if (index / 64 != flush->word_index) {
+        store_word(flush);
+        flush->word_index = index / 64;
+        flush->word = flush->slab->free[flush->word_index];
+    }
+    uint64_t bit = UINT64_C(1) << index % 64;
+    if (SY_UNLIKELY(flush->word & bit)) {
+        note_fault(flush, SY_FAULT_DOUBLE_FREE, address, flush->slab);
+        return;
+    }
+    flush->word |= bit;
+    flush->added++;
+}
+
+/*
+ * Empty slabs beyond what is worth keeping, unlinked: a list. The lock is held. A slab is cheap to
+ * make from units that hold memory, so one is kept, against making and releasing it in turn; where
+ * objects were constructed, an eighth of the slabs.
+ */
+static sy_slab *take_surplus(sy_cache *cache) {
+    size_t keep = 1 + (cache->construct ? cache->slab_count / 8 : 0) + cache->empties_max;
+    sy_slab *surplus = NULL;
+    while (cache->bins.count[SY_BIN_EMPTY] > keep) {
+        sy_slab *slab = sy_slab_of_node(cache->bins.heap[SY_BIN_EMPTY]);
+        sy_cache_unlink_slab(cache, slab);
+        slab->next = surplus;
+        surplus = slab;
+    }
+    return surplus;
+}
+
+void sy_cache_flush(void *owner, uintptr_t *items, size_t count) {
+    sy_cache *cache = owner;
+    sy_flush flush;
+    flush.cache = cache;
+    flush.slab = NULL;
+    flush.added = 0;
+    flush.returned = flush.faults = 0;
+    sy_lock_acquire(&cache->lock);
+    for (size_t i = 0; i < count; i++) put_slot(&flush, items[i]);
+    leave_slab(&flush);
+    cache->out -= flush.returned;
+    cache->counts.flushes++;
+    sy_slab *surplus = take_surplus(cache);
+    sy_lock_release(&cache->lock);
+    while (surplus) {
+        sy_slab *slab = surplus;
+        surplus = slab->next;
+        sy_cache_release_slab(cache, slab);
+    }
+    for (size_t i = 0; i < flush.faults; i++) sy_fault_raise(&flush.fault[i]);
+}

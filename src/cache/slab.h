@@ -1,0 +1,80 @@
+/*
+ * slab.h: one slab: its bitmap, and the order in which the slabs of a cache are used.
+ *
+ * A set bit says that the slot is in the slab; a clear one that it is out: live or in a magazine.
+ * Nothing is written in or beside the slots.
+ *
+ * Slabs that are neither full nor empty wait in bins by how many slots are free: the bin of the
+ * fullest is used first, and in it the slab at the lowest address, so that sparse and high slabs
+ * drain. A slab is moved only when its free count leaves the range of its bin.
+ *
+ * All of it under the cache's lock. Below: chunk/. Above: the rest of cache/.
+ */
+#ifndef SY_CACHE_SLAB_H
+#define SY_CACHE_SLAB_H
+
+#include "cache/layout.h"
+#include "chunk/chunk.h"
+
+enum {
+    SY_BINS = 8,
+    SY_BIN_EMPTY = SY_BINS, /* all slots are free */
+    SY_BIN_FULL,            /* none is: in no heap */
+    SY_BIN_NONE,            /* not in the bins */
+};
+
+typedef struct sy_bins {
+    sy_heap_node *heap[SY_BINS + 1]; /* the last: empty slabs */
+    uint32_t occupied;               /* bit set: that heap has a slab */
+    size_t count[SY_BINS + 2];       /* of slabs in each, full ones included */
+} sy_bins;
+
+/* The slab to take from next, or NULL when none has a free slot. */
+sy_slab *sy_bins_best(const sy_bins *bins);
+
+/* Puts a slab in, after its free count has changed puts it elsewhere if need be, takes it out. */
+void sy_bins_insert(sy_bins *bins, sy_slab *slab);
+void sy_bins_move(sy_bins *bins, sy_slab *slab);
+void sy_bins_remove(sy_bins *bins, sy_slab *slab);
+
+/* Takes a slab out of the bins for as long as its memory is being changed without the lock: nothing
+ * is taken from it and it is not released; what is freed to it does not move it. sy_bins_insert
+ * ends this. */
+void sy_bins_set_aside(sy_bins *bins, sy_slab *slab);
+
+static inline void sy_bins_update(sy_bins *bins, sy_slab *slab) {
+    if (slab->free_count < slab->free_least || slab->free_count > slab->free_most)
+        sy_bins_move(bins, slab);
+}
+
+/*
+ * Takes `count` of the slab's free slots (it has as many), lowest first, and writes their addresses
+ * downward from `end`: end[-1] is the lowest.
+ */
+void sy_slab_take(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32_t count);
+
+/* Index of the slot that begins at `address`, or UINT32_MAX: none does. */
+static inline uint32_t sy_slab_index(const sy_slab *slab, const sy_layout *layout,
+                                     uintptr_t address) {
+    uint64_t offset = address - slab->first;
+    if (offset >= (uint64_t)layout->slots * layout->slot) return UINT32_MAX;
+    if (layout->slots == 1) return offset == 0 ? 0 : UINT32_MAX;
+    uint32_t index = (uint32_t)(offset * layout->reciprocal >> 32);
+    return index * layout->slot == offset ? index : UINT32_MAX;
+}
+
+static inline bool sy_slab_bit(const uint64_t *bitmap, uint32_t index) {
+    return bitmap[index / 64] >> index % 64 & 1;
+}
+
+/* The part of a slab whose memory is given back at once: one bit of `holes`; at least a page. */
+size_t sy_slab_granule(const sy_slab *slab);
+
+/* The granules in which every slot is free and some may hold memory (a bit each, as in holes); 0:
+ * none. Of the slots in them `slots` gets a bit each. */
+uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t *slots);
+
+/* Violations of the slab's invariants, 0 when sound. */
+size_t sy_slab_verify(const sy_slab *slab, const sy_layout *layout);
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * chunk.h: runs of units for slabs and spans, and their descriptors.
+ *
+ *     chunk, 4 MiB at a multiple of 4 MiB:
+ *     | unit 0: sy_chunk, a descriptor a unit | unit 1 | unit 2 | ...                        | unit
+ * 63 |
+ *                                             |<- slab of 1 ->|<- slab or span of 2..63 units ->|
+ *
+ * A run of units is described by the descriptor of its first unit; `first_unit` leads there from
+ * any address in the run. Runs that do not fit in a chunk, and alignments above 2 MiB, are large
+ * spans: address space of their own, a descriptor in side memory.
+ *
+ * Free units are dirty (they hold what their last owner left, and memory) or clean (they read as
+ * zero and hold none). Dirty ones are given out first; a trim cleans them.
+ *
+ * Below: map.h, side.h, os. Above: cache/ (slabs), heap/ (spans).
+ */
+#ifndef SY_CHUNK_CHUNK_H
+#define SY_CHUNK_CHUNK_H
+
+#include <stdalign.h>
+#include <stdbool.h>
+
+#include "base/heap_by_address.h"
+#include "chunk/map.h"
+
+enum {
+    SY_RUN_UNITS_MAX = SY_CHUNK_UNITS - 1, /* the longest run in a chunk */
+    SY_RUN_ALIGN_MAX = SY_CHUNK_UNITS / 2, /* units; the largest alignment of one */
+    SY_SLAB_BITMAP_WORDS = 16,             /* words of a bitmap that fits in the descriptor */
+};
+
+/*
+ * Descriptor of a slab or span. chunk/ writes `start` and `bytes`; the rest belongs to the owner of
+ * the run and is zero when it gets it.
+ */
+typedef struct sy_slab {
+    /* Line 0: all that a flush needs to know of an object's slab. */
+    alignas(64) uintptr_t first; /* address of slot 0 */
+    void *owner;                 /* the cache; NULL: a span of the heap */
+    uint64_t *free;              /* bit set: the slot is in the slab */
+    uint32_t free_count;
+    uint32_t free_least, free_most; /* free counts at which it leaves its bin are outside these */
+    uint32_t slots;
+    uint32_t watermark;  /* slots from here on were never given out */
+    uint32_t first_word; /* no free bit in a word before it */
+    uint32_t bin;
+    size_t bytes; /* of the run: a multiple of a unit */
+    /* Line 1. */
+    alignas(64) sy_heap_node node;   /* in its bin */
+    struct sy_slab *next, *previous; /* all slabs of the owner */
+    uint64_t *built; /* bit set: the slot is constructed; NULL without constructor */
+    uint64_t holes;  /* bit set: that 1/64 of the slab was discarded and not touched since */
+    uintptr_t start; /* of its first unit */
+    /* Lines 2 and 3. */
+    alignas(64) uint64_t bits[SY_SLAB_BITMAP_WORDS];
+} sy_slab;
+
+_Static_assert(sizeof(sy_slab) == 256, "63 descriptors and the chunk's own fields fit in unit 0");
+
+static inline sy_slab *sy_slab_of_node(sy_heap_node *node) {
+    return (sy_slab *)((char *)node - offsetof(sy_slab, node));
+}
+
+typedef struct sy_chunk {
+    /* Guarded by the chunk lock; bit 0, the header's unit, is never set in either. */
+    uint64_t free;                    /* units in no run */
+    uint64_t dirty;                   /* of them: those that hold memory */
+    struct sy_chunk *next, *previous; /* chunks whose longest free run is as long */
+    uint32_t longest;                 /* free run, in units: which list it is in */
+    bool punched; /* asked for no huge pages, since memory was given back in pieces */
+    alignas(64) _Atomic uint8_t first_unit[SY_CHUNK_UNITS]; /* of the run of each unit; 0: none */
+    alignas(256) sy_slab slabs[SY_CHUNK_UNITS - 1];         /* descriptor of unit 1, 2, ... */
+} sy_chunk;
+
+_Static_assert(sizeof(sy_chunk) <= SY_UNIT_BYTES, "the header is one unit");
+
+typedef struct sy_chunk_stats {
+    size_t chunks;                  /* number of */
+    size_t units_free, units_clean; /* number of: in no run; of them, those that hold no memory */
+    size_t large_bytes, large_kept; /* of large spans in use; kept for reuse */
+} sy_chunk_stats;
+
+/*
+ * A run of `bytes` (at least 1, rounded up to units) at a multiple of `align` bytes (a power of
+ * two), its descriptor zero but for start and bytes. *clean tells whether it reads as zero. NULL
+ * with ENOMEM.
+ */
+sy_slab *sy_run_take(size_t bytes, size_t align, bool *clean);
+
+/* Gives a run back, dirty; nothing looks at its descriptor from now on. */
+void sy_run_give(sy_slab *run);
+
+/* Makes a span as long as `bytes` in place; false if it cannot be. */
+bool sy_run_resize(sy_slab *run, size_t bytes);
+
+/* The descriptor of the run at any address in it, or NULL: it is not ours. Takes any 64 bits. */
+static inline sy_slab *sy_slab_at(uintptr_t address) {
+    void *owner = sy_owner_at(address);
+    if (!owner) return NULL;
+    uintptr_t base = address & ~(uintptr_t)(SY_CHUNK_BYTES - 1);
+    if ((uintptr_t)owner != base) return (sy_slab *)owner;
+    sy_chunk *chunk = (sy_chunk *)owner;
+    unsigned unit = address >> SY_UNIT_SHIFT & (SY_CHUNK_UNITS - 1);
+    unsigned first = atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed);
+    return first ? &chunk->slabs[first - 1] : NULL;
+}
+
+/* Gives the memory of free units and of large spans kept for reuse back to the OS; returns bytes.
+ */
+size_t sy_chunk_trim(void);
+
+/* Part of a run's memory was given back: no huge pages there from now on. */
+void sy_chunk_punched(const sy_slab *run);
+
+sy_chunk_stats sy_chunk_count(void);
+
+/* Violations of the invariants of chunks, 0 when sound. */
+size_t sy_chunk_verify(void);
+
+void sy_chunk_lock_for_fork(void);
+void sy_chunk_unlock_after_fork(void);
+
+#endif

@@ -1,0 +1,97 @@
+#include "chunk/side.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+enum {
+    LEAST_SHIFT = 5, /* 32 bytes */
+    CLASSES = 12,    /* up to 64 KiB */
+    AREA_BYTES = 4 << 20,
+    AREA_OFFSET =
+        5 *
+        64, /* keeps caches, of a power of two, out of the cache sets where large objects begin */
+};
+
+_Static_assert(SY_SIDE_MAX == 1 << (LEAST_SHIFT + CLASSES - 1), "the last class is the largest");
+
+struct block {
+    struct block *next;
+};
+
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_SIDE);
+/* All guarded by lock. */
+static struct block *unused[CLASSES];
+static uintptr_t area, area_end; /* never given out yet, zero */
+static size_t bytes_taken;
+
+static unsigned class_of(size_t bytes) {
+    if (bytes <= (size_t)1 << LEAST_SHIFT) return 0;
+    return sy_highest_bit(bytes - 1) + 1 - LEAST_SHIFT;
+}
+
+/* A block from the unused ones or the area, or NULL; the lock is held. */
+static void *take(unsigned class_index) {
+    struct block *block = unused[class_index];
+    size_t size = (size_t)1 << (class_index + LEAST_SHIFT);
+    if (block) {
+        unused[class_index] = block->next;
+        return block;
+    }
+    uintptr_t start = sy_round_up(area, size < 64 ? size : 64);
+    if (!area || start + size > area_end) return NULL;
+    bytes_taken += start + size - area;
+    area = start + size;
+    return (void *)start;
+}
+
+/* 0 if there is a new area (what was left of the old one is lost), or -1 with ENOMEM. */
+static int add_area(void) {
+    void *memory = sy_os_reserve(AREA_BYTES, 65536, "slabyard side");
+    if (!memory) return -1;
+    if (sy_os_commit(memory, AREA_BYTES) != 0) {
+        sy_os_release(memory, AREA_BYTES);
+        errno = ENOMEM;
+        return -1;
+    }
+    sy_lock_acquire(&lock);
+    area = (uintptr_t)memory + AREA_OFFSET;
+    area_end = (uintptr_t)memory + AREA_BYTES;
+    sy_lock_release(&lock);
+    return 0;
+}
+
+void *sy_side_take(size_t bytes) {
+    unsigned class_index = class_of(bytes);
+    for (;;) {
+        sy_lock_acquire(&lock);
+        void *block = take(class_index);
+        sy_lock_release(&lock);
+        if (block) return memset(block, 0, (size_t)1 << (class_index + LEAST_SHIFT));
+        if (add_area() != 0) return NULL;
+    }
+}
+
+void sy_side_give(void *memory, size_t bytes) {
+    struct block *block = memory;
+    unsigned class_index = class_of(bytes);
+    sy_lock_acquire(&lock);
+    block->next = unused[class_index];
+    unused[class_index] = block;
+    sy_lock_release(&lock);
+}
+
+size_t sy_side_bytes(void) {
+    sy_lock_acquire(&lock);
+    size_t bytes = bytes_taken;
+    sy_lock_release(&lock);
+    return bytes;
+}
+
+void sy_side_lock_for_fork(void) { sy_lock_acquire(&lock); }
+
+void sy_side_unlock_after_fork(void) { sy_lock_release(&lock); }

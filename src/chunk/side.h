@@ -1,0 +1,28 @@
+/*
+ * side.h: memory for what the library keeps about memory: caches, bitmaps that do not fit in a
+ * descriptor, descriptors of large spans. Blocks of a power of two, reused by size, never given
+ * back: they are counted in sy_stats.side.
+ *
+ * Below: os. Above: chunk/ and cache/.
+ */
+#ifndef SY_CHUNK_SIDE_H
+#define SY_CHUNK_SIDE_H
+
+#include <stddef.h>
+
+enum { SY_SIDE_MAX = 64 << 10 }; /* bytes of the largest block */
+
+/* A zeroed block of at least `bytes`, at a multiple of 64 (or of its size, if that is less); NULL
+ * with ENOMEM. */
+void *sy_side_take(size_t bytes);
+
+/* `bytes` as it was asked for. */
+void sy_side_give(void *block, size_t bytes);
+
+/* Bytes of blocks taken from the OS so far. */
+size_t sy_side_bytes(void);
+
+void sy_side_lock_for_fork(void);
+void sy_side_unlock_after_fork(void);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * classes.h: sizes to size classes and back.
+ *
+ *     class    1   2   3  ...   9    10   11 ...  17    18 ...        89
+ *     bytes    8  16  32  ... 128   144  160 ... 256   288 ...   128 Ki
+ *              .  | steps of 16 |   8 steps a doubling: at most an eighth is lost
+ *
+ * The number of a class is its client number in the magazine layer and its mark in the class map; 0
+ * is no class, and its loaded slot is shut for ever.
+ */
+#ifndef SY_HEAP_CLASSES_H
+#define SY_HEAP_CLASSES_H
+
+#include <slabyard/base.h>
+#include <stddef.h>
+
+#include "base/bits.h"
+#include "cache/layout.h"
+#include "magazine/client.h"
+
+enum {
+    SY_CLASS_SIZE_MAX = SY_SLAB_SLOT_MAX,
+    SY_CLASS_16 = 2,  /* the first with steps of 16 */
+    SY_CLASS_128 = 9, /* the last */
+    SY_CLASSES = 90,  /* and number 0 */
+};
+
+_Static_assert((int)SY_CLASSES <= (int)SY_CLIENT_DEMANDED, "class numbers are client numbers");
+
+/* The class of the least slot that holds `size` bytes, at most SY_CLASS_SIZE_MAX. */
+static inline unsigned sy_class_of(size_t size) {
+    if (size <= 8) return 1;
+    if (size <= 128) return (unsigned)((size + 15) / 16) + SY_CLASS_16 - 1;
+    unsigned highest = sy_highest_bit(size - 1);
+    unsigned step = (unsigned)((size - 1) >> (highest - 3)) - 8;
+    return SY_CLASS_128 + 1 + (highest - 7) * 8 + step;
+}
+
+/* The same for sizes up to SY_CLASS_TABLE_MAX, by a table over eighths of the size. */
+enum { SY_CLASS_TABLE_MAX = 1024 };
+extern SY_HIDDEN const uint8_t sy_class_table[SY_CLASS_TABLE_MAX / 8 + 1];
+
+/* Bytes of a slot of the class. */
+static inline size_t sy_class_size(unsigned class_number) {
+    if (class_number < SY_CLASS_16) return class_number * 8;
+    if (class_number <= SY_CLASS_128) return (class_number - SY_CLASS_16 + 1) * (size_t)16;
+    unsigned beyond = class_number - SY_CLASS_128 - 1;
+    return (size_t)(9 + beyond % 8) << (4 + beyond / 8);
+}
+
+#endif

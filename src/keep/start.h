@@ -1,0 +1,17 @@
+/*
+ * start.h: one-time start of the layers, and fork.
+ *
+ * Beside the layers: it knows all of them up to cache/, and the doors that may come first call it.
+ */
+#ifndef SY_KEEP_START_H
+#define SY_KEEP_START_H
+
+/* Starts what has not started. 0, or -1 with ENOMEM: a later call tries again. Any thread. */
+int sy_start(void);
+
+/* What is made once and later than that, like a class of the heap, is made under this lock, which a
+ * fork waits for: the child finds it made or not begun. */
+void sy_start_lock(void);
+void sy_start_unlock(void);
+
+#endif

@@ -1,0 +1,131 @@
+#include "magazine/budget.h"
+
+#include "magazine/slot.h"
+#include "os/os.h"
+
+enum {
+    BUDGET_START = 256 << 10, /* bytes of items in a shard before misses ask for more */
+    BUDGET_EASY = 4 << 20,    /* bytes that any shard may come to hold */
+    MEMORY_SHARE = 8,         /* of the memory limit: the most that one shard may hold */
+};
+
+int sy_budget_start(void) { return sy_depot_start(sy_os_affinity_count(), SY_CLIENTS_MAX); }
+
+/* Whether a shard may hold so many bytes of items. The limit of memory is in files: it is read when
+ * first it could matter, not by every program that starts. */
+static bool is_allowed(uint64_t bytes) {
+    static _Atomic uint64_t most; /* 0: not read yet */
+    if (bytes <= BUDGET_EASY) return true;
+    uint64_t limit = atomic_load_explicit(&most, memory_order_relaxed);
+    if (!limit) {
+        limit = sy_os_memory_limit() / MEMORY_SHARE;
+        if (limit < BUDGET_EASY) limit = BUDGET_EASY;
+        atomic_store_explicit(&most, limit, memory_order_relaxed);
+    }
+    return bytes <= limit;
+}
+
+static sy_depot_shard *own_shard(const sy_client *client) {
+    return sy_depot_shards_of(client->number) + (sy_os_cpu() & (sy_depot_shard_count - 1));
+}
+
+static uint64_t budget_of(const sy_client *client, const sy_depot_shard *shard) {
+    uint64_t budget = atomic_load_explicit(&shard->budget, memory_order_relaxed);
+    if (budget) return budget;
+    uint64_t items = BUDGET_START / client->config.item_bytes;
+    return items > SY_MAGAZINE_ITEMS ? items : SY_MAGAZINE_ITEMS;
+}
+
+static void put_in(const sy_client *client, sy_depot_shard *shard, sy_magazine *magazine) {
+    uint32_t home = (uint32_t)(shard - sy_depot_shards_of(client->number));
+    atomic_store_explicit(&magazine->home, home, memory_order_relaxed);
+    sy_depot_push(shard, magazine);
+}
+
+void sy_budget_put(const sy_client *client, sy_magazine *magazine) {
+    put_in(client, own_shard(client), magazine);
+}
+
+static void reverse(sy_magazine *magazine) {
+    uintptr_t *low = magazine->items, *high = low + sy_magazine_count(magazine);
+    while (low < --high) {
+        uintptr_t item = *low;
+        *low++ = *high;
+        *high = item;
+    }
+}
+
+bool sy_budget_deposit(sy_client *client, sy_magazine *magazine) {
+    if (client->config.loaded_items) return false;
+    sy_depot_shard *shard = own_shard(client);
+    if (sy_depot_items(shard) + sy_magazine_count(magazine) > budget_of(client, shard)) {
+        atomic_fetch_add_explicit(&shard->refused, sy_magazine_count(magazine),
+                                  memory_order_relaxed);
+        return false;
+    }
+    if (atomic_load_explicit(&shard->exported, memory_order_relaxed)) reverse(magazine);
+    put_in(client, shard, magazine);
+    return true;
+}
+
+/*
+ * No shard had a magazine. If one was turned away before, it would have served now: the budget of
+ * the shard that did so grows by as much, so that after one round a depot holds what the next one
+ * wants.
+ */
+static void raise_budget(sy_client *client, sy_depot_shard *shards) {
+    for (unsigned i = 0; i < sy_depot_shard_count; i++) {
+        uint64_t refused = atomic_load_explicit(&shards[i].refused, memory_order_relaxed);
+        if (!refused) continue;
+        uint64_t more = refused < SY_MAGAZINE_ITEMS ? refused : SY_MAGAZINE_ITEMS;
+        uint64_t budget = budget_of(client, &shards[i]) + more;
+        atomic_store_explicit(&shards[i].refused, refused - more, memory_order_relaxed);
+        if (is_allowed(budget * client->config.item_bytes))
+            atomic_store_explicit(&shards[i].budget, budget, memory_order_relaxed);
+        return;
+    }
+}
+
+static void count_hit(sy_depot_shard *own, sy_depot_shard *from) {
+    uint32_t exported = from != own;
+    atomic_fetch_add_explicit(&own->hits, 1, memory_order_relaxed);
+    if (exported) atomic_fetch_add_explicit(&own->steals, 1, memory_order_relaxed);
+    if (atomic_load_explicit(&from->exported, memory_order_relaxed) != exported)
+        atomic_store_explicit(&from->exported, exported, memory_order_relaxed);
+}
+
+sy_magazine *sy_budget_withdraw(sy_client *client, bool *remote) {
+    sy_depot_shard *shards = sy_depot_shards_of(client->number), *own = own_shard(client);
+    unsigned mine = (unsigned)(own - shards), mask = sy_depot_shard_count - 1;
+    for (unsigned i = 0; i <= mask; i++) {
+        sy_depot_shard *from = &shards[(mine + i) & mask];
+        sy_magazine *magazine = sy_depot_pop(from);
+        if (!magazine) continue;
+        count_hit(own, from);
+        *remote = atomic_load_explicit(&magazine->home, memory_order_relaxed) != mine;
+        return magazine;
+    }
+    atomic_fetch_add_explicit(&own->misses, 1, memory_order_relaxed);
+    raise_budget(client, shards);
+    return NULL;
+}
+
+sy_magazine *sy_budget_take_all(sy_client *client) {
+    sy_magazine *chain = NULL, *magazine;
+    sy_depot_shard *shards = sy_depot_shards_of(client->number);
+    for (unsigned i = 0; i < sy_depot_shard_count; i++)
+        while ((magazine = sy_depot_pop(&shards[i])) != NULL)
+            magazine->chain = chain, chain = magazine;
+    return chain;
+}
+
+void sy_budget_reset(const sy_client *client) {
+    sy_depot_shard *shards = sy_depot_shards_of(client->number);
+    for (unsigned i = 0; i < sy_depot_shard_count; i++) {
+        atomic_store(&shards[i].budget, 0);
+        atomic_store(&shards[i].refused, 0);
+        atomic_store(&shards[i].hits, 0);
+        atomic_store(&shards[i].misses, 0);
+        atomic_store(&shards[i].steals, 0);
+    }
+}

@@ -1,0 +1,39 @@
+/*
+ * budget.h: which magazines wait in the depot, and how many.
+ *
+ * Each shard has a budget of items, 256 KiB of them at first. A magazine beyond it is turned away,
+ * to be flushed. When then a magazine is missed that was turned away, the budget grows by as much:
+ * after one round a depot holds what the next one wants. A share of the process's memory bounds it.
+ *
+ * Below: depot.h. Used by the rest of magazine/ alone.
+ */
+#ifndef SY_MAGAZINE_BUDGET_H
+#define SY_MAGAZINE_BUDGET_H
+
+#include <stdbool.h>
+
+#include "magazine/client.h"
+#include "magazine/depot.h"
+
+/* 0, or -1 with ENOMEM. Once, before all else. */
+int sy_budget_start(void);
+
+/* Puts a magazine of items into this CPU's shard, whatever the budget. */
+void sy_budget_put(const sy_client *client, sy_magazine *magazine);
+
+/* Puts a magazine of items into this CPU's shard; false if that holds enough already. If other CPUs
+ * take them from there, items are turned round, so that they are given out in the order in which
+ * they were freed: the oldest first, whose lines this CPU has done with. */
+bool sy_budget_deposit(sy_client *client, sy_magazine *magazine);
+
+/* A magazine of items: from this CPU's shard, else from any other; NULL if there is none. *remote
+ * tells whether another CPU filled it. */
+sy_magazine *sy_budget_withdraw(sy_client *client, bool *remote);
+
+/* All magazines of the client, a chain. */
+sy_magazine *sy_budget_take_all(sy_client *client);
+
+/* Forgets budgets and counts, for the next client with the number. */
+void sy_budget_reset(const sy_client *client);
+
+#endif

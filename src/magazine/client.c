@@ -1,0 +1,320 @@
+/*
+ * client.c: the slow paths: what happens when a magazine has run empty or full, on first use, and
+ * when a thread does without magazines.
+ */
+#include "magazine/client.h"
+
+#include <errno.h>
+
+#include "base/cpu.h"
+#include "magazine/budget.h"
+#include "magazine/slot.h"
+
+enum {
+    START_ITEMS = 16,       /* in a magazine at first use, of clients that may be seldom used, */
+    START_BYTES = 16 << 10, /* but no more bytes of items than this */
+    EASY_ITEMS = 64,        /* doubled at each exchange up to here, */
+    EXCHANGES_MORE = 16,    /* and beyond after so many exchanges */
+    LOADED_BYTES_MAX =
+        4 << 20, /* bytes of items in the magazines of one thread: what they may grow to */
+    WINDOW = 16, /* items of another CPU's magazine that are fetched at a time */
+};
+
+/* ---- how much a thread may hold ---- */
+
+static bool grant(sy_client *client, uint64_t items) {
+    if (!client->config.loaded_items) return true;
+    uint64_t granted = atomic_fetch_add_explicit(&client->granted, items, memory_order_relaxed);
+    if (granted + items <= client->config.loaded_items) return true;
+    atomic_fetch_sub_explicit(&client->granted, items, memory_order_relaxed);
+    return false;
+}
+
+static uint32_t first_capacity(const sy_client *client) {
+    size_t items = START_BYTES / client->config.item_bytes;
+    return items > START_ITEMS ? START_ITEMS : items ? (uint32_t)items : 1;
+}
+
+/* Raises the capacity of the slot's magazines if the bounds let it; `limit` is not moved. */
+static bool grow(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    uint32_t have = slot->capacity, most = (uint32_t)client->config.magazine_items;
+    if (have >= most || (have >= EASY_ITEMS && slot->exchanges < EXCHANGES_MORE)) return false;
+    uint32_t want = have ? have * 2 : first_capacity(client);
+    if (want > most) want = most;
+    uint64_t more = 2 * (uint64_t)(want - have); /* two magazines */
+    uint64_t bytes = more * client->config.item_bytes;
+    uint64_t loaded = atomic_load_explicit(&thread->loaded_bytes, memory_order_relaxed);
+    if (have && loaded + bytes > LOADED_BYTES_MAX) return false;
+    if (!grant(client, more)) return false;
+    atomic_fetch_add_explicit(&thread->loaded_bytes, bytes, memory_order_relaxed);
+    slot->capacity = want;
+    return true;
+}
+
+void sy_client_give_up_capacity(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    uint64_t items = 2 * (uint64_t)slot->capacity;
+    atomic_fetch_sub_explicit(&thread->loaded_bytes, items * client->config.item_bytes,
+                              memory_order_relaxed);
+    if (client->config.loaded_items)
+        atomic_fetch_sub_explicit(&client->granted, items, memory_order_relaxed);
+    slot->capacity = 0;
+}
+
+/* ---- slow paths ---- */
+
+static void flush_magazine(sy_client *client, sy_magazine *magazine) {
+    uint32_t count = sy_magazine_count(magazine);
+    sy_magazine_set_count(magazine, 0);
+    if (count) client->config.flush(client->config.owner, magazine->items, count);
+}
+
+/* Flushes the loaded magazine, which stays. */
+static void flush_loaded(sy_client *client, sy_slot *slot) {
+    size_t count = (size_t)(slot->top - slot->loaded->items);
+    slot->base = slot->loaded->items;
+    sy_slot_set_top(slot, slot->base);
+    if (count) client->config.flush(client->config.owner, slot->loaded->items, count);
+}
+
+/* Flushes what the slot holds; its magazines stay. */
+static void flush_slot(sy_client *client, sy_slot *slot) {
+    if (slot->loaded) flush_loaded(client, slot);
+    if (slot->previous) flush_magazine(client, slot->previous);
+}
+
+/* Gives a slot its first magazine; false if there is none or the slot may hold nothing. */
+static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    if (!slot->capacity && !grow(client, thread, slot)) return false;
+    sy_magazine *magazine = sy_thread_take_empty(thread);
+    if (!magazine) return false;
+    slot->generation = atomic_load_explicit(&client->generation, memory_order_relaxed);
+    sy_magazine_set_count(magazine, 0);
+    if (client->number >= thread->slots_end)
+        atomic_store_explicit(&thread->slots_end, client->number + 1, memory_order_relaxed);
+    sy_slot_load(slot, magazine);
+    return true;
+}
+
+/* The calling thread's slot, with a magazine loaded, after doing what a trim has asked for since;
+ * NULL when it has to go without. */
+static sy_slot *ready_slot(sy_client *client, sy_thread **self) {
+    if (!client->config.magazine_items) return NULL;
+    sy_thread *thread = *self = sy_thread_self();
+    if (!thread) return NULL;
+    sy_slot *slot = sy_thread_slot(thread, client->number);
+    if (SY_UNLIKELY(!slot->loaded) && !open_slot(client, thread, slot)) return NULL;
+    uint32_t generation = atomic_load_explicit(&client->generation, memory_order_relaxed);
+    if (SY_UNLIKELY(slot->generation != generation)) {
+        slot->generation = generation;
+        flush_slot(client, slot);
+    }
+    return slot;
+}
+
+/*
+ * The objects of a magazine that another CPU filled are in that CPU's cache. They are asked for a
+ * window at a time, one window ahead of use, by setting `base` in the midst of the magazine: the
+ * fast path pays nothing, and comes here when a window has been given out.
+ */
+static void prefetch_below(uintptr_t *end, const uintptr_t *items) {
+    for (unsigned i = 0; i < WINDOW && end > items; i++) sy_prefetch_for_write(*--end);
+}
+
+static void next_window(sy_slot *slot) {
+    uintptr_t *items = slot->loaded->items;
+    slot->base = slot->top - items > WINDOW ? slot->top - WINDOW : items;
+    prefetch_below(slot->base, items);
+}
+
+static void first_window(sy_slot *slot) {
+    prefetch_below(slot->top, slot->loaded->items);
+    next_window(slot);
+}
+
+static inline bool has_window(const sy_slot *slot) { return slot->base > slot->loaded->items; }
+
+/* Gets items into the loaded magazine, which is empty; false with errno when there are none. */
+static bool fill(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    slot->exchanges++;
+    sy_magazine *empty = slot->loaded, *full = slot->previous;
+    if (full && sy_magazine_count(full)) {
+        sy_magazine_set_count(empty, 0);
+        sy_slot_exchange(slot, full, empty);
+        return true;
+    }
+    bool remote;
+    if ((full = sy_budget_withdraw(client, &remote)) != NULL) {
+        sy_magazine_set_count(empty, 0);
+        bool spare = slot->previous;
+        sy_slot_exchange(slot, full, spare ? slot->previous : empty);
+        /* Not before it is unloaded: the child of a fork would find it in two places. */
+        if (spare) sy_thread_put_empty(thread, empty);
+        if (remote && client->config.addresses) first_window(slot);
+        return true;
+    }
+    size_t count = client->config.refill(client->config.owner, empty->items, slot->capacity);
+    grow(client, thread, slot);
+    sy_magazine_set_count(empty, count);
+    sy_slot_load(slot, empty);
+    return count > 0;
+}
+
+/* Takes the magazines with items out of the slots of threads that do not run; a chain. */
+static sy_magazine *take_parked(sy_client *client) {
+    sy_magazine *chain = NULL;
+    sy_threads_lock();
+    for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next) {
+        if (atomic_load_explicit(&thread->state, memory_order_relaxed) != SY_THREAD_PARKED ||
+            client->number >= thread->slots_end)
+            continue;
+        chain = sy_slot_take(sy_thread_slot(thread, client->number), chain);
+    }
+    sy_threads_unlock();
+    return chain;
+}
+
+bool sy_client_flush_chain(sy_client *client, sy_magazine *chain) {
+    bool any = false;
+    while (chain) {
+        sy_magazine *magazine = chain;
+        chain = magazine->chain;
+        any |= sy_magazine_count(magazine) > 0;
+        flush_magazine(client, magazine);
+        sy_store_put(magazine);
+    }
+    return any;
+}
+
+/* Brings back items that wait where this thread does not look; whether there were any. */
+static bool reclaim(sy_client *client) {
+    bool parked = sy_client_flush_chain(client, take_parked(client));
+    return sy_client_flush_chain(client, sy_budget_take_all(client)) || parked;
+}
+
+/* This thread's slot as it stands, if it has a magazine loaded and no trim has asked for it since;
+ * else NULL. A thread without slots of its own looks at the shut ones, which have none. */
+static inline sy_slot *steady_slot(const sy_client *client) {
+    sy_slot *slot = (sy_slot *)sy_abi_1 + client->number;
+    bool steady = slot->loaded && slot->generation == atomic_load_explicit(&client->generation,
+                                                                           memory_order_relaxed);
+    return SY_LIKELY(steady) ? slot : NULL;
+}
+
+bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
+    sy_slot *slot = steady_slot(client);
+    if (!slot) return false;
+    sy_magazine *empty = slot->loaded, *full = slot->previous;
+    if (has_window(slot)) {
+        next_window(slot);
+    } else if (slot->top <= slot->base && full && sy_magazine_count(full)) {
+        slot->exchanges++;
+        sy_magazine_set_count(empty, 0);
+        sy_slot_exchange(slot, full, empty);
+    }
+    if (slot->top <= slot->base) return false;
+    *item = sy_slot_pop(slot);
+    return true;
+}
+
+bool sy_client_free_second(sy_client *client, uintptr_t item) {
+    sy_slot *slot = steady_slot(client);
+    if (!slot || slot->capacity < client->config.magazine_items) return false;
+    sy_magazine *empty = slot->previous;
+    if (slot->top >= slot->limit) {
+        if (!empty || sy_magazine_count(empty)) return false;
+        sy_slot_exchange(slot, empty, sy_slot_unload(slot));
+    }
+    sy_slot_push(slot, item);
+    return true;
+}
+
+bool sy_client_alloc(sy_client *client, uintptr_t *item) {
+    sy_thread *thread;
+    sy_slot *slot = ready_slot(client, &thread);
+    if (slot && slot->top <= slot->base && has_window(slot)) next_window(slot);
+    if (SY_LIKELY(slot && (slot->top > slot->base || fill(client, thread, slot)))) {
+        *item = sy_slot_pop(slot);
+        return true;
+    }
+    const sy_client_config *config = &client->config;
+    if (!slot && config->refill(config->owner, item, 1)) return true;
+    int error = errno;
+    if (reclaim(client) && config->refill(config->owner, item, 1)) return true;
+    errno = error;
+    return false;
+}
+
+/* Takes the magazine with items out of `previous`: to the depot or, if that has enough, flushed and
+ * kept as a spare. */
+static void put_away_previous(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    sy_magazine *older = slot->previous;
+    sy_slot_set_magazines(slot, slot->loaded, NULL);
+    if (sy_budget_deposit(client, older)) return;
+    flush_magazine(client, older);
+    sy_thread_put_empty(thread, older);
+}
+
+/* Works on a loaded magazine that is full, so that there is room in one, most often: what flush
+ * calls (destructors, the handler of faults) may use this slot too. The caller looks again. */
+static void make_room(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    slot->exchanges++;
+    if (grow(client, thread, slot)) {
+        sy_slot_load(slot, sy_slot_unload(slot));
+        /* A magazine of another thread may hold more than this one's may, even after growing. */
+        if (slot->top < slot->limit) return;
+    }
+    if (slot->previous && sy_magazine_count(slot->previous)) {
+        put_away_previous(client, thread, slot);
+        if (slot->top < slot->limit || slot->previous) return;
+    }
+    sy_magazine *empty = slot->previous ? slot->previous : sy_thread_take_empty(thread);
+    if (!empty) { /* nor is there one to be had: the full one, then */
+        flush_loaded(client, slot);
+        return;
+    }
+    sy_magazine_set_count(empty, 0);
+    sy_slot_exchange(slot, empty, sy_slot_unload(slot));
+}
+
+void sy_client_free(sy_client *client, uintptr_t item) {
+    sy_thread *thread;
+    sy_slot *slot;
+    while ((slot = ready_slot(client, &thread)) != NULL && slot->top >= slot->limit)
+        make_room(client, thread, slot);
+    if (SY_LIKELY(slot))
+        sy_slot_push(slot, item);
+    else
+        client->config.flush(client->config.owner, &item, 1);
+}
+
+size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {
+    sy_thread *thread;
+    sy_slot *slot = count ? ready_slot(client, &thread) : NULL;
+    size_t got = 0;
+    if (!slot) return 0;
+    while (got < count) {
+        slot->base = slot->loaded->items;
+        while (got < count && slot->top > slot->base) items[got++] = sy_slot_pop(slot);
+        sy_magazine *full = slot->previous;
+        if (got == count || !full || !sy_magazine_count(full)) break;
+        sy_magazine *empty = sy_slot_unload(slot);
+        sy_slot_exchange(slot, full, empty);
+    }
+    return got;
+}
+
+void sy_client_prepare(sy_client *client) {
+    sy_thread *thread;
+    ready_slot(client, &thread);
+}
+
+void sy_client_drain(sy_client *client) {
+    uint32_t before = atomic_fetch_add_explicit(&client->generation, 1, memory_order_relaxed);
+    sy_thread *thread = sy_thread_running();
+    if (thread && client->number < thread->slots_end) {
+        sy_slot *slot = sy_thread_slot(thread, client->number);
+        slot->generation = before + 1;
+        flush_slot(client, slot);
+    }
+    reclaim(client);
+}

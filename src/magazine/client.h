@@ -1,0 +1,159 @@
+/*
+ * client.h: the doors of the magazine layer.
+ *
+ * A client has words to give and to take (addresses of objects, ids: any word, 0 included) and says
+ * how: `refill` gets some from below, `flush` puts some back. The layer keeps words in magazines in
+ * between, so that refill and flush happen once for a magazine-full. It knows words, not memory.
+ *
+ *        alloc                        free
+ *          |                           ^            a thread's loaded slot for the client:
+ *     [ loaded ][ previous ]     [ loaded ][ previous ]   two magazines; previous is full or empty
+ *          ^         ^                 |         |        (Bonwick and Adams, "Magazines and Vmem",
+ *          |         |                 v         v         USENIX 2001, section 3.1)
+ *        depot: a stack of magazines a shard, lock-free
+ *          ^                                     |
+ *        refill  (client)                      flush  (client)
+ *
+ * The inline fast path (slabyard/loaded.h) works on `top, base, limit` of the
+ * loaded slot and comes here when a magazine has run empty or full, on first use, and whenever a
+ * direction is shut.
+ *
+ * What always holds: a loaded slot is written by its own thread only, or, while that thread is
+ * parked or gone, by whoever holds the lock of the thread list. No callback runs under a lock of
+ * this layer.
+ *
+ * Above: cache/, vmem's quantum caches. Below: os/.
+ */
+#ifndef SY_MAGAZINE_CLIENT_H
+#define SY_MAGAZINE_CLIENT_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    /* Numbers of clients. Each costs 64 bytes of address space a thread. */
+    SY_CLIENTS_MAX = 16384,
+    /*
+     * Numbers below this are never a client's: their loaded slots are shut for ever. A fast path
+     * that finds its client's number in a table (sy_free) has 0 there wherever there is no client.
+     */
+    SY_CLIENT_FIRST = 1,
+    /* Numbers below this are given out on demand only (the heap's classes), to fit in a byte. */
+    SY_CLIENT_DEMANDED = 128,
+};
+
+typedef struct sy_client_config {
+    /* Gets up to `count` words into `items`, the one to be given out first at the end; returns how
+     * many, 0 with errno when there are none. */
+    size_t (*refill)(void *owner, uintptr_t *items, size_t count);
+    /* Takes `count` words back. */
+    void (*flush)(void *owner, uintptr_t *items, size_t count);
+    void *owner;
+    size_t item_bytes;     /* what one waiting item holds up: for the bounds below */
+    size_t magazine_items; /* most items in a magazine; 0: no magazines at all, the fast path is
+                              shut */
+    size_t loaded_items; /* most items in the magazines of all threads together, and then none wait
+                          * in the depot but those of ended threads; 0: no such bound */
+    bool addresses;      /* items are addresses of memory that is written next: worth prefetching */
+    unsigned number;     /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
+} sy_client_config;
+
+/* Written by slow paths that are rare; the counters of exchanges are in the shards. */
+typedef struct sy_client {
+    sy_client_config config;
+    unsigned number;
+    _Atomic uint32_t generation; /* threads that see it changed flush their magazines */
+    _Atomic uint32_t pins;       /* changed under the lock of the thread list; close waits for 0 */
+    bool suspended;              /* guarded by the same: not to be pinned */
+    _Atomic uint64_t granted;    /* of loaded_items: what threads may hold at present */
+} sy_client;
+
+typedef struct sy_client_counts {
+    uint64_t depot_hits, depot_misses; /* a full magazine was wanted and found, or not */
+    uint64_t depot_steals;             /* of the hits: in another CPU's shard */
+} sy_client_counts;
+
+/* Starts the layer. 0, or -1 with ENOMEM. Once, before any other call. */
+int sy_magazine_start(void);
+
+/* Opens a client. 0, or -1 with ENOMEM (no number free) or EBUSY (that number is taken). */
+int sy_client_open(sy_client *client, const sy_client_config *config);
+
+/*
+ * Closes it: every word in its magazines is flushed, its number may be given to another. Nobody
+ * uses the client or will; trims that have pinned it are waited for.
+ */
+void sy_client_close(sy_client *client);
+
+/*
+ * Nobody uses the client: from now on trims and flushes of other threads pass it by, and those that
+ * were at it have finished, so that what it holds is exact. Then close it or resume.
+ */
+void sy_client_suspend(sy_client *client);
+void sy_client_resume(sy_client *client);
+
+/* Bytes from sy_abi_1 to a thread's loaded slot for the client. */
+size_t sy_client_offset(const sy_client *client);
+
+/* What the fast path calls when it has no word to give: one from a magazine, the depot or refill.
+ * False with errno when there is none. */
+bool sy_client_alloc(sy_client *client, uintptr_t *item);
+
+/* What the fast path calls when it has no room for a word. errno is kept unless flush changes it.
+ */
+void sy_client_free(sy_client *client, uintptr_t item);
+
+/*
+ * The commonest parts of these two, to be tried first: the next window, or the other of the two
+ * magazines, if that has a word or has room. False if it takes more. errno is untouched.
+ */
+bool sy_client_alloc_second(sy_client *client, uintptr_t *item);
+bool sy_client_free_second(sy_client *client, uintptr_t item);
+
+/* Takes what this thread has loaded, up to `count`, without going further; returns how many. */
+size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count);
+
+/* Brings what this thread needs of this layer to allocate from the client, as far as it can be had.
+ */
+void sy_client_prepare(sy_client *client);
+
+/* Flushes what can be reached: this thread's magazines, those of parked and ended threads, the
+ * depot. Asks running threads to flush theirs at their next exchange. */
+void sy_client_drain(sy_client *client);
+
+/* Items in the depot and in loaded slots: exact while nobody uses the client. */
+void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded);
+
+/* Events since the client was opened. */
+sy_client_counts sy_client_count(const sy_client *client);
+
+/* Whether `item` is in a magazine of the client: exact while no magazine of it changes hands. */
+bool sy_client_holds(sy_client *client, uintptr_t item);
+
+/* The next client after number `after`, pinned: it is not closed before sy_client_unpin. NULL:
+ * none. */
+sy_client *sy_client_pin_next(unsigned after);
+void sy_client_unpin(sy_client *client);
+/* The same for the caller that holds the thread list's lock, around fork: not pinned. */
+sy_client *sy_client_next_locked(unsigned after);
+
+/* Threads that have loaded slots at present. */
+unsigned sy_thread_count(void);
+
+/* Gives the layer's own unused memory back; returns bytes. */
+size_t sy_magazine_trim(void);
+/* Bytes of magazines and thread records made. */
+size_t sy_magazine_bytes(void);
+
+/* Around fork: the thread list's lock is the outermost of the layer, the store's the innermost. In
+ * the child, once all locks are free: what other threads had loaded is kept. */
+void sy_magazine_lock_for_fork(void);
+void sy_magazine_unlock_after_fork(void);
+void sy_store_lock_for_fork(void);
+void sy_store_unlock_after_fork(void);
+void sy_magazine_orphan_others(void);
+
+#endif

@@ -1,0 +1,73 @@
+#include "magazine/depot.h"
+
+#include "base/bits.h"
+#include "os/os.h"
+
+static const uint64_t NUMBER_MASK = (UINT64_C(1) << SY_DEPOT_TAG_SHIFT) - 1;
+
+unsigned sy_depot_shard_count = 1;
+static sy_depot_shard *shards;
+
+int sy_depot_start(unsigned cpus, unsigned clients) {
+    unsigned count = 1;
+    while (count < cpus && count < SY_DEPOT_SHARDS_MAX) count *= 2;
+    size_t bytes = sy_round_up((size_t)clients * count * sizeof(sy_depot_shard), sy_os_page_size());
+    void *memory = sy_os_reserve(bytes, sy_os_page_size(), "slabyard depots");
+    if (!memory) return -1;
+    if (sy_os_commit(memory, bytes) != 0) {
+        sy_os_release(memory, bytes);
+        return -1;
+    }
+    sy_depot_shard_count = count;
+    shards = memory;
+    return 0;
+}
+
+sy_depot_shard *sy_depot_shards_of(unsigned client) {
+    return &shards[(size_t)client * sy_depot_shard_count];
+}
+
+static uint64_t with_next_tag(uint64_t top, uint32_t number) {
+    return ((top | NUMBER_MASK) + 1) | number;
+}
+
+void sy_depot_push(sy_depot_shard *shard, sy_magazine *magazine) {
+    uint64_t items = atomic_load_explicit(&magazine->count, memory_order_relaxed);
+    uint64_t top = atomic_load_explicit(&shard->top, memory_order_acquire);
+    do {
+        uint32_t below = (uint32_t)(top & NUMBER_MASK);
+        uint64_t items_below =
+            below ? atomic_load_explicit(&sy_magazine_of(below)->items_down, memory_order_relaxed)
+                  : 0;
+        atomic_store_explicit(&magazine->next, below, memory_order_relaxed);
+        atomic_store_explicit(&magazine->items_down, items_below + items, memory_order_release);
+    } while (!atomic_compare_exchange_weak_explicit(&shard->top, &top,
+                                                    with_next_tag(top, magazine->number),
+                                                    memory_order_acq_rel, memory_order_acquire));
+}
+
+sy_magazine *sy_depot_pop(sy_depot_shard *shard) {
+    uint64_t top = atomic_load_explicit(&shard->top, memory_order_acquire);
+    for (;;) {
+        uint32_t number = (uint32_t)(top & NUMBER_MASK);
+        if (!number) return NULL;
+        sy_magazine *magazine = sy_magazine_of(number);
+        uint32_t next = atomic_load_explicit(&magazine->next, memory_order_relaxed);
+        if (atomic_compare_exchange_weak_explicit(&shard->top, &top, with_next_tag(top, next),
+                                                  memory_order_acq_rel, memory_order_acquire))
+            return magazine;
+    }
+}
+
+uint64_t sy_depot_items(sy_depot_shard *shard) {
+    uint64_t top = atomic_load_explicit(&shard->top, memory_order_acquire);
+    for (;;) {
+        uint32_t number = (uint32_t)(top & NUMBER_MASK);
+        if (!number) return 0;
+        uint64_t items =
+            atomic_load_explicit(&sy_magazine_of(number)->items_down, memory_order_acquire);
+        uint64_t again = atomic_load_explicit(&shard->top, memory_order_relaxed);
+        if (again == top) return items;
+        top = atomic_load_explicit(&shard->top, memory_order_acquire);
+    }
+}

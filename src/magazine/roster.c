@@ -1,0 +1,256 @@
+/*
+ * roster.c: the clients by number: opening, closing and pinning them, what they hold, and what
+ * becomes of it when a thread ends or the process forks.
+ */
+#include <errno.h>
+
+#include "magazine/budget.h"
+#include "magazine/slot.h"
+#include "os/os.h"
+
+static sy_client *clients[SY_CLIENTS_MAX];      /* by number; guarded by the thread list's lock */
+static uint16_t unused_numbers[SY_CLIENTS_MAX]; /* closed ones, a stack; guarded by the same */
+static unsigned unused_count, next_number = SY_CLIENT_DEMANDED;
+
+static void unpin_locked(sy_client *client) {
+    if (atomic_fetch_sub_explicit(&client->pins, 1, memory_order_relaxed) == 1)
+        sy_os_wake(&client->pins, 1 << 20);
+}
+
+/* Another thread may be destroying a cache that this one has used: the client is pinned before its
+ * magazines are flushed, or has taken them already. */
+void sy_thread_flush(void) {
+    sy_thread *thread = sy_thread_self();
+    if (!thread) return;
+    sy_threads_lock();
+    for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++) {
+        sy_slot *slot = sy_thread_slot(thread, number);
+        sy_client *client = clients[number];
+        if (!slot->loaded || client->suspended) continue;
+        sy_magazine *chain = sy_slot_take(slot, NULL);
+        atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
+        sy_threads_unlock();
+        sy_client_flush_chain(client, chain);
+        sy_threads_lock();
+        unpin_locked(client);
+    }
+    sy_threads_unlock();
+}
+
+void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded) {
+    *depot = *loaded = 0;
+    sy_depot_shard *shards = sy_depot_shards_of(client->number);
+    sy_threads_lock(); /* under which the magazines of a thread that ends move to the depot */
+    for (unsigned i = 0; i < sy_depot_shard_count; i++) *depot += sy_depot_items(&shards[i]);
+    for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next)
+        if (client->number < thread->slots_end)
+            *loaded += sy_slot_items(sy_thread_slot(thread, client->number));
+    sy_threads_unlock();
+}
+
+sy_client_counts sy_client_count(const sy_client *client) {
+    sy_client_counts counts = {0};
+    sy_depot_shard *shards = sy_depot_shards_of(client->number);
+    for (unsigned i = 0; i < sy_depot_shard_count; i++) {
+        counts.depot_hits += atomic_load_explicit(&shards[i].hits, memory_order_relaxed);
+        counts.depot_misses += atomic_load_explicit(&shards[i].misses, memory_order_relaxed);
+        counts.depot_steals += atomic_load_explicit(&shards[i].steals, memory_order_relaxed);
+    }
+    return counts;
+}
+
+/* Reads items that their owner may be changing: the answer is then as good as none, and said to be.
+ * Not by atomic loads, which ThreadSanitizer sees even where it is told not to look. */
+__attribute__((no_sanitize("thread"))) static bool contains(const uintptr_t *items, size_t count,
+                                                            uintptr_t item) {
+    for (size_t i = 0; i < count; i++)
+        if (*(const volatile uintptr_t *)&items[i] == item) return true;
+    return false;
+}
+
+static bool slot_holds(const sy_slot *slot, uintptr_t item) {
+    const sy_magazine *loaded = __atomic_load_n(&slot->loaded, __ATOMIC_ACQUIRE);
+    const sy_magazine *previous = __atomic_load_n(&slot->previous, __ATOMIC_ACQUIRE);
+    const uintptr_t *top = __atomic_load_n(&slot->top, __ATOMIC_RELAXED);
+    if (loaded && top >= loaded->items && top <= loaded->items + SY_MAGAZINE_ITEMS &&
+        contains(loaded->items, (size_t)(top - loaded->items), item))
+        return true;
+    return previous && previous != loaded &&
+           contains(previous->items, sy_magazine_count(previous), item);
+}
+
+static bool depot_holds(const sy_client *client, uintptr_t item) {
+    sy_depot_shard *shards = sy_depot_shards_of(client->number);
+    for (unsigned i = 0; i < sy_depot_shard_count; i++) {
+        uint64_t top = atomic_load_explicit(&shards[i].top, memory_order_acquire);
+        uint32_t number = (uint32_t)(top & ((UINT64_C(1) << SY_DEPOT_TAG_SHIFT) - 1));
+        /* The stack may change under us; whatever it becomes has no more magazines than there are.
+         */
+        for (uint32_t steps = 0; number && steps >> SY_MAGAZINE_NUMBER_BITS == 0; steps++) {
+            const sy_magazine *magazine = sy_magazine_of(number);
+            if (contains(magazine->items, sy_magazine_count(magazine), item)) return true;
+            number = atomic_load_explicit(&magazine->next, memory_order_acquire);
+        }
+    }
+    return false;
+}
+
+bool sy_client_holds(sy_client *client, uintptr_t item) {
+    bool held = false;
+    sy_threads_lock();
+    for (sy_thread *thread = sy_threads_first(); thread && !held; thread = thread->next)
+        if (client->number < thread->slots_end)
+            held = slot_holds(sy_thread_slot(thread, client->number), item);
+    sy_threads_unlock();
+    return held || depot_holds(client, item);
+}
+
+/* The end of a thread, the lock held: its magazines with items wait in the depot, the others are
+ * stored. */
+static void empty_slots(sy_thread *thread) {
+    for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++) {
+        sy_slot *slot = sy_thread_slot(thread, number);
+        sy_client *client = clients[number];
+        sy_magazine *magazines[2] = {slot->loaded, slot->previous};
+        if (magazines[0] == magazines[1]) magazines[1] = NULL;
+        for (int i = 0; i < 2; i++) {
+            sy_magazine *magazine = magazines[i];
+            if (!magazine) continue;
+            if (i == 0)
+                sy_magazine_set_count(
+                    magazine, sy_slot_items(&(sy_slot){.loaded = magazine, .top = slot->top}));
+            if (sy_magazine_count(magazine))
+                sy_budget_put(client, magazine);
+            else
+                sy_store_put(magazine);
+        }
+        if (client) sy_client_give_up_capacity(client, thread, slot);
+        *slot = (sy_slot){0};
+    }
+}
+
+int sy_magazine_start(void) {
+    sy_threads_start(empty_slots);
+    return sy_budget_start();
+}
+
+/*
+ * A number for a new client, or 0; the lock is held. Not a multiple of 16: there the loaded slot,
+ * at 1 KiB times something, would lie in the cache set in which every object of 1 KiB and of
+ * multiples of it begins.
+ */
+static unsigned take_number(unsigned wanted) {
+    if (wanted) return clients[wanted] ? 0 : wanted;
+    if (unused_count) return unused_numbers[--unused_count];
+    if (next_number % 16 == 0 && next_number < SY_CLIENTS_MAX) next_number++;
+    return next_number < SY_CLIENTS_MAX ? next_number++ : 0;
+}
+
+int sy_client_open(sy_client *client, const sy_client_config *config) {
+    *client = (sy_client){.config = *config};
+    if (client->config.item_bytes == 0) client->config.item_bytes = 1;
+    if (client->config.magazine_items > SY_MAGAZINE_ITEMS)
+        client->config.magazine_items = SY_MAGAZINE_ITEMS;
+    sy_threads_lock();
+    unsigned number = take_number(config->number);
+    if (number) {
+        client->number = number;
+        clients[number] = client;
+    }
+    sy_threads_unlock();
+    if (number) return 0;
+    errno = config->number ? EBUSY : ENOMEM;
+    return -1;
+}
+
+/* The lock is held before and after, and let go while trims finish with the client. */
+static void wait_for_pins(sy_client *client) {
+    uint32_t pins;
+    while ((pins = atomic_load_explicit(&client->pins, memory_order_relaxed)) != 0) {
+        sy_threads_unlock();
+        sy_os_wait(&client->pins, pins);
+        sy_threads_lock();
+    }
+}
+
+void sy_client_suspend(sy_client *client) {
+    sy_threads_lock();
+    client->suspended = true;
+    wait_for_pins(client);
+    sy_threads_unlock();
+}
+
+void sy_client_resume(sy_client *client) {
+    sy_threads_lock();
+    client->suspended = false;
+    sy_threads_unlock();
+}
+
+/* Takes all magazines of the client out of every thread's slot; nobody uses it. The lock is held.
+ */
+static sy_magazine *take_loaded(sy_client *client) {
+    sy_magazine *chain = NULL;
+    for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next) {
+        if (client->number >= thread->slots_end) continue;
+        sy_slot *slot = sy_thread_slot(thread, client->number);
+        chain = sy_slot_take(slot, chain);
+        sy_client_give_up_capacity(client, thread, slot);
+        *slot = (sy_slot){0};
+    }
+    return chain;
+}
+
+void sy_client_close(sy_client *client) {
+    sy_threads_lock();
+    wait_for_pins(client);
+    sy_magazine *chain = take_loaded(client);
+    clients[client->number] = NULL;
+    sy_threads_unlock();
+    sy_client_flush_chain(client, chain);
+    sy_client_flush_chain(client, sy_budget_take_all(client));
+    sy_budget_reset(client);
+    if (client->number < SY_CLIENT_DEMANDED) return;
+    sy_threads_lock();
+    unused_numbers[unused_count++] = (uint16_t)client->number;
+    sy_threads_unlock();
+}
+
+size_t sy_client_offset(const sy_client *client) { return client->number * sizeof(sy_slot); }
+
+sy_client *sy_client_next_locked(unsigned after) {
+    for (unsigned number = after + 1; number < next_number; number++)
+        if (clients[number]) return clients[number];
+    return NULL;
+}
+
+sy_client *sy_client_pin_next(unsigned after) {
+    sy_threads_lock();
+    sy_client *found = sy_client_next_locked(after);
+    while (found && found->suspended) found = sy_client_next_locked(found->number);
+    if (found) atomic_fetch_add_explicit(&found->pins, 1, memory_order_relaxed);
+    sy_threads_unlock();
+    return found;
+}
+
+void sy_client_unpin(sy_client *client) {
+    sy_threads_lock();
+    unpin_locked(client);
+    sy_threads_unlock();
+}
+
+size_t sy_magazine_trim(void) { return sy_threads_trim() + sy_store_trim(); }
+
+size_t sy_magazine_bytes(void) { return sy_threads_bytes() + sy_store_bytes(); }
+
+void sy_magazine_lock_for_fork(void) { sy_threads_lock(); }
+
+void sy_magazine_unlock_after_fork(void) { sy_threads_unlock(); }
+
+void sy_magazine_orphan_others(void) {
+    sy_threads_lock();
+    sy_threads_orphan_others();
+    for (unsigned number = SY_CLIENT_FIRST; number < next_number; number++)
+        if (clients[number])
+            atomic_store(&clients[number]->pins, 0); /* theirs: who forks has none */
+    sy_threads_unlock();
+}

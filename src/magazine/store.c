@@ -1,0 +1,189 @@
+#include "magazine/store.h"
+
+#include "magazine/client.h"
+
+#include <errno.h>
+
+#include "base/bits.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+enum {
+    WORDS = SY_MAGAZINES_PER_SEGMENT / 64,
+    ITEM_BYTES = SY_MAGAZINE_ITEMS * sizeof(uintptr_t),
+    HEADER_BYTES = SY_MAGAZINES_PER_SEGMENT * sizeof(sy_magazine),
+    SEGMENT_BYTES = HEADER_BYTES + SY_MAGAZINES_PER_SEGMENT * ITEM_BYTES,
+};
+
+_Static_assert(sizeof(sy_magazine) == 64, "one cache line a header");
+_Static_assert(HEADER_BYTES % 65536 == 0, "items begin on a page, whatever its size");
+
+_Atomic(sy_magazine *) sy_magazine_segments[SY_MAGAZINE_SEGMENTS];
+
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_STORE);
+static struct segment {
+    uint64_t unused[WORDS]; /* a bit a magazine: in the store */
+    uint64_t dirty[WORDS];  /* a bit a magazine: its items were given out since the last discard */
+    unsigned first_word;    /* no unused bit in a word before it */
+} segments[SY_MAGAZINE_SEGMENTS]; /* guarded by lock */
+static unsigned segment_count;    /* guarded by lock */
+
+static sy_magazine *headers_of(unsigned segment) {
+    return atomic_load_explicit(&sy_magazine_segments[segment], memory_order_relaxed);
+}
+
+/* Headers are written when first given out, so that a segment costs no memory before. */
+static sy_magazine *with_header(unsigned segment, unsigned index) {
+    sy_magazine *headers = headers_of(segment), *magazine = &headers[index];
+    if (!magazine->items) {
+        magazine->number = segment * SY_MAGAZINES_PER_SEGMENT + index;
+        magazine->items =
+            (uintptr_t *)((char *)headers + HEADER_BYTES) + (size_t)index * SY_MAGAZINE_ITEMS;
+    }
+    return magazine;
+}
+
+/* The lowest unused magazine, or NULL; the lock is held. */
+static sy_magazine *take_lowest(void) {
+    for (unsigned index = 0; index < segment_count; index++) {
+        struct segment *segment = &segments[index];
+        for (; segment->first_word < WORDS; segment->first_word++) {
+            uint64_t *word = &segment->unused[segment->first_word];
+            if (!*word) continue;
+            unsigned bit = sy_lowest_bit(*word);
+            *word &= *word - 1;
+            segment->dirty[segment->first_word] |= UINT64_C(1) << bit;
+            return with_header(index, segment->first_word * 64 + bit);
+        }
+    }
+    return NULL;
+}
+
+/* Adds a segment unless another thread has done so since there were `seen`. 0, or -1 with ENOMEM.
+ */
+static int add_segment(unsigned seen) {
+    if (seen == SY_MAGAZINE_SEGMENTS) {
+        errno = ENOMEM;
+        return -1;
+    }
+    sy_magazine *headers = sy_os_reserve(SEGMENT_BYTES, 65536, "slabyard magazines");
+    if (!headers) return -1;
+    if (sy_os_commit(headers, SEGMENT_BYTES) != 0) {
+        sy_os_release(headers, SEGMENT_BYTES);
+        errno = ENOMEM;
+        return -1;
+    }
+    sy_lock_acquire(&lock);
+    bool mine = segment_count == seen;
+    if (mine) {
+        for (unsigned word = 0; word < WORDS; word++) segments[seen].unused[word] = ~UINT64_C(0);
+        if (seen == 0) segments[0].unused[0] &= ~UINT64_C(1); /* number 0 names none */
+        atomic_store_explicit(&sy_magazine_segments[seen], headers, memory_order_release);
+        segment_count++;
+    }
+    sy_lock_release(&lock);
+    if (!mine) sy_os_release(headers, SEGMENT_BYTES);
+    return 0;
+}
+
+sy_magazine *sy_store_take(void) {
+    for (;;) {
+        sy_lock_acquire(&lock);
+        sy_magazine *magazine = take_lowest();
+        unsigned seen = segment_count;
+        sy_lock_release(&lock);
+        if (magazine) return magazine;
+        if (add_segment(seen) != 0) return NULL;
+    }
+}
+
+void sy_store_put(sy_magazine *magazine) {
+    unsigned index = magazine->number % SY_MAGAZINES_PER_SEGMENT;
+    sy_lock_acquire(&lock);
+    struct segment *segment = &segments[magazine->number / SY_MAGAZINES_PER_SEGMENT];
+    segment->unused[index / 64] |= UINT64_C(1) << index % 64;
+    if (index / 64 < segment->first_word) segment->first_word = index / 64;
+    sy_lock_release(&lock);
+}
+
+/*
+ * Discards the items of the magazines of one bitmap word whose pages are wholly unused. They are
+ * taken out of the store meanwhile, so that no lock is held across the system call. A word is 64
+ * KiB of items, a whole number of pages of every size that Linux has.
+ */
+static size_t trim_word(unsigned index, unsigned word) {
+    struct segment *segment = &segments[index];
+    size_t page = sy_os_page_size();
+    unsigned per_page = page > ITEM_BYTES ? (unsigned)(page / ITEM_BYTES) : 1;
+    uint64_t claimed = 0;
+
+    sy_lock_acquire(&lock);
+    for (unsigned first = 0; first < 64; first += per_page) {
+        uint64_t group = sy_low_bits(per_page) << first;
+        if ((segment->unused[word] & group) == group && (segment->dirty[word] & group))
+            claimed |= group;
+    }
+    segment->unused[word] &= ~claimed;
+    sy_lock_release(&lock);
+    if (!claimed) return 0;
+
+    char *items = (char *)headers_of(index) + HEADER_BYTES + (size_t)word * 64 * ITEM_BYTES;
+    uint64_t discarded = 0;
+    for (unsigned first = 0; first < 64;) {
+        uint64_t rest = claimed >> first;
+        if (!(rest & 1)) {
+            first++;
+            continue;
+        }
+        unsigned run = ~rest ? sy_lowest_bit(~rest) : 64;
+        if (run > 64 - first) run = 64 - first;
+        if (sy_os_discard(items + (size_t)first * ITEM_BYTES, (size_t)run * ITEM_BYTES) == 0)
+            discarded |= sy_low_bits(run) << first;
+        first += run;
+    }
+
+    sy_lock_acquire(&lock);
+    segment->unused[word] |= claimed;
+    segment->dirty[word] &= ~discarded;
+    if (word < segment->first_word) segment->first_word = word;
+    sy_lock_release(&lock);
+    return sy_count_bits(discarded) * (size_t)ITEM_BYTES;
+}
+
+size_t sy_store_trim(void) {
+    size_t bytes = 0;
+    sy_lock_acquire(&lock);
+    unsigned count = segment_count;
+    sy_lock_release(&lock);
+    for (unsigned index = 0; index < count; index++)
+        for (unsigned word = 0; word < WORDS; word++) bytes += trim_word(index, word);
+    return bytes;
+}
+
+size_t sy_store_bytes(void) {
+    sy_lock_acquire(&lock);
+    size_t bytes = (size_t)segment_count * SEGMENT_BYTES;
+    sy_lock_release(&lock);
+    return bytes;
+}
+
+size_t sy_store_verify(void) {
+    size_t wrong = 0;
+    sy_lock_acquire(&lock);
+    for (unsigned index = 0; index < segment_count; index++) {
+        for (unsigned word = 0; word < segments[index].first_word; word++)
+            wrong += segments[index].unused[word] != 0;
+        for (unsigned i = 0; i < SY_MAGAZINES_PER_SEGMENT; i++) {
+            const sy_magazine *magazine = &headers_of(index)[i];
+            bool given_out = segments[index].dirty[i / 64] >> i % 64 & 1;
+            wrong += magazine->items && magazine->number != index * SY_MAGAZINES_PER_SEGMENT + i;
+            wrong += !magazine->items && given_out;
+        }
+    }
+    sy_lock_release(&lock);
+    return wrong;
+}
+
+void sy_store_lock_for_fork(void) { sy_lock_acquire(&lock); }
+
+void sy_store_unlock_after_fork(void) { sy_lock_release(&lock); }

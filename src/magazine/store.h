@@ -1,0 +1,63 @@
+/*
+ * store.h: magazines and where they come from.
+ *
+ * A magazine is a header and an array of items, both type-stable: a number names the same magazine
+ * for ever, and reading a header that somebody else has taken meanwhile is harmless. The memory of
+ * the items of unused magazines goes back to the OS on trim; headers stay.
+ *
+ *     segment:  | header 0 | header 1 | ... | header 4095 | items of 0 | items of 1 | ...
+ *                 64 bytes each                             1 KiB each
+ *
+ * Below: os. Used by the rest of magazine/ alone.
+ */
+#ifndef SY_MAGAZINE_STORE_H
+#define SY_MAGAZINE_STORE_H
+
+#include <slabyard/base.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SY_MAGAZINE_ITEMS = 128, /* most items in one */
+    SY_MAGAZINES_PER_SEGMENT = 4096,
+    SY_MAGAZINE_NUMBER_BITS = 20, /* so 2^20 magazines: 128 Mi items can wait in them */
+    SY_MAGAZINE_SEGMENTS = (1 << SY_MAGAZINE_NUMBER_BITS) / SY_MAGAZINES_PER_SEGMENT,
+};
+
+typedef struct sy_magazine {
+    /* While in a depot stack; read by threads that lose the race for it. */
+    alignas(64) _Atomic uint32_t next; /* number of the one below; 0: none */
+    _Atomic uint32_t home;             /* shard that it was put into */
+    _Atomic uint64_t items_down;       /* items in it and in all below it */
+    /* While out of the store. */
+    _Atomic uint32_t count;    /* items, while it is not loaded */
+    uint32_t number;           /* for ever; 0 names no magazine */
+    uintptr_t *items;          /* SY_MAGAZINE_ITEMS of them; for ever */
+    struct sy_magazine *chain; /* for whoever holds it alone */
+} sy_magazine;
+
+extern SY_HIDDEN _Atomic(sy_magazine *) sy_magazine_segments[SY_MAGAZINE_SEGMENTS];
+
+/* The magazine of that number, which was given out once. */
+static inline sy_magazine *sy_magazine_of(uint32_t number) {
+    sy_magazine *segment = atomic_load_explicit(
+        &sy_magazine_segments[number / SY_MAGAZINES_PER_SEGMENT], memory_order_acquire);
+    return &segment[number % SY_MAGAZINES_PER_SEGMENT];
+}
+
+/* An empty magazine, or NULL with errno ENOMEM. */
+sy_magazine *sy_store_take(void);
+void sy_store_put(sy_magazine *magazine);
+
+/* Gives the memory of unused magazines back; returns bytes. */
+size_t sy_store_trim(void);
+
+/* Magazines in segments made, times the bytes of one. */
+size_t sy_store_bytes(void);
+
+/* Violations of the store's invariants, 0 when sound. */
+size_t sy_store_verify(void);
+
+#endif

@@ -1,0 +1,218 @@
+#include "magazine/thread.h"
+
+#include "base/bits.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+enum {
+    GROUP = 16, /* records made at a time */
+    SLOTS_BYTES = SY_CLIENTS_MAX * sizeof(sy_slot),
+};
+
+/* What sy_abi_1 points to while a thread has no loaded slots: all zero, so both directions are
+ * shut. Never written; reading it costs the system's zero page. */
+static sy_loaded_slot shut_slots[SY_CLIENTS_MAX];
+
+SY_API SY_TLS sy_loaded_slot *sy_abi_1 = shut_slots;
+
+static SY_TLS sy_thread *own_record; /* NULL before the first slow path, and after the end */
+static SY_TLS bool ended;            /* this thread's exit hook has run */
+
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_THREADS);
+static sy_thread *all_records;  /* guarded by lock */
+static sy_thread *free_records; /* guarded by lock */
+static void (*empty_slots)(sy_thread *thread);
+
+void sy_threads_lock(void) { sy_lock_acquire(&lock); }
+
+void sy_threads_unlock(void) { sy_lock_release(&lock); }
+
+sy_thread *sy_threads_first(void) { return all_records; }
+
+unsigned sy_thread_count(void) {
+    unsigned count = 0;
+    sy_lock_acquire(&lock);
+    for (const sy_thread *thread = all_records; thread; thread = thread->next)
+        count += atomic_load_explicit(&thread->state, memory_order_relaxed) != SY_THREAD_FREE;
+    sy_lock_release(&lock);
+    return count;
+}
+
+static void set_state(sy_thread *thread, sy_thread_state state) {
+    atomic_store_explicit(&thread->state, state, memory_order_relaxed);
+}
+
+static size_t headers_bytes(void) {
+    return sy_round_up(GROUP * sizeof(sy_thread), sy_os_page_size());
+}
+
+/* Adds a group of free records. 0, or -1 with ENOMEM. */
+static int add_group(void) {
+    size_t headers = headers_bytes(), bytes = headers + GROUP * (size_t)SLOTS_BYTES;
+    char *memory = sy_os_reserve(bytes, sy_os_page_size(), "slabyard threads");
+    if (!memory) return -1;
+    if (sy_os_commit(memory, bytes) != 0) {
+        sy_os_release(memory, bytes);
+        return -1;
+    }
+    sy_thread *records = (sy_thread *)memory;
+    sy_lock_acquire(&lock);
+    for (unsigned i = GROUP; i-- > 0;) {
+        records[i].slots = (sy_slot *)(memory + headers + i * (size_t)SLOTS_BYTES);
+        records[i].next = all_records;
+        all_records = &records[i];
+        records[i].next_free = free_records;
+        free_records = &records[i];
+    }
+    sy_lock_release(&lock);
+    return 0;
+}
+
+static sy_thread *take_record(void) {
+    for (;;) {
+        sy_lock_acquire(&lock);
+        sy_thread *thread = free_records;
+        if (thread) {
+            free_records = thread->next_free;
+            set_state(thread, SY_THREAD_RUNNING);
+        }
+        sy_lock_release(&lock);
+        if (thread) return thread;
+        if (add_group() != 0) return NULL;
+    }
+}
+
+static void give_record(sy_thread *thread) {
+    sy_lock_acquire(&lock);
+    empty_slots(thread);
+    while (thread->empties > 0) sy_store_put(thread->empty[--thread->empties]);
+    set_state(thread, SY_THREAD_FREE);
+    thread->next_free = free_records;
+    free_records = thread;
+    sy_lock_release(&lock);
+}
+
+static void run(sy_thread *thread) {
+    own_record = thread;
+    sy_abi_1 = (sy_loaded_slot *)thread->slots;
+}
+
+static void stop(void) {
+    sy_abi_1 = shut_slots;
+    own_record = NULL;
+}
+
+/* The thread's exit hook. Whatever its later destructors allocate and free goes without magazines.
+ */
+static void end_thread(void *record) {
+    stop();
+    ended = true;
+    give_record(record);
+}
+
+/* Registering the hook may allocate, through us: the thread runs before it is registered. */
+static SY_COLD sy_thread *attach(void) {
+    if (ended) return NULL;
+    sy_thread *thread = take_record();
+    if (!thread) return NULL;
+    run(thread);
+    if (sy_os_at_thread_exit(end_thread, thread) == 0) return thread;
+    stop();
+    give_record(thread);
+    return NULL;
+}
+
+static SY_COLD sy_thread *resume(sy_thread *thread) {
+    sy_lock_acquire(&lock);
+    set_state(thread, SY_THREAD_RUNNING);
+    sy_lock_release(&lock);
+    run(thread);
+    return thread;
+}
+
+sy_thread *sy_thread_self(void) {
+    sy_thread *thread = own_record;
+    if (SY_UNLIKELY(!thread)) return attach();
+    if (SY_UNLIKELY(sy_abi_1 == shut_slots)) return resume(thread);
+    return thread;
+}
+
+sy_thread *sy_thread_running(void) { return sy_abi_1 == shut_slots ? NULL : own_record; }
+
+void sy_thread_idle(void) {
+    sy_thread *thread = sy_thread_running();
+    if (!thread) return;
+    sy_abi_1 = shut_slots;
+    sy_lock_acquire(&lock);
+    set_state(thread, SY_THREAD_PARKED);
+    sy_lock_release(&lock);
+}
+
+sy_magazine *sy_thread_take_empty(sy_thread *thread) {
+    if (thread->empties == 0) return sy_store_take();
+    sy_magazine *magazine = thread->empty[--thread->empties];
+    __atomic_signal_fence(__ATOMIC_RELEASE); /* it is not here any more when it is elsewhere */
+    return magazine;
+}
+
+void sy_thread_put_empty(sy_thread *thread, sy_magazine *magazine) {
+    if (thread->empties == SY_EMPTIES)
+        while (thread->empties > SY_EMPTIES / 2) sy_store_put(thread->empty[--thread->empties]);
+    thread->empty[thread->empties] = magazine;
+    __atomic_signal_fence(__ATOMIC_RELEASE); /* a fork sees it here, or nowhere */
+    thread->empties++;
+}
+
+void sy_threads_start(void (*empty)(sy_thread *thread)) { empty_slots = empty; }
+
+size_t sy_threads_bytes(void) {
+    size_t bytes = 0;
+    sy_lock_acquire(&lock);
+    for (const sy_thread *thread = all_records; thread; thread = thread->next)
+        bytes += sizeof *thread + thread->slots_end * sizeof(sy_slot);
+    sy_lock_release(&lock);
+    return bytes;
+}
+
+/* Takes a free record whose slots may hold memory off the list, or gives NULL. */
+static sy_thread *claim_dirty_free_record(void) {
+    sy_lock_acquire(&lock);
+    sy_thread **link = &free_records;
+    while (*link && (*link)->slots_end == 0) link = &(*link)->next_free;
+    sy_thread *thread = *link;
+    if (thread) *link = thread->next_free;
+    sy_lock_release(&lock);
+    return thread;
+}
+
+size_t sy_threads_trim(void) {
+    size_t bytes = 0;
+    sy_thread *kept = NULL, *thread;
+    while ((thread = claim_dirty_free_record()) != NULL) {
+        size_t used = sy_round_up(thread->slots_end * sizeof(sy_slot), sy_os_page_size());
+        if (sy_os_discard(thread->slots, used) == 0) {
+            bytes += used;
+            thread->slots_end = 0;
+        }
+        thread->next_free = kept;
+        kept = thread;
+    }
+    sy_lock_acquire(&lock);
+    while ((thread = kept) != NULL) {
+        kept = thread->next_free;
+        thread->next_free = free_records;
+        free_records = thread;
+    }
+    sy_lock_release(&lock);
+    return bytes;
+}
+
+void sy_threads_orphan_others(void) {
+    for (sy_thread *thread = all_records; thread; thread = thread->next) {
+        if (thread == own_record || atomic_load(&thread->state) == SY_THREAD_FREE) continue;
+        empty_slots(thread);
+        set_state(thread, SY_THREAD_FREE);
+        thread->next_free = free_records;
+        free_records = thread;
+    }
+}

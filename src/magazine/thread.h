@@ -1,0 +1,100 @@
+/*
+ * thread.h: what the layer knows of each thread: a record and its loaded slots.
+ *
+ *     group:  | record 0 | ... | record 15 | slots of 0: 1 MiB | ... | slots of 15 |
+ *                                          ^ sy_abi_1 of thread 0 while it runs: 64 bytes a client,
+ *                                            lazily touched
+ *
+ * A thread that has not come here yet, is parked, or has ended, has sy_abi_1 point to shut slots
+ * that all such threads share: its next operation takes the slow path, which finds the record or
+ * makes one.
+ *
+ * Groups are never unmapped: an ended thread's record is given to the next new one, and a trim
+ * discards the memory of the slots of records that nobody has.
+ *
+ * Used by the rest of magazine/ alone.
+ */
+#ifndef SY_MAGAZINE_THREAD_H
+#define SY_MAGAZINE_THREAD_H
+
+#include <slabyard/loaded.h>
+
+#include "magazine/client.h"
+#include "magazine/store.h"
+
+/* A loaded slot as this layer sees it: slabyard/loaded.h's sy_loaded_slot. All words are written by
+ * the owner and may be read by others (statistics, fork), so accesses from other threads are
+ * atomic. */
+typedef struct sy_slot {
+    sy_magazine *loaded;   /* the magazine that top, base and limit point into, or NULL */
+    sy_magazine *previous; /* full or empty (of any count), or NULL */
+    uint32_t capacity;     /* items that `loaded` may hold at present */
+    uint32_t generation;   /* the client's, when last looked at */
+    uint32_t exchanges;    /* since first use */
+    uint32_t unused;
+    uintptr_t *top, *base, *limit;
+    uintptr_t unused_too;
+} sy_slot;
+
+_Static_assert(sizeof(sy_slot) == sizeof(sy_loaded_slot), "one layout");
+_Static_assert(offsetof(sy_slot, top) == offsetof(sy_loaded_slot, top), "one layout");
+_Static_assert(offsetof(sy_slot, top) == 32, "hot words where objects do not begin");
+
+enum { SY_EMPTIES = 6 }; /* empty magazines that a thread keeps, to spare the store's lock */
+
+typedef enum sy_thread_state {
+    SY_THREAD_FREE,    /* nobody's; its slots hold nothing */
+    SY_THREAD_RUNNING, /* its thread alone may touch its slots */
+    SY_THREAD_PARKED,  /* its thread is idle: whoever holds the list's lock may drain its slots */
+} sy_thread_state;
+
+typedef struct sy_thread {
+    alignas(64) sy_slot *slots;    /* SY_CLIENTS_MAX of them; for ever */
+    struct sy_thread *next;        /* all records, newest first; for ever */
+    struct sy_thread *next_free;   /* guarded by the list's lock */
+    _Atomic uint32_t state;        /* changed under the list's lock */
+    _Atomic uint32_t slots_end;    /* slots from here on were never used */
+    _Atomic uint64_t loaded_bytes; /* item bytes that the capacities of its slots allow; others
+                                    * subtract, when they close a client */
+    unsigned empties;
+    sy_magazine *empty[SY_EMPTIES];
+} sy_thread;
+
+/* The record of this thread, which is running from now on; NULL if the thread has ended or no
+ * record is to be had: then it does without magazines. */
+sy_thread *sy_thread_self(void);
+
+/* The same if it is running, else NULL: it has no slots to look into. */
+sy_thread *sy_thread_running(void);
+
+/* Its slot for a client number. */
+static inline sy_slot *sy_thread_slot(sy_thread *thread, unsigned number) {
+    return &thread->slots[number];
+}
+
+/* The list's lock: guards states, records that do not run, and the clients' numbers. */
+void sy_threads_lock(void);
+void sy_threads_unlock(void);
+/* The newest record; the lock is held. */
+sy_thread *sy_threads_first(void);
+
+/* An empty magazine, from the thread's few or the store; NULL with ENOMEM. */
+sy_magazine *sy_thread_take_empty(sy_thread *thread);
+void sy_thread_put_empty(sy_thread *thread, sy_magazine *magazine);
+
+/* `empty` is called at a thread's end, with the lock held, to empty its slots. Once, before all
+ * else. */
+void sy_threads_start(void (*empty)(sy_thread *thread));
+
+/* Bytes of records and slots that hold memory: what threads have touched. */
+size_t sy_threads_bytes(void);
+
+/* Gives the memory of unused records' slots back; returns bytes. */
+size_t sy_threads_trim(void);
+
+/* In the child of a fork, which has this thread alone: the others end, as far as we are concerned.
+ * What one of them had between its hands at the fork, a magazine at most, is lost to the child. The
+ * lock is held. */
+void sy_threads_orphan_others(void);
+
+#endif

@@ -1,0 +1,477 @@
+/*
+ * fake.c: see fake.h.
+ *
+ * One lock guards scripts and account. It is held while the real call is made, so that the account
+ * is never behind what another thread can see; nothing that is called under it comes back here.
+ * Ranges that are held are kept as sorted, disjoint intervals, neighbours merged.
+ */
+#define _GNU_SOURCE
+
+#include "fake.h"
+#include "os.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct interval {
+    uintptr_t start, end;
+} interval;
+
+enum { INTERVALS_MAX = 1 << 16, WRITTEN_BYTES = 16 << 10 };
+
+typedef struct interval_set {
+    interval at[INTERVALS_MAX];
+    size_t count;
+    size_t bytes;
+} interval_set;
+
+typedef enum rule { SUCCEED, FAIL_NTH, FAIL_FROM, FAIL_RANDOMLY, FAIL_ABOVE } rule;
+
+typedef struct script {
+    rule rule;
+    uint64_t number; /* n, per thousand, or bytes */
+    uint64_t seen;   /* calls since the script was given; for FAIL_RANDOMLY the state */
+} script;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static script scripts[SY_FAKE_ANY + 1];
+static uint64_t calls[SY_FAKE_ANY + 1];
+static uint64_t failures[SY_FAKE_ANY + 1];
+static uint64_t bytes_done[SY_FAKE_ANY + 1];
+
+static interval_set reserved;
+static interval_set committed;
+
+static __thread int thread_cpu = -1;
+static unsigned cpu_count;
+static size_t memory_limit;
+static bool clock_stands;
+static uint64_t clock_ns;
+
+static __thread jmp_buf *catcher;
+static char written[WRITTEN_BYTES];
+static size_t written_length;
+
+/* A fork must not catch another thread holding the lock. Registered before anything else, so that
+ * of the prepare hooks it is the last to run, under whatever locks the library takes in its own. */
+
+static void hold_lock(void) { pthread_mutex_lock(&lock); }
+
+static void drop_lock(void) { pthread_mutex_unlock(&lock); }
+
+__attribute__((constructor)) static void survive_forks(void) {
+    if (pthread_atfork(hold_lock, drop_lock, drop_lock) != 0) abort();
+}
+
+/* ---- intervals ---- */
+
+static _Noreturn void broken(const char *what, const void *start, size_t bytes) {
+    fprintf(stderr, "fake os: %s: %p, %zu bytes\n", what, start, bytes);
+    abort();
+}
+
+/* The first interval that ends after `address`. */
+static size_t find(const interval_set *set, uintptr_t address) {
+    size_t low = 0, high = set->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (set->at[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool holds(const interval_set *set, uintptr_t start, uintptr_t end) {
+    size_t i = find(set, start);
+    return i < set->count && set->at[i].start <= start && end <= set->at[i].end;
+}
+
+/* Put `with` in the place of the intervals from `first` up to `last`. */
+static void splice(interval_set *set, size_t first, size_t last, const interval *with,
+                   size_t count) {
+    if (set->count - (last - first) + count > INTERVALS_MAX)
+        broken("more pieces than the fake can count", NULL, set->count);
+    memmove(&set->at[first + count], &set->at[last], (set->count - last) * sizeof(interval));
+    for (size_t i = 0; i < count; i++) set->at[first + i] = with[i];
+    set->count = set->count - (last - first) + count;
+}
+
+static void subtract(interval_set *set, uintptr_t start, uintptr_t end) {
+    size_t first = find(set, start), last = first;
+    interval left[2];
+    size_t count = 0;
+    for (; last < set->count && set->at[last].start < end; last++) {
+        interval old = set->at[last];
+        if (old.start < start) left[count++] = (interval){old.start, start};
+        if (old.end > end) left[count++] = (interval){end, old.end};
+        set->bytes -= (old.end < end ? old.end : end) - (old.start > start ? old.start : start);
+    }
+    splice(set, first, last, left, count);
+}
+
+static void add(interval_set *set, uintptr_t start, uintptr_t end) {
+    subtract(set, start, end);
+    set->bytes += end - start;
+    size_t first = find(set, start), last = first;
+    interval whole = {start, end};
+    if (last < set->count && set->at[last].start == end) whole.end = set->at[last++].end;
+    if (first > 0 && set->at[first - 1].end == start) whole.start = set->at[--first].start;
+    splice(set, first, last, &whole, 1);
+}
+
+/* ---- scripts ---- */
+
+static uint64_t next_random(uint64_t *state) {
+    *state += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t bits = *state;
+    bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return bits ^ (bits >> 31);
+}
+
+static bool says_fail(script *rules, size_t bytes) {
+    switch (rules->rule) {
+    case SUCCEED: return false;
+    case FAIL_NTH: return ++rules->seen == rules->number;
+    case FAIL_FROM: return ++rules->seen >= rules->number;
+    case FAIL_RANDOMLY: return next_random(&rules->seen) % 1000 < rules->number;
+    case FAIL_ABOVE: return bytes > rules->number;
+    }
+    return false;
+}
+
+/* Count the call, and decide: does it fail? Both scripts see it. */
+static bool fails(sy_fake_call call, size_t bytes) {
+    bool own = says_fail(&scripts[call], bytes);
+    bool any = says_fail(&scripts[SY_FAKE_ANY], bytes);
+    calls[call]++;
+    calls[SY_FAKE_ANY]++;
+    if (!own && !any) return false;
+    failures[call]++;
+    failures[SY_FAKE_ANY]++;
+    errno = ENOMEM;
+    return true;
+}
+
+static void done(sy_fake_call call, size_t bytes) {
+    bytes_done[call] += bytes;
+    bytes_done[SY_FAKE_ANY] += bytes;
+}
+
+static void give_script(sy_fake_call call, script rules) {
+    pthread_mutex_lock(&lock);
+    scripts[call] = rules;
+    pthread_mutex_unlock(&lock);
+}
+
+void sy_fake_fail_nth(sy_fake_call call, uint64_t n) {
+    give_script(call, (script){.rule = FAIL_NTH, .number = n});
+}
+
+void sy_fake_fail_from(sy_fake_call call, uint64_t n) {
+    give_script(call, (script){.rule = FAIL_FROM, .number = n});
+}
+
+void sy_fake_fail_randomly(sy_fake_call call, unsigned per_thousand, uint64_t seed) {
+    give_script(call, (script){.rule = FAIL_RANDOMLY, .number = per_thousand, .seen = seed});
+}
+
+void sy_fake_fail_above(sy_fake_call call, size_t bytes) {
+    give_script(call, (script){.rule = FAIL_ABOVE, .number = bytes});
+}
+
+void sy_fake_succeed(sy_fake_call call) { give_script(call, (script){.rule = SUCCEED}); }
+
+void sy_fake_reset(void) {
+    pthread_mutex_lock(&lock);
+    memset(scripts, 0, sizeof scripts);
+    memset(calls, 0, sizeof calls);
+    memset(failures, 0, sizeof failures);
+    memset(bytes_done, 0, sizeof bytes_done);
+    thread_cpu = -1;
+    cpu_count = 0;
+    memory_limit = 0;
+    clock_stands = false;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- account ---- */
+
+static uint64_t read_counter(const uint64_t *counter) {
+    pthread_mutex_lock(&lock);
+    uint64_t value = *counter;
+    pthread_mutex_unlock(&lock);
+    return value;
+}
+
+static size_t read_size(const size_t *size) {
+    pthread_mutex_lock(&lock);
+    size_t value = *size;
+    pthread_mutex_unlock(&lock);
+    return value;
+}
+
+uint64_t sy_fake_calls(sy_fake_call call) { return read_counter(&calls[call]); }
+
+uint64_t sy_fake_failures(sy_fake_call call) { return read_counter(&failures[call]); }
+
+uint64_t sy_fake_bytes(sy_fake_call call) { return read_counter(&bytes_done[call]); }
+
+size_t sy_fake_reserved(void) { return read_size(&reserved.bytes); }
+
+size_t sy_fake_pieces(void) { return read_size(&reserved.count); }
+
+size_t sy_fake_committed(void) { return read_size(&committed.bytes); }
+
+bool sy_fake_is_committed(const void *start, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    bool answer = holds(&committed, (uintptr_t)start, (uintptr_t)start + bytes);
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
+/* ---- memory ---- */
+
+void *__real_sy_os_reserve(size_t bytes, size_t align, const char *name);
+void *__wrap_sy_os_reserve(size_t bytes, size_t align, const char *name);
+
+void *__wrap_sy_os_reserve(size_t bytes, size_t align, const char *name) {
+    size_t page = sy_os_page_size();
+    if (bytes == 0 || bytes % page != 0) broken("reserve of something but pages", NULL, bytes);
+    if (align < page || (align & (align - 1)) != 0)
+        broken("reserve with a wrong align", NULL, align);
+    pthread_mutex_lock(&lock);
+    void *start = fails(SY_FAKE_RESERVE, bytes) ? NULL : __real_sy_os_reserve(bytes, align, name);
+    if (start != NULL) {
+        done(SY_FAKE_RESERVE, bytes);
+        add(&reserved, (uintptr_t)start, (uintptr_t)start + bytes);
+    }
+    pthread_mutex_unlock(&lock);
+    return start;
+}
+
+typedef int range_call(void *start, size_t bytes);
+
+/* The lock is held. A range must be pages, and all of it in `inside`. */
+static void check_range(const interval_set *inside, const char *what, void *start, size_t bytes) {
+    size_t page = sy_os_page_size();
+    if (bytes == 0 || bytes % page != 0 || (uintptr_t)start % page != 0) broken(what, start, bytes);
+    if (!holds(inside, (uintptr_t)start, (uintptr_t)start + bytes)) broken(what, start, bytes);
+}
+
+/* What commit, populate, discard and release have in common; a change of account by `changed`. */
+static int on_range(sy_fake_call call, const interval_set *inside, const char *what,
+                    range_call *real, void (*changed)(uintptr_t, uintptr_t), void *start,
+                    size_t bytes) {
+    pthread_mutex_lock(&lock);
+    check_range(inside, what, start, bytes);
+    int result = fails(call, bytes) ? -1 : real(start, bytes);
+    if (result == 0) {
+        done(call, bytes);
+        changed((uintptr_t)start, (uintptr_t)start + bytes);
+    }
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static void became_committed(uintptr_t start, uintptr_t end) { add(&committed, start, end); }
+
+static void became_nothing(uintptr_t start, uintptr_t end) {
+    subtract(&reserved, start, end);
+    subtract(&committed, start, end);
+}
+
+static void stayed(uintptr_t start, uintptr_t end) {
+    (void)start;
+    (void)end;
+}
+
+int __real_sy_os_commit(void *start, size_t bytes);
+int __wrap_sy_os_commit(void *start, size_t bytes);
+
+int __wrap_sy_os_commit(void *start, size_t bytes) {
+    return on_range(SY_FAKE_COMMIT, &reserved, "commit of what is not reserved",
+                    __real_sy_os_commit, became_committed, start, bytes);
+}
+
+int __real_sy_os_populate(void *start, size_t bytes);
+int __wrap_sy_os_populate(void *start, size_t bytes);
+
+int __wrap_sy_os_populate(void *start, size_t bytes) {
+    return on_range(SY_FAKE_POPULATE, &committed, "populate of what is not committed",
+                    __real_sy_os_populate, stayed, start, bytes);
+}
+
+int __real_sy_os_discard(void *start, size_t bytes);
+int __wrap_sy_os_discard(void *start, size_t bytes);
+
+int __wrap_sy_os_discard(void *start, size_t bytes) {
+    return on_range(SY_FAKE_DISCARD, &committed, "discard of what is not committed",
+                    __real_sy_os_discard, stayed, start, bytes);
+}
+
+int __real_sy_os_release(void *start, size_t bytes);
+int __wrap_sy_os_release(void *start, size_t bytes);
+
+int __wrap_sy_os_release(void *start, size_t bytes) {
+    return on_range(SY_FAKE_RELEASE, &reserved, "release of what is not reserved",
+                    __real_sy_os_release, became_nothing, start, bytes);
+}
+
+int __real_sy_os_huge(void *start, size_t bytes, bool wanted);
+int __wrap_sy_os_huge(void *start, size_t bytes, bool wanted);
+
+int __wrap_sy_os_huge(void *start, size_t bytes, bool wanted) {
+    pthread_mutex_lock(&lock);
+    check_range(&reserved, "huge pages for what is not reserved", start, bytes);
+    int result = fails(SY_FAKE_HUGE, bytes) ? -1 : __real_sy_os_huge(start, bytes, wanted);
+    if (result == 0) done(SY_FAKE_HUGE, bytes);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+/* ---- processors, limits, time ---- */
+
+void sy_fake_set_cpu(int cpu) { thread_cpu = cpu; }
+
+unsigned __real_sy_os_cpu(void);
+unsigned __wrap_sy_os_cpu(void);
+
+unsigned __wrap_sy_os_cpu(void) {
+    return thread_cpu < 0 ? __real_sy_os_cpu() : (unsigned)thread_cpu;
+}
+
+void sy_fake_set_cpu_count(unsigned count) {
+    pthread_mutex_lock(&lock);
+    cpu_count = count;
+    pthread_mutex_unlock(&lock);
+}
+
+unsigned __real_sy_os_cpu_count(void);
+unsigned __wrap_sy_os_cpu_count(void);
+
+unsigned __wrap_sy_os_cpu_count(void) {
+    pthread_mutex_lock(&lock);
+    unsigned count = cpu_count;
+    pthread_mutex_unlock(&lock);
+    return count == 0 ? __real_sy_os_cpu_count() : count;
+}
+
+unsigned __real_sy_os_affinity_count(void);
+unsigned __wrap_sy_os_affinity_count(void);
+
+unsigned __wrap_sy_os_affinity_count(void) {
+    pthread_mutex_lock(&lock);
+    unsigned count = cpu_count;
+    pthread_mutex_unlock(&lock);
+    return count == 0 ? __real_sy_os_affinity_count() : count;
+}
+
+void sy_fake_set_memory_limit(size_t bytes) {
+    pthread_mutex_lock(&lock);
+    memory_limit = bytes;
+    pthread_mutex_unlock(&lock);
+}
+
+size_t __real_sy_os_memory_limit(void);
+size_t __wrap_sy_os_memory_limit(void);
+
+size_t __wrap_sy_os_memory_limit(void) {
+    size_t bytes = read_size(&memory_limit);
+    return bytes == 0 ? __real_sy_os_memory_limit() : bytes;
+}
+
+void sy_fake_set_clock(uint64_t ns) {
+    pthread_mutex_lock(&lock);
+    clock_stands = true;
+    clock_ns = ns;
+    pthread_mutex_unlock(&lock);
+}
+
+void sy_fake_advance_clock(uint64_t ns) {
+    pthread_mutex_lock(&lock);
+    clock_ns += ns;
+    pthread_mutex_unlock(&lock);
+}
+
+uint64_t __real_sy_os_now(void);
+uint64_t __wrap_sy_os_now(void);
+
+uint64_t __wrap_sy_os_now(void) {
+    pthread_mutex_lock(&lock);
+    bool stands = clock_stands;
+    uint64_t ns = clock_ns;
+    pthread_mutex_unlock(&lock);
+    return stands ? ns : __real_sy_os_now();
+}
+
+/* ---- threads and processes ---- */
+
+static bool decide(sy_fake_call call) {
+    pthread_mutex_lock(&lock);
+    bool failing = fails(call, 0);
+    pthread_mutex_unlock(&lock);
+    return failing;
+}
+
+int __real_sy_os_at_thread_exit(void (*hook)(void *), void *arg);
+int __wrap_sy_os_at_thread_exit(void (*hook)(void *), void *arg);
+
+int __wrap_sy_os_at_thread_exit(void (*hook)(void *), void *arg) {
+    return decide(SY_FAKE_AT_THREAD_EXIT) ? -1 : __real_sy_os_at_thread_exit(hook, arg);
+}
+
+int __real_sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+int __wrap_sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
+int __wrap_sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+    return decide(SY_FAKE_AT_FORK) ? -1 : __real_sy_os_at_fork(prepare, parent, child);
+}
+
+/* ---- the end ---- */
+
+const char *sy_fake_written(void) { return written; }
+
+bool sy_fake_catch(void (*body)(void *), void *arg) {
+    jmp_buf here;
+    written_length = 0;
+    written[0] = '\0';
+    if (setjmp(here) != 0) {
+        catcher = NULL;
+        return true;
+    }
+    catcher = &here;
+    body(arg);
+    catcher = NULL;
+    return false;
+}
+
+void __real_sy_os_write(int fd, const char *text, size_t length);
+void __wrap_sy_os_write(int fd, const char *text, size_t length);
+
+void __wrap_sy_os_write(int fd, const char *text, size_t length) {
+    if (fd != 2 || catcher == NULL) {
+        __real_sy_os_write(fd, text, length);
+        return;
+    }
+    size_t room = WRITTEN_BYTES - 1 - written_length;
+    size_t kept = length < room ? length : room;
+    memcpy(written + written_length, text, kept);
+    written_length += kept;
+    written[written_length] = '\0';
+}
+
+_Noreturn void __real_sy_os_abort(void);
+_Noreturn void __wrap_sy_os_abort(void);
+
+_Noreturn void __wrap_sy_os_abort(void) {
+    if (catcher != NULL) longjmp(*catcher, 1);
+    __real_sy_os_abort();
+}

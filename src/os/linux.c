@@ -1,0 +1,336 @@
+/*
+ * linux.c: the contract of os.h on Linux, whole. Control groups are read in linux_limits.c.
+ *
+ * Address space is a private anonymous mapping without access (MAP_NORESERVE: nothing is charged
+ * for it), commit is mprotect, discard is madvise. Mappings of one name that touch are one mapping
+ * for the kernel, so a reservation committed from its front costs two.
+ */
+#if !defined(__linux__)
+#    error "linux.c is for Linux; another platform needs a file of its own in this folder"
+#endif
+
+#define _GNU_SOURCE
+
+#include "os.h"
+
+#include "linux_limits.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__has_include)
+#    if __has_include(<sys/rseq.h>)
+#        include <sys/rseq.h>
+#        define HAVE_RSEQ 1
+#    endif
+#endif
+
+/* Kernel names that older headers lack. */
+#define ADVICE_POPULATE_WRITE  23         /* 5.14 */
+#define ADVICE_DONTNEED_LOCKED 24         /* 5.18 */
+#define NAME_MAPPING           0x53564d41 /* 5.17; PR_SET_VMA */
+#define NAME_ANONYMOUS         0          /* PR_SET_VMA_ANON_NAME */
+#define AUXV_RSEQ_FEATURE_SIZE 27         /* 6.3 */
+
+static int fail(int error) {
+    errno = error;
+    return -1;
+}
+
+/* ---- memory ---- */
+
+size_t sy_os_page_size(void) {
+    static _Atomic size_t known;
+    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
+    if (bytes == 0) {
+        bytes = (size_t)sysconf(_SC_PAGESIZE);
+        atomic_store_explicit(&known, bytes, memory_order_relaxed);
+    }
+    return bytes;
+}
+
+/* Cut `whole` bytes at `base` down to `bytes` at the first multiple of `align`. Cutting makes
+ * holes, which can be one mapping too many: then everything goes. */
+static void *trim(unsigned char *base, size_t whole, size_t bytes, size_t align) {
+    size_t front = (size_t)(-(uintptr_t)base & (align - 1));
+    size_t back = whole - front - bytes;
+    unsigned char *start = base + front;
+    if (front != 0 && munmap(base, front) != 0) {
+        munmap(base, whole);
+        return NULL;
+    }
+    if (back != 0 && munmap(start + bytes, back) != 0) {
+        munmap(start, bytes + back);
+        return NULL;
+    }
+    return start;
+}
+
+static void name_mapping(void *start, size_t bytes, const char *name) {
+    int saved = errno;
+    if (name != NULL) prctl(NAME_MAPPING, NAME_ANONYMOUS, start, bytes, name);
+    errno = saved;
+}
+
+void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
+    size_t slack = align - sy_os_page_size();
+    if (bytes > SIZE_MAX - slack) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    void *base =
+        mmap(NULL, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *start = base == MAP_FAILED ? NULL : trim(base, bytes + slack, bytes, align);
+    if (start == NULL)
+        errno = ENOMEM;
+    else
+        name_mapping(start, bytes, name);
+    return start;
+}
+
+int sy_os_commit(void *start, size_t bytes) {
+    return mprotect(start, bytes, PROT_READ | PROT_WRITE);
+}
+
+/* madvise may be told to come again, while pages move or memory is short for the moment. */
+static int advise(void *start, size_t bytes, int advice) {
+    int result;
+    int left = 100;
+    do result = madvise(start, bytes, advice);
+    while (result != 0 && (errno == EAGAIN || errno == EINTR) && --left > 0);
+    return result;
+}
+
+/* Before 5.14: write to each page what it holds. */
+static void touch(volatile unsigned char *start, size_t bytes) {
+    size_t page = sy_os_page_size();
+    for (size_t at = 0; at < bytes; at += page) start[at] = start[at];
+}
+
+int sy_os_populate(void *start, size_t bytes) {
+    int saved = errno;
+    if (advise(start, bytes, ADVICE_POPULATE_WRITE) == 0) {
+        errno = saved;
+        return 0;
+    }
+    if (errno != EINVAL) return fail(ENOMEM);
+    touch(start, bytes);
+    errno = saved;
+    return 0;
+}
+
+int sy_os_discard(void *start, size_t bytes) {
+    int saved = errno;
+    if (advise(start, bytes, MADV_DONTNEED) != 0 &&
+        (errno != EINVAL || advise(start, bytes, ADVICE_DONTNEED_LOCKED) != 0))
+        return -1;
+    errno = saved;
+    return 0;
+}
+
+int sy_os_release(void *start, size_t bytes) { return munmap(start, bytes); }
+
+int sy_os_huge(void *start, size_t bytes, bool wanted) {
+    return madvise(start, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
+/* ---- processors ---- */
+
+#if defined(HAVE_RSEQ)
+
+/* The kernel keeps each thread's processor number, and since 6.3 its concurrency id, in a structure
+ * that the C library registered, at a fixed distance from the thread pointer. */
+enum { RSEQ_CPU_ID = 4, RSEQ_MM_CID = 24, RSEQ_MM_CID_END = 28 };
+
+enum { OFFSET_UNKNOWN = 0, OFFSET_NONE = 1 }; /* real ones are multiples of 4 and never 0 */
+
+static ptrdiff_t find_cpu_offset(void) {
+    if (__rseq_size == 0) return OFFSET_NONE;
+    int saved = errno;
+    bool has_mm_cid = getauxval(AUXV_RSEQ_FEATURE_SIZE) >= RSEQ_MM_CID_END;
+    errno = saved;
+    return __rseq_offset + (has_mm_cid ? RSEQ_MM_CID : RSEQ_CPU_ID);
+}
+
+static const char *thread_pointer(void) {
+#    if defined(__x86_64__)
+    const char *pointer;
+    __asm__("movq %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+#    else
+    return __builtin_thread_pointer();
+#    endif
+}
+
+/* This thread's word in the structure, negative where it is not registered. */
+static int registered_cpu(void) {
+    static _Atomic ptrdiff_t known;
+    ptrdiff_t offset = atomic_load_explicit(&known, memory_order_relaxed);
+    if (offset == OFFSET_UNKNOWN) {
+        offset = find_cpu_offset();
+        atomic_store_explicit(&known, offset, memory_order_relaxed);
+    }
+    if (offset == OFFSET_NONE) return -1;
+    return *(const volatile int *)(const volatile void *)(thread_pointer() + offset);
+}
+
+#else
+
+static int registered_cpu(void) { return -1; }
+
+#endif
+
+unsigned sy_os_cpu(void) {
+    int cpu = registered_cpu();
+    if (cpu >= 0) return (unsigned)cpu;
+    int saved = errno;
+    cpu = sched_getcpu();
+    errno = saved;
+    return cpu < 0 ? 0 : (unsigned)cpu;
+}
+
+/* Processors in this process's affinity mask, asked of the kernel itself: the C library's sets are
+ * of a fixed size, the kernel's answer is as long as it needs. */
+unsigned sy_os_affinity_count(void) {
+    int saved = errno;
+    unsigned long mask[65536 / (CHAR_BIT * sizeof(unsigned long))];
+    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    unsigned count = 0;
+    for (size_t i = 0; i < (bytes < 0 ? 0 : (size_t)bytes) / sizeof mask[0]; i++) {
+        for (unsigned long bits = mask[i]; bits != 0; bits &= bits - 1) count++;
+    }
+    errno = saved;
+    return count == 0 ? 1 : count;
+}
+
+unsigned sy_os_cpu_count(void) {
+    int saved = errno;
+    unsigned affinity = sy_os_affinity_count();
+    unsigned quota = sy_linux_group_cpus("");
+    errno = saved;
+    return quota < affinity ? quota : affinity;
+}
+
+static size_t bytes_allowed(rlim_t limit) {
+    return limit == RLIM_INFINITY || limit > SIZE_MAX ? SIZE_MAX : (size_t)limit;
+}
+
+size_t sy_os_memory_limit(void) {
+    size_t least = sy_linux_group_memory("");
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && bytes_allowed(limit.rlim_cur) < least)
+        least = bytes_allowed(limit.rlim_cur);
+    if (getrlimit(RLIMIT_DATA, &limit) == 0 && bytes_allowed(limit.rlim_cur) < least)
+        least = bytes_allowed(limit.rlim_cur);
+    return least;
+}
+
+/* ---- time, chance ---- */
+
+uint64_t sy_os_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* Spread what little differs between calls and processes over 64 bits (the finaliser of
+ * splitmix64). */
+static uint64_t poor_random(void) {
+    static _Atomic uint64_t calls;
+    uint64_t call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
+    uint64_t bits = sy_os_now() ^ (uintptr_t)&call ^ (call * UINT64_C(0x9e3779b97f4a7c15));
+    bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return bits ^ (bits >> 31);
+}
+
+uint64_t sy_os_random(void) {
+    int saved = errno;
+    uint64_t bits;
+    if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != (ssize_t)sizeof bits) bits = poor_random();
+    errno = saved;
+    return bits;
+}
+
+/* ---- threads and processes ---- */
+
+void sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
+    int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+    errno = saved;
+}
+
+void sy_os_wake(_Atomic uint32_t *word, int count) {
+    int saved = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+    errno = saved;
+}
+
+typedef void exit_hook(void *);
+
+static _Atomic(exit_hook *) thread_exit_hook;
+
+/* The key plus one, 0 before there is one. */
+static _Atomic uint64_t thread_exit_key;
+
+static void run_thread_exit_hook(void *arg) {
+    exit_hook *hook = atomic_load_explicit(&thread_exit_hook, memory_order_acquire);
+    hook(arg);
+}
+
+/* The first to ask makes the key; of several first ones all but one give theirs back. */
+static int find_key(pthread_key_t *key) {
+    uint64_t known = atomic_load_explicit(&thread_exit_key, memory_order_acquire);
+    if (known == 0) {
+        int error = pthread_key_create(key, run_thread_exit_hook);
+        if (error != 0) return fail(error);
+        if (atomic_compare_exchange_strong(&thread_exit_key, &known, (uint64_t)*key + 1)) return 0;
+        pthread_key_delete(*key);
+    }
+    *key = (pthread_key_t)(known - 1);
+    return 0;
+}
+
+int sy_os_at_thread_exit(void (*hook)(void *), void *arg) {
+    exit_hook *known = NULL;
+    if (!atomic_compare_exchange_strong(&thread_exit_hook, &known, hook) && known != hook)
+        return fail(EINVAL);
+    pthread_key_t key;
+    if (find_key(&key) != 0) return -1;
+    int error = pthread_setspecific(key, arg);
+    return error == 0 ? 0 : fail(error);
+}
+
+int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+    int error = pthread_atfork(prepare, parent, child);
+    return error == 0 ? 0 : fail(error);
+}
+
+/* ---- the end ---- */
+
+void sy_os_write(int fd, const char *text, size_t length) {
+    int saved = errno;
+    while (length > 0) {
+        ssize_t written = write(fd, text, length);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) break;
+        text += written;
+        length -= (size_t)written;
+    }
+    errno = saved;
+}
+
+_Noreturn void sy_os_abort(void) { abort(); }

@@ -1,0 +1,186 @@
+/*
+ * linux_limits.c: see linux_limits.h.
+ *
+ * /proc/self/cgroup has one line per hierarchy, `number:controllers:path`; version 2 has number 0
+ * and no controllers. The path is relative to where that hierarchy is mounted, or, in a container
+ * that sees the host's path under its own mount, to nothing that exists. So for each hierarchy the
+ * path is walked up, from the group to the mount, and the least limit found on the way counts,
+ * which is also what the kernel enforces.
+ */
+#include "linux_limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096, VALUE_BYTES = 64 };
+
+/* One limit of one hierarchy: reads the files of the group in `directory`; UINT64_MAX: none. */
+typedef uint64_t read_limit(const char *directory);
+
+/* Where a controller can be mounted, and how its limit is read. */
+typedef struct controller {
+    const char *name; /* in the second field of /proc/self/cgroup; "" is version 2 */
+    const char *mounts[2];
+    read_limit *read;
+} controller;
+
+static bool read_text(const char *path, char *text, size_t capacity) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    size_t length = 0;
+    ssize_t got = 0;
+    while (length < capacity - 1) {
+        got = read(fd, text + length, capacity - 1 - length);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        length += (size_t)got;
+    }
+    close(fd);
+    text[length] = '\0';
+    return got >= 0;
+}
+
+static bool read_value(const char *directory, const char *file, char value[VALUE_BYTES]) {
+    char path[PATH_BYTES + VALUE_BYTES];
+    int length = snprintf(path, sizeof path, "%s/%s", directory, file);
+    return length > 0 && (size_t)length < sizeof path && read_text(path, value, VALUE_BYTES);
+}
+
+/* A decimal number, and what follows it; UINT64_MAX for "max", -1 and anything else. */
+static uint64_t parse_limit(const char *text, char **rest) {
+    *rest = (char *)text;
+    if (text[0] < '0' || text[0] > '9') return UINT64_MAX;
+    return strtoull(text, rest, 10);
+}
+
+/* Version 1 says "none" with the largest multiple of a page below 2^63. */
+static uint64_t bytes_or_none(uint64_t bytes) {
+    return bytes >= (UINT64_C(1) << 62) ? UINT64_MAX : bytes;
+}
+
+static uint64_t whole_cpus(uint64_t quota, uint64_t period) {
+    if (quota == UINT64_MAX || period == 0 || period == UINT64_MAX) return UINT64_MAX;
+    uint64_t cpus = quota / period + (quota % period != 0);
+    return cpus == 0 ? 1 : cpus;
+}
+
+static uint64_t memory_v1(const char *directory) {
+    char value[VALUE_BYTES], *rest;
+    if (!read_value(directory, "memory.limit_in_bytes", value)) return UINT64_MAX;
+    return bytes_or_none(parse_limit(value, &rest));
+}
+
+static uint64_t memory_v2(const char *directory) {
+    char value[VALUE_BYTES], *rest;
+    if (!read_value(directory, "memory.max", value)) return UINT64_MAX;
+    return bytes_or_none(parse_limit(value, &rest));
+}
+
+static uint64_t cpus_v1(const char *directory) {
+    char quota[VALUE_BYTES], period[VALUE_BYTES], *rest;
+    if (!read_value(directory, "cpu.cfs_quota_us", quota) ||
+        !read_value(directory, "cpu.cfs_period_us", period))
+        return UINT64_MAX;
+    return whole_cpus(parse_limit(quota, &rest), parse_limit(period, &rest));
+}
+
+static uint64_t cpus_v2(const char *directory) {
+    char value[VALUE_BYTES], *rest;
+    if (!read_value(directory, "cpu.max", value)) return UINT64_MAX;
+    uint64_t quota = parse_limit(value, &rest);
+    if (*rest != ' ') return UINT64_MAX;
+    return whole_cpus(quota, parse_limit(rest + 1, &rest));
+}
+
+/* The least limit from the group at `mount``path` up to the mount itself. */
+static uint64_t least_upwards(const char *root, const char *mount, const char *path,
+                              read_limit *read) {
+    char directory[PATH_BYTES];
+    int top = snprintf(directory, sizeof directory, "%s%s", root, mount);
+    int length = snprintf(directory, sizeof directory, "%s%s%s", root, mount, path);
+    if (top < 0 || length < 0 || (size_t)length >= sizeof directory) return UINT64_MAX;
+    uint64_t least = UINT64_MAX;
+    for (;;) {
+        uint64_t limit = read(directory);
+        if (limit < least) least = limit;
+        char *slash = strrchr(directory + top, '/');
+        if (slash == NULL) return least;
+        *slash = '\0';
+    }
+}
+
+/* Is `name` one of the comma-separated controllers? For "" there must be none at all. */
+static bool has_controller(const char *controllers, const char *name) {
+    size_t length = strlen(name);
+    if (length == 0) return controllers[0] == '\0';
+    for (const char *at = controllers; (at = strstr(at, name)) != NULL; at += length) {
+        bool opens = at == controllers || at[-1] == ',';
+        bool closes = at[length] == '\0' || at[length] == ',';
+        if (opens && closes) return true;
+    }
+    return false;
+}
+
+/* The least limit that one line of /proc/self/cgroup, which is cut up, stands for. */
+static uint64_t least_of_line(const char *root, char *line, const controller *wanted) {
+    char *controllers = strchr(line, ':');
+    char *path = controllers == NULL ? NULL : strchr(controllers + 1, ':');
+    if (path == NULL) return UINT64_MAX;
+    controllers++;
+    *path++ = '\0';
+    if (!has_controller(controllers, wanted->name)) return UINT64_MAX;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t limit = least_upwards(root, wanted->mounts[i], path, wanted->read);
+        if (limit < least) least = limit;
+    }
+    return least;
+}
+
+static uint64_t least_limit(const char *root, const controller *wanted) {
+    char path[PATH_BYTES], groups[PATH_BYTES];
+    int length = snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    if (length < 0 || (size_t)length >= sizeof path || !read_text(path, groups, sizeof groups))
+        return UINT64_MAX;
+    uint64_t least = UINT64_MAX;
+    char *line = groups;
+    for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        *end = '\0';
+        uint64_t limit = least_of_line(root, line, wanted);
+        if (limit < least) least = limit;
+    }
+    return least;
+}
+
+static uint64_t least_of_versions(const char *root, const controller versions[2]) {
+    int saved = errno;
+    uint64_t first = least_limit(root, &versions[0]);
+    uint64_t second = least_limit(root, &versions[1]);
+    errno = saved;
+    return first < second ? first : second;
+}
+
+size_t sy_linux_group_memory(const char *root) {
+    static const controller versions[2] = {
+        {"memory", {"/sys/fs/cgroup/memory", "/sys/fs/cgroup"}, memory_v1},
+        {"", {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}, memory_v2},
+    };
+    uint64_t limit = least_of_versions(root, versions);
+    return limit > SIZE_MAX ? SIZE_MAX : (size_t)limit;
+}
+
+unsigned sy_linux_group_cpus(const char *root) {
+    static const controller versions[2] = {
+        {"cpu", {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}, cpus_v1},
+        {"", {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}, cpus_v2},
+    };
+    uint64_t limit = least_of_versions(root, versions);
+    return limit > UINT_MAX ? UINT_MAX : (unsigned)limit;
+}

@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# Are the documents true? Every path, link and command that they name has to exist, and every block
+# marked as an example has to compile against the library and succeed when run.
+#   paths      in links and `code`: relative to the repository, the document, src, include or rust
+#   commands   make TARGET, slabyard SUBCOMMAND --option, cmake/ctest --preset NAME, cargo -p NAME
+#   examples   ```c example and ```cpp example
+# Usage: tests/docs/check.sh [--build DIR] [DOCUMENT...]
+# Without --build the examples are only counted; without a built slabyard its commands are.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+root=$PWD
+
+build=
+if [ "${1:-}" = --build ]; then
+    build=$(cd "$2" && pwd)
+    shift 2
+fi
+documents=("$@")
+if [ $# = 0 ]; then
+    shopt -s nullglob
+    documents=(README.md ARCHITECTURE.md CONTRIBUTING.md docs/*.md)
+    shopt -u nullglob
+fi
+tool=$root/rust/target/release/slabyard
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+errors=0 paths=0 commands=0 examples=0 unjudged=0
+place= # "document:line" of what is being judged
+error() {
+    echo "docs: $place: $*" >&2
+    errors=$((errors + 1))
+}
+
+# exists PATH DOCUMENT: a file, folder, or pattern of them, seen from where a reader may stand.
+exists() {
+    local path=$1 from name
+    for from in "$root" "$(dirname "$2")" "$root/src" "$root/include" "$root/rust"; do
+        for name in $(eval "echo $from/$path"); do # braces and patterns; see looks_like_path
+            [ -e "$name" ] || continue 2
+        done
+        return 0
+    done
+    return 1
+}
+
+# Words of path characters that begin with a folder of ours or end like a file of ours.
+looks_like_path() {
+    [[ $1 =~ ^[A-Za-z0-9_.*,{}/+-]+$ && $1 != /* && $1 != *..* && $1 != -* ]] || return 1
+    case $1 in
+    build/* | out/* | rust/target/*) return 1 ;; # made by building
+    */*)
+        local first=${1%%/*}
+        [[ -d $first || -d src/$first || $1 =~ \.(c|h|hpp|rs|md|sh|toml|txt|cmake)$ ]] ;;
+    *) [[ $1 =~ ^[A-Z][A-Za-z]+\.(md|txt|json)$ || $1 == Makefile ]] ;;
+    esac
+}
+
+check_path() { # check_path WORD DOCUMENT
+    looks_like_path "$1" || return 0
+    paths=$((paths + 1))
+    exists "$1" "$2" || error "there is no $1"
+}
+
+check_link() { # check_link TARGET DOCUMENT
+    local path=${1%%#*}
+    case $1 in *://* | mailto:* | \#*) return 0 ;; esac
+    paths=$((paths + 1))
+    [ -e "$(dirname "$2")/$path" ] || error "the link to $1 leads nowhere"
+}
+
+check_slabyard() { # check_slabyard SUBCOMMAND WORDS...
+    [[ ${1:-} =~ ^[a-z]+$ ]] || return 0
+    local help word subcommand=$1
+    if [ ! -x "$tool" ]; then
+        unjudged=$((unjudged + 1))
+        return 0
+    fi
+    commands=$((commands + 1))
+    if ! help=$("$tool" "$subcommand" --help 2>/dev/null); then
+        error "slabyard has no subcommand $subcommand"
+        return 0
+    fi
+    shift
+    for word in "$@"; do
+        [ "$word" != -- ] || break # what follows is another program's command line
+        [[ $word =~ ^--[a-z] ]] || continue
+        [[ $help == *"${word%%=*}"* ]] || error "slabyard $subcommand has no ${word%%=*}"
+    done
+}
+
+check_preset() { # check_preset WORDS...
+    while [ $# -gt 1 ]; do
+        if [ "$1" = --preset ]; then
+            commands=$((commands + 1))
+            grep -q "\"name\": \"$2\"" CMakePresets.json || error "there is no preset $2"
+        fi
+        shift
+    done
+}
+
+check_cargo() { # check_cargo WORDS...
+    while [ $# -gt 1 ]; do
+        if [ "$1" = -p ]; then
+            commands=$((commands + 1))
+            grep -q "^name = \"$2\"" rust/*/Cargo.toml || error "there is no crate $2"
+        fi
+        shift
+    done
+}
+
+check_make() { # check_make WORDS...
+    local word
+    for word in "$@"; do
+        [[ $word =~ ^[a-z]+$ ]] || continue
+        commands=$((commands + 1))
+        grep -q "^$word:" Makefile || error "the Makefile has no target $word"
+    done
+}
+
+check_command() { # check_command WORDS...
+    while [[ ${1:-} =~ ^([A-Z_]+=.*|sudo|env|time)$ ]]; do shift; done
+    local program=${1:-}
+    shift || return 0
+    case $program in
+    make) check_make "$@" ;;
+    slabyard | */slabyard) check_slabyard "$@" ;;
+    cmake | ctest) check_preset "$@" ;;
+    cargo) check_cargo "$@" ;;
+    esac
+}
+
+# check_shell LINE DOCUMENT: each command of a line, and each path among its words.
+check_shell() {
+    local part word words
+    while read -r part; do
+        read -r -a words <<<"${part%% #*}"
+        [ ${#words[@]} -gt 0 ] || continue
+        check_command "${words[@]}"
+        for word in "${words[@]}"; do
+            check_path "${word#./}" "$2"
+        done
+    done < <(sed 's/&&\|||\||\|;/\n/g' <<<"$1")
+}
+
+check_document() {
+    local kind line text
+    while IFS=$'\t' read -r kind line text; do
+        place=$1:$line
+        case $kind in
+        link) check_link "$text" "$1" ;;
+        code | shell) check_shell "$(sed "s/<[a-z_]*>/*/g; s/[<>\"']//g" <<<"$text")" "$1" ;;
+        esac
+    done < <(awk -v OUT="$work" -f tests/docs/extract.awk "$1")
+}
+
+run_example() { # run_example FILE
+    place="example $(basename "$1")"
+    examples=$((examples + 1))
+    [ -n "$build" ] || return 0
+    local compiler
+    case $1 in
+    *.c) compiler="${CC:-gcc} -std=gnu11" ;;
+    *) compiler="${CXX:-g++} -std=c++17" ;;
+    esac
+    if ! $compiler -Wall -Wextra -Werror -O2 -Iinclude "$1" "$build/libslabyard.a" -pthread \
+        -o "$1.out" 2>"$work/log"; then
+        error "does not compile: $(cat "$work/log")"
+    elif ! timeout 60 "$1.out" >"$work/log" 2>&1; then
+        error "fails when run: $(cat "$work/log")"
+    fi
+}
+
+for document in "${documents[@]}"; do
+    [ -e "$document" ] || continue
+    check_document "$document"
+done
+for example in "$work"/*.c "$work"/*.cpp; do
+    [ ! -e "$example" ] || run_example "$example"
+done
+
+[ "$unjudged" = 0 ] || echo "docs: slabyard is not built, so $unjudged of its commands were not judged"
+[ "$errors" = 0 ] || { echo "docs: $errors statements are not true" >&2 && exit 1; }
+ran=$([ -n "$build" ] && echo run || echo "not run")
+echo "docs: $paths paths, $commands commands, $examples examples ($ran) in ${#documents[@]} documents are true"

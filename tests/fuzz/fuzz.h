@@ -1,0 +1,42 @@
+/*
+ * fuzz.h: what fuzz programs share. A program fuzz_x.c defines LLVMFuzzerTestOneInput(), which
+ * reads an input as a list of operations and does them to the module and to a model of it; whatever
+ * differs ends the process. It is linked with driver.c, which makes inputs up from a seed, or with
+ * libFuzzer (clang -fsanitize=fuzzer), which looks for them.
+ */
+#ifndef SLABYARD_TESTS_FUZZ_H
+#define SLABYARD_TESTS_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* An input being read from its front. */
+typedef struct fuzz_input {
+    const uint8_t *data;
+    size_t size;
+} fuzz_input;
+
+/* The next byte; 0 when there is none. */
+static inline uint8_t fuzz_byte(fuzz_input *input) {
+    if (input->size == 0) return 0;
+    input->size--;
+    return *input->data++;
+}
+
+static inline uint32_t fuzz_u16(fuzz_input *input) {
+    uint32_t high = fuzz_byte(input);
+    return high << 8 | fuzz_byte(input);
+}
+
+/* What must be true whatever the input is. */
+static inline void fuzz_expect(int condition, const char *what) {
+    if (condition) return;
+    fprintf(stderr, "fuzz: not so: %s\n", what);
+    abort();
+}
+
+#endif

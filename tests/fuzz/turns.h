@@ -1,0 +1,88 @@
+/*
+ * turns.h: other threads for a fuzz program, one of which at a time does a step of the input while
+ * this one waits: so the same input does the same.
+ */
+#ifndef SLABYARD_TESTS_FUZZ_TURNS_H
+#define SLABYARD_TESTS_FUZZ_TURNS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "fuzz.h"
+
+enum { TURNS_THREADS = 2 };
+
+static struct turns {
+    pthread_mutex_t lock; /* guards all below but `threads` and `started` */
+    pthread_cond_t changed;
+    int turn;          /* whose it is; -1: this thread's */
+    fuzz_input *input; /* NULL: the thread is to end */
+    void (*step)(fuzz_input *input);
+    pthread_t threads[TURNS_THREADS];
+    bool started[TURNS_THREADS];
+} turns = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .turn = -1};
+
+static inline void *turns_thread(void *argument) {
+    int self = (int)(intptr_t)argument;
+    for (bool go_on = true; go_on;) {
+        pthread_mutex_lock(&turns.lock);
+        while (turns.turn != self) pthread_cond_wait(&turns.changed, &turns.lock);
+        fuzz_input *input = turns.input;
+        pthread_mutex_unlock(&turns.lock);
+        go_on = input != NULL;
+        if (go_on) turns.step(input);
+        pthread_mutex_lock(&turns.lock);
+        turns.turn = -1;
+        pthread_cond_broadcast(&turns.changed);
+        pthread_mutex_unlock(&turns.lock);
+    }
+    return NULL;
+}
+
+static inline void turns_give(int thread, fuzz_input *input) {
+    pthread_mutex_lock(&turns.lock);
+    turns.turn = thread;
+    turns.input = input;
+    pthread_cond_broadcast(&turns.changed);
+    while (turns.turn != -1) pthread_cond_wait(&turns.changed, &turns.lock);
+    pthread_mutex_unlock(&turns.lock);
+}
+
+/* The thread does a step; it is started if need be. */
+static inline void turns_step(int thread, fuzz_input *input) {
+    if (!turns.started[thread]) {
+        void *self = (void *)(intptr_t)thread;
+        int error = pthread_create(&turns.threads[thread], NULL, turns_thread, self);
+        fuzz_expect(error == 0, "a thread starts");
+        turns.started[thread] = true;
+    }
+    turns_give(thread, input);
+}
+
+/* The thread ends, if it was started. */
+static inline void turns_end(int thread) {
+    if (!turns.started[thread]) return;
+    turns_give(thread, NULL);
+    pthread_join(turns.threads[thread], NULL);
+    turns.started[thread] = false;
+}
+
+/* All of an input: who does each step, or ends, is a byte before it. */
+static inline void turns_run(fuzz_input *input, void (*step)(fuzz_input *input)) {
+    turns.step = step;
+    while (input->size > 0) {
+        uint8_t who = fuzz_byte(input);
+        if (who < TURNS_THREADS)
+            turns_end(who);
+        else if (who % 8 < TURNS_THREADS)
+            turns_step(who % 8, input);
+        else
+            step(input);
+    }
+}
+
+static inline void turns_end_all(void) {
+    for (int thread = 0; thread < TURNS_THREADS; thread++) turns_end(thread);
+}
+
+#endif

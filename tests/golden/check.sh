@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Compares the instructions that the fast paths execute with the golden files beside this script,
+# one for each processor and compiler.
+#
+# Usage: tests/golden/check.sh [--update] [COMPILER [BUILD_DIR]]
+# Without COMPILER, and when COMPILER is one of them: gcc and clang, as far as they are here. The
+# library is BUILD_DIR/libslabyard.a, or without BUILD_DIR compiled for the occasion.
+# A golden file says which major version it is of. Under another one, fewer instructions are fine.
+set -euo pipefail
+
+update=
+if [ "${1:-}" = --update ]; then
+    update=1
+    shift
+fi
+compiler=${1:-}
+build=${2:+$(cd "$2" && pwd)}
+cd "$(dirname "$0")/../.."
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+flags="-std=gnu11 -O2 -fvisibility=hidden -Iinclude -Isrc"
+# Landing pads are an instruction for each function, which some distributions switch on.
+if [ "$(uname -m)" = x86_64 ]; then flags="$flags -fcf-protection=none"; fi
+
+# gcc or clang, whatever a compiler is called.
+family_of() { if "$1" --version | grep -qi clang; then echo clang; else echo gcc; fi; }
+
+major_of() { "$1" -dumpversion | cut -d. -f1; }
+
+# count COMPILER: the rows of a golden file.
+count() {
+    local library=${build:+$build/libslabyard.a}
+    if [ -z "$library" ]; then
+        library=$(find src -name '*.c' ! -name fake.c)
+    fi
+    # $library may be many files, $flags are many words.
+    # shellcheck disable=SC2086
+    "$1" $flags tests/golden/count.c tests/golden/paths.c $library -pthread -o "$work/count" &&
+        "$work/count"
+}
+
+# compare GOLDEN MEASURED EXACT: one line for each row that is not as it should be.
+compare() {
+    awk -v exact="$3" '
+        /^#/ { next }
+        NR == FNR { golden[$1] = $2; next }
+        { seen[$1] = 1 }
+        !($1 in golden) { print "  " $1 ": " $2 ", not in the golden file"; next }
+        $2 > golden[$1] || (exact && $2 < golden[$1]) {
+            printf "  %s: %s instructions, golden is %s (%+g)\n", $1, $2, golden[$1], $2 - golden[$1]
+        }
+        END { for (name in golden) if (!(name in seen)) print "  " name ": no such path" }
+    ' "$1" "$2"
+}
+
+check() {
+    local family golden version difference exact=1
+    family=$(family_of "$1")
+    golden=tests/golden/$(uname -m)-$family.txt
+    version="$family $(major_of "$1")"
+    count "$1" >"$work/rows" || { echo "golden: cannot count with $1" >&2 && return 1; }
+    if [ -n "$update" ]; then
+        { echo "# $version -O2: instructions of the hit path, its return included; pair: of one turn" &&
+            cat "$work/rows"; } >"$golden"
+        echo "golden: wrote $golden"
+        return 0
+    fi
+    if [ ! -e "$golden" ]; then
+        echo "golden: nothing to compare $version with on $(uname -m); check.sh --update writes it"
+        return 0
+    fi
+    grep -q "^# $version " "$golden" || exact=
+    difference=$(compare "$golden" "$work/rows" "$exact")
+    if [ -n "$difference" ]; then
+        echo "golden: $version differs from $golden:" >&2
+        echo "$difference" >&2
+        echo "  if that is meant: tests/golden/check.sh --update" >&2
+        return 1
+    fi
+    echo "golden: $(wc -l <"$work/rows") paths of $version are as in $golden"
+}
+
+compilers=$compiler
+case $(basename "${compiler:-cc}") in
+cc | gcc | clang) compilers=$(command -v gcc clang || true) ;;
+esac
+[ -n "$compilers" ] || { echo "golden: no compiler here" >&2 && exit 1; }
+
+status=0
+for compiler in $compilers; do
+    check "$compiler" || status=1
+done
+exit $status

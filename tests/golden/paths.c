@@ -1,0 +1,198 @@
+/*
+ * paths.c: the fast paths whose cost is guarded, in a table at the end, and beside them the bare
+ * free list that is the limit. Compiled at -O2 as a user would.
+ *
+ * To add one: a function that does nothing but call the door, a prepare function that leaves it
+ * warm (a few allocations, freed again), a row in the table, and `tests/golden/check.sh --update`.
+ */
+#include <slabyard/cache.h>
+#include <slabyard/heap.h>
+#include <slabyard/pool.h>
+
+#include <stdlib.h>
+
+#include "golden.h"
+
+/* Objects that prepare functions allocate and free again, so that the next one is a hit. */
+enum { WARM_OBJECTS = 8 };
+
+/* The compiler must take the object for used, and its content for changed. */
+static inline void touch(void *object, size_t value) {
+    *(size_t *)object = value;
+    __asm__ volatile("" : : "r"(object) : "memory");
+}
+
+/* ---- the limit: a list by hand ---- */
+
+typedef struct freelist {
+    void *free;
+} freelist;
+
+static void *prepare_freelist(void) {
+    static void *slots[WARM_OBJECTS][8];
+    static freelist list;
+    list.free = NULL;
+    for (size_t i = 0; i < WARM_OBJECTS; i++) {
+        slots[i][0] = list.free;
+        list.free = slots[i];
+    }
+    return &list;
+}
+
+static void *freelist_alloc(void *where) {
+    freelist *list = where;
+    void *object = list->free;
+    if (SY_UNLIKELY(object == NULL)) return golden_miss(list);
+    list->free = *(void **)object;
+    return object;
+}
+
+static void freelist_release(void *where, void *object) {
+    freelist *list = where;
+    *(void **)object = list->free;
+    list->free = object;
+}
+
+static void freelist_pair(void *where, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        void *object = freelist_alloc(where);
+        touch(object, i);
+        freelist_release(where, object);
+    }
+}
+
+/* ---- pool ---- */
+
+static sy_pool *make_pool(size_t capacity) {
+    sy_pool *pool = sy_pool_create(&(sy_pool_config){.size = 64, .capacity = capacity});
+    if (pool == NULL) abort();
+    return pool;
+}
+
+static void *prepare_pool(void) {
+    sy_pool *pool = make_pool(0);
+    void *objects[WARM_OBJECTS];
+    for (size_t i = 0; i < WARM_OBJECTS; i++) objects[i] = sy_pool_alloc(pool);
+    for (size_t i = 0; i < WARM_OBJECTS; i++) sy_pool_free(pool, objects[i]);
+    return pool;
+}
+
+static void *prepare_bounded_pool(void) {
+    sy_pool *pool = make_pool(WARM_OBJECTS);
+    void *object = sy_pool_alloc(pool);
+    sy_pool_free(pool, object);
+    return pool;
+}
+
+static void *prepare_fresh_pool(void) { return make_pool(0); }
+
+static void *pool_alloc(void *where) { return sy_pool_alloc(where); }
+
+static void pool_release(void *where, void *object) { sy_pool_free(where, object); }
+
+static void pool_pair(void *where, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        void *object = sy_pool_alloc(where);
+        touch(object, i);
+        sy_pool_free(where, object);
+    }
+}
+
+/* ---- cache ---- */
+
+static void *cache_alloc(void *where) { return sy_cache_alloc(where); }
+
+static void cache_release(void *where, void *object) { sy_cache_free(where, object); }
+
+static void *prepare_cache(void) {
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "golden", .size = 64});
+    if (cache == NULL) abort();
+    void *objects[WARM_OBJECTS];
+    for (size_t i = 0; i < WARM_OBJECTS; i++) objects[i] = sy_cache_alloc(cache);
+    for (size_t i = 0; i < WARM_OBJECTS; i++) sy_cache_free(cache, objects[i]);
+    return cache;
+}
+
+static void cache_pair(void *where, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        void *object = sy_cache_alloc(where);
+        touch(object, i);
+        sy_cache_free(where, object);
+    }
+}
+
+/* ---- heap ---- */
+
+enum { SMALL = 64, MIDDLE = 5000 };
+
+static void *prepare_heap(void) {
+    static const size_t sizes[] = {SMALL, MIDDLE};
+    void *objects[WARM_OBJECTS];
+    for (size_t size = 0; size < 2; size++) {
+        for (size_t i = 0; i < WARM_OBJECTS; i++) objects[i] = sy_malloc(sizes[size]);
+        for (size_t i = 0; i < WARM_OBJECTS; i++) sy_free(objects[i]);
+    }
+    return (void *)sizes;
+}
+
+static void *heap_malloc(void *where) {
+    (void)where;
+    return sy_malloc(SMALL);
+}
+
+static void *heap_malloc_middle(void *where) {
+    (void)where;
+    return sy_malloc(MIDDLE);
+}
+
+static void heap_release(void *where, void *object) {
+    (void)where;
+    sy_free(object);
+}
+
+static void heap_release_sized(void *where, void *object) {
+    (void)where;
+    sy_free_sized(object, SMALL);
+}
+
+static void heap_pair(void *where, size_t count) {
+    (void)where;
+    for (size_t i = 0; i < count; i++) {
+        void *object = sy_malloc(SMALL);
+        touch(object, i);
+        sy_free(object);
+    }
+}
+
+/* ---- the table ---- */
+
+const golden_path golden_paths[] = {
+    {.name = "freelist_alloc", .prepare = prepare_freelist, .alloc = freelist_alloc},
+    {.name = "freelist_release",
+     .prepare = prepare_freelist,
+     .object = freelist_alloc,
+     .release = freelist_release},
+    {.name = "freelist_pair", .prepare = prepare_freelist, .loop = freelist_pair},
+    {.name = "pool_alloc", .prepare = prepare_pool, .alloc = pool_alloc},
+    {.name = "pool_alloc_bounded", .prepare = prepare_bounded_pool, .alloc = pool_alloc},
+    {.name = "pool_alloc_fresh", .prepare = prepare_fresh_pool, .alloc = pool_alloc},
+    {.name = "pool_free", .prepare = prepare_pool, .object = pool_alloc, .release = pool_release},
+    {.name = "pool_pair", .prepare = prepare_pool, .loop = pool_pair},
+    {.name = "pool_pair_bounded", .prepare = prepare_bounded_pool, .loop = pool_pair},
+    {.name = "cache_alloc", .prepare = prepare_cache, .alloc = cache_alloc},
+    {.name = "cache_free",
+     .prepare = prepare_cache,
+     .object = cache_alloc,
+     .release = cache_release},
+    {.name = "cache_pair", .prepare = prepare_cache, .loop = cache_pair},
+    {.name = "malloc", .prepare = prepare_heap, .alloc = heap_malloc},
+    {.name = "malloc_middle", .prepare = prepare_heap, .alloc = heap_malloc_middle},
+    {.name = "free", .prepare = prepare_heap, .object = heap_malloc, .release = heap_release},
+    {.name = "free_sized",
+     .prepare = prepare_heap,
+     .object = heap_malloc,
+     .release = heap_release_sized},
+    {.name = "malloc_pair", .prepare = prepare_heap, .loop = heap_pair},
+};
+
+const size_t golden_path_count = sizeof golden_paths / sizeof golden_paths[0];

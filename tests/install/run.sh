@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Installs a build into a folder of its own and uses it as a stranger would: what is exported, C and
+# C++ through pkg-config (shared and static), C through CMake, from a prefix that was moved.
+# Usage: tests/install/run.sh BUILD_DIR
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(cd "$1" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "install: $*" >&2
+    exit 1
+}
+
+cmake --install "$build" --prefix "$work/first" >"$work/log" || fail "$(cat "$work/log")"
+mv "$work/first" "$work/prefix"
+prefix=$work/prefix
+libdir=$(dirname "$(find "$prefix" -name libslabyard.a)")
+export PKG_CONFIG_PATH="$libdir/pkgconfig" LD_LIBRARY_PATH="$libdir"
+
+# The shared library shows public names and nothing else, and carries the ABI number.
+strangers=$(nm -D --defined-only "$libdir/libslabyard.so" |
+    awk '$2 != "A" && $3 !~ /^sy_/ { print $3 }')
+[ -z "$strangers" ] || fail "libslabyard.so exports" $strangers
+# (A header writes the names of the slow paths as SY_ABI_NAME(name), which appends _abi_<number>.)
+for name in $(nm -D --defined-only "$libdir/libslabyard.so" |
+    awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }'); do
+    grep -rqwE "$name|SY_ABI_NAME\(${name%_abi_*}\)" "$prefix/include" ||
+        fail "libslabyard.so exports $name, which no header declares"
+done
+soname=$(objdump -p "$libdir/libslabyard.so" | awk '$1 == "SONAME" { print $2 }')
+[ -e "$libdir/$soname" ] || fail "the soname $soname is not installed"
+
+# The static library defines no global name outside the project's prefix either.
+strangers=$(nm --defined-only --extern-only "$libdir/libslabyard.a" |
+    awk 'NF == 3 && $3 !~ /^sy_/ { print $3 }')
+[ -z "$strangers" ] || fail "libslabyard.a defines" $strangers
+
+use() { # use NAME COMPILER FLAGS... : builds consumer.<c|cpp> and runs it
+    local name=$1
+    shift
+    "$@" -o "$work/$name" || fail "$name does not build: $*"
+    "$work/$name" || fail "$name fails when run"
+    echo "ok $name"
+}
+pc() { pkg-config "$@" slabyard; }
+
+cc=${CC:-cc} cxx=${CXX:-c++}
+use c-shared "$cc" -std=c11 -O2 $(pc --cflags) "$here/consumer.c" $(pc --libs)
+use c-static "$cc" -std=c11 -O2 $(pc --cflags) "$here/consumer.c" "$libdir/libslabyard.a" -pthread
+use c-called "$cc" -std=c11 -O2 -DSY_NO_INLINE $(pc --cflags) "$here/consumer.c" $(pc --libs)
+use cpp-shared "$cxx" -std=c++17 -O2 $(pc --cflags) "$here/consumer.cpp" $(pc --libs)
+use cpp-static "$cxx" -std=c++17 -O2 $(pc --cflags) "$here/consumer.cpp" "$libdir/libslabyard.a" \
+    -pthread
+
+cmake -S "$here" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
+    cmake --build "$work/cmake" >>"$work/log" 2>&1 || fail "$(cat "$work/log")"
+for program in with-shared with-static; do
+    "$work/cmake/$program" || fail "CMake's $program fails when run"
+    echo "ok cmake-$program"
+done

@@ -1,0 +1,10 @@
+/* slabyard: double free: ADDRESS in cache "order" (64 bytes) */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, 0);
+    void *object = told(sy_cache_alloc(cache));
+    sy_cache_free(cache, object);
+    sy_cache_free(cache, object);
+    sy_thread_flush(); /* where the slabs are met */
+}

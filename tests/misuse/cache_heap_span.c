@@ -1,0 +1,8 @@
+/* slabyard: free to the wrong cache: ADDRESS in cache "order" (64 bytes), belongs to "heap" */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, 0);
+    sy_cache_free(cache, told(sy_malloc(1 << 20)));
+    sy_thread_flush();
+}

@@ -1,0 +1,10 @@
+/* slabyard: free of a pointer that is not an object of Slabyard's: ADDRESS in cache "order" (64
+ * bytes) */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *orders = cache_of("order", 64, SY_CHECKED), *trades = cache_of("trade", 64, 0);
+    void *object = told(sy_cache_alloc(trades));
+    sy_cache_destroy_all(trades);
+    sy_cache_free(orders, object);
+}

@@ -1,0 +1,8 @@
+/* slabyard: double free: ADDRESS in cache "order" (64 bytes) */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_CHECKED);
+    void *object = told(sy_cache_alloc(cache));
+    sy_cache_free_batch(cache, (void *[]){object, NULL, object}, 3);
+}

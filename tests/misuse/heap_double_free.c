@@ -1,0 +1,9 @@
+/* slabyard: double free: ADDRESS in cache "heap-64" (64 bytes) */
+#include "misuse.h"
+
+int main(void) {
+    void *object = told(sy_malloc(60));
+    sy_free(object);
+    sy_free(object);
+    sy_thread_flush();
+}

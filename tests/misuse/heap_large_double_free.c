@@ -1,0 +1,8 @@
+/* slabyard: free of a pointer that is not an object of Slabyard's: ADDRESS in cache "heap" */
+#include "misuse.h"
+
+int main(void) {
+    void *object = told(sy_malloc(9 << 20));
+    sy_free(object);
+    sy_free(object);
+}

@@ -1,0 +1,9 @@
+/* slabyard: free of a pointer that is not the start of an object: ADDRESS in cache "heap-64" (64
+ * bytes) */
+#include "misuse.h"
+
+int main(void) {
+    char *object = sy_malloc(60);
+    sy_free(told(object + 16));
+    sy_thread_flush();
+}

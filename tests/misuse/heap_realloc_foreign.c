@@ -1,0 +1,7 @@
+/* slabyard: free of a pointer that is not an object of Slabyard's: ADDRESS in cache "heap" */
+#include "misuse.h"
+
+int main(void) {
+    static char local[64];
+    sy_realloc(told(local), 100);
+}

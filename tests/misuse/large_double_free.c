@@ -1,0 +1,9 @@
+/* slabyard: double free: ADDRESS in cache "picture" (200000 bytes) */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("picture", 200000, 0);
+    void *object = told(sy_cache_alloc(cache));
+    sy_cache_free(cache, object);
+    sy_cache_free(cache, object);
+}

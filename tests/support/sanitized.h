@@ -1,0 +1,24 @@
+/*
+ * sanitized.h: is this a build with a sanitizer whose own books show in what a test measures?
+ */
+#ifndef SLABYARD_TESTS_SANITIZED_H
+#define SLABYARD_TESTS_SANITIZED_H
+
+#include <stdbool.h>
+
+#if defined(__has_feature)
+#    if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#        define SANITIZED_HERE 1
+#    endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#    define SANITIZED_HERE 1
+#endif
+
+#if defined(SANITIZED_HERE)
+static const bool SANITIZED = true;
+#else
+static const bool SANITIZED = false;
+#endif
+
+#endif

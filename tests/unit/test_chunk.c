@@ -1,0 +1,357 @@
+/*
+ * test_chunk.c: runs of units: apart, aligned, found by any address in them, zero where that is
+ * said, and back to the system.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bits.h"
+#include "chunk/chunk.h"
+#include "os/fake.h"
+#include "support/child.h"
+
+static const size_t UNIT = SY_UNIT_BYTES;
+
+static sy_slab *take(size_t bytes, size_t align, bool *clean) {
+    sy_slab *run = sy_run_take(bytes, align, clean);
+    must(run != NULL);
+    must(run->start % align == 0 && run->start % UNIT == 0);
+    must(run->bytes >= bytes && run->bytes % UNIT == 0);
+    must(run->owner == NULL && run->free == NULL && run->first == 0 && run->holes == 0);
+    return run;
+}
+
+static sy_slab *take_units(unsigned units) {
+    bool clean;
+    return take(units * UNIT, UNIT, &clean);
+}
+
+static void sound(void) { must(sy_chunk_verify() == 0); }
+
+static void any_address_leads_to_its_run(void **state) {
+    (void)state;
+    sy_slab *runs[3] = {take_units(1), take_units(5), take_units(63)};
+    for (int i = 0; i < 3; i++) {
+        for (uintptr_t at = runs[i]->start; at < runs[i]->start + runs[i]->bytes; at += UNIT) {
+            assert_ptr_equal(sy_slab_at(at), runs[i]);
+            assert_ptr_equal(sy_slab_at(at + UNIT - 1), runs[i]);
+        }
+        assert_ptr_not_equal(sy_slab_at(runs[i]->start - 1), runs[i]);
+        assert_ptr_not_equal(sy_slab_at(runs[i]->start + runs[i]->bytes), runs[i]);
+        assert_null(sy_slab_at(runs[i]->start & ~(uintptr_t)(SY_CHUNK_BYTES - 1)));
+    }
+    for (int i = 0; i < 3; i++) {
+        uintptr_t start = runs[i]->start;
+        sy_run_give(runs[i]);
+        assert_null(sy_slab_at(start));
+    }
+    sound();
+}
+
+static void foreign_addresses_lead_nowhere(void **state) {
+    (void)state;
+    assert_null(sy_slab_at(0));
+    assert_null(sy_slab_at(UINTPTR_MAX));
+    assert_null(sy_slab_at((uintptr_t)&state));
+    assert_null(sy_slab_at((uintptr_t)&sy_chunk_verify));
+    uint64_t random = 7;
+    for (int i = 0; i < 100000; i++) sy_slab_at(next_random(&random)); /* does not crash */
+}
+
+static void every_alignment_is_exact(void **state) {
+    (void)state;
+    for (size_t align = UNIT; align <= (size_t)1 << 30; align *= 2)
+        for (size_t units = 1; units <= 70; units += 23) {
+            bool clean;
+            sy_slab *run = take(units * UNIT, align, &clean), *other = take(1, align, &clean);
+            assert_ptr_equal(sy_slab_at(run->start), run);
+            sy_run_give(run);
+            sy_run_give(other);
+        }
+    sound();
+}
+
+static void sizes_round_up_to_units(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1,        65536,    65537,   100000,  63 << 16,
+                                   64 << 16, 65 << 16, 5 << 20, 33 << 20};
+    for (int i = 0; i < 9; i++) {
+        bool clean;
+        sy_slab *run = take(sizes[i], UNIT, &clean);
+        assert_int_equal(sy_round_up(sizes[i], UNIT) == run->bytes || run->bytes > 63 * UNIT, 1);
+        sy_run_give(run);
+    }
+    sound();
+}
+
+static void more_than_there_is_is_refused(void **state) {
+    (void)state;
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 2, (size_t)1 << 47, ((size_t)1 << 46) + 1};
+    bool clean;
+    for (int i = 0; i < 4; i++) {
+        errno = 0;
+        assert_null(sy_run_take(sizes[i], UNIT, &clean));
+        assert_int_equal(errno, ENOMEM);
+        errno = 0;
+        assert_null(sy_run_take(1, (size_t)1 << (47 + i), &clean));
+        assert_int_equal(errno, ENOMEM);
+    }
+    sound();
+}
+
+/* Runs of all lengths, written over whole, their first and last words checked. */
+static void a_random_history_overlaps_nothing(void **state) {
+    (void)state;
+    enum { RUNS = 200 };
+    static sy_slab *runs[RUNS];
+    uint64_t random = 8;
+    for (int step = 0; step < 4000; step++) {
+        size_t i = next_random(&random) % RUNS;
+        if (runs[i]) {
+            uint64_t *words = (uint64_t *)runs[i]->start;
+            size_t last = runs[i]->bytes / 8 - 1;
+            assert_int_equal(words[0], i + 1);
+            assert_int_equal(words[last], i + 1);
+            sy_run_give(runs[i]);
+            runs[i] = NULL;
+        } else {
+            bool clean;
+            size_t units = 1 + next_random(&random) % (next_random(&random) % 8 ? 12 : 66);
+            size_t align = UNIT << next_random(&random) % 4;
+            runs[i] = take(units * UNIT, align, &clean);
+            uint64_t *words = (uint64_t *)runs[i]->start;
+            size_t last = runs[i]->bytes / 8 - 1;
+            if (clean)
+                for (size_t word = 0; word <= last; word += 64) assert_int_equal(words[word], 0);
+            words[0] = words[last] = i + 1;
+            for (size_t word = 512; word < last; word += 512) words[word] = 1;
+        }
+        if (step % 100 == 0) sound();
+        if (step % 500 == 0) sy_chunk_trim();
+    }
+    for (size_t i = 0; i < RUNS; i++)
+        if (runs[i]) sy_run_give(runs[i]), runs[i] = NULL;
+    sound();
+}
+
+static void what_was_used_is_dirty_until_a_trim(void **state) {
+    (void)state;
+    bool clean;
+    sy_chunk_trim();
+    sy_slab *keep = take_units(1), *run = take(3 * UNIT, UNIT, &clean);
+    uintptr_t start = run->start;
+    memset((void *)start, 0xff, 3 * UNIT);
+    sy_run_give(run);
+    sy_chunk_stats stats = sy_chunk_count();
+    assert_int_equal(stats.units_free - stats.units_clean, 3);
+    run = take(3 * UNIT, UNIT, &clean); /* dirty ones are used first */
+    assert_int_equal(run->start, start);
+    assert_false(clean);
+    sy_run_give(run);
+    assert_int_equal(sy_chunk_trim(), 3 * UNIT);
+    stats = sy_chunk_count();
+    assert_int_equal(stats.units_free, stats.units_clean);
+    run = take(3 * UNIT, UNIT, &clean);
+    assert_true(clean);
+    for (size_t i = 0; i < 3 * UNIT; i++) assert_int_equal(((unsigned char *)run->start)[i], 0);
+    sy_run_give(run);
+    sy_run_give(keep);
+    sound();
+}
+
+static void an_empty_chunk_goes_back_whole(void **state) {
+    (void)state;
+    sy_slab *runs[40];
+    sy_chunk_trim();
+    sy_chunk_stats before = sy_chunk_count();
+    for (int i = 0; i < 40; i++) memset((void *)(runs[i] = take_units(60))->start, 1, 60 * UNIT);
+    assert_int_equal(sy_chunk_count().chunks - before.chunks, 40);
+    for (int i = 0; i < 40; i++) sy_run_give(runs[i]);
+    assert_true(sy_chunk_trim() >= 40 * 60 * UNIT);
+    sy_chunk_stats after = sy_chunk_count();
+    assert_int_equal(after.chunks, before.chunks);
+    assert_int_equal(after.units_free, before.units_free);
+    sound();
+}
+
+static void the_tightest_free_run_is_used_first(void **state) {
+    (void)state;
+    sy_slab *whole = take_units(63), *most = take_units(60);
+    sy_slab *small = take_units(3); /* where 60 left just enough */
+    assert_int_equal(small->start / SY_CHUNK_BYTES, most->start / SY_CHUNK_BYTES);
+    sy_run_give(whole);
+    sy_run_give(most);
+    sy_run_give(small);
+    sound();
+}
+
+static void a_span_grows_and_shrinks_in_place(void **state) {
+    (void)state;
+    sy_slab *run = take_units(4);
+    uintptr_t start = run->start;
+    assert_true(sy_run_resize(run, 4 * UNIT - 100));
+    assert_int_equal(run->bytes, 4 * UNIT);
+    if (sy_run_resize(run, 6 * UNIT)) {
+        assert_int_equal(run->bytes, 6 * UNIT);
+        assert_ptr_equal(sy_slab_at(start + 6 * UNIT - 1), run);
+    }
+    sound();
+    assert_true(sy_run_resize(run, 2 * UNIT));
+    assert_int_equal(run->bytes, 2 * UNIT);
+    assert_ptr_equal(sy_slab_at(start + 2 * UNIT - 1), run);
+    assert_ptr_not_equal(sy_slab_at(start + 2 * UNIT), run);
+    assert_false(sy_run_resize(run, 0));
+    assert_false(sy_run_resize(run, 64 * UNIT));
+    assert_false(sy_run_resize(run, (size_t)1 << 45));
+    assert_int_equal(run->bytes, 2 * UNIT);
+    sy_run_give(run);
+    sound();
+}
+
+static void a_span_does_not_grow_into_another(void **state) {
+    (void)state;
+    sy_chunk_trim();
+    sy_slab *first = take_units(2), *second = take_units(2);
+    sy_slab *low = first->start < second->start ? first : second;
+    if (low->start + 2 * UNIT == (first->start + second->start - low->start)) {
+        assert_false(sy_run_resize(low, 3 * UNIT));
+        assert_int_equal(low->bytes, 2 * UNIT);
+    }
+    assert_int_equal(first->start + 2 * UNIT, second->start); /* so that it was looked at */
+    sy_run_give(first);
+    sy_run_give(second);
+    sound();
+}
+
+/* ---- failures ---- */
+
+static void no_chunk(void *call) {
+    bool clean;
+    sy_slab *fill[200];
+    int count = 0;
+    must(sy_map_start() == 0);
+    sy_fake_fail_from(*(sy_fake_call *)call, 1);
+    errno = 0;
+    while ((fill[count] = sy_run_take(UNIT, UNIT, &clean)) != NULL) must(++count < 200);
+    must(errno == ENOMEM);
+    sound();
+    sy_fake_reset();
+    sy_run_give(take_units(63));
+    while (count > 0) sy_run_give(fill[--count]);
+    sound();
+}
+
+static void without_memory_there_is_no_run(void **state) {
+    (void)state;
+    sy_fake_call calls[] = {SY_FAKE_RESERVE, SY_FAKE_COMMIT};
+    assert_int_equal(in_child(no_chunk, &calls[0]), 0);
+    assert_int_equal(in_child(no_chunk, &calls[1]), 0);
+}
+
+static void a_trim_that_fails_keeps_units_dirty(void **state) {
+    (void)state;
+    bool clean;
+    sy_chunk_trim();
+    sy_slab *keep = take_units(1), *run = take_units(5);
+    uintptr_t start = run->start;
+    memset((void *)start, 0xff, 5 * UNIT);
+    sy_run_give(run);
+    sy_fake_fail_from(SY_FAKE_DISCARD, 1);
+    assert_int_equal(sy_chunk_trim(), 0);
+    sound();
+    sy_fake_reset();
+    run = take(5 * UNIT, UNIT, &clean);
+    assert_int_equal(run->start, start);
+    assert_false(clean);
+    sy_run_give(run);
+    assert_int_equal(sy_chunk_trim(), 5 * UNIT);
+    sy_run_give(keep);
+    sound();
+}
+
+/* The chunk that could not be given back is used again, and given back when that works. */
+static void a_chunk_that_cannot_be_given_back_is_not_lost(void **state) {
+    (void)state;
+    bool clean;
+    sy_chunk_trim();
+    size_t chunks = sy_chunk_count().chunks;
+    sy_slab *run = take_units(63);
+    uintptr_t start = run->start;
+    memset((void *)start, 0xff, 63 * UNIT);
+    sy_run_give(run);
+    for (int i = 0; i < 3; i++) {
+        sy_fake_fail_from(SY_FAKE_DISCARD, 1);
+        assert_int_equal(sy_chunk_trim(), 0);
+        sy_fake_reset();
+        assert_int_equal(sy_chunk_count().chunks, chunks + 1);
+        sound();
+        run = take(63 * UNIT, UNIT, &clean);
+        assert_int_equal(run->start, start);
+        assert_false(clean);
+        sy_run_give(run);
+    }
+    assert_true(sy_chunk_trim() >= 63 * UNIT);
+    assert_int_equal(sy_chunk_count().chunks, chunks);
+    sound();
+}
+
+static void *take_and_give(void *arg) {
+    sy_slab *mine[8] = {NULL};
+    uint64_t random = (uintptr_t)arg;
+    for (int step = 0; step < 2000; step++) {
+        size_t i = next_random(&random) % 8;
+        if (mine[i]) {
+            must(*(uintptr_t *)mine[i]->start == (uintptr_t)arg);
+            sy_run_give(mine[i]);
+            mine[i] = NULL;
+        } else {
+            mine[i] = take_units(1 + (unsigned)(next_random(&random) % 20));
+            *(uintptr_t *)mine[i]->start = (uintptr_t)arg;
+        }
+        if (step % 400 == 0) sy_chunk_trim();
+    }
+    for (int i = 0; i < 8; i++)
+        if (mine[i]) sy_run_give(mine[i]);
+    return NULL;
+}
+
+static void threads_never_get_the_same_run(void **state) {
+    (void)state;
+    pthread_t threads[4];
+    for (uintptr_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, (void *)(i + 1)), 0);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    sound();
+}
+
+static int start(void **state) {
+    (void)state;
+    return sy_map_start();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_memory_there_is_no_run), /* first: there is no chunk yet */
+        cmocka_unit_test(any_address_leads_to_its_run),
+        cmocka_unit_test(foreign_addresses_lead_nowhere),
+        cmocka_unit_test(every_alignment_is_exact),
+        cmocka_unit_test(sizes_round_up_to_units),
+        cmocka_unit_test(more_than_there_is_is_refused),
+        cmocka_unit_test(a_random_history_overlaps_nothing),
+        cmocka_unit_test(what_was_used_is_dirty_until_a_trim),
+        cmocka_unit_test(an_empty_chunk_goes_back_whole),
+        cmocka_unit_test(the_tightest_free_run_is_used_first),
+        cmocka_unit_test(a_span_grows_and_shrinks_in_place),
+        cmocka_unit_test(a_span_does_not_grow_into_another),
+        cmocka_unit_test(a_trim_that_fails_keeps_units_dirty),
+        cmocka_unit_test(a_chunk_that_cannot_be_given_back_is_not_lost),
+        cmocka_unit_test(threads_never_get_the_same_run),
+    };
+    return cmocka_run_group_tests_name("chunk", tests, start, NULL);
+}

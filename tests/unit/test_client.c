@@ -1,0 +1,800 @@
+/*
+ * test_client.c: the magazine layer over a bank of words: 0, 1, 2 ... The bank notices a word that
+ * is taken twice or put back twice; whatever it has lent is with the test or in a magazine.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <slabyard/cache.h>
+
+#include "magazine/client.h"
+#include "magazine/depot.h"
+#include "magazine/store.h"
+#include "os/fake.h"
+#include "support/child.h"
+
+enum { WORDS_MAX = 1 << 16 };
+
+struct bank {
+    sy_client client;
+    pthread_mutex_t lock;
+    size_t words, lent;
+    size_t refills, flushes, last_refill, last_flush;
+    bool out[WORDS_MAX];
+};
+
+/* The lowest words first: the one to be given out first is at the end. */
+static size_t refill(void *owner, uintptr_t *items, size_t count) {
+    struct bank *bank = owner;
+    size_t got = 0;
+    pthread_mutex_lock(&bank->lock);
+    for (size_t word = 0; word < bank->words && got < count; word++)
+        if (!bank->out[word]) {
+            bank->out[word] = true;
+            items[got++] = word;
+        }
+    bank->lent += got;
+    bank->refills++;
+    bank->last_refill = count;
+    pthread_mutex_unlock(&bank->lock);
+    for (size_t i = 0; i < got / 2; i++) {
+        uintptr_t word = items[i];
+        items[i] = items[got - 1 - i];
+        items[got - 1 - i] = word;
+    }
+    if (!got) errno = ENOSPC;
+    return got;
+}
+
+static void flush(void *owner, uintptr_t *items, size_t count) {
+    struct bank *bank = owner;
+    pthread_mutex_lock(&bank->lock);
+    for (size_t i = 0; i < count; i++) {
+        must(items[i] < bank->words && bank->out[items[i]]);
+        bank->out[items[i]] = false;
+    }
+    bank->lent -= count;
+    bank->flushes++;
+    bank->last_flush = count;
+    pthread_mutex_unlock(&bank->lock);
+}
+
+static struct bank the_bank, other_bank;
+
+static struct bank *open_bank(struct bank *bank, size_t words, sy_client_config config) {
+    memset(bank, 0, sizeof *bank);
+    pthread_mutex_init(&bank->lock, NULL);
+    bank->words = words;
+    config.refill = refill;
+    config.flush = flush;
+    config.owner = bank;
+    must(sy_client_open(&bank->client, &config) == 0);
+    return bank;
+}
+
+static void close_bank(struct bank *bank) {
+    sy_client_close(&bank->client);
+    must(bank->lent == 0);
+    must(sy_store_verify() == 0);
+}
+
+static const sy_client_config PLAIN = {.item_bytes = 64, .magazine_items = SY_MAGAZINE_ITEMS};
+
+static sy_loaded_slot *slot_of(const struct bank *bank) {
+    return (sy_loaded_slot *)((char *)sy_abi_1 + sy_client_offset(&bank->client));
+}
+
+/* The fast path, as the inline functions have it. */
+static bool get(struct bank *bank, uintptr_t *word) {
+    sy_loaded_slot *slot = slot_of(bank);
+    if (slot->top <= slot->base) return sy_client_alloc(&bank->client, word);
+    *word = *--slot->top;
+    return true;
+}
+
+static void put(struct bank *bank, uintptr_t word) {
+    sy_loaded_slot *slot = slot_of(bank);
+    if (slot->top >= slot->limit)
+        sy_client_free(&bank->client, word);
+    else
+        *slot->top++ = word;
+}
+
+/* Words held: in a bitmap, so that a word given twice is noticed. */
+static bool held[WORDS_MAX];
+
+static uintptr_t get_new(struct bank *bank) {
+    uintptr_t word;
+    must(get(bank, &word));
+    must(word < bank->words && bank->out[word] && !held[word]);
+    held[word] = true;
+    return word;
+}
+
+static void put_held(struct bank *bank, uintptr_t word) {
+    must(held[word]);
+    held[word] = false;
+    put(bank, word);
+}
+
+static size_t waiting(struct bank *bank) {
+    size_t depot, loaded;
+    sy_client_held(&bank->client, &depot, &loaded);
+    return depot + loaded;
+}
+
+/* ---- words go round ---- */
+
+static void every_word_is_given_once(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, 5000, PLAIN);
+    uintptr_t word;
+    for (int i = 0; i < 5000; i++) get_new(bank);
+    errno = 0;
+    assert_false(get(bank, &word));
+    assert_int_equal(errno, ENOSPC);
+    for (uintptr_t i = 0; i < 5000; i++) put_held(bank, i);
+    for (int i = 0; i < 5000; i++) get_new(bank);
+    assert_false(get(bank, &word));
+    for (uintptr_t i = 0; i < 5000; i++) put_held(bank, i);
+    close_bank(bank);
+}
+
+static void the_word_put_last_is_given_next(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, 1000, PLAIN);
+    uintptr_t words[200];
+    for (int i = 0; i < 200; i++) words[i] = get_new(bank);
+    for (int i = 0; i < 100; i++) {
+        put_held(bank, words[i]);
+        assert_int_equal(get_new(bank), words[i]);
+    }
+    for (int i = 0; i < 10; i++) put_held(bank, words[i]);
+    for (int i = 9; i >= 0; i--) assert_int_equal(get_new(bank), words[i]);
+    for (int i = 0; i < 200; i++) put_held(bank, words[i]);
+    close_bank(bank);
+}
+
+static void a_random_history_loses_and_doubles_nothing(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, 20000, PLAIN);
+    static uintptr_t words[20000];
+    size_t count = 0;
+    uint64_t random = 6;
+    for (int step = 0; step < 300000; step++) {
+        bool rising = step / 20000 % 2 == 0;
+        if (count < 20000 && (count == 0 || next_random(&random) % 8 < (rising ? 5 : 3)))
+            words[count++] = get_new(bank);
+        else {
+            size_t i = next_random(&random) % count;
+            put_held(bank, words[i]);
+            words[i] = words[--count];
+        }
+        if (step % 997 == 0) {
+            assert_int_equal(bank->lent, count + waiting(bank));
+            if (step % 5 == 0) sy_client_drain(&bank->client);
+            if (step % 7 == 0) sy_thread_idle();
+        }
+    }
+    while (count > 0) put_held(bank, words[--count]);
+    close_bank(bank);
+}
+
+static void refill_and_flush_come_by_the_magazine_full(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX,
+                                  (sy_client_config){
+                                      .item_bytes = 1 << 10,
+                                      .magazine_items = SY_MAGAZINE_ITEMS,
+                                  });
+    for (uintptr_t i = 0; i < 4000; i++) get_new(bank);
+    assert_true(bank->refills < 4000 / 8);
+    for (uintptr_t i = 0; i < 4000; i++) put_held(bank, i);
+    assert_true(bank->flushes < 4000 / 8);
+    bank->refills = bank->flushes = 0;
+    uintptr_t word = get_new(bank);
+    for (int i = 0; i < 10000; i++) {
+        put_held(bank, word);
+        word = get_new(bank);
+    }
+    assert_true(bank->refills + bank->flushes <= 1);
+    put_held(bank, word);
+    close_bank(bank);
+}
+
+/* Bonwick's rule: whoever goes to and fro across the end of a magazine does not exchange each time.
+ */
+static void no_exchange_at_each_crossing(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
+    for (uintptr_t i = 0; i < 10000; i++) get_new(bank);
+    for (uintptr_t i = 0; i < 10000; i++) put_held(bank, i);
+    for (int depth = 1; depth < 300; depth++) {
+        uintptr_t words[300];
+        get_new(bank);
+        sy_client_counts before = sy_client_count(&bank->client);
+        size_t calls = bank->refills + bank->flushes;
+        for (int round = 0; round < 4; round++) {
+            for (int i = 0; i < 3; i++) words[i] = get_new(bank);
+            for (int i = 0; i < 3; i++) put_held(bank, words[i]);
+        }
+        sy_client_counts after = sy_client_count(&bank->client);
+        assert_true(after.depot_hits - before.depot_hits <= 1);
+        assert_true(bank->refills + bank->flushes - calls <= 1);
+    }
+    for (uintptr_t i = 0; i < WORDS_MAX; i++)
+        if (held[i]) put_held(bank, i);
+    close_bank(bank);
+}
+
+static void a_depot_holds_no_more_than_its_budget(void **state) {
+    (void)state;
+    enum { ITEM = 1 << 14 };
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX,
+                                  (sy_client_config){.item_bytes = ITEM, .magazine_items = 128});
+    for (uintptr_t i = 0; i < 20000; i++) get_new(bank);
+    for (uintptr_t i = 0; i < 20000; i++) put_held(bank, i);
+    size_t depot, loaded;
+    sy_client_held(&bank->client, &depot, &loaded);
+    assert_true(depot <= 256); /* 4 MiB of them in one shard: what the start and one raise allow */
+    assert_true(loaded * ITEM <= 8 << 20);
+    assert_int_equal(bank->lent, depot + loaded);
+    close_bank(bank);
+}
+
+/* ---- without magazines ---- */
+
+static void a_client_without_magazines_goes_straight_through(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, 10, (sy_client_config){.item_bytes = 64});
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(get_new(bank), i);
+        assert_int_equal(bank->lent, i + 1);
+    }
+    for (uintptr_t i = 0; i < 10; i++) {
+        put_held(bank, i);
+        assert_int_equal(bank->lent, 9 - i);
+    }
+    assert_int_equal(waiting(bank), 0);
+    uintptr_t words[4];
+    assert_int_equal(sy_client_alloc_loaded(&bank->client, words, 4), 0);
+    close_bank(bank);
+}
+
+static void *get_without_a_magazine(void *arg) {
+    struct bank *bank = arg;
+    sy_fake_fail_from(SY_FAKE_ANY, 1);
+    uintptr_t word = get_new(bank);
+    must(bank->lent == 1);
+    put_held(bank, word);
+    must(bank->lent == 0);
+    sy_fake_reset();
+    return NULL;
+}
+
+static void *fill_with_the_last_magazines(void *arg) {
+    struct bank *bank = arg;
+    uintptr_t word = get_new(bank);
+    sy_magazine *magazine, *chain = NULL;
+    sy_fake_fail_from(SY_FAKE_ANY, 1);
+    while ((magazine = sy_store_take()) != NULL) magazine->chain = chain, chain = magazine;
+    for (int i = 0; i < 2000; i++) get_new(bank);
+    for (uintptr_t i = 0; i < bank->words; i++)
+        if (held[i] && i != word) put_held(bank, i);
+    must(bank->lent == 1 + waiting(bank));
+    put_held(bank, word);
+    sy_fake_reset();
+    while (chain) {
+        magazine = chain;
+        chain = magazine->chain;
+        sy_store_put(magazine);
+    }
+    return NULL;
+}
+
+static void in_a_fresh_library(void *body) {
+    must(sy_magazine_start() == 0);
+    struct bank *bank = open_bank(&the_bank, 5000, PLAIN);
+    in_thread((void *(*)(void *))(uintptr_t)body, bank);
+    close_bank(bank);
+}
+
+static void no_memory_for_magazines_means_going_without(void **state) {
+    (void)state;
+    assert_int_equal(in_child(in_a_fresh_library, (void *)(uintptr_t)get_without_a_magazine), 0);
+    assert_int_equal(in_child(in_a_fresh_library, (void *)(uintptr_t)fill_with_the_last_magazines),
+                     0);
+}
+
+/* ---- bounds ---- */
+
+static pthread_barrier_t barrier;
+
+static void *hold_some(void *arg) {
+    struct bank *bank = arg;
+    uintptr_t words[40];
+    for (int i = 0; i < 40; i++) must(get(bank, &words[i]));
+    for (int i = 0; i < 40; i++) put(bank, words[i]);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+static void all_threads_together_hold_what_is_granted(void **state) {
+    (void)state;
+    enum { THREADS = 8, BOUND = 100 };
+    pthread_t threads[THREADS];
+    struct bank *bank = open_bank(&the_bank, 1000,
+                                  (sy_client_config){
+                                      .item_bytes = 64,
+                                      .magazine_items = 50,
+                                      .loaded_items = BOUND,
+                                  });
+    pthread_barrier_init(&barrier, NULL, THREADS + 1);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hold_some, bank), 0);
+    pthread_barrier_wait(&barrier);
+    size_t depot, loaded;
+    sy_client_held(&bank->client, &depot, &loaded);
+    assert_true(loaded <= BOUND && loaded > 0);
+    assert_int_equal(depot, 0);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    sy_client_held(&bank->client, &depot, &loaded);
+    assert_int_equal(loaded, 0);
+    assert_true(depot <= BOUND);
+    assert_int_equal(atomic_load(&bank->client.granted), 0);
+    close_bank(bank);
+    pthread_barrier_destroy(&barrier);
+}
+
+/* ---- threads that do not run, or no more ---- */
+
+static void *put_all_and_end(void *arg) {
+    struct bank *bank = arg;
+    for (uintptr_t i = 0; i < bank->words; i++)
+        if (held[i]) put_held(bank, i);
+    return NULL;
+}
+
+static void an_ended_threads_words_wait_for_others(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, 100, PLAIN);
+    for (int i = 0; i < 100; i++) get_new(bank);
+    in_thread(put_all_and_end, bank);
+    size_t depot, loaded;
+    sy_client_held(&bank->client, &depot, &loaded);
+    assert_int_equal(loaded, 0);
+    assert_int_equal(bank->lent, depot);
+    for (int i = 0; i < 100; i++) get_new(bank);
+    put_all_and_end(bank);
+    close_bank(bank);
+}
+
+static void *put_all_and_idle(void *arg) {
+    put_all_and_end(arg);
+    sy_thread_idle();
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    uintptr_t word;
+    must(!get(arg, &word)); /* all were taken meanwhile */
+    return NULL;
+}
+
+static void an_idle_threads_words_are_taken_when_wanted(void **state) {
+    (void)state;
+    pthread_t thread;
+    struct bank *bank = open_bank(&the_bank, 100, PLAIN);
+    pthread_barrier_init(&barrier, NULL, 2);
+    for (int i = 0; i < 100; i++) get_new(bank);
+    assert_int_equal(pthread_create(&thread, NULL, put_all_and_idle, bank), 0);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 100; i++) get_new(bank);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    put_all_and_end(bank);
+    close_bank(bank);
+    pthread_barrier_destroy(&barrier);
+}
+
+static void *put_all_and_run_on(void *arg) {
+    put_all_and_end(arg);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    /* One operation on the slow path: there it sees that a drain has been asked for. */
+    uintptr_t word;
+    size_t waited = waiting(arg);
+    must(waited > 0);
+    must(sy_client_alloc(&((struct bank *)arg)->client, &word));
+    size_t depot, loaded;
+    sy_client_held(&((struct bank *)arg)->client, &depot, &loaded);
+    must(loaded <= 64 && loaded + 1 == ((struct bank *)arg)->lent);
+    put(arg, word);
+    return NULL;
+}
+
+static void a_running_thread_drains_at_its_next_exchange(void **state) {
+    (void)state;
+    pthread_t thread;
+    struct bank *bank = open_bank(&the_bank, 1000, PLAIN);
+    pthread_barrier_init(&barrier, NULL, 2);
+    for (int i = 0; i < 200; i++) get_new(bank);
+    assert_int_equal(pthread_create(&thread, NULL, put_all_and_run_on, bank), 0);
+    pthread_barrier_wait(&barrier);
+    size_t flushes = bank->flushes;
+    sy_client_drain(&bank->client);
+    size_t depot, loaded;
+    sy_client_held(&bank->client, &depot, &loaded);
+    assert_int_equal(depot, 0);
+    assert_true(loaded > 0);
+    assert_int_equal(bank->lent, loaded);
+    flushes = bank->flushes;
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    assert_true(bank->flushes > flushes);
+    close_bank(bank);
+    pthread_barrier_destroy(&barrier);
+}
+
+static void drain_empties_what_it_can_reach(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, 5000, PLAIN);
+    for (int i = 0; i < 3000; i++) get_new(bank);
+    for (uintptr_t i = 0; i < 1000; i++) put_held(bank, i);
+    in_thread(put_all_and_end, bank);
+    assert_true(bank->lent > 0);
+    sy_client_drain(&bank->client);
+    assert_int_equal(bank->lent, 0);
+    assert_int_equal(waiting(bank), 0);
+    close_bank(bank);
+}
+
+static void *drain_without_slots(void *arg) {
+    struct bank *bank = arg;
+    unsigned threads = sy_thread_count();
+    sy_client_drain(&bank->client);
+    must(sy_thread_count() == threads); /* it has no magazines, and needs none for this */
+    get_new(bank);
+    sy_thread_idle();
+    sy_client_drain(&bank->client);
+    must(bank->lent == 1);
+    must(slot_of(bank)->top == slot_of(bank)->limit); /* still idle */
+    return NULL;
+}
+
+static void drain_takes_nothing_up(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, 100, PLAIN);
+    in_thread(drain_without_slots, bank);
+    put_all_and_end(bank);
+    close_bank(bank);
+}
+
+static void flush_empties_this_thread_alone(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, 5000, PLAIN),
+                *other = open_bank(&other_bank, 500, PLAIN);
+    for (int i = 0; i < 100; i++) get_new(bank);
+    in_thread(put_all_and_end, bank);
+    get_new(bank);
+    uintptr_t word;
+    assert_true(get(other, &word));
+    put(other, word);
+    sy_thread_flush();
+    size_t depot, loaded;
+    sy_client_held(&bank->client, &depot, &loaded);
+    assert_int_equal(loaded, 0);
+    assert_true(depot > 0);
+    assert_int_equal(bank->lent, depot + 1);
+    assert_int_equal(other->lent, 0);
+    put_all_and_end(bank);
+    close_bank(bank);
+    close_bank(other);
+}
+
+/* ---- asking ---- */
+
+static void holds_finds_a_word_wherever_it_waits(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, 5000, PLAIN);
+    for (int i = 0; i < 3000; i++) get_new(bank);
+    for (uintptr_t i = 0; i < 3000; i++) {
+        assert_false(sy_client_holds(&bank->client, i));
+        put_held(bank, i);
+        assert_int_equal(sy_client_holds(&bank->client, i), bank->out[i]);
+    }
+    for (uintptr_t i = 0; i < 5000; i++)
+        assert_int_equal(sy_client_holds(&bank->client, i), bank->out[i]);
+    close_bank(bank);
+}
+
+static void alloc_loaded_takes_both_magazines_and_no_more(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, 5000, PLAIN);
+    uintptr_t words[2000];
+    for (int i = 0; i < 1000; i++) get_new(bank);
+    for (uintptr_t i = 0; i < 1000; i++) put_held(bank, i);
+    size_t depot, loaded, refills = bank->refills;
+    sy_client_held(&bank->client, &depot, &loaded);
+    assert_int_equal(sy_client_alloc_loaded(&bank->client, words, 0), 0);
+    assert_int_equal(sy_client_alloc_loaded(&bank->client, words, 2000), loaded);
+    for (size_t i = 0; i < loaded; i++) {
+        assert_false(held[words[i]]);
+        held[words[i]] = true;
+    }
+    assert_int_equal(bank->refills, refills);
+    assert_int_equal(waiting(bank), depot);
+    put_all_and_end(bank);
+    close_bank(bank);
+}
+
+/* ---- numbers ---- */
+
+static void a_number_on_demand_is_given_once(void **state) {
+    (void)state;
+    sy_client_config config = PLAIN;
+    config.number = SY_CLIENT_DEMANDED - 1;
+    struct bank *bank = open_bank(&the_bank, 10, config);
+    assert_int_equal(bank->client.number, SY_CLIENT_DEMANDED - 1);
+    sy_client second;
+    errno = 0;
+    assert_int_equal(sy_client_open(&second, &config), -1);
+    assert_int_equal(errno, EBUSY);
+    close_bank(bank);
+    close_bank(open_bank(&the_bank, 10, config));
+}
+
+static void numbers_run_out_and_come_back(void **state) {
+    (void)state;
+    static sy_client many[SY_CLIENTS_MAX];
+    sy_client_config config = PLAIN;
+    config.refill = refill;
+    config.flush = flush;
+    config.owner = &the_bank;
+    unsigned count = 0;
+    errno = 0;
+    while (sy_client_open(&many[count], &config) == 0) {
+        assert_true(many[count].number >= SY_CLIENT_DEMANDED);
+        assert_true(many[count].number % 16 != 0);
+        assert_int_equal(sy_client_offset(&many[count]), many[count].number * 64);
+        count++;
+    }
+    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(count, (SY_CLIENTS_MAX - SY_CLIENT_DEMANDED) / 16 * 15);
+    sy_client_close(&many[5]);
+    assert_int_equal(sy_client_open(&many[5], &config), 0);
+    while (count > 0) sy_client_close(&many[--count]);
+}
+
+static void *use_and_leave_loaded(void *arg) {
+    struct bank *bank = arg;
+    uintptr_t word;
+    must(get(bank, &word));
+    put(bank, word);
+    pthread_barrier_wait(&barrier); /* words wait in this thread's magazine */
+    pthread_barrier_wait(&barrier); /* closed, and the number is another's */
+    must(slot_of(bank)->top == NULL);
+    must(get(bank, &word) && word < bank->words);
+    put(bank, word);
+    return NULL;
+}
+
+static void a_number_is_reused_with_all_slots_empty(void **state) {
+    (void)state;
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    struct bank *bank = open_bank(&the_bank, 1000, PLAIN);
+    unsigned number = bank->client.number;
+    assert_int_equal(pthread_create(&thread, NULL, use_and_leave_loaded, bank), 0);
+    pthread_barrier_wait(&barrier);
+    assert_true(bank->lent > 0);
+    close_bank(bank);
+    open_bank(&the_bank, 3, PLAIN);
+    assert_int_equal(bank->client.number, number);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    close_bank(bank);
+    pthread_barrier_destroy(&barrier);
+}
+
+static void counts_begin_anew_with_a_client(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
+    for (int i = 0; i < 5000; i++) get_new(bank);
+    for (uintptr_t i = 0; i < 5000; i++) put_held(bank, i);
+    for (int i = 0; i < 5000; i++) get_new(bank);
+    sy_client_counts counts = sy_client_count(&bank->client);
+    assert_true(counts.depot_hits > 0 && counts.depot_misses > 0);
+    put_all_and_end(bank);
+    close_bank(bank);
+    open_bank(&the_bank, 10, PLAIN);
+    counts = sy_client_count(&bank->client);
+    assert_int_equal(counts.depot_hits + counts.depot_misses + counts.depot_steals, 0);
+    close_bank(bank);
+}
+
+static void another_processors_words_are_found(void **state) {
+    (void)state;
+    if (sy_depot_shard_count == 1) skip();
+    struct bank *bank = open_bank(&the_bank, 5000, PLAIN);
+    sy_fake_set_cpu(0);
+    for (int i = 0; i < 5000; i++) get_new(bank);
+    for (uintptr_t i = 0; i < 5000; i++) put_held(bank, i);
+    size_t refills = bank->refills, waited = waiting(bank);
+    sy_fake_set_cpu(1);
+    for (size_t i = 0; i < waited; i++) get_new(bank);
+    assert_int_equal(bank->refills, refills);
+    assert_true(sy_client_count(&bank->client).depot_steals > 0);
+    put_all_and_end(bank);
+    close_bank(bank);
+    sy_fake_reset();
+}
+
+static void pins_go_through_all_clients(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, 10, PLAIN), *other = open_bank(&other_bank, 10, PLAIN);
+    unsigned seen = 0;
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        number = client->number;
+        assert_int_equal(atomic_load(&client->pins), 1);
+        seen += client == &bank->client || client == &other->client;
+        sy_client_unpin(client);
+    }
+    assert_int_equal(seen, 2);
+    close_bank(bank);
+    close_bank(other);
+}
+
+static void *close_pinned(void *arg) {
+    close_bank(arg);
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+static void close_waits_for_pins(void **state) {
+    (void)state;
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    struct bank *bank = open_bank(&the_bank, 10, PLAIN);
+    unsigned number = bank->client.number;
+    sy_client *pinned = sy_client_pin_next(number - 1);
+    assert_ptr_equal(pinned, &bank->client);
+    assert_int_equal(pthread_create(&thread, NULL, close_pinned, bank), 0);
+    usleep(20000); /* if it did not wait, it is done by now, most likely */
+    sy_client *still = sy_client_pin_next(number - 1);
+    assert_ptr_equal(still, &bank->client);
+    sy_client_unpin(still);
+    sy_client_unpin(pinned);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    still = sy_client_pin_next(number - 1);
+    assert_true(still == NULL || still != &bank->client);
+    if (still) sy_client_unpin(still);
+    pthread_barrier_destroy(&barrier);
+}
+
+static _Atomic bool suspended;
+
+static void *suspend_pinned(void *arg) {
+    sy_client_suspend(&((struct bank *)arg)->client);
+    atomic_store(&suspended, true);
+    return NULL;
+}
+
+static void suspending_waits_for_pins_and_keeps_new_ones_off(void **state) {
+    (void)state;
+    pthread_t thread;
+    struct bank *bank = open_bank(&the_bank, 10, PLAIN);
+    unsigned number = bank->client.number;
+    assert_ptr_equal(sy_client_pin_next(number - 1), &bank->client);
+    atomic_store(&suspended, false);
+    assert_int_equal(pthread_create(&thread, NULL, suspend_pinned, bank), 0);
+    usleep(20000); /* if it did not wait, it is done by now, most likely */
+    assert_false(atomic_load(&suspended));
+    sy_client_unpin(&bank->client);
+    pthread_join(thread, NULL);
+    uintptr_t word = get_new(bank);
+    put_held(bank, word);
+    sy_client *next = sy_client_pin_next(number - 1);
+    assert_ptr_not_equal(next, &bank->client);
+    if (next) sy_client_unpin(next);
+    sy_thread_flush(); /* passes it by as well */
+    assert_true(bank->lent > 0);
+    sy_client_resume(&bank->client);
+    sy_thread_flush();
+    assert_int_equal(bank->lent, 0);
+    assert_ptr_equal(sy_client_pin_next(number - 1), &bank->client);
+    sy_client_unpin(&bank->client);
+    close_bank(bank);
+}
+
+/* ---- several threads ---- */
+
+static _Atomic uint8_t owner_of[WORDS_MAX];
+
+static void *come_and_go(void *arg) {
+    struct bank *bank = &the_bank;
+    uint8_t me = (uint8_t)(uintptr_t)arg;
+    uint64_t random = me;
+    uintptr_t mine[300];
+    size_t count = 0;
+    for (int step = 0; step < 60000; step++) {
+        if (count < 300 && next_random(&random) % 2) {
+            if (!get(bank, &mine[count])) continue;
+            must(atomic_exchange(&owner_of[mine[count++]], me) == 0);
+        } else if (count > 0) {
+            size_t i = next_random(&random) % count;
+            must(atomic_exchange(&owner_of[mine[i]], 0) == me);
+            put(bank, mine[i]);
+            mine[i] = mine[--count];
+        }
+        if (step % 10000 == 9999) sy_client_drain(&bank->client);
+        if (step % 5000 == 4999) sy_thread_idle();
+        if (step % 7000 == 6999) sy_thread_flush();
+    }
+    while (count > 0) {
+        must(atomic_exchange(&owner_of[mine[--count]], 0) == me);
+        put(bank, mine[count]);
+    }
+    return NULL;
+}
+
+static void no_word_has_two_owners(void **state) {
+    (void)state;
+    pthread_t threads[6];
+    struct bank *bank = open_bank(&the_bank, 1200, PLAIN);
+    for (uintptr_t i = 0; i < 6; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, (void *)(i + 1)), 0);
+    for (int i = 0; i < 6; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(bank->lent, waiting(bank));
+    close_bank(bank);
+}
+
+static int start(void **state) {
+    (void)state;
+    sy_fake_set_cpu_count(2);
+    int result = sy_magazine_start();
+    sy_fake_reset();
+    return result;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        /* First: as long as there is no record and no magazine. */
+        cmocka_unit_test(no_memory_for_magazines_means_going_without),
+        cmocka_unit_test(every_word_is_given_once),
+        cmocka_unit_test(the_word_put_last_is_given_next),
+        cmocka_unit_test(a_random_history_loses_and_doubles_nothing),
+        cmocka_unit_test(refill_and_flush_come_by_the_magazine_full),
+        cmocka_unit_test(no_exchange_at_each_crossing),
+        cmocka_unit_test(a_depot_holds_no_more_than_its_budget),
+        cmocka_unit_test(a_client_without_magazines_goes_straight_through),
+        cmocka_unit_test(all_threads_together_hold_what_is_granted),
+        cmocka_unit_test(an_ended_threads_words_wait_for_others),
+        cmocka_unit_test(an_idle_threads_words_are_taken_when_wanted),
+        cmocka_unit_test(a_running_thread_drains_at_its_next_exchange),
+        cmocka_unit_test(drain_empties_what_it_can_reach),
+        cmocka_unit_test(drain_takes_nothing_up),
+        cmocka_unit_test(flush_empties_this_thread_alone),
+        cmocka_unit_test(holds_finds_a_word_wherever_it_waits),
+        cmocka_unit_test(alloc_loaded_takes_both_magazines_and_no_more),
+        cmocka_unit_test(a_number_on_demand_is_given_once),
+        cmocka_unit_test(numbers_run_out_and_come_back),
+        cmocka_unit_test(a_number_is_reused_with_all_slots_empty),
+        cmocka_unit_test(counts_begin_anew_with_a_client),
+        cmocka_unit_test(another_processors_words_are_found),
+        cmocka_unit_test(pins_go_through_all_clients),
+        cmocka_unit_test(close_waits_for_pins),
+        cmocka_unit_test(suspending_waits_for_pins_and_keeps_new_ones_off),
+        cmocka_unit_test(no_word_has_two_owners),
+    };
+    return cmocka_run_group_tests_name("client", tests, start, NULL);
+}

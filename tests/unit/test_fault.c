@@ -1,0 +1,249 @@
+/*
+ * test_fault.c: misuse is seen, named, told to the handler, and changes nothing. The reports that
+ * end a program are in tests/misuse.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <slabyard/slabyard.h>
+
+#include "cache/cache.h"
+#include "support/child.h"
+
+enum { FAULTS_KEPT = 8 };
+static sy_fault faults[FAULTS_KEPT];
+static int fault_count;
+
+static void note_fault(const sy_fault *fault) {
+    if (fault_count < FAULTS_KEPT) faults[fault_count] = *fault;
+    fault_count++;
+}
+
+/* One fault, of this kind at this address, and no more. */
+static void expect(sy_fault_kind kind, const void *address, const char *cache, size_t size,
+                   const char *found) {
+    assert_int_equal(fault_count, 1);
+    assert_int_equal(faults[0].kind, kind);
+    assert_ptr_equal(faults[0].address, address);
+    assert_string_equal(faults[0].cache, cache);
+    assert_int_equal(faults[0].object_size, size);
+    if (found)
+        assert_string_equal(faults[0].found_cache, found);
+    else
+        assert_null(faults[0].found_cache);
+    fault_count = 0;
+}
+
+static sy_cache *make(const char *name, unsigned flags) {
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = name, .size = 48, .flags = flags});
+    must(cache != NULL);
+    return cache;
+}
+
+static void free_now(sy_cache *cache, void *object) {
+    sy_cache_free(cache, object);
+    sy_thread_flush();
+}
+
+static void end(sy_cache *cache, size_t live) {
+    assert_int_equal(sy_cache_in_use(cache), live);
+    assert_int_equal(sy_cache_verify(cache), 0);
+    sy_cache_destroy_all(cache);
+    assert_int_equal(fault_count, 0);
+}
+
+static void each_kind_is_told_from_the_others(void **state) {
+    (void)state;
+    for (unsigned flags = 0; flags <= SY_COLOUR; flags++) {
+        sy_cache *cache = make("order", flags), *other = make("trade", 0);
+        char *object = sy_cache_alloc(cache), *others = sy_cache_alloc(other);
+        char *small = sy_malloc(100), *span = sy_malloc(1 << 20), local;
+        sy_thread_flush();
+        free_now(cache, &local);
+        expect(SY_FAULT_FOREIGN_POINTER, &local, "order", 48, NULL);
+        free_now(cache, (void *)UINTPTR_MAX);
+        expect(SY_FAULT_FOREIGN_POINTER, (void *)UINTPTR_MAX, "order", 48, NULL);
+        free_now(cache, object + 1);
+        expect(SY_FAULT_MISALIGNED_POINTER, object + 1, "order", 48, NULL);
+        free_now(cache, others);
+        expect(SY_FAULT_WRONG_CACHE, others, "order", 48, "trade");
+        free_now(cache, small);
+        expect(SY_FAULT_WRONG_CACHE, small, "order", 48, "heap-112");
+        free_now(cache, span);
+        expect(SY_FAULT_WRONG_CACHE, span, "order", 48, "heap");
+        free_now(cache, span + 100);
+        expect(SY_FAULT_WRONG_CACHE, span + 100, "order", 48, "heap");
+        free_now(cache, object + 48 * 500); /* never given out */
+        expect(SY_FAULT_DOUBLE_FREE, object + 48 * 500, "order", 48, NULL);
+        free_now(cache, object);
+        assert_int_equal(fault_count, 0);
+        free_now(cache, object);
+        expect(SY_FAULT_DOUBLE_FREE, object, "order", 48, NULL);
+        sy_free(small);
+        sy_free(span);
+        end(cache, 0);
+        end(other, 1);
+    }
+}
+
+static void the_heap_tells_each_kind(void **state) {
+    (void)state;
+    sy_cache *cache = make("order", 0);
+    char *object = sy_cache_alloc(cache), *small = sy_malloc(100), *span = sy_malloc(1 << 20);
+    char *large = sy_malloc(9 << 20), local;
+    sy_free(&local);
+    expect(SY_FAULT_FOREIGN_POINTER, &local, "heap", 0, NULL);
+    sy_free((void *)1);
+    expect(SY_FAULT_FOREIGN_POINTER, (void *)1, "heap", 0, NULL);
+    sy_free(object);
+    expect(SY_FAULT_WRONG_CACHE, object, "heap", 0, "order");
+    sy_free(span + 65536);
+    expect(SY_FAULT_MISALIGNED_POINTER, span + 65536, "heap", 0, NULL);
+    sy_free(large + (5 << 20));
+    expect(SY_FAULT_MISALIGNED_POINTER, large + (5 << 20), "heap", 0, NULL);
+    sy_free(small + 16);
+    sy_thread_flush();
+    expect(SY_FAULT_MISALIGNED_POINTER, small + 16, "heap-112", 112, NULL);
+    sy_free(sy_malloc(40));
+    sy_free_sized(small, 40);
+    sy_thread_flush();
+    expect(SY_FAULT_WRONG_SIZE, small, "heap-48", 48, "heap-112");
+    sy_free_sized(span, 40);
+    sy_thread_flush();
+    expect(SY_FAULT_WRONG_CACHE, span, "heap-48", 48, "heap");
+    errno = 0;
+    assert_null(sy_realloc(object, 10));
+    assert_int_equal(errno, EINVAL);
+    expect(SY_FAULT_FOREIGN_POINTER, object, "heap", 0, NULL);
+    sy_free(small);
+    sy_free(small);
+    sy_thread_flush();
+    expect(SY_FAULT_DOUBLE_FREE, small, "heap-112", 112, NULL);
+    sy_free(span);
+    sy_free(span);
+    expect(SY_FAULT_FOREIGN_POINTER, span, "heap", 0, NULL);
+    sy_free(large);
+    sy_free(large);
+    expect(SY_FAULT_FOREIGN_POINTER, large, "heap", 0, NULL);
+    sy_free((void *)((uintptr_t)object | (uintptr_t)1 << 63));
+    assert_int_equal(fault_count, 1);
+    fault_count = 0;
+    end(cache, 1);
+}
+
+/* An address beyond the address space, which is looked up modulo it in the class map. */
+static void an_address_beyond_all_is_not_taken_for_the_one_within(void **state) {
+    (void)state;
+    void *object = sy_malloc(100), *beyond = (void *)((uintptr_t)object | (uintptr_t)1 << 63);
+    sy_free(beyond);
+    sy_thread_flush();
+    expect(SY_FAULT_FOREIGN_POINTER, beyond, "heap-112", 112, NULL);
+    sy_free(object);
+    sy_thread_flush();
+    assert_int_equal(fault_count, 0);
+}
+
+static void the_others_of_a_magazine_are_freed_all_the_same(void **state) {
+    (void)state;
+    sy_cache *cache = make("order", 0);
+    void *objects[10];
+    char local;
+    for (int i = 0; i < 10; i++) objects[i] = sy_cache_alloc(cache);
+    sy_thread_flush();
+    for (int i = 0; i < 5; i++) sy_cache_free(cache, objects[i]);
+    sy_cache_free(cache, objects[2]);
+    sy_cache_free(cache, &local);
+    for (int i = 5; i < 10; i++) sy_cache_free(cache, objects[i]);
+    sy_thread_flush();
+    assert_int_equal(fault_count, 2);
+    fault_count = 0;
+    end(cache, 0);
+}
+
+static void *free_twice_from_here(void *arg) {
+    void **objects = arg;
+    sy_cache_free(objects[0], objects[1]);
+    sy_thread_flush();
+    return NULL;
+}
+
+static void a_double_free_by_two_threads_is_seen(void **state) {
+    (void)state;
+    sy_cache *cache = make("order", 0);
+    void *objects[] = {cache, sy_cache_alloc(cache)};
+    in_thread(free_twice_from_here, objects);
+    assert_int_equal(fault_count, 0);
+    in_thread(free_twice_from_here, objects);
+    expect(SY_FAULT_DOUBLE_FREE, objects[1], "order", 48, NULL);
+    end(cache, 0);
+}
+
+static sy_cache *used_by_handler;
+
+static void use_slabyard(const sy_fault *fault) {
+    note_fault(fault);
+    void *object = sy_cache_alloc(used_by_handler);
+    sy_free(sy_malloc(100));
+    sy_cache_trim(used_by_handler);
+    sy_cache_free(used_by_handler, object);
+}
+
+static void the_handler_may_use_slabyard(void **state) {
+    (void)state;
+    for (unsigned flags = 0; flags <= SY_CHECKED; flags++) {
+        sy_cache *cache = used_by_handler = make("order", flags);
+        void *object = sy_cache_alloc(cache);
+        sy_thread_flush();
+        sy_set_fault_handler(use_slabyard);
+        free_now(cache, object);
+        free_now(cache, object);
+        expect(SY_FAULT_DOUBLE_FREE, object, "order", 48, NULL);
+        end(cache, 0);
+    }
+}
+
+static void setting_a_handler_gives_the_one_before(void **state) {
+    (void)state;
+    assert_true(sy_set_fault_handler(use_slabyard) == note_fault);
+    assert_true(sy_set_fault_handler(NULL) == use_slabyard);
+    assert_true(sy_set_fault_handler(note_fault) == NULL);
+}
+
+static void free_keeps_errno_when_it_tells(void **state) {
+    (void)state;
+    char local;
+    errno = 4321;
+    sy_free(&local);
+    assert_int_equal(errno, 4321);
+    assert_int_equal(fault_count, 1);
+    fault_count = 0;
+}
+
+static int begin(void **state) {
+    (void)state;
+    fault_count = 0;
+    sy_set_fault_handler(note_fault);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, begin)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(each_kind_is_told_from_the_others),
+        TEST(the_heap_tells_each_kind),
+        TEST(an_address_beyond_all_is_not_taken_for_the_one_within),
+        TEST(the_others_of_a_magazine_are_freed_all_the_same),
+        TEST(a_double_free_by_two_threads_is_seen),
+        TEST(the_handler_may_use_slabyard),
+        TEST(setting_a_handler_gives_the_one_before),
+        TEST(free_keeps_errno_when_it_tells),
+    };
+    return cmocka_run_group_tests_name("fault", tests, NULL, NULL);
+}

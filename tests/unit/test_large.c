@@ -1,0 +1,245 @@
+/*
+ * test_large.c: spans that do not fit in a chunk: in place while there is room, kept for reuse, and
+ * whatever the system refuses, nothing lost.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bits.h"
+#include "chunk/chunk.h"
+#include "chunk/large.h"
+#include "os/fake.h"
+#include "support/child.h"
+
+static const size_t MIB = 1 << 20;
+
+static sy_slab *take(size_t bytes, bool *clean) {
+    sy_slab *span = sy_run_take(bytes, SY_UNIT_BYTES, clean);
+    must(span != NULL && span->bytes >= bytes && span->start % SY_CHUNK_BYTES == 0);
+    for (size_t at = 0; at < span->bytes; at += SY_CHUNK_BYTES)
+        must(sy_slab_at(span->start + at) == span);
+    must(sy_slab_at(span->start + span->bytes - 1) == span);
+    must(sy_fake_is_committed((void *)span->start, span->bytes));
+    return span;
+}
+
+static size_t used(void) {
+    size_t in_use, kept;
+    sy_large_count(&in_use, &kept);
+    return in_use;
+}
+
+static size_t kept(void) {
+    size_t in_use, kept_bytes;
+    sy_large_count(&in_use, &kept_bytes);
+    return kept_bytes;
+}
+
+static void nothing_is_left(void) {
+    sy_large_trim();
+    assert_int_equal(used(), 0);
+    assert_int_equal(kept(), 0);
+}
+
+static void sizes_up_to_a_gibibyte_are_had(void **state) {
+    (void)state;
+    bool first;
+    sy_run_give(take(5 * MIB, &first)); /* brings the side memory for descriptors */
+    nothing_is_left();
+    size_t reserved = sy_fake_reserved();
+    for (size_t bytes = 5 * MIB; bytes <= 1024 * MIB; bytes += bytes / 2 + 4097) {
+        bool clean;
+        sy_slab *span = take(bytes, &clean);
+        char *start = (char *)span->start;
+        assert_true(clean);
+        assert_int_equal(start[0] + start[bytes - 1], 0);
+        start[0] = start[bytes - 1] = 1;
+        assert_int_equal(used(), sy_round_up(bytes, SY_UNIT_BYTES));
+        sy_run_give(span);
+        sy_large_trim();
+        assert_int_equal(sy_fake_reserved(), reserved);
+    }
+    nothing_is_left();
+}
+
+static void a_span_grows_into_its_own_space(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *span = take(5 * MIB, &clean);
+    char *start = (char *)span->start;
+    memset(start, 7, 5 * MIB);
+    assert_true(sy_run_resize(span, 8 * MIB)); /* 8 MiB are reserved for 5 */
+    assert_int_equal(span->bytes, 8 * MIB);
+    assert_int_equal(start[5 * MIB - 1], 7);
+    assert_int_equal(start[8 * MIB - 1], 0);
+    assert_int_equal(used(), 8 * MIB);
+    assert_false(sy_run_resize(span, 8 * MIB + 1));
+    assert_false(sy_run_resize(span, (size_t)1 << 50));
+    assert_true(sy_run_resize(span, 6 * MIB));
+    assert_int_equal(used(), 6 * MIB);
+    assert_int_equal(start[5 * MIB - 1], 7);
+    assert_false(sy_run_resize(span, MIB)); /* that belongs in a chunk */
+    assert_int_equal(span->bytes, 6 * MIB);
+    sy_run_give(span);
+    nothing_is_left();
+}
+
+static void growing_fails_without_memory(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *span = take(5 * MIB, &clean);
+    sy_fake_fail_nth(SY_FAKE_COMMIT, 1);
+    assert_false(sy_run_resize(span, 8 * MIB));
+    assert_int_equal(span->bytes, 5 * MIB);
+    assert_int_equal(used(), 5 * MIB);
+    assert_true(sy_run_resize(span, 8 * MIB));
+    sy_run_give(span);
+    nothing_is_left();
+}
+
+static void a_freed_span_is_kept_for_its_like(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *span = take(10 * MIB, &clean), *other;
+    uintptr_t start = span->start;
+    memset((void *)start, 7, MIB);
+    sy_run_give(span);
+    assert_null(sy_slab_at(start));
+    assert_int_equal(kept(), 10 * MIB);
+    other = take(5 * MIB - SY_UNIT_BYTES, &clean); /* half of it would be wasted */
+    assert_true(other->start != start);
+    span = take(9 * MIB, &clean);
+    assert_int_equal(span->start, start);
+    assert_false(clean);
+    assert_int_equal(kept(), 0);
+    sy_run_give(span);
+    sy_run_give(other);
+    nothing_is_left();
+}
+
+static void a_kept_span_must_have_the_alignment(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *spans[4];
+    for (int i = 0; i < 4; i++) spans[i] = take(5 * MIB, &clean);
+    for (int i = 0; i < 4; i++) sy_run_give(spans[i]);
+    for (size_t align = 4 * MIB; align <= 1024 * MIB; align *= 2) {
+        sy_slab *span = sy_run_take(5 * MIB, align, &clean);
+        assert_non_null(span);
+        assert_int_equal(span->start % align, 0);
+        sy_run_give(span);
+    }
+    nothing_is_left();
+}
+
+static void what_is_kept_is_bounded(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *spans[30];
+    for (int i = 0; i < 30; i++) spans[i] = take((size_t)(5 + i) * MIB, &clean);
+    for (int i = 0; i < 30; i++) {
+        sy_run_give(spans[i]);
+        assert_true(kept() <= 64 * MIB);
+    }
+    assert_int_equal(used(), 0);
+    assert_true(kept() > 0);
+    size_t bytes = kept(), reserved = sy_fake_reserved();
+    assert_int_equal(sy_large_trim(), bytes);
+    assert_true(sy_fake_reserved() <= reserved - bytes);
+    nothing_is_left();
+}
+
+static void a_span_that_is_huge_is_not_kept(void **state) {
+    (void)state;
+    bool clean;
+    size_t reserved = sy_fake_reserved();
+    sy_run_give(take(100 * MIB, &clean));
+    assert_int_equal(kept(), 0);
+    assert_int_equal(sy_fake_reserved(), reserved);
+}
+
+static void with_little_space_none_is_left_to_grow(void **state) {
+    (void)state;
+    bool clean;
+    sy_fake_fail_above(SY_FAKE_RESERVE, 20 * MIB);
+    sy_slab *span = take(17 * MIB, &clean); /* would have 32 MiB */
+    assert_false(sy_run_resize(span, 21 * MIB));
+    assert_true(sy_run_resize(span, 20 * MIB));
+    sy_run_give(span);
+    sy_fake_reset();
+    nothing_is_left();
+}
+
+/* The n-th call fails; it ends with 1 if there were not as many. */
+static void refused(void *arg) {
+    bool clean;
+    must(sy_map_start() == 0);
+    size_t reserved = sy_fake_reserved();
+    sy_fake_fail_nth(SY_FAKE_ANY, *(uint64_t *)arg);
+    errno = 0;
+    sy_slab *span = sy_run_take(17 * MIB, SY_UNIT_BYTES, &clean);
+    uint64_t failures = sy_fake_failures(SY_FAKE_ANY);
+    sy_fake_reset();
+    if (!span) {
+        must(errno == ENOMEM && used() == 0);
+        must(sy_fake_reserved() == reserved);
+        span = sy_run_take(17 * MIB, SY_UNIT_BYTES, &clean);
+    }
+    must(span && used() == 17 * MIB);
+    sy_run_give(span);
+    must(sy_large_trim() == 17 * MIB);
+    if (!failures) _exit(1);
+}
+
+static void whatever_fails_nothing_is_lost(void **state) {
+    (void)state;
+    uint64_t n = 1;
+    int status;
+    while ((status = in_child(refused, &n)) == 0) n++;
+    assert_int_equal(WEXITSTATUS(status), 1);
+    assert_int_equal(n, 5); /* address space and memory, for the span and for its descriptor */
+}
+
+/* The address space stays, and cannot be helped; its memory goes. */
+static void what_cannot_be_released_is_discarded(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *span = take(100 * MIB, &clean);
+    memset((void *)span->start, 7, MIB);
+    uint64_t before = sy_fake_bytes(SY_FAKE_DISCARD);
+    sy_fake_fail_nth(SY_FAKE_RELEASE, 1);
+    sy_run_give(span);
+    assert_true(sy_fake_bytes(SY_FAKE_DISCARD) - before >= 100 * MIB);
+    nothing_is_left();
+}
+
+static int reset_fake(void **state) {
+    (void)state;
+    sy_fake_reset();
+    return 0;
+}
+
+static int start(void **state) {
+    (void)state;
+    return sy_map_start();
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, reset_fake, reset_fake)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(whatever_fails_nothing_is_lost), /* first: there is no side memory yet */
+        TEST(sizes_up_to_a_gibibyte_are_had),       TEST(a_span_grows_into_its_own_space),
+        TEST(growing_fails_without_memory),         TEST(a_freed_span_is_kept_for_its_like),
+        TEST(a_kept_span_must_have_the_alignment),  TEST(what_is_kept_is_bounded),
+        TEST(a_span_that_is_huge_is_not_kept),      TEST(with_little_space_none_is_left_to_grow),
+        TEST(what_cannot_be_released_is_discarded),
+    };
+    return cmocka_run_group_tests_name("large", tests, start, NULL);
+}

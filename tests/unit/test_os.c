@@ -1,0 +1,757 @@
+/*
+ * test_os.c: the contract of os.h on the real system, one promise a test, and the fake that the
+ * other tests rely on. The fake passes everything through here unless a test scripts it.
+ */
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "os/fake.h"
+#include "os/linux_limits.h"
+#include "os/os.h"
+
+static size_t page;
+
+static unsigned char *reserve_committed(size_t bytes) {
+    unsigned char *start = sy_os_reserve(bytes, page, "test");
+    assert_non_null(start);
+    assert_int_equal(sy_os_commit(start, bytes), 0);
+    return start;
+}
+
+/* Asks the kernel to read the byte, which faults nowhere. */
+static bool readable(const void *address) {
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    ssize_t written = write(ends[1], address, 1);
+    close(ends[0]);
+    close(ends[1]);
+    return written == 1;
+}
+
+static bool resident(void *address) {
+    unsigned char state = 0;
+    assert_int_equal(mincore(address, page, &state), 0);
+    return (state & 1) != 0;
+}
+
+/* ---- memory ---- */
+
+static void reserve_gives_every_alignment(void **state) {
+    (void)state;
+    for (size_t align = page; align <= (size_t)1 << 30; align *= 2) {
+        void *start = sy_os_reserve(3 * page, align, "test");
+        assert_non_null(start);
+        assert_int_equal((uintptr_t)start % align, 0);
+        assert_int_equal(sy_os_release(start, 3 * page), 0);
+    }
+}
+
+static void reserve_is_not_accessible(void **state) {
+    (void)state;
+    unsigned char *start = sy_os_reserve(page, page, NULL);
+    assert_non_null(start);
+    assert_false(readable(start));
+    assert_int_equal(sy_os_release(start, page), 0);
+}
+
+static void reserve_of_too_much_is_enomem(void **state) {
+    (void)state;
+    errno = 0;
+    assert_null(sy_os_reserve(SIZE_MAX - page + 1, page, NULL));
+    assert_int_equal(errno, ENOMEM);
+    errno = 0;
+    assert_null(sy_os_reserve(SIZE_MAX - page + 1, (size_t)1 << 30, NULL));
+    assert_int_equal(errno, ENOMEM);
+}
+
+static void commit_reads_as_zero_and_can_be_written(void **state) {
+    (void)state;
+    unsigned char *start = reserve_committed(4 * page);
+    for (size_t at = 0; at < 4 * page; at++) assert_int_equal(start[at], 0);
+    memset(start, 0xa5, 4 * page);
+    assert_int_equal(sy_os_release(start, 4 * page), 0);
+}
+
+static void commit_takes_no_memory(void **state) {
+    (void)state;
+    unsigned char *start = reserve_committed(page);
+    assert_false(resident(start));
+    assert_int_equal(sy_os_release(start, page), 0);
+}
+
+static void commit_of_a_part_leaves_the_rest(void **state) {
+    (void)state;
+    unsigned char *start = sy_os_reserve(3 * page, page, "test");
+    assert_non_null(start);
+    assert_int_equal(sy_os_commit(start + page, page), 0);
+    assert_false(readable(start));
+    assert_true(readable(start + page));
+    assert_false(readable(start + 2 * page));
+    assert_int_equal(sy_os_release(start, 3 * page), 0);
+}
+
+static void commit_twice_keeps_the_content(void **state) {
+    (void)state;
+    unsigned char *start = reserve_committed(page);
+    start[17] = 42;
+    assert_int_equal(sy_os_commit(start, page), 0);
+    assert_int_equal(start[17], 42);
+    assert_int_equal(sy_os_release(start, page), 0);
+}
+
+static void populate_backs_and_keeps_the_content(void **state) {
+    (void)state;
+    unsigned char *start = reserve_committed(3 * page);
+    start[page] = 42;
+    assert_int_equal(sy_os_populate(start, 3 * page), 0);
+    for (size_t i = 0; i < 3; i++) assert_true(resident(start + i * page));
+    assert_int_equal(start[page], 42);
+    assert_int_equal(start[0], 0);
+    assert_int_equal(sy_os_release(start, 3 * page), 0);
+}
+
+static void discard_gives_memory_back_and_reads_as_zero(void **state) {
+    (void)state;
+    unsigned char *start = reserve_committed(2 * page);
+    memset(start, 0xa5, 2 * page);
+    assert_int_equal(sy_os_discard(start, page), 0);
+    assert_false(resident(start));
+    assert_int_equal(start[0], 0);
+    assert_int_equal(start[page], 0xa5);
+    assert_int_equal(sy_os_release(start, 2 * page), 0);
+}
+
+static void discard_works_on_locked_memory(void **state) {
+    (void)state;
+    unsigned char *start = reserve_committed(page);
+    memset(start, 0xa5, page);
+    bool locked = mlock(start, page) == 0;
+    int discarded = sy_os_discard(start, page);
+    unsigned char first = start[0];
+    assert_int_equal(sy_os_release(start, page), 0);
+    if (!locked || discarded != 0) skip(); /* not allowed here, or a kernel before 5.18 */
+    assert_int_equal(first, 0);
+}
+
+static void release_of_a_part_leaves_the_rest(void **state) {
+    (void)state;
+    unsigned char *start = reserve_committed(3 * page);
+    start[0] = 1;
+    start[2 * page] = 3;
+    assert_int_equal(sy_os_release(start + page, page), 0);
+    assert_int_equal(start[0], 1);
+    assert_int_equal(start[2 * page], 3);
+    assert_false(readable(start + page));
+    assert_int_equal(sy_os_release(start, page), 0);
+    assert_int_equal(sy_os_release(start + 2 * page, page), 0);
+}
+
+static void huge_advice_leaves_the_content(void **state) {
+    (void)state;
+    size_t bytes = (size_t)2 << 20;
+    unsigned char *start = sy_os_reserve(bytes, bytes, "test");
+    assert_non_null(start);
+    assert_int_equal(sy_os_commit(start, bytes), 0);
+    start[5] = 42;
+    (void)sy_os_huge(start, bytes, true);
+    assert_int_equal(start[5], 42);
+    (void)sy_os_huge(start, bytes, false);
+    assert_int_equal(start[5], 42);
+    assert_int_equal(sy_os_release(start, bytes), 0);
+}
+
+static void success_leaves_errno(void **state) {
+    (void)state;
+    errno = 1234;
+    unsigned char *start = sy_os_reserve(page, (size_t)1 << 22, "test");
+    int results = sy_os_commit(start, page);
+    results |= sy_os_populate(start, page);
+    results |= sy_os_discard(start, page);
+    results |= sy_os_release(start, page);
+    (void)sy_os_cpu();
+    (void)sy_os_cpu_count();
+    (void)sy_os_memory_limit();
+    (void)sy_os_random();
+    int after = errno;
+    assert_non_null(start);
+    assert_int_equal(results, 0);
+    assert_int_equal(after, 1234);
+}
+
+static void page_size_is_a_power_of_two(void **state) {
+    (void)state;
+    assert_true(page >= 4096);
+    assert_int_equal(page & (page - 1), 0);
+    assert_int_equal(sy_os_page_size(), page);
+}
+
+/* ---- processors and limits ---- */
+
+static void cpu_is_a_small_number(void **state) {
+    (void)state;
+    assert_true((long)sy_os_cpu() < sysconf(_SC_NPROCESSORS_CONF));
+}
+
+/* What two threads see while both run on processors of their own. */
+typedef struct meeting {
+    pthread_barrier_t barrier;
+    _Atomic unsigned seen[2];
+    _Atomic bool stop;
+} meeting;
+
+static void *look_at_cpu(void *arg) {
+    meeting *met = arg;
+    pthread_barrier_wait(&met->barrier);
+    while (!met->stop) met->seen[1] = sy_os_cpu();
+    return NULL;
+}
+
+static void cpu_differs_between_running_threads(void **state) {
+    (void)state;
+    if (sy_os_cpu_count() < 2) skip();
+    meeting met = {.seen = {0, 0}};
+    assert_int_equal(pthread_barrier_init(&met.barrier, NULL, 2), 0);
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, look_at_cpu, &met), 0);
+    pthread_barrier_wait(&met.barrier);
+    bool differed = false;
+    for (uint64_t end = sy_os_now() + UINT64_C(20000000000); !differed && sy_os_now() < end;)
+        differed = sy_os_cpu() != met.seen[1];
+    met.stop = true;
+    pthread_join(other, NULL);
+    pthread_barrier_destroy(&met.barrier);
+    assert_true(differed);
+}
+
+static void cpu_count_honours_affinity(void **state) {
+    (void)state;
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    CPU_ZERO(&one);
+    size_t first = 0;
+    while (!CPU_ISSET(first, &before)) first++;
+    CPU_SET(first, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    unsigned count = sy_os_cpu_count();
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    assert_int_equal(count, 1);
+    assert_true(sy_os_cpu_count() >= 1);
+    assert_true((int)sy_os_cpu_count() <= CPU_COUNT(&before));
+}
+
+static void memory_limit_honours_resource_limits(void **state) {
+    (void)state;
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
+    struct rlimit lower = {.rlim_cur = (rlim_t)1 << 40, .rlim_max = before.rlim_max};
+    if (before.rlim_cur < lower.rlim_cur) skip();
+    assert_int_equal(setrlimit(RLIMIT_DATA, &lower), 0);
+    size_t limit = sy_os_memory_limit();
+    assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
+    assert_true(limit <= (size_t)1 << 40);
+    assert_true(sy_os_memory_limit() >= limit);
+}
+
+/* ---- control groups, in a tree of our own ---- */
+
+static char root[] = "/tmp/slabyard-test-os-XXXXXX";
+
+static void make_directories(char *path) {
+    for (char *slash = strchr(path + sizeof root, '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, 0700) != 0) assert_int_equal(errno, EEXIST);
+        *slash = '/';
+    }
+}
+
+static void put(const char *path, const char *text) {
+    char whole[PATH_MAX];
+    snprintf(whole, sizeof whole, "%s%s", root, path);
+    make_directories(whole);
+    FILE *file = fopen(whole, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int make_root(void **state) {
+    (void)state;
+    memcpy(root + sizeof root - 7, "XXXXXX", 6);
+    return mkdtemp(root) == NULL ? -1 : 0;
+}
+
+static int remove_root(void **state) {
+    (void)state;
+    char command[PATH_MAX];
+    snprintf(command, sizeof command, "rm -r '%s'", root);
+    return system(command);
+}
+
+static void groups_absent_are_no_limit(void **state) {
+    (void)state;
+    assert_true(sy_linux_group_memory(root) == SIZE_MAX);
+    assert_int_equal(sy_linux_group_cpus(root), UINT_MAX);
+}
+
+static void groups_v2_least_on_the_way_up_counts(void **state) {
+    (void)state;
+    put("/proc/self/cgroup", "0::/a/b\n");
+    put("/sys/fs/cgroup/a/b/memory.max", "3000000\n");
+    put("/sys/fs/cgroup/a/memory.max", "2000000\n");
+    put("/sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
+    put("/sys/fs/cgroup/a/cpu.max", "800000 100000\n");
+    assert_int_equal(sy_linux_group_memory(root), 2000000);
+    assert_int_equal(sy_linux_group_cpus(root), 2);
+}
+
+static void groups_v2_max_is_no_limit(void **state) {
+    (void)state;
+    put("/proc/self/cgroup", "0::/a\n");
+    put("/sys/fs/cgroup/a/memory.max", "max\n");
+    put("/sys/fs/cgroup/a/cpu.max", "max 100000\n");
+    assert_true(sy_linux_group_memory(root) == SIZE_MAX);
+    assert_int_equal(sy_linux_group_cpus(root), UINT_MAX);
+}
+
+static void groups_v2_beside_v1(void **state) {
+    (void)state;
+    put("/proc/self/cgroup", "4:memory:/a\n2:cpu,cpuacct:/a\n0::/a\n");
+    put("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "5000000\n");
+    put("/sys/fs/cgroup/unified/a/memory.max", "4000000\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "50000\n");
+    put("/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(sy_linux_group_memory(root), 4000000);
+    assert_int_equal(sy_linux_group_cpus(root), 1);
+}
+
+static void groups_v1_unlimited_values(void **state) {
+    (void)state;
+    put("/proc/self/cgroup", "4:memory:/\n1:cpu:/\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    assert_true(sy_linux_group_memory(root) == SIZE_MAX);
+    assert_int_equal(sy_linux_group_cpus(root), UINT_MAX);
+}
+
+static void groups_of_the_host_under_a_containers_mount(void **state) {
+    (void)state;
+    put("/proc/self/cgroup", "4:memory:/docker/0123456789abcdef\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "7000000\n");
+    assert_int_equal(sy_linux_group_memory(root), 7000000);
+}
+
+static void groups_other_controllers_are_not_ours(void **state) {
+    (void)state;
+    put("/proc/self/cgroup", "4:memory_v9,cpuset:/a\nnonsense\n");
+    put("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "7000000\n");
+    put("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "100000\n");
+    put("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n");
+    assert_true(sy_linux_group_memory(root) == SIZE_MAX);
+    assert_int_equal(sy_linux_group_cpus(root), UINT_MAX);
+}
+
+static void groups_nonsense_is_no_limit(void **state) {
+    (void)state;
+    put("/proc/self/cgroup", "0::/a\n");
+    put("/sys/fs/cgroup/a/memory.max", "");
+    put("/sys/fs/cgroup/a/cpu.max", "100000 0\n");
+    assert_true(sy_linux_group_memory(root) == SIZE_MAX);
+    assert_int_equal(sy_linux_group_cpus(root), UINT_MAX);
+}
+
+/* ---- time, chance ---- */
+
+static void now_does_not_go_back(void **state) {
+    (void)state;
+    uint64_t before = sy_os_now();
+    usleep(1000);
+    assert_true(sy_os_now() >= before + 1000000);
+}
+
+static void random_differs(void **state) {
+    (void)state;
+    uint64_t first = sy_os_random(), second = sy_os_random();
+    assert_true(first != second);
+}
+
+/* ---- threads ---- */
+
+static void wait_returns_at_once_if_the_word_differs(void **state) {
+    (void)state;
+    _Atomic uint32_t word = 1;
+    sy_os_wait(&word, 0);
+    assert_int_equal(word, 1);
+}
+
+static _Atomic uint32_t door;
+
+static void *wait_at_door(void *arg) {
+    while (door == 0) sy_os_wait(&door, 0);
+    return arg;
+}
+
+static void wake_wakes(void **state) {
+    (void)state;
+    door = 0;
+    pthread_t sleepers[3];
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&sleepers[i], NULL, wait_at_door, NULL), 0);
+    usleep(1000);
+    door = 1;
+    sy_os_wake(&door, 3);
+    for (size_t i = 0; i < 3; i++) assert_int_equal(pthread_join(sleepers[i], NULL), 0);
+}
+
+typedef struct exit_record {
+    int runs, again;
+    pthread_t thread;
+    int registered;
+    void *arg;
+} exit_record;
+
+static void note_exit(void *arg) {
+    exit_record *record = arg;
+    record->runs++;
+    record->thread = pthread_self();
+    if (record->again-- > 0) record->registered |= sy_os_at_thread_exit(note_exit, record);
+}
+
+static void *register_and_exit(void *arg) {
+    exit_record *record = arg;
+    record->registered = sy_os_at_thread_exit(note_exit, record);
+    return NULL;
+}
+
+static exit_record run_thread(exit_record record, void *(*body)(void *)) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, body, &record), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(record.registered, 0);
+    if (record.runs > 0) assert_true(pthread_equal(thread, record.thread));
+    return record;
+}
+
+static void thread_exit_runs_the_hook_on_the_thread(void **state) {
+    (void)state;
+    assert_int_equal(run_thread((exit_record){0}, register_and_exit).runs, 1);
+}
+
+static void thread_exit_hook_may_register_again(void **state) {
+    (void)state;
+    assert_int_equal(run_thread((exit_record){.again = 2}, register_and_exit).runs, 3);
+}
+
+static void *register_and_take_back(void *arg) {
+    exit_record *record = arg;
+    record->registered = sy_os_at_thread_exit(note_exit, record);
+    record->registered |= sy_os_at_thread_exit(note_exit, NULL);
+    return NULL;
+}
+
+static void thread_exit_null_takes_it_back(void **state) {
+    (void)state;
+    assert_int_equal(run_thread((exit_record){0}, register_and_take_back).runs, 0);
+}
+
+static void other_hook(void *arg) { (void)arg; }
+
+static void thread_exit_refuses_a_second_hook(void **state) {
+    (void)state;
+    assert_int_equal(sy_os_at_thread_exit(note_exit, NULL), 0);
+    errno = 0;
+    assert_int_equal(sy_os_at_thread_exit(other_hook, NULL), -1);
+    assert_int_equal(errno, EINVAL);
+}
+
+static char fork_order[5];
+static size_t fork_steps;
+
+static void note_fork_step(char step) {
+    if (fork_steps < sizeof fork_order - 1) fork_order[fork_steps++] = step;
+}
+
+static void first_prepare(void) { note_fork_step('p'); }
+static void second_prepare(void) { note_fork_step('P'); }
+static void first_after(void) { note_fork_step('a'); }
+static void second_after(void) { note_fork_step('A'); }
+
+static void fork_hooks_run_in_order(void **state) {
+    (void)state;
+    assert_int_equal(sy_os_at_fork(first_prepare, first_after, first_after), 0);
+    assert_int_equal(sy_os_at_fork(second_prepare, second_after, second_after), 0);
+    pid_t child = fork();
+    if (child == 0) _exit(strcmp(fork_order, "PpaA"));
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_string_equal(fork_order, "PpaA");
+}
+
+/* ---- the end ---- */
+
+static void write_writes_all(void **state) {
+    (void)state;
+    int ends[2];
+    char text[7] = {0};
+    assert_int_equal(pipe(ends), 0);
+    sy_os_write(ends[1], "slabyard", 6);
+    assert_int_equal(read(ends[0], text, 6), 6);
+    assert_string_equal(text, "slabya");
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void write_leaves_errno(void **state) {
+    (void)state;
+    errno = 1234;
+    sy_os_write(-1, "slabyard", 8);
+    assert_int_equal(errno, 1234);
+}
+
+/* The signal that ends a child which runs `body`. */
+static int death_of(void (*body)(void)) {
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGABRT, SIG_DFL);
+        int nowhere = open("/dev/null", O_WRONLY);
+        dup2(nowhere, 2);
+        body();
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void end_process(void) { sy_os_abort(); }
+
+static void abort_ends_the_process(void **state) {
+    (void)state;
+    assert_int_equal(death_of(end_process), SIGABRT);
+}
+
+/* ---- the fake ---- */
+
+static bool reserve_works(void) {
+    void *start = sy_os_reserve(page, page, NULL);
+    if (start == NULL) return false;
+    assert_int_equal(sy_os_release(start, page), 0);
+    return true;
+}
+
+static void fake_fails_the_nth_call_once(void **state) {
+    (void)state;
+    sy_fake_fail_nth(SY_FAKE_RESERVE, 2);
+    assert_true(reserve_works());
+    errno = 0;
+    assert_false(reserve_works());
+    assert_int_equal(errno, ENOMEM);
+    assert_true(reserve_works());
+    assert_int_equal(sy_fake_failures(SY_FAKE_RESERVE), 1);
+    assert_int_equal(sy_fake_failures(SY_FAKE_ANY), 1);
+}
+
+static void fake_fails_from_a_call_on(void **state) {
+    (void)state;
+    sy_fake_fail_from(SY_FAKE_RESERVE, 2);
+    assert_true(reserve_works());
+    assert_false(reserve_works());
+    assert_false(reserve_works());
+    sy_fake_succeed(SY_FAKE_RESERVE);
+    assert_true(reserve_works());
+}
+
+static void fake_counts_calls_of_any_kind(void **state) {
+    (void)state;
+    sy_fake_fail_nth(SY_FAKE_ANY, 3); /* the reserve after a reserve and a release */
+    assert_true(reserve_works());
+    assert_false(reserve_works());
+    assert_int_equal(sy_fake_calls(SY_FAKE_ANY), 3);
+}
+
+static void fake_fails_above_a_size(void **state) {
+    (void)state;
+    sy_fake_fail_above(SY_FAKE_RESERVE, page);
+    assert_true(reserve_works());
+    assert_null(sy_os_reserve(2 * page, page, NULL));
+}
+
+static unsigned random_failures(uint64_t seed) {
+    unsigned pattern = 0;
+    sy_fake_fail_randomly(SY_FAKE_RESERVE, 500, seed);
+    for (int i = 0; i < 30; i++) pattern = pattern << 1 | reserve_works();
+    return pattern;
+}
+
+static void fake_fails_randomly_by_seed(void **state) {
+    (void)state;
+    unsigned first = random_failures(1);
+    assert_int_equal(first, random_failures(1));
+    assert_int_not_equal(first, random_failures(2));
+    assert_true(first != 0 && first != (1u << 30) - 1);
+}
+
+static void fake_accounts_for_ranges(void **state) {
+    (void)state;
+    size_t reserved = sy_fake_reserved(), committed = sy_fake_committed();
+    unsigned char *start = sy_os_reserve(8 * page, page, NULL);
+    assert_int_equal(sy_os_commit(start, 4 * page), 0);
+    assert_int_equal(sy_os_commit(start + 2 * page, 4 * page), 0);
+    assert_int_equal(sy_fake_reserved() - reserved, 8 * page);
+    assert_int_equal(sy_fake_committed() - committed, 6 * page);
+    assert_true(sy_fake_is_committed(start, 6 * page));
+    assert_false(sy_fake_is_committed(start, 7 * page));
+    size_t pieces = sy_fake_pieces();
+    assert_int_equal(sy_os_release(start + page, 2 * page), 0);
+    assert_int_equal(sy_fake_pieces(), pieces + 1);
+    assert_int_equal(sy_fake_reserved() - reserved, 6 * page);
+    assert_int_equal(sy_fake_committed() - committed, 4 * page);
+    assert_int_equal(sy_os_release(start, page), 0);
+    assert_int_equal(sy_os_release(start + 3 * page, 5 * page), 0);
+    assert_int_equal(sy_fake_reserved(), reserved);
+    assert_int_equal(sy_fake_committed(), committed);
+    assert_int_equal(sy_fake_bytes(SY_FAKE_COMMIT), 8 * page);
+}
+
+static void fake_dictates_processor_and_clock(void **state) {
+    (void)state;
+    sy_fake_set_cpu(77);
+    sy_fake_set_cpu_count(5);
+    sy_fake_set_memory_limit(12345);
+    sy_fake_set_clock(1000);
+    sy_fake_advance_clock(5);
+    assert_int_equal(sy_os_cpu(), 77);
+    assert_int_equal(sy_os_cpu_count(), 5);
+    assert_int_equal(sy_os_memory_limit(), 12345);
+    assert_int_equal(sy_os_now(), 1005);
+    sy_fake_reset();
+    assert_int_not_equal(sy_os_now(), 1005);
+}
+
+static void say_and_abort(void *text) {
+    sy_os_write(2, text, strlen(text));
+    sy_os_abort();
+}
+
+static void fake_catches_the_end(void **state) {
+    (void)state;
+    char words[] = "the last words";
+    assert_true(sy_fake_catch(say_and_abort, words));
+    assert_string_equal(sy_fake_written(), "the last words");
+    assert_false(sy_fake_catch(other_hook, NULL));
+    assert_string_equal(sy_fake_written(), "");
+}
+
+static void commit_of_nothing_reserved(void) {
+    static char ours[1 << 16];
+    (void)sy_os_commit(ours + (-(uintptr_t)ours & (page - 1)), page);
+}
+
+static void discard_of_reserved_only(void) {
+    void *start = sy_os_reserve(page, page, NULL);
+    (void)sy_os_discard(start, page);
+}
+
+static void release_twice(void) {
+    void *start = sy_os_reserve(page, page, NULL);
+    (void)sy_os_release(start, page);
+    (void)sy_os_release(start, page);
+}
+
+static void reserve_of_part_of_a_page(void) { (void)sy_os_reserve(page / 2, page, NULL); }
+
+static void fake_aborts_on_broken_preconditions(void **state) {
+    (void)state;
+    assert_int_equal(death_of(commit_of_nothing_reserved), SIGABRT);
+    assert_int_equal(death_of(discard_of_reserved_only), SIGABRT);
+    assert_int_equal(death_of(release_twice), SIGABRT);
+    assert_int_equal(death_of(reserve_of_part_of_a_page), SIGABRT);
+}
+
+static int reset_fake(void **state) {
+    (void)state;
+    sy_fake_reset();
+    return 0;
+}
+
+#define TEST(name)  cmocka_unit_test_teardown(name, reset_fake)
+#define GROUP(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
+
+int main(void) {
+    page = sy_os_page_size();
+    const struct CMUnitTest tests[] = {
+        TEST(reserve_gives_every_alignment),
+        TEST(reserve_is_not_accessible),
+        TEST(reserve_of_too_much_is_enomem),
+        TEST(commit_reads_as_zero_and_can_be_written),
+        TEST(commit_takes_no_memory),
+        TEST(commit_of_a_part_leaves_the_rest),
+        TEST(commit_twice_keeps_the_content),
+        TEST(populate_backs_and_keeps_the_content),
+        TEST(discard_gives_memory_back_and_reads_as_zero),
+        TEST(discard_works_on_locked_memory),
+        TEST(release_of_a_part_leaves_the_rest),
+        TEST(huge_advice_leaves_the_content),
+        TEST(success_leaves_errno),
+        TEST(page_size_is_a_power_of_two),
+        TEST(cpu_is_a_small_number),
+        TEST(cpu_differs_between_running_threads),
+        TEST(cpu_count_honours_affinity),
+        TEST(memory_limit_honours_resource_limits),
+        GROUP(groups_absent_are_no_limit),
+        GROUP(groups_v2_least_on_the_way_up_counts),
+        GROUP(groups_v2_max_is_no_limit),
+        GROUP(groups_v2_beside_v1),
+        GROUP(groups_v1_unlimited_values),
+        GROUP(groups_of_the_host_under_a_containers_mount),
+        GROUP(groups_other_controllers_are_not_ours),
+        GROUP(groups_nonsense_is_no_limit),
+        TEST(now_does_not_go_back),
+        TEST(random_differs),
+        TEST(wait_returns_at_once_if_the_word_differs),
+        TEST(wake_wakes),
+        TEST(thread_exit_runs_the_hook_on_the_thread),
+        TEST(thread_exit_hook_may_register_again),
+        TEST(thread_exit_null_takes_it_back),
+        TEST(thread_exit_refuses_a_second_hook),
+        TEST(fork_hooks_run_in_order),
+        TEST(write_writes_all),
+        TEST(write_leaves_errno),
+        TEST(abort_ends_the_process),
+        TEST(fake_fails_the_nth_call_once),
+        TEST(fake_fails_from_a_call_on),
+        TEST(fake_counts_calls_of_any_kind),
+        TEST(fake_fails_above_a_size),
+        TEST(fake_fails_randomly_by_seed),
+        TEST(fake_accounts_for_ranges),
+        TEST(fake_dictates_processor_and_clock),
+        TEST(fake_catches_the_end),
+        TEST(fake_aborts_on_broken_preconditions),
+    };
+    return cmocka_run_group_tests_name("os", tests, NULL, NULL);
+}

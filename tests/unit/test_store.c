@@ -1,0 +1,182 @@
+/*
+ * test_store.c: magazines come and go, and their memory with them. Each test runs in a child, which
+ * finds the store as no one has used it.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "magazine/store.h"
+#include "os/fake.h"
+#include "support/child.h"
+
+enum { SEGMENT = SY_MAGAZINES_PER_SEGMENT };
+
+static sy_magazine *take(void) {
+    sy_magazine *magazine = sy_store_take();
+    must(magazine != NULL);
+    return magazine;
+}
+
+static void fill(sy_magazine *magazine) {
+    for (int i = 0; i < SY_MAGAZINE_ITEMS; i++) magazine->items[i] = magazine->number;
+}
+
+static void keep_to_themselves(void *arg) {
+    (void)arg;
+    enum { COUNT = SEGMENT + 10 };
+    static sy_magazine *taken[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        taken[i] = take();
+        must(taken[i]->number != 0);
+        must(sy_magazine_of(taken[i]->number) == taken[i]);
+        must((uintptr_t)taken[i] % 64 == 0);
+        fill(taken[i]);
+    }
+    for (int i = 0; i < COUNT; i++)
+        for (int item = 0; item < SY_MAGAZINE_ITEMS; item++)
+            must(taken[i]->items[item] == taken[i]->number);
+    must(sy_store_verify() == 0);
+    for (int i = 0; i < COUNT; i++) sy_store_put(taken[i]);
+    must(sy_store_verify() == 0);
+}
+
+static void magazines_do_not_overlap(void **state) {
+    (void)state;
+    assert_int_equal(in_child(keep_to_themselves, NULL), 0);
+}
+
+static void reuse(void *arg) {
+    (void)arg;
+    sy_magazine *a = take(), *b = take(), *c = take();
+    size_t bytes = sy_store_bytes();
+    sy_store_put(c);
+    sy_store_put(a);
+    must(take() == a);
+    must(take() == c);
+    for (int i = 0; i < 10 * SEGMENT; i++) {
+        sy_store_put(b);
+        must(take() == b);
+    }
+    must(sy_store_bytes() == bytes);
+}
+
+static void the_lowest_unused_is_given_first(void **state) {
+    (void)state;
+    assert_int_equal(in_child(reuse, NULL), 0);
+}
+
+static void fail_first(void *call) {
+    for (int i = 0; i < 3; i++) {
+        sy_fake_fail_nth(*(sy_fake_call *)call, 1);
+        errno = 0;
+        must(sy_store_take() == NULL);
+        must(errno == ENOMEM);
+        must(sy_store_bytes() == 0);
+        must(sy_fake_reserved() == 0);
+    }
+    take();
+    must(sy_store_verify() == 0);
+}
+
+static void without_memory_there_is_none(void **state) {
+    (void)state;
+    sy_fake_call calls[] = {SY_FAKE_RESERVE, SY_FAKE_COMMIT};
+    assert_int_equal(in_child(fail_first, &calls[0]), 0);
+    assert_int_equal(in_child(fail_first, &calls[1]), 0);
+}
+
+static void give_back(void *arg) {
+    (void)arg;
+    enum { COUNT = 256 };
+    sy_magazine *taken[COUNT];
+    for (int i = 0; i < COUNT; i++) fill(taken[i] = take());
+    must(sy_store_trim() == 0);
+    for (int i = 0; i < COUNT; i++)
+        if (i != 100) sy_store_put(taken[i]);
+    size_t bytes = sy_store_trim();
+    /* All but the page of the one in use, and that of number 0, which is never given out. */
+    must(bytes >= COUNT * 1024 - 2 * 65536 && bytes < COUNT * 1024);
+    must(taken[100]->items[0] == taken[100]->number);
+    must(sy_store_trim() == 0);
+    must(sy_store_verify() == 0);
+    sy_magazine *again[COUNT];
+    for (int i = 0; i < COUNT - 1; i++) {
+        again[i] = take();
+        must(again[i] != taken[100]);
+        must(again[i]->items == sy_magazine_of(again[i]->number)->items);
+    }
+    must(again[200]->items[5] == 0);
+}
+
+static void trim_takes_the_memory_of_unused_ones_alone(void **state) {
+    (void)state;
+    assert_int_equal(in_child(give_back, NULL), 0);
+}
+
+static void discard_fails(void *arg) {
+    (void)arg;
+    enum { COUNT = 256 };
+    sy_magazine *taken[COUNT];
+    for (int i = 0; i < COUNT; i++) fill(taken[i] = take());
+    for (int i = 0; i < COUNT; i++) sy_store_put(taken[i]);
+    sy_fake_fail_from(SY_FAKE_DISCARD, 1);
+    must(sy_store_trim() == 0);
+    must(sy_fake_failures(SY_FAKE_DISCARD) > 0);
+    must(sy_store_verify() == 0);
+    sy_fake_succeed(SY_FAKE_DISCARD);
+    must(sy_store_trim() > 0);
+    for (int i = 0; i < COUNT; i++) must(take() == taken[i]);
+}
+
+static void a_trim_that_fails_loses_nothing(void **state) {
+    (void)state;
+    assert_int_equal(in_child(discard_fails, NULL), 0);
+}
+
+static void *take_and_put(void *arg) {
+    sy_magazine *mine[64];
+    for (int round = 0; round < 200; round++) {
+        for (int i = 0; i < 64; i++) {
+            mine[i] = take();
+            for (int item = 0; item < 8; item++) mine[i]->items[item] = (uintptr_t)arg;
+        }
+        for (int i = 0; i < 64; i++) {
+            for (int item = 0; item < 8; item++) must(mine[i]->items[item] == (uintptr_t)arg);
+            sy_store_put(mine[i]);
+        }
+        if (round % 50 == 0) sy_store_trim();
+    }
+    return NULL;
+}
+
+static void share(void *arg) {
+    (void)arg;
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        must(pthread_create(&threads[i], NULL, take_and_put, (void *)(uintptr_t)(i + 1)) == 0);
+    for (int i = 0; i < 4; i++) must(pthread_join(threads[i], NULL) == 0);
+    must(sy_store_verify() == 0);
+}
+
+static void threads_never_hold_the_same_one(void **state) {
+    (void)state;
+    assert_int_equal(in_child(share, NULL), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(magazines_do_not_overlap),
+        cmocka_unit_test(the_lowest_unused_is_given_first),
+        cmocka_unit_test(without_memory_there_is_none),
+        cmocka_unit_test(trim_takes_the_memory_of_unused_ones_alone),
+        cmocka_unit_test(a_trim_that_fails_loses_nothing),
+        cmocka_unit_test(threads_never_hold_the_same_one),
+    };
+    return cmocka_run_group_tests_name("store", tests, NULL, NULL);
+}

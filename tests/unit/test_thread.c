@@ -1,0 +1,190 @@
+/*
+ * test_thread.c: what a thread has: a record while it lives, shut slots before and after.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <slabyard/cache.h>
+
+#include "magazine/client.h"
+#include "magazine/thread.h"
+#include "os/fake.h"
+#include "support/child.h"
+
+static bool is_shut(const sy_loaded_slot *slots) {
+    for (unsigned number = 0; number < SY_CLIENTS_MAX; number += 97)
+        if (slots[number].top > slots[number].base || slots[number].top < slots[number].limit)
+            return false;
+    return true;
+}
+
+static void *find_record(void *arg) {
+    must(is_shut(sy_abi_1));
+    sy_loaded_slot *shut = sy_abi_1;
+    sy_thread *thread = sy_thread_self();
+    must(thread != NULL && thread == sy_thread_self());
+    must((sy_loaded_slot *)thread->slots == sy_abi_1 && sy_abi_1 != shut);
+    must(is_shut(sy_abi_1));
+    must(atomic_load(&thread->state) == SY_THREAD_RUNNING);
+    *(sy_thread **)arg = thread;
+    return NULL;
+}
+
+static void a_thread_has_one_record(void **state) {
+    (void)state;
+    sy_thread *thread = NULL;
+    in_thread(find_record, &thread);
+    assert_non_null(thread);
+    assert_int_equal(atomic_load(&thread->state), SY_THREAD_FREE);
+}
+
+static void an_ended_threads_record_is_the_next_ones(void **state) {
+    (void)state;
+    sy_thread *first, *second;
+    unsigned before = sy_thread_count();
+    for (int i = 0; i < 100; i++) {
+        in_thread(find_record, &first);
+        in_thread(find_record, &second);
+        assert_ptr_equal(first, second);
+    }
+    assert_int_equal(sy_thread_count(), before);
+}
+
+static pthread_barrier_t barrier;
+
+static void *wait_with_record(void *arg) {
+    find_record(arg);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+static void threads_at_a_time_have_records_of_their_own(void **state) {
+    (void)state;
+    enum { COUNT = 40 };
+    pthread_t threads[COUNT];
+    sy_thread *records[COUNT];
+    unsigned before = sy_thread_count();
+    pthread_barrier_init(&barrier, NULL, COUNT + 1);
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_with_record, &records[i]), 0);
+    pthread_barrier_wait(&barrier);
+    assert_int_equal(sy_thread_count(), before + COUNT);
+    for (int i = 0; i < COUNT; i++)
+        for (int j = 0; j < i; j++) {
+            assert_ptr_not_equal(records[i], records[j]);
+            assert_ptr_not_equal(records[i]->slots, records[j]->slots);
+        }
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < COUNT; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(sy_thread_count(), before);
+    pthread_barrier_destroy(&barrier);
+}
+
+static void *go_idle(void *arg) {
+    (void)arg;
+    sy_thread_idle(); /* nothing to park yet */
+    sy_thread *thread = sy_thread_self();
+    sy_thread_idle();
+    must(is_shut(sy_abi_1) && sy_abi_1 != (sy_loaded_slot *)thread->slots);
+    must(atomic_load(&thread->state) == SY_THREAD_PARKED);
+    sy_thread_idle();
+    must(atomic_load(&thread->state) == SY_THREAD_PARKED);
+    must(sy_thread_self() == thread);
+    must(atomic_load(&thread->state) == SY_THREAD_RUNNING);
+    must(sy_abi_1 == (sy_loaded_slot *)thread->slots);
+    sy_thread_idle();
+    return NULL;
+}
+
+static void an_idle_thread_is_shut_until_it_is_back(void **state) {
+    (void)state;
+    unsigned before = sy_thread_count();
+    in_thread(go_idle, NULL);
+    assert_int_equal(sy_thread_count(), before);
+}
+
+static void *find_none(void *call) {
+    unsigned before = sy_thread_count();
+    sy_fake_fail_from(*(sy_fake_call *)call, 1);
+    must(sy_thread_self() == NULL);
+    must(is_shut(sy_abi_1));
+    must(sy_thread_count() == before);
+    sy_fake_succeed(*(sy_fake_call *)call);
+    must(sy_thread_self() != NULL);
+    return NULL;
+}
+
+static void without_a_record(void *call) {
+    must(sy_magazine_start() == 0);
+    size_t before = sy_fake_reserved();
+    in_thread(find_none, call);
+    sy_fake_reset();
+    must(sy_fake_reserved() > before);
+}
+
+static void a_record_that_is_not_to_be_had_is_asked_for_again(void **state) {
+    (void)state;
+    sy_fake_call calls[] = {SY_FAKE_RESERVE, SY_FAKE_COMMIT, SY_FAKE_AT_THREAD_EXIT};
+    for (int i = 0; i < 3; i++) assert_int_equal(in_child(without_a_record, &calls[i]), 0);
+}
+
+static void *use_a_slot(void *arg) {
+    sy_thread *thread = sy_thread_self();
+    thread->slots[1000].exchanges = 1; /* as a client of that number would */
+    atomic_store(&thread->slots_end, 1001);
+    *(sy_thread **)arg = thread;
+    return NULL;
+}
+
+static void trim_takes_the_slots_of_ended_threads(void **state) {
+    (void)state;
+    sy_thread *thread;
+    sy_threads_trim();
+    assert_int_equal(sy_threads_trim(), 0);
+    in_thread(use_a_slot, &thread);
+    size_t bytes = sy_threads_bytes();
+    assert_true(sy_threads_trim() >= 1001 * sizeof(sy_slot));
+    assert_int_equal(thread->slots[1000].exchanges, 0);
+    assert_true(sy_threads_bytes() + 1001 * sizeof(sy_slot) == bytes);
+    sy_thread *again;
+    in_thread(find_record, &again);
+    assert_ptr_equal(again, thread);
+}
+
+static void a_trim_that_fails_keeps_the_record(void **state) {
+    (void)state;
+    sy_thread *thread, *again;
+    in_thread(use_a_slot, &thread);
+    sy_fake_fail_from(SY_FAKE_DISCARD, 1);
+    assert_int_equal(sy_threads_trim(), 0);
+    sy_fake_reset();
+    in_thread(find_record, &again);
+    assert_ptr_equal(again, thread);
+    assert_true(sy_threads_trim() > 0);
+}
+
+static int start(void **state) {
+    (void)state;
+    return sy_magazine_start();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        /* First: as long as there are no records yet, one has to be made. */
+        cmocka_unit_test(a_record_that_is_not_to_be_had_is_asked_for_again),
+        cmocka_unit_test(a_thread_has_one_record),
+        cmocka_unit_test(an_ended_threads_record_is_the_next_ones),
+        cmocka_unit_test(threads_at_a_time_have_records_of_their_own),
+        cmocka_unit_test(an_idle_thread_is_shut_until_it_is_back),
+        cmocka_unit_test(trim_takes_the_slots_of_ended_threads),
+        cmocka_unit_test(a_trim_that_fails_keeps_the_record),
+    };
+    return cmocka_run_group_tests_name("thread", tests, start, NULL);
+}
