@@ -16,14 +16,17 @@ typedef enum sy_fault_kind {
     SY_FAULT_WRONG_CACHE,         /* an object of another cache, or of the heap */
     SY_FAULT_DOUBLE_FREE,         /* an object that is free already */
     SY_FAULT_WRONG_SIZE,          /* a sized free with a size of another class */
+    SY_FAULT_NOT_ALLOCATED,       /* freed to an arena, but no segment allocated there */
+    SY_FAULT_SEGMENT_SIZE,        /* freed to an arena with another size than it was allocated */
 } sy_fault_kind;
 
 typedef struct sy_fault {
     sy_fault_kind kind;
-    const char *cache;       /* name of the cache that was asked to free, "heap" for the heap */
-    size_t object_size;      /* bytes of its objects, 0 for the heap */
+    const char *cache;       /* name of the cache or arena asked to free, "heap" for the heap */
+    size_t object_size;      /* bytes of its objects, 0 for the heap; of an arena: the size given */
     const void *address;     /* what was freed */
     const char *found_cache; /* SY_FAULT_WRONG_CACHE: whose it is; else NULL */
+    size_t found_size;       /* SY_FAULT_SEGMENT_SIZE: the size that is allocated; else 0 */
 } sy_fault;
 
 /*

@@ -4,6 +4,7 @@
  *     pool.h    objects of one kind, one thread at a time
  *     cache.h   objects of one kind, any thread
  *     heap.h    any size: the malloc family
+ *     vmem.h    arenas: ids, offsets, addresses: any resource that is integers
  *     stats.h   what the caches hold and where the memory is
  *     fault.h   what happens when corruption is found
  *
@@ -17,5 +18,6 @@
 #include <slabyard/heap.h>
 #include <slabyard/pool.h>
 #include <slabyard/stats.h>
+#include <slabyard/vmem.h>
 
 #endif

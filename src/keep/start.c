@@ -9,6 +9,7 @@
 #include "magazine/client.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "vmem/arena.h"
 
 enum { NOT_STARTED, STARTING, STARTED };
 
@@ -27,6 +28,7 @@ static void before_fork(void) {
     sy_start_lock();
     sy_magazine_lock_for_fork();
     sy_caches_lock_for_fork();
+    sy_vmem_lock_for_fork();
     sy_chunk_lock_for_fork();
     sy_store_lock_for_fork();
 }
@@ -34,6 +36,7 @@ static void before_fork(void) {
 static void after_fork(void) {
     sy_store_unlock_after_fork();
     sy_chunk_unlock_after_fork();
+    sy_vmem_unlock_after_fork();
     sy_caches_unlock_after_fork();
     sy_magazine_unlock_after_fork();
     sy_start_unlock();

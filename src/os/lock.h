@@ -20,6 +20,8 @@ typedef enum sy_rank {
     SY_RANK_START = 1, /* one-time initialisation, and the heap's */
     SY_RANK_THREADS,   /* thread records, client numbers (magazine/) */
     SY_RANK_CACHE,     /* one cache's slabs and counts (cache/) */
+    SY_RANK_ARENAS,    /* the list of arenas (vmem/) */
+    SY_RANK_ARENA,     /* one arena's segments (vmem/) */
     SY_RANK_CHUNK,     /* chunks and their free units (chunk/) */
     SY_RANK_LARGE,     /* large spans kept for reuse (chunk/) */
     SY_RANK_ADDRESS,   /* extents of address space not yet handed out (chunk/) */

@@ -73,6 +73,10 @@ pub const SY_FAULT_WRONG_CACHE: sy_fault_kind = 3;
 pub const SY_FAULT_DOUBLE_FREE: sy_fault_kind = 4;
 /// A sized free with a size of another class.
 pub const SY_FAULT_WRONG_SIZE: sy_fault_kind = 5;
+/// Freed to an arena, but no segment allocated there.
+pub const SY_FAULT_NOT_ALLOCATED: sy_fault_kind = 6;
+/// Freed to an arena with another size than it was allocated.
+pub const SY_FAULT_SEGMENT_SIZE: sy_fault_kind = 7;
 
 /// One misuse that was seen.
 #[repr(C)]
@@ -80,14 +84,16 @@ pub const SY_FAULT_WRONG_SIZE: sy_fault_kind = 5;
 pub struct sy_fault {
     /// `SY_FAULT_...`.
     pub kind: sy_fault_kind,
-    /// Name of the cache that was asked to free.
+    /// Name of the cache or arena that was asked to free.
     pub cache: *const c_char,
-    /// Bytes of its objects, 0 for the heap.
+    /// Bytes of its objects, 0 for the heap; of an arena: the size given.
     pub object_size: usize,
     /// What was freed.
     pub address: *const c_void,
     /// For [`SY_FAULT_WRONG_CACHE`] whose it is; else null.
     pub found_cache: *const c_char,
+    /// For [`SY_FAULT_SEGMENT_SIZE`] the size that is allocated; else 0.
+    pub found_size: usize,
 }
 
 /// Called without any lock held, in the thread that saw the fault.

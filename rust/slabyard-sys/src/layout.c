@@ -4,7 +4,7 @@
 #include <slabyard/pool.h>
 #include <slabyard/stats.h>
 
-const size_t slabyard_sys_layout[15] = {
+const size_t slabyard_sys_layout[16] = {
     sizeof(sy_pool_config),
     offsetof(sy_pool_config, flags),
     offsetof(sy_pool_config, reserved),
@@ -14,6 +14,7 @@ const size_t slabyard_sys_layout[15] = {
     offsetof(sy_cache_config, reserved),
     sizeof(sy_fault),
     offsetof(sy_fault, found_cache),
+    offsetof(sy_fault, found_size),
     sizeof(sy_cache_stats),
     offsetof(sy_cache_stats, magazine_items),
     offsetof(sy_cache_stats, refills),

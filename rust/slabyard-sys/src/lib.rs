@@ -33,7 +33,7 @@ mod tests {
 
     extern "C" {
         /// In layout.c.
-        static slabyard_sys_layout: [usize; 15];
+        static slabyard_sys_layout: [usize; 16];
     }
 
     #[test]
@@ -48,6 +48,7 @@ mod tests {
             offset_of!(sy_cache_config, reserved),
             size_of::<sy_fault>(),
             offset_of!(sy_fault, found_cache),
+            offset_of!(sy_fault, found_size),
             size_of::<sy_cache_stats>(),
             offset_of!(sy_cache_stats, magazine_items),
             offset_of!(sy_cache_stats, refills),

@@ -1,0 +1,265 @@
+/*
+ * arena.h: an arena from inside, for the files of vmem/.
+ *
+ * Every span and every segment has a boundary tag, 64 bytes outside of the resource. All tags of an
+ * arena are in one list in order of value: a span's, then its segments', then the next span's.
+ *
+ *     first                                                                     last
+ *     | span | allocated | free | allocated |  | span | free |  | span | allocated |
+ *
+ * Beside its place there, a tag is linked with its kin:
+ *
+ *     span        in a tree by value                               spans.c
+ *     free        in the list of its size class                    segments.c
+ *     allocated   in a chain of the table, found by its value      table.c
+ *
+ * What always holds (look.c, sy_vmem_verify):
+ *   - The segments of a span cover it, in order, without gaps. No two free ones are neighbours.
+ *   - An imported span has an allocated segment, but between its import and its first allocation.
+ *   - Sums: total == allocated + free, imported <= total.
+ *
+ * The arena's lock guards all of it. It is held for a few steps of one operation, never across a
+ * call of the system or of the user's functions: what an operation may need of these (tags, a part
+ * of the table, a span) is brought before, and what it leaves (sy_leavings) taken away after.
+ *
+ * Above: quantum.c's clients and the engine's arenas (chunk/). Below: pool/ (tags), magazine/
+ * (quantum caches), watch/, os/.
+ */
+#ifndef SY_VMEM_ARENA_H
+#define SY_VMEM_ARENA_H
+
+#include <slabyard/pool.h>
+#include <slabyard/vmem.h>
+#include <stdalign.h>
+#include <stdbool.h>
+
+#include "magazine/client.h"
+#include "os/lock.h"
+
+typedef enum sy_tag_kind { SY_TAG_SPAN, SY_TAG_FREE, SY_TAG_ALLOCATED } sy_tag_kind;
+
+/* Of a span or a segment: [start, start + size), never empty. The end may be the end of the
+ * integers, so it is sy_tag_last that is compared. */
+typedef struct sy_tag {
+    uintptr_t start;
+    size_t size;
+    struct sy_tag *next, *previous; /* in order of value */
+    /* free: its list; allocated: its chain, forward only; span: its children, lesser and greater */
+    struct sy_tag *kin, *kin_previous;
+    struct sy_tag_block *block; /* where the tag's memory is from */
+    uint8_t kind;
+    bool imported; /* a span: to be released */
+} sy_tag;
+
+_Static_assert(sizeof(sy_tag) <= 64, "a tag is one cache line");
+
+static inline uintptr_t sy_tag_last(const sy_tag *tag) { return tag->start + (tag->size - 1); }
+
+enum {
+    /*
+     * Free lists: a size of q quanta has a list of its own below 16; above, each power of two is
+     * split in 8, so that what is taken from the next list is at most an eighth larger than need
+     * be.
+     *
+     *     q = 1 x x x y y y ...     list = 8 * (number of y) + 1xxx
+     */
+    SY_SPLIT_SHIFT = 3,
+    SY_LISTS = 64 << SY_SPLIT_SHIFT, /* of which the last few are for no size */
+
+    SY_BUCKETS_SHIFT = 9, /* of the table at first */
+    SY_BUCKETS = 1 << SY_BUCKETS_SHIFT,
+    SY_TABLE_PARTS = 40, /* each as large as all before it: up to 2^49 buckets */
+
+    /*
+     * Tags that one operation may take: an import makes a span and its free segment, and an
+     * allocation in the middle of one leaves two more segments. Tags come from pools on pages of
+     * the system's own, so that getting them takes no tag, and there is no reserve to add to these
+     * for the getting. (Bonwick and Adams derive theirs where arenas supply the memory of tags.)
+     */
+    SY_TAGS_PER_SPAN = 2,
+    SY_TAGS_PER_SPLIT = 2,
+    SY_TAGS_MOST = SY_TAGS_PER_SPAN + SY_TAGS_PER_SPLIT,
+};
+
+_Static_assert(SY_LISTS % 64 == 0, "the bitmap of lists is whole words");
+
+/* A pool of tags, all its memory mapped at once. It stands in the first slot of its own pool. */
+typedef struct sy_tag_block {
+    sy_pool *pool;
+    struct sy_tag_block *next, *previous; /* of those that have a tag to give */
+    size_t tags, used;                    /* its own slot is neither */
+    size_t bytes;
+} sy_tag_block;
+
+_Static_assert(sizeof(sy_tag_block) <= sizeof(sy_tag), "it fits in the slot of a tag");
+
+typedef struct sy_quantum_cache {
+    sy_client client; /* a client of the magazine layer whose words are segments of one size */
+    sy_vmem *arena;
+    size_t size;
+} sy_quantum_cache;
+
+struct sy_vmem {
+    /* Written when it is created. */
+    unsigned quantum_shift;
+    unsigned cached_sizes;                      /* quantum caches: of 1, 2, ... quanta */
+    size_t cached_offset[SY_VMEM_CACHED_SIZES]; /* from sy_abi_1 to the thread's loaded slot */
+    size_t quantum;
+    sy_vmem_import import;
+    sy_vmem_release release;
+    sy_vmem *source;
+    void *arg;
+    size_t import_min;
+    char name[SY_VMEM_NAME_MAX + 1];
+    sy_vmem *next, *previous; /* all arenas; guarded by the list's lock */
+
+    /* Guards all from here to the quantum caches. */
+    alignas(64) sy_lock lock;
+    sy_tag *first, *last; /* in order of value */
+    sy_tag *span_tree;
+
+    /* Next fit goes on after `rotor`, the last value that it gave, which lies in or after
+     * `rotor_tag` (NULL: before the first tag) and before the tag that follows. */
+    sy_tag *rotor_tag;
+    uintptr_t rotor;
+    bool rotor_set;
+
+    sy_tag_block *blocks; /* with tags to give */
+    size_t spare;         /* tags in them */
+    size_t tag_bytes;     /* of all blocks */
+
+    size_t buckets; /* of the table, in use */
+    size_t grow_at; /* segments from which on the table is to grow */
+    size_t allocated_segments, free_segments, spans, imported_spans;
+    size_t total, imported, free; /* units */
+    uint64_t allocs, frees, failures, imports, releases, probes, steps;
+
+    sy_tag *
+        *part[SY_TABLE_PARTS];  /* of the table: part i has the buckets from SY_BUCKETS << i on */
+    sy_tag *bucket[SY_BUCKETS]; /* and this is where it begins */
+    uint64_t filled[SY_LISTS / 64]; /* a bit for each list that is not empty */
+    sy_tag *list[SY_LISTS];         /* of free segments, by size */
+
+    sy_quantum_cache caches[SY_VMEM_CACHED_SIZES];
+};
+
+/* What an operation leaves to be done without the lock. */
+typedef struct sy_leavings {
+    bool any;
+    bool span; /* imported, to be released */
+    uintptr_t span_start;
+    size_t span_size;
+    sy_tag_block *blocks; /* unused, linked by next */
+    void *part;           /* of the table, unused; NULL: none */
+    size_t part_bytes;
+} sy_leavings;
+
+/* A request with its constraints made whole. Sizes are multiples of the quantum. */
+typedef struct sy_request {
+    size_t size;
+    size_t align, phase;
+    size_t nocross;     /* 0: none */
+    uintptr_t min, max; /* max is the last value that may be used */
+    size_t ample;       /* of this size any free segment within min and max serves; 0: of none */
+    sy_vmem_fit fit;
+} sy_request;
+
+/* ---- tags.c ---- */
+
+/* Brings `count` spare tags. The lock is held, and let go meanwhile if they are to be made. False
+ * with ENOMEM. */
+bool sy_tags_ready(sy_vmem *arena, size_t count);
+sy_tag *sy_tag_take(sy_vmem *arena, sy_tag_kind kind, uintptr_t start, size_t size);
+void sy_tag_give(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings);
+/* Gives the blocks of a list back to the system. */
+void sy_tag_blocks_release(sy_tag_block *blocks);
+
+/* ---- table.c ---- */
+
+/* Brings the next part of the table if it is time to grow; if it is not to be had, chains grow
+ * longer. The lock as in sy_tags_ready. */
+void sy_table_ready(sy_vmem *arena);
+void sy_table_insert(sy_vmem *arena, sy_tag *tag);
+/* The allocated segment that starts at the value, or NULL. */
+sy_tag *sy_table_find(sy_vmem *arena, uintptr_t value);
+void sy_table_remove(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings);
+size_t sy_table_bytes(const sy_vmem *arena);
+void sy_table_release(sy_vmem *arena);
+
+/* ---- spans.c ---- */
+
+/* The last span that starts at or before the value, or NULL. */
+sy_tag *sy_span_at_or_before(const sy_vmem *arena, uintptr_t value);
+/* The first span that starts after the value, or NULL. */
+sy_tag *sy_span_after(const sy_vmem *arena, uintptr_t value);
+/* Whether any of it lies in a span. */
+bool sy_span_overlaps(const sy_vmem *arena, uintptr_t start, size_t size);
+/* Adds a span that overlaps none, and its free segment, which it returns; two tags are spare. */
+sy_tag *sy_span_insert(sy_vmem *arena, uintptr_t start, size_t size, bool imported);
+/* Takes out a span of which all is free, with its one segment. */
+void sy_span_remove(sy_vmem *arena, sy_tag *span, sy_leavings *leavings);
+
+/* ---- segments.c ---- */
+
+/* The list of a size, in quanta; the first list of which every member is at least that large. */
+unsigned sy_list_of(size_t quanta);
+unsigned sy_list_above(size_t quanta);
+/* The first list from this one on that is not empty, or SY_LISTS. */
+unsigned sy_list_filled(const sy_vmem *arena, unsigned from);
+
+/* Links a tag into the order of value, after `previous` (NULL: first), and out of it. */
+void sy_tag_link(sy_vmem *arena, sy_tag *tag, sy_tag *previous);
+void sy_tag_unlink(sy_vmem *arena, sy_tag *tag);
+
+/* Into and out of the list of its size. */
+void sy_free_list_add(sy_vmem *arena, sy_tag *tag);
+void sy_free_list_remove(sy_vmem *arena, sy_tag *tag);
+
+/* Cuts [value, value + size) out of a free segment, as an allocated one; up to two tags are spare.
+ */
+void sy_segment_carve(sy_vmem *arena, sy_tag *free, uintptr_t value, size_t size);
+/* Makes an allocated segment free and one with its free neighbours; releases its span if that is
+ * imported and all free now. */
+void sy_segment_free(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings);
+/* Moves the end of an allocated segment; false if there is no room behind. A tag is spare. */
+bool sy_segment_resize(sy_vmem *arena, sy_tag *tag, size_t size, sy_leavings *leavings);
+
+/* ---- fit.c ---- */
+
+/* Checks and completes a request. 0, or -1 with EINVAL. */
+int sy_request_make(const sy_vmem *arena, size_t size, const sy_vmem_constraints *constraints,
+                    sy_vmem_fit fit, sy_request *request);
+/* The first value in [start, last] that serves; false: none. */
+bool sy_request_fits(const sy_request *request, uintptr_t start, uintptr_t last, uintptr_t *value);
+/* A free segment, and the value in it; NULL: none serves. */
+sy_tag *sy_fit_find(sy_vmem *arena, const sy_request *request, uintptr_t *value);
+
+/* ---- vmem.c ---- */
+
+/* Rounds a size to quanta; false if it is 0 or overflows. */
+bool sy_vmem_round(const sy_vmem *arena, size_t size, size_t *rounded);
+/* Makes an arena without quantum caches in memory of the caller's, zeroed, and takes it apart. The
+ * library need not have started. 0, or -1 as sy_vmem_create. */
+int sy_vmem_open(sy_vmem *arena, const sy_vmem_config *config);
+void sy_vmem_close(sy_vmem *arena);
+/* Does what an operation left; the lock is not held. */
+void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings);
+/* A request with the lock not held; imports. 0, or -1 with ENOMEM, once. */
+int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value);
+/* Raises the fault for a free of what `found` (NULL: nothing) is at the value. */
+void sy_vmem_fault(const sy_vmem *arena, uintptr_t value, size_t size, size_t found_size);
+/* All arenas, around fork. */
+void sy_vmem_lock_for_fork(void);
+void sy_vmem_unlock_after_fork(void);
+
+/* ---- quantum.c ---- */
+
+/* Opens the quantum caches for sizes up to `cached_max`. 0, or -1 with ENOMEM. */
+int sy_quantum_open(sy_vmem *arena, size_t cached_max);
+void sy_quantum_suspend(sy_vmem *arena);
+void sy_quantum_resume(sy_vmem *arena);
+void sy_quantum_close(sy_vmem *arena);
+/* Units that wait in them. */
+size_t sy_quantum_held(const sy_vmem *arena);
+
+#endif

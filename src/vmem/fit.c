@@ -1,0 +1,159 @@
+/*
+ * fit.c: which free segment serves a request, and where in it.
+ */
+#include <errno.h>
+
+#include "base/bits.h"
+#include "vmem/arena.h"
+
+/* ---- requests ---- */
+
+static int invalid(void) {
+    errno = EINVAL;
+    return -1;
+}
+
+static bool valid_constraints(const sy_request *request, size_t quantum) {
+    size_t unit = quantum - 1;
+    if (!sy_is_power_of_two(request->align) || request->align < quantum) return false;
+    if (request->phase >= request->align || request->phase & unit) return false;
+    if (request->size - 1 > request->max - request->min || request->max < request->min)
+        return false;
+    if (!request->nocross) return true;
+    if (!sy_is_power_of_two(request->nocross) || request->nocross < quantum) return false;
+    /* Of every value at the phase, the best placed of those between two multiples of nocross. */
+    size_t offset = request->phase & (request->nocross - 1);
+    return request->size <= request->nocross && offset <= request->nocross - request->size;
+}
+
+/* Room to align and, if what is aligned crosses, to go beyond the boundary; 0 where that overflows.
+ */
+static size_t ample(const sy_request *request, size_t quantum) {
+    size_t slack = request->align - quantum, total;
+    if (request->nocross) slack += request->size - quantum + request->phase;
+    return __builtin_add_overflow(request->size, slack, &total) ? 0 : total;
+}
+
+int sy_request_make(const sy_vmem *arena, size_t size, const sy_vmem_constraints *constraints,
+                    sy_vmem_fit fit, sy_request *request) {
+    static const sy_vmem_constraints none = {0};
+    if (!constraints) constraints = &none;
+    if (fit > SY_VMEM_NEXT || !sy_vmem_round(arena, size, &size)) return invalid();
+    *request = (sy_request){
+        .size = size,
+        .align = constraints->align ? constraints->align : arena->quantum,
+        .phase = constraints->phase,
+        .nocross = constraints->nocross,
+        .min = constraints->min,
+        .max = constraints->max - 1, /* 0: the end of the integers */
+        .fit = fit,
+    };
+    if (!valid_constraints(request, arena->quantum)) return invalid();
+    request->ample = ample(request, arena->quantum);
+    return 0;
+}
+
+/* The first value at the phase from `from` on; false past the end of the integers. */
+static bool at_phase(const sy_request *request, uintptr_t from, uintptr_t *value) {
+    *value = from + ((request->phase - from) & (request->align - 1));
+    return *value >= from;
+}
+
+/*
+ *      start                 boundary of nocross                last
+ *      |        value [     size    :   ]   value [   size   ]   |
+ *                     crosses                     the first at the phase beyond it
+ */
+bool sy_request_fits(const sy_request *request, uintptr_t start, uintptr_t last, uintptr_t *value) {
+    size_t extent = request->size - 1;
+    if (request->min > start) start = request->min;
+    if (request->max < last) last = request->max;
+    if (start > last || !at_phase(request, start, value)) return false;
+    if (*value > last || last - *value < extent) return false;
+    if (!request->nocross) return true;
+    uintptr_t boundary = (*value + extent) & ~(request->nocross - 1);
+    if (boundary <= *value) return true;
+    if (!at_phase(request, boundary, value)) return false;
+    return *value <= last && last - *value >= extent;
+}
+
+/* ---- finding ---- */
+
+static bool tag_fits(sy_vmem *arena, const sy_request *request, const sy_tag *tag,
+                     uintptr_t *value) {
+    arena->probes++;
+    return sy_request_fits(request, tag->start, sy_tag_last(tag), value);
+}
+
+/* The first of a list that serves. */
+static sy_tag *first_in(sy_vmem *arena, const sy_request *request, unsigned list,
+                        uintptr_t *value) {
+    sy_tag *tag = arena->list[list];
+    while (tag && !tag_fits(arena, request, tag, value)) tag = tag->kin;
+    return tag;
+}
+
+/* The smallest of a list that serves. */
+static sy_tag *smallest_in(sy_vmem *arena, const sy_request *request, unsigned list,
+                           uintptr_t *value) {
+    sy_tag *best = NULL;
+    for (sy_tag *tag = arena->list[list]; tag; tag = tag->kin) {
+        uintptr_t at;
+        if ((best && tag->size >= best->size) || !tag_fits(arena, request, tag, &at)) continue;
+        best = tag;
+        *value = at;
+        if (tag->size == request->size) break;
+    }
+    return best;
+}
+
+/* Lists from that of the size on: what is in the first that has any that serves is no larger than
+ * what is in the others. */
+static sy_tag *find_in_lists(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+    unsigned list = sy_list_filled(arena, sy_list_of(request->size >> arena->quantum_shift));
+    while (list < SY_LISTS) {
+        sy_tag *tag = request->fit == SY_VMEM_BEST ? smallest_in(arena, request, list, value)
+                                                   : first_in(arena, request, list, value);
+        if (tag) return tag;
+        list = sy_list_filled(arena, list + 1);
+    }
+    return NULL;
+}
+
+static sy_tag *find_instant(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+    bool bounded = request->min || request->max != UINTPTR_MAX;
+    if (request->ample && !bounded) {
+        unsigned sure = sy_list_above(request->ample >> arena->quantum_shift);
+        unsigned list = sy_list_filled(arena, sure);
+        if (list < SY_LISTS) return first_in(arena, request, list, value);
+    }
+    return find_in_lists(arena, request, value);
+}
+
+static sy_tag *find_from(sy_vmem *arena, const sy_request *request, sy_tag *tag, uintptr_t *value) {
+    while (tag && (tag->kind != SY_TAG_FREE || !tag_fits(arena, request, tag, value))) {
+        arena->probes += tag->kind != SY_TAG_FREE;
+        tag = tag->next;
+    }
+    return tag;
+}
+
+/* In order of value from the rotor on, then all around. */
+static sy_tag *find_next(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+    unsigned list = sy_list_of(request->size >> arena->quantum_shift);
+    if (sy_list_filled(arena, list) == SY_LISTS) return NULL;
+    sy_tag *found = NULL;
+    if (arena->rotor_set && arena->rotor < UINTPTR_MAX) {
+        sy_request beyond = *request;
+        if (beyond.min <= arena->rotor) beyond.min = arena->rotor + 1;
+        found =
+            find_from(arena, &beyond, arena->rotor_tag ? arena->rotor_tag : arena->first, value);
+    }
+    return found ? found : find_from(arena, request, arena->first, value);
+}
+
+sy_tag *sy_fit_find(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+    if (request->fit == SY_VMEM_NEXT) return find_next(arena, request, value);
+    if (request->fit == SY_VMEM_BEST) return find_in_lists(arena, request, value);
+    return find_instant(arena, request, value);
+}

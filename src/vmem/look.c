@@ -1,0 +1,241 @@
+/*
+ * look.c: what an arena says of itself: extents, sizes, statistics, a walk, and its invariants as a
+ * function.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "os/os.h"
+#include "vmem/arena.h"
+
+static const unsigned EVERYTHING = SY_VMEM_ALLOCATED | SY_VMEM_FREE | SY_VMEM_SPANS;
+
+/* Looking takes the lock, which is all that it changes. */
+static sy_vmem *lock(const sy_vmem *arena_) {
+    sy_vmem *arena = (sy_vmem *)(uintptr_t)arena_;
+    sy_lock_acquire(&arena->lock);
+    return arena;
+}
+
+int sy_vmem_contains(const sy_vmem *arena_, uintptr_t start, size_t size) {
+    bool inside = size && size - 1 <= UINTPTR_MAX - start;
+    if (!inside) return 0;
+    uintptr_t last = start + (size - 1);
+    sy_vmem *arena = lock(arena_);
+    for (;;) {
+        const sy_tag *span = sy_span_at_or_before(arena, start);
+        inside = span && sy_tag_last(span) >= start;
+        if (!inside || sy_tag_last(span) >= last) break;
+        start = sy_tag_last(span) + 1;
+    }
+    sy_lock_release(&arena->lock);
+    return inside;
+}
+
+size_t sy_vmem_size(const sy_vmem *arena_, unsigned what) {
+    sy_vmem *arena = lock(arena_);
+    size_t free = arena->free, allocated = arena->total - free;
+    sy_lock_release(&arena->lock);
+    size_t held = sy_quantum_held(arena);
+    size_t units = 0;
+    if (what & SY_VMEM_FREE) units += free;
+    if (what & SY_VMEM_ALLOCATED) units += allocated - (held < allocated ? held : allocated);
+    if ((what & (SY_VMEM_FREE | SY_VMEM_ALLOCATED)) == (SY_VMEM_FREE | SY_VMEM_ALLOCATED))
+        units = free + allocated;
+    return units;
+}
+
+int sy_vmem_get_stats(const sy_vmem *arena_, sy_vmem_stats *stats) {
+    if (!arena_ || !stats) {
+        errno = EINVAL;
+        return -1;
+    }
+    size_t held = sy_quantum_held(arena_);
+    sy_vmem *arena = lock(arena_);
+    size_t allocated = arena->total - arena->free;
+    *stats = (sy_vmem_stats){
+        .quantum = arena->quantum,
+        .total = arena->total,
+        .cached = held < allocated ? held : allocated,
+        .free = arena->free,
+        .imported = arena->imported,
+        .spans = arena->spans,
+        .imported_spans = arena->imported_spans,
+        .segments_allocated = arena->allocated_segments,
+        .segments_free = arena->free_segments,
+        .buckets = arena->buckets,
+        .allocs = arena->allocs,
+        .frees = arena->frees,
+        .failures = arena->failures,
+        .imports = arena->imports,
+        .releases = arena->releases,
+        .probes = arena->probes,
+        .steps = arena->steps,
+        .bytes = arena->tag_bytes + sy_table_bytes(arena) + sizeof *arena,
+    };
+    stats->allocated = allocated - stats->cached;
+    memcpy(stats->name, arena->name, sizeof stats->name);
+    for (unsigned word = SY_LISTS / 64; word-- > 0;) {
+        if (!arena->filled[word]) continue;
+        const sy_tag *tag = arena->list[word * 64 + sy_highest_bit(arena->filled[word])];
+        stats->largest_free = tag->size;
+        break;
+    }
+    sy_lock_release(&arena->lock);
+    return 0;
+}
+
+/* ---- walk ---- */
+
+typedef struct sy_view {
+    uintptr_t start;
+    size_t size;
+    unsigned what;
+} sy_view;
+
+static unsigned what_is(const sy_tag *tag) {
+    switch ((sy_tag_kind)tag->kind) {
+    case SY_TAG_SPAN: return SY_VMEM_SPANS;
+    case SY_TAG_FREE: return SY_VMEM_FREE;
+    case SY_TAG_ALLOCATED: break;
+    }
+    return SY_VMEM_ALLOCATED;
+}
+
+static size_t count_of(const sy_vmem *arena, unsigned what) {
+    return (what & SY_VMEM_SPANS ? arena->spans : 0) +
+           (what & SY_VMEM_FREE ? arena->free_segments : 0) +
+           (what & SY_VMEM_ALLOCATED ? arena->allocated_segments : 0);
+}
+
+/* All of `what` if there is room for it; how many there are. */
+static size_t copy_views(const sy_vmem *arena_, unsigned what, sy_view *views, size_t room) {
+    sy_vmem *arena = lock(arena_);
+    size_t count = count_of(arena, what), done = 0;
+    if (count <= room)
+        for (const sy_tag *tag = arena->first; done < count; tag = tag->next)
+            if (what_is(tag) & what) views[done++] = (sy_view){tag->start, tag->size, what_is(tag)};
+    sy_lock_release(&arena->lock);
+    return count;
+}
+
+static sy_view *make_room(size_t views, size_t *bytes) {
+    *bytes = sy_round_up((views + 1) * sizeof(sy_view), sy_os_page_size());
+    void *memory = sy_os_reserve(*bytes, sy_os_page_size(), "slabyard arena walk");
+    if (!memory) return NULL;
+    if (sy_os_commit(memory, *bytes) == 0) return memory;
+    sy_os_release(memory, *bytes);
+    return NULL;
+}
+
+int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void *arg) {
+    if (!what || what & ~EVERYTHING) {
+        errno = EINVAL;
+        return -1;
+    }
+    sy_vmem_drain((sy_vmem *)(uintptr_t)arena);
+    for (size_t room = copy_views(arena, what, NULL, 0);;) {
+        size_t bytes;
+        sy_view *views = make_room(room, &bytes);
+        if (!views) {
+            errno = ENOMEM;
+            return -1;
+        }
+        size_t count = copy_views(arena, what, views, room);
+        int result = 0;
+        if (count <= room)
+            for (size_t i = 0; i < count && result == 0; i++)
+                result = visit(arg, views[i].what, views[i].start, views[i].size);
+        sy_os_release(views, bytes);
+        if (count <= room) return result;
+        room = count + count / 8;
+    }
+}
+
+/* ---- invariants ---- */
+
+typedef struct sy_tally {
+    size_t wrong, spans, imported_spans, free_segments, allocated_segments, total, imported, free;
+} sy_tally;
+
+static void tally_segment(sy_vmem *arena, const sy_tag *tag, sy_tally *tally) {
+    const sy_tag *previous = tag->previous;
+    bool first = previous && previous->kind == SY_TAG_SPAN;
+    tally->wrong += !previous;
+    if (!previous) return;
+    tally->wrong += tag->start != (first ? previous->start : sy_tag_last(previous) + 1);
+    if (tag->kind == SY_TAG_FREE) {
+        tally->free_segments++;
+        tally->free += tag->size;
+        tally->wrong += previous->kind == SY_TAG_FREE;
+    } else {
+        tally->allocated_segments++;
+        tally->wrong += sy_table_find(arena, tag->start) != tag;
+    }
+    bool ends = !tag->next || tag->next->kind == SY_TAG_SPAN;
+    if (!ends) return;
+    const sy_tag *span = sy_span_at_or_before(arena, tag->start);
+    tally->wrong += !span || sy_tag_last(span) != sy_tag_last(tag);
+    tally->wrong += span && span->imported && first && tag->kind == SY_TAG_FREE;
+}
+
+static void tally_span(const sy_vmem *arena, const sy_tag *span, sy_tally *tally) {
+    tally->spans++;
+    tally->total += span->size;
+    tally->imported_spans += span->imported;
+    tally->imported += span->imported ? span->size : 0;
+    tally->wrong += sy_span_at_or_before(arena, span->start) != span;
+    tally->wrong += !span->next || span->next->kind == SY_TAG_SPAN;
+    tally->wrong += span->previous && sy_tag_last(span->previous) >= span->start;
+}
+
+static size_t verify_lists(const sy_vmem *arena) {
+    size_t wrong = 0, members = 0;
+    for (unsigned list = 0; list < SY_LISTS; list++) {
+        const sy_tag *previous = NULL;
+        wrong += (arena->list[list] != NULL) != (arena->filled[list / 64] >> list % 64 & 1);
+        for (const sy_tag *tag = arena->list[list]; tag;
+             previous = tag, tag = tag->kin, members++) {
+            wrong += tag->kind != SY_TAG_FREE || tag->kin_previous != previous;
+            wrong += sy_list_of(tag->size >> arena->quantum_shift) != list;
+        }
+    }
+    return wrong + (members != arena->free_segments);
+}
+
+static size_t verify_blocks(const sy_vmem *arena) {
+    size_t wrong = 0, spare = 0;
+    const sy_tag_block *previous = NULL;
+    for (const sy_tag_block *block = arena->blocks; block; previous = block, block = block->next) {
+        wrong += block->previous != previous || block->used >= block->tags;
+        wrong += sy_pool_in_use(block->pool) != block->used + 1;
+        spare += block->tags - block->used;
+    }
+    return wrong + (spare != arena->spare);
+}
+
+size_t sy_vmem_verify(const sy_vmem *arena_) {
+    sy_vmem *arena = lock(arena_);
+    sy_tally tally = {0};
+    uint64_t steps = arena->steps;
+    const sy_tag *previous = NULL;
+    for (const sy_tag *tag = arena->first; tag; previous = tag, tag = tag->next) {
+        tally.wrong += tag->previous != previous;
+        tally.wrong += ((tag->start | tag->size) & (arena->quantum - 1)) != 0 || !tag->size;
+        if (tag->kind == SY_TAG_SPAN)
+            tally_span(arena, tag, &tally);
+        else
+            tally_segment(arena, tag, &tally);
+    }
+    arena->steps = steps; /* looking is not freeing */
+    size_t wrong = tally.wrong + verify_lists(arena) + verify_blocks(arena);
+    wrong += arena->last != previous;
+    wrong += tally.spans != arena->spans || tally.imported_spans != arena->imported_spans;
+    wrong += tally.free_segments != arena->free_segments;
+    wrong += tally.allocated_segments != arena->allocated_segments;
+    wrong += tally.total != arena->total || tally.imported != arena->imported;
+    wrong += tally.free != arena->free;
+    sy_lock_release(&arena->lock);
+    return wrong;
+}

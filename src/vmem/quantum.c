@@ -1,0 +1,177 @@
+/*
+ * quantum.c: caches of small segments: for each size of so many quanta a client of the magazine
+ * layer, whose words are the segments' values. (Bonwick and Adams, section 4.4; without slabs
+ * between: a magazine is filled from one place in the arena, and emptied segment by segment.)
+ *
+ * What waits in magazines is allocated as the arena sees it.
+ */
+#include <errno.h>
+#include <slabyard/loaded.h>
+
+#include "keep/start.h"
+#include "vmem/arena.h"
+
+enum { MAGAZINE_ITEMS = 128, FAULTS_MAX = 4 };
+
+/* ---- the client's callbacks ---- */
+
+/* What is free in the arena, up to `count` segments under one lock; those given out first, from the
+ * end on, have the lowest values. How many. */
+static size_t take_segments(sy_vmem *arena, const sy_request *request, uintptr_t *end,
+                            size_t count) {
+    size_t taken = 0;
+    sy_lock_acquire(&arena->lock);
+    for (; taken < count; taken++) {
+        uintptr_t value;
+        sy_table_ready(arena);
+        if (!sy_tags_ready(arena, SY_TAGS_PER_SPLIT)) break;
+        sy_tag *free = sy_fit_find(arena, request, &value);
+        if (!free) break;
+        sy_segment_carve(arena, free, value, request->size);
+        *--end = value;
+    }
+    sy_lock_release(&arena->lock);
+    return taken;
+}
+
+static size_t refill(void *owner, uintptr_t *items, size_t count) {
+    sy_quantum_cache *cache = owner;
+    sy_vmem *arena = cache->arena;
+    sy_request request;
+    sy_request_make(arena, cache->size, NULL, SY_VMEM_INSTANT, &request);
+    size_t taken = take_segments(arena, &request, items + count, count);
+    if (!taken) return sy_vmem_serve(arena, &request, items) == 0;
+    if (taken < count)
+        for (size_t i = 0; i < taken; i++) items[i] = items[count - taken + i];
+    return taken;
+}
+
+static void flush(void *owner, uintptr_t *items, size_t count) {
+    sy_quantum_cache *cache = owner;
+    sy_vmem *arena = cache->arena;
+    struct {
+        uintptr_t value;
+        size_t found_size;
+    } fault[FAULTS_MAX];
+    size_t faults = 0;
+    sy_leavings leavings = {0};
+    sy_lock_acquire(&arena->lock);
+    for (size_t i = 0; i < count; i++) {
+        sy_tag *tag = sy_table_find(arena, items[i]);
+        if (SY_LIKELY(tag && tag->size == cache->size)) {
+            sy_segment_free(arena, tag, &leavings);
+        } else if (faults < FAULTS_MAX) {
+            fault[faults].value = items[i];
+            fault[faults++].found_size = tag ? tag->size : 0;
+        }
+        if (SY_LIKELY(!leavings.any)) continue;
+        sy_lock_release(&arena->lock);
+        sy_leavings_settle(arena, &leavings);
+        sy_lock_acquire(&arena->lock);
+    }
+    sy_lock_release(&arena->lock);
+    for (size_t i = 0; i < faults; i++)
+        sy_vmem_fault(arena, fault[i].value, cache->size, fault[i].found_size);
+}
+
+/* ---- life ---- */
+
+static int open_cache(sy_vmem *arena, size_t index) {
+    sy_quantum_cache *cache = &arena->caches[index];
+    cache->arena = arena;
+    cache->size = (index + 1) << arena->quantum_shift;
+    const sy_client_config config = {
+        .refill = refill,
+        .flush = flush,
+        .owner = cache,
+        .item_bytes = sizeof(sy_tag), /* what a waiting segment holds up of the library's memory */
+        .magazine_items = MAGAZINE_ITEMS,
+    };
+    if (sy_client_open(&cache->client, &config) != 0) return -1;
+    arena->cached_offset[index] = sy_client_offset(&cache->client);
+    return 0;
+}
+
+int sy_quantum_open(sy_vmem *arena, size_t cached_max) {
+    for (size_t index = 0; index < cached_max >> arena->quantum_shift; index++) {
+        if (open_cache(arena, index) != 0) {
+            sy_quantum_close(arena);
+            return -1;
+        }
+        arena->cached_sizes++;
+    }
+    return 0;
+}
+
+void sy_quantum_suspend(sy_vmem *arena) {
+    for (unsigned i = 0; i < arena->cached_sizes; i++) sy_client_suspend(&arena->caches[i].client);
+}
+
+void sy_quantum_resume(sy_vmem *arena) {
+    for (unsigned i = 0; i < arena->cached_sizes; i++) sy_client_resume(&arena->caches[i].client);
+}
+
+void sy_quantum_close(sy_vmem *arena) {
+    for (unsigned i = 0; i < arena->cached_sizes; i++) sy_client_close(&arena->caches[i].client);
+    arena->cached_sizes = 0;
+}
+
+size_t sy_quantum_held(const sy_vmem *arena) {
+    size_t units = 0;
+    for (unsigned i = 0; i < arena->cached_sizes; i++) {
+        size_t depot, loaded;
+        sy_client_held(&arena->caches[i].client, &depot, &loaded);
+        units += (depot + loaded) * arena->caches[i].size;
+    }
+    return units;
+}
+
+void sy_vmem_drain(sy_vmem *arena) {
+    for (unsigned i = 0; i < arena->cached_sizes; i++) sy_client_drain(&arena->caches[i].client);
+}
+
+/* ---- the doors with a fast path ---- */
+
+static inline sy_loaded_slot *slot_of(const sy_vmem *arena, size_t index) {
+    return (sy_loaded_slot *)((char *)sy_abi_1 + arena->cached_offset[index]);
+}
+
+/* Of the quantum cache for the size; SY_VMEM_CACHED_SIZES and more, size 0 among them: none. */
+static inline size_t index_of(const sy_vmem *arena, size_t size) {
+    return (size - 1) >> arena->quantum_shift;
+}
+
+static SY_COLD int alloc_slow(sy_vmem *arena, size_t index, uintptr_t *value) {
+    sy_client *client = &arena->caches[index].client;
+    uintptr_t found;
+    int error = errno;
+    if (!sy_client_alloc_second(client, &found)) {
+        if (!sy_client_alloc(client, &found)) return -1;
+        errno = error;
+    }
+    *value = found;
+    return 0;
+}
+
+static SY_COLD void free_slow(sy_vmem *arena, size_t index, uintptr_t value) {
+    sy_client *client = &arena->caches[index].client;
+    if (sy_client_free_second(client, value)) return;
+    int error = errno;
+    sy_client_free(client, value);
+    errno = error;
+}
+
+int sy_vmem_alloc(sy_vmem *arena, size_t size, sy_vmem_fit fit, uintptr_t *value) {
+    size_t index = index_of(arena, size);
+    if (SY_UNLIKELY(index >= arena->cached_sizes || fit != SY_VMEM_INSTANT))
+        return sy_vmem_xalloc(arena, size, NULL, fit, value);
+    if (SY_LIKELY(sy_loaded_pop(slot_of(arena, index), value))) return 0;
+    return alloc_slow(arena, index, value);
+}
+
+int sy_vmem_free(sy_vmem *arena, uintptr_t value, size_t size) {
+    size_t index = index_of(arena, size);
+    if (SY_UNLIKELY(index >= arena->cached_sizes)) return sy_vmem_xfree(arena, value, size);
+    if (SY_UNLIKELY(!sy_loaded_push(slot_of(arena, index), value))) free_slow(arena, index, value);
+    return 0;
+}

@@ -1,0 +1,124 @@
+/*
+ * spans.c: the spans of an arena: a tree by value, so that importing is as quick for the
+ * hundred-thousandth span as for the first. (A treap: a search tree by start that is a heap by the
+ * start's hash; Seidel and Aragon, "Randomized search trees", Algorithmica 1996.)
+ */
+#include "vmem/arena.h"
+
+/* A span's kin are its children. */
+static sy_tag **lesser(sy_tag *span) { return &span->kin; }
+
+static sy_tag **greater(sy_tag *span) { return &span->kin_previous; }
+
+static uint64_t priority(const sy_tag *span) {
+    uint64_t hash = (uint64_t)span->start * UINT64_C(0xd6e8feb86659fd93);
+    hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
+    return hash ^ hash >> 32;
+}
+
+static void tree_insert(sy_tag **at, sy_tag *span) {
+    while (*at && priority(*at) >= priority(span))
+        at = span->start < (*at)->start ? lesser(*at) : greater(*at);
+    /* What stands there is split in what lies before the span and what lies after it. */
+    sy_tag **low = lesser(span), **high = greater(span);
+    for (sy_tag *rest = *at; rest;) {
+        if (rest->start < span->start) {
+            *low = rest;
+            low = greater(rest);
+            rest = *low;
+        } else {
+            *high = rest;
+            high = lesser(rest);
+            rest = *high;
+        }
+    }
+    *low = *high = NULL;
+    *at = span;
+}
+
+static void tree_remove(sy_tag **at, sy_tag *span) {
+    while (*at != span) at = span->start < (*at)->start ? lesser(*at) : greater(*at);
+    sy_tag *low = *lesser(span), *high = *greater(span);
+    while (low && high) {
+        if (priority(low) >= priority(high)) {
+            *at = low;
+            at = greater(low);
+            low = *at;
+        } else {
+            *at = high;
+            at = lesser(high);
+            high = *at;
+        }
+    }
+    *at = low ? low : high;
+}
+
+sy_tag *sy_span_at_or_before(const sy_vmem *arena, uintptr_t value) {
+    sy_tag *found = NULL;
+    for (sy_tag *span = arena->span_tree; span;) {
+        if (span->start <= value) {
+            found = span;
+            span = *greater(span);
+        } else {
+            span = *lesser(span);
+        }
+    }
+    return found;
+}
+
+sy_tag *sy_span_after(const sy_vmem *arena, uintptr_t value) {
+    sy_tag *found = NULL;
+    for (sy_tag *span = arena->span_tree; span;) {
+        if (span->start > value) {
+            found = span;
+            span = *lesser(span);
+        } else {
+            span = *greater(span);
+        }
+    }
+    return found;
+}
+
+bool sy_span_overlaps(const sy_vmem *arena, uintptr_t start, size_t size) {
+    const sy_tag *before = sy_span_at_or_before(arena, start);
+    if (before && sy_tag_last(before) >= start) return true;
+    const sy_tag *after = sy_span_after(arena, start);
+    return after && after->start <= start + (size - 1);
+}
+
+sy_tag *sy_span_insert(sy_vmem *arena, uintptr_t start, size_t size, bool imported) {
+    sy_tag *span = sy_tag_take(arena, SY_TAG_SPAN, start, size);
+    sy_tag *free = sy_tag_take(arena, SY_TAG_FREE, start, size);
+    sy_tag *after = sy_span_after(arena, start);
+    span->imported = imported;
+    tree_insert(&arena->span_tree, span);
+    sy_tag_link(arena, span, after ? after->previous : arena->last);
+    sy_tag_link(arena, free, span);
+    sy_free_list_add(arena, free);
+    arena->spans++;
+    arena->total += size;
+    if (imported) {
+        arena->imported_spans++;
+        arena->imported += size;
+        arena->imports++;
+    }
+    return free;
+}
+
+void sy_span_remove(sy_vmem *arena, sy_tag *span, sy_leavings *leavings) {
+    sy_tag *free = span->next;
+    leavings->any = leavings->span = true;
+    leavings->span_start = span->start;
+    leavings->span_size = span->size;
+    arena->spans--;
+    arena->imported_spans--;
+    arena->total -= span->size;
+    arena->imported -= span->size;
+    arena->releases++;
+    sy_free_list_remove(arena, free);
+    tree_remove(&arena->span_tree, span);
+    sy_tag_unlink(arena, free);
+    sy_tag_unlink(arena, span);
+    sy_tag_give(arena, free, leavings);
+    sy_tag_give(arena, span, leavings);
+}

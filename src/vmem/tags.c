@@ -1,0 +1,99 @@
+/*
+ * tags.c: the memory of boundary tags: pools on pages of the system's own, each of a size that is
+ * known when it is made, so that a tag is taken and given without asking anybody. A pool that has
+ * no tag in use goes back to the system.
+ */
+#include <errno.h>
+
+#include "base/bits.h"
+#include "os/os.h"
+#include "vmem/arena.h"
+
+enum {
+    BLOCK_BYTES_MAX = 1 << 20,
+    POOL_TAGS = 4, /* of a block, taken by what the pool itself keeps there */
+};
+
+static void add_block(sy_vmem *arena, sy_tag_block *block) {
+    block->previous = NULL;
+    block->next = arena->blocks;
+    if (block->next) block->next->previous = block;
+    arena->blocks = block;
+}
+
+static void drop_block(sy_vmem *arena, sy_tag_block *block) {
+    if (block->previous)
+        block->previous->next = block->next;
+    else
+        arena->blocks = block->next;
+    if (block->next) block->next->previous = block->previous;
+}
+
+/* As large as all blocks before it. */
+static sy_tag_block *make_block(size_t bytes) {
+    size_t page = sy_os_page_size();
+    if (bytes < page) bytes = page;
+    if (bytes > BLOCK_BYTES_MAX) bytes = BLOCK_BYTES_MAX;
+    bytes = sy_round_up(bytes, page);
+    size_t slots = bytes / sizeof(sy_tag) - POOL_TAGS;
+    sy_pool *pool = sy_pool_create(
+        &(sy_pool_config){.size = sizeof(sy_tag), .align = sizeof(sy_tag), .capacity = slots});
+    if (!pool) return NULL;
+    sy_tag_block *block = sy_pool_alloc(pool);
+    *block = (sy_tag_block){.pool = pool, .tags = slots - 1, .bytes = bytes};
+    return block;
+}
+
+bool sy_tags_ready(sy_vmem *arena, size_t count) {
+    while (arena->spare < count) {
+        size_t bytes = arena->tag_bytes;
+        sy_lock_release(&arena->lock);
+        sy_tag_block *block = make_block(bytes);
+        sy_lock_acquire(&arena->lock);
+        if (!block) {
+            errno = ENOMEM;
+            return false;
+        }
+        add_block(arena, block);
+        arena->spare += block->tags;
+        arena->tag_bytes += block->bytes;
+    }
+    return true;
+}
+
+sy_tag *sy_tag_take(sy_vmem *arena, sy_tag_kind kind, uintptr_t start, size_t size) {
+    sy_tag_block *block = arena->blocks;
+    sy_tag *tag = sy_pool_alloc(block->pool);
+    arena->spare--;
+    if (++block->used == block->tags) drop_block(arena, block);
+    tag->start = start;
+    tag->size = size;
+    tag->block = block;
+    tag->kind = (uint8_t)kind;
+    tag->imported = false;
+    return tag;
+}
+
+void sy_tag_give(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings) {
+    sy_tag_block *block = tag->block;
+    sy_pool_free(block->pool, tag);
+    arena->spare++;
+    if (block->used-- == block->tags) add_block(arena, block);
+    /* Enough remains, so that the next operations do not make it again. */
+    bool plenty = arena->spare - block->tags >= block->tags / 2 + SY_TAGS_MOST;
+    if (block->used > 0 || !plenty) return;
+    drop_block(arena, block);
+    arena->spare -= block->tags;
+    arena->tag_bytes -= block->bytes;
+    block->next = leavings->blocks;
+    leavings->blocks = block;
+    leavings->any = true;
+}
+
+void sy_tag_blocks_release(sy_tag_block *blocks) {
+    while (blocks) {
+        sy_pool *pool = blocks->pool;
+        blocks = blocks->next;
+        sy_pool_destroy(pool);
+    }
+}

@@ -1,0 +1,359 @@
+/*
+ * vmem.c: the doors of slabyard/vmem.h but for what only looks (look.c): the life of an arena,
+ * allocation down to the source, free up to it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "keep/start.h"
+#include "os/os.h"
+#include "vmem/arena.h"
+#include "watch/fault.h"
+
+/* All arenas, for fork. */
+static sy_lock list_lock = SY_LOCK_INIT(SY_RANK_ARENAS);
+static sy_vmem *arenas; /* guarded by it */
+
+static int fail(int error) {
+    errno = error;
+    return -1;
+}
+
+/* ---- creation ---- */
+
+bool sy_vmem_round(const sy_vmem *arena, size_t size, size_t *rounded) {
+    size_t unit = arena->quantum - 1;
+    *rounded = (size + unit) & ~unit;
+    return size != 0 && *rounded >= size;
+}
+
+/* Whether it is a range of integers in whole quanta. */
+static bool valid_range(size_t quantum, uintptr_t start, size_t size) {
+    return size && ((start | size) & (quantum - 1)) == 0 && size - 1 <= UINTPTR_MAX - start;
+}
+
+static bool valid_config(const sy_vmem_config *config) {
+    if (!config) return false;
+    size_t quantum = config->quantum ? config->quantum : 1;
+    bool imports = config->import || config->source;
+    bool valid = sy_is_power_of_two(quantum) &&
+                 (!config->size || valid_range(quantum, config->base, config->size)) &&
+                 config->cached_max / quantum <= SY_VMEM_CACHED_SIZES &&
+                 (config->cached_max / quantum < SY_VMEM_CACHED_SIZES ||
+                  config->cached_max % quantum == 0) &&
+                 !config->import == !config->release && (imports || !config->import_min) &&
+                 !(config->source && !config->import && config->source->quantum > quantum);
+    for (size_t i = 0; valid && i < sizeof config->reserved / sizeof *config->reserved; i++)
+        valid = config->reserved[i] == 0;
+    return valid;
+}
+
+/* What a source without functions is asked by. Its values are multiples of its own quantum only. */
+static int import_from(sy_vmem *source, void *arg, size_t size, uintptr_t *start, size_t *got) {
+    const sy_vmem *arena = arg;
+    *got = size;
+    if (source->quantum == arena->quantum)
+        return sy_vmem_alloc(source, size, SY_VMEM_INSTANT, start);
+    const sy_vmem_constraints aligned = {.align = arena->quantum};
+    return sy_vmem_xalloc(source, size, &aligned, SY_VMEM_INSTANT, start);
+}
+
+static void release_to(sy_vmem *source, void *arg, uintptr_t start, size_t size) {
+    const sy_vmem *arena = arg;
+    if (source->quantum == arena->quantum)
+        sy_vmem_free(source, start, size);
+    else
+        sy_vmem_xfree(source, start, size);
+}
+
+static void set_up(sy_vmem *arena, const sy_vmem_config *config) {
+    const char *name = config->name ? config->name : "arena";
+    for (size_t i = 0; i < SY_VMEM_NAME_MAX && name[i]; i++) arena->name[i] = name[i];
+    arena->quantum = config->quantum ? config->quantum : 1;
+    arena->quantum_shift = sy_lowest_bit(arena->quantum);
+    arena->import = config->import;
+    arena->release = config->release;
+    arena->source = config->source;
+    arena->arg = config->arg;
+    arena->import_min = config->import_min;
+    if (config->source && !config->import) {
+        arena->import = import_from;
+        arena->release = release_to;
+        arena->arg = arena;
+    }
+    arena->buckets = SY_BUCKETS;
+    arena->grow_at = SY_BUCKETS;
+    sy_lock_init(&arena->lock, SY_RANK_ARENA);
+}
+
+static void enlist(sy_vmem *arena) {
+    sy_lock_acquire(&list_lock);
+    arena->next = arenas;
+    if (arena->next) arena->next->previous = arena;
+    arenas = arena;
+    sy_lock_release(&list_lock);
+}
+
+static void delist(sy_vmem *arena) {
+    sy_lock_acquire(&list_lock);
+    if (arena->previous)
+        arena->previous->next = arena->next;
+    else
+        arenas = arena->next;
+    if (arena->next) arena->next->previous = arena->previous;
+    sy_lock_release(&list_lock);
+}
+
+int sy_vmem_open(sy_vmem *arena, const sy_vmem_config *config) {
+    if (!valid_config(config)) return fail(EINVAL);
+    set_up(arena, config);
+    enlist(arena);
+    if (!config->size || sy_vmem_add(arena, config->base, config->size) == 0) return 0;
+    sy_vmem_close(arena);
+    return -1;
+}
+
+void sy_vmem_close(sy_vmem *arena) {
+    sy_leavings leavings = {0};
+    delist(arena);
+    while (arena->first) {
+        sy_tag *tag = arena->first;
+        sy_tag_unlink(arena, tag);
+        sy_tag_give(arena, tag, &leavings);
+    }
+    /* None of them is full any more, so what did not leave is in the list. */
+    sy_tag_blocks_release(leavings.blocks);
+    sy_tag_blocks_release(arena->blocks);
+    sy_table_release(arena);
+}
+
+static size_t bytes_of_arena(void) { return sy_round_up(sizeof(sy_vmem), sy_os_page_size()); }
+
+static void unmap(sy_vmem *arena) {
+    int error = errno;
+    sy_os_release(arena, bytes_of_arena());
+    errno = error;
+}
+
+sy_vmem *sy_vmem_create(const sy_vmem_config *config) {
+    if (!valid_config(config)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (sy_start() != 0) return NULL;
+    sy_vmem *arena = sy_os_reserve(bytes_of_arena(), sy_os_page_size(), "slabyard arena");
+    if (!arena) return NULL;
+    if (sy_os_commit(arena, bytes_of_arena()) != 0 || sy_vmem_open(arena, config) != 0) {
+        unmap(arena);
+        return NULL;
+    }
+    if (sy_quantum_open(arena, config->cached_max) != 0) {
+        sy_vmem_close(arena);
+        unmap(arena);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return arena;
+}
+
+static size_t allocated_units(sy_vmem *arena) {
+    sy_lock_acquire(&arena->lock);
+    size_t units = arena->total - arena->free;
+    sy_lock_release(&arena->lock);
+    return units;
+}
+
+int sy_vmem_destroy(sy_vmem *arena) {
+    if (!arena) return 0;
+    sy_quantum_suspend(arena);
+    if (allocated_units(arena) > sy_quantum_held(arena)) {
+        sy_quantum_resume(arena);
+        return fail(EBUSY);
+    }
+    sy_quantum_close(arena);
+    sy_vmem_close(arena);
+    unmap(arena);
+    return 0;
+}
+
+int sy_vmem_add(sy_vmem *arena, uintptr_t start, size_t size) {
+    if (!valid_range(arena->quantum, start, size)) return fail(EINVAL);
+    int error = 0;
+    sy_lock_acquire(&arena->lock);
+    if (!sy_tags_ready(arena, SY_TAGS_PER_SPAN) || size > SIZE_MAX - arena->total)
+        error = ENOMEM;
+    else if (sy_span_overlaps(arena, start, size))
+        error = EEXIST;
+    else
+        sy_span_insert(arena, start, size, false);
+    sy_lock_release(&arena->lock);
+    return error ? fail(error) : 0;
+}
+
+/* ---- allocation ---- */
+
+void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings) {
+    if (SY_LIKELY(!leavings->any)) return;
+    int error = errno;
+    sy_tag_blocks_release(leavings->blocks);
+    if (leavings->part) sy_os_release(leavings->part, leavings->part_bytes);
+    if (leavings->span)
+        arena->release(arena->source, arena->arg, leavings->span_start, leavings->span_size);
+    errno = error;
+    *leavings = (sy_leavings){0};
+}
+
+/* Takes the request from a free segment; the lock is held. */
+static void take(sy_vmem *arena, const sy_request *request, sy_tag *free, uintptr_t value) {
+    sy_segment_carve(arena, free, value, request->size);
+    if (request->fit != SY_VMEM_NEXT) return;
+    arena->rotor_set = true;
+    arena->rotor = value + (request->size - 1);
+    arena->rotor_tag = sy_table_find(arena, value);
+}
+
+/* From what is free in the arena. 0; -1 with errno: ENOMEM for no memory, EAGAIN for no room. */
+static int serve_here(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+    int error = 0;
+    sy_lock_acquire(&arena->lock);
+    sy_table_ready(arena);
+    if (SY_LIKELY(sy_tags_ready(arena, SY_TAGS_PER_SPLIT))) {
+        sy_tag *free = sy_fit_find(arena, request, value);
+        if (SY_LIKELY(free != NULL))
+            take(arena, request, free, *value);
+        else
+            error = EAGAIN;
+    } else {
+        error = ENOMEM;
+    }
+    sy_lock_release(&arena->lock);
+    return error ? fail(error) : 0;
+}
+
+/* Adds what was imported and serves the request from there. False: it is to be released. */
+static bool add_and_serve(sy_vmem *arena, const sy_request *request, uintptr_t start, size_t size,
+                          uintptr_t *value) {
+    bool served = false;
+    if (!valid_range(arena->quantum, start, size)) return false;
+    if (!sy_request_fits(request, start, start + (size - 1), value)) return false;
+    sy_lock_acquire(&arena->lock);
+    if (sy_tags_ready(arena, SY_TAGS_MOST) && size <= SIZE_MAX - arena->total &&
+        !sy_span_overlaps(arena, start, size)) {
+        sy_tag *free = sy_span_insert(arena, start, size, true);
+        arena->probes++;
+        take(arena, request, free, *value);
+        served = true;
+    }
+    sy_lock_release(&arena->lock);
+    return served;
+}
+
+/* From a new span. 0, or -1. */
+static int serve_by_import(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+    if (!arena->import) return -1;
+    size_t size = request->ample ? request->ample : request->size;
+    if (size < arena->import_min && !sy_vmem_round(arena, arena->import_min, &size)) return -1;
+    uintptr_t start = 0;
+    size_t got = size;
+    if (arena->import(arena->source, arena->arg, size, &start, &got) != 0) return -1;
+    if (got >= size && add_and_serve(arena, request, start, got, value)) return 0;
+    arena->release(arena->source, arena->arg, start, got);
+    return -1;
+}
+
+int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+    int error = errno;
+    bool served = serve_here(arena, request, value) == 0;
+    if (SY_UNLIKELY(!served && errno == EAGAIN)) {
+        served = serve_by_import(arena, request, value) == 0;
+        if (!served && arena->cached_sizes) {
+            sy_vmem_drain(arena);
+            served = serve_here(arena, request, value) == 0;
+        }
+    }
+    if (SY_LIKELY(served)) {
+        errno = error;
+        return 0;
+    }
+    sy_lock_acquire(&arena->lock);
+    arena->failures++;
+    sy_lock_release(&arena->lock);
+    return fail(ENOMEM);
+}
+
+int sy_vmem_xalloc(sy_vmem *arena, size_t size, const sy_vmem_constraints *constraints,
+                   sy_vmem_fit fit, uintptr_t *value) {
+    sy_request request;
+    uintptr_t found;
+    if (sy_request_make(arena, size, constraints, fit, &request) != 0) return -1;
+    if (sy_vmem_serve(arena, &request, &found) != 0) return -1;
+    *value = found;
+    return 0;
+}
+
+/* ---- free ---- */
+
+void sy_vmem_fault(const sy_vmem *arena, uintptr_t value, size_t size, size_t found_size) {
+    const sy_fault fault = {
+        .kind = found_size ? SY_FAULT_SEGMENT_SIZE : SY_FAULT_NOT_ALLOCATED,
+        .cache = arena->name,
+        .object_size = size,
+        .address = (const void *)value,
+        .found_size = found_size,
+    };
+    sy_fault_raise(&fault);
+}
+
+/* The allocated segment that is [value, value + size), or NULL and the size that it has, 0 for no
+ * segment. The lock is held. */
+static sy_tag *find_exact(sy_vmem *arena, uintptr_t value, size_t size, size_t *found_size) {
+    size_t rounded;
+    sy_tag *tag = sy_table_find(arena, value);
+    *found_size = tag ? tag->size : 0;
+    return tag && sy_vmem_round(arena, size, &rounded) && rounded == tag->size ? tag : NULL;
+}
+
+int sy_vmem_xfree(sy_vmem *arena, uintptr_t value, size_t size) {
+    sy_leavings leavings = {0};
+    size_t found_size;
+    sy_lock_acquire(&arena->lock);
+    sy_tag *tag = find_exact(arena, value, size, &found_size);
+    if (SY_LIKELY(tag != NULL)) sy_segment_free(arena, tag, &leavings);
+    sy_lock_release(&arena->lock);
+    if (SY_UNLIKELY(!tag)) {
+        sy_vmem_fault(arena, value, size, found_size);
+        return fail(EINVAL);
+    }
+    sy_leavings_settle(arena, &leavings);
+    return 0;
+}
+
+int sy_vmem_resize(sy_vmem *arena, uintptr_t value, size_t size, size_t new_size) {
+    sy_leavings leavings = {0};
+    size_t rounded, found_size;
+    if (!sy_vmem_round(arena, new_size, &rounded)) return fail(EINVAL);
+    sy_lock_acquire(&arena->lock);
+    bool ready = sy_tags_ready(arena, 1);
+    sy_tag *tag = find_exact(arena, value, size, &found_size);
+    bool done = ready && tag && sy_segment_resize(arena, tag, rounded, &leavings);
+    sy_lock_release(&arena->lock);
+    if (!tag) {
+        sy_vmem_fault(arena, value, size, found_size);
+        return fail(EINVAL);
+    }
+    sy_leavings_settle(arena, &leavings);
+    return done ? 0 : fail(ENOMEM);
+}
+
+/* ---- fork ---- */
+
+void sy_vmem_lock_for_fork(void) {
+    sy_lock_acquire(&list_lock);
+    for (sy_vmem *arena = arenas; arena; arena = arena->next) sy_lock_acquire(&arena->lock);
+}
+
+void sy_vmem_unlock_after_fork(void) {
+    for (sy_vmem *arena = arenas; arena; arena = arena->next) sy_lock_release(&arena->lock);
+    sy_lock_release(&list_lock);
+}
