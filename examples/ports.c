@@ -92,7 +92,11 @@ static uintptr_t take_pair(sy_vmem *ports) {
 }
 
 static void show_pairs(sy_vmem *ports) {
-    uintptr_t single = take_dynamic_port(ports), pairs[3];
+    uintptr_t single, pairs[3];
+    do { /* an even one, so that no pair can just follow it */
+        single = take_dynamic_port(ports);
+        if (single % 2) give_port(ports, single);
+    } while (single % 2);
     printf("beside port %ju the pairs", (uintmax_t)single);
     for (unsigned i = 0; i < 3; i++) {
         pairs[i] = take_pair(ports);

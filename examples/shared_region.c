@@ -239,6 +239,7 @@ static void show_queue(sy_vmem *region) {
     print_map(region, SY_VMEM_ALLOCATED | SY_VMEM_FREE, "region");
     print_map(queue, SY_VMEM_SPANS, "queue 0");
     expect(stats.imported_spans >= 2, "they need more than one");
+    expect(stats.imported == stats.imported_spans * QUEUE_SPAN, "a span is of the size asked for");
     expect(sy_vmem_size(region, SY_VMEM_ALLOCATED) == stats.imported,
            "what the queue has is what the region gave");
 
