@@ -70,7 +70,9 @@ typedef struct sy_cache_config {
     size_t limit;   /* most live objects, 0: unlimited. Fewer may be had: up to an eighth can wait
                      * in the magazines of other threads, unless SY_LIMIT_EXACT */
     unsigned flags; /* SY_CHECKED ... */
-    uintptr_t reserved[8]; /* zero */
+    struct sy_memory *memory; /* to hold the objects (memory.h), for longer than the cache exists;
+                                 NULL: the system's */
+    uintptr_t reserved[7];    /* zero */
 } sy_cache_config;
 
 /*

@@ -4,6 +4,7 @@
  *     pool.h    objects of one kind, one thread at a time
  *     cache.h   objects of one kind, any thread
  *     heap.h    any size: the malloc family
+ *     memory.h  caches over memory of the program's own
  *     vmem.h    arenas: ids, offsets, addresses: any resource that is integers
  *     stats.h   what the caches hold and where the memory is
  *     fault.h   what happens when corruption is found
@@ -16,6 +17,7 @@
 #include <slabyard/cache.h>
 #include <slabyard/fault.h>
 #include <slabyard/heap.h>
+#include <slabyard/memory.h>
 #include <slabyard/pool.h>
 #include <slabyard/stats.h>
 #include <slabyard/vmem.h>

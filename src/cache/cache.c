@@ -9,7 +9,6 @@
 #include "base/bits.h"
 #include "chunk/side.h"
 #include "keep/start.h"
-#include "os/os.h"
 
 enum {
     MAGAZINE_BYTES = 256 << 10, /* of objects in one magazine at most, */
@@ -50,6 +49,7 @@ static void set_up(sy_cache *cache, const sy_cache_config *config) {
     cache->construct = config->construct;
     cache->destruct = config->construct ? config->destruct : NULL;
     cache->arg = config->arg;
+    cache->memory = config->memory ? config->memory : &sy_memory_main;
     cache->limit = config->limit ? config->limit : SIZE_MAX;
     cache->flags = config->flags;
     sy_lock_init(&cache->lock, SY_RANK_CACHE);
@@ -69,6 +69,7 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
     };
     cache->class_number = number;
     if (sy_client_open(&cache->client, &client) != 0) return -1;
+    sy_memory_hold(cache->memory);
     cache->head.loaded_offset = sy_client_offset(&cache->client);
     return 0;
 }
@@ -93,6 +94,7 @@ void sy_cache_destroy_all(sy_cache *cache) {
         sy_lock_release(&cache->lock);
         sy_cache_release_slab(cache, slab);
     }
+    sy_memory_let_go(cache->memory);
     sy_side_give(cache, sizeof *cache);
 }
 
@@ -179,7 +181,7 @@ size_t sy_cache_slot_size(const sy_cache *cache) { return cache->layout.slot; }
 static int populate(sy_cache *cache, sy_slab *slab) {
     sy_bins_set_aside(&cache->bins, slab);
     sy_lock_release(&cache->lock);
-    int result = sy_os_populate((void *)slab->start, slab->bytes);
+    int result = sy_run_populate(slab);
     sy_lock_acquire(&cache->lock);
     if (result == 0) {
         slab->watermark = slab->slots;

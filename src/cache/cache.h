@@ -30,7 +30,8 @@ struct sy_cache {
     int (*construct)(void *object, void *arg);
     void (*destruct)(void *object, void *arg);
     void *arg;
-    size_t limit; /* SIZE_MAX: none */
+    sy_memory *memory; /* where its slabs are from */
+    size_t limit;      /* SIZE_MAX: none */
     unsigned flags;
     unsigned
         class_number; /* in the class map: the client's number for a class of the heap, else 0 */

@@ -45,7 +45,7 @@ static void fill_slab(const sy_cache *cache, sy_slab *slab, uint32_t colour) {
 bool sy_cache_add_slab(sy_cache *cache) {
     const sy_layout *layout = &cache->layout;
     bool clean;
-    sy_slab *slab = sy_run_take(layout->slab_bytes, layout->align, &clean);
+    sy_slab *slab = sy_run_take(cache->memory, layout->slab_bytes, layout->align, 0, &clean);
     if (!slab) return false;
     if (take_bitmaps(cache, slab) != 0) {
         sy_run_give(slab);

@@ -3,7 +3,6 @@
  * place.
  */
 #include "cache/cache.h"
-#include "os/os.h"
 
 /* Empty slabs go, all of them: a reserve ends here. */
 static void release_empty(sy_cache *cache) {
@@ -56,8 +55,8 @@ static uint64_t discard_granules(const sy_claim *claim, size_t *bytes) {
         }
         unsigned end = first;
         while (end < 64 && claim->granules >> end & 1) end++;
-        if (sy_os_discard((char *)claim->slab->start + first * granule, (end - first) * granule) ==
-            0) {
+        if (sy_run_discard(claim->slab, (char *)claim->slab->start + first * granule,
+                           (end - first) * granule) == 0) {
             *bytes += (end - first) * granule;
             for (unsigned i = first; i < end; i++) done |= UINT64_C(1) << i;
         }
@@ -87,7 +86,7 @@ size_t sy_cache_trim_slabs(sy_cache *cache) {
 
 size_t sy_cache_trim(sy_cache *cache) {
     sy_client_drain(&cache->client);
-    return sy_cache_trim_slabs(cache) + sy_chunk_trim() + sy_magazine_trim();
+    return sy_cache_trim_slabs(cache) + sy_chunk_trim(cache->memory) + sy_magazine_trim();
 }
 
 size_t sy_trim(void) {
@@ -96,10 +95,12 @@ size_t sy_trim(void) {
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
         if (client->config.refill == sy_cache_refill) {
+            sy_cache *cache = client->config.owner;
             sy_client_drain(client);
-            bytes += sy_cache_trim_slabs(client->config.owner);
+            bytes += sy_cache_trim_slabs(cache);
+            if (cache->memory != &sy_memory_main) bytes += sy_chunk_trim(cache->memory);
         }
         sy_client_unpin(client);
     }
-    return bytes + sy_chunk_trim() + sy_magazine_trim();
+    return bytes + sy_chunk_trim(&sy_memory_main) + sy_magazine_trim();
 }

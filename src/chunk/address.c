@@ -1,6 +1,5 @@
 #include "chunk/address.h"
 
-#include <errno.h>
 #include <stdbool.h>
 
 #include "base/bits.h"
@@ -8,113 +7,106 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-enum {
-    EXTENT_CHUNKS_FIRST = 16, /* 64 MiB */
-    EXTENT_CHUNKS_MAX = 256,  /* 1 GiB */
-    EXTENTS_MAX = 4096,       /* 4 TiB */
-    WORDS = EXTENT_CHUNKS_MAX / 64,
-};
+static const size_t EXTENT_BYTES_MIN = (size_t)64 << 20, EXTENT_BYTES_MAX = (size_t)1 << 30;
+
+enum { EXTENTS_MAX = 4096 }; /* of 1 GiB most of them: 4 TiB */
 
 static struct extent {
-    uintptr_t start;
-    unsigned chunks;
-    uint64_t unused[WORDS]; /* a bit a chunk: not given out */
-} extents[EXTENTS_MAX];     /* guarded by lock; start and chunks are for ever */
-static unsigned extent_count;
-static unsigned first_extent; /* none before it has an unused chunk */
+    uintptr_t start; /* 0: none */
+    size_t bytes;
+    bool imported;            /* the arena has it; else it waits for the next import */
+    bool chunks;              /* has had one */
+} extents[EXTENTS_MAX];       /* guarded by lock, as are all below */
+static unsigned extent_count; /* none from here on */
+static size_t bytes_reserved;
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_ADDRESS);
 
-/* The lowest unused chunk of the first extent that has one, or 0; the lock is held. */
-static uintptr_t take_unused(void) {
-    for (; first_extent < extent_count; first_extent++) {
-        struct extent *extent = &extents[first_extent];
-        for (unsigned word = 0; word < WORDS; word++) {
-            if (!extent->unused[word]) continue;
-            unsigned index = word * 64 + sy_lowest_bit(extent->unused[word]);
-            extent->unused[word] &= extent->unused[word] - 1;
-            return extent->start + (uintptr_t)index * SY_CHUNK_BYTES;
-        }
-    }
-    return 0;
-}
-
-static unsigned next_extent_chunks(unsigned count) {
-    unsigned chunks = EXTENT_CHUNKS_FIRST;
-    for (; count > 0 && chunks < EXTENT_CHUNKS_MAX; count--) chunks *= 2;
-    return chunks;
-}
-
-/* Adds an extent unless another thread has since there were `seen`. 0, or -1 with ENOMEM. Where
- * address space is short, a smaller one will do. */
-static int add_extent(unsigned seen) {
-    unsigned chunks = next_extent_chunks(seen);
-    void *start = NULL;
-    while (seen < EXTENTS_MAX && chunks > 0) {
-        start = sy_os_reserve((size_t)chunks * SY_CHUNK_BYTES, SY_CHUNK_BYTES, "slabyard chunks");
-        if (start) break;
-        chunks /= 2;
-    }
-    if (!start) {
-        errno = ENOMEM;
-        return -1;
-    }
-    sy_lock_acquire(&lock);
-    bool mine = extent_count == seen;
-    if (mine) {
-        extents[seen] = (struct extent){.start = (uintptr_t)start, .chunks = chunks};
-        for (unsigned word = 0; word < WORDS && word * 64 < chunks; word++)
-            extents[seen].unused[word] = sy_low_bits(chunks - word * 64);
-        extent_count++;
-    }
-    sy_lock_release(&lock);
-    if (!mine) sy_os_release(start, (size_t)chunks * SY_CHUNK_BYTES);
-    return 0;
-}
-
-static uintptr_t take_address(void) {
-    for (;;) {
-        sy_lock_acquire(&lock);
-        uintptr_t chunk = take_unused();
-        unsigned seen = extent_count;
-        sy_lock_release(&lock);
-        if (chunk || add_extent(seen) != 0) return chunk;
-    }
-}
-
-uintptr_t sy_address_take_chunk(void) {
-    uintptr_t chunk = take_address();
-    if (chunk && sy_os_commit((void *)chunk, SY_CHUNK_BYTES) != 0) {
-        sy_address_give_chunk(chunk);
-        errno = ENOMEM;
-        return 0;
-    }
-    return chunk;
-}
-
-void sy_address_give_chunk(uintptr_t chunk) {
-    sy_lock_acquire(&lock);
+/* The smallest extent that waits and is large enough, or NULL; the lock is held. */
+static struct extent *find_waiting(size_t bytes) {
+    struct extent *best = NULL;
     for (unsigned i = 0; i < extent_count; i++) {
-        uintptr_t index = (chunk - extents[i].start) / SY_CHUNK_BYTES;
-        if (chunk < extents[i].start || index >= extents[i].chunks) continue;
-        extents[i].unused[index / 64] |= UINT64_C(1) << index % 64;
-        if (i < first_extent) first_extent = i;
-        break;
+        struct extent *extent = &extents[i];
+        if (!extent->start || extent->imported || extent->bytes < bytes) continue;
+        if (!best || extent->bytes < best->bytes) best = extent;
     }
-    sy_lock_release(&lock);
+    return best;
 }
 
-uintptr_t sy_address_chunk(size_t index) {
-    uintptr_t chunk = 0;
+/* False: there are too many. */
+static bool note_extent(uintptr_t start, size_t bytes) {
+    unsigned i = 0;
     sy_lock_acquire(&lock);
-    for (unsigned i = 0; i < extent_count; i++) {
-        if (index < extents[i].chunks) {
-            chunk = extents[i].start + index * SY_CHUNK_BYTES;
-            break;
-        }
-        index -= extents[i].chunks;
+    while (i < extent_count && extents[i].start) i++;
+    bool room = i < EXTENTS_MAX;
+    if (room) {
+        extents[i] = (struct extent){.start = start, .bytes = bytes, .imported = true};
+        if (i == extent_count) extent_count++;
+        bytes_reserved += bytes;
     }
     sy_lock_release(&lock);
-    return chunk;
+    return room;
+}
+
+/* Where address space is short, less than `most` will do. */
+static int reserve(size_t least, size_t most, uintptr_t *start, size_t *got) {
+    size_t bytes = most > least ? most : least;
+    void *extent;
+    while (!(extent = sy_os_reserve(bytes, SY_CHUNK_BYTES, "slabyard")) && bytes > least) {
+        bytes = sy_round_down(bytes / 2, SY_CHUNK_BYTES);
+        if (bytes < least) bytes = least;
+    }
+    if (!extent) return -1;
+    *start = (uintptr_t)extent;
+    *got = bytes;
+    if (note_extent(*start, bytes)) return 0;
+    sy_os_release(extent, bytes);
+    return -1;
+}
+
+int sy_address_import(sy_vmem *source, void *arg, size_t bytes, uintptr_t *start, size_t *got) {
+    (void)source, (void)arg;
+    sy_lock_acquire(&lock);
+    struct extent *waiting = find_waiting(bytes);
+    size_t more = bytes_reserved;
+    if (waiting) {
+        waiting->imported = true;
+        *start = waiting->start;
+        *got = waiting->bytes;
+    }
+    sy_lock_release(&lock);
+    if (waiting) return 0;
+    if (more < EXTENT_BYTES_MIN) more = EXTENT_BYTES_MIN;
+    if (more > EXTENT_BYTES_MAX) more = EXTENT_BYTES_MAX;
+    more = sy_round_down(more, SY_CHUNK_BYTES);
+    return reserve(bytes, more, start, got);
+}
+
+/* The extent that the address is in; the lock is held. */
+static struct extent *extent_at(uintptr_t address) {
+    struct extent *extent = extents;
+    while (address < extent->start || address - extent->start >= extent->bytes) extent++;
+    return extent;
+}
+
+void sy_address_release(sy_vmem *source, void *arg, uintptr_t start, size_t bytes) {
+    (void)source, (void)arg;
+    sy_lock_acquire(&lock);
+    struct extent *extent = extent_at(start);
+    bool keep = extent->chunks;
+    extent->imported = false;
+    if (!keep) {
+        *extent = (struct extent){0};
+        bytes_reserved -= bytes;
+    }
+    sy_lock_release(&lock);
+    /* If that takes one mapping too many, the address space is lost; there is no memory in it. */
+    if (!keep) sy_os_release((void *)start, bytes);
+}
+
+void sy_address_has_chunk(uintptr_t address) {
+    sy_lock_acquire(&lock);
+    extent_at(address)->chunks = true;
+    sy_lock_release(&lock);
 }
 
 void sy_address_lock_for_fork(void) { sy_lock_acquire(&lock); }

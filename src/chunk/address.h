@@ -1,25 +1,26 @@
 /*
- * address.h: the one place that takes address space for chunks from the OS.
+ * address.h: the one place that takes address space for chunks and large spans from the OS: the
+ * import and release functions of sy_memory_main's arena.
  *
- * Chunks are cut from extents, which grow (64 MiB, 128 MiB ... 1 GiB), so that mappings stay few.
- * The lowest unused chunk is given out first.
+ * Extents are as large as all before them together, from 64 MiB to 1 GiB (or what a single request
+ * needs), so that mappings stay few. What the arena releases goes back to the OS; but where a chunk
+ * has been stays mapped, empty, for the next import: whoever looks up an arbitrary address may be
+ * reading the header of a chunk that is given back at this moment.
  *
- * Below: os. Used by chunk.c alone.
+ * Below: os.
  */
 #ifndef SY_CHUNK_ADDRESS_H
 #define SY_CHUNK_ADDRESS_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include <slabyard/vmem.h>
 
-/* 4 MiB at a multiple of 4 MiB, committed, reading as zero; 0 with ENOMEM. */
-uintptr_t sy_address_take_chunk(void);
+int sy_address_import(sy_vmem *source, void *arg, size_t bytes, uintptr_t *start, size_t *got);
 
-/* Takes it back; its content was discarded. */
-void sy_address_give_chunk(uintptr_t chunk);
+/* All of it reads as zero again. */
+void sy_address_release(sy_vmem *source, void *arg, uintptr_t start, size_t bytes);
 
-/* The index-th chunk address ever, used or not; 0 past the last. */
-uintptr_t sy_address_chunk(size_t index);
+/* There will be a chunk at the address. */
+void sy_address_has_chunk(uintptr_t address);
 
 void sy_address_lock_for_fork(void);
 void sy_address_unlock_after_fork(void);

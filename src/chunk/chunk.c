@@ -12,35 +12,55 @@
 
 static const uint64_t ALL_UNITS = ~UINT64_C(1); /* all but the header's */
 
-static sy_lock lock = SY_LOCK_INIT(SY_RANK_CHUNK);
-/* Chunks by the length of their longest free run, and a bit for each list that is not empty. All
- * guarded by lock, as are the chunks' free and dirty words. */
-static sy_chunk *chunks_with[SY_CHUNK_UNITS];
-static uint64_t lists;
-static size_t chunk_count;
-
 static void list_chunk(sy_chunk *chunk) {
+    sy_memory *memory = chunk->memory;
     unsigned longest = chunk->longest = sy_longest_run(chunk->free);
     chunk->previous = NULL;
-    chunk->next = chunks_with[longest];
+    chunk->next = memory->with[longest];
     if (chunk->next) chunk->next->previous = chunk;
-    chunks_with[longest] = chunk;
-    lists |= UINT64_C(1) << longest;
+    memory->with[longest] = chunk;
+    memory->lists |= UINT64_C(1) << longest;
 }
 
 static void unlist_chunk(sy_chunk *chunk) {
+    sy_memory *memory = chunk->memory;
     if (chunk->previous)
         chunk->previous->next = chunk->next;
     else
-        chunks_with[chunk->longest] = chunk->next;
+        memory->with[chunk->longest] = chunk->next;
     if (chunk->next) chunk->next->previous = chunk->previous;
-    if (!chunks_with[chunk->longest]) lists &= ~(UINT64_C(1) << chunk->longest);
+    if (!memory->with[chunk->longest]) memory->lists &= ~(UINT64_C(1) << chunk->longest);
 }
 
 static void relist_chunk(sy_chunk *chunk) {
     if (sy_longest_run(chunk->free) == chunk->longest) return;
     unlist_chunk(chunk);
     list_chunk(chunk);
+}
+
+/* At the end of all chunks, as trimmed by now. */
+static void append_chunk(sy_chunk *chunk) {
+    sy_memory *memory = chunk->memory;
+    chunk->trim = memory->trims;
+    chunk->all_next = NULL;
+    chunk->all_previous = memory->last;
+    if (memory->last)
+        memory->last->all_next = chunk;
+    else
+        memory->first = chunk;
+    memory->last = chunk;
+}
+
+static void remove_chunk(sy_chunk *chunk) {
+    sy_memory *memory = chunk->memory;
+    if (chunk->all_previous)
+        chunk->all_previous->all_next = chunk->all_next;
+    else
+        memory->first = chunk->all_next;
+    if (chunk->all_next)
+        chunk->all_next->all_previous = chunk->all_previous;
+    else
+        memory->last = chunk->all_previous;
 }
 
 static uint64_t units_mask(unsigned unit, unsigned units) { return sy_low_bits(units) << unit; }
@@ -71,10 +91,10 @@ static void give_units(sy_chunk *chunk, unsigned unit, unsigned units) {
 
 /* A run from a chunk with room, the shortest free run first; NULL if there is none. The lock is
  * held. */
-static sy_slab *take_run(unsigned units, unsigned align, bool *clean) {
-    uint64_t fit = lists & ~sy_low_bits(units + align - 1);
+static sy_slab *take_run(sy_memory *memory, unsigned units, unsigned align, bool *clean) {
+    uint64_t fit = memory->lists & ~sy_low_bits(units + align - 1);
     if (!fit) return NULL;
-    sy_chunk *chunk = chunks_with[sy_lowest_bit(fit)];
+    sy_chunk *chunk = memory->with[sy_lowest_bit(fit)];
     unsigned unit = sy_find_run(chunk->dirty, units, align);
     if (unit == 64) unit = sy_find_run(chunk->free, units, align);
     *clean = take_units(chunk, unit, units, unit);
@@ -85,39 +105,53 @@ static sy_slab *take_run(unsigned units, unsigned align, bool *clean) {
     return run;
 }
 
-/* Makes a chunk known in which no run is. */
-static void open_chunk(sy_chunk *chunk, uint64_t dirty) {
+/* Makes a chunk known in which no run is, its header zero. */
+static void open_chunk(sy_memory *memory, sy_chunk *chunk, uint64_t dirty) {
+    chunk->memory = memory;
     chunk->free = ALL_UNITS;
     chunk->dirty = dirty;
-    sy_lock_acquire(&lock);
+    sy_lock_acquire(&memory->lock);
     list_chunk(chunk);
-    chunk_count++;
+    append_chunk(chunk);
+    memory->chunk_count++;
     sy_map_set_owner((uintptr_t)chunk, SY_CHUNK_BYTES, chunk);
-    sy_lock_release(&lock);
+    sy_lock_release(&memory->lock);
 }
 
 /* 0, or -1 with ENOMEM. */
-static int add_chunk(void) {
-    sy_chunk *chunk = (sy_chunk *)sy_address_take_chunk();
-    if (!chunk) return -1;
-    open_chunk(chunk, 0);
+static int add_chunk(sy_memory *memory) {
+    uintptr_t start;
+    if (!sy_memory_take(memory, SY_CHUNK_BYTES, SY_CHUNK_BYTES, &start)) return -1;
+    if (sy_memory_commit(memory, start, SY_CHUNK_BYTES) != 0) {
+        sy_memory_give(memory, start, SY_CHUNK_BYTES);
+        errno = ENOMEM;
+        return -1;
+    }
+    sy_chunk *chunk = (sy_chunk *)start;
+    if (memory->systems)
+        sy_address_has_chunk(start);
+    else
+        memset(chunk, 0, offsetof(sy_chunk, slabs));
+    open_chunk(memory, chunk, memory->systems ? 0 : ALL_UNITS);
     return 0;
 }
 
-sy_slab *sy_run_take(size_t bytes, size_t align, bool *clean) {
-    if (bytes > (size_t)1 << (SY_ADDRESS_BITS - 1) || align > (size_t)1 << (SY_ADDRESS_BITS - 1)) {
+sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean) {
+    const size_t most = (size_t)1 << (SY_ADDRESS_BITS - 1);
+    if (bytes > most || align > most) {
         errno = ENOMEM;
         return NULL;
     }
     size_t units = sy_divide_up(bytes, SY_UNIT_BYTES);
     size_t align_units = align > SY_UNIT_BYTES ? align / SY_UNIT_BYTES : 1;
     if (units + align_units - 1 > SY_RUN_UNITS_MAX)
-        return sy_large_take(units * SY_UNIT_BYTES, align, clean);
+        return sy_large_take(memory, units * SY_UNIT_BYTES, align, room < most ? room : most,
+                             clean);
     for (;;) {
-        sy_lock_acquire(&lock);
-        sy_slab *run = take_run((unsigned)units, (unsigned)align_units, clean);
-        sy_lock_release(&lock);
-        if (run || add_chunk() != 0) return run;
+        sy_lock_acquire(&memory->lock);
+        sy_slab *run = take_run(memory, (unsigned)units, (unsigned)align_units, clean);
+        sy_lock_release(&memory->lock);
+        if (run || add_chunk(memory) != 0) return run;
     }
 }
 
@@ -133,14 +167,19 @@ static unsigned unit_of(const sy_slab *run) {
 
 static unsigned units_of(const sy_slab *run) { return (unsigned)(run->bytes >> SY_UNIT_SHIFT); }
 
+static sy_memory *memory_of(const sy_slab *run) {
+    return is_large(run) ? sy_large_memory(run) : chunk_of(run)->memory;
+}
+
 void sy_run_give(sy_slab *run) {
     if (is_large(run)) {
         sy_large_give(run);
         return;
     }
-    sy_lock_acquire(&lock);
-    give_units(chunk_of(run), unit_of(run), units_of(run));
-    sy_lock_release(&lock);
+    sy_chunk *chunk = chunk_of(run);
+    sy_lock_acquire(&chunk->memory->lock);
+    give_units(chunk, unit_of(run), units_of(run));
+    sy_lock_release(&chunk->memory->lock);
 }
 
 bool sy_run_resize(sy_slab *run, size_t bytes) {
@@ -151,7 +190,7 @@ bool sy_run_resize(sy_slab *run, size_t bytes) {
     unsigned units = (unsigned)wanted;
     sy_chunk *chunk = chunk_of(run);
     bool done = true;
-    sy_lock_acquire(&lock);
+    sy_lock_acquire(&chunk->memory->lock);
     if (units < have) {
         give_units(chunk, unit + units, have - units);
     } else if (units > have) {
@@ -160,19 +199,29 @@ bool sy_run_resize(sy_slab *run, size_t bytes) {
         if (done) take_units(chunk, unit + have, units - have, unit);
     }
     if (done) run->bytes = (size_t)units * SY_UNIT_BYTES;
-    sy_lock_release(&lock);
+    sy_lock_release(&chunk->memory->lock);
     return done;
 }
 
+int sy_run_populate(const sy_slab *run) {
+    return memory_of(run)->systems ? sy_os_populate((void *)run->start, run->bytes) : 0;
+}
+
+int sy_run_discard(const sy_slab *run, void *start, size_t bytes) {
+    return sy_memory_discard(memory_of(run), start, bytes);
+}
+
 void sy_chunk_punched(const sy_slab *run) {
-    if (is_large(run)) return;
+    if (is_large(run) || !chunk_of(run)->memory->systems) return;
     sy_chunk *chunk = chunk_of(run);
-    sy_lock_acquire(&lock);
+    sy_lock_acquire(&chunk->memory->lock);
     bool first = !chunk->punched;
     chunk->punched = true;
-    sy_lock_release(&lock);
+    sy_lock_release(&chunk->memory->lock);
     if (first) sy_os_huge(chunk, SY_CHUNK_BYTES, false);
 }
+
+/* ---- trim ---- */
 
 /* Discards each run of units in `units`; gives those for which that succeeded. */
 static uint64_t discard_units(const sy_chunk *chunk, uint64_t units) {
@@ -183,7 +232,8 @@ static uint64_t discard_units(const sy_chunk *chunk, uint64_t units) {
         unsigned count = rest ? sy_lowest_bit(rest) : 64;
         uint64_t mask = units_mask(first, count);
         char *start = (char *)chunk + (size_t)first * SY_UNIT_BYTES;
-        if (sy_os_discard(start, (size_t)count * SY_UNIT_BYTES) == 0) done |= mask;
+        size_t bytes = (size_t)count * SY_UNIT_BYTES;
+        if (sy_memory_discard(chunk->memory, start, bytes) == 0) done |= mask;
         units &= ~mask;
     }
     return done;
@@ -191,73 +241,100 @@ static uint64_t discard_units(const sy_chunk *chunk, uint64_t units) {
 
 /* Gives a chunk without runs back, header included; the lock is held and let go. */
 static size_t retire_chunk(sy_chunk *chunk) {
+    sy_memory *memory = chunk->memory;
     size_t bytes = sy_count_bits(chunk->dirty) * (size_t)SY_UNIT_BYTES + sizeof *chunk;
     unlist_chunk(chunk);
-    chunk_count--;
+    remove_chunk(chunk);
+    memory->chunk_count--;
     sy_map_set_owner((uintptr_t)chunk, SY_CHUNK_BYTES, NULL);
-    sy_lock_release(&lock);
-    if (sy_os_discard(chunk, SY_CHUNK_BYTES) != 0) {
-        open_chunk(chunk, ALL_UNITS); /* whether its content is lost or not, nobody knows */
+    sy_lock_release(&memory->lock);
+    if (memory->systems && sy_os_discard(chunk, SY_CHUNK_BYTES) != 0) {
+        open_chunk(memory, chunk, ALL_UNITS); /* whether its content is lost or not, nobody knows */
         return 0;
     }
-    sy_address_give_chunk((uintptr_t)chunk);
+    sy_memory_give(memory, (uintptr_t)chunk, SY_CHUNK_BYTES);
     return bytes;
 }
 
 /* Dirty units are taken out of the free ones meanwhile, so that no lock is held across the system
- * calls. */
-static size_t trim_chunk(uintptr_t address) {
-    sy_lock_acquire(&lock);
-    sy_chunk *chunk = sy_owner_at(address);
-    if (!chunk) {
-        sy_lock_release(&lock);
-        return 0;
-    }
-    if (chunk->free == ALL_UNITS) return retire_chunk(chunk);
+ * calls. The lock is held and let go. The program's memory keeps its chunks: where one was, the
+ * header of one may be looked for. */
+static size_t trim_chunk(sy_chunk *chunk) {
+    sy_memory *memory = chunk->memory;
+    if (chunk->free == ALL_UNITS && memory->systems) return retire_chunk(chunk);
     uint64_t claimed = chunk->dirty;
     chunk->free &= ~claimed;
     chunk->dirty = 0;
     relist_chunk(chunk);
-    sy_lock_release(&lock);
+    sy_lock_release(&memory->lock);
     if (!claimed) return 0;
 
     uint64_t done = discard_units(chunk, claimed);
 
-    sy_lock_acquire(&lock);
+    sy_lock_acquire(&memory->lock);
     chunk->free |= claimed;
     chunk->dirty |= claimed & ~done;
     relist_chunk(chunk);
-    sy_lock_release(&lock);
+    sy_lock_release(&memory->lock);
     return sy_count_bits(done) * (size_t)SY_UNIT_BYTES;
 }
 
-size_t sy_chunk_trim(void) {
-    size_t bytes = sy_large_trim();
-    uintptr_t address;
-    for (size_t index = 0; (address = sy_address_chunk(index)) != 0; index++)
-        bytes += trim_chunk(address);
+/* Each chunk that is there now once, unless another trim takes it meanwhile. */
+size_t sy_chunk_trim(sy_memory *memory) {
+    size_t bytes = sy_large_trim(memory);
+    sy_lock_acquire(&memory->lock);
+    uint64_t trim = ++memory->trims;
+    for (;;) {
+        sy_chunk *chunk = memory->first;
+        if (!chunk || chunk->trim >= trim) break;
+        remove_chunk(chunk);
+        append_chunk(chunk);
+        bytes += trim_chunk(chunk);
+        sy_lock_acquire(&memory->lock);
+    }
+    sy_lock_release(&memory->lock);
     return bytes;
 }
 
+void sy_chunk_retire_all(sy_memory *memory) {
+    for (;;) {
+        sy_lock_acquire(&memory->lock);
+        if (!memory->first) break;
+        retire_chunk(memory->first);
+    }
+    sy_lock_release(&memory->lock);
+}
+
+/* ---- looking ---- */
+
+void sy_chunk_count_of(const sy_memory *memory_, sy_chunk_stats *stats) {
+    sy_memory *memory = (sy_memory *)(uintptr_t)memory_; /* whose locks are taken */
+    size_t used, kept;
+    sy_large_count(memory, &used, &kept);
+    stats->large_bytes += used;
+    stats->large_kept += kept;
+    sy_lock_acquire(&memory->lock);
+    stats->chunks += memory->chunk_count;
+    for (const sy_chunk *chunk = memory->first; chunk; chunk = chunk->all_next) {
+        stats->units_free += sy_count_bits(chunk->free);
+        stats->units_clean += sy_count_bits(chunk->free & ~chunk->dirty);
+    }
+    sy_lock_release(&memory->lock);
+}
+
+static void count_one(sy_memory *memory, void *stats) { sy_chunk_count_of(memory, stats); }
+
 sy_chunk_stats sy_chunk_count(void) {
     sy_chunk_stats stats = {0};
-    sy_large_count(&stats.large_bytes, &stats.large_kept);
-    sy_lock_acquire(&lock);
-    stats.chunks = chunk_count;
-    for (unsigned list = 0; list < SY_CHUNK_UNITS; list++)
-        for (const sy_chunk *chunk = chunks_with[list]; chunk; chunk = chunk->next) {
-            stats.units_free += sy_count_bits(chunk->free);
-            stats.units_clean += sy_count_bits(chunk->free & ~chunk->dirty);
-        }
-    sy_lock_release(&lock);
+    sy_memory_each(count_one, &stats);
     return stats;
 }
 
-static size_t verify_chunk(const sy_chunk *chunk, unsigned list) {
+static size_t verify_chunk(const sy_chunk *chunk, const sy_memory *memory) {
     size_t wrong = (chunk->free & 1) != 0;
     wrong += (chunk->dirty & ~chunk->free) != 0;
-    wrong += chunk->longest != list || sy_longest_run(chunk->free) != list;
-    wrong += sy_owner_at((uintptr_t)chunk) != chunk;
+    wrong += sy_longest_run(chunk->free) != chunk->longest;
+    wrong += sy_owner_at((uintptr_t)chunk) != chunk || chunk->memory != memory;
     for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++) {
         unsigned first = atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed);
         if (!first) continue; /* free, or claimed by a trim under way */
@@ -267,31 +344,21 @@ static size_t verify_chunk(const sy_chunk *chunk, unsigned list) {
     return wrong;
 }
 
-size_t sy_chunk_verify(void) {
-    size_t wrong = 0, seen = 0;
-    sy_lock_acquire(&lock);
+size_t sy_chunk_verify(sy_memory *memory) {
+    size_t wrong = 0, listed = 0, seen = 0;
+    sy_lock_acquire(&memory->lock);
     for (unsigned list = 0; list < SY_CHUNK_UNITS; list++) {
-        wrong += (chunks_with[list] != NULL) != (lists >> list & 1);
-        for (const sy_chunk *chunk = chunks_with[list]; chunk; chunk = chunk->next) {
-            wrong += verify_chunk(chunk, list);
-            seen++;
-        }
+        wrong += (memory->with[list] != NULL) != (memory->lists >> list & 1);
+        for (const sy_chunk *chunk = memory->with[list]; chunk; chunk = chunk->next, listed++)
+            wrong += chunk->longest != list;
     }
-    wrong += seen != chunk_count;
-    sy_lock_release(&lock);
+    const sy_chunk *previous = NULL;
+    for (const sy_chunk *chunk = memory->first; chunk; previous = chunk, chunk = chunk->all_next) {
+        wrong += verify_chunk(chunk, memory);
+        wrong += chunk->all_previous != previous || (previous && chunk->trim < previous->trim);
+        seen++;
+    }
+    wrong += seen != memory->chunk_count || listed != seen || memory->last != previous;
+    sy_lock_release(&memory->lock);
     return wrong;
-}
-
-void sy_chunk_lock_for_fork(void) {
-    sy_lock_acquire(&lock);
-    sy_large_lock_for_fork();
-    sy_address_lock_for_fork();
-    sy_side_lock_for_fork();
-}
-
-void sy_chunk_unlock_after_fork(void) {
-    sy_side_unlock_after_fork();
-    sy_address_unlock_after_fork();
-    sy_large_unlock_after_fork();
-    sy_lock_release(&lock);
 }

@@ -13,7 +13,7 @@
  * Free units are dirty (they hold what their last owner left, and memory) or clean (they read as
  * zero and hold none). Dirty ones are given out first; a trim cleans them.
  *
- * Below: map.h, side.h, os. Above: cache/ (slabs), heap/ (spans).
+ * Below: memory.h, map.h, side.h, os. Above: cache/ (slabs), heap/ (spans).
  */
 #ifndef SY_CHUNK_CHUNK_H
 #define SY_CHUNK_CHUNK_H
@@ -23,6 +23,7 @@
 
 #include "base/heap_by_address.h"
 #include "chunk/map.h"
+#include "chunk/memory.h"
 
 enum {
     SY_RUN_UNITS_MAX = SY_CHUNK_UNITS - 1, /* the longest run in a chunk */
@@ -69,6 +70,9 @@ typedef struct sy_chunk {
     struct sy_chunk *next, *previous; /* chunks whose longest free run is as long */
     uint32_t longest;                 /* free run, in units: which list it is in */
     bool punched; /* asked for no huge pages, since memory was given back in pieces */
+    struct sy_chunk *all_next, *all_previous;               /* all chunks of the memory */
+    uint64_t trim;                                          /* the last that looked at it */
+    sy_memory *memory;                                      /* for ever */
     alignas(64) _Atomic uint8_t first_unit[SY_CHUNK_UNITS]; /* of the run of each unit; 0: none */
     alignas(256) sy_slab slabs[SY_CHUNK_UNITS - 1];         /* descriptor of unit 1, 2, ... */
 } sy_chunk;
@@ -83,10 +87,10 @@ typedef struct sy_chunk_stats {
 
 /*
  * A run of `bytes` (at least 1, rounded up to units) at a multiple of `align` bytes (a power of
- * two), its descriptor zero but for start and bytes. *clean tells whether it reads as zero. NULL
- * with ENOMEM.
+ * two), its descriptor zero but for start and bytes. *clean tells whether it reads as zero. A large
+ * span has address space to grow to `room` bytes, if that can be had. NULL with ENOMEM.
  */
-sy_slab *sy_run_take(size_t bytes, size_t align, bool *clean);
+sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean);
 
 /* Gives a run back, dirty; nothing looks at its descriptor from now on. */
 void sy_run_give(sy_slab *run);
@@ -106,19 +110,26 @@ static inline sy_slab *sy_slab_at(uintptr_t address) {
     return first ? &chunk->slabs[first - 1] : NULL;
 }
 
-/* Gives the memory of free units and of large spans kept for reuse back to the OS; returns bytes.
- */
-size_t sy_chunk_trim(void);
+/* Gives the memory of free units and of large spans kept for reuse back; returns bytes. */
+size_t sy_chunk_trim(sy_memory *memory);
+
+/* Gives all chunks back to the arena; there is no run in them. */
+void sy_chunk_retire_all(sy_memory *memory);
+
+/* Backs a run with memory now. 0, or -1 with ENOMEM. The program's memory is its own affair. */
+int sy_run_populate(const sy_slab *run);
+
+/* Gives whole pages of a run's memory back; 0, or -1: they are still held. */
+int sy_run_discard(const sy_slab *run, void *start, size_t bytes);
 
 /* Part of a run's memory was given back: no huge pages there from now on. */
 void sy_chunk_punched(const sy_slab *run);
 
+/* Adds up: of one memory, of all. */
+void sy_chunk_count_of(const sy_memory *memory, sy_chunk_stats *stats);
 sy_chunk_stats sy_chunk_count(void);
 
 /* Violations of the invariants of chunks, 0 when sound. */
-size_t sy_chunk_verify(void);
-
-void sy_chunk_lock_for_fork(void);
-void sy_chunk_unlock_after_fork(void);
+size_t sy_chunk_verify(sy_memory *memory);
 
 #endif

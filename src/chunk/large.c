@@ -4,155 +4,182 @@
 
 #include "base/bits.h"
 #include "chunk/side.h"
-#include "os/lock.h"
-#include "os/os.h"
 
 enum {
     KEPT_MAX = 8,
     KEPT_BYTES_MAX = 64 << 20, /* of all that are kept */
     KEPT_SPAN_MAX = 32 << 20,  /* of one that is kept */
-    RESERVED =
-        SY_SLAB_BITMAP_WORDS - 1, /* word of the bitmap, of which a span needs the first alone */
+
+    /* Words of the bitmap, of which a span needs the first alone. */
+    RESERVED = SY_SLAB_BITMAP_WORDS - 1, /* bytes of the segment */
+    MEMORY = SY_SLAB_BITMAP_WORDS - 2,
 };
 
-static sy_lock lock = SY_LOCK_INIT(SY_RANK_LARGE);
-static sy_slab *kept[KEPT_MAX]; /* guarded by lock, as are all below */
-static unsigned kept_count;
-static size_t kept_bytes, used_bytes;
+static size_t reserved_bytes(const sy_slab *span) { return span->bits[RESERVED]; }
 
-static size_t reserved_for(size_t bytes) {
-    size_t chunks = sy_divide_up(bytes, SY_CHUNK_BYTES);
-    return ((size_t)2 << sy_highest_bit(chunks * 2 - 1)) / 2 * SY_CHUNK_BYTES;
+sy_memory *sy_large_memory(const sy_slab *span) { return (sy_memory *)span->bits[MEMORY]; }
+
+static void describe(sy_slab *span, sy_memory *memory, uintptr_t start, size_t bytes,
+                     size_t reserved) {
+    *span = (sy_slab){.start = start, .bytes = bytes};
+    span->bits[RESERVED] = reserved;
+    span->bits[MEMORY] = (uintptr_t)memory;
+}
+
+static void unlink_kept(sy_memory *memory, sy_slab *span) {
+    sy_slab **link = &memory->kept;
+    while (*link != span) link = &(*link)->next;
+    *link = span->next;
+    memory->kept_count--;
+    memory->kept_bytes -= span->bytes;
+}
+
+static void link_kept(sy_memory *memory, sy_slab *span) {
+    span->next = memory->kept;
+    memory->kept = span;
+    memory->kept_count++;
+    memory->kept_bytes += span->bytes;
 }
 
 /* The smallest kept span that will do without wasting half of it, or NULL. */
-static sy_slab *take_kept(size_t bytes, size_t align) {
+static sy_slab *take_kept(sy_memory *memory, size_t bytes, size_t align) {
     sy_slab *best = NULL;
-    sy_lock_acquire(&lock);
-    unsigned index = 0;
-    for (unsigned i = 0; i < kept_count; i++) {
-        sy_slab *span = kept[i];
+    sy_lock_acquire(&memory->large_lock);
+    for (sy_slab *span = memory->kept; span; span = span->next) {
         if (span->bytes < bytes || span->bytes / 2 > bytes || span->start & (align - 1)) continue;
-        if (!best || span->bytes < best->bytes) best = span, index = i;
+        if (!best || span->bytes < best->bytes) best = span;
     }
     if (best) {
-        kept[index] = kept[--kept_count];
-        kept_bytes -= best->bytes;
-        used_bytes += best->bytes;
-        best->next = best->previous = NULL;
+        unlink_kept(memory, best);
+        memory->used_bytes += best->bytes;
     }
-    sy_lock_release(&lock);
+    sy_lock_release(&memory->large_lock);
     return best;
 }
 
-static sy_slab *make_span(void *start, size_t bytes, size_t reserved) {
-    if (sy_os_commit(start, bytes) != 0) return NULL;
-    sy_slab *span = sy_side_take(sizeof *span);
-    if (!span) return NULL;
-    span->start = (uintptr_t)start;
-    span->bytes = bytes;
-    span->bits[RESERVED] = reserved;
-    return span;
+/* A segment for `bytes`, with room to grow if there is so much; *reserved is what it has. */
+static bool take_segment(sy_memory *memory, size_t bytes, size_t align, size_t room,
+                         uintptr_t *start, size_t *reserved) {
+    size_t least = sy_round_up(bytes, SY_CHUNK_BYTES);
+    if (align < SY_CHUNK_BYTES) align = SY_CHUNK_BYTES;
+    *reserved = sy_round_up(room, SY_CHUNK_BYTES);
+    if (*reserved > least && sy_memory_take(memory, *reserved, align, start)) return true;
+    *reserved = least;
+    return sy_memory_take(memory, least, align, start);
 }
 
-sy_slab *sy_large_take(size_t bytes, size_t align, bool *clean) {
-    *clean = false;
-    sy_slab *span = take_kept(bytes, align);
+/* To the end of its last 4 MiB, so that neighbours are one mapping. */
+static int commit(const sy_memory *memory, uintptr_t start, size_t bytes) {
+    return sy_memory_commit(memory, start, sy_round_up(bytes, SY_CHUNK_BYTES));
+}
+
+sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean) {
+    uintptr_t start;
+    size_t reserved;
+    sy_slab *span = take_kept(memory, bytes, align);
+    *clean = !span && memory->systems;
     if (span) {
-        size_t reserved = span->bits[RESERVED], start = span->start, have = span->bytes;
-        *span = (sy_slab){.start = start, .bytes = have};
-        span->bits[RESERVED] = reserved;
-        sy_map_set_owner(start, reserved, span);
+        describe(span, memory, span->start, span->bytes, reserved_bytes(span));
+        sy_map_set_owner(span->start, reserved_bytes(span), span);
         return span;
     }
-    *clean = true;
-    size_t reserved = reserved_for(bytes), least = sy_round_up(bytes, SY_CHUNK_BYTES);
-    if (align < SY_CHUNK_BYTES) align = SY_CHUNK_BYTES;
-    void *start = sy_os_reserve(reserved, align, "slabyard span");
-    if (!start) start = sy_os_reserve(reserved = least, align, "slabyard span");
-    if (!start) return NULL;
-    span = make_span(start, bytes, reserved);
+    if (!take_segment(memory, bytes, align, room, &start, &reserved)) return NULL;
+    span = commit(memory, start, bytes) == 0 ? sy_side_take(sizeof *span) : NULL;
     if (!span) {
-        sy_os_release(start, reserved);
+        sy_memory_give(memory, start, reserved);
         errno = ENOMEM;
         return NULL;
     }
-    sy_lock_acquire(&lock);
-    used_bytes += bytes;
-    sy_lock_release(&lock);
-    sy_map_set_owner((uintptr_t)start, reserved, span);
+    describe(span, memory, start, bytes, reserved);
+    sy_lock_acquire(&memory->large_lock);
+    memory->used_bytes += bytes;
+    sy_lock_release(&memory->large_lock);
+    sy_map_set_owner(start, reserved, span);
     return span;
 }
 
-/* If its address space cannot go (that can take one mapping too many), its memory does. */
-static void release_span(sy_slab *span) {
-    if (sy_os_release((void *)span->start, span->bits[RESERVED]) != 0)
-        sy_os_discard((void *)span->start, span->bytes);
+/* Its memory goes, and its address space to the arena; false if the memory cannot go: it is kept
+ * then, beyond any measure. */
+static bool release_span(sy_memory *memory, sy_slab *span) {
+    bool gone = sy_memory_discard(memory, (void *)span->start, span->bytes) == 0;
+    if (!gone && memory->systems) {
+        sy_lock_acquire(&memory->large_lock);
+        link_kept(memory, span);
+        sy_lock_release(&memory->large_lock);
+        return false;
+    }
+    sy_memory_give(memory, span->start, reserved_bytes(span));
     sy_side_give(span, sizeof *span);
+    return true;
 }
 
 /* Keeps the span, or if there are too many the largest goes; gives what is to be released. */
-static sy_slab *keep(sy_slab *span) {
+static sy_slab *keep(sy_memory *memory, sy_slab *span) {
     if (span->bytes > KEPT_SPAN_MAX) return span;
-    kept_bytes += span->bytes;
-    if (kept_count < KEPT_MAX) {
-        kept[kept_count++] = span;
-        span = NULL;
-    }
-    if (!span && kept_bytes <= KEPT_BYTES_MAX) return NULL;
-    unsigned largest = 0;
-    for (unsigned i = 1; i < kept_count; i++)
-        if (kept[i]->bytes > kept[largest]->bytes) largest = i;
-    sy_slab *evicted = kept[largest];
-    kept[largest] = span ? span : kept[--kept_count];
-    kept_bytes -= evicted->bytes;
-    return evicted;
+    link_kept(memory, span);
+    if (memory->kept_count <= KEPT_MAX && memory->kept_bytes <= KEPT_BYTES_MAX) return NULL;
+    sy_slab *largest = memory->kept;
+    for (sy_slab *other = largest->next; other; other = other->next)
+        if (other->bytes > largest->bytes) largest = other;
+    unlink_kept(memory, largest);
+    return largest;
 }
 
 void sy_large_give(sy_slab *span) {
-    sy_map_set_owner(span->start, span->bits[RESERVED], NULL);
-    sy_lock_acquire(&lock);
-    used_bytes -= span->bytes;
-    sy_slab *gone = keep(span);
-    sy_lock_release(&lock);
-    if (gone) release_span(gone);
+    sy_memory *memory = sy_large_memory(span);
+    sy_map_set_owner(span->start, reserved_bytes(span), NULL);
+    sy_lock_acquire(&memory->large_lock);
+    memory->used_bytes -= span->bytes;
+    sy_slab *gone = keep(memory, span);
+    sy_lock_release(&memory->large_lock);
+    if (gone) release_span(memory, gone);
+}
+
+/* Makes the segment so large; false if what lies behind is not free. */
+static bool extend(sy_memory *memory, sy_slab *span, size_t bytes) {
+    size_t reserved = reserved_bytes(span), more = sy_round_up(bytes, SY_CHUNK_BYTES);
+    if (more <= reserved) return true;
+    if (!sy_memory_extend(memory, span->start, reserved, more)) return false;
+    span->bits[RESERVED] = more;
+    sy_map_set_owner(span->start + reserved, more - reserved, span);
+    return true;
 }
 
 bool sy_large_resize(sy_slab *span, size_t bytes) {
-    if (bytes > span->bits[RESERVED]) return false;
+    sy_memory *memory = sy_large_memory(span);
+    if (bytes > (size_t)1 << (SY_ADDRESS_BITS - 1)) return false;
     bytes = sy_round_up(bytes, SY_UNIT_BYTES);
     if (bytes <= SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES) return false; /* it belongs in a chunk */
+    if (!extend(memory, span, bytes)) return false;
     char *start = (char *)span->start;
-    if (bytes > span->bytes && sy_os_commit(start + span->bytes, bytes - span->bytes) != 0)
-        return false;
-    if (bytes < span->bytes) sy_os_discard(start + bytes, span->bytes - bytes);
-    sy_lock_acquire(&lock);
-    used_bytes += bytes - span->bytes;
-    sy_lock_release(&lock);
+    if (bytes > span->bytes && commit(memory, span->start, bytes) != 0) return false;
+    if (bytes < span->bytes) sy_memory_discard(memory, start + bytes, span->bytes - bytes);
+    sy_lock_acquire(&memory->large_lock);
+    memory->used_bytes += bytes - span->bytes;
+    sy_lock_release(&memory->large_lock);
     span->bytes = bytes;
     return true;
 }
 
-size_t sy_large_trim(void) {
+size_t sy_large_trim(sy_memory *memory) {
     size_t bytes = 0;
-    for (;;) {
-        sy_lock_acquire(&lock);
-        sy_slab *span = kept_count ? kept[--kept_count] : NULL;
-        if (span) kept_bytes -= span->bytes;
-        sy_lock_release(&lock);
-        if (!span) return bytes;
-        bytes += span->bytes;
-        release_span(span);
+    sy_lock_acquire(&memory->large_lock);
+    sy_slab *spans = memory->kept;
+    memory->kept = NULL;
+    memory->kept_count = memory->kept_bytes = 0;
+    sy_lock_release(&memory->large_lock);
+    while (spans) {
+        sy_slab *span = spans;
+        size_t held = span->bytes;
+        spans = span->next;
+        if (release_span(memory, span)) bytes += held;
     }
+    return bytes;
 }
 
-void sy_large_count(size_t *used, size_t *kept_for_reuse) {
-    sy_lock_acquire(&lock);
-    *used = used_bytes;
-    *kept_for_reuse = kept_bytes;
-    sy_lock_release(&lock);
+void sy_large_count(sy_memory *memory, size_t *used, size_t *kept_for_reuse) {
+    sy_lock_acquire(&memory->large_lock);
+    *used = memory->used_bytes;
+    *kept_for_reuse = memory->kept_bytes;
+    sy_lock_release(&memory->large_lock);
 }
-
-void sy_large_lock_for_fork(void) { sy_lock_acquire(&lock); }
-
-void sy_large_unlock_after_fork(void) { sy_lock_release(&lock); }

@@ -58,9 +58,9 @@ static sy_cache *cache_of_class(unsigned class_number) {
 
 /* ---- spans ---- */
 
-static void *span_alloc(size_t size, size_t align, bool *clean) {
+static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
     if (sy_start() != 0) return NULL;
-    sy_slab *span = sy_run_take(size, align, clean);
+    sy_slab *span = sy_run_take(&sy_memory_main, size, align, room, clean);
     if (!span) return NULL;
     span->first = span->start;
     return (void *)span->start;
@@ -76,7 +76,7 @@ static sy_slab *span_of(const void *object) {
 
 static SY_COLD void *malloc_slow(size_t size) {
     bool clean;
-    if (size > SY_CLASS_SIZE_MAX) return span_alloc(size, SY_UNIT_BYTES, &clean);
+    if (size > SY_CLASS_SIZE_MAX) return span_alloc(size, SY_UNIT_BYTES, 0, &clean);
     sy_cache *cache = cache_of_class(sy_class_of(size));
     return cache ? sy_cache_alloc_slow(cache) : NULL;
 }
@@ -104,7 +104,7 @@ void *sy_calloc(size_t count, size_t size) {
     }
     bool clean = false;
     void *object =
-        bytes > SY_CLASS_SIZE_MAX ? span_alloc(bytes, SY_UNIT_BYTES, &clean) : alloc(bytes);
+        bytes > SY_CLASS_SIZE_MAX ? span_alloc(bytes, SY_UNIT_BYTES, 0, &clean) : alloc(bytes);
     if (object && !clean) memset(object, 0, bytes);
     return object;
 }
@@ -121,7 +121,7 @@ void *sy_aligned_alloc(size_t align, size_t size) {
         while (class_number < SY_CLASSES && sy_class_size(class_number) % align) class_number++;
         if (class_number < SY_CLASSES) return alloc(sy_class_size(class_number));
     }
-    return span_alloc(size ? size : 1, align, &clean);
+    return span_alloc(size ? size : 1, align, 0, &clean);
 }
 
 /* ---- free ---- */
@@ -191,6 +191,12 @@ static bool fits_in_place(void *object, size_t size) {
     return size > SY_CLASS_SIZE_MAX && sy_run_resize(span_of(object), size);
 }
 
+/* What has grown beyond its space once will do so again: as much address space more. */
+static void *alloc_growing(size_t size) {
+    bool clean;
+    return span_alloc(size, SY_UNIT_BYTES, size * 2, &clean);
+}
+
 void *sy_realloc(void *object, size_t size) {
     if (!object) return alloc(size);
     size_t have = sy_usable_size(object);
@@ -200,7 +206,7 @@ void *sy_realloc(void *object, size_t size) {
         return NULL;
     }
     if (fits_in_place(object, size)) return object;
-    void *moved = alloc(size);
+    void *moved = size > have && size > SY_CLASS_SIZE_MAX ? alloc_growing(size) : alloc(size);
     if (!moved) return NULL;
     memcpy(moved, object, have < size ? have : size);
     sy_free(object);

@@ -15,7 +15,7 @@ enum { NOT_STARTED, STARTING, STARTED };
 
 static _Atomic uint32_t state;
 /* What has started, should the start as a whole have failed before. */
-static bool maps_ready, magazines_ready, fork_ready;
+static bool memory_ready, magazines_ready, fork_ready;
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_START);
 
@@ -29,13 +29,13 @@ static void before_fork(void) {
     sy_magazine_lock_for_fork();
     sy_caches_lock_for_fork();
     sy_vmem_lock_for_fork();
-    sy_chunk_lock_for_fork();
+    sy_memory_lock_for_fork();
     sy_store_lock_for_fork();
 }
 
 static void after_fork(void) {
     sy_store_unlock_after_fork();
-    sy_chunk_unlock_after_fork();
+    sy_memory_unlock_after_fork();
     sy_vmem_unlock_after_fork();
     sy_caches_unlock_after_fork();
     sy_magazine_unlock_after_fork();
@@ -48,8 +48,8 @@ static void after_fork_in_child(void) {
 }
 
 static int start_layers(void) {
-    if (!maps_ready && sy_map_start() != 0) return -1;
-    maps_ready = true;
+    if (!memory_ready && sy_memory_start() != 0) return -1;
+    memory_ready = true;
     if (!magazines_ready && sy_magazine_start() != 0) return -1;
     magazines_ready = true;
     if (!fork_ready && sy_os_at_fork(before_fork, after_fork, after_fork_in_child) != 0) return -1;

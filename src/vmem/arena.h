@@ -231,6 +231,8 @@ int sy_request_make(const sy_vmem *arena, size_t size, const sy_vmem_constraints
                     sy_vmem_fit fit, sy_request *request);
 /* The first value in [start, last] that serves; false: none. */
 bool sy_request_fits(const sy_request *request, uintptr_t start, uintptr_t last, uintptr_t *value);
+/* Whether a free segment serves, and the value in it. */
+bool sy_fit_in(sy_vmem *arena, const sy_request *request, const sy_tag *tag, uintptr_t *value);
 /* A free segment, and the value in it; NULL: none serves. */
 sy_tag *sy_fit_find(sy_vmem *arena, const sy_request *request, uintptr_t *value);
 

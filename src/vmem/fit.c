@@ -138,18 +138,31 @@ static sy_tag *find_from(sy_vmem *arena, const sy_request *request, sy_tag *tag,
     return tag;
 }
 
+/* The request for what lies after the rotor; false if next fit has no such part. */
+static bool beyond_rotor(const sy_vmem *arena, const sy_request *request, sy_request *beyond) {
+    if (request->fit != SY_VMEM_NEXT || !arena->rotor_set || arena->rotor == UINTPTR_MAX)
+        return false;
+    *beyond = *request;
+    if (beyond->min <= arena->rotor) beyond->min = arena->rotor + 1;
+    return true;
+}
+
 /* In order of value from the rotor on, then all around. */
 static sy_tag *find_next(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+    sy_request beyond;
     unsigned list = sy_list_of(request->size >> arena->quantum_shift);
     if (sy_list_filled(arena, list) == SY_LISTS) return NULL;
     sy_tag *found = NULL;
-    if (arena->rotor_set && arena->rotor < UINTPTR_MAX) {
-        sy_request beyond = *request;
-        if (beyond.min <= arena->rotor) beyond.min = arena->rotor + 1;
+    if (beyond_rotor(arena, request, &beyond))
         found =
             find_from(arena, &beyond, arena->rotor_tag ? arena->rotor_tag : arena->first, value);
-    }
     return found ? found : find_from(arena, request, arena->first, value);
+}
+
+bool sy_fit_in(sy_vmem *arena, const sy_request *request, const sy_tag *tag, uintptr_t *value) {
+    sy_request beyond;
+    if (beyond_rotor(arena, request, &beyond) && tag_fits(arena, &beyond, tag, value)) return true;
+    return tag_fits(arena, request, tag, value);
 }
 
 sy_tag *sy_fit_find(sy_vmem *arena, const sy_request *request, uintptr_t *value) {

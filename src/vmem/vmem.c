@@ -231,6 +231,8 @@ static int serve_here(sy_vmem *arena, const sy_request *request, uintptr_t *valu
     return error ? fail(error) : 0;
 }
 
+typedef enum sy_import_result { SERVED, NOTHING_TO_IMPORT, OF_NO_USE } sy_import_result;
+
 /* Adds what was imported and serves the request from there. False: it is to be released. */
 static bool add_and_serve(sy_vmem *arena, const sy_request *request, uintptr_t start, size_t size,
                           uintptr_t *value) {
@@ -241,36 +243,44 @@ static bool add_and_serve(sy_vmem *arena, const sy_request *request, uintptr_t s
     if (sy_tags_ready(arena, SY_TAGS_MOST) && size <= SIZE_MAX - arena->total &&
         !sy_span_overlaps(arena, start, size)) {
         sy_tag *free = sy_span_insert(arena, start, size, true);
-        arena->probes++;
+        served = sy_fit_in(arena, request, free, value);
         take(arena, request, free, *value);
-        served = true;
     }
     sy_lock_release(&arena->lock);
     return served;
 }
 
-/* From a new span. 0, or -1. */
-static int serve_by_import(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
-    if (!arena->import) return -1;
+/* From a new span. What the source gives is used at once or given back. */
+static sy_import_result serve_by_import(sy_vmem *arena, const sy_request *request,
+                                        uintptr_t *value) {
+    if (!arena->import) return NOTHING_TO_IMPORT;
     size_t size = request->ample ? request->ample : request->size;
-    if (size < arena->import_min && !sy_vmem_round(arena, arena->import_min, &size)) return -1;
+    if (size < arena->import_min && !sy_vmem_round(arena, arena->import_min, &size))
+        return NOTHING_TO_IMPORT;
     uintptr_t start = 0;
     size_t got = size;
-    if (arena->import(arena->source, arena->arg, size, &start, &got) != 0) return -1;
-    if (got >= size && add_and_serve(arena, request, start, got, value)) return 0;
+    if (arena->import(arena->source, arena->arg, size, &start, &got) != 0) return NOTHING_TO_IMPORT;
+    if (got >= size && add_and_serve(arena, request, start, got, value)) return SERVED;
     arena->release(arena->source, arena->arg, start, got);
-    return -1;
+    return OF_NO_USE;
+}
+
+/* With what waits in quantum caches, here or, if that gave spans back, at the source. */
+static bool serve_after_drain(sy_vmem *arena, const sy_request *request, uintptr_t *value,
+                              bool import) {
+    if (!arena->cached_sizes) return false;
+    sy_vmem_drain(arena);
+    return serve_here(arena, request, value) == 0 ||
+           (import && serve_by_import(arena, request, value) == SERVED);
 }
 
 int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
     int error = errno;
     bool served = serve_here(arena, request, value) == 0;
     if (SY_UNLIKELY(!served && errno == EAGAIN)) {
-        served = serve_by_import(arena, request, value) == 0;
-        if (!served && arena->cached_sizes) {
-            sy_vmem_drain(arena);
-            served = serve_here(arena, request, value) == 0;
-        }
+        sy_import_result result = serve_by_import(arena, request, value);
+        served = result == SERVED ||
+                 serve_after_drain(arena, request, value, result == NOTHING_TO_IMPORT);
     }
     if (SY_LIKELY(served)) {
         errno = error;

@@ -301,7 +301,7 @@ static void compare_all(void) {
         fuzz_expect(sy_cache_verify(m->cache) == 0, "a cache is sound");
         compare_stats(m);
     }
-    fuzz_expect(sy_chunk_verify() == 0, "chunks are sound");
+    fuzz_expect(sy_chunk_verify(&sy_memory_main) == 0, "chunks are sound");
     fuzz_expect(sy_store_verify() == 0, "the store is sound");
     sy_get_stats(&stats);
     fuzz_expect(stats.mapped == stats.slabs + stats.spans + stats.units_free + stats.chunk_headers,
@@ -428,6 +428,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sy_trim();
     sy_get_stats(&stats);
     fuzz_expect(stats.mapped == 0, "a trim leaves nothing mapped");
-    fuzz_expect(sy_chunk_verify() == 0 && sy_store_verify() == 0, "all is sound");
+    fuzz_expect(sy_chunk_verify(&sy_memory_main) == 0 && sy_store_verify() == 0, "all is sound");
     return 0;
 }

@@ -250,7 +250,7 @@ static void compare_all(void) {
     fuzz_expect(stats.spans == in_spans, "and so are spans");
     fuzz_expect(stats.mapped == stats.slabs + stats.spans + stats.units_free + stats.chunk_headers,
                 "every mapped byte is accounted for");
-    fuzz_expect(sy_chunk_verify() == 0, "chunks are sound");
+    fuzz_expect(sy_chunk_verify(&sy_memory_main) == 0, "chunks are sound");
     fuzz_expect(sy_store_verify() == 0, "the store is sound");
 }
 

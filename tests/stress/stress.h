@@ -117,7 +117,7 @@ static inline size_t stress_verify_caches(void) {
 
 static inline void stress_verify(void) {
     stress_verify_caches();
-    stress_expect(sy_chunk_verify() == 0, "the chunks are sound");
+    stress_expect(sy_chunk_verify(&sy_memory_main) == 0, "the chunks are sound");
     stress_expect(sy_store_verify() == 0, "the store of magazines is sound");
 }
 

@@ -397,7 +397,7 @@ static void disturb(owner *me) {
     case 8: sy_get_stats(&all); break;
     case 9: (void)sy_cache_in_use(caches[kind]); break;
     case 10: stress_expect(sy_cache_verify(caches[kind]) == 0, "a cache is sound"); break;
-    case 11: stress_expect(sy_chunk_verify() == 0, "the chunks are sound"); break;
+    case 11: stress_expect(sy_chunk_verify(&sy_memory_main) == 0, "the chunks are sound"); break;
     case 12: stress_expect(sy_store_verify() == 0, "the store is sound"); break;
     case 13: resize_some(me); break;
     default: try_wrong_frees(me); break;

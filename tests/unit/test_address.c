@@ -1,5 +1,5 @@
 /*
- * test_address.c: address space for chunks, in few mappings, lowest first.
+ * test_address.c: address space from the system, in few mappings, and back to it.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -11,66 +11,69 @@
 #include <cmocka.h>
 
 #include "chunk/address.h"
-#include "chunk/map.h"
+#include "chunk/chunk.h"
+#include "chunk/memory.h"
 #include "os/fake.h"
 #include "support/child.h"
 
-static uintptr_t take(void) {
-    uintptr_t chunk = sy_address_take_chunk();
-    must(chunk != 0 && chunk % SY_CHUNK_BYTES == 0);
-    must(sy_fake_is_committed((void *)chunk, SY_CHUNK_BYTES));
-    return chunk;
+static const size_t MIB = 1 << 20;
+
+static uintptr_t import(size_t bytes, size_t expected) {
+    uintptr_t start = 0;
+    size_t got = 0;
+    must(sy_address_import(NULL, NULL, bytes, &start, &got) == 0);
+    must(got == expected && start && start % SY_CHUNK_BYTES == 0);
+    return start;
 }
 
-/* 4 GiB: 16 + 32 + 64 + 128 + 256 + 256 + ... chunks. */
-static void take_many(void *arg) {
-    enum { COUNT = 1024 };
-    static uintptr_t chunks[COUNT];
+static void grow(void *arg) {
+    static const size_t sizes[] = {64, 64, 128, 256, 512, 1024, 1024, 1024};
     (void)arg;
-    for (int i = 0; i < COUNT; i++) {
-        chunks[i] = take();
-        must(sy_address_chunk((size_t)i) == chunks[i]);
-        if (i == 0) must(sy_fake_reserved() == (size_t)64 << 20);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        import(SY_CHUNK_BYTES, sizes[i] * MIB);
+        must(sy_fake_calls(SY_FAKE_RESERVE) == i + 1);
     }
-    must(sy_fake_calls(SY_FAKE_RESERVE) == 8);
-    must(sy_address_chunk(10000) == 0);
-    for (int i = 0; i < COUNT; i++) sy_address_give_chunk(chunks[i]);
-    for (int i = 0; i < COUNT; i++) must(take() == chunks[i]);
-    must(sy_fake_calls(SY_FAKE_RESERVE) == 8);
+    import(3000 * MIB, 3000 * MIB);
 }
 
 static void extents_grow_so_that_mappings_stay_few(void **state) {
     (void)state;
-    assert_int_equal(in_child(take_many, NULL), 0);
+    assert_int_equal(in_child(grow, NULL), 0);
 }
 
-static void give_out_of_order(void *arg) {
-    uintptr_t chunks[40];
+static void release(void *arg) {
     (void)arg;
-    for (int i = 0; i < 40; i++) chunks[i] = take();
-    sy_address_give_chunk(chunks[30]); /* of the second extent */
-    sy_address_give_chunk(chunks[7]);
-    sy_address_give_chunk(chunks[3]);
-    must(take() == chunks[3]);
-    must(take() == chunks[7]);
-    must(take() == chunks[30]);
+    uintptr_t spans = import(SY_CHUNK_BYTES, 64 * MIB), chunks = import(SY_CHUNK_BYTES, 64 * MIB);
+    uintptr_t larger = import(100 * MIB, 128 * MIB);
+    sy_address_has_chunk(chunks + 12 * MIB);
+    sy_address_has_chunk(larger);
+    sy_address_release(NULL, NULL, spans, 64 * MIB);
+    must(sy_fake_reserved() == 192 * MIB);
+    sy_address_release(NULL, NULL, larger, 128 * MIB);
+    sy_address_release(NULL, NULL, chunks, 64 * MIB);
+    must(sy_fake_reserved() == 192 * MIB); /* where chunks were */
+    must(import(65 * MIB, 128 * MIB) == larger);
+    must(import(SY_CHUNK_BYTES, 64 * MIB) == chunks);
+    must(sy_fake_calls(SY_FAKE_RESERVE) == 3);
+    import(SY_CHUNK_BYTES, 192 * MIB);
 }
 
-static void the_lowest_unused_is_given_first(void **state) {
+static void what_held_no_chunk_goes_the_rest_waits(void **state) {
     (void)state;
-    assert_int_equal(in_child(give_out_of_order, NULL), 0);
+    assert_int_equal(in_child(release, NULL), 0);
 }
 
 static void shortage(void *arg) {
+    uintptr_t start;
+    size_t got;
     (void)arg;
-    sy_fake_fail_above(SY_FAKE_RESERVE, 5 * (size_t)SY_CHUNK_BYTES);
-    for (int i = 0; i < 40; i++) take();
-    must(sy_fake_reserved() <= 44 * (size_t)SY_CHUNK_BYTES);
+    sy_fake_fail_above(SY_FAKE_RESERVE, 21 * MIB);
+    import(SY_CHUNK_BYTES, 16 * MIB);
+    import(20 * MIB, 20 * MIB);
+    must(sy_address_import(NULL, NULL, 24 * MIB, &start, &got) != 0);
     sy_fake_fail_from(SY_FAKE_RESERVE, 1);
-    size_t reserved = sy_fake_reserved(), more = 0;
-    errno = 0;
-    while (sy_address_take_chunk()) must(++more <= 4);
-    must(errno == ENOMEM && sy_fake_reserved() == reserved);
+    must(sy_address_import(NULL, NULL, SY_CHUNK_BYTES, &start, &got) != 0);
+    must(sy_fake_reserved() == 36 * MIB);
 }
 
 static void where_space_is_short_a_small_extent_will_do(void **state) {
@@ -78,13 +81,46 @@ static void where_space_is_short_a_small_extent_will_do(void **state) {
     assert_int_equal(in_child(shortage, NULL), 0);
 }
 
-static void no_commit(void *arg) {
+/* 8 GiB of slabs' runs and of spans of all sizes, in turn. */
+static void fill(void *arg) {
+    bool clean;
+    uint64_t random = 1;
     (void)arg;
-    uintptr_t first = take();
+    must(sy_memory_start() == 0);
+    for (size_t bytes = 0; bytes < (size_t)8192 * MIB;) {
+        size_t wanted = next_random(&random) % 50 ? 1 + next_random(&random) % (2 * MIB)
+                                                  : 4 * MIB + next_random(&random) % (200 * MIB);
+        sy_slab *run = sy_run_take(&sy_memory_main, wanted, SY_UNIT_BYTES, 0, &clean);
+        must(run != NULL);
+        bytes += run->bytes;
+    }
+    must(sy_vmem_verify(sy_memory_main.arena) == 0);
+    must(sy_chunk_verify(&sy_memory_main) == 0);
+    must(sy_fake_calls(SY_FAKE_RESERVE) < 50);
+    printf("# 8 GiB in %zu pieces of address space\n", sy_fake_pieces());
+}
+
+static void eight_gibibytes_are_few_pieces(void **state) {
+    (void)state;
+    assert_int_equal(in_child(fill, NULL), 0);
+}
+
+static void no_commit(void *arg) {
+    bool clean;
+    (void)arg;
+    must(sy_memory_start() == 0);
+    sy_slab *run = sy_run_take(&sy_memory_main, 1, 1, 0, &clean);
+    must(run != NULL);
+    sy_vmem_stats before, after;
+    sy_vmem_get_stats(sy_memory_main.arena, &before);
     sy_fake_fail_nth(SY_FAKE_COMMIT, 1);
     errno = 0;
-    must(sy_address_take_chunk() == 0 && errno == ENOMEM);
-    must(take() == first + SY_CHUNK_BYTES);
+    must(!sy_run_take(&sy_memory_main, 63 * SY_UNIT_BYTES, 1, 0, &clean) && errno == ENOMEM);
+    sy_fake_fail_nth(SY_FAKE_COMMIT, 1);
+    errno = 0;
+    must(!sy_run_take(&sy_memory_main, 20 * MIB, 1, 0, &clean) && errno == ENOMEM);
+    sy_vmem_get_stats(sy_memory_main.arena, &after);
+    must(after.allocated == before.allocated && after.total == before.total);
 }
 
 static void what_cannot_be_committed_is_not_lost(void **state) {
@@ -95,8 +131,9 @@ static void what_cannot_be_committed_is_not_lost(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(extents_grow_so_that_mappings_stay_few),
-        cmocka_unit_test(the_lowest_unused_is_given_first),
+        cmocka_unit_test(what_held_no_chunk_goes_the_rest_waits),
         cmocka_unit_test(where_space_is_short_a_small_extent_will_do),
+        cmocka_unit_test(eight_gibibytes_are_few_pieces),
         cmocka_unit_test(what_cannot_be_committed_is_not_lost),
     };
     return cmocka_run_group_tests_name("address", tests, NULL, NULL);

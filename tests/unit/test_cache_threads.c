@@ -23,7 +23,7 @@
 
 static void sound(sy_cache *cache) {
     must(sy_cache_verify(cache) == 0);
-    must(sy_chunk_verify() == 0);
+    must(sy_chunk_verify(&sy_memory_main) == 0);
     must(sy_store_verify() == 0);
 }
 

@@ -19,7 +19,7 @@
 static const size_t UNIT = SY_UNIT_BYTES;
 
 static sy_slab *take(size_t bytes, size_t align, bool *clean) {
-    sy_slab *run = sy_run_take(bytes, align, clean);
+    sy_slab *run = sy_run_take(&sy_memory_main, bytes, align, 0, clean);
     must(run != NULL);
     must(run->start % align == 0 && run->start % UNIT == 0);
     must(run->bytes >= bytes && run->bytes % UNIT == 0);
@@ -32,7 +32,7 @@ static sy_slab *take_units(unsigned units) {
     return take(units * UNIT, UNIT, &clean);
 }
 
-static void sound(void) { must(sy_chunk_verify() == 0); }
+static void sound(void) { must(sy_chunk_verify(&sy_memory_main) == 0); }
 
 static void any_address_leads_to_its_run(void **state) {
     (void)state;
@@ -96,10 +96,10 @@ static void more_than_there_is_is_refused(void **state) {
     bool clean;
     for (int i = 0; i < 4; i++) {
         errno = 0;
-        assert_null(sy_run_take(sizes[i], UNIT, &clean));
+        assert_null(sy_run_take(&sy_memory_main, sizes[i], UNIT, 0, &clean));
         assert_int_equal(errno, ENOMEM);
         errno = 0;
-        assert_null(sy_run_take(1, (size_t)1 << (47 + i), &clean));
+        assert_null(sy_run_take(&sy_memory_main, 1, (size_t)1 << (47 + i), 0, &clean));
         assert_int_equal(errno, ENOMEM);
     }
     sound();
@@ -133,7 +133,7 @@ static void a_random_history_overlaps_nothing(void **state) {
             for (size_t word = 512; word < last; word += 512) words[word] = 1;
         }
         if (step % 100 == 0) sound();
-        if (step % 500 == 0) sy_chunk_trim();
+        if (step % 500 == 0) sy_chunk_trim(&sy_memory_main);
     }
     for (size_t i = 0; i < RUNS; i++)
         if (runs[i]) sy_run_give(runs[i]), runs[i] = NULL;
@@ -143,7 +143,7 @@ static void a_random_history_overlaps_nothing(void **state) {
 static void what_was_used_is_dirty_until_a_trim(void **state) {
     (void)state;
     bool clean;
-    sy_chunk_trim();
+    sy_chunk_trim(&sy_memory_main);
     sy_slab *keep = take_units(1), *run = take(3 * UNIT, UNIT, &clean);
     uintptr_t start = run->start;
     memset((void *)start, 0xff, 3 * UNIT);
@@ -154,7 +154,7 @@ static void what_was_used_is_dirty_until_a_trim(void **state) {
     assert_int_equal(run->start, start);
     assert_false(clean);
     sy_run_give(run);
-    assert_int_equal(sy_chunk_trim(), 3 * UNIT);
+    assert_int_equal(sy_chunk_trim(&sy_memory_main), 3 * UNIT);
     stats = sy_chunk_count();
     assert_int_equal(stats.units_free, stats.units_clean);
     run = take(3 * UNIT, UNIT, &clean);
@@ -168,12 +168,12 @@ static void what_was_used_is_dirty_until_a_trim(void **state) {
 static void an_empty_chunk_goes_back_whole(void **state) {
     (void)state;
     sy_slab *runs[40];
-    sy_chunk_trim();
+    sy_chunk_trim(&sy_memory_main);
     sy_chunk_stats before = sy_chunk_count();
     for (int i = 0; i < 40; i++) memset((void *)(runs[i] = take_units(60))->start, 1, 60 * UNIT);
     assert_int_equal(sy_chunk_count().chunks - before.chunks, 40);
     for (int i = 0; i < 40; i++) sy_run_give(runs[i]);
-    assert_true(sy_chunk_trim() >= 40 * 60 * UNIT);
+    assert_true(sy_chunk_trim(&sy_memory_main) >= 40 * 60 * UNIT);
     sy_chunk_stats after = sy_chunk_count();
     assert_int_equal(after.chunks, before.chunks);
     assert_int_equal(after.units_free, before.units_free);
@@ -216,7 +216,7 @@ static void a_span_grows_and_shrinks_in_place(void **state) {
 
 static void a_span_does_not_grow_into_another(void **state) {
     (void)state;
-    sy_chunk_trim();
+    sy_chunk_trim(&sy_memory_main);
     sy_slab *first = take_units(2), *second = take_units(2);
     sy_slab *low = first->start < second->start ? first : second;
     if (low->start + 2 * UNIT == (first->start + second->start - low->start)) {
@@ -235,10 +235,11 @@ static void no_chunk(void *call) {
     bool clean;
     sy_slab *fill[200];
     int count = 0;
-    must(sy_map_start() == 0);
+    must(sy_memory_start() == 0);
     sy_fake_fail_from(*(sy_fake_call *)call, 1);
     errno = 0;
-    while ((fill[count] = sy_run_take(UNIT, UNIT, &clean)) != NULL) must(++count < 200);
+    while ((fill[count] = sy_run_take(&sy_memory_main, UNIT, UNIT, 0, &clean)) != NULL)
+        must(++count < 200);
     must(errno == ENOMEM);
     sound();
     sy_fake_reset();
@@ -257,20 +258,20 @@ static void without_memory_there_is_no_run(void **state) {
 static void a_trim_that_fails_keeps_units_dirty(void **state) {
     (void)state;
     bool clean;
-    sy_chunk_trim();
+    sy_chunk_trim(&sy_memory_main);
     sy_slab *keep = take_units(1), *run = take_units(5);
     uintptr_t start = run->start;
     memset((void *)start, 0xff, 5 * UNIT);
     sy_run_give(run);
     sy_fake_fail_from(SY_FAKE_DISCARD, 1);
-    assert_int_equal(sy_chunk_trim(), 0);
+    assert_int_equal(sy_chunk_trim(&sy_memory_main), 0);
     sound();
     sy_fake_reset();
     run = take(5 * UNIT, UNIT, &clean);
     assert_int_equal(run->start, start);
     assert_false(clean);
     sy_run_give(run);
-    assert_int_equal(sy_chunk_trim(), 5 * UNIT);
+    assert_int_equal(sy_chunk_trim(&sy_memory_main), 5 * UNIT);
     sy_run_give(keep);
     sound();
 }
@@ -279,7 +280,7 @@ static void a_trim_that_fails_keeps_units_dirty(void **state) {
 static void a_chunk_that_cannot_be_given_back_is_not_lost(void **state) {
     (void)state;
     bool clean;
-    sy_chunk_trim();
+    sy_chunk_trim(&sy_memory_main);
     size_t chunks = sy_chunk_count().chunks;
     sy_slab *run = take_units(63);
     uintptr_t start = run->start;
@@ -287,7 +288,7 @@ static void a_chunk_that_cannot_be_given_back_is_not_lost(void **state) {
     sy_run_give(run);
     for (int i = 0; i < 3; i++) {
         sy_fake_fail_from(SY_FAKE_DISCARD, 1);
-        assert_int_equal(sy_chunk_trim(), 0);
+        assert_int_equal(sy_chunk_trim(&sy_memory_main), 0);
         sy_fake_reset();
         assert_int_equal(sy_chunk_count().chunks, chunks + 1);
         sound();
@@ -296,7 +297,7 @@ static void a_chunk_that_cannot_be_given_back_is_not_lost(void **state) {
         assert_false(clean);
         sy_run_give(run);
     }
-    assert_true(sy_chunk_trim() >= 63 * UNIT);
+    assert_true(sy_chunk_trim(&sy_memory_main) >= 63 * UNIT);
     assert_int_equal(sy_chunk_count().chunks, chunks);
     sound();
 }
@@ -314,7 +315,7 @@ static void *take_and_give(void *arg) {
             mine[i] = take_units(1 + (unsigned)(next_random(&random) % 20));
             *(uintptr_t *)mine[i]->start = (uintptr_t)arg;
         }
-        if (step % 400 == 0) sy_chunk_trim();
+        if (step % 400 == 0) sy_chunk_trim(&sy_memory_main);
     }
     for (int i = 0; i < 8; i++)
         if (mine[i]) sy_run_give(mine[i]);
@@ -332,7 +333,7 @@ static void threads_never_get_the_same_run(void **state) {
 
 static int start(void **state) {
     (void)state;
-    return sy_map_start();
+    return sy_memory_start();
 }
 
 int main(void) {

@@ -78,7 +78,7 @@ static void destruct(void *object, void *arg) {
 
 /* All is as the history has it, whatever just failed. */
 static void all_is_well(void) {
-    must(sy_chunk_verify() == 0);
+    must(sy_chunk_verify(&sy_memory_main) == 0);
     must(sy_store_verify() == 0);
     for (struct kind *kind = kinds; kind < kinds + KINDS; kind++) {
         if (!kind->cache) continue;
@@ -272,7 +272,7 @@ static void end_history(void) {
     sy_stats stats;
     sy_get_stats(&stats);
     must(stats.slabs == 0 && stats.spans == 0 && stats.chunks == 0);
-    must(sy_chunk_verify() == 0 && sy_store_verify() == 0);
+    must(sy_chunk_verify(&sy_memory_main) == 0 && sy_store_verify() == 0);
 }
 
 struct run {

@@ -281,7 +281,7 @@ static void realloc_grows_and_shrinks_a_span_in_place(void **state) {
     assert_int_equal(sy_usable_size(span), 512 * KIB);
     assert_ptr_equal(sy_realloc(span, 600 * KIB), span); /* into what it gave up */
     sy_free(span);
-    must(sy_chunk_verify() == 0);
+    must(sy_chunk_verify(&sy_memory_main) == 0);
 }
 
 static void realloc_that_fails_changes_nothing(void **state) {
@@ -452,7 +452,7 @@ static void threads_never_share_an_object(void **state) {
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
     sy_thread_flush();
     assert_int_equal(faults, 0);
-    assert_int_equal(sy_chunk_verify(), 0);
+    assert_int_equal(sy_chunk_verify(&sy_memory_main), 0);
 }
 
 static void *take_first(void *arg) {

@@ -20,7 +20,7 @@
 static const size_t MIB = 1 << 20;
 
 static sy_slab *take(size_t bytes, bool *clean) {
-    sy_slab *span = sy_run_take(bytes, SY_UNIT_BYTES, clean);
+    sy_slab *span = sy_run_take(&sy_memory_main, bytes, SY_UNIT_BYTES, 0, clean);
     must(span != NULL && span->bytes >= bytes && span->start % SY_CHUNK_BYTES == 0);
     for (size_t at = 0; at < span->bytes; at += SY_CHUNK_BYTES)
         must(sy_slab_at(span->start + at) == span);
@@ -31,18 +31,18 @@ static sy_slab *take(size_t bytes, bool *clean) {
 
 static size_t used(void) {
     size_t in_use, kept;
-    sy_large_count(&in_use, &kept);
+    sy_large_count(&sy_memory_main, &in_use, &kept);
     return in_use;
 }
 
 static size_t kept(void) {
     size_t in_use, kept_bytes;
-    sy_large_count(&in_use, &kept_bytes);
+    sy_large_count(&sy_memory_main, &in_use, &kept_bytes);
     return kept_bytes;
 }
 
 static void nothing_is_left(void) {
-    sy_large_trim();
+    sy_large_trim(&sy_memory_main);
     assert_int_equal(used(), 0);
     assert_int_equal(kept(), 0);
 }
@@ -62,7 +62,7 @@ static void sizes_up_to_a_gibibyte_are_had(void **state) {
         start[0] = start[bytes - 1] = 1;
         assert_int_equal(used(), sy_round_up(bytes, SY_UNIT_BYTES));
         sy_run_give(span);
-        sy_large_trim();
+        sy_large_trim(&sy_memory_main);
         assert_int_equal(sy_fake_reserved(), reserved);
     }
     nothing_is_left();
@@ -74,18 +74,44 @@ static void a_span_grows_into_its_own_space(void **state) {
     sy_slab *span = take(5 * MIB, &clean);
     char *start = (char *)span->start;
     memset(start, 7, 5 * MIB);
+    sy_slab *behind = take(20 * MIB, &clean);
     assert_true(sy_run_resize(span, 8 * MIB)); /* 8 MiB are reserved for 5 */
     assert_int_equal(span->bytes, 8 * MIB);
     assert_int_equal(start[5 * MIB - 1], 7);
     assert_int_equal(start[8 * MIB - 1], 0);
-    assert_int_equal(used(), 8 * MIB);
+    assert_int_equal(used(), 28 * MIB);
+    assert_int_equal(behind->start, span->start + 8 * MIB);
     assert_false(sy_run_resize(span, 8 * MIB + 1));
     assert_false(sy_run_resize(span, (size_t)1 << 50));
+    sy_run_give(behind);
+    sy_large_trim(&sy_memory_main);
+    assert_true(sy_run_resize(span, 8 * MIB + 1));
+    assert_int_equal(sy_slab_at(span->start + 12 * MIB - 1), span);
+    assert_null(sy_slab_at(span->start + 12 * MIB));
+    assert_int_equal(start[8 * MIB], 0);
     assert_true(sy_run_resize(span, 6 * MIB));
     assert_int_equal(used(), 6 * MIB);
     assert_int_equal(start[5 * MIB - 1], 7);
     assert_false(sy_run_resize(span, MIB)); /* that belongs in a chunk */
     assert_int_equal(span->bytes, 6 * MIB);
+    sy_run_give(span);
+    nothing_is_left();
+}
+
+static void room_to_grow_is_had_where_asked_for(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *span = sy_run_take(&sy_memory_main, 5 * MIB, 1, 40 * MIB, &clean);
+    sy_slab *behind = take(5 * MIB, &clean);
+    assert_int_equal(behind->start, span->start + 40 * MIB);
+    assert_int_equal(sy_slab_at(span->start + 40 * MIB - 1), span);
+    assert_true(sy_run_resize(span, 40 * MIB));
+    assert_false(sy_run_resize(span, 41 * MIB));
+    sy_run_give(span);
+    sy_run_give(behind);
+    sy_fake_fail_above(SY_FAKE_RESERVE, 80 * MIB);
+    span = sy_run_take(&sy_memory_main, 5 * MIB, 1, 1000 * MIB, &clean);
+    assert_non_null(span); /* without */
     sy_run_give(span);
     nothing_is_left();
 }
@@ -130,7 +156,7 @@ static void a_kept_span_must_have_the_alignment(void **state) {
     for (int i = 0; i < 4; i++) spans[i] = take(5 * MIB, &clean);
     for (int i = 0; i < 4; i++) sy_run_give(spans[i]);
     for (size_t align = 4 * MIB; align <= 1024 * MIB; align *= 2) {
-        sy_slab *span = sy_run_take(5 * MIB, align, &clean);
+        sy_slab *span = sy_run_take(&sy_memory_main, 5 * MIB, align, 0, &clean);
         assert_non_null(span);
         assert_int_equal(span->start % align, 0);
         sy_run_give(span);
@@ -150,7 +176,7 @@ static void what_is_kept_is_bounded(void **state) {
     assert_int_equal(used(), 0);
     assert_true(kept() > 0);
     size_t bytes = kept(), reserved = sy_fake_reserved();
-    assert_int_equal(sy_large_trim(), bytes);
+    assert_int_equal(sy_large_trim(&sy_memory_main), bytes);
     assert_true(sy_fake_reserved() <= reserved - bytes);
     nothing_is_left();
 }
@@ -176,24 +202,27 @@ static void with_little_space_none_is_left_to_grow(void **state) {
     nothing_is_left();
 }
 
+enum { SIDE_AND_TAGS = (4 << 20) + 65536 }; /* what is had for good */
+
 /* The n-th call fails; it ends with 1 if there were not as many. */
 static void refused(void *arg) {
     bool clean;
-    must(sy_map_start() == 0);
+    must(sy_memory_start() == 0);
     size_t reserved = sy_fake_reserved();
     sy_fake_fail_nth(SY_FAKE_ANY, *(uint64_t *)arg);
     errno = 0;
-    sy_slab *span = sy_run_take(17 * MIB, SY_UNIT_BYTES, &clean);
+    sy_slab *span = sy_run_take(&sy_memory_main, 17 * MIB, SY_UNIT_BYTES, 0, &clean);
     uint64_t failures = sy_fake_failures(SY_FAKE_ANY);
     sy_fake_reset();
     if (!span) {
         must(errno == ENOMEM && used() == 0);
-        must(sy_fake_reserved() == reserved);
-        span = sy_run_take(17 * MIB, SY_UNIT_BYTES, &clean);
+        must(sy_vmem_size(sy_memory_main.arena, SY_VMEM_ALLOCATED | SY_VMEM_FREE) == 0);
+        must(sy_fake_reserved() <= reserved + SIDE_AND_TAGS);
+        span = sy_run_take(&sy_memory_main, 17 * MIB, SY_UNIT_BYTES, 0, &clean);
     }
     must(span && used() == 17 * MIB);
     sy_run_give(span);
-    must(sy_large_trim() == 17 * MIB);
+    must(sy_large_trim(&sy_memory_main) == 17 * MIB);
     if (!failures) _exit(1);
 }
 
@@ -203,7 +232,7 @@ static void whatever_fails_nothing_is_lost(void **state) {
     int status;
     while ((status = in_child(refused, &n)) == 0) n++;
     assert_int_equal(WEXITSTATUS(status), 1);
-    assert_int_equal(n, 5); /* address space and memory, for the span and for its descriptor */
+    assert_int_equal(n, 7); /* address space and memory, for tags, the span and its descriptor */
 }
 
 /* The address space stays, and cannot be helped; its memory goes. */
@@ -227,7 +256,7 @@ static int reset_fake(void **state) {
 
 static int start(void **state) {
     (void)state;
-    return sy_map_start();
+    return sy_memory_start();
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, reset_fake, reset_fake)
@@ -235,10 +264,15 @@ static int start(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(whatever_fails_nothing_is_lost), /* first: there is no side memory yet */
-        TEST(sizes_up_to_a_gibibyte_are_had),       TEST(a_span_grows_into_its_own_space),
-        TEST(growing_fails_without_memory),         TEST(a_freed_span_is_kept_for_its_like),
-        TEST(a_kept_span_must_have_the_alignment),  TEST(what_is_kept_is_bounded),
-        TEST(a_span_that_is_huge_is_not_kept),      TEST(with_little_space_none_is_left_to_grow),
+        TEST(sizes_up_to_a_gibibyte_are_had),
+        TEST(a_span_grows_into_its_own_space),
+        TEST(room_to_grow_is_had_where_asked_for),
+        TEST(growing_fails_without_memory),
+        TEST(a_freed_span_is_kept_for_its_like),
+        TEST(a_kept_span_must_have_the_alignment),
+        TEST(what_is_kept_is_bounded),
+        TEST(a_span_that_is_huge_is_not_kept),
+        TEST(with_little_space_none_is_left_to_grow),
         TEST(what_cannot_be_released_is_discarded),
     };
     return cmocka_run_group_tests_name("large", tests, start, NULL);

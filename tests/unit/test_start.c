@@ -26,7 +26,7 @@
 
 static void sound(sy_cache *cache) {
     must(sy_cache_verify(cache) == 0);
-    must(sy_chunk_verify() == 0);
+    must(sy_chunk_verify(&sy_memory_main) == 0);
     must(sy_store_verify() == 0);
 }
 
@@ -222,7 +222,7 @@ static void go_on_in_the_child(void *arg) {
     (void)arg;
     alarm(30); /* a lock that nobody holds any more must not be waited for */
     for (int i = 0; i < CACHES; i++) must(sy_cache_verify(caches[i]) == 0);
-    must(sy_chunk_verify() == 0);
+    must(sy_chunk_verify(&sy_memory_main) == 0);
     must(sy_store_verify() == 0);
     void *objects[500];
     for (int round = 0; round < 4; round++)
@@ -247,7 +247,7 @@ static void go_on_in_the_child(void *arg) {
         must(sy_cache_verify(caches[i]) == 0);
         sy_cache_destroy_all(caches[i]);
     }
-    must(sy_chunk_verify() == 0);
+    must(sy_chunk_verify(&sy_memory_main) == 0);
     must(sy_store_verify() == 0);
     must(sy_cache_destroy(make(100)) == 0);
 }

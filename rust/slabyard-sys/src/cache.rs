@@ -21,6 +21,12 @@ pub type sy_construct = unsafe extern "C" fn(object: *mut c_void, arg: *mut c_vo
 /// Called once for a constructed object before its memory goes away.
 pub type sy_destruct = unsafe extern "C" fn(object: *mut c_void, arg: *mut c_void);
 
+/// Memory of the program's own (`slabyard/memory.h`).
+#[repr(C)]
+pub struct sy_memory {
+    _opaque: [u8; 0],
+}
+
 /// What kind of objects; zeroes are sensible for all but `size`.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -41,8 +47,10 @@ pub struct sy_cache_config {
     pub limit: usize,
     /// [`SY_CHECKED`] and others.
     pub flags: c_uint,
+    /// To hold the objects; null: the system's.
+    pub memory: *mut sy_memory,
     /// Zero.
-    pub reserved: [usize; 8],
+    pub reserved: [usize; 7],
 }
 
 impl Default for sy_cache_config {
@@ -56,7 +64,8 @@ impl Default for sy_cache_config {
             arg: core::ptr::null_mut(),
             limit: 0,
             flags: 0,
-            reserved: [0; 8],
+            memory: core::ptr::null_mut(),
+            reserved: [0; 7],
         }
     }
 }

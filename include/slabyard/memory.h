@@ -1,0 +1,78 @@
+/*
+ * slabyard/memory.h: caches over memory of the program's own: shared memory, huge pages, a file, a
+ * device. Without it they take theirs from the system.
+ *
+ * A memory is an engine instance: chunks of 4 MiB in the program's region hold the slabs of the
+ * caches that are created with it (sy_cache_config.memory), and nothing else does. Slabyard writes
+ * into the region: objects, and descriptors in the first 64 KiB of each chunk.
+ *
+ * Objects may be read and written by other processes that map the region; allocating and freeing is
+ * this process's alone. After a fork parent and child must not both go on allocating from memory
+ * that they share.
+ */
+#ifndef SLABYARD_MEMORY_H
+#define SLABYARD_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <slabyard/base.h>
+
+SY_BEGIN_DECLS
+
+struct sy_vmem;
+
+typedef struct sy_memory sy_memory;
+
+/* Either a region or an arena of addresses. */
+typedef struct sy_memory_config {
+    const char *name; /* copied; NULL: "memory" */
+
+    /* Readable and writable for as long as the memory exists, whatever is in it. Used as far as it
+     * has whole 4 MiB at multiples of 4 MiB. */
+    void *start;
+    size_t bytes;
+    /* Or: whence addresses of such memory come, 4 MiB and more at a time; it may import them
+     * (vmem.h), and serve others too. Must outlive the memory. */
+    struct sy_vmem *arena;
+
+    /*
+     * Called by trims for a range in whole pages that holds nothing: its memory may be given back,
+     * its content may become anything. 0, or anything else if it was not. No lock is held. NULL:
+     * memory stays.
+     */
+    int (*discard)(void *arg, void *start, size_t bytes);
+    void *arg;
+    uintptr_t reserved[4]; /* zero */
+} sy_memory_config;
+
+/*
+ * A new memory, owned by the caller. NULL and errno:
+ *   EINVAL  no config; no region and no arena, or both; less than 4 MiB of use in the region; past
+ *           the end of the address space; a reserved field that is not zero;
+ *   ENOMEM  no memory for what is kept about it.
+ * Any thread.
+ */
+SY_API sy_memory *sy_memory_create(const sy_memory_config *config);
+
+/* Gives the arena back what was taken. 0; -1 with EBUSY, and nothing changed, while there are
+ * caches over it. Nobody else may be using it. NULL is a no-op. */
+SY_API int sy_memory_destroy(sy_memory *memory);
+
+/* Bytes: mapped == used + free + headers. */
+typedef struct sy_memory_stats {
+    size_t chunks;  /* number of: 4 MiB each */
+    size_t mapped;  /* taken from the region or the arena */
+    size_t used;    /* by slabs */
+    size_t free;    /* in no slab */
+    size_t clean;   /* of free: discarded, or never touched in memory of the system's */
+    size_t headers; /* descriptors */
+} sy_memory_stats;
+
+/* Fills `stats`; NULL for `memory`: what is taken from the system for all other caches and for the
+ * heap. 0; -1 with EINVAL for NULL. Any thread. */
+SY_API int sy_memory_get_stats(const sy_memory *memory, sy_memory_stats *stats);
+
+SY_END_DECLS
+
+#endif

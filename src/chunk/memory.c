@@ -1,0 +1,203 @@
+/*
+ * memory.c: engine instances: whence their address space comes, and their life.
+ */
+#include "chunk/memory.h"
+
+#include <errno.h>
+
+#include "base/bits.h"
+#include "chunk/address.h"
+#include "chunk/chunk.h"
+#include "chunk/large.h"
+#include "chunk/side.h"
+#include "keep/start.h"
+#include "os/os.h"
+#include "vmem/arena.h"
+
+static sy_vmem main_arena;
+sy_memory sy_memory_main = {
+    .arena = &main_arena,
+    .systems = true,
+    .name = "system",
+    .lock = SY_LOCK_INIT(SY_RANK_CHUNK),
+    .large_lock = SY_LOCK_INIT(SY_RANK_LARGE),
+};
+
+static sy_lock list_lock = SY_LOCK_INIT(SY_RANK_MEMORIES);
+static sy_memory *memories = &sy_memory_main; /* guarded by it */
+
+int sy_memory_start(void) {
+    if (sy_map_start() != 0) return -1;
+    return sy_vmem_open(&main_arena, &(sy_vmem_config){.name = "slabyard",
+                                                       .quantum = SY_CHUNK_BYTES,
+                                                       .import = sy_address_import,
+                                                       .release = sy_address_release});
+}
+
+/* ---- address space ---- */
+
+bool sy_memory_take(sy_memory *memory, size_t bytes, size_t align, uintptr_t *start) {
+    const sy_vmem_constraints aligned = {.align = align};
+    return sy_vmem_xalloc(memory->arena, bytes, &aligned, SY_VMEM_INSTANT, start) == 0;
+}
+
+void sy_memory_give(sy_memory *memory, uintptr_t start, size_t bytes) {
+    sy_vmem_xfree(memory->arena, start, bytes);
+}
+
+bool sy_memory_extend(sy_memory *memory, uintptr_t start, size_t bytes, size_t more) {
+    int error = errno;
+    bool extended = sy_vmem_resize(memory->arena, start, bytes, more) == 0;
+    errno = error;
+    return extended;
+}
+
+int sy_memory_commit(const sy_memory *memory, uintptr_t start, size_t bytes) {
+    return memory->systems ? sy_os_commit((void *)start, bytes) : 0;
+}
+
+int sy_memory_discard(const sy_memory *memory, void *start, size_t bytes) {
+    if (memory->systems) return sy_os_discard(start, bytes);
+    return memory->discard && memory->discard(memory->arg, start, bytes) == 0 ? 0 : -1;
+}
+
+/* ---- life ---- */
+
+/* The part of a region that is whole chunks; false if there is none, or no addresses there. */
+static bool whole_chunks(const sy_memory_config *config, uintptr_t *start, size_t *bytes) {
+    uintptr_t from = (uintptr_t)config->start, end = from + config->bytes;
+    const uintptr_t most = (uintptr_t)1 << SY_ADDRESS_BITS;
+    if (from > most || config->bytes > most - from) return false;
+    *start = sy_round_up(from, SY_CHUNK_BYTES);
+    end = sy_round_down(end, SY_CHUNK_BYTES);
+    *bytes = end > *start ? end - *start : 0;
+    return *bytes > 0;
+}
+
+/* Finds the region, if it is to be one. */
+static bool valid_config(const sy_memory_config *config, uintptr_t *start, size_t *bytes) {
+    if (!config || (config->arena && (config->start || config->bytes))) return false;
+    *start = *bytes = 0;
+    if (!config->arena && !whole_chunks(config, start, bytes)) return false;
+    for (size_t i = 0; i < sizeof config->reserved / sizeof *config->reserved; i++)
+        if (config->reserved[i]) return false;
+    return true;
+}
+
+static void set_up(sy_memory *memory, const sy_memory_config *config) {
+    const char *name = config->name ? config->name : "memory";
+    for (size_t i = 0; i < SY_VMEM_NAME_MAX && name[i]; i++) memory->name[i] = name[i];
+    memory->discard = config->discard;
+    memory->arg = config->arg;
+    sy_lock_init(&memory->lock, SY_RANK_CHUNK);
+    sy_lock_init(&memory->large_lock, SY_RANK_LARGE);
+}
+
+sy_memory *sy_memory_create(const sy_memory_config *config) {
+    uintptr_t start;
+    size_t bytes;
+    if (!valid_config(config, &start, &bytes)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (sy_start() != 0) return NULL;
+    sy_memory *memory = sy_side_take(sizeof *memory);
+    if (!memory) return NULL;
+    set_up(memory, config);
+    memory->own_arena = !config->arena;
+    memory->arena = config->arena;
+    if (memory->own_arena)
+        memory->arena = sy_vmem_create(&(sy_vmem_config){
+            .name = memory->name, .base = start, .size = bytes, .quantum = SY_CHUNK_BYTES});
+    if (!memory->arena) {
+        sy_side_give(memory, sizeof *memory);
+        return NULL;
+    }
+    sy_lock_acquire(&list_lock);
+    memory->next = memories;
+    memory->next->previous = memory;
+    memories = memory;
+    sy_lock_release(&list_lock);
+    return memory;
+}
+
+int sy_memory_destroy(sy_memory *memory) {
+    if (!memory) return 0;
+    sy_lock_acquire(&list_lock);
+    bool busy = memory->caches > 0;
+    if (!busy) {
+        if (memory->previous)
+            memory->previous->next = memory->next;
+        else
+            memories = memory->next;
+        if (memory->next) memory->next->previous = memory->previous;
+    }
+    sy_lock_release(&list_lock);
+    if (busy) {
+        errno = EBUSY;
+        return -1;
+    }
+    sy_large_trim(memory);
+    sy_chunk_retire_all(memory);
+    if (memory->own_arena) sy_vmem_destroy(memory->arena);
+    sy_side_give(memory, sizeof *memory);
+    return 0;
+}
+
+void sy_memory_hold(sy_memory *memory) {
+    sy_lock_acquire(&list_lock);
+    memory->caches++;
+    sy_lock_release(&list_lock);
+}
+
+void sy_memory_let_go(sy_memory *memory) {
+    sy_lock_acquire(&list_lock);
+    memory->caches--;
+    sy_lock_release(&list_lock);
+}
+
+void sy_memory_each(void (*visit)(sy_memory *memory, void *arg), void *arg) {
+    sy_lock_acquire(&list_lock);
+    for (sy_memory *memory = memories; memory; memory = memory->next) visit(memory, arg);
+    sy_lock_release(&list_lock);
+}
+
+int sy_memory_get_stats(const sy_memory *memory, sy_memory_stats *stats) {
+    if (!stats) {
+        errno = EINVAL;
+        return -1;
+    }
+    sy_chunk_stats chunks = {0};
+    sy_chunk_count_of(memory ? memory : &sy_memory_main, &chunks);
+    *stats = (sy_memory_stats){
+        .chunks = chunks.chunks,
+        .mapped = chunks.chunks * SY_CHUNK_BYTES + chunks.large_bytes + chunks.large_kept,
+        .free = chunks.units_free * SY_UNIT_BYTES + chunks.large_kept,
+        .clean = chunks.units_clean * SY_UNIT_BYTES,
+        .headers = chunks.chunks * SY_UNIT_BYTES,
+    };
+    stats->used = stats->mapped - stats->free - stats->headers;
+    return 0;
+}
+
+/* ---- fork: all locks of one rank, then those of the next ---- */
+
+void sy_memory_lock_for_fork(void) {
+    sy_lock_acquire(&list_lock);
+    for (sy_memory *memory = memories; memory; memory = memory->next)
+        sy_lock_acquire(&memory->lock);
+    for (sy_memory *memory = memories; memory; memory = memory->next)
+        sy_lock_acquire(&memory->large_lock);
+    sy_address_lock_for_fork();
+    sy_side_lock_for_fork();
+}
+
+void sy_memory_unlock_after_fork(void) {
+    sy_side_unlock_after_fork();
+    sy_address_unlock_after_fork();
+    for (sy_memory *memory = memories; memory; memory = memory->next) {
+        sy_lock_release(&memory->large_lock);
+        sy_lock_release(&memory->lock);
+    }
+    sy_lock_release(&list_lock);
+}
