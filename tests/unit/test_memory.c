@@ -1,0 +1,320 @@
+/*
+ * test_memory.c: engine instances over memory of the program's: a region of shared memory, huge
+ * pages' kind of region that cannot be discarded, an arena that imports.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include <slabyard/slabyard.h>
+
+#include "cache/cache.h"
+#include "chunk/chunk.h"
+#include "support/child.h"
+
+static const size_t MIB = 1 << 20;
+
+/* Shared memory with something in it. */
+static char *map_region(size_t bytes) {
+    int file = memfd_create("region", MFD_CLOEXEC);
+    must(file >= 0 && ftruncate(file, (off_t)bytes) == 0);
+    char *region = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    must(region != MAP_FAILED);
+    close(file);
+    memset(region, 0xa5, bytes);
+    return region;
+}
+
+static bool within(const void *object, const char *region, size_t bytes) {
+    return (const char *)object >= region && (const char *)object < region + bytes;
+}
+
+static void refused(sy_memory_config config) {
+    errno = 0;
+    assert_null(sy_memory_create(&config));
+    assert_int_equal(errno, EINVAL);
+}
+
+static void create_refuses_what_it_documents(void **state) {
+    (void)state;
+    sy_vmem *arena = sy_vmem_create(&(sy_vmem_config){.name = "of ids"});
+    errno = 0;
+    assert_null(sy_memory_create(NULL));
+    assert_int_equal(errno, EINVAL);
+    char *somewhere = (char *)(uintptr_t)(64 * MIB);
+    refused((sy_memory_config){0});
+    refused((sy_memory_config){.start = somewhere});
+    refused((sy_memory_config){.start = somewhere, .bytes = 4 * MIB - 1});
+    refused((sy_memory_config){.start = somewhere + 1, .bytes = 8 * MIB - 2});
+    refused((sy_memory_config){.start = somewhere, .bytes = SIZE_MAX});
+    refused((sy_memory_config){.start = (char *)(UINTPTR_MAX - 8 * MIB), .bytes = 8 * MIB});
+    refused((sy_memory_config){.start = somewhere, .bytes = 8 * MIB, .arena = arena});
+    refused((sy_memory_config){.start = somewhere, .bytes = 8 * MIB, .reserved = {0, 0, 0, 1}});
+    assert_int_equal(sy_vmem_destroy(arena), 0);
+    assert_int_equal(sy_memory_destroy(NULL), 0);
+}
+
+static void objects_lie_in_the_region(void **state) {
+    (void)state;
+    enum { BYTES = 32 << 20 };
+    char *region = map_region(BYTES);
+    sy_memory *memory =
+        sy_memory_create(&(sy_memory_config){.name = "shared", .start = region, .bytes = BYTES});
+    assert_non_null(memory);
+    static void *objects[200000];
+    size_t count = 0;
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 96, .memory = memory});
+    sy_cache *other = sy_cache_create(&(sy_cache_config){.size = 96});
+    void *outside = sy_cache_alloc(other);
+    assert_false(within(outside, region, BYTES));
+    for (; count < 200000; count++) {
+        objects[count] = sy_cache_zalloc(cache);
+        if (!objects[count]) break;
+        assert_true(within(objects[count], region, BYTES));
+        for (size_t i = 0; i < 96; i++) assert_int_equal(((char *)objects[count])[i], 0);
+        memset(objects[count], 1, 96);
+    }
+    assert_int_equal(count, 200000); /* 19 MiB */
+    sy_memory_stats stats;
+    assert_int_equal(sy_memory_get_stats(memory, &stats), 0);
+    assert_int_equal(stats.mapped, stats.used + stats.free + stats.headers);
+    assert_true(stats.used >= count * 96);
+    errno = 0;
+    assert_int_equal(sy_memory_destroy(memory), -1);
+    assert_int_equal(errno, EBUSY);
+    for (size_t i = 0; i < count; i++) sy_cache_free(cache, objects[i]);
+    assert_false(sy_cache_try_free(cache, outside));
+    assert_false(sy_cache_try_free(other, objects[0]));
+    assert_int_equal(sy_cache_verify(cache), 0);
+    sy_trim();
+    sy_memory_get_stats(memory, &stats);
+    assert_int_equal(stats.used, 0);
+    assert_int_equal(stats.clean, 0); /* it cannot be discarded */
+    assert_int_equal(sy_cache_destroy(cache), 0);
+    sy_cache_free(other, outside);
+    assert_int_equal(sy_cache_destroy(other), 0);
+    assert_int_equal(sy_chunk_verify(memory), 0);
+    assert_int_equal(sy_memory_destroy(memory), 0);
+    assert_null(sy_slab_at((uintptr_t)objects[0]));
+    munmap(region, BYTES);
+}
+
+static void a_full_region_is_no_memory(void **state) {
+    (void)state;
+    enum { BYTES = 12 << 20 };
+    char *region = map_region(BYTES);
+    sy_memory *memory = sy_memory_create(&(sy_memory_config){.start = region, .bytes = BYTES});
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 4096, .memory = memory});
+    static void *objects[BYTES / 4096];
+    size_t count = 0;
+    errno = 0;
+    while ((objects[count] = sy_cache_alloc(cache)) != NULL) count++;
+    assert_int_equal(errno, ENOMEM);
+    /* Whole 4 MiB, less the header's 64 KiB each. */
+    size_t chunks = (uintptr_t)region % (4 * MIB) ? 2 : 3;
+    assert_int_equal(count, chunks * 63 * 16);
+    sy_cache_free(cache, objects[--count]);
+    assert_non_null(objects[count++] = sy_cache_alloc(cache));
+    while (count > 0) sy_cache_free(cache, objects[--count]);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+    assert_int_equal(sy_memory_destroy(memory), 0);
+
+    /* An object of more than a chunk's is a large span there. */
+    memory = sy_memory_create(&(sy_memory_config){.start = region, .bytes = BYTES});
+    cache = sy_cache_create(&(sy_cache_config){.size = 7 * MIB, .memory = memory});
+    char *large = sy_cache_alloc(cache);
+    assert_true(within(large, region, BYTES));
+    memset(large, 7, 7 * MIB);
+    assert_null(sy_cache_alloc(cache));
+    sy_cache_free(cache, large);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+    assert_int_equal(sy_memory_destroy(memory), 0);
+    munmap(region, BYTES);
+}
+
+static size_t discarded;
+
+static int discard(void *arg, void *start, size_t bytes) {
+    assert_true(within(start, arg, 32 * MIB) && bytes % 4096 == 0);
+    discarded += bytes;
+    return madvise(start, bytes, MADV_REMOVE);
+}
+
+static void trims_discard_where_they_may(void **state) {
+    (void)state;
+    enum { BYTES = 32 << 20, COUNT = 4000 };
+    char *region = map_region(BYTES);
+    sy_memory *memory = sy_memory_create(
+        &(sy_memory_config){.start = region, .bytes = BYTES, .discard = discard, .arg = region});
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 4096, .memory = memory});
+    static char *objects[COUNT];
+    for (size_t i = 0; i < COUNT; i++) memset(objects[i] = sy_cache_alloc(cache), (int)i, 4096);
+    for (size_t i = 0; i < COUNT; i++)
+        if (i % 4) sy_cache_free(cache, objects[i]);
+    discarded = 0;
+    size_t bytes = sy_cache_trim(cache);
+    assert_true(bytes >= (COUNT / 2) * 4096 && discarded > 0);
+    for (size_t i = 0; i < COUNT; i += 4)
+        for (size_t at = 0; at < 4096; at += 1000) assert_int_equal(objects[i][at], (char)i);
+    for (size_t i = 0; i < COUNT; i++)
+        if (i % 4) memset(objects[i] = sy_cache_alloc(cache), (int)i, 4096);
+    assert_int_equal(sy_cache_verify(cache), 0);
+    sy_cache_destroy_all(cache);
+    sy_memory_stats stats;
+    sy_memory_get_stats(memory, &stats);
+    assert_int_equal(stats.used, 0);
+    assert_int_equal(sy_memory_destroy(memory), 0);
+    munmap(region, BYTES);
+}
+
+/* ---- an arena that imports what the program maps ---- */
+
+typedef struct supply {
+    int left, out;
+} supply;
+
+static int map_more(sy_vmem *source, void *arg, size_t size, uintptr_t *start, size_t *got) {
+    supply *from = arg;
+    (void)source;
+    if (from->left == 0) return -1;
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    must(memory != MAP_FAILED);
+    from->left--;
+    from->out++;
+    *start = (uintptr_t)memory;
+    *got = size;
+    return 0;
+}
+
+static void unmap(sy_vmem *source, void *arg, uintptr_t start, size_t size) {
+    (void)source;
+    ((supply *)arg)->out--;
+    must(munmap((void *)start, size) == 0);
+}
+
+static void an_arena_of_addresses_serves_and_is_given_back(void **state) {
+    (void)state;
+    supply from = {.left = 2};
+    sy_vmem *arena = sy_vmem_create(&(sy_vmem_config){.name = "huge pages",
+                                                      .quantum = 4096,
+                                                      .import = map_more,
+                                                      .release = unmap,
+                                                      .arg = &from,
+                                                      .import_min = 16 * MIB});
+    sy_memory *memory = sy_memory_create(&(sy_memory_config){.arena = arena});
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 1000, .memory = memory});
+    static void *objects[100000];
+    size_t count = 0;
+    while ((objects[count] = sy_cache_alloc(cache)) != NULL) memset(objects[count++], 1, 1000);
+    assert_int_equal(from.left, 0);
+    assert_true(count >= 20000 && count < 100000);
+    while (count > 0) sy_cache_free(cache, objects[--count]);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+    assert_true(sy_vmem_size(arena, SY_VMEM_ALLOCATED) > 0);
+    assert_int_equal(sy_memory_destroy(memory), 0);
+    assert_int_equal(sy_vmem_size(arena, SY_VMEM_ALLOCATED), 0);
+    assert_int_equal(from.out, 0);
+    assert_int_equal(sy_vmem_destroy(arena), 0);
+}
+
+/* ---- threads and fork ---- */
+
+static void *churn(void *arg) {
+    sy_cache *cache = arg;
+    enum { LIVE = 300 };
+    unsigned char *live[LIVE] = {0};
+    uint64_t random = (uintptr_t)live;
+    for (int step = 0; step < 100000; step++) {
+        size_t i = next_random(&random) % LIVE;
+        if (live[i]) {
+            for (size_t at = 0; at < 64; at++) must(live[i][at] == (unsigned char)i);
+            sy_cache_free(cache, live[i]);
+            live[i] = NULL;
+        } else {
+            live[i] = sy_cache_alloc(cache);
+            if (live[i]) memset(live[i], (int)i, 64);
+        }
+        if (step % 20000 == 0) sy_cache_trim(cache);
+    }
+    for (size_t i = 0; i < LIVE; i++) sy_cache_free(cache, live[i]);
+    return NULL;
+}
+
+static void threads_share_a_region(void **state) {
+    (void)state;
+    enum { BYTES = 16 << 20, THREADS = 4 };
+    char *region = map_region(BYTES);
+    sy_memory *memory = sy_memory_create(&(sy_memory_config){.start = region, .bytes = BYTES});
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 64, .memory = memory});
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, cache), 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(sy_cache_in_use(cache), 0);
+    assert_int_equal(sy_cache_verify(cache), 0);
+    assert_int_equal(sy_chunk_verify(memory), 0);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+    assert_int_equal(sy_memory_destroy(memory), 0);
+    munmap(region, BYTES);
+}
+
+typedef struct shared {
+    sy_cache *cache;
+    char *object;
+} shared;
+
+static void read_and_write(void *arg) {
+    shared *with = arg;
+    must(strcmp(with->object, "from the parent") == 0);
+    strcpy(with->object, "from the child");
+}
+
+static void another_process_reads_and_writes_objects(void **state) {
+    (void)state;
+    enum { BYTES = 8 << 20 };
+    char *region = map_region(BYTES);
+    sy_memory *memory = sy_memory_create(&(sy_memory_config){.start = region, .bytes = BYTES});
+    shared with = {.cache = sy_cache_create(&(sy_cache_config){.size = 64, .memory = memory})};
+    with.object = sy_cache_alloc(with.cache);
+    strcpy(with.object, "from the parent");
+    assert_int_equal(in_child(read_and_write, &with), 0);
+    assert_string_equal(with.object, "from the child");
+    sy_cache_free(with.cache, with.object);
+    assert_int_equal(sy_cache_destroy(with.cache), 0);
+    assert_int_equal(sy_memory_destroy(memory), 0);
+    munmap(region, BYTES);
+}
+
+static void the_systems_memory_is_counted_too(void **state) {
+    (void)state;
+    sy_memory_stats stats;
+    void *object = sy_malloc(100);
+    assert_int_equal(sy_memory_get_stats(NULL, &stats), 0);
+    assert_true(stats.chunks > 0 && stats.used > 0);
+    errno = 0;
+    assert_int_equal(sy_memory_get_stats(NULL, NULL), -1);
+    assert_int_equal(errno, EINVAL);
+    sy_free(object);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(create_refuses_what_it_documents),
+        cmocka_unit_test(objects_lie_in_the_region),
+        cmocka_unit_test(a_full_region_is_no_memory),
+        cmocka_unit_test(trims_discard_where_they_may),
+        cmocka_unit_test(an_arena_of_addresses_serves_and_is_given_back),
+        cmocka_unit_test(threads_share_a_region),
+        cmocka_unit_test(another_process_reads_and_writes_objects),
+        cmocka_unit_test(the_systems_memory_is_counted_too),
+    };
+    return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}
