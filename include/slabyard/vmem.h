@@ -63,8 +63,9 @@ typedef struct sy_vmem_config {
     size_t size;       /* 0: none */
     size_t quantum;    /* a power of two: every value and size is a multiple of it; 0: 1 */
     size_t cached_max; /* sizes up to this are kept in quantum caches; at most 16 quanta, 0: none.
-                          Threads then hold free segments of these sizes back from one another, up
-                          to a magazine-full (128) or two each: not for what is scarce */
+                          Free segments of these sizes then wait for their like: in magazines of up
+                          to 128, two a thread, and 4,096 or more for each processor. Not for what
+                          is scarce, nor where every free is to be checked at once */
 
     /* Where spans come from when there is no room. Both functions or none. Without functions a
      * source serves by sy_vmem_alloc and sy_vmem_free; its quantum divides this one. */
@@ -103,8 +104,9 @@ typedef enum sy_vmem_fit {
     SY_VMEM_INSTANT, /* the first of the list whose members surely are: constant time */
     SY_VMEM_BEST,    /* the smallest: looks through one list, which may be long */
     SY_VMEM_NEXT,    /* the first after the last one chosen so, in order of value, going around: no
-                        value comes back before all others had their turn. For ids. Looks at every
-                        segment on its way, allocated ones too */
+                        value comes back before all others had their turn. For ids. The arena has
+                        one place to go on from, so its use is for one range and kind of request.
+                        Looks at segments on its way, at most about the root of all */
 } sy_vmem_fit;
 
 /*

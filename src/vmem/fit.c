@@ -147,15 +147,35 @@ static bool beyond_rotor(const sy_vmem *arena, const sy_request *request, sy_req
     return true;
 }
 
-/* In order of value from the rotor on, then all around. */
+/* The lowest value that serves, of all free segments. */
+static sy_tag *lowest_of_all(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+    sy_tag *lowest = NULL;
+    unsigned list = sy_list_filled(arena, sy_list_of(request->size >> arena->quantum_shift));
+    for (; list < SY_LISTS; list = sy_list_filled(arena, list + 1))
+        for (sy_tag *tag = arena->list[list]; tag; tag = tag->kin) {
+            uintptr_t at;
+            if ((lowest && tag->start > lowest->start) || !tag_fits(arena, request, tag, &at))
+                continue;
+            lowest = tag;
+            *value = at;
+        }
+    return lowest;
+}
+
+/*
+ * In order of value from the rotor on, then all around. With f free segments among n allocated ones
+ * the next is some n / f tags away, and looking at all free ones takes f steps: the lesser of the
+ * two is never more than the root of n.
+ */
 static sy_tag *find_next(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
     sy_request beyond;
-    unsigned list = sy_list_of(request->size >> arena->quantum_shift);
-    if (sy_list_filled(arena, list) == SY_LISTS) return NULL;
-    sy_tag *found = NULL;
-    if (beyond_rotor(arena, request, &beyond))
-        found =
-            find_from(arena, &beyond, arena->rotor_tag ? arena->rotor_tag : arena->first, value);
+    sy_tag *found = NULL, *from = arena->rotor_tag ? arena->rotor_tag : arena->first;
+    bool goes_on = beyond_rotor(arena, request, &beyond);
+    if (arena->free_segments < arena->allocated_segments / (arena->free_segments + 1)) {
+        if (goes_on) found = lowest_of_all(arena, &beyond, value);
+        return found ? found : lowest_of_all(arena, request, value);
+    }
+    if (goes_on) found = find_from(arena, &beyond, from, value);
     return found ? found : find_from(arena, request, arena->first, value);
 }
 
