@@ -1,0 +1,10 @@
+/* slabyard: free of a segment that is not allocated: ADDRESS (size 8) in arena "ports" */
+#include "misuse.h"
+
+int main(void) {
+    sy_vmem *arena =
+        sy_vmem_create(&(sy_vmem_config){.name = "ports", .base = 0x50, .size = 0x100});
+    uintptr_t value;
+    if (sy_vmem_alloc(arena, 16, SY_VMEM_INSTANT, &value) != 0) return 1;
+    sy_vmem_xfree(arena, (uintptr_t)told((void *)(value + 8)), 8);
+}
