@@ -21,7 +21,7 @@
 #include "support/child.h"
 
 enum {
-    SEGMENTS = 2500, /* more than the table has buckets at first, in several blocks of tags */
+    SEGMENTS = 1500, /* more than the table has buckets at first, in several blocks of tags */
     SPANS = 6,       /* that are added; one where more can be imported */
     SPAN = 3000,
     SUPPLIED = 2 * SEGMENTS, /* spans that functions give at most */
