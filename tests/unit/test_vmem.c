@@ -373,6 +373,27 @@ static void destroy_refuses_while_anything_is_allocated(void **state) {
     end(arena);
 }
 
+static void be_child(void *arg) {
+    uintptr_t value;
+    must(sy_vmem_alloc(arg, 10, SY_VMEM_BEST, &value) == 0);
+    must(sy_vmem_free(arg, value, 10) == 0);
+    must(sy_vmem_verify(arg) == 0);
+}
+
+/* A fork takes the locks of those that there are. */
+static void arenas_are_destroyed_in_any_order(void **state) {
+    static const unsigned orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}, {2, 0, 3, 1}};
+    (void)state;
+    for (size_t order = 0; order < 4; order++) {
+        sy_vmem *arenas[4];
+        for (size_t i = 0; i < 4; i++) arenas[i] = make_plain(100);
+        for (size_t i = 0; i < 4; i++) {
+            assert_int_equal(in_child(be_child, arenas[orders[order][3]]), 0);
+            end(arenas[orders[order][i]]);
+        }
+    }
+}
+
 static void destroy_gives_all_memory_back(void **state) {
     (void)state;
     size_t reserved = sy_fake_reserved(), committed = sy_fake_committed();
@@ -1479,16 +1500,25 @@ static void release_and_use(sy_vmem *source, void *arg, uintptr_t start, size_t 
     it->released++;
 }
 
+/* From allocations, frees, quantum caches that are filled and drained, and destruction. */
 static void the_functions_may_use_the_arena(void **state) {
     (void)state;
-    reentrant it = {.next = 100};
-    sy_vmem_config config = {.import = import_and_use, .release = release_and_use, .arg = &it};
-    it.arena = make(config);
-    uintptr_t value = get(it.arena, 10);
-    give(it.arena, value, 10);
-    assert_true(it.given >= 1);
-    assert_int_equal(it.given, it.released);
-    end(it.arena);
+    for (size_t cached = 0; cached <= 8; cached += 8) {
+        reentrant it = {.next = 100};
+        sy_vmem_config config = {.cached_max = cached, .arg = &it};
+        config.import = import_and_use;
+        config.release = release_and_use;
+        it.arena = make(config);
+        for (size_t round = 0; round < 2; round++) {
+            uintptr_t large = get(it.arena, 10), small = get(it.arena, 5);
+            give(it.arena, large, 10);
+            give(it.arena, small, 5);
+            if (round == 0) sy_vmem_drain(it.arena);
+        }
+        assert_true(it.given >= 4);
+        end(it.arena);
+        assert_int_equal(it.given, it.released);
+    }
 }
 
 /* ---- source arenas ---- */
@@ -1736,6 +1766,47 @@ static void a_wrong_xfree_of_a_cached_size_is_told_at_once(void **state) {
     end(arena);
 }
 
+static void the_handler_may_use_an_arena_that_is_drained(void **state) {
+    (void)state;
+    sy_vmem *arena = used_by_handler = make_cached(1000);
+    sy_set_fault_handler(use_the_arena);
+    assert_int_equal(sy_vmem_free(arena, 999, 4), 0);
+    sy_vmem_drain(arena);
+    expect_fault(SY_FAULT_NOT_ALLOCATED, 999, 4, 0);
+    end(arena);
+}
+
+static void a_wrong_free_does_not_keep_the_others_of_its_magazine(void **state) {
+    (void)state;
+    sy_vmem *arena = make_cached(1000);
+    uintptr_t values[20];
+    for (size_t i = 0; i < 20; i++) values[i] = get(arena, 4);
+    for (size_t i = 0; i < 20; i++) {
+        give(arena, values[i], 4);
+        if (i % 2) assert_int_equal(sy_vmem_free(arena, 900 + i, 4), 0);
+    }
+    sy_vmem_drain(arena);
+    assert_true(faults > 0);
+    assert_int_equal(sy_vmem_size(arena, SY_VMEM_FREE), 1000);
+    end(arena);
+}
+
+/* The size that a segment has when it is freed says which cache it goes to. */
+static void what_was_resized_is_cached_as_what_it_is(void **state) {
+    (void)state;
+    sy_vmem *arena = make_cached(1000);
+    get_at(arena, 500, 20);
+    assert_int_equal(sy_vmem_resize(arena, 500, 20, 2), 0);
+    give(arena, 500, 2);
+    assert_int_equal(get(arena, 2), 500);
+    assert_int_equal(sy_vmem_resize(arena, 500, 2, 30), 0);
+    give(arena, 500, 30);
+    sy_vmem_drain(arena);
+    assert_int_equal(sy_vmem_size(arena, SY_VMEM_FREE), 1000);
+    assert_int_equal(faults, 0);
+    end(arena);
+}
+
 static void a_double_free_to_a_cache_is_told_when_it_is_drained(void **state) {
     (void)state;
     sy_vmem *arena = make_cached(1000);
@@ -1837,6 +1908,7 @@ int main(void) {
         TEST(create_fails_without_client_numbers),
         TEST(destroying_nothing_is_nothing),
         TEST(destroy_refuses_while_anything_is_allocated),
+        TEST(arenas_are_destroyed_in_any_order),
         TEST(destroy_gives_all_memory_back),
         TEST(destroy_gives_imported_spans_back),
         TEST(add_refuses_what_is_no_span),
@@ -1921,6 +1993,9 @@ int main(void) {
         TEST(only_instant_fit_is_served_from_caches),
         TEST(a_wrong_free_to_a_cache_is_told_when_it_is_drained),
         TEST(a_wrong_xfree_of_a_cached_size_is_told_at_once),
+        TEST(the_handler_may_use_an_arena_that_is_drained),
+        TEST(a_wrong_free_does_not_keep_the_others_of_its_magazine),
+        TEST(what_was_resized_is_cached_as_what_it_is),
         TEST(a_double_free_to_a_cache_is_told_when_it_is_drained),
         TEST(what_is_cached_does_not_keep_an_arena),
         TEST(an_arena_with_caches_is_busy_like_any_other),
