@@ -248,6 +248,26 @@ static void what_cannot_be_released_is_discarded(void **state) {
     nothing_is_left();
 }
 
+/* Nobody knows what is in it, so it is not to be had as clean again. */
+static void what_cannot_be_discarded_is_kept(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *span = take(100 * MIB, &clean);
+    uintptr_t start = span->start;
+    memset((void *)start, 7, MIB);
+    sy_fake_fail_nth(SY_FAKE_DISCARD, 1);
+    sy_run_give(span);
+    assert_int_equal(kept(), 100 * MIB);
+    sy_fake_fail_nth(SY_FAKE_DISCARD, 1);
+    assert_int_equal(sy_large_trim(&sy_memory_main), 0);
+    assert_int_equal(kept(), 100 * MIB);
+    span = take(99 * MIB, &clean);
+    assert_int_equal(span->start, start);
+    assert_false(clean);
+    sy_run_give(span);
+    nothing_is_left();
+}
+
 static int reset_fake(void **state) {
     (void)state;
     sy_fake_reset();
@@ -274,6 +294,7 @@ int main(void) {
         TEST(a_span_that_is_huge_is_not_kept),
         TEST(with_little_space_none_is_left_to_grow),
         TEST(what_cannot_be_released_is_discarded),
+        TEST(what_cannot_be_discarded_is_kept),
     };
     return cmocka_run_group_tests_name("large", tests, start, NULL);
 }
