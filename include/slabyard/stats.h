@@ -60,7 +60,7 @@ typedef struct sy_stats {
     size_t units_clean;   /* of units_free: holding no memory */
     size_t chunk_headers; /* descriptors */
     size_t magazines;     /* made; what trims took back not deducted */
-    size_t side;          /* caches, bitmaps that do not fit in descriptors */
+    size_t side; /* caches, bitmaps that do not fit in descriptors, tags of address space */
 } sy_stats;
 
 SY_API void sy_get_stats(sy_stats *stats);

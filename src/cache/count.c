@@ -106,7 +106,9 @@ void sy_get_stats(sy_stats *stats) {
     size_t known = stats->slabs + stats->units_free + stats->chunk_headers;
     stats->spans = stats->mapped > known ? stats->mapped - known : 0;
     stats->magazines = sy_magazine_bytes();
-    stats->side = sy_side_bytes();
+    sy_vmem_stats arena;
+    sy_vmem_get_stats(sy_memory_main.arena, &arena);
+    stats->side = sy_side_bytes() + arena.bytes;
 }
 
 size_t sy_cache_verify(sy_cache *cache) {
