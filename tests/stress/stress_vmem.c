@@ -183,6 +183,7 @@ static void disturb(uint64_t *random) {
     case 0: sy_vmem_drain(arenas[stress_below(random, KINDS)]); break;
     case 1: sy_thread_idle(); break;
     case 2: sy_thread_flush(); break;
+    case 3: sy_trim(); break;
     default: break;
     }
 }
@@ -242,11 +243,13 @@ static int look_at(void *arg, unsigned what, uintptr_t start, size_t size) {
 }
 
 static void look(sy_vmem *arena) {
+    bool has_own = arena == arenas[PLAIN] || arena == arenas[CACHED] || arena == source;
     static const unsigned all = SY_VMEM_SPANS | SY_VMEM_ALLOCATED | SY_VMEM_FREE;
     sy_vmem_stats stats;
     view seen = {0};
     stress_expect(sy_vmem_walk(arena, all, look_at, &seen) == 0, "a walk ends");
     stress_expect(seen.end == seen.span_end && seen.units <= UNITS, "and has seen all");
+    stress_expect(!has_own || seen.units == UNITS, "nothing of an arena's own goes away");
     stress_expect(sy_vmem_get_stats(arena, &stats) == 0, "an arena has statistics");
     stress_expect(stats.total == stats.allocated + stats.cached + stats.free, "that add up");
     stress_expect(stats.imports - stats.releases == stats.imported_spans, "imports, too");

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include <slabyard/cache.h>
 #include <slabyard/fault.h>
 #include <slabyard/vmem.h>
 
@@ -394,14 +395,21 @@ static void arenas_are_destroyed_in_any_order(void **state) {
     }
 }
 
+/* What the statistics say, to a page, is what was committed for the arena; how much that is. */
+static size_t expect_bytes(const sy_vmem *arena, size_t committed) {
+    size_t held = sy_fake_committed() - committed, page = (size_t)sysconf(_SC_PAGESIZE);
+    assert_in_range(stats_of(arena).bytes, held - page, held);
+    return held;
+}
+
 static void destroy_gives_all_memory_back(void **state) {
     (void)state;
     size_t reserved = sy_fake_reserved(), committed = sy_fake_committed();
     sy_vmem *arena = make_plain(200000);
     for (size_t i = 0; i < 100000; i++) get(arena, 1);
-    size_t held = sy_fake_committed() - committed, page = (size_t)sysconf(_SC_PAGESIZE);
-    assert_in_range(stats_of(arena).bytes, held - page, held);
+    size_t most = expect_bytes(arena, committed);
     for (size_t i = 0; i < 100000; i++) give(arena, i, 1);
+    assert_true(expect_bytes(arena, committed) < most / 4); /* much of it goes before */
     end(arena);
     assert_int_equal(sy_fake_reserved(), reserved);
     assert_int_equal(sy_fake_committed(), committed);
@@ -637,6 +645,23 @@ static void next_fit_takes_larger_pieces_where_they_fit(void **state) {
     assert_int_equal(get_by(arena, 2, SY_VMEM_NEXT), 5);
     give(arena, 0, 5);
     give(arena, 5, 2);
+    end(arena);
+}
+
+/* The last one chosen, 2 to 5, is freed, its place grown over by another, and free again. */
+static void next_fit_goes_on_from_a_place_that_others_had(void **state) {
+    (void)state;
+    sy_vmem *arena = make_plain(20);
+    get_at(arena, 0, 2);
+    assert_int_equal(get_by(arena, 4, SY_VMEM_NEXT), 2);
+    give(arena, 2, 4);
+    assert_int_equal(sy_vmem_resize(arena, 0, 2, 10), 0);
+    assert_int_equal(get(arena, 10), 10);
+    assert_int_equal(sy_vmem_resize(arena, 0, 10, 2), 0);
+    assert_int_equal(get_by(arena, 1, SY_VMEM_NEXT), 6);
+    give(arena, 0, 2);
+    give(arena, 6, 1);
+    give(arena, 10, 10);
     end(arena);
 }
 
@@ -1383,24 +1408,44 @@ static void an_import_is_large_enough_for_its_constraints(void **state) {
 /* min and max lie elsewhere: one span is imported, released at once, and that is all. */
 static void an_import_that_cannot_satisfy_ends(void **state) {
     (void)state;
-    for (int fit = SY_VMEM_INSTANT; fit <= SY_VMEM_NEXT; fit++) {
+    for (unsigned way = 0; way < 6; way++) {
+        sy_vmem_fit fit = (sy_vmem_fit)(way % 3);
         supply from = {.next = 1000};
-        sy_vmem *arena = make(supplied(&from));
+        sy_vmem_config config = supplied(&from);
+        config.cached_max = way / 3 * 8;
+        sy_vmem *arena = make(config);
         sy_vmem_constraints with = {.min = 10, .max = 500};
         uintptr_t value;
         errno = 0;
-        assert_int_equal(sy_vmem_xalloc(arena, 8, &with, (sy_vmem_fit)fit, &value), -1);
+        assert_int_equal(sy_vmem_xalloc(arena, 8, &with, fit, &value), -1);
         assert_int_equal(errno, ENOMEM);
         assert_int_equal(from.calls, 1);
         nothing_is_out(&from);
         assert_int_equal(sy_vmem_size(arena, BOTH), 0);
         assert_int_equal(sy_vmem_verify(arena), 0);
         from.next = 100;
-        assert_int_equal(sy_vmem_xalloc(arena, 8, &with, (sy_vmem_fit)fit, &value), 0);
+        assert_int_equal(sy_vmem_xalloc(arena, 8, &with, fit, &value), 0);
         give(arena, value, 8);
         end(arena);
         nothing_is_out(&from);
     }
+}
+
+static void an_import_is_refused_that_is_more_than_a_size_can_say(void **state) {
+    (void)state;
+    supply from = {.next = UINTPTR_MAX};
+    sy_vmem_config config = supplied(&from);
+    config.size = SIZE_MAX;
+    sy_vmem *arena = make(config);
+    uintptr_t value = get(arena, SIZE_MAX), one;
+    errno = 0;
+    assert_int_equal(sy_vmem_alloc(arena, 1, SY_VMEM_BEST, &one), -1);
+    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(from.calls, 1);
+    nothing_is_out(&from);
+    assert_int_equal(sy_vmem_size(arena, BOTH), SIZE_MAX);
+    give(arena, value, SIZE_MAX);
+    end(arena);
 }
 
 /* Halves and quarters of each span, freed in turn: each goes once, when its last piece does. */
@@ -1840,6 +1885,8 @@ static void an_arena_with_caches_is_busy_like_any_other(void **state) {
     give(arena, value, 1);
     assert_int_equal(get(arena, 1), value); /* the cache goes on */
     give(arena, value, 1);
+    sy_thread_flush();
+    assert_int_equal(stats_of(arena).cached, 0);
     end(arena);
 }
 
@@ -1929,6 +1976,7 @@ int main(void) {
         TEST(next_fit_goes_around_what_is_in_use),
         TEST(next_fit_goes_on_in_the_next_span),
         TEST(next_fit_takes_larger_pieces_where_they_fit),
+        TEST(next_fit_goes_on_from_a_place_that_others_had),
         TEST(contiguous_quanta_are_one_segment_however_they_were_freed),
         TEST(contiguous_quanta_among_others_can_be_had_together),
         TEST(either_function_frees_what_the_other_gave),
@@ -1974,6 +2022,7 @@ int main(void) {
         TEST(a_size_that_cannot_be_is_not_imported),
         TEST(an_import_is_large_enough_for_its_constraints),
         TEST(an_import_that_cannot_satisfy_ends),
+        TEST(an_import_is_refused_that_is_more_than_a_size_can_say),
         TEST(every_span_is_released_once),
         TEST(neighbouring_imports_are_not_one),
         TEST(a_span_that_was_added_stays),
