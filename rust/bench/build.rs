@@ -95,6 +95,9 @@ fn main() {
         placed(&mut cpp("c++17"), layout)
             .file("kernels/kernels.cpp")
             .compile(&format!("bench_kernels_{layout}"));
+        placed(&mut cpp("c++17"), layout)
+            .file("kernels/vmem_pairs.cpp")
+            .compile(&format!("bench_vmem_{layout}"));
         placed(&mut cpp("c++20"), layout)
             .include(&snmalloc)
             .define("NDEBUG", None)
@@ -106,6 +109,9 @@ fn main() {
             .file("kernels/snmalloc_inline.cpp")
             .compile(&format!("bench_snmalloc_{layout}"));
     }
+    placed(&mut cpp("c++17"), 0)
+        .file("kernels/vmem_segments.cpp")
+        .compile("bench_vmem_segments");
     cpp("c++17")
         .files(["kernels/limits.cpp", "kernels/verify.cpp"])
         .compile("bench_support");

@@ -9,7 +9,8 @@
 //! * `machine`: clocks, processors, resident memory, the cache-line round trip;
 //! * `rows`: what is measured, as a list; `measure`: how, inside the child;
 //! * `run`: the parent's loop over rows, repeats and allocators;
-//! * `stats`, `report`: medians, spreads, ratios, tables.
+//! * `stats`, `report`: medians, spreads, ratios, tables;
+//! * `vmem`: the same for arenas, whose rows are their own.
 
 pub mod allocators;
 pub mod kernels;
@@ -20,3 +21,4 @@ pub mod report;
 pub mod rows;
 pub mod run;
 pub mod stats;
+pub mod vmem;

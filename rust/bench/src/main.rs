@@ -5,7 +5,7 @@ use slabyard_bench::allocators::{self, Allocator};
 use slabyard_bench::measure::Effort;
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
-use slabyard_bench::{machine, report};
+use slabyard_bench::{machine, report, vmem};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,9 +13,10 @@ use std::time::Duration;
 
 /// Slabyard's pool, cache and heap beside the peers and the limits, in one interleaved run.
 ///
-/// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV.
+/// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV. A run
+/// that no option narrows goes on with the arenas; `vmem` measures those alone.
 #[derive(Parser)]
-#[command(name = "slabyard-bench")]
+#[command(name = "slabyard-bench", args_conflicts_with_subcommands = true)]
 struct Options {
     /// A run of one to two minutes: fewer sizes and repeats, shorter samples
     #[arg(long)]
@@ -47,6 +48,20 @@ struct Options {
     /// What the parent tells a measuring process
     #[arg(long, hide = true, num_args = 7)]
     child: Option<Vec<String>>,
+    #[command(subcommand)]
+    other: Option<Other>,
+}
+
+#[derive(clap::Subcommand)]
+enum Other {
+    Vmem(vmem::Options),
+}
+
+impl Options {
+    /// Nothing was said about what to measure.
+    fn is_everything(&self) -> bool {
+        self.rows.is_empty() && self.sizes.is_empty() && self.allocators.is_empty() && !self.list
+    }
 }
 
 fn chosen_sizes(options: &Options) -> Result<Vec<usize>, String> {
@@ -133,13 +148,13 @@ fn header(plan: &Plan) -> String {
 }
 
 /// out/bench at the root of the repository, wherever the command was given.
-fn default_csv() -> PathBuf {
+fn default_path(kind: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seconds = now.map_or(0, |since| since.as_secs());
     root.canonicalize()
         .unwrap_or(root)
-        .join(format!("out/bench/{seconds}.csv"))
+        .join(format!("out/bench/{seconds}{kind}"))
 }
 
 fn keep(path: &Path, raw: &str, text: &str) -> std::io::Result<()> {
@@ -166,7 +181,7 @@ fn bench(options: &Options) -> Result<ExitCode, String> {
     let summary = report::summary(&plan.rows, &found);
     print!("{summary}");
     text += &summary;
-    let path = options.csv.clone().unwrap_or_else(default_csv);
+    let path = options.csv.clone().unwrap_or_else(|| default_path(".csv"));
     keep(&path, &report::csv(&found), &text)
         .map_err(|error| format!("{}: {error}", path.display()))?;
     println!(
@@ -189,6 +204,27 @@ fn bench(options: &Options) -> Result<ExitCode, String> {
     })
 }
 
+/// The arenas alone, or after everything else.
+fn bench_all(options: &Options) -> Result<ExitCode, String> {
+    let arenas = default_path("-vmem");
+    if let Some(Other::Vmem(other)) = &options.other {
+        vmem::bench(other, &arenas)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let status = bench(options)?;
+    if options.is_everything() {
+        let other = vmem::Options {
+            quick: options.quick,
+            repeats: options.repeats,
+            sample_ms: options.sample_ms,
+            ..vmem::Options::default()
+        };
+        println!("\nArenas");
+        vmem::bench(&other, &arenas)?;
+    }
+    Ok(status)
+}
+
 fn main() -> ExitCode {
     let options = Options::parse();
     if let Some(arguments) = &options.child {
@@ -197,7 +233,7 @@ fn main() -> ExitCode {
             None => ExitCode::FAILURE,
         };
     }
-    bench(&options).unwrap_or_else(|message| {
+    bench_all(&options).unwrap_or_else(|message| {
         eprintln!("slabyard-bench: {message}");
         ExitCode::from(2)
     })

@@ -1,0 +1,178 @@
+//! A quantum cache beside an object cache: both called, both taking and giving one object at a
+//! time, in one process and in turn.
+
+use super::figure::{self, Effort, Figure};
+use super::kernels;
+use crate::allocators::{self, State};
+use crate::kernels::{Kernels, LAYOUTS};
+use crate::machine::{self, team, wall_of};
+use core::ffi::CStr;
+use std::fmt::Write;
+
+/// Bytes of an object, and the size that has a quantum cache.
+const SIZE: usize = 64;
+/// Pairs in one round of the loop that holds more than one object.
+const CHURN_PAIRS: u64 = 64;
+/// Against what the others are held.
+const MEASURE: &str = "cache-called";
+
+/// What a thread does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loop {
+    /// One object, again and again.
+    Pair,
+    /// 64 allocated, 64 freed.
+    Churn,
+}
+
+/// A loop on so many threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    pub kind: Loop,
+    pub threads: usize,
+}
+
+impl Row {
+    pub fn name(&self) -> String {
+        let kind = match self.kind {
+            Loop::Pair => "pair",
+            Loop::Churn => "churn",
+        };
+        format!("{kind}/{}", self.threads)
+    }
+
+    fn describe(&self) -> String {
+        let what = match self.kind {
+            Loop::Pair => "alloc, write, free",
+            Loop::Churn => "64 allocated, 64 freed",
+        };
+        let threads = match self.threads {
+            1 => "1 thread".to_owned(),
+            more => format!("{more} threads"),
+        };
+        format!("{what}, {SIZE} B, {threads}; CPU ns per alloc and free")
+    }
+
+    fn run(&self, kernels: &Kernels, state: &State, count: u64) {
+        // SAFETY: the state is of this table, which any thread may use.
+        unsafe {
+            match self.kind {
+                Loop::Pair => (kernels.pair)(state.pointer(), count),
+                Loop::Churn => (kernels.churn)(state.pointer(), count.div_ceil(CHURN_PAIRS)),
+            }
+        }
+    }
+
+    /// Processor time of `count` pairs on each thread, and what passed on the clock.
+    fn time(&self, kernels: &Kernels, state: &State, count: u64) -> (u64, u64) {
+        let warm = |_| self.run(kernels, state, count / 8);
+        let times = team(
+            self.threads,
+            || (),
+            warm,
+            |_| self.run(kernels, state, count),
+        );
+        (machine::cpu_of(&times), wall_of(&times))
+    }
+}
+
+pub fn rows(quick: bool) -> Vec<Row> {
+    let threads: &[usize] = if quick { &[1, 2] } else { &[1, 2, 4, 8] };
+    let of = |kind| threads.iter().map(move |&threads| Row { kind, threads });
+    of(Loop::Pair).chain(of(Loop::Churn)).collect()
+}
+
+/// One side of the comparison: an open state and the copies of its loops.
+struct Side {
+    name: &'static str,
+    layouts: Vec<(usize, Kernels)>,
+    state: State,
+}
+
+impl Side {
+    fn open(layouts: &[usize], table: impl Fn(usize) -> Option<Kernels>) -> Side {
+        let of = |&layout: &usize| table(layout).map(|kernels| (layout, kernels));
+        let layouts: Vec<(usize, Kernels)> = layouts.iter().filter_map(of).collect();
+        let kernels = layouts.first().expect("every layout has the table").1;
+        // SAFETY: every table carries a static string.
+        let name = unsafe { CStr::from_ptr(kernels.name) };
+        Side {
+            name: name.to_str().expect("a name is ASCII"),
+            layouts,
+            state: State::open(kernels, SIZE, 1024).expect("the allocator can be opened"),
+        }
+    }
+}
+
+/// The called ones, and the cache as it is inlined.
+fn sides(layouts: &[usize]) -> Vec<Side> {
+    let called = 0..kernels::pairs(0).len();
+    let called = called
+        .map(|index| Side::open(layouts, |layout| kernels::pairs(layout).get(index).copied()));
+    let inlined = allocators::find("cache").expect("the cache is measured");
+    let inlined = Side::open(layouts, |layout| inlined.kernels(layout, SIZE));
+    called.chain([inlined]).collect()
+}
+
+/// Measures a row; with these copies of the loops, in this order.
+pub fn measure(row: &Row, layouts: &[usize], effort: &Effort) -> Vec<Figure> {
+    let mut sides = sides(layouts);
+    let turn = effort.repeat % sides.len();
+    sides.rotate_left(turn);
+    let wanted = effort.sample.as_nanos() as f64;
+    let least = 64 * 100;
+    let counts = sides.iter().map(|side| {
+        let (_, took) = row.time(&side.layouts[0].1, &side.state, least);
+        (least as f64 * (wanted / took.max(1) as f64).clamp(1.0, 1e6)) as u64
+    });
+    let counts: Vec<u64> = counts.collect();
+    let mut figures = Vec::new();
+    for (index, &layout) in layouts.iter().enumerate() {
+        for (side, &count) in sides.iter().zip(&counts) {
+            let (cpu, _) = row.time(&side.layouts[index].1, &side.state, count);
+            figures.push(Figure {
+                row: row.name(),
+                metric: "ns".to_owned(),
+                who: side.name.to_owned(),
+                layout,
+                value: cpu as f64 / (count * row.threads as u64) as f64,
+            });
+        }
+    }
+    figures
+}
+
+/// The copies in the order of a repeat.
+pub fn layouts(repeat: usize) -> Vec<usize> {
+    let mut layouts: Vec<usize> = (0..LAYOUTS).collect();
+    layouts.rotate_left(repeat % LAYOUTS);
+    layouts
+}
+
+/// A row as text.
+pub fn block(row: &Row, found: &[Figure]) -> String {
+    let mut text = format!("\n{}: {}\n", row.name(), row.describe());
+    let _ = writeln!(
+        text,
+        "  {:<20} {:>9}  {:>19}  {:>7}",
+        "", "median", "quartiles", "/called"
+    );
+    let summary = |who| figure::of(found, &row.name(), "ns", who);
+    let measure = summary(MEASURE).map_or(f64::NAN, |summary| summary.median);
+    let called = kernels::pairs(0).iter();
+    // SAFETY: every table carries a static string.
+    let called = called.map(|kernels| unsafe { CStr::from_ptr(kernels.name) });
+    let names = called
+        .filter_map(|name| name.to_str().ok())
+        .chain(["cache"]);
+    for (name, summary) in names.filter_map(|name| Some((name, summary(name)?))) {
+        let spread = format!("{:.3} .. {:.3}", summary.low, summary.high);
+        let _ = writeln!(
+            text,
+            "    {name:<18} {:>9.3}  {spread:>19}  {:>7.2}",
+            summary.median,
+            summary.median / measure
+        );
+    }
+    text
+}

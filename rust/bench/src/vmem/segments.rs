@@ -1,0 +1,290 @@
+//! Segments past the quantum caches, replaced at random: time, segments looked at, and what a
+//! dependent cache miss costs in as much memory as the tags take.
+//!
+//! Random ones of the live segments, up to a quarter, are freed one after the other, then as many
+//! allocated, so that a reading of the clock is shared by many operations and finding the segments
+//! is in no figure.
+
+use super::figure::{self, Effort, Figure};
+use super::kernels::{fits, Chase, Counts, Fit, Steady, Step, NODE};
+use crate::machine::cpu_ns;
+use crate::stats::{median, Summary};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+/// Units of the range for each unit that is live on average.
+const ROOM: f64 = 1.25;
+/// Segments replaced at a time, or a quarter of all where that is less: so many that an allocation
+/// seldom finds what the last frees have left in the caches.
+const TOGETHER: usize = 16_384;
+/// A fit that is not settled after this long is left out.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// Misses that an operation may take beside what it takes when all is in the caches.
+const MISSES: f64 = 5.0;
+/// The row where all is in the nearest cache.
+const HOT: usize = 400;
+/// Samples of each fit in a process.
+const SAMPLES: usize = 3;
+
+/// So many live segments of 1 to `most` units.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    pub live: usize,
+    pub most: usize,
+}
+
+impl Row {
+    pub fn name(&self) -> String {
+        format!("segments/{}/{}", self.most, self.live)
+    }
+
+    fn units(&self) -> usize {
+        (self.live as f64 * (self.most + 1) as f64 / 2.0 * ROOM) as usize
+    }
+
+    /// Whether a fit that looks at many segments is asked at all.
+    fn suits(&self, fit: &Fit) -> bool {
+        match fit.name() {
+            "instant" => true,
+            "first-fit list" => self.live <= 10_000,
+            _ => self.live <= 100_000,
+        }
+    }
+}
+
+pub fn rows(quick: bool) -> Vec<Row> {
+    let live: &[usize] = if quick {
+        &[HOT, 1_000, 100_000]
+    } else {
+        &[HOT, 1_000, 10_000, 100_000, 1_000_000]
+    };
+    let of = |most| live.iter().map(move |&live| Row { live, most });
+    of(32).chain(of(1000)).collect()
+}
+
+/// Replaces as many segments as there are, twice: what was laid out in order lies at random.
+/// Whether that took less than `PATIENCE`.
+fn settle(steady: &mut Steady) -> bool {
+    let live = steady.segments().len();
+    let start = Instant::now();
+    let mut replaced = 0;
+    while replaced < 2 * live {
+        if start.elapsed() > PATIENCE {
+            return false;
+        }
+        replaced += together(live);
+        steady.replace(together(live), |_| ());
+    }
+    true
+}
+
+fn together(live: usize) -> usize {
+    TOGETHER.min(live.div_ceil(4))
+}
+
+/// What reading the clock costs.
+fn clock_cost() -> f64 {
+    let costs: Vec<f64> = (0..1001)
+        .map(|_| {
+            let before = cpu_ns();
+            (cpu_ns() - before) as f64
+        })
+        .collect();
+    median(&costs).unwrap_or(0.0)
+}
+
+/// Time for allocations and frees, and how many segments they took.
+#[derive(Default)]
+struct Spent {
+    alloc: f64,
+    free: f64,
+    replaced: usize,
+}
+
+/// Replaces as many segments as there are, so that what stays in the caches is in them.
+fn warm(steady: &mut Steady) {
+    let live = steady.segments().len();
+    for _ in 0..live.div_ceil(together(live)) {
+        steady.replace(together(live), |_| ());
+    }
+}
+
+/// Replaces segments for about as long as a sample takes.
+fn spend(steady: &mut Steady, sample: Duration, clock: f64) -> Spent {
+    let count = together(steady.segments().len());
+    let mut spent = Spent::default();
+    while spent.alloc + spent.free < sample.as_nanos() as f64 {
+        let mut before = 0;
+        steady.replace(count, |step| {
+            let now = cpu_ns();
+            let took = (now - before) as f64 - clock;
+            match step {
+                Step::Freed => spent.free += took,
+                Step::Allocated => spent.alloc += took,
+                Step::Chosen | Step::Sized => (),
+            }
+            before = cpu_ns();
+        });
+        spent.replaced += count;
+    }
+    spent
+}
+
+/// The figures of one sample of one fit.
+fn sample(steady: &mut Steady, effort: &Effort, clock: f64) -> [(&'static str, f64); 5] {
+    warm(steady);
+    let before = steady.counts();
+    let spent = spend(steady, effort.sample, clock);
+    let after = steady.counts();
+    let per = |of: fn(&Counts) -> u64, one: fn(&Counts) -> u64| {
+        (of(&after) - of(&before)) as f64 / (one(&after) - one(&before)).max(1) as f64
+    };
+    let asked = spent.replaced as f64;
+    let refused = asked - (after.allocs - before.allocs) as f64;
+    [
+        ("alloc ns", spent.alloc / asked),
+        ("free ns", spent.free / asked),
+        (
+            "probes",
+            per(|counts| counts.probes, |counts| counts.allocs),
+        ),
+        ("steps", per(|counts| counts.steps, |counts| counts.frees)),
+        ("refused", refused / asked),
+    ]
+}
+
+/// The walk over as much memory as the tags and the table take.
+fn chase_beside(steady: &Steady, seed: u64) -> Chase {
+    let counts = steady.counts();
+    let bytes = counts.segments * NODE + counts.buckets * size_of::<usize>();
+    Chase::open(bytes, seed)
+}
+
+/// Nanoseconds of a step.
+fn miss(chase: &mut Chase, sample: Duration) -> f64 {
+    chase.walk(chase.nodes() as u64);
+    let (mut steps, mut took) = (0, 0);
+    while took < sample.as_nanos() as u64 {
+        let start = cpu_ns();
+        std::hint::black_box(chase.walk(100_000));
+        took += cpu_ns() - start;
+        steps += 100_000;
+    }
+    took as f64 / steps as f64
+}
+
+/// Measures a row: the fits and the walk in turn, several times.
+pub fn measure(row: &Row, effort: &Effort) -> Vec<Figure> {
+    let clock = clock_cost();
+    let seed = effort.repeat as u64 * 0x9e37_79b9 + 12345;
+    let open = |fit| Steady::open(fit, row.units(), row.live, row.most, seed);
+    let suited = fits().iter().filter(|fit| row.suits(fit));
+    let mut ready: Vec<Steady> = suited
+        .map(open)
+        .filter_map(|mut steady| settle(&mut steady).then_some(steady))
+        .collect();
+    let mut chase = ready.first().map(|steady| chase_beside(steady, seed));
+    let mut figures = Vec::new();
+    let mut found = |who: &str, metric: &str, value| {
+        figures.push(Figure {
+            row: row.name(),
+            metric: metric.to_owned(),
+            who: who.to_owned(),
+            layout: 0,
+            value,
+        });
+    };
+    for _ in 0..SAMPLES {
+        for steady in &mut ready {
+            let name = steady.name();
+            for (metric, value) in sample(steady, effort, clock) {
+                found(name, metric, value);
+            }
+        }
+        if let Some(chase) = &mut chase {
+            found("", "miss ns", miss(chase, effort.sample));
+            found("", "bytes", (chase.nodes() * NODE) as f64);
+        }
+        let turn = 1.min(ready.len());
+        ready.rotate_left(turn);
+    }
+    figures
+}
+
+/// A time, what it was to be at most, and how many misses it is above the hot one.
+fn against(time: Option<Summary>, hot: Option<Summary>, miss: f64) -> String {
+    let Some(time) = time else {
+        return format!("{:>40}", "-");
+    };
+    let hot = hot.map_or(f64::NAN, |hot| hot.median);
+    let spread = format!("{:.1} .. {:.1}", time.low, time.high);
+    format!(
+        "{:>8.1} {spread:>16} {:>6.0} {:>7.1}",
+        time.median,
+        hot + MISSES * miss,
+        (time.median - hot) / miss
+    )
+}
+
+fn line(row: &Row, fit: &Fit, found: &[Figure]) -> Option<String> {
+    let hot = Row {
+        live: HOT,
+        most: row.most,
+    };
+    let of = |row: &Row, metric| figure::of(found, &row.name(), metric, fit.name());
+    let middle = |metric| of(row, metric).map(|summary| summary.median);
+    let miss = figure::of(found, &row.name(), "miss ns", "")?.median;
+    let refused = match middle("refused")? {
+        0.0 => String::new(),
+        share => format!("  {:.2} % refused", 100.0 * share),
+    };
+    Some(format!(
+        "  {:>8} {:<14} {miss:>6.1} {} {:>9.2} {} {:>9.2}{refused}\n",
+        row.live,
+        fit.name(),
+        against(of(row, "alloc ns"), of(&hot, "alloc ns"), miss),
+        middle("probes")?,
+        against(of(row, "free ns"), of(&hot, "free ns"), miss),
+        middle("steps")?,
+    ))
+}
+
+/// All rows as text, a table for each range of sizes.
+pub fn block(rows: &[Row], found: &[Figure]) -> String {
+    let mut text = String::new();
+    let mut most: Vec<usize> = rows.iter().map(|row| row.most).collect();
+    most.dedup();
+    for most in most {
+        let _ = writeln!(
+            text,
+            "\nsegments of 1..{most} units, no quantum cache, replaced at random, {:.0} % of the \
+             range live; CPU ns\n  miss: a dependent one in as much memory as the tags take; target: the time \
+             at {HOT} live and {MISSES} misses;\n  misses: how many the time is above that; \
+             looked at: segments an operation",
+            100.0 / ROOM
+        );
+        let _ = writeln!(
+            text,
+            "  {:>8} {:<14} {:>6} {:>8} {:>16} {:>6} {:>7} {:>9} {:>8} {:>16} {:>6} {:>7} {:>9}",
+            "live",
+            "fit",
+            "miss",
+            "alloc",
+            "quartiles",
+            "target",
+            "misses",
+            "looked at",
+            "free",
+            "quartiles",
+            "target",
+            "misses",
+            "looked at"
+        );
+        for fit in fits() {
+            for row in rows.iter().filter(|row| row.most == most) {
+                text += &line(row, fit, found).unwrap_or_default();
+            }
+        }
+    }
+    text
+}

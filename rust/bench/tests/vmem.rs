@@ -1,0 +1,209 @@
+//! The loops and workloads of arenas, briefly: what they hand out never overlaps and lies where it
+//! belongs, what is counted adds up, and the command keeps what it shows.
+
+use slabyard_bench::kernels::{verify_live, LAYOUTS, VERIFY};
+use slabyard_bench::vmem::figure::Effort;
+use slabyard_bench::vmem::fragmentation;
+use slabyard_bench::vmem::kernels::{fits, Chase, Population, Segment, Steady, Step};
+use slabyard_bench::vmem::{pairs, segments};
+use std::collections::HashSet;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// The ledger of the verifying copy is the process's: one measurement at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const TINY: Effort = Effort {
+    sample: Duration::from_micros(20),
+    repeat: 1,
+};
+
+/// Live units, of segments that lie in `0..units` and apart.
+fn apart(live: &[Segment], units: usize, what: &str) -> usize {
+    let mut sorted: Vec<Segment> = live
+        .iter()
+        .copied()
+        .filter(|one| !one.is_refused())
+        .collect();
+    sorted.sort_by_key(|one| one.value);
+    let mut end = 0;
+    for one in &sorted {
+        assert!(one.value >= end, "{what}: {one:?} begins before {end}");
+        end = one.value + one.size;
+    }
+    assert!(end <= units, "{what}: {end} is past the end");
+    sorted.iter().map(|one| one.size).sum()
+}
+
+#[test]
+fn segments_replaced_at_random_never_overlap() {
+    let (units, live) = (12_000, 500);
+    for fit in fits() {
+        let mut steady = Steady::open(fit, units, live, 32, 7);
+        for round in 0..200 {
+            let mut steps = Vec::new();
+            steady.replace(100, |step| steps.push(step));
+            assert_eq!(
+                steps,
+                [Step::Chosen, Step::Freed, Step::Sized, Step::Allocated]
+            );
+            let what = format!("{} round {round}", fit.name());
+            let volume = apart(steady.segments(), units, &what);
+            let gaps = steady.gaps();
+            assert_eq!(gaps.units, units - volume, "{what}");
+            assert!(gaps.largest <= gaps.units && gaps.segments > 0, "{what}");
+        }
+        let counts = steady.counts();
+        let refused = steady
+            .segments()
+            .iter()
+            .filter(|one| one.is_refused())
+            .count();
+        let live = (counts.allocs - counts.frees) as usize;
+        assert_eq!(live + refused, 500, "{}", fit.name());
+        assert!(counts.probes >= counts.allocs, "{}", fit.name());
+        assert!(counts.steps > 0, "{}", fit.name());
+    }
+}
+
+#[test]
+fn a_population_holds_its_volume_and_never_overlaps() {
+    let units = 1 << 16;
+    for fit in fits() {
+        let mut population = Population::open(fit, units, units / 4, 3);
+        let mut seen = HashSet::new();
+        for _ in 0..20 {
+            let (asked, refused) = population.age(units / 2, units as u64);
+            assert!(asked > 0 && refused < asked, "{}", fit.name());
+            let volume = apart(population.segments(), units, fit.name());
+            let gaps = population.gaps();
+            assert_eq!(gaps.units, units - volume, "{}", fit.name());
+            // One died last, and no refusal is expected while half is free.
+            let short = units / 2 - 1023;
+            assert!(volume >= short || refused > 0, "{}: {volume}", fit.name());
+            seen.extend(population.segments().iter().map(|one| one.size));
+        }
+        // Sizes are skewed: each octave is there, up to the largest.
+        for octave in 0..10 {
+            let sizes = 1 << octave..2 << octave;
+            assert!(sizes.into_iter().any(|size| seen.contains(&size)));
+        }
+        assert!(seen.iter().all(|size| (1..1024).contains(size)));
+    }
+}
+
+#[test]
+fn the_same_seed_asks_every_fit_for_the_same_whatever_is_refused() {
+    let units = 1 << 16;
+    let outcome = |fit| {
+        let mut population = Population::open(fit, units, units / 4, 11);
+        let (_, refused) = population.age(units / 100 * 96, 20 * units as u64);
+        let live = population.segments().iter();
+        (refused, live.map(|one| one.size).collect::<Vec<_>>())
+    };
+    let outcomes: Vec<_> = fits().iter().map(outcome).collect();
+    assert!(outcomes.iter().all(|one| one.1 == outcomes[0].1));
+    assert!(outcomes.iter().any(|one| one.0 != outcomes[0].0));
+}
+
+#[test]
+fn a_walk_meets_every_node_before_one_comes_again() {
+    let mut chase = Chase::open(1000 * 64, 5);
+    assert_eq!(chase.nodes(), 1000);
+    let met: HashSet<usize> = (0..1000).map(|_| chase.walk(1)).collect();
+    assert_eq!(met.len(), 1000);
+    assert_eq!(chase.walk(1000), 0);
+}
+
+#[test]
+fn cached_objects_are_never_shared_or_lost() {
+    let _alone = ALONE.lock();
+    for row in pairs::rows(false) {
+        let figures = pairs::measure(&row, &[VERIFY], &TINY);
+        assert_eq!(figures.len(), 4, "{}", row.name());
+        assert!(figures.iter().all(|one| one.value > 0.0), "{}", row.name());
+        assert_eq!(verify_live(), 0, "{} left objects", row.name());
+    }
+}
+
+#[test]
+fn every_row_gives_figures_in_its_table() {
+    let _alone = ALONE.lock();
+    for row in pairs::rows(true) {
+        let figures = pairs::measure(&row, &pairs::layouts(1), &TINY);
+        assert_eq!(figures.len(), 4 * LAYOUTS);
+        let text = pairs::block(&row, &figures);
+        for expected in ["cache-called", "arena", "arena-uncached", "1.00"] {
+            assert!(text.contains(expected), "{expected} is not in {text}");
+        }
+    }
+    let rows: Vec<_> = segments::rows(true)
+        .into_iter()
+        .filter(|row| row.live <= 1000)
+        .collect();
+    let measured = rows.iter().map(|row| segments::measure(row, &TINY));
+    let figures: Vec<_> = measured.flatten().collect();
+    assert!(figures.iter().all(|one| one.value.is_finite()));
+    let text = segments::block(&rows, &figures);
+    for fit in fits() {
+        assert_eq!(text.matches(fit.name()).count(), rows.len(), "{text}");
+    }
+}
+
+#[test]
+fn fits_differ_in_what_they_refuse() {
+    let effort = fragmentation::Effort {
+        seeds: 1,
+        turnovers: 4,
+        between: 2,
+        settling: 1,
+        counting: 1,
+    };
+    let curves = fragmentation::run(&effort);
+    assert_eq!(curves.len(), fits().len());
+    for one in &curves {
+        assert_eq!(one.wear.len(), 3, "{}", one.fit);
+        assert!(one.wear.iter().all(|point| point.free > 0.0));
+        let (first, last) = (one.filling.first().unwrap(), one.filling.last().unwrap());
+        assert!(first.value < last.value, "{}: fuller is no worse", one.fit);
+    }
+    let text = fragmentation::block(&curves, &effort);
+    assert!(curves.iter().all(|one| text.contains(one.fit)), "{text}");
+}
+
+#[test]
+fn the_command_keeps_what_it_shows() {
+    let folder = std::env::temp_dir().join(format!("slabyard-vmem-{}", std::process::id()));
+    let output = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
+        .args(["vmem", "--quick", "--repeats", "1", "--sample-ms", "1"])
+        .args(["--only", "pairs,fragmentation", "--out"])
+        .arg(folder.join("run"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let kept = |ending: &str| {
+        let path = folder.join(format!("run.{ending}"));
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"))
+    };
+    assert!(shown.starts_with(&kept("txt")));
+    // Two loops on one and two threads, four sides, and the heading.
+    assert_eq!(kept("csv").lines().count(), 1 + 4 * 4 * LAYOUTS);
+    assert!(kept("fragmentation.csv").lines().count() > 4 * fits().len());
+    assert!(kept("svg").trim_end().ends_with("</svg>"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    for arguments in [
+        ["vmem", "--only", "nonsense", "", ""],
+        ["vmem", "--child", "nonsense/1", "1000", "0"],
+    ] {
+        let program = env!("CARGO_BIN_EXE_slabyard-bench");
+        let output = Command::new(program).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty());
+    }
+}
