@@ -62,7 +62,8 @@ typedef struct sy_vmem_config {
     uintptr_t base;    /* the first span, as sy_vmem_add takes it; */
     size_t size;       /* 0: none */
     size_t quantum;    /* a power of two: every value and size is a multiple of it; 0: 1 */
-    size_t cached_max; /* sizes up to this are kept in quantum caches; at most 16 quanta, 0: none.
+    size_t cached_max; /* sizes that round up to no more than this are kept in quantum caches; at
+                          most 16 quanta, 0: none.
                           Free segments of these sizes then wait for their like: in magazines of up
                           to 128, two a thread, and 4,096 or more for each processor. Not for what
                           is scarce, nor where every free is to be checked at once */
@@ -215,11 +216,11 @@ typedef struct sy_vmem_stats {
     size_t buckets; /* of the table of allocated segments */
 
     /* Events since creation, quantum caches not counted: they come by the magazine-full. */
-    uint64_t allocs, frees; /* that succeeded */
-    uint64_t failures;      /* allocations for which there was no room and no import */
-    uint64_t imports, releases;
-    uint64_t probes; /* segments looked at by allocations */
-    uint64_t steps;  /* segments looked at by frees, to find the one */
+    uint64_t allocs, frees;     /* that succeeded */
+    uint64_t failures;          /* allocations for which there was no room and no import */
+    uint64_t imports, releases; /* of spans that were of use */
+    uint64_t probes;            /* segments looked at by allocations */
+    uint64_t steps;             /* segments looked at by frees, to find the one */
 
     size_t bytes; /* of memory for tags and table, mapped */
 } sy_vmem_stats;

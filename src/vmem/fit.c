@@ -30,7 +30,8 @@ static bool valid_constraints(const sy_request *request, size_t quantum) {
  */
 static size_t ample(const sy_request *request, size_t quantum) {
     size_t slack = request->align - quantum, total;
-    if (request->nocross) slack += request->size - quantum + request->phase;
+    bool may_cross = request->nocross > request->align; /* else all values lie alike in it */
+    if (may_cross) slack += request->size - quantum + request->phase;
     return __builtin_add_overflow(request->size, slack, &total) ? 0 : total;
 }
 

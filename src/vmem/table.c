@@ -54,7 +54,8 @@ void sy_table_ready(sy_vmem *arena) {
         memory = NULL;
     }
     sy_lock_acquire(&arena->lock);
-    if (memory && !arena->part[part]) {
+    bool wanted = part == part_of(arena->buckets) && !arena->part[part];
+    if (memory && wanted) {
         arena->part[part] = memory;
         arena->grow_at = (size_t)SY_BUCKETS << (part + 1);
     } else if (memory) {

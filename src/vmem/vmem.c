@@ -181,10 +181,11 @@ int sy_vmem_add(sy_vmem *arena, uintptr_t start, size_t size) {
     if (!valid_range(arena->quantum, start, size)) return fail(EINVAL);
     int error = 0;
     sy_lock_acquire(&arena->lock);
-    if (!sy_tags_ready(arena, SY_TAGS_PER_SPAN) || size > SIZE_MAX - arena->total)
-        error = ENOMEM;
-    else if (sy_span_overlaps(arena, start, size))
+    bool ready = sy_tags_ready(arena, SY_TAGS_PER_SPAN);
+    if (sy_span_overlaps(arena, start, size))
         error = EEXIST;
+    else if (!ready || size > SIZE_MAX - arena->total)
+        error = ENOMEM;
     else
         sy_span_insert(arena, start, size, false);
     sy_lock_release(&arena->lock);
