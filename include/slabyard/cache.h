@@ -43,6 +43,8 @@ enum {
     /* `limit` counts live objects exactly: no object waits in a magazine. Costs a lock per
        operation. */
     SY_LIMIT_EXACT = 1u << 2,
+    /* Objects have handles (slabyard/handle.h): 8 bytes more each. */
+    SY_HANDLES = 1u << 3,
 };
 
 enum {

@@ -3,6 +3,7 @@
  *
  *     pool.h    objects of one kind, one thread at a time
  *     cache.h   objects of one kind, any thread
+ *     handle.h  objects by 64-bit names that are stale for ever once they are freed
  *     heap.h    any size: the malloc family
  *     memory.h  caches over memory of the program's own
  *     vmem.h    arenas: ids, offsets, addresses: any resource that is integers
@@ -16,6 +17,7 @@
 
 #include <slabyard/cache.h>
 #include <slabyard/fault.h>
+#include <slabyard/handle.h>
 #include <slabyard/heap.h>
 #include <slabyard/memory.h>
 #include <slabyard/pool.h>

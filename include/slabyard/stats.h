@@ -21,12 +21,13 @@ typedef struct sy_cache_stats {
     unsigned colours;        /* different offsets at which slabs begin */
     unsigned magazine_items; /* most objects that a magazine of the cache holds */
 
-    /* Objects: slots == in_use + in_depot + in_loaded + free. */
+    /* Objects: slots == in_use + in_depot + in_loaded + free + retired. */
     size_t slots;     /* in all slabs */
     size_t in_use;    /* held by the program */
     size_t in_depot;  /* free, in magazines that wait */
     size_t in_loaded; /* free, in magazines of threads */
     size_t free;      /* free, in slabs */
+    size_t retired;   /* never used again: handles for them are spent */
     size_t limit;     /* 0: none */
 
     /* Slabs: slabs == full + partial + empty. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "cache/directory.h"
 #include "chunk/side.h"
 #include "keep/start.h"
 
@@ -16,7 +17,7 @@ enum {
     LIMIT_SHARE = 8,            /* of a limit: the part that may wait in magazines */
 };
 
-static const unsigned KNOWN_FLAGS = SY_CHECKED | SY_COLOUR | SY_LIMIT_EXACT;
+static const unsigned KNOWN_FLAGS = SY_CHECKED | SY_COLOUR | SY_LIMIT_EXACT | SY_HANDLES;
 
 /* ---- creation and destruction ---- */
 
@@ -55,6 +56,17 @@ static void set_up(sy_cache *cache, const sy_cache_config *config) {
     sy_lock_init(&cache->lock, SY_RANK_CACHE);
 }
 
+/* The loaded slot of addresses is that of number 0, which is shut: it is ordinals that wait. */
+static void set_up_names(sy_cache *cache) {
+    cache->names = (struct sy_handle_head){
+        .words = sy_directory_words(),
+        .places = sy_directory_places(),
+        .live = (uint64_t)cache->client.number << SY_HANDLE_CACHE | SY_HANDLE_LIVE,
+        .slot = cache->layout.slot,
+        .names_offset = sy_client_offset(&cache->client),
+    };
+}
+
 int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number) {
     set_up(cache, config);
     const sy_client_config client = {
@@ -64,18 +76,22 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         .item_bytes = cache->layout.slot,
         .magazine_items = magazine_items(cache),
         .loaded_items = cache->limit == SIZE_MAX ? 0 : cache->limit / LIMIT_SHARE,
-        .addresses = true,
+        .addresses = !(cache->flags & SY_HANDLES),
         .number = number,
     };
     cache->class_number = number;
     if (sy_client_open(&cache->client, &client) != 0) return -1;
     sy_memory_hold(cache->memory);
-    cache->head.loaded_offset = sy_client_offset(&cache->client);
+    if (cache->flags & SY_HANDLES)
+        set_up_names(cache);
+    else
+        cache->head.loaded_offset = sy_client_offset(&cache->client);
     return 0;
 }
 
 sy_cache *sy_cache_create(const sy_cache_config *config) {
     if (check_config(config) != 0 || sy_start() != 0) return NULL;
+    if (config->flags & SY_HANDLES && sy_directory_start() != 0) return NULL;
     sy_cache *cache = sy_side_take(sizeof *cache);
     if (!cache) return NULL;
     if (sy_cache_open(cache, config, 0) == 0) return cache;
@@ -114,6 +130,8 @@ int sy_cache_destroy(sy_cache *cache) {
 
 void *sy_cache_alloc_slow(sy_cache *cache) {
     uintptr_t object;
+    sy_handle handle;
+    if (cache->flags & SY_HANDLES) return sy_handle_alloc_inline(cache, &handle);
     if (sy_client_alloc_second(&cache->client, &object)) return (void *)object;
     int error = errno;
     if (!sy_client_alloc(&cache->client, &object)) return NULL;
@@ -122,9 +140,11 @@ void *sy_cache_alloc_slow(sy_cache *cache) {
 }
 
 void sy_cache_free_slow(sy_cache *cache, void *object) {
-    if (sy_client_free_second(&cache->client, (uintptr_t)object)) return;
     int error = errno;
-    sy_client_free(&cache->client, (uintptr_t)object);
+    if (cache->flags & SY_HANDLES)
+        sy_cache_free_named(cache, object);
+    else if (!sy_client_free_second(&cache->client, (uintptr_t)object))
+        sy_client_free(&cache->client, (uintptr_t)object);
     errno = error;
 }
 
@@ -152,6 +172,7 @@ static bool is_out(sy_cache *cache, uintptr_t address) {
 
 bool sy_cache_try_free(sy_cache *cache, void *object) {
     uintptr_t address = (uintptr_t)object;
+    if (cache->flags & SY_HANDLES) return sy_handle_free_inline(cache, sy_handle_of(object));
     if (!is_out(cache, address)) return false;
     if (cache->client.config.magazine_items && sy_client_holds(&cache->client, address))
         return false;
@@ -161,7 +182,12 @@ bool sy_cache_try_free(sy_cache *cache, void *object) {
 
 size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
     uintptr_t *items = (uintptr_t *)objects;
-    size_t got = sy_client_alloc_loaded(&cache->client, items, count);
+    size_t got = 0;
+    if (cache->flags & SY_HANDLES) {
+        while (got < count && (objects[got] = sy_cache_alloc(cache)) != NULL) got++;
+        return got;
+    }
+    got = sy_client_alloc_loaded(&cache->client, items, count);
     while (got < count && sy_client_alloc(&cache->client, &items[got])) {
         got++;
         got += sy_client_alloc_loaded(&cache->client, items + got, count - got);

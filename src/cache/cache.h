@@ -10,7 +10,10 @@
 #define SY_CACHE_CACHE_H
 
 #include <slabyard/cache.h>
+#include <slabyard/handle.h>
 #include <slabyard/stats.h>
+
+#include <slabyard/fault.h>
 
 #include "cache/slab.h"
 #include "magazine/client.h"
@@ -21,7 +24,10 @@ typedef struct sy_cache_counts {
 } sy_cache_counts;
 
 struct sy_cache {
-    struct sy_cache_head head; /* what the inline fast path reads */
+    union { /* what the inline fast paths read */
+        struct sy_cache_head head;
+        struct sy_handle_head names; /* with SY_HANDLES */
+    };
     sy_client client;
     /* Fixed at creation. */
     char name[SY_CACHE_NAME_MAX + 1];
@@ -36,6 +42,8 @@ struct sy_cache {
     unsigned
         class_number; /* in the class map: the client's number for a class of the heap, else 0 */
 
+    _Atomic size_t retired; /* slots of which the handles are spent */
+
     sy_lock lock; /* guards all below, and the slabs' descriptors */
     sy_bins bins;
     sy_slab *slabs; /* all of them */
@@ -47,7 +55,11 @@ struct sy_cache {
 };
 
 _Static_assert(offsetof(struct sy_cache_head, loaded_offset) == 40, "where objects do not begin");
-_Static_assert(sizeof(struct sy_cache_head) == 64, "a line of its own: nothing in it is written");
+_Static_assert(sizeof(struct sy_cache_head) == 64, "a line of its own: it is hardly ever written");
+_Static_assert(sizeof(struct sy_handle_head) == sizeof(struct sy_cache_head) &&
+                   offsetof(struct sy_handle_head, loaded_offset) ==
+                       offsetof(struct sy_cache_head, loaded_offset),
+               "sy_cache_alloc finds its loaded slot in either");
 
 /* ---- cache.c: creation, for the heap's static caches too ---- */
 
@@ -75,6 +87,14 @@ void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab);
 
 /* Calls the destructor for the slots in `slots` (a bitmap). No lock is held. */
 void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slots);
+
+/* ---- handle.c: caches with SY_HANDLES ---- */
+
+/* The ordinal of an object of the cache, or false with the fault that freeing it would be. */
+bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordinal,
+                      sy_fault_kind *fault);
+/* Frees by address; a fault if it is not a live object of the cache. */
+void sy_cache_free_named(sy_cache *cache, void *object);
 
 /* ---- trim.c ---- */
 

@@ -15,7 +15,8 @@ size_t sy_cache_in_use(const sy_cache *cache_) {
     size_t out = cache->out;
     sy_lock_release(&cache->lock);
     sy_client_held(&cache->client, &depot, &loaded);
-    return out > depot + loaded ? out - depot - loaded : 0;
+    size_t retired = atomic_load_explicit(&cache->retired, memory_order_relaxed);
+    return out > depot + loaded + retired ? out - depot - loaded - retired : 0;
 }
 
 static void count_slabs(const sy_cache *cache, sy_cache_stats *stats) {
@@ -64,7 +65,8 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     stats->free = stats->slots - out;
     stats->tail = stats->mapped - stats->slots * layout->slot;
     sy_client_held(&cache->client, &stats->in_depot, &stats->in_loaded);
-    size_t waiting = stats->in_depot + stats->in_loaded;
+    stats->retired = atomic_load_explicit(&cache->retired, memory_order_relaxed);
+    size_t waiting = stats->in_depot + stats->in_loaded + stats->retired;
     stats->in_use = out > waiting ? out - waiting : 0;
     sy_client_counts counts = sy_client_count(&cache->client);
     stats->depot_hits = counts.depot_hits;

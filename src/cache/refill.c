@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "cache/cache.h"
+#include "cache/directory.h"
 #include "chunk/side.h"
 #include "watch/fault.h"
 
@@ -34,9 +35,19 @@ static int take_bitmaps(const sy_cache *cache, sy_slab *slab) {
     return -1;
 }
 
-static void fill_slab(const sy_cache *cache, sy_slab *slab, uint32_t colour) {
+static bool has_handles(const sy_cache *cache) { return cache->flags & SY_HANDLES; }
+
+static void place_slab(sy_cache *cache, sy_slab *slab) {
+    const sy_layout *layout = &cache->layout;
+    uint64_t end = (uint64_t)slab->ordinal + layout->slots;
+    sy_ordinals_place(slab->ordinal, layout->slots, slab->first, layout->slot);
+    if (end > cache->names.limit) __atomic_store_n(&cache->names.limit, end, __ATOMIC_RELAXED);
+}
+
+static void fill_slab(sy_cache *cache, sy_slab *slab, uint32_t colour) {
     const sy_layout *layout = &cache->layout;
     slab->first = slab->start + colour * layout->colour_step;
+    if (has_handles(cache)) place_slab(cache, slab);
     slab->slots = slab->free_count = layout->slots;
     for (uint32_t word = 0; word < layout->words; word++)
         slab->free[word] = sy_low_bits(layout->slots - word * 64);
@@ -48,6 +59,12 @@ bool sy_cache_add_slab(sy_cache *cache) {
     sy_slab *slab = sy_run_take(cache->memory, layout->slab_bytes, layout->align, 0, &clean);
     if (!slab) return false;
     if (take_bitmaps(cache, slab) != 0) {
+        sy_run_give(slab);
+        errno = ENOMEM;
+        return false;
+    }
+    if (has_handles(cache) && !sy_ordinals_take(layout->slots, &slab->ordinal)) {
+        give_bitmaps(cache, slab);
         sy_run_give(slab);
         errno = ENOMEM;
         return false;
@@ -95,8 +112,26 @@ void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slo
 void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
     if (slab->built) sy_cache_destruct(cache, slab, slab->built);
     if (cache->class_number) sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, 0);
+    if (has_handles(cache)) sy_ordinals_give(slab->ordinal, cache->layout.slots);
     give_bitmaps(cache, slab);
     sy_run_give(slab);
+}
+
+/* ---- ordinals in place of addresses, in the magazines of caches with handles ---- */
+
+static size_t to_ordinals(sy_cache *cache, uintptr_t *items, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const sy_slab *slab = sy_slab_at(items[i]);
+        uint32_t ordinal = slab->ordinal + sy_slab_index(slab, &cache->layout, items[i]);
+        sy_ordinal_prepare(ordinal, cache->client.number);
+        items[i] = ordinal;
+    }
+    return count;
+}
+
+static void to_addresses(const sy_cache *cache, uintptr_t *items, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        items[i] = (uintptr_t)sy_handle_place(&cache->names, items[i]);
 }
 
 /* ---- refill ---- */
@@ -192,7 +227,8 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
         sy_lock_release(&cache->lock);
         if (taken) {
             if (taken < count) memmove(items, first, taken * sizeof *items);
-            return unbuilt ? construct(cache, items, taken) : taken;
+            if (unbuilt) taken = construct(cache, items, taken);
+            return has_handles(cache) ? to_ordinals(cache, items, taken) : taken;
         }
         if (limited) {
             errno = ENOMEM;
@@ -312,6 +348,7 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count) {
     flush.slab = NULL;
     flush.added = 0;
     flush.returned = flush.faults = 0;
+    if (has_handles(cache)) to_addresses(cache, items, count);
     sy_lock_acquire(&cache->lock);
     for (size_t i = 0; i < count; i++) put_slot(&flush, items[i]);
     leave_slab(&flush);

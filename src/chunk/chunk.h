@@ -46,7 +46,8 @@ typedef struct sy_slab {
     uint32_t watermark;  /* slots from here on were never given out */
     uint32_t first_word; /* no free bit in a word before it */
     uint32_t bin;
-    size_t bytes; /* of the run: a multiple of a unit */
+    uint32_t ordinal; /* of slot 0, in a cache with handles */
+    size_t bytes;     /* of the run: a multiple of a unit */
     /* Line 1. */
     alignas(64) sy_heap_node node;   /* in its bin */
     struct sy_slab *next, *previous; /* all slabs of the owner */

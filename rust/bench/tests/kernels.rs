@@ -128,48 +128,44 @@ fn every_size_has_loops_for_every_allocator() {
 }
 
 #[test]
-fn the_memory_of_objects_is_seen() {
+fn every_memory_row_runs() {
     let _alone = ALONE.lock();
-    let row = rows::find("memory-payload/1024").unwrap();
-    let effort = Effort {
-        fewer_objects: 20,
-        ..tiny()
-    };
-    for allocator in allocators::ALL {
-        if row.suits(&allocator) {
-            let ratio = measure(row, allocator, &[0], &effort, 7)[0].value;
-            // Other tests have left memory behind that serves some of it again.
-            assert!(ratio < 3.0, "{}: {ratio}", allocator.name);
-        }
-    }
     for (row, allocator) in everything(|row, _| is_memory(row)) {
         run(row, allocator, &[0]);
     }
 }
 
-#[test]
-fn a_child_answers_in_lines() {
-    assert!(run_child(&["pair/64".to_owned()]).is_none());
+/// What a process of its own says of an allocator's memory for 500,000 objects of 64 bytes.
+fn payload_in_a_child(allocator: &str) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
-        .args([
-            "--child",
-            "memory-payload/64",
-            "cache",
-            "0",
-            "1000",
-            "10",
-            "0",
-            "7",
-        ])
+        .args(["--child", "memory-payload/64", allocator])
+        .args(["0", "1000", "10", "0", "7"])
         .output()
         .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
-    let fields: Vec<&str> = text.trim_end_matches('\n').split('\t').collect();
-    assert_eq!(fields[..2], ["ratio", "0"]);
-    // A process of its own: the objects are all that is resident, and they are.
-    let ratio: f64 = fields[2].parse().unwrap();
-    assert!((1.0..2.0).contains(&ratio), "{ratio}");
+    assert!(output.status.success(), "{allocator}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// In a process of its own the objects are all that is resident, and they are.
+#[test]
+fn the_memory_of_objects_is_seen() {
+    assert!(run_child(&["pair/64".to_owned()]).is_none());
+    let row = rows::find("memory-payload/64").unwrap();
+    for allocator in allocators::ALL {
+        if !row.suits(&allocator) {
+            continue;
+        }
+        let text = payload_in_a_child(allocator.name);
+        let fields: Vec<&str> = text.trim_end_matches('\n').split('\t').collect();
+        assert_eq!(fields[..2], ["ratio", "0"], "{}", allocator.name);
+        let ratio: f64 = fields[2].parse().unwrap();
+        let most = if allocator.kind == Kind::Ours {
+            1.5
+        } else {
+            3.0
+        };
+        assert!((1.0..most).contains(&ratio), "{}: {ratio}", allocator.name);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! load see.
 //!
 //! - [`depot`]: the stack of magazines in `src/magazine/depot.c`.
+//! - [`handle`]: the words of `include/slabyard/handle.h` and `src/cache/handle.c`.
 //! - [`lock`]: the lock in `src/os/lock.h` and `src/os/lock.c`, over a model of the futex.
 //!
 //! Each is transcribed statement by statement, with the C code's memory orders in a structure of
@@ -10,4 +11,5 @@
 //! goes unseen is not being tested. Whoever changes the C changes this with it.
 
 pub mod depot;
+pub mod handle;
 pub mod lock;

@@ -15,6 +15,8 @@ pub const SY_CHECKED: c_uint = 1 << 0;
 pub const SY_COLOUR: c_uint = 1 << 1;
 /// `limit` counts live objects exactly.
 pub const SY_LIMIT_EXACT: c_uint = 1 << 2;
+/// Objects have handles (`slabyard/handle.h`).
+pub const SY_HANDLES: c_uint = 1 << 3;
 
 /// Called once for an object before it is first given out; anything but 0 fails the allocation.
 pub type sy_construct = unsafe extern "C" fn(object: *mut c_void, arg: *mut c_void) -> c_int;

@@ -23,6 +23,7 @@ pub struct sy_cache_stats {
     pub in_depot: usize,
     pub in_loaded: usize,
     pub free: usize,
+    pub retired: usize,
     pub limit: usize,
     pub slabs: usize,
     pub full: usize,

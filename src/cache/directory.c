@@ -1,0 +1,172 @@
+#include "cache/directory.h"
+
+#include <errno.h>
+#include <slabyard/handle.h>
+#include <stdatomic.h>
+
+#include "base/bits.h"
+#include "keep/start.h"
+#include "os/os.h"
+#include "vmem/arena.h"
+
+enum {
+    GROUP = 64, /* ordinals that have a place and a highest generation together */
+    GROW_SHIFT = 16,
+    GROW = 1 << GROW_SHIFT, /* ordinals that are committed at a time */
+    MOST_SHIFT = 32,
+    LEAST_SHIFT = 20,
+    SHIFT_BITS = 64, /* in the low bits of the base, which is at a page */
+};
+
+static _Atomic uintptr_t directory; /* base, and the logarithm of how many ordinals it is for */
+static _Atomic uint64_t limit;
+static _Atomic uint64_t lost;
+static sy_vmem arena;     /* of ordinals */
+static _Atomic bool open; /* it is; written under the lock of the start */
+
+/* ---- where the tables are ---- */
+
+static unsigned shift_of(uintptr_t base) { return base % SHIFT_BITS; }
+
+static size_t words_bytes(unsigned shift) { return sizeof(uint64_t) << shift; }
+
+static size_t places_bytes(unsigned shift) { return (sizeof(uintptr_t) << shift) / GROUP; }
+
+static size_t highest_bytes(unsigned shift) { return (sizeof(uint32_t) << shift) / GROUP; }
+
+static size_t all_bytes(unsigned shift) {
+    return words_bytes(shift) + places_bytes(shift) + highest_bytes(shift);
+}
+
+static uintptr_t tables(void) { return atomic_load_explicit(&directory, memory_order_acquire); }
+
+uint64_t *sy_directory_words(void) {
+    uintptr_t base = tables();
+    return (uint64_t *)(base - shift_of(base));
+}
+
+uintptr_t *sy_directory_places(void) {
+    unsigned shift = shift_of(tables());
+    return (uintptr_t *)((char *)sy_directory_words() + words_bytes(shift));
+}
+
+static uint32_t *highest_generations(void) {
+    unsigned shift = shift_of(tables());
+    return (uint32_t *)((char *)sy_directory_places() + places_bytes(shift));
+}
+
+uint64_t sy_ordinals_limit(void) { return atomic_load_explicit(&limit, memory_order_acquire); }
+
+uint64_t sy_ordinals_lost(void) { return atomic_load_explicit(&lost, memory_order_relaxed); }
+
+/* ---- start and growth ---- */
+
+/* 0, or -1 with ENOMEM. */
+static int reserve_tables(void) {
+    unsigned shift = MOST_SHIFT;
+    void *base;
+    while (!(base = sy_os_reserve(all_bytes(shift), sy_os_page_size(), "slabyard handles")))
+        if (shift-- == LEAST_SHIFT) return -1;
+    uintptr_t none = 0;
+    if (!atomic_compare_exchange_strong(&directory, &none, (uintptr_t)base + shift))
+        sy_os_release(base, all_bytes(shift));
+    return 0;
+}
+
+int sy_directory_start(void) {
+    if (atomic_load_explicit(&open, memory_order_acquire)) return 0;
+    if (!tables() && reserve_tables() != 0) return -1;
+    sy_start_lock();
+    int result = 0;
+    if (!atomic_load_explicit(&open, memory_order_relaxed))
+        result = sy_vmem_open(&arena, &(sy_vmem_config){.name = "handles", .quantum = GROUP});
+    if (result == 0) atomic_store_explicit(&open, true, memory_order_release);
+    sy_start_unlock();
+    return result;
+}
+
+/* Commits what a table has for ordinals from `from` on; the tables' starts and what is done of them
+ * before are at pages, or committed already. */
+static int commit_part(void *table, uint64_t from, size_t bytes_each, size_t ordinals_each) {
+    uintptr_t start = (uintptr_t)table + from / ordinals_each * bytes_each;
+    uintptr_t end = start + GROW / ordinals_each * bytes_each;
+    start = sy_round_down(start, sy_os_page_size());
+    end = sy_round_up(end, sy_os_page_size());
+    return sy_os_commit((void *)start, end - start);
+}
+
+/* More ordinals, unless another thread has added some since there were `seen`. */
+static bool grow(uint64_t seen) {
+    if (seen + GROW > UINT64_C(1) << shift_of(tables()) ||
+        commit_part(sy_directory_words(), seen, sizeof(uint64_t), 1) != 0 ||
+        commit_part(sy_directory_places(), seen, sizeof(uintptr_t), GROUP) != 0 ||
+        commit_part(highest_generations(), seen, sizeof(uint32_t), GROUP) != 0) {
+        errno = ENOMEM;
+        return false;
+    }
+    if (!atomic_compare_exchange_strong(&limit, &seen, seen + GROW)) return true;
+    /* Where there is no memory for tags these ordinals are lost, no more. */
+    return sy_vmem_add(&arena, seen, GROW) == 0;
+}
+
+bool sy_ordinals_take(uint32_t count, uint32_t *first) {
+    uintptr_t ordinal;
+    for (;;) {
+        uint64_t seen = sy_ordinals_limit();
+        if (sy_vmem_alloc(&arena, count, SY_VMEM_INSTANT, &ordinal) == 0) break;
+        if (!grow(seen)) return false;
+    }
+    *first = (uint32_t)ordinal;
+    return true;
+}
+
+void sy_ordinals_place(uint32_t first, uint32_t count, uintptr_t place, size_t slot) {
+    uintptr_t *places = sy_directory_places() + first / GROUP;
+    for (uint32_t done = 0; done < count; done += GROUP)
+        __atomic_store_n(places++, place + done * slot, __ATOMIC_RELAXED);
+}
+
+/* ---- the end of a range ---- */
+
+/* Zeroes the words of a group; the highest generation that they had. */
+static uint32_t clear_group(uint64_t *words, uint32_t highest) {
+    for (unsigned i = 0; i < GROUP; i++) {
+        uint64_t word = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+        if (!word) continue;
+        uint32_t generation = (uint32_t)(word >> SY_HANDLE_GENERATION);
+        if (generation > highest) highest = generation;
+        __atomic_store_n(&words[i], 0, __ATOMIC_RELEASE);
+    }
+    return highest;
+}
+
+/* What is whole pages of it. */
+static void discard(uint64_t *words, uint32_t count) {
+    uintptr_t start = sy_round_up((uintptr_t)words, sy_os_page_size());
+    uintptr_t end = sy_round_down((uintptr_t)(words + count), sy_os_page_size());
+    if (start < end) sy_os_discard((void *)start, end - start);
+}
+
+void sy_ordinals_give(uint32_t first, uint32_t count) {
+    uint64_t *words = sy_directory_words() + first;
+    uint32_t *highest = highest_generations() + first / GROUP, most = 0;
+    count = (uint32_t)sy_round_up(count, GROUP);
+    for (uint32_t done = 0; done < count; done += GROUP, highest++) {
+        *highest = clear_group(words + done, *highest);
+        if (*highest > most) most = *highest;
+    }
+    discard(words, count);
+    if (most < SY_HANDLE_GENERATIONS_MAX)
+        sy_vmem_free(&arena, first, count);
+    else
+        atomic_fetch_add_explicit(&lost, count, memory_order_relaxed);
+}
+
+void sy_ordinal_prepare(uint32_t ordinal, unsigned cache_number) {
+    uint64_t *word = sy_directory_words() + ordinal;
+    if (__atomic_load_n(word, __ATOMIC_RELAXED)) return;
+    uint64_t generation = highest_generations()[ordinal / GROUP];
+    __atomic_store_n(word,
+                     generation << SY_HANDLE_GENERATION | (uint64_t)cache_number << SY_HANDLE_CACHE,
+                     __ATOMIC_RELAXED);
+}

@@ -1,0 +1,242 @@
+/*
+ * handle.c: the slower parts of slabyard/handle.h: pins, what comes from and goes to magazines,
+ * addresses, iteration.
+ *
+ * The word of an ordinal decides everything, in one compare-and-swap each:
+ *
+ *     free --alloc--> live --free--> free                      alloc by whoever has the ordinal,
+ *                     live <--pin, unpin--> live, pinned       the others by anyone with the handle
+ *                     live, pinned --free--> dying
+ *                     dying --last unpin--> free
+ *
+ * Whoever makes a word free has its ordinal, puts it in a magazine, and nobody else does. A word
+ * that is free or zero is changed by its owner alone: this thread, or the slab that it lies in. So
+ * a stale handle can do no more than compare: its generation is not in the word any more, and comes
+ * back neither there nor, since highest_generations goes on from it, in a later slab's word.
+ *
+ * Memory order: what a thread wrote to an object happens before its free (release in the swap);
+ * what the next owner does with it comes after the ordinal went through magazines, which order it,
+ * or through the depot, which does. Between pin (acquire) and unpin (release) nobody makes it free.
+ */
+#include <errno.h>
+
+#include "base/bits.h"
+#include "cache/cache.h"
+#include "cache/directory.h"
+#include "os/os.h"
+#include "watch/fault.h"
+
+static bool has_handles(const sy_cache *cache) { return cache->flags & SY_HANDLES; }
+
+static uint64_t *word_of(const sy_cache *cache, sy_handle handle) {
+    return &cache->names.words[(uint32_t)handle];
+}
+
+static uint64_t pins_of(uint64_t word) { return (word & SY_HANDLE_PINS) / SY_HANDLE_PIN; }
+
+static bool swap(uint64_t *word, uint64_t *expected, uint64_t desired) {
+    return __atomic_compare_exchange_n(word, expected, desired, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_RELAXED);
+}
+
+/* ---- allocation and free ---- */
+
+void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
+    uintptr_t ordinal;
+    if (!has_handles(cache)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!sy_client_alloc_second(&cache->client, &ordinal)) {
+        int error = errno;
+        if (!sy_client_alloc(&cache->client, &ordinal)) return NULL;
+        errno = error;
+    }
+    return sy_handle_enliven(&cache->names, ordinal, handle);
+}
+
+bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
+    if (!sy_client_free_second(&cache->client, ordinal)) {
+        int error = errno;
+        sy_client_free(&cache->client, ordinal);
+        errno = error;
+    }
+    return true;
+}
+
+/* An ordinal that this thread has made free. */
+static void put(sy_cache *cache, sy_handle handle) {
+    if (handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX)
+        atomic_fetch_add_explicit(&cache->retired, 1, memory_order_relaxed);
+    else if (!sy_loaded_push(sy_handle_loaded(&cache->names), (uint32_t)handle))
+        SY_ABI_NAME(sy_handle_put_slow)(cache, (uint32_t)handle);
+}
+
+bool SY_ABI_NAME(sy_handle_free_slow)(sy_cache *cache, sy_handle handle) {
+    uint64_t expected = sy_handle_expected(&cache->names, handle);
+    uint64_t word = __atomic_load_n(word_of(cache, handle), __ATOMIC_RELAXED);
+    while ((word & ~SY_HANDLE_PINS) == expected) {
+        uint64_t next = word & ~SY_HANDLE_STATE;
+        if (pins_of(word)) next |= SY_HANDLE_DYING;
+        if (!swap(word_of(cache, handle), &word, next)) continue;
+        if (!pins_of(word)) put(cache, handle);
+        return true;
+    }
+    return false;
+}
+
+/* ---- pins ---- */
+
+void *sy_handle_pin(sy_cache *cache, sy_handle handle) {
+    if (!sy_handle_in_range(&cache->names, handle)) return NULL;
+    uint64_t expected = sy_handle_expected(&cache->names, handle);
+    uint64_t word = __atomic_load_n(word_of(cache, handle), __ATOMIC_RELAXED);
+    while ((word & ~SY_HANDLE_PINS) == expected) {
+        if (pins_of(word) == SY_HANDLE_PINS_MAX) {
+            errno = EAGAIN;
+            return NULL;
+        }
+        if (swap(word_of(cache, handle), &word, word + SY_HANDLE_PIN))
+            return sy_handle_place(&cache->names, (uint32_t)handle);
+    }
+    return NULL;
+}
+
+static SY_COLD void not_pinned(const sy_cache *cache, sy_handle handle) {
+    sy_fault_raise(&(sy_fault){
+        .kind = SY_FAULT_DOUBLE_FREE,
+        .cache = cache->name,
+        .object_size = cache->size,
+        .address = sy_handle_in_range(&cache->names, handle)
+                       ? sy_handle_place(&cache->names, (uint32_t)handle)
+                       : NULL,
+    });
+}
+
+void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
+    if (!sy_handle_in_range(&cache->names, handle)) {
+        not_pinned(cache, handle);
+        return;
+    }
+    uint64_t expected = sy_handle_expected(&cache->names, handle) & ~SY_HANDLE_STATE;
+    uint64_t word = __atomic_load_n(word_of(cache, handle), __ATOMIC_RELAXED);
+    while ((word & ~(SY_HANDLE_PINS | SY_HANDLE_STATE)) == expected && pins_of(word)) {
+        uint64_t next = word - SY_HANDLE_PIN;
+        bool last = (word & SY_HANDLE_STATE) == SY_HANDLE_DYING && !pins_of(next);
+        if (last) next &= ~SY_HANDLE_STATE;
+        if (!swap(word_of(cache, handle), &word, next)) continue;
+        if (last) put(cache, handle);
+        return;
+    }
+    not_pinned(cache, handle);
+}
+
+/* ---- addresses ---- */
+
+bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordinal,
+                      sy_fault_kind *fault) {
+    const sy_slab *slab = sy_slab_at(address);
+    *fault = slab ? SY_FAULT_WRONG_CACHE : SY_FAULT_FOREIGN_POINTER;
+    if (!slab || slab->owner != cache) return false;
+    uint32_t index = sy_slab_index(slab, &cache->layout, address);
+    *fault = SY_FAULT_MISALIGNED_POINTER;
+    if (index == UINT32_MAX) return false;
+    *ordinal = slab->ordinal + index;
+    return true;
+}
+
+/* The handle of an ordinal, or 0: no object of the cache is live there. */
+static sy_handle live_handle(const sy_cache *cache, uint32_t ordinal) {
+    uint64_t word = __atomic_load_n(&cache->names.words[ordinal], __ATOMIC_ACQUIRE);
+    sy_handle generation = word >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION;
+    bool live = (word & ~SY_HANDLE_PINS) == (generation | cache->names.live);
+    return live ? generation | ordinal : 0;
+}
+
+sy_handle sy_handle_of(const void *object) {
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
+    const sy_cache *cache = slab ? slab->owner : NULL;
+    uint32_t ordinal;
+    sy_fault_kind fault;
+    if (!cache || !has_handles(cache)) return 0;
+    return sy_cache_ordinal(cache, (uintptr_t)object, &ordinal, &fault)
+               ? live_handle(cache, ordinal)
+               : 0;
+}
+
+void sy_cache_free_named(sy_cache *cache, void *object) {
+    uint32_t ordinal;
+    sy_fault_kind fault;
+    if (sy_cache_ordinal(cache, (uintptr_t)object, &ordinal, &fault)) {
+        sy_handle handle = live_handle(cache, ordinal);
+        if (handle && sy_handle_free_inline(cache, handle)) return;
+        fault = SY_FAULT_DOUBLE_FREE;
+    }
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
+    const sy_cache *found = slab && fault == SY_FAULT_WRONG_CACHE ? slab->owner : NULL;
+    sy_fault_raise(&(sy_fault){
+        .kind = fault,
+        .cache = cache->name,
+        .object_size = cache->size,
+        .address = object,
+        .found_cache = found                           ? found->name
+                       : fault == SY_FAULT_WRONG_CACHE ? "heap"
+                                                       : NULL,
+    });
+}
+
+/* ---- iteration ---- */
+
+/* The first ordinals of all slabs, if there is room for them; how many slabs there are. */
+static size_t copy_ordinals(sy_cache *cache, uint32_t *firsts, size_t room) {
+    sy_lock_acquire(&cache->lock);
+    size_t count = cache->slab_count, done = 0;
+    if (count <= room)
+        for (const sy_slab *slab = cache->slabs; slab; slab = slab->next)
+            firsts[done++] = slab->ordinal;
+    sy_lock_release(&cache->lock);
+    return count;
+}
+
+/* Of one slab, which may be gone by now: then its words are no live ones of this cache. */
+static int visit_slab(sy_cache *cache, uint32_t first, sy_handle_visit visit, void *arg) {
+    int result = 0;
+    for (uint32_t i = 0; i < cache->layout.slots && result == 0; i++) {
+        sy_handle handle = live_handle(cache, first + i);
+        void *object = handle ? sy_handle_pin(cache, handle) : NULL;
+        if (!object) continue;
+        result = visit(arg, handle, object);
+        sy_handle_unpin(cache, handle);
+    }
+    return result;
+}
+
+static uint32_t *make_room(size_t count, size_t *bytes) {
+    *bytes = sy_round_up((count + 1) * sizeof(uint32_t), sy_os_page_size());
+    void *memory = sy_os_reserve(*bytes, sy_os_page_size(), "slabyard handles walk");
+    if (!memory || sy_os_commit(memory, *bytes) == 0) return memory;
+    sy_os_release(memory, *bytes);
+    return NULL;
+}
+
+int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg) {
+    if (!has_handles(cache)) {
+        errno = EINVAL;
+        return -1;
+    }
+    for (size_t room = copy_ordinals(cache, NULL, 0);;) {
+        size_t bytes;
+        uint32_t *firsts = make_room(room, &bytes);
+        if (!firsts) {
+            errno = ENOMEM;
+            return -1;
+        }
+        size_t count = copy_ordinals(cache, firsts, room);
+        int result = 0;
+        for (size_t i = 0; count <= room && i < count && result == 0; i++)
+            result = visit_slab(cache, firsts[i], visit, arg);
+        sy_os_release(firsts, bytes);
+        if (count <= room) return result;
+        room = count + count / 8;
+    }
+}
