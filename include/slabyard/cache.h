@@ -66,7 +66,7 @@ typedef struct sy_cache_config {
      */
     int (*construct)(void *object, void *arg);
     /* Called once for each constructed object before its memory goes away. It may free objects,
-     * those of this cache included. */
+     * those of this cache included, but not call sy_thread_idle or sy_thread_flush. */
     void (*destruct)(void *object, void *arg);
     void *arg;
     size_t limit;   /* most live objects, 0: unlimited. Fewer may be had: up to an eighth can wait

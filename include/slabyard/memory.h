@@ -6,9 +6,9 @@
  * caches that are created with it (sy_cache_config.memory), and nothing else does. Slabyard writes
  * into the region: objects, and descriptors in the first 64 KiB of each chunk.
  *
- * Objects may be read and written by other processes that map the region; allocating and freeing is
- * this process's alone. After a fork parent and child must not both go on allocating from memory
- * that they share.
+ * Objects may be read and written by other processes that map the region; all else is this
+ * process's alone. After a fork, one of parent and child at most may use a memory that they share
+ * and its caches in any way, trims of all caches included.
  */
 #ifndef SLABYARD_MEMORY_H
 #define SLABYARD_MEMORY_H
@@ -28,18 +28,20 @@ typedef struct sy_memory sy_memory;
 typedef struct sy_memory_config {
     const char *name; /* copied; NULL: "memory" */
 
-    /* Readable and writable for as long as the memory exists, whatever is in it. Used as far as it
-     * has whole 4 MiB at multiples of 4 MiB. */
+    /* Readable and writable for as long as the memory exists, whatever is in it; not Slabyard's
+     * own. Used as far as it has whole 4 MiB at multiples of 4 MiB. Where slabs have been, there
+     * will be slabs alone; objects that do not fit in a chunk need 4 MiB and more that had none. */
     void *start;
     size_t bytes;
     /* Or: whence addresses of such memory come, 4 MiB and more at a time; it may import them
-     * (vmem.h), and serve others too. Must outlive the memory. */
+     * (vmem.h), and serve others too. Its quantum is 4 MiB at most. Must outlive the memory, which
+     * gives back what held large objects, and all else when it is destroyed. */
     struct sy_vmem *arena;
 
     /*
-     * Called by trims for a range in whole pages that holds nothing: its memory may be given back,
-     * its content may become anything. 0, or anything else if it was not. No lock is held. NULL:
-     * memory stays.
+     * Called by trims, and by frees of large objects, for a range in whole pages that holds
+     * nothing: its memory may be given back, its content may become anything. 0, or anything else
+     * if it was not. No lock is held. NULL: memory stays.
      */
     int (*discard)(void *arg, void *start, size_t bytes);
     void *arg;
@@ -49,7 +51,8 @@ typedef struct sy_memory_config {
 /*
  * A new memory, owned by the caller. NULL and errno:
  *   EINVAL  no config; no region and no arena, or both; less than 4 MiB of use in the region; past
- *           the end of the address space; a reserved field that is not zero;
+ *           the end of the address space; memory of Slabyard's own; an arena with a larger quantum;
+ *           a reserved field that is not zero;
  *   ENOMEM  no memory for what is kept about it.
  * Any thread.
  */
@@ -62,7 +65,7 @@ SY_API int sy_memory_destroy(sy_memory *memory);
 /* Bytes: mapped == used + free + headers. */
 typedef struct sy_memory_stats {
     size_t chunks;  /* number of: 4 MiB each */
-    size_t mapped;  /* taken from the region or the arena */
+    size_t mapped;  /* chunks and large objects */
     size_t used;    /* by slabs */
     size_t free;    /* in no slab */
     size_t clean;   /* of free: discarded, or never touched in memory of the system's */

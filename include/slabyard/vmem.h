@@ -47,8 +47,8 @@ enum {
 /*
  * Gets at least `size` units for an arena, a multiple of its quantum: writes where they begin and
  * how many they are (initially `size`), both multiples of the quantum. 0, or anything else for
- * none. They belong to the arena until it releases them. It may use other arenas, but not the one
- * that it serves.
+ * none. They belong to the arena until it releases them. Import and release may use other arenas,
+ * but not the one that they serve, nor call sy_thread_idle or sy_thread_flush.
  */
 typedef int (*sy_vmem_import)(sy_vmem *source, void *arg, size_t size, uintptr_t *start,
                               size_t *got);
@@ -68,7 +68,8 @@ typedef struct sy_vmem_config {
                           to 128, two a thread, and 4,096 or more for each processor. Not for what
                           is scarce, nor where every free is to be checked at once */
 
-    /* Where spans come from when there is no room. Both functions or none. Without functions a
+    /* Where spans come from when there is no room (with instant fit: none among the first 64 free
+     * segments that may serve, if the source has some). Both functions or none. Without functions a
      * source serves by sy_vmem_alloc and sy_vmem_free; its quantum divides this one. */
     sy_vmem_import import;
     sy_vmem_release release;
@@ -102,12 +103,14 @@ SY_API int sy_vmem_add(sy_vmem *arena, uintptr_t start, size_t size) SY_NONNULL(
 
 /* How a free segment is chosen among those that are large enough. */
 typedef enum sy_vmem_fit {
-    SY_VMEM_INSTANT, /* the first of the list whose members surely are: constant time */
+    SY_VMEM_INSTANT, /* the first of the list whose members surely are: constant time, as long as
+                        there is one; then one that may be, of those in one list */
     SY_VMEM_BEST,    /* the smallest: looks through one list, which may be long */
     SY_VMEM_NEXT,    /* the first after the last one chosen so, in order of value, going around: no
                         value comes back before all others had their turn. For ids. The arena has
                         one place to go on from, so its use is for one range and kind of request.
-                        Looks at segments on its way, at most about the root of all */
+                        Looks at segments on its way, at most about the root of all unless most
+                        of the free ones are too small */
 } sy_vmem_fit;
 
 /*
@@ -155,7 +158,8 @@ SY_API int sy_vmem_xfree(sy_vmem *arena, uintptr_t value, size_t size) SY_NONNUL
 
 /*
  * Changes the size of an allocated segment where it is, from `size` to `new_size`; the start stays.
- * Growing takes from the free segment behind it; shrinking adds to it. -1 with errno:
+ * Growing takes from the free segment behind it (what waits in a quantum cache is not free);
+ * shrinking adds to it. -1 with errno:
  *   EINVAL  new_size as in sy_vmem_alloc; value or size as in sy_vmem_free, after the report;
  *   ENOMEM  what lies behind is not free or too small, or the span ends; no memory for a tag.
  */
@@ -220,7 +224,7 @@ typedef struct sy_vmem_stats {
     uint64_t failures;          /* allocations for which there was no room and no import */
     uint64_t imports, releases; /* of spans that were of use */
     uint64_t probes;            /* segments looked at by allocations */
-    uint64_t steps;             /* segments looked at by frees, to find the one */
+    uint64_t steps;             /* segments looked at by frees and resizing, to find the one */
 
     size_t bytes; /* of memory for tags and table, mapped */
 } sy_vmem_stats;

@@ -215,6 +215,14 @@ static size_t construct(sy_cache *cache, uintptr_t *items, size_t count) {
     return kept;
 }
 
+/* A slab that a trim had set aside may be back by now. */
+static bool has_free_slot(sy_cache *cache) {
+    sy_lock_acquire(&cache->lock);
+    bool any = sy_bins_best(&cache->bins) != NULL;
+    sy_lock_release(&cache->lock);
+    return any;
+}
+
 size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
     sy_cache *cache = owner;
     for (;;) {
@@ -234,7 +242,7 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
             errno = ENOMEM;
             return 0;
         }
-        if (!sy_cache_add_slab(cache)) return 0;
+        if (!sy_cache_add_slab(cache) && !has_free_slot(cache)) return 0;
     }
 }
 

@@ -69,8 +69,10 @@ size_t sy_cache_trim_slabs(sy_cache *cache) {
     sy_claim claim;
     size_t bytes = 0;
     release_empty(cache);
+    if (!sy_memory_discards(cache->memory)) return 0;
     sy_lock_acquire(&cache->lock);
     for (sy_slab *from = cache->slabs; claim_next(cache, from, &claim); from = claim.slab->next) {
+        sy_memory_begin_trim(cache->memory);
         sy_lock_release(&cache->lock);
         if (claim.slab->built) sy_cache_destruct(cache, claim.slab, claim.slots);
         uint64_t holes = discard_granules(&claim, &bytes);
@@ -78,6 +80,7 @@ size_t sy_cache_trim_slabs(sy_cache *cache) {
         sy_lock_acquire(&cache->lock);
         claim.slab->holes |= holes;
         sy_bins_insert(&cache->bins, claim.slab);
+        sy_memory_end_trim(cache->memory);
     }
     sy_lock_release(&cache->lock);
     release_empty(cache);

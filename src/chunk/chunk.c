@@ -4,11 +4,16 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "chunk/address.h"
 #include "chunk/large.h"
 #include "chunk/side.h"
 #include "os/lock.h"
 #include "os/os.h"
+
+/* The address of a chunk that is not in use. */
+typedef struct sy_retired {
+    uintptr_t start;
+    struct sy_retired *next;
+} sy_retired;
 
 static const uint64_t ALL_UNITS = ~UINT64_C(1); /* all but the header's */
 
@@ -97,7 +102,7 @@ static sy_slab *take_run(sy_memory *memory, unsigned units, unsigned align, bool
     sy_chunk *chunk = memory->with[sy_lowest_bit(fit)];
     unsigned unit = sy_find_run(chunk->dirty, units, align);
     if (unit == 64) unit = sy_find_run(chunk->free, units, align);
-    *clean = take_units(chunk, unit, units, unit);
+    *clean = take_units(chunk, unit, units, unit) && memory->systems;
     sy_slab *run = &chunk->slabs[unit - 1];
     memset(run, 0, sizeof *run);
     run->start = (uintptr_t)chunk + (uintptr_t)unit * SY_UNIT_BYTES;
@@ -118,22 +123,52 @@ static void open_chunk(sy_memory *memory, sy_chunk *chunk, uint64_t dirty) {
     sy_lock_release(&memory->lock);
 }
 
-/* 0, or -1 with ENOMEM. */
-static int add_chunk(sy_memory *memory) {
+/* The address of a retired chunk, or 0. */
+static uintptr_t take_retired(sy_memory *memory) {
+    sy_lock_acquire(&memory->lock);
+    sy_retired *retired = memory->retired;
+    if (retired) memory->retired = retired->next;
+    sy_lock_release(&memory->lock);
+    if (!retired) return 0;
+    uintptr_t start = retired->start;
+    sy_side_give(retired, sizeof *retired);
+    return start;
+}
+
+/* A new one; 0 with ENOMEM. The system's reads as zero. */
+static uintptr_t take_chunk(sy_memory *memory) {
     uintptr_t start;
-    if (!sy_memory_take(memory, SY_CHUNK_BYTES, SY_CHUNK_BYTES, &start)) return -1;
-    if (sy_memory_commit(memory, start, SY_CHUNK_BYTES) != 0) {
-        sy_memory_give(memory, start, SY_CHUNK_BYTES);
-        errno = ENOMEM;
-        return -1;
+    if (!sy_memory_take(memory, SY_CHUNK_BYTES, SY_CHUNK_BYTES, &start)) return 0;
+    if (sy_memory_commit(memory, start, SY_CHUNK_BYTES) == 0) {
+        if (!memory->systems) memset((void *)start, 0, offsetof(sy_chunk, slabs));
+        return start;
     }
-    sy_chunk *chunk = (sy_chunk *)start;
-    if (memory->systems)
-        sy_address_has_chunk(start);
-    else
-        memset(chunk, 0, offsetof(sy_chunk, slabs));
-    open_chunk(memory, chunk, memory->systems ? 0 : ALL_UNITS);
+    sy_memory_give(memory, start, SY_CHUNK_BYTES);
+    errno = ENOMEM;
     return 0;
+}
+
+static bool add_chunk(sy_memory *memory) {
+    uintptr_t start = take_retired(memory);
+    if (!start) start = take_chunk(memory);
+    if (!start) return false;
+    open_chunk(memory, (sy_chunk *)start, memory->systems ? 0 : ALL_UNITS);
+    return true;
+}
+
+/* With no room left: what is kept for reuse, or comes back from a trim. Whether there is any. */
+static bool find_room(sy_memory *memory) {
+    size_t bytes;
+    return sy_large_release_kept(memory, &bytes) || sy_memory_wait_for_trim(memory);
+}
+
+static sy_slab *take_units_of_any(sy_memory *memory, unsigned units, unsigned align, bool *clean) {
+    for (;;) {
+        sy_lock_acquire(&memory->lock);
+        sy_slab *run = take_run(memory, units, align, clean);
+        sy_lock_release(&memory->lock);
+        if (run || !add_chunk(memory)) return run;
+    }
 }
 
 sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean) {
@@ -144,14 +179,17 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
     }
     size_t units = sy_divide_up(bytes, SY_UNIT_BYTES);
     size_t align_units = align > SY_UNIT_BYTES ? align / SY_UNIT_BYTES : 1;
-    if (units + align_units - 1 > SY_RUN_UNITS_MAX)
-        return sy_large_take(memory, units * SY_UNIT_BYTES, align, room < most ? room : most,
-                             clean);
+    bool large = units + align_units - 1 > SY_RUN_UNITS_MAX;
+    if (room > most) room = most;
     for (;;) {
-        sy_lock_acquire(&memory->lock);
-        sy_slab *run = take_run(memory, (unsigned)units, (unsigned)align_units, clean);
-        sy_lock_release(&memory->lock);
-        if (run || add_chunk(memory) != 0) return run;
+        sy_slab *run =
+            large ? sy_large_take(memory, units * SY_UNIT_BYTES, align, room, clean)
+                  : take_units_of_any(memory, (unsigned)units, (unsigned)align_units, clean);
+        int error = errno;
+        if (run || !find_room(memory)) {
+            errno = error;
+            return run;
+        }
     }
 }
 
@@ -239,35 +277,51 @@ static uint64_t discard_units(const sy_chunk *chunk, uint64_t units) {
     return done;
 }
 
+static void unlink_chunk(sy_chunk *chunk) {
+    unlist_chunk(chunk);
+    remove_chunk(chunk);
+    chunk->memory->chunk_count--;
+    sy_map_set_owner((uintptr_t)chunk, SY_CHUNK_BYTES, NULL);
+}
+
 /* Gives a chunk without runs back, header included; the lock is held and let go. */
 static size_t retire_chunk(sy_chunk *chunk) {
     sy_memory *memory = chunk->memory;
     size_t bytes = sy_count_bits(chunk->dirty) * (size_t)SY_UNIT_BYTES + sizeof *chunk;
-    unlist_chunk(chunk);
-    remove_chunk(chunk);
-    memory->chunk_count--;
-    sy_map_set_owner((uintptr_t)chunk, SY_CHUNK_BYTES, NULL);
+    unlink_chunk(chunk);
+    sy_memory_begin_trim(memory);
     sy_lock_release(&memory->lock);
-    if (memory->systems && sy_os_discard(chunk, SY_CHUNK_BYTES) != 0) {
+    sy_retired *retired = sy_side_take(sizeof *retired);
+    if (retired && sy_os_discard(chunk, SY_CHUNK_BYTES) == 0) {
+        retired->start = (uintptr_t)chunk;
+        sy_lock_acquire(&memory->lock);
+        retired->next = memory->retired;
+        memory->retired = retired;
+        sy_lock_release(&memory->lock);
+    } else {
+        if (retired) sy_side_give(retired, sizeof *retired);
         open_chunk(memory, chunk, ALL_UNITS); /* whether its content is lost or not, nobody knows */
-        return 0;
+        bytes = 0;
     }
-    sy_memory_give(memory, (uintptr_t)chunk, SY_CHUNK_BYTES);
+    sy_memory_end_trim(memory);
     return bytes;
 }
 
 /* Dirty units are taken out of the free ones meanwhile, so that no lock is held across the system
- * calls. The lock is held and let go. The program's memory keeps its chunks: where one was, the
- * header of one may be looked for. */
+ * calls. The lock is held and let go. A program's memory keeps its chunks in use. */
 static size_t trim_chunk(sy_chunk *chunk) {
     sy_memory *memory = chunk->memory;
     if (chunk->free == ALL_UNITS && memory->systems) return retire_chunk(chunk);
-    uint64_t claimed = chunk->dirty;
+    uint64_t claimed = sy_memory_discards(memory) ? chunk->dirty : 0;
+    if (!claimed) {
+        sy_lock_release(&memory->lock);
+        return 0;
+    }
     chunk->free &= ~claimed;
-    chunk->dirty = 0;
+    chunk->dirty &= ~claimed;
     relist_chunk(chunk);
+    sy_memory_begin_trim(memory);
     sy_lock_release(&memory->lock);
-    if (!claimed) return 0;
 
     uint64_t done = discard_units(chunk, claimed);
 
@@ -276,6 +330,7 @@ static size_t trim_chunk(sy_chunk *chunk) {
     chunk->dirty |= claimed & ~done;
     relist_chunk(chunk);
     sy_lock_release(&memory->lock);
+    sy_memory_end_trim(memory);
     return sy_count_bits(done) * (size_t)SY_UNIT_BYTES;
 }
 
@@ -296,11 +351,29 @@ size_t sy_chunk_trim(sy_memory *memory) {
     return bytes;
 }
 
-void sy_chunk_retire_all(sy_memory *memory) {
-    for (;;) {
+void sy_chunk_release_all(sy_memory *memory) {
+    uintptr_t start;
+    while ((start = take_retired(memory)) != 0) sy_memory_give(memory, start, SY_CHUNK_BYTES);
+    while (memory->first) {
+        sy_chunk *chunk = memory->first;
         sy_lock_acquire(&memory->lock);
-        if (!memory->first) break;
-        retire_chunk(memory->first);
+        unlink_chunk(chunk);
+        sy_lock_release(&memory->lock);
+        sy_memory_give(memory, (uintptr_t)chunk, SY_CHUNK_BYTES);
+    }
+}
+
+/* A unit that is neither free nor in a run was taken aside. */
+void sy_chunk_recover(sy_memory *memory) {
+    sy_lock_acquire(&memory->lock);
+    for (sy_chunk *chunk = memory->first; chunk; chunk = chunk->all_next) {
+        uint64_t aside = ALL_UNITS & ~chunk->free;
+        for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++)
+            if (atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed))
+                aside &= ~(UINT64_C(1) << unit);
+        chunk->free |= aside;
+        chunk->dirty |= aside;
+        relist_chunk(chunk);
     }
     sy_lock_release(&memory->lock);
 }

@@ -114,8 +114,11 @@ static inline sy_slab *sy_slab_at(uintptr_t address) {
 /* Gives the memory of free units and of large spans kept for reuse back; returns bytes. */
 size_t sy_chunk_trim(sy_memory *memory);
 
-/* Gives all chunks back to the arena; there is no run in them. */
-void sy_chunk_retire_all(sy_memory *memory);
+/* Gives all chunks, in use or retired, back to the arena; there is no run in them. */
+void sy_chunk_release_all(sy_memory *memory);
+
+/* In the child of a fork: units that a trim of another thread had taken aside are free again. */
+void sy_chunk_recover(sy_memory *memory);
 
 /* Backs a run with memory now. 0, or -1 with ENOMEM. The program's memory is its own affair. */
 int sy_run_populate(const sy_slab *run);

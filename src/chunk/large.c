@@ -98,19 +98,21 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
     return span;
 }
 
-/* Its memory goes, and its address space to the arena; false if the memory cannot go: it is kept
- * then, beyond any measure. */
-static bool release_span(sy_memory *memory, sy_slab *span) {
+typedef enum sy_release { STAYS, ADDRESS_WENT, ALL_WENT } sy_release;
+
+/* Its memory goes, if it can, and its address space to the arena. The system's stays if its memory
+ * cannot go, since it would not read as zero: it is kept then, beyond any measure. */
+static sy_release release_span(sy_memory *memory, sy_slab *span) {
     bool gone = sy_memory_discard(memory, (void *)span->start, span->bytes) == 0;
     if (!gone && memory->systems) {
         sy_lock_acquire(&memory->large_lock);
         link_kept(memory, span);
         sy_lock_release(&memory->large_lock);
-        return false;
+        return STAYS;
     }
     sy_memory_give(memory, span->start, reserved_bytes(span));
     sy_side_give(span, sizeof *span);
-    return true;
+    return gone ? ALL_WENT : ADDRESS_WENT;
 }
 
 /* Keeps the span, or if there are too many the largest goes; gives what is to be released. */
@@ -153,7 +155,8 @@ bool sy_large_resize(sy_slab *span, size_t bytes) {
     if (!extend(memory, span, bytes)) return false;
     char *start = (char *)span->start;
     if (bytes > span->bytes && commit(memory, span->start, bytes) != 0) return false;
-    if (bytes < span->bytes) sy_memory_discard(memory, start + bytes, span->bytes - bytes);
+    if (bytes < span->bytes && sy_memory_discard(memory, start + bytes, span->bytes - bytes) != 0)
+        return true; /* as long as it was: what is given back one day is what it has used */
     sy_lock_acquire(&memory->large_lock);
     memory->used_bytes += bytes - span->bytes;
     sy_lock_release(&memory->large_lock);
@@ -161,8 +164,9 @@ bool sy_large_resize(sy_slab *span, size_t bytes) {
     return true;
 }
 
-size_t sy_large_trim(sy_memory *memory) {
-    size_t bytes = 0;
+bool sy_large_release_kept(sy_memory *memory, size_t *bytes) {
+    bool any = false;
+    *bytes = 0;
     sy_lock_acquire(&memory->large_lock);
     sy_slab *spans = memory->kept;
     memory->kept = NULL;
@@ -172,8 +176,16 @@ size_t sy_large_trim(sy_memory *memory) {
         sy_slab *span = spans;
         size_t held = span->bytes;
         spans = span->next;
-        if (release_span(memory, span)) bytes += held;
+        sy_release result = release_span(memory, span);
+        any |= result != STAYS;
+        if (result == ALL_WENT) *bytes += held;
     }
+    return any;
+}
+
+size_t sy_large_trim(sy_memory *memory) {
+    size_t bytes;
+    sy_large_release_kept(memory, &bytes);
     return bytes;
 }
 

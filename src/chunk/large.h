@@ -15,6 +15,8 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
 sy_memory *sy_large_memory(const sy_slab *span);
 void sy_large_give(sy_slab *span);
 bool sy_large_resize(sy_slab *span, size_t bytes);
+/* Releases what is kept: whether anything was, and the bytes of memory that went. */
+bool sy_large_release_kept(sy_memory *memory, size_t *bytes);
 size_t sy_large_trim(sy_memory *memory);
 void sy_large_count(sy_memory *memory, size_t *used_bytes, size_t *kept_bytes);
 

@@ -36,29 +36,64 @@ int sy_memory_start(void) {
 
 /* ---- address space ---- */
 
-bool sy_memory_take(sy_memory *memory, size_t bytes, size_t align, uintptr_t *start) {
-    const sy_vmem_constraints aligned = {.align = align};
-    return sy_vmem_xalloc(memory->arena, bytes, &aligned, SY_VMEM_INSTANT, start) == 0;
+/* Whether the maps have a place for all of it, and nothing of ours is there. A program's arena may
+ * give anything. */
+static bool can_be_ours(uintptr_t start, size_t bytes) {
+    const uintptr_t most = (uintptr_t)1 << SY_ADDRESS_BITS;
+    if (!start || start > most || bytes > most - start) return false;
+    for (uintptr_t at = start; at < start + bytes; at += SY_CHUNK_BYTES)
+        if (sy_owner_at(at)) return false;
+    return true;
 }
 
-void sy_memory_give(sy_memory *memory, uintptr_t start, size_t bytes) {
+bool sy_memory_take(const sy_memory *memory, size_t bytes, size_t align, uintptr_t *start) {
+    const sy_vmem_constraints aligned = {.align = align};
+    if (sy_vmem_xalloc(memory->arena, bytes, &aligned, SY_VMEM_INSTANT, start) != 0) return false;
+    if (memory->systems || can_be_ours(*start, bytes)) return true;
+    sy_vmem_xfree(memory->arena, *start, bytes);
+    errno = ENOMEM;
+    return false;
+}
+
+void sy_memory_give(const sy_memory *memory, uintptr_t start, size_t bytes) {
     sy_vmem_xfree(memory->arena, start, bytes);
 }
 
-bool sy_memory_extend(sy_memory *memory, uintptr_t start, size_t bytes, size_t more) {
+bool sy_memory_extend(const sy_memory *memory, uintptr_t start, size_t bytes, size_t more) {
     int error = errno;
     bool extended = sy_vmem_resize(memory->arena, start, bytes, more) == 0;
     errno = error;
-    return extended;
+    if (!extended || memory->systems || can_be_ours(start + bytes, more - bytes)) return extended;
+    sy_vmem_resize(memory->arena, start, more, bytes);
+    return false;
 }
 
 int sy_memory_commit(const sy_memory *memory, uintptr_t start, size_t bytes) {
     return memory->systems ? sy_os_commit((void *)start, bytes) : 0;
 }
 
+bool sy_memory_discards(const sy_memory *memory) { return memory->systems || memory->discard; }
+
 int sy_memory_discard(const sy_memory *memory, void *start, size_t bytes) {
     if (memory->systems) return sy_os_discard(start, bytes);
     return memory->discard && memory->discard(memory->arg, start, bytes) == 0 ? 0 : -1;
+}
+
+/* ---- trims under way ---- */
+
+void sy_memory_begin_trim(sy_memory *memory) {
+    atomic_fetch_add_explicit(&memory->trimming, 1, memory_order_relaxed);
+}
+
+void sy_memory_end_trim(sy_memory *memory) {
+    atomic_fetch_sub_explicit(&memory->trimming, 1, memory_order_relaxed);
+    sy_os_wake(&memory->trimming, 1 << 20);
+}
+
+bool sy_memory_wait_for_trim(sy_memory *memory) {
+    uint32_t trimming = atomic_load_explicit(&memory->trimming, memory_order_relaxed);
+    if (trimming) sy_os_wait(&memory->trimming, trimming);
+    return trimming;
 }
 
 /* ---- life ---- */
@@ -66,17 +101,17 @@ int sy_memory_discard(const sy_memory *memory, void *start, size_t bytes) {
 /* The part of a region that is whole chunks; false if there is none, or no addresses there. */
 static bool whole_chunks(const sy_memory_config *config, uintptr_t *start, size_t *bytes) {
     uintptr_t from = (uintptr_t)config->start, end = from + config->bytes;
-    const uintptr_t most = (uintptr_t)1 << SY_ADDRESS_BITS;
-    if (from > most || config->bytes > most - from) return false;
+    if (!from || end < from) return false;
     *start = sy_round_up(from, SY_CHUNK_BYTES);
     end = sy_round_down(end, SY_CHUNK_BYTES);
     *bytes = end > *start ? end - *start : 0;
-    return *bytes > 0;
+    return *bytes > 0 && can_be_ours(*start, *bytes);
 }
 
 /* Finds the region, if it is to be one. */
 static bool valid_config(const sy_memory_config *config, uintptr_t *start, size_t *bytes) {
     if (!config || (config->arena && (config->start || config->bytes))) return false;
+    if (config->arena && config->arena->quantum > SY_CHUNK_BYTES) return false;
     *start = *bytes = 0;
     if (!config->arena && !whole_chunks(config, start, bytes)) return false;
     for (size_t i = 0; i < sizeof config->reserved / sizeof *config->reserved; i++)
@@ -138,7 +173,7 @@ int sy_memory_destroy(sy_memory *memory) {
         return -1;
     }
     sy_large_trim(memory);
-    sy_chunk_retire_all(memory);
+    sy_chunk_release_all(memory);
     if (memory->own_arena) sy_vmem_destroy(memory->arena);
     sy_side_give(memory, sizeof *memory);
     return 0;
@@ -188,16 +223,22 @@ void sy_memory_lock_for_fork(void) {
         sy_lock_acquire(&memory->lock);
     for (sy_memory *memory = memories; memory; memory = memory->next)
         sy_lock_acquire(&memory->large_lock);
-    sy_address_lock_for_fork();
     sy_side_lock_for_fork();
 }
 
 void sy_memory_unlock_after_fork(void) {
     sy_side_unlock_after_fork();
-    sy_address_unlock_after_fork();
     for (sy_memory *memory = memories; memory; memory = memory->next) {
         sy_lock_release(&memory->large_lock);
         sy_lock_release(&memory->lock);
     }
     sy_lock_release(&list_lock);
 }
+
+static void recover_one(sy_memory *memory, void *unused) {
+    (void)unused;
+    atomic_store_explicit(&memory->trimming, 0, memory_order_relaxed);
+    sy_chunk_recover(memory);
+}
+
+void sy_memory_recover(void) { sy_memory_each(recover_one, NULL); }

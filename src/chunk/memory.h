@@ -4,7 +4,9 @@
  *     sy_memory_main     the system's memory: the arena imports spans by way of address.c
  *     others             the program's (slabyard/memory.h): its region, or an arena of its own
  *
- * Every chunk and every large span is a segment of the arena; nothing else is. Locks are held for
+ * Every chunk and every large span is a segment of the arena; nothing else is. A chunk's address is
+ * a chunk's for ever, in use or retired, since any address may be looked up at any time, and a
+ * chunk's header is read there. What large spans leave goes back to the arena. Locks are held for
  * chunks' and spans' lists only: the arena is asked with none held, for it may import.
  *
  * Above: chunk.c and large.c, each of which has its part of the instance. Below: vmem/, os/.
@@ -14,6 +16,7 @@
 
 #include <slabyard/memory.h>
 #include <slabyard/vmem.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "chunk/map.h"
@@ -30,7 +33,8 @@ struct sy_memory {
     void *arg;
     char name[SY_VMEM_NAME_MAX + 1];
     sy_memory *next, *previous; /* all of them; guarded by the list's lock */
-    size_t caches;              /* over it, if it is not the system's; guarded by the same */
+    size_t caches;              /* over it; guarded by the same */
+    _Atomic uint32_t trimming;  /* trims that have taken units aside: somebody may wait for them */
 
     sy_lock lock; /* guards all below up to the next lock, and the chunks' free and dirty words */
     struct sy_chunk *with[SY_CHUNK_UNITS]; /* chunks by the length of their longest free run, */
@@ -38,6 +42,7 @@ struct sy_memory {
     struct sy_chunk *first, *last;         /* and all, the one trimmed longest ago first */
     uint64_t trims;                        /* begun so far */
     size_t chunk_count;
+    struct sy_retired *retired; /* addresses of chunks that are not in use and hold no memory */
 
     sy_lock large_lock;   /* guards all below */
     struct sy_slab *kept; /* large spans that were freed, for reuse; linked by next */
@@ -51,15 +56,23 @@ int sy_memory_start(void);
 
 /* A segment of the arena in whole 4 MiB, at a multiple of `align` (at least 4 MiB); false with
  * ENOMEM. Nothing in it is committed. */
-bool sy_memory_take(sy_memory *memory, size_t bytes, size_t align, uintptr_t *start);
-void sy_memory_give(sy_memory *memory, uintptr_t start, size_t bytes);
+bool sy_memory_take(const sy_memory *memory, size_t bytes, size_t align, uintptr_t *start);
+void sy_memory_give(const sy_memory *memory, uintptr_t start, size_t bytes);
 /* Takes what lies behind it too, up to `more` bytes in all; false: somebody else has it. */
-bool sy_memory_extend(sy_memory *memory, uintptr_t start, size_t bytes, size_t more);
+bool sy_memory_extend(const sy_memory *memory, uintptr_t start, size_t bytes, size_t more);
 
 /* Makes a part of a segment readable and writable; 0, or -1 with ENOMEM. */
 int sy_memory_commit(const sy_memory *memory, uintptr_t start, size_t bytes);
+/* Whether memory can be given back at all. */
+bool sy_memory_discards(const sy_memory *memory);
 /* Gives the memory of a range back, as os.h says of the system's. 0, or -1: it is still held. */
 int sy_memory_discard(const sy_memory *memory, void *start, size_t bytes);
+
+/* Around a part of a trim that has free memory aside; who finds no room meanwhile waits for it:
+ * false if there is none under way. */
+void sy_memory_begin_trim(sy_memory *memory);
+void sy_memory_end_trim(sy_memory *memory);
+bool sy_memory_wait_for_trim(sy_memory *memory);
 
 /* A cache comes, or goes. */
 void sy_memory_hold(sy_memory *memory);
@@ -69,5 +82,7 @@ void sy_memory_let_go(sy_memory *memory);
 void sy_memory_each(void (*visit)(sy_memory *memory, void *arg), void *arg);
 void sy_memory_lock_for_fork(void);
 void sy_memory_unlock_after_fork(void);
+/* In the child, once all locks are free: what trims of other threads had taken aside comes back. */
+void sy_memory_recover(void);
 
 #endif

@@ -44,6 +44,7 @@ static void after_fork(void) {
 
 static void after_fork_in_child(void) {
     after_fork();
+    sy_memory_recover();
     sy_magazine_orphan_others();
 }
 

@@ -25,7 +25,6 @@ typedef enum sy_rank {
     SY_RANK_MEMORIES,  /* the list of engine instances (chunk/) */
     SY_RANK_CHUNK,     /* one instance's chunks and their free units (chunk/) */
     SY_RANK_LARGE,     /* its large spans (chunk/) */
-    SY_RANK_ADDRESS,   /* extents of address space (chunk/) */
     SY_RANK_SIDE,      /* pools of descriptors and side bitmaps (chunk/) */
     SY_RANK_STORE,     /* magazines that nobody uses (magazine/) */
 } sy_rank;

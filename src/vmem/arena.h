@@ -161,6 +161,7 @@ typedef struct sy_request {
     size_t nocross;     /* 0: none */
     uintptr_t min, max; /* max is the last value that may be used */
     size_t ample;       /* of this size any free segment within min and max serves; 0: of none */
+    size_t patience;    /* free segments to look at in the lists before asking the source */
     sy_vmem_fit fit;
 } sy_request;
 
@@ -215,9 +216,9 @@ void sy_tag_unlink(sy_vmem *arena, sy_tag *tag);
 void sy_free_list_add(sy_vmem *arena, sy_tag *tag);
 void sy_free_list_remove(sy_vmem *arena, sy_tag *tag);
 
-/* Cuts [value, value + size) out of a free segment, as an allocated one; up to two tags are spare.
- */
-void sy_segment_carve(sy_vmem *arena, sy_tag *free, uintptr_t value, size_t size);
+/* Cuts [value, value + size) out of a free segment, as an allocated one, which it returns; up to
+ * two tags are spare. */
+sy_tag *sy_segment_carve(sy_vmem *arena, sy_tag *free, uintptr_t value, size_t size);
 /* Makes an allocated segment free and one with its free neighbours; releases its span if that is
  * imported and all free now. */
 void sy_segment_free(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings);
@@ -246,8 +247,11 @@ int sy_vmem_open(sy_vmem *arena, const sy_vmem_config *config);
 void sy_vmem_close(sy_vmem *arena);
 /* Does what an operation left; the lock is not held. */
 void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings);
-/* A request with the lock not held; imports. 0, or -1 with ENOMEM, once. */
-int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value);
+/* Serves a request from what is free or imported and, if there is no room, `drain`s the quantum
+ * caches for it. The lock is not held. 0, or -1 with ENOMEM. */
+int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value, bool drain);
+/* Gives a mapping back: its address space or, if the system cannot, its memory. errno is kept. */
+void sy_vmem_unmap(void *start, size_t bytes);
 /* Raises the fault for a free of what `found` (NULL: nothing) is at the value. */
 void sy_vmem_fault(const sy_vmem *arena, uintptr_t value, size_t size, size_t found_size);
 /* All arenas, around fork. */

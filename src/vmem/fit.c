@@ -6,6 +6,10 @@
 #include "base/bits.h"
 #include "vmem/arena.h"
 
+/* A source is asked before the lists are looked through, whose members may all be too small. */
+enum { PATIENCE = 64 };
+static const size_t NO_END = SIZE_MAX / 2;
+
 /* ---- requests ---- */
 
 static int invalid(void) {
@@ -47,6 +51,7 @@ int sy_request_make(const sy_vmem *arena, size_t size, const sy_vmem_constraints
         .nocross = constraints->nocross,
         .min = constraints->min,
         .max = constraints->max - 1, /* 0: the end of the integers */
+        .patience = fit == SY_VMEM_INSTANT && arena->import ? PATIENCE : NO_END,
         .fit = fit,
     };
     if (!valid_constraints(request, arena->quantum)) return invalid();
@@ -86,12 +91,12 @@ static bool tag_fits(sy_vmem *arena, const sy_request *request, const sy_tag *ta
     return sy_request_fits(request, tag->start, sy_tag_last(tag), value);
 }
 
-/* The first of a list that serves. */
-static sy_tag *first_in(sy_vmem *arena, const sy_request *request, unsigned list,
+/* The first of a list that serves, as long as the probes are fewer than `most`. */
+static sy_tag *first_in(sy_vmem *arena, const sy_request *request, unsigned list, uint64_t most,
                         uintptr_t *value) {
-    sy_tag *tag = arena->list[list];
-    while (tag && !tag_fits(arena, request, tag, value)) tag = tag->kin;
-    return tag;
+    for (sy_tag *tag = arena->list[list]; tag && arena->probes < most; tag = tag->kin)
+        if (tag_fits(arena, request, tag, value)) return tag;
+    return NULL;
 }
 
 /* The smallest of a list that serves. */
@@ -112,10 +117,12 @@ static sy_tag *smallest_in(sy_vmem *arena, const sy_request *request, unsigned l
  * what is in the others. */
 static sy_tag *find_in_lists(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
     unsigned list = sy_list_filled(arena, sy_list_of(request->size >> arena->quantum_shift));
+    uint64_t from = arena->probes;
     while (list < SY_LISTS) {
-        sy_tag *tag = request->fit == SY_VMEM_BEST ? smallest_in(arena, request, list, value)
-                                                   : first_in(arena, request, list, value);
-        if (tag) return tag;
+        sy_tag *tag = request->fit == SY_VMEM_BEST
+                          ? smallest_in(arena, request, list, value)
+                          : first_in(arena, request, list, from + request->patience, value);
+        if (tag || arena->probes - from >= request->patience) return tag;
         list = sy_list_filled(arena, list + 1);
     }
     return NULL;
@@ -126,7 +133,7 @@ static sy_tag *find_instant(sy_vmem *arena, const sy_request *request, uintptr_t
     if (request->ample && !bounded) {
         unsigned sure = sy_list_above(request->ample >> arena->quantum_shift);
         unsigned list = sy_list_filled(arena, sure);
-        if (list < SY_LISTS) return first_in(arena, request, list, value);
+        if (list < SY_LISTS) return first_in(arena, request, list, UINT64_MAX, value);
     }
     return find_in_lists(arena, request, value);
 }

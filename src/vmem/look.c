@@ -147,7 +147,7 @@ int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void 
         if (count <= room)
             for (size_t i = 0; i < count && result == 0; i++)
                 result = visit(arg, views[i].what, views[i].start, views[i].size);
-        sy_os_release(views, bytes);
+        sy_vmem_unmap(views, bytes);
         if (count <= room) return result;
         room = count + count / 8;
     }

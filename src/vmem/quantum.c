@@ -40,7 +40,9 @@ static size_t refill(void *owner, uintptr_t *items, size_t count) {
     sy_request request;
     sy_request_make(arena, cache->size, NULL, SY_VMEM_INSTANT, &request);
     size_t taken = take_segments(arena, &request, items + count, count);
-    if (!taken) return sy_vmem_serve(arena, &request, items) == 0;
+    /* Not from the quantum caches: what draining calls could use the magazine that is being filled.
+     */
+    if (!taken) return sy_vmem_serve(arena, &request, items, false) == 0;
     if (taken < count)
         for (size_t i = 0; i < taken; i++) items[i] = items[count - taken + i];
     return taken;
@@ -146,7 +148,10 @@ static SY_COLD int alloc_slow(sy_vmem *arena, size_t index, uintptr_t *value) {
     uintptr_t found;
     int error = errno;
     if (!sy_client_alloc_second(client, &found)) {
-        if (!sy_client_alloc(client, &found)) return -1;
+        if (!sy_client_alloc(client, &found)) {
+            sy_vmem_drain(arena);
+            if (!sy_client_alloc(client, &found)) return -1;
+        }
         errno = error;
     }
     *value = found;

@@ -116,7 +116,7 @@ static void drop(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings) {
     sy_tag_give(arena, tag, leavings);
 }
 
-void sy_segment_carve(sy_vmem *arena, sy_tag *free, uintptr_t value, size_t size) {
+sy_tag *sy_segment_carve(sy_vmem *arena, sy_tag *free, uintptr_t value, size_t size) {
     bool rotor = arena->rotor_tag == free;
     size_t before = value - free->start, after = free->size - before - size;
     sy_tag *leftmost = free, *taken = free;
@@ -142,6 +142,7 @@ void sy_segment_carve(sy_vmem *arena, sy_tag *free, uintptr_t value, size_t size
     if (rotor) settle_rotor(arena, leftmost);
     sy_table_insert(arena, taken);
     arena->allocs++;
+    return taken;
 }
 
 void sy_segment_free(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings) {

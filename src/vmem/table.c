@@ -139,5 +139,5 @@ size_t sy_table_bytes(const sy_vmem *arena) {
 
 void sy_table_release(sy_vmem *arena) {
     for (unsigned part = 0; part < SY_TABLE_PARTS; part++)
-        if (arena->part[part]) sy_os_release(arena->part[part], part_bytes(part));
+        if (arena->part[part]) sy_vmem_unmap(arena->part[part], part_bytes(part));
 }

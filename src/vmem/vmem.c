@@ -37,7 +37,7 @@ static bool valid_config(const sy_vmem_config *config) {
     if (!config) return false;
     size_t quantum = config->quantum ? config->quantum : 1;
     bool imports = config->import || config->source;
-    bool valid = sy_is_power_of_two(quantum) &&
+    bool valid = sy_is_power_of_two(quantum) && (config->base & (quantum - 1)) == 0 &&
                  (!config->size || valid_range(quantum, config->base, config->size)) &&
                  config->cached_max / quantum <= SY_VMEM_CACHED_SIZES &&
                  (config->cached_max / quantum < SY_VMEM_CACHED_SIZES ||
@@ -130,9 +130,9 @@ void sy_vmem_close(sy_vmem *arena) {
 
 static size_t bytes_of_arena(void) { return sy_round_up(sizeof(sy_vmem), sy_os_page_size()); }
 
-static void unmap(sy_vmem *arena) {
+void sy_vmem_unmap(void *start, size_t bytes) {
     int error = errno;
-    sy_os_release(arena, bytes_of_arena());
+    if (sy_os_release(start, bytes) != 0) sy_os_discard(start, bytes);
     errno = error;
 }
 
@@ -144,13 +144,18 @@ sy_vmem *sy_vmem_create(const sy_vmem_config *config) {
     if (sy_start() != 0) return NULL;
     sy_vmem *arena = sy_os_reserve(bytes_of_arena(), sy_os_page_size(), "slabyard arena");
     if (!arena) return NULL;
-    if (sy_os_commit(arena, bytes_of_arena()) != 0 || sy_vmem_open(arena, config) != 0) {
-        unmap(arena);
+    if (sy_os_commit(arena, bytes_of_arena()) != 0) {
+        sy_os_release(arena, bytes_of_arena());
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (sy_vmem_open(arena, config) != 0) {
+        sy_vmem_unmap(arena, bytes_of_arena());
         return NULL;
     }
     if (sy_quantum_open(arena, config->cached_max) != 0) {
         sy_vmem_close(arena);
-        unmap(arena);
+        sy_vmem_unmap(arena, bytes_of_arena());
         errno = ENOMEM;
         return NULL;
     }
@@ -173,7 +178,7 @@ int sy_vmem_destroy(sy_vmem *arena) {
     }
     sy_quantum_close(arena);
     sy_vmem_close(arena);
-    unmap(arena);
+    sy_vmem_unmap(arena, bytes_of_arena());
     return 0;
 }
 
@@ -198,7 +203,7 @@ void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings) {
     if (SY_LIKELY(!leavings->any)) return;
     int error = errno;
     sy_tag_blocks_release(leavings->blocks);
-    if (leavings->part) sy_os_release(leavings->part, leavings->part_bytes);
+    if (leavings->part) sy_vmem_unmap(leavings->part, leavings->part_bytes);
     if (leavings->span)
         arena->release(arena->source, arena->arg, leavings->span_start, leavings->span_size);
     errno = error;
@@ -207,11 +212,11 @@ void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings) {
 
 /* Takes the request from a free segment; the lock is held. */
 static void take(sy_vmem *arena, const sy_request *request, sy_tag *free, uintptr_t value) {
-    sy_segment_carve(arena, free, value, request->size);
+    sy_tag *taken = sy_segment_carve(arena, free, value, request->size);
     if (request->fit != SY_VMEM_NEXT) return;
     arena->rotor_set = true;
     arena->rotor = value + (request->size - 1);
-    arena->rotor_tag = sy_table_find(arena, value);
+    arena->rotor_tag = taken;
 }
 
 /* From what is free in the arena. 0; -1 with errno: ENOMEM for no memory, EAGAIN for no room. */
@@ -269,28 +274,41 @@ static sy_import_result serve_by_import(sy_vmem *arena, const sy_request *reques
 /* With what waits in quantum caches, here or, if that gave spans back, at the source. */
 static bool serve_after_drain(sy_vmem *arena, const sy_request *request, uintptr_t *value,
                               bool import) {
-    if (!arena->cached_sizes) return false;
     sy_vmem_drain(arena);
     return serve_here(arena, request, value) == 0 ||
            (import && serve_by_import(arena, request, value) == SERVED);
 }
 
-int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
-    int error = errno;
-    bool served = serve_here(arena, request, value) == 0;
-    if (SY_UNLIKELY(!served && errno == EAGAIN)) {
-        sy_import_result result = serve_by_import(arena, request, value);
-        served = result == SERVED ||
-                 serve_after_drain(arena, request, value, result == NOTHING_TO_IMPORT);
-    }
-    if (SY_LIKELY(served)) {
-        errno = error;
-        return 0;
-    }
+/* There is no room that was found at once. */
+static bool serve_otherwise(sy_vmem *arena, const sy_request *request, uintptr_t *value,
+                            bool drain) {
+    sy_request patient = *request;
+    patient.patience = SIZE_MAX / 2;
+    sy_import_result result = serve_by_import(arena, request, value);
+    if (result == SERVED) return true;
+    if (request->patience < patient.patience && serve_here(arena, &patient, value) == 0)
+        return true;
+    return drain && arena->cached_sizes &&
+           serve_after_drain(arena, &patient, value, result == NOTHING_TO_IMPORT);
+}
+
+static void count_failure(sy_vmem *arena) {
     sy_lock_acquire(&arena->lock);
     arena->failures++;
     sy_lock_release(&arena->lock);
-    return fail(ENOMEM);
+}
+
+int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value, bool drain) {
+    int error = errno;
+    if (SY_UNLIKELY(serve_here(arena, request, value) != 0)) {
+        if (errno == ENOMEM) return -1;
+        if (!serve_otherwise(arena, request, value, drain)) {
+            count_failure(arena);
+            return fail(ENOMEM);
+        }
+    }
+    errno = error;
+    return 0;
 }
 
 int sy_vmem_xalloc(sy_vmem *arena, size_t size, const sy_vmem_constraints *constraints,
@@ -298,7 +316,7 @@ int sy_vmem_xalloc(sy_vmem *arena, size_t size, const sy_vmem_constraints *const
     sy_request request;
     uintptr_t found;
     if (sy_request_make(arena, size, constraints, fit, &request) != 0) return -1;
-    if (sy_vmem_serve(arena, &request, &found) != 0) return -1;
+    if (sy_vmem_serve(arena, &request, &found, true) != 0) return -1;
     *value = found;
     return 0;
 }

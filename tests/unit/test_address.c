@@ -43,24 +43,56 @@ static void extents_grow_so_that_mappings_stay_few(void **state) {
 
 static void release(void *arg) {
     (void)arg;
-    uintptr_t spans = import(SY_CHUNK_BYTES, 64 * MIB), chunks = import(SY_CHUNK_BYTES, 64 * MIB);
-    uintptr_t larger = import(100 * MIB, 128 * MIB);
-    sy_address_has_chunk(chunks + 12 * MIB);
-    sy_address_has_chunk(larger);
-    sy_address_release(NULL, NULL, spans, 64 * MIB);
+    uintptr_t first = import(SY_CHUNK_BYTES, 64 * MIB), second = import(SY_CHUNK_BYTES, 64 * MIB);
+    import(100 * MIB, 128 * MIB);
+    sy_address_release(NULL, NULL, first, 64 * MIB);
     must(sy_fake_reserved() == 192 * MIB);
-    sy_address_release(NULL, NULL, larger, 128 * MIB);
-    sy_address_release(NULL, NULL, chunks, 64 * MIB);
-    must(sy_fake_reserved() == 192 * MIB); /* where chunks were */
-    must(import(65 * MIB, 128 * MIB) == larger);
-    must(import(SY_CHUNK_BYTES, 64 * MIB) == chunks);
-    must(sy_fake_calls(SY_FAKE_RESERVE) == 3);
-    import(SY_CHUNK_BYTES, 192 * MIB);
+    sy_address_release(NULL, NULL, second, 64 * MIB);
+    must(sy_fake_reserved() == 128 * MIB);
+    import(SY_CHUNK_BYTES, 128 * MIB); /* as much as there is */
 }
 
-static void what_held_no_chunk_goes_the_rest_waits(void **state) {
+static void what_is_released_goes(void **state) {
     (void)state;
     assert_int_equal(in_child(release, NULL), 0);
+}
+
+/* Chunks stay chunks in address, without memory; what held large spans goes. */
+static void retire(void *arg) {
+    enum { CHUNKS = 40 };
+    static sy_slab *chunks[CHUNKS];
+    bool clean;
+    (void)arg;
+    must(sy_memory_start() == 0);
+    for (int i = 0; i < CHUNKS; i++) {
+        chunks[i] = sy_run_take(&sy_memory_main, 63 * SY_UNIT_BYTES, 1, 0, &clean);
+        must(chunks[i] != NULL);
+        *(char *)chunks[i]->start = 1;
+    }
+    uintptr_t first = chunks[0]->start;
+    size_t reserved = sy_fake_reserved();
+    sy_slab *large = sy_run_take(&sy_memory_main, 700 * MIB, 1, 0, &clean);
+    must(large != NULL);
+    for (int i = 0; i < CHUNKS; i++) sy_run_give(chunks[i]);
+    sy_run_give(large);
+    size_t bytes = sy_chunk_trim(&sy_memory_main);
+    must(bytes >= CHUNKS * 63 * (size_t)SY_UNIT_BYTES);
+    must(!sy_slab_at(first) && sy_chunk_verify(&sy_memory_main) == 0);
+    size_t allocated = sy_vmem_size(sy_memory_main.arena, SY_VMEM_ALLOCATED);
+    must(allocated == CHUNKS * (size_t)SY_CHUNK_BYTES);
+    must(sy_fake_reserved() <= reserved + 4 * MIB); /* side memory */
+    large = sy_run_take(&sy_memory_main, 5 * MIB, 1, 0, &clean);
+    for (int i = 0; i < CHUNKS; i++) {
+        chunks[i] = sy_run_take(&sy_memory_main, 63 * SY_UNIT_BYTES, 1, 0, &clean);
+        must(chunks[i] && clean && *(char *)chunks[i]->start == 0);
+        must(chunks[i]->start / SY_CHUNK_BYTES != large->start / SY_CHUNK_BYTES);
+    }
+    must(sy_vmem_size(sy_memory_main.arena, SY_VMEM_ALLOCATED) == allocated + 8 * MIB);
+}
+
+static void chunks_stay_chunks(void **state) {
+    (void)state;
+    assert_int_equal(in_child(retire, NULL), 0);
 }
 
 static void shortage(void *arg) {
@@ -131,7 +163,8 @@ static void what_cannot_be_committed_is_not_lost(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(extents_grow_so_that_mappings_stay_few),
-        cmocka_unit_test(what_held_no_chunk_goes_the_rest_waits),
+        cmocka_unit_test(what_is_released_goes),
+        cmocka_unit_test(chunks_stay_chunks),
         cmocka_unit_test(where_space_is_short_a_small_extent_will_do),
         cmocka_unit_test(eight_gibibytes_are_few_pieces),
         cmocka_unit_test(what_cannot_be_committed_is_not_lost),

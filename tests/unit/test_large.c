@@ -268,6 +268,24 @@ static void what_cannot_be_discarded_is_kept(void **state) {
     nothing_is_left();
 }
 
+/* What it has used and could not give back is not taken for clean later. */
+static void a_span_that_cannot_shrink_stays_as_long(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *span = take(40 * MIB, &clean);
+    memset((void *)span->start, 7, 40 * MIB);
+    sy_fake_fail_nth(SY_FAKE_DISCARD, 1);
+    assert_true(sy_run_resize(span, 5 * MIB));
+    assert_int_equal(span->bytes, 40 * MIB);
+    sy_run_give(span);
+    nothing_is_left();
+    span = take(40 * MIB, &clean);
+    assert_true(clean);
+    for (size_t at = 0; at < 40 * MIB; at += 4096) assert_int_equal(*(char *)(span->start + at), 0);
+    sy_run_give(span);
+    nothing_is_left();
+}
+
 static int reset_fake(void **state) {
     (void)state;
     sy_fake_reset();
@@ -295,6 +313,7 @@ int main(void) {
         TEST(with_little_space_none_is_left_to_grow),
         TEST(what_cannot_be_released_is_discarded),
         TEST(what_cannot_be_discarded_is_kept),
+        TEST(a_span_that_cannot_shrink_stays_as_long),
     };
     return cmocka_run_group_tests_name("large", tests, start, NULL);
 }

@@ -4,8 +4,10 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +54,7 @@ static void create_refuses_what_it_documents(void **state) {
     char *somewhere = (char *)(uintptr_t)(64 * MIB);
     refused((sy_memory_config){0});
     refused((sy_memory_config){.start = somewhere});
+    refused((sy_memory_config){.bytes = 8 * MIB});
     refused((sy_memory_config){.start = somewhere, .bytes = 4 * MIB - 1});
     refused((sy_memory_config){.start = somewhere + 1, .bytes = 8 * MIB - 2});
     refused((sy_memory_config){.start = somewhere, .bytes = SIZE_MAX});
@@ -225,6 +228,101 @@ static void an_arena_of_addresses_serves_and_is_given_back(void **state) {
     assert_int_equal(sy_vmem_destroy(arena), 0);
 }
 
+/* What is kept for reuse by one size serves another before there is no room. */
+static void freed_large_objects_make_room_for_small_ones(void **state) {
+    (void)state;
+    enum { BYTES = 20 << 20 };
+    char *region = map_region(BYTES);
+    sy_memory *memory = sy_memory_create(&(sy_memory_config){.start = region, .bytes = BYTES});
+    sy_cache *large = sy_cache_create(&(sy_cache_config){.size = 5 * MIB, .memory = memory});
+    void *first = sy_cache_alloc(large), *second = sy_cache_alloc(large);
+    assert_true(first && second && !sy_cache_alloc(large));
+    sy_cache_free(large, first);
+    sy_cache_free(large, second);
+    assert_int_equal(sy_cache_destroy(large), 0);
+    sy_cache *small = sy_cache_create(&(sy_cache_config){.size = 64, .memory = memory});
+    void *object = sy_cache_alloc(small);
+    assert_non_null(object);
+    sy_cache_free(small, object);
+    assert_int_equal(sy_cache_destroy(small), 0);
+    assert_int_equal(sy_memory_destroy(memory), 0);
+    munmap(region, BYTES);
+}
+
+static sem_t discarding, go_on;
+static atomic_bool waits;
+
+static int discard_slowly(void *arg, void *start, size_t bytes) {
+    (void)arg, (void)start, (void)bytes;
+    if (!atomic_exchange(&waits, false)) return 0;
+    sem_post(&discarding);
+    while (sem_wait(&go_on) != 0) continue;
+    return 0;
+}
+
+static void *trim_in_thread(void *cache) {
+    sy_cache_trim(cache);
+    return NULL;
+}
+
+static void *alloc_in_thread(void *cache) { return sy_cache_alloc(cache); }
+
+/* Of memory that a trim has aside somebody else's allocation is not refused. */
+static void an_allocation_waits_for_a_trim(void **state) {
+    (void)state;
+    enum { BYTES = 8 << 20 };
+    for (int live = 0; live <= 1; live++) {
+        char *region = map_region(BYTES);
+        char *start = (char *)(((uintptr_t)region + 4 * MIB - 1) & ~(uintptr_t)(4 * MIB - 1));
+        sy_memory *memory = sy_memory_create(
+            &(sy_memory_config){.start = start, .bytes = 4 * MIB, .discard = discard_slowly});
+        sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 4096, .memory = memory});
+        static void *objects[2000];
+        size_t count = 0;
+        while ((objects[count] = sy_cache_alloc(cache)) != NULL) count++;
+        assert_int_equal(count, 63 * 16);
+        /* All slabs go, or all stay with one object, and are set aside one after the other. */
+        for (size_t i = 0; i < count; i++)
+            if (!live || i % 16) sy_cache_free(cache, objects[i]);
+        sy_thread_flush();
+        atomic_store(&waits, true);
+        pthread_t trimmer, allocator;
+        assert_int_equal(pthread_create(&trimmer, NULL, trim_in_thread, cache), 0);
+        while (sem_wait(&discarding) != 0) continue;
+        assert_int_equal(pthread_create(&allocator, NULL, alloc_in_thread, cache), 0);
+        usleep(20000); /* it comes to wait, most likely */
+        sem_post(&go_on);
+        void *object;
+        pthread_join(allocator, &object);
+        pthread_join(trimmer, NULL);
+        assert_non_null(object);
+        sy_cache_destroy_all(cache);
+        assert_int_equal(sy_memory_destroy(memory), 0);
+        munmap(region, BYTES);
+    }
+}
+
+static void what_is_slabyards_own_is_refused(void **state) {
+    (void)state;
+    char *own = sy_aligned_alloc(4 * MIB, 16 * MIB);
+    refused((sy_memory_config){.start = own, .bytes = 16 * MIB});
+    sy_free(own);
+    sy_vmem *arena = sy_vmem_create(&(sy_vmem_config){.quantum = 8 * MIB});
+    refused((sy_memory_config){.arena = arena});
+    assert_int_equal(sy_vmem_destroy(arena), 0);
+    /* Values that are no addresses: the memory is made, and has none. */
+    arena = sy_vmem_create(&(sy_vmem_config){.size = 4 * MIB, .quantum = MIB});
+    sy_vmem_add(arena, (uintptr_t)1 << 60, 64 * MIB);
+    sy_memory *memory = sy_memory_create(&(sy_memory_config){.arena = arena});
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 100, .memory = memory});
+    errno = 0;
+    assert_null(sy_cache_alloc(cache));
+    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+    assert_int_equal(sy_memory_destroy(memory), 0);
+    assert_int_equal(sy_vmem_destroy(arena), 0);
+}
+
 /* ---- threads and fork ---- */
 
 static void *churn(void *arg) {
@@ -312,9 +410,14 @@ int main(void) {
         cmocka_unit_test(a_full_region_is_no_memory),
         cmocka_unit_test(trims_discard_where_they_may),
         cmocka_unit_test(an_arena_of_addresses_serves_and_is_given_back),
+        cmocka_unit_test(freed_large_objects_make_room_for_small_ones),
+        cmocka_unit_test(an_allocation_waits_for_a_trim),
+        cmocka_unit_test(what_is_slabyards_own_is_refused),
         cmocka_unit_test(threads_share_a_region),
         cmocka_unit_test(another_process_reads_and_writes_objects),
         cmocka_unit_test(the_systems_memory_is_counted_too),
     };
+    sem_init(&discarding, 0, 0);
+    sem_init(&go_on, 0, 0);
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }
