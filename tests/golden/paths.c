@@ -6,8 +6,10 @@
  * warm (a few allocations, freed again), a row in the table, and `tests/golden/check.sh --update`.
  */
 #include <slabyard/cache.h>
+#include <slabyard/handle.h>
 #include <slabyard/heap.h>
 #include <slabyard/pool.h>
+#include <slabyard/vmem.h>
 
 #include <stdlib.h>
 
@@ -121,6 +123,57 @@ static void cache_pair(void *where, size_t count) {
     }
 }
 
+/* ---- handles ---- */
+
+static sy_handle some_handle;
+
+static void *prepare_handles(void) {
+    sy_cache *cache =
+        sy_cache_create(&(sy_cache_config){.name = "golden", .size = 64, .flags = SY_HANDLES});
+    if (cache == NULL) abort();
+    sy_handle handles[WARM_OBJECTS];
+    for (size_t i = 0; i < WARM_OBJECTS; i++) sy_handle_alloc(cache, &handles[i]);
+    for (size_t i = 1; i < WARM_OBJECTS; i++) sy_handle_free(cache, handles[i]);
+    some_handle = handles[0];
+    return cache;
+}
+
+static void handle_pair(void *where, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        sy_handle handle;
+        touch(sy_handle_alloc(where, &handle), i);
+        sy_handle_free(where, handle);
+    }
+}
+
+static void handle_get(void *where, size_t count) {
+    sy_handle handle = some_handle;
+    for (size_t i = 0; i < count; i++) {
+        __asm__ volatile("" : "+r"(handle));
+        touch(sy_handle_get(where, handle), i);
+    }
+}
+
+/* ---- arena ---- */
+
+static void *prepare_arena(void) {
+    sy_vmem *arena = sy_vmem_create(&(sy_vmem_config){.size = 1 << 20, .cached_max = 8});
+    uintptr_t values[WARM_OBJECTS];
+    if (arena == NULL) abort();
+    for (size_t i = 0; i < WARM_OBJECTS; i++) sy_vmem_alloc(arena, 4, SY_VMEM_INSTANT, &values[i]);
+    for (size_t i = 0; i < WARM_OBJECTS; i++) sy_vmem_free(arena, values[i], 4);
+    return arena;
+}
+
+static void arena_pair(void *where, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        uintptr_t value;
+        sy_vmem_alloc(where, 4, SY_VMEM_INSTANT, &value);
+        __asm__ volatile("" : "+r"(value));
+        sy_vmem_free(where, value, 4);
+    }
+}
+
 /* ---- heap ---- */
 
 enum { SMALL = 64, MIDDLE = 5000 };
@@ -185,6 +238,9 @@ const golden_path golden_paths[] = {
      .object = cache_alloc,
      .release = cache_release},
     {.name = "cache_pair", .prepare = prepare_cache, .loop = cache_pair},
+    {.name = "handle_pair", .prepare = prepare_handles, .loop = handle_pair},
+    {.name = "handle_get", .prepare = prepare_handles, .loop = handle_get},
+    {.name = "arena_pair", .prepare = prepare_arena, .loop = arena_pair},
     {.name = "malloc", .prepare = prepare_heap, .alloc = heap_malloc},
     {.name = "malloc_middle", .prepare = prepare_heap, .alloc = heap_malloc_middle},
     {.name = "free", .prepare = prepare_heap, .object = heap_malloc, .release = heap_release},
