@@ -1,0 +1,9 @@
+/* slabyard: double free: ADDRESS in cache "order" (64 bytes) */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_HANDLES);
+    void *object = told(sy_cache_alloc(cache));
+    sy_cache_free(cache, object);
+    sy_cache_free(cache, object); /* seen at once */
+}

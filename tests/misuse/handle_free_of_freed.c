@@ -1,0 +1,11 @@
+/* slabyard: double free: ADDRESS in cache "order" (64 bytes) */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_HANDLES);
+    sy_handle handle;
+    void *object = told(sy_handle_alloc(cache, &handle));
+    sy_handle_pin(cache, handle);
+    sy_handle_free(cache, handle);
+    sy_cache_free(cache, object); /* that is still there, pinned */
+}

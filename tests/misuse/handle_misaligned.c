@@ -1,0 +1,9 @@
+/* slabyard: free of a pointer that is not the start of an object: ADDRESS in cache "order" (64
+ * bytes) */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_HANDLES);
+    char *object = sy_cache_alloc(cache);
+    sy_cache_free(cache, told(object + 8));
+}

@@ -1,0 +1,12 @@
+/* slabyard: double free: ADDRESS in cache "order" (64 bytes) */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_HANDLES);
+    sy_handle handle;
+    told(sy_handle_alloc(cache, &handle));
+    sy_handle_pin(cache, handle);
+    sy_handle_free(cache, handle);
+    sy_handle_unpin(cache, handle); /* the object goes */
+    sy_handle_unpin(cache, handle);
+}

@@ -1,0 +1,8 @@
+/* slabyard: free to the wrong cache: ADDRESS in cache "order" (64 bytes), belongs to "trade" */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *orders = cache_of("order", 64, SY_HANDLES),
+             *trades = cache_of("trade", 64, SY_HANDLES);
+    sy_cache_free(orders, told(sy_cache_alloc(trades)));
+}

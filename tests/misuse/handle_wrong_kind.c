@@ -1,0 +1,8 @@
+/* slabyard: free to the wrong cache: ADDRESS in cache "order" (64 bytes), belongs to "named" */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *orders = cache_of("order", 64, 0), *named = cache_of("named", 64, SY_HANDLES);
+    sy_cache_free(orders, told(sy_cache_alloc(named)));
+    sy_thread_flush();
+}
