@@ -57,7 +57,8 @@ typedef int (*sy_handle_visit)(void *arg, sy_handle handle, void *object);
 
 /*
  * Calls `visit` for the live objects of the cache: for all that were live throughout, for some of
- * those that came or went meanwhile. It may allocate, get and free, in this cache too. 0; what
+ * those that came or went meanwhile. Objects with SY_HANDLE_PINS_MAX pins are passed over. It may
+ * allocate, get and free, in this cache too. 0; what
  * visit returned if that ended it; -1 with errno: EINVAL (no SY_HANDLES), ENOMEM.
  */
 SY_API int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg);
@@ -101,7 +102,7 @@ SY_API void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handl
 SY_API bool SY_ABI_NAME(sy_handle_free_slow)(sy_cache *cache, sy_handle handle);
 SY_API bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal);
 
-static inline struct sy_handle_head *sy_handle_head(const sy_cache *cache) {
+static inline struct sy_handle_head *sy_handle_head_of(const sy_cache *cache) {
     return (struct sy_handle_head *)(uintptr_t)cache;
 }
 
@@ -136,7 +137,7 @@ static inline void *sy_handle_enliven(const struct sy_handle_head *head, uint64_
 }
 
 static inline void *sy_handle_alloc_inline(sy_cache *cache, sy_handle *handle) {
-    const struct sy_handle_head *head = sy_handle_head(cache);
+    const struct sy_handle_head *head = sy_handle_head_of(cache);
     uintptr_t ordinal;
     if (SY_LIKELY(sy_loaded_pop(sy_handle_loaded(head), &ordinal)))
         return sy_handle_enliven(head, ordinal, handle);
@@ -144,7 +145,7 @@ static inline void *sy_handle_alloc_inline(sy_cache *cache, sy_handle *handle) {
 }
 
 static inline void *sy_handle_get_inline(const sy_cache *cache, sy_handle handle) {
-    const struct sy_handle_head *head = sy_handle_head(cache);
+    const struct sy_handle_head *head = sy_handle_head_of(cache);
     if (SY_UNLIKELY(!sy_handle_in_range(head, handle))) return NULL;
     uint64_t word = __atomic_load_n(&head->words[(uint32_t)handle], __ATOMIC_ACQUIRE);
     if (SY_UNLIKELY((word & ~SY_HANDLE_PINS) != sy_handle_expected(head, handle))) return NULL;
@@ -152,7 +153,7 @@ static inline void *sy_handle_get_inline(const sy_cache *cache, sy_handle handle
 }
 
 static inline bool sy_handle_free_inline(sy_cache *cache, sy_handle handle) {
-    const struct sy_handle_head *head = sy_handle_head(cache);
+    const struct sy_handle_head *head = sy_handle_head_of(cache);
     if (SY_UNLIKELY(!sy_handle_in_range(head, handle))) return false;
     uint64_t live = sy_handle_expected(head, handle), free_word = live & ~SY_HANDLE_STATE;
     bool spent = handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX;

@@ -235,7 +235,7 @@ int sy_cache_reserve(sy_cache *cache, size_t count) {
     /* What other threads' magazines may hold when the last of the `count` is wanted here. */
     size_t slack = sy_thread_count() * 2 * cache->client.config.magazine_items;
     sy_lock_acquire(&cache->lock);
-    bool fits = count <= cache->limit - cache->out && count <= SIZE_MAX / 2 / cache->layout.slot;
+    bool fits = count <= sy_cache_left(cache) && count <= SIZE_MAX / 2 / cache->layout.slot;
     size_t wanted = count + slack;
     if (fits) cache->empties_max = wanted / cache->layout.slots + 1;
     sy_lock_release(&cache->lock);

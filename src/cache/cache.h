@@ -61,6 +61,13 @@ _Static_assert(sizeof(struct sy_handle_head) == sizeof(struct sy_cache_head) &&
                        offsetof(struct sy_cache_head, loaded_offset),
                "sy_cache_alloc finds its loaded slot in either");
 
+/* Objects that may still come out of the slabs; the lock is held. What is retired is out, and no
+ * object. */
+static inline size_t sy_cache_left(const sy_cache *cache) {
+    return cache->limit -
+           (cache->out - atomic_load_explicit(&cache->retired, memory_order_relaxed));
+}
+
 /* ---- cache.c: creation, for the heap's static caches too ---- */
 
 /* Opens `cache`, zeroed memory; `number`: of its client, 0: any. 0, or -1 as sy_cache_create. */

@@ -126,7 +126,7 @@ size_t sy_cache_verify(sy_cache *cache) {
     }
     wrong += slabs != cache->slab_count;
     wrong += free_slots + cache->out != slabs * cache->layout.slots;
-    wrong += cache->out > cache->limit;
+    wrong += cache->out - cache->retired > cache->limit;
     for (unsigned bin = 0; bin < SY_BIN_NONE; bin++) {
         wrong += in_bin[bin] != cache->bins.count[bin];
         if (bin < SY_BIN_FULL) wrong += (in_bin[bin] > 0) != (cache->bins.occupied >> bin & 1);

@@ -95,8 +95,17 @@ static int commit_part(void *table, uint64_t from, size_t bytes_each, size_t ord
     return sy_os_commit((void *)start, end - start);
 }
 
+/* Ordinals below the limit that the arena does not have, since there was no memory for their tags:
+ * it gets some now, or there is none still. */
+static bool add_missing(uint64_t seen) {
+    for (uint64_t at = 0; at < seen; at += GROW)
+        if (!sy_vmem_contains(&arena, at, GROW)) return sy_vmem_add(&arena, at, GROW) == 0;
+    return true;
+}
+
 /* More ordinals, unless another thread has added some since there were `seen`. */
 static bool grow(uint64_t seen) {
+    if (seen && !sy_vmem_contains(&arena, 0, seen)) return add_missing(seen);
     if (seen + GROW > UINT64_C(1) << shift_of(tables()) ||
         commit_part(sy_directory_words(), seen, sizeof(uint64_t), 1) != 0 ||
         commit_part(sy_directory_places(), seen, sizeof(uintptr_t), GROUP) != 0 ||
@@ -105,7 +114,7 @@ static bool grow(uint64_t seen) {
         return false;
     }
     if (!atomic_compare_exchange_strong(&limit, &seen, seen + GROW)) return true;
-    /* Where there is no memory for tags these ordinals are lost, no more. */
+    /* Where there is no memory for tags they come the next time. */
     return sy_vmem_add(&arena, seen, GROW) == 0;
 }
 

@@ -24,6 +24,7 @@
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "os/os.h"
+#include "vmem/arena.h"
 #include "watch/fault.h"
 
 static bool has_handles(const sy_cache *cache) { return cache->flags & SY_HANDLES; }
@@ -102,14 +103,19 @@ void *sy_handle_pin(sy_cache *cache, sy_handle handle) {
     return NULL;
 }
 
+/* Whether the ordinal is one of this cache's slabs'. */
+static bool is_own(const sy_cache *cache, sy_handle handle) {
+    if (!sy_handle_in_range(&cache->names, handle)) return false;
+    uint64_t word = __atomic_load_n(word_of(cache, handle), __ATOMIC_RELAXED);
+    return (uint32_t)word >> SY_HANDLE_CACHE == cache->client.number;
+}
+
 static SY_COLD void not_pinned(const sy_cache *cache, sy_handle handle) {
     sy_fault_raise(&(sy_fault){
         .kind = SY_FAULT_DOUBLE_FREE,
         .cache = cache->name,
         .object_size = cache->size,
-        .address = sy_handle_in_range(&cache->names, handle)
-                       ? sy_handle_place(&cache->names, (uint32_t)handle)
-                       : NULL,
+        .address = is_own(cache, handle) ? sy_handle_place(&cache->names, (uint32_t)handle) : NULL,
     });
 }
 
@@ -155,13 +161,17 @@ static sy_handle live_handle(const sy_cache *cache, uint32_t ordinal) {
 
 sy_handle sy_handle_of(const void *object) {
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
-    const sy_cache *cache = slab ? slab->owner : NULL;
+    const sy_cache *cache = slab ? __atomic_load_n(&slab->owner, __ATOMIC_RELAXED) : NULL;
     uint32_t ordinal;
     sy_fault_kind fault;
-    if (!cache || !has_handles(cache)) return 0;
-    return sy_cache_ordinal(cache, (uintptr_t)object, &ordinal, &fault)
-               ? live_handle(cache, ordinal)
-               : 0;
+    if (!cache || !has_handles(cache) ||
+        !sy_cache_ordinal(cache, (uintptr_t)object, &ordinal, &fault))
+        return 0;
+    /* Where no object is live the slab may be changing hands, and all of that be of different ones.
+     */
+    bool there = sy_handle_in_range(&cache->names, ordinal) &&
+                 sy_handle_place(&cache->names, ordinal) == object;
+    return there ? live_handle(cache, ordinal) : 0;
 }
 
 void sy_cache_free_named(sy_cache *cache, void *object) {
@@ -235,7 +245,7 @@ int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg) {
         int result = 0;
         for (size_t i = 0; count <= room && i < count && result == 0; i++)
             result = visit_slab(cache, firsts[i], visit, arg);
-        sy_os_release(firsts, bytes);
+        sy_vmem_unmap(firsts, bytes);
         if (count <= room) return result;
         room = count + count / 8;
     }

@@ -138,7 +138,7 @@ static void to_addresses(const sy_cache *cache, uintptr_t *items, size_t count) 
 
 /* Takes up to `count` slots; they end at `end`. How many; the lock is held. */
 static size_t take_slots(sy_cache *cache, uintptr_t *end, size_t count) {
-    size_t taken = 0, left = cache->limit - cache->out;
+    size_t taken = 0, left = sy_cache_left(cache);
     if (count > left) count = left;
     while (taken < count) {
         sy_slab *slab = sy_bins_best(&cache->bins);
@@ -228,7 +228,7 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
     for (;;) {
         sy_lock_acquire(&cache->lock);
         size_t taken = take_slots(cache, items + count, count);
-        bool limited = cache->out >= cache->limit;
+        bool limited = sy_cache_left(cache) == 0;
         uintptr_t *first = items + count - taken;
         bool unbuilt = cache->construct && mark_unbuilt(cache, first, taken);
         cache->counts.refills += taken > 0;

@@ -49,8 +49,9 @@ static void *take(unsigned class_index) {
     return (void *)start;
 }
 
-/* 0 if there is a new area (what was left of the old one is lost), or -1 with ENOMEM. */
-static int add_area(void) {
+/* A new area (what was left of the old one is lost), unless another thread has made one since the
+ * old one was `seen`. 0, or -1 with ENOMEM. */
+static int add_area(uintptr_t seen) {
     void *memory = sy_os_reserve(AREA_BYTES, 65536, "slabyard side");
     if (!memory) return -1;
     if (sy_os_commit(memory, AREA_BYTES) != 0) {
@@ -59,9 +60,13 @@ static int add_area(void) {
         return -1;
     }
     sy_lock_acquire(&lock);
-    area = (uintptr_t)memory + AREA_OFFSET;
-    area_end = (uintptr_t)memory + AREA_BYTES;
+    bool mine = area_end == seen;
+    if (mine) {
+        area = (uintptr_t)memory + AREA_OFFSET;
+        area_end = (uintptr_t)memory + AREA_BYTES;
+    }
     sy_lock_release(&lock);
+    if (!mine) sy_os_release(memory, AREA_BYTES);
     return 0;
 }
 
@@ -70,9 +75,10 @@ void *sy_side_take(size_t bytes) {
     for (;;) {
         sy_lock_acquire(&lock);
         void *block = take(class_index);
+        uintptr_t seen = area_end;
         sy_lock_release(&lock);
         if (block) return memset(block, 0, (size_t)1 << (class_index + LEAST_SHIFT));
-        if (add_area() != 0) return NULL;
+        if (add_area(seen) != 0) return NULL;
     }
 }
 

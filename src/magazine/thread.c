@@ -46,8 +46,9 @@ static size_t headers_bytes(void) {
     return sy_round_up(GROUP * sizeof(sy_thread), sy_os_page_size());
 }
 
-/* Adds a group of free records. 0, or -1 with ENOMEM. */
-static int add_group(void) {
+/* Adds a group of free records, unless another thread has since the newest record was `seen`. 0, or
+ * -1 with ENOMEM. */
+static int add_group(const sy_thread *seen) {
     size_t headers = headers_bytes(), bytes = headers + GROUP * (size_t)SLOTS_BYTES;
     char *memory = sy_os_reserve(bytes, sy_os_page_size(), "slabyard threads");
     if (!memory) return -1;
@@ -57,7 +58,8 @@ static int add_group(void) {
     }
     sy_thread *records = (sy_thread *)memory;
     sy_lock_acquire(&lock);
-    for (unsigned i = GROUP; i-- > 0;) {
+    bool mine = all_records == seen;
+    for (unsigned i = mine ? GROUP : 0; i-- > 0;) {
         records[i].slots = (sy_slot *)(memory + headers + i * (size_t)SLOTS_BYTES);
         records[i].next = all_records;
         all_records = &records[i];
@@ -65,20 +67,21 @@ static int add_group(void) {
         free_records = &records[i];
     }
     sy_lock_release(&lock);
+    if (!mine) sy_os_release(memory, bytes);
     return 0;
 }
 
 static sy_thread *take_record(void) {
     for (;;) {
         sy_lock_acquire(&lock);
-        sy_thread *thread = free_records;
+        sy_thread *thread = free_records, *newest = all_records;
         if (thread) {
             free_records = thread->next_free;
             set_state(thread, SY_THREAD_RUNNING);
         }
         sy_lock_release(&lock);
         if (thread) return thread;
-        if (add_group() != 0) return NULL;
+        if (add_group(newest) != 0) return NULL;
     }
 }
 

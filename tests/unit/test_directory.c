@@ -549,6 +549,29 @@ static void an_iteration_without_memory_is_enomem(void **state) {
     passes_in_child(iterate_without_memory);
 }
 
+/* Where tags cannot be had, ordinals are not lost with every attempt. */
+static void fail_without_tags(void *arg) {
+    sy_handle handle;
+    (void)arg;
+    must(sy_start() == 0);
+    sy_fake_fail_above(SY_FAKE_RESERVE, 12 << 20);
+    must(sy_directory_start() == 0);
+    sy_fake_reset();
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 48, .flags = SY_HANDLES});
+    sy_cache *plain = sy_cache_create(&(sy_cache_config){.size = 48});
+    sy_cache_free(plain, sy_cache_alloc(plain)); /* brings a chunk, and side memory */
+    sy_fake_fail_from(SY_FAKE_RESERVE, 1);
+    for (int i = 0; i < 40; i++) must(!sy_handle_alloc(cache, &handle));
+    must(sy_ordinals_limit() <= 1 << 16);
+    sy_fake_reset();
+    must(sy_handle_alloc(cache, &handle) != NULL);
+}
+
+static void ordinals_without_tags_are_not_lost(void **state) {
+    (void)state;
+    passes_in_child(fail_without_tags);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_directory_starts_once),
@@ -565,6 +588,7 @@ int main(void) {
         cmocka_unit_test(a_directory_that_cannot_be_had_is_enomem),
         cmocka_unit_test(any_one_call_may_fail),
         cmocka_unit_test(all_calls_may_fail_for_a_while),
+        cmocka_unit_test(ordinals_without_tags_are_not_lost),
         cmocka_unit_test(what_was_reserved_needs_no_system),
         cmocka_unit_test(an_iteration_without_memory_is_enomem),
     };

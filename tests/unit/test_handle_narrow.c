@@ -3,6 +3,7 @@
  * has 15: places retire and are counted, whatever became stale stays so, and ordinals that might
  * name something again are not used again.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -254,6 +255,25 @@ static void a_reserve_does_not_count_on_retired_places(void **state) {
     assert_int_equal(sy_cache_destroy(cache), 0);
 }
 
+/* Retired places are nobody's: they do not count towards a limit. */
+static void a_limit_is_of_live_objects(void **state) {
+    (void)state;
+    enum { LIMIT = 16 };
+    static const unsigned flags[] = {0, SY_CHECKED, SY_LIMIT_EXACT};
+    for (int f = 0; f < 3; f++) {
+        sy_cache *cache = make((sy_cache_config){.size = 48, .limit = LIMIT, .flags = flags[f]});
+        for (int round = 0; round < GENERATIONS * 4; round++) {
+            sy_handle held[LIMIT], more;
+            for (int i = 0; i < LIMIT; i++) get(cache, &held[i]);
+            errno = 0;
+            assert_null(sy_handle_alloc(cache, &more));
+            assert_int_equal(errno, ENOMEM);
+            for (int i = 0; i < LIMIT; i++) must(sy_handle_free(cache, held[i]));
+        }
+        assert_int_equal(sy_cache_destroy(cache), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_place_retires_when_its_generations_are_spent),
@@ -264,6 +284,7 @@ int main(void) {
         cmocka_unit_test(ordinals_of_a_spent_place_are_lost),
         cmocka_unit_test(retired_objects_are_destructed_with_their_slab),
         cmocka_unit_test(a_reserve_does_not_count_on_retired_places),
+        cmocka_unit_test(a_limit_is_of_live_objects),
     };
     return cmocka_run_group_tests_name("handle_narrow", tests, NULL, NULL);
 }
