@@ -15,6 +15,7 @@ enum {
     GROW = 1 << GROW_SHIFT, /* ordinals that are committed at a time */
     MOST_SHIFT = 32,
     LEAST_SHIFT = 20,
+    TRIM_STEPS = 3,  /* 65,536 ordinals, 8,192 and a page of words */
     SHIFT_BITS = 64, /* in the low bits of the base, which is at a page */
 };
 
@@ -169,6 +170,51 @@ void sy_ordinals_give(uint32_t first, uint32_t count) {
         sy_vmem_free(&arena, first, count);
     else
         atomic_fetch_add_explicit(&lost, count, memory_order_relaxed);
+}
+
+/* ---- trim ---- */
+
+static size_t page_ordinals(void) { return sy_os_page_size() / sizeof(uint64_t); }
+
+/* Sizes of ranges, the largest first; the last is a page of words. */
+static size_t trim_count(unsigned step) {
+    size_t count = (size_t)GROW >> 3 * step;
+    return step + 1 < TRIM_STEPS && count > page_ordinals() ? count : page_ordinals();
+}
+
+/* Takes free ranges of `count` ordinals at whole pages, `most` at most, and discards their words;
+ * how many were taken. */
+static size_t take_and_discard(size_t count, uint32_t *taken, size_t most) {
+    const sy_vmem_constraints at_pages = {.align = page_ordinals()};
+    size_t done = 0;
+    uintptr_t first;
+    while (done < most && sy_vmem_xalloc(&arena, count, &at_pages, SY_VMEM_INSTANT, &first) == 0) {
+        discard(sy_directory_words() + first, (uint32_t)count);
+        taken[done++] = (uint32_t)first;
+    }
+    return done;
+}
+
+/* All free ranges are taken meanwhile, so that nobody gets one whose words are being discarded, and
+ * none comes twice. */
+static void trim_ranges(uint32_t *taken, size_t most) {
+    size_t ends[TRIM_STEPS + 1] = {0};
+    for (unsigned i = 0; i < TRIM_STEPS; i++)
+        ends[i + 1] = ends[i] + take_and_discard(trim_count(i), taken + ends[i], most - ends[i]);
+    for (unsigned i = 0; i < TRIM_STEPS; i++)
+        for (size_t at = ends[i]; at < ends[i + 1]; at++)
+            sy_vmem_xfree(&arena, taken[at], trim_count(i));
+}
+
+void sy_directory_trim(void) {
+    if (!atomic_load_explicit(&open, memory_order_acquire)) return;
+    int error = errno;
+    size_t most = sy_ordinals_limit() / page_ordinals() + 1;
+    size_t bytes = sy_round_up(most * sizeof(uint32_t), sy_os_page_size());
+    uint32_t *taken = sy_os_reserve(bytes, sy_os_page_size(), "slabyard trim");
+    if (taken && sy_os_commit(taken, bytes) == 0) trim_ranges(taken, most);
+    if (taken) sy_os_release(taken, bytes);
+    errno = error;
 }
 
 void sy_ordinal_prepare(uint32_t ordinal, unsigned cache_number) {

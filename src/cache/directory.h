@@ -9,7 +9,8 @@
  * space or what is to be had, and committed from the front: whatever ordinal below
  * sy_ordinals_limit is looked up, there is a word. A slab has a range of ordinals, a multiple of
  * 64, from an arena of them, as long as it exists. Then its words read as zero, which is no
- * object's, and whole pages of them hold no memory; what stays is 4 bytes for 64.
+ * object's, and whole pages of them hold no memory, or none after a trim; what stays is 4 bytes
+ * for 64.
  *
  * Below: vmem/, os/. Above: refill.c, handle.c.
  */
@@ -41,6 +42,9 @@ void sy_ordinals_give(uint32_t first, uint32_t count);
 
 /* Makes the word of an ordinal that is about to be given out a free word of the cache. */
 void sy_ordinal_prepare(uint32_t ordinal, unsigned cache_number);
+
+/* Gives the memory of words back that slabs left which shared a page of them. */
+void sy_directory_trim(void);
 
 /* Ordinals lost for good, since their generations are spent. */
 uint64_t sy_ordinals_lost(void);

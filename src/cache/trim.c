@@ -3,6 +3,7 @@
  * place.
  */
 #include "cache/cache.h"
+#include "cache/directory.h"
 
 /* Empty slabs go, all of them: a reserve ends here. */
 static void release_empty(sy_cache *cache) {
@@ -89,7 +90,9 @@ size_t sy_cache_trim_slabs(sy_cache *cache) {
 
 size_t sy_cache_trim(sy_cache *cache) {
     sy_client_drain(&cache->client);
-    return sy_cache_trim_slabs(cache) + sy_chunk_trim(cache->memory) + sy_magazine_trim();
+    size_t bytes = sy_cache_trim_slabs(cache);
+    if (cache->flags & SY_HANDLES) sy_directory_trim();
+    return bytes + sy_chunk_trim(cache->memory) + sy_magazine_trim();
 }
 
 size_t sy_trim(void) {
@@ -105,5 +108,6 @@ size_t sy_trim(void) {
         }
         sy_client_unpin(client);
     }
+    sy_directory_trim();
     return bytes + sy_chunk_trim(&sy_memory_main) + sy_magazine_trim();
 }
