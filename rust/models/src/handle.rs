@@ -87,7 +87,7 @@ impl Slot {
     }
 
     fn expected(handle: Handle) -> u64 {
-        handle.0 * GENERATION | LIVE
+        (handle.0 * GENERATION) | LIVE
     }
 
     fn exchange(&self, word: u64, next: u64, order: Ordering) -> Result<u64, u64> {
@@ -101,7 +101,7 @@ impl Slot {
         while word & !PINS == Self::expected(handle) {
             let pinned = word & PINS != 0;
             let next = match pinned && self.rules.pins_delay {
-                true => word & !STATE | DYING,
+                true => (word & !STATE) | DYING,
                 false => word & !STATE,
             };
             if !self.rules.free_exchanges {
