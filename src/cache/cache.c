@@ -130,8 +130,7 @@ int sy_cache_destroy(sy_cache *cache) {
 
 void *sy_cache_alloc_slow(sy_cache *cache) {
     uintptr_t object;
-    sy_handle handle;
-    if (cache->flags & SY_HANDLES) return sy_handle_alloc_inline(cache, &handle);
+    if (SY_UNLIKELY(cache->flags & SY_HANDLES)) return sy_cache_alloc_named(cache);
     if (sy_client_alloc_second(&cache->client, &object)) return (void *)object;
     int error = errno;
     if (!sy_client_alloc(&cache->client, &object)) return NULL;
@@ -140,10 +139,12 @@ void *sy_cache_alloc_slow(sy_cache *cache) {
 }
 
 void sy_cache_free_slow(sy_cache *cache, void *object) {
+    bool named = cache->flags & SY_HANDLES;
+    if (SY_LIKELY(!named) && sy_client_free_second(&cache->client, (uintptr_t)object)) return;
     int error = errno;
-    if (cache->flags & SY_HANDLES)
+    if (SY_UNLIKELY(named))
         sy_cache_free_named(cache, object);
-    else if (!sy_client_free_second(&cache->client, (uintptr_t)object))
+    else
         sy_client_free(&cache->client, (uintptr_t)object);
     errno = error;
 }

@@ -100,6 +100,8 @@ void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slo
 /* The ordinal of an object of the cache, or false with the fault that freeing it would be. */
 bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordinal,
                       sy_fault_kind *fault);
+/* Takes an object whose handle nobody wants to know. */
+void *sy_cache_alloc_named(sy_cache *cache);
 /* Frees by address; a fault if it is not a live object of the cache. */
 void sy_cache_free_named(sy_cache *cache, void *object);
 

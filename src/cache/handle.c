@@ -174,6 +174,11 @@ sy_handle sy_handle_of(const void *object) {
     return there ? live_handle(cache, ordinal) : 0;
 }
 
+void *sy_cache_alloc_named(sy_cache *cache) {
+    sy_handle handle;
+    return sy_handle_alloc_inline(cache, &handle);
+}
+
 void sy_cache_free_named(sy_cache *cache, void *object) {
     uint32_t ordinal;
     sy_fault_kind fault;

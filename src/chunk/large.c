@@ -41,12 +41,14 @@ static void link_kept(sy_memory *memory, sy_slab *span) {
     memory->kept_bytes += span->bytes;
 }
 
-/* The smallest kept span that will do without wasting half of it, or NULL. */
-static sy_slab *take_kept(sy_memory *memory, size_t bytes, size_t align) {
+/* The smallest kept span that will do without wasting half of it, or of what has room to grow: its
+ * memory is there already, and the span will need it. NULL: none. */
+static sy_slab *take_kept(sy_memory *memory, size_t bytes, size_t align, size_t room) {
+    size_t most = (room > bytes ? room : bytes) * 2;
     sy_slab *best = NULL;
     sy_lock_acquire(&memory->large_lock);
     for (sy_slab *span = memory->kept; span; span = span->next) {
-        if (span->bytes < bytes || span->bytes / 2 > bytes || span->start & (align - 1)) continue;
+        if (span->bytes < bytes || span->bytes > most || span->start & (align - 1)) continue;
         if (!best || span->bytes < best->bytes) best = span;
     }
     if (best) {
@@ -76,7 +78,7 @@ static int commit(const sy_memory *memory, uintptr_t start, size_t bytes) {
 sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean) {
     uintptr_t start;
     size_t reserved;
-    sy_slab *span = take_kept(memory, bytes, align);
+    sy_slab *span = take_kept(memory, bytes, align, room);
     *clean = !span && memory->systems;
     if (span) {
         describe(span, memory, span->start, span->bytes, reserved_bytes(span));

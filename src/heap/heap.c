@@ -185,9 +185,12 @@ size_t sy_usable_size(const void *object) {
 
 /* Whether the object can stay where it is at the new size: in its class exactly, so that a sized
  * free finds it there. */
-static bool fits_in_place(void *object, size_t size) {
+static bool fits_in_place(void *object, size_t have, size_t size) {
     unsigned class_number = sy_class_at((uintptr_t)object);
     if (class_number) return size <= SY_CLASS_SIZE_MAX && sy_class_of(size) == class_number;
+    /* A large span may be longer than what is in it; what grows needs that again soon. */
+    bool large = have > SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES;
+    if (large && size <= have && size > have / 2) return true;
     return size > SY_CLASS_SIZE_MAX && sy_run_resize(span_of(object), size);
 }
 
@@ -205,7 +208,7 @@ void *sy_realloc(void *object, size_t size) {
         errno = EINVAL;
         return NULL;
     }
-    if (fits_in_place(object, size)) return object;
+    if (fits_in_place(object, have, size)) return object;
     void *moved = size > have && size > SY_CLASS_SIZE_MAX ? alloc_growing(size) : alloc(size);
     if (!moved) return NULL;
     memcpy(moved, object, have < size ? have : size);

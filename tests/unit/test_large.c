@@ -149,6 +149,25 @@ static void a_freed_span_is_kept_for_its_like(void **state) {
     nothing_is_left();
 }
 
+/* A vector that grows and goes, again and again, lives in the same memory. */
+static void what_grows_takes_what_is_kept(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *span = take(16 * MIB, &clean);
+    uintptr_t start = span->start;
+    sy_run_give(span);
+    span = sy_run_take(&sy_memory_main, 5 * MIB, 1, 10 * MIB, &clean);
+    assert_int_equal(span->start, start);
+    assert_false(clean);
+    assert_true(sy_run_resize(span, 16 * MIB));
+    assert_int_equal(kept(), 0);
+    sy_run_give(span);
+    span = sy_run_take(&sy_memory_main, 5 * MIB, 1, 7 * MIB, &clean); /* too much would be wasted */
+    assert_true(span->start != start);
+    sy_run_give(span);
+    nothing_is_left();
+}
+
 static void a_kept_span_must_have_the_alignment(void **state) {
     (void)state;
     bool clean;
@@ -302,17 +321,12 @@ static int start(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(whatever_fails_nothing_is_lost), /* first: there is no side memory yet */
-        TEST(sizes_up_to_a_gibibyte_are_had),
-        TEST(a_span_grows_into_its_own_space),
-        TEST(room_to_grow_is_had_where_asked_for),
-        TEST(growing_fails_without_memory),
-        TEST(a_freed_span_is_kept_for_its_like),
-        TEST(a_kept_span_must_have_the_alignment),
-        TEST(what_is_kept_is_bounded),
-        TEST(a_span_that_is_huge_is_not_kept),
-        TEST(with_little_space_none_is_left_to_grow),
-        TEST(what_cannot_be_released_is_discarded),
-        TEST(what_cannot_be_discarded_is_kept),
+        TEST(sizes_up_to_a_gibibyte_are_had),          TEST(a_span_grows_into_its_own_space),
+        TEST(room_to_grow_is_had_where_asked_for),     TEST(growing_fails_without_memory),
+        TEST(a_freed_span_is_kept_for_its_like),       TEST(what_grows_takes_what_is_kept),
+        TEST(a_kept_span_must_have_the_alignment),     TEST(what_is_kept_is_bounded),
+        TEST(a_span_that_is_huge_is_not_kept),         TEST(with_little_space_none_is_left_to_grow),
+        TEST(what_cannot_be_released_is_discarded),    TEST(what_cannot_be_discarded_is_kept),
         TEST(a_span_that_cannot_shrink_stays_as_long),
     };
     return cmocka_run_group_tests_name("large", tests, start, NULL);
