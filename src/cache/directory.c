@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "keep/start.h"
 #include "os/os.h"
+#include "os/pages.h"
 #include "vmem/arena.h"
 
 enum {
@@ -211,9 +212,11 @@ void sy_directory_trim(void) {
     int error = errno;
     size_t most = sy_ordinals_limit() / page_ordinals() + 1;
     size_t bytes = sy_round_up(most * sizeof(uint32_t), sy_os_page_size());
-    uint32_t *taken = sy_os_reserve(bytes, sy_os_page_size(), "slabyard trim");
-    if (taken && sy_os_commit(taken, bytes) == 0) trim_ranges(taken, most);
-    if (taken) sy_os_release(taken, bytes);
+    uint32_t *taken = sy_pages_take(bytes, sy_os_page_size(), "slabyard trim");
+    if (taken) {
+        trim_ranges(taken, most);
+        sy_pages_give(taken, bytes);
+    }
     errno = error;
 }
 

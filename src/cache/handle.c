@@ -24,7 +24,7 @@
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "os/os.h"
-#include "vmem/arena.h"
+#include "os/pages.h"
 #include "watch/fault.h"
 
 static bool has_handles(const sy_cache *cache) { return cache->flags & SY_HANDLES; }
@@ -228,10 +228,7 @@ static int visit_slab(sy_cache *cache, uint32_t first, sy_handle_visit visit, vo
 
 static uint32_t *make_room(size_t count, size_t *bytes) {
     *bytes = sy_round_up((count + 1) * sizeof(uint32_t), sy_os_page_size());
-    void *memory = sy_os_reserve(*bytes, sy_os_page_size(), "slabyard handles walk");
-    if (!memory || sy_os_commit(memory, *bytes) == 0) return memory;
-    sy_os_release(memory, *bytes);
-    return NULL;
+    return sy_pages_take(*bytes, sy_os_page_size(), "slabyard handles walk");
 }
 
 int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg) {
@@ -250,7 +247,7 @@ int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg) {
         int result = 0;
         for (size_t i = 0; count <= room && i < count && result == 0; i++)
             result = visit_slab(cache, firsts[i], visit, arg);
-        sy_vmem_unmap(firsts, bytes);
+        sy_pages_give(firsts, bytes);
         if (count <= room) return result;
         room = count + count / 8;
     }

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "os/os.h"
+#include "os/pages.h"
 
 enum {
     CLASS_MAP_SHIFT = SY_ADDRESS_BITS - SY_UNIT_SHIFT,
@@ -12,19 +13,14 @@ enum {
 _Atomic(_Atomic uint8_t *) sy_class_map;
 _Atomic(_Atomic(void *) *) sy_owner_map;
 
-static void *reserve_map(size_t bytes, const char *name) {
-    void *map = sy_os_reserve(bytes, sy_os_page_size(), name);
-    if (map && sy_os_commit(map, bytes) != 0) {
-        sy_os_release(map, bytes);
-        return NULL;
-    }
-    return map;
+static void *take_map(size_t bytes, const char *name) {
+    return sy_pages_take(bytes, sy_os_page_size(), name);
 }
 
 int sy_map_start(void) {
-    void *classes = reserve_map((size_t)1 << CLASS_MAP_SHIFT, "slabyard class map");
+    void *classes = take_map((size_t)1 << CLASS_MAP_SHIFT, "slabyard class map");
     if (!classes) return -1;
-    void *owners = reserve_map((size_t)1 << OWNER_MAP_SHIFT, "slabyard owner map");
+    void *owners = take_map((size_t)1 << OWNER_MAP_SHIFT, "slabyard owner map");
     if (!owners) {
         int error = errno;
         sy_os_release(classes, (size_t)1 << CLASS_MAP_SHIFT);

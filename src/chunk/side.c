@@ -1,12 +1,11 @@
 #include "chunk/side.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/bits.h"
 #include "os/lock.h"
-#include "os/os.h"
+#include "os/pages.h"
 
 enum {
     LEAST_SHIFT = 5, /* 32 bytes */
@@ -52,13 +51,8 @@ static void *take(unsigned class_index) {
 /* A new area (what was left of the old one is lost), unless another thread has made one since the
  * old one was `seen`. 0, or -1 with ENOMEM. */
 static int add_area(uintptr_t seen) {
-    void *memory = sy_os_reserve(AREA_BYTES, 65536, "slabyard side");
+    void *memory = sy_pages_take(AREA_BYTES, 65536, "slabyard side");
     if (!memory) return -1;
-    if (sy_os_commit(memory, AREA_BYTES) != 0) {
-        sy_os_release(memory, AREA_BYTES);
-        errno = ENOMEM;
-        return -1;
-    }
     sy_lock_acquire(&lock);
     bool mine = area_end == seen;
     if (mine) {
@@ -66,7 +60,7 @@ static int add_area(uintptr_t seen) {
         area_end = (uintptr_t)memory + AREA_BYTES;
     }
     sy_lock_release(&lock);
-    if (!mine) sy_os_release(memory, AREA_BYTES);
+    if (!mine) sy_pages_give(memory, AREA_BYTES);
     return 0;
 }
 

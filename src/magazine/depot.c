@@ -2,6 +2,7 @@
 
 #include "base/bits.h"
 #include "os/os.h"
+#include "os/pages.h"
 
 static const uint64_t NUMBER_MASK = (UINT64_C(1) << SY_DEPOT_TAG_SHIFT) - 1;
 
@@ -12,12 +13,8 @@ int sy_depot_start(unsigned cpus, unsigned clients) {
     unsigned count = 1;
     while (count < cpus && count < SY_DEPOT_SHARDS_MAX) count *= 2;
     size_t bytes = sy_round_up((size_t)clients * count * sizeof(sy_depot_shard), sy_os_page_size());
-    void *memory = sy_os_reserve(bytes, sy_os_page_size(), "slabyard depots");
+    void *memory = sy_pages_take(bytes, sy_os_page_size(), "slabyard depots");
     if (!memory) return -1;
-    if (sy_os_commit(memory, bytes) != 0) {
-        sy_os_release(memory, bytes);
-        return -1;
-    }
     sy_depot_shard_count = count;
     shards = memory;
     return 0;

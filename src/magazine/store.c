@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "os/pages.h"
 
 enum {
     WORDS = SY_MAGAZINES_PER_SEGMENT / 64,
@@ -66,13 +67,8 @@ static int add_segment(unsigned seen) {
         errno = ENOMEM;
         return -1;
     }
-    sy_magazine *headers = sy_os_reserve(SEGMENT_BYTES, 65536, "slabyard magazines");
+    sy_magazine *headers = sy_pages_take(SEGMENT_BYTES, 65536, "slabyard magazines");
     if (!headers) return -1;
-    if (sy_os_commit(headers, SEGMENT_BYTES) != 0) {
-        sy_os_release(headers, SEGMENT_BYTES);
-        errno = ENOMEM;
-        return -1;
-    }
     sy_lock_acquire(&lock);
     bool mine = segment_count == seen;
     if (mine) {
@@ -82,7 +78,7 @@ static int add_segment(unsigned seen) {
         segment_count++;
     }
     sy_lock_release(&lock);
-    if (!mine) sy_os_release(headers, SEGMENT_BYTES);
+    if (!mine) sy_pages_give(headers, SEGMENT_BYTES);
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "base/bits.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "os/pages.h"
 
 enum {
     GROUP = 16, /* records made at a time */
@@ -50,12 +51,8 @@ static size_t headers_bytes(void) {
  * -1 with ENOMEM. */
 static int add_group(const sy_thread *seen) {
     size_t headers = headers_bytes(), bytes = headers + GROUP * (size_t)SLOTS_BYTES;
-    char *memory = sy_os_reserve(bytes, sy_os_page_size(), "slabyard threads");
+    char *memory = sy_pages_take(bytes, sy_os_page_size(), "slabyard threads");
     if (!memory) return -1;
-    if (sy_os_commit(memory, bytes) != 0) {
-        sy_os_release(memory, bytes);
-        return -1;
-    }
     sy_thread *records = (sy_thread *)memory;
     sy_lock_acquire(&lock);
     bool mine = all_records == seen;
@@ -67,7 +64,7 @@ static int add_group(const sy_thread *seen) {
         free_records = &records[i];
     }
     sy_lock_release(&lock);
-    if (!mine) sy_os_release(memory, bytes);
+    if (!mine) sy_pages_give(memory, bytes);
     return 0;
 }
 

@@ -154,6 +154,9 @@ typedef struct sy_leavings {
     size_t part_bytes;
 } sy_leavings;
 
+/* Far beyond all segments, and added to what has been looked at without overflow. */
+#define SY_PATIENCE_WITHOUT_END (SIZE_MAX / 2)
+
 /* A request with its constraints made whole. Sizes are multiples of the quantum. */
 typedef struct sy_request {
     size_t size;
@@ -250,8 +253,6 @@ void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings);
 /* Serves a request from what is free or imported and, if there is no room, `drain`s the quantum
  * caches for it. The lock is not held. 0, or -1 with ENOMEM. */
 int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value, bool drain);
-/* Gives a mapping back: its address space or, if the system cannot, its memory. errno is kept. */
-void sy_vmem_unmap(void *start, size_t bytes);
 /* Raises the fault for a free of what `found` (NULL: nothing) is at the value. */
 void sy_vmem_fault(const sy_vmem *arena, uintptr_t value, size_t size, size_t found_size);
 /* All arenas, around fork. */

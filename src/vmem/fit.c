@@ -8,7 +8,6 @@
 
 /* A source is asked before the lists are looked through, whose members may all be too small. */
 enum { PATIENCE = 64 };
-static const size_t NO_END = SIZE_MAX / 2;
 
 /* ---- requests ---- */
 
@@ -51,7 +50,7 @@ int sy_request_make(const sy_vmem *arena, size_t size, const sy_vmem_constraints
         .nocross = constraints->nocross,
         .min = constraints->min,
         .max = constraints->max - 1, /* 0: the end of the integers */
-        .patience = fit == SY_VMEM_INSTANT && arena->import ? PATIENCE : NO_END,
+        .patience = fit == SY_VMEM_INSTANT && arena->import ? PATIENCE : SY_PATIENCE_WITHOUT_END,
         .fit = fit,
     };
     if (!valid_constraints(request, arena->quantum)) return invalid();

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "os/os.h"
+#include "os/pages.h"
 #include "vmem/arena.h"
 
 static const unsigned EVERYTHING = SY_VMEM_ALLOCATED | SY_VMEM_FREE | SY_VMEM_SPANS;
@@ -122,11 +123,7 @@ static size_t copy_views(const sy_vmem *arena_, unsigned what, sy_view *views, s
 
 static sy_view *make_room(size_t views, size_t *bytes) {
     *bytes = sy_round_up((views + 1) * sizeof(sy_view), sy_os_page_size());
-    void *memory = sy_os_reserve(*bytes, sy_os_page_size(), "slabyard arena walk");
-    if (!memory) return NULL;
-    if (sy_os_commit(memory, *bytes) == 0) return memory;
-    sy_os_release(memory, *bytes);
-    return NULL;
+    return sy_pages_take(*bytes, sy_os_page_size(), "slabyard arena walk");
 }
 
 int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void *arg) {
@@ -147,7 +144,7 @@ int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void 
         if (count <= room)
             for (size_t i = 0; i < count && result == 0; i++)
                 result = visit(arg, views[i].what, views[i].start, views[i].size);
-        sy_vmem_unmap(views, bytes);
+        sy_pages_give(views, bytes);
         if (count <= room) return result;
         room = count + count / 8;
     }

@@ -11,6 +11,7 @@
  */
 #include "base/bits.h"
 #include "os/os.h"
+#include "os/pages.h"
 #include "vmem/arena.h"
 
 enum {
@@ -48,11 +49,7 @@ void sy_table_ready(sy_vmem *arena) {
     if (part == SY_TABLE_PARTS || arena->part[part]) return;
     size_t bytes = part_bytes(part);
     sy_lock_release(&arena->lock);
-    void *memory = sy_os_reserve(bytes, sy_os_page_size(), "slabyard arena table");
-    if (memory && sy_os_commit(memory, bytes) != 0) {
-        sy_os_release(memory, bytes);
-        memory = NULL;
-    }
+    void *memory = sy_pages_take(bytes, sy_os_page_size(), "slabyard arena table");
     sy_lock_acquire(&arena->lock);
     bool wanted = part == part_of(arena->buckets) && !arena->part[part];
     if (memory && wanted) {
@@ -60,7 +57,7 @@ void sy_table_ready(sy_vmem *arena) {
         arena->grow_at = (size_t)SY_BUCKETS << (part + 1);
     } else if (memory) {
         sy_lock_release(&arena->lock);
-        sy_os_release(memory, bytes);
+        sy_pages_give(memory, bytes);
         sy_lock_acquire(&arena->lock);
     } else {
         arena->grow_at += arena->grow_at / 4; /* to be tried again */
@@ -139,5 +136,5 @@ size_t sy_table_bytes(const sy_vmem *arena) {
 
 void sy_table_release(sy_vmem *arena) {
     for (unsigned part = 0; part < SY_TABLE_PARTS; part++)
-        if (arena->part[part]) sy_vmem_unmap(arena->part[part], part_bytes(part));
+        if (arena->part[part]) sy_pages_give(arena->part[part], part_bytes(part));
 }

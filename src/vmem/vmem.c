@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "keep/start.h"
 #include "os/os.h"
+#include "os/pages.h"
 #include "vmem/arena.h"
 #include "watch/fault.h"
 
@@ -130,32 +131,21 @@ void sy_vmem_close(sy_vmem *arena) {
 
 static size_t bytes_of_arena(void) { return sy_round_up(sizeof(sy_vmem), sy_os_page_size()); }
 
-void sy_vmem_unmap(void *start, size_t bytes) {
-    int error = errno;
-    if (sy_os_release(start, bytes) != 0) sy_os_discard(start, bytes);
-    errno = error;
-}
-
 sy_vmem *sy_vmem_create(const sy_vmem_config *config) {
     if (!valid_config(config)) {
         errno = EINVAL;
         return NULL;
     }
     if (sy_start() != 0) return NULL;
-    sy_vmem *arena = sy_os_reserve(bytes_of_arena(), sy_os_page_size(), "slabyard arena");
+    sy_vmem *arena = sy_pages_take(bytes_of_arena(), sy_os_page_size(), "slabyard arena");
     if (!arena) return NULL;
-    if (sy_os_commit(arena, bytes_of_arena()) != 0) {
-        sy_os_release(arena, bytes_of_arena());
-        errno = ENOMEM;
-        return NULL;
-    }
     if (sy_vmem_open(arena, config) != 0) {
-        sy_vmem_unmap(arena, bytes_of_arena());
+        sy_pages_give(arena, bytes_of_arena());
         return NULL;
     }
     if (sy_quantum_open(arena, config->cached_max) != 0) {
         sy_vmem_close(arena);
-        sy_vmem_unmap(arena, bytes_of_arena());
+        sy_pages_give(arena, bytes_of_arena());
         errno = ENOMEM;
         return NULL;
     }
@@ -178,7 +168,7 @@ int sy_vmem_destroy(sy_vmem *arena) {
     }
     sy_quantum_close(arena);
     sy_vmem_close(arena);
-    sy_vmem_unmap(arena, bytes_of_arena());
+    sy_pages_give(arena, bytes_of_arena());
     return 0;
 }
 
@@ -203,7 +193,7 @@ void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings) {
     if (SY_LIKELY(!leavings->any)) return;
     int error = errno;
     sy_tag_blocks_release(leavings->blocks);
-    if (leavings->part) sy_vmem_unmap(leavings->part, leavings->part_bytes);
+    if (leavings->part) sy_pages_give(leavings->part, leavings->part_bytes);
     if (leavings->span)
         arena->release(arena->source, arena->arg, leavings->span_start, leavings->span_size);
     errno = error;
@@ -283,10 +273,10 @@ static bool serve_after_drain(sy_vmem *arena, const sy_request *request, uintptr
 static bool serve_otherwise(sy_vmem *arena, const sy_request *request, uintptr_t *value,
                             bool drain) {
     sy_request patient = *request;
-    patient.patience = SIZE_MAX / 2;
+    patient.patience = SY_PATIENCE_WITHOUT_END;
     sy_import_result result = serve_by_import(arena, request, value);
     if (result == SERVED) return true;
-    if (request->patience < patient.patience && serve_here(arena, &patient, value) == 0)
+    if (request->patience < SY_PATIENCE_WITHOUT_END && serve_here(arena, &patient, value) == 0)
         return true;
     return drain && arena->cached_sizes &&
            serve_after_drain(arena, &patient, value, result == NOTHING_TO_IMPORT);
