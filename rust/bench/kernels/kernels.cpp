@@ -58,16 +58,24 @@ constexpr bench_allocator pool_table(const char *name, void *(*open)(size_t, siz
                          [](void *state) { sy_pool_destroy(static_cast<sy_pool *>(state)); });
 }
 
-constexpr bench_allocator cache_table() {
-    return special<Cache>(
-        "cache", BENCH_SHARED | BENCH_GROWS,
-        [](size_t size, size_t) -> void * {
-            sy_cache_config config{};
-            config.name = "bench";
-            config.size = size;
-            return sy_cache_create(&config);
-        },
-        [](void *state) { sy_cache_destroy_all(static_cast<sy_cache *>(state)); });
+template <unsigned Flags> void *cache_open(size_t size, size_t) {
+    sy_cache_config config{};
+    config.name = "bench";
+    config.size = size;
+    config.flags = Flags;
+    return sy_cache_create(&config);
+}
+
+template <class Policy, unsigned Flags> constexpr bench_allocator cache_table(const char *name) {
+    return special<Policy>(name, BENCH_SHARED | BENCH_GROWS, cache_open<Flags>, [](void *state) {
+        sy_cache_destroy_all(static_cast<sy_cache *>(state));
+    });
+}
+
+constexpr bench_allocator handles_table() {
+    bench_allocator table = cache_table<Handles, SY_HANDLES>("handles");
+    table.pin = pin<Handles>;
+    return table;
 }
 
 constexpr bench_allocator magazine_table() {
@@ -94,10 +102,32 @@ constexpr bench_allocator nothing_table() {
         [](void *state) { std::free(state); });
 }
 
+/* One that nobody contends, on a word in cache: it finds the zero that it writes. */
+BENCH_KERNEL void compare_exchange(void *state, uint64_t count) {
+    BENCH_ENTER();
+    auto *word = static_cast<std::atomic<uint64_t> *>(state);
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t expected = 0;
+        word->compare_exchange_strong(expected, 0, std::memory_order_acq_rel,
+                                      std::memory_order_relaxed);
+        asm volatile("" : : : "memory");
+    }
+}
+
+constexpr bench_allocator cas_table() {
+    bench_allocator table = nothing_table();
+    table.name = "cas";
+    table.open = [](size_t, size_t) -> void * { return new std::atomic<uint64_t>{}; };
+    table.close = [](void *state) { delete static_cast<std::atomic<uint64_t> *>(state); };
+    table.pair = compare_exchange;
+    return table;
+}
+
 const bench_allocator table[] = {
     pool_table("pool", [](size_t size, size_t) { return pool_open(size, 0); }),
     pool_table("pool-bounded", pool_open),
-    cache_table(),
+    cache_table<Cache, 0>("cache"),
+    handles_table(),
     general<Heap>("heap"),
     general<Mimalloc>("mimalloc"),
     general<Snmalloc>("snmalloc"),
@@ -108,6 +138,7 @@ const bench_allocator table[] = {
     freelist_table(),
     magazine_table(),
     nothing_table(),
+    cas_table(),
 };
 
 } // namespace

@@ -5,8 +5,10 @@
  * what it counts as. Below: the allocators. A kernel is nothing but its loop: the harness measures
  * time around it, except for the tail kernels, which read the clock around each operation.
  *
- * What always holds: every object handed out has its first eight bytes written, and its address
- * escapes, before it is freed, in every kernel and for every allocator alike.
+ * What always holds: every object handed out has its first eight bytes written, and its name
+ * escapes, before it is freed, in every kernel and for every allocator alike. An object's name is
+ * what it is freed by, 64 bits that stand in place of a pointer in `objects`: its address, or a
+ * handle where the allocator gives handles.
  */
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H
@@ -61,6 +63,10 @@ typedef struct bench_allocator {
     /* Replaces a random one of `live` objects, `count` times. */
     void (*steady)(void *state, void **objects, size_t live, uint64_t count, uint64_t seed);
     void (*churn)(void *state, uint64_t rounds);
+    /* Looks up each of `live` objects by its name, in the order in which the names lie. */
+    void (*get)(void *state, void **objects, size_t live, uint64_t rounds);
+    /* The same, pinned and unpinned; NULL where objects cannot be pinned. */
+    void (*pin)(void *state, void **objects, size_t live, uint64_t rounds);
 
     void (*ring_put)(void *state, void *ring, uint64_t count);
     void (*ring_take)(void *state, void *ring, uint64_t count);
@@ -75,6 +81,8 @@ typedef struct bench_allocator {
     /* As fill, each allocation timed; with `write`, the first write is timed with it. */
     void (*tail_grow)(void *state, void **objects, size_t count, int write,
                       bench_histogram *allocs);
+    /* As drain, each free timed. */
+    void (*tail_drain)(void *state, void **objects, size_t count, bench_histogram *frees);
 } bench_allocator;
 
 /*
@@ -97,8 +105,9 @@ const bench_allocator *bench_snmalloc_2(size_t size);
 const bench_allocator *bench_snmalloc_3(size_t size);
 
 /* The ledger behind BENCH_VERIFY (verify.cpp); a broken object is a message and an abort. */
-void bench_verify_born(void *object, size_t size);
-void bench_verify_died(void *object, size_t size);
+void bench_verify_born(void *object, size_t size, void *name);
+void bench_verify_seen(void *object, void *name);
+void bench_verify_died(void *object, size_t size, void *name);
 size_t bench_verify_live(void);
 
 /* Ticks of a timed operation that does nothing: the median of many. */

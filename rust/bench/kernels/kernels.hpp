@@ -8,6 +8,9 @@
  *     void free(void *object) const
  *     size_t object_size() const
  *
+ * The name of an object, what `free` takes, is its address. A policy with names of its own
+ * overloads `named` and `found`, and its names take the place of pointers in every loop.
+ *
  * Included by each translation unit that makes a table. Everything is in an unnamed namespace: the
  * copies of the layouts must not be merged by the linker.
  */
@@ -40,21 +43,37 @@ inline void *hide(void *object) {
     return object;
 }
 
+/* A new object, and its name. */
+template <class Policy> inline void *named(const Policy &policy, void **name) {
+    return *name = policy.alloc();
+}
+
+/* The object of a name. */
+template <class Policy> inline void *found(const Policy &, void *name) { return name; }
+
 template <class Policy> inline void *born(const Policy &policy) {
-    void *object = policy.alloc();
+    void *name;
+    void *object = named(policy, &name);
 #if BENCH_LAYOUT == 3
-    bench_verify_born(object, policy.object_size());
+    bench_verify_born(object, policy.object_size(), name);
 #else
     *static_cast<uint64_t *>(object) = reinterpret_cast<uint64_t>(object);
 #endif
-    return hide(object);
+    return hide(name);
 }
 
-template <class Policy> inline void died(const Policy &policy, void *object) {
+inline void seen([[maybe_unused]] void *object, [[maybe_unused]] void *name) {
 #if BENCH_LAYOUT == 3
-    bench_verify_died(object, policy.object_size());
+    bench_verify_seen(object, name);
 #endif
-    policy.free(object);
+    hide(object);
+}
+
+template <class Policy> inline void died(const Policy &policy, void *name) {
+#if BENCH_LAYOUT == 3
+    bench_verify_died(found(policy, name), policy.object_size(), name);
+#endif
+    policy.free(name);
     asm volatile("" : : : "memory");
 }
 
@@ -175,6 +194,31 @@ template <class Policy> BENCH_KERNEL void churn(void *state, uint64_t rounds) {
     }
 }
 
+template <class Policy>
+BENCH_KERNEL void get(void *state, void **objects, size_t live, uint64_t rounds) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    for (uint64_t round = 0; round < rounds; round++) {
+        for (size_t i = 0; i < live; i++) {
+            void *name = objects[i];
+            seen(found(policy, name), name);
+        }
+    }
+}
+
+template <class Policy>
+BENCH_KERNEL void pin(void *state, void **objects, size_t live, uint64_t rounds) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    for (uint64_t round = 0; round < rounds; round++) {
+        for (size_t i = 0; i < live; i++) {
+            void *name = objects[i];
+            seen(policy.pin(name), name);
+            policy.unpin(name);
+        }
+    }
+}
+
 /*
  * A ring of `Slots` entries for one writer and one reader. Each side keeps a copy of the other's
  * index, and looks at the real one only when the copy says full or empty.
@@ -248,7 +292,7 @@ template <class Policy> BENCH_KERNEL void ring_read(void *state, void *memory, u
     for (uint64_t i = 0; i < count; i++) {
         void *object = hide(*ring->readable());
         ring->consume();
-        sum += *static_cast<uint64_t *>(object);
+        sum += *static_cast<uint64_t *>(found(policy, object));
         died(policy, object);
     }
     asm volatile("" ::"r"(sum));
@@ -323,6 +367,16 @@ inline void count_ticks(bench_histogram *histogram, uint64_t ticks) {
     histogram->buckets[bucket]++;
 }
 
+/* The ticks that freeing took. */
+template <class Policy> inline uint64_t timed_death(const Policy &policy, void *name) {
+#if BENCH_LAYOUT == 3
+    bench_verify_died(found(policy, name), policy.object_size(), name);
+#endif
+    uint64_t start = ticks_before();
+    policy.free(hide(name));
+    return ticks_after() - start;
+}
+
 template <class Policy>
 BENCH_KERNEL void tail_steady(void *state, void **objects, size_t live, uint64_t count,
                               uint64_t seed, bench_histogram *allocs, bench_histogram *frees) {
@@ -331,23 +385,18 @@ BENCH_KERNEL void tail_steady(void *state, void **objects, size_t live, uint64_t
     Random random{seed};
     for (uint64_t i = 0; i < count; i++) {
         void **place = &objects[random.below(live)];
-        void *old = *place;
-#if BENCH_LAYOUT == 3
-        bench_verify_died(old, policy.object_size());
-#endif
-        uint64_t start = ticks_before();
-        policy.free(hide(old));
-        uint64_t middle = ticks_after();
+        uint64_t freed = timed_death(policy, *place);
+        void *name;
         uint64_t restart = ticks_before();
-        void *fresh = hide(policy.alloc());
+        void *fresh = hide(named(policy, &name));
         uint64_t end = ticks_after();
 #if BENCH_LAYOUT == 3
-        bench_verify_born(fresh, policy.object_size());
+        bench_verify_born(fresh, policy.object_size(), name);
 #else
         *static_cast<uint64_t *>(fresh) = reinterpret_cast<uint64_t>(fresh);
 #endif
-        *place = hide(fresh);
-        count_ticks(frees, middle - start);
+        *place = hide(name);
+        count_ticks(frees, freed);
         count_ticks(allocs, end - restart);
     }
 }
@@ -358,8 +407,9 @@ BENCH_KERNEL void tail_grow(void *state, void **objects, size_t count, int write
     BENCH_ENTER();
     const Policy policy = Policy::open(state);
     for (size_t i = 0; i < count; i++) {
+        void *name;
         uint64_t start = ticks_before();
-        void *object = hide(policy.alloc());
+        void *object = hide(named(policy, &name));
         if (write) {
             *static_cast<uint64_t *>(object) = reinterpret_cast<uint64_t>(object);
             object = hide(object);
@@ -367,10 +417,19 @@ BENCH_KERNEL void tail_grow(void *state, void **objects, size_t count, int write
         uint64_t end = ticks_after();
         *static_cast<uint64_t *>(object) = reinterpret_cast<uint64_t>(object);
 #if BENCH_LAYOUT == 3
-        bench_verify_born(object, policy.object_size());
+        bench_verify_born(object, policy.object_size(), name);
 #endif
-        objects[i] = hide(object);
+        objects[i] = hide(name);
         count_ticks(allocs, end - start);
+    }
+}
+
+template <class Policy>
+BENCH_KERNEL void tail_drain(void *state, void **objects, size_t count, bench_histogram *frees) {
+    BENCH_ENTER();
+    const Policy policy = Policy::open(state);
+    for (size_t i = 0; i < count; i++) {
+        count_ticks(frees, timed_death(policy, objects[i]));
     }
 }
 
@@ -385,6 +444,7 @@ template <class Policy> constexpr bench_allocator kernels_of() {
     table.batch_random = batch_random<Policy>;
     table.steady = steady<Policy>;
     table.churn = churn<Policy>;
+    table.get = get<Policy>;
     table.ring_put = ring_put<Policy>;
     table.ring_take = ring_take<Policy>;
     table.ring_read = ring_read<Policy>;
@@ -393,6 +453,7 @@ template <class Policy> constexpr bench_allocator kernels_of() {
     table.exchange = exchange<Policy>;
     table.tail_steady = tail_steady<Policy>;
     table.tail_grow = tail_grow<Policy>;
+    table.tail_drain = tail_drain<Policy>;
     return table;
 }
 

@@ -12,6 +12,7 @@
 
 #include <cstdlib>
 #include <slabyard/cache.h>
+#include <slabyard/handle.h>
 #include <slabyard/heap.h>
 #include <slabyard/pool.h>
 
@@ -93,6 +94,29 @@ struct Cache {
     void free(void *object) const { sy_cache_free(cache, object); }
     size_t object_size() const { return sy_cache_slot_size(cache); }
 };
+
+/* Objects by handle: a handle is as wide as the pointer in whose place it lies. */
+struct Handles {
+    sy_cache *cache;
+
+    static Handles open(void *state) { return {static_cast<sy_cache *>(state)}; }
+    static sy_handle handle_of(void *name) { return reinterpret_cast<sy_handle>(name); }
+    void *pin(void *name) const { return sy_handle_pin(cache, handle_of(name)); }
+    void unpin(void *name) const { sy_handle_unpin(cache, handle_of(name)); }
+    void free(void *name) const { sy_handle_free(cache, handle_of(name)); }
+    size_t object_size() const { return sy_cache_slot_size(cache); }
+};
+
+inline void *named(const Handles &policy, void **name) {
+    sy_handle handle;
+    void *object = sy_handle_alloc(policy.cache, &handle);
+    *name = reinterpret_cast<void *>(handle);
+    return object;
+}
+
+inline void *found(const Handles &policy, void *name) {
+    return sy_handle_get(policy.cache, Handles::handle_of(name));
+}
 
 struct Pool {
     sy_pool *pool;

@@ -1,5 +1,5 @@
 /*
- * The ledger of layout BENCH_VERIFY: every live object, whole, belongs to one owner.
+ * The ledger of layout BENCH_VERIFY: every live object, whole, belongs to one owner by one name.
  *
  * An object that is born must not overlap a live one, and its pattern, which depends on its address
  * and its birth, must be whole when it dies.
@@ -17,6 +17,7 @@ namespace {
 struct Life {
     size_t size;
     uint64_t birth;
+    void *name;
 };
 
 std::mutex ledger_lock;
@@ -32,14 +33,31 @@ unsigned char pattern(uintptr_t address, uint64_t birth, size_t offset) {
     return static_cast<unsigned char>((address >> 3) * 31 + birth * 131 + offset * 7);
 }
 
+/* The life of a live object of this name, with the ledger's lock held. */
+std::map<uintptr_t, Life>::iterator life_of(const void *object, const void *name) {
+    auto place = ledger.find(reinterpret_cast<uintptr_t>(object));
+    if (place == ledger.end()) {
+        broken("an object that is not live was freed or found", object);
+    }
+    if (place->second.name != name) {
+        broken("an object was freed or found by another's name", object);
+    }
+    return place;
+}
+
 } // namespace
 
-extern "C" void bench_verify_born(void *object, size_t size) {
+extern "C" void bench_verify_seen(void *object, void *name) {
+    std::lock_guard<std::mutex> hold(ledger_lock);
+    life_of(object, name);
+}
+
+extern "C" void bench_verify_born(void *object, size_t size, void *name) {
     if (object == nullptr) {
         broken("no object", object);
     }
     auto address = reinterpret_cast<uintptr_t>(object);
-    Life life{size, 0};
+    Life life{size, 0, name};
     {
         std::lock_guard<std::mutex> hold(ledger_lock);
         life.birth = ++births;
@@ -64,15 +82,12 @@ extern "C" void bench_verify_born(void *object, size_t size) {
     }
 }
 
-extern "C" void bench_verify_died(void *object, size_t size) {
+extern "C" void bench_verify_died(void *object, size_t size, void *name) {
     auto address = reinterpret_cast<uintptr_t>(object);
     Life life{};
     {
         std::lock_guard<std::mutex> hold(ledger_lock);
-        auto place = ledger.find(address);
-        if (place == ledger.end()) {
-            broken("an object that is not live was freed", object);
-        }
+        auto place = life_of(object, name);
         life = place->second;
         ledger.erase(place);
     }

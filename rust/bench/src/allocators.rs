@@ -1,9 +1,9 @@
 //! Who is measured: one list, and what each of them can do.
 
 use crate::kernels::{self, Kernels, GROWS, SHARED};
-use crate::nexus;
+use crate::{keyed, nexus};
 use core::ffi::{c_void, CStr};
-use slabyard_peers::{HookFn, MallocFn};
+use slabyard_peers::{HookFn, MallocFn, ReallocFn};
 use slabyard_sys as sys;
 
 /// What an allocator is to the comparison.
@@ -32,15 +32,18 @@ const fn one(name: &'static str, kind: Kind, traits: u64) -> Allocator {
 }
 
 /// All of them, in the order of the tables.
-pub const ALL: [Allocator; 16] = [
+pub const ALL: [Allocator; 20] = [
     one("pool", Kind::Ours, GROWS),
     one("pool-bounded", Kind::Ours, GROWS),
     one("cache", Kind::Ours, SHARED | GROWS),
+    one("handles", Kind::Ours, SHARED | GROWS),
     one("heap", Kind::Ours, SHARED | GROWS),
     one("limit-freelist", Kind::Limit, 0),
     one("limit-magazine", Kind::Limit, SHARED | GROWS),
     one("nexus-bounded", Kind::Peer, 0),
     one("nexus-unbounded", Kind::Peer, GROWS),
+    one("slotmap", Kind::Peer, 0),
+    one("sharded-slab", Kind::Peer, SHARED | GROWS),
     one("snmalloc-inline", Kind::Peer, SHARED | GROWS),
     one("snmalloc", Kind::Peer, SHARED | GROWS),
     one("mimalloc", Kind::Peer, SHARED | GROWS),
@@ -49,6 +52,7 @@ pub const ALL: [Allocator; 16] = [
     one("rpmalloc", Kind::Peer, SHARED | GROWS),
     one("glibc", Kind::Peer, SHARED | GROWS),
     one("loop", Kind::Floor, SHARED),
+    one("cas", Kind::Floor, SHARED),
 ];
 
 /// The allocator of that name.
@@ -87,6 +91,7 @@ impl Allocator {
             "nexus-bounded" | "nexus-unbounded" => {
                 nexus::tables(layout, size)?.iter().find(named).copied()
             }
+            "slotmap" | "sharded-slab" => keyed::tables(layout, size)?.iter().find(named).copied(),
             _ => kernels::table(layout).iter().find(named).copied(),
         }
     }
@@ -103,6 +108,14 @@ impl Allocator {
         }
     }
 
+    /// `realloc`, where it has one.
+    pub fn realloc(&self) -> Option<ReallocFn> {
+        match self.name {
+            "heap" => Some(sys::sy_realloc),
+            _ => self.peer().map(|peer| peer.realloc),
+        }
+    }
+
     /// The strongest call it has that gives memory back.
     pub fn purge(&self) -> Option<HookFn> {
         match self.name {
@@ -115,6 +128,8 @@ impl Allocator {
     pub fn version(&self) -> String {
         match self.name {
             "nexus-bounded" | "nexus-unbounded" => "2.4.0".to_owned(),
+            "slotmap" => "1.1.1".to_owned(),
+            "sharded-slab" => "0.1.7".to_owned(),
             _ => self
                 .peer()
                 .map_or_else(String::new, |peer| (peer.version)()),

@@ -39,6 +39,7 @@ pub type TailSteadyFn = unsafe extern "C" fn(
     *mut RawHistogram,
 );
 pub type TailGrowFn = unsafe extern "C" fn(*mut c_void, Objects, usize, c_int, *mut RawHistogram);
+pub type TailDrainFn = unsafe extern "C" fn(*mut c_void, Objects, usize, *mut RawHistogram);
 
 /// `bench_histogram`.
 #[repr(C)]
@@ -46,7 +47,8 @@ pub struct RawHistogram {
     buckets: [u64; BUCKETS],
 }
 
-/// `bench_allocator`. The loops across threads are missing where one thread owns the objects.
+/// `bench_allocator`. The loops across threads are missing where one thread owns the objects, and
+/// in what is written in Rust.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Kernels {
@@ -63,6 +65,8 @@ pub struct Kernels {
     pub batch_random: OrderFn,
     pub steady: SteadyFn,
     pub churn: CountFn,
+    pub get: BatchFn,
+    pub pin: Option<BatchFn>,
     pub ring_put: Option<QueueFn>,
     pub ring_take: Option<QueueFn>,
     pub ring_read: Option<QueueFn>,
@@ -71,6 +75,7 @@ pub struct Kernels {
     pub exchange: Option<SteadyFn>,
     pub tail_steady: TailSteadyFn,
     pub tail_grow: TailGrowFn,
+    pub tail_drain: TailDrainFn,
 }
 
 // SAFETY: a table of functions and a static string, never written.
@@ -91,8 +96,9 @@ extern "C" {
     fn bench_queue_bytes() -> usize;
     fn bench_timer_floor() -> u64;
     fn bench_verify_live() -> usize;
-    pub(crate) fn bench_verify_born(object: *mut c_void, size: usize);
-    pub(crate) fn bench_verify_died(object: *mut c_void, size: usize);
+    pub(crate) fn bench_verify_born(object: *mut c_void, size: usize, name: *mut c_void);
+    pub(crate) fn bench_verify_seen(object: *mut c_void, name: *mut c_void);
+    pub(crate) fn bench_verify_died(object: *mut c_void, size: usize, name: *mut c_void);
 }
 
 /// The compiled-in tables of one layout that serve any size.

@@ -4,7 +4,7 @@
 //! the loops in turn. The parent interleaves the children, so that drift of the machine meets all
 //! allocators alike, and makes the table. From below to above:
 //!
-//! * `kernels`, `nexus`: the loops themselves, in C++ and for nexus-slab in Rust;
+//! * `kernels`, `loops`: the loops themselves, in C++ and in Rust; `nexus`, `keyed`: over whom in Rust;
 //! * `allocators`: who is measured, and what each of them can do;
 //! * `machine`: clocks, processors, resident memory, the cache-line round trip;
 //! * `rows`: what is measured, as a list; `measure`: how, inside the child;
@@ -14,6 +14,8 @@
 
 pub mod allocators;
 pub mod kernels;
+pub mod keyed;
+pub mod loops;
 pub mod machine;
 pub mod measure;
 pub mod nexus;

@@ -80,6 +80,40 @@ pub fn resident() -> u64 {
     field("Anonymous:") + field("Pss_Shmem:")
 }
 
+fn resident_ever() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap_or("");
+    let kib = line.split_ascii_whitespace().next();
+    kib.and_then(|digits| digits.parse::<u64>().ok())
+        .unwrap_or(0)
+        * 1024
+}
+
+/// Forgets how much was resident at most, and gives what is resident now, in bytes; file pages are
+/// counted too.
+pub fn reset_peak() -> u64 {
+    let forget = "5"; // proc(5), /proc/pid/clear_refs
+    if let Err(error) = fs::write("/proc/self/clear_refs", forget) {
+        eprintln!("bench: the peak is the whole process's: {error}");
+    }
+    resident_ever()
+}
+
+/// Most bytes that were resident at once since then, also within a call.
+pub fn peak() -> u64 {
+    resident_ever()
+}
+
+/// Bytes of a page.
+pub fn page_size() -> usize {
+    // SAFETY: asks for a constant of the system.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).unwrap_or(4096)
+}
+
 /// One mapping of this process.
 pub struct Mapping {
     pub range: std::ops::Range<u64>,
@@ -220,8 +254,7 @@ fn cpu_model() -> String {
 /// Under which conditions a run was made: one line each.
 pub fn conditions() -> Vec<String> {
     let memory = first_line("/proc/meminfo");
-    // SAFETY: asks for a constant of the system.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let page = page_size();
     let huge = "/sys/kernel/mm/transparent_hugepage";
     vec![
         format!(
@@ -272,6 +305,11 @@ mod tests {
             .find(|mapping| mapping.range.contains(&address))
             .unwrap();
         assert!(own.resident >= 8 << 20, "{}", own.resident);
+    }
+
+    #[test]
+    fn the_page_size_is_a_power_of_two() {
+        assert!(page_size().is_power_of_two());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use slabyard_bench::allocators::{self, Allocator};
-use slabyard_bench::measure::Effort;
+use slabyard_bench::measure::{Effort, TRICKLE};
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
 use slabyard_bench::{machine, report, vmem};
@@ -18,10 +18,10 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "slabyard-bench", args_conflicts_with_subcommands = true)]
 struct Options {
-    /// A run of one to two minutes: fewer sizes and repeats, shorter samples
+    /// A run of two to four minutes: fewer sizes and repeats, shorter samples
     #[arg(long)]
     quick: bool,
-    /// Only rows whose name contains one of these, separated by commas
+    /// Only rows whose name begins with one of these, separated by commas
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
     /// Object sizes in bytes, of those compiled in: 8, 16, 64, 256, 1024, 4096
@@ -80,7 +80,11 @@ fn chosen_sizes(options: &Options) -> Result<Vec<usize>, String> {
 fn chosen_rows(options: &Options, sizes: &[usize]) -> Result<Vec<Row>, String> {
     let wanted = |row: &Row| {
         let name = row.name();
-        options.rows.is_empty() || options.rows.iter().any(|part| name.contains(part.as_str()))
+        options.rows.is_empty()
+            || options
+                .rows
+                .iter()
+                .any(|part| name.starts_with(part.as_str()))
     };
     let rows: Vec<Row> = rows::all(sizes).into_iter().filter(wanted).collect();
     if rows.is_empty() {
@@ -114,6 +118,7 @@ fn plan(options: &Options) -> Result<Plan, String> {
             fewer_objects: 1,
             fewer_rounds,
             later: Duration::from_secs(options.later),
+            trickle: TRICKLE,
         },
     })
 }

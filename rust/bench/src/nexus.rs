@@ -1,37 +1,14 @@
-//! nexus-slab's bounded and unbounded slabs in the same loops as the others.
-//!
-//! They are Rust generics over the type of the object, so the loops are written again here, one
-//! for one. Objects are left uninitialised by the slab, like everyone else's: the loop writes the
-//! first eight bytes and hides the pointer from the optimiser, exactly as `kernels.hpp` does.
+//! nexus-slab's bounded and unbounded slabs, whose names are addresses.
 
-use crate::kernels::{
-    bench_verify_born, bench_verify_died, Kernels, Objects, RawHistogram, GROWS, VERIFY,
-};
-use core::arch::asm;
-use core::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
-use core::ffi::{c_int, c_void, CStr};
+use crate::kernels::{Kernels, GROWS};
+use crate::loops::{table, tables_of, Object, Slab};
+use core::ffi::{c_void, CStr};
 use core::mem::MaybeUninit;
 use nexus_slab::{bounded, unbounded, Slot, SlotCell};
 
 /// Objects in a chunk of the unbounded slab. Its default is 256; a free walks all chunks, so at the
 /// 100,000 and more objects of some rows the default would be 16 times as far from its best.
 const UNBOUNDED_CHUNK: usize = 4096;
-
-type Object<const WORDS: usize> = MaybeUninit<[u64; WORDS]>;
-
-trait Slab {
-    const NAME: &'static CStr;
-    const TRAITS: u64;
-    const SIZE: usize;
-
-    /// # Safety
-    /// What the slab asks: free to the same slab, and use nothing after it is gone.
-    unsafe fn with_capacity(capacity: usize) -> Self;
-    fn alloc(&self) -> *mut c_void;
-    /// # Safety
-    /// `object` is live and of this slab.
-    unsafe fn free(&self, object: *mut c_void);
-}
 
 impl<const WORDS: usize> Slab for bounded::Slab<Object<WORDS>> {
     const NAME: &'static CStr = c"nexus-bounded";
@@ -52,6 +29,17 @@ impl<const WORDS: usize> Slab for bounded::Slab<Object<WORDS>> {
     unsafe fn free(&self, object: *mut c_void) {
         // SAFETY: the pointer came from into_raw of this slab, and is not used again.
         self.free(unsafe { Slot::from_raw(object.cast::<SlotCell<Object<WORDS>>>()) });
+    }
+
+    #[inline(always)]
+    unsafe fn find(&self, object: *mut c_void) -> *mut c_void {
+        object
+    }
+
+    #[inline(always)]
+    unsafe fn write_first(&self, object: *mut c_void) {
+        // SAFETY: an object has at least eight bytes.
+        unsafe { object.cast::<u64>().write(object as u64) };
     }
 }
 
@@ -75,351 +63,16 @@ impl<const WORDS: usize> Slab for unbounded::Slab<Object<WORDS>> {
         // SAFETY: the pointer came from into_raw of this slab, and is not used again.
         self.free(unsafe { Slot::from_raw(object.cast::<SlotCell<Object<WORDS>>>()) });
     }
-}
 
-/// The compiler knows neither where the object is from now on, nor what memory holds.
-#[inline(always)]
-fn hide(mut object: *mut c_void) -> *mut c_void {
-    // SAFETY: an empty statement that is said to change the register and to touch memory.
-    unsafe { asm!("/* {0} */", inout(reg) object, options(nostack, preserves_flags)) };
-    object
-}
-
-/// As many bytes of no-operations as the C++ kernels of the same layout begin with.
-macro_rules! enter {
-    ($layout:ident) => {
-        // SAFETY: no-operations.
-        unsafe {
-            asm!(".skip {}, 0x90", const [1, 22, 44, 1][$layout],
-                 options(nomem, nostack, preserves_flags))
-        }
-    };
-}
-
-/// # Safety
-/// `object` has room for eight bytes.
-#[inline(always)]
-unsafe fn write_first(object: *mut c_void) {
-    // SAFETY: passed on to the caller.
-    unsafe { object.cast::<u64>().write(object as u64) };
-}
-
-#[inline(always)]
-fn born<S: Slab, const LAYOUT: usize>(slab: &S) -> *mut c_void {
-    let object = slab.alloc();
-    // SAFETY: the object is live, at least eight bytes long, and of the size of the slab.
-    unsafe {
-        if LAYOUT == VERIFY {
-            bench_verify_born(object, S::SIZE);
-        } else {
-            write_first(object);
-        }
-    }
-    hide(object)
-}
-
-/// # Safety
-/// `object` is live and of this slab.
-#[inline(always)]
-unsafe fn died<S: Slab, const LAYOUT: usize>(slab: &S, object: *mut c_void) {
-    // SAFETY: passed on to the caller.
-    unsafe {
-        if LAYOUT == VERIFY {
-            bench_verify_died(object, S::SIZE);
-        }
-        slab.free(object);
-        asm!("", options(nostack, preserves_flags));
-    }
-}
-
-/// # Safety
-/// `state` came from `open` of the same slab type.
-#[inline(always)]
-unsafe fn slab_of<'a, S>(state: *mut c_void) -> &'a S {
-    // SAFETY: passed on to the caller.
-    unsafe { &*state.cast::<S>() }
-}
-
-unsafe extern "C" fn open<S: Slab>(_size: usize, capacity: usize) -> *mut c_void {
-    // SAFETY: the kernels free what they take to the slab they took it from.
-    Box::into_raw(Box::new(unsafe { S::with_capacity(capacity.max(1)) })).cast()
-}
-
-unsafe extern "C" fn close<S: Slab>(state: *mut c_void) {
-    // SAFETY: `state` came from `open` and is not used again.
-    drop(unsafe { Box::from_raw(state.cast::<S>()) });
-}
-
-unsafe extern "C" fn thread_end(_state: *mut c_void) {}
-
-unsafe extern "C" fn fill<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    count: usize,
-) {
-    enter!(LAYOUT);
-    // SAFETY: the harness passes a state of this slab and room for `count` pointers.
-    unsafe {
-        let slab: &S = slab_of(state);
-        for i in 0..count {
-            *objects.add(i) = born::<S, LAYOUT>(slab);
-        }
-    }
-}
-
-unsafe extern "C" fn drain<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    count: usize,
-) {
-    enter!(LAYOUT);
-    // SAFETY: as in `fill`; the objects are live.
-    unsafe {
-        let slab: &S = slab_of(state);
-        for i in 0..count {
-            died::<S, LAYOUT>(slab, *objects.add(i));
-        }
-    }
-}
-
-unsafe extern "C" fn pair<S: Slab, const LAYOUT: usize>(state: *mut c_void, count: u64) {
-    enter!(LAYOUT);
-    // SAFETY: as in `fill`.
-    unsafe {
-        let slab: &S = slab_of(state);
-        for _ in 0..count {
-            died::<S, LAYOUT>(slab, born::<S, LAYOUT>(slab));
-        }
-    }
-}
-
-unsafe extern "C" fn batch_lifo<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    size: usize,
-    rounds: u64,
-) {
-    enter!(LAYOUT);
-    // SAFETY: as in `fill`.
-    unsafe {
-        let slab: &S = slab_of(state);
-        for _ in 0..rounds {
-            for i in 0..size {
-                *objects.add(i) = born::<S, LAYOUT>(slab);
-            }
-            for i in (0..size).rev() {
-                died::<S, LAYOUT>(slab, *objects.add(i));
-            }
-        }
-    }
-}
-
-unsafe extern "C" fn batch_fifo<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    size: usize,
-    rounds: u64,
-) {
-    enter!(LAYOUT);
-    // SAFETY: as in `fill`.
-    unsafe {
-        let slab: &S = slab_of(state);
-        for _ in 0..rounds {
-            for i in 0..size {
-                *objects.add(i) = born::<S, LAYOUT>(slab);
-            }
-            for i in 0..size {
-                died::<S, LAYOUT>(slab, *objects.add(i));
-            }
-        }
-    }
-}
-
-unsafe extern "C" fn batch_random<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    order: *const u32,
-    size: usize,
-    rounds: u64,
-) {
-    enter!(LAYOUT);
-    // SAFETY: as in `fill`; `order` is a permutation of 0..size.
-    unsafe {
-        let slab: &S = slab_of(state);
-        for _ in 0..rounds {
-            for i in 0..size {
-                *objects.add(i) = born::<S, LAYOUT>(slab);
-            }
-            for i in 0..size {
-                died::<S, LAYOUT>(slab, *objects.add(*order.add(i) as usize));
-            }
-        }
-    }
-}
-
-/// The generator of `kernels.hpp`.
-struct Random(u64);
-
-impl Random {
     #[inline(always)]
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        ((self.0 >> 32).wrapping_mul(bound as u64) >> 32) as usize
+    unsafe fn find(&self, object: *mut c_void) -> *mut c_void {
+        object
     }
-}
 
-unsafe extern "C" fn steady<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    live: usize,
-    count: u64,
-    seed: u64,
-) {
-    enter!(LAYOUT);
-    let mut random = Random(seed);
-    // SAFETY: as in `fill`; the first `live` objects are live.
-    unsafe {
-        let slab: &S = slab_of(state);
-        for _ in 0..count {
-            let place = objects.add(random.below(live));
-            died::<S, LAYOUT>(slab, *place);
-            *place = born::<S, LAYOUT>(slab);
-        }
-    }
-}
-
-unsafe extern "C" fn churn<S: Slab, const LAYOUT: usize>(state: *mut c_void, rounds: u64) {
-    enter!(LAYOUT);
-    let mut objects = [core::ptr::null_mut(); 64];
-    // SAFETY: as in `fill`.
-    unsafe {
-        let slab: &S = slab_of(state);
-        for _ in 0..rounds {
-            for place in &mut objects {
-                *place = born::<S, LAYOUT>(slab);
-            }
-            for &object in &objects {
-                died::<S, LAYOUT>(slab, object);
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn ticks_before() -> u64 {
-    // SAFETY: reads the clock.
-    unsafe {
-        _mm_lfence();
-        let ticks = _rdtsc();
-        _mm_lfence();
-        ticks
-    }
-}
-
-#[inline(always)]
-fn ticks_after() -> u64 {
-    let mut processor = 0;
-    // SAFETY: reads the clock.
-    unsafe {
-        let ticks = __rdtscp(&mut processor);
-        _mm_lfence();
-        ticks
-    }
-}
-
-unsafe extern "C" fn tail_steady<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    live: usize,
-    count: u64,
-    seed: u64,
-    allocs: *mut RawHistogram,
-    frees: *mut RawHistogram,
-) {
-    enter!(LAYOUT);
-    let mut random = Random(seed);
-    // SAFETY: as in `steady`; the histograms are valid and distinct.
-    unsafe {
-        let (slab, allocs, frees): (&S, _, _) = (slab_of(state), &mut *allocs, &mut *frees);
-        for _ in 0..count {
-            let place = objects.add(random.below(live));
-            let old = *place;
-            if LAYOUT == VERIFY {
-                bench_verify_died(old, S::SIZE);
-            }
-            let start = ticks_before();
-            slab.free(hide(old));
-            let middle = ticks_after();
-            let restart = ticks_before();
-            let fresh = hide(slab.alloc());
-            let end = ticks_after();
-            if LAYOUT == VERIFY {
-                bench_verify_born(fresh, S::SIZE);
-            } else {
-                write_first(fresh);
-            }
-            *place = hide(fresh);
-            frees.add(middle - start);
-            allocs.add(end - restart);
-        }
-    }
-}
-
-unsafe extern "C" fn tail_grow<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    count: usize,
-    write: c_int,
-    allocs: *mut RawHistogram,
-) {
-    enter!(LAYOUT);
-    // SAFETY: as in `fill`; the histogram is valid.
-    unsafe {
-        let (slab, allocs): (&S, _) = (slab_of(state), &mut *allocs);
-        for i in 0..count {
-            let start = ticks_before();
-            let mut object = hide(slab.alloc());
-            if write != 0 {
-                write_first(object);
-                object = hide(object);
-            }
-            let end = ticks_after();
-            write_first(object);
-            if LAYOUT == VERIFY {
-                bench_verify_born(object, S::SIZE);
-            }
-            *objects.add(i) = hide(object);
-            allocs.add(end - start);
-        }
-    }
-}
-
-fn table<S: Slab, const LAYOUT: usize>() -> Kernels {
-    Kernels {
-        name: S::NAME.as_ptr(),
-        traits: S::TRAITS,
-        open: open::<S>,
-        close: close::<S>,
-        thread_end,
-        fill: fill::<S, LAYOUT>,
-        drain: drain::<S, LAYOUT>,
-        pair: pair::<S, LAYOUT>,
-        batch_lifo: batch_lifo::<S, LAYOUT>,
-        batch_fifo: batch_fifo::<S, LAYOUT>,
-        batch_random: batch_random::<S, LAYOUT>,
-        steady: steady::<S, LAYOUT>,
-        churn: churn::<S, LAYOUT>,
-        ring_put: None,
-        ring_take: None,
-        ring_read: None,
-        queue_put: None,
-        queue_take: None,
-        exchange: None,
-        tail_steady: tail_steady::<S, LAYOUT>,
-        tail_grow: tail_grow::<S, LAYOUT>,
+    #[inline(always)]
+    unsafe fn write_first(&self, object: *mut c_void) {
+        // SAFETY: an object has at least eight bytes.
+        unsafe { object.cast::<u64>().write(object as u64) };
     }
 }
 
@@ -430,24 +83,4 @@ fn both<const WORDS: usize, const LAYOUT: usize>() -> [Kernels; 2] {
     ]
 }
 
-fn of_size<const LAYOUT: usize>(size: usize) -> Option<[Kernels; 2]> {
-    Some(match size {
-        8 => both::<1, LAYOUT>(),
-        16 => both::<2, LAYOUT>(),
-        64 => both::<8, LAYOUT>(),
-        256 => both::<32, LAYOUT>(),
-        1024 => both::<128, LAYOUT>(),
-        4096 => both::<512, LAYOUT>(),
-        _ => return None,
-    })
-}
-
-/// Bounded and unbounded, for the sizes that are compiled.
-pub fn tables(layout: usize, size: usize) -> Option<[Kernels; 2]> {
-    match layout {
-        0 => of_size::<0>(size),
-        1 => of_size::<1>(size),
-        2 => of_size::<2>(size),
-        _ => of_size::<VERIFY>(size),
-    }
-}
+tables_of!(both);

@@ -1,7 +1,7 @@
 //! From samples to tables: a block a row, a summary of ratios, the raw data.
 
 use crate::allocators::{self, Allocator, Kind};
-use crate::rows::Row;
+use crate::rows::{Named, Row, Workload};
 use crate::run::{Failure, Found, METRICS};
 use crate::stats::{geometric_mean, summarise, Summary};
 use std::fmt::Write;
@@ -166,6 +166,7 @@ pub fn block(row: &Row, found: &[Found], failures: &[Failure], shortest: Option<
             );
         }
     }
+    text += &aim(row, found).unwrap_or_default();
     for failure in failures.iter().filter(|failure| failure.row == *row) {
         let _ = writeln!(
             text,
@@ -174,6 +175,30 @@ pub fn block(row: &Row, found: &[Found], failures: &[Failure], shortest: Option<
         );
     }
     text
+}
+
+/// Nanoseconds that a look-up of a thousand objects' handles may take.
+const GET_AIM: f64 = 1.5;
+
+/// What handles are to reach in the rows that have such a figure, made of others of the same run.
+fn aim(row: &Row, found: &[Found]) -> Option<String> {
+    let tables = tables(row, found, None);
+    let table = tables.first()?;
+    let handles = table.of("handles")?;
+    let (aim, reason) = match row.workload {
+        Workload::Named(Named::Pair) => {
+            let aim = table.of("cache")? + 1.3 * table.of("cas")? + 2.0;
+            (aim, "cache + 1.3 cas + 2 ns")
+        }
+        Workload::Named(Named::Get { live: 1_000 }) => (GET_AIM, "hot"),
+        _ => return None,
+    };
+    Some(format!(
+        "    aim of handles: {} ({reason}); they are at {}, {:.2} of it\n",
+        figure(aim),
+        figure(handles),
+        handles / aim
+    ))
 }
 
 /// A column of the summary: ours over something.
@@ -187,10 +212,13 @@ fn over(one: Option<f64>, other: Option<f64>) -> Option<f64> {
         .and_then(|(one, other)| (other > 0.0).then_some(one / other))
 }
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 10] = [
     Column {
         title: "cache/peer",
-        ratio: |table| over(table.of("cache"), table.best_peer().map(|best| best.1)),
+        ratio: |table| {
+            let peer = table.best_peer().filter(|_| !table.row.is_named());
+            over(table.of("cache"), peer.map(|best| best.1))
+        },
     },
     Column {
         title: "cache/limit",
@@ -220,13 +248,21 @@ const COLUMNS: [Column; 8] = [
         title: "pool/nexus",
         ratio: |table| over(table.of("pool"), table.of("nexus-unbounded")),
     },
+    Column {
+        title: "handles/cache",
+        ratio: |table| over(table.of("handles"), table.of("cache")),
+    },
+    Column {
+        title: "handles/peer",
+        ratio: |table| over(table.of("handles"), table.best_peer().map(|best| best.1)),
+    },
 ];
 
 /// One line a row: the best peer, and ours over others; geometric means of the time rows below.
 pub fn summary(rows: &[Row], found: &[Found]) -> String {
     let shortest = shortest_trip(found);
     let mut text = String::from("\nSummary: ratios below 1 mean less time or memory.\n");
-    let _ = write!(text, "{:<36}{:<25}", "row", "best thread-safe peer");
+    let _ = write!(text, "{:<42}{:<25}", "row", "best thread-safe peer");
     for column in &COLUMNS {
         let _ = write!(text, "{:>14}", column.title);
     }
@@ -250,7 +286,7 @@ pub fn summary(rows: &[Row], found: &[Found]) -> String {
             let best = table.best_peer();
             let best =
                 best.map_or_else(String::new, |best| format!("{} {}", best.0, figure(best.1)));
-            let _ = write!(text, "{name:<36}{best:<25}");
+            let _ = write!(text, "{name:<42}{best:<25}");
             for (column, ratios) in COLUMNS.iter().zip(&mut ratios) {
                 let value = (column.ratio)(table);
                 let shown = value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
@@ -263,7 +299,7 @@ pub fn summary(rows: &[Row], found: &[Found]) -> String {
             text.push('\n');
         }
     }
-    let _ = write!(text, "{:<61}", "geometric mean of the time rows");
+    let _ = write!(text, "{:<67}", "geometric mean of the time rows");
     for ratios in &ratios {
         let mean = geometric_mean(ratios);
         let shown = mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}"));
@@ -348,6 +384,45 @@ mod tests {
         let text = summary(&[all[0].row], &all);
         assert!(text.contains("snmalloc 2.000"), "{text}");
         assert!(text.lines().last().unwrap().contains("0.50"), "{text}");
+    }
+
+    /// One sample of a row by name.
+    fn named(row: &str, allocator: &'static str, value: f64) -> Found {
+        Found {
+            row: crate::rows::find(row).unwrap(),
+            ..found(allocator, value, None)
+        }
+    }
+
+    #[test]
+    fn handles_are_held_against_a_compare_exchange() {
+        let row = "handle-pair/64";
+        let mut all = vec![
+            named(row, "cache", 1.0),
+            named(row, "handles", 4.2),
+            named(row, "sharded-slab", 42.0),
+        ];
+        assert!(!block(&all[0].row, &all, &[], None).contains("aim"));
+        all.push(named(row, "cas", 4.0));
+        let text = block(&all[0].row, &all, &[], None);
+        let expected = "aim of handles: 8.200 (cache + 1.3 cas + 2 ns); they are at 4.200, 0.51";
+        assert!(text.contains(expected), "{text}");
+        let text = summary(&[all[0].row], &all);
+        let means: Vec<&str> = text.lines().last().unwrap().split_whitespace().collect();
+        let shown = [&["-"; 8][..], &["4.20", "0.10"]].concat();
+        assert_eq!(means[means.len() - 10..], shown, "{text}");
+    }
+
+    #[test]
+    fn a_hot_look_up_has_a_figure_to_reach() {
+        let all = [named("handle-get/64/1000", "handles", 3.0)];
+        let text = block(&all[0].row, &all, &[], None);
+        assert!(
+            text.contains("1.500 (hot); they are at 3.000, 2.00 of it"),
+            "{text}"
+        );
+        let all = [named("handle-get/64/100000", "handles", 3.0)];
+        assert!(!block(&all[0].row, &all, &[], None).contains("aim"));
     }
 
     #[test]

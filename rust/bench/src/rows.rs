@@ -10,17 +10,45 @@ pub enum Order {
     Random,
 }
 
+/// Objects by their names: handles, keys, and plain pointers beside them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Named {
+    Pair,
+    /// Look-ups, of so many live objects.
+    Get {
+        live: usize,
+    },
+    Pin,
+    Steady,
+    Churn {
+        threads: usize,
+    },
+}
+
+/// What the heap is like while single operations are timed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Heap {
+    /// Many live objects, of which random ones are replaced.
+    Warm,
+    /// New: the first allocations of a process, and their frees.
+    Cold,
+    /// The same, each with its first write.
+    ColdWritten,
+}
+
 /// Latencies of single operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tail {
-    /// Random replacement among many live objects, nobody else about.
-    Quiet,
-    /// The same, while another thread allocates and frees.
-    Noisy,
-    /// The first allocations of a process.
-    Grow,
-    /// The same, each with its first write.
-    GrowWrite,
+pub struct Tail {
+    pub heap: Heap,
+    /// Another thread allocates and frees meanwhile, as hard as it can.
+    pub noisy: bool,
+}
+
+/// How a vector grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Growth {
+    Double,
+    Half,
 }
 
 /// Resident memory.
@@ -36,8 +64,8 @@ pub enum Memory {
     Mixed,
     /// While one thread allocates and another frees.
     Remote,
-    /// After many cycles of growing and shrinking.
-    Cycles,
+    /// After many cycles of growing and shrinking; random ones go, or the oldest.
+    Cycles { oldest: bool },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +78,9 @@ pub enum Workload {
     Ring { read: bool },
     Queue,
     Exchange,
+    Named(Named),
     Tail(Tail),
+    Vectors(Growth),
     Memory(Memory),
 }
 
@@ -81,16 +111,28 @@ impl Row {
             Workload::Ring { read: true } => format!("ring-read/{size}"),
             Workload::Queue => format!("queue/{size}"),
             Workload::Exchange => format!("exchange/{size}"),
-            Workload::Tail(Tail::Quiet) => format!("tail/{size}"),
-            Workload::Tail(Tail::Noisy) => format!("tail-noisy/{size}"),
-            Workload::Tail(Tail::Grow) => format!("tail-grow/{size}"),
-            Workload::Tail(Tail::GrowWrite) => format!("tail-grow-write/{size}"),
+            Workload::Named(Named::Pair) => format!("handle-pair/{size}"),
+            Workload::Named(Named::Get { live }) => format!("handle-get/{size}/{live}"),
+            Workload::Named(Named::Pin) => format!("handle-pin/{size}"),
+            Workload::Named(Named::Steady) => format!("handle-steady/{size}"),
+            Workload::Named(Named::Churn { threads }) => format!("handle-churn/{size}/{threads}"),
+            Workload::Tail(Tail { heap, noisy }) => {
+                let heap = match heap {
+                    Heap::Warm => "",
+                    Heap::Cold => "-grow",
+                    Heap::ColdWritten => "-grow-write",
+                };
+                format!("tail{heap}{}/{size}", if noisy { "-noisy" } else { "" })
+            }
+            Workload::Vectors(Growth::Double) => "vectors-double".to_owned(),
+            Workload::Vectors(Growth::Half) => "vectors-half".to_owned(),
             Workload::Memory(Memory::Payload) => format!("memory-payload/{size}"),
             Workload::Memory(Memory::FreeAll) => format!("memory-free-all/{size}"),
             Workload::Memory(Memory::Random) => format!("memory-random/{size}"),
             Workload::Memory(Memory::Mixed) => "memory-mixed".to_owned(),
             Workload::Memory(Memory::Remote) => format!("memory-remote/{size}"),
-            Workload::Memory(Memory::Cycles) => "memory-cycles".to_owned(),
+            Workload::Memory(Memory::Cycles { oldest: false }) => "memory-cycles".to_owned(),
+            Workload::Memory(Memory::Cycles { oldest: true }) => "memory-cycles-fifo".to_owned(),
         }
     }
 
@@ -124,18 +166,15 @@ impl Row {
             Workload::Exchange => {
                 format!("2 threads, 2,048 shared slots, {size} B; CPU ns per alloc or free")
             }
-            Workload::Tail(Tail::Quiet) => {
-                format!("latency, 100,000 live of {size} B; ns above the timer")
-            }
-            Workload::Tail(Tail::Noisy) => {
-                format!("the same beside a busy thread, {size} B; ns above the timer")
-            }
-            Workload::Tail(Tail::Grow) => {
-                format!("latency of the first allocations, {size} B; ns above the timer")
-            }
-            Workload::Tail(Tail::GrowWrite) => {
-                format!("the same with the first write, {size} B; ns above the timer")
-            }
+            Workload::Named(named) => describe_named(named, size),
+            Workload::Tail(tail) => describe_tail(tail, size),
+            Workload::Vectors(growth) => format!(
+                "4 vectors grown in turn from 4 KiB to 64 MiB, {}, and written; CPU us, MiB",
+                match growth {
+                    Growth::Double => "to twice as much",
+                    Growth::Half => "by a half",
+                }
+            ),
             Workload::Memory(Memory::Payload) => format!("resident / payload, {size} B"),
             Workload::Memory(Memory::FreeAll) => {
                 format!("resident after freeing all of {size} B and purge, % of peak")
@@ -149,9 +188,10 @@ impl Row {
             Workload::Memory(Memory::Remote) => {
                 format!("one thread allocates, another frees, at most 1,024 live of {size} B; MiB")
             }
-            Workload::Memory(Memory::Cycles) => {
-                "cycles of 28 MiB and 2.8 MiB live, sizes of 32..4096 B; resident, MiB".to_owned()
-            }
+            Workload::Memory(Memory::Cycles { oldest }) => format!(
+                "cycles of 28 MiB and 2.8 MiB live, {} go, sizes of 32..4096 B; resident, MiB",
+                if oldest { "the oldest" } else { "random ones" }
+            ),
         }
     }
 
@@ -165,7 +205,10 @@ impl Row {
 
     /// Counted in the geometric means.
     pub fn is_time(&self) -> bool {
-        !matches!(self.workload, Workload::Tail(_) | Workload::Memory(_))
+        !matches!(
+            self.workload,
+            Workload::Tail(_) | Workload::Vectors(_) | Workload::Memory(_)
+        )
     }
 
     /// A purge is part of it, whose effect may be looked at again later.
@@ -178,31 +221,56 @@ impl Row {
     pub fn one_layout(&self) -> bool {
         matches!(
             self.workload,
-            Workload::Cold | Workload::Tail(_) | Workload::Memory(_)
+            Workload::Cold | Workload::Tail(_) | Workload::Vectors(_) | Workload::Memory(_)
         )
     }
 
     /// Memory hardly varies: more repeats would only take time.
     pub fn repeats(&self, wanted: usize) -> usize {
         match self.workload {
-            Workload::Memory(Memory::Cycles) => 1,
-            Workload::Memory(_) => wanted.min(3),
+            Workload::Memory(Memory::Cycles { .. }) => 1,
+            Workload::Memory(_) | Workload::Vectors(_) => wanted.min(3),
             _ => wanted,
         }
+    }
+
+    /// Objects by their names: measured with other allocators than the rest.
+    pub fn is_named(&self) -> bool {
+        matches!(self.workload, Workload::Named(_))
     }
 
     /// Whether an allocator can be asked to do this at all.
     pub fn suits(&self, allocator: &Allocator) -> bool {
         let possible = match self.workload {
             Workload::Churn { threads: 1 } => true,
-            Workload::Churn { .. } | Workload::Tail(Tail::Noisy) => allocator.shared(),
+            Workload::Churn { .. } => allocator.shared(),
             Workload::Ring { .. } | Workload::Queue | Workload::Exchange => allocator.shared(),
-            Workload::Cold | Workload::Tail(Tail::Grow | Tail::GrowWrite) => allocator.grows(),
-            Workload::Memory(Memory::Mixed | Memory::Cycles) => allocator.any_size().is_some(),
+            Workload::Cold => allocator.grows(),
+            Workload::Tail(Tail { heap, noisy }) => {
+                (allocator.shared() || !noisy) && (allocator.grows() || heap == Heap::Warm)
+            }
+            Workload::Vectors(_) => allocator.realloc().is_some(),
+            Workload::Memory(Memory::Mixed | Memory::Cycles { .. }) => {
+                allocator.any_size().is_some()
+            }
             Workload::Memory(Memory::Remote) => allocator.shared(),
             _ => true,
         };
-        let measured = match allocator.kind {
+        let compiled = self.size == 0 || allocator.kernels(0, self.size).is_some();
+        possible && compiled && self.compares(allocator)
+    }
+
+    /// Whether this is what an allocator is there to be compared in.
+    fn compares(&self, allocator: &Allocator) -> bool {
+        if let Workload::Named(named) = self.workload {
+            return compares_named(named, allocator.name);
+        }
+        match allocator.name {
+            "handles" => return matches!(self.workload, Workload::Tail(_)),
+            "slotmap" | "sharded-slab" | "cas" => return false,
+            _ => (),
+        }
+        match allocator.kind {
             // One object stands for all: two threads must not write to it.
             Kind::Floor => matches!(
                 self.workload,
@@ -215,8 +283,52 @@ impl Row {
             ),
             Kind::Limit => !matches!(self.workload, Workload::Memory(_)),
             _ => true,
-        };
-        possible && measured && (self.size == 0 || allocator.kernels(0, self.size).is_some())
+        }
+    }
+}
+
+fn describe_named(named: Named, size: usize) -> String {
+    match named {
+        Named::Pair => format!("alloc, touch, free of {size} B by name; CPU ns per pair"),
+        Named::Get { live } => {
+            format!("look-up of one of {live} live of {size} B, in random order; CPU ns each")
+        }
+        Named::Pin => format!("pin and unpin one of 1,000 live of {size} B; CPU ns per pair"),
+        Named::Steady => {
+            format!("a random one of 100,000 live of {size} B replaced; CPU ns per replacement")
+        }
+        Named::Churn { threads } => format!(
+            "64 allocated, 64 freed by name, {size} B, {threads} threads; CPU ns per alloc or free"
+        ),
+    }
+}
+
+fn describe_tail(tail: Tail, size: usize) -> String {
+    let heap = match tail.heap {
+        Heap::Warm => "100,000 live",
+        Heap::Cold => "a new heap",
+        Heap::ColdWritten => "a new heap, with the first write",
+    };
+    let noise = if tail.noisy {
+        ", beside a busy thread"
+    } else {
+        ""
+    };
+    format!("latency, {size} B, {heap}{noise}; ns above the timer")
+}
+
+/// Who has names for objects; pointers, and what no name can do without, beside them.
+fn compares_named(named: Named, allocator: &str) -> bool {
+    match allocator {
+        "handles" | "sharded-slab" => true,
+        "slotmap" => match named {
+            Named::Pin => false,
+            Named::Churn { threads } => threads == 1,
+            _ => true,
+        },
+        "cache" => named != Named::Pin,
+        "cas" => named == Named::Pair,
+        _ => false,
     }
 }
 
@@ -251,11 +363,31 @@ fn threads(sizes: &[usize]) -> Vec<Row> {
     rows
 }
 
-fn tails(sizes: &[usize]) -> Vec<Row> {
-    [Tail::Quiet, Tail::Noisy, Tail::Grow, Tail::GrowWrite]
-        .into_iter()
-        .flat_map(|tail| rows_of(sizes, |size| size == 64, Workload::Tail(tail)))
+fn names(sizes: &[usize]) -> Vec<Row> {
+    let mut all = vec![Named::Pair];
+    all.extend([1_000, 100_000].map(|live| Named::Get { live }));
+    all.extend([Named::Pin, Named::Steady]);
+    all.extend([1, 2, 4, 8, 16].map(|threads| Named::Churn { threads }));
+    all.into_iter()
+        .flat_map(|named| rows_of(sizes, |size| size == 64, Workload::Named(named)))
         .collect()
+}
+
+fn tails(sizes: &[usize]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for heap in [Heap::Warm, Heap::Cold, Heap::ColdWritten] {
+        for noisy in [false, true] {
+            let workload = Workload::Tail(Tail { heap, noisy });
+            rows.extend(rows_of(sizes, |size| size == 64, workload));
+        }
+    }
+    rows
+}
+
+/// Rows about sizes that the workload chooses.
+fn mixed(workloads: &[Workload]) -> Vec<Row> {
+    let row = |&workload| Row { workload, size: 0 };
+    workloads.iter().map(row).collect()
 }
 
 fn memories(sizes: &[usize]) -> Vec<Row> {
@@ -267,19 +399,14 @@ fn memories(sizes: &[usize]) -> Vec<Row> {
         |size| size == 64,
         Workload::Memory(Memory::Random),
     ));
-    rows.push(Row {
-        workload: Workload::Memory(Memory::Mixed),
-        size: 0,
-    });
+    rows.extend(mixed(&[Workload::Memory(Memory::Mixed)]));
     rows.extend(rows_of(
         sizes,
         |size| size == 64,
         Workload::Memory(Memory::Remote),
     ));
-    rows.push(Row {
-        workload: Workload::Memory(Memory::Cycles),
-        size: 0,
-    });
+    let cycles = |oldest| Workload::Memory(Memory::Cycles { oldest });
+    rows.extend(mixed(&[cycles(false), cycles(true)]));
     rows
 }
 
@@ -290,7 +417,11 @@ pub fn all(sizes: &[usize]) -> Vec<Row> {
     rows.extend(rows_of(sizes, |_| true, Workload::Steady));
     rows.extend(rows_of(sizes, |size| size >= 16, Workload::Cold));
     rows.extend(threads(sizes));
+    rows.extend(names(sizes));
     rows.extend(tails(sizes));
+    rows.extend(mixed(
+        &[Growth::Double, Growth::Half].map(Workload::Vectors),
+    ));
     rows.extend(memories(sizes));
     rows
 }
@@ -320,8 +451,46 @@ mod tests {
         let ring = find("ring/64").unwrap();
         assert!(!ring.suits(&pool) && ring.suits(&cache));
         assert!(find("pair/64").unwrap().suits(&pool));
+        let noisy = find("tail-grow-noisy/64").unwrap();
+        assert!(!noisy.suits(&pool) && noisy.suits(&cache));
         let mixed = find("memory-mixed").unwrap();
         assert!(!mixed.suits(&cache));
         assert!(mixed.suits(&crate::allocators::find("heap").unwrap()));
+    }
+
+    /// Who runs in a row, in the order of the tables.
+    fn suited(name: &str) -> Vec<&'static str> {
+        let row = find(name).unwrap();
+        let all = crate::allocators::ALL.into_iter();
+        all.filter(|one| row.suits(one))
+            .map(|one| one.name)
+            .collect()
+    }
+
+    #[test]
+    fn names_are_compared_with_names_and_pointers() {
+        let all = ["cache", "handles", "slotmap", "sharded-slab"];
+        assert_eq!(suited("handle-pair/64"), [&all[..], &["cas"]].concat());
+        assert_eq!(suited("handle-get/64/1000"), all);
+        assert_eq!(suited("handle-steady/64"), all);
+        assert_eq!(suited("handle-churn/64/1"), all);
+        assert_eq!(
+            suited("handle-churn/64/8"),
+            ["cache", "handles", "sharded-slab"]
+        );
+        assert_eq!(suited("handle-pin/64"), ["handles", "sharded-slab"]);
+        for name in ["pair/64", "steady/64", "churn/64/2", "memory-payload/64"] {
+            let others = suited(name);
+            assert!(others.contains(&"cache") && !others.contains(&"handles"));
+            assert!(!others.contains(&"sharded-slab") && !others.contains(&"cas"));
+        }
+    }
+
+    #[test]
+    fn vectors_grow_where_there_is_realloc() {
+        let peers = ["mimalloc", "jemalloc", "tcmalloc", "rpmalloc", "glibc"];
+        let expected = [&["heap", "snmalloc"][..], &peers].concat();
+        assert_eq!(suited("vectors-double"), expected);
+        assert_eq!(suited("vectors-half"), expected);
     }
 }

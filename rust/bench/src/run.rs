@@ -3,7 +3,7 @@
 
 use crate::allocators::Allocator;
 use crate::machine;
-use crate::measure::{measure, Effort, Sample};
+use crate::measure::{measure, Effort, Sample, TRICKLE};
 use crate::rows::Row;
 use std::io::{IsTerminal, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -66,16 +66,20 @@ fn decode(line: &str) -> Option<Sample> {
 }
 
 /// Every metric that a child reports; the tables show them in this order.
-pub const METRICS: [&str; 17] = [
+pub const METRICS: [&str; 23] = [
     "time",
     "alloc p50",
     "alloc p99",
     "alloc p99.9",
     "alloc p99.99",
+    "alloc max",
     "free p50",
     "free p99",
     "free p99.9",
     "free p99.99",
+    "free max",
+    "per growth",
+    "resident peak",
     "ratio",
     "left",
     "left later",
@@ -83,6 +87,8 @@ pub const METRICS: [&str; 17] = [
     "at the end",
     "at the peak",
     "at the trough",
+    "page bound",
+    "after a while",
     "purged",
 ];
 
@@ -131,6 +137,7 @@ pub fn run_child(arguments: &[String]) -> Option<()> {
         fewer_objects: 1,
         fewer_rounds: fewer_rounds.parse().ok()?,
         later: Duration::from_secs(later.parse().ok()?),
+        trickle: TRICKLE,
     };
     let row = crate::rows::find(row)?;
     child(row, allocator, &layouts?, &effort, seed.parse().ok()?);
@@ -293,6 +300,7 @@ mod tests {
             fewer_objects: 1,
             fewer_rounds: 1,
             later: Duration::ZERO,
+            trickle: TRICKLE,
         };
         let allocator = crate::allocators::find("cache").unwrap();
         let layouts = |name: &str, repeat| {

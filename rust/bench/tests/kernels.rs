@@ -20,6 +20,7 @@ fn tiny() -> Effort {
         fewer_objects: 500,
         fewer_rounds: 500,
         later: Duration::ZERO,
+        trickle: Duration::from_millis(3),
     }
 }
 

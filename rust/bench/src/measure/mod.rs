@@ -2,15 +2,23 @@
 //!
 //! Counts are chosen so that one sample takes about the time that was asked for: a first run warms
 //! up and is thrown away, a second one tells how long the operations take.
+//!
+//! Here are the rows about time; `names` has those by handle, `tails` latencies, `vectors` what grows
+//! by realloc, `memory` and `cycles` what is resident.
 
 use crate::allocators::{Allocator, State};
-use crate::kernels::{self, Histogram, Kernels};
-use crate::machine::{self, cpu_ns, resident, team, Times};
-use crate::rows::{Memory, Order, Row, Tail, Workload};
+use crate::kernels::{self, Kernels};
+use crate::machine::{self, cpu_ns, team, Times};
+use crate::rows::{Memory, Order, Row, Workload};
 use core::ffi::c_void;
 use core::ptr::{dangling_mut, null_mut};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+mod cycles;
+mod memory;
+mod names;
+mod tails;
+mod vectors;
 
 /// How much of everything.
 #[derive(Clone, Debug)]
@@ -23,7 +31,12 @@ pub struct Effort {
     pub fewer_rounds: usize,
     /// After a purge, resident memory is read again this much later; zero: it is not.
     pub later: Duration,
+    /// How long a program goes on at its least, where what that gives back is read.
+    pub trickle: Duration,
 }
+
+/// Long enough for decay by time to be seen.
+pub const TRICKLE: Duration = Duration::from_secs(3);
 
 /// One figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +48,7 @@ pub struct Sample {
     pub round_trip: Option<f64>,
 }
 
-/// Live objects of the steady and tail rows.
+/// Live objects of the rows that replace random ones.
 const STEADY_LIVE: usize = 100_000;
 /// Objects of the rows about cold and full heaps.
 const MANY: usize = 500_000;
@@ -43,8 +56,6 @@ const MANY: usize = 500_000;
 const MANY_BYTES: usize = 512 << 20;
 /// Shared places of the exchange.
 const EXCHANGE_SLOTS: usize = 2048;
-/// Pairs of the tail rows that replace.
-const TAIL_PAIRS: usize = 500_000;
 
 /// Pointers with their memory in place, so that storing them later faults nowhere.
 fn pointers(count: usize) -> Vec<*mut c_void> {
@@ -134,16 +145,15 @@ impl Bench<'_> {
             Workload::Ring { read } => self.ring(read),
             Workload::Queue => self.queue(),
             Workload::Exchange => self.exchange(),
-            Workload::Tail(Tail::Quiet) => self.tail_steady(false),
-            Workload::Tail(Tail::Noisy) => self.tail_steady(true),
-            Workload::Tail(Tail::Grow) => self.tail_grow(false),
-            Workload::Tail(Tail::GrowWrite) => self.tail_grow(true),
+            Workload::Named(named) => self.named(named),
+            Workload::Tail(tail) => self.tail(tail),
+            Workload::Vectors(growth) => self.vectors(growth),
             Workload::Memory(Memory::Payload) => self.memory_payload(),
             Workload::Memory(Memory::FreeAll) => self.memory_free_all(),
             Workload::Memory(Memory::Random) => self.memory_random(),
             Workload::Memory(Memory::Mixed) => self.memory_mixed(),
             Workload::Memory(Memory::Remote) => self.memory_remote(),
-            Workload::Memory(Memory::Cycles) => self.memory_cycles(),
+            Workload::Memory(Memory::Cycles { oldest }) => self.memory_cycles(oldest),
         }
     }
 
@@ -421,256 +431,6 @@ impl Bench<'_> {
             .filter(|object| !object.is_null())
             .collect();
         self.drain(&state, &mut live);
-    }
-
-    fn sample_tail(&mut self, names: [&'static str; 4], histogram: &Histogram) {
-        let floor = kernels::timer_floor();
-        let per_ns = machine::ticks_per_ns();
-        let layout = self.layouts[0].0;
-        for (name, share) in names.into_iter().zip([0.5, 0.99, 0.999, 0.9999]) {
-            let above = histogram.quantile(share).saturating_sub(floor);
-            self.sample(name, layout, above as f64 / per_ns);
-        }
-    }
-
-    fn tail_steady(&mut self, noisy: bool) {
-        let live = STEADY_LIVE / self.effort.fewer_objects;
-        let count = (TAIL_PAIRS / self.effort.fewer_rounds.div_ceil(4)) as u64;
-        let state = self.open(live + 128);
-        let mut objects = pointers(live);
-        self.settled(&state, &mut objects);
-        let (mut allocs, mut frees) = (Histogram::default(), Histogram::default());
-        let (kernels, seed, stop) = (self.layouts[0].1, self.seed, AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            if noisy {
-                scope.spawn(|| {
-                    let _member = self.enter(&state);
-                    while !stop.load(Ordering::Relaxed) {
-                        // SAFETY: the state is shared.
-                        unsafe { (kernels.churn)(state.pointer(), 100) };
-                    }
-                });
-            }
-            // SAFETY: the state is of this table, and all objects are live.
-            unsafe {
-                let places = objects.as_mut_ptr();
-                let (allocs, frees) = (allocs.raw(), frees.raw());
-                (kernels.tail_steady)(state.pointer(), places, live, count, seed, allocs, frees);
-            }
-            stop.store(true, Ordering::Relaxed);
-        });
-        self.sample_tail(
-            ["alloc p50", "alloc p99", "alloc p99.9", "alloc p99.99"],
-            &allocs,
-        );
-        self.sample_tail(
-            ["free p50", "free p99", "free p99.9", "free p99.99"],
-            &frees,
-        );
-        self.drain(&state, &mut objects);
-    }
-
-    fn tail_grow(&mut self, write: bool) {
-        let count = self.many(MANY);
-        let state = self.open(count);
-        let mut objects = pointers(count);
-        let mut allocs = Histogram::default();
-        // SAFETY: the state is of this table, and there is room for `count` objects.
-        unsafe {
-            let places = objects.as_mut_ptr();
-            let grow = self.layouts[0].1.tail_grow;
-            grow(state.pointer(), places, count, write.into(), allocs.raw());
-        }
-        self.sample_tail(
-            ["alloc p50", "alloc p99", "alloc p99.9", "alloc p99.99"],
-            &allocs,
-        );
-        self.drain(&state, &mut objects);
-    }
-
-    /// What is resident that is not the allocator's. Some libraries take memory as the process is
-    /// started: what is resident then of the mapping that their first object comes from is theirs.
-    fn resident_before(&self) -> u64 {
-        let mappings = machine::mappings();
-        let before = resident();
-        let Some((malloc, free)) = self.allocator.any_size() else {
-            return before;
-        };
-        // SAFETY: freed once and not used.
-        let address = unsafe {
-            let object = malloc(self.row.size.max(64));
-            free(object);
-            object as u64
-        };
-        let of_first = mappings
-            .iter()
-            .find(|mapping| mapping.range.contains(&address));
-        before - of_first.map_or(0, |mapping| mapping.resident)
-    }
-
-    fn purge(&self) {
-        if let Some(purge) = self.allocator.purge() {
-            // SAFETY: this thread has entered the allocator.
-            unsafe { purge() };
-        }
-    }
-
-    /// `count` objects written whole, and what was resident before the allocator was opened.
-    fn filled(&self, count: usize) -> (u64, State, Vec<*mut c_void>) {
-        let mut objects = pointers(count);
-        let before = self.resident_before();
-        let state = self.open(count);
-        // SAFETY: there is room for `count` objects, each of which has `size` bytes.
-        unsafe {
-            (self.layouts[0].1.fill)(state.pointer(), objects.as_mut_ptr(), count);
-            for &object in &objects {
-                object.cast::<u8>().write_bytes(0x5a, self.row.size);
-            }
-        }
-        (before, state, objects)
-    }
-
-    fn memory_payload(&mut self) {
-        let count = self.many(MANY);
-        let (before, state, mut objects) = self.filled(count);
-        let used = resident().saturating_sub(before);
-        self.sample(
-            "ratio",
-            self.layouts[0].0,
-            used as f64 / (count * self.row.size) as f64,
-        );
-        self.drain(&state, &mut objects);
-    }
-
-    /// What is left after a purge, and later, in percent of `peak`.
-    fn sample_left(&mut self, before: u64, peak: u64) {
-        self.purge();
-        let percent = |now: u64| 100.0 * now.saturating_sub(before) as f64 / peak.max(1) as f64;
-        let layout = self.layouts[0].0;
-        self.sample("left", layout, percent(resident()));
-        if !self.effort.later.is_zero() {
-            std::thread::sleep(self.effort.later);
-            self.sample("left later", layout, percent(resident()));
-        }
-    }
-
-    fn memory_free_all(&mut self) {
-        let (before, state, mut objects) = self.filled(self.many(MANY));
-        let peak = resident().saturating_sub(before);
-        Random(self.seed).shuffle(&mut objects);
-        self.drain(&state, &mut objects);
-        self.sample_left(before, peak);
-    }
-
-    fn memory_random(&mut self) {
-        let count = self.many(2 * MANY);
-        let (before, state, mut objects) = self.filled(count);
-        let peak = resident().saturating_sub(before);
-        Random(self.seed).shuffle(&mut objects);
-        let (freed, kept) = objects.split_at_mut(count * 99 / 100);
-        self.drain(&state, freed);
-        self.sample_left(before, peak);
-        self.drain(&state, kept);
-    }
-
-    fn memory_mixed(&mut self) {
-        let (malloc, free) = self.allocator.any_size().expect("a suitable allocator");
-        let mut random = Random(self.seed);
-        let mut objects = pointers(MANY / self.effort.fewer_objects);
-        let before = self.resident_before();
-        for place in &mut objects {
-            // SAFETY: the object has `size` bytes.
-            unsafe {
-                let size = 16 + random.below(1024 - 16 + 1);
-                *place = malloc(size);
-                place.cast::<u8>().write_bytes(0x5a, size);
-            }
-        }
-        let peak = resident().saturating_sub(before);
-        random.shuffle(&mut objects);
-        let (freed, kept) = objects.split_at(objects.len() * 99 / 100);
-        // SAFETY: each is live and freed once.
-        freed.iter().for_each(|&object| unsafe { free(object) });
-        self.sample_left(before, peak);
-        // SAFETY: as above.
-        kept.iter().for_each(|&object| unsafe { free(object) });
-    }
-
-    fn memory_remote(&mut self) {
-        let early = (1_000_000 / self.effort.fewer_rounds) as u64;
-        let late = 9 * early;
-        let before = self.resident_before();
-        let state = self.open(2048);
-        let ring = Lines::new(kernels::ring_bytes());
-        let (layout, kernels) = self.layouts[0];
-        let found = [const { std::sync::atomic::AtomicU64::new(0) }; 2];
-        let run = |index: usize| {
-            let take = kernels.ring_take.expect("shared");
-            let put = kernels.ring_put.expect("shared");
-            // SAFETY: the ring is zeroed, one thread at each side.
-            unsafe {
-                if index == 0 {
-                    put(state.pointer(), ring.pointer(), early + late);
-                    return;
-                }
-                for (count, place) in [early, late].into_iter().zip(&found) {
-                    take(state.pointer(), ring.pointer(), count);
-                    place.store(resident().saturating_sub(before), Ordering::Relaxed);
-                }
-            }
-        };
-        team(2, || self.enter(&state), |_| (), run);
-        for (metric, bytes) in ["after a tenth", "at the end"].into_iter().zip(found) {
-            self.sample(metric, layout, bytes.into_inner() as f64 / (1 << 20) as f64);
-        }
-    }
-
-    /// Each cycle grows with sizes of its own, so that memory freed in one is wanted as another
-    /// size in the next, and shrinks by freeing at random.
-    fn memory_cycles(&mut self) {
-        const HIGH: usize = 28 << 20;
-        let (malloc, free) = self.allocator.any_size().expect("a suitable allocator");
-        let mut random = Random(self.seed);
-        let mut objects: Vec<(*mut c_void, usize)> = vec![(dangling_mut(), 1); HIGH / 32];
-        std::hint::black_box(objects.as_mut_ptr());
-        objects.clear();
-        let before = self.resident_before();
-        let (mut live, mut high, mut low) = (0, 0, 0);
-        for _ in 0..(1000 / self.effort.fewer_rounds).max(2) {
-            let most = (64.0 * 64f64.powf(random.below(1000) as f64 / 1000.0)) as usize;
-            while live < HIGH / self.effort.fewer_objects {
-                let size = most / 2 + random.below(most / 2) + 1;
-                // SAFETY: the object has `size` bytes.
-                unsafe {
-                    let object = malloc(size);
-                    object.cast::<u8>().write_bytes(0x5a, size);
-                    objects.push((object, size));
-                }
-                live += size;
-            }
-            high = resident().saturating_sub(before);
-            while live > HIGH / 10 / self.effort.fewer_objects {
-                let (object, size) = objects.swap_remove(random.below(objects.len()));
-                // SAFETY: it is live and freed once.
-                unsafe { free(object) };
-                live -= size;
-            }
-            low = resident().saturating_sub(before);
-        }
-        self.purge();
-        let purged = resident().saturating_sub(before);
-        // SAFETY: as above.
-        objects
-            .iter()
-            .for_each(|&(object, _)| unsafe { free(object) });
-        let layout = self.layouts[0].0;
-        for (metric, bytes) in [
-            ("at the peak", high),
-            ("at the trough", low),
-            ("purged", purged),
-        ] {
-            self.sample(metric, layout, bytes as f64 / (1 << 20) as f64);
-        }
     }
 }
 

@@ -1,0 +1,203 @@
+//! A program that grows and shrinks, with sizes that change: what is resident at its ends, and what
+//! a while of little to do gives back.
+
+use super::memory::mebibytes;
+use super::{Bench, Random};
+use crate::machine::{self, resident};
+use core::ffi::c_void;
+use core::ptr::dangling_mut;
+use slabyard_peers::{FreeFn, MallocFn};
+use std::time::{Duration, Instant};
+
+/// Live at a peak; a tenth of it at a trough.
+const HIGH: usize = 28 << 20;
+/// No object is smaller: at a peak there are no more than so many of them.
+const SMALLEST: usize = 32;
+const LARGEST: usize = 4096;
+
+/// The live objects, in room that was touched beforehand.
+struct Population {
+    malloc: MallocFn,
+    free: FreeFn,
+    /// In the order of allocation where the oldest go.
+    objects: Vec<(*mut c_void, usize)>,
+    live: usize,
+    random: Random,
+}
+
+impl Population {
+    fn new(malloc: MallocFn, free: FreeFn, seed: u64) -> Population {
+        let mut objects: Vec<(*mut c_void, usize)> = vec![(dangling_mut(), 1); HIGH / SMALLEST];
+        std::hint::black_box(objects.as_mut_ptr());
+        objects.clear();
+        Population {
+            malloc,
+            free,
+            objects,
+            live: 0,
+            random: Random(seed),
+        }
+    }
+
+    /// Grows with sizes of its own each time, so that what was freed of one is wanted as another.
+    fn grow(&mut self, high: usize) {
+        let share = self.random.below(1000) as f64 / 1000.0;
+        let most = (2.0 * SMALLEST as f64 * (LARGEST as f64 / 64.0).powf(share)) as usize;
+        while self.live < high {
+            let size = most / 2 + self.random.below(most / 2) + 1;
+            // SAFETY: the object has `size` bytes.
+            unsafe {
+                let object = (self.malloc)(size);
+                object.cast::<u8>().write_bytes(0x5a, size);
+                self.objects.push((object, size));
+            }
+            self.live += size;
+        }
+    }
+
+    fn free(&mut self, object: *mut c_void, size: usize) {
+        // SAFETY: whoever calls this has taken it out of `objects`.
+        unsafe { (self.free)(object) };
+        self.live -= size;
+    }
+
+    fn shrink_at_random(&mut self, low: usize) {
+        while self.live > low {
+            let chosen = self.random.below(self.objects.len());
+            let (object, size) = self.objects.swap_remove(chosen);
+            self.free(object, size);
+        }
+    }
+
+    fn shrink_oldest(&mut self, low: usize) {
+        let mut gone = 0;
+        while self.live > low {
+            let (object, size) = self.objects[gone];
+            self.free(object, size);
+            gone += 1;
+        }
+        self.objects.drain(..gone);
+    }
+
+    /// Bytes of the pages that hold at least one byte of a live object: what no allocator that does
+    /// not move objects can do without.
+    fn page_bound(&self, pages: &mut Vec<usize>) -> u64 {
+        let page = machine::page_size();
+        pages.clear();
+        for &(object, size) in &self.objects {
+            pages.extend(object as usize / page..=(object as usize + size - 1) / page);
+        }
+        pages.sort_unstable();
+        pages.dedup();
+        (pages.len() * page) as u64
+    }
+
+    /// One object allocated and freed each millisecond.
+    fn trickle(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            let size = SMALLEST + self.random.below(LARGEST - SMALLEST + 1);
+            // SAFETY: it has so many bytes, and is freed once.
+            unsafe {
+                let object = (self.malloc)(size);
+                object.cast::<u8>().write_bytes(0x5a, size);
+                (self.free)(object);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Population {
+    fn drop(&mut self) {
+        for &(object, _) in &self.objects {
+            // SAFETY: it is live and freed once.
+            unsafe { (self.free)(object) };
+        }
+    }
+}
+
+impl Bench<'_> {
+    pub(super) fn memory_cycles(&mut self, oldest: bool) {
+        let (malloc, free) = self.allocator.any_size().expect("a suitable allocator");
+        let mut population = Population::new(malloc, free, self.seed);
+        let mut pages = vec![usize::MAX; HIGH / SMALLEST];
+        std::hint::black_box(pages.as_mut_ptr());
+        let before = self.resident_before();
+        let used = || resident().saturating_sub(before);
+        let high = HIGH / self.effort.fewer_objects;
+        let (mut peak, mut trough) = (0, 0);
+        for _ in 0..(1000 / self.effort.fewer_rounds).max(2) {
+            population.grow(high);
+            peak = used();
+            if oldest {
+                population.shrink_oldest(high / 10);
+            } else {
+                population.shrink_at_random(high / 10);
+            }
+            trough = used();
+        }
+        let bound = population.page_bound(&mut pages);
+        population.trickle(self.effort.trickle);
+        let decayed = used();
+        self.purge();
+        let found = [
+            ("at the peak", peak),
+            ("at the trough", trough),
+            ("page bound", bound),
+            ("after a while", decayed),
+            ("purged", used()),
+        ];
+        let layout = self.layouts[0].0;
+        for (metric, bytes) in found {
+            self.sample(metric, layout, mebibytes(bytes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn population() -> Population {
+        let glibc = slabyard_peers::find("glibc").unwrap();
+        Population::new(glibc.malloc, glibc.free, 7)
+    }
+
+    #[test]
+    fn the_oldest_go_first() {
+        let mut population = population();
+        population.grow(1 << 20);
+        let all: Vec<_> = population.objects.clone();
+        population.shrink_oldest(1 << 18);
+        assert!(population.live <= 1 << 18 && !population.objects.is_empty());
+        let kept = population.objects.len();
+        assert_eq!(population.objects, all[all.len() - kept..]);
+        let live: usize = population.objects.iter().map(|object| object.1).sum();
+        assert_eq!(population.live, live);
+    }
+
+    #[test]
+    fn random_ones_go_and_the_count_agrees() {
+        let mut population = population();
+        population.grow(1 << 20);
+        population.shrink_at_random(1 << 18);
+        assert!(population.live <= 1 << 18);
+        let live: usize = population.objects.iter().map(|object| object.1).sum();
+        assert_eq!(population.live, live);
+    }
+
+    #[test]
+    fn the_page_bound_counts_each_page_once() {
+        let (page, mut population) = (machine::page_size(), population());
+        let at = |offset: usize| (16 * page + offset) as *mut c_void;
+        population.objects = vec![
+            (at(0), 8),
+            (at(page - 8), 8),
+            (at(2 * page - 1), 2),
+            (at(5 * page), page),
+        ];
+        assert_eq!(population.page_bound(&mut Vec::new()), 4 * page as u64);
+        population.objects.clear();
+    }
+}

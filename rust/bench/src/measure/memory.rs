@@ -1,0 +1,152 @@
+//! Resident memory: of what is live, and after it was freed.
+
+use super::{pointers, Bench, Lines, Random, MANY};
+use crate::allocators::State;
+use crate::kernels;
+use crate::machine::{self, resident, team};
+use core::ffi::c_void;
+use std::sync::atomic::Ordering;
+
+/// Bytes as the tables show them.
+pub(super) fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / (1 << 20) as f64
+}
+
+impl Bench<'_> {
+    /// What is resident that is not the allocator's. Some libraries take memory as the process is
+    /// started: what is resident then of the mapping that their first object comes from is theirs.
+    pub(super) fn resident_before(&self) -> u64 {
+        let mappings = machine::mappings();
+        let before = resident();
+        let Some((malloc, free)) = self.allocator.any_size() else {
+            return before;
+        };
+        // SAFETY: freed once and not used.
+        let address = unsafe {
+            let object = malloc(self.row.size.max(64));
+            free(object);
+            object as u64
+        };
+        let of_first = mappings
+            .iter()
+            .find(|mapping| mapping.range.contains(&address));
+        before - of_first.map_or(0, |mapping| mapping.resident)
+    }
+
+    pub(super) fn purge(&self) {
+        if let Some(purge) = self.allocator.purge() {
+            // SAFETY: this thread has entered the allocator.
+            unsafe { purge() };
+        }
+    }
+
+    /// `count` objects written whole, and what was resident before the allocator was opened.
+    pub(super) fn filled(&self, count: usize) -> (u64, State, Vec<*mut c_void>) {
+        let mut objects = pointers(count);
+        let before = self.resident_before();
+        let state = self.open(count);
+        // SAFETY: there is room for `count` objects, each of which has `size` bytes.
+        unsafe {
+            (self.layouts[0].1.fill)(state.pointer(), objects.as_mut_ptr(), count);
+            for &object in &objects {
+                object.cast::<u8>().write_bytes(0x5a, self.row.size);
+            }
+        }
+        (before, state, objects)
+    }
+
+    pub(super) fn memory_payload(&mut self) {
+        let count = self.many(MANY);
+        let (before, state, mut objects) = self.filled(count);
+        let used = resident().saturating_sub(before);
+        self.sample(
+            "ratio",
+            self.layouts[0].0,
+            used as f64 / (count * self.row.size) as f64,
+        );
+        self.drain(&state, &mut objects);
+    }
+
+    /// What is left after a purge, and later, in percent of `peak`.
+    pub(super) fn sample_left(&mut self, before: u64, peak: u64) {
+        self.purge();
+        let percent = |now: u64| 100.0 * now.saturating_sub(before) as f64 / peak.max(1) as f64;
+        let layout = self.layouts[0].0;
+        self.sample("left", layout, percent(resident()));
+        if !self.effort.later.is_zero() {
+            std::thread::sleep(self.effort.later);
+            self.sample("left later", layout, percent(resident()));
+        }
+    }
+
+    pub(super) fn memory_free_all(&mut self) {
+        let (before, state, mut objects) = self.filled(self.many(MANY));
+        let peak = resident().saturating_sub(before);
+        Random(self.seed).shuffle(&mut objects);
+        self.drain(&state, &mut objects);
+        self.sample_left(before, peak);
+    }
+
+    pub(super) fn memory_random(&mut self) {
+        let count = self.many(2 * MANY);
+        let (before, state, mut objects) = self.filled(count);
+        let peak = resident().saturating_sub(before);
+        Random(self.seed).shuffle(&mut objects);
+        let (freed, kept) = objects.split_at_mut(count * 99 / 100);
+        self.drain(&state, freed);
+        self.sample_left(before, peak);
+        self.drain(&state, kept);
+    }
+
+    pub(super) fn memory_mixed(&mut self) {
+        let (malloc, free) = self.allocator.any_size().expect("a suitable allocator");
+        let mut random = Random(self.seed);
+        let mut objects = pointers(MANY / self.effort.fewer_objects);
+        let before = self.resident_before();
+        for place in &mut objects {
+            // SAFETY: the object has `size` bytes.
+            unsafe {
+                let size = 16 + random.below(1024 - 16 + 1);
+                *place = malloc(size);
+                place.cast::<u8>().write_bytes(0x5a, size);
+            }
+        }
+        let peak = resident().saturating_sub(before);
+        random.shuffle(&mut objects);
+        let (freed, kept) = objects.split_at(objects.len() * 99 / 100);
+        // SAFETY: each is live and freed once.
+        freed.iter().for_each(|&object| unsafe { free(object) });
+        self.sample_left(before, peak);
+        // SAFETY: as above.
+        kept.iter().for_each(|&object| unsafe { free(object) });
+    }
+
+    pub(super) fn memory_remote(&mut self) {
+        let early = (1_000_000 / self.effort.fewer_rounds) as u64;
+        let late = 9 * early;
+        let before = self.resident_before();
+        let state = self.open(2048);
+        let ring = Lines::new(kernels::ring_bytes());
+        let (layout, kernels) = self.layouts[0];
+        let found = [const { std::sync::atomic::AtomicU64::new(0) }; 2];
+        let run = |index: usize| {
+            let take = kernels.ring_take.expect("shared");
+            let put = kernels.ring_put.expect("shared");
+            // SAFETY: the ring is zeroed, one thread at each side.
+            unsafe {
+                if index == 0 {
+                    put(state.pointer(), ring.pointer(), early + late);
+                    return;
+                }
+                for (count, place) in [early, late].into_iter().zip(&found) {
+                    take(state.pointer(), ring.pointer(), count);
+                    place.store(resident().saturating_sub(before), Ordering::Relaxed);
+                }
+            }
+        };
+        team(2, || self.enter(&state), |_| (), run);
+        for (metric, bytes) in ["after a tenth", "at the end"].into_iter().zip(found) {
+            self.sample(metric, layout, mebibytes(bytes.into_inner()));
+        }
+    }
+}
