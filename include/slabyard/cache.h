@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include <slabyard/loaded.h>
+#include <slabyard/reclaim.h>
 
 SY_BEGIN_DECLS
 
@@ -127,9 +128,6 @@ SY_API int sy_cache_reserve(sy_cache *cache, size_t count);
  * bytes given back.
  */
 SY_API size_t sy_cache_trim(sy_cache *cache);
-
-/* The same for all caches and the heap, and for the library's own free memory. */
-SY_API size_t sy_trim(void);
 
 /* Live objects: exact while no other thread is using the cache, else a snapshot. */
 SY_API size_t sy_cache_in_use(const sy_cache *cache);

@@ -21,6 +21,7 @@
 #include <slabyard/heap.h>
 #include <slabyard/memory.h>
 #include <slabyard/pool.h>
+#include <slabyard/reclaim.h>
 #include <slabyard/stats.h>
 #include <slabyard/vmem.h>
 

@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "cache/directory.h"
 #include "chunk/side.h"
+#include "keep/reclaim.h"
 #include "keep/start.h"
 
 enum {
@@ -134,6 +135,7 @@ void *sy_cache_alloc_slow(sy_cache *cache) {
     if (sy_client_alloc_second(&cache->client, &object)) return (void *)object;
     int error = errno;
     if (!sy_client_alloc(&cache->client, &object)) return NULL;
+    sy_reclaim_turn();
     errno = error;
     return (void *)object;
 }
@@ -146,6 +148,7 @@ void sy_cache_free_slow(sy_cache *cache, void *object) {
         sy_cache_free_named(cache, object);
     else
         sy_client_free(&cache->client, (uintptr_t)object);
+    sy_reclaim_turn();
     errno = error;
 }
 
@@ -192,6 +195,7 @@ size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
     while (got < count && sy_client_alloc(&cache->client, &items[got])) {
         got++;
         got += sy_client_alloc_loaded(&cache->client, items + got, count - got);
+        sy_reclaim_turn();
     }
     return got;
 }

@@ -46,8 +46,11 @@ struct sy_cache {
 
     sy_lock lock; /* guards all below, and the slabs' descriptors */
     sy_bins bins;
-    sy_slab *slabs; /* all of them */
+    sy_slab *slabs, *last_slab; /* all of them, the one that a trim looked at longest ago first */
     size_t slab_count;
+    unsigned trims;     /* whole ones, at work; trims by age wait for them */
+    uint64_t seen;      /* refills and flushes, when a trim by age looked */
+    bool idle;          /* there were none in between */
     size_t out;         /* slots outside the slabs */
     size_t empties_max; /* empty slabs kept beyond the layer's own measure: what was reserved */
     uint32_t next_colour;
@@ -89,6 +92,10 @@ bool sy_cache_add_slab(sy_cache *cache);
 /* Releases a slab that is in no bin and no list, destructing what is constructed in it. */
 void sy_cache_release_slab(sy_cache *cache, sy_slab *slab);
 
+/* The list of slabs. The lock is held. */
+void sy_cache_append_slab(sy_cache *cache, sy_slab *slab);
+void sy_cache_remove_slab(sy_cache *cache, sy_slab *slab);
+
 /* Takes a slab out of the cache: bins, list and count. The lock is held. */
 void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab);
 
@@ -107,7 +114,16 @@ void sy_cache_free_named(sy_cache *cache, void *object);
 
 /* ---- trim.c ---- */
 
-/* Gives empty slabs and free pages of the others back; bytes discarded. */
+/*
+ * Gives empty slabs to the chunks and free pages of the others back, in steps that are bounded in
+ * time; false: there is no more. *left is SIZE_MAX before the first, and belongs to this trim.
+ * `aged`: only what nobody has used since such a trim looked last, and not what was reserved.
+ * *bytes grows by what was discarded.
+ */
+bool sy_cache_trim_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes);
+/* The same for empty slabs alone. */
+bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged);
+/* All steps. */
 size_t sy_cache_trim_slabs(sy_cache *cache);
 
 /* ---- count.c ---- */

@@ -23,6 +23,7 @@
 #include "base/bits.h"
 #include "cache/cache.h"
 #include "cache/directory.h"
+#include "keep/reclaim.h"
 #include "os/os.h"
 #include "os/pages.h"
 #include "watch/fault.h"
@@ -51,6 +52,7 @@ void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
     if (!sy_client_alloc_second(&cache->client, &ordinal)) {
         int error = errno;
         if (!sy_client_alloc(&cache->client, &ordinal)) return NULL;
+        sy_reclaim_turn();
         errno = error;
     }
     return sy_handle_enliven(&cache->names, ordinal, handle);
@@ -60,6 +62,7 @@ bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
     if (!sy_client_free_second(&cache->client, ordinal)) {
         int error = errno;
         sy_client_free(&cache->client, ordinal);
+        sy_reclaim_turn();
         errno = error;
     }
     return true;

@@ -9,6 +9,7 @@
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "chunk/side.h"
+#include "keep/reclaim.h"
 #include "watch/fault.h"
 
 /* In a magazine-full between taking and constructing: the slot has yet to be constructed. Slots are
@@ -69,15 +70,14 @@ bool sy_cache_add_slab(sy_cache *cache) {
         errno = ENOMEM;
         return false;
     }
+    sy_reclaim_note_slab(slab->bytes);
     if (cache->class_number)
         sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, cache->class_number);
     sy_lock_acquire(&cache->lock);
     fill_slab(cache, slab, cache->next_colour);
     if (++cache->next_colour == layout->colours) cache->next_colour = 0;
     slab->owner = cache;
-    slab->next = cache->slabs;
-    if (slab->next) slab->next->previous = slab;
-    cache->slabs = slab;
+    sy_cache_append_slab(cache, slab);
     cache->slab_count++;
     cache->counts.slabs_made++;
     sy_bins_insert(&cache->bins, slab);
@@ -85,13 +85,30 @@ bool sy_cache_add_slab(sy_cache *cache) {
     return true;
 }
 
-void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab) {
-    sy_bins_remove(&cache->bins, slab);
+void sy_cache_append_slab(sy_cache *cache, sy_slab *slab) {
+    slab->next = NULL;
+    slab->previous = cache->last_slab;
+    if (cache->last_slab)
+        cache->last_slab->next = slab;
+    else
+        cache->slabs = slab;
+    cache->last_slab = slab;
+}
+
+void sy_cache_remove_slab(sy_cache *cache, sy_slab *slab) {
     if (slab->previous)
         slab->previous->next = slab->next;
     else
         cache->slabs = slab->next;
-    if (slab->next) slab->next->previous = slab->previous;
+    if (slab->next)
+        slab->next->previous = slab->previous;
+    else
+        cache->last_slab = slab->previous;
+}
+
+void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab) {
+    sy_bins_remove(&cache->bins, slab);
+    sy_cache_remove_slab(cache, slab);
     cache->slab_count--;
     cache->counts.slabs_released++;
 }
@@ -160,7 +177,7 @@ static void untake_slot(sy_cache *cache, uintptr_t address) {
     slab->free[index / 64] |= UINT64_C(1) << index % 64;
     slab->built[index / 64] &= ~(UINT64_C(1) << index % 64);
     slab->free_count++;
-    if (index / 64 < slab->first_word) slab->first_word = index / 64;
+    if (index / 64 < slab->first_word) slab->first_word = (uint16_t)(index / 64);
     sy_bins_update(&cache->bins, slab);
     cache->out--;
 }
@@ -282,7 +299,8 @@ static SY_COLD void note_fault(sy_flush *flush, sy_fault_kind kind, uintptr_t ad
 static inline void store_word(sy_flush *flush) {
     if (flush->word_index == NO_WORD) return;
     flush->slab->free[flush->word_index] = flush->word;
-    if (flush->word_index < flush->slab->first_word) flush->slab->first_word = flush->word_index;
+    if (flush->word_index < flush->slab->first_word)
+        flush->slab->first_word = (uint16_t)flush->word_index;
 }
 
 /* Ends the work on a slab. */

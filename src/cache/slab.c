@@ -6,6 +6,8 @@
 #include "base/bits.h"
 #include "os/os.h"
 
+_Static_assert(SY_UNIT_BYTES / SY_SLOT_MIN < UINT16_MAX, "counts of slots fit in 16 bits");
+
 /* ---- bins ---- */
 
 sy_slab *sy_bins_best(const sy_bins *bins) {
@@ -18,12 +20,13 @@ static void choose_bin(sy_slab *slab) {
     uint32_t free_count = slab->free_count, slots = slab->slots;
     if (free_count == 0 || free_count == slots) {
         slab->bin = free_count ? SY_BIN_EMPTY : SY_BIN_FULL;
-        slab->free_least = slab->free_most = free_count;
+        slab->free_least = slab->free_most = (uint16_t)free_count;
         return;
     }
-    uint32_t bin = slab->bin = (uint32_t)((uint64_t)(free_count - 1) * SY_BINS / slots);
-    slab->free_least = (bin * slots + SY_BINS - 1) / SY_BINS + 1;
-    slab->free_most = ((bin + 1) * slots + SY_BINS - 1) / SY_BINS;
+    uint32_t bin = (free_count - 1) * SY_BINS / slots;
+    slab->bin = (uint8_t)bin;
+    slab->free_least = (uint16_t)((bin * slots + SY_BINS - 1) / SY_BINS + 1);
+    slab->free_most = (uint16_t)(((bin + 1) * slots + SY_BINS - 1) / SY_BINS);
     if (slab->free_most == slots) slab->free_most--;
 }
 
@@ -48,12 +51,15 @@ void sy_bins_remove(sy_bins *bins, sy_slab *slab) {
 void sy_bins_set_aside(sy_bins *bins, sy_slab *slab) {
     sy_bins_remove(bins, slab);
     slab->free_least = 0;
-    slab->free_most = UINT32_MAX;
+    slab->free_most = UINT16_MAX;
 }
 
 void sy_bins_move(sy_bins *bins, sy_slab *slab) {
+    bins->opened += slab->bin == SY_BIN_FULL;
+    bins->reused += slab->bin == SY_BIN_EMPTY;
     sy_bins_remove(bins, slab);
     sy_bins_insert(bins, slab);
+    bins->filled += slab->bin == SY_BIN_FULL;
 }
 
 /* ---- taking slots ---- */
@@ -97,7 +103,7 @@ void sy_slab_take(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32
         }
         if (!count) break;
     }
-    slab->first_word = word_index;
+    slab->first_word = (uint16_t)word_index;
     if (last >= slab->watermark) slab->watermark = last + 1;
     if (SY_UNLIKELY(slab->holes != 0)) fill_holes(slab, layout, first, last);
 }

@@ -27,6 +27,7 @@ typedef struct sy_bins {
     sy_heap_node *heap[SY_BINS + 1]; /* the last: empty slabs */
     uint32_t occupied;               /* bit set: that heap has a slab */
     size_t count[SY_BINS + 2];       /* of slabs in each, full ones included */
+    uint64_t filled, opened, reused; /* slabs that became full, were full, were empty */
 } sy_bins;
 
 /* The slab to take from next, or NULL when none has a free slot. */
@@ -43,6 +44,7 @@ void sy_bins_remove(sy_bins *bins, sy_slab *slab);
 void sy_bins_set_aside(sy_bins *bins, sy_slab *slab);
 
 static inline void sy_bins_update(sy_bins *bins, sy_slab *slab) {
+    slab->fresh = true;
     if (slab->free_count < slab->free_least || slab->free_count > slab->free_most)
         sy_bins_move(bins, slab);
 }

@@ -5,18 +5,44 @@
 #include "cache/cache.h"
 #include "cache/directory.h"
 
-/* Empty slabs go, all of them: a reserve ends here. */
-static void release_empty(sy_cache *cache) {
-    for (;;) {
-        sy_lock_acquire(&cache->lock);
+enum {
+    STEP_EMPTIES = 4, /* slabs released, */
+    STEP_SLABS = 64,  /* and looked at, in one step */
+};
+
+/* Notes what is to be looked at. A reserve ends with a trim that is not by age; the lock is held.
+ */
+static void begin(sy_cache *cache, size_t *left, bool aged) {
+    uint64_t exchanges = cache->counts.refills + cache->counts.flushes;
+    *left = cache->slab_count;
+    if (!aged) {
         cache->empties_max = 0;
-        sy_heap_node *lowest = cache->bins.heap[SY_BIN_EMPTY];
-        sy_slab *slab = lowest ? sy_slab_of_node(lowest) : NULL;
-        if (slab) sy_cache_unlink_slab(cache, slab);
-        sy_lock_release(&cache->lock);
-        if (!slab) return;
+        return;
+    }
+    cache->idle = exchanges == cache->seen;
+    cache->seen = exchanges;
+}
+
+/* An empty slab that may go, unlinked, or NULL. By age: all of them if the cache was idle, else
+ * none, as what is too many goes when it is freed. */
+static sy_slab *take_empty(sy_cache *cache, size_t *left, bool aged) {
+    sy_lock_acquire(&cache->lock);
+    if (*left == SIZE_MAX) begin(cache, left, aged);
+    bool may = !aged || (cache->idle && !cache->empties_max);
+    sy_heap_node *lowest = may ? cache->bins.heap[SY_BIN_EMPTY] : NULL;
+    sy_slab *slab = lowest ? sy_slab_of_node(lowest) : NULL;
+    if (slab) sy_cache_unlink_slab(cache, slab);
+    sy_lock_release(&cache->lock);
+    return slab;
+}
+
+bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged) {
+    for (int i = 0; i < STEP_EMPTIES; i++) {
+        sy_slab *slab = take_empty(cache, left, aged);
+        if (!slab) return false;
         sy_cache_release_slab(cache, slab);
     }
+    return true;
 }
 
 /* The slab with the most slots has one unit: longer slabs are for slots that leave a tail in one.
@@ -27,18 +53,30 @@ typedef struct sy_claim {
     uint64_t slots[SY_UNIT_BYTES / SY_SLOT_MIN / 64]; /* in them: to be destructed */
 } sy_claim;
 
-/* Sets the next slab aside, from `slab` on, of which something can be given back; false: none. Its
- * slots stay free, so that a second free is seen. The lock is held. */
-static bool claim_next(sy_cache *cache, sy_slab *slab, sy_claim *claim) {
-    for (; slab; slab = slab->next) {
-        if (slab->bin >= SY_BIN_EMPTY) continue;
-        claim->granules = sy_slab_unused(slab, &cache->layout, claim->slots);
-        if (!claim->granules) continue;
-        claim->slab = slab;
-        for (uint32_t word = 0; slab->built && word < cache->layout.words; word++) {
-            claim->slots[word] &= slab->built[word];
-            slab->built[word] &= ~claim->slots[word];
-        }
+/* Whether something of the slab can be given back, which is then claimed. Its slots stay free, so
+ * that a second free is seen. The lock is held. */
+static bool claim_slab(sy_cache *cache, sy_slab *slab, sy_claim *claim) {
+    claim->granules = sy_slab_unused(slab, &cache->layout, claim->slots);
+    if (!claim->granules) return false;
+    claim->slab = slab;
+    for (uint32_t word = 0; slab->built && word < cache->layout.words; word++) {
+        claim->slots[word] &= slab->built[word];
+        slab->built[word] &= ~claim->slots[word];
+    }
+    return true;
+}
+
+/* Looks at the next few slabs, and sets one aside of which something can be given back; false:
+ * there was none among them. The lock is held. */
+static bool claim_next(sy_cache *cache, size_t *left, bool aged, sy_claim *claim) {
+    for (int looked = 0; looked < STEP_SLABS && *left && cache->slabs; looked++) {
+        sy_slab *slab = cache->slabs;
+        bool fresh = aged && slab->fresh;
+        sy_cache_remove_slab(cache, slab);
+        sy_cache_append_slab(cache, slab);
+        --*left;
+        slab->fresh = false;
+        if (fresh || slab->bin >= SY_BIN_EMPTY || !claim_slab(cache, slab, claim)) continue;
         sy_bins_set_aside(&cache->bins, slab);
         return true;
     }
@@ -66,25 +104,46 @@ static uint64_t discard_granules(const sy_claim *claim, size_t *bytes) {
     return done;
 }
 
-size_t sy_cache_trim_slabs(sy_cache *cache) {
-    sy_claim claim;
-    size_t bytes = 0;
-    release_empty(cache);
-    if (!sy_memory_discards(cache->memory)) return 0;
-    sy_lock_acquire(&cache->lock);
-    for (sy_slab *from = cache->slabs; claim_next(cache, from, &claim); from = claim.slab->next) {
-        sy_memory_begin_trim(cache->memory);
-        sy_lock_release(&cache->lock);
-        if (claim.slab->built) sy_cache_destruct(cache, claim.slab, claim.slots);
-        uint64_t holes = discard_granules(&claim, &bytes);
-        sy_chunk_punched(claim.slab);
-        sy_lock_acquire(&cache->lock);
-        claim.slab->holes |= holes;
-        sy_bins_insert(&cache->bins, claim.slab);
-        sy_memory_end_trim(cache->memory);
-    }
+/* Gives back what was claimed. The lock is held before and after. */
+static void give_back(sy_cache *cache, sy_claim *claim, size_t *bytes) {
+    sy_memory_begin_trim(cache->memory);
     sy_lock_release(&cache->lock);
-    release_empty(cache);
+    if (claim->slab->built) sy_cache_destruct(cache, claim->slab, claim->slots);
+    uint64_t holes = discard_granules(claim, bytes);
+    sy_chunk_punched(claim->slab);
+    sy_lock_acquire(&cache->lock);
+    claim->slab->holes |= holes;
+    sy_bins_insert(&cache->bins, claim->slab);
+    sy_memory_end_trim(cache->memory);
+}
+
+static bool punch_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes) {
+    sy_claim claim;
+    sy_lock_acquire(&cache->lock);
+    if (!sy_memory_discards(cache->memory) || (aged && (cache->empties_max || cache->trims)))
+        *left = 0;
+    if (claim_next(cache, left, aged, &claim)) give_back(cache, &claim, bytes);
+    bool more = *left && cache->slabs;
+    sy_lock_release(&cache->lock);
+    return more;
+}
+
+bool sy_cache_trim_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes) {
+    return sy_cache_release_step(cache, left, aged) || punch_step(cache, left, aged, bytes);
+}
+
+static void count_trim(sy_cache *cache, int more) {
+    sy_lock_acquire(&cache->lock);
+    cache->trims += (unsigned)more;
+    sy_lock_release(&cache->lock);
+}
+
+size_t sy_cache_trim_slabs(sy_cache *cache) {
+    size_t bytes = 0, left = SIZE_MAX;
+    count_trim(cache, 1);
+    while (sy_cache_trim_step(cache, &left, false, &bytes)) {}
+    while (sy_cache_release_step(cache, &left, false)) {}
+    count_trim(cache, -1);
     return bytes;
 }
 
@@ -93,21 +152,4 @@ size_t sy_cache_trim(sy_cache *cache) {
     size_t bytes = sy_cache_trim_slabs(cache);
     if (cache->flags & SY_HANDLES) sy_directory_trim();
     return bytes + sy_chunk_trim(cache->memory) + sy_magazine_trim();
-}
-
-size_t sy_trim(void) {
-    size_t bytes = 0;
-    sy_client *client;
-    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
-        number = client->number;
-        if (client->config.refill == sy_cache_refill) {
-            sy_cache *cache = client->config.owner;
-            sy_client_drain(client);
-            bytes += sy_cache_trim_slabs(cache);
-            if (cache->memory != &sy_memory_main) bytes += sy_chunk_trim(cache->memory);
-        }
-        sy_client_unpin(client);
-    }
-    sy_directory_trim();
-    return bytes + sy_chunk_trim(&sy_memory_main) + sy_magazine_trim();
 }

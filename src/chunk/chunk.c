@@ -17,6 +17,8 @@ typedef struct sy_retired {
 
 static const uint64_t ALL_UNITS = ~UINT64_C(1); /* all but the header's */
 
+enum { STEP_UNITS = 16 }; /* given back in one step of a trim: 1 MiB, some tens of microseconds */
+
 static void list_chunk(sy_chunk *chunk) {
     sy_memory *memory = chunk->memory;
     unsigned longest = chunk->longest = sy_longest_run(chunk->free);
@@ -75,12 +77,20 @@ static void set_first_unit(sy_chunk *chunk, unsigned unit, unsigned units, unsig
         atomic_store_explicit(&chunk->first_unit[i], (uint8_t)first, memory_order_relaxed);
 }
 
+/* The lock is held; others read it. */
+static void count_used(sy_memory *memory, size_t more) {
+    size_t used = atomic_load_explicit(&memory->units_used, memory_order_relaxed);
+    atomic_store_explicit(&memory->units_used, used + more, memory_order_relaxed);
+}
+
 /* Takes units out of the free ones; whether they read as zero. */
 static bool take_units(sy_chunk *chunk, unsigned unit, unsigned units, unsigned first) {
     uint64_t mask = units_mask(unit, units);
     bool clean = !(chunk->dirty & mask);
     chunk->free &= ~mask;
     chunk->dirty &= ~mask;
+    chunk->aged &= ~mask;
+    count_used(chunk->memory, units);
     set_first_unit(chunk, unit, units, first);
     relist_chunk(chunk);
     return clean;
@@ -88,6 +98,7 @@ static bool take_units(sy_chunk *chunk, unsigned unit, unsigned units, unsigned 
 
 static void give_units(sy_chunk *chunk, unsigned unit, unsigned units) {
     uint64_t mask = units_mask(unit, units);
+    count_used(chunk->memory, -(size_t)units);
     set_first_unit(chunk, unit, units, 0);
     chunk->free |= mask;
     chunk->dirty |= mask;
@@ -115,6 +126,7 @@ static void open_chunk(sy_memory *memory, sy_chunk *chunk, uint64_t dirty) {
     chunk->memory = memory;
     chunk->free = ALL_UNITS;
     chunk->dirty = dirty;
+    chunk->aged = 0;
     sy_lock_acquire(&memory->lock);
     list_chunk(chunk);
     append_chunk(chunk);
@@ -307,18 +319,13 @@ static size_t retire_chunk(sy_chunk *chunk) {
     return bytes;
 }
 
-/* Dirty units are taken out of the free ones meanwhile, so that no lock is held across the system
- * calls. The lock is held and let go. A program's memory keeps its chunks in use. */
-static size_t trim_chunk(sy_chunk *chunk) {
+/* Gives units that are free and dirty back. They are taken out of the free ones meanwhile, so that
+ * no lock is held across the system calls. The lock is held and let go. */
+static size_t trim_units(sy_chunk *chunk, uint64_t claimed) {
     sy_memory *memory = chunk->memory;
-    if (chunk->free == ALL_UNITS && memory->systems) return retire_chunk(chunk);
-    uint64_t claimed = sy_memory_discards(memory) ? chunk->dirty : 0;
-    if (!claimed) {
-        sy_lock_release(&memory->lock);
-        return 0;
-    }
     chunk->free &= ~claimed;
     chunk->dirty &= ~claimed;
+    chunk->aged &= ~claimed;
     relist_chunk(chunk);
     sy_memory_begin_trim(memory);
     sy_lock_release(&memory->lock);
@@ -334,20 +341,58 @@ static size_t trim_chunk(sy_chunk *chunk) {
     return sy_count_bits(done) * (size_t)SY_UNIT_BYTES;
 }
 
+/* The lowest few of the units in a word. */
+static uint64_t lowest_units(uint64_t units, unsigned count) {
+    uint64_t rest = units;
+    while (rest && count--) rest &= rest - 1;
+    return units & ~rest;
+}
+
+uint64_t sy_chunk_begin_trim(sy_memory *memory) {
+    sy_lock_acquire(&memory->lock);
+    uint64_t trim = ++memory->trims;
+    sy_lock_release(&memory->lock);
+    return trim;
+}
+
+/* A part of one chunk, which is done with when nothing is left of it. A program's memory keeps its
+ * chunks in use. */
+static bool trim_chunk_step(sy_memory *memory, uint64_t trim, bool aged, size_t *bytes) {
+    sy_lock_acquire(&memory->lock);
+    sy_chunk *chunk = memory->first;
+    if (!chunk || chunk->trim >= trim) {
+        sy_lock_release(&memory->lock);
+        if (aged) sy_large_age(memory);
+        return false;
+    }
+    uint64_t due = (aged ? chunk->dirty & chunk->aged : chunk->dirty) & ~chunk->tried;
+    uint64_t claimed = sy_memory_discards(memory) ? lowest_units(due, STEP_UNITS) : 0;
+    bool rest = chunk->dirty & ~claimed;
+    chunk->tried |= claimed;
+    if (claimed == due || !claimed) {
+        remove_chunk(chunk);
+        append_chunk(chunk);
+        chunk->aged = chunk->dirty;
+        chunk->tried = 0;
+    }
+    if (chunk->free == ALL_UNITS && !rest && memory->systems)
+        *bytes += retire_chunk(chunk);
+    else if (claimed)
+        *bytes += trim_units(chunk, claimed);
+    else
+        sy_lock_release(&memory->lock);
+    return true;
+}
+
+bool sy_chunk_trim_step(sy_memory *memory, uint64_t trim, bool aged, size_t *bytes) {
+    return sy_large_trim_step(memory, aged, bytes) || trim_chunk_step(memory, trim, aged, bytes);
+}
+
 /* Each chunk that is there now once, unless another trim takes it meanwhile. */
 size_t sy_chunk_trim(sy_memory *memory) {
     size_t bytes = sy_large_trim(memory);
-    sy_lock_acquire(&memory->lock);
-    uint64_t trim = ++memory->trims;
-    for (;;) {
-        sy_chunk *chunk = memory->first;
-        if (!chunk || chunk->trim >= trim) break;
-        remove_chunk(chunk);
-        append_chunk(chunk);
-        bytes += trim_chunk(chunk);
-        sy_lock_acquire(&memory->lock);
-    }
-    sy_lock_release(&memory->lock);
+    uint64_t trim = sy_chunk_begin_trim(memory);
+    while (trim_chunk_step(memory, trim, false, &bytes)) {}
     return bytes;
 }
 

@@ -41,13 +41,14 @@ typedef struct sy_slab {
     void *owner;                 /* the cache; NULL: a span of the heap */
     uint64_t *free;              /* bit set: the slot is in the slab */
     uint32_t free_count;
-    uint32_t free_least, free_most; /* free counts at which it leaves its bin are outside these */
     uint32_t slots;
-    uint32_t watermark;  /* slots from here on were never given out */
-    uint32_t first_word; /* no free bit in a word before it */
-    uint32_t bin;
-    uint32_t ordinal; /* of slot 0, in a cache with handles */
-    size_t bytes;     /* of the run: a multiple of a unit */
+    uint32_t watermark;             /* slots from here on were never given out */
+    uint32_t ordinal;               /* of slot 0, in a cache with handles */
+    uint16_t free_least, free_most; /* free counts at which it leaves its bin are outside these */
+    uint16_t first_word;            /* no free bit in a word before it */
+    uint8_t bin;
+    bool fresh;   /* slots went in or out since a trim by age looked */
+    size_t bytes; /* of the run: a multiple of a unit */
     /* Line 1. */
     alignas(64) sy_heap_node node;   /* in its bin */
     struct sy_slab *next, *previous; /* all slabs of the owner */
@@ -67,7 +68,9 @@ static inline sy_slab *sy_slab_of_node(sy_heap_node *node) {
 typedef struct sy_chunk {
     /* Guarded by the chunk lock; bit 0, the header's unit, is never set in either. */
     uint64_t free;                    /* units in no run */
-    uint64_t dirty;                   /* of them: those that hold memory */
+    uint64_t dirty;                   /* of them: those that hold memory, */
+    uint64_t aged;                    /* and did when a trim last looked */
+    uint64_t tried;                   /* units that the trim at work has had already */
     struct sy_chunk *next, *previous; /* chunks whose longest free run is as long */
     uint32_t longest;                 /* free run, in units: which list it is in */
     bool punched; /* asked for no huge pages, since memory was given back in pieces */
@@ -113,6 +116,14 @@ static inline sy_slab *sy_slab_at(uintptr_t address) {
 
 /* Gives the memory of free units and of large spans kept for reuse back; returns bytes. */
 size_t sy_chunk_trim(sy_memory *memory);
+
+/*
+ * The same in steps that are bounded in time: a number for the trim, then steps until one says that
+ * there is no more (false). `aged`: only what was there, and free, when the trim by age before this
+ * one looked. *bytes grows by what was given back.
+ */
+uint64_t sy_chunk_begin_trim(sy_memory *memory);
+bool sy_chunk_trim_step(sy_memory *memory, uint64_t trim, bool aged, size_t *bytes);
 
 /* Gives all chunks, in use or retired, back to the arena; there is no run in them. */
 void sy_chunk_release_all(sy_memory *memory);

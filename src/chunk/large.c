@@ -13,6 +13,9 @@ enum {
     /* Words of the bitmap, of which a span needs the first alone. */
     RESERVED = SY_SLAB_BITMAP_WORDS - 1, /* bytes of the segment */
     MEMORY = SY_SLAB_BITMAP_WORDS - 2,
+    AGED = SY_SLAB_BITMAP_WORDS - 3, /* kept since before the last trim by age */
+
+    STEP_BYTES = 4 << 20, /* given back in one step of a trim */
 };
 
 static size_t reserved_bytes(const sy_slab *span) { return span->bits[RESERVED]; }
@@ -183,6 +186,57 @@ bool sy_large_release_kept(sy_memory *memory, size_t *bytes) {
         if (result == ALL_WENT) *bytes += held;
     }
     return any;
+}
+
+/* One of the kept spans that may go, or NULL; the lock is held. */
+static sy_slab *find_due(const sy_memory *memory, bool aged) {
+    for (sy_slab *span = memory->kept; span; span = span->next)
+        if (!aged || span->bits[AGED]) return span;
+    return NULL;
+}
+
+/* Gives the end of a long span back; false if it stays. */
+static bool shorten(sy_memory *memory, sy_slab *span) {
+    char *rest = (char *)span->start + span->bytes - STEP_BYTES;
+    bool gone = sy_memory_discard(memory, rest, STEP_BYTES) == 0;
+    sy_lock_acquire(&memory->large_lock);
+    if (gone) span->bytes -= STEP_BYTES;
+    link_kept(memory, span);
+    span->bits[AGED] = gone;
+    sy_lock_release(&memory->large_lock);
+    return gone;
+}
+
+static bool release_part(sy_memory *memory, sy_slab *span, size_t *bytes) {
+    size_t held = span->bytes;
+    if (memory->systems && held > STEP_BYTES * 2) {
+        bool gone = shorten(memory, span);
+        if (gone) *bytes += STEP_BYTES;
+        return gone;
+    }
+    sy_release result = release_span(memory, span);
+    if (result == ALL_WENT) *bytes += held;
+    return result != STAYS;
+}
+
+bool sy_large_trim_step(sy_memory *memory, bool aged, size_t *bytes) {
+    sy_lock_acquire(&memory->large_lock);
+    sy_slab *span = find_due(memory, aged);
+    if (span) {
+        unlink_kept(memory, span);
+        sy_memory_begin_trim(memory);
+    }
+    sy_lock_release(&memory->large_lock);
+    if (!span) return false;
+    bool more = release_part(memory, span, bytes);
+    sy_memory_end_trim(memory);
+    return more;
+}
+
+void sy_large_age(sy_memory *memory) {
+    sy_lock_acquire(&memory->large_lock);
+    for (sy_slab *span = memory->kept; span; span = span->next) span->bits[AGED] = true;
+    sy_lock_release(&memory->large_lock);
 }
 
 size_t sy_large_trim(sy_memory *memory) {

@@ -42,6 +42,7 @@ struct sy_memory {
     struct sy_chunk *first, *last;         /* and all, the one trimmed longest ago first */
     uint64_t trims;                        /* begun so far */
     size_t chunk_count;
+    _Atomic size_t units_used;  /* in runs */
     struct sy_retired *retired; /* addresses of chunks that are not in use and hold no memory */
 
     sy_lock large_lock;   /* guards all below */

@@ -6,6 +6,7 @@
 
 #include "cache/cache.h"
 #include "chunk/chunk.h"
+#include "keep/reclaim.h"
 #include "magazine/client.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -46,6 +47,8 @@ static void after_fork_in_child(void) {
     after_fork();
     sy_memory_recover();
     sy_magazine_orphan_others();
+    sy_reclaim_recover();
+    sy_maintenance_recover();
 }
 
 static int start_layers(void) {

@@ -29,11 +29,14 @@ static sy_depot_shard *own_shard(const sy_client *client) {
     return sy_depot_shards_of(client->number) + (sy_os_cpu() & (sy_depot_shard_count - 1));
 }
 
-static uint64_t budget_of(const sy_client *client, const sy_depot_shard *shard) {
-    uint64_t budget = atomic_load_explicit(&shard->budget, memory_order_relaxed);
-    if (budget) return budget;
+static uint64_t first_budget(const sy_client *client) {
     uint64_t items = BUDGET_START / client->config.item_bytes;
     return items > SY_MAGAZINE_ITEMS ? items : SY_MAGAZINE_ITEMS;
+}
+
+static uint64_t budget_of(const sy_client *client, const sy_depot_shard *shard) {
+    uint64_t budget = atomic_load_explicit(&shard->budget, memory_order_relaxed);
+    return budget ? budget : first_budget(client);
 }
 
 static void put_in(const sy_client *client, sy_depot_shard *shard, sy_magazine *magazine) {
@@ -94,6 +97,14 @@ static void count_hit(sy_depot_shard *own, sy_depot_shard *from) {
         atomic_store_explicit(&from->exported, exported, memory_order_relaxed);
 }
 
+/* What was left when the magazine was taken. */
+static void note_low(sy_depot_shard *shard, const sy_magazine *magazine) {
+    uint64_t down = atomic_load_explicit(&magazine->items_down, memory_order_relaxed);
+    uint64_t left = down - sy_magazine_count(magazine);
+    if (left < atomic_load_explicit(&shard->low, memory_order_relaxed))
+        atomic_store_explicit(&shard->low, left, memory_order_relaxed);
+}
+
 sy_magazine *sy_budget_withdraw(sy_client *client, bool *remote) {
     sy_depot_shard *shards = sy_depot_shards_of(client->number), *own = own_shard(client);
     unsigned mine = (unsigned)(own - shards), mask = sy_depot_shard_count - 1;
@@ -101,6 +112,7 @@ sy_magazine *sy_budget_withdraw(sy_client *client, bool *remote) {
         sy_depot_shard *from = &shards[(mine + i) & mask];
         sy_magazine *magazine = sy_depot_pop(from);
         if (!magazine) continue;
+        note_low(from, magazine);
         count_hit(own, from);
         *remote = atomic_load_explicit(&magazine->home, memory_order_relaxed) != mine;
         return magazine;
@@ -110,12 +122,64 @@ sy_magazine *sy_budget_withdraw(sy_client *client, bool *remote) {
     return NULL;
 }
 
-sy_magazine *sy_budget_take_all(sy_client *client) {
+sy_magazine *sy_budget_take(sy_client *client, unsigned most) {
     sy_magazine *chain = NULL, *magazine;
     sy_depot_shard *shards = sy_depot_shards_of(client->number);
     for (unsigned i = 0; i < sy_depot_shard_count; i++)
-        while ((magazine = sy_depot_pop(&shards[i])) != NULL)
+        while (most > 0 && (magazine = sy_depot_pop(&shards[i])) != NULL) {
             magazine->chain = chain, chain = magazine;
+            most--;
+        }
+    return chain;
+}
+
+sy_magazine *sy_budget_take_all(sy_client *client) { return sy_budget_take(client, UINT32_MAX); }
+
+/* ---- reaping ---- */
+
+void sy_budget_begin_reap(sy_client *client, bool forget) {
+    sy_depot_shard *shards = sy_depot_shards_of(client->number);
+    for (unsigned i = 0; i < sy_depot_shard_count; i++) {
+        uint64_t items = sy_depot_items(&shards[i]);
+        uint64_t low = atomic_load_explicit(&shards[i].low, memory_order_relaxed);
+        uint64_t surplus = low < items ? low : items;
+        if (forget && atomic_load_explicit(&shards[i].refused, memory_order_relaxed))
+            atomic_store_explicit(&shards[i].refused, 0, memory_order_relaxed);
+        if (!items && !low) continue; /* perhaps never used: a page of zeros, and shall stay so */
+        atomic_store_explicit(&shards[i].surplus, (uint32_t)surplus, memory_order_relaxed);
+        atomic_store_explicit(&shards[i].low, items - surplus, memory_order_relaxed);
+    }
+}
+
+static void lower_budget(const sy_client *client, sy_depot_shard *shard, uint64_t items) {
+    uint64_t budget = budget_of(client, shard), least = first_budget(client) + items;
+    atomic_store_explicit(&shard->budget, budget > least ? budget - items : 0,
+                          memory_order_relaxed);
+}
+
+/* A magazine of what is to be reaped of a shard, or NULL. */
+static sy_magazine *reap_one(const sy_client *client, sy_depot_shard *shard) {
+    uint64_t surplus = atomic_load_explicit(&shard->surplus, memory_order_relaxed);
+    sy_magazine *magazine = surplus ? sy_depot_pop(shard) : NULL;
+    uint64_t count = magazine ? sy_magazine_count(magazine) : 0;
+    bool taken = magazine && count <= surplus;
+    if (magazine && !taken) sy_depot_push(shard, magazine);
+    if (surplus)
+        atomic_store_explicit(&shard->surplus, (uint32_t)(taken ? surplus - count : 0),
+                              memory_order_relaxed);
+    if (!taken) return NULL;
+    lower_budget(client, shard, count);
+    return magazine;
+}
+
+sy_magazine *sy_budget_reap(sy_client *client, unsigned most) {
+    sy_magazine *chain = NULL, *magazine;
+    sy_depot_shard *shards = sy_depot_shards_of(client->number);
+    for (unsigned i = 0; i < sy_depot_shard_count; i++)
+        while (most > 0 && (magazine = reap_one(client, &shards[i])) != NULL) {
+            magazine->chain = chain, chain = magazine;
+            most--;
+        }
     return chain;
 }
 
@@ -127,5 +191,7 @@ void sy_budget_reset(const sy_client *client) {
         atomic_store(&shards[i].hits, 0);
         atomic_store(&shards[i].misses, 0);
         atomic_store(&shards[i].steals, 0);
+        atomic_store(&shards[i].surplus, 0);
+        atomic_store(&shards[i].low, 0);
     }
 }

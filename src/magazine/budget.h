@@ -33,6 +33,18 @@ sy_magazine *sy_budget_withdraw(sy_client *client, bool *remote);
 /* All magazines of the client, a chain. */
 sy_magazine *sy_budget_take_all(sy_client *client);
 
+/* The same, but `most` magazines at most. */
+sy_magazine *sy_budget_take(sy_client *client, unsigned most);
+
+/*
+ * What was in a shard all the time since this was last called is more than the client works with:
+ * it is to be reaped (the working set of Bonwick and Adams, "Magazines and Vmem", section 3.6),
+ * which sy_budget_reap does, a chain of `most` magazines at most; fewer: there is no more. Budgets
+ * shrink by as much. `forget`: what was turned away until now is not regretted any more.
+ */
+void sy_budget_begin_reap(sy_client *client, bool forget);
+sy_magazine *sy_budget_reap(sy_client *client, unsigned most);
+
 /* Forgets budgets and counts, for the next client with the number. */
 void sy_budget_reset(const sy_client *client);
 

@@ -16,8 +16,9 @@ enum {
     EASY_ITEMS = 64,        /* doubled at each exchange up to here, */
     EXCHANGES_MORE = 16,    /* and beyond after so many exchanges */
     LOADED_BYTES_MAX =
-        4 << 20, /* bytes of items in the magazines of one thread: what they may grow to */
-    WINDOW = 16, /* items of another CPU's magazine that are fetched at a time */
+        4 << 20,        /* bytes of items in the magazines of one thread: what they may grow to */
+    WINDOW = 16,        /* items of another CPU's magazine that are fetched at a time */
+    STEP_MAGAZINES = 8, /* flushed in one step of a drain: a thousand items, some microseconds */
 };
 
 /* ---- how much a thread may hold ---- */
@@ -152,7 +153,9 @@ static bool fill(sy_client *client, sy_thread *thread, sy_slot *slot) {
         if (remote && client->config.addresses) first_window(slot);
         return true;
     }
+    thread->inside++;
     size_t count = client->config.refill(client->config.owner, empty->items, slot->capacity);
+    thread->inside--;
     grow(client, thread, slot);
     sy_magazine_set_count(empty, count);
     sy_slot_load(slot, empty);
@@ -279,8 +282,11 @@ static void make_room(sy_client *client, sy_thread *thread, sy_slot *slot) {
 void sy_client_free(sy_client *client, uintptr_t item) {
     sy_thread *thread;
     sy_slot *slot;
-    while ((slot = ready_slot(client, &thread)) != NULL && slot->top >= slot->limit)
+    while ((slot = ready_slot(client, &thread)) != NULL && slot->top >= slot->limit) {
+        thread->inside++;
         make_room(client, thread, slot);
+        thread->inside--;
+    }
     if (SY_LIKELY(slot))
         sy_slot_push(slot, item);
     else
@@ -308,7 +314,8 @@ void sy_client_prepare(sy_client *client) {
     ready_slot(client, &thread);
 }
 
-void sy_client_drain(sy_client *client) {
+/* Asks running threads to flush; this one does. */
+static void begin_drain(sy_client *client) {
     uint32_t before = atomic_fetch_add_explicit(&client->generation, 1, memory_order_relaxed);
     sy_thread *thread = sy_thread_running();
     if (thread && client->number < thread->slots_end) {
@@ -316,5 +323,23 @@ void sy_client_drain(sy_client *client) {
         slot->generation = before + 1;
         flush_slot(client, slot);
     }
-    reclaim(client);
+    sy_client_flush_chain(client, take_parked(client));
+}
+
+void sy_client_drain(sy_client *client) {
+    begin_drain(client);
+    sy_client_flush_chain(client, sy_budget_take_all(client));
+}
+
+bool sy_client_drain_step(sy_client *client, bool first) {
+    if (first) begin_drain(client);
+    return sy_client_flush_chain(client, sy_budget_take(client, STEP_MAGAZINES));
+}
+
+bool sy_client_reap_step(sy_client *client, bool first, bool idle) {
+    if (first) {
+        sy_budget_begin_reap(client, idle);
+        if (idle && sy_threads_parked()) sy_client_flush_chain(client, take_parked(client));
+    }
+    return sy_client_flush_chain(client, sy_budget_reap(client, STEP_MAGAZINES));
 }

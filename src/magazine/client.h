@@ -124,6 +124,20 @@ void sy_client_prepare(sy_client *client);
  * depot. Asks running threads to flush theirs at their next exchange. */
 void sy_client_drain(sy_client *client);
 
+/* The same in steps that are bounded in time, the first one said to be so; false: nothing was left
+ * to do. */
+bool sy_client_drain_step(sy_client *client, bool first);
+
+/*
+ * Flushes what the client has not worked with since this was begun last, in steps likewise: in the
+ * depot and, if `idle`, in the slots of threads that are parked.
+ */
+bool sy_client_reap_step(sy_client *client, bool first, bool idle);
+
+/* Flushes slots of this thread that have had no exchange since it looked before, those of a few
+ * clients a step; false: it has looked at all. */
+bool sy_thread_reap_step(void);
+
 /* Items in the depot and in loaded slots: exact while nobody uses the client. */
 void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded);
 
@@ -145,6 +159,9 @@ unsigned sy_thread_count(void);
 
 /* Gives the layer's own unused memory back; returns bytes. */
 size_t sy_magazine_trim(void);
+/* The same in steps: from *at on, 0 first; false: all is done. `aged`: what was unused since such a
+ * step looked before. */
+bool sy_magazine_trim_step(unsigned *at, bool aged, size_t *bytes);
 /* Bytes of magazines and thread records made. */
 size_t sy_magazine_bytes(void);
 

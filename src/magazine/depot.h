@@ -43,6 +43,8 @@ typedef struct sy_depot_shard {
     _Atomic uint64_t budget;          /* items that may wait here; 0: none set yet */
     _Atomic uint64_t refused;         /* items turned away since, that a miss has yet to regret */
     _Atomic uint32_t exported;        /* the last magazine taken went to another CPU */
+    _Atomic uint32_t surplus;         /* items that were not wanted: to be reaped */
+    _Atomic uint64_t low;             /* the fewest items here since reaping began last */
     /* Counted by threads whose shard this is, when they want a full magazine. */
     _Atomic uint64_t hits, misses, steals;
 } sy_depot_shard;

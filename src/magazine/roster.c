@@ -8,6 +8,8 @@
 #include "magazine/slot.h"
 #include "os/os.h"
 
+enum { STEP_SLOTS = 64, STEP_FLUSHES = 4 }; /* of a thread that looks for idle ones */
+
 static sy_client *clients[SY_CLIENTS_MAX];      /* by number; guarded by the thread list's lock */
 static uint16_t unused_numbers[SY_CLIENTS_MAX]; /* closed ones, a stack; guarded by the same */
 static unsigned unused_count, next_number = SY_CLIENT_DEMANDED;
@@ -35,6 +37,46 @@ void sy_thread_flush(void) {
         unpin_locked(client);
     }
     sy_threads_unlock();
+}
+
+/* Flushes the slot, of which nobody else may make use, if that can be; the lock is held before and
+ * after. */
+static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
+    sy_client *client = clients[number];
+    if (!slot->loaded || client->suspended) return;
+    sy_magazine *chain = sy_slot_take(slot, NULL);
+    sy_client_give_up_capacity(client, thread, slot);
+    atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
+    sy_threads_unlock();
+    sy_client_flush_chain(client, chain);
+    sy_threads_lock();
+    unpin_locked(client);
+}
+
+/* Whether the slot holds items and has had no exchange since this was asked before. */
+static bool is_idle(sy_slot *slot) {
+    if (!slot->loaded) return false;
+    bool idle = slot->seen == slot->exchanges && sy_slot_items(slot) > 0;
+    slot->seen = slot->exchanges;
+    return idle;
+}
+
+bool sy_thread_reap_step(void) {
+    sy_thread *thread = sy_thread_running();
+    if (!thread || thread->inside) return false;
+    unsigned number = thread->next_idle, looked = 0, flushed = 0;
+    for (; number < thread->slots_end && looked < STEP_SLOTS && flushed < STEP_FLUSHES; number++) {
+        sy_slot *slot = sy_thread_slot(thread, number);
+        looked++;
+        if (!is_idle(slot)) continue;
+        sy_threads_lock();
+        flush_idle(thread, slot, number);
+        sy_threads_unlock();
+        flushed++;
+    }
+    bool more = number < thread->slots_end;
+    thread->next_idle = more ? number : SY_CLIENT_FIRST;
+    return more;
 }
 
 void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded) {
@@ -239,6 +281,12 @@ void sy_client_unpin(sy_client *client) {
 }
 
 size_t sy_magazine_trim(void) { return sy_threads_trim() + sy_store_trim(); }
+
+bool sy_magazine_trim_step(unsigned *at, bool aged, size_t *bytes) {
+    if (sy_store_trim_step(at, aged, bytes)) return true;
+    *bytes += sy_threads_trim();
+    return false;
+}
 
 size_t sy_magazine_bytes(void) { return sy_threads_bytes() + sy_store_bytes(); }
 

@@ -3,6 +3,7 @@
 #include "magazine/client.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
 #include "base/bits.h"
 #include "os/lock.h"
@@ -14,6 +15,7 @@ enum {
     ITEM_BYTES = SY_MAGAZINE_ITEMS * sizeof(uintptr_t),
     HEADER_BYTES = SY_MAGAZINES_PER_SEGMENT * sizeof(sy_magazine),
     SEGMENT_BYTES = HEADER_BYTES + SY_MAGAZINES_PER_SEGMENT * ITEM_BYTES,
+    STEP_WORDS = 8, /* trimmed in one step: half a MiB of items */
 };
 
 _Static_assert(sizeof(sy_magazine) == 64, "one cache line a header");
@@ -24,7 +26,8 @@ _Atomic(sy_magazine *) sy_magazine_segments[SY_MAGAZINE_SEGMENTS];
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_STORE);
 static struct segment {
     uint64_t unused[WORDS]; /* a bit a magazine: in the store */
-    uint64_t dirty[WORDS];  /* a bit a magazine: its items were given out since the last discard */
+    uint64_t dirty[WORDS];  /* a bit a magazine: its items were given out since the last discard, */
+    uint64_t recent[WORDS]; /* and it came back since a trim by age looked */
     unsigned first_word;    /* no unused bit in a word before it */
 } segments[SY_MAGAZINE_SEGMENTS]; /* guarded by lock */
 static unsigned segment_count;    /* guarded by lock */
@@ -98,16 +101,18 @@ void sy_store_put(sy_magazine *magazine) {
     sy_lock_acquire(&lock);
     struct segment *segment = &segments[magazine->number / SY_MAGAZINES_PER_SEGMENT];
     segment->unused[index / 64] |= UINT64_C(1) << index % 64;
+    segment->recent[index / 64] |= UINT64_C(1) << index % 64;
     if (index / 64 < segment->first_word) segment->first_word = index / 64;
     sy_lock_release(&lock);
 }
 
 /*
- * Discards the items of the magazines of one bitmap word whose pages are wholly unused. They are
- * taken out of the store meanwhile, so that no lock is held across the system call. A word is 64
- * KiB of items, a whole number of pages of every size that Linux has.
+ * Discards the items of the magazines of one bitmap word whose pages are wholly unused, and were
+ * so, if `aged`, when this was last done. They are taken out of the store meanwhile, so that no
+ * lock is held across the system call. A word is 64 KiB of items, a whole number of pages of every
+ * size that Linux has.
  */
-static size_t trim_word(unsigned index, unsigned word) {
+static size_t trim_word(unsigned index, unsigned word, bool aged) {
     struct segment *segment = &segments[index];
     size_t page = sy_os_page_size();
     unsigned per_page = page > ITEM_BYTES ? (unsigned)(page / ITEM_BYTES) : 1;
@@ -116,9 +121,11 @@ static size_t trim_word(unsigned index, unsigned word) {
     sy_lock_acquire(&lock);
     for (unsigned first = 0; first < 64; first += per_page) {
         uint64_t group = sy_low_bits(per_page) << first;
-        if ((segment->unused[word] & group) == group && (segment->dirty[word] & group))
+        bool recent = aged && segment->recent[word] & group;
+        if ((segment->unused[word] & group) == group && segment->dirty[word] & group && !recent)
             claimed |= group;
     }
+    segment->recent[word] = 0;
     segment->unused[word] &= ~claimed;
     sy_lock_release(&lock);
     if (!claimed) return 0;
@@ -146,13 +153,18 @@ static size_t trim_word(unsigned index, unsigned word) {
     return sy_count_bits(discarded) * (size_t)ITEM_BYTES;
 }
 
+bool sy_store_trim_step(unsigned *at, bool aged, size_t *bytes) {
+    sy_lock_acquire(&lock);
+    unsigned end = segment_count * WORDS;
+    sy_lock_release(&lock);
+    for (unsigned i = 0; i < STEP_WORDS && *at < end; i++, ++*at)
+        *bytes += trim_word(*at / WORDS, *at % WORDS, aged);
+    return *at < end;
+}
+
 size_t sy_store_trim(void) {
     size_t bytes = 0;
-    sy_lock_acquire(&lock);
-    unsigned count = segment_count;
-    sy_lock_release(&lock);
-    for (unsigned index = 0; index < count; index++)
-        for (unsigned word = 0; word < WORDS; word++) bytes += trim_word(index, word);
+    for (unsigned at = 0; sy_store_trim_step(&at, false, &bytes);) {}
     return bytes;
 }
 

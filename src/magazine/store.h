@@ -16,6 +16,7 @@
 #include <slabyard/base.h>
 #include <stdalign.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,6 +54,8 @@ void sy_store_put(sy_magazine *magazine);
 
 /* Gives the memory of unused magazines back; returns bytes. */
 size_t sy_store_trim(void);
+/* The same in steps, as sy_magazine_trim_step. */
+bool sy_store_trim_step(unsigned *at, bool aged, size_t *bytes);
 
 /* Magazines in segments made, times the bytes of one. */
 size_t sy_store_bytes(void);

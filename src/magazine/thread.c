@@ -22,6 +22,7 @@ static SY_TLS bool ended;            /* this thread's exit hook has run */
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_THREADS);
 static sy_thread *all_records;  /* guarded by lock */
 static sy_thread *free_records; /* guarded by lock */
+static _Atomic unsigned parked; /* written under the lock */
 static void (*empty_slots)(sy_thread *thread);
 
 void sy_threads_lock(void) { sy_lock_acquire(&lock); }
@@ -39,7 +40,14 @@ unsigned sy_thread_count(void) {
     return count;
 }
 
+unsigned sy_threads_parked(void) { return atomic_load_explicit(&parked, memory_order_relaxed); }
+
+/* The lock is held. */
 static void set_state(sy_thread *thread, sy_thread_state state) {
+    bool was_parked =
+        atomic_load_explicit(&thread->state, memory_order_relaxed) == SY_THREAD_PARKED;
+    unsigned count = sy_threads_parked() + (state == SY_THREAD_PARKED) - was_parked;
+    atomic_store_explicit(&parked, count, memory_order_relaxed);
     atomic_store_explicit(&thread->state, state, memory_order_relaxed);
 }
 

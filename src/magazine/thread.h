@@ -31,7 +31,7 @@ typedef struct sy_slot {
     uint32_t capacity;     /* items that `loaded` may hold at present */
     uint32_t generation;   /* the client's, when last looked at */
     uint32_t exchanges;    /* since first use */
-    uint32_t unused;
+    uint32_t seen;         /* of them: when the thread last looked for idle slots */
     uintptr_t *top, *base, *limit;
     uintptr_t unused_too;
 } sy_slot;
@@ -57,6 +57,8 @@ typedef struct sy_thread {
     _Atomic uint64_t loaded_bytes; /* item bytes that the capacities of its slots allow; others
                                     * subtract, when they close a client */
     unsigned empties;
+    unsigned inside; /* callbacks of clients that slow paths of this thread are in the midst of */
+    unsigned next_idle; /* slot that it looks at next for being idle */
     sy_magazine *empty[SY_EMPTIES];
 } sy_thread;
 
@@ -66,6 +68,9 @@ sy_thread *sy_thread_self(void);
 
 /* The same if it is running, else NULL: it has no slots to look into. */
 sy_thread *sy_thread_running(void);
+
+/* Threads that are parked at present. */
+unsigned sy_threads_parked(void);
 
 /* Its slot for a client number. */
 static inline sy_slot *sy_thread_slot(sy_thread *thread, unsigned number) {

@@ -435,6 +435,13 @@ int __wrap_sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*chi
     return decide(SY_FAKE_AT_FORK) ? -1 : __real_sy_os_at_fork(prepare, parent, child);
 }
 
+int __real_sy_os_start_thread(void *(*body)(void *), void *arg);
+int __wrap_sy_os_start_thread(void *(*body)(void *), void *arg);
+
+int __wrap_sy_os_start_thread(void *(*body)(void *), void *arg) {
+    return decide(SY_FAKE_START_THREAD) ? -1 : __real_sy_os_start_thread(body, arg);
+}
+
 /* ---- the end ---- */
 
 const char *sy_fake_written(void) { return written; }

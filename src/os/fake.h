@@ -26,6 +26,7 @@ typedef enum sy_fake_call {
     SY_FAKE_HUGE,
     SY_FAKE_AT_THREAD_EXIT,
     SY_FAKE_AT_FORK,
+    SY_FAKE_START_THREAD,
     SY_FAKE_ANY
 } sy_fake_call;
 

@@ -20,6 +20,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -43,7 +44,9 @@
 #define ADVICE_DONTNEED_LOCKED 24         /* 5.18 */
 #define NAME_MAPPING           0x53564d41 /* 5.17; PR_SET_VMA */
 #define NAME_ANONYMOUS         0          /* PR_SET_VMA_ANON_NAME */
-#define AUXV_RSEQ_FEATURE_SIZE 27         /* 6.3 */
+
+static const uint64_t NS_PER_SECOND = 1000000000;
+#define AUXV_RSEQ_FEATURE_SIZE 27 /* 6.3 */
 
 static int fail(int error) {
     errno = error;
@@ -243,7 +246,7 @@ size_t sy_os_memory_limit(void) {
 uint64_t sy_os_now(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
 /* Spread what little differs between calls and processes over 64 bits (the finaliser of
@@ -273,10 +276,33 @@ void sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
     errno = saved;
 }
 
+void sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns) {
+    int saved = errno;
+    const struct timespec time = {(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &time, NULL, 0);
+    errno = saved;
+}
+
 void sy_os_wake(_Atomic uint32_t *word, int count) {
     int saved = errno;
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
     errno = saved;
+}
+
+/* Signals are blocked while the thread is made, which has them blocked from its start then. */
+int sy_os_start_thread(void *(*body)(void *), void *arg) {
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    int error = pthread_attr_init(&attributes);
+    if (error != 0) return fail(error);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, &attributes, body, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return error == 0 ? 0 : fail(error);
 }
 
 typedef void exit_hook(void *);

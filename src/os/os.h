@@ -97,8 +97,15 @@ uint64_t sy_os_random(void);
 /* Sleep while *word == expected. May return for no reason: the caller looks again. */
 void sy_os_wait(_Atomic uint32_t *word, uint32_t expected);
 
+/* The same, for `ns` nanoseconds at most. */
+void sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns);
+
 /* Wake up to `count` threads that sleep on the word. */
 void sy_os_wake(_Atomic uint32_t *word, int count);
+
+/* Run body(arg) on a new thread that nobody waits for, and to which no signal is delivered. EAGAIN
+ * or ENOMEM: there is none. May call malloc. */
+int sy_os_start_thread(void *(*body)(void *), void *arg);
 
 /* When the calling thread exits, hook(arg) runs on it. There is one hook for the process (another
  * one is EINVAL) and one arg for each thread, the one said last; NULL takes it back. The hook may

@@ -31,7 +31,7 @@ static void make(made *it, const sy_layout *layout, uintptr_t start) {
     slab->free = it->bitmap;
     slab->slots = slab->free_count = layout->slots;
     slab->free_least = 0;
-    slab->free_most = UINT32_MAX;
+    slab->free_most = UINT16_MAX;
     slab->bin = SY_BIN_NONE;
     for (uint32_t word = 0; word < layout->words; word++)
         it->bitmap[word] = sy_low_bits(layout->slots - word * 64);
@@ -41,7 +41,7 @@ static void make(made *it, const sy_layout *layout, uintptr_t start) {
 static void put(sy_slab *slab, uint32_t index) {
     slab->free[index / 64] |= UINT64_C(1) << index % 64;
     slab->free_count++;
-    if (index / 64 < slab->first_word) slab->first_word = index / 64;
+    if (index / 64 < slab->first_word) slab->first_word = (uint16_t)(index / 64);
 }
 
 /* ---- taking ---- */
@@ -210,9 +210,9 @@ static void verify_sees_what_is_wrong(void **state) {
     it.slab.first += 8;
     assert_int_not_equal(sy_slab_verify(&it.slab, &layout), 0);
     it.slab.first -= 8;
-    it.slab.free_most = it.slab.free_count - 1;
+    it.slab.free_most = (uint16_t)(it.slab.free_count - 1);
     assert_int_not_equal(sy_slab_verify(&it.slab, &layout), 0);
-    it.slab.free_most = it.slab.free_count;
+    it.slab.free_most = (uint16_t)it.slab.free_count;
     assert_int_equal(sy_slab_verify(&it.slab, &layout), 0);
 }
 

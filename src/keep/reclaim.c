@@ -1,0 +1,273 @@
+/*
+ * reclaim.c: passes, and trims of everything.
+ */
+#include "keep/reclaim.h"
+
+#include <errno.h>
+
+#include "cache/cache.h"
+#include "cache/directory.h"
+#include "chunk/chunk.h"
+#include "magazine/client.h"
+#include "os/os.h"
+
+enum {
+    GROWTH_LEAST = 1 << 20, /* bytes of slabs made that start a pass, */
+    GROWTH_SHARE = 16,      /* or this part of all slabs, if that is more */
+    GROWTH_STEPS = 4,       /* of a pass by growth in one turn: it must keep up */
+};
+
+static const uint64_t OTHERS_STEP_NS = 1000000; /* waited for, by who has a pass to finish */
+
+/* ---- a pass ---- */
+
+typedef enum sy_stage { NOTHING, CHUNKS_FIRST, CLIENTS, CHUNKS, MAGAZINES } sy_stage;
+typedef enum sy_kind { BY_GROWTH, BY_AGE, WHATEVER_GOES } sy_kind;
+
+typedef struct sy_pass {
+    sy_kind kind;
+    sy_stage stage;
+    uint64_t trim;      /* of the chunks */
+    unsigned done;      /* clients up to this number have been dealt with; */
+    unsigned client;    /* this is the one at work; 0: none */
+    bool slabs;         /* and its depot is done with */
+    size_t slabs_left;  /* of it, to be looked at */
+    unsigned magazines; /* done */
+    size_t bytes;       /* given back so far */
+} sy_pass;
+
+static void enter_stage(sy_pass *pass, sy_stage stage) {
+    pass->stage = stage;
+    pass->done = pass->client = pass->magazines = 0;
+    if (stage == CHUNKS || stage == CHUNKS_FIRST) pass->trim = sy_chunk_begin_trim(&sy_memory_main);
+}
+
+static void begin(sy_pass *pass, sy_kind kind) {
+    *pass = (sy_pass){.kind = kind};
+    enter_stage(pass, kind == WHATEVER_GOES ? CHUNKS_FIRST : CLIENTS);
+}
+
+/* Each false when the client has no more of that. */
+static bool depot_step(sy_pass *pass, sy_client *client, bool first) {
+    if (pass->kind == WHATEVER_GOES) return sy_client_drain_step(client, first);
+    return sy_client_reap_step(client, first, pass->kind == BY_AGE);
+}
+
+static bool slabs_step(sy_pass *pass, sy_cache *cache) {
+    bool aged = pass->kind != WHATEVER_GOES;
+    if (pass->kind == BY_GROWTH) return sy_cache_release_step(cache, &pass->slabs_left, aged);
+    return sy_cache_trim_step(cache, &pass->slabs_left, aged, &pass->bytes);
+}
+
+/* The program's own memory is trimmed once a pass, with the first of its caches. */
+static void trim_own_memory(sy_pass *pass, sy_memory *memory) {
+    if (pass->kind == BY_GROWTH || memory == &sy_memory_main) return;
+    uint64_t trim = sy_chunk_begin_trim(memory);
+    bool aged = pass->kind == BY_AGE;
+    while (sy_chunk_trim_step(memory, trim, aged, &pass->bytes)) {}
+}
+
+/* Works on one client; false when that is done with. */
+static bool client_step(sy_pass *pass, sy_client *client) {
+    bool first = pass->client != client->number;
+    if (first) {
+        pass->client = client->number;
+        pass->slabs = false;
+        pass->slabs_left = SIZE_MAX;
+    }
+    if (!pass->slabs && depot_step(pass, client, first)) return true;
+    pass->slabs = true;
+    if (client->config.refill != sy_cache_refill) return false;
+    sy_cache *cache = client->config.owner;
+    if (slabs_step(pass, cache)) return true;
+    trim_own_memory(pass, cache->memory);
+    return false;
+}
+
+static void clients_step(sy_pass *pass) {
+    sy_client *client = sy_client_pin_next(pass->done);
+    if (!client) {
+        enter_stage(pass, pass->kind == BY_GROWTH ? NOTHING : CHUNKS);
+        return;
+    }
+    if (!client_step(pass, client)) pass->done = client->number;
+    sy_client_unpin(client);
+}
+
+static void chunks_step(sy_pass *pass) {
+    bool aged = pass->kind == BY_AGE;
+    if (sy_chunk_trim_step(&sy_memory_main, pass->trim, aged, &pass->bytes)) return;
+    enter_stage(pass, pass->stage == CHUNKS_FIRST ? CLIENTS : MAGAZINES);
+}
+
+static void magazines_step(sy_pass *pass) {
+    if (!sy_magazine_trim_step(&pass->magazines, pass->kind == BY_AGE, &pass->bytes))
+        enter_stage(pass, NOTHING);
+}
+
+/* Some tens of microseconds of work; false: the pass is over. */
+static bool step(sy_pass *pass) {
+    switch (pass->stage) {
+    case NOTHING: return false;
+    case CLIENTS: clients_step(pass); break;
+    case CHUNKS_FIRST:
+    case CHUNKS: chunks_step(pass); break;
+    case MAGAZINES: magazines_step(pass); break;
+    }
+    return pass->stage != NOTHING;
+}
+
+/* ---- the pass at work ---- */
+
+_Atomic bool sy_reclaim_at_work;
+static _Atomic bool held; /* by the thread that is doing a step; guards the pass */
+static sy_pass at_work;   /* its stage is NOTHING unless sy_reclaim_at_work */
+static _Atomic uint64_t decay = 1000000000; /* nanoseconds */
+static _Atomic uint64_t next_pass;          /* by age: when; 0: at nobody's first look yet */
+static _Atomic unsigned passes;             /* begun so far */
+static _Atomic size_t grown;                /* bytes of slabs made since a pass by growth began */
+
+static bool hold(void) { return !atomic_exchange_explicit(&held, true, memory_order_acquire); }
+
+static void let_go(void) { atomic_store_explicit(&held, false, memory_order_release); }
+
+/* Unless one is at work. */
+static void begin_pass(sy_kind kind) {
+    if (atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed) || !hold()) return;
+    if (at_work.stage == NOTHING) begin(&at_work, kind);
+    atomic_fetch_add_explicit(&passes, 1, memory_order_relaxed);
+    atomic_store_explicit(&sy_reclaim_at_work, true, memory_order_relaxed);
+    let_go();
+}
+
+/* Does a few steps; false: somebody else is at it. */
+static bool work(void) {
+    if (!hold()) return false;
+    int steps = at_work.kind == BY_GROWTH ? GROWTH_STEPS : 1;
+    while (steps-- > 0)
+        if (!step(&at_work))
+            atomic_store_explicit(&sy_reclaim_at_work, false, memory_order_relaxed);
+    let_go();
+    return true;
+}
+
+void sy_reclaim_by_age(void) {
+    static _Atomic uint32_t nothing;
+    begin_pass(BY_AGE);
+    while (atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed))
+        if (!work()) sy_os_wait_for(&nothing, 0, OTHERS_STEP_NS);
+}
+
+void sy_reclaim_note_slab(size_t bytes) {
+    size_t units = atomic_load_explicit(&sy_memory_main.units_used, memory_order_relaxed);
+    size_t most = units * SY_UNIT_BYTES / GROWTH_SHARE;
+    if (most < GROWTH_LEAST) most = GROWTH_LEAST;
+    if (atomic_fetch_add_explicit(&grown, bytes, memory_order_relaxed) + bytes < most) return;
+    atomic_store_explicit(&grown, 0, memory_order_relaxed);
+    begin_pass(BY_GROWTH);
+}
+
+void sy_reclaim_recover(void) {
+    at_work.stage = NOTHING;
+    atomic_store(&sy_reclaim_at_work, false);
+    atomic_store(&held, false);
+}
+
+/* ---- by age ---- */
+
+uint64_t sy_reclaim_interval(void) { return atomic_load_explicit(&decay, memory_order_relaxed); }
+
+void sy_set_decay(uint64_t milliseconds) {
+    const uint64_t most = UINT64_MAX / 2 / 1000000;
+    if (milliseconds > most) milliseconds = most;
+    atomic_store_explicit(&decay, milliseconds * 1000000, memory_order_relaxed);
+    atomic_store_explicit(&next_pass, 0, memory_order_relaxed);
+}
+
+/* What this thread knows of its turns. */
+static SY_TLS struct {
+    uint64_t next_look; /* through its own slots: when, or with the next pass */
+    unsigned passes;    /* begun when it looked last */
+    bool looking, busy;
+} own;
+
+SY_TLS unsigned sy_reclaim_turns;
+
+/* Whether `*when` is past; then it is one interval from now. */
+static bool is_due(uint64_t when, uint64_t now, uint64_t interval, uint64_t *next) {
+    bool due = when && now >= when;
+    *next = due || !when || when > now + interval ? now + interval : when;
+    return due;
+}
+
+static void look_at_clock(void) {
+    uint64_t interval = sy_reclaim_interval(), next;
+    if (!interval) return;
+    uint64_t now = sy_os_now();
+    if (is_due(own.next_look, now, interval, &own.next_look)) own.looking = true;
+    uint64_t when = atomic_load_explicit(&next_pass, memory_order_relaxed);
+    bool due = is_due(when, now, interval, &next);
+    if (next == when || !atomic_compare_exchange_strong(&next_pass, &when, next)) return;
+    if (due && !sy_maintenance_runs()) begin_pass(BY_AGE);
+}
+
+/* What a step calls may come by a slow path again. */
+void sy_reclaim_take_turn(void) {
+    if (own.busy) return;
+    own.busy = true;
+    if (sy_reclaim_turns % SY_TURNS_PER_LOOK == 0) look_at_clock();
+    unsigned begun = atomic_load_explicit(&passes, memory_order_relaxed);
+    if (own.passes != begun) own.looking = true;
+    own.passes = begun;
+    if (own.looking) own.looking = sy_thread_reap_step();
+    if (atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed)) work();
+    own.busy = false;
+}
+
+/* ---- on request ---- */
+
+size_t sy_trim(void) {
+    size_t bytes = 0;
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        number = client->number;
+        if (client->config.refill == sy_cache_refill) {
+            sy_cache *cache = client->config.owner;
+            sy_client_drain(client);
+            bytes += sy_cache_trim_slabs(cache);
+            if (cache->memory != &sy_memory_main) bytes += sy_chunk_trim(cache->memory);
+        }
+        sy_client_unpin(client);
+    }
+    sy_directory_trim();
+    return bytes + sy_chunk_trim(&sy_memory_main) + sy_magazine_trim();
+}
+
+/* Goes on with a pass, and after its end with another, so that nothing is left out that lies before
+ * where it was. */
+static size_t trim_until(sy_pass *pass, size_t bytes, uint64_t budget_ns) {
+    uint64_t began = sy_os_now();
+    size_t before = pass->bytes;
+    int rounds = pass->stage == NOTHING ? 1 : 2;
+    if (pass->stage == NOTHING) begin(pass, WHATEVER_GOES);
+    while (pass->bytes - before < bytes && sy_os_now() - began < budget_ns) {
+        if (step(pass)) continue;
+        if (--rounds == 0) break;
+        size_t so_far = pass->bytes;
+        begin(pass, WHATEVER_GOES);
+        pass->bytes = so_far;
+    }
+    return pass->bytes - before;
+}
+
+size_t sy_trim_some(size_t bytes, uint64_t budget_ns) {
+    static _Atomic bool taken;
+    static sy_pass kept; /* guarded by it: where the last one stopped */
+    sy_pass other = {.stage = NOTHING};
+    int error = errno;
+    bool mine = !atomic_exchange_explicit(&taken, true, memory_order_acquire);
+    size_t done = trim_until(mine ? &kept : &other, bytes, budget_ns);
+    if (mine) atomic_store_explicit(&taken, false, memory_order_release);
+    errno = error;
+    return done;
+}
