@@ -61,19 +61,21 @@ static bool is_idle(sy_slot *slot) {
     return idle;
 }
 
+/* The lock is held meanwhile but for the flushes: a client of these slots may be closed by another
+ * thread. */
 bool sy_thread_reap_step(void) {
     sy_thread *thread = sy_thread_running();
     if (!thread || thread->inside) return false;
     unsigned number = thread->next_idle, looked = 0, flushed = 0;
+    sy_threads_lock();
     for (; number < thread->slots_end && looked < STEP_SLOTS && flushed < STEP_FLUSHES; number++) {
         sy_slot *slot = sy_thread_slot(thread, number);
         looked++;
         if (!is_idle(slot)) continue;
-        sy_threads_lock();
         flush_idle(thread, slot, number);
-        sy_threads_unlock();
         flushed++;
     }
+    sy_threads_unlock();
     bool more = number < thread->slots_end;
     thread->next_idle = more ? number : SY_CLIENT_FIRST;
     return more;

@@ -960,7 +960,7 @@ static void numbers_are_reused_thousands_of_times(void **state) {
         must(sy_cache_destroy(cache) == 0);
     }
     sy_get_stats(&after);
-    assert_int_equal(after.mapped, before.mapped);
+    assert_true(after.mapped <= before.mapped);
     assert_int_equal(after.side, before.side);
     assert_true(after.magazines <= before.magazines + (1 << 20));
 }
