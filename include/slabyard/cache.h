@@ -46,6 +46,9 @@ enum {
     SY_LIMIT_EXACT = 1u << 2,
     /* Objects have handles (slabyard/handle.h): 8 bytes more each. */
     SY_HANDLES = 1u << 3,
+    /* Objects of an epoch (slabyard/epoch.h) lie in slabs of their own. A free is a call, and what
+     * is freed is given out again only when it is back in its slab. */
+    SY_EPOCHS = 1u << 4,
 };
 
 enum {

@@ -16,6 +16,7 @@
 #define SLABYARD_SLABYARD_H
 
 #include <slabyard/cache.h>
+#include <slabyard/epoch.h>
 #include <slabyard/fault.h>
 #include <slabyard/handle.h>
 #include <slabyard/heap.h>

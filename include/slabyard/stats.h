@@ -36,6 +36,7 @@ typedef struct sy_cache_stats {
     /* Bytes: mapped == slots * slot_size + tail. */
     size_t mapped;     /* of slabs */
     size_t tail;       /* of slabs, too small for a slot, or used for colouring */
+    size_t waste;      /* tail, and what slots have more than objects */
     size_t discarded;  /* of mapped: given back to the OS by a trim and not touched since */
     size_t never_used; /* of mapped: slots that were never given out */
 
@@ -44,6 +45,8 @@ typedef struct sy_cache_stats {
     uint64_t depot_hits, depot_misses;   /* a full magazine was wanted: found, not found */
     uint64_t depot_steals;               /* of the hits: in the shard of another CPU */
     uint64_t slabs_made, slabs_released; /* taken from and given to the chunks */
+    uint64_t slabs_filled, slabs_opened; /* became full; were full, and are not any more */
+    uint64_t slabs_reused;               /* were empty, and are not any more */
     uint64_t constructed, destructed;
 } sy_cache_stats;
 

@@ -8,6 +8,7 @@
 
 #include "base/bits.h"
 #include "cache/directory.h"
+#include "cache/epoch.h"
 #include "chunk/side.h"
 #include "keep/reclaim.h"
 #include "keep/start.h"
@@ -18,7 +19,8 @@ enum {
     LIMIT_SHARE = 8,            /* of a limit: the part that may wait in magazines */
 };
 
-static const unsigned KNOWN_FLAGS = SY_CHECKED | SY_COLOUR | SY_LIMIT_EXACT | SY_HANDLES;
+static const unsigned KNOWN_FLAGS =
+    SY_CHECKED | SY_COLOUR | SY_LIMIT_EXACT | SY_HANDLES | SY_EPOCHS;
 
 /* ---- creation and destruction ---- */
 
@@ -78,6 +80,7 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         .magazine_items = magazine_items(cache),
         .loaded_items = cache->limit == SIZE_MAX ? 0 : cache->limit / LIMIT_SHARE,
         .addresses = !(cache->flags & SY_HANDLES),
+        .one_way = cache->flags & SY_EPOCHS,
         .number = number,
     };
     cache->class_number = number;
@@ -103,6 +106,7 @@ sy_cache *sy_cache_create(const sy_cache_config *config) {
 
 void sy_cache_destroy_all(sy_cache *cache) {
     if (!cache) return;
+    if (cache->flags & SY_EPOCHS) sy_epochs_forget(cache);
     sy_client_close(&cache->client);
     while (cache->slabs) {
         sy_slab *slab = cache->slabs;
@@ -210,7 +214,7 @@ size_t sy_cache_slot_size(const sy_cache *cache) { return cache->layout.slot; }
 
 /* Backs a slab with memory. The lock is held before and after. */
 static int populate(sy_cache *cache, sy_slab *slab) {
-    sy_bins_set_aside(&cache->bins, slab);
+    sy_bins_set_aside(slab->bins, slab);
     sy_lock_release(&cache->lock);
     int result = sy_run_populate(slab);
     sy_lock_acquire(&cache->lock);
@@ -218,7 +222,7 @@ static int populate(sy_cache *cache, sy_slab *slab) {
         slab->watermark = slab->slots;
         slab->holes = 0;
     }
-    sy_bins_insert(&cache->bins, slab);
+    sy_bins_insert(slab->bins, slab);
     return result;
 }
 
@@ -249,7 +253,7 @@ int sy_cache_reserve(sy_cache *cache, size_t count) {
         size_t free_slots = cache->slab_count * cache->layout.slots - cache->out;
         sy_lock_release(&cache->lock);
         if (free_slots >= wanted) break;
-        fits = sy_cache_add_slab(cache);
+        fits = sy_cache_add_slab(cache, &cache->bins);
     }
     if (fits && populate_all(cache) == 0) return 0;
     errno = ENOMEM;

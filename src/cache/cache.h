@@ -86,8 +86,8 @@ void sy_caches_unlock_after_fork(void);
 size_t sy_cache_refill(void *cache, uintptr_t *items, size_t count);
 void sy_cache_flush(void *cache, uintptr_t *items, size_t count);
 
-/* A new slab of `cache`, in its bins; false with ENOMEM. */
-bool sy_cache_add_slab(sy_cache *cache);
+/* A new slab of `cache`, in these bins, its own or a view's; false with ENOMEM. */
+bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins);
 
 /* Releases a slab that is in no bin and no list, destructing what is constructed in it. */
 void sy_cache_release_slab(sy_cache *cache, sy_slab *slab);
@@ -111,6 +111,13 @@ bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordina
 void *sy_cache_alloc_named(sy_cache *cache);
 /* Frees by address; a fault if it is not a live object of the cache. */
 void sy_cache_free_named(sy_cache *cache, void *object);
+
+/* ---- epoch.c ---- */
+
+void sy_epochs_lock_for_fork(void);
+void sy_epochs_unlock_after_fork(void);
+/* In the child of a fork: other threads are in no epoch. */
+void sy_epochs_recover(void);
 
 /* ---- trim.c ---- */
 

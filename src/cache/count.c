@@ -22,6 +22,8 @@ size_t sy_cache_in_use(const sy_cache *cache_) {
 static void count_slabs(const sy_cache *cache, sy_cache_stats *stats) {
     for (const sy_slab *slab = cache->slabs; slab; slab = slab->next) {
         stats->mapped += slab->bytes;
+        stats->empty += slab->bin == SY_BIN_EMPTY;
+        stats->full += slab->bin == SY_BIN_FULL;
         stats->discarded += sy_count_bits(slab->holes) * sy_slab_granule(slab);
         stats->never_used += (slab->slots - slab->watermark) * cache->layout.slot;
     }
@@ -49,12 +51,13 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     sy_lock_acquire(&cache->lock);
     size_t out = cache->out;
     stats->slabs = cache->slab_count;
-    stats->empty = cache->bins.count[SY_BIN_EMPTY];
-    stats->full = cache->bins.count[SY_BIN_FULL];
     stats->refills = cache->counts.refills;
     stats->flushes = cache->counts.flushes;
     stats->slabs_made = cache->counts.slabs_made;
     stats->slabs_released = cache->counts.slabs_released;
+    stats->slabs_filled = cache->bins.filled;
+    stats->slabs_opened = cache->bins.opened;
+    stats->slabs_reused = cache->bins.reused;
     stats->constructed = cache->counts.constructed;
     stats->destructed = cache->counts.destructed;
     count_slabs(cache, stats);
@@ -64,6 +67,7 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     stats->slots = stats->slabs * layout->slots;
     stats->free = stats->slots - out;
     stats->tail = stats->mapped - stats->slots * layout->slot;
+    stats->waste = stats->tail + stats->slots * (layout->slot - cache->size);
     sy_client_held(&cache->client, &stats->in_depot, &stats->in_loaded);
     stats->retired = atomic_load_explicit(&cache->retired, memory_order_relaxed);
     size_t waiting = stats->in_depot + stats->in_loaded + stats->retired;
@@ -120,7 +124,7 @@ size_t sy_cache_verify(sy_cache *cache) {
         wrong += sy_slab_verify(slab, &cache->layout);
         wrong += slab->owner != cache || sy_slab_at(slab->first) != slab;
         wrong += slab->next && slab->next->previous != slab;
-        if (slab->bin < SY_BIN_NONE) in_bin[slab->bin]++;
+        if (slab->bin < SY_BIN_NONE && slab->bins == &cache->bins) in_bin[slab->bin]++;
         free_slots += slab->free_count;
         slabs++;
     }

@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "cache/cache.h"
 #include "cache/directory.h"
+#include "cache/epoch.h"
 #include "chunk/side.h"
 #include "keep/reclaim.h"
 #include "watch/fault.h"
@@ -54,7 +55,7 @@ static void fill_slab(sy_cache *cache, sy_slab *slab, uint32_t colour) {
         slab->free[word] = sy_low_bits(layout->slots - word * 64);
 }
 
-bool sy_cache_add_slab(sy_cache *cache) {
+bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
     const sy_layout *layout = &cache->layout;
     bool clean;
     sy_slab *slab = sy_run_take(cache->memory, layout->slab_bytes, layout->align, 0, &clean);
@@ -80,7 +81,8 @@ bool sy_cache_add_slab(sy_cache *cache) {
     sy_cache_append_slab(cache, slab);
     cache->slab_count++;
     cache->counts.slabs_made++;
-    sy_bins_insert(&cache->bins, slab);
+    sy_bins_insert(bins, slab);
+    if (bins != &cache->bins) sy_view_hold(sy_view_of(bins));
     sy_lock_release(&cache->lock);
     return true;
 }
@@ -107,7 +109,7 @@ void sy_cache_remove_slab(sy_cache *cache, sy_slab *slab) {
 }
 
 void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab) {
-    sy_bins_remove(&cache->bins, slab);
+    sy_bins_remove(slab->bins, slab);
     sy_cache_remove_slab(cache, slab);
     cache->slab_count--;
     cache->counts.slabs_released++;
@@ -131,7 +133,9 @@ void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
     if (cache->class_number) sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, 0);
     if (has_handles(cache)) sy_ordinals_give(slab->ordinal, cache->layout.slots);
     give_bitmaps(cache, slab);
+    sy_bins *bins = slab->bins;
     sy_run_give(slab);
+    if (bins != &cache->bins) sy_view_let_go(sy_view_of(bins));
 }
 
 /* ---- ordinals in place of addresses, in the magazines of caches with handles ---- */
@@ -153,20 +157,26 @@ static void to_addresses(const sy_cache *cache, uintptr_t *items, size_t count) 
 
 /* ---- refill ---- */
 
+/* Slots out of the slabs of these bins: `more` than before. The lock is held. */
+static inline void count_out(sy_cache *cache, sy_bins *bins, size_t more) {
+    cache->out += more;
+    if (SY_UNLIKELY(bins != &cache->bins)) sy_view_of(bins)->out += more;
+}
+
 /* Takes up to `count` slots; they end at `end`. How many; the lock is held. */
-static size_t take_slots(sy_cache *cache, uintptr_t *end, size_t count) {
+static size_t take_slots(sy_cache *cache, sy_bins *bins, uintptr_t *end, size_t count) {
     size_t taken = 0, left = sy_cache_left(cache);
     if (count > left) count = left;
     while (taken < count) {
-        sy_slab *slab = sy_bins_best(&cache->bins);
+        sy_slab *slab = sy_bins_best(bins);
         if (!slab) break;
         size_t want = count - taken;
         uint32_t some = want < slab->free_count ? (uint32_t)want : slab->free_count;
         sy_slab_take(slab, &cache->layout, end - taken, some);
-        sy_bins_update(&cache->bins, slab);
+        sy_bins_update(bins, slab);
         taken += some;
     }
-    cache->out += taken;
+    count_out(cache, bins, taken);
     return taken;
 }
 
@@ -178,8 +188,8 @@ static void untake_slot(sy_cache *cache, uintptr_t address) {
     slab->built[index / 64] &= ~(UINT64_C(1) << index % 64);
     slab->free_count++;
     if (index / 64 < slab->first_word) slab->first_word = (uint16_t)(index / 64);
-    sy_bins_update(&cache->bins, slab);
-    cache->out--;
+    sy_bins_update(slab->bins, slab);
+    count_out(cache, slab->bins, -(size_t)1);
 }
 
 /* Marks the slots that are not constructed, and counts them as constructed: as long as they are
@@ -233,18 +243,20 @@ static size_t construct(sy_cache *cache, uintptr_t *items, size_t count) {
 }
 
 /* A slab that a trim had set aside may be back by now. */
-static bool has_free_slot(sy_cache *cache) {
+static bool has_free_slot(sy_cache *cache, const sy_bins *bins) {
     sy_lock_acquire(&cache->lock);
-    bool any = sy_bins_best(&cache->bins) != NULL;
+    bool any = sy_bins_best(bins) != NULL;
     sy_lock_release(&cache->lock);
     return any;
 }
 
 size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
     sy_cache *cache = owner;
+    sy_bins *bins = cache->flags & SY_EPOCHS ? sy_epoch_bins(cache) : &cache->bins;
+    if (!bins) return 0;
     for (;;) {
         sy_lock_acquire(&cache->lock);
-        size_t taken = take_slots(cache, items + count, count);
+        size_t taken = take_slots(cache, bins, items + count, count);
         bool limited = sy_cache_left(cache) == 0;
         uintptr_t *first = items + count - taken;
         bool unbuilt = cache->construct && mark_unbuilt(cache, first, taken);
@@ -259,7 +271,7 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
             errno = ENOMEM;
             return 0;
         }
-        if (!sy_cache_add_slab(cache) && !has_free_slot(cache)) return 0;
+        if (!sy_cache_add_slab(cache, bins) && !has_free_slot(cache, bins)) return 0;
     }
 }
 
@@ -275,6 +287,7 @@ typedef struct sy_flush {
     uint32_t added;      /* to the slab, not yet in its count */
     uint64_t word;       /* not yet stored */
     size_t returned;
+    sy_slab *surplus; /* empty slabs that are not kept, unlinked: a list */
     size_t faults;
     sy_fault fault[FAULTS_MAX];
 } sy_flush;
@@ -303,14 +316,27 @@ static inline void store_word(sy_flush *flush) {
         flush->slab->first_word = (uint16_t)flush->word_index;
 }
 
+static void give_up(sy_flush *flush, sy_slab *slab) {
+    sy_cache_unlink_slab(flush->cache, slab);
+    slab->next = flush->surplus;
+    flush->surplus = slab;
+}
+
+static void leave_slab_of_view(sy_flush *flush) {
+    sy_view *view = sy_view_of(flush->slab->bins);
+    view->out -= flush->added;
+    if (flush->slab->bin == SY_BIN_EMPTY && sy_view_gives_up(view)) give_up(flush, flush->slab);
+}
+
 /* Ends the work on a slab. */
 static inline void leave_slab(sy_flush *flush) {
     if (!flush->slab) return;
     store_word(flush);
     flush->slab->free_count += flush->added;
     flush->returned += flush->added;
+    sy_bins_update(flush->slab->bins, flush->slab);
+    if (SY_UNLIKELY(flush->slab->bins != &flush->cache->bins)) leave_slab_of_view(flush);
     flush->added = 0;
-    sy_bins_update(&flush->cache->bins, flush->slab);
 }
 
 /* Begins the work on the slab of `address`; false, with the fault noted, if it is none of the
@@ -351,27 +377,22 @@ static inline void put_slot(sy_flush *flush, uintptr_t address) {
 }
 
 /*
- * Empty slabs beyond what is worth keeping, unlinked: a list. The lock is held. A slab is cheap to
- * make from units that hold memory, so one is kept, against making and releasing it in turn; where
- * objects were constructed, an eighth of the slabs.
+ * Empty slabs beyond what is worth keeping. The lock is held. A slab is cheap to make from units
+ * that hold memory, so one is kept, against making and releasing it in turn; where objects were
+ * constructed, an eighth of the slabs.
  */
-static sy_slab *take_surplus(sy_cache *cache) {
+static void give_up_surplus(sy_flush *flush) {
+    sy_cache *cache = flush->cache;
     size_t keep = 1 + (cache->construct ? cache->slab_count / 8 : 0) + cache->empties_max;
-    sy_slab *surplus = NULL;
-    while (cache->bins.count[SY_BIN_EMPTY] > keep) {
-        sy_slab *slab = sy_slab_of_node(cache->bins.heap[SY_BIN_EMPTY]);
-        sy_cache_unlink_slab(cache, slab);
-        slab->next = surplus;
-        surplus = slab;
-    }
-    return surplus;
+    while (cache->bins.count[SY_BIN_EMPTY] > keep)
+        give_up(flush, sy_slab_of_node(cache->bins.heap[SY_BIN_EMPTY]));
 }
 
 void sy_cache_flush(void *owner, uintptr_t *items, size_t count) {
     sy_cache *cache = owner;
     sy_flush flush;
     flush.cache = cache;
-    flush.slab = NULL;
+    flush.slab = flush.surplus = NULL;
     flush.added = 0;
     flush.returned = flush.faults = 0;
     if (has_handles(cache)) to_addresses(cache, items, count);
@@ -380,11 +401,11 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count) {
     leave_slab(&flush);
     cache->out -= flush.returned;
     cache->counts.flushes++;
-    sy_slab *surplus = take_surplus(cache);
+    give_up_surplus(&flush);
     sy_lock_release(&cache->lock);
-    while (surplus) {
-        sy_slab *slab = surplus;
-        surplus = slab->next;
+    while (flush.surplus) {
+        sy_slab *slab = flush.surplus;
+        flush.surplus = slab->next;
         sy_cache_release_slab(cache, slab);
     }
     for (size_t i = 0; i < flush.faults; i++) sy_fault_raise(&flush.fault[i]);

@@ -31,6 +31,7 @@ static void choose_bin(sy_slab *slab) {
 }
 
 void sy_bins_insert(sy_bins *bins, sy_slab *slab) {
+    slab->bins = bins;
     choose_bin(slab);
     bins->count[slab->bin]++;
     if (slab->bin == SY_BIN_FULL) return;

@@ -16,6 +16,8 @@
 #include "cache/layout.h"
 #include "chunk/chunk.h"
 
+typedef struct sy_bins sy_bins;
+
 enum {
     SY_BINS = 8,
     SY_BIN_EMPTY = SY_BINS, /* all slots are free */
@@ -23,12 +25,12 @@ enum {
     SY_BIN_NONE,            /* not in the bins */
 };
 
-typedef struct sy_bins {
+struct sy_bins {
     sy_heap_node *heap[SY_BINS + 1]; /* the last: empty slabs */
     uint32_t occupied;               /* bit set: that heap has a slab */
     size_t count[SY_BINS + 2];       /* of slabs in each, full ones included */
     uint64_t filled, opened, reused; /* slabs that became full, were full, were empty */
-} sy_bins;
+};
 
 /* The slab to take from next, or NULL when none has a free slot. */
 sy_slab *sy_bins_best(const sy_bins *bins);

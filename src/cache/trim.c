@@ -49,25 +49,34 @@ bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged) {
  */
 typedef struct sy_claim {
     sy_slab *slab;
-    uint64_t granules;
+    uint64_t granules;                                /* 0: the slab is empty, and to be released */
     uint64_t slots[SY_UNIT_BYTES / SY_SLOT_MIN / 64]; /* in them: to be destructed */
 } sy_claim;
 
-/* Whether something of the slab can be given back, which is then claimed. Its slots stay free, so
- * that a second free is seen. The lock is held. */
+/* Whether something of the slab can be given back: then it is set aside or, if that is all of it,
+ * unlinked. Its slots stay free, so that a second free is seen. The lock is held. */
 static bool claim_slab(sy_cache *cache, sy_slab *slab, sy_claim *claim) {
+    bool of_view = slab->bins != &cache->bins;
+    if (slab->bin > SY_BIN_EMPTY || (slab->bin == SY_BIN_EMPTY && !of_view)) return false;
+    claim->slab = slab;
+    claim->granules = 0;
+    if (slab->bin == SY_BIN_EMPTY) {
+        sy_cache_unlink_slab(cache, slab);
+        return true;
+    }
     claim->granules = sy_slab_unused(slab, &cache->layout, claim->slots);
     if (!claim->granules) return false;
-    claim->slab = slab;
     for (uint32_t word = 0; slab->built && word < cache->layout.words; word++) {
         claim->slots[word] &= slab->built[word];
         slab->built[word] &= ~claim->slots[word];
     }
+    sy_bins_set_aside(slab->bins, slab);
     return true;
 }
 
-/* Looks at the next few slabs, and sets one aside of which something can be given back; false:
- * there was none among them. The lock is held. */
+/* Looks at the next few slabs, and claims one of which something can be given back; false: there
+ * was none among them. Empty slabs of epochs go here, those of the cache before. The lock is held.
+ */
 static bool claim_next(sy_cache *cache, size_t *left, bool aged, sy_claim *claim) {
     for (int looked = 0; looked < STEP_SLABS && *left && cache->slabs; looked++) {
         sy_slab *slab = cache->slabs;
@@ -76,9 +85,7 @@ static bool claim_next(sy_cache *cache, size_t *left, bool aged, sy_claim *claim
         sy_cache_append_slab(cache, slab);
         --*left;
         slab->fresh = false;
-        if (fresh || slab->bin >= SY_BIN_EMPTY || !claim_slab(cache, slab, claim)) continue;
-        sy_bins_set_aside(&cache->bins, slab);
-        return true;
+        if (!fresh && claim_slab(cache, slab, claim)) return true;
     }
     return false;
 }
@@ -108,12 +115,18 @@ static uint64_t discard_granules(const sy_claim *claim, size_t *bytes) {
 static void give_back(sy_cache *cache, sy_claim *claim, size_t *bytes) {
     sy_memory_begin_trim(cache->memory);
     sy_lock_release(&cache->lock);
+    if (!claim->granules) {
+        sy_cache_release_slab(cache, claim->slab);
+        sy_memory_end_trim(cache->memory);
+        sy_lock_acquire(&cache->lock);
+        return;
+    }
     if (claim->slab->built) sy_cache_destruct(cache, claim->slab, claim->slots);
     uint64_t holes = discard_granules(claim, bytes);
     sy_chunk_punched(claim->slab);
     sy_lock_acquire(&cache->lock);
     claim->slab->holes |= holes;
-    sy_bins_insert(&cache->bins, claim->slab);
+    sy_bins_insert(claim->slab->bins, claim->slab);
     sy_memory_end_trim(cache->memory);
 }
 

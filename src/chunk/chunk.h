@@ -47,8 +47,9 @@ typedef struct sy_slab {
     uint16_t free_least, free_most; /* free counts at which it leaves its bin are outside these */
     uint16_t first_word;            /* no free bit in a word before it */
     uint8_t bin;
-    bool fresh;   /* slots went in or out since a trim by age looked */
-    size_t bytes; /* of the run: a multiple of a unit */
+    bool fresh;           /* slots went in or out since a trim by age looked */
+    struct sy_bins *bins; /* that it is in, or belongs to when set aside */
+    size_t bytes;         /* of the run: a multiple of a unit */
     /* Line 1. */
     alignas(64) sy_heap_node node;   /* in its bin */
     struct sy_slab *next, *previous; /* all slabs of the owner */

@@ -27,6 +27,7 @@ void sy_start_unlock(void) { sy_lock_release(&lock); }
 /* All locks in their order, so that the child finds every structure whole. */
 static void before_fork(void) {
     sy_start_lock();
+    sy_epochs_lock_for_fork();
     sy_magazine_lock_for_fork();
     sy_caches_lock_for_fork();
     sy_vmem_lock_for_fork();
@@ -40,6 +41,7 @@ static void after_fork(void) {
     sy_vmem_unlock_after_fork();
     sy_caches_unlock_after_fork();
     sy_magazine_unlock_after_fork();
+    sy_epochs_unlock_after_fork();
     sy_start_unlock();
 }
 
@@ -47,6 +49,7 @@ static void after_fork_in_child(void) {
     after_fork();
     sy_memory_recover();
     sy_magazine_orphan_others();
+    sy_epochs_recover();
     sy_reclaim_recover();
     sy_maintenance_recover();
 }

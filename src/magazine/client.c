@@ -61,6 +61,16 @@ void sy_client_give_up_capacity(sy_client *client, sy_thread *thread, sy_slot *s
     slot->capacity = 0;
 }
 
+/* The capacity is for more than the thread makes use of. */
+static void shrink(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    uint32_t less = slot->capacity / 2;
+    atomic_fetch_sub_explicit(&thread->loaded_bytes, 2 * less * client->config.item_bytes,
+                              memory_order_relaxed);
+    if (client->config.loaded_items)
+        atomic_fetch_sub_explicit(&client->granted, 2 * (uint64_t)less, memory_order_relaxed);
+    slot->capacity -= less;
+}
+
 /* ---- slow paths ---- */
 
 static void flush_magazine(sy_client *client, sy_magazine *magazine) {
@@ -77,10 +87,21 @@ static void flush_loaded(sy_client *client, sy_slot *slot) {
     if (count) client->config.flush(client->config.owner, slot->loaded->items, count);
 }
 
+void sy_client_put_back(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    if ((size_t)(slot->top - slot->base) * 2 >= slot->capacity) shrink(client, thread, slot);
+    flush_loaded(client, slot);
+}
+
 /* Flushes what the slot holds; its magazines stay. */
 static void flush_slot(sy_client *client, sy_slot *slot) {
     if (slot->loaded) flush_loaded(client, slot);
     if (slot->previous) flush_magazine(client, slot->previous);
+}
+
+/* As sy_slot_load, with free shut where nothing comes back. */
+static void load(const sy_client *client, sy_slot *slot, sy_magazine *magazine) {
+    sy_slot_load(slot, magazine);
+    if (client->config.one_way) slot->limit = NULL;
 }
 
 /* Gives a slot its first magazine; false if there is none or the slot may hold nothing. */
@@ -92,7 +113,7 @@ static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
     sy_magazine_set_count(magazine, 0);
     if (client->number >= thread->slots_end)
         atomic_store_explicit(&thread->slots_end, client->number + 1, memory_order_relaxed);
-    sy_slot_load(slot, magazine);
+    load(client, slot, magazine);
     return true;
 }
 
@@ -134,10 +155,34 @@ static void first_window(sy_slot *slot) {
 
 static inline bool has_window(const sy_slot *slot) { return slot->base > slot->loaded->items; }
 
+/* False: it was noted before, since the last put-back. */
+static bool note_one_way(sy_thread *thread, const sy_client *client) {
+    unsigned count = thread->one_way_count;
+    for (unsigned i = 0; i < count && i < SY_ONE_WAY_NOTED; i++)
+        if (thread->one_way[i] == client->number) return false;
+    if (count < SY_ONE_WAY_NOTED) thread->one_way[count] = (uint16_t)client->number;
+    if (count <= SY_ONE_WAY_NOTED) thread->one_way_count = count + 1;
+    return true;
+}
+
+/* Of a one-way client the first refill since the last put-back may be for a few items only. */
+static bool refill(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    sy_magazine *empty = slot->loaded;
+    bool first = client->config.one_way && note_one_way(thread, client);
+    thread->inside++;
+    size_t count = client->config.refill(client->config.owner, empty->items, slot->capacity);
+    thread->inside--;
+    if (!first) grow(client, thread, slot);
+    sy_magazine_set_count(empty, count);
+    load(client, slot, empty);
+    return count > 0;
+}
+
 /* Gets items into the loaded magazine, which is empty; false with errno when there are none. */
 static bool fill(sy_client *client, sy_thread *thread, sy_slot *slot) {
     slot->exchanges++;
     sy_magazine *empty = slot->loaded, *full = slot->previous;
+    if (client->config.one_way) return refill(client, thread, slot);
     if (full && sy_magazine_count(full)) {
         sy_magazine_set_count(empty, 0);
         sy_slot_exchange(slot, full, empty);
@@ -153,13 +198,7 @@ static bool fill(sy_client *client, sy_thread *thread, sy_slot *slot) {
         if (remote && client->config.addresses) first_window(slot);
         return true;
     }
-    thread->inside++;
-    size_t count = client->config.refill(client->config.owner, empty->items, slot->capacity);
-    thread->inside--;
-    grow(client, thread, slot);
-    sy_magazine_set_count(empty, count);
-    sy_slot_load(slot, empty);
-    return count > 0;
+    return refill(client, thread, slot);
 }
 
 /* Takes the magazines with items out of the slots of threads that do not run; a chain. */
@@ -190,7 +229,7 @@ bool sy_client_flush_chain(sy_client *client, sy_magazine *chain) {
 
 /* Brings back items that wait where this thread does not look; whether there were any. */
 static bool reclaim(sy_client *client) {
-    bool parked = sy_client_flush_chain(client, take_parked(client));
+    bool parked = sy_threads_parked() && sy_client_flush_chain(client, take_parked(client));
     return sy_client_flush_chain(client, sy_budget_take_all(client)) || parked;
 }
 
@@ -209,7 +248,8 @@ bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
     sy_magazine *empty = slot->loaded, *full = slot->previous;
     if (has_window(slot)) {
         next_window(slot);
-    } else if (slot->top <= slot->base && full && sy_magazine_count(full)) {
+    } else if (slot->top <= slot->base && full && sy_magazine_count(full) &&
+               !client->config.one_way) {
         slot->exchanges++;
         sy_magazine_set_count(empty, 0);
         sy_slot_exchange(slot, full, empty);
@@ -219,15 +259,36 @@ bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
     return true;
 }
 
+/* Into the outbox of a one-way client, if that has room. */
+static bool put_out(const sy_client *client, sy_slot *slot, uintptr_t item) {
+    sy_magazine *outbox = slot->previous;
+    uint32_t count = outbox ? sy_magazine_count(outbox) : 0;
+    if (!outbox || count >= client->config.magazine_items) return false;
+    __atomic_store_n(&outbox->items[count], item, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_RELEASE);
+    sy_magazine_set_count(outbox, count + 1);
+    return true;
+}
+
 bool sy_client_free_second(sy_client *client, uintptr_t item) {
     sy_slot *slot = steady_slot(client);
-    if (!slot || slot->capacity < client->config.magazine_items) return false;
+    if (!slot) return false;
+    if (client->config.one_way) return put_out(client, slot, item);
+    if (slot->capacity < client->config.magazine_items) return false;
     sy_magazine *empty = slot->previous;
     if (slot->top >= slot->limit) {
         if (!empty || sy_magazine_count(empty)) return false;
         sy_slot_exchange(slot, empty, sy_slot_unload(slot));
     }
     sy_slot_push(slot, item);
+    return true;
+}
+
+/* Whether there was something in it. */
+static bool flush_outbox(sy_client *client, sy_slot *slot) {
+    if (!client->config.one_way || !slot->previous || !sy_magazine_count(slot->previous))
+        return false;
+    flush_magazine(client, slot->previous);
     return true;
 }
 
@@ -242,7 +303,8 @@ bool sy_client_alloc(sy_client *client, uintptr_t *item) {
     const sy_client_config *config = &client->config;
     if (!slot && config->refill(config->owner, item, 1)) return true;
     int error = errno;
-    if (reclaim(client) && config->refill(config->owner, item, 1)) return true;
+    bool outbox = slot && flush_outbox(client, slot);
+    if ((reclaim(client) || outbox) && config->refill(config->owner, item, 1)) return true;
     errno = error;
     return false;
 }
@@ -279,7 +341,41 @@ static void make_room(sy_client *client, sy_thread *thread, sy_slot *slot) {
     sy_slot_exchange(slot, empty, sy_slot_unload(slot));
 }
 
+/* Makes room in the outbox; false: there is no magazine to be had. The caller looks again. */
+static bool empty_outbox(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    sy_magazine *outbox = slot->previous;
+    slot->exchanges++;
+    if (!outbox) {
+        outbox = sy_thread_take_empty(thread);
+        if (!outbox) return false;
+        sy_magazine_set_count(outbox, 0);
+        sy_slot_set_magazines(slot, slot->loaded, outbox);
+        return true;
+    }
+    sy_slot_set_magazines(slot, slot->loaded, NULL);
+    flush_magazine(client, outbox);
+    sy_thread_put_empty(thread, outbox);
+    return true;
+}
+
+static void free_one_way(sy_client *client, uintptr_t item) {
+    sy_thread *thread;
+    sy_slot *slot;
+    bool more = true;
+    while (more && (slot = ready_slot(client, &thread)) != NULL) {
+        if (put_out(client, slot, item)) return;
+        thread->inside++;
+        more = empty_outbox(client, thread, slot);
+        thread->inside--;
+    }
+    client->config.flush(client->config.owner, &item, 1);
+}
+
 void sy_client_free(sy_client *client, uintptr_t item) {
+    if (client->config.one_way) {
+        free_one_way(client, item);
+        return;
+    }
     sy_thread *thread;
     sy_slot *slot;
     while ((slot = ready_slot(client, &thread)) != NULL && slot->top >= slot->limit) {
@@ -302,7 +398,7 @@ size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count)
         slot->base = slot->loaded->items;
         while (got < count && slot->top > slot->base) items[got++] = sy_slot_pop(slot);
         sy_magazine *full = slot->previous;
-        if (got == count || !full || !sy_magazine_count(full)) break;
+        if (got == count || !full || !sy_magazine_count(full) || client->config.one_way) break;
         sy_magazine *empty = sy_slot_unload(slot);
         sy_slot_exchange(slot, full, empty);
     }
@@ -323,7 +419,7 @@ static void begin_drain(sy_client *client) {
         slot->generation = before + 1;
         flush_slot(client, slot);
     }
-    sy_client_flush_chain(client, take_parked(client));
+    if (sy_threads_parked()) sy_client_flush_chain(client, take_parked(client));
 }
 
 void sy_client_drain(sy_client *client) {

@@ -58,7 +58,9 @@ typedef struct sy_client_config {
     size_t loaded_items; /* most items in the magazines of all threads together, and then none wait
                           * in the depot but those of ended threads; 0: no such bound */
     bool addresses;      /* items are addresses of memory that is written next: worth prefetching */
-    unsigned number;     /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
+    bool one_way; /* what is freed is flushed, not given out again: refill may give one thread items
+                   * of another kind than another, or than before sy_thread_put_back */
+    unsigned number; /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
 } sy_client_config;
 
 /* Written by slow paths that are rare; the counters of exchanges are in the shards. */
@@ -68,6 +70,7 @@ typedef struct sy_client {
     _Atomic uint32_t generation; /* threads that see it changed flush their magazines */
     _Atomic uint32_t pins;       /* changed under the lock of the thread list; close waits for 0 */
     bool suspended;              /* guarded by the same: not to be pinned */
+    bool awaited;                /* guarded by the same: somebody waits for the pins to go */
     _Atomic uint64_t granted;    /* of loaded_items: what threads may hold at present */
 } sy_client;
 
@@ -113,6 +116,9 @@ void sy_client_free(sy_client *client, uintptr_t item);
 bool sy_client_alloc_second(sy_client *client, uintptr_t *item);
 bool sy_client_free_second(sy_client *client, uintptr_t item);
 
+/* Flushes what this thread has loaded of one-way clients: the next word comes from refill. */
+void sy_thread_put_back(void);
+
 /* Takes what this thread has loaded, up to `count`, without going further; returns how many. */
 size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count);
 
@@ -150,6 +156,8 @@ bool sy_client_holds(sy_client *client, uintptr_t item);
 /* The next client after number `after`, pinned: it is not closed before sy_client_unpin. NULL:
  * none. */
 sy_client *sy_client_pin_next(unsigned after);
+/* Pins one that is open; false: it is suspended. */
+bool sy_client_pin(sy_client *client);
 void sy_client_unpin(sy_client *client);
 /* The same for the caller that holds the thread list's lock, around fork: not pinned. */
 sy_client *sy_client_next_locked(unsigned after);

@@ -15,9 +15,11 @@ static uint16_t unused_numbers[SY_CLIENTS_MAX]; /* closed ones, a stack; guarded
 static unsigned unused_count, next_number = SY_CLIENT_DEMANDED;
 
 static void unpin_locked(sy_client *client) {
-    if (atomic_fetch_sub_explicit(&client->pins, 1, memory_order_relaxed) == 1)
+    if (atomic_fetch_sub_explicit(&client->pins, 1, memory_order_relaxed) == 1 && client->awaited)
         sy_os_wake(&client->pins, 1 << 20);
 }
+
+static bool holds_magazines(const sy_slot *slot) { return slot->loaded || slot->previous; }
 
 /* Another thread may be destroying a cache that this one has used: the client is pinned before its
  * magazines are flushed, or has taken them already. */
@@ -28,7 +30,7 @@ void sy_thread_flush(void) {
     for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++) {
         sy_slot *slot = sy_thread_slot(thread, number);
         sy_client *client = clients[number];
-        if (!slot->loaded || client->suspended) continue;
+        if (!holds_magazines(slot) || client->suspended) continue;
         sy_magazine *chain = sy_slot_take(slot, NULL);
         atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
         sy_threads_unlock();
@@ -43,7 +45,7 @@ void sy_thread_flush(void) {
  * after. */
 static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
     sy_client *client = clients[number];
-    if (!slot->loaded || client->suspended) return;
+    if (client->suspended) return;
     sy_magazine *chain = sy_slot_take(slot, NULL);
     sy_client_give_up_capacity(client, thread, slot);
     atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
@@ -55,7 +57,7 @@ static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
 
 /* Whether the slot holds items and has had no exchange since this was asked before. */
 static bool is_idle(sy_slot *slot) {
-    if (!slot->loaded) return false;
+    if (!holds_magazines(slot)) return false;
     bool idle = slot->seen == slot->exchanges && sy_slot_items(slot) > 0;
     slot->seen = slot->exchanges;
     return idle;
@@ -79,6 +81,33 @@ bool sy_thread_reap_step(void) {
     bool more = number < thread->slots_end;
     thread->next_idle = more ? number : SY_CLIENT_FIRST;
     return more;
+}
+
+/* The lock is held before and after; while the client is pinned its slots are not taken. */
+static void put_back(sy_thread *thread, unsigned number) {
+    sy_slot *slot = sy_thread_slot(thread, number);
+    sy_client *client = clients[number];
+    if (!client || !client->config.one_way || client->suspended || !slot->loaded) return;
+    if (slot->top <= slot->base) return;
+    atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
+    sy_threads_unlock();
+    sy_client_put_back(client, thread, slot);
+    sy_threads_lock();
+    unpin_locked(client);
+}
+
+void sy_thread_put_back(void) {
+    sy_thread *thread = sy_thread_running();
+    unsigned count = thread ? thread->one_way_count : 0;
+    if (!count) return;
+    thread->one_way_count = 0;
+    sy_threads_lock();
+    if (count <= SY_ONE_WAY_NOTED)
+        while (count > 0) put_back(thread, thread->one_way[--count]);
+    else
+        for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++)
+            put_back(thread, number);
+    sy_threads_unlock();
 }
 
 void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded) {
@@ -210,11 +239,13 @@ int sy_client_open(sy_client *client, const sy_client_config *config) {
 /* The lock is held before and after, and let go while trims finish with the client. */
 static void wait_for_pins(sy_client *client) {
     uint32_t pins;
+    client->awaited = true;
     while ((pins = atomic_load_explicit(&client->pins, memory_order_relaxed)) != 0) {
         sy_threads_unlock();
         sy_os_wait(&client->pins, pins);
         sy_threads_lock();
     }
+    client->awaited = false;
 }
 
 void sy_client_suspend(sy_client *client) {
@@ -274,6 +305,14 @@ sy_client *sy_client_pin_next(unsigned after) {
     if (found) atomic_fetch_add_explicit(&found->pins, 1, memory_order_relaxed);
     sy_threads_unlock();
     return found;
+}
+
+bool sy_client_pin(sy_client *client) {
+    sy_threads_lock();
+    bool open = !client->suspended;
+    if (open) atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
+    sy_threads_unlock();
+    return open;
 }
 
 void sy_client_unpin(sy_client *client) {

@@ -100,6 +100,9 @@ static inline size_t sy_slot_items(const sy_slot *slot) {
  */
 bool sy_client_flush_chain(sy_client *client, sy_magazine *chain);
 
+/* Flushes the loaded magazine of a one-way client, which stays. */
+void sy_client_put_back(sy_client *client, sy_thread *thread, sy_slot *slot);
+
 /* What the slot may hold is for other slots to use. */
 void sy_client_give_up_capacity(sy_client *client, sy_thread *thread, sy_slot *slot);
 

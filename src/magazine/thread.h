@@ -40,7 +40,8 @@ _Static_assert(sizeof(sy_slot) == sizeof(sy_loaded_slot), "one layout");
 _Static_assert(offsetof(sy_slot, top) == offsetof(sy_loaded_slot, top), "one layout");
 _Static_assert(offsetof(sy_slot, top) == 32, "hot words where objects do not begin");
 
-enum { SY_EMPTIES = 6 }; /* empty magazines that a thread keeps, to spare the store's lock */
+enum { SY_ONE_WAY_NOTED = 14 }; /* clients of which a thread knows that it has items of them */
+enum { SY_EMPTIES = 6 };        /* empty magazines that a thread keeps, to spare the store's lock */
 
 typedef enum sy_thread_state {
     SY_THREAD_FREE,    /* nobody's; its slots hold nothing */
@@ -58,7 +59,10 @@ typedef struct sy_thread {
                                     * subtract, when they close a client */
     unsigned empties;
     unsigned inside; /* callbacks of clients that slow paths of this thread are in the midst of */
-    unsigned next_idle; /* slot that it looks at next for being idle */
+    unsigned next_idle;     /* slot that it looks at next for being idle */
+    unsigned one_way_count; /* one-way clients that were refilled since the last put-back; more than
+                             * there is room for: any may have been */
+    uint16_t one_way[SY_ONE_WAY_NOTED];
     sy_magazine *empty[SY_EMPTIES];
 } sy_thread;
 

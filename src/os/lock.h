@@ -17,16 +17,18 @@
 
 /* The lock order of the whole library, outermost first. */
 typedef enum sy_rank {
-    SY_RANK_START = 1, /* one-time initialisation, and the heap's */
-    SY_RANK_THREADS,   /* thread records, client numbers (magazine/) */
-    SY_RANK_CACHE,     /* one cache's slabs and counts (cache/) */
-    SY_RANK_ARENAS,    /* the list of arenas (vmem/) */
-    SY_RANK_ARENA,     /* one arena's segments (vmem/) */
-    SY_RANK_MEMORIES,  /* the list of engine instances (chunk/) */
-    SY_RANK_CHUNK,     /* one instance's chunks and their free units (chunk/) */
-    SY_RANK_LARGE,     /* its large spans (chunk/) */
-    SY_RANK_SIDE,      /* pools of descriptors and side bitmaps (chunk/) */
-    SY_RANK_STORE,     /* magazines that nobody uses (magazine/) */
+    SY_RANK_START = 1,
+    /* one-time initialisation, and the heap's */ SY_RANK_EPOCHS, /* the list of epochs, and their
+                                                                     views of caches (cache/) */
+    SY_RANK_THREADS,  /* thread records, client numbers (magazine/) */
+    SY_RANK_CACHE,    /* one cache's slabs and counts (cache/) */
+    SY_RANK_ARENAS,   /* the list of arenas (vmem/) */
+    SY_RANK_ARENA,    /* one arena's segments (vmem/) */
+    SY_RANK_MEMORIES, /* the list of engine instances (chunk/) */
+    SY_RANK_CHUNK,    /* one instance's chunks and their free units (chunk/) */
+    SY_RANK_LARGE,    /* its large spans (chunk/) */
+    SY_RANK_SIDE,     /* pools of descriptors and side bitmaps (chunk/) */
+    SY_RANK_STORE,    /* magazines that nobody uses (magazine/) */
 } sy_rank;
 
 typedef struct sy_lock {

@@ -1,0 +1,346 @@
+/*
+ * epoch.c: epochs, their views of caches, and which epoch a thread is in.
+ *
+ * An epoch is held by its creator until it is closed, by each thread that is in it, and by each
+ * slab of its views. Whoever lets go of it last takes it off the list and frees it with its views;
+ * so nobody finds it there without a hold, under the list's lock, but to look.
+ */
+#include "cache/epoch.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "chunk/side.h"
+#include "keep/start.h"
+#include "os/os.h"
+
+struct sy_epoch {
+    char name[SY_EPOCH_NAME_MAX + 1];
+    uint64_t number, made_at;
+    _Atomic uint64_t closed_at; /* 0: it is open */
+    _Atomic size_t holds;
+    _Atomic unsigned threads;
+    _Atomic(sy_view *) views;  /* of caches, the newest first; written under the lock */
+    sy_epoch *next, *previous; /* guarded by the lock */
+};
+
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_EPOCHS);
+static sy_epoch *first_epoch, *last_epoch; /* in order of number; guarded by it */
+static uint64_t epochs_made;               /* guarded by it */
+
+/* The epochs that this thread is in, the outermost first; NULL among them: in none. */
+static SY_TLS struct {
+    sy_epoch *in[SY_EPOCH_DEPTH_MAX];
+    unsigned depth;
+} own;
+
+/* ---- holds ---- */
+
+static void hold(sy_epoch *epoch) {
+    atomic_fetch_add_explicit(&epoch->holds, 1, memory_order_relaxed);
+}
+
+static void unlist(sy_epoch *epoch) {
+    *(epoch->previous ? &epoch->previous->next : &first_epoch) = epoch->next;
+    *(epoch->next ? &epoch->next->previous : &last_epoch) = epoch->previous;
+}
+
+/* The last one ends the epoch. */
+static void let_go(sy_epoch *epoch) {
+    if (atomic_fetch_sub_explicit(&epoch->holds, 1, memory_order_acq_rel) != 1) return;
+    sy_lock_acquire(&lock);
+    unlist(epoch);
+    sy_lock_release(&lock);
+    for (sy_view *view = epoch->views, *next; view; view = next) {
+        next = view->next;
+        sy_side_give(view, sizeof *view);
+    }
+    sy_side_give(epoch, sizeof *epoch);
+}
+
+static bool is_closed(const sy_epoch *epoch) {
+    return atomic_load_explicit(&epoch->closed_at, memory_order_relaxed) != 0;
+}
+
+/* ---- views ---- */
+
+static sy_view *find_view(const sy_epoch *epoch, const sy_cache *cache) {
+    sy_view *view = atomic_load_explicit(&epoch->views, memory_order_acquire);
+    while (view && atomic_load_explicit(&view->cache, memory_order_relaxed) != cache)
+        view = view->next;
+    return view;
+}
+
+/* Another thread in the epoch may make one at the same time. */
+static sy_view *add_view(sy_epoch *epoch, sy_cache *cache) {
+    sy_view *view = sy_side_take(sizeof *view), *other;
+    if (!view) return NULL;
+    view->epoch = epoch;
+    atomic_init(&view->cache, cache);
+    sy_lock_acquire(&lock);
+    other = find_view(epoch, cache);
+    if (!other) {
+        view->next = atomic_load_explicit(&epoch->views, memory_order_relaxed);
+        atomic_store_explicit(&epoch->views, view, memory_order_release);
+    }
+    sy_lock_release(&lock);
+    if (other) sy_side_give(view, sizeof *view);
+    return other ? other : view;
+}
+
+sy_bins *sy_epoch_bins(sy_cache *cache) {
+    sy_epoch *epoch = sy_epoch_current();
+    if (!epoch) return &cache->bins;
+    sy_view *view = find_view(epoch, cache);
+    if (!view) view = add_view(epoch, cache);
+    return view ? &view->bins : NULL;
+}
+
+bool sy_view_gives_up(const sy_view *view) {
+    return is_closed(view->epoch) || view->bins.count[SY_BIN_EMPTY] > 1;
+}
+
+void sy_view_hold(sy_view *view) { hold(view->epoch); }
+
+void sy_view_let_go(sy_view *view) { let_go(view->epoch); }
+
+void sy_epochs_forget(sy_cache *cache) {
+    sy_lock_acquire(&lock);
+    for (sy_epoch *epoch = first_epoch; epoch; epoch = epoch->next) {
+        sy_view *view = find_view(epoch, cache);
+        if (view) atomic_store_explicit(&view->cache, NULL, memory_order_relaxed);
+    }
+    sy_lock_release(&lock);
+}
+
+/* ---- begin and end ---- */
+
+sy_epoch *sy_epoch_create(const char *name) {
+    if (sy_start() != 0) return NULL;
+    sy_epoch *epoch = sy_side_take(sizeof *epoch);
+    if (!epoch) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (!name) name = "epoch";
+    for (size_t i = 0; i < SY_EPOCH_NAME_MAX && name[i]; i++) epoch->name[i] = name[i];
+    epoch->made_at = sy_os_now();
+    atomic_init(&epoch->holds, 1);
+    sy_lock_acquire(&lock);
+    epoch->number = ++epochs_made;
+    epoch->previous = last_epoch;
+    *(last_epoch ? &last_epoch->next : &first_epoch) = epoch;
+    last_epoch = epoch;
+    sy_lock_release(&lock);
+    return epoch;
+}
+
+sy_epoch *sy_epoch_current(void) { return own.depth ? own.in[own.depth - 1] : NULL; }
+
+int sy_epoch_begin(sy_epoch *epoch) {
+    if (epoch && is_closed(epoch)) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (own.depth == SY_EPOCH_DEPTH_MAX) {
+        errno = EAGAIN;
+        return -1;
+    }
+    if (epoch) {
+        hold(epoch);
+        atomic_fetch_add_explicit(&epoch->threads, 1, memory_order_relaxed);
+    }
+    if (epoch != sy_epoch_current()) sy_thread_put_back();
+    own.in[own.depth++] = epoch;
+    return 0;
+}
+
+int sy_epoch_end(sy_epoch *epoch) {
+    if (!own.depth || own.in[own.depth - 1] != epoch) {
+        errno = EINVAL;
+        return -1;
+    }
+    own.depth--;
+    if (epoch != sy_epoch_current()) sy_thread_put_back();
+    if (!epoch) return 0;
+    atomic_fetch_sub_explicit(&epoch->threads, 1, memory_order_relaxed);
+    let_go(epoch);
+    return 0;
+}
+
+/* ---- close ---- */
+
+/* Of a view that gives up its empty slabs: one, unlinked, or NULL. */
+static sy_slab *take_empty(sy_cache *cache, sy_view *view) {
+    sy_lock_acquire(&cache->lock);
+    sy_heap_node *lowest = view->bins.heap[SY_BIN_EMPTY];
+    sy_slab *slab = lowest ? sy_slab_of_node(lowest) : NULL;
+    if (slab) sy_cache_unlink_slab(cache, slab);
+    sy_lock_release(&cache->lock);
+    return slab;
+}
+
+/* The client is pinned. Slots that are still out. */
+static size_t close_view(sy_view *view, sy_cache *cache) {
+    sy_slab *slab;
+    sy_client_drain(&cache->client);
+    while ((slab = take_empty(cache, view)) != NULL) sy_cache_release_slab(cache, slab);
+    sy_lock_acquire(&cache->lock);
+    size_t out = view->out;
+    sy_lock_release(&cache->lock);
+    return out;
+}
+
+/* The view's cache, pinned against being destroyed, or NULL: there is nothing of it any more. */
+static sy_cache *pin_cache(const sy_view *view) {
+    sy_lock_acquire(&lock);
+    sy_cache *cache = atomic_load_explicit(&view->cache, memory_order_relaxed);
+    if (cache && !sy_client_pin(&cache->client)) cache = NULL;
+    sy_lock_release(&lock);
+    return cache;
+}
+
+size_t sy_epoch_close(sy_epoch *epoch) {
+    if (!epoch) return 0;
+    int error = errno;
+    size_t left = 0;
+    uint64_t now = sy_os_now();
+    atomic_store_explicit(&epoch->closed_at, now ? now : 1, memory_order_relaxed);
+    sy_view *view = atomic_load_explicit(&epoch->views, memory_order_acquire);
+    for (; view; view = view->next) {
+        sy_cache *cache = pin_cache(view);
+        if (!cache) continue;
+        left += close_view(view, cache);
+        sy_client_unpin(&cache->client);
+    }
+    let_go(epoch);
+    errno = error;
+    return left;
+}
+
+/* ---- looking ---- */
+
+/* The lock of the epochs is held, under which a cache with a view is not destroyed. */
+static void count_view(sy_view *view, sy_epoch_stats *stats) {
+    sy_cache *cache = atomic_load_explicit(&view->cache, memory_order_relaxed);
+    if (!cache) return;
+    sy_lock_acquire(&cache->lock);
+    stats->objects += view->out;
+    for (unsigned bin = 0; bin < SY_BIN_NONE; bin++) stats->slabs += view->bins.count[bin];
+    for (unsigned bin = 0; bin < SY_BIN_NONE; bin++)
+        stats->bytes += view->bins.count[bin] * cache->layout.slab_bytes;
+    sy_lock_release(&cache->lock);
+}
+
+static void fill_stats(const sy_epoch *epoch, uint64_t now, sy_epoch_stats *stats) {
+    uint64_t closed = atomic_load_explicit(&epoch->closed_at, memory_order_relaxed);
+    *stats = (sy_epoch_stats){
+        .number = epoch->number,
+        .age_ns = now - epoch->made_at,
+        .closed_ns = closed ? now - closed + (now == closed) : 0,
+        .threads = atomic_load_explicit(&epoch->threads, memory_order_relaxed),
+    };
+    memcpy(stats->name, epoch->name, sizeof stats->name);
+    for (sy_view *view = epoch->views; view; view = view->next) count_view(view, stats);
+}
+
+/* The first epoch after that number; the lock is held. */
+static sy_epoch *epoch_after(uint64_t number) {
+    sy_epoch *epoch = first_epoch;
+    while (epoch && epoch->number <= number) epoch = epoch->next;
+    return epoch;
+}
+
+int sy_epoch_each(sy_epoch_visit visit, void *arg) {
+    sy_epoch_stats stats = {.number = 0};
+    for (;;) {
+        sy_lock_acquire(&lock);
+        const sy_epoch *epoch = epoch_after(stats.number);
+        if (epoch) fill_stats(epoch, sy_os_now(), &stats);
+        sy_lock_release(&lock);
+        if (!epoch) return 0;
+        int result = visit(arg, &stats);
+        if (result != 0) return result;
+    }
+}
+
+/* ---- the report ---- */
+
+static void add_count(sy_text *text, size_t count, const char *of) {
+    sy_text_add_number(text, count);
+    sy_text_add(text, of);
+}
+
+/* ", 12 of session" for each cache; the lock is held. */
+static void add_caches(sy_text *text, const sy_epoch *epoch) {
+    for (sy_view *view = epoch->views; view; view = view->next) {
+        sy_epoch_stats of_view = {.objects = 0};
+        const sy_cache *cache = atomic_load_explicit(&view->cache, memory_order_relaxed);
+        count_view(view, &of_view);
+        if (!of_view.objects) continue;
+        sy_text_add(text, ", ");
+        add_count(text, of_view.objects, " of \"");
+        sy_text_add(text, cache->name);
+        sy_text_add(text, "\"");
+    }
+}
+
+/* slabyard: epoch "login" is stuck: closed 12 s ago, 2 threads in it, 17 objects in 3 slabs (192
+ * KiB), 12 of "session", 5 of "packet". The lock is held. */
+static void describe(sy_text *text, const sy_epoch *epoch, const sy_epoch_stats *stats) {
+    sy_text_add(text, "slabyard: epoch \"");
+    sy_text_add(text, stats->name);
+    sy_text_add(text, "\" is stuck: closed ");
+    add_count(text, stats->closed_ns / 1000000000, " s ago, ");
+    add_count(text, stats->threads, stats->threads == 1 ? " thread in it, " : " threads in it, ");
+    add_count(text, stats->objects, stats->objects == 1 ? " object in " : " objects in ");
+    add_count(text, stats->slabs, stats->slabs == 1 ? " slab (" : " slabs (");
+    add_count(text, stats->bytes / 1024, " KiB)");
+    add_caches(text, epoch);
+    sy_text_add(text, "\n");
+}
+
+size_t sy_epoch_report_stuck(uint64_t ns) {
+    size_t stuck = 0;
+    for (uint64_t number = 0;;) {
+        sy_epoch_stats stats = {.closed_ns = 0};
+        sy_text text = {.length = 0};
+        sy_lock_acquire(&lock);
+        const sy_epoch *epoch = epoch_after(number);
+        if (epoch) fill_stats(epoch, sy_os_now(), &stats);
+        bool is_stuck = epoch && stats.closed_ns && stats.closed_ns >= ns;
+        if (is_stuck) describe(&text, epoch, &stats);
+        sy_lock_release(&lock);
+        if (!epoch) return stuck;
+        number = stats.number;
+        stuck += is_stuck;
+        sy_os_write(2, text.bytes, text.length);
+    }
+}
+
+/* ---- fork ---- */
+
+void sy_epochs_lock_for_fork(void) { sy_lock_acquire(&lock); }
+
+void sy_epochs_unlock_after_fork(void) { sy_lock_release(&lock); }
+
+static unsigned times_in(const sy_epoch *epoch) {
+    unsigned times = 0;
+    for (unsigned i = 0; i < own.depth; i++) times += own.in[i] == epoch;
+    return times;
+}
+
+/* What only other threads held ends with the next hold that is let go, or here. */
+void sy_epochs_recover(void) {
+    sy_epoch *epoch = first_epoch;
+    while (epoch) {
+        sy_epoch *next = epoch->next;
+        unsigned gone = atomic_load(&epoch->threads) - times_in(epoch);
+        atomic_fetch_sub(&epoch->threads, gone);
+        hold(epoch);
+        atomic_fetch_sub(&epoch->holds, gone);
+        let_go(epoch);
+        epoch = next;
+    }
+}
