@@ -48,6 +48,7 @@ typedef struct sy_cache_stats {
     uint64_t slabs_filled, slabs_opened; /* became full; were full, and are not any more */
     uint64_t slabs_reused;               /* were empty, and are not any more */
     uint64_t constructed, destructed;
+    uint64_t limits_hit; /* allocations refused: of objects, or in bytes (limit.h) */
 } sy_cache_stats;
 
 /* Fills `stats`. 0; -1 with EINVAL for NULL. */
@@ -65,8 +66,14 @@ typedef struct sy_stats {
     size_t chunk_headers; /* descriptors */
     size_t magazines;     /* made; what trims took back not deducted */
     size_t side; /* caches, bitmaps that do not fit in descriptors, tags of address space */
+
+    size_t memory_limit; /* bytes that the system grants: control groups and resource limits; 0:
+                            none */
+    unsigned cpus;       /* processors that may be used at once: affinity and control groups */
+    uint64_t limits_hit; /* allocations refused for the limit of the process (limit.h) */
 } sy_stats;
 
+/* Fills `stats`. Reads files of the system, for the limits that it sets. errno is kept. */
 SY_API void sy_get_stats(sy_stats *stats);
 
 SY_END_DECLS

@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "cache/directory.h"
 #include "cache/epoch.h"
+#include "cache/limit.h"
 #include "chunk/side.h"
 #include "keep/reclaim.h"
 #include "keep/start.h"
@@ -54,6 +55,8 @@ static void set_up(sy_cache *cache, const sy_cache_config *config) {
     cache->destruct = config->construct ? config->destruct : NULL;
     cache->arg = config->arg;
     cache->memory = config->memory ? config->memory : &sy_memory_main;
+    if (!cache->quota && cache->memory == &sy_memory_main) cache->quota = &sy_quota_process;
+    cache->empties_least = 1;
     cache->limit = config->limit ? config->limit : SIZE_MAX;
     cache->flags = config->flags;
     sy_lock_init(&cache->lock, SY_RANK_CACHE);
@@ -138,7 +141,7 @@ void *sy_cache_alloc_slow(sy_cache *cache) {
     if (SY_UNLIKELY(cache->flags & SY_HANDLES)) return sy_cache_alloc_named(cache);
     if (sy_client_alloc_second(&cache->client, &object)) return (void *)object;
     int error = errno;
-    if (!sy_client_alloc(&cache->client, &object)) return NULL;
+    if (!sy_cache_take(cache, &object)) return NULL;
     sy_reclaim_turn();
     errno = error;
     return (void *)object;
@@ -196,7 +199,7 @@ size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
         return got;
     }
     got = sy_client_alloc_loaded(&cache->client, items, count);
-    while (got < count && sy_client_alloc(&cache->client, &items[got])) {
+    while (got < count && sy_cache_take(cache, &items[got])) {
         got++;
         got += sy_client_alloc_loaded(&cache->client, items + got, count - got);
         sy_reclaim_turn();
@@ -255,6 +258,7 @@ int sy_cache_reserve(sy_cache *cache, size_t count) {
         if (free_slots >= wanted) break;
         fits = sy_cache_add_slab(cache, &cache->bins);
     }
+    if (sy_quota_crossed(cache->quota)) sy_limit_tell(cache->quota);
     if (fits && populate_all(cache) == 0) return 0;
     errno = ENOMEM;
     return -1;

@@ -15,6 +15,7 @@
 
 #include <slabyard/fault.h>
 
+#include "cache/quota.h"
 #include "cache/slab.h"
 #include "magazine/client.h"
 #include "os/lock.h"
@@ -37,12 +38,16 @@ struct sy_cache {
     void (*destruct)(void *object, void *arg);
     void *arg;
     sy_memory *memory; /* where its slabs are from */
+    sy_quota *quota;   /* which they count for; NULL: none */
     size_t limit;      /* SIZE_MAX: none */
     unsigned flags;
     unsigned
         class_number; /* in the class map: the client's number for a class of the heap, else 0 */
 
-    _Atomic size_t retired; /* slots of which the handles are spent */
+    size_t empties_least; /* empty slabs kept in any case */
+
+    _Atomic size_t retired;      /* slots of which the handles are spent */
+    _Atomic uint64_t limits_hit; /* allocations refused for a limit of whatever owner */
 
     sy_lock lock; /* guards all below, and the slabs' descriptors */
     sy_bins bins;
@@ -73,7 +78,8 @@ static inline size_t sy_cache_left(const sy_cache *cache) {
 
 /* ---- cache.c: creation, for the heap's static caches too ---- */
 
-/* Opens `cache`, zeroed memory; `number`: of its client, 0: any. 0, or -1 as sy_cache_create. */
+/* Opens `cache`, zeroed memory but for the quota, if it is not to be the process's; `number`: of
+ * its client, 0: any. 0, or -1 as sy_cache_create. */
 int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number);
 
 /* Waits for all caches' locks, or lets go of them. */
@@ -134,6 +140,9 @@ bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged);
 size_t sy_cache_trim_slabs(sy_cache *cache);
 
 /* ---- count.c ---- */
+
+/* Bytes of the slabs of a cache. */
+size_t sy_cache_slab_bytes(sy_cache *cache);
 
 /* Violations of the cache's invariants, 0 when sound. Walks every slab under the lock. */
 size_t sy_cache_verify(sy_cache *cache);

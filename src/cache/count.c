@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "cache/cache.h"
 #include "chunk/side.h"
+#include "os/os.h"
 
 size_t sy_cache_in_use(const sy_cache *cache_) {
     sy_cache *cache = (sy_cache *)(uintptr_t)cache_; /* whose lock is taken */
@@ -76,12 +77,13 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     stats->depot_hits = counts.depot_hits;
     stats->depot_misses = counts.depot_misses;
     stats->depot_steals = counts.depot_steals;
+    stats->limits_hit = atomic_load_explicit(&cache->limits_hit, memory_order_relaxed);
     return 0;
 }
 
-/* Bytes of the slabs of a cache. A lone object may be in a longer span than it needs, of those kept
+/* A lone object may be in a longer span than it needs, of those kept
  * for reuse. */
-static size_t slab_bytes(sy_cache *cache) {
+size_t sy_cache_slab_bytes(sy_cache *cache) {
     size_t bytes = 0;
     sy_lock_acquire(&cache->lock);
     if (cache->layout.slots > 1)
@@ -99,7 +101,7 @@ void sy_get_stats(sy_stats *stats) {
         number = client->number;
         if (client->config.refill == sy_cache_refill) {
             stats->caches++;
-            stats->slabs += slab_bytes(client->config.owner);
+            stats->slabs += sy_cache_slab_bytes(client->config.owner);
         }
         sy_client_unpin(client);
     }
@@ -115,6 +117,10 @@ void sy_get_stats(sy_stats *stats) {
     sy_vmem_stats arena;
     sy_vmem_get_stats(sy_memory_main.arena, &arena);
     stats->side = sy_side_bytes() + arena.bytes;
+    stats->limits_hit = atomic_load_explicit(&sy_quota_process.hits, memory_order_relaxed);
+    size_t limit = sy_os_memory_limit();
+    stats->memory_limit = limit == SIZE_MAX ? 0 : limit;
+    stats->cpus = sy_os_cpu_count();
 }
 
 size_t sy_cache_verify(sy_cache *cache) {

@@ -23,6 +23,7 @@
 #include "base/bits.h"
 #include "cache/cache.h"
 #include "cache/directory.h"
+#include "cache/limit.h"
 #include "keep/reclaim.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -51,7 +52,7 @@ void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
     }
     if (!sy_client_alloc_second(&cache->client, &ordinal)) {
         int error = errno;
-        if (!sy_client_alloc(&cache->client, &ordinal)) return NULL;
+        if (!sy_cache_take(cache, &ordinal)) return NULL;
         sy_reclaim_turn();
         errno = error;
     }

@@ -9,6 +9,7 @@
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "cache/epoch.h"
+#include "cache/limit.h"
 #include "chunk/side.h"
 #include "keep/reclaim.h"
 #include "watch/fault.h"
@@ -58,16 +59,19 @@ static void fill_slab(sy_cache *cache, sy_slab *slab, uint32_t colour) {
 bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
     const sy_layout *layout = &cache->layout;
     bool clean;
-    sy_slab *slab = sy_run_take(cache->memory, layout->slab_bytes, layout->align, 0, &clean);
+    sy_quota *refused;
+    sy_slab *slab = sy_quota_take_run(cache->quota, cache->memory, layout->slab_bytes,
+                                      layout->align, 0, &clean, &refused);
+    sy_refuse_run(refused);
     if (!slab) return false;
     if (take_bitmaps(cache, slab) != 0) {
-        sy_run_give(slab);
+        sy_quota_give_run(cache->quota, slab);
         errno = ENOMEM;
         return false;
     }
     if (has_handles(cache) && !sy_ordinals_take(layout->slots, &slab->ordinal)) {
         give_bitmaps(cache, slab);
-        sy_run_give(slab);
+        sy_quota_give_run(cache->quota, slab);
         errno = ENOMEM;
         return false;
     }
@@ -134,7 +138,7 @@ void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
     if (has_handles(cache)) sy_ordinals_give(slab->ordinal, cache->layout.slots);
     give_bitmaps(cache, slab);
     sy_bins *bins = slab->bins;
-    sy_run_give(slab);
+    sy_quota_give_run(cache->quota, slab);
     if (bins != &cache->bins) sy_view_let_go(sy_view_of(bins));
 }
 
@@ -221,6 +225,7 @@ static size_t construct(sy_cache *cache, uintptr_t *items, size_t count) {
         if (item & UNBUILT) {
             if (cache->construct((void *)(item - UNBUILT), cache->arg) != 0) {
                 error = errno;
+                sy_refuse(SY_REFUSAL_CONSTRUCTOR);
                 break;
             }
             items[next - 1] = item - UNBUILT;
@@ -268,6 +273,7 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
             return has_handles(cache) ? to_ordinals(cache, items, taken) : taken;
         }
         if (limited) {
+            sy_refuse(SY_REFUSAL_CACHE_LIMIT);
             errno = ENOMEM;
             return 0;
         }
@@ -383,7 +389,8 @@ static inline void put_slot(sy_flush *flush, uintptr_t address) {
  */
 static void give_up_surplus(sy_flush *flush) {
     sy_cache *cache = flush->cache;
-    size_t keep = 1 + (cache->construct ? cache->slab_count / 8 : 0) + cache->empties_max;
+    size_t keep =
+        cache->empties_least + (cache->construct ? cache->slab_count / 8 : 0) + cache->empties_max;
     while (cache->bins.count[SY_BIN_EMPTY] > keep)
         give_up(flush, sy_slab_of_node(cache->bins.heap[SY_BIN_EMPTY]));
 }

@@ -3,7 +3,7 @@
  *
  *     sy_malloc(size) -> class -> this thread's loaded slot for it     (the fast path)
  *                              -> sy_cache_alloc_slow of the class     (magazines, slabs)
- *                     -> sy_run_take                                   (more than 128 KiB)
+ *                     -> sy_limit_take_span                            (more than 128 KiB)
  *     sy_free(p)      -> class map -> loaded slot | cache | span | a fault
  *
  * Below: cache/, chunk/.
@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "cache/cache.h"
+#include "cache/limit.h"
 #include "heap/classes.h"
 #include "keep/start.h"
 #include "watch/fault.h"
@@ -43,7 +44,10 @@ static int open_locked(unsigned class_number) {
 static sy_cache *cache_of_class(unsigned class_number) {
     if (SY_LIKELY(atomic_load_explicit(&class_open[class_number], memory_order_acquire)))
         return &classes[class_number];
-    if (sy_start() != 0) return NULL;
+    if (sy_start() != 0) {
+        sy_limit_no_memory();
+        return NULL;
+    }
     sy_start_lock();
     bool open = atomic_load_explicit(&class_open[class_number], memory_order_relaxed);
     if (!open && open_locked(class_number) == 0) {
@@ -52,6 +56,7 @@ static sy_cache *cache_of_class(unsigned class_number) {
     }
     sy_start_unlock();
     if (open) return &classes[class_number];
+    sy_limit_no_memory();
     errno = ENOMEM;
     return NULL;
 }
@@ -59,8 +64,11 @@ static sy_cache *cache_of_class(unsigned class_number) {
 /* ---- spans ---- */
 
 static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
-    if (sy_start() != 0) return NULL;
-    sy_slab *span = sy_run_take(&sy_memory_main, size, align, room, clean);
+    if (sy_start() != 0) {
+        sy_limit_no_memory();
+        return NULL;
+    }
+    sy_slab *span = sy_limit_take_span(size, align, room, clean);
     if (!span) return NULL;
     span->first = span->start;
     return (void *)span->start;
@@ -99,6 +107,7 @@ void *sy_malloc(size_t size) { return alloc(size); }
 void *sy_calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
+        sy_limit_no_memory();
         errno = ENOMEM;
         return NULL;
     }
@@ -136,7 +145,7 @@ static void free_unclassed(void *object) {
     sy_slab *span = span_of(object);
     if (span) {
         span->first = 0; /* a second free finds no span */
-        sy_run_give(span);
+        sy_quota_give_run(&sy_quota_process, span);
         return;
     }
     sy_slab *slab = sy_slab_at((uintptr_t)object);
@@ -191,7 +200,7 @@ static bool fits_in_place(void *object, size_t have, size_t size) {
     /* A large span may be longer than what is in it; what grows needs that again soon. */
     bool large = have > SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES;
     if (large && size <= have && size > have / 2) return true;
-    return size > SY_CLASS_SIZE_MAX && sy_run_resize(span_of(object), size);
+    return size > SY_CLASS_SIZE_MAX && sy_limit_resize_span(span_of(object), size);
 }
 
 /* What has grown beyond its space once will do so again: as much address space more. */

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "cache/cache.h"
+#include "cache/limit.h"
 #include "chunk/chunk.h"
 #include "keep/reclaim.h"
 #include "magazine/client.h"
@@ -52,6 +53,7 @@ static void after_fork_in_child(void) {
     sy_epochs_recover();
     sy_reclaim_recover();
     sy_maintenance_recover();
+    sy_limits_recover();
 }
 
 static int start_layers(void) {

@@ -18,7 +18,7 @@ const size_t slabyard_sys_layout[16] = {
     sizeof(sy_cache_stats),
     offsetof(sy_cache_stats, magazine_items),
     offsetof(sy_cache_stats, refills),
-    offsetof(sy_cache_stats, destructed),
+    offsetof(sy_cache_stats, limits_hit),
     sizeof(sy_stats),
-    offsetof(sy_stats, side),
+    offsetof(sy_stats, limits_hit),
 };

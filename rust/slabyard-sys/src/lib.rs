@@ -52,9 +52,9 @@ mod tests {
             size_of::<sy_cache_stats>(),
             offset_of!(sy_cache_stats, magazine_items),
             offset_of!(sy_cache_stats, refills),
-            offset_of!(sy_cache_stats, destructed),
+            offset_of!(sy_cache_stats, limits_hit),
             size_of::<sy_stats>(),
-            offset_of!(sy_stats, side),
+            offset_of!(sy_stats, limits_hit),
         ];
         // SAFETY: a constant array of that length.
         assert_eq!(here, unsafe { slabyard_sys_layout });

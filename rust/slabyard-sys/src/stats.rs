@@ -42,6 +42,7 @@ pub struct sy_cache_stats {
     pub slabs_released: u64,
     pub constructed: u64,
     pub destructed: u64,
+    pub limits_hit: u64,
 }
 
 /// The process.
@@ -59,6 +60,9 @@ pub struct sy_stats {
     pub chunk_headers: usize,
     pub magazines: usize,
     pub side: usize,
+    pub memory_limit: usize,
+    pub cpus: c_uint,
+    pub limits_hit: u64,
 }
 
 extern "C" {

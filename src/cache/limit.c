@@ -1,0 +1,239 @@
+#include "cache/limit.h"
+
+#include <errno.h>
+
+#include "base/bits.h"
+#include "keep/start.h"
+
+/* Of each thread. */
+static SY_TLS struct {
+    sy_refusal reason; /* why the last refill got nothing */
+    sy_refusal last;   /* why the last door did */
+    unsigned refills;  /* doors in which this thread is refilling at present */
+    bool busy;         /* it is making room, or in a callback */
+    const sy_quota *refused;
+} own;
+
+/* ---- reasons ---- */
+
+void sy_refuse(sy_refusal reason) {
+    own.reason = reason;
+    own.refused = NULL;
+}
+
+void sy_refuse_run(const sy_quota *refused) {
+    sy_refuse(!refused                       ? SY_REFUSAL_SYSTEM
+              : refused == &sy_quota_process ? SY_REFUSAL_PROCESS_LIMIT
+                                             : SY_REFUSAL_HEAP_LIMIT);
+    own.refused = refused;
+}
+
+void sy_limit_no_memory(void) { own.last = SY_REFUSAL_SYSTEM; }
+
+sy_refusal sy_last_refusal(void) { return own.last; }
+
+const char *sy_refusal_text(sy_refusal refusal) {
+    switch (refusal) {
+    case SY_REFUSAL_NONE: return "not refused";
+    case SY_REFUSAL_SYSTEM: return "out of memory";
+    case SY_REFUSAL_CACHE_LIMIT: return "the limit of the cache is reached";
+    case SY_REFUSAL_HEAP_LIMIT: return "the limit of the heap is reached";
+    case SY_REFUSAL_PROCESS_LIMIT: return "the limit of the process is reached";
+    case SY_REFUSAL_CONSTRUCTOR: return "a constructor failed";
+    }
+    return "refused";
+}
+
+/* ---- telling ---- */
+
+static void call_back(sy_quota *quota) {
+    sy_start_lock();
+    sy_limit_callback callback = quota->callback;
+    void *arg = quota->arg;
+    size_t soft = atomic_load_explicit(&quota->soft, memory_order_relaxed);
+    sy_start_unlock();
+    size_t used = atomic_load_explicit(&quota->used, memory_order_relaxed);
+    if (callback) callback(arg, used, soft == SIZE_MAX ? 0 : soft);
+}
+
+/* The parent is looked up before: what the callback does is not known. */
+void sy_limit_tell(sy_quota *quota) {
+    int error = errno;
+    if (own.busy || own.refills) return;
+    own.busy = true;
+    for (sy_quota *parent; quota; quota = parent) {
+        parent = quota->parent;
+        if (atomic_exchange(&quota->crossed, false)) call_back(quota);
+    }
+    own.busy = false;
+    errno = error;
+}
+
+/* ---- making room ---- */
+
+/* Empty slabs go, but for those that were reserved. */
+static void release_empty(sy_cache *cache) {
+    for (;;) {
+        sy_lock_acquire(&cache->lock);
+        bool any = cache->bins.count[SY_BIN_EMPTY] > cache->empties_max;
+        sy_slab *slab = any ? sy_slab_of_node(cache->bins.heap[SY_BIN_EMPTY]) : NULL;
+        if (slab) sy_cache_unlink_slab(cache, slab);
+        sy_lock_release(&cache->lock);
+        if (!slab) return;
+        sy_cache_release_slab(cache, slab);
+    }
+}
+
+static bool counts_for(const sy_cache *cache, const sy_quota *quota) {
+    for (const sy_quota *next = cache->quota; next; next = next->parent)
+        if (next == quota) return true;
+    return false;
+}
+
+/* Brings back what the quota's caches hold and nobody uses. */
+static void bring_back(const sy_quota *quota) {
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        number = client->number;
+        sy_cache *cache = client->config.owner;
+        if (client->config.refill == sy_cache_refill && counts_for(cache, quota)) {
+            sy_client_drain(client);
+            release_empty(cache);
+        }
+        sy_client_unpin(client);
+    }
+}
+
+/* Whether it is worth a second try. In a constructor nobody is told: its cache is being refilled.
+ */
+static bool make_room(sy_quota *refused) {
+    if (!refused || own.busy) return false;
+    own.busy = true;
+    bring_back(refused);
+    if (!own.refills) call_back(refused);
+    own.busy = false;
+    return true;
+}
+
+/* ---- doors ---- */
+
+static bool refill(sy_cache *cache, uintptr_t *item) {
+    own.refills++;
+    bool got = sy_client_alloc(&cache->client, item);
+    own.refills--;
+    return got;
+}
+
+/* The quota that is in the way. It is the cache's own or a parent, so it is still there. */
+static sy_quota *refusing(sy_quota *quota) {
+    while (quota && quota != own.refused) quota = quota->parent;
+    return quota;
+}
+
+static void count_hit(sy_quota *refused) {
+    if (refused) atomic_fetch_add_explicit(&refused->hits, 1, memory_order_relaxed);
+    own.last = own.reason;
+}
+
+static SY_COLD bool take_again(sy_cache *cache, uintptr_t *item) {
+    int error = errno;
+    if (make_room(refusing(cache->quota)) && refill(cache, item)) return true;
+    count_hit(refusing(cache->quota));
+    if (own.reason != SY_REFUSAL_SYSTEM && own.reason != SY_REFUSAL_CONSTRUCTOR)
+        atomic_fetch_add_explicit(&cache->limits_hit, 1, memory_order_relaxed);
+    errno = error;
+    return false;
+}
+
+bool sy_cache_take(sy_cache *cache, uintptr_t *item) {
+    bool got = refill(cache, item) || take_again(cache, item);
+    if (SY_UNLIKELY(sy_quota_crossed(cache->quota))) sy_limit_tell(cache->quota);
+    return got;
+}
+
+static sy_slab *take_span(size_t bytes, size_t align, size_t room, bool *clean) {
+    sy_quota *refused;
+    sy_slab *span =
+        sy_quota_take_run(&sy_quota_process, &sy_memory_main, bytes, align, room, clean, &refused);
+    if (!span) sy_refuse_run(refused);
+    return span;
+}
+
+sy_slab *sy_limit_take_span(size_t bytes, size_t align, size_t room, bool *clean) {
+    sy_slab *span = take_span(bytes, align, room, clean);
+    if (!span && make_room(refusing(&sy_quota_process)))
+        span = take_span(bytes, align, room, clean);
+    if (!span) count_hit(refusing(&sy_quota_process));
+    if (SY_UNLIKELY(sy_quota_crossed(&sy_quota_process))) sy_limit_tell(&sy_quota_process);
+    if (!span) errno = ENOMEM;
+    return span;
+}
+
+static bool charge(size_t bytes) {
+    sy_quota *refused = sy_quota_charge(&sy_quota_process, bytes);
+    return !refused || (make_room(refused) && !sy_quota_charge(&sy_quota_process, bytes));
+}
+
+bool sy_limit_resize_span(sy_slab *span, size_t bytes) {
+    size_t had = span->bytes, wanted = sy_round_up(bytes, SY_UNIT_BYTES);
+    if (bytes > SIZE_MAX / 2 || (wanted > had && !charge(wanted - had))) return false;
+    size_t most = wanted > had ? wanted : had;
+    bool done = sy_run_resize(span, bytes);
+    if (span->bytes < most) sy_quota_uncharge(&sy_quota_process, most - span->bytes);
+    if (span->bytes > had) sy_quota_note(&sy_quota_process);
+    if (SY_UNLIKELY(sy_quota_crossed(&sy_quota_process))) sy_limit_tell(&sy_quota_process);
+    return done;
+}
+
+/* ---- the process's limit ---- */
+
+int sy_set_limit(const sy_limit *limit) {
+    static const sy_limit none = {0};
+    if (!limit) limit = &none;
+    if (!sy_limit_valid(limit)) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (sy_start() != 0) return -1;
+    sy_start_lock();
+    sy_quota_set(&sy_quota_process, limit);
+    sy_start_unlock();
+    return 0;
+}
+
+size_t sy_limit_used(void) {
+    return atomic_load_explicit(&sy_quota_process.used, memory_order_relaxed);
+}
+
+/* ---- fork ---- */
+
+/* Calls for each cache; the child has one thread. */
+static void each_cache(void (*visit)(sy_cache *cache)) {
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        number = client->number;
+        if (client->config.refill == sy_cache_refill) visit(client->config.owner);
+        sy_client_unpin(client);
+    }
+}
+
+static bool has_own_quota(const sy_cache *cache) {
+    return cache->quota && cache->quota != &sy_quota_process;
+}
+
+static void forget(sy_cache *cache) {
+    if (has_own_quota(cache)) atomic_store(&cache->quota->used, 0);
+}
+
+static void count_again(sy_cache *cache) {
+    if (has_own_quota(cache)) atomic_fetch_add(&cache->quota->used, sy_cache_slab_bytes(cache));
+}
+
+void sy_limits_recover(void) {
+    each_cache(forget);
+    each_cache(count_again);
+    sy_chunk_stats stats = {0};
+    sy_chunk_count_of(&sy_memory_main, &stats);
+    size_t units = stats.chunks * SY_RUN_UNITS_MAX - stats.units_free;
+    atomic_store(&sy_quota_process.used, units * SY_UNIT_BYTES + stats.large_bytes);
+}

@@ -1,0 +1,110 @@
+#include "cache/quota.h"
+
+#include <errno.h>
+
+#include "base/bits.h"
+
+enum { REARM_SHARE = 8 }; /* of the soft mark: how far below it the next time counts */
+
+sy_quota sy_quota_process = {.hard = SIZE_MAX, .soft = SIZE_MAX};
+
+/* ---- the limit ---- */
+
+bool sy_limit_valid(const sy_limit *limit) {
+    bool valid = !limit->hard || limit->soft <= limit->hard;
+    if (limit->soft && !limit->callback) valid = false;
+    for (size_t i = 0; i < sizeof limit->reserved / sizeof *limit->reserved; i++)
+        if (limit->reserved[i]) valid = false;
+    return valid;
+}
+
+void sy_quota_set(sy_quota *quota, const sy_limit *limit) {
+    quota->callback = limit->callback;
+    quota->arg = limit->arg;
+    atomic_store_explicit(&quota->hard, limit->hard ? limit->hard : SIZE_MAX, memory_order_relaxed);
+    atomic_store_explicit(&quota->soft, limit->soft ? limit->soft : SIZE_MAX, memory_order_relaxed);
+    atomic_store(&quota->crossed, false);
+    atomic_store(&quota->armed, true);
+    sy_quota_note(quota);
+}
+
+/* ---- the account ---- */
+
+static size_t load(const _Atomic size_t *bytes) {
+    return atomic_load_explicit(bytes, memory_order_relaxed);
+}
+
+static bool charge_one(sy_quota *quota, size_t bytes) {
+    size_t used = load(&quota->used);
+    do {
+        size_t hard = load(&quota->hard);
+        if (used > hard || bytes > hard - used) return false;
+    } while (!atomic_compare_exchange_weak_explicit(&quota->used, &used, used + bytes,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+static void uncharge_one(sy_quota *quota, size_t bytes) {
+    size_t used = atomic_fetch_sub_explicit(&quota->used, bytes, memory_order_relaxed) - bytes;
+    size_t soft = load(&quota->soft);
+    if (used < soft - soft / REARM_SHARE &&
+        !atomic_load_explicit(&quota->armed, memory_order_relaxed))
+        atomic_store(&quota->armed, true);
+}
+
+sy_quota *sy_quota_charge(sy_quota *quota, size_t bytes) {
+    for (sy_quota *next = quota; next; next = next->parent) {
+        if (charge_one(next, bytes)) continue;
+        for (; quota != next; quota = quota->parent) uncharge_one(quota, bytes);
+        return next;
+    }
+    return NULL;
+}
+
+void sy_quota_uncharge(sy_quota *quota, size_t bytes) {
+    for (; quota; quota = quota->parent) uncharge_one(quota, bytes);
+}
+
+void sy_quota_note(sy_quota *quota) {
+    for (; quota; quota = quota->parent)
+        if (load(&quota->used) >= load(&quota->soft) && atomic_exchange(&quota->armed, false))
+            atomic_store(&quota->crossed, true);
+}
+
+/* ---- runs ---- */
+
+/* A large span that was kept for reuse may be longer than was asked for: that is charged too, or
+ * goes. The quota that refused, if neither can be. */
+static sy_quota *charge_rest(sy_quota *quota, sy_slab *run, size_t charged) {
+    if (run->bytes <= charged) return NULL;
+    sy_quota *refused = sy_quota_charge(quota, run->bytes - charged);
+    bool cut = refused && sy_run_resize(run, charged) && run->bytes == charged;
+    return cut ? NULL : refused;
+}
+
+sy_slab *sy_quota_take_run(sy_quota *quota, sy_memory *memory, size_t bytes, size_t align,
+                           size_t room, bool *clean, sy_quota **refused) {
+    bool possible = bytes >> SY_ADDRESS_BITS == 0; /* else it would look like a limit to others */
+    size_t charged = sy_round_up(bytes, SY_UNIT_BYTES);
+    *refused = possible ? sy_quota_charge(quota, charged) : NULL;
+    if (!possible || *refused) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    sy_slab *run = sy_run_take(memory, bytes, align, room, clean);
+    if (run) *refused = charge_rest(quota, run, charged);
+    if (run && !*refused) {
+        sy_quota_note(quota);
+        return run;
+    }
+    if (run) sy_run_give(run);
+    sy_quota_uncharge(quota, charged);
+    errno = ENOMEM;
+    return NULL;
+}
+
+void sy_quota_give_run(sy_quota *quota, sy_slab *run) {
+    size_t bytes = run->bytes;
+    sy_run_give(run);
+    sy_quota_uncharge(quota, bytes);
+}
