@@ -3,8 +3,9 @@
  * device. Without it they take theirs from the system.
  *
  * A memory is an engine instance: chunks of 4 MiB in the program's region hold the slabs of the
- * caches that are created with it (sy_cache_config.memory), and nothing else does. Slabyard writes
- * into the region: objects, and descriptors in the first 64 KiB of each chunk.
+ * caches and heaps that are created with it (sy_cache_config.memory, sy_heap_config.memory), and
+ * nothing else does. Slabyard writes into the region: objects, and descriptors in the first 64 KiB
+ * of each chunk.
  *
  * Objects may be read and written by other processes that map the region; all else is this
  * process's alone. After a fork, one of parent and child at most may use a memory that they share
@@ -59,7 +60,7 @@ typedef struct sy_memory_config {
 SY_API sy_memory *sy_memory_create(const sy_memory_config *config);
 
 /* Gives the arena back what was taken. 0; -1 with EBUSY, and nothing changed, while there are
- * caches over it. Nobody else may be using it. NULL is a no-op. */
+ * caches or heaps over it. Nobody else may be using it. NULL is a no-op. */
 SY_API int sy_memory_destroy(sy_memory *memory);
 
 /* Bytes: mapped == used + free + headers. */

@@ -5,6 +5,7 @@
  *     cache.h   objects of one kind, any thread
  *     handle.h  objects by 64-bit names that are stale for ever once they are freed
  *     heap.h    any size: the malloc family
+ *     heaps.h   heaps of the program's own, limited and given up as a whole
  *     limit.h   limits in bytes, and why an allocation was refused
  *     memory.h  caches over memory of the program's own
  *     vmem.h    arenas: ids, offsets, addresses: any resource that is integers
@@ -21,6 +22,7 @@
 #include <slabyard/fault.h>
 #include <slabyard/handle.h>
 #include <slabyard/heap.h>
+#include <slabyard/heaps.h>
 #include <slabyard/limit.h>
 #include <slabyard/memory.h>
 #include <slabyard/pool.h>

@@ -1,0 +1,328 @@
+/*
+ * instance.c: heaps of the program's own: their life, and objects by address.
+ */
+#include "heap/instance.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cache/directory.h"
+#include "cache/limit.h"
+#include "chunk/side.h"
+#include "keep/start.h"
+#include "os/os.h"
+#include "os/pages.h"
+#include "watch/fault.h"
+
+static const unsigned KNOWN_FLAGS = SY_CHECKED | SY_HANDLES;
+
+/* ---- sizes ---- */
+
+static const size_t SIZE_MOST = (size_t)1 << SY_HEAP_SIZE_SHIFT;
+
+/* The class of an object of `size` bytes, at most SIZE_MOST. */
+static inline unsigned class_for(size_t size) {
+    if (SY_LIKELY(size <= SY_CLASS_TABLE_MAX)) return sy_class_table[(size + 7) / 8];
+    if (size > SY_CLASS_SIZE_MAX) size = sy_round_up(size, SY_UNIT_BYTES);
+    return sy_class_of(size);
+}
+
+/* Objects of a class lie at multiples of the largest power of two that divides its size, up to a
+ * unit or what a cache can have. */
+static size_t align_of(unsigned class_number) {
+    size_t size = sy_heap_class_size(class_number), align = size & (~size + 1);
+    size_t most = class_number < SY_HEAP_CLASSES ? SY_UNIT_BYTES : SY_CACHE_ALIGN_MAX;
+    return align < most ? align : most;
+}
+
+/* The least class for objects of `size` bytes at `align`, which is no more than the size. */
+static unsigned class_for_aligned(size_t size, size_t align) {
+    unsigned class_number = class_for(size);
+    if (align > SY_UNIT_BYTES) class_number += SY_HEAP_CLASSES;
+    while (align_of(class_number) < align) class_number++;
+    return class_number;
+}
+
+/* ---- classes ---- */
+
+/* tenant-112 */
+static void name_class(const sy_heap *heap, size_t size, char *name) {
+    sy_text text = {.length = 0};
+    sy_text_add(&text, heap->name);
+    sy_text_add(&text, "-");
+    sy_text_add_number(&text, size);
+    memcpy(name, text.bytes, text.length);
+    name[text.length] = 0;
+}
+
+_Static_assert(SY_HEAP_NAME_MAX + 1 + 15 <= SY_CACHE_NAME_MAX, "a name, and 2^47 in digits");
+
+static int open_cache(sy_heap *heap, unsigned class_number, sy_cache *cache) {
+    char name[SY_CACHE_NAME_MAX + 1];
+    size_t size = sy_heap_class_size(class_number);
+    name_class(heap, size, name);
+    cache->quota = &heap->quota;
+    if (sy_cache_open(cache,
+                      &(sy_cache_config){.name = name,
+                                         .size = size,
+                                         .align = align_of(class_number),
+                                         .flags = heap->flags,
+                                         .memory = heap->memory},
+                      0) != 0)
+        return -1;
+    /* Units that a large object leaves are for objects of other sizes too. */
+    if (cache->layout.slots == 1) cache->empties_least = 0;
+    if (heap->classes_of)
+        __atomic_store_n(&heap->classes_of[cache->client.number], (uint16_t)class_number,
+                         __ATOMIC_RELAXED);
+    return 0;
+}
+
+static SY_COLD sy_cache *add_class(sy_heap *heap, unsigned class_number) {
+    sy_cache *fresh = sy_side_take(sizeof *fresh);
+    sy_start_lock();
+    sy_cache *cache = sy_heap_cache(heap, class_number);
+    if (!cache && fresh && open_cache(heap, class_number, fresh) == 0) {
+        cache = fresh;
+        fresh = NULL;
+        atomic_store_explicit(&heap->caches[class_number], cache, memory_order_release);
+    }
+    sy_start_unlock();
+    if (fresh) sy_side_give(fresh, sizeof *fresh);
+    if (cache) return cache;
+    sy_limit_no_memory();
+    errno = ENOMEM;
+    return NULL;
+}
+
+static inline sy_cache *cache_of_class(sy_heap *heap, unsigned class_number) {
+    sy_cache *cache = sy_heap_cache(heap, class_number);
+    return SY_LIKELY(cache != NULL) ? cache : add_class(heap, class_number);
+}
+
+static SY_COLD sy_cache *too_large(void) {
+    sy_limit_no_memory();
+    errno = ENOMEM;
+    return NULL;
+}
+
+sy_cache *sy_heap_cache_for(sy_heap *heap, size_t size) {
+    return SY_LIKELY(size <= SIZE_MOST) ? cache_of_class(heap, class_for(size)) : too_large();
+}
+
+/* ---- life ---- */
+
+static bool valid_config(const sy_heap_config *config) {
+    if (!config || config->flags & ~KNOWN_FLAGS || !sy_limit_valid(&config->limit)) return false;
+    for (size_t i = 0; i < sizeof config->reserved / sizeof *config->reserved; i++)
+        if (config->reserved[i]) return false;
+    return true;
+}
+
+static void set_up(sy_heap *heap, const sy_heap_config *config) {
+    const char *name = config->name ? config->name : "heap";
+    for (size_t i = 0; i < SY_HEAP_NAME_MAX && name[i]; i++) heap->name[i] = name[i];
+    heap->flags = config->flags;
+    heap->memory = config->memory ? config->memory : &sy_memory_main;
+    heap->quota.parent = heap->memory == &sy_memory_main ? &sy_quota_process : NULL;
+    sy_quota_set(&heap->quota, &config->limit);
+}
+
+sy_heap *sy_heap_create(const sy_heap_config *config) {
+    if (!valid_config(config)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    bool named = config->flags & SY_HANDLES;
+    if (sy_start() != 0 || (named && sy_directory_start() != 0)) return NULL;
+    sy_heap *heap = sy_side_take(sizeof *heap);
+    if (!heap) return NULL;
+    if (named) {
+        size_t bytes = sy_round_up(SY_HEAP_NUMBERS_BYTES, sy_os_page_size());
+        heap->classes_of = sy_pages_take(bytes, sy_os_page_size(), "slabyard heap");
+        if (!heap->classes_of) {
+            sy_side_give(heap, sizeof *heap);
+            return NULL;
+        }
+    }
+    set_up(heap, config);
+    sy_memory_hold(heap->memory);
+    return heap;
+}
+
+void sy_heap_destroy_all(sy_heap *heap) {
+    if (!heap) return;
+    for (unsigned i = 0; i < SY_HEAP_CACHES; i++) sy_cache_destroy_all(sy_heap_cache(heap, i));
+    if (heap->classes_of)
+        sy_pages_give(heap->classes_of, sy_round_up(SY_HEAP_NUMBERS_BYTES, sy_os_page_size()));
+    sy_memory_let_go(heap->memory);
+    sy_side_give(heap, sizeof *heap);
+}
+
+/* Suspends the caches one after the other, as long as they have no live object; how many classes
+ * that are. */
+static unsigned suspend(const sy_heap *heap) {
+    for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
+        sy_cache *cache = sy_heap_cache(heap, i);
+        if (!cache) continue;
+        sy_client_suspend(&cache->client);
+        if (sy_cache_in_use(cache) == 0) continue;
+        sy_client_resume(&cache->client);
+        return i;
+    }
+    return SY_HEAP_CACHES;
+}
+
+int sy_heap_destroy(sy_heap *heap) {
+    if (!heap) return 0;
+    unsigned suspended = suspend(heap);
+    if (suspended == SY_HEAP_CACHES) {
+        sy_heap_destroy_all(heap);
+        return 0;
+    }
+    for (unsigned i = 0; i < suspended; i++) {
+        sy_cache *cache = sy_heap_cache(heap, i);
+        if (cache) sy_client_resume(&cache->client);
+    }
+    errno = EBUSY;
+    return -1;
+}
+
+/* ---- allocation ---- */
+
+void *sy_heap_alloc(sy_heap *heap, size_t size) {
+    sy_cache *cache = sy_heap_cache_for(heap, size);
+    return SY_LIKELY(cache != NULL) ? sy_cache_alloc(cache) : NULL;
+}
+
+void *sy_heap_calloc(sy_heap *heap, size_t count, size_t size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) bytes = SIZE_MAX;
+    void *object = sy_heap_alloc(heap, bytes);
+    return object ? memset(object, 0, bytes) : NULL;
+}
+
+void *sy_heap_aligned_alloc(sy_heap *heap, size_t align, size_t size) {
+    if (!sy_is_power_of_two(align) || align > SY_CACHE_ALIGN_MAX) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (size < align) size = align;
+    sy_cache *cache =
+        size <= SIZE_MOST ? cache_of_class(heap, class_for_aligned(size, align)) : too_large();
+    return cache ? sy_cache_alloc(cache) : NULL;
+}
+
+/* ---- free ---- */
+
+void sy_heap_fault(const sy_heap *heap, sy_fault_kind kind, const void *object, const char *found) {
+    sy_fault_raise(
+        &(sy_fault){.kind = kind, .cache = heap->name, .address = object, .found_cache = found});
+}
+
+/* The cache of the heap's in which an object can begin there, or NULL with the fault that freeing
+ * it would be, and whose it is. */
+static sy_cache *cache_at(const sy_heap *heap, const void *object, sy_fault_kind *fault,
+                          const char **found) {
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
+    sy_cache *cache = slab ? slab->owner : NULL;
+    *found = NULL;
+    if (SY_UNLIKELY(!cache || cache->quota != &heap->quota)) {
+        *fault = slab ? SY_FAULT_WRONG_CACHE : SY_FAULT_FOREIGN_POINTER;
+        if (slab) *found = cache ? cache->name : "heap";
+        return NULL;
+    }
+    *fault = SY_FAULT_MISALIGNED_POINTER;
+    bool begins = sy_slab_index(slab, &cache->layout, (uintptr_t)object) != UINT32_MAX;
+    return SY_LIKELY(begins) ? cache : NULL;
+}
+
+/* The same for the doors that report it. */
+static sy_cache *owner_of(const sy_heap *heap, const void *object) {
+    sy_fault_kind fault;
+    const char *found;
+    sy_cache *cache = cache_at(heap, object, &fault, &found);
+    if (SY_UNLIKELY(!cache)) sy_heap_fault(heap, fault, object, found);
+    return cache;
+}
+
+void sy_heap_free(sy_heap *heap, void *object) {
+    sy_cache *cache = object ? owner_of(heap, object) : NULL;
+    if (cache) sy_cache_free(cache, object);
+}
+
+void sy_heap_free_sized(sy_heap *heap, void *object, size_t size) {
+    sy_cache *cache = object ? owner_of(heap, object) : NULL;
+    if (!cache) return;
+    if (SY_LIKELY(size <= SIZE_MOST && sy_class_size(class_for(size)) == cache->size))
+        sy_cache_free(cache, object);
+    else
+        sy_heap_fault(heap, SY_FAULT_WRONG_SIZE, object, NULL);
+}
+
+bool sy_heap_try_free(sy_heap *heap, void *object) {
+    sy_fault_kind fault;
+    const char *found;
+    sy_cache *cache = cache_at(heap, object, &fault, &found);
+    return cache && sy_cache_try_free(cache, object);
+}
+
+size_t sy_heap_usable_size(const sy_heap *heap, const void *object) {
+    sy_fault_kind fault;
+    const char *found;
+    const sy_cache *cache = cache_at(heap, object, &fault, &found);
+    return cache ? cache->size : 0;
+}
+
+void *sy_heap_realloc(sy_heap *heap, void *object, size_t size) {
+    if (!object) return sy_heap_alloc(heap, size);
+    sy_cache *cache = owner_of(heap, object);
+    if (!cache) {
+        errno = EINVAL;
+        return NULL;
+    }
+    size_t have = cache->size;
+    if (size <= SIZE_MOST && sy_class_size(class_for(size)) == have) return object;
+    void *moved = sy_heap_alloc(heap, size);
+    if (!moved) return NULL;
+    memcpy(moved, object, have < size ? have : size);
+    sy_cache_free(cache, object);
+    return moved;
+}
+
+/* ---- looking ---- */
+
+size_t sy_heap_trim(sy_heap *heap) {
+    size_t bytes = 0;
+    for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
+        sy_cache *cache = sy_heap_cache(heap, i);
+        if (cache) bytes += sy_cache_trim(cache);
+    }
+    return bytes;
+}
+
+static size_t or_none(size_t bytes) { return bytes == SIZE_MAX ? 0 : bytes; }
+
+int sy_heap_get_stats(const sy_heap *heap, sy_heap_stats *stats) {
+    if (!heap || !stats) {
+        errno = EINVAL;
+        return -1;
+    }
+    *stats = (sy_heap_stats){
+        .used = atomic_load_explicit(&heap->quota.used, memory_order_relaxed),
+        .limit = or_none(atomic_load_explicit(&heap->quota.hard, memory_order_relaxed)),
+        .soft = or_none(atomic_load_explicit(&heap->quota.soft, memory_order_relaxed)),
+        .limits_hit = atomic_load_explicit(&heap->quota.hits, memory_order_relaxed),
+    };
+    memcpy(stats->name, heap->name, sizeof stats->name);
+    for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
+        const sy_cache *cache = sy_heap_cache(heap, i);
+        if (!cache) continue;
+        size_t objects = sy_cache_in_use(cache);
+        stats->caches++;
+        stats->objects += objects;
+        stats->live_bytes += objects * cache->size;
+    }
+    return 0;
+}

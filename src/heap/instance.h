@@ -1,0 +1,59 @@
+/*
+ * instance.h: what a heap of the program's own is: a quota, and a cache for each size class used.
+ *
+ *     size -> class -> cache, opened on first use      every slab is charged to the quota
+ *     address -> slab -> its cache -> its quota: of this heap?
+ *     handle -> word of its ordinal -> client number -> class -> cache
+ *
+ * The classes are those of classes.h, which go on without end. Beyond SY_CLASS_SIZE_MAX sizes are
+ * rounded up to units first, and a slab has one slot: so large objects need no mechanism of their
+ * own, and a heap is no more than its caches. A class whose objects are aligned beyond a unit is
+ * another one: such runs fit less well into chunks. Caches are opened for the life of the heap.
+ *
+ * Files: instance.c (life, and objects by address), named.c (by handle). Below: cache/.
+ */
+#ifndef SY_HEAP_INSTANCE_H
+#define SY_HEAP_INSTANCE_H
+
+#include <slabyard/heaps.h>
+
+#include "cache/cache.h"
+#include "heap/classes.h"
+
+enum {
+    SY_HEAP_SIZE_SHIFT = SY_ADDRESS_BITS - 1, /* of the largest size: what sy_run_take gives */
+    /* Up to that size: those up to 128 bytes, and 8 to a doubling. */
+    SY_HEAP_CLASSES = SY_CLASS_128 + 1 + (SY_HEAP_SIZE_SHIFT - 7) * 8,
+    /* The same once more, with objects at multiples of what divides their size. */
+    SY_HEAP_CACHES = 2 * SY_HEAP_CLASSES,
+    SY_HEAP_NUMBERS_BYTES = SY_CLIENTS_MAX * (int)sizeof(uint16_t),
+};
+
+struct sy_heap {
+    sy_quota quota;
+    char name[SY_HEAP_NAME_MAX + 1];
+    unsigned flags;
+    sy_memory *memory;
+    uint16_t *classes_of; /* by client number, lazily touched; 0: none of the heap's. NULL: without
+                             SY_HANDLES */
+    _Atomic(sy_cache *) caches[SY_HEAP_CACHES]; /* by class; written under the start's lock */
+};
+
+_Static_assert(SY_HEAP_CACHES <= UINT16_MAX, "classes_of holds a class");
+_Static_assert(sizeof(struct sy_heap) <= 64 << 10, "a heap is a block of side memory");
+
+static inline sy_cache *sy_heap_cache(const sy_heap *heap, unsigned class_number) {
+    return atomic_load_explicit(&heap->caches[class_number], memory_order_acquire);
+}
+
+static inline size_t sy_heap_class_size(unsigned class_number) {
+    return sy_class_size(class_number % SY_HEAP_CLASSES);
+}
+
+/* The cache for a size, opened if need be; NULL with ENOMEM. */
+sy_cache *sy_heap_cache_for(sy_heap *heap, size_t size);
+
+/* Raises a fault in the heap's name; `found`: whose the object is, or NULL. */
+void sy_heap_fault(const sy_heap *heap, sy_fault_kind kind, const void *object, const char *found);
+
+#endif

@@ -1,0 +1,8 @@
+/* slabyard: free to the wrong cache: ADDRESS in cache "order" (64 bytes), belongs to "tenant-112"
+ */
+#include "misuse.h"
+
+int main(void) {
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "tenant"});
+    sy_cache_free(cache_of("order", 64, SY_CHECKED), told(sy_heap_alloc(heap, 100)));
+}

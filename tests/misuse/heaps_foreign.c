@@ -1,0 +1,8 @@
+/* slabyard: free of a pointer that is not an object of Slabyard's: ADDRESS in cache "tenant" */
+#include "misuse.h"
+
+int main(void) {
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "tenant"});
+    int local = 0;
+    sy_heap_free(heap, told(&local));
+}

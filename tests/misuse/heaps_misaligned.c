@@ -1,0 +1,7 @@
+/* slabyard: free of a pointer that is not the start of an object: ADDRESS in cache "tenant" */
+#include "misuse.h"
+
+int main(void) {
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "tenant"});
+    sy_heap_free(heap, told((char *)sy_heap_alloc(heap, 100) + 8));
+}

@@ -1,0 +1,9 @@
+/* slabyard: double free: ADDRESS in cache "tenant-112" (112 bytes) */
+#include "misuse.h"
+
+int main(void) {
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "tenant", .flags = SY_HANDLES});
+    void *object = told(sy_heap_alloc(heap, 100));
+    sy_heap_free(heap, object);
+    sy_heap_free(heap, object);
+}

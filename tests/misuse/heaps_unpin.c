@@ -1,0 +1,9 @@
+/* slabyard: double free: ADDRESS in cache "tenant-112" (112 bytes) */
+#include "misuse.h"
+
+int main(void) {
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "tenant", .flags = SY_HANDLES});
+    sy_handle handle;
+    told(sy_heap_alloc_handle(heap, 100, &handle));
+    sy_heap_unpin(heap, handle);
+}

@@ -1,0 +1,8 @@
+/* slabyard: free to the wrong cache: ADDRESS in cache "tenant", belongs to "other-112" */
+#include "misuse.h"
+
+int main(void) {
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "tenant"});
+    sy_heap *other = sy_heap_create(&(sy_heap_config){.name = "other"});
+    sy_heap_free(heap, told(sy_heap_alloc(other, 100)));
+}

@@ -1,0 +1,235 @@
+/*
+ * test_heaps_failures.c: one history of heaps with limits, by address and by handle, with the n-th
+ * call to the system failing, for every n there is; and with all failing from the n-th on, until
+ * the phase is over. Whenever a door fails it says ENOMEM and why, what was there before is there
+ * after it, and what counts is what is held.
+ *
+ * What starts once starts in each run anew: a run is a child of a process that has used nothing.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "os/fake.h"
+#include "support/heaps.h"
+
+enum { HEAPS = 2, OBJECTS = 2 * SIZES };
+
+static const unsigned kinds[HEAPS] = {0, SY_HANDLES};
+
+static struct tenant {
+    sy_heap *heap;
+    void *objects[OBJECTS];
+    size_t sizes[OBJECTS], live;
+} tenants[HEAPS];
+
+static void *span;
+static unsigned told;
+
+static void tell(void *arg, size_t used, size_t soft) {
+    (void)arg;
+    must(used > 0 && soft > 0);
+    told++;
+}
+
+static void all_is_well(void) {
+    size_t most = 0;
+    for (const struct tenant *tenant = tenants; tenant < tenants + HEAPS; tenant++) {
+        if (!tenant->heap) continue;
+        heap_is_sound(tenant->heap, tenant->live);
+        for (size_t i = 0; i < OBJECTS; i++)
+            must(!tenant->objects[i] ||
+                 ends_filled(tenant->objects[i], tenant->sizes[i], (unsigned)i));
+    }
+    sy_stats stats;
+    sy_get_stats(&stats);
+    most = stats.slabs + stats.spans;
+    must(sy_limit_used() == most);
+}
+
+/* A door has failed, and rightly so. */
+static void has_failed(void) {
+    must(errno == ENOMEM);
+    must(sy_last_refusal() == SY_REFUSAL_SYSTEM || sy_last_refusal() == SY_REFUSAL_HEAP_LIMIT);
+    must(sy_last_refusal() == SY_REFUSAL_HEAP_LIMIT || sy_fake_failures(SY_FAKE_ANY) > 0);
+    all_is_well();
+    errno = 0;
+}
+
+/* ---- phases ---- */
+
+static void create_heaps(void) {
+    for (int i = 0; i < HEAPS; i++) {
+        sy_heap_config config = {.name = "tenant", .flags = kinds[i]};
+        config.limit = (sy_limit){.hard = 40 * MIB, .soft = 4 * MIB, .callback = tell};
+        while (!(tenants[i].heap = sy_heap_create(&config))) {
+            must(errno == ENOMEM && sy_fake_failures(SY_FAKE_ANY) > 0);
+            all_is_well();
+            sy_fake_succeed(SY_FAKE_ANY);
+        }
+    }
+    sy_free(span);
+    span = sy_malloc(MIB);
+    if (!span) has_failed();
+}
+
+static void take(struct tenant *tenant, size_t i) {
+    size_t size = all_sizes[(i * 7 + told) % SIZES];
+    sy_handle handle;
+    if (tenant->objects[i]) return;
+    if (i % 3 == 0)
+        tenant->objects[i] = sy_heap_aligned_alloc(tenant->heap, (size_t)1 << i % 20, size);
+    else if (i % 3 == 1 && tenant == &tenants[1])
+        tenant->objects[i] = sy_heap_alloc_handle(tenant->heap, size, &handle);
+    else
+        tenant->objects[i] = sy_heap_alloc(tenant->heap, size);
+    if (!tenant->objects[i]) {
+        has_failed();
+        return;
+    }
+    tenant->live++;
+    tenant->sizes[i] = size;
+    fill_ends(tenant->objects[i], size, (unsigned)i);
+}
+
+static void give(struct tenant *tenant, size_t i) {
+    if (!tenant->objects[i]) return;
+    errno = KEPT_ERRNO;
+    sy_heap_free(tenant->heap, tenant->objects[i]);
+    must(errno == KEPT_ERRNO);
+    tenant->objects[i] = NULL;
+    tenant->live--;
+}
+
+static void fill_heaps(void) {
+    for (size_t i = 0; i < OBJECTS; i++) take(&tenants[i % HEAPS], i);
+}
+
+static void resize_some(void) {
+    for (size_t i = 0; i < OBJECTS; i += 5) {
+        struct tenant *tenant = &tenants[i % HEAPS];
+        size_t size = all_sizes[(i + 3) % SIZES];
+        void *object =
+            tenant->objects[i] ? sy_heap_realloc(tenant->heap, tenant->objects[i], size) : NULL;
+        if (!object && tenant->objects[i]) has_failed();
+        if (!object) continue;
+        tenant->objects[i] = object;
+        tenant->sizes[i] = size;
+        fill_ends(object, size, (unsigned)i);
+    }
+}
+
+static void thin_out(void) {
+    for (size_t i = 0; i < OBJECTS; i++)
+        if (i % 7) give(&tenants[i % HEAPS], i);
+}
+
+static void trim(void) {
+    for (int i = 0; i < HEAPS; i++) sy_heap_trim(tenants[i].heap);
+}
+
+static int count_one(void *arg, sy_handle handle, void *object) {
+    (void)object;
+    must(handle != 0);
+    ++*(size_t *)arg;
+    return 0;
+}
+
+static void walk(void) {
+    size_t count = 0;
+    int result = sy_heap_each(tenants[1].heap, count_one, &count);
+    if (result == 0)
+        must(count == tenants[1].live);
+    else
+        must(result == -1 && errno == ENOMEM && sy_fake_failures(SY_FAKE_ANY) > 0);
+}
+
+/* One with all that is in it; the other is not yet empty. */
+static void replace_one(void) {
+    sy_heap_destroy_all(tenants[0].heap);
+    memset(&tenants[0], 0, sizeof tenants[0]);
+    take(&tenants[1], OBJECTS - 1);
+    must(!tenants[1].live || (sy_heap_destroy(tenants[1].heap) == -1 && errno == EBUSY));
+    all_is_well();
+    sy_heap *kept = tenants[1].heap;
+    create_heaps();
+    must(sy_heap_destroy(tenants[1].heap) == 0);
+    tenants[1].heap = kept;
+}
+
+typedef void phase(void);
+
+static phase *const history[] = {create_heaps, fill_heaps, thin_out,    trim,      fill_heaps,
+                                 resize_some,  walk,       replace_one, fill_heaps};
+
+static void end_history(void) {
+    sy_fake_reset();
+    for (size_t i = 0; i < OBJECTS; i++) give(&tenants[1], i);
+    sy_heap_destroy_all(tenants[0].heap);
+    must(sy_heap_destroy(tenants[1].heap) == 0);
+    sy_free(span);
+    sy_trim();
+    sy_stats stats;
+    sy_get_stats(&stats);
+    must(stats.slabs == 0 && stats.spans == 0 && stats.chunks == 0 && stats.caches == 0);
+    must(sy_limit_used() == 0);
+}
+
+struct run {
+    uint64_t n;
+    bool for_good; /* all calls from the n-th on fail, until the phase is over */
+};
+
+/* Ends with 1 if there were not as many calls. */
+static void live_through(void *arg) {
+    const struct run *run = arg;
+    if (run->for_good)
+        sy_fake_fail_from(SY_FAKE_ANY, run->n);
+    else
+        sy_fake_fail_nth(SY_FAKE_ANY, run->n);
+    for (size_t i = 0; i < sizeof history / sizeof *history; i++) {
+        errno = 0;
+        history[i]();
+        if (sy_fake_failures(SY_FAKE_ANY) > 0) sy_fake_succeed(SY_FAKE_ANY);
+        all_is_well();
+    }
+    must(told > 0);
+    bool failed = sy_fake_failures(SY_FAKE_ANY) > 0;
+    end_history();
+    if (!failed) _exit(1);
+}
+
+static uint64_t live_through_all(bool for_good) {
+    struct run run = {.n = 1, .for_good = for_good};
+    int status;
+    while ((status = in_child(live_through, &run)) == 0) run.n++;
+    if (WEXITSTATUS(status) != 1 || !WIFEXITED(status))
+        print_error("with call %llu failing\n", (unsigned long long)run.n);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 1);
+    return run.n - 1;
+}
+
+static void any_one_call_may_fail(void **state) {
+    (void)state;
+    assert_true(live_through_all(false) > 50); /* as many calls has the history */
+}
+
+static void all_calls_may_fail_for_a_while(void **state) {
+    (void)state;
+    assert_true(live_through_all(true) > 50);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_one_call_may_fail),
+        cmocka_unit_test(all_calls_may_fail_for_a_while),
+    };
+    return cmocka_run_group_tests_name("heaps_failures", tests, NULL, NULL);
+}
