@@ -26,8 +26,8 @@ typedef struct sy_limit {
     /*
      * Never more than this is taken: an allocation that needs more fails with ENOMEM. Before it
      * does, empty slabs of the same owner's caches are given up (not those of sy_cache_reserve),
-     * with what waits in depots and in the magazines of this thread and of idle ones; `callback` is called; and it is tried once
-     * more. A limit below what is in use takes nothing away.
+     * with what waits in depots and in the magazines of this thread and of idle ones; `callback` is
+     * called; and it is tried once more. A limit below what is in use takes nothing away.
      */
     size_t hard;
     /*
