@@ -71,7 +71,8 @@ typedef enum sy_refusal {
 /*
  * Why the last allocation of this thread that was refused, by a cache or a heap, was so: a NULL, or
  * a batch that came short. SY_REFUSAL_NONE if there was none yet. What was wrong (EINVAL) was not
- * refused. Arenas and pools do not tell.
+ * refused; what a limit's callback was refused is forgotten at its end. Arenas and pools do not
+ * tell.
  */
 SY_API sy_refusal sy_last_refusal(void);
 

@@ -46,7 +46,9 @@ const char *sy_refusal_text(sy_refusal refusal) {
 
 /* ---- telling ---- */
 
+/* What the callback is refused is not what its caller was. */
 static void call_back(sy_quota *quota) {
+    sy_refusal last = own.last;
     sy_start_lock();
     sy_limit_callback callback = quota->callback;
     void *arg = quota->arg;
@@ -54,6 +56,7 @@ static void call_back(sy_quota *quota) {
     sy_start_unlock();
     size_t used = atomic_load_explicit(&quota->used, memory_order_relaxed);
     if (callback) callback(arg, used, soft == SIZE_MAX ? 0 : soft);
+    own.last = last;
 }
 
 /* The parent is looked up before: what the callback does is not known. */

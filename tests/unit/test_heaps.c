@@ -362,6 +362,35 @@ static void the_soft_mark_is_told(void **state) {
     }
 }
 
+static struct nested {
+    unsigned depth, calls;
+    void *span;
+} nested;
+
+/* Of the heap and of the process: the heap's reaches the mark of the process. */
+static void tell_nested(void *arg, size_t used, size_t soft) {
+    (void)used;
+    (void)soft;
+    must(arg == &nested && nested.depth++ == 0);
+    if (nested.calls++ == 0) must((nested.span = sy_malloc(8 * UNIT)) != NULL);
+    nested.depth--;
+}
+
+static void one_is_told_after_the_other(void **state) {
+    (void)state;
+    nested = (struct nested){0};
+    sy_limit limit = {.soft = UNIT, .callback = tell_nested, .arg = &nested};
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.limit = limit});
+    limit.soft = sy_limit_used() + 8 * UNIT;
+    assert_int_equal(sy_set_limit(&limit), 0);
+    void *object = sy_heap_alloc(heap, 64);
+    assert_int_equal(nested.calls, 2); /* once for each */
+    assert_int_equal(sy_set_limit(NULL), 0);
+    sy_free(nested.span);
+    sy_heap_free(heap, object);
+    end_heap(heap);
+}
+
 static void before_it_is_refused_it_is_told(void **state) {
     (void)state;
     told = (struct told){0};
@@ -569,6 +598,7 @@ int main(void) {
         cmocka_unit_test(other_classes_make_room),
         cmocka_unit_test(the_limit_of_the_process_is_a_heaps_too),
         cmocka_unit_test(the_soft_mark_is_told),
+        cmocka_unit_test(one_is_told_after_the_other),
         cmocka_unit_test(before_it_is_refused_it_is_told),
         cmocka_unit_test(a_heap_with_live_objects_is_not_destroyed),
         cmocka_unit_test(all_of_a_heap_can_go_at_once),

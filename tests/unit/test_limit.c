@@ -391,6 +391,20 @@ static void what_the_callback_allocates_does_not_call_it(void **state) {
     sy_free(span);
 }
 
+static void ask_for_too_much(void *arg, size_t used, size_t soft) {
+    (void)arg;
+    (void)used;
+    (void)soft;
+    must(!sy_calloc(SIZE_MAX, 2) && sy_last_refusal() == SY_REFUSAL_SYSTEM);
+}
+
+static void what_the_callback_is_refused_is_its_own(void **state) {
+    (void)state;
+    const sy_limit limit = {.hard = sy_limit_used() + UNIT, .callback = ask_for_too_much};
+    assert_int_equal(sy_set_limit(&limit), 0);
+    refused(sy_malloc(3 * UNIT), SY_REFUSAL_PROCESS_LIMIT);
+}
+
 static void before_it_refuses_the_callback_is_asked(void **state) {
     (void)state;
     told = (struct told){0};
@@ -608,6 +622,7 @@ int main(void) {
         limit_test(a_batch_tells_too),
         limit_test(a_reserve_tells_too),
         limit_test(what_the_callback_allocates_does_not_call_it),
+        limit_test(what_the_callback_is_refused_is_its_own),
         limit_test(before_it_refuses_the_callback_is_asked),
         limit_test(growing_asks_it_too),
         limit_test(a_constructor_is_not_interrupted),
