@@ -22,8 +22,8 @@ typedef enum sy_fault_kind {
 
 typedef struct sy_fault {
     sy_fault_kind kind;
-    const char *cache;       /* name of the cache or arena asked to free, "heap" for the heap */
-    size_t object_size;      /* bytes of its objects, 0 for the heap; of an arena: the size given */
+    const char *cache;       /* name of the cache, heap or arena asked to free; "heap": sy_free */
+    size_t object_size;      /* bytes of its objects, 0 for a heap; of an arena: the size given */
     const void *address;     /* what was freed */
     const char *found_cache; /* SY_FAULT_WRONG_CACHE: whose it is; else NULL */
     size_t found_size;       /* SY_FAULT_SEGMENT_SIZE: the size that is allocated; else 0 */

@@ -81,8 +81,7 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     return 0;
 }
 
-/* A lone object may be in a longer span than it needs, of those kept
- * for reuse. */
+/* A lone object may be in a longer span than it needs, of those kept for reuse. */
 size_t sy_cache_slab_bytes(sy_cache *cache) {
     size_t bytes = 0;
     sy_lock_acquire(&cache->lock);

@@ -107,7 +107,7 @@ static void bring_back(const sy_quota *quota) {
     }
 }
 
-/* Whether it is worth a second try. In a constructor nobody is told: its cache is being refilled.
+/* Whether it is worth a second try. Nobody is told in a constructor: its cache is being refilled.
  */
 static bool make_room(sy_quota *refused) {
     if (!refused || own.busy) return false;
@@ -140,7 +140,10 @@ static void count_hit(sy_quota *refused) {
 
 static SY_COLD bool take_again(sy_cache *cache, uintptr_t *item) {
     int error = errno;
-    if (make_room(refusing(cache->quota)) && refill(cache, item)) return true;
+    if (make_room(refusing(cache->quota))) {
+        if (refill(cache, item)) return true;
+        error = errno;
+    }
     count_hit(refusing(cache->quota));
     if (own.reason != SY_REFUSAL_SYSTEM && own.reason != SY_REFUSAL_CONSTRUCTOR)
         atomic_fetch_add_explicit(&cache->limits_hit, 1, memory_order_relaxed);

@@ -510,6 +510,27 @@ static void *first_refusals(void *arg) {
     return NULL;
 }
 
+static int construct_none(void *object, void *arg) {
+    (void)object;
+    (void)arg;
+    errno = EDOM;
+    return -1;
+}
+
+static void of_two_tries_the_second_is_told(void **state) {
+    (void)state;
+    sy_cache *orders = make("order", 64);
+    sy_cache *none = sy_cache_create(&(sy_cache_config){.size = 64, .construct = construct_none});
+    use_and_free(orders, 3);
+    set_hard(sy_limit_used());
+    errno = 0;
+    assert_null(sy_cache_alloc(none));
+    assert_int_equal(errno, EDOM);
+    assert_int_equal(sy_last_refusal(), SY_REFUSAL_CONSTRUCTOR);
+    sy_cache_destroy(orders);
+    sy_cache_destroy(none);
+}
+
 static void each_thread_has_its_own(void **state) {
     (void)state;
     void *span = sy_malloc(3 * UNIT);
@@ -627,6 +648,7 @@ int main(void) {
         limit_test(growing_asks_it_too),
         limit_test(a_constructor_is_not_interrupted),
         limit_test(the_reason_of_each_refusal),
+        limit_test(of_two_tries_the_second_is_told),
         limit_test(each_thread_has_its_own),
         limit_test(each_reason_has_a_text),
         limit_test(what_cannot_be_set_changes_nothing),
