@@ -4,7 +4,8 @@
 //! the loops in turn. The parent interleaves the children, so that drift of the machine meets all
 //! allocators alike, and makes the table. From below to above:
 //!
-//! * `kernels`, `loops`: the loops themselves, in C++ and in Rust; `nexus`, `keyed`: over whom in Rust;
+//! * `kernels`, `loops`: the loops themselves, in C++ and in Rust; `nexus`, `keyed`: whom the
+//!   latter are over;
 //! * `allocators`: who is measured, and what each of them can do;
 //! * `machine`: clocks, processors, resident memory, the cache-line round trip;
 //! * `rows`: what is measured, as a list; `measure`: how, inside the child;

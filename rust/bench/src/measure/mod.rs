@@ -3,8 +3,8 @@
 //! Counts are chosen so that one sample takes about the time that was asked for: a first run warms
 //! up and is thrown away, a second one tells how long the operations take.
 //!
-//! Here are the rows about time; `names` has those by handle, `tails` latencies, `vectors` what grows
-//! by realloc, `memory` and `cycles` what is resident.
+//! Here are the rows about time; `names` has those by handle, `tails` latencies, `vectors` what
+//! grows by realloc, `memory` and `cycles` what is resident.
 
 use crate::allocators::{Allocator, State};
 use crate::kernels::{self, Kernels};
