@@ -40,7 +40,7 @@ enum { SY_HEAP_NAME_MAX = 15 }; /* bytes of the name that are kept */
 typedef struct sy_heap_config {
     const char *name;         /* copied; for reports. NULL: "heap" */
     sy_limit limit;           /* bytes (limit.h) */
-    unsigned flags;           /* SY_CHECKED, SY_HANDLES */
+    unsigned flags;           /* SY_CHECKED, SY_HANDLES, SY_EPOCHS */
     struct sy_memory *memory; /* to hold the objects (memory.h), for longer than the heap exists;
                                  NULL: the system's */
     uintptr_t reserved[7];    /* zero */

@@ -15,7 +15,7 @@
 #include "os/pages.h"
 #include "watch/fault.h"
 
-static const unsigned KNOWN_FLAGS = SY_CHECKED | SY_HANDLES;
+static const unsigned KNOWN_FLAGS = SY_CHECKED | SY_HANDLES | SY_EPOCHS;
 
 /* ---- sizes ---- */
 
