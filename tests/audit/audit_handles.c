@@ -214,7 +214,9 @@ static void objects_are_aligned(void **state) {
         }
 }
 
-/* ---- memory is used again, and goes back ---- */
+/* ---- memory is used again, and goes back: sanitizers, which are slow, see less of it ---- */
+
+enum { LAPS = 50, FEWER_LAPS = 10, MANY = 100000, FEWER = 20000 };
 
 static void free_shuffled(sy_cache *cache, uint64_t *random) {
     shuffle(objects, COUNT, random);
@@ -225,13 +227,14 @@ static void free_shuffled(sy_cache *cache, uint64_t *random) {
 static void churn_makes_no_more_slabs(void **state) {
     (void)state;
     uint64_t random = 21;
+    const int laps = SANITIZED ? FEWER_LAPS : LAPS;
     for (int s = 0; s < SIZES; s++)
         for (int trims = 0; trims < 2; trims++) {
             sy_cache *cache = make_sized(sizes[s]);
             take_all(cache, sizes[s]);
             size_t slabs = stats_of(cache).slabs;
             uint64_t ordinals = sy_ordinals_limit();
-            for (int lap = 0; lap < 50; lap++) {
+            for (int lap = 0; lap < laps; lap++) {
                 free_shuffled(cache, &random);
                 if (trims) must(sy_cache_trim(cache) >= COUNT * sizes[s] && !stats_of(cache).slabs);
                 take_all(cache, sizes[s]);
@@ -242,24 +245,23 @@ static void churn_makes_no_more_slabs(void **state) {
         }
 }
 
-enum { MANY = 100000 };
-
 static void free_all_then_trim_gives_nearly_all_back(void **state) {
     (void)state;
     static sy_handle all[MANY];
-    for (size_t i = 0; i < MANY; i++) all[i] = 1; /* is resident from now on */
+    const size_t count = SANITIZED ? FEWER : MANY;
+    for (size_t i = 0; i < count; i++) all[i] = 1; /* is resident from now on */
     for (int s = 0; s < SIZES; s++) {
         sy_cache *cache = make_sized(sizes[s]);
         sy_trim();
         size_t before = resident_anonymous();
-        for (size_t i = 0; i < MANY; i++) memset(get(cache, &all[i]), 1, sizes[s]);
+        for (size_t i = 0; i < count; i++) memset(get(cache, &all[i]), 1, sizes[s]);
         size_t peak = resident_anonymous();
-        for (size_t i = 0; i < MANY; i++) must(sy_handle_free(cache, all[i]));
-        must(sy_trim() >= MANY * sizes[s]);
+        for (size_t i = 0; i < count; i++) must(sy_handle_free(cache, all[i]));
+        must(sy_trim() >= count * sizes[s]);
         size_t after = resident_anonymous();
         assert_int_equal(stats_of(cache).mapped, 0);
         if (!SANITIZED) assert_true(peak - after >= (peak - before) / 100 * 95);
-        for (size_t i = 0; i < MANY; i++) refused(cache, all[i]);
+        for (size_t i = 0; i < count; i++) refused(cache, all[i]);
         end(cache);
     }
 }
