@@ -125,6 +125,15 @@ SY_API void sy_cache_free_batch(sy_cache *cache, void *const *objects, size_t co
 SY_API int sy_cache_reserve(sy_cache *cache, size_t count);
 
 /*
+ * The same for the next `count` allocations of this thread, beyond what is live, which besides take
+ * no lock and call nobody: they are in its magazines, until a trim, and not taken for idle before.
+ * Two magazines (sy_cache_stats.magazine_items) hold what can be reserved; of a cache with
+ * SY_EPOCHS one, and until the thread begins or ends an epoch. 0, or -1 with errno EINVAL (count is
+ * more) or ENOMEM.
+ */
+SY_API int sy_thread_reserve(sy_cache *cache, size_t count);
+
+/*
  * Gives free memory of the cache back to the OS, page by page, slabs that are in use included.
  * Objects in the magazines of threads that are running elsewhere are taken at their next exchange
  * and given back by a later trim; those of idle (sy_thread_idle) and ended threads at once. Returns

@@ -220,6 +220,8 @@ static int populate(sy_cache *cache, sy_slab *slab) {
     sy_bins_set_aside(slab->bins, slab);
     sy_lock_release(&cache->lock);
     int result = sy_run_populate(slab);
+    if (result == 0 && cache->flags & SY_HANDLES)
+        result = sy_ordinals_populate(slab->ordinal, slab->slots);
     sy_lock_acquire(&cache->lock);
     if (result == 0) {
         slab->watermark = slab->slots;
@@ -260,6 +262,18 @@ int sy_cache_reserve(sy_cache *cache, size_t count) {
     }
     if (sy_quota_crossed(cache->quota)) sy_limit_tell(cache->quota);
     if (fits && populate_all(cache) == 0) return 0;
+    errno = ENOMEM;
+    return -1;
+}
+
+int sy_thread_reserve(sy_cache *cache, size_t count) {
+    size_t magazines = cache->flags & SY_EPOCHS ? 1 : 2;
+    if (count > magazines * cache->client.config.magazine_items) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (sy_cache_reserve(cache, count) != 0) return -1;
+    if (sy_client_reserve(&cache->client, count) >= count) return 0;
     errno = ENOMEM;
     return -1;
 }

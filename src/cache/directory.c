@@ -137,6 +137,13 @@ void sy_ordinals_place(uint32_t first, uint32_t count, uintptr_t place, size_t s
         __atomic_store_n(places++, place + done * slot, __ATOMIC_RELAXED);
 }
 
+int sy_ordinals_populate(uint32_t first, uint32_t count) {
+    uint64_t *words = sy_directory_words() + first;
+    uintptr_t start = sy_round_down((uintptr_t)words, sy_os_page_size());
+    uintptr_t end = sy_round_up((uintptr_t)(words + count), sy_os_page_size());
+    return sy_os_populate((void *)start, end - start);
+}
+
 /* ---- the end of a range ---- */
 
 /* Zeroes the words of a group; the highest generation that they had. */

@@ -37,6 +37,9 @@ bool sy_ordinals_take(uint32_t count, uint32_t *first);
 /* Where the slots are: `slot` bytes each, the first at `place`. */
 void sy_ordinals_place(uint32_t first, uint32_t count, uintptr_t place, size_t slot);
 
+/* Backs their words with memory now. 0, or -1 with ENOMEM. */
+int sy_ordinals_populate(uint32_t first, uint32_t count);
+
 /* Gives them back. Objects have been freed or are no more: their words become zero. */
 void sy_ordinals_give(uint32_t first, uint32_t count);
 

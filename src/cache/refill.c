@@ -75,7 +75,8 @@ bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
         errno = ENOMEM;
         return false;
     }
-    sy_reclaim_note_slab(slab->bytes);
+    if (layout->slots > 1) sy_reclaim_note_slab(slab->bytes);
+
     if (cache->class_number)
         sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, cache->class_number);
     sy_lock_acquire(&cache->lock);

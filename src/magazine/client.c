@@ -128,6 +128,7 @@ static sy_slot *ready_slot(sy_client *client, sy_thread **self) {
     uint32_t generation = atomic_load_explicit(&client->generation, memory_order_relaxed);
     if (SY_UNLIKELY(slot->generation != generation)) {
         slot->generation = generation;
+        slot->reserved = 0;
         flush_slot(client, slot);
     }
     return slot;
@@ -408,6 +409,63 @@ size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count)
 void sy_client_prepare(sy_client *client) {
     sy_thread *thread;
     ready_slot(client, &thread);
+}
+
+/* ---- reserve ---- */
+
+/* Whether the slot may hold so many items in each magazine, from now on if need be. */
+static bool widen(sy_client *client, sy_thread *thread, sy_slot *slot, uint32_t want) {
+    if (slot->capacity >= want) return true;
+    uint64_t more = 2 * (uint64_t)(want - slot->capacity);
+    if (!grant(client, more)) return false;
+    atomic_fetch_add_explicit(&thread->loaded_bytes, more * client->config.item_bytes,
+                              memory_order_relaxed);
+    slot->capacity = want;
+    return true;
+}
+
+/* Items behind the `have` that a magazine has, until there are `want`; how many there are. */
+static size_t top_up(sy_client *client, sy_magazine *magazine, size_t have, size_t want) {
+    const sy_client_config *config = &client->config;
+    if (have >= want) return have;
+    return have + config->refill(config->owner, magazine->items + have, want - have);
+}
+
+static size_t fill_loaded(sy_client *client, sy_slot *slot, size_t want) {
+    size_t have = (size_t)(slot->top - slot->loaded->items);
+    have = top_up(client, slot->loaded, have, want);
+    sy_magazine_set_count(slot->loaded, have);
+    load(client, slot, slot->loaded);
+    return have;
+}
+
+static size_t fill_previous(sy_client *client, sy_thread *thread, sy_slot *slot, size_t want) {
+    sy_magazine *magazine = slot->previous;
+    if (!want) return 0;
+    if (!magazine) {
+        magazine = sy_thread_take_empty(thread);
+        if (!magazine) return 0;
+        sy_magazine_set_count(magazine, 0);
+        sy_slot_set_magazines(slot, slot->loaded, magazine);
+    }
+    size_t have = top_up(client, magazine, sy_magazine_count(magazine), want);
+    sy_magazine_set_count(magazine, have);
+    return have;
+}
+
+size_t sy_client_reserve(sy_client *client, size_t count) {
+    sy_thread *thread;
+    sy_slot *slot = ready_slot(client, &thread);
+    size_t most = client->config.magazine_items;
+    size_t first = count < most ? count : most, rest = count - first;
+    if (rest > (client->config.one_way ? 0 : most)) return 0;
+    if (!slot || !widen(client, thread, slot, (uint32_t)first)) return 0;
+    slot->reserved = count;
+    thread->inside++;
+    size_t have = fill_loaded(client, slot, first);
+    have += fill_previous(client, thread, slot, rest);
+    thread->inside--;
+    return have;
 }
 
 /* Asks running threads to flush; this one does. */

@@ -126,6 +126,10 @@ size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count)
  */
 void sy_client_prepare(sy_client *client);
 
+/* Gets items into this thread's magazines until there are `count`, which stay there whatever their
+ * age; how many there are. More than two magazines hold, or one if nothing comes back: 0. */
+size_t sy_client_reserve(sy_client *client, size_t count);
+
 /* Flushes what can be reached: this thread's magazines, those of parked and ended threads, the
  * depot. Asks running threads to flush theirs at their next exchange. */
 void sy_client_drain(sy_client *client);

@@ -58,7 +58,7 @@ static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
 /* Whether the slot holds items and has had no exchange since this was asked before. */
 static bool is_idle(sy_slot *slot) {
     if (!holds_magazines(slot)) return false;
-    bool idle = slot->seen == slot->exchanges && sy_slot_items(slot) > 0;
+    bool idle = slot->seen == slot->exchanges && !slot->reserved && sy_slot_items(slot) > 0;
     slot->seen = slot->exchanges;
     return idle;
 }

@@ -75,6 +75,7 @@ static inline uintptr_t sy_slot_pop(sy_slot *slot) {
 static inline sy_magazine *sy_slot_take(sy_slot *slot, sy_magazine *chain) {
     sy_magazine *magazines[2] = {slot->loaded ? sy_slot_unload(slot) : NULL, slot->previous};
     sy_slot_set_magazines(slot, NULL, NULL);
+    slot->reserved = 0;
     slot->base = slot->limit = NULL;
     sy_slot_set_top(slot, NULL);
     for (int i = 0; i < 2; i++)

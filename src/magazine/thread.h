@@ -33,7 +33,7 @@ typedef struct sy_slot {
     uint32_t exchanges;    /* since first use */
     uint32_t seen;         /* of them: when the thread last looked for idle slots */
     uintptr_t *top, *base, *limit;
-    uintptr_t unused_too;
+    uintptr_t reserved; /* not 0: what it holds was asked for, and is not idle */
 } sy_slot;
 
 _Static_assert(sizeof(sy_slot) == sizeof(sy_loaded_slot), "one layout");

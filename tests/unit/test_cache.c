@@ -759,6 +759,104 @@ static void reserve_survives_failures(void **state) {
     }
 }
 
+/* ---- a thread's reserve ---- */
+
+/* Most that a thread can reserve of a cache. */
+static size_t most_of_a_thread(const sy_cache *cache, unsigned flags) {
+    sy_cache_stats stats;
+    must(sy_cache_get_stats(cache, &stats) == 0);
+    return stats.magazine_items * (flags & SY_EPOCHS ? (size_t)1 : 2);
+}
+
+static const unsigned THREAD_FLAGS[] = {0, SY_HANDLES, SY_EPOCHS, SY_HANDLES | SY_EPOCHS};
+
+static void a_thread_has_what_it_reserved_at_hand(void **state) {
+    (void)state;
+    for (int f = 0; f < 4; f++) {
+        sy_cache *cache = make((sy_cache_config){.size = 200, .flags = THREAD_FLAGS[f]});
+        size_t count = most_of_a_thread(cache, THREAD_FLAGS[f]);
+        void *objects[2 * SY_MAGAZINE_ITEMS + 1], *other = get(cache);
+        assert_int_equal(sy_thread_reserve(cache, count), 0);
+        sy_cache_stats before, after;
+        sy_cache_get_stats(cache, &before);
+        assert_int_equal(before.in_loaded, count);
+        sy_fake_fail_from(SY_FAKE_ANY, 1);
+        for (size_t i = 0; i < count; i++) memset(objects[i] = get(cache), 1, 200);
+        sy_fake_reset();
+        sy_cache_get_stats(cache, &after);
+        assert_int_equal(after.refills, before.refills);
+        assert_int_equal(after.in_use, count + 1);
+        for (size_t i = 0; i < count; i++) sy_cache_free(cache, objects[i]);
+        sy_cache_free(cache, other);
+        end(cache);
+    }
+}
+
+static void a_thread_reserves_what_its_magazines_hold(void **state) {
+    (void)state;
+    for (int f = 0; f < 4; f++) {
+        sy_cache *cache = make((sy_cache_config){.size = 200, .flags = THREAD_FLAGS[f]});
+        size_t most = most_of_a_thread(cache, THREAD_FLAGS[f]);
+        errno = 0;
+        assert_int_equal(sy_thread_reserve(cache, most + 1), -1);
+        assert_int_equal(errno, EINVAL);
+        end(cache);
+    }
+    sy_cache *checked = make((sy_cache_config){.size = 200, .flags = SY_CHECKED});
+    assert_int_equal(sy_thread_reserve(checked, 0), 0);
+    assert_int_equal(sy_thread_reserve(checked, 1), -1);
+    end(checked);
+}
+
+/* Many passes by age later; what was not reserved is gone by then. */
+static void a_threads_reserve_does_not_age(void **state) {
+    (void)state;
+    sy_cache *cache = make((sy_cache_config){.size = 200}),
+             *busy = make((sy_cache_config){.size = 64});
+    sy_cache *idle = make((sy_cache_config){.size = 200});
+    void *objects[1000];
+    sy_cache_free(idle, get(idle));
+    assert_int_equal(sy_thread_reserve(cache, 100), 0);
+    sy_fake_set_clock(UINT64_C(1) << 40);
+    for (int second = 0; second < 20; second++) {
+        for (int i = 0; i < 1000; i++) objects[i] = get(busy);
+        for (int i = 0; i < 1000; i++) sy_cache_free(busy, objects[i]);
+        sy_fake_advance_clock(UINT64_C(1000000000));
+    }
+    sy_fake_reset();
+    sy_cache_stats stats;
+    sy_cache_get_stats(idle, &stats);
+    assert_int_equal(stats.in_loaded, 0);
+    sy_cache_get_stats(cache, &stats);
+    assert_int_equal(stats.in_loaded, 100);
+    sy_trim();
+    sy_cache_get_stats(cache, &stats);
+    assert_int_equal(stats.slabs, 0);
+    end(cache);
+    end(busy);
+    end(idle);
+}
+
+static void a_threads_reserve_survives_failures(void **state) {
+    (void)state;
+    for (uint64_t n = 1, failures = 1; failures; n++) {
+        sy_trim();
+        sy_cache *cache = make((sy_cache_config){.size = 2000, .limit = n % 2 ? 0 : 4000});
+        sy_fake_reset();
+        sy_fake_fail_nth(SY_FAKE_ANY, n);
+        errno = 0;
+        int result = sy_thread_reserve(cache, 50);
+        failures = sy_fake_failures(SY_FAKE_ANY);
+        sy_fake_reset();
+        if (result != 0) assert_int_equal(errno, ENOMEM);
+        if (!failures) assert_int_equal(result, 0);
+        sound(cache);
+        assert_int_equal(sy_cache_in_use(cache), 0);
+        assert_int_equal(sy_thread_reserve(cache, 50), 0);
+        end(cache);
+    }
+}
+
 /* ---- bitmaps that cannot be had ---- */
 
 /* Side memory is used up, while there are chunks: a slab is had, and its bitmap is not. */
@@ -1013,6 +1111,10 @@ int main(void) {
         TEST(reserve_counts_from_what_is_live),
         TEST(reserve_refuses_what_nothing_can_hold),
         TEST(reserve_survives_failures),
+        TEST(a_thread_has_what_it_reserved_at_hand),
+        TEST(a_thread_reserves_what_its_magazines_hold),
+        TEST(a_threads_reserve_does_not_age),
+        TEST(a_threads_reserve_survives_failures),
         TEST(a_slab_without_bitmap_is_given_back),
         TEST(try_free_frees_live_objects),
         TEST(try_free_refuses_everything_else),
