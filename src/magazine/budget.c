@@ -4,9 +4,10 @@
 #include "os/os.h"
 
 enum {
-    BUDGET_START = 256 << 10, /* bytes of items in a shard before misses ask for more */
-    BUDGET_EASY = 4 << 20,    /* bytes that any shard may come to hold */
-    MEMORY_SHARE = 8,         /* of the memory limit: the most that one shard may hold */
+    BUDGET_START =
+        256 << 10,         /* bytes of items in a shard before misses ask for more; or a magazine */
+    BUDGET_EASY = 4 << 20, /* bytes that any shard may come to hold */
+    MEMORY_SHARE = 8,      /* of the memory limit: the most that one shard may hold */
 };
 
 int sy_budget_start(void) { return sy_depot_start(sy_os_affinity_count(), SY_CLIENTS_MAX); }
@@ -30,8 +31,9 @@ static sy_depot_shard *own_shard(const sy_client *client) {
 }
 
 static uint64_t first_budget(const sy_client *client) {
-    uint64_t items = BUDGET_START / client->config.item_bytes;
-    return items > SY_MAGAZINE_ITEMS ? items : SY_MAGAZINE_ITEMS;
+    uint64_t items = BUDGET_START / client->config.item_bytes,
+             least = client->config.magazine_items;
+    return items > least ? items : least;
 }
 
 static uint64_t budget_of(const sy_client *client, const sy_depot_shard *shard) {

@@ -1,9 +1,10 @@
 /*
  * budget.h: which magazines wait in the depot, and how many.
  *
- * Each shard has a budget of items, 256 KiB of them at first. A magazine beyond it is turned away,
- * to be flushed. When then a magazine is missed that was turned away, the budget grows by as much:
- * after one round a depot holds what the next one wants. A share of the process's memory bounds it.
+ * Each shard has a budget of items, 256 KiB of them at first, or a magazine-full if that is more. A
+ * magazine beyond it is turned away, to be flushed. When then a magazine is missed that was turned
+ * away, the budget grows by as much: after one round a depot holds what the next one wants. A share
+ * of the process's memory bounds it.
  *
  * Below: depot.h. Used by the rest of magazine/ alone.
  */
