@@ -209,6 +209,15 @@ static void *alloc_growing(size_t size) {
     return span_alloc(size, SY_UNIT_BYTES, size * 2, &clean);
 }
 
+/* Of a large span the memory is moved, if that can be: it takes as long for more, and the growing
+ * part of the new one may have memory already. */
+static void move_content(const void *from, void *to, size_t bytes) {
+    const sy_slab *source = bytes > SY_CLASS_SIZE_MAX ? span_of(from) : NULL;
+    const sy_slab *target = source ? span_of(to) : NULL;
+    if (!target || !sy_run_move(source, target, sy_round_up(bytes, SY_UNIT_BYTES)))
+        memcpy(to, from, bytes);
+}
+
 void *sy_realloc(void *object, size_t size) {
     if (!object) return alloc(size);
     size_t have = sy_usable_size(object);
@@ -220,7 +229,7 @@ void *sy_realloc(void *object, size_t size) {
     if (fits_in_place(object, have, size)) return object;
     void *moved = size > have && size > SY_CLASS_SIZE_MAX ? alloc_growing(size) : alloc(size);
     if (!moved) return NULL;
-    memcpy(moved, object, have < size ? have : size);
+    move_content(object, moved, have < size ? have : size);
     sy_free(object);
     return moved;
 }

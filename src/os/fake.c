@@ -317,6 +317,19 @@ int __wrap_sy_os_discard(void *start, size_t bytes) {
                     __real_sy_os_discard, stayed, start, bytes);
 }
 
+int __real_sy_os_move(void *from, void *to, size_t bytes);
+int __wrap_sy_os_move(void *from, void *to, size_t bytes);
+
+int __wrap_sy_os_move(void *from, void *to, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    check_range(&committed, "move from what is not committed", from, bytes);
+    check_range(&committed, "move to what is not committed", to, bytes);
+    int result = fails(SY_FAKE_MOVE, bytes) ? -1 : __real_sy_os_move(from, to, bytes);
+    if (result == 0) done(SY_FAKE_MOVE, bytes);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
 int __real_sy_os_release(void *start, size_t bytes);
 int __wrap_sy_os_release(void *start, size_t bytes);
 

@@ -22,6 +22,7 @@ typedef enum sy_fake_call {
     SY_FAKE_COMMIT,
     SY_FAKE_POPULATE,
     SY_FAKE_DISCARD,
+    SY_FAKE_MOVE,
     SY_FAKE_RELEASE,
     SY_FAKE_HUGE,
     SY_FAKE_AT_THREAD_EXIT,

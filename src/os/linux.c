@@ -40,6 +40,7 @@
 #endif
 
 /* Kernel names that older headers lack. */
+#define MOVE_AND_KEEP          4          /* 5.7; MREMAP_DONTUNMAP */
 #define ADVICE_POPULATE_WRITE  23         /* 5.14 */
 #define ADVICE_DONTNEED_LOCKED 24         /* 5.18 */
 #define NAME_MAPPING           0x53564d41 /* 5.17; PR_SET_VMA */
@@ -133,6 +134,21 @@ int sy_os_populate(void *start, size_t bytes) {
     touch(start, bytes);
     errno = saved;
     return 0;
+}
+
+/* The kernel unmaps `to` before it looks whether it can move at all, as from two mappings at once.
+ */
+int sy_os_move(void *from, void *to, size_t bytes) {
+    int saved = errno;
+    int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MOVE_AND_KEEP;
+    if (mremap(from, bytes, bytes, flags, to) == to) {
+        errno = saved;
+        return 0;
+    }
+    const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    if (mmap(to, bytes, PROT_READ | PROT_WRITE, again, -1, 0) != to) sy_os_abort();
+    errno = saved;
+    return -1;
 }
 
 int sy_os_discard(void *start, size_t bytes) {

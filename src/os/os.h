@@ -55,6 +55,11 @@ int sy_os_populate(void *start, size_t bytes);
  * zero. -1: the content may be lost or not, the memory is still held. */
 int sy_os_discard(void *start, size_t bytes);
 
+/* What `from` holds, memory and content, comes to lie at `to`, instead of what was there; both are
+ * committed ranges of `bytes`, and `from` stays one, that reads as zero. -1: `from` is as it was,
+ * the content of `to` may be lost; the system cannot do this, or not here. */
+int sy_os_move(void *from, void *to, size_t bytes);
+
 /* A reservation, or a part of one, goes, in whatever state its pages are. ENOMEM: taking out a
  * middle part would make one mapping too many; the range is as it was. */
 int sy_os_release(void *start, size_t bytes);

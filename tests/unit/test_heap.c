@@ -284,6 +284,33 @@ static void realloc_grows_and_shrinks_a_span_in_place(void **state) {
     must(sy_chunk_verify(&sy_memory_main) == 0);
 }
 
+/* Whatever the system can move, and what it cannot is copied. */
+static void realloc_moves_large_spans(void **state) {
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        if (fails) sy_fake_fail_from(SY_FAKE_MOVE, 1);
+        size_t size = 5 * MIB;
+        unsigned char *large = sy_malloc(size);
+        for (size_t at = 0; at < size; at += 4096) large[at] = (unsigned char)(at >> 12);
+        for (; size < 200 * MIB; size *= 2) {
+            void *behind = sy_malloc(5 * MIB); /* so that it does not grow in place for ever */
+            unsigned char *moved = sy_realloc(large, 2 * size);
+            assert_non_null(moved);
+            for (size_t at = 0; at < size; at += 4096)
+                assert_int_equal(moved[at], (unsigned char)(at >> 12));
+            for (size_t at = size; at < 2 * size; at += 4096) moved[at] = (unsigned char)(at >> 12);
+            large = moved;
+            sy_free(behind);
+        }
+        large = sy_realloc(large, 4 * MIB + 1);
+        for (size_t at = 0; at < 4 * MIB; at += 4096)
+            assert_int_equal(large[at], (unsigned char)(at >> 12));
+        sy_free(large);
+        sy_fake_reset();
+    }
+    assert_int_equal(sy_chunk_verify(&sy_memory_main), 0);
+}
+
 static void realloc_that_fails_changes_nothing(void **state) {
     (void)state;
     static const size_t sizes[] = {100, 131072, 200000, 5 << 20};
@@ -505,6 +532,7 @@ int main(void) {
         TEST(realloc_of_null_allocates),
         TEST(realloc_stays_in_its_class),
         TEST(realloc_grows_and_shrinks_a_span_in_place),
+        TEST(realloc_moves_large_spans),
         TEST(realloc_that_fails_changes_nothing),
         TEST(realloc_to_a_random_walk_of_sizes),
         TEST(free_of_null_does_nothing),

@@ -141,6 +141,43 @@ static void discard_gives_memory_back_and_reads_as_zero(void **state) {
     assert_int_equal(sy_os_release(start, 2 * page), 0);
 }
 
+static void move_takes_memory_along(void **state) {
+    (void)state;
+    unsigned char *from = reserve_committed(4 * page), *to = reserve_committed(4 * page);
+    memset(from, 0xa5, 3 * page);
+    memset(to, 0x11, 4 * page);
+    if (sy_os_move(from, to, 3 * page) != 0) { /* a kernel before 5.7 */
+        assert_int_equal(from[0], 0xa5);
+        to[0] = 1;
+    } else {
+        assert_int_equal(to[0], 0xa5);
+        assert_int_equal(to[3 * page - 1], 0xa5);
+        assert_int_equal(to[3 * page], 0x11);
+        assert_false(resident(from));
+        assert_int_equal(from[0], 0);
+        from[0] = 1;
+    }
+    assert_int_equal(sy_os_release(from, 4 * page), 0);
+    assert_int_equal(sy_os_release(to, 4 * page), 0);
+}
+
+/* Two mappings, which some kernels do not move at once. */
+static void move_of_two_mappings_is_whole_or_not_at_all(void **state) {
+    (void)state;
+    unsigned char *from = reserve_committed(2 * page), *to = reserve_committed(2 * page);
+    memset(from, 0xa5, 2 * page);
+    assert_int_equal(mprotect(from + page, page, PROT_READ), 0);
+    errno = 0;
+    bool moved = sy_os_move(from, to, 2 * page) == 0;
+    assert_int_equal(errno, 0);
+    assert_int_equal(moved ? to[2 * page - 1] : from[2 * page - 1], 0xa5);
+    assert_int_equal(from[0], moved ? 0 : 0xa5);
+    assert_int_equal(sy_os_commit(to, 2 * page), 0);
+    memset(to, 1, 2 * page);
+    assert_int_equal(sy_os_release(from, 2 * page), 0);
+    assert_int_equal(sy_os_release(to, 2 * page), 0);
+}
+
 static void discard_works_on_locked_memory(void **state) {
     (void)state;
     unsigned char *start = reserve_committed(page);
@@ -714,6 +751,8 @@ int main(void) {
         TEST(commit_twice_keeps_the_content),
         TEST(populate_backs_and_keeps_the_content),
         TEST(discard_gives_memory_back_and_reads_as_zero),
+        TEST(move_takes_memory_along),
+        TEST(move_of_two_mappings_is_whole_or_not_at_all),
         TEST(discard_works_on_locked_memory),
         TEST(release_of_a_part_leaves_the_rest),
         TEST(huge_advice_leaves_the_content),
