@@ -129,6 +129,7 @@ sy_magazine *sy_budget_take(sy_client *client, unsigned most) {
     sy_depot_shard *shards = sy_depot_shards_of(client->number);
     for (unsigned i = 0; i < sy_depot_shard_count; i++)
         while (most > 0 && (magazine = sy_depot_pop(&shards[i])) != NULL) {
+            note_low(&shards[i], magazine);
             magazine->chain = chain, chain = magazine;
             most--;
         }
