@@ -17,6 +17,7 @@
 #include "cache/cache.h"
 #include "cache/limit.h"
 #include "heap/classes.h"
+#include "keep/reclaim.h"
 #include "keep/start.h"
 #include "watch/fault.h"
 
@@ -71,6 +72,9 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
     sy_slab *span = sy_limit_take_span(size, align, room, clean);
     if (!span) return NULL;
     span->first = span->start;
+    int error = errno;
+    sy_reclaim_turn();
+    errno = error;
     return (void *)span->start;
 }
 
@@ -146,6 +150,7 @@ static void free_unclassed(void *object) {
     if (span) {
         span->first = 0; /* a second free finds no span */
         sy_quota_give_run(&sy_quota_process, span);
+        sy_reclaim_turn();
         return;
     }
     sy_slab *slab = sy_slab_at((uintptr_t)object);
