@@ -202,7 +202,9 @@ size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
     while (got < count && sy_cache_take(cache, &items[got])) {
         got++;
         got += sy_client_alloc_loaded(&cache->client, items + got, count - got);
+        int error = errno;
         sy_reclaim_turn();
+        errno = error;
     }
     return got;
 }
