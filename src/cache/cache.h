@@ -85,6 +85,8 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
 /* Waits for all caches' locks, or lets go of them. */
 void sy_caches_lock_for_fork(void);
 void sy_caches_unlock_after_fork(void);
+/* In the child of a fork: no trims of other threads are at work. */
+void sy_caches_recover(void);
 
 /* ---- refill.c: between magazines and slabs ---- */
 

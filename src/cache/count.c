@@ -161,3 +161,10 @@ void sy_caches_unlock_after_fork(void) {
         if (client->config.refill == sy_cache_refill)
             sy_lock_release(&((sy_cache *)client->config.owner)->lock);
 }
+
+void sy_caches_recover(void) {
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
+         number = client->number)
+        if (client->config.refill == sy_cache_refill) ((sy_cache *)client->config.owner)->trims = 0;
+}

@@ -50,6 +50,7 @@ static void after_fork_in_child(void) {
     after_fork();
     sy_memory_recover();
     sy_magazine_orphan_others();
+    sy_caches_recover();
     sy_epochs_recover();
     sy_reclaim_recover();
     sy_maintenance_recover();
