@@ -6,11 +6,12 @@
 #include <stddef.h>
 
 #include "keep/reclaim.h"
+#include "keep/start.h"
 #include "os/os.h"
 
 enum { OFF, RUNS, ENDING };
 
-static const uint64_t IDLE_NS = 1000000000; /* between looks whether there is a decay again */
+static const uint64_t LOOK_NS = 1000000000; /* from one look at the decay to the next, at most */
 
 static _Atomic uint32_t state;
 
@@ -18,18 +19,32 @@ bool sy_maintenance_runs(void) {
     return atomic_load_explicit(&state, memory_order_relaxed) == RUNS;
 }
 
-static void *run(void *unused) {
-    while (atomic_load_explicit(&state, memory_order_acquire) == RUNS) {
-        uint64_t interval = sy_reclaim_interval();
-        sy_os_wait_for(&state, RUNS, interval ? interval : IDLE_NS);
-        if (interval && sy_maintenance_runs()) sy_reclaim_by_age();
-    }
+/* Whoever stops it, or starts it again, waits for that. */
+static void become_off(void) {
     atomic_store_explicit(&state, OFF, memory_order_release);
     sy_os_wake(&state, 1 << 20);
+}
+
+/* Sleeps until the next pass is due, by the decay of then; false: it was stopped. */
+static bool wait_until_due(void) {
+    uint64_t began = sy_os_now();
+    while (atomic_load_explicit(&state, memory_order_acquire) == RUNS) {
+        uint64_t interval = sy_reclaim_interval(), past = sy_os_now() - began;
+        if (interval && past >= interval) return true;
+        uint64_t left = interval ? interval - past : LOOK_NS;
+        sy_os_wait_for(&state, RUNS, left < LOOK_NS ? left : LOOK_NS);
+    }
+    return false;
+}
+
+static void *run(void *unused) {
+    while (wait_until_due()) sy_reclaim_by_age();
+    become_off();
     return unused;
 }
 
 int sy_maintenance_start(void) {
+    if (sy_start() != 0) return -1; /* a fork is noticed from then on */
     for (;;) {
         uint32_t seen = OFF;
         if (atomic_compare_exchange_strong(&state, &seen, RUNS)) break;
@@ -37,7 +52,7 @@ int sy_maintenance_start(void) {
         sy_os_wait(&state, seen);
     }
     if (sy_os_start_thread(run, NULL) == 0) return 0;
-    atomic_store_explicit(&state, OFF, memory_order_release);
+    become_off();
     return -1;
 }
 
