@@ -34,6 +34,7 @@ struct sy_memory {
     char name[SY_VMEM_NAME_MAX + 1];
     sy_memory *next, *previous; /* all of them; guarded by the list's lock */
     size_t caches;              /* over it; guarded by the same */
+    _Atomic uint64_t aged;      /* in the pass of this number, last: a program's */
     _Atomic uint32_t trimming;  /* trims that have taken units aside: somebody may wait for them */
 
     sy_lock lock; /* guards all below up to the next lock, and the chunks' free and dirty words */

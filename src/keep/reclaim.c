@@ -25,6 +25,7 @@ typedef enum sy_stage { NOTHING, CHUNKS_FIRST, CLIENTS, CHUNKS, MAGAZINES } sy_s
 typedef enum sy_kind { BY_GROWTH, BY_AGE, WHATEVER_GOES } sy_kind;
 
 typedef struct sy_pass {
+    uint64_t number; /* no other pass has it */
     sy_kind kind;
     sy_stage stage;
     uint64_t trim;      /* of the chunks */
@@ -43,7 +44,9 @@ static void enter_stage(sy_pass *pass, sy_stage stage) {
 }
 
 static void begin(sy_pass *pass, sy_kind kind) {
-    *pass = (sy_pass){.kind = kind};
+    static _Atomic uint64_t last_number;
+    uint64_t number = atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
+    *pass = (sy_pass){.number = number, .kind = kind};
     enter_stage(pass, kind == WHATEVER_GOES ? CHUNKS_FIRST : CLIENTS);
 }
 
