@@ -62,11 +62,15 @@ static bool slabs_step(sy_pass *pass, sy_cache *cache) {
     return sy_cache_trim_step(cache, &pass->slabs_left, aged, &pass->bytes);
 }
 
-/* The program's own memory is trimmed once a pass, with the first of its caches. */
+/* The program's own memory is trimmed with each of its caches, by age once a pass with the first.
+ */
 static void trim_own_memory(sy_pass *pass, sy_memory *memory) {
     if (pass->kind == BY_GROWTH || memory == &sy_memory_main) return;
-    uint64_t trim = sy_chunk_begin_trim(memory);
     bool aged = pass->kind == BY_AGE;
+    if (aged &&
+        atomic_exchange_explicit(&memory->aged, pass->number, memory_order_relaxed) == pass->number)
+        return;
+    uint64_t trim = sy_chunk_begin_trim(memory);
     while (sy_chunk_trim_step(memory, trim, aged, &pass->bytes)) {}
 }
 
@@ -129,6 +133,8 @@ static _Atomic uint64_t decay = 1000000000; /* nanoseconds */
 static _Atomic uint64_t next_pass;          /* by age: when; 0: at nobody's first look yet */
 static _Atomic unsigned passes;             /* begun so far */
 static _Atomic size_t grown;                /* bytes of slabs made since a pass by growth began */
+static _Atomic bool taken;                  /* by a thread that trims some; guards what is */
+static sy_pass kept;                        /* for the next: where the last one stopped */
 
 static bool hold(void) { return !atomic_exchange_explicit(&held, true, memory_order_acquire); }
 
@@ -174,6 +180,7 @@ void sy_reclaim_recover(void) {
     at_work.stage = NOTHING;
     atomic_store(&sy_reclaim_at_work, false);
     atomic_store(&held, false);
+    atomic_store(&taken, false);
 }
 
 /* ---- by age ---- */
@@ -264,8 +271,6 @@ static size_t trim_until(sy_pass *pass, size_t bytes, uint64_t budget_ns) {
 }
 
 size_t sy_trim_some(size_t bytes, uint64_t budget_ns) {
-    static _Atomic bool taken;
-    static sy_pass kept; /* guarded by it: where the last one stopped */
     sy_pass other = {.stage = NOTHING};
     int error = errno;
     bool mine = !atomic_exchange_explicit(&taken, true, memory_order_acquire);
