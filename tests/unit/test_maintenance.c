@@ -1,0 +1,260 @@
+/*
+ * test_maintenance.c: the thread that does passes by age. It sleeps by the system's clock, so the
+ * tests wait for what it does, however long that takes.
+ */
+#define _GNU_SOURCE
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "os/fake.h"
+#include "support/ages.h"
+#include "support/sanitized.h"
+
+/* The clock is the real one. */
+static int begin_in_real_time(void **state) {
+    begin(state);
+    sy_fake_reset();
+    sy_fake_set_cpu(0);
+    sy_set_decay(0);
+    return 0;
+}
+
+static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
+
+/* Nobody but the thread of maintenance does anything. */
+static void hoard(sy_cache *cache) {
+    take(cache, 64, 0, COUNT);
+    give(cache, 0, COUNT);
+    sy_thread_idle();
+    must(stats_of(cache).in_depot > 0);
+}
+
+static void until_it_is_gone(const sy_cache *cache) {
+    while (stats_of(cache).slabs > 0) rest();
+}
+
+static void it_gives_back_what_nobody_uses(void **state) {
+    (void)state;
+    sy_cache *cache = make(64, 0);
+    hoard(cache);
+    uint64_t before = sy_fake_bytes(SY_FAKE_DISCARD);
+    sy_set_decay(1);
+    assert_int_equal(sy_maintenance_start(), 0);
+    until_it_is_gone(cache);
+    while (sy_fake_bytes(SY_FAKE_DISCARD) - before < COUNT * 64) rest();
+    sy_maintenance_stop();
+    end(cache);
+}
+
+static void start_and_stop_may_be_said_twice(void **state) {
+    (void)state;
+    sy_maintenance_stop();
+    for (int round = 0; round < 20; round++) {
+        errno = KEPT_ERRNO;
+        assert_int_equal(sy_maintenance_start(), 0);
+        assert_int_equal(sy_maintenance_start(), 0);
+        assert_true(sy_maintenance_runs());
+        assert_int_equal(sy_fake_calls(SY_FAKE_START_THREAD), round + 1);
+        sy_maintenance_stop();
+        assert_false(sy_maintenance_runs());
+        sy_maintenance_stop();
+        assert_int_equal(errno, KEPT_ERRNO);
+    }
+}
+
+static void a_thread_that_cannot_be_had_is_said(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        sy_fake_fail_nth(SY_FAKE_START_THREAD, 1);
+        errno = 0;
+        assert_int_equal(sy_maintenance_start(), -1);
+        assert_int_equal(errno, ENOMEM);
+        assert_false(sy_maintenance_runs());
+        sy_maintenance_stop();
+    }
+    assert_int_equal(sy_maintenance_start(), 0);
+    sy_maintenance_stop();
+}
+
+static _Atomic bool over;
+
+static void *start_and_stop(void *seed) {
+    uint64_t random = (uintptr_t)seed;
+    while (!over) {
+        if (next_random(&random) % 2)
+            (void)sy_maintenance_start();
+        else
+            sy_maintenance_stop();
+    }
+    return NULL;
+}
+
+/* Nobody waits for ever, however it comes out. */
+static void many_may_start_and_stop_at_once(void **state) {
+    (void)state;
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    sy_fake_fail_randomly(SY_FAKE_START_THREAD, 500, 8);
+    over = false;
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, start_and_stop, (void *)(i + 1)), 0);
+    while (sy_fake_calls(SY_FAKE_START_THREAD) < 2000) rest();
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    sy_maintenance_stop();
+    assert_false(sy_maintenance_runs());
+}
+
+static void slow_paths_age_again_after_it(void **state) {
+    (void)state;
+    assert_int_equal(sy_maintenance_start(), 0);
+    take_turns(SY_TURNS_PER_LOOK);
+    sy_maintenance_stop();
+    end_pass();
+    pass();
+}
+
+static void it_heeds_another_decay(void **state) {
+    (void)state;
+    static const uint64_t long_ones[] = {24 * 3600 * 1000, 0, UINT64_MAX};
+    sy_cache *cache = make(64, 0);
+    for (int i = 0; i < 3; i++) {
+        sy_set_decay(long_ones[i]);
+        assert_int_equal(sy_maintenance_start(), 0);
+        for (int wait = 0; wait < 20; wait++) rest(); /* it sleeps by now, most likely */
+        hoard(cache);
+        sy_set_decay(1);
+        until_it_is_gone(cache);
+        sy_maintenance_stop();
+    }
+    end(cache);
+}
+
+/* ---- callbacks ---- */
+
+static _Atomic size_t built, ended, slow;
+
+static int construct(void *object, void *arg) {
+    (void)object;
+    (void)arg;
+    built++;
+    return 0;
+}
+
+static void destruct_slowly(void *object, void *arg) {
+    (void)object;
+    (void)arg;
+    ended++;
+    if (slow && ended % 100 == 0) rest();
+}
+
+static void it_can_be_stopped_while_it_works(void **state) {
+    (void)state;
+    sy_cache *cache = make_with(
+        (sy_cache_config){.size = 64, .construct = construct, .destruct = destruct_slowly});
+    built = ended = 0;
+    for (size_t i = 0; i < COUNT; i++) objects[i] = sy_cache_alloc(cache);
+    give(cache, 0, COUNT);
+    sy_thread_idle();
+    size_t before = ended;
+    slow = true;
+    sy_set_decay(1);
+    assert_int_equal(sy_maintenance_start(), 0);
+    while (ended < before + 100) rest();
+    sy_maintenance_stop();
+    slow = false;
+    size_t after = ended;
+    for (int i = 0; i < 20; i++) rest();
+    assert_int_equal(ended, after);
+    end(cache);
+    assert_int_equal(built, ended);
+}
+
+/* ---- processes and signals ---- */
+
+static void start_ones_own(void *arg) {
+    sy_cache *cache = arg;
+    must(!sy_maintenance_runs());
+    sy_maintenance_stop();
+    hoard(cache);
+    must(sy_maintenance_start() == 0);
+    must(sy_maintenance_runs());
+    until_it_is_gone(cache);
+    sy_maintenance_stop();
+    end(cache);
+}
+
+static void a_child_starts_its_own(void **state) {
+    (void)state;
+    sy_cache *cache = make(64, 0);
+    sy_set_decay(1);
+    assert_int_equal(sy_maintenance_start(), 0);
+    for (int i = 0; i < 20; i++) {
+        take(cache, 64, 0, COUNT);
+        give(cache, 0, COUNT);
+        if (SANITIZED) sy_maintenance_stop();
+        assert_int_equal(in_child(start_ones_own, cache), 0);
+    }
+    assert_true(SANITIZED || sy_maintenance_runs());
+    sy_maintenance_stop();
+    end(cache);
+}
+
+static void have_a_child_at_once(void *arg) {
+    must(sy_maintenance_start() == 0);
+    must(in_child((void (*)(void *))(uintptr_t)arg, NULL) == 0);
+    sy_maintenance_stop();
+}
+
+static void be_that_child(void *arg) {
+    (void)arg;
+    alarm(60);
+    must(!sy_maintenance_runs());
+    sy_maintenance_stop();
+}
+
+/* The signal waits for a thread that takes it: this one does not. */
+static void no_signal_is_delivered_to_it(void **state) {
+    (void)state;
+    sigset_t set, before, pending;
+    assert_int_equal(sy_maintenance_start(), 0);
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, &before);
+    kill(getpid(), SIGUSR1);
+    kill(getpid(), SIGTERM);
+    for (int i = 0; i < 20; i++) rest();
+    sigpending(&pending);
+    assert_true(sigismember(&pending, SIGUSR1) && sigismember(&pending, SIGTERM));
+    int signal;
+    sigwait(&set, &signal);
+    sigwait(&set, &signal);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, NULL, &set);
+    assert_false(sigismember(&set, SIGUSR1)); /* nor are this thread's signals blocked by it */
+    sy_maintenance_stop();
+}
+
+#define REAL(name) cmocka_unit_test_setup_teardown(name, begin_in_real_time, leave)
+
+int main(void) {
+    /* The very first call into the library. */
+    if (in_child(have_a_child_at_once, (void *)(uintptr_t)be_that_child) != 0) return 1;
+    const struct CMUnitTest tests[] = {
+        REAL(it_gives_back_what_nobody_uses),      REAL(start_and_stop_may_be_said_twice),
+        REAL(a_thread_that_cannot_be_had_is_said), REAL(many_may_start_and_stop_at_once),
+        TEST(slow_paths_age_again_after_it),       REAL(it_heeds_another_decay),
+        REAL(it_can_be_stopped_while_it_works),    REAL(a_child_starts_its_own),
+        REAL(no_signal_is_delivered_to_it),
+    };
+    return cmocka_run_group_tests_name("maintenance", tests, NULL, NULL);
+}
