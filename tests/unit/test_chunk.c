@@ -331,6 +331,75 @@ static void threads_never_get_the_same_run(void **state) {
     sound();
 }
 
+/* ---- trims in steps ---- */
+
+static size_t trim_in_steps(bool aged, size_t most) {
+    size_t bytes = 0, before = 0;
+    uint64_t trim = sy_chunk_begin_trim(&sy_memory_main);
+    while (sy_chunk_trim_step(&sy_memory_main, trim, aged, &bytes)) {
+        sound();
+        must(bytes - before <= most);
+        before = bytes;
+    }
+    return bytes;
+}
+
+static void a_step_gives_back_a_few_units(void **state) {
+    (void)state;
+    sy_chunk_trim(&sy_memory_main);
+    sy_slab *kept = take_units(1), *run = take_units(60);
+    memset((void *)run->start, 1, run->bytes);
+    sy_run_give(run);
+    assert_int_equal(trim_in_steps(false, 16 * UNIT), 60 * UNIT);
+    assert_int_equal(trim_in_steps(false, 0), 0);
+    sy_run_give(kept);
+    assert_true(trim_in_steps(false, SY_CHUNK_BYTES) >= UNIT);
+    assert_int_equal(sy_chunk_count().chunks, 0);
+}
+
+static void by_age_a_trim_takes_what_was_free_before(void **state) {
+    (void)state;
+    sy_chunk_trim(&sy_memory_main);
+    sy_slab *kept = take_units(1), *old = take_units(20), *young = take_units(30);
+    sy_run_give(old);
+    assert_int_equal(trim_in_steps(true, 0), 0);
+    sy_run_give(young);
+    assert_int_equal(trim_in_steps(true, 16 * UNIT), 20 * UNIT);
+    assert_int_equal(trim_in_steps(true, 16 * UNIT), 30 * UNIT);
+    sy_run_give(take_units(50)); /* in use since: free for a short while */
+    assert_int_equal(trim_in_steps(true, 0), 0);
+    sy_run_give(take_units(50));
+    assert_int_equal(trim_in_steps(true, 0), 0);
+    assert_int_equal(trim_in_steps(true, 16 * UNIT), 50 * UNIT);
+    sy_run_give(kept);
+    trim_in_steps(true, 0);
+    trim_in_steps(true, SY_CHUNK_BYTES);
+    assert_int_equal(sy_chunk_count().chunks, 0);
+}
+
+/* Each trim looks at every chunk, whatever others do meanwhile. */
+static void trims_that_overlap_leave_nothing_out(void **state) {
+    (void)state;
+    enum { RUNS = 5 };
+    sy_slab *runs[RUNS], *kept[RUNS];
+    sy_chunk_trim(&sy_memory_main);
+    for (int i = 0; i < RUNS; i++) runs[i] = take_units(62), kept[i] = take_units(1);
+    for (int i = 0; i < RUNS; i++) sy_run_give(runs[i]);
+    size_t first_bytes = 0, second_bytes = 0;
+    uint64_t first = sy_chunk_begin_trim(&sy_memory_main);
+    sy_chunk_trim_step(&sy_memory_main, first, false, &first_bytes);
+    uint64_t second = sy_chunk_begin_trim(&sy_memory_main);
+    bool more = true;
+    while (more) {
+        more = sy_chunk_trim_step(&sy_memory_main, first, false, &first_bytes);
+        more |= sy_chunk_trim_step(&sy_memory_main, second, false, &second_bytes);
+        sound();
+    }
+    assert_int_equal(first_bytes + second_bytes, RUNS * 62 * UNIT);
+    for (int i = 0; i < RUNS; i++) sy_run_give(kept[i]);
+    sy_chunk_trim(&sy_memory_main);
+}
+
 static int start(void **state) {
     (void)state;
     return sy_memory_start();
@@ -353,6 +422,9 @@ int main(void) {
         cmocka_unit_test(a_trim_that_fails_keeps_units_dirty),
         cmocka_unit_test(a_chunk_that_cannot_be_given_back_is_not_lost),
         cmocka_unit_test(threads_never_get_the_same_run),
+        cmocka_unit_test(a_step_gives_back_a_few_units),
+        cmocka_unit_test(by_age_a_trim_takes_what_was_free_before),
+        cmocka_unit_test(trims_that_overlap_leave_nothing_out),
     };
     return cmocka_run_group_tests_name("chunk", tests, start, NULL);
 }

@@ -758,6 +758,150 @@ static void no_word_has_two_owners(void **state) {
     close_bank(bank);
 }
 
+/* ---- reaping ---- */
+
+static size_t in_depot(const struct bank *bank) {
+    size_t depot, loaded;
+    sy_client_held(&bank->client, &depot, &loaded);
+    return depot;
+}
+
+/* All steps; how many did something. */
+static size_t reap(struct bank *bank, bool idle) {
+    size_t steps = 0;
+    for (bool first = true; sy_client_reap_step(&bank->client, first, idle); first = false) steps++;
+    must(bank->lent >= waiting(bank));
+    return steps;
+}
+
+static void round_of(struct bank *bank, size_t count) {
+    static uintptr_t words[WORDS_MAX];
+    for (size_t i = 0; i < count; i++) words[i] = get_new(bank);
+    for (size_t i = 0; i < count; i++) put_held(bank, words[i]);
+}
+
+static void what_waited_all_the_time_is_reaped(void **state) {
+    (void)state;
+    sy_fake_set_cpu(0);
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
+    round_of(bank, 4000);
+    size_t before = in_depot(bank);
+    assert_true(before >= 3000);
+    assert_int_equal(reap(bank, true), 0); /* it has just begun to look */
+    assert_int_equal(in_depot(bank), before);
+    round_of(bank, 1000);
+    assert_int_not_equal(reap(bank, true), 0);
+    size_t wanted = in_depot(bank);
+    assert_in_range(wanted, 1000 - 3 * SY_MAGAZINE_ITEMS, 1000);
+    size_t refills = bank->refills;
+    round_of(bank, 1000);
+    assert_int_equal(bank->refills, refills); /* what is worked with is there */
+    assert_int_equal(reap(bank, true), 0);
+    assert_int_not_equal(reap(bank, true), 0);
+    assert_int_equal(in_depot(bank), 0);
+    assert_int_equal(bank->lent, waiting(bank));
+    close_bank(bank);
+    sy_fake_reset();
+}
+
+static void a_step_reaps_a_few_magazines(void **state) {
+    (void)state;
+    sy_fake_set_cpu(0);
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
+    round_of(bank, 4000);
+    reap(bank, true);
+    for (bool first = true;; first = false) {
+        size_t before = in_depot(bank);
+        if (!sy_client_reap_step(&bank->client, first, true)) break;
+        assert_in_range(before - in_depot(bank), 1, 8 * SY_MAGAZINE_ITEMS);
+    }
+    assert_int_equal(in_depot(bank), 0);
+    close_bank(bank);
+    sy_fake_reset();
+}
+
+/* A depot that has grown by misses is as it was at first when nobody has wanted what was in it. */
+static void budgets_shrink_with_what_is_reaped(void **state) {
+    (void)state;
+    sy_fake_set_cpu(0);
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
+    round_of(bank, 20000);
+    size_t at_first = in_depot(bank);
+    for (int i = 0; i < 4; i++) round_of(bank, 20000);
+    assert_true(in_depot(bank) > at_first * 2);
+    reap(bank, true);
+    reap(bank, true);
+    assert_int_equal(in_depot(bank), 0);
+    for (uintptr_t i = 0; i < 20000; i++) get_new(bank);
+    sy_client_drain(&bank->client);
+    reap(bank, true); /* nor are those regretted that were turned away before */
+    for (uintptr_t i = 0; i < WORDS_MAX; i++)
+        if (held[i]) put_held(bank, i);
+    assert_in_range(in_depot(bank), 1, at_first + 4 * SY_MAGAZINE_ITEMS);
+    close_bank(bank);
+    sy_fake_reset();
+}
+
+static void a_drain_in_steps_takes_all(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
+    round_of(bank, 4000);
+    size_t steps = 1;
+    for (; sy_client_drain_step(&bank->client, steps == 1); steps++)
+        assert_true(bank->lent == waiting(bank) && steps < 100);
+    assert_true(steps >= 3);
+    assert_int_equal(bank->lent, 0);
+    close_bank(bank);
+}
+
+static void *work_and_park(void *arg) {
+    round_of(arg, 100);
+    sy_thread_idle();
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+/* By age, but not by growth: what a parked thread has it may want at any moment. */
+static void parked_threads_are_reaped_by_age(void **state) {
+    (void)state;
+    pthread_t thread;
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
+    pthread_barrier_init(&barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, work_and_park, bank), 0);
+    pthread_barrier_wait(&barrier);
+    assert_true(bank->lent >= 100);
+    for (int i = 0; i < 3; i++) reap(bank, false);
+    assert_true(bank->lent >= 100);
+    reap(bank, true);
+    assert_int_equal(bank->lent, 0);
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&barrier);
+    close_bank(bank);
+}
+
+/* Slots are idle that have had no exchange from one look to the next. */
+static void this_thread_empties_its_idle_slots(void **state) {
+    (void)state;
+    struct bank *idle = open_bank(&the_bank, WORDS_MAX, PLAIN);
+    struct bank *busy = open_bank(&other_bank, WORDS_MAX, PLAIN);
+    round_of(idle, 50);
+    uintptr_t words[300];
+    for (int i = 0; i < 3; i++) {
+        for (int word = 0; word < 300; word++) must(get(busy, &words[word]));
+        for (int word = 0; word < 300; word++) put(busy, words[word]);
+        while (sy_thread_reap_step()) {}
+        assert_true(waiting(busy) >= 300);
+    }
+    assert_int_equal(idle->lent, 0);
+    round_of(idle, 50);
+    sy_thread_idle();
+    assert_false(sy_thread_reap_step()); /* it has none */
+    close_bank(idle);
+    close_bank(busy);
+}
+
 static int start(void **state) {
     (void)state;
     sy_fake_set_cpu_count(2);
@@ -794,6 +938,12 @@ int main(void) {
         cmocka_unit_test(pins_go_through_all_clients),
         cmocka_unit_test(close_waits_for_pins),
         cmocka_unit_test(suspending_waits_for_pins_and_keeps_new_ones_off),
+        cmocka_unit_test(what_waited_all_the_time_is_reaped),
+        cmocka_unit_test(a_step_reaps_a_few_magazines),
+        cmocka_unit_test(budgets_shrink_with_what_is_reaped),
+        cmocka_unit_test(a_drain_in_steps_takes_all),
+        cmocka_unit_test(parked_threads_are_reaped_by_age),
+        cmocka_unit_test(this_thread_empties_its_idle_slots),
         cmocka_unit_test(no_word_has_two_owners),
     };
     return cmocka_run_group_tests_name("client", tests, start, NULL);

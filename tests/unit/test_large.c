@@ -305,6 +305,80 @@ static void a_span_that_cannot_shrink_stays_as_long(void **state) {
     nothing_is_left();
 }
 
+/* ---- in steps ---- */
+
+static void a_step_gives_back_a_part(void **state) {
+    (void)state;
+    bool clean;
+    size_t bytes = 0, steps = 0;
+    sy_slab *span = take(30 * MIB, &clean);
+    memset((void *)span->start, 7, 30 * MIB);
+    sy_run_give(span);
+    for (size_t before = 0; sy_large_trim_step(&sy_memory_main, false, &bytes); before = bytes) {
+        assert_in_range(bytes - before, 1, 8 * MIB);
+        assert_int_equal(kept(), 30 * MIB - bytes);
+        steps++;
+    }
+    assert_true(steps >= 4);
+    assert_int_equal(bytes, 30 * MIB);
+    assert_int_equal(kept(), 0);
+}
+
+/* What is left of a span in the midst is a span like any other. */
+static void a_part_is_taken_again(void **state) {
+    (void)state;
+    bool clean;
+    size_t bytes = 0;
+    sy_slab *span = take(30 * MIB, &clean);
+    uintptr_t start = span->start;
+    memset((void *)start, 7, 30 * MIB);
+    sy_run_give(span);
+    assert_true(sy_large_trim_step(&sy_memory_main, false, &bytes));
+    span = take(20 * MIB, &clean);
+    assert_int_equal(span->start, start);
+    assert_false(clean);
+    memset((void *)start, 8, 20 * MIB);
+    assert_true(sy_run_resize(span, 30 * MIB));
+    assert_int_equal(*(char *)(start + 19 * MIB), 8);
+    memset((void *)start, 9, 30 * MIB);
+    sy_run_give(span);
+    nothing_is_left();
+}
+
+static void by_age_a_step_takes_what_was_there_before(void **state) {
+    (void)state;
+    bool clean;
+    size_t bytes = 0;
+    sy_slab *old = take(5 * MIB, &clean), *young = take(7 * MIB, &clean);
+    sy_run_give(old);
+    assert_false(sy_large_trim_step(&sy_memory_main, true, &bytes));
+    sy_large_age(&sy_memory_main);
+    sy_run_give(young);
+    while (sy_large_trim_step(&sy_memory_main, true, &bytes)) {}
+    assert_int_equal(bytes, 5 * MIB);
+    assert_int_equal(kept(), 7 * MIB);
+    sy_large_age(&sy_memory_main);
+    sy_run_give(take(7 * MIB, &clean)); /* in use since: young again */
+    assert_false(sy_large_trim_step(&sy_memory_main, true, &bytes));
+    nothing_is_left();
+}
+
+static void a_step_that_fails_keeps_the_span(void **state) {
+    (void)state;
+    static const size_t sizes[] = {5, 30};
+    for (int i = 0; i < 2; i++) {
+        bool clean;
+        size_t bytes = 0;
+        sy_run_give(take(sizes[i] * MIB, &clean));
+        sy_fake_fail_from(SY_FAKE_DISCARD, 1);
+        assert_false(sy_large_trim_step(&sy_memory_main, false, &bytes));
+        assert_int_equal(bytes, 0);
+        assert_int_equal(kept(), sizes[i] * MIB);
+        sy_fake_reset();
+        nothing_is_left();
+    }
+}
+
 static int reset_fake(void **state) {
     (void)state;
     sy_fake_reset();
@@ -321,13 +395,23 @@ static int start(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(whatever_fails_nothing_is_lost), /* first: there is no side memory yet */
-        TEST(sizes_up_to_a_gibibyte_are_had),          TEST(a_span_grows_into_its_own_space),
-        TEST(room_to_grow_is_had_where_asked_for),     TEST(growing_fails_without_memory),
-        TEST(a_freed_span_is_kept_for_its_like),       TEST(what_grows_takes_what_is_kept),
-        TEST(a_kept_span_must_have_the_alignment),     TEST(what_is_kept_is_bounded),
-        TEST(a_span_that_is_huge_is_not_kept),         TEST(with_little_space_none_is_left_to_grow),
-        TEST(what_cannot_be_released_is_discarded),    TEST(what_cannot_be_discarded_is_kept),
+        TEST(sizes_up_to_a_gibibyte_are_had),
+        TEST(a_span_grows_into_its_own_space),
+        TEST(room_to_grow_is_had_where_asked_for),
+        TEST(growing_fails_without_memory),
+        TEST(a_freed_span_is_kept_for_its_like),
+        TEST(what_grows_takes_what_is_kept),
+        TEST(a_kept_span_must_have_the_alignment),
+        TEST(what_is_kept_is_bounded),
+        TEST(a_span_that_is_huge_is_not_kept),
+        TEST(with_little_space_none_is_left_to_grow),
+        TEST(what_cannot_be_released_is_discarded),
+        TEST(what_cannot_be_discarded_is_kept),
         TEST(a_span_that_cannot_shrink_stays_as_long),
+        TEST(a_step_gives_back_a_part),
+        TEST(a_part_is_taken_again),
+        TEST(by_age_a_step_takes_what_was_there_before),
+        TEST(a_step_that_fails_keeps_the_span),
     };
     return cmocka_run_group_tests_name("large", tests, start, NULL);
 }

@@ -461,6 +461,59 @@ static void wake_wakes(void **state) {
     for (size_t i = 0; i < 3; i++) assert_int_equal(pthread_join(sleepers[i], NULL), 0);
 }
 
+/* Nobody wakes it: it ends because time does. */
+static void wait_for_ends_by_itself(void **state) {
+    (void)state;
+    _Atomic uint32_t word = 0;
+    errno = 77;
+    sy_os_wait_for(&word, 0, 1000000);
+    sy_os_wait_for(&word, 1, UINT64_MAX);
+    sy_os_wait_for(&word, 0, 0);
+    assert_int_equal(errno, 77);
+}
+
+static void *wait_for_door(void *arg) {
+    while (door == 0) sy_os_wait_for(&door, 0, UINT64_C(3600) * 1000000000);
+    return arg;
+}
+
+static void wake_wakes_from_wait_for(void **state) {
+    (void)state;
+    door = 0;
+    pthread_t sleeper;
+    assert_int_equal(pthread_create(&sleeper, NULL, wait_for_door, NULL), 0);
+    usleep(1000);
+    door = 1;
+    sy_os_wake(&door, 1);
+    assert_int_equal(pthread_join(sleeper, NULL), 0);
+}
+
+static void *open_door(void *arg) {
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    bool all = sigismember(&blocked, SIGTERM) && sigismember(&blocked, SIGUSR1) &&
+               sigismember(&blocked, SIGINT);
+    door = all && arg == &door ? 1 : 2;
+    sy_os_wake(&door, 1);
+    return NULL;
+}
+
+static void a_thread_starts_without_signals(void **state) {
+    (void)state;
+    sigset_t before, after;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    door = 0;
+    errno = 77;
+    assert_int_equal(sy_os_start_thread(open_door, &door), 0);
+    while (door == 0) sy_os_wait(&door, 0);
+    assert_int_equal(door, 1);
+    assert_int_equal(errno, 77);
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    assert_int_equal(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
+    sy_fake_fail_nth(SY_FAKE_START_THREAD, 1);
+    assert_int_equal(sy_os_start_thread(open_door, &door), -1);
+}
+
 typedef struct exit_record {
     int runs, again;
     pthread_t thread;
@@ -774,6 +827,9 @@ int main(void) {
         TEST(random_differs),
         TEST(wait_returns_at_once_if_the_word_differs),
         TEST(wake_wakes),
+        TEST(wait_for_ends_by_itself),
+        TEST(wake_wakes_from_wait_for),
+        TEST(a_thread_starts_without_signals),
         TEST(thread_exit_runs_the_hook_on_the_thread),
         TEST(thread_exit_hook_may_register_again),
         TEST(thread_exit_null_takes_it_back),

@@ -164,6 +164,39 @@ static void share(void *arg) {
     must(sy_store_verify() == 0);
 }
 
+/* Every step of a trim; bytes. */
+static size_t trim_in_steps(bool aged) {
+    size_t bytes = 0, steps = 1;
+    for (unsigned at = 0; sy_store_trim_step(&at, aged, &bytes); steps++) {}
+    must(sy_store_verify() == 0);
+    must(steps == SEGMENT / 64 / 8); /* half a MiB of items each, of one segment */
+    return bytes;
+}
+
+static void age(void *arg) {
+    (void)arg;
+    enum { COUNT = 1000, PUT = 500, AGAIN = 200 };
+    static sy_magazine *taken[COUNT];
+    const size_t item_bytes = SY_MAGAZINE_ITEMS * sizeof(uintptr_t);
+    for (int i = 0; i < COUNT; i++) fill(taken[i] = take());
+    for (int i = 0; i < PUT; i++) sy_store_put(taken[i]);
+    must(trim_in_steps(true) == 0); /* they have just come back */
+    for (int i = 0; i < AGAIN; i++) must(take() == taken[i]);
+    for (int i = 0; i < AGAIN; i++) sy_store_put(taken[i]);
+    size_t old = trim_in_steps(true), young = trim_in_steps(true);
+    must(old > 0 && old <= (PUT - AGAIN) * item_bytes);
+    must(young > 0 && old + young <= PUT * item_bytes);
+    must(trim_in_steps(true) == 0);
+    for (int i = PUT; i < COUNT; i++) must(taken[i]->items[5] == taken[i]->number);
+    for (int i = PUT; i < COUNT; i++) sy_store_put(taken[i]);
+    must(trim_in_steps(false) > 0); /* as they are */
+}
+
+static void by_age_it_takes_what_was_long_unused(void **state) {
+    (void)state;
+    assert_int_equal(in_child(age, NULL), 0);
+}
+
 static void threads_never_hold_the_same_one(void **state) {
     (void)state;
     assert_int_equal(in_child(share, NULL), 0);
@@ -176,6 +209,7 @@ int main(void) {
         cmocka_unit_test(without_memory_there_is_none),
         cmocka_unit_test(trim_takes_the_memory_of_unused_ones_alone),
         cmocka_unit_test(a_trim_that_fails_loses_nothing),
+        cmocka_unit_test(by_age_it_takes_what_was_long_unused),
         cmocka_unit_test(threads_never_hold_the_same_one),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
