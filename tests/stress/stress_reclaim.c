@@ -192,7 +192,8 @@ static void exchange_slots(worker *me) {
 /* A cache that nobody else knows. */
 static void use_own_cache(worker *me) {
     void *objects[BURST_MAX];
-    size_t count = stress_below(&me->random, BURST_MAX), size = 8 << stress_below(&me->random, 8);
+    size_t count = stress_below(&me->random, BURST_MAX),
+           size = (size_t)8 << stress_below(&me->random, 8);
     sy_cache *own = sy_cache_create(&(sy_cache_config){.name = "own", .size = size});
     stress_expect(own != NULL, "a cache is made");
     for (size_t i = 0; i < count; i++)
