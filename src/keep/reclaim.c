@@ -257,9 +257,9 @@ size_t sy_trim(void) {
  * where it was. */
 static size_t trim_until(sy_pass *pass, size_t bytes, uint64_t budget_ns) {
     uint64_t began = sy_os_now();
-    size_t before = pass->bytes;
     int rounds = pass->stage == NOTHING ? 1 : 2;
     if (pass->stage == NOTHING) begin(pass, WHATEVER_GOES);
+    size_t before = pass->bytes;
     while (pass->bytes - before < bytes && sy_os_now() - began < budget_ns) {
         if (step(pass)) continue;
         if (--rounds == 0) break;

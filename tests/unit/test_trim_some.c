@@ -78,6 +78,19 @@ static void repeated_calls_reach_everything(void **state) {
     give_up(cache);
 }
 
+/* A call that comes after the end of a trim counts its own bytes alone. */
+static void each_call_counts_for_itself(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        sy_cache *cache = with_much_to_give();
+        assert_in_range(sy_trim_some(1, EVER), 1, 1 + STEP_MOST);
+        assert_in_range(sy_trim_some(SIZE_MAX, EVER), 1, 2 * ((20 << 20) + COUNT * 1064));
+        assert_int_equal(sy_trim_some(SIZE_MAX, EVER), 0);
+        assert_int_equal(sy_trim_some(1, EVER), 0);
+        give_up(cache);
+    }
+}
+
 /* Less than was asked for says that there is no more, wherever the call before has stopped. */
 static void fewer_bytes_say_that_there_is_no_more(void **state) {
     (void)state;
@@ -282,11 +295,17 @@ static void failures_lose_nothing(void **state) {
 int main(void) {
     if (in_child(be_first, NULL) != 0) return 1; /* of all calls into the library */
     const struct CMUnitTest tests[] = {
-        TEST(nothing_asked_is_nothing_given),  TEST(it_stops_at_the_bytes_asked_for),
-        TEST(repeated_calls_reach_everything), TEST(fewer_bytes_say_that_there_is_no_more),
-        TEST(what_was_reserved_goes_too),      TEST(it_stops_when_the_time_is_over),
-        TEST(a_longer_budget_gets_further),    TEST(calls_at_once_disturb_nobody),
-        TEST(the_child_of_a_fork_can_go_on),   TEST(failures_lose_nothing),
+        TEST(nothing_asked_is_nothing_given),
+        TEST(it_stops_at_the_bytes_asked_for),
+        TEST(repeated_calls_reach_everything),
+        TEST(each_call_counts_for_itself),
+        TEST(fewer_bytes_say_that_there_is_no_more),
+        TEST(what_was_reserved_goes_too),
+        TEST(it_stops_when_the_time_is_over),
+        TEST(a_longer_budget_gets_further),
+        TEST(calls_at_once_disturb_nobody),
+        TEST(the_child_of_a_fork_can_go_on),
+        TEST(failures_lose_nothing),
     };
     return cmocka_run_group_tests_name("trim_some", tests, NULL, NULL);
 }
