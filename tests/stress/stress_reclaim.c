@@ -294,22 +294,25 @@ static void free_everything(void) {
             free_record(take_held(&workers[i], workers[i].held_count - 1));
 }
 
-/* The threads are over; passes may go on in the thread of maintenance. */
+/* All threads are over: a pass at work has objects in its hands that are in use then. */
 static void end_round(uint64_t *random) {
     over = true;
     for (unsigned i = 0; i < worker_count; i++) pthread_join(workers[i].thread, NULL);
+    stress_verify();
+    sy_maintenance_stop();
     look_at_all();
     if (stress_below(random, 2)) free_everything();
     look_at_all();
+    if (stress_below(random, 2)) stress_expect(sy_maintenance_start() == 0, "there is a thread");
 }
 
 static void end_all(void) {
     sy_stats stats;
     free_everything();
     look_at_all();
-    sy_maintenance_stop();
     for (unsigned kind = 0; kind < HEAP; kind++)
         stress_expect(sy_cache_destroy(caches[kind]) == 0, "an unused cache can be destroyed");
+    sy_maintenance_stop();
     stress_expect(sy_cache_destroy(beside) == 0, "nor is this one used");
     stress_expect(atomic_load(&constructed) == 0, "what was constructed is destructed");
     sy_trim_some(SIZE_MAX, UINT64_MAX);
@@ -318,11 +321,7 @@ static void end_all(void) {
     stress_verify();
 }
 
-int main(int argc, char **argv) {
-    stress_run run = stress_arguments(argc, argv);
-    uint64_t random = run.seed;
-    unsigned rounds = 0;
-    double end = stress_now() + run.seconds;
+static void begin_all(void) {
     sy_set_decay(1);
     beside = sy_cache_create(&(sy_cache_config){.name = "beside", .size = 32});
     stress_expect(beside != NULL, "a cache is made");
@@ -330,6 +329,14 @@ int main(int argc, char **argv) {
         caches[kind] = sy_cache_create(&configs[kind]);
         stress_expect(caches[kind] != NULL, "a cache is made");
     }
+}
+
+int main(int argc, char **argv) {
+    stress_run run = stress_arguments(argc, argv);
+    uint64_t random = run.seed;
+    unsigned rounds = 0;
+    double end = stress_now() + run.seconds;
+    begin_all();
     do {
         begin_round(&random);
         let_work(&random, stress_now() + ROUND_SECONDS);
