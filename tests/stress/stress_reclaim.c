@@ -309,7 +309,9 @@ static void end_round(uint64_t *random) {
 static void end_all(void) {
     sy_stats stats;
     free_everything();
+    sy_maintenance_stop();
     look_at_all();
+    stress_expect(sy_maintenance_start() == 0, "there is a thread");
     for (unsigned kind = 0; kind < HEAP; kind++)
         stress_expect(sy_cache_destroy(caches[kind]) == 0, "an unused cache can be destroyed");
     sy_maintenance_stop();
