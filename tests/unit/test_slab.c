@@ -151,26 +151,26 @@ static void what_was_discarded_does_not_count_until_touched(void **state) {
 static void a_slab_set_aside_is_not_given_out(void **state) {
     (void)state;
     sy_layout layout = sy_layout_make(64, 0, false);
-    made low, high;
+    made both[2], *low = &both[0], *high = &both[1]; /* in the order of their addresses */
     sy_bins bins = {0};
     uintptr_t items[10];
-    make(&low, &layout, START);
-    make(&high, &layout, START + layout.slab_bytes);
-    sy_bins_insert(&bins, &low.slab);
-    sy_bins_insert(&bins, &high.slab);
-    assert_ptr_equal(sy_bins_best(&bins), &low.slab);
-    sy_slab_take(&low.slab, &layout, items + 10, 10);
-    sy_bins_update(&bins, &low.slab);
-    sy_bins_set_aside(&bins, &low.slab);
-    assert_ptr_equal(sy_bins_best(&bins), &high.slab);
+    make(low, &layout, START);
+    make(high, &layout, START + layout.slab_bytes);
+    sy_bins_insert(&bins, &low->slab);
+    sy_bins_insert(&bins, &high->slab);
+    assert_ptr_equal(sy_bins_best(&bins), &low->slab);
+    sy_slab_take(&low->slab, &layout, items + 10, 10);
+    sy_bins_update(&bins, &low->slab);
+    sy_bins_set_aside(&bins, &low->slab);
+    assert_ptr_equal(sy_bins_best(&bins), &high->slab);
     for (uint32_t i = 0; i < 10; i++) {
-        put(&low.slab, i);
-        sy_bins_update(&bins, &low.slab); /* what is freed to it does not move it */
-        assert_ptr_equal(sy_bins_best(&bins), &high.slab);
-        assert_int_equal(sy_slab_verify(&low.slab, &layout), 0);
+        put(&low->slab, i);
+        sy_bins_update(&bins, &low->slab); /* what is freed to it does not move it */
+        assert_ptr_equal(sy_bins_best(&bins), &high->slab);
+        assert_int_equal(sy_slab_verify(&low->slab, &layout), 0);
     }
-    sy_bins_insert(&bins, &low.slab);
-    assert_ptr_equal(sy_bins_best(&bins), &low.slab);
+    sy_bins_insert(&bins, &low->slab);
+    assert_ptr_equal(sy_bins_best(&bins), &low->slab);
 }
 
 static void every_slab_length_has_at_most_64_granules_of_whole_pages(void **state) {
