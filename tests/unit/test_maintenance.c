@@ -187,6 +187,7 @@ static void start_ones_own(void *arg) {
     must(!sy_maintenance_runs());
     sy_maintenance_stop();
     sound(arg);
+    if (SANITIZED) return; /* ThreadSanitizer ends a child that starts threads */
     sy_cache *cache = make(64, 0);
     hoard(cache);
     must(sy_maintenance_start() == 0);
@@ -204,10 +205,9 @@ static void a_child_starts_its_own(void **state) {
     for (int i = 0; i < 20; i++) {
         take(cache, 64, 0, COUNT);
         give(cache, 0, COUNT);
-        if (SANITIZED) sy_maintenance_stop();
         assert_int_equal(in_child(start_ones_own, cache), 0);
     }
-    assert_true(SANITIZED || sy_maintenance_runs());
+    assert_true(sy_maintenance_runs());
     sy_maintenance_stop();
     end(cache);
 }
