@@ -141,7 +141,8 @@ SY_API int sy_thread_reserve(sy_cache *cache, size_t count);
  */
 SY_API size_t sy_cache_trim(sy_cache *cache);
 
-/* Live objects: exact while no other thread is using the cache, else a snapshot. */
+/* Live objects: exact while no other thread is using the cache, or gives back what it does not want
+ * (slabyard/reclaim.h); else a snapshot. */
 SY_API size_t sy_cache_in_use(const sy_cache *cache);
 
 /* Bytes from one object to the next: size rounded up to align, at least 8. */

@@ -4,7 +4,7 @@
  *
  *     sy_trim();                            everything that can go, however long it takes
  *     sy_trim_some(16 << 20, 200000);       16 MiB, or what 0.2 ms are enough for
- *     sy_set_decay(1000);                   the default: what was not used for 1 to 2 s goes
+ *     sy_set_decay(1000);                   the default: what was not used goes after 2 to 4 s
  *     sy_maintenance_start();               by a thread of its own rather than on slow paths
  *
  * By itself: now and then a thread that is on a slow path does a step of the work, some tens of
@@ -36,12 +36,13 @@ SY_API size_t sy_trim(void);
 /*
  * The same, until `bytes` have gone back or `budget_ns` nanoseconds have passed, at the next end of
  * a step of some tens of microseconds. It goes on where the last one has stopped. Returns bytes
- * given back; fewer than asked for within the time: there is no more.
+ * given back; fewer than asked for within the time: there is no more but what magazines of running
+ * threads hold, and words of handles (slabyard/handle.h), which sy_trim gives back.
  */
 SY_API size_t sy_trim_some(size_t bytes, uint64_t budget_ns);
 
-/* Memory that was not used for `milliseconds` to twice as many goes back by itself; 0: never. At
- * first 1000. */
+/* Free memory that nobody uses goes back by itself within two to four times `milliseconds`, as it
+ * has to come down from magazines to slabs to the OS; 0: never. At first 1000. */
 SY_API void sy_set_decay(uint64_t milliseconds);
 
 /*
@@ -51,7 +52,8 @@ SY_API void sy_set_decay(uint64_t milliseconds);
  */
 SY_API int sy_maintenance_start(void);
 
-/* Ends it, and waits until it has. Not from a callback of Slabyard's, nor at a thread's end. */
+/* Ends it, and waits until it has done its last step (the thread itself may take a moment longer).
+ * Not from a callback of Slabyard's, nor at a thread's end. */
 SY_API void sy_maintenance_stop(void);
 
 SY_END_DECLS

@@ -2,7 +2,7 @@
  * slabyard/stats.h: where the memory is, and how often the slow paths ran.
  *
  * Counting costs the fast paths nothing: what is counted is counted once per magazine. Figures are
- * exact while no other thread is using the cache, else a snapshot of each.
+ * exact while no other thread is using the cache or trims it, else a snapshot of each.
  */
 #ifndef SLABYARD_STATS_H
 #define SLABYARD_STATS_H

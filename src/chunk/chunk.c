@@ -17,7 +17,7 @@ typedef struct sy_retired {
 
 static const uint64_t ALL_UNITS = ~UINT64_C(1); /* all but the header's */
 
-enum { STEP_UNITS = 16 }; /* given back in one step of a trim: 1 MiB, some tens of microseconds */
+enum { STEP_UNITS = 4 }; /* given back in one step of a trim: some tens of microseconds */
 
 static void list_chunk(sy_chunk *chunk) {
     sy_memory *memory = chunk->memory;
@@ -363,7 +363,8 @@ uint64_t sy_chunk_begin_trim(sy_memory *memory) {
 
 /* A part of one chunk, which is done with when nothing is left of it. A program's memory keeps its
  * chunks in use. */
-static bool trim_chunk_step(sy_memory *memory, uint64_t trim, bool aged, size_t *bytes) {
+static bool trim_chunk_step(sy_memory *memory, uint64_t trim, bool aged, unsigned most,
+                            size_t *bytes) {
     sy_lock_acquire(&memory->lock);
     sy_chunk *chunk = memory->first;
     if (!chunk || chunk->trim >= trim) {
@@ -372,7 +373,7 @@ static bool trim_chunk_step(sy_memory *memory, uint64_t trim, bool aged, size_t 
         return false;
     }
     uint64_t due = (aged ? chunk->dirty & chunk->aged : chunk->dirty) & ~chunk->tried;
-    uint64_t claimed = sy_memory_discards(memory) ? lowest_units(due, STEP_UNITS) : 0;
+    uint64_t claimed = sy_memory_discards(memory) ? lowest_units(due, most) : 0;
     bool rest = chunk->dirty & ~claimed;
     chunk->tried |= claimed;
     if (claimed == due || !claimed) {
@@ -391,14 +392,15 @@ static bool trim_chunk_step(sy_memory *memory, uint64_t trim, bool aged, size_t 
 }
 
 bool sy_chunk_trim_step(sy_memory *memory, uint64_t trim, bool aged, size_t *bytes) {
-    return sy_large_trim_step(memory, aged, bytes) || trim_chunk_step(memory, trim, aged, bytes);
+    return sy_large_trim_step(memory, aged, bytes) ||
+           trim_chunk_step(memory, trim, aged, STEP_UNITS, bytes);
 }
 
 /* Each chunk that is there now once, unless another trim takes it meanwhile. */
 size_t sy_chunk_trim(sy_memory *memory) {
     size_t bytes = sy_large_trim(memory);
     uint64_t trim = sy_chunk_begin_trim(memory);
-    while (trim_chunk_step(memory, trim, false, &bytes)) {}
+    while (trim_chunk_step(memory, trim, false, SY_CHUNK_UNITS, &bytes)) {}
     return bytes;
 }
 

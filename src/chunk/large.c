@@ -15,7 +15,7 @@ enum {
     MEMORY = SY_SLAB_BITMAP_WORDS - 2,
     AGED = SY_SLAB_BITMAP_WORDS - 3, /* kept since before the last trim by age */
 
-    STEP_BYTES = 4 << 20, /* given back in one step of a trim */
+    STEP_BYTES = 256 << 10, /* given back in one step of a trim */
 };
 
 static size_t reserved_bytes(const sy_slab *span) { return span->bits[RESERVED]; }

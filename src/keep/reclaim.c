@@ -28,8 +28,8 @@ typedef struct sy_pass {
     uint64_t number; /* no other pass has it */
     sy_kind kind;
     sy_stage stage;
-    uint64_t trim;      /* of the chunks */
-    unsigned done;      /* clients up to this number have been dealt with; */
+    uint64_t trim; /* of the chunks; in the stage of clients, of the program's own: 0, not begun */
+    unsigned done; /* clients up to this number have been dealt with; */
     unsigned client;    /* this is the one at work; 0: none */
     bool slabs;         /* and its depot is done with */
     size_t slabs_left;  /* of it, to be looked at */
@@ -64,14 +64,15 @@ static bool slabs_step(sy_pass *pass, sy_cache *cache) {
 
 /* The program's own memory is trimmed with each of its caches, by age once a pass with the first.
  */
-static void trim_own_memory(sy_pass *pass, sy_memory *memory) {
-    if (pass->kind == BY_GROWTH || memory == &sy_memory_main) return;
+static bool own_memory_step(sy_pass *pass, sy_memory *memory) {
+    if (pass->kind == BY_GROWTH || memory == &sy_memory_main) return false;
     bool aged = pass->kind == BY_AGE;
-    if (aged &&
-        atomic_exchange_explicit(&memory->aged, pass->number, memory_order_relaxed) == pass->number)
-        return;
-    uint64_t trim = sy_chunk_begin_trim(memory);
-    while (sy_chunk_trim_step(memory, trim, aged, &pass->bytes)) {}
+    if (!pass->trim) {
+        uint64_t last = atomic_exchange_explicit(&memory->aged, pass->number, memory_order_relaxed);
+        if (aged && last == pass->number) return false;
+        pass->trim = sy_chunk_begin_trim(memory);
+    }
+    return sy_chunk_trim_step(memory, pass->trim, aged, &pass->bytes);
 }
 
 /* Works on one client; false when that is done with. */
@@ -81,14 +82,13 @@ static bool client_step(sy_pass *pass, sy_client *client) {
         pass->client = client->number;
         pass->slabs = false;
         pass->slabs_left = SIZE_MAX;
+        pass->trim = 0;
     }
     if (!pass->slabs && depot_step(pass, client, first)) return true;
     pass->slabs = true;
     if (client->config.refill != sy_cache_refill) return false;
     sy_cache *cache = client->config.owner;
-    if (slabs_step(pass, cache)) return true;
-    trim_own_memory(pass, cache->memory);
-    return false;
+    return slabs_step(pass, cache) || own_memory_step(pass, cache->memory);
 }
 
 static void clients_step(sy_pass *pass) {
@@ -131,6 +131,7 @@ static _Atomic bool held; /* by the thread that is doing a step; guards the pass
 static sy_pass at_work;   /* its stage is NOTHING unless sy_reclaim_at_work */
 static _Atomic uint64_t decay = 1000000000; /* nanoseconds */
 static _Atomic uint64_t next_pass;          /* by age: when; 0: at nobody's first look yet */
+static _Atomic bool age_is_due;             /* once the pass at work is over */
 static _Atomic unsigned passes;             /* begun so far */
 static _Atomic size_t grown;                /* bytes of slabs made since a pass by growth began */
 static _Atomic bool taken;                  /* by a thread that trims some; guards what is */
@@ -140,13 +141,29 @@ static bool hold(void) { return !atomic_exchange_explicit(&held, true, memory_or
 
 static void let_go(void) { atomic_store_explicit(&held, false, memory_order_release); }
 
-/* Unless one is at work. */
-static void begin_pass(sy_kind kind) {
-    if (atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed) || !hold()) return;
-    if (at_work.stage == NOTHING) begin(&at_work, kind);
+static void begin_at_work(sy_kind kind) {
+    begin(&at_work, kind);
     atomic_fetch_add_explicit(&passes, 1, memory_order_relaxed);
     atomic_store_explicit(&sy_reclaim_at_work, true, memory_order_relaxed);
+}
+
+/* Unless one is at work; one by age then begins after that. */
+static void begin_pass(sy_kind kind) {
+    if (kind == BY_AGE) atomic_store_explicit(&age_is_due, true, memory_order_relaxed);
+    if (atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed) || !hold()) return;
+    if (at_work.stage == NOTHING) {
+        if (kind == BY_AGE) atomic_store_explicit(&age_is_due, false, memory_order_relaxed);
+        begin_at_work(kind);
+    }
     let_go();
+}
+
+/* Who did the last step. */
+static void end_pass(void) {
+    if (atomic_exchange_explicit(&age_is_due, false, memory_order_relaxed))
+        begin_at_work(BY_AGE);
+    else
+        atomic_store_explicit(&sy_reclaim_at_work, false, memory_order_relaxed);
 }
 
 /* Does a few steps; false: somebody else is at it. */
@@ -154,8 +171,7 @@ static bool work(void) {
     if (!hold()) return false;
     int steps = at_work.kind == BY_GROWTH ? GROWTH_STEPS : 1;
     while (steps-- > 0)
-        if (!step(&at_work))
-            atomic_store_explicit(&sy_reclaim_at_work, false, memory_order_relaxed);
+        if (!step(&at_work)) end_pass();
     let_go();
     return true;
 }
@@ -179,6 +195,7 @@ void sy_reclaim_note_slab(size_t bytes) {
 void sy_reclaim_recover(void) {
     at_work.stage = NOTHING;
     atomic_store(&sy_reclaim_at_work, false);
+    atomic_store(&age_is_due, false);
     atomic_store(&held, false);
     atomic_store(&taken, false);
 }
