@@ -96,10 +96,12 @@ static void put_back(sy_thread *thread, unsigned number) {
     unpin_locked(client);
 }
 
+/* A parked thread has what it had, if nobody has drained it: it runs for this. */
 void sy_thread_put_back(void) {
-    sy_thread *thread = sy_thread_running();
+    sy_thread *thread = sy_thread_known();
     unsigned count = thread ? thread->one_way_count : 0;
     if (!count) return;
+    sy_thread_self();
     thread->one_way_count = 0;
     sy_threads_lock();
     if (count <= SY_ONE_WAY_NOTED)

@@ -147,6 +147,8 @@ sy_thread *sy_thread_self(void) {
 
 sy_thread *sy_thread_running(void) { return sy_abi_1 == shut_slots ? NULL : own_record; }
 
+sy_thread *sy_thread_known(void) { return own_record; }
+
 void sy_thread_idle(void) {
     sy_thread *thread = sy_thread_running();
     if (!thread) return;

@@ -73,6 +73,9 @@ sy_thread *sy_thread_self(void);
 /* The same if it is running, else NULL: it has no slots to look into. */
 sy_thread *sy_thread_running(void);
 
+/* Its record, running or parked, or NULL: it has none. Slots of a parked one are others' too. */
+sy_thread *sy_thread_known(void);
+
 /* Threads that are parked at present. */
 unsigned sy_threads_parked(void);
 
