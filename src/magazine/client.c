@@ -61,13 +61,12 @@ void sy_client_give_up_capacity(sy_client *client, sy_thread *thread, sy_slot *s
     slot->capacity = 0;
 }
 
-/* The capacity is for more than the thread makes use of. */
+/* The capacity is for more than the thread makes use of. Not under a bound of loaded items: the
+ * outbox may hold what was granted. */
 static void shrink(sy_client *client, sy_thread *thread, sy_slot *slot) {
     uint32_t less = slot->capacity / 2;
     atomic_fetch_sub_explicit(&thread->loaded_bytes, 2 * less * client->config.item_bytes,
                               memory_order_relaxed);
-    if (client->config.loaded_items)
-        atomic_fetch_sub_explicit(&client->granted, 2 * (uint64_t)less, memory_order_relaxed);
     slot->capacity -= less;
 }
 
@@ -88,7 +87,8 @@ static void flush_loaded(sy_client *client, sy_slot *slot) {
 }
 
 void sy_client_put_back(sy_client *client, sy_thread *thread, sy_slot *slot) {
-    if ((size_t)(slot->top - slot->base) * 2 >= slot->capacity) shrink(client, thread, slot);
+    bool much = (size_t)(slot->top - slot->base) * 2 >= slot->capacity;
+    if (much && !client->config.loaded_items) shrink(client, thread, slot);
     flush_loaded(client, slot);
 }
 
@@ -260,11 +260,12 @@ bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
     return true;
 }
 
-/* Into the outbox of a one-way client, if that has room. */
+/* Into the outbox of a one-way client, if that has room: under a bound what it was granted. */
 static bool put_out(const sy_client *client, sy_slot *slot, uintptr_t item) {
     sy_magazine *outbox = slot->previous;
     uint32_t count = outbox ? sy_magazine_count(outbox) : 0;
-    if (!outbox || count >= client->config.magazine_items) return false;
+    size_t most = client->config.loaded_items ? slot->capacity : client->config.magazine_items;
+    if (!outbox || count >= most) return false;
     __atomic_store_n(&outbox->items[count], item, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_RELEASE);
     sy_magazine_set_count(outbox, count + 1);
