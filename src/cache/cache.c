@@ -244,6 +244,14 @@ static int populate_all(sy_cache *cache) {
     return result;
 }
 
+/* Those of epochs are for their objects alone. The lock is held. */
+static size_t free_slots_of_views(const sy_cache *cache) {
+    size_t count = 0;
+    for (const sy_slab *slab = cache->slabs; slab; slab = slab->next)
+        if (slab->bins != &cache->bins) count += slab->free_count;
+    return count;
+}
+
 int sy_cache_reserve(sy_cache *cache, size_t count) {
     /* Under a limit what waits in magazines stands in the way of new objects. */
     if (cache->limit != SIZE_MAX) sy_client_drain(&cache->client);
@@ -258,6 +266,7 @@ int sy_cache_reserve(sy_cache *cache, size_t count) {
     while (fits) {
         sy_lock_acquire(&cache->lock);
         size_t free_slots = cache->slab_count * cache->layout.slots - cache->out;
+        if (cache->flags & SY_EPOCHS) free_slots -= free_slots_of_views(cache);
         sy_lock_release(&cache->lock);
         if (free_slots >= wanted) break;
         fits = sy_cache_add_slab(cache, &cache->bins);
