@@ -77,6 +77,7 @@ static sy_view *add_view(sy_epoch *epoch, sy_cache *cache) {
     sy_view *view = sy_side_take(sizeof *view), *other;
     if (!view) return NULL;
     view->epoch = epoch;
+    view->bins.counted = &cache->bins;
     atomic_init(&view->cache, cache);
     sy_lock_acquire(&lock);
     other = find_view(epoch, cache);
@@ -201,13 +202,21 @@ static sy_cache *pin_cache(const sy_view *view) {
     return cache;
 }
 
+/* From here on it is closed. Its views: those that are made later know it. */
+static sy_view *shut(sy_epoch *epoch) {
+    uint64_t now = sy_os_now();
+    sy_lock_acquire(&lock);
+    atomic_store_explicit(&epoch->closed_at, now ? now : 1, memory_order_relaxed);
+    sy_view *views = atomic_load_explicit(&epoch->views, memory_order_relaxed);
+    sy_lock_release(&lock);
+    return views;
+}
+
 size_t sy_epoch_close(sy_epoch *epoch) {
     if (!epoch) return 0;
     int error = errno;
     size_t left = 0;
-    uint64_t now = sy_os_now();
-    atomic_store_explicit(&epoch->closed_at, now ? now : 1, memory_order_relaxed);
-    sy_view *view = atomic_load_explicit(&epoch->views, memory_order_acquire);
+    sy_view *view = shut(epoch);
     for (; view; view = view->next) {
         sy_cache *cache = pin_cache(view);
         if (!cache) continue;

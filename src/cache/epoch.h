@@ -20,9 +20,8 @@
 #include "cache/cache.h"
 
 typedef struct sy_view {
-    sy_bins bins; /* guarded by the cache's lock, as are the next two */
+    sy_bins bins; /* guarded by the cache's lock, as is the next */
     size_t out;   /* slots out of its slabs */
-    size_t slabs;
     sy_epoch *epoch;
     _Atomic(sy_cache *) cache; /* NULL: destroyed; written under the lock of the epochs */
     struct sy_view *next;      /* of the epoch */

@@ -56,11 +56,12 @@ void sy_bins_set_aside(sy_bins *bins, sy_slab *slab) {
 }
 
 void sy_bins_move(sy_bins *bins, sy_slab *slab) {
-    bins->opened += slab->bin == SY_BIN_FULL;
-    bins->reused += slab->bin == SY_BIN_EMPTY;
+    sy_bins *counted = bins->counted ? bins->counted : bins;
+    counted->opened += slab->bin == SY_BIN_FULL;
+    counted->reused += slab->bin == SY_BIN_EMPTY;
     sy_bins_remove(bins, slab);
     sy_bins_insert(bins, slab);
-    bins->filled += slab->bin == SY_BIN_FULL;
+    counted->filled += slab->bin == SY_BIN_FULL;
 }
 
 /* ---- taking slots ---- */

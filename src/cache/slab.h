@@ -30,6 +30,7 @@ struct sy_bins {
     uint32_t occupied;               /* bit set: that heap has a slab */
     size_t count[SY_BINS + 2];       /* of slabs in each, full ones included */
     uint64_t filled, opened, reused; /* slabs that became full, were full, were empty */
+    sy_bins *counted;                /* where that is counted; NULL: here */
 };
 
 /* The slab to take from next, or NULL when none has a free slot. */

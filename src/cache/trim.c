@@ -4,6 +4,7 @@
  */
 #include "cache/cache.h"
 #include "cache/directory.h"
+#include "cache/epoch.h"
 
 enum {
     STEP_EMPTIES = 4, /* slabs released, */
@@ -64,6 +65,7 @@ static bool claim_slab(sy_cache *cache, sy_slab *slab, sy_claim *claim) {
         sy_cache_unlink_slab(cache, slab);
         return true;
     }
+    if (!sy_memory_discards(cache->memory)) return false;
     claim->granules = sy_slab_unused(slab, &cache->layout, claim->slots);
     if (!claim->granules) return false;
     for (uint32_t word = 0; slab->built && word < cache->layout.words; word++) {
@@ -111,6 +113,19 @@ static uint64_t discard_granules(const sy_claim *claim, size_t *bytes) {
     return done;
 }
 
+/* The lock is held before and after. */
+static void release(sy_cache *cache, sy_slab *slab) {
+    sy_lock_release(&cache->lock);
+    sy_cache_release_slab(cache, slab);
+    sy_lock_acquire(&cache->lock);
+}
+
+/* Whether the last object came back while the slab was set aside, so that nobody saw it emptied. */
+static bool is_given_up(const sy_cache *cache, const sy_slab *slab) {
+    return slab->bin == SY_BIN_EMPTY && slab->bins != &cache->bins &&
+           sy_view_gives_up(sy_view_of(slab->bins));
+}
+
 /* Gives back what was claimed. The lock is held before and after. */
 static void give_back(sy_cache *cache, sy_claim *claim, size_t *bytes) {
     sy_memory_begin_trim(cache->memory);
@@ -127,14 +142,17 @@ static void give_back(sy_cache *cache, sy_claim *claim, size_t *bytes) {
     sy_lock_acquire(&cache->lock);
     claim->slab->holes |= holes;
     sy_bins_insert(claim->slab->bins, claim->slab);
+    bool emptied = is_given_up(cache, claim->slab);
+    if (emptied) sy_cache_unlink_slab(cache, claim->slab);
     sy_memory_end_trim(cache->memory);
+    if (emptied) release(cache, claim->slab);
 }
 
 static bool punch_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes) {
     sy_claim claim;
     sy_lock_acquire(&cache->lock);
-    if (!sy_memory_discards(cache->memory) || (aged && (cache->empties_max || cache->trims)))
-        *left = 0;
+    bool may = sy_memory_discards(cache->memory) || cache->flags & SY_EPOCHS;
+    if (!may || (aged && (cache->empties_max || cache->trims))) *left = 0;
     if (claim_next(cache, left, aged, &claim)) give_back(cache, &claim, bytes);
     bool more = *left && cache->slabs;
     sy_lock_release(&cache->lock);
