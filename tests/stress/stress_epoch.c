@@ -69,6 +69,7 @@ typedef struct ticket {
 } ticket;
 
 static sy_cache *caches[CACHES];
+static sy_cache *tickets; /* a child may use it whatever other threads were doing, unlike malloc */
 static _Atomic(ticket *) table[TABLE];
 static _Atomic uint64_t stamps, taken, given, closed, forks;
 static _Atomic bool over;
@@ -109,7 +110,7 @@ static void free_ticket(ticket *it) {
     else
         sy_cache_free(caches[it->kind], it->object);
     given++;
-    free(it);
+    sy_cache_free(tickets, it);
 }
 
 static ticket *take(unsigned kind) {
@@ -119,7 +120,8 @@ static ticket *take(unsigned kind) {
         return NULL;
     }
     expect_home(caches[kind], object);
-    ticket *it = malloc(sizeof *it);
+    ticket *it = sy_cache_alloc(tickets);
+    stress_expect(it != NULL, "there is enough memory");
     *it = (ticket){kind, object, ++stamps};
     stress_fill(object, configs[kind].size, it->stamp);
     taken++;
@@ -357,6 +359,8 @@ int main(int argc, char **argv) {
     double end = stress_now() + run.seconds;
     for (size_t i = 0; i < THREADS; i++) workers[i].random = stress_random(&random);
     forker.random = stress_random(&random);
+    tickets = sy_cache_create(&(sy_cache_config){.name = "ticket", .size = sizeof(ticket)});
+    stress_expect(tickets != NULL, "a cache is made");
     do {
         run_round(ROUND_SECONDS);
         rounds++;
