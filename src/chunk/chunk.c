@@ -372,6 +372,8 @@ static bool trim_chunk_step(sy_memory *memory, uint64_t trim, bool aged, unsigne
         if (aged) sy_large_age(memory);
         return false;
     }
+    if (chunk->tried_by != trim) chunk->tried = 0; /* by one that went no further */
+    chunk->tried_by = trim;
     uint64_t due = (aged ? chunk->dirty & chunk->aged : chunk->dirty) & ~chunk->tried;
     uint64_t claimed = sy_memory_discards(memory) ? lowest_units(due, most) : 0;
     bool rest = chunk->dirty & ~claimed;

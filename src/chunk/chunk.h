@@ -71,7 +71,7 @@ typedef struct sy_chunk {
     uint64_t free;                    /* units in no run */
     uint64_t dirty;                   /* of them: those that hold memory, */
     uint64_t aged;                    /* and did when a trim last looked */
-    uint64_t tried;                   /* units that the trim at work has had already */
+    uint64_t tried, tried_by;         /* units that a trim has had already, and which trim */
     struct sy_chunk *next, *previous; /* chunks whose longest free run is as long */
     uint32_t longest;                 /* free run, in units: which list it is in */
     bool punched; /* asked for no huge pages, since memory was given back in pieces */
