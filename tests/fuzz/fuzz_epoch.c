@@ -352,7 +352,7 @@ static void step(fuzz_input *input) {
     case 0: script(count); break;
     case 1: compare_all(); break;
     case 2: sy_cache_trim(models[c].cache); break;
-    case 3: count % 2 ? (void)sy_trim() : (void)sy_trim_some(count << 12, 100000); break;
+    case 3: count % 2 ? (void)sy_trim() : (void)sy_trim_some((size_t)count << 12, 100000); break;
     case 4: sy_thread_idle(); break;
     case 5: sy_thread_flush(); break;
     case 6: sy_fake_set_cpu((int)(which % CPUS)); break;
