@@ -13,6 +13,10 @@
  * small, and one that does nothing is left alone; for that there is the maintenance thread. Caches
  * that grow make others give up, for them to use, what these have in magazines and do not want.
  *
+ * What calls functions of the program's (caches with a destructor, and in memory of its own;
+ * quantum caches of arenas) is left to the maintenance thread and to trims: a slow path may be on a
+ * thread that holds locks of the program's.
+ *
  * Objects in the magazines of a running thread go at its next slow path; a thread that is going to
  * wait for long says so (sy_thread_idle).
  *

@@ -140,6 +140,8 @@ bool sy_cache_trim_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes)
 bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged);
 /* All steps. */
 size_t sy_cache_trim_slabs(sy_cache *cache);
+/* What is left to do of a trim: what chunks, the library's own tables and magazines have. */
+size_t sy_cache_trim_rest(sy_memory *memory, bool handles);
 
 /* ---- count.c ---- */
 

@@ -97,11 +97,16 @@ static int commit_part(void *table, uint64_t from, size_t bytes_each, size_t ord
     return sy_os_commit((void *)start, end - start);
 }
 
+/* Another thread that found them missing may have added them. */
+static bool add(uint64_t from) {
+    return sy_vmem_add(&arena, from, GROW) == 0 || sy_vmem_contains(&arena, from, GROW);
+}
+
 /* Ordinals below the limit that the arena does not have, since there was no memory for their tags:
  * it gets some now, or there is none still. */
 static bool add_missing(uint64_t seen) {
     for (uint64_t at = 0; at < seen; at += GROW)
-        if (!sy_vmem_contains(&arena, at, GROW)) return sy_vmem_add(&arena, at, GROW) == 0;
+        if (!sy_vmem_contains(&arena, at, GROW)) return add(at);
     return true;
 }
 
@@ -117,7 +122,7 @@ static bool grow(uint64_t seen) {
     }
     if (!atomic_compare_exchange_strong(&limit, &seen, seen + GROW)) return true;
     /* Where there is no memory for tags they come the next time. */
-    return sy_vmem_add(&arena, seen, GROW) == 0;
+    return add(seen);
 }
 
 bool sy_ordinals_take(uint32_t count, uint32_t *first) {

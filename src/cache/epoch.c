@@ -41,6 +41,15 @@ static void hold(sy_epoch *epoch) {
     atomic_fetch_add_explicit(&epoch->holds, 1, memory_order_relaxed);
 }
 
+/* One that is on the list, whose last hold may be gone already; the lock is held. */
+static bool hold_listed(sy_epoch *epoch) {
+    size_t holds = atomic_load_explicit(&epoch->holds, memory_order_relaxed);
+    while (holds &&
+           !atomic_compare_exchange_weak_explicit(&epoch->holds, &holds, holds + 1,
+                                                  memory_order_relaxed, memory_order_relaxed)) {}
+    return holds > 0;
+}
+
 static void unlist(sy_epoch *epoch) {
     *(epoch->previous ? &epoch->previous->next : &first_epoch) = epoch->next;
     *(epoch->next ? &epoch->next->previous : &last_epoch) = epoch->previous;
@@ -96,10 +105,6 @@ sy_bins *sy_epoch_bins(sy_cache *cache) {
     sy_view *view = find_view(epoch, cache);
     if (!view) view = add_view(epoch, cache);
     return view ? &view->bins : NULL;
-}
-
-bool sy_view_gives_up(const sy_view *view) {
-    return is_closed(view->epoch) || view->bins.count[SY_BIN_EMPTY] > 1;
 }
 
 void sy_view_hold(sy_view *view) { hold(view->epoch); }
@@ -254,24 +259,26 @@ static void fill_stats(const sy_epoch *epoch, uint64_t now, sy_epoch_stats *stat
     for (sy_view *view = epoch->views; view; view = view->next) count_view(view, stats);
 }
 
-/* The first epoch after that number; the lock is held. */
-static sy_epoch *epoch_after(uint64_t number) {
-    sy_epoch *epoch = first_epoch;
-    while (epoch && epoch->number <= number) epoch = epoch->next;
+/* The epoch after one that is held, or the first; held, and counted. NULL: there is none. */
+static sy_epoch *next_epoch(sy_epoch *held, sy_epoch_stats *stats) {
+    sy_lock_acquire(&lock);
+    sy_epoch *epoch = held ? held->next : first_epoch;
+    while (epoch && !hold_listed(epoch)) epoch = epoch->next;
+    if (epoch) fill_stats(epoch, sy_os_now(), stats);
+    sy_lock_release(&lock);
+    if (held) let_go(held);
     return epoch;
 }
 
 int sy_epoch_each(sy_epoch_visit visit, void *arg) {
-    sy_epoch_stats stats = {.number = 0};
-    for (;;) {
-        sy_lock_acquire(&lock);
-        const sy_epoch *epoch = epoch_after(stats.number);
-        if (epoch) fill_stats(epoch, sy_os_now(), &stats);
-        sy_lock_release(&lock);
-        if (!epoch) return 0;
+    sy_epoch_stats stats;
+    for (sy_epoch *epoch = NULL; (epoch = next_epoch(epoch, &stats)) != NULL;) {
         int result = visit(arg, &stats);
-        if (result != 0) return result;
+        if (result == 0) continue;
+        let_go(epoch);
+        return result;
     }
+    return 0;
 }
 
 /* ---- the report ---- */
@@ -310,22 +317,23 @@ static void describe(sy_text *text, const sy_epoch *epoch, const sy_epoch_stats 
     sy_text_add(text, "\n");
 }
 
+static void report(const sy_epoch *epoch, const sy_epoch_stats *stats) {
+    sy_text text = {.length = 0};
+    sy_lock_acquire(&lock);
+    describe(&text, epoch, stats);
+    sy_lock_release(&lock);
+    sy_os_write(2, text.bytes, text.length);
+}
+
 size_t sy_epoch_report_stuck(uint64_t ns) {
     size_t stuck = 0;
-    for (uint64_t number = 0;;) {
-        sy_epoch_stats stats = {.closed_ns = 0};
-        sy_text text = {.length = 0};
-        sy_lock_acquire(&lock);
-        const sy_epoch *epoch = epoch_after(number);
-        if (epoch) fill_stats(epoch, sy_os_now(), &stats);
-        bool is_stuck = epoch && stats.closed_ns && stats.closed_ns >= ns;
-        if (is_stuck) describe(&text, epoch, &stats);
-        sy_lock_release(&lock);
-        if (!epoch) return stuck;
-        number = stats.number;
-        stuck += is_stuck;
-        sy_os_write(2, text.bytes, text.length);
+    sy_epoch_stats stats;
+    for (sy_epoch *epoch = NULL; (epoch = next_epoch(epoch, &stats)) != NULL;) {
+        if (!stats.closed_ns || stats.closed_ns < ns) continue;
+        report(epoch, &stats);
+        stuck++;
     }
+    return stuck;
 }
 
 /* ---- fork ---- */

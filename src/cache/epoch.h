@@ -7,7 +7,7 @@
  *
  * A view is made when a cache is first allocated from in an epoch, and goes with the epoch, which
  * stays as long as it is open, a thread is in it, or a slab is its. The slabs' descriptors lead to
- * their bins, and so to the view.
+ * their bins, and so to the view. A view keeps no empty slab.
  *
  * Below: cache.h. Used by the rest of cache/ alone.
  */
@@ -34,9 +34,6 @@ static inline sy_view *sy_view_of(const sy_bins *bins) {
 
 /* The bins from which this thread allocates; NULL with ENOMEM. No lock is held. */
 sy_bins *sy_epoch_bins(sy_cache *cache);
-
-/* Whether an empty slab of the view is better given up. The cache's lock is held. */
-bool sy_view_gives_up(const sy_view *view);
 
 /* A slab comes to a view, or has left it: no lock is held, and the view may be gone. */
 void sy_view_hold(sy_view *view);

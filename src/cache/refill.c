@@ -332,7 +332,7 @@ static void give_up(sy_flush *flush, sy_slab *slab) {
 static void leave_slab_of_view(sy_flush *flush) {
     sy_view *view = sy_view_of(flush->slab->bins);
     view->out -= flush->added;
-    if (flush->slab->bin == SY_BIN_EMPTY && sy_view_gives_up(view)) give_up(flush, flush->slab);
+    if (flush->slab->bin == SY_BIN_EMPTY) give_up(flush, flush->slab);
 }
 
 /* Ends the work on a slab. */

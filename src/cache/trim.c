@@ -122,8 +122,7 @@ static void release(sy_cache *cache, sy_slab *slab) {
 
 /* Whether the last object came back while the slab was set aside, so that nobody saw it emptied. */
 static bool is_given_up(const sy_cache *cache, const sy_slab *slab) {
-    return slab->bin == SY_BIN_EMPTY && slab->bins != &cache->bins &&
-           sy_view_gives_up(sy_view_of(slab->bins));
+    return slab->bin == SY_BIN_EMPTY && slab->bins != &cache->bins;
 }
 
 /* Gives back what was claimed. The lock is held before and after. */
@@ -178,9 +177,13 @@ size_t sy_cache_trim_slabs(sy_cache *cache) {
     return bytes;
 }
 
+size_t sy_cache_trim_rest(sy_memory *memory, bool handles) {
+    if (handles) sy_directory_trim();
+    return sy_chunk_trim(memory) + sy_magazine_trim();
+}
+
 size_t sy_cache_trim(sy_cache *cache) {
     sy_client_drain(&cache->client);
     size_t bytes = sy_cache_trim_slabs(cache);
-    if (cache->flags & SY_HANDLES) sy_directory_trim();
-    return bytes + sy_chunk_trim(cache->memory) + sy_magazine_trim();
+    return bytes + sy_cache_trim_rest(cache->memory, cache->flags & SY_HANDLES);
 }

@@ -354,11 +354,23 @@ static uint64_t lowest_units(uint64_t units, unsigned count) {
     return units & ~rest;
 }
 
-uint64_t sy_chunk_begin_trim(sy_memory *memory) {
+static uint64_t begin_trim(sy_memory *memory, unsigned whole) {
     sy_lock_acquire(&memory->lock);
     uint64_t trim = ++memory->trims;
+    memory->whole_trims += whole;
     sy_lock_release(&memory->lock);
     return trim;
+}
+
+static void end_whole_trim(sy_memory *memory) {
+    sy_lock_acquire(&memory->lock);
+    memory->whole_trims--;
+    sy_lock_release(&memory->lock);
+}
+
+uint64_t sy_chunk_begin_trim(sy_memory *memory) {
+    sy_large_try_again(memory);
+    return begin_trim(memory, 0);
 }
 
 /* A part of one chunk, which is done with when nothing is left of it. A program's memory keeps its
@@ -367,7 +379,7 @@ static bool trim_chunk_step(sy_memory *memory, uint64_t trim, bool aged, unsigne
                             size_t *bytes) {
     sy_lock_acquire(&memory->lock);
     sy_chunk *chunk = memory->first;
-    if (!chunk || chunk->trim >= trim) {
+    if (!chunk || chunk->trim >= trim || (aged && memory->whole_trims)) {
         sy_lock_release(&memory->lock);
         if (aged) sy_large_age(memory);
         return false;
@@ -401,8 +413,9 @@ bool sy_chunk_trim_step(sy_memory *memory, uint64_t trim, bool aged, size_t *byt
 /* Each chunk that is there now once, unless another trim takes it meanwhile. */
 size_t sy_chunk_trim(sy_memory *memory) {
     size_t bytes = sy_large_trim(memory);
-    uint64_t trim = sy_chunk_begin_trim(memory);
+    uint64_t trim = begin_trim(memory, 1);
     while (trim_chunk_step(memory, trim, false, SY_CHUNK_UNITS, &bytes)) {}
+    end_whole_trim(memory);
     return bytes;
 }
 
@@ -421,6 +434,7 @@ void sy_chunk_release_all(sy_memory *memory) {
 /* A unit that is neither free nor in a run was taken aside. */
 void sy_chunk_recover(sy_memory *memory) {
     sy_lock_acquire(&memory->lock);
+    memory->whole_trims = 0;
     for (sy_chunk *chunk = memory->first; chunk; chunk = chunk->all_next) {
         uint64_t aside = ALL_UNITS & ~chunk->free;
         for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++)

@@ -13,10 +13,13 @@ enum {
     /* Words of the bitmap, of which a span needs the first alone. */
     RESERVED = SY_SLAB_BITMAP_WORDS - 1, /* bytes of the segment */
     MEMORY = SY_SLAB_BITMAP_WORDS - 2,
-    AGED = SY_SLAB_BITMAP_WORDS - 3, /* kept since before the last trim by age */
+    AGE = SY_SLAB_BITMAP_WORDS - 3, /* of one that is kept */
 
     STEP_BYTES = 256 << 10, /* given back in one step of a trim */
 };
+
+/* Kept since the last trim by age; since before it; and the trim at work could not give it back. */
+typedef enum sy_age { NEW, AGED, STUCK } sy_age;
 
 static size_t reserved_bytes(const sy_slab *span) { return span->bits[RESERVED]; }
 
@@ -111,6 +114,7 @@ static sy_release release_span(sy_memory *memory, sy_slab *span) {
     bool gone = sy_memory_discard(memory, (void *)span->start, span->bytes) == 0;
     if (!gone && memory->systems) {
         sy_lock_acquire(&memory->large_lock);
+        span->bits[AGE] = STUCK;
         link_kept(memory, span);
         sy_lock_release(&memory->large_lock);
         return STAYS;
@@ -191,7 +195,7 @@ bool sy_large_release_kept(sy_memory *memory, size_t *bytes) {
 /* One of the kept spans that may go, or NULL; the lock is held. */
 static sy_slab *find_due(const sy_memory *memory, bool aged) {
     for (sy_slab *span = memory->kept; span; span = span->next)
-        if (!aged || span->bits[AGED]) return span;
+        if (span->bits[AGE] == AGED || (!aged && span->bits[AGE] == NEW)) return span;
     return NULL;
 }
 
@@ -202,21 +206,18 @@ static bool shorten(sy_memory *memory, sy_slab *span) {
     sy_lock_acquire(&memory->large_lock);
     if (gone) span->bytes -= STEP_BYTES;
     link_kept(memory, span);
-    span->bits[AGED] = gone;
+    span->bits[AGE] = gone ? AGED : STUCK;
     sy_lock_release(&memory->large_lock);
     return gone;
 }
 
-static bool release_part(sy_memory *memory, sy_slab *span, size_t *bytes) {
+static void release_part(sy_memory *memory, sy_slab *span, size_t *bytes) {
     size_t held = span->bytes;
     if (memory->systems && held > STEP_BYTES * 2) {
-        bool gone = shorten(memory, span);
-        if (gone) *bytes += STEP_BYTES;
-        return gone;
+        if (shorten(memory, span)) *bytes += STEP_BYTES;
+        return;
     }
-    sy_release result = release_span(memory, span);
-    if (result == ALL_WENT) *bytes += held;
-    return result != STAYS;
+    if (release_span(memory, span) == ALL_WENT) *bytes += held;
 }
 
 bool sy_large_trim_step(sy_memory *memory, bool aged, size_t *bytes) {
@@ -228,14 +229,22 @@ bool sy_large_trim_step(sy_memory *memory, bool aged, size_t *bytes) {
     }
     sy_lock_release(&memory->large_lock);
     if (!span) return false;
-    bool more = release_part(memory, span, bytes);
+    release_part(memory, span, bytes);
     sy_memory_end_trim(memory);
-    return more;
+    return true;
+}
+
+void sy_large_try_again(sy_memory *memory) {
+    sy_lock_acquire(&memory->large_lock);
+    for (sy_slab *span = memory->kept; span; span = span->next)
+        if (span->bits[AGE] == STUCK) span->bits[AGE] = AGED;
+    sy_lock_release(&memory->large_lock);
 }
 
 void sy_large_age(sy_memory *memory) {
     sy_lock_acquire(&memory->large_lock);
-    for (sy_slab *span = memory->kept; span; span = span->next) span->bits[AGED] = true;
+    for (sy_slab *span = memory->kept; span; span = span->next)
+        if (span->bits[AGE] == NEW) span->bits[AGE] = AGED;
     sy_lock_release(&memory->large_lock);
 }
 

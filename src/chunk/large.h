@@ -20,6 +20,8 @@ bool sy_large_release_kept(sy_memory *memory, size_t *bytes);
 size_t sy_large_trim(sy_memory *memory);
 /* A bounded part of that, of spans kept since the last such trim if `aged`; false: nothing left. */
 bool sy_large_trim_step(sy_memory *memory, bool aged, size_t *bytes);
+/* A trim begins: it tries once what the one before could not give back. */
+void sy_large_try_again(sy_memory *memory);
 /* What is kept now is what the next trim by age may take. */
 void sy_large_age(sy_memory *memory);
 void sy_large_count(sy_memory *memory, size_t *used_bytes, size_t *kept_bytes);

@@ -42,6 +42,7 @@ struct sy_memory {
     uint64_t lists;                        /* a bit for each list that is not empty, */
     struct sy_chunk *first, *last;         /* and all, the one trimmed longest ago first */
     uint64_t trims;                        /* begun so far */
+    unsigned whole_trims;                  /* at work; those by age leave the chunks to them */
     size_t chunk_count;
     _Atomic size_t units_used;  /* in runs */
     struct sy_retired *retired; /* addresses of chunks that are not in use and hold no memory */

@@ -17,6 +17,7 @@ enum {
     GROWTH_STEPS = 4,       /* of a pass by growth in one turn: it must keep up */
 };
 
+static const uint64_t LOOKS_APART_NS = 2000000; /* of a thread, through its slots, at least */
 static const uint64_t OTHERS_STEP_NS = 1000000; /* waited for, by who has a pass to finish */
 
 /* ---- a pass ---- */
@@ -28,6 +29,7 @@ typedef struct sy_pass {
     uint64_t number; /* no other pass has it */
     sy_kind kind;
     sy_stage stage;
+    bool may_call; /* functions of the program's, as a thread of its own or on request may */
     uint64_t trim; /* of the chunks; in the stage of clients, of the program's own: 0, not begun */
     unsigned done; /* clients up to this number have been dealt with; */
     unsigned client;    /* this is the one at work; 0: none */
@@ -46,7 +48,7 @@ static void enter_stage(sy_pass *pass, sy_stage stage) {
 static void begin(sy_pass *pass, sy_kind kind) {
     static _Atomic uint64_t last_number;
     uint64_t number = atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
-    *pass = (sy_pass){.number = number, .kind = kind};
+    *pass = (sy_pass){.number = number, .kind = kind, .may_call = kind == WHATEVER_GOES};
     enter_stage(pass, kind == WHATEVER_GOES ? CHUNKS_FIRST : CLIENTS);
 }
 
@@ -97,7 +99,8 @@ static void clients_step(sy_pass *pass) {
         enter_stage(pass, pass->kind == BY_GROWTH ? NOTHING : CHUNKS);
         return;
     }
-    if (!client_step(pass, client)) pass->done = client->number;
+    bool left_alone = client->config.calls_back && !pass->may_call;
+    if (left_alone || !client_step(pass, client)) pass->done = client->number;
     sy_client_unpin(client);
 }
 
@@ -166,10 +169,13 @@ static void end_pass(void) {
         atomic_store_explicit(&sy_reclaim_at_work, false, memory_order_relaxed);
 }
 
-/* Does a few steps; false: somebody else is at it. */
-static bool work(void) {
-    if (!hold()) return false;
+/* Does a few steps; false: somebody else is at it. Passes by age are for the thread of maintenance,
+ * if there is one: `may_call`. */
+static bool work(bool may_call) {
+    if (atomic_load_explicit(&held, memory_order_relaxed) || !hold()) return false;
     int steps = at_work.kind == BY_GROWTH ? GROWTH_STEPS : 1;
+    if (at_work.kind == BY_AGE && !may_call && sy_maintenance_runs()) steps = 0;
+    at_work.may_call = may_call;
     while (steps-- > 0)
         if (!step(&at_work)) end_pass();
     let_go();
@@ -180,7 +186,7 @@ void sy_reclaim_by_age(void) {
     static _Atomic uint32_t nothing;
     begin_pass(BY_AGE);
     while (atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed))
-        if (!work()) sy_os_wait_for(&nothing, 0, OTHERS_STEP_NS);
+        if (!work(true)) sy_os_wait_for(&nothing, 0, OTHERS_STEP_NS);
 }
 
 void sy_reclaim_note_slab(size_t bytes) {
@@ -214,7 +220,8 @@ void sy_set_decay(uint64_t milliseconds) {
 /* What this thread knows of its turns. */
 static SY_TLS struct {
     uint64_t next_look; /* through its own slots: when, or with the next pass */
-    unsigned passes;    /* begun when it looked last */
+    uint64_t looked;    /* with a pass: when last */
+    unsigned passes;    /* begun by then */
     bool looking, busy;
 } own;
 
@@ -238,16 +245,25 @@ static void look_at_clock(void) {
     if (due && !sy_maintenance_runs()) begin_pass(BY_AGE);
 }
 
+/* A pass has begun; passes by growth may follow one another quickly, and what a thread has at hand
+ * is no less of use to it for that. */
+static void look_with_pass(unsigned begun) {
+    uint64_t now = sy_os_now();
+    own.passes = begun;
+    if (now - own.looked < LOOKS_APART_NS) return;
+    own.looked = now;
+    own.looking = true;
+}
+
 /* What a step calls may come by a slow path again. */
 void sy_reclaim_take_turn(void) {
     if (own.busy) return;
     own.busy = true;
     if (sy_reclaim_turns % SY_TURNS_PER_LOOK == 0) look_at_clock();
     unsigned begun = atomic_load_explicit(&passes, memory_order_relaxed);
-    if (own.passes != begun) own.looking = true;
-    own.passes = begun;
+    if (own.passes != begun) look_with_pass(begun);
     if (own.looking) own.looking = sy_thread_reap_step();
-    if (atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed)) work();
+    if (atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed)) work(false);
     own.busy = false;
 }
 

@@ -47,8 +47,12 @@ static void put_in(const sy_client *client, sy_depot_shard *shard, sy_magazine *
     sy_depot_push(shard, magazine);
 }
 
-void sy_budget_put(const sy_client *client, sy_magazine *magazine) {
-    put_in(client, own_shard(client), magazine);
+void sy_budget_put(const sy_client *client, sy_magazine *magazine, bool surplus) {
+    sy_depot_shard *shard = own_shard(client);
+    if (surplus)
+        atomic_fetch_add_explicit(&shard->surplus, sy_magazine_count(magazine),
+                                  memory_order_relaxed);
+    put_in(client, shard, magazine);
 }
 
 static void reverse(sy_magazine *magazine) {

@@ -19,8 +19,8 @@
 /* 0, or -1 with ENOMEM. Once, before all else. */
 int sy_budget_start(void);
 
-/* Puts a magazine of items into this CPU's shard, whatever the budget. */
-void sy_budget_put(const sy_client *client, sy_magazine *magazine);
+/* Puts a magazine of items into this CPU's shard, whatever the budget; `surplus`: to be reaped. */
+void sy_budget_put(const sy_client *client, sy_magazine *magazine, bool surplus);
 
 /* Puts a magazine of items into this CPU's shard; false if that holds enough already. If other CPUs
  * take them from there, items are turned round, so that they are given out in the order in which

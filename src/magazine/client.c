@@ -129,7 +129,9 @@ static sy_slot *ready_slot(sy_client *client, sy_thread **self) {
     if (SY_UNLIKELY(slot->generation != generation)) {
         slot->generation = generation;
         slot->reserved = 0;
+        thread->inside++;
         flush_slot(client, slot);
+        thread->inside--;
     }
     return slot;
 }
@@ -182,6 +184,7 @@ static bool refill(sy_client *client, sy_thread *thread, sy_slot *slot) {
 /* Gets items into the loaded magazine, which is empty; false with errno when there are none. */
 static bool fill(sy_client *client, sy_thread *thread, sy_slot *slot) {
     slot->exchanges++;
+    slot->reserved = 0;
     sy_magazine *empty = slot->loaded, *full = slot->previous;
     if (client->config.one_way) return refill(client, thread, slot);
     if (full && sy_magazine_count(full)) {
@@ -210,7 +213,8 @@ static sy_magazine *take_parked(sy_client *client) {
         if (atomic_load_explicit(&thread->state, memory_order_relaxed) != SY_THREAD_PARKED ||
             client->number >= thread->slots_end)
             continue;
-        chain = sy_slot_take(sy_thread_slot(thread, client->number), chain);
+        sy_slot *slot = sy_thread_slot(thread, client->number);
+        if (sy_slot_has_magazines(slot)) chain = sy_slot_take(slot, chain);
     }
     sy_threads_unlock();
     return chain;
@@ -325,6 +329,7 @@ static void put_away_previous(sy_client *client, sy_thread *thread, sy_slot *slo
  * calls (destructors, the handler of faults) may use this slot too. The caller looks again. */
 static void make_room(sy_client *client, sy_thread *thread, sy_slot *slot) {
     slot->exchanges++;
+    slot->reserved = 0;
     if (grow(client, thread, slot)) {
         sy_slot_load(slot, sy_slot_unload(slot));
         /* A magazine of another thread may hold more than this one's may, even after growing. */
@@ -462,6 +467,7 @@ size_t sy_client_reserve(sy_client *client, size_t count) {
     if (rest > (client->config.one_way ? 0 : most)) return 0;
     if (!slot || !widen(client, thread, slot, (uint32_t)first)) return 0;
     slot->reserved = count;
+    if (client->config.one_way) note_one_way(thread, client);
     thread->inside++;
     size_t have = fill_loaded(client, slot, first);
     have += fill_previous(client, thread, slot, rest);
@@ -476,25 +482,42 @@ static void begin_drain(sy_client *client) {
     if (thread && client->number < thread->slots_end) {
         sy_slot *slot = sy_thread_slot(thread, client->number);
         slot->generation = before + 1;
+        slot->reserved = 0;
         flush_slot(client, slot);
     }
-    if (sy_threads_parked()) sy_client_flush_chain(client, take_parked(client));
 }
 
 void sy_client_drain(sy_client *client) {
     begin_drain(client);
+    if (sy_threads_parked()) sy_client_flush_chain(client, take_parked(client));
     sy_client_flush_chain(client, sy_budget_take_all(client));
 }
 
+/* What parked threads hold waits in the depot from now on, to be flushed in steps. */
+static void deposit_parked(sy_client *client, bool surplus) {
+    sy_magazine *chain = sy_threads_parked() ? take_parked(client) : NULL;
+    while (chain) {
+        sy_magazine *magazine = chain;
+        chain = magazine->chain;
+        if (sy_magazine_count(magazine))
+            sy_budget_put(client, magazine, surplus);
+        else
+            sy_store_put(magazine);
+    }
+}
+
 bool sy_client_drain_step(sy_client *client, bool first) {
-    if (first) begin_drain(client);
+    if (first) {
+        begin_drain(client);
+        deposit_parked(client, false);
+    }
     return sy_client_flush_chain(client, sy_budget_take(client, STEP_MAGAZINES));
 }
 
 bool sy_client_reap_step(sy_client *client, bool first, bool idle) {
     if (first) {
         sy_budget_begin_reap(client, idle);
-        if (idle && sy_threads_parked()) sy_client_flush_chain(client, take_parked(client));
+        if (idle) deposit_parked(client, true);
     }
     return sy_client_flush_chain(client, sy_budget_reap(client, STEP_MAGAZINES));
 }

@@ -58,6 +58,8 @@ typedef struct sy_client_config {
     size_t loaded_items; /* most items in the magazines of all threads together, and then none wait
                           * in the depot but those of ended threads; 0: no such bound */
     bool addresses;      /* items are addresses of memory that is written next: worth prefetching */
+    bool calls_back; /* flush may call functions of the program's: not where it does not expect that
+                      */
     bool one_way; /* what is freed is flushed, not given out again: refill may give one thread items
                    * of another kind than another, or than before sy_thread_put_back */
     unsigned number; /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */

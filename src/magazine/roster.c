@@ -3,6 +3,7 @@
  * becomes of it when a thread ends or the process forks.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "magazine/budget.h"
 #include "magazine/slot.h"
@@ -19,8 +20,6 @@ static void unpin_locked(sy_client *client) {
         sy_os_wake(&client->pins, 1 << 20);
 }
 
-static bool holds_magazines(const sy_slot *slot) { return slot->loaded || slot->previous; }
-
 /* Another thread may be destroying a cache that this one has used: the client is pinned before its
  * magazines are flushed, or has taken them already. */
 void sy_thread_flush(void) {
@@ -30,7 +29,7 @@ void sy_thread_flush(void) {
     for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++) {
         sy_slot *slot = sy_thread_slot(thread, number);
         sy_client *client = clients[number];
-        if (!holds_magazines(slot) || client->suspended) continue;
+        if (!sy_slot_has_magazines(slot) || client->suspended) continue;
         sy_magazine *chain = sy_slot_take(slot, NULL);
         atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
         sy_threads_unlock();
@@ -45,7 +44,7 @@ void sy_thread_flush(void) {
  * after. */
 static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
     sy_client *client = clients[number];
-    if (client->suspended) return;
+    if (client->suspended || client->config.calls_back) return;
     sy_magazine *chain = sy_slot_take(slot, NULL);
     sy_client_give_up_capacity(client, thread, slot);
     atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
@@ -57,7 +56,7 @@ static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
 
 /* Whether the slot holds items and has had no exchange since this was asked before. */
 static bool is_idle(sy_slot *slot) {
-    if (!holds_magazines(slot)) return false;
+    if (!sy_slot_has_magazines(slot)) return false;
     bool idle = slot->seen == slot->exchanges && !slot->reserved && sy_slot_items(slot) > 0;
     slot->seen = slot->exchanges;
     return idle;
@@ -101,11 +100,13 @@ void sy_thread_put_back(void) {
     sy_thread *thread = sy_thread_known();
     unsigned count = thread ? thread->one_way_count : 0;
     if (!count) return;
+    uint16_t noted[SY_ONE_WAY_NOTED]; /* destructors may be the reason for noting some again */
+    memcpy(noted, thread->one_way, sizeof noted);
     sy_thread_self();
     thread->one_way_count = 0;
     sy_threads_lock();
     if (count <= SY_ONE_WAY_NOTED)
-        while (count > 0) put_back(thread, thread->one_way[--count]);
+        while (count > 0) put_back(thread, noted[--count]);
     else
         for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++)
             put_back(thread, number);
@@ -195,7 +196,7 @@ static void empty_slots(sy_thread *thread) {
                 sy_magazine_set_count(
                     magazine, sy_slot_items(&(sy_slot){.loaded = magazine, .top = slot->top}));
             if (sy_magazine_count(magazine))
-                sy_budget_put(client, magazine);
+                sy_budget_put(client, magazine, false);
             else
                 sy_store_put(magazine);
         }
@@ -327,8 +328,9 @@ size_t sy_magazine_trim(void) { return sy_threads_trim() + sy_store_trim(); }
 
 bool sy_magazine_trim_step(unsigned *at, bool aged, size_t *bytes) {
     if (sy_store_trim_step(at, aged, bytes)) return true;
-    *bytes += sy_threads_trim();
-    return false;
+    size_t of_thread = sy_threads_trim_one();
+    *bytes += of_thread;
+    return of_thread > 0;
 }
 
 size_t sy_magazine_bytes(void) { return sy_threads_bytes() + sy_store_bytes(); }

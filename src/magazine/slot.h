@@ -25,6 +25,10 @@ static inline void sy_slot_set_top(sy_slot *slot, uintptr_t *top) {
     __atomic_store_n(&slot->top, top, __ATOMIC_RELAXED);
 }
 
+static inline bool sy_slot_has_magazines(const sy_slot *slot) {
+    return slot->loaded || slot->previous;
+}
+
 static inline uint32_t sy_magazine_count(const sy_magazine *magazine) {
     return atomic_load_explicit(&magazine->count, memory_order_relaxed);
 }

@@ -90,10 +90,17 @@ static sy_thread *take_record(void) {
     }
 }
 
+/* What the thread was in the midst of: in the child of a fork another one may have been. */
+static void forget(sy_thread *thread) {
+    thread->inside = thread->one_way_count = 0;
+    thread->next_idle = SY_CLIENT_FIRST;
+}
+
 static void give_record(sy_thread *thread) {
     sy_lock_acquire(&lock);
     empty_slots(thread);
     while (thread->empties > 0) sy_store_put(thread->empty[--thread->empties]);
+    forget(thread);
     set_state(thread, SY_THREAD_FREE);
     thread->next_free = free_records;
     free_records = thread;
@@ -195,25 +202,29 @@ static sy_thread *claim_dirty_free_record(void) {
     return thread;
 }
 
-size_t sy_threads_trim(void) {
-    size_t bytes = 0;
-    sy_thread *kept = NULL, *thread;
-    while ((thread = claim_dirty_free_record()) != NULL) {
-        size_t used = sy_round_up(thread->slots_end * sizeof(sy_slot), sy_os_page_size());
-        if (sy_os_discard(thread->slots, used) == 0) {
-            bytes += used;
-            thread->slots_end = 0;
-        }
-        thread->next_free = kept;
-        kept = thread;
-    }
+/* The record goes to the end of the list if its memory stays, so that others come before it. */
+static void return_record(sy_thread *thread) {
     sy_lock_acquire(&lock);
-    while ((thread = kept) != NULL) {
-        kept = thread->next_free;
-        thread->next_free = free_records;
-        free_records = thread;
-    }
+    sy_thread **link = &free_records;
+    while (thread->slots_end && *link) link = &(*link)->next_free;
+    thread->next_free = *link;
+    *link = thread;
     sy_lock_release(&lock);
+}
+
+size_t sy_threads_trim_one(void) {
+    sy_thread *thread = claim_dirty_free_record();
+    if (!thread) return 0;
+    size_t used = sy_round_up(thread->slots_end * sizeof(sy_slot), sy_os_page_size());
+    bool gone = sy_os_discard(thread->slots, used) == 0;
+    if (gone) thread->slots_end = 0;
+    return_record(thread);
+    return gone ? used : 0;
+}
+
+size_t sy_threads_trim(void) {
+    size_t bytes = 0, more;
+    while ((more = sy_threads_trim_one()) != 0) bytes += more;
     return bytes;
 }
 
@@ -221,6 +232,7 @@ void sy_threads_orphan_others(void) {
     for (sy_thread *thread = all_records; thread; thread = thread->next) {
         if (thread == own_record || atomic_load(&thread->state) == SY_THREAD_FREE) continue;
         empty_slots(thread);
+        forget(thread);
         set_state(thread, SY_THREAD_FREE);
         thread->next_free = free_records;
         free_records = thread;

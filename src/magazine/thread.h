@@ -101,8 +101,9 @@ void sy_threads_start(void (*empty)(sy_thread *thread));
 /* Bytes of records and slots that hold memory: what threads have touched. */
 size_t sy_threads_bytes(void);
 
-/* Gives the memory of unused records' slots back; returns bytes. */
+/* Gives the memory of unused records' slots back; returns bytes. Of one: 0 if there is none. */
 size_t sy_threads_trim(void);
+size_t sy_threads_trim_one(void);
 
 /* In the child of a fork, which has this thread alone: the others end, as far as we are concerned.
  * What one of them had between its hands at the fork, a magazine at most, is lost to the child. The

@@ -136,15 +136,34 @@ int sy_os_populate(void *start, size_t bytes) {
     return 0;
 }
 
-/* The kernel unmaps `to` before it looks whether it can move at all, as from two mappings at once.
+static bool move(void *from, void *to, size_t bytes) {
+    return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MOVE_AND_KEEP, to) == to;
+}
+
+/*
+ * Kernels before 6.17 cannot move what is two mappings, and unmap `to` before they see it: another
+ * thread might get its addresses. So it is tried once on pages of our own, of which the target is
+ * left alone if that fails.
  */
+static bool can_move(void) {
+    enum { UNKNOWN, CAN, CANNOT };
+    static _Atomic int known;
+    int state = atomic_load_explicit(&known, memory_order_relaxed);
+    if (state != UNKNOWN) return state == CAN;
+    size_t page = sy_os_page_size();
+    char *from = sy_os_reserve(4 * page, page, NULL), *to = from ? from + 2 * page : NULL;
+    if (!from) return false;
+    bool can = mprotect(from, page, PROT_READ | PROT_WRITE) == 0 && move(from, to, 2 * page);
+    sy_os_release(from, (can ? 4 : 2) * page);
+    atomic_store_explicit(&known, can ? CAN : CANNOT, memory_order_relaxed);
+    return can;
+}
+
 int sy_os_move(void *from, void *to, size_t bytes) {
     int saved = errno;
-    int flags = MREMAP_MAYMOVE | MREMAP_FIXED | MOVE_AND_KEEP;
-    if (mremap(from, bytes, bytes, flags, to) == to) {
-        errno = saved;
-        return 0;
-    }
+    bool moved = can_move() && move(from, to, bytes);
+    errno = saved;
+    if (moved || !can_move()) return moved ? 0 : -1;
     const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     if (mmap(to, bytes, PROT_READ | PROT_WRITE, again, -1, 0) != to) sy_os_abort();
     errno = saved;

@@ -86,8 +86,10 @@ static int open_cache(sy_vmem *arena, size_t index) {
         .refill = refill,
         .flush = flush,
         .owner = cache,
-        .item_bytes = sizeof(sy_tag), /* what a waiting segment holds up of the library's memory */
-        .magazine_items = MAGAZINE_ITEMS,
+        .item_bytes = sizeof(sy_tag),
+        /* what a waiting segment holds up of the library's memory */ .magazine_items =
+            MAGAZINE_ITEMS,
+        .calls_back = true, /* what spans were imported from */
     };
     if (sy_client_open(&cache->client, &config) != 0) return -1;
     arena->cached_offset[index] = sy_client_offset(&cache->client);

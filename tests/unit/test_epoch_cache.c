@@ -135,7 +135,7 @@ static void spans_of_an_epoch_go_at_once(void **state) {
     assert_int_equal(only().objects, 5);
     assert_true(only().bytes >= 5 * 300000);
     sy_cache_free(cache, objects[0]), sy_cache_free(cache, objects[1]);
-    assert_int_equal(slabs_of(cache), 4);
+    assert_int_equal(slabs_of(cache), 3);
     assert_int_equal(sy_epoch_close(epoch), 3);
     assert_int_equal(slabs_of(cache), 3);
     for (int i = 2; i < 5; i++) sy_cache_free(cache, objects[i]);
@@ -437,7 +437,7 @@ static void slabs_of_epochs_are_counted(void **state) {
     assert_true(stats.slabs_made >= 2 * slabs - 1 && stats.slabs_filled >= 2 * slabs - 2);
     assert_true(stats.slabs_opened >= 2 * slabs - 2);
     assert_true(stats.slabs_reused >= 1);
-    assert_int_equal(stats.empty, 1);
+    assert_int_equal(stats.empty, 0);
     sy_epoch_close(epoch);
     end(cache);
 }

@@ -160,14 +160,13 @@ static void trim_takes_the_slots_of_ended_threads(void **state) {
 
 static void a_trim_that_fails_keeps_the_record(void **state) {
     (void)state;
-    sy_thread *thread, *again;
+    sy_thread *thread;
     in_thread(use_a_slot, &thread);
     sy_fake_fail_from(SY_FAKE_DISCARD, 1);
     assert_int_equal(sy_threads_trim(), 0);
     sy_fake_reset();
-    in_thread(find_record, &again);
-    assert_ptr_equal(again, thread);
     assert_true(sy_threads_trim() > 0);
+    assert_int_equal(sy_threads_trim(), 0);
 }
 
 static int start(void **state) {
