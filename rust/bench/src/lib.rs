@@ -11,7 +11,8 @@
 //! * `rows`: what is measured, as a list; `measure`: how, inside the child;
 //! * `run`: the parent's loop over rows, repeats and allocators;
 //! * `stats`, `report`: medians, spreads, ratios, tables;
-//! * `vmem`: the same for arenas, whose rows are their own.
+//! * `vmem`: the same for arenas, whose rows are their own;
+//! * `requests`: a server of requests, whose memory is looked at after each burst of them.
 
 pub mod allocators;
 pub mod kernels;
@@ -21,6 +22,7 @@ pub mod machine;
 pub mod measure;
 pub mod nexus;
 pub mod report;
+pub mod requests;
 pub mod rows;
 pub mod run;
 pub mod stats;

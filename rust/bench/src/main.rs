@@ -5,7 +5,7 @@ use slabyard_bench::allocators::{self, Allocator};
 use slabyard_bench::measure::{Effort, TRICKLE};
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
-use slabyard_bench::{machine, report, vmem};
+use slabyard_bench::{machine, report, requests, vmem};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,7 +14,8 @@ use std::time::Duration;
 /// Slabyard's pool, cache and heap beside the peers and the limits, in one interleaved run.
 ///
 /// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV. A run
-/// that no option narrows goes on with the arenas; `vmem` measures those alone.
+/// that no option narrows goes on with the arenas; `vmem` measures those alone, `requests` what a
+/// server of requests holds.
 #[derive(Parser)]
 #[command(name = "slabyard-bench", args_conflicts_with_subcommands = true)]
 struct Options {
@@ -55,6 +56,7 @@ struct Options {
 #[derive(clap::Subcommand)]
 enum Other {
     Vmem(vmem::Options),
+    Requests(requests::Options),
 }
 
 impl Options {
@@ -209,11 +211,15 @@ fn bench(options: &Options) -> Result<ExitCode, String> {
     })
 }
 
-/// The arenas alone, or after everything else.
+/// The arenas or the requests alone; after everything else the arenas.
 fn bench_all(options: &Options) -> Result<ExitCode, String> {
     let arenas = default_path("-vmem");
     if let Some(Other::Vmem(other)) = &options.other {
         vmem::bench(other, &arenas)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(Other::Requests(other)) = &options.other {
+        requests::bench(other, &default_path("-requests"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let status = bench(options)?;

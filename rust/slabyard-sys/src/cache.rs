@@ -17,6 +17,8 @@ pub const SY_COLOUR: c_uint = 1 << 1;
 pub const SY_LIMIT_EXACT: c_uint = 1 << 2;
 /// Objects have handles (`slabyard/handle.h`).
 pub const SY_HANDLES: c_uint = 1 << 3;
+/// Objects of an epoch (`slabyard/epoch.h`) lie in slabs of their own.
+pub const SY_EPOCHS: c_uint = 1 << 4;
 
 /// Called once for an object before it is first given out; anything but 0 fails the allocation.
 pub type sy_construct = unsafe extern "C" fn(object: *mut c_void, arg: *mut c_void) -> c_int;
@@ -187,6 +189,12 @@ extern "C" {
     /// # Safety
     /// None beyond the rules common to all doors.
     pub fn sy_trim() -> usize;
+
+    /// The same until so many bytes have gone back or so many nanoseconds have passed.
+    ///
+    /// # Safety
+    /// Any thread.
+    pub fn sy_trim_some(bytes: usize, budget_ns: u64) -> usize;
 
     /// Live objects: exact while no other thread is using the cache.
     ///

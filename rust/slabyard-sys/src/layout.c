@@ -4,7 +4,7 @@
 #include <slabyard/pool.h>
 #include <slabyard/stats.h>
 
-const size_t slabyard_sys_layout[16] = {
+const size_t slabyard_sys_layout[18] = {
     sizeof(sy_pool_config),
     offsetof(sy_pool_config, flags),
     offsetof(sy_pool_config, reserved),
@@ -17,7 +17,9 @@ const size_t slabyard_sys_layout[16] = {
     offsetof(sy_fault, found_size),
     sizeof(sy_cache_stats),
     offsetof(sy_cache_stats, magazine_items),
+    offsetof(sy_cache_stats, waste),
     offsetof(sy_cache_stats, refills),
+    offsetof(sy_cache_stats, slabs_reused),
     offsetof(sy_cache_stats, limits_hit),
     sizeof(sy_stats),
     offsetof(sy_stats, limits_hit),

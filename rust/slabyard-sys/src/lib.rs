@@ -15,11 +15,13 @@
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
 mod cache;
+mod epoch;
 mod heap;
 mod pool;
 mod stats;
 
 pub use cache::*;
+pub use epoch::*;
 pub use heap::*;
 pub use pool::*;
 pub use stats::*;
@@ -33,7 +35,7 @@ mod tests {
 
     extern "C" {
         /// In layout.c.
-        static slabyard_sys_layout: [usize; 16];
+        static slabyard_sys_layout: [usize; 18];
     }
 
     #[test]
@@ -51,7 +53,9 @@ mod tests {
             offset_of!(sy_fault, found_size),
             size_of::<sy_cache_stats>(),
             offset_of!(sy_cache_stats, magazine_items),
+            offset_of!(sy_cache_stats, waste),
             offset_of!(sy_cache_stats, refills),
+            offset_of!(sy_cache_stats, slabs_reused),
             offset_of!(sy_cache_stats, limits_hit),
             size_of::<sy_stats>(),
             offset_of!(sy_stats, limits_hit),
@@ -113,6 +117,29 @@ mod tests {
             assert_eq!(stats.slot_size, sy_cache_slot_size(cache));
             sy_thread_flush();
             sy_trim();
+            assert_eq!(sy_cache_destroy(cache), 0);
+        }
+    }
+
+    #[test]
+    fn an_epoch_is_one_phase() {
+        let config = sy_cache_config {
+            size: 100,
+            flags: SY_EPOCHS,
+            ..Default::default()
+        };
+        // SAFETY: the object is freed once, and the epoch is not used after its end.
+        unsafe {
+            let cache = sy_cache_create(&config);
+            let epoch = sy_epoch_create(c"test".as_ptr());
+            assert!(!cache.is_null() && !epoch.is_null());
+            assert_eq!(sy_epoch_begin(epoch), 0);
+            assert_eq!(sy_epoch_current(), epoch);
+            let object = sy_cache_alloc(cache);
+            assert_eq!(sy_epoch_end(null_mut()), -1);
+            assert_eq!(sy_epoch_end(epoch), 0);
+            assert_eq!(sy_epoch_close(epoch), 1);
+            sy_cache_free(cache, object);
             assert_eq!(sy_cache_destroy(cache), 0);
         }
     }

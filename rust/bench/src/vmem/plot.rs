@@ -23,11 +23,22 @@ const STYLE: &str = "<style>\
     .curve { fill: none; stroke-width: 2.4; stroke-linejoin: round }\
     </style>\n";
 
-/// One set of axes with a curve for each fit.
+/// What one set of axes shows: a curve for each fit, or whatever else is compared.
+pub(crate) struct Picture<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) below: &'a str,
+    /// Behind the values.
+    pub(crate) unit: &'a str,
+    pub(crate) colour: fn(&str) -> &'static str,
+    pub(crate) curves: Vec<(&'static str, Line)>,
+}
+
+/// Places on the axes, from left to right.
+pub(crate) type Line = Vec<(f64, f64)>;
+
+/// Where it lies, and what its axes reach.
 struct Panel<'a> {
-    title: &'a str,
-    below: &'a str,
-    curves: Vec<(&'static str, &'a [Point])>,
+    picture: &'a Picture<'a>,
     from: f64,
     to: f64,
     most: f64,
@@ -70,7 +81,7 @@ impl Panel<'_> {
     }
 
     fn axes(&self, svg: &mut String) {
-        text(svg, LEFT, self.top + 34.0, "title", self.title);
+        text(svg, LEFT, self.top + 34.0, "title", self.picture.title);
         let by = step(self.most);
         for tick in (0..)
             .map(|n| f64::from(n) * by)
@@ -82,7 +93,7 @@ impl Panel<'_> {
                 "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>",
                 WIDTH - RIGHT
             );
-            let words = format!("{tick} %");
+            let words = format!("{tick} {}", self.picture.unit);
             text(svg, LEFT - 8.0, y + 4.0, "soft end", &words);
         }
         let by = step(self.to - self.from);
@@ -93,17 +104,17 @@ impl Panel<'_> {
             text(svg, self.x(tick), below + 19.0, "soft middle", &words);
         }
         let centre = (LEFT + WIDTH - RIGHT) / 2.0;
-        text(svg, centre, below + 40.0, "soft middle", self.below);
+        text(svg, centre, below + 40.0, "soft middle", self.picture.below);
     }
 
-    fn curve(&self, svg: &mut String, fit: &str, points: &[Point]) {
+    fn curve(&self, svg: &mut String, fit: &str, points: &[(f64, f64)]) {
         let mut path = String::new();
-        for (index, point) in points.iter().enumerate() {
+        for (index, &(at, value)) in points.iter().enumerate() {
             let letter = if index == 0 { 'M' } else { 'L' };
-            let (x, y) = (self.x(point.at), self.y(point.value));
+            let (x, y) = (self.x(at), self.y(value));
             let _ = write!(path, "{letter}{x:.1} {y:.1}");
         }
-        let colour = colour(fit);
+        let colour = (self.picture.colour)(fit);
         let _ = writeln!(
             svg,
             "<path class=\"curve\" stroke=\"{colour}\" d=\"{path}\"><title>{fit}</title></path>"
@@ -112,10 +123,11 @@ impl Panel<'_> {
 
     /// Names where curves end, apart from one another.
     fn names(&self, svg: &mut String) {
-        let end = |&(fit, points): &(&'static str, &[Point])| {
-            points.last().map(|point| (self.y(point.value), fit))
+        let end = |(fit, points): &(&'static str, Line)| {
+            points.last().map(|point| (self.y(point.1), *fit))
         };
-        let mut ends: Vec<(f64, &str)> = self.curves.iter().filter_map(end).collect();
+        let curves = self.picture.curves.iter();
+        let mut ends: Vec<(f64, &str)> = curves.filter_map(end).collect();
         ends.sort_by(|one, other| one.0.total_cmp(&other.0));
         let room = NAME_GAP * ends.len().saturating_sub(1) as f64;
         let mut least = (self.y(0.0) - room).min(ends.first().map_or(0.0, |end| end.0));
@@ -127,70 +139,73 @@ impl Panel<'_> {
                 "<text x=\"{:.1}\" y=\"{:.1}\" style=\"fill: {}; font-weight: 600\">{fit}</text>",
                 WIDTH - RIGHT + 8.0,
                 y + 4.0,
-                colour(fit)
+                (self.picture.colour)(fit)
             );
         }
     }
 
     fn draw(&self, svg: &mut String) {
         self.axes(svg);
-        for &(fit, points) in &self.curves {
+        for (fit, points) in &self.picture.curves {
             self.curve(svg, fit, points);
         }
         self.names(svg);
     }
 }
 
-fn panel<'a>(
-    curves: &'a [Curves],
-    of: fn(&Curves) -> &[Point],
-    title: &'a str,
-    below: &'a str,
-    top: f64,
-) -> Panel<'a> {
-    let points = || curves.iter().flat_map(of);
-    let most = points().map(|point| point.value).fold(1.0, f64::max);
+fn panel<'a>(picture: &'a Picture<'a>, top: f64) -> Panel<'a> {
+    let points = || picture.curves.iter().flat_map(|(_, points)| points.iter());
+    let most = points().map(|point| point.1).fold(1.0, f64::max);
     Panel {
-        title,
-        below,
-        curves: curves.iter().map(|one| (one.fit, of(one))).collect(),
-        from: points().map(|point| point.at).fold(f64::INFINITY, f64::min),
-        to: points().map(|point| point.at).fold(0.0, f64::max),
+        picture,
+        from: points().map(|point| point.0).fold(f64::INFINITY, f64::min),
+        to: points().map(|point| point.0).fold(0.0, f64::max),
         most: (most / step(most)).ceil() * step(most),
         top,
     }
 }
 
-/// Both experiments, one above the other.
-pub fn svg(curves: &[Curves]) -> String {
-    let height = 2.0 * PANEL;
+/// One above the other; `label` says what they are of to who cannot see them.
+pub(crate) fn document(label: &str, pictures: &[Picture]) -> String {
+    let height = pictures.len() as f64 * PANEL;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
          width=\"{WIDTH}\" height=\"{height}\" role=\"img\" \
-         aria-label=\"Fragmentation of an arena by fit\">\n{STYLE}\
+         aria-label=\"{label}\">\n{STYLE}\
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
     );
-    let filling = panel(
-        curves,
-        |one| &one.filling,
-        "Allocations refused for want of a segment that is large enough",
-        "percent of the range asked for at a time",
-        0.0,
-    );
+    for (index, picture) in pictures.iter().enumerate() {
+        panel(picture, index as f64 * PANEL).draw(&mut svg);
+    }
+    svg + "</svg>\n"
+}
+
+/// Both experiments.
+pub fn svg(curves: &[Curves]) -> String {
+    let of = |which: fn(&Curves) -> &[Point]| {
+        let line = move |one| which(one).iter().map(|point| (point.at, point.value));
+        let lines = curves.iter().map(|one| (one.fit, line(one).collect()));
+        lines.collect::<Vec<(&'static str, Line)>>()
+    };
     let held = format!(
         "The largest free segment, of all that is free, with {:.0} % asked for",
         100.0 * HELD
     );
-    let wear = panel(
-        curves,
-        |one| &one.wear,
-        &held,
-        "turnovers: times that the live volume was replaced",
-        PANEL,
-    );
-    filling.draw(&mut svg);
-    wear.draw(&mut svg);
-    svg + "</svg>\n"
+    let filling = Picture {
+        title: "Allocations refused for want of a segment that is large enough",
+        below: "percent of the range asked for at a time",
+        unit: "%",
+        colour,
+        curves: of(|one| &one.filling),
+    };
+    let wear = Picture {
+        title: &held,
+        below: "turnovers: times that the live volume was replaced",
+        unit: "%",
+        colour,
+        curves: of(|one| &one.wear),
+    };
+    document("Fragmentation of an arena by fit", &[filling, wear])
 }
 
 #[cfg(test)]

@@ -1,0 +1,441 @@
+//! A server of requests: which of its slabs come back whole, and what it holds after each burst.
+//!
+//! * `trace`: what is asked for, the same for all; `servers`: who is asked;
+//! * here: a process for each of them, the table, and the picture.
+//!
+//! Everybody is measured twice: left alone, and told at the end of each burst to give memory back.
+
+pub mod servers;
+pub mod trace;
+
+use crate::machine;
+use crate::stats::median;
+use crate::vmem::plot::{document, Line, Picture};
+use servers::{Caches, Malloc, Slabs, Who};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use trace::{Load, Nobody, Server, Trace};
+
+/// A server of requests only: slabs that come back whole, and resident memory after each burst.
+///
+/// Caches in epochs, caches without, and the malloc of everybody get the same requests, each in a
+/// process of its own. Figures are medians; every burst is kept as CSV, and as a picture as SVG.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Options {
+    /// A quarter of the requests, once
+    #[arg(long)]
+    pub quick: bool,
+    /// How often everything is measured [default: 3, quick: 1]
+    #[arg(long)]
+    pub repeats: Option<usize>,
+    /// Objects of 10,000 that end some bursts after their own, against expectation
+    #[arg(long, default_value_t = 2)]
+    pub late: usize,
+    /// Where the files go, their names but for the endings [default: new ones in out/bench]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// What the parent tells a measuring process
+    #[arg(long, hide = true, num_args = 4)]
+    pub child: Option<Vec<String>>,
+}
+
+/// The panels of the picture are of these in front of all others.
+const SHOWN: [&str; 6] = ["grouped", "split", "mixed", "mimalloc", "jemalloc", "glibc"];
+
+fn load(requests: usize, late: usize) -> Load {
+    Load {
+        bursts: 160,
+        requests,
+        late,
+        seed: 4711,
+    }
+}
+
+/// After one burst, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Moment {
+    live: u64,
+    resident: u64,
+}
+
+/// One process's answer.
+#[derive(Clone, Debug)]
+struct Answer {
+    who: Who,
+    told: bool,
+    slabs: Slabs,
+    /// Processor time for one object, from being taken to being given back.
+    ns: f64,
+    moments: Vec<Moment>,
+}
+
+/// Runs the trace, and looks at the memory in between, outside of the time.
+fn serve(trace: &mut Trace, server: &mut dyn Server) -> (f64, Vec<Moment>) {
+    trace.run(&mut Nobody, |_, _| ());
+    let mut moments = Vec::with_capacity(1000);
+    let before = machine::resident();
+    let (began, mut looking) = (machine::cpu_ns(), 0);
+    trace.run(server, |live, _| {
+        let from = machine::cpu_ns();
+        let resident = machine::resident().saturating_sub(before);
+        moments.push(Moment {
+            live: live as u64,
+            resident,
+        });
+        looking += machine::cpu_ns() - from;
+    });
+    let ns = machine::cpu_ns() - began - looking;
+    (ns as f64 / trace.taken() as f64, moments)
+}
+
+fn measure(who: Who, told: bool, load: Load) -> Option<Answer> {
+    let mut trace = Trace::new(load);
+    let (slabs, (ns, moments)) = match who.allocator() {
+        Some(allocator) => {
+            let _held = allocator.enter_thread();
+            let mut server = Malloc::open(&allocator, told)?;
+            (Slabs::default(), serve(&mut trace, &mut server))
+        }
+        None => {
+            let mut server = Caches::open(who, told);
+            let served = serve(&mut trace, &mut server);
+            (server.slabs(), served)
+        }
+    };
+    Some(Answer {
+        who,
+        told,
+        slabs,
+        ns,
+        moments,
+    })
+}
+
+/// The answer as text: a line for the whole, and one for each burst.
+fn encode(answer: &Answer) -> String {
+    let Slabs {
+        made,
+        again,
+        released,
+    } = answer.slabs;
+    let mut text = format!("{} {made} {again} {released}\n", answer.ns);
+    for moment in &answer.moments {
+        let _ = writeln!(text, "{} {}", moment.live, moment.resident);
+    }
+    text
+}
+
+fn decode(who: Who, told: bool, text: &str) -> Option<Answer> {
+    let mut lines = text.lines();
+    let mut whole = lines.next()?.split(' ');
+    let ns = whole.next()?.parse().ok()?;
+    let mut count = || whole.next()?.parse().ok();
+    let slabs = Slabs {
+        made: count()?,
+        again: count()?,
+        released: count()?,
+    };
+    let moment = |line: &str| {
+        let (live, resident) = line.split_once(' ')?;
+        Some(Moment {
+            live: live.parse().ok()?,
+            resident: resident.parse().ok()?,
+        })
+    };
+    Some(Answer {
+        who,
+        told,
+        slabs,
+        ns,
+        moments: lines.map(moment).collect::<Option<_>>()?,
+    })
+}
+
+/// Measures and prints: what a measuring process is for.
+fn run_child(arguments: &[String]) -> Option<()> {
+    let [name, told, requests, late] = arguments else {
+        return None;
+    };
+    let load = load(requests.parse().ok()?, late.parse().ok()?);
+    let answer = measure(Who::find(name)?, told == "told", load)?;
+    print!("{}", encode(&answer));
+    Some(())
+}
+
+fn in_child(who: Who, told: bool, load: Load) -> Result<Answer, String> {
+    let name = who.name();
+    let environment = who
+        .allocator()
+        .and_then(|allocator| allocator.environment());
+    let output = std::env::current_exe()
+        .and_then(|program| {
+            Command::new(program)
+                .args(["requests", "--child", name])
+                .arg(if told { "told" } else { "alone" })
+                .arg(load.requests.to_string())
+                .arg(load.late.to_string())
+                .envs(environment)
+                .stdin(Stdio::null())
+                .output()
+        })
+        .map_err(|error| format!("{name}: {error}"))?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        let line = complaint.lines().next().unwrap_or("");
+        return Err(format!("{name}: {} {line}", output.status));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    decode(who, told, &text).ok_or_else(|| format!("{name}: unclear: {text}"))
+}
+
+/// The medians of several answers, burst by burst.
+fn middle(answers: &[&Answer]) -> Answer {
+    let of = |value: &dyn Fn(&Answer) -> f64| {
+        let values: Vec<f64> = answers.iter().map(|answer| value(answer)).collect();
+        median(&values).unwrap_or(0.0)
+    };
+    let moments = (0..answers[0].moments.len()).map(|burst| Moment {
+        live: of(&|answer| answer.moments[burst].live as f64) as u64,
+        resident: of(&|answer| answer.moments[burst].resident as f64) as u64,
+    });
+    Answer {
+        ns: of(&|answer| answer.ns),
+        slabs: Slabs {
+            made: of(&|answer| answer.slabs.made as f64) as u64,
+            again: of(&|answer| answer.slabs.again as f64) as u64,
+            released: of(&|answer| answer.slabs.released as f64) as u64,
+        },
+        moments: moments.collect(),
+        ..answers[0].clone()
+    }
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// Of resident memory after the first quarter of the bursts, in MiB: the mean and the most.
+fn mean_and_most(answer: &Answer, of: fn(&Moment) -> u64) -> (f64, f64) {
+    let settled = &answer.moments[answer.moments.len() / 4..];
+    let values = settled.iter().map(|moment| mib(of(moment)));
+    let most = values.clone().fold(0.0, f64::max);
+    (values.sum::<f64>() / settled.len().max(1) as f64, most)
+}
+
+fn table(answers: &[Answer], told: bool) -> String {
+    let title = if told {
+        "Told after each burst to give memory back"
+    } else {
+        "Left alone"
+    };
+    let mut text = format!(
+        "\n{title}\n  {:<10} {:>9} {:>10} {:>7} {:>9} {:>10} {:>10} {:>8}\n",
+        "", "MiB, mean", "MiB, most", "made", "recycled", "again", "released", "ns"
+    );
+    let mut here = answers
+        .iter()
+        .filter(|answer| answer.told == told)
+        .peekable();
+    if let Some(answer) = here.peek() {
+        let (mean, most) = mean_and_most(answer, |moment| moment.live);
+        let _ = writeln!(text, "  {:<10} {mean:>9.1} {most:>10.1}", "live");
+    }
+    for answer in here {
+        let (mean, most) = mean_and_most(answer, |moment| moment.resident);
+        let _ = write!(text, "  {:<10} {mean:>9.1} {most:>10.1}", answer.who.name());
+        let slabs = &answer.slabs;
+        if slabs.made > 0 {
+            let rate = 100.0 * slabs.recycled();
+            let _ = write!(text, " {:>7} {rate:>7.2} %", slabs.made);
+            let _ = write!(text, " {:>10} {:>10}", slabs.again, slabs.released);
+        } else {
+            let _ = write!(text, " {:>7} {:>9} {:>10} {:>10}", "", "", "", "");
+        }
+        let _ = writeln!(text, " {:>8.1}", answer.ns);
+    }
+    text
+}
+
+fn csv(answers: &[Answer]) -> String {
+    let mut text = String::from("who,told,burst,live,resident\n");
+    for answer in answers {
+        for (burst, moment) in answer.moments.iter().enumerate() {
+            let (who, told) = (answer.who.name(), u8::from(answer.told));
+            let Moment { live, resident } = moment;
+            let _ = writeln!(text, "{who},{told},{burst},{live},{resident}");
+        }
+    }
+    text
+}
+
+fn colour(who: &str) -> &'static str {
+    match who {
+        "grouped" => "#178a5e",
+        "split" => "#1f6fd0",
+        "mixed" => "#d1471f",
+        "mimalloc" => "#8250df",
+        "jemalloc" => "#b08800",
+        "glibc" => "#bf5f9a",
+        _ => "#6e7681",
+    }
+}
+
+fn line(answer: &Answer, of: fn(&Moment) -> u64) -> Line {
+    let points = answer.moments.iter().enumerate();
+    points
+        .map(|(burst, moment)| (burst as f64, mib(of(moment))))
+        .collect()
+}
+
+fn picture(answers: &[Answer], told: bool) -> Picture<'static> {
+    let here = || answers.iter().filter(move |answer| answer.told == told);
+    let shown = here().filter(|answer| SHOWN.contains(&answer.who.name()));
+    let mut curves: Vec<(&'static str, Line)> = shown
+        .map(|answer| (answer.who.name(), line(answer, |moment| moment.resident)))
+        .collect();
+    let live = here().next();
+    curves.extend(live.map(|answer| ("live", line(answer, |moment| moment.live))));
+    Picture {
+        title: if told {
+            "Resident after each burst, told to give memory back"
+        } else {
+            "Resident after each burst, left alone"
+        },
+        below: "bursts of requests",
+        unit: "MiB",
+        colour,
+        curves,
+    }
+}
+
+fn svg(answers: &[Answer]) -> String {
+    let pictures = [picture(answers, false), picture(answers, true)];
+    document("Resident memory of a server of requests", &pictures)
+}
+
+fn keep(path: &Path, content: &str) -> Result<(), String> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(path, content))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+fn measure_all(load: Load, repeats: usize) -> Result<Vec<Answer>, String> {
+    let mut all = Vec::new();
+    for _ in 0..repeats.max(1) {
+        for who in servers::ALL {
+            for told in [false, true] {
+                all.push(in_child(who, told, load)?);
+            }
+        }
+    }
+    let same = |who, told| {
+        let found = all
+            .iter()
+            .filter(move |one| one.who == who && one.told == told);
+        middle(&found.collect::<Vec<_>>())
+    };
+    let pairs = [false, true].map(|told| servers::ALL.map(|who| same(who, told)));
+    Ok(pairs.concat())
+}
+
+/// Runs everything, and keeps it beside `default`, a path without an ending, if the options name
+/// none.
+pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
+    if let Some(arguments) = &options.child {
+        return run_child(arguments).ok_or_else(|| "nobody of that name".to_owned());
+    }
+    let (requests, repeats) = if options.quick { (2000, 1) } else { (8000, 3) };
+    let load = load(requests, options.late);
+    let mut text = machine::conditions().join("\n") + "\n";
+    print!("{text}");
+    let answers = measure_all(load, options.repeats.unwrap_or(repeats))?;
+    for told in [false, true] {
+        let block = table(&answers, told);
+        print!("{block}");
+        text += &block;
+    }
+    let base = options.out.as_deref().unwrap_or(default);
+    println!("\nkept:");
+    keep(&base.with_extension("txt"), &text)?;
+    keep(&base.with_extension("csv"), &csv(&answers))?;
+    keep(&base.with_extension("svg"), &svg(&answers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(who: Who, told: bool, resident: u64) -> Answer {
+        let moments = (0..8).map(|burst| Moment {
+            live: 1 << 20,
+            resident: resident + burst,
+        });
+        Answer {
+            who,
+            told,
+            slabs: Slabs {
+                made: 10,
+                again: 2,
+                released: 7,
+            },
+            ns: 12.5,
+            moments: moments.collect(),
+        }
+    }
+
+    #[test]
+    fn answers_survive_the_pipe() {
+        let one = answer(Who::Grouped, true, 77);
+        let other = decode(Who::Grouped, true, &encode(&one)).unwrap();
+        assert_eq!((other.slabs, other.ns), (one.slabs, one.ns));
+        assert_eq!(other.moments, one.moments);
+        assert!(decode(Who::Mixed, false, "1 2 3").is_none());
+    }
+
+    #[test]
+    fn slabs_that_came_back_are_of_those_taken_into_use() {
+        let slabs = answer(Who::Mixed, false, 0).slabs;
+        assert!((slabs.recycled() - 0.75).abs() < 1e-9);
+        assert_eq!(Slabs::default().recycled(), 0.0);
+    }
+
+    #[test]
+    fn the_middle_is_of_each_burst() {
+        let answers = [1, 5, 900].map(|at| answer(Who::Split, false, at));
+        let middle = middle(&answers.iter().collect::<Vec<_>>());
+        assert_eq!(middle.moments[3].resident, 8);
+    }
+
+    #[test]
+    fn the_table_and_the_picture_have_everybody() {
+        let both = [false, true].map(|told| servers::ALL.map(|who| answer(who, told, 9 << 20)));
+        let answers = both.concat();
+        let (text, svg) = (table(&answers, true), svg(&answers));
+        for who in servers::ALL {
+            assert!(text.contains(who.name()), "{text}");
+        }
+        for name in SHOWN.iter().chain(&["live"]) {
+            assert_eq!(svg.matches(&format!("<title>{name}</title>")).count(), 2);
+        }
+        assert_eq!(csv(&answers).lines().count(), 1 + 20 * 8);
+    }
+
+    #[test]
+    fn a_small_load_is_served_by_all() {
+        let load = Load {
+            bursts: 20,
+            requests: 100,
+            late: 20,
+            seed: 1,
+        };
+        for who in servers::ALL {
+            let answer = measure(who, true, load).expect("it can be asked");
+            assert_eq!(answer.moments.len(), 20);
+            assert_eq!(answer.slabs.made > 0, who.allocator().is_none());
+        }
+    }
+}

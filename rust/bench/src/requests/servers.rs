@@ -1,0 +1,236 @@
+//! Whom the requests are served from: Slabyard's caches in three arrangements, and everybody's
+//! `malloc`.
+
+use super::trace::{Life, Object, Server, SIZES};
+use crate::allocators::{self, Allocator};
+use core::ffi::c_void;
+use slabyard_peers::{HookFn, MallocFn};
+use slabyard_sys as sys;
+
+/// One who is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Who {
+    /// A cache for each kind in epochs, one for each burst; what is kept in other caches.
+    Grouped,
+    /// A cache for each kind, and other ones for what is kept.
+    Split,
+    /// A cache for each kind.
+    Mixed,
+    /// `malloc` and `free` of an allocator of that name.
+    Malloc(&'static str),
+}
+
+/// All, in the order of the table.
+pub const ALL: [Who; 10] = [
+    Who::Grouped,
+    Who::Split,
+    Who::Mixed,
+    Who::Malloc("heap"),
+    Who::Malloc("mimalloc"),
+    Who::Malloc("jemalloc"),
+    Who::Malloc("snmalloc"),
+    Who::Malloc("tcmalloc"),
+    Who::Malloc("rpmalloc"),
+    Who::Malloc("glibc"),
+];
+
+impl Who {
+    pub fn name(self) -> &'static str {
+        match self {
+            Who::Grouped => "grouped",
+            Who::Split => "split",
+            Who::Mixed => "mixed",
+            Who::Malloc(name) => name,
+        }
+    }
+
+    pub fn find(name: &str) -> Option<Who> {
+        ALL.into_iter().find(|who| who.name() == name)
+    }
+
+    pub fn allocator(self) -> Option<Allocator> {
+        match self {
+            Who::Malloc(name) => allocators::find(name),
+            _ => None,
+        }
+    }
+}
+
+/// What became of slabs: `made` from units, then, once empty, used `again` or `released`.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Slabs {
+    pub made: u64,
+    pub again: u64,
+    pub released: u64,
+}
+
+impl Slabs {
+    /// Of all times that a slab was taken into use, how often it came back whole.
+    pub fn recycled(&self) -> f64 {
+        (self.again + self.released) as f64 / (self.made + self.again).max(1) as f64
+    }
+}
+
+/// The caches of one kind of object.
+struct Pair {
+    caches: [*mut sys::sy_cache; 2],
+    size: usize,
+}
+
+/// Caches, with or without epochs.
+pub struct Caches {
+    kinds: Vec<Pair>,
+    grouped: bool,
+    epoch: *mut sys::sy_epoch,
+    trims: bool,
+}
+
+fn make_cache(size: usize, flags: u32) -> *mut sys::sy_cache {
+    let config = sys::sy_cache_config {
+        size,
+        flags,
+        ..Default::default()
+    };
+    // SAFETY: a sensible configuration.
+    let cache = unsafe { sys::sy_cache_create(&config) };
+    assert!(!cache.is_null(), "a cache is made");
+    cache
+}
+
+impl Caches {
+    pub fn open(who: Who, trims: bool) -> Caches {
+        let grouped = who == Who::Grouped;
+        let flags = if grouped { sys::SY_EPOCHS } else { 0 };
+        let kinds = SIZES.map(|size| {
+            let first = make_cache(size, flags);
+            let other = if who == Who::Mixed {
+                first
+            } else {
+                make_cache(size, 0)
+            };
+            Pair {
+                caches: [first, other],
+                size,
+            }
+        });
+        Caches {
+            kinds: kinds.into(),
+            grouped,
+            epoch: core::ptr::null_mut(),
+            trims,
+        }
+    }
+
+    fn cache(&self, kind: usize, life: Life) -> *mut sys::sy_cache {
+        self.kinds[kind].caches[usize::from(life == Life::Kept)]
+    }
+
+    pub fn slabs(&self) -> Slabs {
+        let mut sum = Slabs::default();
+        for pair in &self.kinds {
+            let both = if pair.caches[0] == pair.caches[1] {
+                1
+            } else {
+                2
+            };
+            for &cache in &pair.caches[..both] {
+                // SAFETY: the cache is open; all of the struct may be zero.
+                let stats = unsafe {
+                    let mut stats: sys::sy_cache_stats = core::mem::zeroed();
+                    sys::sy_cache_get_stats(cache, &mut stats);
+                    stats
+                };
+                sum.made += stats.slabs_made;
+                sum.again += stats.slabs_reused - stats.slabs_made; // each new one is empty too
+                sum.released += stats.slabs_released;
+            }
+        }
+        sum
+    }
+}
+
+/// What is written is resident.
+fn fill(address: *mut u8, size: usize) {
+    assert!(!address.is_null(), "there is enough memory");
+    // SAFETY: an object of that size that was just taken.
+    unsafe { address.write_bytes(0xa5, size) };
+}
+
+impl Server for Caches {
+    fn begin_burst(&mut self) {
+        if self.grouped {
+            // SAFETY: the name is a C string, and the epoch is open until the end of the burst.
+            unsafe {
+                self.epoch = sys::sy_epoch_create(c"burst".as_ptr());
+                assert_eq!(sys::sy_epoch_begin(self.epoch), 0);
+            }
+        }
+    }
+
+    fn take(&mut self, kind: usize, life: Life) -> *mut u8 {
+        // SAFETY: the cache is open.
+        let address = unsafe { sys::sy_cache_alloc(self.cache(kind, life)) }.cast();
+        fill(address, self.kinds[kind].size);
+        address
+    }
+
+    fn give(&mut self, object: Object) {
+        let cache = self.cache(object.kind, object.life);
+        // SAFETY: taken from this cache, and given back once.
+        unsafe { sys::sy_cache_free(cache, object.address.cast()) };
+    }
+
+    fn end_burst(&mut self) {
+        // SAFETY: this thread began the epoch, which nobody uses after it is closed.
+        unsafe {
+            if self.grouped {
+                assert_eq!(sys::sy_epoch_end(self.epoch), 0);
+                sys::sy_epoch_close(self.epoch);
+            }
+            if self.trims {
+                sys::sy_trim_some(usize::MAX, u64::MAX);
+            }
+        }
+    }
+}
+
+/// Anybody's `malloc`.
+pub struct Malloc {
+    malloc: MallocFn,
+    free: unsafe extern "C" fn(*mut c_void),
+    purge: Option<HookFn>,
+}
+
+impl Malloc {
+    pub fn open(allocator: &Allocator, purges: bool) -> Option<Malloc> {
+        let (malloc, free) = allocator.any_size()?;
+        Some(Malloc {
+            malloc,
+            free,
+            purge: allocator.purge().filter(|_| purges),
+        })
+    }
+}
+
+impl Server for Malloc {
+    fn begin_burst(&mut self) {}
+
+    fn take(&mut self, kind: usize, _life: Life) -> *mut u8 {
+        // SAFETY: any size may be asked for.
+        let address = unsafe { (self.malloc)(SIZES[kind]) }.cast();
+        fill(address, SIZES[kind]);
+        address
+    }
+
+    fn give(&mut self, object: Object) {
+        // SAFETY: taken from this allocator, and given back once.
+        unsafe { (self.free)(object.address.cast()) };
+    }
+
+    fn end_burst(&mut self) {
+        if let Some(purge) = self.purge {
+            // SAFETY: a purge of the table may be called at any time.
+            unsafe { purge() };
+        }
+    }
+}
