@@ -64,8 +64,8 @@ SY_API sy_epoch *sy_epoch_current(void);
  * The phase is over: nobody begins the epoch any more, and it is the caller's no longer. Slabs of
  * which no object is live go to all caches at once (to the OS with a trim, slabyard/reclaim.h), the
  * others as soon as that comes true, through the frees that are still to be made; threads that are
- * in the epoch may finish. Objects in outboxes of running threads count as live until these have
- * come by a slow path. Returns how many count as live. NULL is a no-op.
+ * in the epoch may finish. What other running threads have at hand, and in their outboxes, counts
+ * as live until these have come by a slow path. Returns how many count as live. NULL is a no-op.
  */
 SY_API size_t sy_epoch_close(sy_epoch *epoch);
 
