@@ -68,6 +68,14 @@ static inline void passes(unsigned count) {
     while (count-- > 0) pass();
 }
 
+/* The same as the thread of maintenance does them: also what slow paths leave alone. */
+static inline void maintain(unsigned count) {
+    while (count-- > 0) {
+        sy_fake_advance_clock(DECAY_NS);
+        sy_reclaim_by_age();
+    }
+}
+
 /* ---- caches and objects ---- */
 
 static inline sy_cache *make_with(sy_cache_config config) {

@@ -228,6 +228,19 @@ static void outboxes_keep_within_the_share_of_a_limit(void **state) {
     sy_cache_destroy_all(it.cache);
 }
 
+/* What a thread reserved outside of an epoch is not used in it. */
+static void a_threads_reserve_is_put_back(void **state) {
+    (void)state;
+    sy_cache *cache = make((sy_cache_config){.size = 64});
+    assert_int_equal(sy_thread_reserve(cache, 64), 0);
+    sy_epoch *epoch = open_epoch("request");
+    take_in(epoch, cache, objects, 40);
+    assert_int_equal(only().objects, 40);
+    give(cache, objects, 40);
+    assert_int_equal(sy_epoch_close(epoch), 0);
+    end(cache);
+}
+
 /* Free slots of an epoch are for its objects alone, and no reserve for others. */
 static void a_reserve_does_not_count_slots_of_epochs(void **state) {
     (void)state;
@@ -463,6 +476,7 @@ int main(void) {
         TEST(batches_come_from_the_epoch),
         TEST(an_exact_limit_is_of_all_epochs_together),
         TEST(outboxes_keep_within_the_share_of_a_limit),
+        TEST(a_threads_reserve_is_put_back),
         TEST(a_reserve_does_not_count_slots_of_epochs),
         TEST(what_empties_during_a_trim_goes_too),
         TEST(own_memory_without_discard_comes_back_to_its_caches),
