@@ -31,7 +31,6 @@ static void free_some(const history *it) {
     void **objects = calloc(it->live, sizeof *objects);
     uint64_t random = 18;
     must(cache && objects);
-    sy_set_decay(0); /* steps are slow: a second passes */
     must(sy_cache_alloc_batch(cache, objects, it->live) == it->live);
     shuffle(objects, it->live, &random);
     if (it->flags == 0) sy_thread_flush();

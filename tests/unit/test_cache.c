@@ -817,12 +817,14 @@ static void a_threads_reserve_does_not_age(void **state) {
     void *objects[1000];
     sy_cache_free(idle, get(idle));
     assert_int_equal(sy_thread_reserve(cache, 100), 0);
+    sy_set_decay(1000);
     sy_fake_set_clock(UINT64_C(1) << 40);
     for (int second = 0; second < 20; second++) {
         for (int i = 0; i < 1000; i++) objects[i] = get(busy);
         for (int i = 0; i < 1000; i++) sy_cache_free(busy, objects[i]);
         sy_fake_advance_clock(UINT64_C(1000000000));
     }
+    sy_set_decay(0);
     sy_fake_reset();
     sy_cache_stats stats;
     sy_cache_get_stats(idle, &stats);
