@@ -110,6 +110,14 @@ static bool add_missing(uint64_t seen) {
     return true;
 }
 
+/* All at once, before anybody waits for a page of them: who has used so many will use more. If that
+ * cannot be, they get memory one by one. */
+static void back_words(uint64_t from) {
+    int error = errno;
+    sy_os_populate(sy_directory_words() + from, GROW * sizeof(uint64_t));
+    errno = error;
+}
+
 /* More ordinals, unless another thread has added some since there were `seen`. */
 static bool grow(uint64_t seen) {
     if (seen && !sy_vmem_contains(&arena, 0, seen)) return add_missing(seen);
@@ -121,6 +129,7 @@ static bool grow(uint64_t seen) {
         return false;
     }
     if (!atomic_compare_exchange_strong(&limit, &seen, seen + GROW)) return true;
+    if (seen) back_words(seen);
     /* Where there is no memory for tags they come the next time. */
     return add(seen);
 }

@@ -118,10 +118,10 @@ static int advise(void *start, size_t bytes, int advice) {
     return result;
 }
 
-/* Before 5.14: write to each page what it holds. */
-static void touch(volatile unsigned char *start, size_t bytes) {
+/* Before 5.14: write to each page what it holds, whoever else is writing. */
+static void touch(unsigned char *start, size_t bytes) {
     size_t page = sy_os_page_size();
-    for (size_t at = 0; at < bytes; at += page) start[at] = start[at];
+    for (size_t at = 0; at < bytes; at += page) __atomic_fetch_or(&start[at], 0, __ATOMIC_RELAXED);
 }
 
 int sy_os_populate(void *start, size_t bytes) {
