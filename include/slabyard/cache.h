@@ -126,10 +126,10 @@ SY_API int sy_cache_reserve(sy_cache *cache, size_t count);
 
 /*
  * The same for the next `count` allocations of this thread, beyond what is live, which besides take
- * no lock and call nobody: they are in its magazines, until a trim, and not taken for idle before.
- * Two magazines (sy_cache_stats.magazine_items) hold what can be reserved; of a cache with
- * SY_EPOCHS one, and until the thread begins or ends an epoch. 0, or -1 with errno EINVAL (count is
- * more) or ENOMEM.
+ * no lock and call nobody: they are in its magazines, whatever their age, until a trim, the close
+ * of an epoch, or a limit that somebody reaches takes them. Two magazines
+ * (sy_cache_stats.magazine_items) hold what can be reserved; of a cache with SY_EPOCHS one, and
+ * until the thread begins or ends an epoch. 0, or -1 with errno EINVAL (count is more) or ENOMEM.
  */
 SY_API int sy_thread_reserve(sy_cache *cache, size_t count);
 

@@ -152,11 +152,12 @@ void sy_cache_free_slow(sy_cache *cache, void *object) {
     bool named = cache->flags & SY_HANDLES;
     if (SY_LIKELY(!named) && sy_client_free_second(&cache->client, (uintptr_t)object)) return;
     int error = errno;
-    if (SY_UNLIKELY(named))
-        sy_cache_free_named(cache, object);
-    else
+    if (SY_UNLIKELY(named)) {
+        sy_cache_free_named(cache, object); /* which takes its turn */
+    } else {
         sy_client_free(&cache->client, (uintptr_t)object);
-    sy_reclaim_turn();
+        sy_reclaim_turn();
+    }
     errno = error;
 }
 
@@ -245,11 +246,12 @@ static int populate_all(sy_cache *cache) {
     return result;
 }
 
-/* Those of epochs are for their objects alone. The lock is held. */
-static size_t free_slots_of_views(const sy_cache *cache) {
-    size_t count = 0;
-    for (const sy_slab *slab = cache->slabs; slab; slab = slab->next)
-        if (slab->bins != &cache->bins) count += slab->free_count;
+/* Slots in slabs; those of epochs are for their objects alone. The lock is held. */
+static size_t free_slots(const sy_cache *cache) {
+    size_t count = cache->slab_count * cache->layout.slots - cache->out;
+    if (cache->flags & SY_EPOCHS)
+        for (const sy_slab *slab = cache->slabs; slab; slab = slab->next)
+            if (slab->bins != &cache->bins) count -= slab->free_count;
     return count;
 }
 
@@ -261,17 +263,11 @@ int sy_cache_reserve(sy_cache *cache, size_t count) {
     size_t slack = sy_thread_count() * 2 * cache->client.config.magazine_items;
     sy_lock_acquire(&cache->lock);
     bool fits = count <= sy_cache_left(cache) && count <= SIZE_MAX / 2 / cache->layout.slot;
-    size_t wanted = count + slack;
+    size_t wanted = count + slack, have = free_slots(cache);
     if (fits) cache->empties_max = wanted / cache->layout.slots + 1;
     sy_lock_release(&cache->lock);
-    while (fits) {
-        sy_lock_acquire(&cache->lock);
-        size_t free_slots = cache->slab_count * cache->layout.slots - cache->out;
-        if (cache->flags & SY_EPOCHS) free_slots -= free_slots_of_views(cache);
-        sy_lock_release(&cache->lock);
-        if (free_slots >= wanted) break;
+    for (; fits && have < wanted; have += cache->layout.slots)
         fits = sy_cache_add_slab(cache, &cache->bins);
-    }
     if (sy_quota_crossed(cache->quota)) sy_limit_tell(cache->quota);
     if (fits && populate_all(cache) == 0) return 0;
     errno = ENOMEM;

@@ -107,6 +107,10 @@ void sy_cache_remove_slab(sy_cache *cache, sy_slab *slab);
 /* Takes a slab out of the cache: bins, list and count. The lock is held. */
 void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab);
 
+/* Takes an empty slab of these bins out of the cache, if there are more than `keep`; else NULL. The
+ * lock is held. */
+sy_slab *sy_cache_unlink_empty(sy_cache *cache, sy_bins *bins, size_t keep);
+
 /* Calls the destructor for the slots in `slots` (a bitmap). No lock is held. */
 void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slots);
 
@@ -138,7 +142,7 @@ void sy_epochs_recover(void);
 bool sy_cache_trim_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes);
 /* The same for empty slabs alone. */
 bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged);
-/* All steps. */
+/* Drains the cache, and does all steps. */
 size_t sy_cache_trim_slabs(sy_cache *cache);
 /* What is left to do of a trim: what chunks, the library's own tables and magazines have. */
 size_t sy_cache_trim_rest(sy_memory *memory, bool handles);

@@ -177,25 +177,18 @@ int sy_epoch_end(sy_epoch *epoch) {
 
 /* ---- close ---- */
 
-/* Of a view that gives up its empty slabs: one, unlinked, or NULL. */
-static sy_slab *take_empty(sy_cache *cache, sy_view *view) {
-    sy_lock_acquire(&cache->lock);
-    sy_heap_node *lowest = view->bins.heap[SY_BIN_EMPTY];
-    sy_slab *slab = lowest ? sy_slab_of_node(lowest) : NULL;
-    if (slab) sy_cache_unlink_slab(cache, slab);
-    sy_lock_release(&cache->lock);
-    return slab;
-}
-
-/* The client is pinned. Slots that are still out. */
+/* The client is pinned. Slots that are still out. What drains makes empty goes by itself; a slab
+ * may have been made for a refill that did not take from it. */
 static size_t close_view(sy_view *view, sy_cache *cache) {
-    sy_slab *slab;
     sy_client_drain(&cache->client);
-    while ((slab = take_empty(cache, view)) != NULL) sy_cache_release_slab(cache, slab);
-    sy_lock_acquire(&cache->lock);
-    size_t out = view->out;
-    sy_lock_release(&cache->lock);
-    return out;
+    for (;;) {
+        sy_lock_acquire(&cache->lock);
+        sy_slab *slab = sy_cache_unlink_empty(cache, &view->bins, 0);
+        size_t out = view->out;
+        sy_lock_release(&cache->lock);
+        if (!slab) return out;
+        sy_cache_release_slab(cache, slab);
+    }
 }
 
 /* The view's cache, pinned against being destroyed, or NULL: there is nothing of it any more. */

@@ -78,9 +78,7 @@ void sy_limit_tell(sy_quota *quota) {
 static void release_empty(sy_cache *cache) {
     for (;;) {
         sy_lock_acquire(&cache->lock);
-        bool any = cache->bins.count[SY_BIN_EMPTY] > cache->empties_max;
-        sy_slab *slab = any ? sy_slab_of_node(cache->bins.heap[SY_BIN_EMPTY]) : NULL;
-        if (slab) sy_cache_unlink_slab(cache, slab);
+        sy_slab *slab = sy_cache_unlink_empty(cache, &cache->bins, cache->empties_max);
         sy_lock_release(&cache->lock);
         if (!slab) return;
         sy_cache_release_slab(cache, slab);

@@ -76,7 +76,6 @@ bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
         return false;
     }
     if (layout->slots > 1) sy_reclaim_note_slab(slab->bytes);
-
     if (cache->class_number)
         sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, cache->class_number);
     sy_lock_acquire(&cache->lock);
@@ -118,6 +117,13 @@ void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab) {
     sy_cache_remove_slab(cache, slab);
     cache->slab_count--;
     cache->counts.slabs_released++;
+}
+
+sy_slab *sy_cache_unlink_empty(sy_cache *cache, sy_bins *bins, size_t keep) {
+    if (bins->count[SY_BIN_EMPTY] <= keep) return NULL;
+    sy_slab *slab = sy_slab_of_node(bins->heap[SY_BIN_EMPTY]);
+    sy_cache_unlink_slab(cache, slab);
+    return slab;
 }
 
 void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slots) {
@@ -323,16 +329,18 @@ static inline void store_word(sy_flush *flush) {
         flush->slab->first_word = (uint16_t)flush->word_index;
 }
 
-static void give_up(sy_flush *flush, sy_slab *slab) {
-    sy_cache_unlink_slab(flush->cache, slab);
-    slab->next = flush->surplus;
-    flush->surplus = slab;
+/* Empty slabs beyond `keep` are to be released once the lock is let go. */
+static void give_up_empty(sy_flush *flush, sy_bins *bins, size_t keep) {
+    sy_slab *slab;
+    while ((slab = sy_cache_unlink_empty(flush->cache, bins, keep)) != NULL) {
+        slab->next = flush->surplus;
+        flush->surplus = slab;
+    }
 }
 
 static void leave_slab_of_view(sy_flush *flush) {
-    sy_view *view = sy_view_of(flush->slab->bins);
-    view->out -= flush->added;
-    if (flush->slab->bin == SY_BIN_EMPTY) give_up(flush, flush->slab);
+    sy_view_of(flush->slab->bins)->out -= flush->added;
+    give_up_empty(flush, flush->slab->bins, 0);
 }
 
 /* Ends the work on a slab. */
@@ -392,8 +400,7 @@ static void give_up_surplus(sy_flush *flush) {
     sy_cache *cache = flush->cache;
     size_t keep =
         cache->empties_least + (cache->construct ? cache->slab_count / 8 : 0) + cache->empties_max;
-    while (cache->bins.count[SY_BIN_EMPTY] > keep)
-        give_up(flush, sy_slab_of_node(cache->bins.heap[SY_BIN_EMPTY]));
+    give_up_empty(flush, &cache->bins, keep);
 }
 
 void sy_cache_flush(void *owner, uintptr_t *items, size_t count) {

@@ -24,22 +24,15 @@ static void begin(sy_cache *cache, size_t *left, bool aged) {
     cache->seen = exchanges;
 }
 
-/* An empty slab that may go, unlinked, or NULL. By age: all of them if the cache was idle, else
- * none, as what is too many goes when it is freed. */
-static sy_slab *take_empty(sy_cache *cache, size_t *left, bool aged) {
-    sy_lock_acquire(&cache->lock);
-    if (*left == SIZE_MAX) begin(cache, left, aged);
-    bool may = !aged || (cache->idle && !cache->empties_max);
-    sy_heap_node *lowest = may ? cache->bins.heap[SY_BIN_EMPTY] : NULL;
-    sy_slab *slab = lowest ? sy_slab_of_node(lowest) : NULL;
-    if (slab) sy_cache_unlink_slab(cache, slab);
-    sy_lock_release(&cache->lock);
-    return slab;
-}
-
+/* By age all of them go if the cache was idle, else none, as what is too many goes when it is
+ * freed. */
 bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged) {
     for (int i = 0; i < STEP_EMPTIES; i++) {
-        sy_slab *slab = take_empty(cache, left, aged);
+        sy_lock_acquire(&cache->lock);
+        if (*left == SIZE_MAX) begin(cache, left, aged);
+        bool may = !aged || (cache->idle && !cache->empties_max);
+        sy_slab *slab = may ? sy_cache_unlink_empty(cache, &cache->bins, 0) : NULL;
+        sy_lock_release(&cache->lock);
         if (!slab) return false;
         sy_cache_release_slab(cache, slab);
     }
@@ -113,38 +106,30 @@ static uint64_t discard_granules(const sy_claim *claim, size_t *bytes) {
     return done;
 }
 
-/* The lock is held before and after. */
-static void release(sy_cache *cache, sy_slab *slab) {
-    sy_lock_release(&cache->lock);
-    sy_cache_release_slab(cache, slab);
+/* Gives the claimed granules back; whether the slab is to be released now: the last object came
+ * back while it was set aside, so that nobody saw it emptied. The lock is not held. */
+static bool give_granules(sy_cache *cache, const sy_claim *claim, size_t *bytes) {
+    sy_slab *slab = claim->slab;
+    if (slab->built) sy_cache_destruct(cache, slab, claim->slots);
+    uint64_t holes = discard_granules(claim, bytes);
+    sy_chunk_punched(slab);
     sy_lock_acquire(&cache->lock);
-}
-
-/* Whether the last object came back while the slab was set aside, so that nobody saw it emptied. */
-static bool is_given_up(const sy_cache *cache, const sy_slab *slab) {
-    return slab->bin == SY_BIN_EMPTY && slab->bins != &cache->bins;
+    slab->holes |= holes;
+    sy_bins_insert(slab->bins, slab);
+    bool emptied = slab->bin == SY_BIN_EMPTY && slab->bins != &cache->bins;
+    if (emptied) sy_cache_unlink_slab(cache, slab);
+    sy_lock_release(&cache->lock);
+    return emptied;
 }
 
 /* Gives back what was claimed. The lock is held before and after. */
-static void give_back(sy_cache *cache, sy_claim *claim, size_t *bytes) {
+static void give_back(sy_cache *cache, const sy_claim *claim, size_t *bytes) {
     sy_memory_begin_trim(cache->memory);
     sy_lock_release(&cache->lock);
-    if (!claim->granules) {
+    if (!claim->granules || give_granules(cache, claim, bytes))
         sy_cache_release_slab(cache, claim->slab);
-        sy_memory_end_trim(cache->memory);
-        sy_lock_acquire(&cache->lock);
-        return;
-    }
-    if (claim->slab->built) sy_cache_destruct(cache, claim->slab, claim->slots);
-    uint64_t holes = discard_granules(claim, bytes);
-    sy_chunk_punched(claim->slab);
-    sy_lock_acquire(&cache->lock);
-    claim->slab->holes |= holes;
-    sy_bins_insert(claim->slab->bins, claim->slab);
-    bool emptied = is_given_up(cache, claim->slab);
-    if (emptied) sy_cache_unlink_slab(cache, claim->slab);
     sy_memory_end_trim(cache->memory);
-    if (emptied) release(cache, claim->slab);
+    sy_lock_acquire(&cache->lock);
 }
 
 static bool punch_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes) {
@@ -170,6 +155,7 @@ static void count_trim(sy_cache *cache, int more) {
 
 size_t sy_cache_trim_slabs(sy_cache *cache) {
     size_t bytes = 0, left = SIZE_MAX;
+    sy_client_drain(&cache->client);
     count_trim(cache, 1);
     while (sy_cache_trim_step(cache, &left, false, &bytes)) {}
     while (sy_cache_release_step(cache, &left, false)) {}
@@ -183,7 +169,6 @@ size_t sy_cache_trim_rest(sy_memory *memory, bool handles) {
 }
 
 size_t sy_cache_trim(sy_cache *cache) {
-    sy_client_drain(&cache->client);
     size_t bytes = sy_cache_trim_slabs(cache);
     return bytes + sy_cache_trim_rest(cache->memory, cache->flags & SY_HANDLES);
 }

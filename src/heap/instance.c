@@ -297,9 +297,7 @@ size_t sy_heap_trim(sy_heap *heap) {
     size_t bytes = 0;
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
         sy_cache *cache = sy_heap_cache(heap, i);
-        if (!cache) continue;
-        sy_client_drain(&cache->client);
-        bytes += sy_cache_trim_slabs(cache);
+        if (cache) bytes += sy_cache_trim_slabs(cache);
     }
     return bytes + sy_cache_trim_rest(heap->memory, heap->flags & SY_HANDLES);
 }

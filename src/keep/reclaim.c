@@ -276,7 +276,6 @@ size_t sy_trim(void) {
         number = client->number;
         if (client->config.refill == sy_cache_refill) {
             sy_cache *cache = client->config.owner;
-            sy_client_drain(client);
             bytes += sy_cache_trim_slabs(cache);
             if (cache->memory != &sy_memory_main) bytes += sy_chunk_trim(cache->memory);
         }

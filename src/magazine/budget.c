@@ -48,6 +48,10 @@ static void put_in(const sy_client *client, sy_depot_shard *shard, sy_magazine *
 }
 
 void sy_budget_put(const sy_client *client, sy_magazine *magazine, bool surplus) {
+    if (!sy_magazine_count(magazine)) {
+        sy_store_put(magazine);
+        return;
+    }
     sy_depot_shard *shard = own_shard(client);
     if (surplus)
         atomic_fetch_add_explicit(&shard->surplus, sy_magazine_count(magazine),

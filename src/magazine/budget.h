@@ -19,7 +19,8 @@
 /* 0, or -1 with ENOMEM. Once, before all else. */
 int sy_budget_start(void);
 
-/* Puts a magazine of items into this CPU's shard, whatever the budget; `surplus`: to be reaped. */
+/* Puts a magazine with items into this CPU's shard, whatever the budget, and one without into the
+ * store. `surplus`: to be reaped. */
 void sy_budget_put(const sy_client *client, sy_magazine *magazine, bool surplus);
 
 /* Puts a magazine of items into this CPU's shard; false if that holds enough already. If other CPUs

@@ -36,20 +36,27 @@ static uint32_t first_capacity(const sy_client *client) {
     return items > START_ITEMS ? START_ITEMS : items ? (uint32_t)items : 1;
 }
 
-/* Raises the capacity of the slot's magazines if the bounds let it; `limit` is not moved. */
+/* Lets the slot hold so many items in each magazine; `limit` is not moved. */
+static bool widen(sy_client *client, sy_thread *thread, sy_slot *slot, uint32_t want) {
+    if (slot->capacity >= want) return true;
+    uint64_t more = 2 * (uint64_t)(want - slot->capacity); /* two magazines */
+    if (!grant(client, more)) return false;
+    atomic_fetch_add_explicit(&thread->loaded_bytes, more * client->config.item_bytes,
+                              memory_order_relaxed);
+    slot->capacity = want;
+    return true;
+}
+
+/* Raises the capacity of the slot's magazines if the bounds let it. */
 static bool grow(sy_client *client, sy_thread *thread, sy_slot *slot) {
     uint32_t have = slot->capacity, most = (uint32_t)client->config.magazine_items;
     if (have >= most || (have >= EASY_ITEMS && slot->exchanges < EXCHANGES_MORE)) return false;
     uint32_t want = have ? have * 2 : first_capacity(client);
     if (want > most) want = most;
-    uint64_t more = 2 * (uint64_t)(want - have); /* two magazines */
-    uint64_t bytes = more * client->config.item_bytes;
+    uint64_t bytes = 2 * (uint64_t)(want - have) * client->config.item_bytes;
     uint64_t loaded = atomic_load_explicit(&thread->loaded_bytes, memory_order_relaxed);
     if (have && loaded + bytes > LOADED_BYTES_MAX) return false;
-    if (!grant(client, more)) return false;
-    atomic_fetch_add_explicit(&thread->loaded_bytes, bytes, memory_order_relaxed);
-    slot->capacity = want;
-    return true;
+    return widen(client, thread, slot, want);
 }
 
 void sy_client_give_up_capacity(sy_client *client, sy_thread *thread, sy_slot *slot) {
@@ -419,17 +426,6 @@ void sy_client_prepare(sy_client *client) {
 
 /* ---- reserve ---- */
 
-/* Whether the slot may hold so many items in each magazine, from now on if need be. */
-static bool widen(sy_client *client, sy_thread *thread, sy_slot *slot, uint32_t want) {
-    if (slot->capacity >= want) return true;
-    uint64_t more = 2 * (uint64_t)(want - slot->capacity);
-    if (!grant(client, more)) return false;
-    atomic_fetch_add_explicit(&thread->loaded_bytes, more * client->config.item_bytes,
-                              memory_order_relaxed);
-    slot->capacity = want;
-    return true;
-}
-
 /* Items behind the `have` that a magazine has, until there are `want`; how many there are. */
 static size_t top_up(sy_client *client, sy_magazine *magazine, size_t have, size_t want) {
     const sy_client_config *config = &client->config;
@@ -489,8 +485,7 @@ static void begin_drain(sy_client *client) {
 
 void sy_client_drain(sy_client *client) {
     begin_drain(client);
-    if (sy_threads_parked()) sy_client_flush_chain(client, take_parked(client));
-    sy_client_flush_chain(client, sy_budget_take_all(client));
+    reclaim(client);
 }
 
 /* What parked threads hold waits in the depot from now on, to be flushed in steps. */
@@ -499,10 +494,7 @@ static void deposit_parked(sy_client *client, bool surplus) {
     while (chain) {
         sy_magazine *magazine = chain;
         chain = magazine->chain;
-        if (sy_magazine_count(magazine))
-            sy_budget_put(client, magazine, surplus);
-        else
-            sy_store_put(magazine);
+        sy_budget_put(client, magazine, surplus);
     }
 }
 

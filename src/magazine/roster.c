@@ -20,8 +20,18 @@ static void unpin_locked(sy_client *client) {
         sy_os_wake(&client->pins, 1 << 20);
 }
 
-/* Another thread may be destroying a cache that this one has used: the client is pinned before its
- * magazines are flushed, or has taken them already. */
+/* Takes the magazines of a slot of this thread, and flushes them. The lock is held before and
+ * after: another thread may be destroying a cache that this one has used, so the client is pinned.
+ */
+static void flush_taken(sy_client *client, sy_slot *slot) {
+    sy_magazine *chain = sy_slot_take(slot, NULL);
+    atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
+    sy_threads_unlock();
+    sy_client_flush_chain(client, chain);
+    sy_threads_lock();
+    unpin_locked(client);
+}
+
 void sy_thread_flush(void) {
     sy_thread *thread = sy_thread_self();
     if (!thread) return;
@@ -29,13 +39,7 @@ void sy_thread_flush(void) {
     for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++) {
         sy_slot *slot = sy_thread_slot(thread, number);
         sy_client *client = clients[number];
-        if (!sy_slot_has_magazines(slot) || client->suspended) continue;
-        sy_magazine *chain = sy_slot_take(slot, NULL);
-        atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
-        sy_threads_unlock();
-        sy_client_flush_chain(client, chain);
-        sy_threads_lock();
-        unpin_locked(client);
+        if (sy_slot_has_magazines(slot) && !client->suspended) flush_taken(client, slot);
     }
     sy_threads_unlock();
 }
@@ -45,13 +49,8 @@ void sy_thread_flush(void) {
 static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
     sy_client *client = clients[number];
     if (client->suspended || client->config.calls_back) return;
-    sy_magazine *chain = sy_slot_take(slot, NULL);
     sy_client_give_up_capacity(client, thread, slot);
-    atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
-    sy_threads_unlock();
-    sy_client_flush_chain(client, chain);
-    sy_threads_lock();
-    unpin_locked(client);
+    flush_taken(client, slot);
 }
 
 /* Whether the slot holds items and has had no exchange since this was asked before. */
@@ -195,10 +194,7 @@ static void empty_slots(sy_thread *thread) {
             if (i == 0)
                 sy_magazine_set_count(
                     magazine, sy_slot_items(&(sy_slot){.loaded = magazine, .top = slot->top}));
-            if (sy_magazine_count(magazine))
-                sy_budget_put(client, magazine, false);
-            else
-                sy_store_put(magazine);
+            sy_budget_put(client, magazine, false);
         }
         if (client) sy_client_give_up_capacity(client, thread, slot);
         *slot = (sy_slot){0};
