@@ -26,6 +26,7 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
+#include "support/history.h"
 
 enum { GROUP = 64, CACHE_NUMBER = 5 };
 
@@ -436,16 +437,9 @@ static void recreate(void) {
     create_caches();
 }
 
-typedef void phase(void);
-
-static phase *const history[] = {create_caches, fill, visit, thin_out, trim,     fill,
-                                 free_pinned,   fill, empty, trim,     recreate, fill,
-                                 visit,         trim, fill,  empty};
-
-struct run {
-    uint64_t n;
-    bool for_good; /* all calls from the n-th on fail, until the phase is over */
-};
+static phase *const phases[] = {create_caches, fill, visit, thin_out, trim,     fill,
+                                free_pinned,   fill, empty, trim,     recreate, fill,
+                                visit,         trim, fill,  empty};
 
 static void end_history(void) {
     sy_fake_reset();
@@ -458,43 +452,21 @@ static void end_history(void) {
     must(stats.slabs == 0 && stats.chunks == 0);
 }
 
-/* Ends with 1 if there were not as many calls. */
-static void live_through(void *arg) {
-    const struct run *run = arg;
-    if (run->for_good)
-        sy_fake_fail_from(SY_FAKE_ANY, run->n);
-    else
-        sy_fake_fail_nth(SY_FAKE_ANY, run->n);
-    for (size_t i = 0; i < sizeof history / sizeof *history; i++) {
-        errno = 0;
-        history[i]();
-        if (sy_fake_failures(SY_FAKE_ANY) > 0) sy_fake_succeed(SY_FAKE_ANY);
-        all_is_well();
-    }
-    bool failed = sy_fake_failures(SY_FAKE_ANY) > 0;
-    end_history();
-    if (!failed) _exit(1);
-}
-
-static void live_through_all(bool for_good) {
-    struct run run = {.n = 1, .for_good = for_good};
-    int status;
-    while ((status = in_child(live_through, &run)) == 0) run.n++;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 1)
-        print_error("with call %llu failing\n", (unsigned long long)run.n);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 1);
-    assert_true(run.n > 50); /* as many calls has the history */
-}
+static const history whole = {
+    .phases = phases,
+    .count = sizeof phases / sizeof *phases,
+    .look = all_is_well,
+    .end = end_history,
+};
 
 static void any_one_call_may_fail(void **state) {
     (void)state;
-    live_through_all(false);
+    history_fail_each(&whole, false, 50); /* as many calls has the history */
 }
 
 static void all_calls_may_fail_for_a_while(void **state) {
     (void)state;
-    live_through_all(true);
+    history_fail_each(&whole, true, 50);
 }
 
 /* ---- doors that need no system, or say so ---- */

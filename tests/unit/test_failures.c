@@ -23,6 +23,7 @@
 #include "magazine/store.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "support/history.h"
 
 enum { KINDS = 5, OBJECTS_MAX = 3000, HEAP_OBJECTS = 120 };
 
@@ -255,9 +256,7 @@ static void empty_caches(void) {
         for (size_t i = 0; i < kind->count; i++) give(kind, i);
 }
 
-typedef void phase(void);
-
-static phase *const history[] = {
+static phase *const phases[] = {
     create_caches,      fill_caches,     thin_out,           trim_one_and_all, fill_caches,
     take_from_the_heap, batches,         resize_in_the_heap, thin_out,         trim_one_and_all,
     reserve_some,       work_in_threads, idle_and_flush,     trim_one_and_all, give_to_the_heap,
@@ -275,58 +274,35 @@ static void end_history(void) {
     must(sy_chunk_verify(&sy_memory_main) == 0 && sy_store_verify() == 0);
 }
 
-struct run {
-    uint64_t n;
-    bool for_good; /* all calls from the n-th on fail, until the phase is over */
+static void look(void) {
+    all_is_well();
+    contents_are_whole();
+}
+
+static const history whole = {
+    .phases = phases,
+    .count = sizeof phases / sizeof *phases,
+    .look = look,
+    .end = end_history,
 };
-
-/* Ends with 1 if there were not as many calls. */
-static void live_through(void *arg) {
-    const struct run *run = arg;
-    if (run->for_good)
-        sy_fake_fail_from(SY_FAKE_ANY, run->n);
-    else
-        sy_fake_fail_nth(SY_FAKE_ANY, run->n);
-    for (size_t i = 0; i < sizeof history / sizeof *history; i++) {
-        errno = 0;
-        history[i]();
-        if (sy_fake_failures(SY_FAKE_ANY) > 0) sy_fake_succeed(SY_FAKE_ANY);
-        all_is_well();
-        contents_are_whole();
-    }
-    bool failed = sy_fake_failures(SY_FAKE_ANY) > 0;
-    end_history();
-    if (!failed) _exit(1);
-}
-
-static uint64_t live_through_all(bool for_good) {
-    struct run run = {.n = 1, .for_good = for_good};
-    int status;
-    while ((status = in_child(live_through, &run)) == 0) run.n++;
-    if (WEXITSTATUS(status) != 1 || !WIFEXITED(status))
-        print_error("with call %llu failing\n", (unsigned long long)run.n);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 1);
-    return run.n - 1;
-}
 
 static void any_one_call_may_fail(void **state) {
     (void)state;
-    assert_true(live_through_all(false) > 100); /* as many calls has the history */
+    history_fail_each(&whole, false, 100); /* as many calls has the history */
 }
 
 static void all_calls_may_fail_for_a_while(void **state) {
     (void)state;
-    assert_true(live_through_all(true) > 100);
+    history_fail_each(&whole, true, 100);
 }
 
 /* Of a thousand calls, so many. */
 static void live_with_random_failures(void *arg) {
     sy_fake_fail_randomly(SY_FAKE_ANY, 20 + (unsigned)(*(uint64_t *)arg % 5) * 100,
                           *(uint64_t *)arg);
-    for (size_t i = 0; i < sizeof history / sizeof *history; i++) {
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
         errno = 0;
-        history[i]();
+        phases[i]();
         all_is_well();
         contents_are_whole();
         if (i == 0) sy_fake_fail_randomly(SY_FAKE_ANY, 200, *(uint64_t *)arg);
@@ -346,9 +322,9 @@ static void live_without(void *arg) {
     (void)arg;
     create_caches();
     sy_fake_fail_from(SY_FAKE_ANY, 1);
-    for (size_t i = 1; i < sizeof history / sizeof *history; i++) {
+    for (size_t i = 1; i < sizeof phases / sizeof *phases; i++) {
         errno = 0;
-        history[i]();
+        phases[i]();
         all_is_well();
         contents_are_whole();
     }

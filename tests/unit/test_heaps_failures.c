@@ -18,6 +18,7 @@
 
 #include "os/fake.h"
 #include "support/heaps.h"
+#include "support/history.h"
 
 enum { HEAPS = 2, OBJECTS = 2 * SIZES };
 
@@ -163,12 +164,11 @@ static void replace_one(void) {
     tenants[1].heap = kept;
 }
 
-typedef void phase(void);
-
-static phase *const history[] = {create_heaps, fill_heaps, thin_out,    trim,      fill_heaps,
-                                 resize_some,  walk,       replace_one, fill_heaps};
+static phase *const phases[] = {create_heaps, fill_heaps, thin_out,    trim,      fill_heaps,
+                                resize_some,  walk,       replace_one, fill_heaps};
 
 static void end_history(void) {
+    must(told > 0);
     sy_fake_reset();
     for (size_t i = 0; i < OBJECTS; i++) give(&tenants[1], i);
     sy_heap_destroy_all(tenants[0].heap);
@@ -181,49 +181,21 @@ static void end_history(void) {
     must(sy_limit_used() == 0);
 }
 
-struct run {
-    uint64_t n;
-    bool for_good; /* all calls from the n-th on fail, until the phase is over */
+static const history whole = {
+    .phases = phases,
+    .count = sizeof phases / sizeof *phases,
+    .look = all_is_well,
+    .end = end_history,
 };
-
-/* Ends with 1 if there were not as many calls. */
-static void live_through(void *arg) {
-    const struct run *run = arg;
-    if (run->for_good)
-        sy_fake_fail_from(SY_FAKE_ANY, run->n);
-    else
-        sy_fake_fail_nth(SY_FAKE_ANY, run->n);
-    for (size_t i = 0; i < sizeof history / sizeof *history; i++) {
-        errno = 0;
-        history[i]();
-        if (sy_fake_failures(SY_FAKE_ANY) > 0) sy_fake_succeed(SY_FAKE_ANY);
-        all_is_well();
-    }
-    must(told > 0);
-    bool failed = sy_fake_failures(SY_FAKE_ANY) > 0;
-    end_history();
-    if (!failed) _exit(1);
-}
-
-static uint64_t live_through_all(bool for_good) {
-    struct run run = {.n = 1, .for_good = for_good};
-    int status;
-    while ((status = in_child(live_through, &run)) == 0) run.n++;
-    if (WEXITSTATUS(status) != 1 || !WIFEXITED(status))
-        print_error("with call %llu failing\n", (unsigned long long)run.n);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 1);
-    return run.n - 1;
-}
 
 static void any_one_call_may_fail(void **state) {
     (void)state;
-    assert_true(live_through_all(false) > 50); /* as many calls has the history */
+    history_fail_each(&whole, false, 50); /* as many calls has the history */
 }
 
 static void all_calls_may_fail_for_a_while(void **state) {
     (void)state;
-    assert_true(live_through_all(true) > 50);
+    history_fail_each(&whole, true, 50);
 }
 
 int main(void) {

@@ -14,6 +14,7 @@
 
 #include "os/fake.h"
 #include "support/ages.h"
+#include "support/history.h"
 
 enum { KINDS = 5, MOST = 2500, KEPT_EACH = 190, SPANS = 4 };
 
@@ -119,10 +120,8 @@ static void work_parked(void) {
     sy_thread_idle();
 }
 
-typedef void phase(void);
-
-static phase *const history[] = {take_all,  give_most, age,         take_all,
-                                 give_most, trim_some, work_parked, age};
+static phase *const phases[] = {take_all,  give_most, age,         take_all,
+                                give_most, trim_some, work_parked, age};
 
 static void begin_history(void) {
     sy_fake_reset();
@@ -158,54 +157,29 @@ static void end_history(void) {
     sound(NULL);
 }
 
-struct run {
-    uint64_t n;
-    bool for_good; /* all calls from the n-th on fail, until the phase is over */
+static const history whole = {
+    .phases = phases,
+    .count = sizeof phases / sizeof *phases,
+    .begin = begin_history,
+    .look = all_is_well,
+    .end = end_history,
 };
-
-/* Ends with 1 if there were not as many calls. */
-static void live_through(void *arg) {
-    const struct run *run = arg;
-    begin_history();
-    if (run->for_good)
-        sy_fake_fail_from(SY_FAKE_ANY, run->n);
-    else
-        sy_fake_fail_nth(SY_FAKE_ANY, run->n);
-    for (size_t i = 0; i < sizeof history / sizeof *history; i++) {
-        history[i]();
-        if (sy_fake_failures(SY_FAKE_ANY) > 0) sy_fake_succeed(SY_FAKE_ANY);
-        all_is_well();
-    }
-    bool failed = sy_fake_failures(SY_FAKE_ANY) > 0;
-    end_history();
-    if (!failed) _exit(1);
-}
-
-static uint64_t live_through_all(bool for_good) {
-    struct run run = {.n = 1, .for_good = for_good};
-    int status;
-    while ((status = in_child(live_through, &run)) == 0) run.n++;
-    if (!WIFEXITED(status)) print_error("with call %llu failing\n", (unsigned long long)run.n);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 1);
-    return run.n - 1;
-}
 
 static void any_one_call_may_fail(void **state) {
     (void)state;
-    assert_true(live_through_all(false) > 50); /* as many calls has the history */
+    history_fail_each(&whole, false, 50); /* as many calls has the history */
 }
 
 static void all_calls_may_fail_for_a_while(void **state) {
     (void)state;
-    assert_true(live_through_all(true) > 50);
+    history_fail_each(&whole, true, 50);
 }
 
 static void live_with_random_failures(void *arg) {
     begin_history();
     sy_fake_fail_randomly(SY_FAKE_ANY, 300, *(uint64_t *)arg);
-    for (size_t i = 0; i < sizeof history / sizeof *history; i++) {
-        history[i]();
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+        phases[i]();
         all_is_well();
     }
     must(sy_fake_failures(SY_FAKE_ANY) > 0);
