@@ -6,6 +6,7 @@
 #ifndef SY_BASE_CPU_H
 #define SY_BASE_CPU_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* In a loop that waits for another processor. */
@@ -25,6 +26,24 @@ static inline void sy_prefetch_for_write(uintptr_t address) {
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)address));
 #else
     __builtin_prefetch((const void *)address, 1, 3);
+#endif
+}
+
+/* Whether a frame pointer leads to two words: the caller's frame pointer and the return address. */
+static inline bool sy_cpu_has_frames(void) {
+#if defined(__x86_64__) || defined(__aarch64__)
+    return true;
+#else
+    return false;
+#endif
+}
+
+/* A return address without what the processor signs it with: the upper 16 bits, on arm. */
+static inline uintptr_t sy_cpu_return_address(uintptr_t stored) {
+#if defined(__aarch64__)
+    return stored & ((UINT64_C(1) << 48) - 1);
+#else
+    return stored;
 #endif
 }
 

@@ -21,7 +21,7 @@ typedef struct interval {
     uintptr_t start, end;
 } interval;
 
-enum { INTERVALS_MAX = 1 << 16, WRITTEN_BYTES = 16 << 10 };
+enum { INTERVALS_MAX = 1 << 16, WRITTEN_BYTES = 256 << 10 };
 
 typedef struct interval_set {
     interval at[INTERVALS_MAX];
@@ -50,8 +50,13 @@ static interval_set committed;
 static __thread int thread_cpu = -1;
 static unsigned cpu_count;
 static size_t memory_limit;
+static bool guards_split;
 static bool clock_stands;
 static uint64_t clock_ns;
+static const char *option_name, *option_text;
+static enum { TERMINAL_REAL, TERMINAL, NO_TERMINAL } terminal;
+
+static sy_os_work *child_work;
 
 static __thread jmp_buf *catcher;
 static char written[WRITTEN_BYTES];
@@ -199,6 +204,10 @@ void sy_fake_reset(void) {
     cpu_count = 0;
     memory_limit = 0;
     clock_stands = false;
+    option_name = NULL;
+    terminal = TERMINAL_REAL;
+    child_work = NULL;
+    guards_split = false;
     pthread_mutex_unlock(&lock);
 }
 
@@ -338,6 +347,17 @@ int __wrap_sy_os_release(void *start, size_t bytes) {
                     __real_sy_os_release, became_nothing, start, bytes);
 }
 
+int __real_sy_os_lock(void *start, size_t bytes, bool wanted);
+int __wrap_sy_os_lock(void *start, size_t bytes, bool wanted);
+
+int __wrap_sy_os_lock(void *start, size_t bytes, bool wanted) {
+    check_range(&committed, "a lock of what is not committed", start, bytes);
+    if (wanted && fails(SY_FAKE_LOCK, bytes)) return -1;
+    int result = __real_sy_os_lock(start, bytes, wanted);
+    if (result == 0) done(SY_FAKE_LOCK, bytes);
+    return result;
+}
+
 int __real_sy_os_huge(void *start, size_t bytes, bool wanted);
 int __wrap_sy_os_huge(void *start, size_t bytes, bool wanted);
 
@@ -348,6 +368,34 @@ int __wrap_sy_os_huge(void *start, size_t bytes, bool wanted) {
     if (result == 0) done(SY_FAKE_HUGE, bytes);
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+int __real_sy_os_guard(void *start, size_t bytes, bool wanted);
+int __wrap_sy_os_guard(void *start, size_t bytes, bool wanted);
+
+int __wrap_sy_os_guard(void *start, size_t bytes, bool wanted) {
+    pthread_mutex_lock(&lock);
+    check_range(&committed, "guard of what is not committed", start, bytes);
+    int result = fails(SY_FAKE_GUARD, bytes) ? -1 : __real_sy_os_guard(start, bytes, wanted);
+    if (result == 0) done(SY_FAKE_GUARD, bytes);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+void sy_fake_set_guards_split(bool split) {
+    pthread_mutex_lock(&lock);
+    guards_split = split;
+    pthread_mutex_unlock(&lock);
+}
+
+bool __real_sy_os_guards_split(void);
+bool __wrap_sy_os_guards_split(void);
+
+bool __wrap_sy_os_guards_split(void) {
+    pthread_mutex_lock(&lock);
+    bool split = guards_split;
+    pthread_mutex_unlock(&lock);
+    return split || __real_sy_os_guards_split();
 }
 
 /* ---- processors, limits, time ---- */
@@ -453,6 +501,137 @@ int __wrap_sy_os_start_thread(void *(*body)(void *), void *arg);
 
 int __wrap_sy_os_start_thread(void *(*body)(void *), void *arg) {
     return decide(SY_FAKE_START_THREAD) ? -1 : __real_sy_os_start_thread(body, arg);
+}
+
+/* ---- words with a person ---- */
+
+void sy_fake_set_option(const char *name, const char *text) {
+    pthread_mutex_lock(&lock);
+    option_name = name;
+    option_text = text;
+    pthread_mutex_unlock(&lock);
+}
+
+const char *__real_sy_os_option(const char *name);
+const char *__wrap_sy_os_option(const char *name);
+
+const char *__wrap_sy_os_option(const char *name) {
+    pthread_mutex_lock(&lock);
+    bool scripted = option_name != NULL && strcmp(name, option_name) == 0;
+    const char *text = option_text;
+    pthread_mutex_unlock(&lock);
+    return scripted ? text : __real_sy_os_option(name);
+}
+
+void sy_fake_set_terminal(bool is_terminal) {
+    pthread_mutex_lock(&lock);
+    terminal = is_terminal ? TERMINAL : NO_TERMINAL;
+    pthread_mutex_unlock(&lock);
+}
+
+bool __real_sy_os_is_terminal(int fd);
+bool __wrap_sy_os_is_terminal(int fd);
+
+bool __wrap_sy_os_is_terminal(int fd) {
+    pthread_mutex_lock(&lock);
+    bool real = terminal == TERMINAL_REAL, answer = terminal == TERMINAL;
+    pthread_mutex_unlock(&lock);
+    return real ? __real_sy_os_is_terminal(fd) : answer;
+}
+
+int __real_sy_os_append(const char *path, const char *text, size_t length);
+int __wrap_sy_os_append(const char *path, const char *text, size_t length);
+
+int __wrap_sy_os_append(const char *path, const char *text, size_t length) {
+    return decide(SY_FAKE_APPEND) ? -1 : __real_sy_os_append(path, text, length);
+}
+
+/* ---- where the program is ---- */
+
+bool __real_sy_os_stack(uintptr_t *low, uintptr_t *high);
+bool __wrap_sy_os_stack(uintptr_t *low, uintptr_t *high);
+
+bool __wrap_sy_os_stack(uintptr_t *low, uintptr_t *high) {
+    return !decide(SY_FAKE_STACK) && __real_sy_os_stack(low, high);
+}
+
+bool __real_sy_os_locate(uintptr_t address, sy_os_place *place);
+bool __wrap_sy_os_locate(uintptr_t address, sy_os_place *place);
+
+bool __wrap_sy_os_locate(uintptr_t address, sy_os_place *place) {
+    return !decide(SY_FAKE_LOCATE) && __real_sy_os_locate(address, place);
+}
+
+void *__real_sy_os_load(const char *library);
+void *__wrap_sy_os_load(const char *library);
+
+void *__wrap_sy_os_load(const char *library) {
+    return decide(SY_FAKE_LOAD) ? NULL : __real_sy_os_load(library);
+}
+
+void *__real_sy_os_symbol(void *library, const char *name);
+void *__wrap_sy_os_symbol(void *library, const char *name);
+
+void *__wrap_sy_os_symbol(void *library, const char *name) {
+    return decide(SY_FAKE_LOAD) ? NULL : __real_sy_os_symbol(library, name);
+}
+
+void sy_fake_set_child(sy_os_work *work) {
+    pthread_mutex_lock(&lock);
+    child_work = work;
+    pthread_mutex_unlock(&lock);
+}
+
+int __real_sy_os_ask_child(sy_os_work *work, const void *question, void *answer, size_t bytes,
+                           unsigned seconds);
+int __wrap_sy_os_ask_child(sy_os_work *work, const void *question, void *answer, size_t bytes,
+                           unsigned seconds);
+
+int __wrap_sy_os_ask_child(sy_os_work *work, const void *question, void *answer, size_t bytes,
+                           unsigned seconds) {
+    if (decide(SY_FAKE_ASK_CHILD)) return -1;
+    return __real_sy_os_ask_child(child_work ? child_work : work, question, answer, bytes, seconds);
+}
+
+/* ---- the process as a whole ---- */
+
+int __real_sy_os_ask_copy(sy_os_work *work, const void *question, void *answer, size_t bytes,
+                          void (*made)(void));
+int __wrap_sy_os_ask_copy(sy_os_work *work, const void *question, void *answer, size_t bytes,
+                          void (*made)(void));
+
+/* The lock is held while the copy is made, so that it does not find it in other hands. */
+static void (*made_for_caller)(void);
+
+static void made_then_drop_lock(void) {
+    void (*made)(void) = made_for_caller;
+    drop_lock();
+    made();
+}
+
+int __wrap_sy_os_ask_copy(sy_os_work *work, const void *question, void *answer, size_t bytes,
+                          void (*made)(void)) {
+    if (decide(SY_FAKE_ASK_COPY)) {
+        made();
+        return -1;
+    }
+    hold_lock();
+    made_for_caller = made;
+    return __real_sy_os_ask_copy(work, question, answer, bytes, made_then_drop_lock);
+}
+
+int __real_sy_os_each_written(void (*visit)(void *arg, const sy_os_piece *piece), void *arg);
+int __wrap_sy_os_each_written(void (*visit)(void *arg, const sy_os_piece *piece), void *arg);
+
+int __wrap_sy_os_each_written(void (*visit)(void *arg, const sy_os_piece *piece), void *arg) {
+    return decide(SY_FAKE_EACH_WRITTEN) ? -1 : __real_sy_os_each_written(visit, arg);
+}
+
+int __real_sy_os_at_exit(void (*hook)(void));
+int __wrap_sy_os_at_exit(void (*hook)(void));
+
+int __wrap_sy_os_at_exit(void (*hook)(void)) {
+    return decide(SY_FAKE_AT_EXIT) ? -1 : __real_sy_os_at_exit(hook);
 }
 
 /* ---- the end ---- */

@@ -25,9 +25,19 @@ typedef enum sy_fake_call {
     SY_FAKE_MOVE,
     SY_FAKE_RELEASE,
     SY_FAKE_HUGE,
+    SY_FAKE_LOCK,
+    SY_FAKE_GUARD,
     SY_FAKE_AT_THREAD_EXIT,
     SY_FAKE_AT_FORK,
     SY_FAKE_START_THREAD,
+    SY_FAKE_APPEND,
+    SY_FAKE_STACK,
+    SY_FAKE_LOCATE,
+    SY_FAKE_LOAD, /* of a library, and of each name in it */
+    SY_FAKE_ASK_CHILD,
+    SY_FAKE_ASK_COPY,
+    SY_FAKE_EACH_WRITTEN,
+    SY_FAKE_AT_EXIT,
     SY_FAKE_ANY
 } sy_fake_call;
 
@@ -59,9 +69,22 @@ void sy_fake_set_cpu(int cpu);
 void sy_fake_set_cpu_count(unsigned count);
 void sy_fake_set_memory_limit(size_t bytes);
 
+/* What the next children do in place of what they are asked for; NULL: that again. */
+void sy_fake_set_child(void (*work)(const void *question, void *answer));
+
+/* sy_os_guards_split() says so, whatever the system has. */
+void sy_fake_set_guards_split(bool split);
+
 /* sy_os_now() stands at `ns`, and moves only by sy_fake_advance_clock(). */
 void sy_fake_set_clock(uint64_t ns);
 void sy_fake_advance_clock(uint64_t ns);
+
+/* What the environment says under a name, whatever it is really; NULL: nothing. Both stay where
+ * they are; one name at a time. */
+void sy_fake_set_option(const char *name, const char *text);
+
+/* Whether file descriptors lead to a terminal. */
+void sy_fake_set_terminal(bool terminal);
 
 /* ---- account ---- */
 

@@ -1,5 +1,6 @@
 /*
- * linux.c: the contract of os.h on Linux, whole. Control groups are read in linux_limits.c.
+ * linux.c: the contract of os.h on Linux, whole. Control groups are read in linux_limits.c,
+ * what an address is of in linux_places.c; a child that works for us is linux_child.c.
  *
  * Address space is a private anonymous mapping without access (MAP_NORESERVE: nothing is charged
  * for it), commit is mprotect, discard is madvise. Mappings of one name that touch are one mapping
@@ -13,9 +14,13 @@
 
 #include "os.h"
 
+#include <slabyard/base.h>
+
 #include "linux_limits.h"
+#include "linux_thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -40,9 +45,11 @@
 #endif
 
 /* Kernel names that older headers lack. */
-#define MOVE_AND_KEEP          4          /* 5.7; MREMAP_DONTUNMAP */
-#define ADVICE_POPULATE_WRITE  23         /* 5.14 */
-#define ADVICE_DONTNEED_LOCKED 24         /* 5.18 */
+#define MOVE_AND_KEEP          4   /* 5.7; MREMAP_DONTUNMAP */
+#define ADVICE_POPULATE_WRITE  23  /* 5.14 */
+#define ADVICE_DONTNEED_LOCKED 24  /* 5.18 */
+#define ADVICE_GUARD           102 /* 6.13 */
+#define ADVICE_UNGUARD         103
 #define NAME_MAPPING           0x53564d41 /* 5.17; PR_SET_VMA */
 #define NAME_ANONYMOUS         0          /* PR_SET_VMA_ANON_NAME */
 
@@ -52,6 +59,27 @@ static const uint64_t NS_PER_SECOND = 1000000000;
 static int fail(int error) {
     errno = error;
     return -1;
+}
+
+/* ---- failures on demand ---- */
+
+const char *const sy_os_calls[] = {"reserve",      "commit",         "populate", "discard",
+                                   "move",         "release",        "huge",     "guard",
+                                   "start_thread", "at_thread_exit", "at_fork",  NULL};
+
+typedef bool due_function(const char *call);
+
+static _Atomic(due_function *) failing;
+
+void sy_os_set_failing(due_function *due) {
+    atomic_store_explicit(&failing, due, memory_order_release);
+}
+
+static bool made_to_fail(const char *call) {
+    due_function *due = atomic_load_explicit(&failing, memory_order_acquire);
+    if (__builtin_expect(due == NULL, 1) || !due(call)) return false;
+    errno = ENOMEM;
+    return true;
 }
 
 /* ---- memory ---- */
@@ -90,6 +118,7 @@ static void name_mapping(void *start, size_t bytes, const char *name) {
 }
 
 void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
+    if (made_to_fail("reserve")) return NULL;
     size_t slack = align - sy_os_page_size();
     if (bytes > SIZE_MAX - slack) {
         errno = ENOMEM;
@@ -106,6 +135,7 @@ void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
 }
 
 int sy_os_commit(void *start, size_t bytes) {
+    if (made_to_fail("commit")) return -1;
     return mprotect(start, bytes, PROT_READ | PROT_WRITE);
 }
 
@@ -125,6 +155,7 @@ static void touch(unsigned char *start, size_t bytes) {
 }
 
 int sy_os_populate(void *start, size_t bytes) {
+    if (made_to_fail("populate")) return -1;
     int saved = errno;
     if (advise(start, bytes, ADVICE_POPULATE_WRITE) == 0) {
         errno = saved;
@@ -160,6 +191,7 @@ static bool can_move(void) {
 }
 
 int sy_os_move(void *from, void *to, size_t bytes) {
+    if (made_to_fail("move")) return -1;
     int saved = errno;
     bool moved = can_move() && move(from, to, bytes);
     errno = saved;
@@ -171,6 +203,7 @@ int sy_os_move(void *from, void *to, size_t bytes) {
 }
 
 int sy_os_discard(void *start, size_t bytes) {
+    if (made_to_fail("discard")) return -1;
     int saved = errno;
     if (advise(start, bytes, MADV_DONTNEED) != 0 &&
         (errno != EINVAL || advise(start, bytes, ADVICE_DONTNEED_LOCKED) != 0))
@@ -179,10 +212,66 @@ int sy_os_discard(void *start, size_t bytes) {
     return 0;
 }
 
-int sy_os_release(void *start, size_t bytes) { return munmap(start, bytes); }
+int sy_os_release(void *start, size_t bytes) {
+    return made_to_fail("release") ? -1 : munmap(start, bytes);
+}
 
 int sy_os_huge(void *start, size_t bytes, bool wanted) {
+    if (made_to_fail("huge")) return -1;
     return madvise(start, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
+int sy_os_dump(void *start, size_t bytes, bool wanted) {
+    return madvise(start, bytes, wanted ? MADV_DODUMP : MADV_DONTDUMP);
+}
+
+int sy_os_lock(void *start, size_t bytes, bool wanted) {
+    int saved = errno;
+    if ((wanted ? mlock(start, bytes) : munlock(start, bytes)) != 0) return fail(ENOMEM);
+    errno = saved;
+    return 0;
+}
+
+static bool probe_guards(void) {
+    size_t page = sy_os_page_size();
+    void *probe = sy_os_reserve(page, page, NULL);
+    if (!probe) return false;
+    bool has = sy_os_commit(probe, page) == 0 && advise(probe, page, ADVICE_GUARD) == 0;
+    sy_os_release(probe, page);
+    return has;
+}
+
+/* Whether the kernel marks guards in the page tables, where they split no mapping: tried once, on a
+ * page of our own. */
+static bool has_guards(void) {
+    enum { UNKNOWN, HAS, LACKS };
+    static _Atomic int known;
+    int state = atomic_load_explicit(&known, memory_order_relaxed);
+    if (state != UNKNOWN) return state == HAS;
+    int found = probe_guards() ? HAS : LACKS;
+    return (atomic_compare_exchange_strong(&known, &state, found) ? found : state) == HAS;
+}
+
+/* The first answer holds for good: what was guarded in one way is not opened in the other. */
+static int guard(void *start, size_t bytes, bool wanted) {
+    if (has_guards()) return advise(start, bytes, wanted ? ADVICE_GUARD : ADVICE_UNGUARD);
+    if (!wanted) return sy_os_commit(start, bytes);
+    if (mprotect(start, bytes, PROT_NONE) != 0) return -1;
+    return sy_os_discard(start, bytes);
+}
+
+int sy_os_guard(void *start, size_t bytes, bool wanted) {
+    int saved = errno;
+    if (made_to_fail("guard") || guard(start, bytes, wanted) != 0) return -1;
+    errno = saved;
+    return 0;
+}
+
+bool sy_os_guards_split(void) {
+    int saved = errno;
+    bool split = !has_guards();
+    errno = saved;
+    return split;
 }
 
 /* ---- processors ---- */
@@ -203,16 +292,6 @@ static ptrdiff_t find_cpu_offset(void) {
     return __rseq_offset + (has_mm_cid ? RSEQ_MM_CID : RSEQ_CPU_ID);
 }
 
-static const char *thread_pointer(void) {
-#    if defined(__x86_64__)
-    const char *pointer;
-    __asm__("movq %%fs:0, %0" : "=r"(pointer));
-    return pointer;
-#    else
-    return __builtin_thread_pointer();
-#    endif
-}
-
 /* This thread's word in the structure, negative where it is not registered. */
 static int registered_cpu(void) {
     static _Atomic ptrdiff_t known;
@@ -222,7 +301,7 @@ static int registered_cpu(void) {
         atomic_store_explicit(&known, offset, memory_order_relaxed);
     }
     if (offset == OFFSET_NONE) return -1;
-    return *(const volatile int *)(const volatile void *)(thread_pointer() + offset);
+    return *(const volatile int *)(const volatile void *)(sy_linux_thread_pointer() + offset);
 }
 
 #else
@@ -305,6 +384,15 @@ uint64_t sy_os_random(void) {
 
 /* ---- threads and processes ---- */
 
+static __thread unsigned own_number; /* 0: not asked yet */
+
+unsigned sy_os_thread(void) {
+    if (!own_number) own_number = (unsigned)syscall(SYS_gettid);
+    return own_number;
+}
+
+void sy_os_thread_forked(void) { own_number = 0; }
+
 void sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
     int saved = errno;
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
@@ -326,6 +414,7 @@ void sy_os_wake(_Atomic uint32_t *word, int count) {
 
 /* Signals are blocked while the thread is made, which has them blocked from its start then. */
 int sy_os_start_thread(void *(*body)(void *), void *arg) {
+    if (made_to_fail("start_thread")) return -1;
     sigset_t all, before;
     pthread_attr_t attributes;
     pthread_t thread;
@@ -366,6 +455,7 @@ static int find_key(pthread_key_t *key) {
 }
 
 int sy_os_at_thread_exit(void (*hook)(void *), void *arg) {
+    if (made_to_fail("at_thread_exit")) return -1;
     exit_hook *known = NULL;
     if (!atomic_compare_exchange_strong(&thread_exit_hook, &known, hook) && known != hook)
         return fail(EINVAL);
@@ -376,22 +466,120 @@ int sy_os_at_thread_exit(void (*hook)(void *), void *arg) {
 }
 
 int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+    if (made_to_fail("at_fork")) return -1;
     int error = pthread_atfork(prepare, parent, child);
     return error == 0 ? 0 : fail(error);
 }
 
-/* ---- the end ---- */
+int sy_os_at_exit(void (*hook)(void)) { return atexit(hook) == 0 ? 0 : fail(ENOMEM); }
 
-void sy_os_write(int fd, const char *text, size_t length) {
+/* ---- bad accesses ---- */
+
+typedef bool explainer(uintptr_t);
+
+static _Atomic(explainer *) bad_access;
+static struct sigaction before_us[2]; /* SIGSEGV, SIGBUS: written before ours is installed */
+static SY_TLS bool explaining;
+
+/* The kernel found it, in doing an access; si_code is not positive for what a process sent. */
+static bool is_access(const siginfo_t *info) { return info->si_code > 0; }
+
+static void explain(const siginfo_t *info) {
+    explainer *body = atomic_load_explicit(&bad_access, memory_order_acquire);
+    if (explaining || !is_access(info)) return;
+    int saved = errno;
+    explaining = true;
+    body((uintptr_t)info->si_addr);
+    explaining = false;
+    errno = saved;
+}
+
+/* What the system would do, on its way back from the handler: the access is done again, and what
+ * was sent is sent again. (What is ignored ends the process all the same, if it is an access.) */
+static void leave_to_system(int signal_number, const struct sigaction *before,
+                            const siginfo_t *info) {
+    if (before->sa_handler == SIG_IGN && !is_access(info)) return;
+    sigaction(signal_number, before, NULL);
+    if (!is_access(info)) raise(signal_number);
+}
+
+static void on_bad_access(int signal_number, siginfo_t *info, void *context) {
+    struct sigaction before = before_us[signal_number == SIGBUS];
+    explain(info);
+    if (before.sa_flags & (int)SA_RESETHAND) signal(signal_number, SIG_DFL);
+    bool handled = before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
+    if (before.sa_flags & SA_SIGINFO)
+        before.sa_sigaction(signal_number, info, context);
+    else if (handled)
+        before.sa_handler(signal_number);
+    else
+        leave_to_system(signal_number, &before, info);
+}
+
+/* The handler there was finds the signals blocked as it asked for, and a stack that has room: on
+ * that of the program's, if the thread has one. */
+static void install(int signal_number, struct sigaction *before) {
+    if (sigaction(signal_number, NULL, before) != 0) return;
+    struct sigaction ours = {.sa_sigaction = on_bad_access, .sa_mask = before->sa_mask};
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (before->sa_flags & (SA_NODEFER | SA_RESTART));
+    sigaction(signal_number, &ours, NULL);
+}
+
+void sy_os_on_bad_access(bool (*body)(uintptr_t address)) {
+    explainer *none = NULL;
+    if (!atomic_compare_exchange_strong(&bad_access, &none, body)) return;
+    int saved = errno;
+    install(SIGSEGV, &before_us[0]);
+    install(SIGBUS, &before_us[1]);
+    errno = saved;
+}
+
+/* ---- words with a person ---- */
+
+const char *sy_os_option(const char *name) {
+    int saved = errno;
+    const char *text = getauxval(AT_SECURE) ? NULL : getenv(name);
+    errno = saved;
+    return text;
+}
+
+bool sy_os_is_terminal(int fd) {
+    int saved = errno;
+    bool answer = isatty(fd);
+    errno = saved;
+    return answer;
+}
+
+/* errno is that of the error, or as it was. */
+static int write_all(int fd, const char *text, size_t length) {
     int saved = errno;
     while (length > 0) {
         ssize_t written = write(fd, text, length);
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) break;
+        if (written < 0) return -1;
+        if (written == 0) return fail(ENOSPC);
         text += written;
         length -= (size_t)written;
     }
     errno = saved;
+    return 0;
 }
+
+int sy_os_append(const char *path, const char *text, size_t length) {
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) return -1;
+    int result = write_all(fd, text, length), error = errno;
+    close(fd);
+    errno = error;
+    return result;
+}
+
+void sy_os_write(int fd, const char *text, size_t length) {
+    int saved = errno;
+    write_all(fd, text, length);
+    errno = saved;
+}
+
+/* ---- the end ---- */
 
 _Noreturn void sy_os_abort(void) { abort(); }

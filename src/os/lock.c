@@ -25,7 +25,7 @@ void sy_lock_release_contended(sy_lock *lock) { sy_os_wake(&lock->word, 1); }
 #ifdef SY_DEBUG
 #    include <string.h>
 
-static _Thread_local uint32_t held_of_rank[SY_RANK_STORE + 1];
+static _Thread_local uint32_t held_of_rank[SY_RANK_LAST + 1];
 
 static _Noreturn void out_of_order(const char *message) {
     sy_os_write(2, message, strlen(message));
@@ -33,7 +33,7 @@ static _Noreturn void out_of_order(const char *message) {
 }
 
 void sy_lock_note_acquire(const sy_lock *lock) {
-    for (unsigned rank = lock->rank + 1; rank <= SY_RANK_STORE; rank++)
+    for (unsigned rank = lock->rank + 1; rank <= SY_RANK_LAST; rank++)
         if (held_of_rank[rank]) out_of_order("slabyard: a lock was taken out of order\n");
     held_of_rank[lock->rank]++;
 }

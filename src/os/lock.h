@@ -3,7 +3,8 @@
  *
  * A thread takes locks in rising rank only (several of one rank only around fork, in a fixed
  * order); a debug build aborts on the first acquisition that breaks this. No system call that can
- * block on the kernel's memory management, and no callback of the user, runs while a lock is held.
+ * block on the kernel's memory management, and no callback of the user, runs while a lock is held,
+ * but that of reports, which is for that.
  *
  * The word: 0 free, 1 held, 2 held and somebody may be asleep on it (Drepper, "Futexes Are Tricky",
  * 2011, section 6, mutex 2).
@@ -17,18 +18,23 @@
 
 /* The lock order of the whole library, outermost first. */
 typedef enum sy_rank {
-    SY_RANK_START = 1,
-    /* one-time initialisation, and the heap's */ SY_RANK_EPOCHS, /* the list of epochs, and their
-                                                                     views of caches (cache/) */
-    SY_RANK_THREADS,  /* thread records, client numbers (magazine/) */
-    SY_RANK_CACHE,    /* one cache's slabs and counts (cache/) */
-    SY_RANK_ARENAS,   /* the list of arenas (vmem/) */
-    SY_RANK_ARENA,    /* one arena's segments (vmem/) */
-    SY_RANK_MEMORIES, /* the list of engine instances (chunk/) */
-    SY_RANK_CHUNK,    /* one instance's chunks and their free units (chunk/) */
-    SY_RANK_LARGE,    /* its large spans (chunk/) */
-    SY_RANK_SIDE,     /* pools of descriptors and side bitmaps (chunk/) */
-    SY_RANK_STORE,    /* magazines that nobody uses (magazine/) */
+    SY_RANK_REPORT = 1, /* what a person is being told (watch/) */
+    SY_RANK_START,      /* one-time initialisation, and the heap's */
+    SY_RANK_EPOCHS,     /* the list of epochs, and their views of caches (cache/) */
+    SY_RANK_THREADS,    /* thread records, client numbers (magazine/) */
+    SY_RANK_CACHE,      /* one cache's slabs and counts (cache/) */
+    SY_RANK_ARENAS,     /* the list of arenas (vmem/) */
+    SY_RANK_ARENA,      /* one arena's segments (vmem/) */
+    SY_RANK_MEMORIES,   /* the list of engine instances (chunk/) */
+    SY_RANK_CHUNK,      /* one instance's chunks and their free units (chunk/) */
+    SY_RANK_LARGE,      /* its large spans (chunk/) */
+    SY_RANK_SIDE,       /* pools of descriptors and side bitmaps (chunk/) */
+    SY_RANK_STORE,      /* magazines that nobody uses (magazine/) */
+    SY_RANK_GUARD,      /* the slots of guarded objects (watch/) */
+    SY_RANK_OPTIONS,    /* what the options say (watch/) */
+    SY_RANK_FAILURES,   /* what is made to fail (watch/) */
+    SY_RANK_TAGS,       /* names of tags (watch/) */
+    SY_RANK_LAST = SY_RANK_TAGS,
 } sy_rank;
 
 typedef struct sy_lock {

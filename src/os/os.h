@@ -27,6 +27,7 @@
 #ifndef SLABYARD_OS_H
 #define SLABYARD_OS_H
 
+#include <slabyard/base.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,8 +43,8 @@ void *sy_os_reserve(size_t bytes, size_t align, const char *name);
 
 /* The range becomes readable and writable and reads as zero; memory comes with the first write to
  * each page. What was committed before stays as it is, content included, so committing twice is
- * harmless. ENOMEM: the system does not promise that much, or too many mappings; then a front
- * part may have been committed all the same, which is again harmless. */
+ * harmless, even by two threads at once. ENOMEM: the system does not promise that much, or too many
+ * mappings; then a front part may have been committed all the same, which is again harmless. */
 int sy_os_commit(void *start, size_t bytes);
 
 /* Back a committed range with memory now, content untouched. ENOMEM: there is none; part of the
@@ -67,6 +68,25 @@ int sy_os_release(void *start, size_t bytes);
 /* Ask for transparent huge pages in the range, or ask that there be none. Advice: -1 where the
  * system has no such thing, and nothing depends on the answer. */
 int sy_os_huge(void *start, size_t bytes, bool wanted);
+
+/* Keep the range out of core dumps, or have it in them again. Advice, as above. */
+int sy_os_dump(void *start, size_t bytes, bool wanted);
+
+/* Back a committed range with memory and keep it there, never in swap; or let it go. ENOMEM: more
+ * than the process may lock, or there is none; part of it may be locked. */
+int sy_os_lock(void *start, size_t bytes, bool wanted);
+
+/*
+ * A committed range becomes inaccessible (`wanted`), its content lost and its memory the system's
+ * again, or accessible, reading as zero where it was guarded and as before elsewhere. -1, when
+ * guards are wanted: some may be there; when they are not: some may still be. ENOMEM: too many
+ * mappings (below); EINVAL: memory that is locked. A fork's child has the same guards.
+ */
+int sy_os_guard(void *start, size_t bytes, bool wanted);
+
+/* Whether each guarded range is a mapping of its own, of which a process may have some ten
+ * thousands; else guards cost none (MADV_GUARD_INSTALL, Linux 6.13). */
+bool sy_os_guards_split(void);
 
 /* Bytes of a page: a power of two, the same for the life of the process. */
 size_t sy_os_page_size(void);
@@ -99,6 +119,12 @@ uint64_t sy_os_random(void);
 
 /* ---- threads and processes ---- */
 
+/* The system's number for the calling thread. A load, but for the first time. */
+unsigned sy_os_thread(void);
+
+/* In the child of a fork: the calling thread has another number than in the parent. */
+void sy_os_thread_forked(void);
+
 /* Sleep while *word == expected. May return for no reason: the caller looks again. */
 void sy_os_wait(_Atomic uint32_t *word, uint32_t expected);
 
@@ -123,7 +149,117 @@ int sy_os_at_thread_exit(void (*hook)(void *), void *arg);
  * malloc. For ever: there is no way to take it back. */
 int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
+/* ---- bad accesses ---- */
+
+/*
+ * From now on an access that the system refuses (SIGSEGV, SIGBUS) calls explain(address) first, on
+ * the thread and in the handler of the signal, and then does what it would have done: what handled
+ * the signal before is called, or the access is done again and ends the process, with its core. A
+ * signal that somebody sent is not explained. A handler that the program installs later comes in
+ * the place of this. `explain` is not entered again by an access of its own. Once a process; a
+ * second call changes nothing.
+ */
+void sy_os_on_bad_access(bool (*explain)(uintptr_t address));
+
+/* ---- words with a person ---- */
+
+/* What the environment says under this name; NULL: nothing, or the process has more rights than its
+ * user, who must not have a say then. Valid until the program changes its environment. */
+const char *sy_os_option(const char *name);
+
+/* Whether `fd` leads to a terminal. */
+bool sy_os_is_terminal(int fd);
+
+/* Write all of `text` to the end of a file, which is made if there is none (readable by its owner
+ * alone). -1: it could not be opened, or not all was written. */
+int sy_os_append(const char *path, const char *text, size_t length);
+
+/* ---- where the program is ---- */
+
+/* The bounds of the calling thread's stack: from any address on it up to *high all is readable for
+ * as long as the thread lives. What is not in between is on another stack (of signals, of
+ * coroutines). False: they are not known. Reads a file: ask once a thread. */
+bool sy_os_stack(uintptr_t *low, uintptr_t *high);
+
+enum { SY_OS_FILE_MAX = 256, SY_OS_FUNCTION_MAX = 128 };
+
+typedef struct sy_os_place {
+    uint64_t in_file;     /* the address by which tools know it that read the file */
+    uint64_t in_function; /* bytes behind the function's beginning */
+    char file[SY_OS_FILE_MAX];
+    char function[SY_OS_FUNCTION_MAX]; /* "": not in the file's table of symbols */
+} sy_os_place;
+
+/* What file the code at `address` is from, and which function, by the file itself. False: it is of
+ * no file. Reads files, about as long as their tables of symbols. */
+bool sy_os_locate(uintptr_t address, sy_os_place *place);
+
+/* A library by name, and the address of a name in it, or in the program for NULL. NULL: there is
+ * none. The library has its own malloc if the system can do that. Calls malloc; takes locks. */
+void *sy_os_load(const char *library);
+void *sy_os_symbol(void *library, const char *name);
+
+/* The number of this process. */
+int sy_os_process(void);
+
+/*
+ * Lets a child process work, and waits for it. It sees this process's memory as it is now, runs
+ * nothing but `work` (no hooks of fork, no handlers of signals or of exit), and has no other
+ * thread; so a lock that another one holds stays taken there. What it writes to `answer` (`bytes`,
+ * reading as zero before) is what the caller finds in his, also when the child died at it, or was
+ * ended after `seconds`. The program is told of no child's end. EAGAIN or ENOMEM: no child,
+ * `answer` is as it was.
+ */
+typedef void sy_os_work(const void *question, void *answer);
+int sy_os_ask_child(sy_os_work *work, const void *question, void *answer, size_t bytes,
+                    unsigned seconds);
+
+/* ---- the process as a whole ---- */
+
+/*
+ * Lets a copy of this process work, and waits for it. The copy has this process's memory as it is
+ * now and one thread, and runs nothing else: no hooks of fork or exit, no handlers of signals. What
+ * it writes to `answer` (`bytes`, reading as zero before) is what the caller finds in his, also if
+ * it died at it. `made` is called in both, in the caller as soon as the copy is there or cannot be,
+ * in the copy before `work`; so locks that are held over the call and let go there guard no more
+ * than the copying. The program is told of no child's end. -1 with ENOMEM or EAGAIN: no copy was to
+ * be had.
+ */
+int sy_os_ask_copy(sy_os_work *work, const void *question, void *answer, size_t bytes,
+                   void (*made)(void));
+
+/* Whole pages from `start` to `end`, in a mapping that begins and ends elsewhere. */
+typedef struct sy_os_piece {
+    uintptr_t start, end, mapping, mapping_end;
+} sy_os_piece;
+
+/*
+ * Calls `visit` for the private writable memory of this process that holds something, by rising
+ * address. All of a piece can be read, as long as no other thread gives memory back: this is for a
+ * process that has one. Mappings larger than 512 GiB, such as sanitizers keep their notes in, are
+ * left out. 0, or -1 with the system's errno: it does not say.
+ */
+int sy_os_each_written(void (*visit)(void *arg, const sy_os_piece *piece), void *arg);
+
+/* When the process ends by exit() or from main(), hook() runs: last registered, first run. ENOMEM:
+ * not registered; may call malloc. */
+int sy_os_at_exit(void (*hook)(void));
+
+/* ---- failures on demand ---- */
+
+/* Names of the calls here that can fail, without their prefix: "reserve" is sy_os_reserve. NULL
+ * comes after the last. */
+extern SY_HIDDEN const char *const sy_os_calls[];
+
+/* From now on each of them asks first, whoever calls: if due(name) is true it fails with ENOMEM,
+ * and does nothing. NULL: they ask nobody. `due` runs wherever the call was made, under whatever
+ * locks its caller holds. */
+void sy_os_set_failing(bool (*due)(const char *call));
+
 /* ---- the end ---- */
+
+/* Write all of `text` to file descriptor `fd`, giving up at the first error; errno untouched. */
+void sy_os_write(int fd, const char *text, size_t length);
 
 /* Write all of `text` to file descriptor `fd`, giving up at the first error; errno untouched. */
 void sy_os_write(int fd, const char *text, size_t length);

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -18,8 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +33,7 @@
 #include "os/fake.h"
 #include "os/linux_limits.h"
 #include "os/os.h"
+#include "support/sanitized.h"
 
 static size_t page;
 
@@ -217,6 +223,117 @@ static void huge_advice_leaves_the_content(void **state) {
     assert_int_equal(sy_os_release(start, bytes), 0);
 }
 
+static size_t mappings(void) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    size_t lines = 0;
+    for (int byte; (byte = fgetc(maps)) != EOF;) lines += byte == '\n';
+    fclose(maps);
+    return lines;
+}
+
+static void guard_shuts_pages_and_loses_the_content(void **state) {
+    (void)state;
+    unsigned char *start = reserve_committed(3 * page);
+    memset(start, 0xa5, 3 * page);
+    errno = 1234;
+    assert_int_equal(sy_os_guard(start + page, page, true), 0);
+    assert_int_equal(errno, 1234);
+    assert_true(readable(start + page - 1));
+    assert_false(readable(start + page));
+    assert_false(readable(start + 2 * page - 1));
+    assert_true(readable(start + 2 * page));
+    assert_int_equal(sy_os_guard(start, 3 * page, false), 0);
+    assert_int_equal(start[page - 1], 0xa5);
+    assert_int_equal(start[page], 0);
+    assert_int_equal(start[2 * page - 1], 0);
+    assert_int_equal(start[2 * page], 0xa5);
+    start[page] = 1;
+    assert_int_equal(sy_os_release(start, 3 * page), 0);
+}
+
+static void guard_twice_is_once(void **state) {
+    (void)state;
+    unsigned char *start = reserve_committed(2 * page);
+    assert_int_equal(sy_os_guard(start, 2 * page, true), 0);
+    assert_int_equal(sy_os_guard(start, 2 * page, true), 0);
+    assert_int_equal(sy_os_guard(start, 2 * page, false), 0);
+    assert_int_equal(sy_os_guard(start, 2 * page, false), 0);
+    assert_true(readable(start) && readable(start + page));
+    assert_int_equal(sy_os_release(start, 2 * page), 0);
+}
+
+/* Every second page: as many mappings as guards, or none more, whichever it says. */
+static void guards_are_mappings_if_they_say_so(void **state) {
+    (void)state;
+    enum { PAGES = 64 };
+    unsigned char *start = reserve_committed(PAGES * page);
+    bool split = sy_os_guards_split();
+    size_t before = mappings();
+    for (size_t i = 0; i < PAGES; i += 2)
+        assert_int_equal(sy_os_guard(start + i * page, page, true), 0);
+    size_t after = mappings();
+    assert_int_equal(sy_os_release(start, PAGES * page), 0);
+    if (split)
+        assert_true(after >= before + PAGES - 2);
+    else
+        assert_true(after <= before + 2);
+}
+
+static void guards_hold_in_the_child_of_a_fork(void **state) {
+    (void)state;
+    unsigned char *start = reserve_committed(2 * page);
+    assert_int_equal(sy_os_guard(start, page, true), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool held = !readable(start) && readable(start + page);
+        held &= sy_os_guard(start, page, false) == 0 && readable(start);
+        _exit(held ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_false(readable(start));
+    assert_int_equal(sy_os_release(start, 2 * page), 0);
+}
+
+/* A kernel before 6.13: it knows no such advice. */
+static bool forget_guards(void) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 102, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+}
+
+/* The first of the guards' tests: their kind is found out once a process. */
+static void an_older_kernel_has_guards_too(void **state) {
+    (void)state;
+    enum { REFUSED = 77 };
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (!forget_guards()) _exit(REFUSED);
+        if (!sy_os_guards_split()) abort();
+        guard_shuts_pages_and_loses_the_content(state);
+        guard_twice_is_once(state);
+        guards_are_mappings_if_they_say_so(state);
+        guards_hold_in_the_child_of_a_fork(state);
+        _exit(0);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == REFUSED) skip();
+    assert_int_equal(status, 0);
+}
+
 static void success_leaves_errno(void **state) {
     (void)state;
     errno = 1234;
@@ -224,6 +341,8 @@ static void success_leaves_errno(void **state) {
     int results = sy_os_commit(start, page);
     results |= sy_os_populate(start, page);
     results |= sy_os_discard(start, page);
+    results |= sy_os_guard(start, page, true);
+    (void)sy_os_guards_split();
     results |= sy_os_release(start, page);
     (void)sy_os_cpu();
     (void)sy_os_cpu_count();
@@ -599,7 +718,93 @@ static void fork_hooks_run_in_order(void **state) {
     assert_string_equal(fork_order, "PpaA");
 }
 
-/* ---- the end ---- */
+/* ---- words with a person ---- */
+
+static void option_is_what_the_environment_says(void **state) {
+    (void)state;
+    setenv("SLABYARD_TEST", "one,two", 1);
+    errno = 1234;
+    assert_string_equal(sy_os_option("SLABYARD_TEST"), "one,two");
+    unsetenv("SLABYARD_TEST");
+    assert_null(sy_os_option("SLABYARD_TEST"));
+    assert_int_equal(errno, 1234);
+}
+
+/* A copy of this program that runs with its owner's rights, started by somebody else. */
+static int ask_with_more_rights(const char *copy, unsigned mode) {
+    char command[512];
+    snprintf(command, sizeof command, "cp /proc/%d/exe %s && chmod %o %s", (int)getpid(), copy,
+             mode, copy);
+    assert_int_equal(system(command), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("SLABYARD_TEST", "here", 1);
+        if (setgid(65534) != 0 || setuid(65534) != 0) _exit(100);
+        execl(copy, copy, "option", (char *)NULL);
+        _exit(101);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(unlink(copy), 0);
+    return status;
+}
+
+static void option_is_none_with_more_rights_than_the_user(void **state) {
+    (void)state;
+    struct statvfs about;
+    assert_int_equal(statvfs("/tmp", &about), 0);
+    bool possible = geteuid() == 0 && !(about.f_flag & ST_NOSUID) &&
+                    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
+    if (!possible || SANITIZED) skip(); /* setarch does not reach such a program */
+    char copy[] = "/tmp/test_os_XXXXXX";
+    int file = mkstemp(copy);
+    assert_true(file >= 0);
+    close(file);
+    assert_int_equal(WEXITSTATUS(ask_with_more_rights(copy, 0755)), 1);
+    assert_int_equal(WEXITSTATUS(ask_with_more_rights(copy, 04755)), 0);
+}
+
+static void a_pipe_is_no_terminal_and_a_terminal_is(void **state) {
+    (void)state;
+    int ends[2], terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    assert_int_equal(pipe(ends), 0);
+    errno = 1234;
+    assert_false(sy_os_is_terminal(ends[1]));
+    assert_int_equal(errno, 1234);
+    if (terminal >= 0) assert_true(sy_os_is_terminal(terminal));
+    close(terminal);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void append_makes_a_file_and_adds_to_it(void **state) {
+    (void)state;
+    char path[] = "/tmp/test_os_XXXXXX", text[16] = {0};
+    int file = mkstemp(path);
+    assert_true(file >= 0 && unlink(path) == 0);
+    close(file);
+    errno = 1234;
+    assert_int_equal(sy_os_append(path, "slab", 4), 0);
+    assert_int_equal(sy_os_append(path, "yards", 4), 0);
+    assert_int_equal(errno, 1234);
+    file = open(path, O_RDONLY);
+    assert_int_equal(read(file, text, sizeof text), 8);
+    assert_string_equal(text, "slabyard");
+    struct stat about;
+    assert_int_equal(fstat(file, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    close(file);
+    unlink(path);
+}
+
+static void append_says_what_went_wrong(void **state) {
+    (void)state;
+    errno = 0;
+    assert_int_equal(sy_os_append("/nowhere/report", "slab", 4), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(sy_os_append("/dev/full", "slab", 4), -1);
+    assert_int_equal(errno, ENOSPC);
+}
 
 static void write_writes_all(void **state) {
     (void)state;
@@ -619,6 +824,8 @@ static void write_leaves_errno(void **state) {
     sy_os_write(-1, "slabyard", 8);
     assert_int_equal(errno, 1234);
 }
+
+/* ---- the end ---- */
 
 /* The signal that ends a child which runs `body`. */
 static int death_of(void (*body)(void)) {
@@ -757,6 +964,11 @@ static void fake_catches_the_end(void **state) {
     assert_string_equal(sy_fake_written(), "");
 }
 
+static void guard_of_reserved_only(void) {
+    void *start = sy_os_reserve(page, page, NULL);
+    (void)sy_os_guard(start, page, true);
+}
+
 static void commit_of_nothing_reserved(void) {
     static char ours[1 << 16];
     (void)sy_os_commit(ours + (-(uintptr_t)ours & (page - 1)), page);
@@ -779,6 +991,7 @@ static void fake_aborts_on_broken_preconditions(void **state) {
     (void)state;
     assert_int_equal(death_of(commit_of_nothing_reserved), SIGABRT);
     assert_int_equal(death_of(discard_of_reserved_only), SIGABRT);
+    assert_int_equal(death_of(guard_of_reserved_only), SIGABRT);
     assert_int_equal(death_of(release_twice), SIGABRT);
     assert_int_equal(death_of(reserve_of_part_of_a_page), SIGABRT);
 }
@@ -792,7 +1005,9 @@ static int reset_fake(void **state) {
 #define TEST(name)  cmocka_unit_test_teardown(name, reset_fake)
 #define GROUP(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
 
-int main(void) {
+int main(int argc, char **argv) {
+    (void)argv;
+    if (argc > 1) return sy_os_option("SLABYARD_TEST") ? 1 : 0; /* ask_with_more_rights */
     page = sy_os_page_size();
     const struct CMUnitTest tests[] = {
         TEST(reserve_gives_every_alignment),
@@ -809,6 +1024,11 @@ int main(void) {
         TEST(discard_works_on_locked_memory),
         TEST(release_of_a_part_leaves_the_rest),
         TEST(huge_advice_leaves_the_content),
+        TEST(an_older_kernel_has_guards_too),
+        TEST(guard_shuts_pages_and_loses_the_content),
+        TEST(guard_twice_is_once),
+        TEST(guards_are_mappings_if_they_say_so),
+        TEST(guards_hold_in_the_child_of_a_fork),
         TEST(success_leaves_errno),
         TEST(page_size_is_a_power_of_two),
         TEST(cpu_is_a_small_number),
@@ -835,6 +1055,11 @@ int main(void) {
         TEST(thread_exit_null_takes_it_back),
         TEST(thread_exit_refuses_a_second_hook),
         TEST(fork_hooks_run_in_order),
+        TEST(option_is_what_the_environment_says),
+        TEST(option_is_none_with_more_rights_than_the_user),
+        TEST(a_pipe_is_no_terminal_and_a_terminal_is),
+        TEST(append_makes_a_file_and_adds_to_it),
+        TEST(append_says_what_went_wrong),
         TEST(write_writes_all),
         TEST(write_leaves_errno),
         TEST(abort_ends_the_process),

@@ -1,0 +1,24 @@
+/*
+ * random.h: numbers that are spread well and cost little; for choosing, not for secrets.
+ *
+ * Lowest layer: includes nothing of the project. The state is the caller's, and not 0.
+ */
+#ifndef SY_BASE_RANDOM_H
+#define SY_BASE_RANDOM_H
+
+#include <stdint.h>
+
+static inline uint64_t sy_random_next(uint64_t *state) { /* xorshift64 (Marsaglia, 2003) */
+    uint64_t random = *state;
+    random ^= random << 13;
+    random ^= random >> 7;
+    random ^= random << 17;
+    return *state = random;
+}
+
+/* From 0 to `bound` - 1; bound > 0. */
+static inline uint32_t sy_random_below(uint64_t *state, uint32_t bound) {
+    return (uint32_t)((sy_random_next(state) >> 32) * bound >> 32);
+}
+
+#endif

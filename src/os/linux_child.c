@@ -1,0 +1,176 @@
+/*
+ * linux_child.c: of os.h, a child process that works for us, or a copy of this one, and libraries
+ * that it loads.
+ *
+ * The child is made by the system call, not by fork: that runs hooks, which take locks, of malloc's
+ * among them, and here the caller may be in the handler of a fault with any of them held. A child
+ * without a signal at its end is also one that no wait() of the program's comes by. It answers in
+ * memory that both have: a pipe would be two descriptors more, and would not end while a child that
+ * the program forked meanwhile keeps its copy open.
+ */
+#define _GNU_SOURCE
+
+#include "os.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+/* The caller may be on a stack of signals, a few KiB. Address space; what is not touched costs
+ * nothing. */
+static const size_t STACK_BYTES = (size_t)8 << 20;
+
+/* A reference that nothing needs to satisfy: older C libraries have it in a library of its own.
+ * What opens libraries is asked for by name, since the linker warns of a program that is linked
+ * statically and refers to it; such a program opens none. */
+#pragma weak dlsym
+
+typedef void *open_anew(Lmid_t list, const char *library, int mode);
+typedef void *open_here(const char *library, int mode);
+
+/* What a child is for, and how it is to be. */
+typedef struct job {
+    sy_os_work *work;
+    const void *question;
+    void *answer;       /* in memory that both have */
+    void *stack;        /* for it to work on; NULL: the caller's */
+    unsigned seconds;   /* of life; 0: as long as it takes */
+    void (*made)(void); /* called in both; NULL: nothing is */
+} job;
+
+static job task; /* of the child; one at a time is in it, since each has its own copy */
+
+/* A program's handlers would not know where they are. */
+static void forget_handlers(void) {
+    const struct sigaction normal = {.sa_handler = SIG_DFL};
+    for (int signal = 1; signal < NSIG; signal++) sigaction(signal, &normal, NULL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* If the child comes to grief nobody is to see it: no words of malloc's, no core (1 is what the
+ * kernel takes for none also where cores go to a program). Nor does it outlive who asked. */
+static void be_silent(void) {
+    const struct rlimit none = {1, 1};
+    setrlimit(RLIMIT_CORE, &none);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0) dup2(nowhere, STDERR_FILENO);
+}
+
+/* No exit: sanitizers and Valgrind have things to do at one, such as writing what is in the buffers
+ * of the program's streams. */
+static void work_and_end(void) {
+    task.work(task.question, task.answer);
+    kill(getpid(), SIGKILL);
+}
+
+static void go_to(void *stack) {
+    static ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = stack;
+    context.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&context, work_and_end, 0);
+    setcontext(&context);
+}
+
+static _Noreturn void be_the_child(void) {
+    alarm(task.seconds);
+    be_silent();
+    if (task.made)
+        task.made(); /* a copy: it never lets signals in */
+    else
+        forget_handlers();
+    if (task.stack)
+        go_to(task.stack);
+    else
+        work_and_end();
+    abort();
+}
+
+/* Signals wait meanwhile: a handler must not find itself in the child. */
+static pid_t make_child(const job *wanted) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t pid = (pid_t)syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
+    if (pid == 0) {
+        task = *wanted;
+        be_the_child();
+    }
+    int error = errno;
+    if (wanted->made) wanted->made();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return pid;
+}
+
+static void await(pid_t pid) {
+    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR) continue;
+}
+
+/* `bytes` of answer come back in `answer`; the job's own is not set yet. */
+static int ask(job *wanted, void *answer, size_t bytes) {
+    int saved = errno;
+    void *both = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (both == MAP_FAILED) {
+        if (wanted->made) wanted->made();
+        errno = ENOMEM;
+        return -1;
+    }
+    wanted->answer = both;
+    pid_t pid = make_child(wanted);
+    int error = errno;
+    if (pid > 0) {
+        await(pid);
+        memcpy(answer, both, bytes);
+    }
+    munmap(both, bytes);
+    errno = pid > 0 ? saved : error;
+    return pid > 0 ? 0 : -1;
+}
+
+int sy_os_ask_child(sy_os_work *work, const void *question, void *answer, size_t bytes,
+                    unsigned seconds) {
+    const int own = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, own, -1, 0);
+    if (stack == MAP_FAILED) return -1;
+    job wanted = {.work = work, .question = question, .stack = stack, .seconds = seconds};
+    int result = ask(&wanted, answer, bytes), error = errno;
+    munmap(stack, STACK_BYTES);
+    errno = error;
+    return result;
+}
+
+int sy_os_ask_copy(sy_os_work *work, const void *question, void *answer, size_t bytes,
+                   void (*made)(void)) {
+    job wanted = {.work = work, .question = question, .made = made};
+    return ask(&wanted, answer, bytes);
+}
+
+int sy_os_process(void) { return (int)getpid(); }
+
+void *sy_os_symbol(void *library, const char *name) {
+    return dlsym ? dlsym(library ? library : RTLD_DEFAULT, name) : NULL;
+}
+
+/* In a namespace of its own it comes with a C library of its own, whose heap nobody corrupted. */
+void *sy_os_load(const char *library) {
+    open_anew *anew = (open_anew *)sy_os_symbol(NULL, "dlmopen");
+    void *loaded = anew ? anew(LM_ID_NEWLM, library, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (loaded) return loaded;
+    open_here *here = (open_here *)sy_os_symbol(NULL, "dlopen");
+    return here ? here(library, RTLD_NOW | RTLD_LOCAL) : NULL;
+}

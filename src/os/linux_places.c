@@ -1,0 +1,227 @@
+/*
+ * linux_places.c: of os.h, what an address is of: by /proc/self/maps, and by the symbols of the ELF
+ * file that is mapped there. Reads through small buffers on the stack, since whoever asks may be on
+ * one of a few KiB; a file that is not what it says gives no answer, or a wrong one.
+ */
+#define _GNU_SOURCE
+
+#include "os.h"
+
+#include "linux_thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct mapping {
+    uintptr_t start, end;
+    uint64_t offset; /* in the file */
+    char path[SY_OS_FILE_MAX];
+} mapping;
+
+/* ---- the list of mappings ---- */
+
+typedef struct reader {
+    int fd;
+    size_t at, length;
+    char bytes[1024];
+} reader;
+
+/* The next byte, 0 at the end. */
+static char next(reader *from) {
+    if (from->at == from->length) {
+        ssize_t got;
+        do got = read(from->fd, from->bytes, sizeof from->bytes);
+        while (got < 0 && errno == EINTR);
+        if (got <= 0) return 0;
+        from->at = 0;
+        from->length = (size_t)got;
+    }
+    return from->bytes[from->at++];
+}
+
+/* A number in hex, and the byte behind it. */
+static uint64_t number(reader *from) {
+    uint64_t value = 0;
+    for (;;) {
+        char c = next(from);
+        if (c >= '0' && c <= '9')
+            value = value * 16 + (uint64_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            value = value * 16 + (uint64_t)(c - 'a' + 10);
+        else
+            return value;
+    }
+}
+
+/* Up to the next space or the end of the line; whether it was a space. */
+static bool skip_word(reader *from) {
+    for (;;) {
+        char c = next(from);
+        if (c == ' ') return true;
+        if (c == '\n' || c == 0) return false;
+    }
+}
+
+/* The rest of the line without the spaces before it; cut where it is too long. */
+static void take_path(reader *from, char *path) {
+    size_t length = 0;
+    for (char c = next(from); c != '\n' && c != 0; c = next(from)) {
+        if (c == ' ' && length == 0) continue;
+        if (length + 1 < SY_OS_FILE_MAX) path[length++] = c;
+    }
+    path[length] = 0;
+}
+
+/* 55d0a000-55d0c000 r-xp 00002000 fe:01 1234     /usr/bin/cat */
+static bool take_line(reader *from, mapping *into) {
+    into->start = number(from);
+    into->end = number(from);
+    if (into->end == 0) return false;
+    skip_word(from);
+    into->offset = number(from);
+    into->path[0] = 0;
+    if (skip_word(from) && skip_word(from)) take_path(from, into->path);
+    return true;
+}
+
+static bool find_mapping(uintptr_t address, mapping *into) {
+    int saved = errno;
+    reader from = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    bool found = false;
+    while (from.fd >= 0 && !found && take_line(&from, into))
+        found = address >= into->start && address < into->end;
+    if (from.fd >= 0) close(from.fd);
+    errno = saved;
+    return found;
+}
+
+/* ---- stacks ---- */
+
+/* The first thread's stack grows: its mapping is what has been touched so far. The kernel keeps at
+ * least so much free below it. */
+static const uintptr_t GROWTH = (uintptr_t)128 << 20;
+
+/* The mapping of another thread's stack may be one with what lies above; but the thread's own
+ * structure is at the end of the stack, and goes no sooner than it does. */
+bool sy_os_stack(uintptr_t *low, uintptr_t *high) {
+    mapping found;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0),
+              self = (uintptr_t)sy_linux_thread_pointer();
+    if (!find_mapping(here, &found)) return false;
+    *low = found.start;
+    *high = found.end;
+    if (strcmp(found.path, "[stack]") == 0)
+        *low = found.end - GROWTH;
+    else if (self > here && self < found.end)
+        *high = self;
+    else
+        return false;
+    return true;
+}
+
+/* ---- symbols ---- */
+
+static bool read_at(int fd, uint64_t offset, void *into, size_t bytes) {
+    ssize_t got;
+    do got = pread(fd, into, bytes, (off_t)offset);
+    while (got < 0 && errno == EINTR);
+    return got == (ssize_t)bytes;
+}
+
+static bool read_header(int fd, ElfW(Ehdr) * header) {
+    return read_at(fd, 0, header, sizeof *header) &&
+           memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
+           header->e_phentsize == sizeof(ElfW(Phdr)) && header->e_ident[EI_CLASS] != ELFCLASSNONE;
+}
+
+/* What is at `offset` of the file has which address in the file's own terms? */
+static uint64_t own_address(int fd, const ElfW(Ehdr) * header, uint64_t offset) {
+    for (size_t i = 0; i < header->e_phnum; i++) {
+        ElfW(Phdr) part;
+        if (!read_at(fd, header->e_phoff + i * sizeof part, &part, sizeof part)) break;
+        if (part.p_type == PT_LOAD && offset >= part.p_offset &&
+            offset - part.p_offset < part.p_filesz)
+            return offset - part.p_offset + part.p_vaddr;
+    }
+    return offset;
+}
+
+static bool read_section(int fd, const ElfW(Ehdr) * header, size_t index, ElfW(Shdr) * section) {
+    return index < header->e_shnum && header->e_shentsize == sizeof *section &&
+           read_at(fd, header->e_shoff + index * sizeof *section, section, sizeof *section);
+}
+
+/* The full table where the file was not stripped of it, else that of what is exported. */
+static bool find_table(int fd, const ElfW(Ehdr) * header, ElfW(Shdr) * table) {
+    bool found = false;
+    for (size_t i = 0; i < header->e_shnum; i++) {
+        ElfW(Shdr) section;
+        if (!read_section(fd, header, i, &section)) break;
+        if (section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) continue;
+        *table = section;
+        found = true;
+        if (section.sh_type == SHT_SYMTAB) break;
+    }
+    return found;
+}
+
+static bool is_around(const ElfW(Sym) * symbol, uint64_t address) {
+    return (symbol->st_info & 0xf) == STT_FUNC && symbol->st_shndx != SHN_UNDEF &&
+           address >= symbol->st_value && address - symbol->st_value < symbol->st_size;
+}
+
+static bool find_symbol(int fd, const ElfW(Shdr) * table, uint64_t address, ElfW(Sym) * found) {
+    ElfW(Sym) symbols[64];
+    const size_t at_once = sizeof symbols / sizeof *symbols;
+    size_t count = table->sh_size / sizeof *symbols;
+    for (size_t first = 0; first < count; first += at_once) {
+        size_t some = count - first < at_once ? count - first : at_once;
+        uint64_t offset = table->sh_offset + first * sizeof *symbols;
+        if (!read_at(fd, offset, symbols, some * sizeof *symbols)) return false;
+        for (size_t i = 0; i < some; i++) {
+            if (!is_around(&symbols[i], address)) continue;
+            *found = symbols[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A name at the very end of the file is shorter than what is asked for. */
+static void read_name(int fd, uint64_t offset, char *name) {
+    ssize_t got = pread(fd, name, SY_OS_FUNCTION_MAX - 1, (off_t)offset);
+    name[got < 0 ? 0 : got] = 0;
+}
+
+static void ask_file(int fd, uint64_t offset, sy_os_place *place) {
+    ElfW(Ehdr) header;
+    ElfW(Shdr) table = {0}, names;
+    ElfW(Sym) symbol;
+    if (!read_header(fd, &header)) return;
+    place->in_file = own_address(fd, &header, offset);
+    if (!find_table(fd, &header, &table) || !read_section(fd, &header, table.sh_link, &names) ||
+        !find_symbol(fd, &table, place->in_file, &symbol))
+        return;
+    place->in_function = place->in_file - symbol.st_value;
+    read_name(fd, names.sh_offset + symbol.st_name, place->function);
+}
+
+bool sy_os_locate(uintptr_t address, sy_os_place *place) {
+    int saved = errno;
+    mapping found;
+    if (!find_mapping(address, &found) || found.path[0] == 0) return false;
+    place->in_file = address - found.start + found.offset;
+    place->in_function = 0;
+    place->function[0] = 0;
+    memcpy(place->file, found.path, sizeof place->file);
+    int fd = found.path[0] == '/' ? open(found.path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        ask_file(fd, place->in_file, place);
+        close(fd);
+    }
+    errno = saved;
+    return true;
+}

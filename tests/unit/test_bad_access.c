@@ -1,0 +1,296 @@
+/*
+ * test_bad_access.c: what sy_os_on_bad_access promises: an access that faults is explained, and
+ * goes on to whoever it would have met. Each test is a child, which installs it anew and ends.
+ */
+#define _GNU_SOURCE
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include "os/os.h"
+#include "support/child.h"
+#include "support/sanitized.h"
+
+enum { TOLD = 40, HANDLED = 41 };
+
+static char *shut; /* a page that cannot be accessed */
+static volatile sig_atomic_t explained;
+static volatile uintptr_t explained_at;
+
+static bool note(uintptr_t address) {
+    explained++;
+    explained_at = address;
+    return true;
+}
+
+static void handle_signal(int signal_number, void (*handler)(int), int flags) {
+    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
+    must(sigaction(signal_number, &action, NULL) == 0);
+}
+
+/* Without the handlers of sanitizers, which cmocka's are over. */
+static void begin(void) {
+    handle_signal(SIGSEGV, SIG_DFL, 0);
+    handle_signal(SIGBUS, SIG_DFL, 0);
+    handle_signal(SIGABRT, SIG_DFL, 0);
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    shut = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    must(shut != MAP_FAILED);
+}
+
+static char look(const char *address) { return *(const volatile char *)address; }
+
+static int ended_by(int status) { return WIFSIGNALED(status) ? WTERMSIG(status) : 0; }
+
+static bool tell(uintptr_t address) {
+    (void)address;
+    must(write(STDOUT_FILENO, "x", 1) == 1);
+    return false;
+}
+
+/* ---- nobody handled it before ---- */
+
+/* `arg`: where what is explained goes, a pipe. */
+static void access_with_nobody_else(void *arg) {
+    begin();
+    dup2(*(int *)arg, STDOUT_FILENO);
+    sy_os_on_bad_access(tell);
+    look(shut);
+}
+
+static void it_is_explained_once_and_ends_the_process(void **state) {
+    (void)state;
+    int ends[2];
+    char text[8];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(ended_by(in_child(access_with_nobody_else, &ends[1])), SIGSEGV);
+    close(ends[1]);
+    assert_int_equal(read(ends[0], text, sizeof text), 1);
+    close(ends[0]);
+}
+
+static void access_while_ignored(void *arg) {
+    (void)arg;
+    begin();
+    handle_signal(SIGSEGV, SIG_IGN, 0);
+    sy_os_on_bad_access(note);
+    look(shut);
+}
+
+static void an_access_cannot_be_ignored(void **state) {
+    (void)state;
+    assert_int_equal(ended_by(in_child(access_while_ignored, NULL)), SIGSEGV);
+}
+
+static void sent_while_ignored(void *arg) {
+    (void)arg;
+    begin();
+    handle_signal(SIGSEGV, SIG_IGN, 0);
+    sy_os_on_bad_access(note);
+    must(raise(SIGSEGV) == 0);
+    must(!explained);
+}
+
+static void a_signal_that_is_sent_can(void **state) {
+    (void)state;
+    assert_int_equal(in_child(sent_while_ignored, NULL), 0);
+}
+
+static bool exit_told(uintptr_t address) {
+    (void)address;
+    _exit(TOLD);
+}
+
+static void sent_with_nobody_else(void *arg) {
+    (void)arg;
+    begin();
+    sy_os_on_bad_access(exit_told);
+    raise(SIGBUS);
+}
+
+static void a_signal_that_is_sent_ends_the_process_unexplained(void **state) {
+    (void)state;
+    assert_int_equal(ended_by(in_child(sent_with_nobody_else, NULL)), SIGBUS);
+}
+
+/* ---- somebody did ---- */
+
+static void check_and_exit(int signal_number) {
+    must(signal_number == SIGSEGV && explained == 1 && explained_at == (uintptr_t)shut + 5);
+    _exit(HANDLED);
+}
+
+static void access_with_handler(void *arg) {
+    (void)arg;
+    begin();
+    handle_signal(SIGSEGV, check_and_exit, 0);
+    sy_os_on_bad_access(note);
+    look(shut + 5);
+}
+
+static void the_handler_there_was_is_called_after(void **state) {
+    (void)state;
+    int status = in_child(access_with_handler, NULL);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == HANDLED);
+}
+
+static void check_info(int signal_number, siginfo_t *info, void *context) {
+    must(signal_number == SIGSEGV && info->si_addr == shut + 7 && context && explained == 1);
+    sigset_t blocked;
+    must(pthread_sigmask(SIG_SETMASK, NULL, &blocked) == 0);
+    must(sigismember(&blocked, SIGUSR1) == 1 && sigismember(&blocked, SIGSEGV) == 1);
+    must(mprotect(shut, 1 << 16, PROT_READ) == 0);
+}
+
+/* The handler opens the page: the access is done again, and succeeds. */
+static void access_with_informed_handler(void *arg) {
+    (void)arg;
+    begin();
+    struct sigaction action = {.sa_sigaction = check_info, .sa_flags = SA_SIGINFO};
+    sigaddset(&action.sa_mask, SIGUSR1);
+    must(sigaction(SIGSEGV, &action, NULL) == 0);
+    sy_os_on_bad_access(note);
+    must(look(shut + 7) == 0);
+    must(mprotect(shut, 1 << 16, PROT_NONE) == 0);
+    explained = 0;
+    must(look(shut + 7) == 0); /* it is there still */
+}
+
+static void the_handler_there_was_finds_what_it_asked_for(void **state) {
+    (void)state;
+    assert_int_equal(in_child(access_with_informed_handler, NULL), 0);
+}
+
+static void open_page(int signal_number) {
+    (void)signal_number;
+    must(mprotect(shut, 1 << 16, PROT_READ) == 0);
+}
+
+static void two_accesses_with_handler_for_one(void *arg) {
+    (void)arg;
+    begin();
+    handle_signal(SIGSEGV, open_page, (int)SA_RESETHAND);
+    sy_os_on_bad_access(note);
+    must(look(shut) == 0);
+    must(explained == 1);
+    must(mprotect(shut, 1 << 16, PROT_NONE) == 0);
+    look(shut);
+}
+
+static void a_handler_for_once_is_called_once(void **state) {
+    (void)state;
+    assert_int_equal(ended_by(in_child(two_accesses_with_handler_for_one, NULL)), SIGSEGV);
+}
+
+/* ---- the explanation itself ---- */
+
+static bool access_too(uintptr_t address) {
+    explained++;
+    return look((const char *)address) != 0;
+}
+
+static void access_in_explanation(void *arg) {
+    (void)arg;
+    begin();
+    handle_signal(SIGSEGV, open_page, SA_NODEFER);
+    sy_os_on_bad_access(access_too);
+    must(look(shut) == 0);
+    must(explained == 1);
+}
+
+static void an_access_of_its_own_is_not_explained(void **state) {
+    (void)state;
+    if (SANITIZED) skip(); /* its own handler, in between, blocks all signals */
+    assert_int_equal(in_child(access_in_explanation, NULL), 0);
+}
+
+static bool must_not_be_called(uintptr_t address) {
+    (void)address;
+    abort();
+}
+
+static void installed_twice(void *arg) {
+    (void)arg;
+    begin();
+    handle_signal(SIGSEGV, open_page, 0);
+    sy_os_on_bad_access(note);
+    sy_os_on_bad_access(must_not_be_called);
+    must(look(shut) == 0);
+    must(explained == 1);
+}
+
+static void the_second_to_ask_changes_nothing(void **state) {
+    (void)state;
+    assert_int_equal(in_child(installed_twice, NULL), 0);
+}
+
+static void access_behind_the_end_of_a_file(void *arg) {
+    (void)arg;
+    begin();
+    int file = memfd_create("test", 0);
+    must(file >= 0);
+    const char *start = mmap(NULL, 1 << 16, PROT_READ, MAP_SHARED, file, 0);
+    must(start != MAP_FAILED);
+    sy_os_on_bad_access(exit_told);
+    look(start);
+}
+
+static void sigbus_is_explained_too(void **state) {
+    (void)state;
+    int status = in_child(access_behind_the_end_of_a_file, NULL);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == TOLD);
+}
+
+/* A stack of its own that the thread has asked for is used. */
+static bool check_stack(uintptr_t address) {
+    (void)address;
+    stack_t stack;
+    must(sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK));
+    _exit(TOLD);
+}
+
+static void access_on_another_stack(void *arg) {
+    (void)arg;
+    begin();
+    size_t bytes = 1 << 18;
+    stack_t stack = {.ss_sp = malloc(bytes), .ss_size = bytes};
+    must(sigaltstack(&stack, NULL) == 0);
+    sy_os_on_bad_access(check_stack);
+    look(shut);
+}
+
+static void it_runs_on_the_stack_for_signals(void **state) {
+    (void)state;
+    int status = in_child(access_on_another_stack, NULL);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == TOLD);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_explained_once_and_ends_the_process),
+        cmocka_unit_test(an_access_cannot_be_ignored),
+        cmocka_unit_test(a_signal_that_is_sent_can),
+        cmocka_unit_test(a_signal_that_is_sent_ends_the_process_unexplained),
+        cmocka_unit_test(the_handler_there_was_is_called_after),
+        cmocka_unit_test(the_handler_there_was_finds_what_it_asked_for),
+        cmocka_unit_test(a_handler_for_once_is_called_once),
+        cmocka_unit_test(an_access_of_its_own_is_not_explained),
+        cmocka_unit_test(the_second_to_ask_changes_nothing),
+        cmocka_unit_test(sigbus_is_explained_too),
+        cmocka_unit_test(it_runs_on_the_stack_for_signals),
+    };
+    return cmocka_run_group_tests_name("bad_access", tests, NULL, NULL);
+}

@@ -1,0 +1,200 @@
+/*
+ * test_os_places.c: the contract of os.h where it tells where the program is, on the real system.
+ */
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "os/os.h"
+#include "support/child.h"
+
+/* Asks the kernel to read the byte, which faults nowhere. */
+static bool readable(uintptr_t address) {
+    int ends[2];
+    must(pipe(ends) == 0);
+    ssize_t written = write(ends[1], (const void *)address, 1);
+    close(ends[0]);
+    close(ends[1]);
+    return written == 1;
+}
+
+/* ---- stacks ---- */
+
+static void *find_own_stack(void *most) {
+    uintptr_t low = 0, high = 0, here = (uintptr_t)__builtin_frame_address(0);
+    errno = EBADF;
+    must(sy_os_stack(&low, &high));
+    must(errno == EBADF);
+    must(low < here && here < high);
+    must(high - here <= *(size_t *)most);
+    for (uintptr_t at = here; at < high; at += 4096) must(readable(at));
+    must(readable(high - 1));
+    return NULL;
+}
+
+static void a_stack_is_readable_up_to_its_end(void **state) {
+    (void)state;
+    size_t some = (size_t)16 << 20, page = sy_os_page_size();
+    find_own_stack(&some);
+    in_thread(find_own_stack, &some);
+    /* Not into what happens to lie behind it. */
+    pthread_attr_t attributes;
+    pthread_t thread;
+    char *both = mmap(NULL, 512 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(both, MAP_FAILED);
+    some = 256 * page;
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    assert_int_equal(pthread_attr_setstack(&attributes, both, some), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, find_own_stack, &some), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
+    munmap(both, 512 * page);
+}
+
+/* Of which little has been touched. */
+static void the_first_threads_stack_has_room_to_grow(void **state) {
+    (void)state;
+    uintptr_t low = 0, high = 0;
+    assert_true(sy_os_stack(&low, &high));
+    assert_true(high - low >= (uintptr_t)64 << 20);
+}
+
+static ucontext_t thread_context, coroutine_context;
+static bool coroutine_knows = true;
+
+static void ask_in_coroutine(void) {
+    uintptr_t low, high;
+    coroutine_knows = sy_os_stack(&low, &high);
+}
+
+static void a_coroutines_stack_is_not_known(void **state) {
+    (void)state;
+    static char stack[256 << 10];
+    assert_int_equal(getcontext(&coroutine_context), 0);
+    coroutine_context.uc_stack.ss_sp = stack;
+    coroutine_context.uc_stack.ss_size = sizeof stack;
+    coroutine_context.uc_link = &thread_context;
+    makecontext(&coroutine_context, ask_in_coroutine, 0);
+    assert_int_equal(swapcontext(&thread_context, &coroutine_context), 0);
+    assert_false(coroutine_knows);
+}
+
+/* ---- files and functions ---- */
+
+static void other_function(void **state) { (void)state; }
+
+static void code_has_a_file_and_a_function(void **state) {
+    (void)state;
+    sy_os_place place, other;
+    uintptr_t code = (uintptr_t)code_has_a_file_and_a_function, there = (uintptr_t)other_function;
+    errno = EBADF;
+    assert_true(sy_os_locate(code + 3, &place));
+    assert_int_equal(errno, EBADF);
+    assert_string_equal(place.function, "code_has_a_file_and_a_function");
+    assert_int_equal(place.in_function, 3);
+    assert_string_equal(strrchr(place.file, '/'), "/test_os_places");
+    assert_true(sy_os_locate(there, &other));
+    assert_string_equal(other.function, "other_function");
+    assert_int_equal(other.in_file + code, place.in_file - 3 + there);
+}
+
+static void other_memory_is_of_no_file(void **state) {
+    (void)state;
+    sy_os_place place;
+    size_t page = sy_os_page_size();
+    void *memory = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    assert_false(sy_os_locate((uintptr_t)memory, &place));
+    munmap(memory, page);
+    assert_false(sy_os_locate(0, &place));
+    assert_false(sy_os_locate(UINTPTR_MAX, &place));
+}
+
+/* ---- files that are something else ---- */
+
+enum { START = 4096 }; /* bytes of a program's file, with all that says where its parts are */
+
+static void read_start(unsigned char *bytes) {
+    FILE *self = fopen("/proc/self/exe", "rb");
+    assert_non_null(self);
+    assert_int_equal(fread(bytes, 1, START, self), START);
+    fclose(self);
+}
+
+/* A file of these bytes, mapped: what is at the 64th of them? */
+static void locate_in(const unsigned char *bytes, size_t length, sy_os_place *place) {
+    char name[] = "/tmp/slabyard-elf-XXXXXX";
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, length), length);
+    char *mapped = mmap(NULL, START, PROT_READ, MAP_PRIVATE, fd, 0);
+    assert_true(sy_os_locate((uintptr_t)mapped + 64, place));
+    assert_string_equal(place->file, name);
+    assert_true(strlen(place->function) < sizeof place->function);
+    munmap(mapped, START);
+    close(fd);
+    unlink(name);
+}
+
+/* What tools that read the file know an address by. */
+static void a_file_says_where_its_parts_belong(void **state) {
+    (void)state;
+    unsigned char bytes[START];
+    read_start(bytes);
+    ElfW(Ehdr) header;
+    memcpy(&header, bytes, sizeof header);
+    for (size_t i = 0; i < header.e_phnum; i++) {
+        ElfW(Phdr) part;
+        unsigned char *at = bytes + header.e_phoff + i * sizeof part;
+        memcpy(&part, at, sizeof part);
+        part.p_vaddr += part.p_type == PT_LOAD ? 0x400000 : 0;
+        memcpy(at, &part, sizeof part);
+    }
+    sy_os_place place;
+    locate_in(bytes, sizeof bytes, &place);
+    assert_int_equal(place.in_file % 0x400000, 64);
+    assert_true(place.in_file >= 0x400000);
+}
+
+static void a_file_is_not_believed(void **state) {
+    (void)state;
+    unsigned char bytes[START], damaged[START];
+    read_start(bytes);
+    uint64_t seed = 1;
+    sy_os_place place;
+    for (int round = 0; round < 300; round++) {
+        memcpy(damaged, bytes, sizeof damaged);
+        for (int i = 0; i <= round % 12; i++) {
+            uint64_t chance = next_random(&seed);
+            damaged[16 + chance % 400] ^= (unsigned char)(1 << (chance >> 32) % 8);
+        }
+        locate_in(damaged, sizeof damaged, &place);
+        locate_in(bytes, next_random(&seed) % 700, &place);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stack_is_readable_up_to_its_end),
+        cmocka_unit_test(the_first_threads_stack_has_room_to_grow),
+        cmocka_unit_test(a_coroutines_stack_is_not_known),
+        cmocka_unit_test(code_has_a_file_and_a_function),
+        cmocka_unit_test(other_memory_is_of_no_file),
+        cmocka_unit_test(a_file_says_where_its_parts_belong),
+        cmocka_unit_test(a_file_is_not_believed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
