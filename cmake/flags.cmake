@@ -11,6 +11,15 @@ if(SLABYARD_SANITIZE)
         -fno-omit-frame-pointer)
 endif()
 
+# Stacks are taken by frame pointers if these lead out of the library (src/watch/stack.c). Not on the
+# way of heap/ and vmem/, whose fast paths are functions: there some compilers pay for it.
+include(CheckCCompilerFlag)
+check_c_compiler_flag(-momit-leaf-frame-pointer SLABYARD_CAN_OMIT_LEAVES)
+set(SLABYARD_FRAME_FLAGS -fno-omit-frame-pointer)
+if(SLABYARD_CAN_OMIT_LEAVES)
+    list(APPEND SLABYARD_FRAME_FLAGS -momit-leaf-frame-pointer)
+endif()
+
 add_library(slabyard_house INTERFACE)
 target_compile_features(slabyard_house INTERFACE c_std_11)
 target_compile_options(slabyard_house INTERFACE

@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <slabyard/checks.h>
 #include <slabyard/loaded.h>
 #include <slabyard/reclaim.h>
 
@@ -33,10 +34,8 @@ SY_BEGIN_DECLS
 
 typedef struct sy_cache sy_cache;
 
+/* Flags; SY_CHECKED and its kin are in slabyard/checks.h. */
 enum {
-    /* Every allocation and free goes through the slabs, where a free is validated: foreign or
-     * misaligned pointer, object of another cache, double free. Costs a lock per operation. */
-    SY_CHECKED = 1u << 0,
     /* Slabs without a tail give up a slot, or as many as fill a cache line, so that the first
      * objects of successive slabs begin at different cache lines. (Where a slab has a tail, it is
      * used for that anyway.) */

@@ -9,10 +9,15 @@
  * Thread rule: one thread at a time; a pool may move between threads if they synchronise. Different
  * pools have nothing in common. No function here is async-signal-safe.
  *
- * What a pool does not do: it does not find misuse. Freeing an object twice makes the list a
- * circle, and one slot is then given to two owners; writing to a freed object overwrites the list.
- * Caches (cache.h) keep their books outside the objects and see both. After a double free
- * sy_pool_in_use() still ends, and its answer lies between 0 and the slots ever given.
+ * What a pool does not do: it does not find misuse, unless it is asked to. Freeing an object twice
+ * makes the list a circle, and one slot is then given to two owners; writing to a freed object
+ * overwrites the list. After a double free sy_pool_in_use() still ends, and its answer lies between
+ * 0 and the slots ever given.
+ *
+ * With SY_CHECKED and its kin (checks.h), or SLABYARD=check, a pool keeps its books outside the
+ * objects and sees both. For that its doors have to be calls: in code compiled with SY_NO_INLINE
+ * each free is checked. Where frees were compiled in, damage is found when the pool is reset or
+ * destroyed.
  *
  * Memory: address space is taken in extents of which each is as large as all before it together
  * (1 GiB at most, unless one object needs more), so 8 GiB of objects take some twenty mappings.
@@ -22,6 +27,7 @@
 #define SLABYARD_POOL_H
 
 #include <slabyard/base.h>
+#include <slabyard/checks.h>
 
 SY_BEGIN_DECLS
 
@@ -33,14 +39,17 @@ SY_BEGIN_DECLS
  * none. */
 #define SY_POOL_HUGE 2u
 
+enum { SY_POOL_NAME_MAX = 31 }; /* bytes of the name that are kept */
+
 /* All zero but `size` is a sensible pool. */
 typedef struct sy_pool_config {
     size_t size;           /* bytes of an object, at least 1 */
     size_t align;          /* a power of two; 0: 16, or 8 for objects under 16 bytes */
     size_t chunk_bytes;    /* least growth, rounded up to pages; 0: 64 KiB. No use when bounded */
     size_t capacity;       /* most objects at a time, all their memory taken now; 0: unbounded */
-    unsigned flags;        /* SY_POOL_... */
-    uintptr_t reserved[4]; /* zero */
+    unsigned flags;        /* SY_POOL_..., and SY_CHECKED and its kin */
+    const char *name;      /* copied; for reports. NULL: "pool" */
+    uintptr_t reserved[3]; /* zero */
 } sy_pool_config;
 
 struct sy_pool_extent;
@@ -77,7 +86,7 @@ SY_API void sy_pool_reset(sy_pool *pool) SY_NONNULL(1);
 SY_API SY_MUST_USE size_t sy_pool_in_use(const sy_pool *pool) SY_NONNULL(1);
 
 /* Bytes from one slot to the next: the size rounded up to the alignment, at least 8. All of them
- * may be used. */
+ * may be used. (Of a pool that checks: the bytes that may be used.) */
 SY_API SY_MUST_USE size_t sy_pool_slot_size(const sy_pool *pool) SY_NONNULL(1);
 
 /* Objects that fit: the capacity of a bounded pool; of an unbounded one, how many it can hold,

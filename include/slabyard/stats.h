@@ -21,14 +21,17 @@ typedef struct sy_cache_stats {
     unsigned colours;        /* different offsets at which slabs begin */
     unsigned magazine_items; /* most objects that a magazine of the cache holds */
 
-    /* Objects: slots == in_use + in_depot + in_loaded + free + retired. */
-    size_t slots;     /* in all slabs */
-    size_t in_use;    /* held by the program */
-    size_t in_depot;  /* free, in magazines that wait */
-    size_t in_loaded; /* free, in magazines of threads */
-    size_t free;      /* free, in slabs */
-    size_t retired;   /* never used again: handles for them are spent */
-    size_t limit;     /* 0: none */
+    /* Objects: slots + guarded == in_use + in_depot + in_loaded + in_quarantine + free + retired.
+     */
+    size_t slots;         /* in all slabs */
+    size_t in_use;        /* held by the program */
+    size_t in_depot;      /* free, in magazines that wait */
+    size_t in_loaded;     /* free, in magazines of threads */
+    size_t guarded;       /* of in_use: on pages of their own, in no slab (checks.h) */
+    size_t in_quarantine; /* free, waiting for others to be (checks.h) */
+    size_t free;          /* free, in slabs */
+    size_t retired;       /* never used again: handles for them are spent */
+    size_t limit;         /* 0: none */
 
     /* Slabs: slabs == full + partial + empty. */
     size_t slabs, full, partial, empty;

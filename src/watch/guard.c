@@ -1,0 +1,575 @@
+/*
+ * guard.c: see guard.h.
+ *
+ *     region:  | guard | page of slot 0 | guard | page of slot 1 | ... | page of slot n - 1 | guard
+ * | slots:   carved into runs up to `fresh`, committed up to `ready`, n in all
+ *
+ * A run is 1, 2, 4 ... slots, for ever. It is live, or in the queue of its length, or between the
+ * two in the hands of one thread (TAKEN, FREEING), which does the system calls without the lock.
+ * The lock guards the queues, `fresh` and `ready`; the state of a record decides who frees.
+ */
+#include "watch/guard.h"
+
+#include <errno.h>
+
+#include "base/bits.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "os/pages.h"
+#include "watch/fault.h"
+#include "watch/options.h"
+
+enum {
+    NAME_BYTES = 32,       /* of a cache's name, kept for reports after the cache is gone */
+    ORDER_MAX = 7,         /* runs of up to 128 slots: almost 1 MiB of pages, */
+    ORDER_NONE,            /* for nothing larger */
+    STEP_SLOTS = 256,      /* committed at a time: 2 MiB, the memory of one page table, */
+    ALL_SLOTS = 1 << 20,   /* of so many for guard=all: 8 GiB, and 128 MiB of records, if touched */
+    SPLIT_SLOTS = 8 << 10, /* of so many where each guard splits a mapping: a quarter of Linux's
+                              65,530 */
+    EVERY = 1000,          /* for caches with SY_GUARD, where the option is not given */
+};
+static const uint32_t NONE = UINT32_MAX;
+
+_Static_assert(STEP_SLOTS >= 2 << (ORDER_MAX - 1), "one step has room for the longest run");
+
+/* Of the first slot of a run; the others have `head` alone. */
+typedef struct sy_guarded {
+    sy_record record;
+    _Atomic(sy_watch *) watch; /* whose it is or was last; NULL: nobody's, or he is gone */
+    _Atomic uintptr_t object;  /* its place; 0: there has been none */
+    uint32_t head;             /* number of the run's first slot */
+    uint32_t next;             /* in a queue */
+    uint32_t order;            /* it has 1 << order slots */
+    size_t object_size;        /* of the cache's objects; may be more than this one's */
+    char name[NAME_BYTES];
+} sy_guarded;
+
+/* Runs that wait, the one freed longest ago first. */
+typedef struct sy_queue {
+    uint32_t first, last;
+} sy_queue;
+
+_Atomic uintptr_t sy_guard_start;
+_Atomic size_t sy_guard_bytes;
+SY_TLS int64_t sy_guard_left;
+
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_GUARD);
+/* Written under the lock, once. */
+static sy_guarded *slots;
+static uint32_t slot_count;
+/* Guarded by it. */
+static uint32_t ready;
+static bool growing;   /* a thread is at it */
+static bool left_side; /* where the next object lies */
+static sy_queue queues[ORDER_NONE];
+static _Atomic uint32_t fresh; /* read without it too: slots below it belong to runs */
+
+/* ---- chance ---- */
+
+static SY_TLS uint64_t chance; /* of xorshift64; 0: not seeded, and no interval has begun */
+
+static uint64_t next_chance(void) {
+    chance ^= chance << 13;
+    chance ^= chance >> 7;
+    chance ^= chance << 17;
+    return chance;
+}
+
+/* Exponentially distributed, of mean 1: the logarithm of 64 random bits, within a hundredth. */
+static double next_exponential(void) {
+    uint64_t bits = next_chance();
+    unsigned high = sy_highest_bit(bits);
+    double fraction = (double)(bits << (63 - high)) / 0x1p63 - 1;
+    double log2 = high + fraction * (1.3465 - 0.3465 * fraction);
+    return (64 - log2) * 0.6931472;
+}
+
+/* Geometrically distributed, of mean `every`. */
+static int64_t next_interval(void) {
+    uint32_t every = atomic_load_explicit(&sy_options_now.guard_every, memory_order_relaxed);
+    if (!every) every = EVERY;
+    return every == 1 ? 1 : 1 + (int64_t)(next_exponential() * (every - 0.5));
+}
+
+static SY_COLD bool begin_interval(void) {
+    if (!chance) {
+        chance = sy_os_random() | 1;
+        sy_guard_left = next_interval() - 1;
+        if (sy_guard_left > 0) return false;
+    }
+    sy_guard_left += next_interval();
+    return true;
+}
+
+bool sy_guard_due(void) { return SY_UNLIKELY(--sy_guard_left <= 0) && begin_interval(); }
+
+/* ---- geometry ---- */
+
+static size_t page_bytes(void) { return sy_os_page_size(); }
+
+static uintptr_t region_start(void) {
+    return atomic_load_explicit(&sy_guard_start, memory_order_relaxed);
+}
+
+static size_t region_bytes_of(uint32_t count) { return (2 * (size_t)count + 1) * page_bytes(); }
+
+static uint32_t number_of(const sy_guarded *run) { return (uint32_t)(run - slots); }
+
+static uintptr_t slot_start(uint32_t slot) {
+    return region_start() + (2 * (uintptr_t)slot + 1) * page_bytes();
+}
+
+static uint32_t run_slots(const sy_guarded *run) { return UINT32_C(1) << run->order; }
+
+static uintptr_t run_end(const sy_guarded *run) {
+    return slot_start(number_of(run) + run_slots(run)) - page_bytes();
+}
+
+/* The run that a slot is of; NULL: of none yet. */
+static sy_guarded *run_of_slot(size_t slot) {
+    bool carved = slot < atomic_load_explicit(&fresh, memory_order_acquire);
+    return carved ? &slots[slots[slot].head] : NULL;
+}
+
+/* The run that the address lies in; NULL: it is in a guard between two, or none is there yet. */
+static sy_guarded *run_at(uintptr_t address) {
+    size_t page = (address - region_start()) / page_bytes();
+    sy_guarded *run = page ? run_of_slot((page - 1) / 2) : NULL;
+    return run && address < run_end(run) ? run : NULL;
+}
+
+static uintptr_t object_end(const sy_guarded *run) {
+    return run->object + sy_record_size(&run->record);
+}
+
+/* The pages that its object touches. */
+static uintptr_t open_start(const sy_guarded *run) {
+    return sy_round_down(run->object, page_bytes());
+}
+
+static uintptr_t open_end(const sy_guarded *run) {
+    return sy_round_up(object_end(run), page_bytes());
+}
+
+/* ---- the region ---- */
+
+static uint32_t slots_wanted(bool all) {
+    uint32_t count = atomic_load_explicit(&sy_options_now.guard_slots, memory_order_relaxed);
+    if (!count) count = STEP_SLOTS;
+    if (all && count < ALL_SLOTS) count = ALL_SLOTS;
+    if (sy_os_guards_split() && count > SPLIT_SLOTS) count = SPLIT_SLOTS;
+    return count;
+}
+
+static size_t table_bytes_of(uint32_t count) {
+    return sy_round_up(count * sizeof(sy_guarded), page_bytes());
+}
+
+/* Whether this thread's region is the one. */
+static bool publish(void *start, sy_guarded *table, uint32_t count) {
+    sy_lock_acquire(&lock);
+    bool first = !slots;
+    if (first) {
+        slots = table;
+        slot_count = count;
+        for (unsigned order = 0; order <= ORDER_MAX; order++) queues[order].first = NONE;
+        atomic_store_explicit(&sy_guard_start, (uintptr_t)start, memory_order_relaxed);
+        atomic_store_explicit(&sy_guard_bytes, region_bytes_of(count), memory_order_release);
+    }
+    sy_lock_release(&lock);
+    return first;
+}
+
+static bool make_region_of(uint32_t count) {
+    sy_guarded *table =
+        sy_pages_take(table_bytes_of(count), page_bytes(), "slabyard guard records");
+    if (!table) return false;
+    void *start = sy_os_reserve(region_bytes_of(count), page_bytes(), "slabyard guarded");
+    bool mine = start && publish(start, table, count);
+    if (mine) {
+        (void)sy_os_huge(start, region_bytes_of(count), false);
+        return true;
+    }
+    if (start) sy_os_release(start, region_bytes_of(count));
+    sy_pages_give(table, table_bytes_of(count));
+    return start;
+}
+
+/* Whether there is one. It is made once, in a process that is short of addresses the smaller one.
+ */
+static bool make_region(bool all) {
+    if (atomic_load_explicit(&sy_guard_bytes, memory_order_acquire)) return true;
+    if (!make_region_of(slots_wanted(all)) && !(all && make_region_of(slots_wanted(false))))
+        return false;
+    if (atomic_load_explicit(&sy_options_now.explain, memory_order_relaxed))
+        sy_guard_install_handler();
+    return true;
+}
+
+/* Commits a step more, all of it guards: pages from the first slot's up to the guard behind the
+ * last. */
+static void grow(void) {
+    uint32_t more = slot_count - ready < STEP_SLOTS ? slot_count - ready : STEP_SLOTS;
+    void *start = (void *)slot_start(ready);
+    size_t bytes = 2 * (size_t)more * page_bytes();
+    bool grown = sy_os_commit(start, bytes) == 0 && sy_os_guard(start, bytes, true) == 0;
+    sy_lock_acquire(&lock);
+    growing = false;
+    if (grown) ready += more;
+    sy_lock_release(&lock);
+}
+
+/* ---- runs; the lock is held ---- */
+
+static sy_guarded *carve(unsigned order) {
+    uint32_t first = atomic_load_explicit(&fresh, memory_order_relaxed), count = 1u << order;
+    if (ready - first < count) return NULL;
+    for (uint32_t slot = first; slot < first + count; slot++) slots[slot].head = first;
+    slots[first].order = order;
+    atomic_store_explicit(&fresh, first + count, memory_order_release);
+    return &slots[first];
+}
+
+static void enqueue(sy_guarded *run) {
+    sy_queue *queue = &queues[run->order];
+    run->next = NONE;
+    if (queue->first == NONE)
+        queue->first = number_of(run);
+    else
+        slots[queue->last].next = number_of(run);
+    queue->last = number_of(run);
+}
+
+/* One of that length that waits, or else a longer one. */
+static sy_guarded *dequeue(unsigned order) {
+    while (order <= ORDER_MAX && queues[order].first == NONE) order++;
+    if (order > ORDER_MAX) return NULL;
+    sy_guarded *run = &slots[queues[order].first];
+    queues[order].first = run->next;
+    return run;
+}
+
+/* ---- runs ---- */
+
+static void set_state(sy_guarded *run, sy_object_state state) {
+    atomic_store_explicit(&run->record.word, state, memory_order_release);
+}
+
+static sy_object_state state_of(const sy_guarded *run) { return sy_record_state(&run->record); }
+
+/* Of a live object: makes it this thread's to free; false: another's, or it is not live. */
+static bool win(sy_guarded *run) {
+    uint32_t live = SY_OBJECT_LIVE;
+    return atomic_compare_exchange_strong(&run->record.word, &live, SY_OBJECT_FREEING);
+}
+
+/* A fresh one, or `reused`: one that waits. */
+static sy_guarded *try_run(unsigned order, bool reused) {
+    sy_guarded *run = carve(order);
+    if (!run && reused) run = dequeue(order);
+    if (run) set_state(run, SY_OBJECT_TAKEN);
+    return run;
+}
+
+/* As long as the region grows nothing is reused. */
+static sy_guarded *take_run(unsigned order, bool *left) {
+    sy_lock_acquire(&lock);
+    bool may_grow = ready < slot_count && !growing;
+    sy_guarded *run = try_run(order, !may_grow);
+    growing |= !run && may_grow;
+    *left = left_side;
+    left_side = !left_side;
+    sy_lock_release(&lock);
+    if (run || !may_grow) return run;
+    grow();
+    sy_lock_acquire(&lock);
+    run = try_run(order, true);
+    sy_lock_release(&lock);
+    return run;
+}
+
+static void put_run(sy_guarded *run) {
+    sy_lock_acquire(&lock);
+    set_state(run, SY_OBJECT_FREE);
+    enqueue(run);
+    sy_lock_release(&lock);
+}
+
+/* The length of run in which an object has its place wherever that begins; of more than a slot only
+ * if all are to be guarded. */
+static unsigned order_for(size_t size, size_t align, bool all) {
+    size_t page = page_bytes(), slack = align > page ? align - page : 0;
+    size_t most = all ? (2 * (size_t)(1 << ORDER_MAX) - 1) * page : page;
+    unsigned order = 0;
+    if (size > most || slack > most - size) return ORDER_NONE;
+    while ((2 * ((size_t)1 << order) - 1) * page < sy_round_up(size, page) + slack) order++;
+    return order;
+}
+
+/* ---- who, and what ---- */
+
+/* Audit or not. */
+static sy_stamp stamp(void) {
+    static const sy_watch noting = {.checks = SY_AUDIT};
+    return sy_stamp_here(&noting);
+}
+
+static sy_fault fault_of(const sy_guarded *run, sy_fault_kind kind, uintptr_t address) {
+    return (sy_fault){
+        .kind = kind,
+        .cache = run->name,
+        .object_size = run->object_size,
+        .found_size = sy_record_size(&run->record),
+        .address = (void *)address,
+        .object = (void *)run->object,
+        .offset = (ptrdiff_t)(address - run->object),
+        .allocated = sy_stamp_trace(&run->record.allocated),
+        .freed = sy_stamp_trace(&run->record.freed),
+    };
+}
+
+/* ---- allocation ---- */
+
+static uintptr_t place(const sy_guarded *run, size_t size, size_t align, bool left) {
+    if (left) return sy_round_up(slot_start(number_of(run)), align);
+    return sy_round_down(run_end(run) - size, align);
+}
+
+static void fill_beside(const sy_watch *watch, const sy_guarded *run) {
+    sy_watch_lay(watch, (void *)open_start(run), run->object - open_start(run));
+    sy_watch_lay(watch, (void *)object_end(run), open_end(run) - object_end(run));
+}
+
+static void note_owner(sy_guarded *run, sy_watch *watch) {
+    size_t length = 0;
+    for (; length < NAME_BYTES - 1 && watch->name[length]; length++)
+        run->name[length] = watch->name[length];
+    run->name[length] = 0;
+    run->object_size = watch->size;
+    atomic_store_explicit(&run->watch, watch, memory_order_relaxed);
+}
+
+/* Makes an object in a run that this thread has taken; NULL, with the run as it was, if its pages
+ * cannot be opened. */
+static void *begin(sy_guarded *run, sy_watch *watch, uintptr_t object, size_t size) {
+    uintptr_t start = sy_round_down(object, page_bytes());
+    if (sy_os_guard((void *)start, sy_round_up(object + size, page_bytes()) - start, false) != 0)
+        return NULL;
+    run->object = object;
+    atomic_store_explicit(&run->record.size, size, memory_order_relaxed);
+    run->record.allocated = stamp();
+    run->record.freed = (sy_stamp){0};
+    note_owner(run, watch);
+    fill_beside(watch, run);
+    set_state(run, SY_OBJECT_LIVE);
+    return (void *)object;
+}
+
+void *sy_guard_alloc(sy_watch *watch, size_t size, size_t align) {
+    int error = errno;
+    bool left, all = atomic_load_explicit(&sy_options_now.guard_every, memory_order_relaxed) == 1;
+    unsigned order = order_for(size, align, all);
+    sy_guarded *run = order < ORDER_NONE && make_region(all) ? take_run(order, &left) : NULL;
+    void *object = run ? begin(run, watch, place(run, size, align, left), size) : NULL;
+    if (run && !object) put_run(run);
+    errno = error;
+    return object;
+}
+
+/* ---- free ---- */
+
+/* What is wrong with it, but for its state; 0: nothing. */
+static sy_fault_kind misuse(const sy_guarded *run, const sy_watch *owner, const sy_watch *watch,
+                            uintptr_t object, size_t told) {
+    if (!run || !owner) return SY_FAULT_FOREIGN_POINTER;
+    if (owner != watch) return SY_FAULT_WRONG_CACHE;
+    if (object != run->object) return SY_FAULT_MISALIGNED_POINTER;
+    return told != SIZE_MAX && told != sy_record_size(&run->record) ? SY_FAULT_WRONG_SIZE : 0;
+}
+
+static SY_COLD void raise_misuse(const sy_guarded *run, const sy_watch *watch, uintptr_t object,
+                                 size_t told, sy_fault_kind kind) {
+    sy_fault fault = {.kind = kind, .address = (void *)object};
+    if (kind != SY_FAULT_FOREIGN_POINTER) fault = fault_of(run, kind, object);
+    fault.cache = watch->name;
+    fault.object_size = watch->size;
+    if (kind == SY_FAULT_WRONG_CACHE) fault.found_cache = run->name;
+    if (kind == SY_FAULT_WRONG_SIZE) fault.told_size = told;
+    sy_fault_raise(&fault);
+}
+
+/* Makes it this thread's to free; false, with the fault raised, if it is not live. */
+static bool claim(sy_guarded *run, const sy_watch *watch, uintptr_t object, size_t told) {
+    const sy_watch *owner = run ? atomic_load_explicit(&run->watch, memory_order_acquire) : NULL;
+    sy_fault_kind kind = misuse(run, owner, watch, object, told);
+    if (!kind && !win(run)) kind = SY_FAULT_DOUBLE_FREE;
+    if (kind) raise_misuse(run, watch, object, told, kind);
+    return !kind;
+}
+
+static void verify_beside(const sy_guarded *run, const sy_watch *watch, sy_fault_kind kind,
+                          uintptr_t start, uintptr_t end) {
+    sy_fault found;
+    if (!sy_watch_look_at_edge(watch, (void *)start, end - start, &found)) return;
+    sy_fault fault = fault_of(run, kind, (uintptr_t)found.damage);
+    fault.damage = found.damage;
+    fault.damage_bytes = found.damage_bytes;
+    sy_fault_raise(&fault);
+}
+
+/* Where its pages cannot be made inaccessible it is free all the same. */
+static void end(sy_guarded *run, sy_guard_visit *last, void *arg) {
+    uintptr_t start = open_start(run);
+    if (last) last((void *)run->object, arg);
+    run->record.freed = stamp();
+    sy_os_guard((void *)start, open_end(run) - start, true);
+    put_run(run);
+}
+
+bool sy_guard_free(sy_watch *watch, void *object, size_t told, sy_guard_visit *last, void *arg) {
+    int error = errno;
+    sy_guarded *run = run_at((uintptr_t)object);
+    bool claimed = claim(run, watch, (uintptr_t)object, told);
+    if (claimed) {
+        verify_beside(run, watch, SY_FAULT_UNDERFLOW, open_start(run), run->object);
+        verify_beside(run, watch, SY_FAULT_OVERFLOW, object_end(run), open_end(run));
+        end(run, last, arg);
+    }
+    errno = error;
+    return claimed;
+}
+
+size_t sy_guard_size(const void *object, sy_watch **watch) {
+    const sy_guarded *run = run_at((uintptr_t)object);
+    *watch = run ? atomic_load_explicit(&run->watch, memory_order_acquire) : NULL;
+    bool live = run && state_of(run) == SY_OBJECT_LIVE && run->object == (uintptr_t)object;
+    return live ? sy_record_size(&run->record) : 0;
+}
+
+/* ---- all of a cache ---- */
+
+/* The run behind this one, or the first; NULL: there is no more. */
+static sy_guarded *next_run(const sy_guarded *run) {
+    return run_of_slot(run ? number_of(run) + run_slots(run) : 0);
+}
+
+static bool belongs(const sy_guarded *run, const sy_watch *watch) {
+    return atomic_load_explicit(&run->watch, memory_order_acquire) == watch;
+}
+
+size_t sy_guard_live(const sy_watch *watch) {
+    size_t count = 0;
+    for (const sy_guarded *run = next_run(NULL); run; run = next_run(run))
+        count += belongs(run, watch) && state_of(run) == SY_OBJECT_LIVE;
+    return count;
+}
+
+void sy_guard_each(const sy_watch *watch,
+                   void (*visit)(void *arg, const void *object, const sy_record *record),
+                   void *arg) {
+    for (const sy_guarded *run = next_run(NULL); run; run = next_run(run))
+        if (belongs(run, watch)) visit(arg, (const void *)atomic_load(&run->object), &run->record);
+}
+
+void sy_guard_forget(sy_watch *watch, sy_guard_visit *last, void *arg) {
+    for (sy_guarded *run = next_run(NULL); run; run = next_run(run)) {
+        if (!belongs(run, watch)) continue;
+        if (win(run)) end(run, last, arg);
+        atomic_store_explicit(&run->watch, NULL, memory_order_release);
+    }
+}
+
+/* ---- bad accesses ---- */
+
+/* Bytes between its object and the address. */
+static size_t distance(const sy_guarded *run, uintptr_t address) {
+    if (address < run->object) return run->object - address;
+    return address >= object_end(run) ? address - object_end(run) : 0;
+}
+
+/* The run whose object an access to the guard between two was meant for, most likely. */
+static const sy_guarded *nearest(uintptr_t address) {
+    size_t page = (address - region_start()) / page_bytes();
+    const sy_guarded *left = page ? run_of_slot(page / 2 - 1) : NULL;
+    const sy_guarded *right = run_of_slot(page / 2);
+    if (!left || !left->object) return right;
+    if (!right || !right->object) return left;
+    return distance(right, address) < distance(left, address) ? right : left;
+}
+
+/* What an access to the address did wrong; 0: it is allowed. */
+static sy_fault_kind bad_access(const sy_guarded *run, uintptr_t address) {
+    if (state_of(run) != SY_OBJECT_LIVE) return SY_FAULT_USE_AFTER_FREE;
+    if (address < open_start(run)) return SY_FAULT_GUARD_UNDERFLOW;
+    return address >= open_end(run) ? SY_FAULT_GUARD_OVERFLOW : 0;
+}
+
+bool sy_guard_explain(uintptr_t address) {
+    if (!sy_guard_owns(address)) return false;
+    const sy_guarded *run = run_at(address);
+    if (!run) run = nearest(address);
+    if (!run || !run->object) return false;
+    sy_fault_kind kind = bad_access(run, address);
+    if (!kind) return false;
+    sy_fault fault = fault_of(run, kind, address);
+    sy_fault_tell(&fault);
+    return true;
+}
+
+void sy_guard_install_handler(void) { sy_os_on_bad_access(sy_guard_explain); }
+
+/* ---- invariants ---- */
+
+/* Runs of a queue, or as many as there are slots, and one, if it has no end. */
+static size_t verify_queue(unsigned order, size_t *wrong) {
+    size_t count = 0;
+    for (uint32_t at = queues[order].first; at != NONE && count <= slot_count; count++) {
+        const sy_guarded *run = &slots[at];
+        *wrong += state_of(run) != SY_OBJECT_FREE || run->order != order;
+        *wrong += (run->next == NONE) != (at == queues[order].last);
+        at = run->next;
+    }
+    return count;
+}
+
+static size_t verify_run(const sy_guarded *run) {
+    size_t wrong = 0;
+    for (uint32_t i = 0; i < run_slots(run); i++) wrong += run[i].head != number_of(run);
+    if (state_of(run) == SY_OBJECT_TAKEN) return wrong; /* it is being written to */
+    if (!run->object) return wrong + (state_of(run) == SY_OBJECT_LIVE);
+    bool inside = run->object >= slot_start(number_of(run)) && object_end(run) <= run_end(run);
+    return wrong + !inside;
+}
+
+size_t sy_guard_verify(void) {
+    size_t wrong = 0, waiting = 0, free_runs = 0;
+    sy_lock_acquire(&lock);
+    wrong += atomic_load(&fresh) > ready || ready > slot_count;
+    for (const sy_guarded *run = next_run(NULL); run; run = next_run(run)) {
+        wrong += verify_run(run);
+        free_runs += state_of(run) == SY_OBJECT_FREE;
+    }
+    for (unsigned order = 0; slots && order <= ORDER_MAX; order++)
+        waiting += verify_queue(order, &wrong);
+    wrong += waiting != free_runs;
+    sy_lock_release(&lock);
+    return wrong;
+}
+
+/* ---- fork ---- */
+
+void sy_guard_lock_for_fork(void) { sy_lock_acquire(&lock); }
+
+void sy_guard_unlock_after_fork(void) { sy_lock_release(&lock); }
+
+void sy_guard_recover(void) {
+    growing = false;
+    for (sy_guarded *run = next_run(NULL); run; run = next_run(run)) {
+        sy_object_state state = state_of(run);
+        if (state != SY_OBJECT_TAKEN && state != SY_OBJECT_FREEING) continue;
+        uintptr_t start = slot_start(number_of(run));
+        sy_os_guard((void *)start, run_end(run) - start, true);
+        put_run(run);
+    }
+}

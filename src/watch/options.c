@@ -1,0 +1,541 @@
+/*
+ * options.c: see options.h. Settings are one number for each row of the table, and the texts; they
+ * change as a whole, under a lock, and are then published to the words that the library reads.
+ */
+#include "watch/options.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/glob.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "watch/fail.h"
+#include "watch/values.h"
+
+/* ---- the table ---- */
+
+enum {
+    CHECK,
+    REDZONE,
+    POISON,
+    QUARANTINE,
+    ZERO,
+    GUARD,
+    GUARD_SLOTS,
+    RANDOM,
+    EDGES,
+    DUMP,
+    LOCK,
+    AUDIT,
+    STACK_DEPTH,
+    UNWIND,
+    LEAKS,
+    FAIL,
+    ONLY,
+    REPORT,
+    COLOUR,
+    SYMBOLS,
+    EXPLAIN,
+    ON_FAULT,
+    TOOLS,
+    DECAY,
+    MAINTENANCE,
+    LIMIT,
+    OPTIONS
+};
+
+/* Numbers of texts, from 1. */
+enum { NO_TEXT, TEXT_FAIL, TEXT_ONLY, TEXT_REPORT, TEXTS };
+
+typedef struct row {
+    sy_option says; /* what is said of it; `bare` and `initial` are read like any value */
+    const sy_value_type *type;
+    unsigned check; /* the flag of a cache that it sets, if it is on */
+    unsigned text;  /* the number of its text */
+} row;
+
+static bool read_leaks(const sy_value_type *type, sy_word word, uint64_t *value) {
+    bool all = sy_word_is(word, "all");
+    *value = SY_LEAKS_AT_DESTROY | SY_LEAKS_AT_EXIT;
+    if (!all && !sy_read_set(type, word, value)) return false;
+    if (*value == SY_LEAKS_REACHABLE) *value |= SY_LEAKS_AT_EXIT;
+    return true;
+}
+
+/* Not empty, and nothing that would make a mess of a terminal. */
+static bool read_text(const sy_value_type *type, sy_word word, uint64_t *value) {
+    (void)type;
+    for (size_t i = 0; i < word.length; i++)
+        if ((unsigned char)word.start[i] < ' ' || word.start[i] == 127) return false;
+    *value = 0;
+    return word.length > 0 && word.length <= SY_OPTION_TEXT_MAX;
+}
+
+static bool read_failures(const sy_value_type *type, sy_word word, uint64_t *value) {
+    char text[SY_OPTION_TEXT_MAX + 1] = "";
+    if (!read_text(type, word, value)) return false;
+    memcpy(text, word.start, word.length);
+    return strcmp(text, "off") == 0 || sy_fail_valid(text);
+}
+
+enum {
+    REDZONE_MAX = 64 << 10, /* a unit */
+    WAITING_MAX = 1 << 20,  /* 8 MiB of pointers for a cache */
+    LOG_MAX = 1 << 20,
+    SLOTS_MAX = 64 << 10, /* a quarter of a GiB of guarded pages */
+    DEPTH_MAX = 64,
+    RARELY = 1000000000,
+    DECAY_MAX = 1000000000, /* milliseconds: 11 days */
+};
+
+static const sy_value_type yes_no = {.read = sy_read_yes, .print = sy_print_yes};
+static const sy_value_type any_text = {.read = read_text};
+static const sy_value_type failures = {.read = read_failures};
+static const sy_value_type redzone = {.read = sy_read_bytes,
+                                      .print = sy_print_bytes,
+                                      .low = 16,
+                                      .high = REDZONE_MAX,
+                                      .granule = 16,
+                                      .can_be_off = true};
+static const sy_value_type quarantine = {.read = sy_read_number,
+                                         .print = sy_print_number,
+                                         .low = 1,
+                                         .high = WAITING_MAX,
+                                         .can_be_off = true};
+static const sy_value_type guard = {
+    .read = sy_read_rate, .print = sy_print_rate, .low = 1, .high = RARELY, .can_be_off = true};
+static const sy_value_type guard_slots = {
+    .read = sy_read_number, .print = sy_print_number, .low = 1, .high = SLOTS_MAX};
+static const sy_value_type audit = {.read = sy_read_number,
+                                    .print = sy_print_number,
+                                    .high = LOG_MAX,
+                                    .power_of_two = true,
+                                    .can_be_off = true};
+static const sy_value_type stack_depth = {
+    .read = sy_read_number, .print = sy_print_number, .low = 1, .high = DEPTH_MAX};
+static const sy_value_type decay = {
+    .read = sy_read_time, .print = sy_print_time, .low = 1, .high = DECAY_MAX, .can_be_off = true};
+static const sy_value_type limit = {.read = sy_read_bytes,
+                                    .print = sy_print_bytes,
+                                    .low = 1,
+                                    .high = INT64_MAX,
+                                    .can_be_off = true};
+static const sy_value_type leaks = {
+    .read = read_leaks, .print = sy_print_set, .choices = "destroy|exit|unreachable"};
+static const sy_value_type unwind = {
+    .read = sy_read_choice, .print = sy_print_choice, .choices = "auto|frames|tables"};
+static const sy_value_type colour = {
+    .read = sy_read_choice, .print = sy_print_choice, .choices = "auto|always|never"};
+static const sy_value_type on_fault = {
+    .read = sy_read_choice, .print = sy_print_choice, .choices = "abort|continue"};
+static const sy_value_type tools = {
+    .read = sy_read_choice, .print = sy_print_choice, .choices = "auto|off|malloc"};
+
+static const row table[OPTIONS] = {
+    [CHECK] = {.says = {"check", "yes|no", "yes", "no",
+                        "Every free is validated: foreign pointers, double frees, wrong caches and "
+                        "sizes."},
+               .type = &yes_no,
+               .check = SY_CHECKED},
+    [REDZONE] = {.says = {"redzone", "BYTES, 16 to 64K, or off", "64", "off",
+                          "So many bytes before and behind each object are filled and verified."},
+                 .type = &redzone,
+                 .check = SY_REDZONE},
+    [POISON] = {.says = {"poison", "yes|no", "yes", "no",
+                         "Free objects are filled, and verified before they are given out again."},
+                .type = &yes_no,
+                .check = SY_POISON},
+    [QUARANTINE] = {.says = {"quarantine", "N, 1 to 1048576, or off", "256", "off",
+                             "So many freed objects of each cache wait before they are reused."},
+                    .type = &quarantine,
+                    .check = SY_QUARANTINE},
+    [ZERO] = {.says = {"zero", "yes|no", "yes", "no",
+                       "Objects are filled with zeroes when they are freed."},
+              .type = &yes_no,
+              .check = SY_ZERO},
+    [GUARD] = {.says = {"guard", "1/N, N, all or off", "1/1000", "off",
+                        "One allocation in N gets pages of its own, with inaccessible ones beside "
+                        "them."},
+               .type = &guard,
+               .check = SY_GUARD},
+    [GUARD_SLOTS] = {.says = {"guard-slots", "N, 1 to 65536", NULL, "256",
+                              "So many objects are guarded at a time, freed ones included."},
+                     .type = &guard_slots},
+    [RANDOM] = {.says = {"random", "yes|no", "yes", "no", "Slots are given out in random order."},
+                .type = &yes_no,
+                .check = SY_RANDOM},
+    [EDGES] = {.says = {"edges", "yes|no", "yes", "no",
+                        "The ends of each slab are filled, and verified when it is released."},
+               .type = &yes_no,
+               .check = SY_EDGES},
+    [DUMP] = {.says = {"dump", "yes|no", "yes", "yes",
+                       "The memory of objects is part of core dumps."},
+              .type = &yes_no},
+    [LOCK] = {.says = {"lock", "yes|no", "yes", "no",
+                       "The memory of objects is locked: never written to swap."},
+              .type = &yes_no,
+              .check = SY_LOCKED},
+    [AUDIT] =
+        {.says = {"audit", "N, 0 to 1048576, or off", "0", "off",
+                  "Who allocated and freed each object is noted, and the last N operations of "
+                  "each cache are kept (N is rounded up to a power of two)."},
+         .type = &audit,
+         .check = SY_AUDIT},
+    [STACK_DEPTH] = {.says = {"stack-depth", "N, 1 to 64", NULL, "16",
+                              "So many frames of a stack are noted."},
+                     .type = &stack_depth},
+    [UNWIND] = {.says = {"unwind", "auto|frames|tables", NULL, "auto",
+                         "How stacks are found: by frame pointers, by unwinding tables, or by "
+                         "whichever works."},
+                .type = &unwind},
+    [LEAKS] = {.says = {"leaks", "off, all, or destroy, exit, unreachable with + between", "exit",
+                        "off",
+                        "Objects that are still live are told when their cache is destroyed, at "
+                        "exit, or at both (all); with unreachable, only those that nothing points "
+                        "to. Brings audit along."},
+               .type = &leaks},
+    [FAIL] = {.says = {"fail", "SPECIFICATION, or off", NULL, "off",
+                       "Allocations, or calls to the system, are made to fail."},
+              .type = &failures,
+              .text = TEXT_FAIL},
+    [ONLY] = {.says =
+                  {"only", "NAMES", NULL, "*",
+                   "The caches that checks are for: names, with * and ? in them and + between."},
+              .type = &any_text,
+              .text = TEXT_ONLY},
+    [REPORT] = {.says = {"report", "PATH, or stderr", NULL, "stderr",
+                         "The file to whose end reports are written."},
+                .type = &any_text,
+                .text = TEXT_REPORT},
+    [COLOUR] = {.says = {"colour", "auto|always|never", NULL, "auto",
+                         "Colours in reports; auto: on a terminal, if NO_COLOR is not set."},
+                .type = &colour},
+    [SYMBOLS] = {.says = {"symbols", "yes|no", "yes", "yes",
+                          "Reports name functions, files and lines."},
+                 .type = &yes_no},
+    [EXPLAIN] = {.says = {"explain", "yes|no", "yes", "no",
+                          "SIGSEGV and SIGBUS are reported, if a guarded object is concerned."},
+                 .type = &yes_no},
+    [ON_FAULT] = {.says = {"on-fault", "abort|continue", NULL, "abort",
+                           "What follows a report: the end of the process, or nothing."},
+                  .type = &on_fault},
+    [TOOLS] = {.says = {"tools", "auto|off|malloc", NULL, "auto",
+                        "Valgrind and AddressSanitizer, where they are at work, are told about "
+                        "objects; or not (off); or objects come from malloc."},
+               .type = &tools},
+    [DECAY] = {.says = {"decay", "TIME: 1500ms, 2s, 1min, or off", NULL, "1s",
+                        "Free memory that nobody uses goes back within two to four times this."},
+               .type = &decay},
+    [MAINTENANCE] = {.says = {"maintenance", "yes|no", "yes", "no",
+                              "A thread gives memory back, rather than those that allocate."},
+                     .type = &yes_no},
+    [LIMIT] = {.says = {"limit", "BYTES: 500M, 2G, or off", NULL, "off",
+                        "The process may have so many bytes of slabs and large objects."},
+               .type = &limit},
+};
+
+static const unsigned late_rows[] = {[SY_LATE_DECAY] = DECAY,
+                                     [SY_LATE_MAINTENANCE] = MAINTENANCE,
+                                     [SY_LATE_LIMIT] = LIMIT,
+                                     [SY_LATE_FAILURES] = FAIL};
+
+/* ---- settings ---- */
+
+typedef struct settings {
+    uint64_t value[OPTIONS];
+    char text[TEXTS][SY_OPTION_TEXT_MAX + 1];
+} settings;
+
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_OPTIONS);
+static settings current; /* guarded by the lock, as is `waiting` */
+static uint64_t waiting; /* a bit for each row that was said and not taken */
+static _Atomic bool loaded;
+static _Atomic(void (*)(void)) on_change;
+
+/* As the table's initial values say, for those who read before anything is loaded. */
+sy_options sy_options_now = {.redzone = 64,
+                             .quarantine = 256,
+                             .guard_every = 1000,
+                             .guard_slots = 256,
+                             .stack_depth = 16,
+                             .symbols = true};
+
+static sy_word word_of(const char *text) { return (sy_word){text, strlen(text)}; }
+
+static bool set_value(settings *all, unsigned which, sy_word word) {
+    const row *it = &table[which];
+    uint64_t value;
+    if (!it->type->read(it->type, word, &value)) return false;
+    all->value[which] = value;
+    if (it->text) {
+        memcpy(all->text[it->text], word.start, word.length);
+        all->text[it->text][word.length] = 0;
+    }
+    return true;
+}
+
+static void set_initial(settings *all) {
+    for (unsigned i = 0; i < OPTIONS; i++) set_value(all, i, word_of(table[i].says.initial));
+}
+
+/* The number of an option; of one that is off, what its name alone would mean. */
+static uint32_t amount(unsigned which) {
+    uint64_t value = current.value[which];
+    const row *it = &table[which];
+    if (value == SY_VALUE_OFF) it->type->read(it->type, word_of(it->says.bare), &value);
+    return (uint32_t)value;
+}
+
+static bool is_on(unsigned which) { return current.value[which] != SY_VALUE_OFF; }
+
+static unsigned choice(unsigned which) { return (unsigned)current.value[which]; }
+
+static unsigned checks(void) {
+    unsigned flags = is_on(DUMP) ? 0 : SY_NO_DUMP;
+    for (unsigned i = 0; i < OPTIONS; i++)
+        if (is_on(i)) flags |= table[i].check;
+    return choice(LEAKS) ? flags | SY_AUDIT : flags;
+}
+
+/* Writes the settings to where the library reads them. The lock is held. */
+static void publish(void) {
+    sy_options_now.checks = checks();
+    sy_options_now.redzone = amount(REDZONE);
+    sy_options_now.quarantine = amount(QUARANTINE);
+    sy_options_now.audit_log = amount(AUDIT);
+    sy_options_now.guard_every = amount(GUARD);
+    sy_options_now.guard_slots = amount(GUARD_SLOTS);
+    sy_options_now.stack_depth = amount(STACK_DEPTH);
+    sy_options_now.unwind = choice(UNWIND);
+    sy_options_now.leaks = choice(LEAKS);
+    sy_options_now.tools = choice(TOOLS);
+    sy_options_now.colour = choice(COLOUR);
+    sy_options_now.symbols = is_on(SYMBOLS);
+    sy_options_now.explain = is_on(EXPLAIN);
+    sy_options_now.go_on = choice(ON_FAULT) != 0;
+}
+
+/* ---- reading ---- */
+
+typedef enum problem { NONE, UNKNOWN, NO_SUCH_VALUE, VALUE_NEEDED } problem;
+
+static unsigned find(sy_word name) {
+    unsigned which = 0;
+    while (which < OPTIONS && !sy_word_is(name, table[which].says.name)) which++;
+    return which;
+}
+
+/* One part of what was said, `name` or `name=value`. */
+typedef struct part {
+    sy_word name, value;
+    bool bare;
+} part;
+
+/* The next part that is not empty; false: there is none. */
+static bool next_part(sy_word *rest, part *next) {
+    while (rest->length) {
+        sy_word whole = sy_word_split(rest, ',');
+        size_t length = whole.length;
+        sy_word name = sy_word_split(&whole, '=');
+        *next = (part){sy_word_trim(name), sy_word_trim(whole), name.length == length};
+        if (next->name.length || !next->bare) return true;
+    }
+    return false;
+}
+
+/* Sets what a part says, and notes its row in *said. */
+static problem set_part(settings *all, part said_part, uint64_t *said) {
+    unsigned which = find(said_part.name);
+    if (which == OPTIONS) return UNKNOWN;
+    const char *bare = table[which].says.bare;
+    if (said_part.bare && !bare) return VALUE_NEEDED;
+    if (!set_value(all, which, said_part.bare ? word_of(bare) : said_part.value))
+        return NO_SUCH_VALUE;
+    *said |= UINT64_C(1) << which;
+    return NONE;
+}
+
+/* Sets what is understood, and says whether that is all. */
+static bool set_all(settings *all, const char *text, uint64_t *said) {
+    bool fine = true;
+    part next;
+    for (sy_word rest = word_of(text); next_part(&rest, &next);)
+        if (set_part(all, next, said) != NONE) fine = false;
+    return fine;
+}
+
+/* ---- the environment ---- */
+
+enum {
+    ECHO_MAX = 60, /* characters of what was said that are repeated */
+    NEAR = 2,      /* a name so many steps away may have been meant, */
+    NEAR_SHARE = 2 /* if the word is more than so many times as long */
+};
+
+static void add_word(sy_text *text, sy_word word) {
+    sy_text_add(text, "\"");
+    for (size_t i = 0; i < word.length && i < ECHO_MAX; i++) {
+        bool plain = (unsigned char)word.start[i] >= ' ' && word.start[i] != 127;
+        sy_text_add(text, (char[]){plain ? word.start[i] : '?', 0});
+    }
+    sy_text_add(text, word.length > ECHO_MAX ? "...\"" : "\"");
+}
+
+static void add_nearest(sy_text *text, sy_word name) {
+    unsigned nearest = OPTIONS, least = NEAR + 1;
+    for (unsigned i = 0; i < OPTIONS; i++) {
+        unsigned distance = sy_word_distance(name, table[i].says.name);
+        if (distance >= least || distance * NEAR_SHARE >= name.length) continue;
+        least = distance;
+        nearest = i;
+    }
+    if (nearest == OPTIONS) return;
+    sy_text_add(text, ", did you mean ");
+    add_word(text, word_of(table[nearest].says.name));
+    sy_text_add(text, "?");
+}
+
+/* slabyard: option "chekc" is unknown (SLABYARD), did you mean "check"? */
+static void tell(problem what, part said) {
+    sy_text text = {.length = 0};
+    sy_text_add(&text, "slabyard: option ");
+    add_word(&text, said.name);
+    if (what == UNKNOWN) {
+        sy_text_add(&text, " is unknown (SLABYARD)");
+        add_nearest(&text, said.name);
+    } else {
+        sy_text_add(&text, what == VALUE_NEEDED ? " needs a value" : " cannot be ");
+        if (what == NO_SUCH_VALUE) add_word(&text, said.value);
+        sy_text_add(&text, " (SLABYARD), it takes ");
+        sy_text_add(&text, table[find(said.name)].says.values);
+    }
+    sy_text_add(&text, "\n");
+    sy_os_write(2, text.bytes, text.length);
+}
+
+static void tell_problems(const char *text) {
+    settings nowhere;
+    uint64_t said = 0;
+    part next;
+    for (sy_word rest = word_of(text); next_part(&rest, &next);) {
+        problem what = set_part(&nowhere, next, &said);
+        if (what != NONE) tell(what, next);
+    }
+}
+
+void sy_options_load(void) {
+    if (atomic_load_explicit(&loaded, memory_order_acquire)) return;
+    const char *text = sy_os_option("SLABYARD");
+    bool first = false, fine = true;
+    sy_lock_acquire(&lock);
+    if (!atomic_load_explicit(&loaded, memory_order_relaxed)) {
+        first = true;
+        set_initial(&current);
+        if (text) fine = set_all(&current, text, &waiting);
+        publish();
+        atomic_store_explicit(&loaded, true, memory_order_release);
+    }
+    sy_lock_release(&lock);
+    if (first && !fine) tell_problems(text);
+}
+
+/* ---- the doors ---- */
+
+int sy_set_options(const char *text) {
+    settings draft;
+    uint64_t said = 0;
+    if (!text) {
+        errno = EINVAL;
+        return -1;
+    }
+    sy_options_load();
+    sy_lock_acquire(&lock);
+    draft = current;
+    bool fine = set_all(&draft, text, &said);
+    if (fine) {
+        current = draft;
+        waiting |= said;
+        publish();
+    }
+    sy_lock_release(&lock);
+    if (!fine) errno = EINVAL;
+    void (*changed)(void) = atomic_load(&on_change);
+    if (fine && changed) changed();
+    return fine ? 0 : -1;
+}
+
+int sy_get_option(const char *name, char *value, size_t room) {
+    unsigned which = name ? find(word_of(name)) : OPTIONS;
+    if (which == OPTIONS) {
+        errno = EINVAL;
+        return -1;
+    }
+    const row *it = &table[which];
+    sy_text text = {.length = 0};
+    sy_options_load();
+    sy_lock_acquire(&lock);
+    if (it->text)
+        sy_text_add(&text, current.text[it->text]);
+    else
+        it->type->print(it->type, current.value[which], &text);
+    sy_lock_release(&lock);
+    if (text.length >= room) {
+        errno = ERANGE;
+        return -1;
+    }
+    memcpy(value, text.bytes, text.length);
+    value[text.length] = 0;
+    return (int)text.length;
+}
+
+int sy_each_option(int (*visit)(void *arg, const sy_option *option), void *arg) {
+    int result = 0;
+    for (unsigned i = 0; i < OPTIONS && result == 0; i++) result = visit(arg, &table[i].says);
+    return result;
+}
+
+/* ---- for the library ---- */
+
+bool sy_options_mean(const char *cache) {
+    bool meant = false;
+    sy_options_load();
+    sy_lock_acquire(&lock);
+    for (sy_word rest = word_of(current.text[TEXT_ONLY]); rest.length && !meant;) {
+        sy_word pattern = sy_word_split(&rest, '+');
+        meant = sy_glob(pattern.start, pattern.length, cache);
+    }
+    sy_lock_release(&lock);
+    return meant;
+}
+
+/* A copy of a text, "" for the word that means that there is none. */
+static void copy_text(unsigned which, const char *none, char *text) {
+    sy_options_load();
+    sy_lock_acquire(&lock);
+    bool set = strcmp(current.text[which], none) != 0;
+    memcpy(text, current.text[which], sizeof current.text[which]);
+    sy_lock_release(&lock);
+    if (!set) text[0] = 0;
+}
+
+void sy_options_report_path(char *path) { copy_text(TEXT_REPORT, "stderr", path); }
+
+void sy_options_failures(char *text) { copy_text(TEXT_FAIL, "off", text); }
+
+bool sy_options_take(sy_late option, uint64_t *value) {
+    uint64_t bit = UINT64_C(1) << late_rows[option];
+    sy_lock_acquire(&lock);
+    bool said = waiting & bit;
+    waiting &= ~bit;
+    *value = current.value[late_rows[option]];
+    sy_lock_release(&lock);
+    if (*value == SY_VALUE_OFF) *value = 0;
+    return said;
+}
+
+void sy_options_on_change(void (*changed)(void)) { atomic_store(&on_change, changed); }
+
+void sy_options_lock_for_fork(void) { sy_lock_acquire(&lock); }
+
+void sy_options_unlock_after_fork(void) { sy_lock_release(&lock); }

@@ -1,0 +1,386 @@
+/*
+ * stack.c: see stack.h. Two ways to take a stack, and the table of those taken.
+ *
+ * Frame pointers. Each function that keeps one has two words on the stack, and a walk from one to
+ * the next costs about a nanosecond a frame. Where a function keeps none the walk goes wrong
+ * without a sign: it passes over that function's caller, or follows a number that was never a frame
+ * pointer. It reads nothing but this thread's stack, above itself, so that a wrong one does no
+ * harm. Tables are right wherever there are any, and take microseconds.
+ *
+ * Both together. Whether a step of the walk is right depends on the return address alone: it is
+ * right where the code at that address has a frame pointer set up. So if tables have confirmed a
+ * chain once, each of its steps is right, and the same chain is the right one whenever it is walked
+ * again. The table of stacks remembers for each whether its STEPS were confirmed, and whether its
+ * END was (where there was no next step, rather than no more room for one); a walk that comes to
+ * such a stack is done, any other is followed by tables. Code without frame pointers anywhere in
+ * the chain makes the two differ, so its stacks are never confirmed, and come from tables always.
+ * (What lies outside of a thread's first function is not compared: ROOT_FRAMES.)
+ *
+ * The table.
+ *
+ *     | heads: a word a chain | entry | entry | ...          one reservation; an entry's number
+ *          |                     ^  next |                   is its distance in units of 16 bytes
+ *          +---------------------+       +--> older ones of the chain
+ *
+ * An entry is written once and then entered at the front of its chain, by a compare-exchange with
+ * release; whoever finds it there has read the head with acquire, or an entry's `next` that was
+ * written before such a release, so he sees all of the entry. (The exchanges of one head are a
+ * release sequence: a later one does not take the effect of an earlier one away.) `next` does not
+ * change after, and nothing is ever taken out, so there is no ABA, and a chain that was searched
+ * from a head on needs to be searched again only down to that head. Two threads with the same stack
+ * exchange the same head: the second fails, and finds the entry of the first. Nobody waits for
+ * anybody: a thread that is stopped in the midst, or does not exist after a fork, leaves at most
+ * some bytes unused.
+ */
+#include "watch/stack.h"
+
+#include <errno.h>
+#include <slabyard/base.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unwind.h>
+
+#include "base/cpu.h"
+#include "os/os.h"
+#include "watch/options.h"
+
+/* ---- the table ---- */
+
+enum {
+    HEADS = 1 << 16, /* chains of 15 entries when the table is full of usual ones */
+    UNIT = 16,
+};
+
+/* Stacks of 15 frames have 136 bytes: a million of them. More than that is a program that makes
+ * code as it runs, and whose stacks tell nobody anything. */
+static const size_t TABLE_BYTES = (size_t)128 << 20;
+
+/* Committed at once: a system call for thousands of stacks. */
+static const size_t COMMIT_BYTES = (size_t)1 << 20;
+
+enum { STEPS = 1, END = 2 };
+
+typedef struct entry {
+    uint32_t next; /* number of the next older one in its chain, 0: none */
+    uint32_t hash;
+    uint32_t number; /* its own, which tells entries from anything else */
+    uint16_t depth;
+    _Atomic uint8_t confirmed; /* STEPS, END */
+    const void *frames[];
+} entry;
+
+typedef struct table {
+    _Atomic uint32_t heads[HEADS];
+    _Atomic size_t used, committed; /* bytes, from the beginning of the table */
+    _Atomic size_t count;
+} table;
+
+_Static_assert(sizeof(entry) == 16, "an entry begins with two words, on either side of a unit");
+_Static_assert(sizeof(table) < (size_t)1 << 20, "the first commit holds the heads");
+
+static _Atomic(table *) stacks;
+
+static size_t entry_bytes(size_t depth) {
+    return (sizeof(entry) + depth * sizeof(void *) + UNIT - 1) / UNIT * UNIT;
+}
+
+static entry *entry_at(table *in, uint32_t number) {
+    return (entry *)(void *)((char *)in + (size_t)number * UNIT);
+}
+
+/* Of several first ones all but one give theirs back. */
+static table *make_table(void) {
+    table *made = sy_os_reserve(TABLE_BYTES, sy_os_page_size(), "slabyard stacks"), *known = NULL;
+    if (!made) return NULL;
+    if (sy_os_commit(made, COMMIT_BYTES) != 0) {
+        sy_os_release(made, TABLE_BYTES);
+        return NULL;
+    }
+    atomic_init(&made->used, (sizeof(table) + UNIT - 1) / UNIT * UNIT);
+    atomic_init(&made->committed, COMMIT_BYTES);
+    if (atomic_compare_exchange_strong_explicit(&stacks, &known, made, memory_order_acq_rel,
+                                                memory_order_acquire))
+        return made;
+    sy_os_release(made, TABLE_BYTES);
+    return known;
+}
+
+static table *known_table(void) { return atomic_load_explicit(&stacks, memory_order_acquire); }
+
+/* Makes the table's first `bytes` accessible. Whoever reads `committed` has it so: the one who
+ * wrote it had. */
+static bool commit(table *in, size_t bytes) {
+    size_t known = atomic_load_explicit(&in->committed, memory_order_acquire);
+    while (known < bytes) {
+        if (sy_os_commit((char *)in + known, COMMIT_BYTES) != 0) return false;
+        if (atomic_compare_exchange_strong_explicit(&in->committed, &known, known + COMMIT_BYTES,
+                                                    memory_order_acq_rel, memory_order_acquire))
+            known += COMMIT_BYTES;
+    }
+    return true;
+}
+
+/* Room for an entry: its number, 0 if there is none. */
+static uint32_t take_room(table *in, size_t bytes) {
+    size_t at = atomic_load_explicit(&in->used, memory_order_relaxed);
+    do {
+        if (bytes > TABLE_BYTES - at || !commit(in, at + bytes)) return 0;
+    } while (!atomic_compare_exchange_weak_explicit(&in->used, &at, at + bytes,
+                                                    memory_order_acquire, memory_order_relaxed));
+    return (uint32_t)(at / UNIT);
+}
+
+/* Back, unless somebody has taken the room behind it meanwhile: then it stays unused. With release,
+ * so that what was written there comes before what the next one writes. */
+static void give_room(table *in, uint32_t number, size_t bytes) {
+    size_t at = (size_t)number * UNIT, end = at + bytes;
+    atomic_compare_exchange_strong_explicit(&in->used, &end, at, memory_order_release,
+                                            memory_order_relaxed);
+}
+
+static uint32_t hash_of(const void *const *frames, size_t depth) {
+    uint64_t hash = depth;
+    for (size_t i = 0; i < depth; i++) {
+        hash = (hash ^ (uintptr_t)frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)hash;
+}
+
+/* In the chain from entry `from` down to before entry `to`. */
+static entry *search(table *in, uint32_t from, uint32_t to, uint32_t hash,
+                     const void *const *frames, size_t depth) {
+    while (from != to) {
+        entry *here = entry_at(in, from);
+        if (here->hash == hash && here->depth == depth &&
+            memcmp(here->frames, frames, depth * sizeof *frames) == 0)
+            return here;
+        from = here->next;
+    }
+    return NULL;
+}
+
+static entry *find(const void *const *frames, size_t depth) {
+    table *in = known_table();
+    if (!in) return NULL;
+    uint32_t hash = hash_of(frames, depth);
+    uint32_t head = atomic_load_explicit(&in->heads[hash % HEADS], memory_order_acquire);
+    return search(in, head, 0, hash, frames, depth);
+}
+
+static entry *write_entry(table *in, uint32_t hash, const void *const *frames, size_t depth) {
+    uint32_t number = take_room(in, entry_bytes(depth));
+    if (!number) return NULL;
+    entry *made = entry_at(in, number);
+    made->hash = hash;
+    made->number = number;
+    made->depth = (uint16_t)depth;
+    atomic_init(&made->confirmed, 0);
+    memcpy(made->frames, frames, depth * sizeof *frames);
+    return made;
+}
+
+static entry *keep_in(table *in, const void *const *frames, size_t depth) {
+    uint32_t hash = hash_of(frames, depth);
+    _Atomic uint32_t *head = &in->heads[hash % HEADS];
+    uint32_t first = atomic_load_explicit(head, memory_order_acquire);
+    entry *known = search(in, first, 0, hash, frames, depth);
+    entry *made = known ? NULL : write_entry(in, hash, frames, depth);
+    while (made && !known) {
+        made->next = first;
+        if (atomic_compare_exchange_strong_explicit(head, &first, made->number,
+                                                    memory_order_acq_rel, memory_order_acquire)) {
+            atomic_fetch_add_explicit(&in->count, 1, memory_order_relaxed);
+            return made;
+        }
+        known = search(in, first, made->next, hash, frames, depth);
+    }
+    if (made) give_room(in, made->number, entry_bytes(depth));
+    return known;
+}
+
+static entry *keep(const void *const *frames, size_t depth) {
+    table *in = known_table();
+    if (!in) in = make_table();
+    return in ? keep_in(in, frames, depth) : NULL;
+}
+
+uint32_t sy_stack_keep(const void *const *frames, size_t depth) {
+    int saved = errno;
+    const entry *kept = keep(frames, depth);
+    errno = saved;
+    return kept ? kept->number : 0;
+}
+
+size_t sy_stack_frames(uint32_t stack, const void *const **frames) {
+    table *in = known_table();
+    *frames = NULL;
+    if (!in || stack < sizeof(table) / UNIT) return 0;
+    size_t used = atomic_load_explicit(&in->used, memory_order_relaxed);
+    size_t at = (size_t)stack * UNIT;
+    if (at >= used) return 0;
+    const entry *here = entry_at(in, stack);
+    if (here->number != stack || here->depth == 0 || here->depth > SY_STACK_DEPTH_MAX ||
+        entry_bytes(here->depth) > used - at || hash_of(here->frames, here->depth) != here->hash)
+        return 0;
+    *frames = here->frames;
+    return here->depth;
+}
+
+size_t sy_stack_bytes(void) {
+    table *in = known_table();
+    return in ? atomic_load_explicit(&in->committed, memory_order_relaxed) : 0;
+}
+
+size_t sy_stack_count(void) {
+    table *in = known_table();
+    return in ? atomic_load_explicit(&in->count, memory_order_relaxed) : 0;
+}
+
+/* ---- taking one ---- */
+
+/* Frames outside of a thread's first function, or of main, in the C library, some of which keep no
+ * frame pointers: the walk ends at the first of them, and there may be so many more (_start and
+ * what it calls, before that calls main). If it had ended earlier, main would be one more. */
+enum { ROOT_FRAMES = 2 };
+
+/* No function has a larger frame, or what looks like one is not. */
+static const uintptr_t FRAME_BYTES_MAX = (uintptr_t)1 << 20;
+
+/* Longer than what is kept: whether a walk ended where it should is seen by what comes after. */
+typedef struct trace {
+    size_t depth, max;
+    uintptr_t inner; /* frames up to this one are our own */
+    const void *frames[SY_STACK_DEPTH_MAX + ROOT_FRAMES + 1];
+} trace;
+
+static void begin(trace *empty, size_t max, uintptr_t inner) {
+    empty->depth = 0;
+    empty->max = max;
+    empty->inner = inner;
+}
+
+typedef struct bounds {
+    bool asked;
+    uintptr_t low, high; /* 0: not known */
+} bounds;
+
+static SY_TLS bounds own_stack;
+static SY_TLS bool busy;
+
+/* Is this frame on the thread's own stack? Not on one of signals or of coroutines, whose bounds
+ * nobody knows. */
+static bool on_own_stack(uintptr_t frame) {
+    if (!own_stack.asked) {
+        own_stack.asked = true;
+        if (!sy_os_stack(&own_stack.low, &own_stack.high)) own_stack.low = own_stack.high = 0;
+    }
+    return frame >= own_stack.low && frame < own_stack.high;
+}
+
+/* Sanitizers are told nothing of this: it reads what may be no frame at all. */
+__attribute__((no_sanitize("address"), no_sanitize("thread"))) static void walk(uintptr_t frame,
+                                                                                uintptr_t high,
+                                                                                trace *into) {
+    const uintptr_t record = 2 * sizeof(uintptr_t);
+    while (into->depth < into->max) {
+        const uintptr_t *words = (const uintptr_t *)frame;
+        uintptr_t code = sy_cpu_return_address(words[1]), outer = words[0];
+        if (code == 0) return;
+        into->frames[into->depth++] = (const void *)code;
+        if (outer <= frame || outer - frame > FRAME_BYTES_MAX || outer % sizeof outer != 0 ||
+            outer >= high || high - outer < record)
+            return;
+        frame = outer;
+    }
+}
+
+static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg) {
+    trace *into = arg;
+    int interrupted = 0;
+    uintptr_t code = (uintptr_t)_Unwind_GetIPInfo(context, &interrupted);
+    if (code == 0) return _URC_END_OF_STACK;
+    if ((uintptr_t)_Unwind_GetCFA(context) <= into->inner) return _URC_NO_REASON;
+    /* What a signal interrupted has not been called; as all the others, the address is one that
+     * the instruction of interest lies before. */
+    into->frames[into->depth++] = (const void *)(code + (interrupted ? 1 : 0));
+    return into->depth < into->max ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+static uint32_t keep_trace(const trace *taken) {
+    const entry *kept = taken->depth ? keep(taken->frames, taken->depth) : NULL;
+    return kept ? kept->number : 0;
+}
+
+/* What of a walk needs to be confirmed, or is when it agrees with tables. */
+static uint8_t claims(const trace *walked) { return walked->depth == walked->max ? STEPS : END; }
+
+static bool agree(const trace *walked, const trace *taken) {
+    if (walked->depth == 0 || walked->depth > taken->depth) return false;
+    if (claims(walked) == END && taken->depth - walked->depth > ROOT_FRAMES) return false;
+    return memcmp(walked->frames, taken->frames, walked->depth * sizeof *walked->frames) == 0;
+}
+
+/* If its end was, its steps were. */
+static bool is_confirmed(const entry *known, const trace *walked) {
+    return atomic_load_explicit(&known->confirmed, memory_order_relaxed) >= claims(walked);
+}
+
+static uint32_t take_by_frames(uintptr_t frame, unsigned max) {
+    trace walked;
+    begin(&walked, max, frame);
+    walk(frame, on_own_stack(frame) ? own_stack.high : 0, &walked);
+    return keep_trace(&walked);
+}
+
+static uint32_t take_by_tables(uintptr_t frame, unsigned max) {
+    trace taken;
+    begin(&taken, max, frame);
+    _Unwind_Backtrace(add_frame, &taken);
+    return keep_trace(&taken);
+}
+
+/* Both ways; the stack as walked is the one that is kept if they agree, so that it is found. */
+static uint32_t confirm(const trace *walked, uintptr_t frame) {
+    trace taken;
+    begin(&taken, walked->max + ROOT_FRAMES + 1, frame);
+    _Unwind_Backtrace(add_frame, &taken);
+    if (!agree(walked, &taken)) {
+        if (taken.depth > walked->max) taken.depth = walked->max;
+        return keep_trace(&taken);
+    }
+    entry *kept = keep(walked->frames, walked->depth);
+    if (!kept) return 0;
+    atomic_fetch_or_explicit(&kept->confirmed, claims(walked), memory_order_relaxed);
+    return kept->number;
+}
+
+static uint32_t take_by_either(uintptr_t frame, unsigned max) {
+    if (!on_own_stack(frame)) return take_by_tables(frame, max);
+    trace walked;
+    begin(&walked, max, frame);
+    walk(frame, own_stack.high, &walked);
+    const entry *known = walked.depth ? find(walked.frames, walked.depth) : NULL;
+    if (known && is_confirmed(known, &walked)) return known->number;
+    return confirm(&walked, frame);
+}
+
+static uint32_t take(uintptr_t frame) {
+    unsigned max = atomic_load_explicit(&sy_options_now.stack_depth, memory_order_relaxed);
+    unsigned way = atomic_load_explicit(&sy_options_now.unwind, memory_order_relaxed);
+    if (max > SY_STACK_DEPTH_MAX) max = SY_STACK_DEPTH_MAX;
+    if (max == 0) return 0;
+    if (way == SY_UNWIND_TABLES || !sy_cpu_has_frames()) return take_by_tables(frame, max);
+    return way == SY_UNWIND_FRAMES ? take_by_frames(frame, max) : take_by_either(frame, max);
+}
+
+__attribute__((noinline)) uint32_t sy_stack_here(void) {
+    if (busy) return 0;
+    int saved = errno;
+    busy = true;
+    uint32_t number = take((uintptr_t)__builtin_frame_address(0));
+    busy = false;
+    errno = saved;
+    return number;
+}

@@ -1,0 +1,165 @@
+/*
+ * symbols.c: see symbols.h. The child fills a sy_symbols of its own, address by address, and counts
+ * one when all its lines are there; so whatever ends it, what it counted is whole, and the parent
+ * goes on behind what it wrote. It is not believed where a wrong word would lead astray.
+ */
+#include "watch/symbols.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "os/os.h"
+#include "watch/dwarf.h"
+
+/* Of the child: some thousand files of debug information are opened in less. */
+enum { SECONDS = 5 };
+
+/* ---- text ---- */
+
+/* Room is kept for the end of a line and of an address. */
+static void add(sy_symbols *to, const char *text) {
+    while (*text && to->length < SY_SYMBOLS_TEXT - 2) to->text[to->length++] = *text++;
+}
+
+static void add_number(sy_symbols *to, const char *before, uint64_t value, unsigned base) {
+    sy_text digits = {.length = 0};
+    sy_text_add(&digits, before);
+    sy_text_add_in_base(&digits, value, base);
+    digits.bytes[digits.length] = 0;
+    add(to, digits.bytes);
+}
+
+static void end_line(sy_symbols *to) {
+    if (to->length < SY_SYMBOLS_TEXT - 1) to->text[to->length++] = '\n';
+}
+
+/* A line of what is known without debug information. */
+static void add_place(sy_symbols *to, uintptr_t address, const char *function, uint64_t behind,
+                      const sy_os_place *place) {
+    if (function && *function) {
+        add(to, function);
+        add_number(to, "+0x", behind, 16);
+    } else {
+        add_number(to, "0x", place ? place->in_file : address, 16);
+    }
+    if (place) {
+        add(to, " in ");
+        add(to, place->file);
+    }
+    end_line(to);
+}
+
+static void add_line(void *arg, const char *function, const char *path, int line) {
+    sy_symbols *to = arg;
+    add(to, function);
+    if (path) {
+        add(to, " at ");
+        add(to, path);
+        if (line > 0) add_number(to, ":", (uint64_t)line, 10);
+    }
+    end_line(to);
+}
+
+/* ---- addresses ---- */
+
+static size_t counted(sy_symbols *of) {
+    return atomic_load_explicit(&of->count, memory_order_relaxed);
+}
+
+static void begin_address(sy_symbols *to) { to->at[counted(to)] = to->length; }
+
+/* When the count is seen, by whoever waited for the child's end, so are the lines. */
+static void end_address(sy_symbols *to) {
+    to->text[to->length] = 0;
+    if (to->length < SY_SYMBOLS_TEXT - 1) to->length++;
+    atomic_store_explicit(&to->count, counted(to) + 1, memory_order_release);
+}
+
+static void add_shallow(sy_symbols *to, uintptr_t address) {
+    sy_os_place place;
+    bool known = sy_os_locate(address, &place);
+    begin_address(to);
+    if (known)
+        add_place(to, address, place.function, place.in_function, &place);
+    else
+        add_place(to, address, NULL, 0, NULL);
+    end_address(to);
+}
+
+/* What libdw has no lines for it may still have a name for. */
+static void add_named(sy_symbols *to, uintptr_t address) {
+    sy_os_place place;
+    uint64_t behind = 0;
+    bool known = sy_os_locate(address, &place);
+    const char *function = sy_dwarf_symbol(address, &behind);
+    if (!function && known) {
+        function = place.function;
+        behind = place.in_function;
+    }
+    add_place(to, address, function, behind, known ? &place : NULL);
+}
+
+static void add_deep(sy_symbols *to, uintptr_t address) {
+    begin_address(to);
+    if (!sy_dwarf_look(address, add_line, to)) add_named(to, address);
+    end_address(to);
+}
+
+/* ---- the child ---- */
+
+typedef struct question {
+    const void *const *addresses;
+    size_t count;
+} question;
+
+static uintptr_t call_before(const void *address) { return (uintptr_t)address - (address ? 1 : 0); }
+
+/* Would have the library ask servers in the network for files of debug information. */
+static void stay_here(void) {
+    char *servers = getenv("DEBUGINFOD_URLS");
+    if (servers) *servers = 0;
+}
+
+static void answer_all(const void *asked, void *answer) {
+    const question *all = asked;
+    stay_here();
+    if (!sy_dwarf_open()) return;
+    for (size_t i = 0; i < all->count; i++) add_deep(answer, call_before(all->addresses[i]));
+}
+
+/* Is it what the child means to leave? */
+static bool is_sound(sy_symbols *answer, size_t asked) {
+    size_t known = counted(answer);
+    if (known > asked || answer->length >= SY_SYMBOLS_TEXT) return false;
+    for (size_t i = 0; i < known; i++) {
+        if (answer->at[i] > answer->length) return false;
+    }
+    return true;
+}
+
+static void ask_child(sy_symbols *symbols, const void *const *addresses, size_t count) {
+    const question all = {addresses, count};
+    if (sy_os_ask_child(answer_all, &all, symbols, sizeof *symbols, SECONDS) != 0) return;
+    symbols->text[SY_SYMBOLS_TEXT - 1] = 0;
+    if (is_sound(symbols, count)) return;
+    atomic_store_explicit(&symbols->count, 0, memory_order_relaxed);
+    symbols->length = 0;
+}
+
+void sy_symbols_find(sy_symbols *symbols, const void *const *addresses, size_t count, bool deep) {
+    int saved = errno;
+    if (count > SY_SYMBOLS_MAX) count = SY_SYMBOLS_MAX;
+    atomic_store_explicit(&symbols->count, 0, memory_order_relaxed);
+    symbols->length = 0;
+    if (deep && count > 0) ask_child(symbols, addresses, count);
+    for (size_t i = counted(symbols); i < count; i++)
+        add_shallow(symbols, call_before(addresses[i]));
+    errno = saved;
+}
+
+const char *sy_symbols_lines(const sy_symbols *symbols, size_t index) {
+    return symbols->text + symbols->at[index];
+}

@@ -1,0 +1,26 @@
+/*
+ * tags.h: allocations counted by the part of the program that makes them (slabyard/audit.h).
+ *
+ * A tag is a number; its counters and its name are in tables of fixed size, for ever. An object's
+ * record keeps the tag of its allocation, so that a free by any thread counts where it belongs.
+ *
+ * Above: watch.c. Below: os/.
+ */
+#ifndef SY_WATCH_TAGS_H
+#define SY_WATCH_TAGS_H
+
+#include <slabyard/audit.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Counts an allocation by this thread; the tag that it has. */
+sy_tag sy_tag_count_allocation(size_t size);
+
+/* Counts the end of an object of that tag. */
+void sy_tag_count_free(sy_tag tag, size_t size);
+
+/* Around fork: nobody is in the midst of adding a name. */
+void sy_tags_lock_for_fork(void);
+void sy_tags_unlock_after_fork(void);
+
+#endif

@@ -1,0 +1,371 @@
+#include "watch/watch.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/random.h"
+#include "os/os.h"
+#include "os/pages.h"
+#include "watch/fault.h"
+#include "watch/history.h"
+#include "watch/options.h"
+#include "watch/stack.h"
+#include "watch/tags.h"
+
+/* What illumos made famous. A pointer read from either leads nowhere. */
+static const uint64_t POISON = UINT64_C(0xdeadbeefdeadbeef);    /* a free object */
+static const uint64_t UNWRITTEN = UINT64_C(0xbaddcafebaddcafe); /* one just allocated */
+
+/* Text that runs over, and the byte 0 that ends it, must show: no byte of a pattern is ASCII. */
+static const uint64_t NO_ASCII = UINT64_C(0x8080808080808080);
+
+static const unsigned BRING_CHECKED = SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT;
+
+unsigned sy_watch_checks(unsigned flags, const char *name) {
+    unsigned checks = atomic_load_explicit(&sy_options_now.checks, memory_order_relaxed);
+    if (checks && sy_options_mean(name)) flags |= checks;
+    return flags & BRING_CHECKED ? flags | SY_CHECKED : flags;
+}
+
+size_t sy_watch_zone(unsigned checks) {
+    if (!(checks & SY_REDZONE)) return 0;
+    return atomic_load_explicit(&sy_options_now.redzone, memory_order_relaxed);
+}
+
+/* What one cache keeps from being reused at most, however many objects it may keep. */
+enum { QUARANTINE_BYTES = 16 << 20 };
+
+/* Each 0, or -1 with ENOMEM. */
+
+static int begin_history(sy_watch *watch) {
+    uint32_t operations = atomic_load_explicit(&sy_options_now.audit_log, memory_order_relaxed);
+    if (!(watch->checks & SY_AUDIT) || !operations) return 0;
+    watch->history = sy_history_make(operations);
+    return watch->history ? 0 : -1;
+}
+
+static int begin_quarantine(sy_watch *watch) {
+    if (!(watch->checks & SY_QUARANTINE)) return 0;
+    uint32_t most = atomic_load_explicit(&sy_options_now.quarantine, memory_order_relaxed);
+    if (most > QUARANTINE_BYTES / watch->size)
+        most = (uint32_t)(QUARANTINE_BYTES / watch->size) + 1;
+    size_t bytes = sy_round_up(most * sizeof *watch->waiting, sy_os_page_size());
+    watch->waiting = sy_pages_take(bytes, sy_os_page_size(), "slabyard quarantine");
+    watch->waiting_max = most;
+    return watch->waiting ? 0 : -1;
+}
+
+int sy_watch_open(sy_watch *watch, const char *name, size_t size, unsigned checks) {
+    *watch = (sy_watch){
+        .name = name,
+        .size = size,
+        .checks = checks,
+        .zone = (uint32_t)sy_watch_zone(checks),
+        .pattern = sy_os_random() | NO_ASCII,
+        .random = sy_os_random() | 1,
+    };
+    if (begin_history(watch) != 0) return -1;
+    if (begin_quarantine(watch) == 0) return 0;
+    sy_history_end(watch->history);
+    return -1;
+}
+
+void sy_watch_close(sy_watch *watch) {
+    sy_history_end(watch->history);
+    if (watch->waiting)
+        sy_pages_give(watch->waiting,
+                      sy_round_up(watch->waiting_max * sizeof *watch->waiting, sy_os_page_size()));
+}
+
+/* ---- patterns: the byte at an address is the one of the pattern at the address modulo 8 ---- */
+
+/* Whoever verifies may read what is being written, and what is hidden from the program. */
+#define UNSEEN __attribute__((no_sanitize_address, no_sanitize_thread))
+
+UNSEEN static unsigned char byte_of(uint64_t pattern, uintptr_t address) {
+    unsigned char bytes[sizeof pattern];
+    __builtin_memcpy(bytes, &pattern, sizeof bytes);
+    return bytes[address % sizeof bytes];
+}
+
+UNSEEN static void fill(void *start, size_t bytes, uint64_t pattern) {
+    unsigned char *at = start, *end = at + bytes;
+    for (; at < end && (uintptr_t)at % sizeof pattern; at++) *at = byte_of(pattern, (uintptr_t)at);
+    for (; (size_t)(end - at) >= sizeof pattern; at += sizeof pattern)
+        __builtin_memcpy(at, &pattern, sizeof pattern);
+    for (; at < end; at++) *at = byte_of(pattern, (uintptr_t)at);
+}
+
+/* The first byte from `at` on that is not of the pattern, or `end`. */
+UNSEEN static const unsigned char *find_other(const unsigned char *at, const unsigned char *end,
+                                              uint64_t pattern) {
+    for (; at < end && (uintptr_t)at % sizeof pattern; at++)
+        if (*at != byte_of(pattern, (uintptr_t)at)) return at;
+    for (uint64_t word; (size_t)(end - at) >= sizeof word; at += sizeof word) {
+        __builtin_memcpy(&word, at, sizeof word);
+        if (word != pattern) break;
+    }
+    for (; at < end; at++)
+        if (*at != byte_of(pattern, (uintptr_t)at)) return at;
+    return end;
+}
+
+/* NULL, or the first byte that is not of the pattern; *damaged: up to the last such. */
+UNSEEN static const void *find_damage(const void *start, size_t bytes, uint64_t pattern,
+                                      size_t *damaged) {
+    const unsigned char *end = (const unsigned char *)start + bytes;
+    const unsigned char *first = find_other(start, end, pattern);
+    if (first == end) return NULL;
+    while (end[-1] == byte_of(pattern, (uintptr_t)(end - 1))) end--;
+    *damaged = (size_t)(end - first);
+    return first;
+}
+
+void sy_watch_lay(const sy_watch *watch, void *start, size_t bytes) {
+    fill(start, bytes, watch->pattern);
+}
+
+/* ---- audit ---- */
+
+sy_stamp sy_stamp_here(const sy_watch *watch) {
+    if (!(watch->checks & SY_AUDIT)) return (sy_stamp){0};
+    return (sy_stamp){
+        .time = sy_os_now(),
+        .stack = sy_stack_here(),
+        .thread = sy_os_thread(),
+    };
+}
+
+sy_trace sy_stamp_trace(const sy_stamp *stamp) {
+    sy_trace trace = {.thread = stamp->thread};
+    if (!stamp->time) return trace;
+    trace.age = sy_os_now() - stamp->time;
+    trace.depth = sy_stack_frames(stamp->stack, &trace.frames);
+    return trace;
+}
+
+/* An object's life begins: it is counted before anybody can end it. */
+static void note_allocation(const sy_watch *watch, sy_record *record, const void *object,
+                            size_t size) {
+    record->allocated = sy_stamp_here(watch);
+    if (!(watch->checks & SY_AUDIT)) return;
+    record->tag = sy_tag_count_allocation(size);
+    if (watch->history) sy_history_note(watch->history, false, object, size, &record->allocated);
+}
+
+static void note_free(const sy_watch *watch, sy_record *record, const void *object) {
+    record->freed = sy_stamp_here(watch);
+    if (!(watch->checks & SY_AUDIT)) return;
+    size_t size = sy_record_size(record);
+    sy_tag_count_free(record->tag, size);
+    if (watch->history) sy_history_note(watch->history, true, object, size, &record->freed);
+}
+
+/* Of an object that may be in other hands, so that no half of it means anything. */
+UNSEEN static sy_stamp read_stamp(const sy_stamp *stamp) {
+    const volatile sy_stamp *now = stamp;
+    return (sy_stamp){.time = now->time, .stack = now->stack, .thread = now->thread};
+}
+
+static sy_trace trace_of(const sy_stamp *of_record) {
+    sy_stamp stamp = read_stamp(of_record);
+    return sy_stamp_trace(&stamp);
+}
+
+bool sy_record_live(const sy_record *record, sy_live *live) {
+    uint32_t word = atomic_load_explicit(&record->word, memory_order_acquire);
+    if (word % SY_OBJECT_STATES != SY_OBJECT_LIVE) return false;
+    *live = (sy_live){sy_record_size(record), read_stamp(&record->allocated)};
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&record->word, memory_order_relaxed) == word;
+}
+
+/* ---- faults ---- */
+
+static sy_fault describe(const sy_watch *watch, const sy_record *record, sy_fault_kind kind,
+                         const void *address, const void *object) {
+    sy_fault fault = {
+        .kind = kind,
+        .cache = watch->name,
+        .object_size = watch->size,
+        .address = address,
+        .object = object,
+        .offset = object ? (const char *)address - (const char *)object : 0,
+    };
+    if (record) {
+        fault.found_size = sy_record_size(record);
+        fault.allocated = trace_of(&record->allocated);
+        sy_object_state state = sy_record_state(record);
+        bool free = state != SY_OBJECT_LIVE && state != SY_OBJECT_FREEING;
+        if (free) fault.freed = trace_of(&record->freed);
+    }
+    return fault;
+}
+
+void sy_watch_raise(const sy_watch *watch, const sy_record *record, sy_fault_kind kind,
+                    const void *address, const void *object) {
+    sy_fault fault = describe(watch, record, kind, address, object);
+    sy_fault_raise(&fault);
+}
+
+/* ---- damage ---- */
+
+typedef struct sy_finding {
+    sy_fault_kind kind; /* 0: nothing */
+    const void *first;
+    size_t bytes;
+} sy_finding;
+
+static sy_finding look(const void *start, size_t bytes, uint64_t pattern, sy_fault_kind kind) {
+    sy_finding finding = {.kind = kind};
+    finding.first = find_damage(start, bytes, pattern, &finding.bytes);
+    return finding.first ? finding : (sy_finding){0};
+}
+
+/* What is behind an object is looked at first: it is what programs overwrite most. */
+static sy_finding look_at_zones(const sy_watch *watch, const sy_record *record,
+                                const void *object) {
+    if (!watch->zone) return (sy_finding){0};
+    const char *start = object;
+    size_t size = sy_record_size(record);
+    sy_finding behind =
+        look(start + size, watch->size - size + watch->zone, watch->pattern, SY_FAULT_OVERFLOW);
+    if (behind.kind) return behind;
+    return look(start - watch->zone, watch->zone, watch->pattern, SY_FAULT_UNDERFLOW);
+}
+
+static sy_finding look_at_poison(const sy_watch *watch, const void *object) {
+    if (!(watch->checks & SY_POISON)) return (sy_finding){0};
+    return look(object, watch->size, POISON, SY_FAULT_WRITE_AFTER_FREE);
+}
+
+static sy_fault describe_finding(const sy_watch *watch, const sy_record *record, const void *object,
+                                 const sy_finding *finding) {
+    sy_fault fault = describe(watch, record, finding->kind, finding->first, object);
+    fault.damage = finding->first;
+    fault.damage_bytes = finding->bytes;
+    return fault;
+}
+
+static void raise_finding(const sy_watch *watch, const sy_record *record, const void *object,
+                          const sy_finding *finding) {
+    sy_fault fault = describe_finding(watch, record, object, finding);
+    sy_fault_raise(&fault);
+}
+
+bool sy_watch_look_at_edge(const sy_watch *watch, const void *start, size_t bytes,
+                           sy_fault *fault) {
+    sy_finding finding = look(start, bytes, watch->pattern, SY_FAULT_SLAB_EDGE);
+    if (finding.kind) *fault = describe_finding(watch, NULL, NULL, &finding);
+    return finding.kind;
+}
+
+/* ---- an object's life ---- */
+
+static uint32_t changed(uint32_t word, sy_object_state state) {
+    return (word / SY_OBJECT_STATES + 1) * SY_OBJECT_STATES + state;
+}
+
+/* Of an object that is this thread's at the moment. */
+static void set_state(sy_record *record, sy_object_state state) {
+    uint32_t word = atomic_load_explicit(&record->word, memory_order_relaxed);
+    atomic_store_explicit(&record->word, changed(word, state), memory_order_release);
+}
+
+static void verify_free(const sy_watch *watch, const sy_record *record, const void *object) {
+    sy_finding finding = look_at_poison(watch, object);
+    if (finding.kind) raise_finding(watch, record, object, &finding);
+}
+
+void sy_watch_taken(const sy_watch *watch, sy_record *record, void *object) {
+    bool was_free = sy_record_state(record) == SY_OBJECT_FREE;
+    set_state(record, SY_OBJECT_TAKEN);
+    if (was_free) verify_free(watch, record, object);
+}
+
+void sy_watch_given(const sy_watch *watch, sy_record *record, void *object, size_t size,
+                    bool built) {
+    atomic_store_explicit(&record->size, size, memory_order_relaxed);
+    note_allocation(watch, record, object, size);
+    if (watch->checks & SY_POISON && !built) fill(object, size, UNWRITTEN);
+    if (watch->zone) {
+        fill((char *)object + size, watch->size - size + watch->zone, watch->pattern);
+        fill((char *)object - watch->zone, watch->zone, watch->pattern);
+    }
+    set_state(record, SY_OBJECT_LIVE);
+}
+
+static void wrong_size(const sy_watch *watch, const sy_record *record, const void *object,
+                       size_t told) {
+    sy_fault fault = describe(watch, record, SY_FAULT_WRONG_SIZE, object, object);
+    fault.told_size = told;
+    sy_fault_raise(&fault);
+}
+
+bool sy_watch_claim(const sy_watch *watch, sy_record *record, void *object, size_t told) {
+    uint32_t word = atomic_load_explicit(&record->word, memory_order_acquire);
+    bool live = word % SY_OBJECT_STATES == SY_OBJECT_LIVE;
+    if (live && told != SIZE_MAX && told != sy_record_size(record)) {
+        wrong_size(watch, record, object, told);
+        return false;
+    }
+    if (!live ||
+        !atomic_compare_exchange_strong(&record->word, &word, changed(word, SY_OBJECT_FREEING))) {
+        sy_watch_raise(watch, record, SY_FAULT_DOUBLE_FREE, object, object);
+        return false;
+    }
+    sy_finding finding = look_at_zones(watch, record, object);
+    record->freed = (sy_stamp){0};
+    if (finding.kind) raise_finding(watch, record, object, &finding);
+    note_free(watch, record, object);
+    return true;
+}
+
+void sy_watch_fill(const sy_watch *watch, sy_record *record, void *object) {
+    if (watch->checks & SY_POISON)
+        fill(object, watch->size, POISON);
+    else if (watch->checks & SY_ZERO)
+        memset(object, 0, sy_record_size(record));
+    set_state(record, SY_OBJECT_FREE);
+}
+
+void sy_watch_forget(const sy_watch *watch, sy_record *record, void *object) {
+    sy_object_state state = sy_record_state(record);
+    bool counted = state == SY_OBJECT_LIVE && watch->checks & SY_AUDIT;
+    if (counted) sy_tag_count_free(record->tag, sy_record_size(record));
+    set_state(record, SY_OBJECT_FRESH);
+    if (state == SY_OBJECT_FREE) verify_free(watch, record, object);
+}
+
+bool sy_watch_look(const sy_watch *watch, const sy_record *record, const void *object,
+                   sy_fault *fault) {
+    uint32_t word = atomic_load_explicit(&record->word, memory_order_acquire);
+    sy_finding finding = {0};
+    if (word % SY_OBJECT_STATES == SY_OBJECT_LIVE) finding = look_at_zones(watch, record, object);
+    if (word % SY_OBJECT_STATES == SY_OBJECT_FREE) finding = look_at_poison(watch, object);
+    if (!finding.kind) return false;
+    *fault = describe_finding(watch, record, object, &finding);
+    /* It may have been given out, or back, while it was looked at. */
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&record->word, memory_order_relaxed) == word;
+}
+
+/* ---- quarantine ---- */
+
+bool sy_watch_next(sy_watch *watch, uintptr_t *out) {
+    if (!watch->waiting_count) return false;
+    uint32_t index = sy_random_below(&watch->random, watch->waiting_count);
+    *out = watch->waiting[index];
+    watch->waiting[index] = watch->waiting[--watch->waiting_count];
+    return true;
+}
+
+bool sy_watch_wait(sy_watch *watch, uintptr_t item, uintptr_t *out) {
+    if (!watch->waiting_max) {
+        *out = item;
+        return true;
+    }
+    bool full = watch->waiting_count == watch->waiting_max && sy_watch_next(watch, out);
+    watch->waiting[watch->waiting_count++] = item;
+    return full;
+}

@@ -1,0 +1,497 @@
+/*
+ * test_stack.c: stacks are those of the program, whichever way they are taken, and however it was
+ * compiled: this file without frame pointers, test_stack_frames.c with them. The same stack has one
+ * number.
+ */
+#define _GNU_SOURCE
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unwind.h>
+
+#include <cmocka.h>
+
+#include "base/cpu.h"
+#include "os/fake.h"
+#include "os/os.h"
+#include "support/child.h"
+#include "watch/options.h"
+#include "watch/stack.h"
+
+#if !defined(WITH_FRAMES)
+#    define WITH_FRAMES 0
+#endif
+#define FRAMES (WITH_FRAMES && sy_cpu_has_frames())
+
+#define CALLED   __attribute__((noinline))
+#define NOT_LAST __asm__ volatile("" : : : "memory") /* the call before is none to end with */
+
+/* ---- how often tables are used ---- */
+
+typedef _Unwind_Reason_Code backtrace(_Unwind_Trace_Fn each, void *arg);
+
+static int unwindings;
+static uint32_t taken_within;
+
+_Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn each, void *arg) {
+    static backtrace *real;
+    if (!real) real = (backtrace *)dlsym(RTLD_NEXT, "_Unwind_Backtrace");
+    unwindings++;
+    if (taken_within) taken_within = sy_stack_here();
+    _Unwind_Reason_Code result = real(each, arg);
+    NOT_LAST;
+    return result;
+}
+
+/* ---- functions that note who called them ---- */
+
+enum { CALLS = 3 };
+static const void *callers[CALLS];
+static uint32_t taken;
+
+CALLED static void innermost(void) {
+    callers[0] = __builtin_return_address(0);
+    taken = sy_stack_here();
+    NOT_LAST;
+}
+
+CALLED static void inner(void (*body)(void)) {
+    callers[1] = __builtin_return_address(0);
+    body();
+    NOT_LAST;
+}
+
+CALLED static void outer(void (*body)(void)) {
+    callers[2] = __builtin_return_address(0);
+    inner(body);
+    NOT_LAST;
+}
+
+/* Where the address that innermost() returns to is in the stack; must be there. */
+static size_t place_of(const void *caller) {
+    const void *const *frames;
+    size_t depth = sy_stack_frames(taken, &frames), at = 0;
+    while (at < depth && frames[at] != caller) at++;
+    must(at < depth);
+    return at;
+}
+
+/* All who called, one after the other from place `first` on. */
+static void expect_callers(size_t first) {
+    for (size_t i = 0; i < CALLS; i++) must(place_of(callers[i]) == first + i);
+}
+
+static void *take_each_way(void *arg) {
+    (void)arg;
+    for (int round = 0; round < 3; round++) {
+        sy_options_now.unwind = SY_UNWIND_TABLES;
+        outer(innermost);
+        expect_callers(1);
+        sy_options_now.unwind = SY_UNWIND_AUTO;
+        outer(innermost);
+        expect_callers(1);
+        if (!FRAMES) continue;
+        sy_options_now.unwind = SY_UNWIND_FRAMES;
+        outer(innermost);
+        expect_callers(1);
+    }
+    sy_options_now.unwind = SY_UNWIND_AUTO;
+    return NULL;
+}
+
+static void each_way_gives_who_called(void **state) {
+    (void)state;
+    take_each_way(NULL);
+    in_thread(take_each_way, NULL);
+}
+
+/* ---- trust ---- */
+
+/* Of a thread, so that the same call leads here each time. */
+static void *take_one(void *arg) {
+    int before = unwindings;
+    outer(innermost);
+    *(int *)arg = unwindings - before;
+    expect_callers(1);
+    return NULL;
+}
+
+static void frames_that_tables_confirmed_are_trusted(void **state) {
+    (void)state;
+    int first = 0, second = 0;
+    in_thread(take_one, &first);
+    in_thread(take_one, &second);
+    assert_int_equal(first, 1);
+    assert_int_equal(second, FRAMES ? 0 : 1);
+}
+
+static int compare(const void *a, const void *b) {
+    static bool within;
+    if (!within) {
+        within = true;
+        innermost();
+        within = false;
+    }
+    return *(const int *)a - *(const int *)b;
+}
+
+CALLED static void sort(void) {
+    int numbers[] = {3, 1, 2};
+    qsort(numbers, 3, sizeof *numbers, compare);
+    NOT_LAST;
+}
+
+/* The C library need not keep frame pointers. */
+static void through_code_of_others_the_stack_is_whole(void **state) {
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        outer(sort);
+        assert_true(place_of(callers[0]) == 1);
+        assert_true(place_of(callers[1]) > 2);
+        assert_true(place_of(callers[2]) == place_of(callers[1]) + 1);
+    }
+}
+
+static void handle(int signal) {
+    (void)signal;
+    innermost();
+}
+
+CALLED static void be_interrupted(void) {
+    must(raise(SIGUSR1) == 0);
+    NOT_LAST;
+}
+
+static void from_a_handler_it_is_whole(void **state) {
+    (void)state;
+    const struct sigaction action = {.sa_handler = handle};
+    struct sigaction before;
+    assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+    for (int round = 0; round < 3; round++) {
+        outer(be_interrupted);
+        assert_true(place_of(callers[1]) > 1);
+        assert_true(place_of(callers[2]) == place_of(callers[1]) + 1);
+    }
+    sigaction(SIGUSR1, &before, NULL);
+}
+
+/* A function whose first instruction traps: it has not been called from, and what lies before it is
+ * another one. */
+void test_stack_trap(void);
+#if defined(__x86_64__)
+#    define TRAP "ud2"
+#else
+#    define TRAP ".inst 0"
+#endif
+__asm__(".pushsection .text\n\t.p2align 4\n"
+        "test_stack_trap:\n\t.cfi_startproc\n\t" TRAP "\n\t.cfi_endproc\n\t.popsection");
+
+static sigjmp_buf after_trap;
+
+static void handle_trap(int signal) {
+    (void)signal;
+    innermost();
+    siglongjmp(after_trap, 1);
+}
+
+static void what_was_interrupted_is_in_its_function(void **state) {
+    (void)state;
+    const struct sigaction action = {.sa_handler = handle_trap};
+    struct sigaction before;
+    assert_int_equal(sigaction(SIGILL, &action, &before), 0);
+    if (sigsetjmp(after_trap, 1) == 0) test_stack_trap();
+    sigaction(SIGILL, &before, NULL);
+    assert_true(place_of((const char *)(uintptr_t)test_stack_trap + 1) > 1);
+}
+
+static ucontext_t here, there;
+
+static void on_another_stack(void) {
+    outer(innermost);
+    expect_callers(1);
+    sy_options_now.unwind = SY_UNWIND_FRAMES;
+    outer(innermost);
+    sy_options_now.unwind = SY_UNWIND_AUTO;
+}
+
+static void a_coroutine_has_its_own(void **state) {
+    (void)state;
+    enum { BYTES = 256 << 10 };
+    void *stack = malloc(BYTES);
+    assert_non_null(stack);
+    assert_int_equal(getcontext(&there), 0);
+    there.uc_stack.ss_sp = stack;
+    there.uc_stack.ss_size = BYTES;
+    there.uc_link = &here;
+    makecontext(&there, on_another_stack, 0);
+    assert_int_equal(swapcontext(&here, &there), 0);
+    const void *const *frames;
+    assert_int_equal(sy_stack_frames(taken, &frames), 1);
+    free(stack);
+}
+
+/* A thread whose stack nobody knows. */
+static void *without_bounds(void *arg) {
+    (void)arg;
+    const void *const *frames;
+    sy_fake_fail_nth(SY_FAKE_STACK, 1);
+    outer(innermost);
+    expect_callers(1);
+    sy_options_now.unwind = SY_UNWIND_FRAMES;
+    outer(innermost);
+    must(sy_stack_frames(taken, &frames) == 1);
+    sy_options_now.unwind = SY_UNWIND_AUTO;
+    return NULL;
+}
+
+static void without_bounds_tables_are_used(void **state) {
+    (void)state;
+    in_thread(without_bounds, NULL);
+    assert_int_equal(sy_fake_failures(SY_FAKE_STACK), 1);
+    sy_fake_reset();
+}
+
+#if defined(__x86_64__)
+/* As code does that has another use for the register. (Tables do not know of this.) */
+CALLED static uint32_t with_frame_pointer(uintptr_t wrong) {
+    uint64_t number;
+    __asm__ volatile("mov %%rbp, %%r12\n\t"
+                     "mov %%rsp, %%r13\n\t"
+                     "mov %1, %%rbp\n\t"
+                     "sub $256, %%rsp\n\t"
+                     "and $-64, %%rsp\n\t"
+                     "call *%2\n\t"
+                     "mov %%r13, %%rsp\n\t"
+                     "mov %%r12, %%rbp"
+                     : "=a"(number)
+                     : "r"(wrong), "r"(sy_stack_here)
+                     : "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "memory",
+                       "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
+                       "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+    return (uint32_t)number;
+}
+
+static void a_wrong_frame_pointer_leads_nowhere(void **state) {
+    (void)state;
+    uintptr_t low, high, here_now = (uintptr_t)&low;
+    assert_true(sy_os_stack(&low, &high));
+    const uintptr_t wrong[] = {0,
+                               1,
+                               16,
+                               here_now - 4096,
+                               here_now + 3,
+                               low,
+                               high - 8,
+                               high - 1,
+                               high,
+                               high + 4096,
+                               1 << 20,
+                               here_now + (2 << 20),
+                               UINTPTR_MAX - 7,
+                               UINTPTR_MAX};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const void *const *frames;
+        sy_options_now.unwind = SY_UNWIND_FRAMES;
+        assert_int_equal(sy_stack_frames(with_frame_pointer(wrong[i]), &frames), 1);
+        sy_options_now.unwind = SY_UNWIND_AUTO;
+    }
+}
+#else
+static void a_wrong_frame_pointer_leads_nowhere(void **state) { (void)state; }
+#endif
+
+/* ---- depth ---- */
+
+/* One frame that was all that was wanted is not one at which a walk may end. */
+static void a_short_stack_is_not_taken_for_a_whole_one(void **state) {
+    (void)state;
+    for (unsigned depth = 1; depth < 6; depth++) {
+        sy_options_now.stack_depth = depth;
+        outer(innermost);
+        sy_options_now.stack_depth = 32;
+        outer(innermost);
+        expect_callers(1);
+    }
+}
+
+CALLED static void descend(int levels) {
+    if (levels == 0)
+        innermost();
+    else
+        descend(levels - 1);
+    NOT_LAST;
+}
+
+static void not_more_frames_than_wanted(void **state) {
+    (void)state;
+    const void *const *frames;
+    for (unsigned way = SY_UNWIND_AUTO; way <= SY_UNWIND_TABLES; way++) {
+        if (way == SY_UNWIND_FRAMES && !FRAMES) continue;
+        sy_options_now.unwind = way;
+        for (unsigned depth = 1; depth < 70; depth++) {
+            sy_options_now.stack_depth = depth;
+            descend(100);
+            size_t most = depth < SY_STACK_DEPTH_MAX ? depth : SY_STACK_DEPTH_MAX;
+            assert_int_equal(sy_stack_frames(taken, &frames), most);
+        }
+    }
+    sy_options_now.unwind = SY_UNWIND_AUTO;
+    sy_options_now.stack_depth = 0;
+    assert_int_equal(sy_stack_here(), 0);
+    sy_options_now.stack_depth = 32;
+}
+
+/* ---- numbers ---- */
+
+static void a_stack_has_one_number(void **state) {
+    (void)state;
+    int used;
+    in_thread(take_one, &used);
+    uint32_t first = taken;
+    size_t count = sy_stack_count();
+    assert_int_not_equal(first, 0);
+    in_thread(take_one, &used);
+    assert_int_equal(taken, first);
+    assert_int_equal(sy_stack_count(), count);
+    descend(3);
+    assert_int_not_equal(taken, first);
+    assert_int_equal(sy_stack_count(), count + 1);
+}
+
+enum { SOME = 4000 };
+
+/* Frames that no program has. */
+static size_t make_up(uint64_t seed, const void **frames) {
+    size_t depth = 1 + seed % SY_STACK_DEPTH_MAX;
+    for (size_t i = 0; i < depth; i++) frames[i] = (const void *)(uintptr_t)next_random(&seed);
+    return depth;
+}
+
+static void what_is_kept_is_read_back(void **state) {
+    (void)state;
+    static uint32_t numbers[SOME];
+    const void *made[SY_STACK_DEPTH_MAX], *const *frames;
+    size_t count = sy_stack_count();
+    for (size_t i = 0; i < SOME; i++) {
+        numbers[i] = sy_stack_keep(made, make_up(i, made));
+        assert_int_not_equal(numbers[i], 0);
+    }
+    assert_int_equal(sy_stack_count(), count + SOME);
+    for (size_t i = 0; i < SOME; i++) {
+        size_t depth = make_up(i, made);
+        assert_int_equal(sy_stack_keep(made, depth), numbers[i]);
+        assert_int_equal(sy_stack_frames(numbers[i], &frames), depth);
+        assert_memory_equal(frames, made, depth * sizeof *made);
+    }
+    assert_int_equal(sy_stack_count(), count + SOME);
+}
+
+static void what_is_no_number_has_no_frames(void **state) {
+    (void)state;
+    const void *made[SY_STACK_DEPTH_MAX], *const *frames;
+    uint32_t last = sy_stack_keep(made, make_up(SOME + 63, made));
+    assert_true(sy_stack_frames(last, &frames) > 1);
+    size_t known = 0;
+    for (uint32_t number = 0; number < last; number++)
+        known += sy_stack_frames(number, &frames) > 0;
+    assert_int_equal(known + 1, sy_stack_count());
+    for (uint32_t number = last + 1; number < last + 1000; number++)
+        assert_int_equal(sy_stack_frames(number, &frames), 0);
+    assert_int_equal(sy_stack_frames(UINT32_MAX, &frames), 0);
+    assert_null(frames);
+}
+
+/* As a handler does that comes at the wrong moment: it goes without, instead of for ever. */
+static void none_is_taken_within_another(void **state) {
+    (void)state;
+    taken_within = 1;
+    descend(7);
+    assert_int_equal(taken_within, 0);
+    assert_int_not_equal(taken, 0);
+}
+
+static void errno_is_kept(void **state) {
+    (void)state;
+    errno = EBADF;
+    for (int i = 0; i < 2; i++) assert_int_not_equal(sy_stack_here(), 0);
+    assert_int_equal(errno, EBADF);
+}
+
+/* ---- failures; of the first use, so each in a process of its own ---- */
+
+static void first_use_fails(void *arg) {
+    const void *const *frames;
+    must(sy_stack_frames(1, &frames) == 0 && sy_stack_bytes() == 0 && sy_stack_count() == 0);
+    sy_fake_fail_nth(*(sy_fake_call *)arg, 1);
+    errno = EBADF;
+    must(sy_stack_here() == 0);
+    must(errno == EBADF);
+    must(sy_fake_failures(SY_FAKE_ANY) == 1 && sy_fake_reserved() == 0);
+    must(sy_stack_here() != 0);
+    must(sy_stack_count() == 1 && sy_stack_bytes() == sy_fake_committed());
+}
+
+static void without_memory_there_is_no_stack(void **state) {
+    (void)state;
+    sy_fake_call reserve = SY_FAKE_RESERVE, commit = SY_FAKE_COMMIT;
+    assert_int_equal(in_child(first_use_fails, &reserve), 0);
+    assert_int_equal(in_child(first_use_fails, &commit), 0);
+}
+
+/* Keeps stacks until there is no room. */
+static uint64_t fill(uint64_t seed) {
+    const void *made[SY_STACK_DEPTH_MAX];
+    while (sy_stack_keep(made, make_up(seed, made)) != 0) seed++;
+    return seed;
+}
+
+static void grow(void *arg) {
+    (void)arg;
+    const void *made[SY_STACK_DEPTH_MAX];
+    uint32_t first = sy_stack_keep(made, make_up(0, made));
+    sy_fake_fail_from(SY_FAKE_COMMIT, 1);
+    uint64_t stopped = fill(0);
+    size_t bytes = sy_stack_bytes();
+    must(stopped > 100 && bytes == sy_fake_committed());
+    must(sy_stack_keep(made, make_up(0, made)) == first);
+    sy_fake_reset();
+    uint64_t full = fill(stopped);
+    must(full > stopped && sy_stack_count() == full && sy_stack_bytes() == sy_fake_reserved());
+    must(sy_stack_keep(made, make_up(0, made)) == first);
+}
+
+static void when_full_what_is_known_stays(void **state) {
+    (void)state;
+    assert_int_equal(in_child(grow, NULL), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_memory_there_is_no_stack),
+        cmocka_unit_test(when_full_what_is_known_stays),
+        cmocka_unit_test(each_way_gives_who_called),
+        cmocka_unit_test(frames_that_tables_confirmed_are_trusted),
+        cmocka_unit_test(through_code_of_others_the_stack_is_whole),
+        cmocka_unit_test(from_a_handler_it_is_whole),
+        cmocka_unit_test(what_was_interrupted_is_in_its_function),
+        cmocka_unit_test(a_coroutine_has_its_own),
+        cmocka_unit_test(without_bounds_tables_are_used),
+        cmocka_unit_test(a_wrong_frame_pointer_leads_nowhere),
+        cmocka_unit_test(a_short_stack_is_not_taken_for_a_whole_one),
+        cmocka_unit_test(not_more_frames_than_wanted),
+        cmocka_unit_test(a_stack_has_one_number),
+        cmocka_unit_test(what_is_kept_is_read_back),
+        cmocka_unit_test(what_is_no_number_has_no_frames),
+        cmocka_unit_test(none_is_taken_within_another),
+        cmocka_unit_test(errno_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
