@@ -9,10 +9,14 @@
 #include "base/bits.h"
 #include "cache/directory.h"
 #include "cache/epoch.h"
+#include "cache/guarded.h"
 #include "cache/limit.h"
+#include "cache/watched.h"
 #include "chunk/side.h"
+#include "keep/leaks.h"
 #include "keep/reclaim.h"
 #include "keep/start.h"
+#include "os/os.h"
 
 enum {
     MAGAZINE_BYTES = 256 << 10, /* of objects in one magazine at most, */
@@ -21,7 +25,7 @@ enum {
 };
 
 static const unsigned KNOWN_FLAGS =
-    SY_CHECKED | SY_COLOUR | SY_LIMIT_EXACT | SY_HANDLES | SY_EPOCHS;
+    SY_COLOUR | SY_LIMIT_EXACT | SY_HANDLES | SY_EPOCHS | SY_CHECK_FLAGS;
 
 /* ---- creation and destruction ---- */
 
@@ -46,19 +50,35 @@ static size_t magazine_items(const sy_cache *cache) {
     return items < of_limit ? items : of_limit;
 }
 
+/* What overwrites free objects has them constructed anew, which is seen at each operation. */
+static void set_up_construction(sy_cache *cache, const sy_cache_config *config) {
+    cache->arg = config->arg;
+    if (!config->construct) return;
+    if (cache->flags & (SY_POISON | SY_ZERO)) {
+        cache->flags |= SY_CHECKED;
+        cache->rebuilds = (sy_rebuilds){config->construct, config->destruct};
+    } else {
+        cache->construct = config->construct;
+        cache->destruct = config->destruct;
+    }
+}
+
 static void set_up(sy_cache *cache, const sy_cache_config *config) {
     const char *name = config->name ? config->name : "cache";
     for (size_t i = 0; i < SY_CACHE_NAME_MAX && name[i]; i++) cache->name[i] = name[i];
+    cache->flags = sy_watch_checks(config->flags, cache->name);
+    if (sy_fail_wants(cache->name)) cache->flags |= SY_CHECKED;
     cache->size = config->size;
-    cache->layout = sy_layout_make(config->size, config->align, config->flags & SY_COLOUR);
-    cache->construct = config->construct;
-    cache->destruct = config->construct ? config->destruct : NULL;
-    cache->arg = config->arg;
+    cache->layout =
+        sy_layout_make(config->size, config->align, config->flags & SY_COLOUR,
+                       sy_watch_zone(cache->flags), cache->flags & SY_EDGES ? SY_EDGE_BYTES : 0);
+    set_up_construction(cache, config);
+    if (cache->flags & SY_RANDOM) cache->random = sy_os_random() | 1;
     cache->memory = config->memory ? config->memory : &sy_memory_main;
+    if (!sy_guarded_can(cache->flags, cache->memory)) cache->flags &= ~(unsigned)SY_GUARD;
     if (!cache->quota && cache->memory == &sy_memory_main) cache->quota = &sy_quota_process;
     cache->empties_least = 1;
     cache->limit = config->limit ? config->limit : SIZE_MAX;
-    cache->flags = config->flags;
     sy_lock_init(&cache->lock, SY_RANK_CACHE);
 }
 
@@ -73,8 +93,30 @@ static void set_up_names(sy_cache *cache) {
     };
 }
 
+/* 0, or -1 with ENOMEM. */
+static int begin_watch(sy_cache *cache) {
+    if (!(cache->flags & SY_WATCH_FLAGS)) return 0;
+    sy_watch *watch = sy_side_take(sizeof *watch);
+    if (!watch) return -1;
+    if (sy_watch_open(watch, cache->name, cache->size, cache->flags) != 0) {
+        sy_side_give(watch, sizeof *watch);
+        return -1;
+    }
+    watch->owner = cache;
+    cache->watch = watch;
+    return 0;
+}
+
+static void end_watch(sy_cache *cache) {
+    if (!cache->watch) return;
+    sy_watch_close(cache->watch);
+    sy_side_give(cache->watch, sizeof *cache->watch);
+    cache->watch = NULL;
+}
+
 int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number) {
     set_up(cache, config);
+    if (begin_watch(cache) != 0) return -1;
     const sy_client_config client = {
         .refill = sy_cache_refill,
         .flush = sy_cache_flush,
@@ -85,10 +127,15 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         .addresses = !(cache->flags & SY_HANDLES),
         .calls_back = cache->destruct || cache->memory != &sy_memory_main,
         .one_way = cache->flags & SY_EPOCHS,
+        .sees_frees = cache->flags & (SY_GUARD | SY_ZERO),
+        .guarded = sy_cache_guards(cache),
         .number = number,
     };
     cache->class_number = number;
-    if (sy_client_open(&cache->client, &client) != 0) return -1;
+    if (sy_client_open(&cache->client, &client) != 0) {
+        end_watch(cache);
+        return -1;
+    }
     sy_memory_hold(cache->memory);
     if (cache->flags & SY_HANDLES)
         set_up_names(cache);
@@ -110,7 +157,9 @@ sy_cache *sy_cache_create(const sy_cache_config *config) {
 
 void sy_cache_destroy_all(sy_cache *cache) {
     if (!cache) return;
+    sy_leaks_at_destroy(cache);
     if (cache->flags & SY_EPOCHS) sy_epochs_forget(cache);
+    sy_guarded_forget(cache);
     sy_client_close(&cache->client);
     while (cache->slabs) {
         sy_slab *slab = cache->slabs;
@@ -119,6 +168,9 @@ void sy_cache_destroy_all(sy_cache *cache) {
         sy_lock_release(&cache->lock);
         sy_cache_release_slab(cache, slab);
     }
+    /* Not before: in the words of its ordinals the number is what says that they are its. */
+    sy_client_give_number(&cache->client);
+    end_watch(cache);
     sy_memory_let_go(cache->memory);
     sy_side_give(cache, sizeof *cache);
 }
@@ -128,6 +180,7 @@ int sy_cache_destroy(sy_cache *cache) {
     sy_client_suspend(&cache->client);
     if (sy_cache_in_use(cache) > 0) {
         sy_client_resume(&cache->client);
+        sy_leaks_at_destroy(cache);
         errno = EBUSY;
         return -1;
     }
@@ -137,9 +190,8 @@ int sy_cache_destroy(sy_cache *cache) {
 
 /* ---- allocation and free ---- */
 
-void *sy_cache_alloc_slow(sy_cache *cache) {
+static void *take_unwatched(sy_cache *cache) {
     uintptr_t object;
-    if (SY_UNLIKELY(cache->flags & SY_HANDLES)) return sy_cache_alloc_named(cache);
     if (sy_client_alloc_second(&cache->client, &object)) return (void *)object;
     int error = errno;
     if (!sy_cache_take(cache, &object)) return NULL;
@@ -148,12 +200,62 @@ void *sy_cache_alloc_slow(sy_cache *cache) {
     return (void *)object;
 }
 
+static SY_COLD void *take_watched(sy_cache *cache, size_t size, size_t align) {
+    uintptr_t object;
+    bool checks = sy_cache_checks(cache);
+    if (checks && sy_limit_fail_due(cache->name, size)) return NULL;
+    void *guarded = sy_cache_guards(cache) ? sy_guarded_alloc(cache, size, align) : NULL;
+    if (guarded) return guarded;
+    if (!checks) return take_unwatched(cache);
+    return sy_watched_take(cache, size, &object) ? (void *)object : NULL;
+}
+
+void *sy_cache_alloc_sized(sy_cache *cache, size_t size, size_t align) {
+    if (SY_LIKELY(!sy_cache_watches(cache) || cache->flags & SY_HANDLES))
+        return sy_cache_alloc(cache);
+    return take_watched(cache, size, align);
+}
+
+/* Whether it was a guarded object. */
+static inline bool free_guarded(sy_cache *cache, void *object, size_t told) {
+    bool guarded = sy_cache_guards(cache) && SY_UNLIKELY(sy_guard_owns((uintptr_t)object));
+    if (guarded) sy_guarded_free(cache, object, told);
+    return guarded;
+}
+
+void sy_cache_free_sized(sy_cache *cache, void *object, size_t size) {
+    if (SY_LIKELY(!sy_cache_checks(cache) || cache->flags & SY_HANDLES)) {
+        sy_cache_free(cache, object);
+        return;
+    }
+    int error = errno;
+    if (object && !free_guarded(cache, object, size)) sy_watched_free(cache, object, size);
+    errno = error;
+}
+
+void *sy_cache_alloc_slow(sy_cache *cache) {
+    if (SY_UNLIKELY(cache->flags & SY_HANDLES)) return sy_cache_alloc_named(cache);
+    if (SY_LIKELY(!sy_cache_watches(cache))) return take_unwatched(cache);
+    return take_watched(cache, cache->size, cache->layout.align);
+}
+
+void sy_cache_wipe(const sy_cache *cache, void *object) {
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
+    bool own = slab && slab->owner == cache &&
+               sy_slab_index(slab, &cache->layout, (uintptr_t)object) != UINT32_MAX;
+    if (own && !sy_cache_checks(cache)) memset(object, 0, cache->size);
+}
+
 void sy_cache_free_slow(sy_cache *cache, void *object) {
     bool named = cache->flags & SY_HANDLES;
+    if (free_guarded(cache, object, SIZE_MAX)) return;
+    if (SY_UNLIKELY(cache->flags & SY_ZERO)) sy_cache_wipe(cache, object);
     if (SY_LIKELY(!named) && sy_client_free_second(&cache->client, (uintptr_t)object)) return;
     int error = errno;
     if (SY_UNLIKELY(named)) {
         sy_cache_free_named(cache, object); /* which takes its turn */
+    } else if (SY_UNLIKELY(sy_cache_checks(cache))) {
+        sy_watched_free(cache, object, SIZE_MAX);
     } else {
         sy_client_free(&cache->client, (uintptr_t)object);
         sy_reclaim_turn();
@@ -162,7 +264,7 @@ void sy_cache_free_slow(sy_cache *cache, void *object) {
 }
 
 void *sy_cache_zalloc(sy_cache *cache) {
-    if (cache->construct) {
+    if (cache->construct || cache->rebuilds.construct) {
         errno = EINVAL;
         return NULL;
     }
@@ -186,7 +288,13 @@ static bool is_out(sy_cache *cache, uintptr_t address) {
 bool sy_cache_try_free(sy_cache *cache, void *object) {
     uintptr_t address = (uintptr_t)object;
     if (cache->flags & SY_HANDLES) return sy_handle_free_inline(cache, sy_handle_of(object));
-    if (!is_out(cache, address)) return false;
+    if (sy_guard_owns(address)) {
+        bool own = sy_guarded_size(object) && sy_guarded_cache(object) == cache;
+        if (own) sy_guarded_free(cache, object, SIZE_MAX);
+        return own;
+    }
+    if (sy_cache_checks(cache) ? !sy_watched_live(cache, address) : !is_out(cache, address))
+        return false;
     if (cache->client.config.magazine_items && sy_client_holds(&cache->client, address))
         return false;
     sy_cache_free(cache, object);
@@ -196,7 +304,7 @@ bool sy_cache_try_free(sy_cache *cache, void *object) {
 size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
     uintptr_t *items = (uintptr_t *)objects;
     size_t got = 0;
-    if (cache->flags & SY_HANDLES) {
+    if (cache->flags & (SY_HANDLES | SY_CHECKED | SY_GUARD)) {
         while (got < count && (objects[got] = sy_cache_alloc(cache)) != NULL) got++;
         return got;
     }

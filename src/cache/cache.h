@@ -4,7 +4,7 @@
  * A cache is a client of the magazine layer: refill takes slots out of slabs, flush puts them back.
  * Its slabs are runs of units from chunk/.
  *
- *     slots in all slabs == free in slabs + out;  out == live + in magazines
+ *     slots in all slabs == free in slabs + out;  out + guarded == live + in magazines
  */
 #ifndef SY_CACHE_CACHE_H
 #define SY_CACHE_CACHE_H
@@ -19,6 +19,13 @@
 #include "cache/slab.h"
 #include "magazine/client.h"
 #include "os/lock.h"
+
+/* What is called for each object at its allocation and its free, not for each slot once: where what
+ * is free is overwritten. */
+typedef struct sy_rebuilds {
+    int (*construct)(void *object, void *arg); /* NULL: nothing is */
+    void (*destruct)(void *object, void *arg);
+} sy_rebuilds;
 
 typedef struct sy_cache_counts {
     uint64_t refills, flushes, slabs_made, slabs_released, constructed, destructed;
@@ -36,10 +43,12 @@ struct sy_cache {
     sy_layout layout;
     int (*construct)(void *object, void *arg);
     void (*destruct)(void *object, void *arg);
+    sy_rebuilds rebuilds; /* then the two above are NULL */
     void *arg;
-    sy_memory *memory; /* where its slabs are from */
-    sy_quota *quota;   /* which they count for; NULL: none */
-    size_t limit;      /* SIZE_MAX: none */
+    struct sy_watch *watch; /* NULL: nothing is watched */
+    sy_memory *memory;      /* where its slabs are from */
+    sy_quota *quota;        /* which they count for; NULL: none */
+    size_t limit;           /* SIZE_MAX: none */
     unsigned flags;
     unsigned
         class_number; /* in the class map: the client's number for a class of the heap, else 0 */
@@ -57,8 +66,10 @@ struct sy_cache {
     uint64_t seen;      /* refills and flushes, when a trim by age looked */
     bool idle;          /* there were none in between */
     size_t out;         /* slots outside the slabs */
+    size_t guarded;     /* live objects in no slab (guarded.h) */
     size_t empties_max; /* empty slabs kept beyond the layer's own measure: what was reserved */
     uint32_t next_colour;
+    uint64_t random; /* with SY_RANDOM */
     sy_cache_counts counts;
 };
 
@@ -69,10 +80,10 @@ _Static_assert(sizeof(struct sy_handle_head) == sizeof(struct sy_cache_head) &&
                        offsetof(struct sy_cache_head, loaded_offset),
                "sy_cache_alloc finds its loaded slot in either");
 
-/* Objects that may still come out of the slabs; the lock is held. What is retired is out, and no
- * object. */
+/* Objects that may still come out of the slabs, or be guarded; the lock is held. What is retired is
+ * out, and no object. */
 static inline size_t sy_cache_left(const sy_cache *cache) {
-    return cache->limit -
+    return cache->limit - cache->guarded -
            (cache->out - atomic_load_explicit(&cache->retired, memory_order_relaxed));
 }
 
@@ -82,10 +93,23 @@ static inline size_t sy_cache_left(const sy_cache *cache) {
  * its client, 0: any. 0, or -1 as sy_cache_create. */
 int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number);
 
+/* An object of which the program wants `size` bytes of the cache's, at `align` or the cache's own
+ * if that is less, and its free with the size that the program says, SIZE_MAX: none; for the heap's
+ * doors. */
+enum { SY_MALLOC_ALIGN = 16 }; /* what is wanted where none is named */
+void *sy_cache_alloc_sized(sy_cache *cache, size_t size, size_t align);
+void sy_cache_free_sized(sy_cache *cache, void *object, size_t size);
+
+/* With SY_ZERO: an object is freed. What is none of the cache's is left for others to report, and
+ * what is checked for watch/ to fill. */
+void sy_cache_wipe(const sy_cache *cache, void *object);
+
 /* Waits for all caches' locks, or lets go of them. */
 void sy_caches_lock_for_fork(void);
 void sy_caches_unlock_after_fork(void);
-/* In the child of a fork: no trims of other threads are at work. */
+/* In the child of a fork: no trims of other threads are at work, and what they were guarding is
+ * not.
+ */
 void sy_caches_recover(void);
 
 /* ---- refill.c: between magazines and slabs ---- */
@@ -110,6 +134,10 @@ void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab);
 /* Takes an empty slab of these bins out of the cache, if there are more than `keep`; else NULL. The
  * lock is held. */
 sy_slab *sy_cache_unlink_empty(sy_cache *cache, sy_bins *bins, size_t keep);
+
+/* What is wrong with freeing `address` to the cache; `slab`: where it lies, or NULL. */
+sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t address,
+                        const sy_slab *slab);
 
 /* Calls the destructor for the slots in `slots` (a bitmap). No lock is held. */
 void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slots);

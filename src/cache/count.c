@@ -5,19 +5,26 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "cache/cache.h"
+#include "cache/guarded.h"
+#include "cache/watched.h"
 #include "chunk/side.h"
 #include "os/os.h"
+
+/* Objects in quarantine; the lock is held. */
+static size_t in_quarantine(const sy_cache *cache) {
+    return cache->watch ? cache->watch->waiting_count : 0;
+}
 
 size_t sy_cache_in_use(const sy_cache *cache_) {
     sy_cache *cache = (sy_cache *)(uintptr_t)cache_; /* whose lock is taken */
     size_t depot, loaded;
     sy_lock_acquire(&cache->lock);
-    size_t out = cache->out;
+    size_t out = cache->out - in_quarantine(cache), guarded = cache->guarded;
     sy_lock_release(&cache->lock);
     sy_client_held(&cache->client, &depot, &loaded);
     size_t retired = atomic_load_explicit(&cache->retired, memory_order_relaxed);
-    return out > depot + loaded + retired ? out - depot - loaded - retired : 0;
+    size_t free = depot + loaded + retired;
+    return guarded + (out > free ? out - free : 0);
 }
 
 static void count_slabs(const sy_cache *cache, sy_cache_stats *stats) {
@@ -51,6 +58,8 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
 
     sy_lock_acquire(&cache->lock);
     size_t out = cache->out;
+    stats->in_quarantine = in_quarantine(cache);
+    stats->guarded = cache->guarded;
     stats->slabs = cache->slab_count;
     stats->refills = cache->counts.refills;
     stats->flushes = cache->counts.flushes;
@@ -71,8 +80,8 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     stats->waste = stats->tail + stats->slots * (layout->slot - cache->size);
     sy_client_held(&cache->client, &stats->in_depot, &stats->in_loaded);
     stats->retired = atomic_load_explicit(&cache->retired, memory_order_relaxed);
-    size_t waiting = stats->in_depot + stats->in_loaded + stats->retired;
-    stats->in_use = out > waiting ? out - waiting : 0;
+    size_t waiting = stats->in_depot + stats->in_loaded + stats->in_quarantine + stats->retired;
+    stats->in_use = stats->guarded + (out > waiting ? out - waiting : 0);
     sy_client_counts counts = sy_client_count(&cache->client);
     stats->depot_hits = counts.depot_hits;
     stats->depot_misses = counts.depot_misses;
@@ -122,11 +131,22 @@ void sy_get_stats(sy_stats *stats) {
     stats->cpus = sy_os_cpu_count();
 }
 
+/* A slot that is in its slab is no object. The lock is held. */
+static size_t verify_records(const sy_cache *cache, const sy_slab *slab) {
+    size_t wrong = 0;
+    for (uint32_t index = 0; sy_cache_checks(cache) && index < slab->slots; index++) {
+        sy_object_state state = sy_record_state(&sy_watched_records(cache, slab)[index]);
+        bool free = state == SY_OBJECT_FREE || state == SY_OBJECT_FRESH;
+        wrong += sy_slab_bit(slab->free, index) && !free;
+    }
+    return wrong;
+}
+
 size_t sy_cache_verify(sy_cache *cache) {
     size_t wrong = 0, slabs = 0, free_slots = 0, in_bin[SY_BIN_NONE] = {0};
     sy_lock_acquire(&cache->lock);
     for (const sy_slab *slab = cache->slabs; slab; slab = slab->next) {
-        wrong += sy_slab_verify(slab, &cache->layout);
+        wrong += sy_slab_verify(slab, &cache->layout) + verify_records(cache, slab);
         wrong += slab->owner != cache || sy_slab_at(slab->first) != slab;
         wrong += slab->next && slab->next->previous != slab;
         if (slab->bin < SY_BIN_NONE && slab->bins == &cache->bins) in_bin[slab->bin]++;
@@ -135,7 +155,8 @@ size_t sy_cache_verify(sy_cache *cache) {
     }
     wrong += slabs != cache->slab_count;
     wrong += free_slots + cache->out != slabs * cache->layout.slots;
-    wrong += cache->out - cache->retired > cache->limit;
+    wrong += cache->out + cache->guarded - cache->retired > cache->limit;
+    wrong += sy_cache_guards(cache) && sy_guard_live(cache->watch) > cache->guarded;
     for (unsigned bin = 0; bin < SY_BIN_NONE; bin++) {
         wrong += in_bin[bin] != cache->bins.count[bin];
         if (bin < SY_BIN_FULL) wrong += (in_bin[bin] > 0) != (cache->bins.occupied >> bin & 1);
@@ -162,9 +183,14 @@ void sy_caches_unlock_after_fork(void) {
             sy_lock_release(&((sy_cache *)client->config.owner)->lock);
 }
 
+static void recover(sy_cache *cache) {
+    cache->trims = 0;
+    if (sy_cache_guards(cache)) cache->guarded = sy_guard_live(cache->watch);
+}
+
 void sy_caches_recover(void) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
          number = client->number)
-        if (client->config.refill == sy_cache_refill) ((sy_cache *)client->config.owner)->trims = 0;
+        if (client->config.refill == sy_cache_refill) recover(client->config.owner);
 }

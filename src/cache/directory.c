@@ -57,6 +57,12 @@ static uint32_t *highest_generations(void) {
     return (uint32_t *)((char *)sy_directory_places() + places_bytes(shift));
 }
 
+size_t sy_directory_range(const void **start) {
+    if (!tables()) return 0;
+    *start = sy_directory_words();
+    return all_bytes(shift_of(tables()));
+}
+
 uint64_t sy_ordinals_limit(void) { return atomic_load_explicit(&limit, memory_order_acquire); }
 
 uint64_t sy_ordinals_lost(void) { return atomic_load_explicit(&lost, memory_order_relaxed); }

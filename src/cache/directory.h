@@ -28,6 +28,9 @@ int sy_directory_start(void);
 uint64_t *sy_directory_words(void);
 uintptr_t *sy_directory_places(void);
 
+/* The address space of all three tables, in bytes; 0: there is none yet. */
+size_t sy_directory_range(const void **start);
+
 /* No ordinal was given that is not below. */
 uint64_t sy_ordinals_limit(void);
 

@@ -24,6 +24,7 @@
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "cache/limit.h"
+#include "cache/watched.h"
 #include "keep/reclaim.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -50,7 +51,11 @@ void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
         errno = EINVAL;
         return NULL;
     }
-    if (!sy_client_alloc_second(&cache->client, &ordinal)) {
+    if (SY_UNLIKELY(sy_cache_checks(cache))) {
+        if (sy_limit_fail_due(cache->name, cache->size) ||
+            !sy_watched_take(cache, cache->size, &ordinal))
+            return NULL;
+    } else if (!sy_client_alloc_second(&cache->client, &ordinal)) {
         int error = errno;
         if (!sy_cache_take(cache, &ordinal)) return NULL;
         sy_reclaim_turn();
@@ -60,7 +65,14 @@ void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
 }
 
 bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
-    if (!sy_client_free_second(&cache->client, ordinal)) {
+    if (SY_UNLIKELY(cache->flags & SY_ZERO))
+        sy_cache_wipe(cache, sy_handle_place(&cache->names, ordinal));
+    if (SY_UNLIKELY(sy_cache_checks(cache))) {
+        int error = errno;
+        sy_watched_put(cache, ordinal, false);
+        sy_reclaim_turn();
+        errno = error;
+    } else if (!sy_client_free_second(&cache->client, ordinal)) {
         int error = errno;
         sy_client_free(&cache->client, ordinal);
         sy_reclaim_turn();
@@ -71,10 +83,14 @@ bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
 
 /* An ordinal that this thread has made free. */
 static void put(sy_cache *cache, sy_handle handle) {
-    if (handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX)
+    if (handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX) {
+        if (cache->flags & SY_ZERO)
+            sy_cache_wipe(cache, sy_handle_place(&cache->names, (uint32_t)handle));
+        if (sy_cache_checks(cache)) sy_watched_put(cache, (uint32_t)handle, true);
         atomic_fetch_add_explicit(&cache->retired, 1, memory_order_relaxed);
-    else if (!sy_loaded_push(sy_handle_loaded(&cache->names), (uint32_t)handle))
+    } else if (!sy_loaded_push(sy_handle_loaded(&cache->names), (uint32_t)handle)) {
         SY_ABI_NAME(sy_handle_put_slow)(cache, (uint32_t)handle);
+    }
 }
 
 bool SY_ABI_NAME(sy_handle_free_slow)(sy_cache *cache, sy_handle handle) {
@@ -115,11 +131,16 @@ static bool is_own(const sy_cache *cache, sy_handle handle) {
 }
 
 static SY_COLD void not_pinned(const sy_cache *cache, sy_handle handle) {
+    bool own = is_own(cache, handle);
+    if (own && sy_cache_checks(cache)) {
+        sy_watched_raise_double_free(cache, (uint32_t)handle);
+        return;
+    }
     sy_fault_raise(&(sy_fault){
         .kind = SY_FAULT_DOUBLE_FREE,
         .cache = cache->name,
         .object_size = cache->size,
-        .address = is_own(cache, handle) ? sy_handle_place(&cache->names, (uint32_t)handle) : NULL,
+        .address = own ? sy_handle_place(&cache->names, (uint32_t)handle) : NULL,
     });
 }
 
@@ -185,23 +206,18 @@ void *sy_cache_alloc_named(sy_cache *cache) {
 
 void sy_cache_free_named(sy_cache *cache, void *object) {
     uint32_t ordinal;
-    sy_fault_kind fault;
-    if (sy_cache_ordinal(cache, (uintptr_t)object, &ordinal, &fault)) {
+    sy_fault_kind kind;
+    if (sy_cache_ordinal(cache, (uintptr_t)object, &ordinal, &kind)) {
         sy_handle handle = live_handle(cache, ordinal);
         if (handle && sy_handle_free_inline(cache, handle)) return;
-        fault = SY_FAULT_DOUBLE_FREE;
+        if (sy_cache_checks(cache)) {
+            sy_watched_raise_double_free(cache, ordinal);
+            return;
+        }
+        kind = SY_FAULT_DOUBLE_FREE;
     }
-    const sy_slab *slab = sy_slab_at((uintptr_t)object);
-    const sy_cache *found = slab && fault == SY_FAULT_WRONG_CACHE ? slab->owner : NULL;
-    sy_fault_raise(&(sy_fault){
-        .kind = fault,
-        .cache = cache->name,
-        .object_size = cache->size,
-        .address = object,
-        .found_cache = found                           ? found->name
-                       : fault == SY_FAULT_WRONG_CACHE ? "heap"
-                                                       : NULL,
-    });
+    sy_fault fault = sy_cache_fault(cache, kind, (uintptr_t)object, sy_slab_at((uintptr_t)object));
+    sy_fault_raise(&fault);
 }
 
 /* ---- iteration ---- */

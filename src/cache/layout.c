@@ -12,23 +12,26 @@ _Static_assert(SY_SLAB_UNITS_MAX * SY_UNIT_BYTES <= 1 << 20, "what the reciproca
 _Static_assert(SY_SLAB_UNITS_MAX * SY_UNIT_BYTES / SY_SLAB_SLOT_MAX >= SY_SLAB_SLOTS_LEAST,
                "the longest slab has enough slots of the largest size");
 
-/* The shortest slab with little enough tail, or the one with the least. */
-static void choose_slab(sy_layout *layout) {
+/* The shortest slab with little enough tail, or the one with the least; `ends`: bytes at its two
+ * ends that are for no slot. */
+static void choose_slab(sy_layout *layout, size_t ends) {
     size_t best_tail = SIZE_MAX;
     for (size_t units = 1; units <= SY_SLAB_UNITS_MAX; units++) {
-        size_t bytes = units * SY_UNIT_BYTES, slots = bytes / layout->slot;
+        size_t bytes = units * SY_UNIT_BYTES;
+        size_t slots = bytes > ends ? (bytes - ends) / layout->slot : 0;
         if (slots < SY_SLAB_SLOTS_LEAST) continue;
-        size_t tail = (bytes - slots * layout->slot) * (SY_SLAB_UNITS_MAX * 64) / units; /* share */
+        size_t rest = bytes - ends - slots * layout->slot;
+        size_t tail = rest * (SY_SLAB_UNITS_MAX * 64) / units; /* share */
         if (tail >= best_tail) continue;
         best_tail = tail;
         layout->slab_bytes = bytes;
         layout->slots = (uint32_t)slots;
-        if ((bytes - slots * layout->slot) * TAIL_SHARE <= bytes) return;
+        if (rest * TAIL_SHARE <= bytes) return;
     }
 }
 
-static void choose_colours(sy_layout *layout, bool buy) {
-    size_t tail = layout->slab_bytes - layout->slots * layout->slot;
+static void choose_colours(sy_layout *layout, size_t ends, bool buy) {
+    size_t tail = layout->slab_bytes - ends - layout->slots * layout->slot;
     if (buy && tail < layout->colour_step) {
         size_t given_up = sy_divide_up(layout->colour_step - tail, layout->slot);
         layout->slots -= (uint32_t)given_up;
@@ -38,18 +41,20 @@ static void choose_colours(sy_layout *layout, bool buy) {
     layout->colours = colours < SY_COLOURS_MAX ? (uint32_t)colours : SY_COLOURS_MAX;
 }
 
-sy_layout sy_layout_make(size_t size, size_t align, bool colour) {
+sy_layout sy_layout_make(size_t size, size_t align, bool colour, size_t zone, size_t edge) {
     if (!align) align = size <= 8 ? 8 : 16;
-    sy_layout layout = {.align = align};
-    layout.slot = sy_round_up(size, align > SY_SLOT_MIN ? align : SY_SLOT_MIN);
+    sy_layout layout = {.align = align, .zone = zone};
+    layout.slot = sy_round_up(size + 2 * zone, align > SY_SLOT_MIN ? align : SY_SLOT_MIN);
+    layout.lead = sy_round_up(zone > edge ? zone : edge, align);
     layout.colour_step = align > CACHE_LINE ? align : CACHE_LINE;
     layout.reciprocal = ((UINT64_C(1) << 32) + layout.slot - 1) / layout.slot;
-    if (layout.slot > SY_SLAB_SLOT_MAX || align > SY_UNIT_BYTES) {
-        layout.slab_bytes = sy_round_up(layout.slot, SY_UNIT_BYTES);
-        layout.slots = layout.colours = 1;
+    size_t ends = layout.lead - zone + edge;
+    if (layout.slot <= SY_SLAB_SLOT_MAX && align <= SY_UNIT_BYTES) choose_slab(&layout, ends);
+    if (layout.slots) {
+        choose_colours(&layout, ends, colour);
     } else {
-        choose_slab(&layout);
-        choose_colours(&layout, colour);
+        layout.slab_bytes = sy_round_up(ends + layout.slot, SY_UNIT_BYTES);
+        layout.slots = layout.colours = 1;
     }
     layout.words = (layout.slots + 63) / 64;
     return layout;

@@ -1,8 +1,12 @@
 /*
  * layout.h: how the slabs of a cache are cut.
  *
- *     slab:  | colour | slot 0 | slot 1 | ... | slot n-1 | rest of the tail |
- *            ^ start (a unit)                            the tail is colour and rest together
+ *     slab:  | colour | lead | slot 0 | slot 1 | ... | slot n-1 | rest of the tail |
+ *            ^ start (a unit)  ^ first                the tail is colour and rest together
+ *
+ * With red zones a slot is longer than its object by two of them, that behind it and that before
+ * the next one; the lead has that before the first. With edges there are as many bytes of a
+ * pattern at each end of the slab, at least.
  *
  * Pure arithmetic. Above: cache.c.
  */
@@ -25,6 +29,8 @@ typedef struct sy_layout {
     size_t slot;        /* bytes from one slot to the next */
     size_t align;       /* of objects */
     size_t slab_bytes;  /* a multiple of a unit */
+    size_t lead;        /* bytes before slot 0, beside its colour */
+    size_t zone;        /* bytes before an object, and behind it, that are its red zones */
     size_t colour_step; /* bytes between the colours: the larger of align and a cache line */
     uint32_t slots;     /* in a slab */
     uint32_t colours;   /* offsets at which slot 0 may begin: 0, colour_step, ... */
@@ -39,7 +45,13 @@ typedef struct sy_layout {
 } sy_layout;
 
 /* The layout for objects of `size` at `align` (0: by default), both checked by the caller;
- * `colour`: where there is no tail, give up slots for a second colour. */
-sy_layout sy_layout_make(size_t size, size_t align, bool colour);
+ * `colour`: where there is no tail, give up slots for a second colour; red zones of `zone` bytes,
+ * and edges of `edge` bytes. */
+sy_layout sy_layout_make(size_t size, size_t align, bool colour, size_t zone, size_t edge);
+
+/* Bytes of the slab that the slots take, zones included, from the end of the colour on. */
+static inline size_t sy_layout_used(const sy_layout *layout) {
+    return layout->lead - layout->zone + layout->slots * layout->slot;
+}
 
 #endif

@@ -28,7 +28,7 @@ void sy_refuse_run(const sy_quota *refused) {
     own.refused = refused;
 }
 
-void sy_limit_no_memory(void) { own.last = SY_REFUSAL_SYSTEM; }
+void sy_limit_refuse(sy_refusal reason) { own.last = reason; }
 
 sy_refusal sy_last_refusal(void) { return own.last; }
 
@@ -164,6 +164,7 @@ static sy_slab *take_span(size_t bytes, size_t align, size_t room, bool *clean) 
 }
 
 sy_slab *sy_limit_take_span(size_t bytes, size_t align, size_t room, bool *clean) {
+    if (sy_limit_fail_due("heap", bytes)) return NULL;
     sy_slab *span = take_span(bytes, align, room, clean);
     if (!span && make_room(refusing(&sy_quota_process)))
         span = take_span(bytes, align, room, clean);

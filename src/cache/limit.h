@@ -16,6 +16,7 @@
 #define SY_CACHE_LIMIT_H
 
 #include "cache/cache.h"
+#include "watch/fail.h"
 
 /* Notes why a refill got nothing, for the door that will come back empty-handed. */
 void sy_refuse(sy_refusal reason);
@@ -33,8 +34,15 @@ sy_slab *sy_limit_take_span(size_t bytes, size_t align, size_t room, bool *clean
 /* sy_run_resize of such a span. */
 bool sy_limit_resize_span(sy_slab *span, size_t bytes);
 
-/* A door fails for want of memory that no run was asked for. */
-void sy_limit_no_memory(void);
+/* A door fails for a reason that no run or refill has noted. */
+void sy_limit_refuse(sy_refusal reason);
+
+/* Whether this allocation is made to fail; then it is refused as if the system had no memory. */
+static inline bool sy_limit_fail_due(const char *name, size_t size) {
+    if (SY_LIKELY(!sy_fail_due(name, size))) return false;
+    sy_limit_refuse(SY_REFUSAL_SYSTEM);
+    return true;
+}
 
 /* Calls the callbacks of the quota and its parents whose soft mark was reached, if this thread is
  * at liberty. No lock is held; errno is kept. */

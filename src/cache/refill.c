@@ -6,148 +6,18 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "cache/cache.h"
 #include "cache/directory.h"
 #include "cache/epoch.h"
+#include "cache/guarded.h"
 #include "cache/limit.h"
-#include "chunk/side.h"
-#include "keep/reclaim.h"
+#include "cache/watched.h"
 #include "watch/fault.h"
 
 /* In a magazine-full between taking and constructing: the slot has yet to be constructed. Slots are
  * multiples of 8, so the bit is free. */
 static const uintptr_t UNBUILT = 1;
 
-/* ---- slabs ---- */
-
-static size_t bitmap_bytes(const sy_cache *cache) { return cache->layout.words * sizeof(uint64_t); }
-
-static void give_bitmaps(const sy_cache *cache, sy_slab *slab) {
-    if (slab->free && slab->free != slab->bits) sy_side_give(slab->free, bitmap_bytes(cache));
-    if (slab->built) sy_side_give(slab->built, bitmap_bytes(cache));
-}
-
-/* 0, or -1 with ENOMEM and nothing taken. */
-static int take_bitmaps(const sy_cache *cache, sy_slab *slab) {
-    bool inside = cache->layout.words <= SY_SLAB_BITMAP_WORDS;
-    slab->free = inside ? slab->bits : sy_side_take(bitmap_bytes(cache));
-    slab->built = cache->construct && slab->free ? sy_side_take(bitmap_bytes(cache)) : NULL;
-    if (slab->free && (slab->built || !cache->construct)) return 0;
-    give_bitmaps(cache, slab);
-    errno = ENOMEM;
-    return -1;
-}
-
 static bool has_handles(const sy_cache *cache) { return cache->flags & SY_HANDLES; }
-
-static void place_slab(sy_cache *cache, sy_slab *slab) {
-    const sy_layout *layout = &cache->layout;
-    uint64_t end = (uint64_t)slab->ordinal + layout->slots;
-    sy_ordinals_place(slab->ordinal, layout->slots, slab->first, layout->slot);
-    if (end > cache->names.limit) __atomic_store_n(&cache->names.limit, end, __ATOMIC_RELAXED);
-}
-
-static void fill_slab(sy_cache *cache, sy_slab *slab, uint32_t colour) {
-    const sy_layout *layout = &cache->layout;
-    slab->first = slab->start + colour * layout->colour_step;
-    if (has_handles(cache)) place_slab(cache, slab);
-    slab->slots = slab->free_count = layout->slots;
-    for (uint32_t word = 0; word < layout->words; word++)
-        slab->free[word] = sy_low_bits(layout->slots - word * 64);
-}
-
-bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
-    const sy_layout *layout = &cache->layout;
-    bool clean;
-    sy_quota *refused;
-    sy_slab *slab = sy_quota_take_run(cache->quota, cache->memory, layout->slab_bytes,
-                                      layout->align, 0, &clean, &refused);
-    sy_refuse_run(refused);
-    if (!slab) return false;
-    if (take_bitmaps(cache, slab) != 0) {
-        sy_quota_give_run(cache->quota, slab);
-        errno = ENOMEM;
-        return false;
-    }
-    if (has_handles(cache) && !sy_ordinals_take(layout->slots, &slab->ordinal)) {
-        give_bitmaps(cache, slab);
-        sy_quota_give_run(cache->quota, slab);
-        errno = ENOMEM;
-        return false;
-    }
-    if (layout->slots > 1) sy_reclaim_note_slab(slab->bytes);
-    if (cache->class_number)
-        sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, cache->class_number);
-    sy_lock_acquire(&cache->lock);
-    fill_slab(cache, slab, cache->next_colour);
-    if (++cache->next_colour == layout->colours) cache->next_colour = 0;
-    slab->owner = cache;
-    sy_cache_append_slab(cache, slab);
-    cache->slab_count++;
-    cache->counts.slabs_made++;
-    sy_bins_insert(bins, slab);
-    if (bins != &cache->bins) sy_view_hold(sy_view_of(bins));
-    sy_lock_release(&cache->lock);
-    return true;
-}
-
-void sy_cache_append_slab(sy_cache *cache, sy_slab *slab) {
-    slab->next = NULL;
-    slab->previous = cache->last_slab;
-    if (cache->last_slab)
-        cache->last_slab->next = slab;
-    else
-        cache->slabs = slab;
-    cache->last_slab = slab;
-}
-
-void sy_cache_remove_slab(sy_cache *cache, sy_slab *slab) {
-    if (slab->previous)
-        slab->previous->next = slab->next;
-    else
-        cache->slabs = slab->next;
-    if (slab->next)
-        slab->next->previous = slab->previous;
-    else
-        cache->last_slab = slab->previous;
-}
-
-void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab) {
-    sy_bins_remove(slab->bins, slab);
-    sy_cache_remove_slab(cache, slab);
-    cache->slab_count--;
-    cache->counts.slabs_released++;
-}
-
-sy_slab *sy_cache_unlink_empty(sy_cache *cache, sy_bins *bins, size_t keep) {
-    if (bins->count[SY_BIN_EMPTY] <= keep) return NULL;
-    sy_slab *slab = sy_slab_of_node(bins->heap[SY_BIN_EMPTY]);
-    sy_cache_unlink_slab(cache, slab);
-    return slab;
-}
-
-void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slots) {
-    size_t count = 0;
-    for (uint32_t word = 0; word < cache->layout.words; word++)
-        for (uint64_t left = slots[word]; left; left &= left - 1, count++)
-            if (cache->destruct)
-                cache->destruct(
-                    (void *)(slab->first + (word * 64 + sy_lowest_bit(left)) * cache->layout.slot),
-                    cache->arg);
-    sy_lock_acquire(&cache->lock);
-    cache->counts.destructed += count;
-    sy_lock_release(&cache->lock);
-}
-
-void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
-    if (slab->built) sy_cache_destruct(cache, slab, slab->built);
-    if (cache->class_number) sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, 0);
-    if (has_handles(cache)) sy_ordinals_give(slab->ordinal, cache->layout.slots);
-    give_bitmaps(cache, slab);
-    sy_bins *bins = slab->bins;
-    sy_quota_give_run(cache->quota, slab);
-    if (bins != &cache->bins) sy_view_let_go(sy_view_of(bins));
-}
 
 /* ---- ordinals in place of addresses, in the magazines of caches with handles ---- */
 
@@ -183,7 +53,10 @@ static size_t take_slots(sy_cache *cache, sy_bins *bins, uintptr_t *end, size_t 
         if (!slab) break;
         size_t want = count - taken;
         uint32_t some = want < slab->free_count ? (uint32_t)want : slab->free_count;
-        sy_slab_take(slab, &cache->layout, end - taken, some);
+        if (SY_UNLIKELY(cache->flags & SY_RANDOM))
+            sy_slab_take_random(slab, &cache->layout, end - taken, some, &cache->random);
+        else
+            sy_slab_take(slab, &cache->layout, end - taken, some);
         sy_bins_update(bins, slab);
         taken += some;
     }
@@ -305,21 +178,28 @@ typedef struct sy_flush {
     sy_fault fault[FAULTS_MAX];
 } sy_flush;
 
+sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t address,
+                        const sy_slab *slab) {
+    const sy_cache *guarding = slab ? NULL : sy_guarded_cache((void *)address);
+    const sy_cache *found = slab ? slab->owner : guarding;
+    if (guarding) kind = SY_FAULT_WRONG_CACHE;
+    if (kind == SY_FAULT_WRONG_CACHE && found && found->class_number && cache->class_number)
+        kind = SY_FAULT_WRONG_SIZE;
+    return (sy_fault){
+        .kind = kind,
+        .cache = cache->name,
+        .object_size = cache->size,
+        .address = (void *)address,
+        .found_cache = (!slab && !guarding) || found == cache ? NULL
+                       : found                                ? found->name
+                                                              : "heap",
+    };
+}
+
 static SY_COLD void note_fault(sy_flush *flush, sy_fault_kind kind, uintptr_t address,
                                const sy_slab *slab) {
-    if (flush->faults == FAULTS_MAX) return;
-    const sy_cache *found = slab ? slab->owner : NULL;
-    if (kind == SY_FAULT_WRONG_CACHE && found && found->class_number && flush->cache->class_number)
-        kind = SY_FAULT_WRONG_SIZE;
-    flush->fault[flush->faults++] = (sy_fault){
-        .kind = kind,
-        .cache = flush->cache->name,
-        .object_size = flush->cache->size,
-        .address = (void *)address,
-        .found_cache = !slab || found == flush->cache ? NULL
-                       : found                        ? found->name
-                                                      : "heap",
-    };
+    if (flush->faults < FAULTS_MAX)
+        flush->fault[flush->faults++] = sy_cache_fault(flush->cache, kind, address, slab);
 }
 
 static inline void store_word(sy_flush *flush) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/random.h"
 #include "os/os.h"
 
 _Static_assert(SY_UNIT_BYTES / SY_SLOT_MIN < UINT16_MAX, "counts of slots fit in 16 bits");
@@ -74,7 +75,7 @@ size_t sy_slab_granule(const sy_slab *slab) {
 /* Slots `first` to `last` were given out: what was discarded of them will be touched. */
 static SY_COLD void fill_holes(sy_slab *slab, const sy_layout *layout, uint32_t first,
                                uint32_t last) {
-    size_t granule = sy_slab_granule(slab), base = slab->first - slab->start;
+    size_t granule = sy_slab_granule(slab), base = slab->first - layout->zone - slab->start;
     size_t from = (base + first * layout->slot) / granule;
     size_t to = (base + (last + 1) * layout->slot - 1) / granule;
     slab->holes &= ~(sy_low_bits((unsigned)(to - from + 1)) << from);
@@ -110,6 +111,29 @@ void sy_slab_take(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32
     if (SY_UNLIKELY(slab->holes != 0)) fill_holes(slab, layout, first, last);
 }
 
+/* The first free slot from `index` on, beginning anew at the end; there is one. */
+static uint32_t next_free(const sy_slab *slab, const sy_layout *layout, uint32_t index) {
+    uint32_t word_index = index / 64;
+    uint64_t word = slab->free[word_index] & ~sy_low_bits(index % 64);
+    while (!word) {
+        word_index = word_index + 1 == layout->words ? 0 : word_index + 1;
+        word = slab->free[word_index];
+    }
+    return word_index * 64 + sy_lowest_bit(word);
+}
+
+void sy_slab_take_random(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32_t count,
+                         uint64_t *random) {
+    slab->free_count -= count;
+    for (; count; count--) {
+        uint32_t index = next_free(slab, layout, sy_random_below(random, layout->slots));
+        slab->free[index / 64] &= ~(UINT64_C(1) << index % 64);
+        *--end = slab->first + index * layout->slot;
+        if (index >= slab->watermark) slab->watermark = index + 1;
+        if (slab->holes) fill_holes(slab, layout, index, index);
+    }
+}
+
 /* ---- trim ---- */
 
 static bool all_set(const uint64_t *bitmap, uint32_t first, uint32_t last) {
@@ -128,7 +152,8 @@ static bool all_set(const uint64_t *bitmap, uint32_t first, uint32_t last) {
  */
 static bool slots_in(const sy_slab *slab, const sy_layout *layout, size_t granule, unsigned index,
                      uint32_t *first, uint32_t *last) {
-    size_t base = slab->first - slab->start, from = index * granule, to = from + granule;
+    size_t base = slab->first - layout->zone - slab->start;
+    size_t from = index * granule, to = from + granule;
     if (to <= base) return false;
     size_t low = from > base ? (from - base) / layout->slot : 0;
     size_t high = (to - 1 - base) / layout->slot;
@@ -168,7 +193,7 @@ size_t sy_slab_verify(const sy_slab *slab, const sy_layout *layout) {
         wrong += !sy_slab_bit(slab->free, slot);
     wrong += free_count != slab->free_count || slab->slots != layout->slots;
     wrong += slab->free_count < slab->free_least || slab->free_count > slab->free_most;
-    wrong += (slab->first - slab->start) % layout->colour_step != 0;
-    wrong += slab->first + layout->slots * layout->slot > slab->start + slab->bytes;
+    wrong += (slab->first - layout->lead - slab->start) % layout->colour_step != 0;
+    wrong += slab->first - layout->lead + sy_layout_used(layout) > slab->start + slab->bytes;
     return wrong;
 }

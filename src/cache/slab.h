@@ -58,6 +58,10 @@ static inline void sy_bins_update(sy_bins *bins, sy_slab *slab) {
  */
 void sy_slab_take(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32_t count);
 
+/* The same in no order, by the numbers that come from `random`. */
+void sy_slab_take_random(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32_t count,
+                         uint64_t *random);
+
 /* Index of the slot that begins at `address`, or UINT32_MAX: none does. */
 static inline uint32_t sy_slab_index(const sy_slab *slab, const sy_layout *layout,
                                      uintptr_t address) {

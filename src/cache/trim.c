@@ -5,6 +5,7 @@
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "cache/epoch.h"
+#include "cache/watched.h"
 
 enum {
     STEP_EMPTIES = 4, /* slabs released, */
@@ -111,7 +112,9 @@ static uint64_t discard_granules(const sy_claim *claim, size_t *bytes) {
 static bool give_granules(sy_cache *cache, const sy_claim *claim, size_t *bytes) {
     sy_slab *slab = claim->slab;
     if (slab->built) sy_cache_destruct(cache, slab, claim->slots);
+    if (cache->watch) sy_watched_forget(cache, slab, claim->slots);
     uint64_t holes = discard_granules(claim, bytes);
+    if (cache->watch) sy_watched_lay_edges(cache, slab);
     sy_chunk_punched(slab);
     sy_lock_acquire(&cache->lock);
     slab->holes |= holes;

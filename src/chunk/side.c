@@ -9,7 +9,7 @@
 
 enum {
     LEAST_SHIFT = 5, /* 32 bytes */
-    CLASSES = 12,    /* up to 64 KiB */
+    CLASSES = 15,    /* up to 512 KiB */
     AREA_BYTES = 4 << 20,
     AREA_OFFSET =
         5 *
@@ -22,11 +22,19 @@ struct block {
     struct block *next;
 };
 
+/* In what is left out at the beginning of an area. */
+struct area {
+    struct area *previous;
+};
+
+_Static_assert(sizeof(struct area) <= AREA_OFFSET, "no block lies there");
+
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_SIDE);
 /* All guarded by lock. */
 static struct block *unused[CLASSES];
 static uintptr_t area, area_end; /* never given out yet, zero */
 static size_t bytes_taken;
+static struct area *last_area; /* all of them */
 
 static unsigned class_of(size_t bytes) {
     if (bytes <= (size_t)1 << LEAST_SHIFT) return 0;
@@ -56,6 +64,9 @@ static int add_area(uintptr_t seen) {
     sy_lock_acquire(&lock);
     bool mine = area_end == seen;
     if (mine) {
+        struct area *added = memory;
+        added->previous = last_area;
+        last_area = added;
         area = (uintptr_t)memory + AREA_OFFSET;
         area_end = (uintptr_t)memory + AREA_BYTES;
     }
@@ -90,6 +101,13 @@ size_t sy_side_bytes(void) {
     size_t bytes = bytes_taken;
     sy_lock_release(&lock);
     return bytes;
+}
+
+void sy_side_each_area(void (*visit)(const void *start, size_t bytes, void *arg), void *arg) {
+    sy_lock_acquire(&lock);
+    for (const struct area *each = last_area; each; each = each->previous)
+        visit(each, AREA_BYTES, arg);
+    sy_lock_release(&lock);
 }
 
 void sy_side_lock_for_fork(void) { sy_lock_acquire(&lock); }

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-enum { SY_SIDE_MAX = 64 << 10 }; /* bytes of the largest block */
+enum { SY_SIDE_MAX = 512 << 10 }; /* bytes of the largest block */
 
 /* A zeroed block of at least `bytes`, at a multiple of 64 (or of its size, if that is less); NULL
  * with ENOMEM. */
@@ -21,6 +21,9 @@ void sy_side_give(void *block, size_t bytes);
 
 /* Bytes of blocks taken from the OS so far. */
 size_t sy_side_bytes(void);
+
+/* Calls for each piece of address space that blocks are from, with the lock held. */
+void sy_side_each_area(void (*visit)(const void *start, size_t bytes, void *arg), void *arg);
 
 void sy_side_lock_for_fork(void);
 void sy_side_unlock_after_fork(void);

@@ -3,7 +3,7 @@
  *
  *     sy_malloc(size) -> class -> this thread's loaded slot for it     (the fast path)
  *                              -> sy_cache_alloc_slow of the class     (magazines, slabs)
- *                     -> sy_limit_take_span                            (more than 128 KiB)
+ *                     -> sy_limit_take_span | sy_checked_large_alloc   (more than 128 KiB)
  *     sy_free(p)      -> class map -> loaded slot | cache | span | a fault
  *
  * Below: cache/, chunk/.
@@ -15,7 +15,10 @@
 
 #include "base/text.h"
 #include "cache/cache.h"
+#include "cache/guarded.h"
 #include "cache/limit.h"
+#include "cache/watched.h"
+#include "heap/checked.h"
 #include "heap/classes.h"
 #include "keep/reclaim.h"
 #include "keep/start.h"
@@ -46,7 +49,7 @@ static sy_cache *cache_of_class(unsigned class_number) {
     if (SY_LIKELY(atomic_load_explicit(&class_open[class_number], memory_order_acquire)))
         return &classes[class_number];
     if (sy_start() != 0) {
-        sy_limit_no_memory();
+        sy_limit_refuse(SY_REFUSAL_SYSTEM);
         return NULL;
     }
     sy_start_lock();
@@ -57,7 +60,7 @@ static sy_cache *cache_of_class(unsigned class_number) {
     }
     sy_start_unlock();
     if (open) return &classes[class_number];
-    sy_limit_no_memory();
+    sy_limit_refuse(SY_REFUSAL_SYSTEM);
     errno = ENOMEM;
     return NULL;
 }
@@ -66,8 +69,12 @@ static sy_cache *cache_of_class(unsigned class_number) {
 
 static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
     if (sy_start() != 0) {
-        sy_limit_no_memory();
+        sy_limit_refuse(SY_REFUSAL_SYSTEM);
         return NULL;
+    }
+    if (SY_UNLIKELY(align <= SY_CACHE_ALIGN_MAX && sy_heap_checks_large())) {
+        *clean = false;
+        return sy_checked_large_alloc(size, align);
     }
     sy_slab *span = sy_limit_take_span(size, align, room, clean);
     if (!span) return NULL;
@@ -86,11 +93,15 @@ static sy_slab *span_of(const void *object) {
 
 /* ---- allocation ---- */
 
+static SY_COLD void *class_alloc_slow(unsigned class_number, size_t size, size_t align) {
+    sy_cache *cache = cache_of_class(class_number);
+    return cache ? sy_cache_alloc_sized(cache, size, align) : NULL;
+}
+
 static SY_COLD void *malloc_slow(size_t size) {
     bool clean;
     if (size > SY_CLASS_SIZE_MAX) return span_alloc(size, SY_UNIT_BYTES, 0, &clean);
-    sy_cache *cache = cache_of_class(sy_class_of(size));
-    return cache ? sy_cache_alloc_slow(cache) : NULL;
+    return class_alloc_slow(sy_class_of(size), size, SY_MALLOC_ALIGN);
 }
 
 static inline void *alloc(size_t size) {
@@ -106,12 +117,19 @@ static inline void *alloc(size_t size) {
     return malloc_slow(size);
 }
 
+/* The same from a class of larger objects than these. */
+static void *alloc_in_class(unsigned class_number, size_t size, size_t align) {
+    uintptr_t object;
+    if (SY_LIKELY(sy_loaded_pop(&sy_abi_1[class_number], &object))) return (void *)object;
+    return class_alloc_slow(class_number, size, align);
+}
+
 void *sy_malloc(size_t size) { return alloc(size); }
 
 void *sy_calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
-        sy_limit_no_memory();
+        sy_limit_refuse(SY_REFUSAL_SYSTEM);
         errno = ENOMEM;
         return NULL;
     }
@@ -132,7 +150,7 @@ void *sy_aligned_alloc(size_t align, size_t size) {
     if (size <= SY_CLASS_SIZE_MAX && align <= SY_UNIT_BYTES) {
         unsigned class_number = sy_class_of(size > align ? size : align);
         while (class_number < SY_CLASSES && sy_class_size(class_number) % align) class_number++;
-        if (class_number < SY_CLASSES) return alloc(sy_class_size(class_number));
+        if (class_number < SY_CLASSES) return alloc_in_class(class_number, size, align);
     }
     return span_alloc(size ? size : 1, align, 0, &clean);
 }
@@ -144,9 +162,26 @@ static void raise_fault(sy_fault_kind kind, const void *object, const char *foun
         &(sy_fault){.kind = kind, .cache = "heap", .address = object, .found_cache = found});
 }
 
+/* Frees what lies among guarded objects, one of the heap's or one that cannot be freed here. */
+static SY_COLD void free_at_guards(void *object, size_t told) {
+    sy_cache *cache = sy_guarded_cache(object);
+    if (!cache)
+        raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
+    else if (cache->class_number)
+        sy_guarded_free(cache, object, told);
+    else if (sy_checked_owns(cache))
+        sy_checked_large_free(object, told);
+    else
+        raise_fault(SY_FAULT_WRONG_CACHE, object, cache->name);
+}
+
 /* Frees what is of no class: a span, or nothing that can be freed here. */
-static void free_unclassed(void *object) {
+static void free_unclassed(void *object, size_t told) {
     sy_slab *span = span_of(object);
+    if (SY_UNLIKELY(sy_guard_owns((uintptr_t)object))) {
+        free_at_guards(object, told);
+        return;
+    }
     if (span) {
         span->first = 0; /* a second free finds no span */
         sy_quota_give_run(&sy_quota_process, span);
@@ -157,42 +192,95 @@ static void free_unclassed(void *object) {
     const sy_cache *cache = slab ? slab->owner : NULL;
     if (!slab)
         raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
+    else if (cache && sy_checked_owns(cache))
+        sy_checked_large_free(object, told);
+    else if (cache && cache->class_number && told != SIZE_MAX)
+        raise_fault(SY_FAULT_WRONG_SIZE, object, cache->name);
     else if (cache)
         raise_fault(SY_FAULT_WRONG_CACHE, object, cache->name);
     else
         raise_fault(slab->first ? SY_FAULT_MISALIGNED_POINTER : SY_FAULT_DOUBLE_FREE, object, NULL);
 }
 
-static SY_COLD void free_slow(void *object, unsigned class_number) {
+/* `told`: the size, as far as the caller said it, else SIZE_MAX. */
+static void free_in_class(void *object, unsigned class_number, size_t told) {
     int error = errno;
-    if (class_number && atomic_load_explicit(&class_open[class_number], memory_order_acquire))
-        sy_cache_free_slow(&classes[class_number], object);
-    else if (object)
-        free_unclassed(object);
+    sy_cache *cache = &classes[class_number];
+    if (!class_number || !atomic_load_explicit(&class_open[class_number], memory_order_acquire)) {
+        if (object) free_unclassed(object, told);
+    } else if (SY_UNLIKELY(sy_cache_checks(cache))) {
+        sy_cache_free_sized(cache, object, told);
+    } else {
+        sy_cache_free_slow(cache, object);
+    }
     errno = error;
 }
 
-static inline void free_to_class(void *object, unsigned class_number) {
+static SY_COLD void free_slow(void *object, unsigned class_number) {
+    free_in_class(object, class_number, SIZE_MAX);
+}
+
+void sy_free(void *object) {
+    unsigned class_number = sy_class_at((uintptr_t)object);
     if (SY_UNLIKELY(!sy_loaded_push(&sy_abi_1[class_number], (uintptr_t)object)))
         free_slow(object, class_number);
 }
 
-void sy_free(void *object) { free_to_class(object, sy_class_at((uintptr_t)object)); }
+/* Whether the class of an object knows better than the caller what its size is. */
+static bool checks_size(unsigned class_number) {
+    return atomic_load_explicit(&class_open[class_number], memory_order_acquire) &&
+           sy_cache_checks(&classes[class_number]);
+}
+
+/* No object is as large as what SIZE_MAX means. */
+static SY_COLD void free_sized_slow(void *object, size_t size) {
+    unsigned class_number = sy_class_at((uintptr_t)object);
+    if (size <= SY_CLASS_SIZE_MAX && !checks_size(class_number)) class_number = sy_class_of(size);
+    if (object) free_in_class(object, class_number, size == SIZE_MAX ? size - 1 : size);
+}
+
+static inline void free_sized_to_class(void *object, unsigned class_number, size_t size) {
+    if (SY_UNLIKELY(!sy_loaded_push(&sy_abi_1[class_number], (uintptr_t)object)))
+        free_sized_slow(object, size);
+}
+
+/* A function of its own: its call would have the commoner sizes save registers. */
+static __attribute__((noinline)) void free_sized_beyond_table(void *object, size_t size) {
+    if (object && size <= SY_CLASS_SIZE_MAX)
+        free_sized_to_class(object, sy_class_of(size), size);
+    else
+        free_sized_slow(object, size);
+}
 
 void sy_free_sized(void *object, size_t size) {
     if (SY_LIKELY(object && size <= SY_CLASS_TABLE_MAX))
-        free_to_class(object, sy_class_table[(size + 7) / 8]);
-    else if (object && size <= SY_CLASS_SIZE_MAX)
-        free_to_class(object, sy_class_of(size));
+        free_sized_to_class(object, sy_class_table[(size + 7) / 8], size);
     else
-        sy_free(object);
+        free_sized_beyond_table(object, size);
+}
+
+/* The cache that checks what lies at `object`, or guards it, or NULL: none does. */
+static const sy_cache *checking(const void *object) {
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
+    const sy_cache *cache = slab ? slab->owner : sy_guarded_cache(object);
+    bool own = cache && (cache->class_number || sy_checked_owns(cache));
+    return own && (!slab || sy_cache_checks(cache)) ? cache : NULL;
+}
+
+/* Whether an object of the heap's may begin there (if it is checked or guarded: does), and the
+ * bytes that may be used of it. */
+static bool find_object(const void *object, size_t *bytes) {
+    const sy_cache *checker = object ? checking(object) : NULL;
+    if (SY_UNLIKELY(checker)) return sy_cache_find_object(checker, object, bytes);
+    unsigned class_number = sy_class_at((uintptr_t)object);
+    const sy_slab *span = class_number || !object ? NULL : span_of(object);
+    *bytes = class_number ? sy_class_size(class_number) : span ? span->bytes : 0;
+    return class_number || span;
 }
 
 size_t sy_usable_size(const void *object) {
-    unsigned class_number = sy_class_at((uintptr_t)object);
-    if (class_number) return sy_class_size(class_number);
-    const sy_slab *span = object ? span_of(object) : NULL;
-    return span ? span->bytes : 0;
+    size_t bytes;
+    return find_object(object, &bytes) ? bytes : 0;
 }
 
 /* ---- realloc ---- */
@@ -225,13 +313,16 @@ static void move_content(const void *from, void *to, size_t bytes) {
 
 void *sy_realloc(void *object, size_t size) {
     if (!object) return alloc(size);
-    size_t have = sy_usable_size(object);
-    if (!have) {
-        raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
+    size_t have;
+    if (!find_object(object, &have)) {
+        if (checking(object))
+            sy_free(object); /* which names the fault */
+        else
+            raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
         errno = EINVAL;
         return NULL;
     }
-    if (fits_in_place(object, have, size)) return object;
+    if (SY_LIKELY(!checking(object)) && fits_in_place(object, have, size)) return object;
     void *moved = size > have && size > SY_CLASS_SIZE_MAX ? alloc_growing(size) : alloc(size);
     if (!moved) return NULL;
     move_content(object, moved, have < size ? have : size);

@@ -8,14 +8,17 @@
 
 #include "base/text.h"
 #include "cache/directory.h"
+#include "cache/guarded.h"
 #include "cache/limit.h"
+#include "cache/watched.h"
 #include "chunk/side.h"
+#include "keep/leaks.h"
 #include "keep/start.h"
 #include "os/os.h"
 #include "os/pages.h"
 #include "watch/fault.h"
 
-static const unsigned KNOWN_FLAGS = SY_CHECKED | SY_HANDLES | SY_EPOCHS;
+static const unsigned KNOWN_FLAGS = SY_HANDLES | SY_EPOCHS | SY_CHECK_FLAGS;
 
 /* ---- sizes ---- */
 
@@ -91,7 +94,7 @@ static SY_COLD sy_cache *add_class(sy_heap *heap, unsigned class_number) {
     sy_start_unlock();
     if (fresh) sy_side_give(fresh, sizeof *fresh);
     if (cache) return cache;
-    sy_limit_no_memory();
+    sy_limit_refuse(SY_REFUSAL_SYSTEM);
     errno = ENOMEM;
     return NULL;
 }
@@ -102,7 +105,7 @@ static inline sy_cache *cache_of_class(sy_heap *heap, unsigned class_number) {
 }
 
 static SY_COLD sy_cache *too_large(void) {
-    sy_limit_no_memory();
+    sy_limit_refuse(SY_REFUSAL_SYSTEM);
     errno = ENOMEM;
     return NULL;
 }
@@ -185,6 +188,8 @@ int sy_heap_destroy(sy_heap *heap) {
         sy_cache *cache = sy_heap_cache(heap, i);
         if (cache) sy_client_resume(&cache->client);
     }
+    for (unsigned i = 0; i < SY_HEAP_CACHES; i++)
+        if (sy_heap_cache(heap, i)) sy_leaks_at_destroy(sy_heap_cache(heap, i));
     errno = EBUSY;
     return -1;
 }
@@ -193,7 +198,10 @@ int sy_heap_destroy(sy_heap *heap) {
 
 void *sy_heap_alloc(sy_heap *heap, size_t size) {
     sy_cache *cache = sy_heap_cache_for(heap, size);
-    return SY_LIKELY(cache != NULL) ? sy_cache_alloc(cache) : NULL;
+    uintptr_t object;
+    if (SY_UNLIKELY(!cache)) return NULL;
+    if (SY_LIKELY(sy_loaded_pop(sy_cache_loaded(cache), &object))) return (void *)object;
+    return sy_cache_alloc_sized(cache, size, SY_MALLOC_ALIGN);
 }
 
 void *sy_heap_calloc(sy_heap *heap, size_t count, size_t size) {
@@ -208,10 +216,10 @@ void *sy_heap_aligned_alloc(sy_heap *heap, size_t align, size_t size) {
         errno = EINVAL;
         return NULL;
     }
-    if (size < align) size = align;
+    size_t bytes = size < align ? align : size;
     sy_cache *cache =
-        size <= SIZE_MOST ? cache_of_class(heap, class_for_aligned(size, align)) : too_large();
-    return cache ? sy_cache_alloc(cache) : NULL;
+        bytes <= SIZE_MOST ? cache_of_class(heap, class_for_aligned(bytes, align)) : too_large();
+    return cache ? sy_cache_alloc_sized(cache, size, align) : NULL;
 }
 
 /* ---- free ---- */
@@ -226,13 +234,14 @@ void sy_heap_fault(const sy_heap *heap, sy_fault_kind kind, const void *object, 
 static sy_cache *cache_at(const sy_heap *heap, const void *object, sy_fault_kind *fault,
                           const char **found) {
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
-    sy_cache *cache = slab ? slab->owner : NULL;
+    sy_cache *cache = slab ? slab->owner : sy_guarded_cache(object);
     *found = NULL;
     if (SY_UNLIKELY(!cache || cache->quota != &heap->quota)) {
-        *fault = slab ? SY_FAULT_WRONG_CACHE : SY_FAULT_FOREIGN_POINTER;
-        if (slab) *found = cache ? cache->name : "heap";
+        *fault = slab || cache ? SY_FAULT_WRONG_CACHE : SY_FAULT_FOREIGN_POINTER;
+        if (slab || cache) *found = cache ? cache->name : "heap";
         return NULL;
     }
+    if (SY_UNLIKELY(!slab)) return cache; /* which knows where its guarded objects begin */
     *fault = SY_FAULT_MISALIGNED_POINTER;
     bool begins = sy_slab_index(slab, &cache->layout, (uintptr_t)object) != UINT32_MAX;
     return SY_LIKELY(begins) ? cache : NULL;
@@ -252,11 +261,23 @@ void sy_heap_free(sy_heap *heap, void *object) {
     if (cache) sy_cache_free(cache, object);
 }
 
+/* Bytes that the program may use of an object that can begin there. */
+static size_t size_of(const sy_cache *cache, const void *object) {
+    size_t bytes;
+    return sy_cache_find_object(cache, object, &bytes) ? bytes : 0;
+}
+
+/* Whether what was asked for of it is known. */
+static bool is_sized(const sy_cache *cache, const void *object) {
+    return sy_cache_checks(cache) || sy_guard_owns((uintptr_t)object);
+}
+
 void sy_heap_free_sized(sy_heap *heap, void *object, size_t size) {
     sy_cache *cache = object ? owner_of(heap, object) : NULL;
     if (!cache) return;
-    if (SY_LIKELY(size <= SIZE_MOST && sy_class_size(class_for(size)) == cache->size))
-        sy_cache_free(cache, object);
+    bool of_class = size <= SIZE_MOST && sy_class_size(class_for(size)) == cache->size;
+    if (SY_LIKELY(of_class) || (is_sized(cache, object) && size_of(cache, object) == size))
+        sy_cache_free_sized(cache, object, size);
     else
         sy_heap_fault(heap, SY_FAULT_WRONG_SIZE, object, NULL);
 }
@@ -272,7 +293,7 @@ size_t sy_heap_usable_size(const sy_heap *heap, const void *object) {
     sy_fault_kind fault;
     const char *found;
     const sy_cache *cache = cache_at(heap, object, &fault, &found);
-    return cache ? cache->size : 0;
+    return cache ? size_of(cache, object) : 0;
 }
 
 void *sy_heap_realloc(sy_heap *heap, void *object, size_t size) {
@@ -282,8 +303,9 @@ void *sy_heap_realloc(sy_heap *heap, void *object, size_t size) {
         errno = EINVAL;
         return NULL;
     }
-    size_t have = cache->size;
-    if (size <= SIZE_MOST && sy_class_size(class_for(size)) == have) return object;
+    size_t have = size_of(cache, object);
+    bool stays = size <= SIZE_MOST && sy_class_size(class_for(size)) == cache->size;
+    if (stays && !is_sized(cache, object)) return object;
     void *moved = sy_heap_alloc(heap, size);
     if (!moved) return NULL;
     memcpy(moved, object, have < size ? have : size);

@@ -7,17 +7,23 @@
 #include "cache/cache.h"
 #include "cache/limit.h"
 #include "chunk/chunk.h"
+#include "keep/leaks.h"
 #include "keep/reclaim.h"
 #include "magazine/client.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "vmem/arena.h"
+#include "watch/fail.h"
+#include "watch/guard.h"
+#include "watch/options.h"
+#include "watch/report.h"
+#include "watch/tags.h"
 
 enum { NOT_STARTED, STARTING, STARTED };
 
 static _Atomic uint32_t state;
 /* What has started, should the start as a whole have failed before. */
-static bool memory_ready, magazines_ready, fork_ready;
+static bool memory_ready, magazines_ready, fork_ready, leaks_ready;
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_START);
 
@@ -25,8 +31,7 @@ void sy_start_lock(void) { sy_lock_acquire(&lock); }
 
 void sy_start_unlock(void) { sy_lock_release(&lock); }
 
-/* All locks in their order, so that the child finds every structure whole. */
-static void before_fork(void) {
+void sy_start_lock_all(void) {
     sy_start_lock();
     sy_epochs_lock_for_fork();
     sy_magazine_lock_for_fork();
@@ -34,9 +39,17 @@ static void before_fork(void) {
     sy_vmem_lock_for_fork();
     sy_memory_lock_for_fork();
     sy_store_lock_for_fork();
+    sy_guard_lock_for_fork();
+    sy_options_lock_for_fork();
+    sy_fail_lock_for_fork();
+    sy_tags_lock_for_fork();
 }
 
-static void after_fork(void) {
+void sy_start_unlock_all(void) {
+    sy_tags_unlock_after_fork();
+    sy_fail_unlock_after_fork();
+    sy_options_unlock_after_fork();
+    sy_guard_unlock_after_fork();
     sy_store_unlock_after_fork();
     sy_memory_unlock_after_fork();
     sy_vmem_unlock_after_fork();
@@ -47,9 +60,12 @@ static void after_fork(void) {
 }
 
 static void after_fork_in_child(void) {
-    after_fork();
+    sy_start_unlock_all();
+    sy_os_thread_forked();
+    sy_report_recover();
     sy_memory_recover();
     sy_magazine_orphan_others();
+    sy_guard_recover();
     sy_caches_recover();
     sy_epochs_recover();
     sy_reclaim_recover();
@@ -57,14 +73,38 @@ static void after_fork_in_child(void) {
     sy_limits_recover();
 }
 
+static void tell_no_maintenance(void) {
+    static const char line[] = "slabyard: the thread that the option \"maintenance\" asks for "
+                               "cannot be started\n";
+    sy_os_write(2, line, sizeof line - 1);
+}
+
 static int start_layers(void) {
     if (!memory_ready && sy_memory_start() != 0) return -1;
     memory_ready = true;
     if (!magazines_ready && sy_magazine_start() != 0) return -1;
     magazines_ready = true;
-    if (!fork_ready && sy_os_at_fork(before_fork, after_fork, after_fork_in_child) != 0) return -1;
+    if (!fork_ready &&
+        sy_os_at_fork(sy_start_lock_all, sy_start_unlock_all, after_fork_in_child) != 0)
+        return -1;
     fork_ready = true;
+    if (!leaks_ready && sy_leaks_start() != 0) return -1;
+    leaks_ready = true;
     return 0;
+}
+
+/* Carries out what was said in options since the last time. */
+static void apply_options(void) {
+    int error = errno;
+    uint64_t value;
+    sy_fail_apply_option();
+    if (sy_options_take(SY_LATE_DECAY, &value)) sy_set_decay(value);
+    if (sy_options_take(SY_LATE_LIMIT, &value)) sy_set_limit(&(sy_limit){.hard = (size_t)value});
+    if (sy_options_take(SY_LATE_MAINTENANCE, &value)) {
+        if (!value) sy_maintenance_stop();
+        if (value && sy_maintenance_start() != 0) tell_no_maintenance();
+    }
+    errno = error;
 }
 
 int sy_start(void) {
@@ -74,9 +114,15 @@ int sy_start(void) {
         if (atomic_compare_exchange_strong(&state, &seen, STARTING)) break;
         if (seen == STARTING) sy_os_wait(&state, STARTING);
     }
+    sy_options_load();
+    sy_fail_apply_option();
     int result = start_layers();
     if (result != 0) errno = ENOMEM;
     atomic_store_explicit(&state, result == 0 ? STARTED : NOT_STARTED, memory_order_release);
     sy_os_wake(&state, 1 << 20);
+    if (result == 0) {
+        sy_options_on_change(apply_options);
+        apply_options();
+    }
     return result;
 }

@@ -14,4 +14,9 @@ int sy_start(void);
 void sy_start_lock(void);
 void sy_start_unlock(void);
 
+/* All locks of the library in their order, so that a copy of the process finds every structure
+ * whole. */
+void sy_start_lock_all(void);
+void sy_start_unlock_all(void);
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "magazine/budget.h"
 #include "magazine/slot.h"
+#include "watch/guard.h"
 
 enum {
     START_ITEMS = 16,       /* in a magazine at first use, of clients that may be seldom used, */
@@ -43,7 +44,7 @@ static bool widen(sy_client *client, sy_thread *thread, sy_slot *slot, uint32_t 
     if (!grant(client, more)) return false;
     atomic_fetch_add_explicit(&thread->loaded_bytes, more * client->config.item_bytes,
                               memory_order_relaxed);
-    slot->capacity = want;
+    slot->capacity = (uint16_t)want;
     return true;
 }
 
@@ -74,7 +75,77 @@ static void shrink(sy_client *client, sy_thread *thread, sy_slot *slot) {
     uint32_t less = slot->capacity / 2;
     atomic_fetch_sub_explicit(&thread->loaded_bytes, 2 * less * client->config.item_bytes,
                               memory_order_relaxed);
-    slot->capacity -= less;
+    slot->capacity = (uint16_t)(slot->capacity - less);
+}
+
+/* ---- clients that see frees ---- */
+
+/* Nothing came into the magazine but by a call, so what has gone was allocated. */
+static void count_allocated(const sy_client *client, sy_slot *slot) {
+    if (!client->config.guarded) return;
+    uint16_t have = (uint16_t)(slot->top - slot->loaded->items);
+    sy_guard_left -= slot->mark - have;
+    slot->mark = have;
+}
+
+/* Shuts free, and allocation where the one comes that is to be guarded; not within what is
+ * reserved. */
+static void arm(const sy_client *client, sy_slot *slot) {
+    uintptr_t *items = slot->loaded->items;
+    int64_t inline_ones = sy_guard_left > 1 ? sy_guard_left - 1 : 0;
+    bool shut = client->config.guarded && inline_ones < slot->top - items && !slot->reserved;
+    slot->base = shut ? slot->top - inline_ones : items;
+    slot->limit = NULL;
+}
+
+static void count_and_arm(const sy_client *client, sy_slot *slot) {
+    count_allocated(client, slot);
+    arm(client, slot);
+}
+
+bool sy_client_due(sy_client *client) {
+    sy_slot *slot = (sy_slot *)sy_abi_1 + client->number;
+    if (!client->config.magazine_items) return sy_guard_due();
+    if (slot->reserved) return false;
+    if (slot->loaded) count_allocated(client, slot);
+    bool due = sy_guard_left <= 1 && sy_guard_due();
+    if (slot->loaded) arm(client, slot);
+    return due;
+}
+
+/* ---- what a slot has loaded ---- */
+
+/* As sy_slot_load, with free shut where nothing comes back inline. */
+static void load(const sy_client *client, sy_slot *slot, sy_magazine *magazine) {
+    bool sees_frees = client->config.sees_frees;
+    if (sees_frees && slot->loaded) count_allocated(client, slot);
+    sy_slot_load(slot, magazine);
+    if (client->config.one_way) slot->limit = NULL;
+    if (sees_frees) arm(client, slot);
+}
+
+/* As sy_slot_exchange, likewise. Not for what is one-way, which has nothing to exchange. */
+static void exchange(const sy_client *client, sy_slot *slot, sy_magazine *loaded,
+                     sy_magazine *previous) {
+    bool sees_frees = client->config.sees_frees;
+    if (sees_frees) count_allocated(client, slot);
+    sy_slot_exchange(slot, loaded, previous);
+    if (sees_frees) arm(client, slot);
+}
+
+static bool has_room(const sy_client *client, const sy_slot *slot) {
+    bool sees_frees = client->config.sees_frees;
+    return slot->top < (sees_frees ? slot->loaded->items + slot->capacity : slot->limit);
+}
+
+/* There is room. */
+static void push(const sy_client *client, sy_slot *slot, uintptr_t item) {
+    bool sees_frees = client->config.sees_frees;
+    if (sees_frees) count_allocated(client, slot);
+    sy_slot_push(slot, item);
+    if (!sees_frees) return;
+    slot->mark++;
+    arm(client, slot);
 }
 
 /* ---- slow paths ---- */
@@ -88,8 +159,10 @@ static void flush_magazine(sy_client *client, sy_magazine *magazine) {
 /* Flushes the loaded magazine, which stays. */
 static void flush_loaded(sy_client *client, sy_slot *slot) {
     size_t count = (size_t)(slot->top - slot->loaded->items);
+    if (client->config.sees_frees) count_allocated(client, slot);
     slot->base = slot->loaded->items;
     sy_slot_set_top(slot, slot->base);
+    slot->mark = 0;
     if (count) client->config.flush(client->config.owner, slot->loaded->items, count);
 }
 
@@ -103,12 +176,6 @@ void sy_client_put_back(sy_client *client, sy_thread *thread, sy_slot *slot) {
 static void flush_slot(sy_client *client, sy_slot *slot) {
     if (slot->loaded) flush_loaded(client, slot);
     if (slot->previous) flush_magazine(client, slot->previous);
-}
-
-/* As sy_slot_load, with free shut where nothing comes back. */
-static void load(const sy_client *client, sy_slot *slot, sy_magazine *magazine) {
-    sy_slot_load(slot, magazine);
-    if (client->config.one_way) slot->limit = NULL;
 }
 
 /* Gives a slot its first magazine; false if there is none or the slot may hold nothing. */
@@ -196,17 +263,17 @@ static bool fill(sy_client *client, sy_thread *thread, sy_slot *slot) {
     if (client->config.one_way) return refill(client, thread, slot);
     if (full && sy_magazine_count(full)) {
         sy_magazine_set_count(empty, 0);
-        sy_slot_exchange(slot, full, empty);
+        exchange(client, slot, full, empty);
         return true;
     }
     bool remote;
     if ((full = sy_budget_withdraw(client, &remote)) != NULL) {
         sy_magazine_set_count(empty, 0);
         bool spare = slot->previous;
-        sy_slot_exchange(slot, full, spare ? slot->previous : empty);
+        exchange(client, slot, full, spare ? slot->previous : empty);
         /* Not before it is unloaded: the child of a fork would find it in two places. */
         if (spare) sy_thread_put_empty(thread, empty);
-        if (remote && client->config.addresses) first_window(slot);
+        if (remote && client->config.addresses && !client->config.sees_frees) first_window(slot);
         return true;
     }
     return refill(client, thread, slot);
@@ -264,10 +331,11 @@ bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
                !client->config.one_way) {
         slot->exchanges++;
         sy_magazine_set_count(empty, 0);
-        sy_slot_exchange(slot, full, empty);
+        exchange(client, slot, full, empty);
     }
     if (slot->top <= slot->base) return false;
     *item = sy_slot_pop(slot);
+    if (client->config.sees_frees) count_and_arm(client, slot);
     return true;
 }
 
@@ -287,13 +355,13 @@ bool sy_client_free_second(sy_client *client, uintptr_t item) {
     sy_slot *slot = steady_slot(client);
     if (!slot) return false;
     if (client->config.one_way) return put_out(client, slot, item);
-    if (slot->capacity < client->config.magazine_items) return false;
     sy_magazine *empty = slot->previous;
-    if (slot->top >= slot->limit) {
+    if (!has_room(client, slot)) {
+        if (slot->capacity < client->config.magazine_items) return false;
         if (!empty || sy_magazine_count(empty)) return false;
-        sy_slot_exchange(slot, empty, sy_slot_unload(slot));
+        exchange(client, slot, empty, sy_slot_unload(slot));
     }
-    sy_slot_push(slot, item);
+    push(client, slot, item);
     return true;
 }
 
@@ -311,6 +379,7 @@ bool sy_client_alloc(sy_client *client, uintptr_t *item) {
     if (slot && slot->top <= slot->base && has_window(slot)) next_window(slot);
     if (SY_LIKELY(slot && (slot->top > slot->base || fill(client, thread, slot)))) {
         *item = sy_slot_pop(slot);
+        if (client->config.sees_frees) count_and_arm(client, slot);
         return true;
     }
     const sy_client_config *config = &client->config;
@@ -338,13 +407,13 @@ static void make_room(sy_client *client, sy_thread *thread, sy_slot *slot) {
     slot->exchanges++;
     slot->reserved = 0;
     if (grow(client, thread, slot)) {
-        sy_slot_load(slot, sy_slot_unload(slot));
+        load(client, slot, sy_slot_unload(slot));
         /* A magazine of another thread may hold more than this one's may, even after growing. */
-        if (slot->top < slot->limit) return;
+        if (has_room(client, slot)) return;
     }
     if (slot->previous && sy_magazine_count(slot->previous)) {
         put_away_previous(client, thread, slot);
-        if (slot->top < slot->limit || slot->previous) return;
+        if (has_room(client, slot) || slot->previous) return;
     }
     sy_magazine *empty = slot->previous ? slot->previous : sy_thread_take_empty(thread);
     if (!empty) { /* nor is there one to be had: the full one, then */
@@ -352,7 +421,7 @@ static void make_room(sy_client *client, sy_thread *thread, sy_slot *slot) {
         return;
     }
     sy_magazine_set_count(empty, 0);
-    sy_slot_exchange(slot, empty, sy_slot_unload(slot));
+    exchange(client, slot, empty, sy_slot_unload(slot));
 }
 
 /* Makes room in the outbox; false: there is no magazine to be had. The caller looks again. */
@@ -392,13 +461,13 @@ void sy_client_free(sy_client *client, uintptr_t item) {
     }
     sy_thread *thread;
     sy_slot *slot;
-    while ((slot = ready_slot(client, &thread)) != NULL && slot->top >= slot->limit) {
+    while ((slot = ready_slot(client, &thread)) != NULL && !has_room(client, slot)) {
         thread->inside++;
         make_room(client, thread, slot);
         thread->inside--;
     }
     if (SY_LIKELY(slot))
-        sy_slot_push(slot, item);
+        push(client, slot, item);
     else
         client->config.flush(client->config.owner, &item, 1);
 }
@@ -414,7 +483,7 @@ size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count)
         sy_magazine *full = slot->previous;
         if (got == count || !full || !sy_magazine_count(full) || client->config.one_way) break;
         sy_magazine *empty = sy_slot_unload(slot);
-        sy_slot_exchange(slot, full, empty);
+        exchange(client, slot, full, empty);
     }
     return got;
 }

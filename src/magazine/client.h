@@ -62,6 +62,8 @@ typedef struct sy_client_config {
                       */
     bool one_way; /* what is freed is flushed, not given out again: refill may give one thread items
                    * of another kind than another, or than before sy_thread_put_back */
+    bool sees_frees; /* each free is a call, while allocations are inline as ever, */
+    bool guarded;    /* but for those that are to be guarded: then sy_client_due. Sees frees too */
     unsigned number; /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
 } sy_client_config;
 
@@ -88,10 +90,13 @@ int sy_magazine_start(void);
 int sy_client_open(sy_client *client, const sy_client_config *config);
 
 /*
- * Closes it: every word in its magazines is flushed, its number may be given to another. Nobody
- * uses the client or will; trims that have pinned it are waited for.
+ * Closes it: every word in its magazines is flushed. Nobody uses the client or will; trims that
+ * have pinned it are waited for. Its number stays until the next.
  */
 void sy_client_close(sy_client *client);
+
+/* The number of a closed client may be given to another: nothing is known by it any more. */
+void sy_client_give_number(const sy_client *client);
 
 /*
  * Nobody uses the client: from now on trims and flushes of other threads pass it by, and those that
@@ -117,6 +122,14 @@ void sy_client_free(sy_client *client, uintptr_t item);
  */
 bool sy_client_alloc_second(sy_client *client, uintptr_t *item);
 bool sy_client_free_second(sy_client *client, uintptr_t item);
+
+/*
+ * Of clients that see frees, before the others: whether the allocation that came here is the one in
+ * `guard_every` (watch/guard.h) that is to be guarded. Exactly one in so many in the long run: what
+ * has gone from a magazine between two calls was allocated, and is counted; what this thread
+ * reserved is not guarded, what was in a magazine when its thread parked or ended not counted.
+ */
+bool sy_client_due(sy_client *client);
 
 /* Flushes what this thread has loaded of one-way clients: the next word comes from refill. */
 void sy_thread_put_back(void);

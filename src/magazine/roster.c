@@ -283,6 +283,9 @@ void sy_client_close(sy_client *client) {
     sy_client_flush_chain(client, chain);
     sy_client_flush_chain(client, sy_budget_take_all(client));
     sy_budget_reset(client);
+}
+
+void sy_client_give_number(const sy_client *client) {
     if (client->number < SY_CLIENT_DEMANDED) return;
     sy_threads_lock();
     unused_numbers[unused_count++] = (uint16_t)client->number;

@@ -44,6 +44,7 @@ static inline void sy_slot_load(sy_slot *slot, sy_magazine *magazine) {
     slot->base = magazine->items;
     sy_slot_set_top(slot, magazine->items + count);
     slot->limit = magazine->items + (count > slot->capacity ? count : slot->capacity);
+    slot->mark = (uint16_t)count;
 }
 
 /* Changes both magazines, whose counts are written in them. A `top` that points past the end of one
@@ -79,7 +80,7 @@ static inline uintptr_t sy_slot_pop(sy_slot *slot) {
 static inline sy_magazine *sy_slot_take(sy_slot *slot, sy_magazine *chain) {
     sy_magazine *magazines[2] = {slot->loaded ? sy_slot_unload(slot) : NULL, slot->previous};
     sy_slot_set_magazines(slot, NULL, NULL);
-    slot->reserved = 0;
+    slot->reserved = slot->mark = 0;
     slot->base = slot->limit = NULL;
     sy_slot_set_top(slot, NULL);
     for (int i = 0; i < 2; i++)

@@ -175,6 +175,13 @@ size_t sy_store_bytes(void) {
     return bytes;
 }
 
+void sy_store_each_segment(void (*visit)(const void *start, size_t bytes, void *arg), void *arg) {
+    sy_lock_acquire(&lock);
+    for (unsigned index = 0; index < segment_count; index++)
+        visit(headers_of(index), SEGMENT_BYTES, arg);
+    sy_lock_release(&lock);
+}
+
 size_t sy_store_verify(void) {
     size_t wrong = 0;
     sy_lock_acquire(&lock);

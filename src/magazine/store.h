@@ -60,6 +60,9 @@ bool sy_store_trim_step(unsigned *at, bool aged, size_t *bytes);
 /* Magazines in segments made, times the bytes of one. */
 size_t sy_store_bytes(void);
 
+/* Calls for the memory of each segment, with the lock held. */
+void sy_store_each_segment(void (*visit)(const void *start, size_t bytes, void *arg), void *arg);
+
 /* Violations of the store's invariants, 0 when sound. */
 size_t sy_store_verify(void);
 

@@ -28,7 +28,9 @@
 typedef struct sy_slot {
     sy_magazine *loaded;   /* the magazine that top, base and limit point into, or NULL */
     sy_magazine *previous; /* full or empty (of any count), or NULL */
-    uint32_t capacity;     /* items that `loaded` may hold at present */
+    uint16_t capacity;     /* items that `loaded` may hold at present */
+    uint16_t mark;         /* items that it held when this thread last looked; of clients that see
+                            * frees: the fewer there are, the more were allocated since */
     uint32_t generation;   /* the client's, when last looked at */
     uint32_t exchanges;    /* since first use */
     uint32_t seen;         /* of them: when the thread last looked for idle slots */
@@ -38,6 +40,7 @@ typedef struct sy_slot {
 
 _Static_assert(sizeof(sy_slot) == sizeof(sy_loaded_slot), "one layout");
 _Static_assert(offsetof(sy_slot, top) == offsetof(sy_loaded_slot, top), "one layout");
+_Static_assert(SY_MAGAZINE_ITEMS <= UINT16_MAX, "capacity and mark count them");
 _Static_assert(offsetof(sy_slot, top) == 32, "hot words where objects do not begin");
 
 enum { SY_ONE_WAY_NOTED = 14 }; /* clients of which a thread knows that it has items of them */

@@ -29,6 +29,9 @@
 
 #include "audit.h"
 #include "os/os.h"
+#include "pool/checked.h"
+#include "watch/options.h"
+#include "watch/watch.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -218,6 +221,7 @@ static bool grow(whole_pool *whole) {
 }
 
 void *SY_ABI_NAME(sy_pool_grow)(sy_pool *pool) {
+    if (sy_pool_is_checked(pool)) return sy_checked_pool_alloc(pool);
     bool bounded = pool->capacity != 0;
     if (bounded || !grow(whole_of(pool))) {
         errno = ENOMEM;
@@ -230,13 +234,16 @@ void *SY_ABI_NAME(sy_pool_grow)(sy_pool *pool) {
 
 /* ---- doors ---- */
 
+enum { POOL_CHECKS = SY_CHECKED | SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT | SY_ZERO };
+
 static bool is_power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 static bool valid(const sy_pool_config *config) {
     if (config == NULL || config->size == 0 || config->size > PTRDIFF_MAX) return false;
     if (config->align != 0 && (!is_power_of_two(config->align) || config->align > PTRDIFF_MAX))
         return false;
-    if ((config->flags & ~(SY_POOL_PREFAULT | SY_POOL_HUGE)) != 0) return false;
+    const unsigned known = SY_POOL_PREFAULT | SY_POOL_HUGE | POOL_CHECKS;
+    if ((config->flags & ~known) != 0) return false;
     for (size_t i = 0; i < sizeof config->reserved / sizeof config->reserved[0]; i++) {
         if (config->reserved[i] != 0) return false;
     }
@@ -271,6 +278,10 @@ sy_pool *sy_pool_create(const sy_pool_config *config) {
         return NULL;
     }
     size_t align = align_of(config);
+    sy_options_load();
+    unsigned checks = sy_watch_checks(config->flags, config->name ? config->name : "pool");
+    if ((checks & POOL_CHECKS) != 0)
+        return sy_checked_pool_create(config, align, checks & POOL_CHECKS);
     size_t stride = round_up(larger(config->size, sizeof(void *)), align);
     sy_pool_extent first;
     if (!reserve(&first, first_extent_bytes(config, stride), align, config->flags)) return NULL;
@@ -290,6 +301,10 @@ sy_pool *sy_pool_create(const sy_pool_config *config) {
 
 void sy_pool_destroy(sy_pool *pool) {
     if (pool == NULL) return;
+    if (sy_pool_is_checked(pool)) {
+        sy_checked_pool_destroy(pool);
+        return;
+    }
     sy_pool_extent extent = whole_of(pool)->first;
     while (extent.base != NULL) {
         sy_pool_extent next = {0};
@@ -300,6 +315,10 @@ void sy_pool_destroy(sy_pool *pool) {
 }
 
 void sy_pool_reset(sy_pool *pool) {
+    if (sy_pool_is_checked(pool)) {
+        sy_checked_pool_reset(pool);
+        return;
+    }
     whole_pool *whole = whole_of(pool);
     pool->free = NULL;
     pool->carved_before = 0;
@@ -311,15 +330,19 @@ static size_t slots_carved(const sy_pool *pool) {
 }
 
 size_t sy_pool_in_use(const sy_pool *pool) {
+    if (sy_pool_is_checked(pool)) return sy_checked_pool_in_use(pool);
     size_t in_use = slots_carved(pool);
     for (const void *slot = pool->free; slot != NULL && in_use > 0; in_use--)
         slot = *(const sy_pool_link *)slot;
     return in_use;
 }
 
-size_t sy_pool_slot_size(const sy_pool *pool) { return pool->stride; }
+size_t sy_pool_slot_size(const sy_pool *pool) {
+    return sy_pool_is_checked(pool) ? sy_checked_pool_slot_size(pool) : pool->stride;
+}
 
 size_t sy_pool_capacity(const sy_pool *pool) {
+    if (sy_pool_is_checked(pool)) return sy_checked_pool_capacity(pool);
     const whole_pool *whole = whole_of(pool);
     size_t slots = 0;
     const sy_pool_extent *extent = &whole->first;
@@ -369,6 +392,8 @@ static const char *audit_carving(const sy_pool *pool) {
 }
 
 const char *sy_pool_audit(const sy_pool *pool) {
+    if (sy_pool_is_checked(pool))
+        return sy_checked_pool_verify(pool) ? "an object is damaged" : NULL;
     const char *broken = audit_extents(whole_of(pool));
     if (broken == NULL) broken = audit_carving(pool);
     if (broken != NULL) return broken;

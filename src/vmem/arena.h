@@ -40,20 +40,20 @@ typedef enum sy_tag_kind { SY_TAG_SPAN, SY_TAG_FREE, SY_TAG_ALLOCATED } sy_tag_k
 
 /* Of a span or a segment: [start, start + size), never empty. The end may be the end of the
  * integers, so it is sy_tag_last that is compared. */
-typedef struct sy_tag {
+typedef struct sy_boundary {
     uintptr_t start;
     size_t size;
-    struct sy_tag *next, *previous; /* in order of value */
+    struct sy_boundary *next, *previous; /* in order of value */
     /* free: its list; allocated: its chain, forward only; span: its children, lesser and greater */
-    struct sy_tag *kin, *kin_previous;
+    struct sy_boundary *kin, *kin_previous;
     struct sy_tag_block *block; /* where the tag's memory is from */
     uint8_t kind;
     bool imported; /* a span: to be released */
-} sy_tag;
+} sy_boundary;
 
-_Static_assert(sizeof(sy_tag) <= 64, "a tag is one cache line");
+_Static_assert(sizeof(sy_boundary) <= 64, "a tag is one cache line");
 
-static inline uintptr_t sy_tag_last(const sy_tag *tag) { return tag->start + (tag->size - 1); }
+static inline uintptr_t sy_tag_last(const sy_boundary *tag) { return tag->start + (tag->size - 1); }
 
 enum {
     /*
@@ -91,7 +91,7 @@ typedef struct sy_tag_block {
     size_t bytes;
 } sy_tag_block;
 
-_Static_assert(sizeof(sy_tag_block) <= sizeof(sy_tag), "it fits in the slot of a tag");
+_Static_assert(sizeof(sy_tag_block) <= sizeof(sy_boundary), "it fits in the slot of a tag");
 
 typedef struct sy_quantum_cache {
     sy_client client; /* a client of the magazine layer whose words are segments of one size */
@@ -115,12 +115,12 @@ struct sy_vmem {
 
     /* Guards all from here to the quantum caches. */
     alignas(64) sy_lock lock;
-    sy_tag *first, *last; /* in order of value */
-    sy_tag *span_tree;
+    sy_boundary *first, *last; /* in order of value */
+    sy_boundary *span_tree;
 
     /* Next fit goes on after `rotor`, the last value that it gave, which lies in or after
      * `rotor_tag` (NULL: before the first tag) and before the tag that follows. */
-    sy_tag *rotor_tag;
+    sy_boundary *rotor_tag;
     uintptr_t rotor;
     bool rotor_set;
 
@@ -134,11 +134,11 @@ struct sy_vmem {
     size_t total, imported, free; /* units */
     uint64_t allocs, frees, failures, imports, releases, probes, steps;
 
-    sy_tag *
-        *part[SY_TABLE_PARTS];  /* of the table: part i has the buckets from SY_BUCKETS << i on */
-    sy_tag *bucket[SY_BUCKETS]; /* and this is where it begins */
-    uint64_t filled[SY_LISTS / 64]; /* a bit for each list that is not empty */
-    sy_tag *list[SY_LISTS];         /* of free segments, by size */
+    sy_boundary *
+        *part[SY_TABLE_PARTS]; /* of the table: part i has the buckets from SY_BUCKETS << i on */
+    sy_boundary *bucket[SY_BUCKETS]; /* and this is where it begins */
+    uint64_t filled[SY_LISTS / 64];  /* a bit for each list that is not empty */
+    sy_boundary *list[SY_LISTS];     /* of free segments, by size */
 
     sy_quantum_cache caches[SY_VMEM_CACHED_SIZES];
 };
@@ -173,8 +173,8 @@ typedef struct sy_request {
 /* Brings `count` spare tags. The lock is held, and let go meanwhile if they are to be made. False
  * with ENOMEM. */
 bool sy_tags_ready(sy_vmem *arena, size_t count);
-sy_tag *sy_tag_take(sy_vmem *arena, sy_tag_kind kind, uintptr_t start, size_t size);
-void sy_tag_give(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings);
+sy_boundary *sy_tag_take(sy_vmem *arena, sy_tag_kind kind, uintptr_t start, size_t size);
+void sy_tag_give(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings);
 /* Gives the blocks of a list back to the system. */
 void sy_tag_blocks_release(sy_tag_block *blocks);
 
@@ -183,25 +183,25 @@ void sy_tag_blocks_release(sy_tag_block *blocks);
 /* Brings the next part of the table if it is time to grow; if it is not to be had, chains grow
  * longer. The lock as in sy_tags_ready. */
 void sy_table_ready(sy_vmem *arena);
-void sy_table_insert(sy_vmem *arena, sy_tag *tag);
+void sy_table_insert(sy_vmem *arena, sy_boundary *tag);
 /* The allocated segment that starts at the value, or NULL. */
-sy_tag *sy_table_find(sy_vmem *arena, uintptr_t value);
-void sy_table_remove(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings);
+sy_boundary *sy_table_find(sy_vmem *arena, uintptr_t value);
+void sy_table_remove(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings);
 size_t sy_table_bytes(const sy_vmem *arena);
 void sy_table_release(sy_vmem *arena);
 
 /* ---- spans.c ---- */
 
 /* The last span that starts at or before the value, or NULL. */
-sy_tag *sy_span_at_or_before(const sy_vmem *arena, uintptr_t value);
+sy_boundary *sy_span_at_or_before(const sy_vmem *arena, uintptr_t value);
 /* The first span that starts after the value, or NULL. */
-sy_tag *sy_span_after(const sy_vmem *arena, uintptr_t value);
+sy_boundary *sy_span_after(const sy_vmem *arena, uintptr_t value);
 /* Whether any of it lies in a span. */
 bool sy_span_overlaps(const sy_vmem *arena, uintptr_t start, size_t size);
 /* Adds a span that overlaps none, and its free segment, which it returns; two tags are spare. */
-sy_tag *sy_span_insert(sy_vmem *arena, uintptr_t start, size_t size, bool imported);
+sy_boundary *sy_span_insert(sy_vmem *arena, uintptr_t start, size_t size, bool imported);
 /* Takes out a span of which all is free, with its one segment. */
-void sy_span_remove(sy_vmem *arena, sy_tag *span, sy_leavings *leavings);
+void sy_span_remove(sy_vmem *arena, sy_boundary *span, sy_leavings *leavings);
 
 /* ---- segments.c ---- */
 
@@ -212,21 +212,21 @@ unsigned sy_list_above(size_t quanta);
 unsigned sy_list_filled(const sy_vmem *arena, unsigned from);
 
 /* Links a tag into the order of value, after `previous` (NULL: first), and out of it. */
-void sy_tag_link(sy_vmem *arena, sy_tag *tag, sy_tag *previous);
-void sy_tag_unlink(sy_vmem *arena, sy_tag *tag);
+void sy_tag_link(sy_vmem *arena, sy_boundary *tag, sy_boundary *previous);
+void sy_tag_unlink(sy_vmem *arena, sy_boundary *tag);
 
 /* Into and out of the list of its size. */
-void sy_free_list_add(sy_vmem *arena, sy_tag *tag);
-void sy_free_list_remove(sy_vmem *arena, sy_tag *tag);
+void sy_free_list_add(sy_vmem *arena, sy_boundary *tag);
+void sy_free_list_remove(sy_vmem *arena, sy_boundary *tag);
 
 /* Cuts [value, value + size) out of a free segment, as an allocated one, which it returns; up to
  * two tags are spare. */
-sy_tag *sy_segment_carve(sy_vmem *arena, sy_tag *free, uintptr_t value, size_t size);
+sy_boundary *sy_segment_carve(sy_vmem *arena, sy_boundary *free, uintptr_t value, size_t size);
 /* Makes an allocated segment free and one with its free neighbours; releases its span if that is
  * imported and all free now. */
-void sy_segment_free(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings);
+void sy_segment_free(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings);
 /* Moves the end of an allocated segment; false if there is no room behind. A tag is spare. */
-bool sy_segment_resize(sy_vmem *arena, sy_tag *tag, size_t size, sy_leavings *leavings);
+bool sy_segment_resize(sy_vmem *arena, sy_boundary *tag, size_t size, sy_leavings *leavings);
 
 /* ---- fit.c ---- */
 
@@ -236,9 +236,9 @@ int sy_request_make(const sy_vmem *arena, size_t size, const sy_vmem_constraints
 /* The first value in [start, last] that serves; false: none. */
 bool sy_request_fits(const sy_request *request, uintptr_t start, uintptr_t last, uintptr_t *value);
 /* Whether a free segment serves, and the value in it. */
-bool sy_fit_in(sy_vmem *arena, const sy_request *request, const sy_tag *tag, uintptr_t *value);
+bool sy_fit_in(sy_vmem *arena, const sy_request *request, const sy_boundary *tag, uintptr_t *value);
 /* A free segment, and the value in it; NULL: none serves. */
-sy_tag *sy_fit_find(sy_vmem *arena, const sy_request *request, uintptr_t *value);
+sy_boundary *sy_fit_find(sy_vmem *arena, const sy_request *request, uintptr_t *value);
 
 /* ---- vmem.c ---- */
 
@@ -255,6 +255,8 @@ void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings);
 int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value, bool drain);
 /* Raises the fault for a free of what `found` (NULL: nothing) is at the value. */
 void sy_vmem_fault(const sy_vmem *arena, uintptr_t value, size_t size, size_t found_size);
+/* Calls for each arena, with the list's lock held. */
+void sy_vmem_each(void (*visit)(sy_vmem *arena, void *arg), void *arg);
 /* All arenas, around fork. */
 void sy_vmem_lock_for_fork(void);
 void sy_vmem_unlock_after_fork(void);

@@ -84,25 +84,25 @@ bool sy_request_fits(const sy_request *request, uintptr_t start, uintptr_t last,
 
 /* ---- finding ---- */
 
-static bool tag_fits(sy_vmem *arena, const sy_request *request, const sy_tag *tag,
+static bool tag_fits(sy_vmem *arena, const sy_request *request, const sy_boundary *tag,
                      uintptr_t *value) {
     arena->probes++;
     return sy_request_fits(request, tag->start, sy_tag_last(tag), value);
 }
 
 /* The first of a list that serves, as long as the probes are fewer than `most`. */
-static sy_tag *first_in(sy_vmem *arena, const sy_request *request, unsigned list, uint64_t most,
-                        uintptr_t *value) {
-    for (sy_tag *tag = arena->list[list]; tag && arena->probes < most; tag = tag->kin)
+static sy_boundary *first_in(sy_vmem *arena, const sy_request *request, unsigned list,
+                             uint64_t most, uintptr_t *value) {
+    for (sy_boundary *tag = arena->list[list]; tag && arena->probes < most; tag = tag->kin)
         if (tag_fits(arena, request, tag, value)) return tag;
     return NULL;
 }
 
 /* The smallest of a list that serves. */
-static sy_tag *smallest_in(sy_vmem *arena, const sy_request *request, unsigned list,
-                           uintptr_t *value) {
-    sy_tag *best = NULL;
-    for (sy_tag *tag = arena->list[list]; tag; tag = tag->kin) {
+static sy_boundary *smallest_in(sy_vmem *arena, const sy_request *request, unsigned list,
+                                uintptr_t *value) {
+    sy_boundary *best = NULL;
+    for (sy_boundary *tag = arena->list[list]; tag; tag = tag->kin) {
         uintptr_t at;
         if ((best && tag->size >= best->size) || !tag_fits(arena, request, tag, &at)) continue;
         best = tag;
@@ -114,20 +114,20 @@ static sy_tag *smallest_in(sy_vmem *arena, const sy_request *request, unsigned l
 
 /* Lists from that of the size on: what is in the first that has any that serves is no larger than
  * what is in the others. */
-static sy_tag *find_in_lists(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+static sy_boundary *find_in_lists(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
     unsigned list = sy_list_filled(arena, sy_list_of(request->size >> arena->quantum_shift));
     uint64_t from = arena->probes;
     while (list < SY_LISTS) {
-        sy_tag *tag = request->fit == SY_VMEM_BEST
-                          ? smallest_in(arena, request, list, value)
-                          : first_in(arena, request, list, from + request->patience, value);
+        sy_boundary *tag = request->fit == SY_VMEM_BEST
+                               ? smallest_in(arena, request, list, value)
+                               : first_in(arena, request, list, from + request->patience, value);
         if (tag || arena->probes - from >= request->patience) return tag;
         list = sy_list_filled(arena, list + 1);
     }
     return NULL;
 }
 
-static sy_tag *find_instant(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+static sy_boundary *find_instant(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
     bool bounded = request->min || request->max != UINTPTR_MAX;
     if (request->ample && !bounded) {
         unsigned sure = sy_list_above(request->ample >> arena->quantum_shift);
@@ -137,7 +137,8 @@ static sy_tag *find_instant(sy_vmem *arena, const sy_request *request, uintptr_t
     return find_in_lists(arena, request, value);
 }
 
-static sy_tag *find_from(sy_vmem *arena, const sy_request *request, sy_tag *tag, uintptr_t *value) {
+static sy_boundary *find_from(sy_vmem *arena, const sy_request *request, sy_boundary *tag,
+                              uintptr_t *value) {
     while (tag && (tag->kind != SY_TAG_FREE || !tag_fits(arena, request, tag, value))) {
         arena->probes += tag->kind != SY_TAG_FREE;
         tag = tag->next;
@@ -155,11 +156,11 @@ static bool beyond_rotor(const sy_vmem *arena, const sy_request *request, sy_req
 }
 
 /* The lowest value that serves, of all free segments. */
-static sy_tag *lowest_of_all(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
-    sy_tag *lowest = NULL;
+static sy_boundary *lowest_of_all(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+    sy_boundary *lowest = NULL;
     unsigned list = sy_list_filled(arena, sy_list_of(request->size >> arena->quantum_shift));
     for (; list < SY_LISTS; list = sy_list_filled(arena, list + 1))
-        for (sy_tag *tag = arena->list[list]; tag; tag = tag->kin) {
+        for (sy_boundary *tag = arena->list[list]; tag; tag = tag->kin) {
             uintptr_t at;
             if ((lowest && tag->start > lowest->start) || !tag_fits(arena, request, tag, &at))
                 continue;
@@ -174,9 +175,9 @@ static sy_tag *lowest_of_all(sy_vmem *arena, const sy_request *request, uintptr_
  * the next is some n / f tags away, and looking at all free ones takes f steps: the lesser of the
  * two is never more than the root of n.
  */
-static sy_tag *find_next(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+static sy_boundary *find_next(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
     sy_request beyond;
-    sy_tag *found = NULL, *from = arena->rotor_tag ? arena->rotor_tag : arena->first;
+    sy_boundary *found = NULL, *from = arena->rotor_tag ? arena->rotor_tag : arena->first;
     bool goes_on = beyond_rotor(arena, request, &beyond);
     if (arena->free_segments < arena->allocated_segments / (arena->free_segments + 1)) {
         if (goes_on) found = lowest_of_all(arena, &beyond, value);
@@ -186,13 +187,14 @@ static sy_tag *find_next(sy_vmem *arena, const sy_request *request, uintptr_t *v
     return found ? found : find_from(arena, request, arena->first, value);
 }
 
-bool sy_fit_in(sy_vmem *arena, const sy_request *request, const sy_tag *tag, uintptr_t *value) {
+bool sy_fit_in(sy_vmem *arena, const sy_request *request, const sy_boundary *tag,
+               uintptr_t *value) {
     sy_request beyond;
     if (beyond_rotor(arena, request, &beyond) && tag_fits(arena, &beyond, tag, value)) return true;
     return tag_fits(arena, request, tag, value);
 }
 
-sy_tag *sy_fit_find(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
+sy_boundary *sy_fit_find(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
     if (request->fit == SY_VMEM_NEXT) return find_next(arena, request, value);
     if (request->fit == SY_VMEM_BEST) return find_in_lists(arena, request, value);
     return find_instant(arena, request, value);

@@ -25,7 +25,7 @@ int sy_vmem_contains(const sy_vmem *arena_, uintptr_t start, size_t size) {
     uintptr_t last = start + (size - 1);
     sy_vmem *arena = lock(arena_);
     for (;;) {
-        const sy_tag *span = sy_span_at_or_before(arena, start);
+        const sy_boundary *span = sy_span_at_or_before(arena, start);
         inside = span && sy_tag_last(span) >= start;
         if (!inside || sy_tag_last(span) >= last) break;
         start = sy_tag_last(span) + 1;
@@ -79,7 +79,7 @@ int sy_vmem_get_stats(const sy_vmem *arena_, sy_vmem_stats *stats) {
     memcpy(stats->name, arena->name, sizeof stats->name);
     for (unsigned word = SY_LISTS / 64; word-- > 0;) {
         if (!arena->filled[word]) continue;
-        const sy_tag *tag = arena->list[word * 64 + sy_highest_bit(arena->filled[word])];
+        const sy_boundary *tag = arena->list[word * 64 + sy_highest_bit(arena->filled[word])];
         stats->largest_free = tag->size;
         break;
     }
@@ -95,7 +95,7 @@ typedef struct sy_view {
     unsigned what;
 } sy_view;
 
-static unsigned what_is(const sy_tag *tag) {
+static unsigned what_is(const sy_boundary *tag) {
     switch ((sy_tag_kind)tag->kind) {
     case SY_TAG_SPAN: return SY_VMEM_SPANS;
     case SY_TAG_FREE: return SY_VMEM_FREE;
@@ -115,7 +115,7 @@ static size_t copy_views(const sy_vmem *arena_, unsigned what, sy_view *views, s
     sy_vmem *arena = lock(arena_);
     size_t count = count_of(arena, what), done = 0;
     if (count <= room)
-        for (const sy_tag *tag = arena->first; done < count; tag = tag->next)
+        for (const sy_boundary *tag = arena->first; done < count; tag = tag->next)
             if (what_is(tag) & what) views[done++] = (sy_view){tag->start, tag->size, what_is(tag)};
     sy_lock_release(&arena->lock);
     return count;
@@ -156,8 +156,8 @@ typedef struct sy_tally {
     size_t wrong, spans, imported_spans, free_segments, allocated_segments, total, imported, free;
 } sy_tally;
 
-static void tally_segment(sy_vmem *arena, const sy_tag *tag, sy_tally *tally) {
-    const sy_tag *previous = tag->previous;
+static void tally_segment(sy_vmem *arena, const sy_boundary *tag, sy_tally *tally) {
+    const sy_boundary *previous = tag->previous;
     bool first = previous && previous->kind == SY_TAG_SPAN;
     tally->wrong += !previous;
     if (!previous) return;
@@ -172,12 +172,12 @@ static void tally_segment(sy_vmem *arena, const sy_tag *tag, sy_tally *tally) {
     }
     bool ends = !tag->next || tag->next->kind == SY_TAG_SPAN;
     if (!ends) return;
-    const sy_tag *span = sy_span_at_or_before(arena, tag->start);
+    const sy_boundary *span = sy_span_at_or_before(arena, tag->start);
     tally->wrong += !span || sy_tag_last(span) != sy_tag_last(tag);
     tally->wrong += span && span->imported && first && tag->kind == SY_TAG_FREE;
 }
 
-static void tally_span(const sy_vmem *arena, const sy_tag *span, sy_tally *tally) {
+static void tally_span(const sy_vmem *arena, const sy_boundary *span, sy_tally *tally) {
     tally->spans++;
     tally->total += span->size;
     tally->imported_spans += span->imported;
@@ -190,9 +190,9 @@ static void tally_span(const sy_vmem *arena, const sy_tag *span, sy_tally *tally
 static size_t verify_lists(const sy_vmem *arena) {
     size_t wrong = 0, members = 0;
     for (unsigned list = 0; list < SY_LISTS; list++) {
-        const sy_tag *previous = NULL;
+        const sy_boundary *previous = NULL;
         wrong += (arena->list[list] != NULL) != (arena->filled[list / 64] >> list % 64 & 1);
-        for (const sy_tag *tag = arena->list[list]; tag;
+        for (const sy_boundary *tag = arena->list[list]; tag;
              previous = tag, tag = tag->kin, members++) {
             wrong += tag->kind != SY_TAG_FREE || tag->kin_previous != previous;
             wrong += sy_list_of(tag->size >> arena->quantum_shift) != list;
@@ -216,8 +216,8 @@ size_t sy_vmem_verify(const sy_vmem *arena_) {
     sy_vmem *arena = lock(arena_);
     sy_tally tally = {0};
     uint64_t steps = arena->steps;
-    const sy_tag *previous = NULL;
-    for (const sy_tag *tag = arena->first; tag; previous = tag, tag = tag->next) {
+    const sy_boundary *previous = NULL;
+    for (const sy_boundary *tag = arena->first; tag; previous = tag, tag = tag->next) {
         tally.wrong += tag->previous != previous;
         tally.wrong += ((tag->start | tag->size) & (arena->quantum - 1)) != 0 || !tag->size;
         if (tag->kind == SY_TAG_SPAN)

@@ -25,7 +25,7 @@ static size_t take_segments(sy_vmem *arena, const sy_request *request, uintptr_t
         uintptr_t value;
         sy_table_ready(arena);
         if (!sy_tags_ready(arena, SY_TAGS_PER_SPLIT)) break;
-        sy_tag *free = sy_fit_find(arena, request, &value);
+        sy_boundary *free = sy_fit_find(arena, request, &value);
         if (!free) break;
         sy_segment_carve(arena, free, value, request->size);
         *--end = value;
@@ -59,7 +59,7 @@ static void flush(void *owner, uintptr_t *items, size_t count) {
     sy_leavings leavings = {0};
     sy_lock_acquire(&arena->lock);
     for (size_t i = 0; i < count; i++) {
-        sy_tag *tag = sy_table_find(arena, items[i]);
+        sy_boundary *tag = sy_table_find(arena, items[i]);
         if (SY_LIKELY(tag && tag->size == cache->size)) {
             sy_segment_free(arena, tag, &leavings);
         } else if (faults < FAULTS_MAX) {
@@ -86,7 +86,7 @@ static int open_cache(sy_vmem *arena, size_t index) {
         .refill = refill,
         .flush = flush,
         .owner = cache,
-        .item_bytes = sizeof(sy_tag),
+        .item_bytes = sizeof(sy_boundary),
         /* what a waiting segment holds up of the library's memory */ .magazine_items =
             MAGAZINE_ITEMS,
         .calls_back = true, /* what spans were imported from */
@@ -116,7 +116,10 @@ void sy_quantum_resume(sy_vmem *arena) {
 }
 
 void sy_quantum_close(sy_vmem *arena) {
-    for (unsigned i = 0; i < arena->cached_sizes; i++) sy_client_close(&arena->caches[i].client);
+    for (unsigned i = 0; i < arena->cached_sizes; i++) {
+        sy_client_close(&arena->caches[i].client);
+        sy_client_give_number(&arena->caches[i].client);
+    }
     arena->cached_sizes = 0;
 }
 

@@ -30,7 +30,7 @@ unsigned sy_list_filled(const sy_vmem *arena, unsigned from) {
     }
 }
 
-static void list_add(sy_vmem *arena, sy_tag *tag, unsigned list) {
+static void list_add(sy_vmem *arena, sy_boundary *tag, unsigned list) {
     tag->kin_previous = NULL;
     tag->kin = arena->list[list];
     if (tag->kin) tag->kin->kin_previous = tag;
@@ -38,7 +38,7 @@ static void list_add(sy_vmem *arena, sy_tag *tag, unsigned list) {
     arena->filled[list / 64] |= UINT64_C(1) << list % 64;
 }
 
-static void list_remove(sy_vmem *arena, sy_tag *tag, unsigned list) {
+static void list_remove(sy_vmem *arena, sy_boundary *tag, unsigned list) {
     if (tag->kin) tag->kin->kin_previous = tag->kin_previous;
     if (tag->kin_previous) {
         tag->kin_previous->kin = tag->kin;
@@ -52,20 +52,20 @@ static unsigned list_of_size(const sy_vmem *arena, size_t size) {
     return sy_list_of(size >> arena->quantum_shift);
 }
 
-void sy_free_list_add(sy_vmem *arena, sy_tag *tag) {
+void sy_free_list_add(sy_vmem *arena, sy_boundary *tag) {
     arena->free_segments++;
     arena->free += tag->size;
     list_add(arena, tag, list_of_size(arena, tag->size));
 }
 
-void sy_free_list_remove(sy_vmem *arena, sy_tag *tag) {
+void sy_free_list_remove(sy_vmem *arena, sy_boundary *tag) {
     arena->free_segments--;
     arena->free -= tag->size;
     list_remove(arena, tag, list_of_size(arena, tag->size));
 }
 
 /* Gives a free segment other bounds; most often it stays in its list. */
-static void change_free(sy_vmem *arena, sy_tag *tag, uintptr_t start, size_t size) {
+static void change_free(sy_vmem *arena, sy_boundary *tag, uintptr_t start, size_t size) {
     unsigned from = list_of_size(arena, tag->size), to = list_of_size(arena, size);
     arena->free += size - tag->size;
     if (from != to) list_remove(arena, tag, from);
@@ -76,7 +76,7 @@ static void change_free(sy_vmem *arena, sy_tag *tag, uintptr_t start, size_t siz
 
 /* ---- order of value ---- */
 
-void sy_tag_link(sy_vmem *arena, sy_tag *tag, sy_tag *previous) {
+void sy_tag_link(sy_vmem *arena, sy_boundary *tag, sy_boundary *previous) {
     tag->previous = previous;
     tag->next = previous ? previous->next : arena->first;
     if (tag->next)
@@ -89,7 +89,7 @@ void sy_tag_link(sy_vmem *arena, sy_tag *tag, sy_tag *previous) {
         arena->first = tag;
 }
 
-void sy_tag_unlink(sy_vmem *arena, sy_tag *tag) {
+void sy_tag_unlink(sy_vmem *arena, sy_boundary *tag) {
     if (tag->next)
         tag->next->previous = tag->previous;
     else
@@ -102,7 +102,7 @@ void sy_tag_unlink(sy_vmem *arena, sy_tag *tag) {
 }
 
 /* The rotor is in `tag` or in one of the segments behind it, whose bounds have changed. */
-static void settle_rotor(sy_vmem *arena, sy_tag *tag) {
+static void settle_rotor(sy_vmem *arena, sy_boundary *tag) {
     while (tag->next && tag->next->kind != SY_TAG_SPAN && tag->next->start <= arena->rotor)
         tag = tag->next;
     arena->rotor_tag = tag;
@@ -111,15 +111,15 @@ static void settle_rotor(sy_vmem *arena, sy_tag *tag) {
 /* ---- segments ---- */
 
 /* A tag whose segment has become part of the one before it. */
-static void drop(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings) {
+static void drop(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings) {
     sy_tag_unlink(arena, tag);
     sy_tag_give(arena, tag, leavings);
 }
 
-sy_tag *sy_segment_carve(sy_vmem *arena, sy_tag *free, uintptr_t value, size_t size) {
+sy_boundary *sy_segment_carve(sy_vmem *arena, sy_boundary *free, uintptr_t value, size_t size) {
     bool rotor = arena->rotor_tag == free;
     size_t before = value - free->start, after = free->size - before - size;
-    sy_tag *leftmost = free, *taken = free;
+    sy_boundary *leftmost = free, *taken = free;
     if (!before && !after) {
         sy_free_list_remove(arena, free);
         free->kind = SY_TAG_ALLOCATED;
@@ -133,7 +133,7 @@ sy_tag *sy_segment_carve(sy_vmem *arena, sy_tag *free, uintptr_t value, size_t s
             change_free(arena, free, free->start, before);
             sy_tag_link(arena, taken, free);
             if (after) {
-                sy_tag *rest = sy_tag_take(arena, SY_TAG_FREE, value + size, after);
+                sy_boundary *rest = sy_tag_take(arena, SY_TAG_FREE, value + size, after);
                 sy_tag_link(arena, rest, taken);
                 sy_free_list_add(arena, rest);
             }
@@ -145,11 +145,11 @@ sy_tag *sy_segment_carve(sy_vmem *arena, sy_tag *free, uintptr_t value, size_t s
     return taken;
 }
 
-void sy_segment_free(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings) {
+void sy_segment_free(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings) {
     arena->frees++;
     sy_table_remove(arena, tag, leavings);
     tag->kind = SY_TAG_FREE;
-    sy_tag *before = tag->previous, *after = tag->next;
+    sy_boundary *before = tag->previous, *after = tag->next;
     if (after && after->kind == SY_TAG_FREE) {
         tag->size += after->size;
         sy_free_list_remove(arena, after);
@@ -162,13 +162,13 @@ void sy_segment_free(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings) {
     } else {
         sy_free_list_add(arena, tag);
     }
-    sy_tag *span = tag->previous;
+    sy_boundary *span = tag->previous;
     if (span->kind == SY_TAG_SPAN && span->imported && span->size == tag->size)
         sy_span_remove(arena, span, leavings);
 }
 
-bool sy_segment_resize(sy_vmem *arena, sy_tag *tag, size_t size, sy_leavings *leavings) {
-    sy_tag *after = tag->next && tag->next->kind == SY_TAG_FREE ? tag->next : NULL;
+bool sy_segment_resize(sy_vmem *arena, sy_boundary *tag, size_t size, sy_leavings *leavings) {
+    sy_boundary *after = tag->next && tag->next->kind == SY_TAG_FREE ? tag->next : NULL;
     size_t room = tag->size + (after ? after->size : 0);
     if (size > room) return false;
     bool rotor = arena->rotor_tag == tag || (after && arena->rotor_tag == after);

@@ -6,22 +6,22 @@
 #include "vmem/arena.h"
 
 /* A span's kin are its children. */
-static sy_tag **lesser(sy_tag *span) { return &span->kin; }
+static sy_boundary **lesser(sy_boundary *span) { return &span->kin; }
 
-static sy_tag **greater(sy_tag *span) { return &span->kin_previous; }
+static sy_boundary **greater(sy_boundary *span) { return &span->kin_previous; }
 
-static uint64_t priority(const sy_tag *span) {
+static uint64_t priority(const sy_boundary *span) {
     uint64_t hash = (uint64_t)span->start * UINT64_C(0xd6e8feb86659fd93);
     hash = (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
     return hash ^ hash >> 32;
 }
 
-static void tree_insert(sy_tag **at, sy_tag *span) {
+static void tree_insert(sy_boundary **at, sy_boundary *span) {
     while (*at && priority(*at) >= priority(span))
         at = span->start < (*at)->start ? lesser(*at) : greater(*at);
     /* What stands there is split in what lies before the span and what lies after it. */
-    sy_tag **low = lesser(span), **high = greater(span);
-    for (sy_tag *rest = *at; rest;) {
+    sy_boundary **low = lesser(span), **high = greater(span);
+    for (sy_boundary *rest = *at; rest;) {
         if (rest->start < span->start) {
             *low = rest;
             low = greater(rest);
@@ -36,9 +36,9 @@ static void tree_insert(sy_tag **at, sy_tag *span) {
     *at = span;
 }
 
-static void tree_remove(sy_tag **at, sy_tag *span) {
+static void tree_remove(sy_boundary **at, sy_boundary *span) {
     while (*at != span) at = span->start < (*at)->start ? lesser(*at) : greater(*at);
-    sy_tag *low = *lesser(span), *high = *greater(span);
+    sy_boundary *low = *lesser(span), *high = *greater(span);
     while (low && high) {
         if (priority(low) >= priority(high)) {
             *at = low;
@@ -53,9 +53,9 @@ static void tree_remove(sy_tag **at, sy_tag *span) {
     *at = low ? low : high;
 }
 
-sy_tag *sy_span_at_or_before(const sy_vmem *arena, uintptr_t value) {
-    sy_tag *found = NULL;
-    for (sy_tag *span = arena->span_tree; span;) {
+sy_boundary *sy_span_at_or_before(const sy_vmem *arena, uintptr_t value) {
+    sy_boundary *found = NULL;
+    for (sy_boundary *span = arena->span_tree; span;) {
         if (span->start <= value) {
             found = span;
             span = *greater(span);
@@ -66,9 +66,9 @@ sy_tag *sy_span_at_or_before(const sy_vmem *arena, uintptr_t value) {
     return found;
 }
 
-sy_tag *sy_span_after(const sy_vmem *arena, uintptr_t value) {
-    sy_tag *found = NULL;
-    for (sy_tag *span = arena->span_tree; span;) {
+sy_boundary *sy_span_after(const sy_vmem *arena, uintptr_t value) {
+    sy_boundary *found = NULL;
+    for (sy_boundary *span = arena->span_tree; span;) {
         if (span->start > value) {
             found = span;
             span = *lesser(span);
@@ -80,16 +80,16 @@ sy_tag *sy_span_after(const sy_vmem *arena, uintptr_t value) {
 }
 
 bool sy_span_overlaps(const sy_vmem *arena, uintptr_t start, size_t size) {
-    const sy_tag *before = sy_span_at_or_before(arena, start);
+    const sy_boundary *before = sy_span_at_or_before(arena, start);
     if (before && sy_tag_last(before) >= start) return true;
-    const sy_tag *after = sy_span_after(arena, start);
+    const sy_boundary *after = sy_span_after(arena, start);
     return after && after->start <= start + (size - 1);
 }
 
-sy_tag *sy_span_insert(sy_vmem *arena, uintptr_t start, size_t size, bool imported) {
-    sy_tag *span = sy_tag_take(arena, SY_TAG_SPAN, start, size);
-    sy_tag *free = sy_tag_take(arena, SY_TAG_FREE, start, size);
-    sy_tag *after = sy_span_after(arena, start);
+sy_boundary *sy_span_insert(sy_vmem *arena, uintptr_t start, size_t size, bool imported) {
+    sy_boundary *span = sy_tag_take(arena, SY_TAG_SPAN, start, size);
+    sy_boundary *free = sy_tag_take(arena, SY_TAG_FREE, start, size);
+    sy_boundary *after = sy_span_after(arena, start);
     span->imported = imported;
     tree_insert(&arena->span_tree, span);
     sy_tag_link(arena, span, after ? after->previous : arena->last);
@@ -105,8 +105,8 @@ sy_tag *sy_span_insert(sy_vmem *arena, uintptr_t start, size_t size, bool import
     return free;
 }
 
-void sy_span_remove(sy_vmem *arena, sy_tag *span, sy_leavings *leavings) {
-    sy_tag *free = span->next;
+void sy_span_remove(sy_vmem *arena, sy_boundary *span, sy_leavings *leavings) {
+    sy_boundary *free = span->next;
     leavings->any = leavings->span = true;
     leavings->span_start = span->start;
     leavings->span_size = span->size;

@@ -27,16 +27,16 @@ static uint64_t hash_of(const sy_vmem *arena, uintptr_t value) {
 static unsigned part_of(size_t bucket) { return sy_highest_bit(bucket) - SY_BUCKETS_SHIFT; }
 
 static size_t part_bytes(unsigned part) {
-    return sy_round_up(((size_t)SY_BUCKETS << part) * sizeof(sy_tag *), sy_os_page_size());
+    return sy_round_up(((size_t)SY_BUCKETS << part) * sizeof(sy_boundary *), sy_os_page_size());
 }
 
-static sy_tag **bucket_at(sy_vmem *arena, size_t index) {
+static sy_boundary **bucket_at(sy_vmem *arena, size_t index) {
     if (index < SY_BUCKETS) return &arena->bucket[index];
     unsigned part = part_of(index);
     return &arena->part[part][index - ((size_t)SY_BUCKETS << part)];
 }
 
-static sy_tag **bucket_of(sy_vmem *arena, uintptr_t value) {
+static sy_boundary **bucket_of(sy_vmem *arena, uintptr_t value) {
     unsigned digits = sy_highest_bit(arena->buckets);
     size_t index = hash_of(arena, value) & sy_low_bits(digits + 1);
     if (index >= arena->buckets) index -= (size_t)1 << digits;
@@ -69,11 +69,11 @@ static void grow(sy_vmem *arena) {
     size_t added = arena->buckets;
     unsigned digits = sy_highest_bit(added);
     if (!arena->part[part_of(added)]) return;
-    sy_tag **from = bucket_at(arena, added - ((size_t)1 << digits));
-    sy_tag **to = bucket_at(arena, added);
+    sy_boundary **from = bucket_at(arena, added - ((size_t)1 << digits));
+    sy_boundary **to = bucket_at(arena, added);
     *to = NULL;
     while (*from) {
-        sy_tag *tag = *from;
+        sy_boundary *tag = *from;
         if ((hash_of(arena, tag->start) & sy_low_bits(digits + 1)) == added) {
             *from = tag->kin;
             tag->kin = *to;
@@ -89,7 +89,7 @@ static void grow(sy_vmem *arena) {
 static void shrink(sy_vmem *arena, sy_leavings *leavings) {
     size_t gone = --arena->buckets;
     unsigned digits = sy_highest_bit(gone), part = part_of(gone);
-    sy_tag **end = bucket_at(arena, gone - ((size_t)1 << digits));
+    sy_boundary **end = bucket_at(arena, gone - ((size_t)1 << digits));
     while (*end) end = &(*end)->kin;
     *end = *bucket_at(arena, gone);
     if (gone != (size_t)1 << digits) return;
@@ -100,15 +100,15 @@ static void shrink(sy_vmem *arena, sy_leavings *leavings) {
     arena->grow_at = gone;
 }
 
-void sy_table_insert(sy_vmem *arena, sy_tag *tag) {
-    sy_tag **bucket = bucket_of(arena, tag->start);
+void sy_table_insert(sy_vmem *arena, sy_boundary *tag) {
+    sy_boundary **bucket = bucket_of(arena, tag->start);
     tag->kin = *bucket;
     *bucket = tag;
     if (++arena->allocated_segments > arena->buckets) grow(arena);
 }
 
-sy_tag *sy_table_find(sy_vmem *arena, uintptr_t value) {
-    sy_tag *tag = *bucket_of(arena, value);
+sy_boundary *sy_table_find(sy_vmem *arena, uintptr_t value) {
+    sy_boundary *tag = *bucket_of(arena, value);
     for (; tag; tag = tag->kin) {
         arena->steps++;
         if (tag->start == value) break;
@@ -116,8 +116,8 @@ sy_tag *sy_table_find(sy_vmem *arena, uintptr_t value) {
     return tag;
 }
 
-void sy_table_remove(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings) {
-    sy_tag **link = bucket_of(arena, tag->start);
+void sy_table_remove(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings) {
+    sy_boundary **link = bucket_of(arena, tag->start);
     while (*link != tag) link = &(*link)->kin;
     *link = tag->kin;
     arena->allocated_segments--;

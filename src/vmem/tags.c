@@ -35,9 +35,9 @@ static sy_tag_block *make_block(size_t bytes) {
     if (bytes < page) bytes = page;
     if (bytes > BLOCK_BYTES_MAX) bytes = BLOCK_BYTES_MAX;
     bytes = sy_round_up(bytes, page);
-    size_t slots = bytes / sizeof(sy_tag) - POOL_TAGS;
-    sy_pool *pool = sy_pool_create(
-        &(sy_pool_config){.size = sizeof(sy_tag), .align = sizeof(sy_tag), .capacity = slots});
+    size_t slots = bytes / sizeof(sy_boundary) - POOL_TAGS;
+    sy_pool *pool = sy_pool_create(&(sy_pool_config){
+        .size = sizeof(sy_boundary), .align = sizeof(sy_boundary), .capacity = slots});
     if (!pool) return NULL;
     sy_tag_block *block = sy_pool_alloc(pool);
     *block = (sy_tag_block){.pool = pool, .tags = slots - 1, .bytes = bytes};
@@ -61,9 +61,9 @@ bool sy_tags_ready(sy_vmem *arena, size_t count) {
     return true;
 }
 
-sy_tag *sy_tag_take(sy_vmem *arena, sy_tag_kind kind, uintptr_t start, size_t size) {
+sy_boundary *sy_tag_take(sy_vmem *arena, sy_tag_kind kind, uintptr_t start, size_t size) {
     sy_tag_block *block = arena->blocks;
-    sy_tag *tag = sy_pool_alloc(block->pool);
+    sy_boundary *tag = sy_pool_alloc(block->pool);
     arena->spare--;
     if (++block->used == block->tags) drop_block(arena, block);
     tag->start = start;
@@ -74,7 +74,7 @@ sy_tag *sy_tag_take(sy_vmem *arena, sy_tag_kind kind, uintptr_t start, size_t si
     return tag;
 }
 
-void sy_tag_give(sy_vmem *arena, sy_tag *tag, sy_leavings *leavings) {
+void sy_tag_give(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings) {
     sy_tag_block *block = tag->block;
     sy_pool_free(block->pool, tag);
     arena->spare++;

@@ -119,7 +119,7 @@ void sy_vmem_close(sy_vmem *arena) {
     sy_leavings leavings = {0};
     delist(arena);
     while (arena->first) {
-        sy_tag *tag = arena->first;
+        sy_boundary *tag = arena->first;
         sy_tag_unlink(arena, tag);
         sy_tag_give(arena, tag, &leavings);
     }
@@ -201,8 +201,8 @@ void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings) {
 }
 
 /* Takes the request from a free segment; the lock is held. */
-static void take(sy_vmem *arena, const sy_request *request, sy_tag *free, uintptr_t value) {
-    sy_tag *taken = sy_segment_carve(arena, free, value, request->size);
+static void take(sy_vmem *arena, const sy_request *request, sy_boundary *free, uintptr_t value) {
+    sy_boundary *taken = sy_segment_carve(arena, free, value, request->size);
     if (request->fit != SY_VMEM_NEXT) return;
     arena->rotor_set = true;
     arena->rotor = value + (request->size - 1);
@@ -215,7 +215,7 @@ static int serve_here(sy_vmem *arena, const sy_request *request, uintptr_t *valu
     sy_lock_acquire(&arena->lock);
     sy_table_ready(arena);
     if (SY_LIKELY(sy_tags_ready(arena, SY_TAGS_PER_SPLIT))) {
-        sy_tag *free = sy_fit_find(arena, request, value);
+        sy_boundary *free = sy_fit_find(arena, request, value);
         if (SY_LIKELY(free != NULL))
             take(arena, request, free, *value);
         else
@@ -238,7 +238,7 @@ static bool add_and_serve(sy_vmem *arena, const sy_request *request, uintptr_t s
     sy_lock_acquire(&arena->lock);
     if (sy_tags_ready(arena, SY_TAGS_MOST) && size <= SIZE_MAX - arena->total &&
         !sy_span_overlaps(arena, start, size)) {
-        sy_tag *free = sy_span_insert(arena, start, size, true);
+        sy_boundary *free = sy_span_insert(arena, start, size, true);
         served = sy_fit_in(arena, request, free, value);
         take(arena, request, free, *value);
     }
@@ -326,9 +326,9 @@ void sy_vmem_fault(const sy_vmem *arena, uintptr_t value, size_t size, size_t fo
 
 /* The allocated segment that is [value, value + size), or NULL and the size that it has, 0 for no
  * segment. The lock is held. */
-static sy_tag *find_exact(sy_vmem *arena, uintptr_t value, size_t size, size_t *found_size) {
+static sy_boundary *find_exact(sy_vmem *arena, uintptr_t value, size_t size, size_t *found_size) {
     size_t rounded;
-    sy_tag *tag = sy_table_find(arena, value);
+    sy_boundary *tag = sy_table_find(arena, value);
     *found_size = tag ? tag->size : 0;
     return tag && sy_vmem_round(arena, size, &rounded) && rounded == tag->size ? tag : NULL;
 }
@@ -337,7 +337,7 @@ int sy_vmem_xfree(sy_vmem *arena, uintptr_t value, size_t size) {
     sy_leavings leavings = {0};
     size_t found_size;
     sy_lock_acquire(&arena->lock);
-    sy_tag *tag = find_exact(arena, value, size, &found_size);
+    sy_boundary *tag = find_exact(arena, value, size, &found_size);
     if (SY_LIKELY(tag != NULL)) sy_segment_free(arena, tag, &leavings);
     sy_lock_release(&arena->lock);
     if (SY_UNLIKELY(!tag)) {
@@ -354,7 +354,7 @@ int sy_vmem_resize(sy_vmem *arena, uintptr_t value, size_t size, size_t new_size
     if (!sy_vmem_round(arena, new_size, &rounded)) return fail(EINVAL);
     sy_lock_acquire(&arena->lock);
     bool ready = sy_tags_ready(arena, 1);
-    sy_tag *tag = find_exact(arena, value, size, &found_size);
+    sy_boundary *tag = find_exact(arena, value, size, &found_size);
     bool done = ready && tag && sy_segment_resize(arena, tag, rounded, &leavings);
     sy_lock_release(&arena->lock);
     if (!tag) {
@@ -366,6 +366,12 @@ int sy_vmem_resize(sy_vmem *arena, uintptr_t value, size_t size, size_t new_size
 }
 
 /* ---- fork ---- */
+
+void sy_vmem_each(void (*visit)(sy_vmem *arena, void *arg), void *arg) {
+    sy_lock_acquire(&list_lock);
+    for (sy_vmem *arena = arenas; arena; arena = arena->next) visit(arena, arg);
+    sy_lock_release(&list_lock);
+}
 
 void sy_vmem_lock_for_fork(void) {
     sy_lock_acquire(&list_lock);

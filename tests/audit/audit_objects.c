@@ -54,7 +54,7 @@ static void *twenty_and_twenty(void *arg) {
 static void twenty_and_twenty_by_several_threads(void **state) {
     (void)state;
     static const size_t sizes[] = {16, 64, 512, 4096};
-    for (unsigned flags = 0; flags <= SY_CHECKED; flags++)
+    for (unsigned flags = 0; flags <= SY_CHECKED; flags += SY_CHECKED)
         for (int s = 0; s < 4; s++)
             for (int count = 2; count <= 16; count *= 2) {
                 pthread_t threads[16];

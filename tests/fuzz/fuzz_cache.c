@@ -284,7 +284,8 @@ static void compare_stats(const model *m) {
     fuzz_expect(sy_cache_get_stats(m->cache, &stats) == 0, "a cache has statistics");
     fuzz_expect(stats.in_use == m->live_count, "in use is what is live");
     fuzz_expect(sy_cache_in_use(m->cache) == m->live_count, "however it is asked");
-    fuzz_expect(stats.slots == stats.in_use + stats.in_depot + stats.in_loaded + stats.free,
+    fuzz_expect(stats.slots + stats.guarded == stats.in_use + stats.in_depot + stats.in_loaded +
+                                                   stats.in_quarantine + stats.free,
                 "every slot is somewhere");
     fuzz_expect(stats.slabs == stats.full + stats.partial + stats.empty, "every slab is counted");
     fuzz_expect(stats.mapped == stats.slots * stats.slot_size + stats.tail, "every byte is");

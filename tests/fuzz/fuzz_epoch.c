@@ -142,7 +142,7 @@ static size_t waiting_in_magazines(void) {
     for (unsigned c = 0; c < CACHES; c++) {
         sy_cache_stats stats;
         sy_cache_get_stats(models[c].cache, &stats);
-        items += stats.in_loaded + stats.in_depot;
+        items += stats.in_loaded + stats.in_depot + stats.in_quarantine;
     }
     return items;
 }

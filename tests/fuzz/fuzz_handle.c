@@ -476,8 +476,8 @@ static void compare_stats(const model *m) {
     fuzz_expect(sy_cache_get_stats(m->cache, &stats) == 0, "a cache has statistics");
     fuzz_expect(stats.in_use == m->live_count + m->dying_count, "in use is what is there");
     fuzz_expect(sy_cache_in_use(m->cache) == stats.in_use, "however it is asked");
-    fuzz_expect(stats.slots ==
-                    stats.in_use + stats.in_depot + stats.in_loaded + stats.free + stats.retired,
+    fuzz_expect(stats.slots == stats.in_use + stats.in_depot + stats.in_loaded +
+                                   stats.in_quarantine + stats.free + stats.retired,
                 "every slot is somewhere");
     fuzz_expect(stats.retired == m->retired, "what is spent is counted");
     fuzz_expect(stats.slabs == stats.full + stats.partial + stats.empty, "every slab is counted");

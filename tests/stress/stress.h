@@ -14,6 +14,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <slabyard/checks.h>
+
 #include "cache/cache.h"
 #include "chunk/chunk.h"
 #include "magazine/store.h"
@@ -115,11 +117,7 @@ static inline size_t stress_verify_caches(void) {
     return caches;
 }
 
-static inline void stress_verify(void) {
-    stress_verify_caches();
-    stress_expect(sy_chunk_verify(&sy_memory_main) == 0, "the chunks are sound");
-    stress_expect(sy_store_verify() == 0, "the store of magazines is sound");
-}
+static inline void stress_verify(void) { stress_expect(sy_verify() == 0, "all is sound"); }
 
 /* Objects of the heap's classes in use. */
 static inline size_t stress_heap_in_use(void) {
@@ -137,7 +135,8 @@ static inline size_t stress_heap_in_use(void) {
 static inline void stress_verify_stats(const sy_cache *cache) {
     sy_cache_stats stats;
     stress_expect(sy_cache_get_stats(cache, &stats) == 0, "a cache has statistics");
-    stress_expect(stats.slots == stats.in_use + stats.in_depot + stats.in_loaded + stats.free,
+    stress_expect(stats.slots + stats.guarded == stats.in_use + stats.in_depot + stats.in_loaded +
+                                                     stats.in_quarantine + stats.free,
                   "every slot is somewhere");
     stress_expect(stats.slabs == stats.full + stats.partial + stats.empty, "every slab is counted");
     stress_expect(stats.mapped == stats.slots * stats.slot_size + stats.tail, "every byte counted");

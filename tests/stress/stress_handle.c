@@ -311,6 +311,7 @@ static void run_round(double seconds) {
     stress_expect(pthread_create(&watcher, NULL, look_around, &looker) == 0, "a thread");
     while (stress_now() < end) {
         nanosleep(&pause, NULL);
+        stress_verify();
         fork_once();
     }
     over = true;

@@ -280,6 +280,7 @@ int main(int argc, char **argv) {
     }
     while (stress_now() < finish) {
         nanosleep(&pause, NULL);
+        stress_verify();
         fork_once(&random);
     }
     over = true;

@@ -335,8 +335,10 @@ static void run_round(uint64_t *random, double seconds) {
         stress_expect(!pthread_create(&workers[i].thread, NULL, work, &workers[i]), "it starts");
     }
     stress_expect(pthread_create(&watcher, NULL, look_around, NULL) == 0, "a thread starts");
-    do fork_once(random);
-    while (stress_now() < end);
+    do {
+        fork_once(random);
+        stress_verify();
+    } while (stress_now() < end);
     over = true;
     for (unsigned i = 0; i < THREADS; i++) pthread_join(workers[i].thread, NULL);
     pthread_join(watcher, NULL);

@@ -104,8 +104,8 @@ static inline void is_whole(size_t size, size_t i) {
 static inline sy_cache_stats stats_of(const sy_cache *cache) {
     sy_cache_stats stats;
     must(sy_cache_get_stats(cache, &stats) == 0);
-    must(stats.slots ==
-         stats.in_use + stats.in_depot + stats.in_loaded + stats.free + stats.retired);
+    must(stats.slots + stats.guarded == stats.in_use + stats.in_depot + stats.in_loaded +
+                                            stats.in_quarantine + stats.free + stats.retired);
     return stats;
 }
 

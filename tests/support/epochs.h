@@ -89,7 +89,8 @@ static inline void sound(sy_cache *cache, size_t live) {
     sy_cache_stats stats = stats_of(cache);
     must(sy_cache_verify(cache) == 0);
     must(sy_chunk_verify(&sy_memory_main) == 0 && sy_store_verify() == 0);
-    must(stats.slots == stats.in_use + stats.in_depot + stats.in_loaded + stats.free);
+    must(stats.slots + stats.guarded ==
+         stats.in_use + stats.in_depot + stats.in_loaded + stats.in_quarantine + stats.free);
     must(stats.in_use == live && sy_cache_in_use(cache) == live);
     must(stats.slabs == stats.full + stats.partial + stats.empty);
     must(stats.slabs_made - stats.slabs_released == stats.slabs);

@@ -47,8 +47,8 @@ static inline void sound(sy_cache *cache, size_t live) {
     must(sy_cache_verify(cache) == 0);
     must(sy_chunk_verify(&sy_memory_main) == 0 && sy_store_verify() == 0);
     must(sy_cache_get_stats(cache, &stats) == 0);
-    must(stats.slots ==
-         stats.in_use + stats.in_depot + stats.in_loaded + stats.free + stats.retired);
+    must(stats.slots == stats.in_use + stats.in_depot + stats.in_loaded + stats.in_quarantine +
+                            stats.free + stats.retired);
     must(stats.in_use == live && sy_cache_in_use(cache) == live && stats.retired == 0);
     must(stats.mapped == stats.slots * stats.slot_size + stats.tail);
 }

@@ -21,4 +21,16 @@ static const bool SANITIZED = true;
 static const bool SANITIZED = false;
 #endif
 
+/* ThreadSanitizer has locks of its own, which a copy of the process may find taken. */
+#if defined(__has_feature)
+#    if __has_feature(thread_sanitizer)
+#        define THREAD_SANITIZED_HERE 1
+#    endif
+#endif
+#if defined(__SANITIZE_THREAD__) || defined(THREAD_SANITIZED_HERE)
+static const bool THREAD_SANITIZED = true;
+#else
+static const bool THREAD_SANITIZED = false;
+#endif
+
 #endif

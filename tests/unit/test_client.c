@@ -19,6 +19,7 @@
 #include "magazine/store.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "watch/guard.h"
 
 enum { WORDS_MAX = 1 << 16 };
 
@@ -81,6 +82,7 @@ static struct bank *open_bank(struct bank *bank, size_t words, sy_client_config 
 
 static void close_bank(struct bank *bank) {
     sy_client_close(&bank->client);
+    sy_client_give_number(&bank->client);
     must(bank->lent == 0);
     must(sy_store_verify() == 0);
 }
@@ -553,6 +555,7 @@ static void a_number_on_demand_is_given_once(void **state) {
 
 static void numbers_run_out_and_come_back(void **state) {
     (void)state;
+    sy_client other;
     static sy_client many[SY_CLIENTS_MAX];
     sy_client_config config = PLAIN;
     config.refill = refill;
@@ -569,8 +572,13 @@ static void numbers_run_out_and_come_back(void **state) {
     assert_int_equal(errno, ENOMEM);
     assert_int_equal(count, (SY_CLIENTS_MAX - SY_CLIENT_DEMANDED) / 16 * 15);
     sy_client_close(&many[5]);
+    assert_int_equal(sy_client_open(&other, &config), -1); /* the number is not free yet */
+    sy_client_give_number(&many[5]);
     assert_int_equal(sy_client_open(&many[5], &config), 0);
-    while (count > 0) sy_client_close(&many[--count]);
+    while (count > 0) {
+        sy_client_close(&many[--count]);
+        sy_client_give_number(&many[count]);
+    }
 }
 
 static void *use_and_leave_loaded(void *arg) {
@@ -902,9 +910,165 @@ static void this_thread_empties_its_idle_slots(void **state) {
     close_bank(busy);
 }
 
+/* ---- clients that see frees ---- */
+
+static const sy_client_config SEEING = {
+    .item_bytes = 64, .magazine_items = SY_MAGAZINE_ITEMS, .sees_frees = true, .guarded = true};
+
+enum { FAR = 1 << 30 }; /* allocations until one is due: more than a test makes */
+
+/* As a cache does it; false: this one is to be guarded. */
+static bool get_seen(struct bank *bank, uintptr_t *word) {
+    sy_loaded_slot *slot = slot_of(bank);
+    if (slot->top > slot->base) {
+        *word = *--slot->top;
+    } else {
+        if (sy_client_due(&bank->client)) return false;
+        must(sy_client_alloc_second(&bank->client, word) || sy_client_alloc(&bank->client, word));
+    }
+    must(!held[*word]);
+    held[*word] = true;
+    return true;
+}
+
+static void put_seen(struct bank *bank, uintptr_t word) {
+    const sy_loaded_slot *slot = slot_of(bank);
+    must(slot->top >= slot->limit);
+    must(held[word]);
+    held[word] = false;
+    if (!sy_client_free_second(&bank->client, word)) sy_client_free(&bank->client, word);
+    must(slot->top >= slot->limit);
+}
+
+/* Of so many allocations, in batches, what has been counted: after a free it is all of them. */
+static int64_t counted(struct bank *bank, int rounds, int batch) {
+    uintptr_t words[1000];
+    sy_guard_left = FAR;
+    for (int round = 0; round < rounds; round++) {
+        for (int i = 0; i < batch; i++) must(get_seen(bank, &words[i]));
+        for (int i = 0; i < batch; i++) put_seen(bank, words[i]);
+    }
+    return FAR - sy_guard_left;
+}
+
+static void each_allocation_is_counted_once(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, SEEING);
+    static const int batches[] = {1, 2, 15, 16, 17, 128, 129, 300, 1000};
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++)
+        assert_int_equal(counted(bank, 100, batches[i]), 100 * batches[i]);
+    close_bank(bank);
+}
+
+static void *count_in_a_thread(void *arg) {
+    struct bank **banks = arg;
+    must(counted(banks[0], 10, 200) == 2000);
+    must(counted(banks[1], 10, 200) == 2000);
+    return NULL;
+}
+
+/* Whatever happens to the magazines between two exchanges. */
+static void a_random_history_is_counted(void **state) {
+    (void)state;
+    enum { STEPS = 200000 };
+    struct bank *banks[2] = {open_bank(&the_bank, WORDS_MAX, SEEING),
+                             open_bank(&other_bank, WORDS_MAX / 2, SEEING)};
+    static uintptr_t words[2000];
+    uint64_t random = 7;
+    size_t have = 0;
+    int64_t allocated = 0;
+    sy_guard_left = FAR;
+    for (int step = 0; step < STEPS; step++) {
+        uint64_t dice = next_random(&random);
+        if (dice % 4096 == 0) sy_client_drain(&banks[0]->client);
+        if (dice % 4096 == 1) must(sy_client_reserve(&banks[0]->client, 100) >= 100);
+        if (dice / 4096 % 1024 < (step % 20000 < 10000 ? 600 : 400) && have < 2000) {
+            must(get_seen(banks[0], &words[have++]));
+            allocated++;
+        } else if (have) {
+            put_seen(banks[0], words[--have]);
+        }
+    }
+    while (have) put_seen(banks[0], words[--have]);
+    put_seen(banks[0], (must(get_seen(banks[0], &words[0])), words[0]));
+    assert_int_equal(FAR - sy_guard_left, allocated + 1);
+    in_thread(count_in_a_thread, banks);
+    close_bank(banks[0]);
+    close_bank(banks[1]);
+}
+
+/* The k-th allocation from now on is the one, wherever magazines begin and end. */
+static void the_one_is_due_at_its_place(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, SEEING);
+    static uintptr_t words[500];
+    counted(bank, 3, 300);
+    for (int place = 1; place < 400; place++) {
+        uintptr_t word;
+        must(get_seen(bank, &words[0]));
+        must(get_seen(bank, &words[1]));
+        put_seen(bank, words[1]);
+        sy_guard_left = place;
+        put_seen(bank, words[0]); /* looks */
+        for (int i = 1; i < place; i++) must(get_seen(bank, &words[i]));
+        assert_false(get_seen(bank, &word));
+        sy_guard_left = FAR;
+        for (int i = 1; i < place; i++) put_seen(bank, words[i]);
+    }
+    close_bank(bank);
+}
+
+static void what_is_reserved_is_not_guarded(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, SEEING);
+    static uintptr_t words[258];
+    counted(bank, 3, 300);
+    size_t there = sy_client_reserve(&bank->client, 200);
+    assert_in_range(there, 200, 256);
+    sy_guard_left = 10;
+    put_seen(bank, (must(get_seen(bank, &words[0])), words[0]));
+    assert_true(slot_of(bank)->top - slot_of(bank)->base > 10); /* inline, all of it */
+    /* Nor the one that finds out that no more is. */
+    for (size_t i = 0; i <= there; i++) must(get_seen(bank, &words[i]));
+    assert_false(get_seen(bank, &words[257])); /* its interval was over long since */
+    sy_guard_left = FAR;
+    for (size_t i = 0; i <= there; i++) put_seen(bank, words[i]);
+    close_bank(bank);
+}
+
+static void without_magazines_each_allocation_counts(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(
+        &the_bank, 100, (sy_client_config){.item_bytes = 64, .sees_frees = true, .guarded = true});
+    uintptr_t words[100];
+    sy_guard_left = 50;
+    for (int i = 0; i < 49; i++) must(get_seen(bank, &words[i]));
+    assert_false(get_seen(bank, &words[49]));
+    for (int i = 0; i < 49; i++) put_seen(bank, words[i]);
+    close_bank(bank);
+}
+
+/* While nothing is due allocation is inline, and a free no more than a push. */
+static void they_exchange_no_more_than_others(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, SEEING);
+    counted(bank, 20, 300);
+    size_t refills = bank->refills, flushes = bank->flushes;
+    counted(bank, 100, 200);
+    assert_int_equal(bank->refills, refills);
+    assert_int_equal(bank->flushes, flushes);
+    uintptr_t word;
+    must(get_seen(bank, &word));
+    put_seen(bank, word);
+    const sy_loaded_slot *slot = slot_of(bank);
+    assert_true(slot->top > slot->base);
+    close_bank(bank);
+}
+
 static int start(void **state) {
     (void)state;
     sy_fake_set_cpu_count(2);
+    (void)sy_guard_due(); /* begins this thread's first interval */
     int result = sy_magazine_start();
     sy_fake_reset();
     return result;
@@ -945,6 +1109,12 @@ int main(void) {
         cmocka_unit_test(parked_threads_are_reaped_by_age),
         cmocka_unit_test(this_thread_empties_its_idle_slots),
         cmocka_unit_test(no_word_has_two_owners),
+        cmocka_unit_test(each_allocation_is_counted_once),
+        cmocka_unit_test(a_random_history_is_counted),
+        cmocka_unit_test(the_one_is_due_at_its_place),
+        cmocka_unit_test(what_is_reserved_is_not_guarded),
+        cmocka_unit_test(without_magazines_each_allocation_counts),
+        cmocka_unit_test(they_exchange_no_more_than_others),
     };
     return cmocka_run_group_tests_name("client", tests, start, NULL);
 }

@@ -339,7 +339,8 @@ static void all_is_well(void) {
         sy_cache_stats stats;
         must(sy_cache_verify(kind->cache) == 0);
         must(sy_cache_get_stats(kind->cache, &stats) == 0 && stats.in_use == kind->live);
-        must(stats.slots == stats.in_use + stats.in_depot + stats.in_loaded + stats.free);
+        must(stats.slots + stats.guarded ==
+             stats.in_use + stats.in_depot + stats.in_loaded + stats.free);
         for (size_t i = 0; i < kind->count; i++) {
             const size_t *object =
                 kind->handles[i] ? sy_handle_get(kind->cache, kind->handles[i]) : NULL;

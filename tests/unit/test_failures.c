@@ -87,7 +87,8 @@ static void all_is_well(void) {
         must(sy_cache_in_use(kind->cache) == kind->live);
         sy_cache_stats stats;
         sy_cache_get_stats(kind->cache, &stats);
-        must(stats.slots == stats.in_use + stats.in_depot + stats.in_loaded + stats.free);
+        must(stats.slots + stats.guarded ==
+             stats.in_use + stats.in_depot + stats.in_loaded + stats.in_quarantine + stats.free);
         must(stats.mapped == stats.slots * stats.slot_size + stats.tail);
         must(!kind->constructed || stats.constructed - stats.destructed >= kind->live);
     }

@@ -482,9 +482,53 @@ static void objects_and_directory_give_their_memory_back(void **state) {
         assert_int_equal(in_child(memory_goes_back, (void *)(uintptr_t)&sizes[i]), 0);
 }
 
+/* ---- the end of a cache ---- */
+
+typedef struct sy_ending {
+    sy_handle handles[8];
+    size_t looked;
+} sy_ending;
+
+static int construct_nothing(void *object, void *arg) {
+    (void)object;
+    (void)arg;
+    return 0;
+}
+
+/* In the midst of the destruction of a cache: another one that is made now is not taken for it. */
+static void look_in_another(void *object, void *arg) {
+    sy_ending *ending = arg;
+    (void)object;
+    sy_cache *other = make((sy_cache_config){.name = "other", .size = 64});
+    sy_handle handle;
+    must(sy_handle_alloc(other, &handle) != NULL);
+    for (int i = 0; i < 8; i++) {
+        must(sy_handle_get(other, ending->handles[i]) == NULL);
+        must(sy_handle_pin(other, ending->handles[i]) == NULL);
+        must(!sy_handle_free(other, ending->handles[i]));
+    }
+    must(sy_handle_free(other, handle));
+    must(sy_cache_destroy(other) == 0);
+    ending->looked++;
+}
+
+static void handles_of_a_cache_that_goes_are_nobodys(void **state) {
+    (void)state;
+    sy_ending ending = {.looked = 0};
+    sy_cache *cache = make((sy_cache_config){.name = "going",
+                                             .size = 64,
+                                             .construct = construct_nothing,
+                                             .destruct = look_in_another,
+                                             .arg = &ending});
+    for (int i = 0; i < 8; i++) must(sy_handle_alloc(cache, &ending.handles[i]) != NULL);
+    sy_cache_destroy_all(cache);
+    assert_true(ending.looked >= 8);
+}
+
 int main(void) {
     sy_set_fault_handler(note_fault);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handles_of_a_cache_that_goes_are_nobodys),
         cmocka_unit_test(an_address_tells_the_handle_if_a_live_object_begins_there),
         cmocka_unit_test(objects_taken_by_address_have_handles),
         cmocka_unit_test(a_zeroed_object_is_zeroed),

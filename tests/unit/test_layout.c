@@ -27,7 +27,7 @@ static void a_slot_holds_the_object_at_its_align(void **state) {
     (void)state;
     for (size_t size = 1; size <= SY_SLAB_SLOT_MAX; size = next_size(size))
         for (int i = 0; i < ALIGNS_COUNT; i++) {
-            sy_layout layout = sy_layout_make(size, ALIGNS[i], false);
+            sy_layout layout = sy_layout_make(size, ALIGNS[i], false, 0, 0);
             size_t align = ALIGNS[i] ? ALIGNS[i] : size <= 8 ? 8 : 16;
             assert_int_equal(layout.align, align);
             assert_int_equal(layout.slot, sy_round_up(size, align));
@@ -38,15 +38,15 @@ static void a_slot_holds_the_object_at_its_align(void **state) {
 static void a_slot_has_at_least_8_bytes(void **state) {
     (void)state;
     for (size_t align = 1; align <= 8; align *= 2)
-        assert_int_equal(sy_layout_make(1, align, false).slot, 8);
-    assert_int_equal(sy_layout_make(9, 1, false).slot, 16);
+        assert_int_equal(sy_layout_make(1, align, false, 0, 0).slot, 8);
+    assert_int_equal(sy_layout_make(9, 1, false, 0, 0).slot, 16);
 }
 
 static void slots_and_colours_fit_in_the_slab(void **state) {
     (void)state;
     for (size_t size = 1; size <= SY_SLAB_SLOT_MAX; size = next_size(size))
         for (int i = 0; i < 2 * ALIGNS_COUNT; i++) {
-            sy_layout layout = sy_layout_make(size, ALIGNS[i / 2], i % 2);
+            sy_layout layout = sy_layout_make(size, ALIGNS[i / 2], i % 2, 0, 0);
             assert_int_equal(layout.slab_bytes % SY_UNIT_BYTES, 0);
             assert_true(layout.slab_bytes <= SY_SLAB_UNITS_MAX * SY_UNIT_BYTES);
             assert_true(layout.colours >= 1 && layout.colours <= SY_COLOURS_MAX);
@@ -58,7 +58,7 @@ static void slots_and_colours_fit_in_the_slab(void **state) {
 static void small_objects_leave_less_than_two_percent_of_tail(void **state) {
     (void)state;
     for (size_t size = 1; size <= 4096; size++) {
-        sy_layout layout = sy_layout_make(size, 0, false);
+        sy_layout layout = sy_layout_make(size, 0, false, 0, 0);
         assert_true(tail_of(&layout) * 50 < layout.slab_bytes);
     }
 }
@@ -66,14 +66,14 @@ static void small_objects_leave_less_than_two_percent_of_tail(void **state) {
 static void a_slab_has_at_least_eight_slots(void **state) {
     (void)state;
     for (size_t size = 1; size <= SY_SLAB_SLOT_MAX; size = next_size(size))
-        assert_true(sy_layout_make(size, 0, false).slots >= SY_SLAB_SLOTS_LEAST);
-    assert_true(sy_layout_make(SY_SLAB_SLOT_MAX, 0, false).slots >= SY_SLAB_SLOTS_LEAST);
+        assert_true(sy_layout_make(size, 0, false, 0, 0).slots >= SY_SLAB_SLOTS_LEAST);
+    assert_true(sy_layout_make(SY_SLAB_SLOT_MAX, 0, false, 0, 0).slots >= SY_SLAB_SLOTS_LEAST);
 }
 
 static void powers_of_two_pack_without_loss(void **state) {
     (void)state;
     for (size_t size = 8; size <= SY_SLAB_SLOT_MAX; size *= 2) {
-        sy_layout layout = sy_layout_make(size, size < 65536 ? size : 65536, false);
+        sy_layout layout = sy_layout_make(size, size < 65536 ? size : 65536, false, 0, 0);
         assert_int_equal(tail_of(&layout), 0);
     }
 }
@@ -82,19 +82,20 @@ static void large_objects_are_alone(void **state) {
     (void)state;
     static const size_t sizes[] = {SY_SLAB_SLOT_MAX + 1, 1 << 20, 5 << 20, (size_t)1 << 40};
     for (int i = 0; i < 4; i++) {
-        sy_layout layout = sy_layout_make(sizes[i], 0, false);
+        sy_layout layout = sy_layout_make(sizes[i], 0, false, 0, 0);
         assert_int_equal(layout.slots, 1);
         assert_int_equal(layout.colours, 1);
         assert_int_equal(layout.slab_bytes, sy_round_up(sizes[i], SY_UNIT_BYTES));
     }
-    assert_int_equal(sy_layout_make(8, 2 << 20, true).slots, 1);
+    assert_int_equal(sy_layout_make(8, 2 << 20, true, 0, 0).slots, 1);
 }
 
 /* Where there is no tail, slots are given up for one that holds a second colour. */
 static void colour_buys_a_second_colour_for_every_size(void **state) {
     (void)state;
     for (size_t size = 1; size <= SY_SLAB_SLOT_MAX; size = next_size(size)) {
-        sy_layout plain = sy_layout_make(size, 0, false), coloured = sy_layout_make(size, 0, true);
+        sy_layout plain = sy_layout_make(size, 0, false, 0, 0),
+                  coloured = sy_layout_make(size, 0, true, 0, 0);
         assert_true(coloured.colours >= 2);
         if (plain.colours >= 2) assert_int_equal(coloured.slots, plain.slots);
         size_t given = (plain.slots - coloured.slots) * plain.slot;
@@ -106,7 +107,7 @@ static void colour_buys_a_second_colour_for_every_size(void **state) {
 static void the_index_of_an_address_is_exact(void **state) {
     (void)state;
     for (size_t size = 1; size <= SY_SLAB_SLOT_MAX; size = next_size(size)) {
-        sy_layout layout = sy_layout_make(size, 0, true);
+        sy_layout layout = sy_layout_make(size, 0, true, 0, 0);
         sy_slab slab = {.start = (uintptr_t)1 << 40, .slots = layout.slots};
         slab.first = slab.start + (layout.colours - 1) * layout.colour_step;
         for (uint32_t i = 0; i < layout.slots; i++) {
@@ -124,7 +125,7 @@ static void the_index_of_an_address_is_exact(void **state) {
 
 static void the_index_of_a_lone_object_is_its_beginning(void **state) {
     (void)state;
-    sy_layout layout = sy_layout_make((size_t)1 << 40, 0, false);
+    sy_layout layout = sy_layout_make((size_t)1 << 40, 0, false, 0, 0);
     sy_slab slab = {.start = 1 << 22, .first = 1 << 22, .slots = 1};
     assert_int_equal(sy_slab_index(&slab, &layout, slab.first), 0);
     assert_int_equal(sy_slab_index(&slab, &layout, slab.first + 16), UINT32_MAX);

@@ -57,7 +57,7 @@ static void a_block_is_reused_and_zero_again(void **state) {
 
 static void the_largest_size_fills_areas(void **state) {
     (void)state;
-    enum { COUNT = 200 }; /* 12.5 MiB: four areas */
+    enum { COUNT = 7 * 4 }; /* four areas: an area has room for 7, and for less besides */
     unsigned char *blocks[COUNT];
     size_t pieces = sy_fake_calls(SY_FAKE_RESERVE);
     for (int i = 0; i < COUNT; i++) memset(blocks[i] = take(SY_SIDE_MAX), i, SY_SIDE_MAX);

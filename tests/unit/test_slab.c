@@ -48,7 +48,7 @@ static void put(sy_slab *slab, uint32_t index) {
 
 static void slots_are_taken_lowest_first(void **state) {
     (void)state;
-    sy_layout layout = sy_layout_make(48, 0, false);
+    sy_layout layout = sy_layout_make(48, 0, false, 0, 0);
     made it;
     uintptr_t items[300];
     make(&it, &layout, START);
@@ -66,7 +66,7 @@ static void slots_are_taken_lowest_first(void **state) {
 
 static void holes_in_the_bitmap_are_filled_in_order(void **state) {
     (void)state;
-    sy_layout layout = sy_layout_make(64, 0, false);
+    sy_layout layout = sy_layout_make(64, 0, false, 0, 0);
     made it;
     static uintptr_t all[SY_UNIT_BYTES / 64], items[SY_UNIT_BYTES / 64];
     uint64_t random = 4;
@@ -91,7 +91,7 @@ static void holes_in_the_bitmap_are_filled_in_order(void **state) {
 static void only_pages_that_are_all_free_and_were_used_count(void **state) {
     (void)state;
     size_t page = sy_os_page_size();
-    sy_layout layout = sy_layout_make(64, 0, false);
+    sy_layout layout = sy_layout_make(64, 0, false, 0, 0);
     uint32_t per_page = (uint32_t)(page / 64);
     made it;
     uint64_t slots[SY_UNIT_BYTES / 64 / 64];
@@ -111,7 +111,7 @@ static void only_pages_that_are_all_free_and_were_used_count(void **state) {
 static void a_page_counts_if_every_slot_that_reaches_into_it_is_free(void **state) {
     (void)state;
     size_t page = sy_os_page_size();
-    sy_layout layout = sy_layout_make(page + 16, 16, false);
+    sy_layout layout = sy_layout_make(page + 16, 16, false, 0, 0);
     made it;
     uint64_t slots[1];
     uintptr_t items[8];
@@ -131,7 +131,7 @@ static void a_page_counts_if_every_slot_that_reaches_into_it_is_free(void **stat
 
 static void what_was_discarded_does_not_count_until_touched(void **state) {
     (void)state;
-    sy_layout layout = sy_layout_make(64, 0, false);
+    sy_layout layout = sy_layout_make(64, 0, false, 0, 0);
     uint32_t per_page = (uint32_t)(sy_os_page_size() / 64);
     made it;
     uint64_t slots[SY_UNIT_BYTES / 64 / 64];
@@ -150,7 +150,7 @@ static void what_was_discarded_does_not_count_until_touched(void **state) {
 
 static void a_slab_set_aside_is_not_given_out(void **state) {
     (void)state;
-    sy_layout layout = sy_layout_make(64, 0, false);
+    sy_layout layout = sy_layout_make(64, 0, false, 0, 0);
     made both[2], *low = &both[0], *high = &both[1]; /* in the order of their addresses */
     sy_bins bins = {0};
     uintptr_t items[10];
@@ -189,7 +189,7 @@ static void every_slab_length_has_at_most_64_granules_of_whole_pages(void **stat
 
 static void verify_sees_what_is_wrong(void **state) {
     (void)state;
-    sy_layout layout = sy_layout_make(64, 0, true);
+    sy_layout layout = sy_layout_make(64, 0, true, 0, 0);
     made it;
     uintptr_t items[100];
     make(&it, &layout, START);
@@ -243,7 +243,7 @@ static void the_fullest_is_best_and_of_those_the_lowest(void **state) {
     (void)state;
     static const size_t sizes[] = {8, 64, 100, 4096, 100000, 131072};
     for (int s = 0; s < 6; s++) {
-        sy_layout layout = sy_layout_make(sizes[s], 0, false);
+        sy_layout layout = sy_layout_make(sizes[s], 0, false, 0, 0);
         sy_bins bins = {0};
         uint64_t random = 5;
         for (int i = 0; i < SLABS; i++) {

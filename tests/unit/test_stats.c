@@ -17,7 +17,8 @@
 #include "support/child.h"
 
 static void add_up(const sy_cache_stats *stats) {
-    must(stats->slots == stats->in_use + stats->in_depot + stats->in_loaded + stats->free);
+    must(stats->slots + stats->guarded ==
+         stats->in_use + stats->in_depot + stats->in_loaded + stats->free);
     must(stats->slabs == stats->full + stats->partial + stats->empty);
     must(stats->mapped == stats->slots * stats->slot_size + stats->tail);
     must(stats->slots == stats->slabs * stats->slots_per_slab);
@@ -88,7 +89,8 @@ static void the_figures_add_up_at_any_moment(void **state) {
     static const size_t sizes[] = {8, 40, 100, 4096, 200000, 5 << 20};
     static void *objects[2000];
     for (int s = 0; s < 6; s++)
-        for (unsigned flags = 0; flags < 4; flags++) {
+        for (unsigned kind = 0; kind < 4; kind++) {
+            unsigned flags = (kind & 1 ? SY_CHECKED : 0) | (kind & 2 ? SY_COLOUR : 0);
             sy_cache *cache = make((sy_cache_config){.size = sizes[s], .flags = flags});
             size_t most = sizes[s] < 100000 ? 2000 : 20, live = 0;
             uint64_t random = 15;

@@ -1,0 +1,102 @@
+#include "cache/guarded.h"
+
+#include <errno.h>
+
+#include "cache/watched.h"
+#include "watch/fault.h"
+
+bool sy_guarded_can(unsigned flags, const sy_memory *memory) {
+    return !(flags & (SY_HANDLES | SY_LOCKED | SY_NO_DUMP)) && memory == &sy_memory_main;
+}
+
+/* Whether the limit lets there be one more, which is counted then. */
+static bool count_in(sy_cache *cache, uint64_t constructed) {
+    sy_lock_acquire(&cache->lock);
+    bool fits = sy_cache_left(cache) > 0;
+    cache->guarded += fits;
+    cache->counts.constructed += fits ? constructed : 0;
+    sy_lock_release(&cache->lock);
+    return fits;
+}
+
+static void count_out(sy_cache *cache, uint64_t destructed) {
+    sy_lock_acquire(&cache->lock);
+    cache->guarded--;
+    cache->counts.destructed += destructed;
+    sy_lock_release(&cache->lock);
+}
+
+/* What constructs an object: here at each allocation, in either kind of cache. */
+static sy_rebuilds construction(const sy_cache *cache) {
+    if (cache->rebuilds.construct) return cache->rebuilds;
+    return (sy_rebuilds){cache->construct, cache->destruct};
+}
+
+/* One whose constructor fails is none: the cache goes on as if it had no room. */
+static void *make(sy_cache *cache, size_t size, size_t align) {
+    sy_rebuilds build = construction(cache);
+    if (align < SY_MALLOC_ALIGN) align = SY_MALLOC_ALIGN;
+    if (align > cache->layout.align) align = cache->layout.align;
+    void *object = sy_guard_alloc(cache->watch, size, align);
+    if (!object || !build.construct || build.construct(object, cache->arg) == 0) return object;
+    sy_guard_free(cache->watch, object, SIZE_MAX, NULL, NULL);
+    return NULL;
+}
+
+/* Nothing asked for is a byte, so that it has an address. */
+static size_t size_there(size_t size) { return size ? size : 1; }
+
+void *sy_guarded_alloc(sy_cache *cache, size_t size, size_t align) {
+    int error = errno;
+    bool builds = construction(cache).construct;
+    if (!sy_client_due(&cache->client) || !count_in(cache, builds)) return NULL;
+    void *object = make(cache, size_there(size), align);
+    if (!object) count_out(cache, builds);
+    errno = error;
+    return object;
+}
+
+static void unbuild(void *object, void *cache_) {
+    const sy_cache *cache = cache_;
+    sy_rebuilds build = construction(cache);
+    if (build.destruct) build.destruct(object, cache->arg);
+}
+
+sy_cache *sy_guarded_cache(const void *object) {
+    sy_watch *watch;
+    if (!sy_guard_owns((uintptr_t)object)) return NULL;
+    sy_guard_size(object, &watch);
+    return watch ? watch->owner : NULL;
+}
+
+size_t sy_guarded_size(const void *object) {
+    sy_watch *watch;
+    return sy_guard_owns((uintptr_t)object) ? sy_guard_size(object, &watch) : 0;
+}
+
+bool sy_cache_find_object(const sy_cache *cache, const void *object, size_t *bytes) {
+    if (sy_guard_owns((uintptr_t)object)) return (*bytes = sy_guarded_size(object)) > 0;
+    *bytes = cache->size;
+    if (!sy_cache_checks(cache)) return true;
+    const sy_record *record = sy_watched_live(cache, (uintptr_t)object);
+    *bytes = record ? sy_record_size(record) : 0;
+    return record;
+}
+
+void sy_guarded_free(sy_cache *cache, void *object, size_t told) {
+    const sy_cache *owner = sy_guarded_cache(object);
+    if (owner && owner != cache && owner->class_number && cache->class_number)
+        sy_fault_raise(&(sy_fault){
+            .kind = SY_FAULT_WRONG_SIZE,
+            .cache = cache->name,
+            .object_size = cache->size,
+            .address = object,
+            .found_cache = owner->name,
+        });
+    else if (sy_guard_free(cache->watch, object, size_there(told), unbuild, cache))
+        count_out(cache, construction(cache).construct != NULL);
+}
+
+void sy_guarded_forget(sy_cache *cache) {
+    if (sy_cache_guards(cache)) sy_guard_forget(cache->watch, unbuild, cache);
+}

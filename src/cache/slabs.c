@@ -1,0 +1,191 @@
+/*
+ * slabs.c: the slabs of a cache come, are linked and go, with what they have beside their units:
+ * bitmaps, records, ordinals.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "cache/directory.h"
+#include "cache/epoch.h"
+#include "cache/limit.h"
+#include "cache/watched.h"
+#include "chunk/side.h"
+#include "keep/reclaim.h"
+#include "os/os.h"
+
+/* ---- what a slab has beside its units ---- */
+
+static size_t bitmap_bytes(const sy_cache *cache) { return cache->layout.words * sizeof(uint64_t); }
+
+/* With records they are one block. */
+static void give_bitmaps(const sy_cache *cache, sy_slab *slab) {
+    if (sy_cache_checks(cache)) {
+        if (slab->free) sy_side_give(slab->free, sy_watched_side_bytes(cache));
+        return;
+    }
+    if (slab->free && slab->free != slab->bits) sy_side_give(slab->free, bitmap_bytes(cache));
+    if (slab->built) sy_side_give(slab->built, bitmap_bytes(cache));
+}
+
+static bool take_plain_bitmaps(const sy_cache *cache, sy_slab *slab) {
+    bool inside = cache->layout.words <= SY_SLAB_BITMAP_WORDS;
+    slab->free = inside ? slab->bits : sy_side_take(bitmap_bytes(cache));
+    slab->built = cache->construct && slab->free ? sy_side_take(bitmap_bytes(cache)) : NULL;
+    return slab->free && (slab->built || !cache->construct);
+}
+
+static bool take_records(const sy_cache *cache, sy_slab *slab) {
+    slab->free = sy_side_take(sy_watched_side_bytes(cache));
+    slab->built = cache->construct && slab->free ? slab->free + cache->layout.words : NULL;
+    return slab->free;
+}
+
+/* 0, or -1 with ENOMEM and nothing taken. */
+static int take_bitmaps(const sy_cache *cache, sy_slab *slab) {
+    if (sy_cache_checks(cache) ? take_records(cache, slab) : take_plain_bitmaps(cache, slab))
+        return 0;
+    give_bitmaps(cache, slab);
+    errno = ENOMEM;
+    return -1;
+}
+
+static bool has_handles(const sy_cache *cache) { return cache->flags & SY_HANDLES; }
+
+static void place_slab(sy_cache *cache, sy_slab *slab) {
+    const sy_layout *layout = &cache->layout;
+    uint64_t end = (uint64_t)slab->ordinal + layout->slots;
+    sy_ordinals_place(slab->ordinal, layout->slots, slab->first, layout->slot);
+    if (end > cache->names.limit) __atomic_store_n(&cache->names.limit, end, __ATOMIC_RELAXED);
+}
+
+static void fill_slab(sy_cache *cache, sy_slab *slab, uint32_t colour) {
+    const sy_layout *layout = &cache->layout;
+    slab->first = slab->start + colour * layout->colour_step + layout->lead;
+    if (has_handles(cache)) place_slab(cache, slab);
+    slab->slots = slab->free_count = layout->slots;
+    for (uint32_t word = 0; word < layout->words; word++)
+        slab->free[word] = sy_low_bits(layout->slots - word * 64);
+    if (cache->watch) sy_watched_lay_edges(cache, slab);
+}
+
+/* Memory for secrets is locked, and not dumped. 0, or -1: it cannot be. */
+static int hide(const sy_cache *cache, const sy_slab *slab) {
+    void *start = (void *)slab->start;
+    if (cache->flags & SY_LOCKED && sy_os_lock(start, slab->bytes, true) != 0) return -1;
+    if (cache->flags & SY_NO_DUMP) (void)sy_os_dump(start, slab->bytes, false);
+    return 0;
+}
+
+/* It goes to others, who see no secret: what is live at the end of a cache is not freed. */
+static void unhide(const sy_cache *cache, const sy_slab *slab) {
+    void *start = (void *)slab->start;
+    int error = errno;
+    if (cache->flags & SY_ZERO && slab->free_count < slab->slots)
+        memset((void *)slab->first, 0, slab->slots * cache->layout.slot - cache->layout.zone);
+    if (cache->flags & SY_LOCKED) (void)sy_os_lock(start, slab->bytes, false);
+    if (cache->flags & SY_NO_DUMP) (void)sy_os_dump(start, slab->bytes, true);
+    errno = error;
+}
+
+static bool take_all(const sy_cache *cache, sy_slab *slab) {
+    if (take_bitmaps(cache, slab) != 0) return false;
+    if (!has_handles(cache) || sy_ordinals_take(cache->layout.slots, &slab->ordinal)) {
+        if (hide(cache, slab) == 0) return true;
+        if (has_handles(cache)) sy_ordinals_give(slab->ordinal, cache->layout.slots);
+    }
+    give_bitmaps(cache, slab);
+    return false;
+}
+
+/* ---- a slab comes and goes ---- */
+
+bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
+    const sy_layout *layout = &cache->layout;
+    bool clean;
+    sy_quota *refused;
+    sy_slab *slab = sy_quota_take_run(cache->quota, cache->memory, layout->slab_bytes,
+                                      layout->align, 0, &clean, &refused);
+    sy_refuse_run(refused);
+    if (!slab) return false;
+    if (!take_all(cache, slab)) {
+        unhide(cache, slab);
+        sy_quota_give_run(cache->quota, slab);
+        errno = ENOMEM;
+        return false;
+    }
+    if (layout->slots > 1) sy_reclaim_note_slab(slab->bytes);
+    if (cache->class_number)
+        sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, cache->class_number);
+    sy_lock_acquire(&cache->lock);
+    fill_slab(cache, slab, cache->next_colour);
+    if (++cache->next_colour == layout->colours) cache->next_colour = 0;
+    slab->owner = cache;
+    sy_cache_append_slab(cache, slab);
+    cache->slab_count++;
+    cache->counts.slabs_made++;
+    sy_bins_insert(bins, slab);
+    if (bins != &cache->bins) sy_view_hold(sy_view_of(bins));
+    sy_lock_release(&cache->lock);
+    return true;
+}
+
+void sy_cache_append_slab(sy_cache *cache, sy_slab *slab) {
+    slab->next = NULL;
+    slab->previous = cache->last_slab;
+    if (cache->last_slab)
+        cache->last_slab->next = slab;
+    else
+        cache->slabs = slab;
+    cache->last_slab = slab;
+}
+
+void sy_cache_remove_slab(sy_cache *cache, sy_slab *slab) {
+    if (slab->previous)
+        slab->previous->next = slab->next;
+    else
+        cache->slabs = slab->next;
+    if (slab->next)
+        slab->next->previous = slab->previous;
+    else
+        cache->last_slab = slab->previous;
+}
+
+void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab) {
+    sy_bins_remove(slab->bins, slab);
+    sy_cache_remove_slab(cache, slab);
+    cache->slab_count--;
+    cache->counts.slabs_released++;
+}
+
+sy_slab *sy_cache_unlink_empty(sy_cache *cache, sy_bins *bins, size_t keep) {
+    if (bins->count[SY_BIN_EMPTY] <= keep) return NULL;
+    sy_slab *slab = sy_slab_of_node(bins->heap[SY_BIN_EMPTY]);
+    sy_cache_unlink_slab(cache, slab);
+    return slab;
+}
+
+void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slots) {
+    size_t count = 0;
+    for (uint32_t word = 0; word < cache->layout.words; word++)
+        for (uint64_t left = slots[word]; left; left &= left - 1, count++)
+            if (cache->destruct)
+                cache->destruct(
+                    (void *)(slab->first + (word * 64 + sy_lowest_bit(left)) * cache->layout.slot),
+                    cache->arg);
+    sy_lock_acquire(&cache->lock);
+    cache->counts.destructed += count;
+    sy_lock_release(&cache->lock);
+}
+
+void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
+    if (slab->built) sy_cache_destruct(cache, slab, slab->built);
+    if (cache->watch) sy_watched_forget(cache, slab, NULL);
+    if (cache->class_number) sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, 0);
+    if (has_handles(cache)) sy_ordinals_give(slab->ordinal, cache->layout.slots);
+    unhide(cache, slab);
+    give_bitmaps(cache, slab);
+    sy_bins *bins = slab->bins;
+    sy_quota_give_run(cache->quota, slab);
+    if (bins != &cache->bins) sy_view_let_go(sy_view_of(bins));
+}

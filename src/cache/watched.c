@@ -1,0 +1,243 @@
+#include "cache/watched.h"
+
+#include <errno.h>
+
+#include "base/bits.h"
+#include "cache/limit.h"
+#include "keep/reclaim.h"
+#include "watch/fault.h"
+#include "watch/history.h"
+
+/* ---- from an object to what is known of it ---- */
+
+size_t sy_watched_side_bytes(const sy_cache *cache) {
+    const sy_layout *layout = &cache->layout;
+    return 2 * layout->words * sizeof(uint64_t) + layout->slots * sizeof(sy_record);
+}
+
+static void *object_of(const sy_cache *cache, uintptr_t item) {
+    return cache->flags & SY_HANDLES ? sy_handle_place(&cache->names, item) : (void *)item;
+}
+
+/* Of an object that is known to be one of the cache's slots. */
+static sy_record *record_of(const sy_cache *cache, const void *object) {
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
+    uint32_t index = sy_slab_index(slab, &cache->layout, (uintptr_t)object);
+    return &sy_watched_records(cache, slab)[index];
+}
+
+/* The record of the slot that begins at `address`; NULL, with the fault that a free of it is. */
+static sy_record *find(const sy_cache *cache, uintptr_t address, sy_fault *fault) {
+    const sy_slab *slab = sy_slab_at(address);
+    if (!slab || slab->owner != cache) {
+        sy_fault_kind kind = slab ? SY_FAULT_WRONG_CACHE : SY_FAULT_FOREIGN_POINTER;
+        *fault = sy_cache_fault(cache, kind, address, slab);
+        return NULL;
+    }
+    uint32_t index = sy_slab_index(slab, &cache->layout, address);
+    if (index != UINT32_MAX) return &sy_watched_records(cache, slab)[index];
+    *fault = sy_cache_fault(cache, SY_FAULT_MISALIGNED_POINTER, address, slab);
+    return NULL;
+}
+
+sy_record *sy_watched_live(const sy_cache *cache, uintptr_t address) {
+    sy_fault fault;
+    sy_record *record = find(cache, address, &fault);
+    return record && sy_record_state(record) == SY_OBJECT_LIVE ? record : NULL;
+}
+
+/* ---- construction, where it is done anew each time ---- */
+
+static void count_built(sy_cache *cache, uint64_t constructed, uint64_t destructed) {
+    sy_lock_acquire(&cache->lock);
+    cache->counts.constructed += constructed;
+    cache->counts.destructed += destructed;
+    sy_lock_release(&cache->lock);
+}
+
+static bool build(sy_cache *cache, void *object) {
+    if (!cache->rebuilds.construct) return true;
+    if (cache->rebuilds.construct(object, cache->arg) != 0) return false;
+    count_built(cache, 1, 0);
+    return true;
+}
+
+static void unbuild(sy_cache *cache, void *object) {
+    if (!cache->rebuilds.construct) return;
+    if (cache->rebuilds.destruct) cache->rebuilds.destruct(object, cache->arg);
+    count_built(cache, 0, 1);
+}
+
+/* ---- allocation ---- */
+
+/* Where nothing is to be had, what waits in quarantine is. */
+static bool take_item(sy_cache *cache, uintptr_t *item) {
+    if (sy_cache_take(cache, item)) return true;
+    int error = errno;
+    if (sy_watched_drain(cache) && sy_cache_take(cache, item)) return true;
+    errno = error;
+    return false;
+}
+
+bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item) {
+    if (!take_item(cache, item)) return false;
+    void *object = object_of(cache, *item);
+    sy_record *record = record_of(cache, object);
+    int error = errno;
+    sy_watch_taken(cache->watch, record, object);
+    if (!build(cache, object)) {
+        error = errno;
+        sy_watch_forget(cache->watch, record, object);
+        sy_client_free(&cache->client, *item);
+        sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
+        errno = error;
+        return false;
+    }
+    bool built = cache->construct || cache->rebuilds.construct;
+    sy_watch_given(cache->watch, record, object, size, built);
+    sy_reclaim_turn();
+    errno = error;
+    return true;
+}
+
+/* ---- free ---- */
+
+/* An object whose record this thread has claimed; false: it is not to be used again. */
+static void put_away(sy_cache *cache, sy_record *record, uintptr_t item, bool again) {
+    void *object = object_of(cache, item);
+    uintptr_t out;
+    unbuild(cache, object);
+    sy_watch_fill(cache->watch, record, object);
+    if (!again) return;
+    sy_lock_acquire(&cache->lock);
+    bool full = sy_watch_wait(cache->watch, item, &out);
+    sy_lock_release(&cache->lock);
+    if (full) sy_client_free(&cache->client, out);
+}
+
+void sy_watched_free(sy_cache *cache, void *object, size_t told) {
+    sy_fault fault;
+    sy_record *record = find(cache, (uintptr_t)object, &fault);
+    if (!record) {
+        sy_fault_raise(&fault);
+        return;
+    }
+    if (!sy_watch_claim(cache->watch, record, object, told)) return;
+    put_away(cache, record, (uintptr_t)object, true);
+    sy_reclaim_turn();
+}
+
+void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
+    void *object = object_of(cache, ordinal);
+    sy_record *record = record_of(cache, object);
+    if (sy_watch_claim(cache->watch, record, object, SIZE_MAX))
+        put_away(cache, record, ordinal, !spent);
+}
+
+void sy_watched_raise_double_free(const sy_cache *cache, uint32_t ordinal) {
+    const void *object = object_of(cache, ordinal);
+    sy_watch_raise(cache->watch, record_of(cache, object), SY_FAULT_DOUBLE_FREE, object, object);
+}
+
+bool sy_watched_drain(sy_cache *cache) {
+    for (bool any = false;; any = true) {
+        uintptr_t item;
+        sy_lock_acquire(&cache->lock);
+        bool more = sy_watch_next(cache->watch, &item);
+        sy_lock_release(&cache->lock);
+        if (!more) return any;
+        sy_client_free(&cache->client, item);
+    }
+}
+
+/* ---- slabs ---- */
+
+typedef struct sy_edge {
+    void *start;
+    size_t bytes;
+} sy_edge;
+
+/* What of the slab is before its first slot, and behind its last. */
+static void find_edges(const sy_cache *cache, const sy_slab *slab, sy_edge edges[2]) {
+    const sy_layout *layout = &cache->layout;
+    uintptr_t first = slab->first - layout->zone;
+    uintptr_t end = first + layout->slots * layout->slot;
+    edges[0] = (sy_edge){(void *)slab->start, first - slab->start};
+    edges[1] = (sy_edge){(void *)end, slab->start + slab->bytes - end};
+}
+
+void sy_watched_lay_edges(const sy_cache *cache, sy_slab *slab) {
+    if (!(cache->flags & SY_EDGES)) return;
+    sy_edge edges[2];
+    find_edges(cache, slab, edges);
+    for (int i = 0; i < 2; i++) sy_watch_lay(cache->watch, edges[i].start, edges[i].bytes);
+}
+
+/* Damaged edges of a slab: how many, described in faults. */
+static size_t look_at_edges(const sy_cache *cache, const sy_slab *slab, sy_fault faults[2]) {
+    if (!(cache->flags & SY_EDGES)) return 0;
+    sy_edge edges[2];
+    size_t wrong = 0;
+    find_edges(cache, slab, edges);
+    for (int i = 0; i < 2; i++)
+        wrong +=
+            sy_watch_look_at_edge(cache->watch, edges[i].start, edges[i].bytes, &faults[wrong]);
+    return wrong;
+}
+
+static void forget_slot(sy_cache *cache, sy_record *record, void *object) {
+    if (sy_record_state(record) == SY_OBJECT_LIVE) unbuild(cache, object);
+    sy_watch_forget(cache->watch, record, object);
+}
+
+void sy_watched_forget(sy_cache *cache, sy_slab *slab, const uint64_t *slots) {
+    for (uint32_t index = 0; sy_cache_checks(cache) && index < slab->slots; index++)
+        if (!slots || sy_slab_bit(slots, index))
+            forget_slot(cache, &sy_watched_records(cache, slab)[index],
+                        (void *)(slab->first + index * cache->layout.slot));
+    sy_fault faults[2];
+    size_t wrong = look_at_edges(cache, slab, faults);
+    for (size_t i = 0; i < wrong; i++) sy_fault_raise(&faults[i]);
+}
+
+/* ---- looking ---- */
+
+enum { TOLD_MAX = 16 }; /* faults of one walk that are described; the others are counted */
+
+typedef struct sy_walk {
+    size_t wrong, told;
+    sy_fault faults[TOLD_MAX + 2];
+} sy_walk;
+
+/* Of a slab that a trim has set aside, the edges may be gone, and not be back yet. */
+static void look_at_slab(const sy_cache *cache, const sy_slab *slab, sy_walk *walk) {
+    bool aside = slab->bin == SY_BIN_NONE;
+    size_t edges = aside ? 0 : look_at_edges(cache, slab, &walk->faults[walk->told]);
+    walk->wrong += edges;
+    walk->told = walk->told + edges < TOLD_MAX ? walk->told + edges : TOLD_MAX;
+    for (uint32_t index = 0; sy_cache_checks(cache) && index < slab->slots; index++) {
+        const sy_record *record = &sy_watched_records(cache, slab)[index];
+        const void *object = (void *)(slab->first + index * cache->layout.slot);
+        if (!sy_watch_look(cache->watch, record, object, &walk->faults[walk->told])) continue;
+        walk->wrong++;
+        if (walk->told < TOLD_MAX) walk->told++;
+    }
+}
+
+size_t sy_watched_verify(sy_cache *cache) {
+    sy_walk walk;
+    walk.wrong = walk.told = 0;
+    if (!cache->watch) return 0;
+    sy_lock_acquire(&cache->lock);
+    for (const sy_slab *slab = cache->slabs; slab; slab = slab->next)
+        look_at_slab(cache, slab, &walk);
+    sy_lock_release(&cache->lock);
+    for (size_t i = 0; i < walk.told; i++) sy_fault_tell(&walk.faults[i]);
+    return walk.wrong;
+}
+
+int sy_cache_history(sy_cache *cache, int (*visit)(void *arg, const sy_operation *operation),
+                     void *arg) {
+    const sy_watch *watch = cache->watch;
+    return watch && watch->history ? sy_history_each(watch->history, visit, arg) : 0;
+}

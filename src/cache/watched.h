@@ -1,0 +1,59 @@
+/*
+ * watched.h: the doors of caches with SY_CHECKED: every operation is seen.
+ *
+ *     sy_cache_alloc_slow --> sy_watched_take --> sy_cache_take (slabs; there are no magazines)
+ *     sy_cache_free_slow  --> sy_watched_free --> quarantine --> sy_client_free (slabs)
+ *     handles             --> sy_watched_take, sy_watched_put
+ *
+ * The records of a slab's slots lie behind its bitmaps, in side memory: out of reach of what the
+ * program does to its objects.
+ *
+ * Below: cache.h, watch/. Used by the rest of cache/ and by heap/.
+ */
+#ifndef SY_CACHE_WATCHED_H
+#define SY_CACHE_WATCHED_H
+
+#include "cache/cache.h"
+#include "watch/watch.h"
+
+enum { SY_EDGE_BYTES = 64 }; /* of a pattern at each end of a slab, with SY_EDGES */
+
+static inline bool sy_cache_checks(const sy_cache *cache) { return cache->flags & SY_CHECKED; }
+
+/* Bytes of a slab's bitmaps and records. */
+size_t sy_watched_side_bytes(const sy_cache *cache);
+
+static inline sy_record *sy_watched_records(const sy_cache *cache, const sy_slab *slab) {
+    return (sy_record *)(slab->free + 2 * cache->layout.words);
+}
+
+/* An item (an address, or an ordinal with SY_HANDLES) for an object of `size` bytes, ready to be
+ * used; false with errno as sy_cache_take. The caller has asked whether it is made to fail. */
+bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item);
+
+/* Frees it, or raises the fault that it is; `told`: its size, SIZE_MAX: not said. */
+void sy_watched_free(sy_cache *cache, void *object, size_t told);
+
+/* The object of an ordinal that this thread has made free; `spent`: it is not used again. */
+void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent);
+
+/* Raises a double free of an object with a handle. */
+void sy_watched_raise_double_free(const sy_cache *cache, uint32_t ordinal);
+
+/* The record of the live object that begins at `address`, or NULL. */
+sy_record *sy_watched_live(const sy_cache *cache, uintptr_t address);
+
+/* What waits in quarantine goes back to the slabs; whether anything did. */
+bool sy_watched_drain(sy_cache *cache);
+
+/* The memory of these slots (NULL: all) goes, and that of edges may: what is free is verified, what
+ * is live destructed if it was constructed at its allocation. No lock is held. */
+void sy_watched_forget(sy_cache *cache, sy_slab *slab, const uint64_t *slots);
+
+/* A slab is about to be used, or used on after memory of it went: its edges are laid. */
+void sy_watched_lay_edges(const sy_cache *cache, sy_slab *slab);
+
+/* How many objects and edges are damaged at present; each is reported. */
+size_t sy_watched_verify(sy_cache *cache);
+
+#endif

@@ -1,0 +1,39 @@
+#include "heap/checked.h"
+
+#include <errno.h>
+
+#include "heap/instance.h"
+#include "keep/start.h"
+#include "watch/watch.h"
+
+static _Atomic(sy_heap *) large; /* for ever; NULL: not made yet */
+
+bool sy_heap_checks_large(void) { return sy_watch_checks(0, "heap") & SY_CHECKED; }
+
+/* Two threads may make it at once: one of them is not used. */
+static sy_heap *make(void) {
+    sy_heap *fresh = sy_heap_create(&(sy_heap_config){.name = "heap"}), *seen = NULL;
+    if (!fresh || atomic_compare_exchange_strong(&large, &seen, fresh)) return fresh;
+    sy_heap_destroy_all(fresh);
+    return seen;
+}
+
+void *sy_checked_large_alloc(size_t size, size_t align) {
+    sy_heap *heap = atomic_load_explicit(&large, memory_order_acquire);
+    if (!heap) heap = make();
+    if (!heap) return NULL;
+    return align > 16 ? sy_heap_aligned_alloc(heap, align, size) : sy_heap_alloc(heap, size);
+}
+
+bool sy_checked_owns(const void *cache) {
+    const sy_heap *heap = atomic_load_explicit(&large, memory_order_acquire);
+    return heap && ((const sy_cache *)cache)->quota == &heap->quota;
+}
+
+void sy_checked_large_free(void *object, size_t told) {
+    sy_heap *heap = atomic_load_explicit(&large, memory_order_acquire);
+    if (told == SIZE_MAX)
+        sy_heap_free(heap, object);
+    else
+        sy_heap_free_sized(heap, object, told);
+}

@@ -1,0 +1,348 @@
+/*
+ * leaks.c: see leaks.h. A cache's records are read under its lock and counted into a table of fixed
+ * size; when it is too small all is done again with a larger one. Then they are told, without a
+ * lock.
+ */
+#include "keep/leaks.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "cache/guarded.h"
+#include "cache/watched.h"
+#include "keep/start.h"
+#include "os/os.h"
+#include "os/pages.h"
+#include "watch/options.h"
+#include "watch/report.h"
+
+typedef struct sy_group {
+    char cache[SY_CACHE_NAME_MAX + 1];
+    unsigned number; /* of the cache's client */
+    uint32_t stack, thread;
+    size_t objects, bytes;
+    uint64_t oldest, newest; /* allocated */
+    const void *example;
+} sy_group;
+
+/* The groups lie in `group` in the order they were found; `index` leads there. */
+typedef struct sy_groups {
+    bool done, full;
+    bool guarded; /* guarded objects are counted too: not where it is asked what points to them */
+    size_t count, room;
+    uint32_t *index; /* INDEX_PER_ROOM * room: a group's number and 1; 0: none */
+    sy_group group[];
+} sy_groups;
+
+enum { FIRST_ROOM = 1024, INDEX_PER_ROOM = 2 };
+
+/* ---- counting ---- */
+
+/* The place of a group in the index, or where it would be. */
+static uint32_t *place_of(const sy_groups *groups, unsigned number, uint32_t stack) {
+    size_t mask = INDEX_PER_ROOM * groups->room - 1;
+    uint64_t hash = ((uint64_t)number << 32 | stack) * UINT64_C(0x9e3779b97f4a7c15);
+    for (size_t at = hash >> 32 & mask;; at = (at + 1) & mask) {
+        uint32_t found = groups->index[at];
+        if (!found) return &groups->index[at];
+        const sy_group *group = &groups->group[found - 1];
+        if (group->number == number && group->stack == stack) return &groups->index[at];
+    }
+}
+
+static void begin_group(sy_groups *groups, uint32_t *place, const sy_cache *cache,
+                        const sy_stamp *allocated) {
+    sy_group *group = &groups->group[groups->count++];
+    *place = (uint32_t)groups->count;
+    memcpy(group->cache, cache->name, sizeof group->cache);
+    group->number = cache->client.number;
+    group->stack = allocated->stack;
+    group->oldest = UINT64_MAX;
+}
+
+static void count_object(sy_groups *groups, const sy_cache *cache, const void *object,
+                         const sy_live *live) {
+    const sy_stamp *allocated = &live->allocated;
+    uint32_t *place = place_of(groups, cache->client.number, allocated->stack);
+    if (!*place) {
+        groups->full = groups->full || groups->count == groups->room;
+        if (groups->full) return;
+        begin_group(groups, place, cache, allocated);
+    }
+    sy_group *group = &groups->group[*place - 1];
+    group->objects++;
+    group->bytes += live->size;
+    if (allocated->time > group->newest) group->newest = allocated->time;
+    if (allocated->time >= group->oldest) return;
+    group->oldest = allocated->time;
+    group->thread = allocated->thread;
+    group->example = object;
+}
+
+static void count_slab(sy_groups *groups, const sy_cache *cache, const sy_slab *slab) {
+    const sy_record *records = sy_watched_records(cache, slab);
+    for (uint32_t index = 0; index < slab->slots; index++) {
+        sy_live live;
+        const void *object = (void *)(slab->first + index * cache->layout.slot);
+        if (sy_record_live(&records[index], &live)) count_object(groups, cache, object, &live);
+    }
+}
+
+typedef struct sy_counting {
+    sy_groups *groups;
+    const sy_cache *cache;
+} sy_counting;
+
+static void count_guarded(void *counting_, const void *object, const sy_record *record) {
+    const sy_counting *counting = counting_;
+    sy_live live;
+    if (!counting->groups->full && sy_record_live(record, &live))
+        count_object(counting->groups, counting->cache, object, &live);
+}
+
+static void count_cache(sy_groups *groups, sy_cache *cache) {
+    if (!(cache->flags & SY_AUDIT)) return;
+    sy_counting counting = {groups, cache};
+    if (groups->guarded && sy_cache_guards(cache))
+        sy_guard_each(cache->watch, count_guarded, &counting);
+    sy_lock_acquire(&cache->lock);
+    for (const sy_slab *slab = cache->slabs; slab && !groups->full; slab = slab->next)
+        count_slab(groups, cache, slab);
+    sy_lock_release(&cache->lock);
+}
+
+/* One cache, or all for NULL. */
+static void count_all(sy_groups *groups, sy_cache *cache) {
+    sy_client *client;
+    if (cache) {
+        count_cache(groups, cache);
+        return;
+    }
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        number = client->number;
+        if (client->config.refill == sy_cache_refill) count_cache(groups, client->config.owner);
+        sy_client_unpin(client);
+    }
+}
+
+/* ---- a table of them ---- */
+
+static size_t whole_pages(size_t bytes) { return sy_round_up(bytes, sy_os_page_size()); }
+
+static size_t groups_bytes(size_t room) {
+    return whole_pages(sizeof(sy_groups) + room * sizeof(sy_group));
+}
+
+static size_t index_bytes(size_t room) {
+    return whole_pages(room * INDEX_PER_ROOM * sizeof(uint32_t));
+}
+
+static sy_groups *take_groups(size_t room) {
+    return sy_pages_take(groups_bytes(room), sy_os_page_size(), "slabyard leaks");
+}
+
+static void give_groups(sy_groups *groups, size_t room) {
+    sy_pages_give(groups, groups_bytes(room));
+}
+
+/* Counts into a table of that room, which reads as zero. */
+static void fill_groups(sy_groups *groups, size_t room, sy_cache *cache) {
+    size_t bytes = index_bytes(room);
+    groups->index = sy_pages_take(bytes, sy_os_page_size(), "slabyard leaks");
+    if (!groups->index) return;
+    groups->room = room;
+    count_all(groups, cache);
+    sy_pages_give(groups->index, bytes);
+    groups->done = true;
+}
+
+typedef struct sy_question {
+    size_t room;
+    sy_cache *cache;
+    uintptr_t stack;
+} sy_question;
+
+/* In a copy of the process. */
+static void answer(const void *question, void *groups) {
+    const sy_question *asked = question;
+    if (sy_reach_all(asked->stack)) fill_groups(groups, asked->room, asked->cache);
+}
+
+/* Those that nothing points to, by a copy in which every structure is whole. */
+static bool ask(sy_groups *groups, const sy_question *question) {
+    sy_start_lock_all();
+    return sy_os_ask_copy(answer, question, groups, groups_bytes(question->room),
+                          sy_start_unlock_all) == 0;
+}
+
+/* NULL: it could not be found out. */
+static sy_groups *find_groups(unsigned flags, sy_question *question) {
+    for (question->room = FIRST_ROOM;; question->room *= 2) {
+        sy_groups *groups = take_groups(question->room);
+        if (!groups) return NULL;
+        groups->guarded = !(flags & SY_LEAKS_UNREACHABLE);
+        if (flags & SY_LEAKS_UNREACHABLE)
+            ask(groups, question);
+        else
+            fill_groups(groups, question->room, question->cache);
+        if (groups->done && !groups->full) return groups;
+        bool done = groups->done;
+        give_groups(groups, question->room);
+        if (!done) return NULL;
+    }
+}
+
+/* ---- telling ---- */
+
+/* Those with the most bytes first, of as many the oldest. */
+static bool is_before(const sy_group *a, const sy_group *b) {
+    return a->bytes != b->bytes ? a->bytes > b->bytes : a->oldest < b->oldest;
+}
+
+/* Shell's method, without memory. */
+static void sort(sy_groups *groups) {
+    sy_group *group = groups->group;
+    for (size_t gap = groups->count / 2; gap > 0; gap /= 2)
+        for (size_t i = gap; i < groups->count; i++) {
+            sy_group moved = group[i];
+            size_t at = i;
+            for (; at >= gap && is_before(&moved, &group[at - gap]); at -= gap)
+                group[at] = group[at - gap];
+            group[at] = moved;
+        }
+}
+
+static sy_leak leak_of(const sy_group *group, uint64_t now) {
+    const sy_stamp allocated = {group->oldest, group->stack, group->thread};
+    return (sy_leak){
+        .cache = group->cache,
+        .objects = group->objects,
+        .bytes = group->bytes,
+        .oldest = now - group->oldest,
+        .newest = now - group->newest,
+        .example = group->example,
+        .allocated = sy_stamp_trace(&allocated),
+    };
+}
+
+typedef int sy_leak_visit(void *arg, const sy_leak *leak);
+
+/* The caller's frames begin at this one's, with what registers they have need of in it. */
+static __attribute__((noinline)) int each_leak(sy_cache *cache, unsigned flags,
+                                               sy_leak_visit *visit, void *arg) {
+    int error = errno, result = 0;
+    sy_question question = {.cache = cache, .stack = (uintptr_t)__builtin_frame_address(0)};
+    sy_groups *groups = find_groups(flags, &question);
+    if (!groups) {
+        errno = ENOMEM;
+        return -1;
+    }
+    sort(groups);
+    errno = error;
+    uint64_t now = sy_os_now();
+    for (size_t i = 0; i < groups->count && result == 0; i++) {
+        sy_leak leak = leak_of(&groups->group[i], now);
+        result = visit(arg, &leak);
+    }
+    give_groups(groups, question.room);
+    return result;
+}
+
+int sy_each_leak(sy_cache *cache, unsigned flags, sy_leak_visit *visit, void *arg) {
+    if (flags & ~(unsigned)SY_LEAKS_UNREACHABLE) {
+        errno = EINVAL;
+        return -1;
+    }
+    __builtin_unwind_init(); /* all registers that a callee keeps go into this frame */
+    int result = each_leak(cache, flags, visit, arg);
+    __asm__ volatile("" ::: "memory"); /* so that the frame stays until then */
+    return result;
+}
+
+/* ---- the report ---- */
+
+typedef struct sy_total {
+    size_t objects, bytes, groups;
+    bool writing;
+} sy_total;
+
+static void add_objects(size_t objects) {
+    sy_report_number(objects);
+    sy_report_text(objects == 1 ? " object" : " objects");
+}
+
+/* slabyard: 3 objects leaked: 192 bytes in cache "order", allocated 1.2 s to 3 s ago by: */
+static void add_headline(const sy_leak *leak) {
+    sy_report_loud();
+    sy_report_text("slabyard: ");
+    add_objects(leak->objects);
+    sy_report_text(" leaked: ");
+    sy_report_bytes(leak->bytes);
+    sy_report_text(" in cache \"");
+    sy_report_text(leak->cache);
+    sy_report_text("\"");
+    sy_report_quiet();
+    sy_report_text(", allocated ");
+    if (leak->objects > 1) {
+        sy_report_time(leak->newest);
+        sy_report_text(" to ");
+    }
+    sy_report_time(leak->oldest);
+    sy_report_text(leak->allocated.depth ? " ago by:\n" : " ago\n");
+}
+
+static int add_leak(void *arg, const sy_leak *leak) {
+    sy_total *total = arg;
+    if (!total->groups) total->writing = sy_report_begin();
+    total->groups++;
+    total->objects += leak->objects;
+    total->bytes += leak->bytes;
+    if (!total->writing) return 0;
+    add_headline(leak);
+    sy_report_stack(leak->allocated.frames, leak->allocated.depth, "    ");
+    return 0;
+}
+
+static void add_total(const sy_total *total) {
+    sy_report_text("  total: ");
+    add_objects(total->objects);
+    sy_report_text(", ");
+    sy_report_bytes(total->bytes);
+    sy_report_text("\n");
+    sy_report_end();
+}
+
+static void add_failure(void) {
+    if (!sy_report_begin()) return;
+    sy_report_text("slabyard: leaks could not be looked for: no memory, or the system does not "
+                   "tell what is in use\n");
+    sy_report_end();
+}
+
+size_t sy_report_leaks(sy_cache *cache, unsigned flags) {
+    sy_total total = {0};
+    int error = errno;
+    if (sy_each_leak(cache, flags, add_leak, &total) != 0) add_failure();
+    if (total.writing) add_total(&total);
+    errno = error;
+    return total.objects;
+}
+
+/* ---- by the option ---- */
+
+static unsigned option(void) {
+    return atomic_load_explicit(&sy_options_now.leaks, memory_order_relaxed);
+}
+
+void sy_leaks_at_destroy(sy_cache *cache) {
+    if (option() & SY_LEAKS_AT_DESTROY && cache->flags & SY_AUDIT) sy_report_leaks(cache, 0);
+}
+
+static void tell_at_exit(void) {
+    unsigned now = option();
+    if (now & SY_LEAKS_AT_EXIT)
+        sy_report_leaks(NULL, now & SY_LEAKS_REACHABLE ? 0 : SY_LEAKS_UNREACHABLE);
+}
+
+int sy_leaks_start(void) { return option() & SY_LEAKS_AT_EXIT ? sy_os_at_exit(tell_at_exit) : 0; }

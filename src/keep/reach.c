@@ -1,0 +1,290 @@
+/*
+ * reach.c: which objects something points to, as far as can be told from memory alone: a word that
+ * is the address of any byte of a live object of a cache with SY_AUDIT, or its handle, reaches that
+ * object, and is looked for
+ *
+ *     in what the process has written of its private memory, as it is: data, stacks, other heaps
+ *     in objects of caches without SY_AUDIT, in spans, and in what is being allocated or freed
+ *     in the objects that are reached so
+ *
+ * and not in the library's own tables, which have the address of everything, nor in memory that
+ * holds no object at present. (As findleaks of illumos' mdb and LeakSanitizer do it.)
+ *
+ * All of it runs in a copy of the process: so the library's tables stand still, no object changes
+ * while it is read, and what is in the way can be overwritten:
+ *
+ *     a record      of an object that is reached says FREE, and has the address of the next of
+ * those that wait to be looked through, where it said who had freed it before slab->bins    of a
+ * slab that is whole and in its cache's list is `listed` boundary tags of the arenas under chunks
+ * have no addresses any more
+ *
+ * Below: all layers up to cache/.
+ */
+#include "base/bits.h"
+#include "cache/directory.h"
+#include "cache/watched.h"
+#include "chunk/side.h"
+#include "keep/leaks.h"
+#include "magazine/store.h"
+#include "os/os.h"
+#include "os/pages.h"
+#include "vmem/arena.h"
+#include "watch/history.h"
+
+/* A range of addresses where nothing is looked for. */
+typedef struct sy_range {
+    uintptr_t start, end;
+} sy_range;
+
+typedef struct sy_reach {
+    uintptr_t stack;     /* of the calling thread: from here up */
+    uintptr_t low, high; /* objects that can be reached lie in between */
+    uint64_t ordinals;   /* those of handles are below */
+    uintptr_t waiting;   /* the first object that is to be looked through; 0: none */
+    sy_range *own;       /* sorted by address once they are complete */
+    size_t own_count, own_room;
+    bool failed; /* there was no memory for them */
+} sy_reach;
+
+/* ---- the library's own memory ---- */
+
+static size_t bytes_of(size_t ranges) {
+    return sy_round_up(ranges * sizeof(sy_range), sy_os_page_size());
+}
+
+static void add_own(sy_reach *reach, const void *start, size_t bytes);
+
+/* The table is a range as well, and stays one when it was too small: its address must be nobody
+ * else's. */
+static bool grow(sy_reach *reach) {
+    size_t bytes = bytes_of(reach->own_room + 1) * 2;
+    sy_range *more = sy_pages_take(bytes, sy_os_page_size(), "slabyard leaks");
+    if (!more) return false;
+    for (size_t i = 0; i < reach->own_count; i++) more[i] = reach->own[i];
+    reach->own = more;
+    reach->own_room = bytes / sizeof *more;
+    add_own(reach, more, bytes);
+    return true;
+}
+
+static void add_own(sy_reach *reach, const void *start, size_t bytes) {
+    if (reach->own_count == reach->own_room && !grow(reach)) {
+        reach->failed = true;
+        return;
+    }
+    uintptr_t at = (uintptr_t)start;
+    reach->own[reach->own_count++] = (sy_range){at, at + bytes};
+}
+
+static void add_piece(const void *start, size_t bytes, void *reach) {
+    add_own(reach, start, bytes);
+}
+
+/* Spans of the system's memory; and the tags of all, each of which has an address of a span. */
+static void take_arena(sy_memory *memory, void *reach) {
+    for (sy_boundary *tag = memory->arena->first; tag; tag = tag->next) {
+        if (tag->kind == SY_TAG_SPAN && memory->systems)
+            add_own(reach, (void *)tag->start, tag->size);
+        tag->start = 0;
+    }
+}
+
+static void take_watch(sy_reach *reach, const sy_watch *watch) {
+    if (watch->waiting) add_own(reach, watch->waiting, watch->waiting_max * sizeof(uintptr_t));
+    if (watch->history) add_own(reach, watch->history, sy_history_bytes(watch->history));
+}
+
+/* ---- caches ---- */
+
+/* What an owner was may be gone; its memory is side memory still, and says something else. */
+static bool is_listed(const sy_slab *slab) {
+    const sy_cache *cache = slab->owner;
+    if (!cache) return false;
+    return slab == (slab->previous ? slab->previous->next : cache->slabs);
+}
+
+static void take_cache(sy_reach *reach, sy_cache *cache) {
+    if (cache->watch) take_watch(reach, cache->watch);
+    if (!(cache->flags & SY_AUDIT)) return;
+    for (const sy_slab *slab = cache->slabs; slab; slab = slab->next) {
+        if (slab->start < reach->low) reach->low = slab->start;
+        if (slab->start + slab->bytes > reach->high) reach->high = slab->start + slab->bytes;
+    }
+}
+
+static void each_cache(sy_reach *reach, void (*visit)(sy_reach *reach, sy_cache *cache)) {
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        number = client->number;
+        if (client->config.refill == sy_cache_refill) visit(reach, client->config.owner);
+        sy_client_unpin(client);
+    }
+}
+
+/* ---- words ---- */
+
+/* Shell's method: there are few, and no memory for better ones. */
+static void sort_own(sy_reach *reach) {
+    sy_range *own = reach->own;
+    for (size_t gap = reach->own_count / 2; gap > 0; gap /= 2)
+        for (size_t i = gap; i < reach->own_count; i++) {
+            sy_range range = own[i];
+            size_t at = i;
+            for (; at >= gap && own[at - gap].start > range.start; at -= gap)
+                own[at] = own[at - gap];
+            own[at] = range;
+        }
+}
+
+/* The object that a byte belongs to, if that is live and of a cache with SY_AUDIT. */
+static sy_record *live_at(uintptr_t address, uintptr_t *object) {
+    const sy_slab *slab = sy_slab_at(address);
+    if (!slab || !is_listed(slab)) return NULL;
+    const sy_cache *cache = slab->owner;
+    if (!(cache->flags & SY_AUDIT) || address < slab->first) return NULL;
+    uint64_t index = (address - slab->first) / cache->layout.slot;
+    if (index >= slab->slots) return NULL;
+    sy_record *record = &sy_watched_records(cache, slab)[index];
+    *object = slab->first + index * cache->layout.slot;
+    size_t size = sy_record_size(record);
+    bool within = address - *object < (size ? size : 1);
+    return within && sy_record_state(record) == SY_OBJECT_LIVE ? record : NULL;
+}
+
+static void reach_address(sy_reach *reach, uintptr_t address) {
+    uintptr_t object;
+    sy_record *record = live_at(address, &object);
+    if (!record) return;
+    atomic_store_explicit(&record->word, SY_OBJECT_FREE, memory_order_relaxed);
+    record->freed.time = reach->waiting;
+    reach->waiting = object;
+}
+
+/* A handle (slabyard/handle.h) reaches its object. */
+static void reach_handle(sy_reach *reach, sy_handle handle) {
+    if (!(handle >> SY_HANDLE_GENERATION)) return;
+    const sy_slab *slab = sy_slab_at(sy_directory_places()[(uint32_t)handle / 64]);
+    if (!slab || !is_listed(slab)) return;
+    const sy_cache *cache = slab->owner;
+    if (cache->flags & SY_HANDLES) reach_address(reach, (uintptr_t)sy_handle_get(cache, handle));
+}
+
+/* Memory that is the program's, in which sanitizers may see whatever they like. */
+__attribute__((no_sanitize_address, no_sanitize_thread)) static void look_through(sy_reach *reach,
+                                                                                  uintptr_t start,
+                                                                                  uintptr_t end) {
+    start = sy_round_up(start, sizeof(uintptr_t));
+    for (; start + sizeof(uintptr_t) <= end; start += sizeof(uintptr_t)) {
+        uintptr_t word = *(const volatile uintptr_t *)start;
+        if (word >= reach->low && word < reach->high) reach_address(reach, word);
+        if ((uint32_t)word < reach->ordinals) reach_handle(reach, word);
+    }
+}
+
+/* What is reached may reach more. */
+static void look_through_waiting(sy_reach *reach) {
+    while (reach->waiting) {
+        uintptr_t object = reach->waiting;
+        const sy_slab *slab = sy_slab_at(object);
+        const sy_cache *cache = slab->owner;
+        uint32_t index = sy_slab_index(slab, &cache->layout, object);
+        const sy_record *record = &sy_watched_records(cache, slab)[index];
+        reach->waiting = (uintptr_t)record->freed.time;
+        look_through(reach, object, object + sy_record_size(record));
+    }
+}
+
+/* ---- memory ---- */
+
+/* Whether what lies in the slot is to be looked through whoever points there. */
+static bool is_root(const sy_cache *cache, const sy_slab *slab, uint32_t index) {
+    if (!sy_cache_checks(cache)) return !sy_slab_bit(slab->free, index);
+    sy_object_state state = sy_record_state(&sy_watched_records(cache, slab)[index]);
+    if (state == SY_OBJECT_LIVE) return !(cache->flags & SY_AUDIT);
+    return state == SY_OBJECT_TAKEN || state == SY_OBJECT_FREEING;
+}
+
+/* A part of a slab. */
+static void look_at_slots(sy_reach *reach, const sy_slab *slab, uintptr_t start, uintptr_t end) {
+    const sy_cache *cache = slab->owner;
+    size_t bytes = cache->layout.slot;
+    uint64_t index = start > slab->first ? (start - slab->first) / bytes : 0;
+    for (; index < slab->slots && slab->first + index * bytes < end; index++) {
+        uintptr_t slot = slab->first + index * bytes, slot_end = slot + bytes;
+        if (!is_root(cache, slab, (uint32_t)index)) continue;
+        look_through(reach, slot > start ? slot : start, slot_end < end ? slot_end : end);
+    }
+}
+
+/* A part of a run of units, or of what is none: a slab, a span of the heap, the header of a chunk,
+ * free units, and what is being made or given back. */
+static void look_at_run(sy_reach *reach, uintptr_t start, uintptr_t end) {
+    const sy_slab *run = sy_slab_at(start);
+    if (run && is_listed(run))
+        look_at_slots(reach, run, start, end);
+    else if (run && !run->owner && run->first)
+        look_through(reach, start, end);
+}
+
+/* The first range that ends after the address, or one that begins nowhere. */
+static sy_range own_after(const sy_reach *reach, uintptr_t address) {
+    size_t low = 0, high = reach->own_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (reach->own[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < reach->own_count ? reach->own[low] : (sy_range){UINTPTR_MAX, UINTPTR_MAX};
+}
+
+/* Looks at what begins at `start`, `end` at most; where it ended. */
+static uintptr_t look_at(sy_reach *reach, uintptr_t start, uintptr_t end) {
+    bool units = sy_owner_at(start) != NULL;
+    uintptr_t next = sy_round_down(start, SY_UNIT_BYTES) + SY_UNIT_BYTES;
+    if (units) {
+        if (next > end) next = end;
+        look_at_run(reach, start, next);
+        return next;
+    }
+    sy_range own = own_after(reach, start);
+    if (own.start <= start) return own.end < next ? own.end : next;
+    if (next > own.start) next = own.start;
+    if (next > end) next = end;
+    look_through(reach, start, next);
+    return next;
+}
+
+static void look_at_piece(void *arg, const sy_os_piece *piece) {
+    sy_reach *reach = arg;
+    uintptr_t start = piece->start;
+    bool own_stack = piece->mapping <= reach->stack && reach->stack < piece->mapping_end;
+    if (own_stack && start < reach->stack) start = reach->stack;
+    while (start < piece->end) start = look_at(reach, start, piece->end);
+    look_through_waiting(reach);
+}
+
+/* The program's own memory need not be private to the process. */
+static void look_at_shared(sy_reach *reach, sy_cache *cache) {
+    if (cache->memory == &sy_memory_main) return;
+    for (const sy_slab *slab = cache->slabs; slab; slab = slab->next)
+        look_at_slots(reach, slab, slab->start, slab->start + slab->bytes);
+    look_through_waiting(reach);
+}
+
+bool sy_reach_all(uintptr_t stack) {
+    sy_reach reach = {.stack = stack, .low = UINTPTR_MAX};
+    reach.ordinals = sy_ordinals_limit();
+    const void *directory;
+    size_t bytes = sy_directory_range(&directory);
+    if (bytes) add_own(&reach, directory, bytes);
+    sy_side_each_area(add_piece, &reach);
+    sy_store_each_segment(add_piece, &reach);
+    sy_memory_each(take_arena, &reach);
+    each_cache(&reach, take_cache);
+    if (reach.failed) return false;
+    sort_own(&reach);
+    each_cache(&reach, look_at_shared);
+    return sy_os_each_written(look_at_piece, &reach) == 0;
+}

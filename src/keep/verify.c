@@ -1,0 +1,91 @@
+/*
+ * verify.c: everything that always holds, looked at: sy_verify. Each structure under its own lock,
+ * one after the other, so the rest of the program goes on.
+ *
+ * Below: all layers up to cache/.
+ */
+#include <slabyard/checks.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "cache/watched.h"
+#include "chunk/chunk.h"
+#include "magazine/store.h"
+#include "vmem/arena.h"
+#include "watch/guard.h"
+#include "watch/report.h"
+
+enum { LINES = 16, NAME_MAX = 31 };
+
+_Static_assert((int)SY_CACHE_NAME_MAX <= (int)NAME_MAX && (int)SY_VMEM_NAME_MAX <= (int)NAME_MAX,
+               "a name fits");
+
+/* What is to be told, once no lock is held. */
+typedef struct sy_line {
+    const char *kind;
+    char name[NAME_MAX + 1];
+    size_t wrong;
+} sy_line;
+
+typedef struct sy_verdict {
+    size_t wrong; /* violations, and damage that was told already */
+    size_t lines; /* of them, those that were found; there is room for LINES */
+    sy_line line[LINES];
+} sy_verdict;
+
+static void note(sy_verdict *verdict, const char *kind, const char *name, size_t wrong) {
+    verdict->wrong += wrong;
+    if (!wrong || verdict->lines++ >= LINES) return;
+    sy_line *line = &verdict->line[verdict->lines - 1];
+    *line = (sy_line){.kind = kind, .wrong = wrong};
+    for (size_t i = 0; i < NAME_MAX && name[i]; i++) line->name[i] = name[i];
+}
+
+static void verify_caches(sy_verdict *verdict) {
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        number = client->number;
+        if (client->config.refill == sy_cache_refill) {
+            sy_cache *cache = client->config.owner;
+            note(verdict, "cache", cache->name, sy_cache_verify(cache));
+            verdict->wrong += sy_watched_verify(cache);
+        }
+        sy_client_unpin(client);
+    }
+}
+
+static void verify_memory(sy_memory *memory, void *verdict) {
+    note(verdict, "memory", memory->name, sy_chunk_verify(memory));
+}
+
+static void verify_arena(sy_vmem *arena, void *verdict) {
+    note(verdict, "arena", arena->name, sy_vmem_verify(arena));
+}
+
+static void tell(const sy_line *line) {
+    sy_report_text("slabyard: ");
+    sy_report_number(line->wrong);
+    sy_report_text(line->wrong == 1 ? " violation in " : " violations in ");
+    sy_report_text(line->kind);
+    sy_report_text(" \"");
+    sy_report_text(line->name);
+    sy_report_text("\"\n");
+}
+
+size_t sy_verify(void) {
+    int error = errno;
+    sy_verdict verdict;
+    verdict.wrong = verdict.lines = 0;
+    verify_caches(&verdict);
+    sy_memory_each(verify_memory, &verdict);
+    sy_vmem_each(verify_arena, &verdict);
+    note(&verdict, "store", "magazines", sy_store_verify());
+    note(&verdict, "guards", "objects", sy_guard_verify());
+    if (verdict.lines && sy_report_begin()) {
+        for (size_t i = 0; i < verdict.lines && i < LINES; i++) tell(&verdict.line[i]);
+        sy_report_end();
+    }
+    errno = error;
+    return verdict.wrong;
+}

@@ -1,0 +1,241 @@
+#include "pool/checked.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "os/os.h"
+#include "os/pages.h"
+#include "watch/fault.h"
+#include "watch/watch.h"
+
+static const size_t SLOTS_BYTES = (size_t)64 << 30; /* of address space, for an unbounded pool */
+enum { STEP_BYTES = 64 << 10 };                     /* committed at a time */
+
+/* A range of addresses that is used from its front. */
+typedef struct sy_range {
+    char *start;
+    size_t bytes, committed;
+} sy_range;
+
+typedef struct checked_pool {
+    _Alignas(64) sy_pool pool; /* first: what callers hold is its address */
+    char name[SY_POOL_NAME_MAX + 1];
+    sy_watch watch;
+    size_t size, lead;  /* of an object; bytes before the first */
+    size_t slots, most; /* that were given ever; that fit */
+    size_t live, free_count;
+    sy_range memory, records, numbers;
+} checked_pool;
+
+static checked_pool *whole_of(const sy_pool *pool) { return (checked_pool *)(uintptr_t)pool; }
+
+/* ---- memory ---- */
+
+static bool reserve(sy_range *range, size_t bytes, size_t align) {
+    range->bytes = sy_round_up(bytes, STEP_BYTES);
+    size_t least = align > sy_os_page_size() ? align : sy_os_page_size();
+    range->start = sy_os_reserve(range->bytes, least, "slabyard:checked pool");
+    return range->start;
+}
+
+static void release(const sy_range *range) {
+    int error = errno;
+    if (range->start) (void)sy_os_release(range->start, range->bytes);
+    errno = error;
+}
+
+/* Makes the first `bytes` usable. */
+static bool use(sy_range *range, size_t bytes) {
+    if (bytes <= range->committed) return true;
+    size_t end = sy_round_up(bytes, STEP_BYTES);
+    if (sy_os_commit(range->start + range->committed, end - range->committed) != 0) return false;
+    range->committed = end;
+    return true;
+}
+
+/* ---- slots ---- */
+
+static char *object_at(const checked_pool *pool, size_t slot) {
+    return pool->memory.start + pool->lead + slot * pool->pool.stride;
+}
+
+static sy_record *record_at(const checked_pool *pool, size_t slot) {
+    return (sy_record *)(void *)pool->records.start + slot;
+}
+
+static bool use_slots(checked_pool *pool, size_t slots) {
+    return use(&pool->memory, pool->lead + slots * pool->pool.stride) &&
+           use(&pool->records, slots * sizeof(sy_record)) &&
+           use(&pool->numbers, slots * sizeof(size_t));
+}
+
+/* A slot that was freed, the last first, or else a new one. */
+static bool take_slot(checked_pool *pool, size_t *slot) {
+    if (!pool->free_count && (pool->slots == pool->most || !use_slots(pool, pool->slots + 1))) {
+        uintptr_t waited; /* in quarantine there may be some */
+        bool any = sy_watch_next(&pool->watch, &waited);
+        *slot = waited;
+        return any;
+    }
+    const size_t *numbers = (const size_t *)(const void *)pool->numbers.start;
+    *slot = pool->free_count ? numbers[--pool->free_count] : pool->slots++;
+    return true;
+}
+
+static void put_slot(checked_pool *pool, size_t slot) {
+    ((size_t *)(void *)pool->numbers.start)[pool->free_count++] = slot;
+}
+
+/* ---- creation ---- */
+
+static bool reserve_all(checked_pool *pool, size_t align) {
+    return reserve(&pool->memory, pool->lead + pool->most * pool->pool.stride, align) &&
+           reserve(&pool->records, pool->most * sizeof(sy_record), 1) &&
+           reserve(&pool->numbers, pool->most * sizeof(size_t), 1);
+}
+
+static void release_all(checked_pool *pool) {
+    release(&pool->memory);
+    release(&pool->records);
+    release(&pool->numbers);
+    pool->memory = pool->records = pool->numbers = (sy_range){0};
+}
+
+/* As many slots as there is address space for, should that be limited. */
+static bool make_room(checked_pool *pool, size_t capacity, size_t align) {
+    if (capacity) {
+        pool->most = capacity;
+        return capacity <= PTRDIFF_MAX / 2 / pool->pool.stride && reserve_all(pool, align);
+    }
+    for (pool->most = SLOTS_BYTES / pool->pool.stride + 1; pool->most; pool->most /= 2) {
+        if (reserve_all(pool, align)) return true;
+        release_all(pool);
+    }
+    return false;
+}
+
+static size_t pool_bytes(void) { return sy_round_up(sizeof(checked_pool), sy_os_page_size()); }
+
+static void give_up(checked_pool *pool) {
+    release_all(pool);
+    sy_watch_close(&pool->watch);
+    sy_pages_give(pool, pool_bytes());
+}
+
+sy_pool *sy_checked_pool_create(const sy_pool_config *config, size_t align, unsigned checks) {
+    size_t zone = sy_watch_zone(checks);
+    checked_pool *pool = sy_pages_take(pool_bytes(), sy_os_page_size(), "slabyard:checked pool");
+    if (!pool) return NULL;
+    const char *name = config->name ? config->name : "pool";
+    for (size_t i = 0; i < SY_POOL_NAME_MAX && name[i]; i++) pool->name[i] = name[i];
+    /* A free that is compiled in writes a pointer into the object. */
+    pool->size = config->size < sizeof(void *) ? sizeof(void *) : config->size;
+    pool->lead = sy_round_up(zone, align);
+    pool->pool.stride = sy_round_up(pool->size + 2 * zone, align);
+    pool->pool.capacity = config->capacity;
+    if (sy_watch_open(&pool->watch, pool->name, pool->size, checks) == 0 &&
+        make_room(pool, config->capacity, align) && use_slots(pool, config->capacity))
+        return &pool->pool;
+    give_up(pool);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* ---- doors ---- */
+
+void *sy_checked_pool_alloc(sy_pool *pool_) {
+    checked_pool *pool = whole_of(pool_);
+    size_t slot;
+    if (!take_slot(pool, &slot)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    void *object = object_at(pool, slot);
+    sy_watch_taken(&pool->watch, record_at(pool, slot), object);
+    sy_watch_given(&pool->watch, record_at(pool, slot), object, pool->size, false);
+    pool->live++;
+    return object;
+}
+
+/* The slot that begins there, or the fault that its free is. */
+static bool find(const checked_pool *pool, const void *object, size_t *slot, sy_fault_kind *kind) {
+    size_t offset = (uintptr_t)object - (uintptr_t)object_at(pool, 0);
+    size_t stride = pool->pool.stride;
+    *kind = offset / stride >= pool->slots ? SY_FAULT_FOREIGN_POINTER : SY_FAULT_MISALIGNED_POINTER;
+    *slot = offset / stride;
+    return offset / stride < pool->slots && offset % stride == 0;
+}
+
+void sy_checked_pool_free(sy_pool *pool_, void *object) {
+    checked_pool *pool = whole_of(pool_);
+    size_t slot;
+    sy_fault_kind kind;
+    uintptr_t out;
+    if (!object) return;
+    if (!find(pool, object, &slot, &kind)) {
+        sy_watch_raise(&pool->watch, NULL, kind, object, NULL);
+        return;
+    }
+    sy_record *record = record_at(pool, slot);
+    if (!sy_watch_claim(&pool->watch, record, object, SIZE_MAX)) return;
+    sy_watch_fill(&pool->watch, record, object);
+    pool->live--;
+    if (sy_watch_wait(&pool->watch, slot, &out)) put_slot(pool, out);
+}
+
+/* What was freed inline is on the list. */
+static size_t freed_inline(const checked_pool *pool) {
+    size_t count = 0;
+    for (const void *slot = pool->pool.free; slot && count < pool->live; count++)
+        slot = *(const sy_pool_link *)slot;
+    return count;
+}
+
+size_t sy_checked_pool_in_use(const sy_pool *pool) {
+    return whole_of(pool)->live - freed_inline(whole_of(pool));
+}
+
+size_t sy_checked_pool_slot_size(const sy_pool *pool) { return whole_of(pool)->size; }
+
+size_t sy_checked_pool_capacity(const sy_pool *pool) {
+    return pool->capacity ? pool->capacity : whole_of(pool)->slots;
+}
+
+size_t sy_checked_pool_verify(const sy_pool *pool_) {
+    const checked_pool *pool = whole_of(pool_);
+    size_t wrong = 0;
+    sy_fault fault;
+    for (size_t slot = 0; slot < pool->slots; slot++) {
+        if (!sy_watch_look(&pool->watch, record_at(pool, slot), object_at(pool, slot), &fault))
+            continue;
+        sy_fault_tell(&fault);
+        wrong++;
+    }
+    return wrong;
+}
+
+/* All objects go: what they have suffered is seen now, or never. */
+static void forget_all(checked_pool *pool) {
+    sy_fault fault;
+    for (size_t slot = 0; slot < pool->slots; slot++) {
+        sy_record *record = record_at(pool, slot);
+        if (sy_watch_look(&pool->watch, record, object_at(pool, slot), &fault))
+            sy_fault_raise(&fault);
+        *record = (sy_record){0};
+    }
+}
+
+void sy_checked_pool_reset(sy_pool *pool_) {
+    checked_pool *pool = whole_of(pool_);
+    uintptr_t waited;
+    forget_all(pool);
+    while (sy_watch_next(&pool->watch, &waited)) {}
+    pool->pool.free = NULL;
+    pool->slots = pool->live = pool->free_count = 0;
+}
+
+void sy_checked_pool_destroy(sy_pool *pool) {
+    forget_all(whole_of(pool));
+    give_up(whole_of(pool));
+}

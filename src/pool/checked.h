@@ -1,0 +1,36 @@
+/*
+ * checked.h: pools that look for mistakes: the same doors over other means.
+ *
+ *     slots:    | zone | object 0 | zone | zone | object 1 | zone | ...      one range of
+ * addresses, records:  | of 0 | of 1 | ...                                          committed as it
+ * is used free:     | number | number | ...            those freed, the last on top
+ *
+ * The inline words of such a pool are all NULL, which shuts its bump pointer and its list: an
+ * allocation comes to sy_pool_grow, and so to sy_checked_pool_alloc. A free that was compiled in
+ * (without SY_NO_INLINE) cannot be shut: it puts the object on the inline list, from where it is
+ * given again, unseen.
+ *
+ * Used by pool.c and calls.c. Below: watch/, os/.
+ */
+#ifndef SY_POOL_CHECKED_H
+#define SY_POOL_CHECKED_H
+
+#include <slabyard/pool.h>
+#include <stdbool.h>
+
+/* A pool of the other kind has an extent. */
+static inline bool sy_pool_is_checked(const sy_pool *pool) { return pool->extent == NULL; }
+
+/* `checks`: flags of checks.h; the configuration is valid. NULL with ENOMEM. */
+sy_pool *sy_checked_pool_create(const sy_pool_config *config, size_t align, unsigned checks);
+void sy_checked_pool_destroy(sy_pool *pool);
+void *sy_checked_pool_alloc(sy_pool *pool);
+void sy_checked_pool_free(sy_pool *pool, void *object);
+void sy_checked_pool_reset(sy_pool *pool);
+size_t sy_checked_pool_in_use(const sy_pool *pool);
+size_t sy_checked_pool_slot_size(const sy_pool *pool);
+size_t sy_checked_pool_capacity(const sy_pool *pool);
+/* Objects that are damaged; each is reported. */
+size_t sy_checked_pool_verify(const sy_pool *pool);
+
+#endif
