@@ -1,4 +1,7 @@
-/* slabyard: free to the wrong cache: ADDRESS in cache "order" (64 bytes), belongs to "heap-64" */
+/* slabyard: free to the wrong cache: ADDRESS in cache "order" (64 bytes), belongs to "heap-64"
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: free the object to what it was allocated from */
 #include "misuse.h"
 
 int main(void) {

@@ -1,5 +1,9 @@
 /* slabyard: free of a pointer that is not an object of Slabyard's: ADDRESS in cache "order" (64
- * bytes) */
+ * bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: see where the pointer comes from: another allocator, the stack, a variable, or memory
+ * that was freed and has gone back */
 #include "misuse.h"
 
 int main(void) {

@@ -1,5 +1,8 @@
 /* slabyard: free of a pointer that is not the start of an object: ADDRESS in cache "order" (64
- * bytes) */
+ * bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: free the pointer that the allocation gave, not one into the object */
 #include "misuse.h"
 
 int main(void) {

@@ -1,4 +1,7 @@
-/* slabyard: double free: ADDRESS in cache "order" (64 bytes) */
+/* slabyard: double free: ADDRESS in cache "order" (64 bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=audit to see who freed it before */
 #include "misuse.h"
 
 int main(void) {

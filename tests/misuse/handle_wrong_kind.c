@@ -1,4 +1,7 @@
-/* slabyard: free to the wrong cache: ADDRESS in cache "order" (64 bytes), belongs to "named" */
+/* slabyard: free to the wrong cache: ADDRESS in cache "order" (64 bytes), belongs to "named"
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: free the object to what it was allocated from */
 #include "misuse.h"
 
 int main(void) {

@@ -1,4 +1,7 @@
-/* slabyard: free of a pointer that is not the start of an object: ADDRESS in cache "heap" */
+/* slabyard: free of a pointer that is not the start of an object: ADDRESS in cache "heap"
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: free the pointer that the allocation gave, not one into the object */
 #include "misuse.h"
 
 int main(void) {

@@ -1,5 +1,8 @@
-/* slabyard: free with the wrong size: ADDRESS in cache "heap-128" (128 bytes), belongs to "heap-64"
- */
+/* slabyard: free with the wrong size: ADDRESS in cache "heap-128" (128 bytes), belongs to
+ * "heap-64"
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: free with the size that was asked for, or without one */
 #include "misuse.h"
 
 int main(void) {

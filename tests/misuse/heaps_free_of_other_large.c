@@ -1,4 +1,7 @@
-/* slabyard: free to the wrong cache: ADDRESS in cache "heap", belongs to "tenant-1048576" */
+/* slabyard: free to the wrong cache: ADDRESS in cache "heap", belongs to "tenant-1048576"
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: free the object to what it was allocated from */
 #include "misuse.h"
 
 int main(void) {

@@ -1,4 +1,7 @@
-/* slabyard: free with the wrong size: ADDRESS in cache "tenant" */
+/* slabyard: free with the wrong size: ADDRESS in cache "tenant"
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: free with the size that was asked for, or without one */
 #include "misuse.h"
 
 int main(void) {

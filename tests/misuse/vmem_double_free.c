@@ -1,4 +1,7 @@
-/* slabyard: free of a segment that is not allocated: 0x50 (size 16) in arena "ports" */
+/* slabyard: free of a segment that is not allocated: 0x50 (size 16) in arena "ports"
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: free a segment once, by the value that its allocation gave */
 #include "misuse.h"
 
 int main(void) {

@@ -1,5 +1,8 @@
 /* slabyard: free of a segment with the wrong size: ADDRESS (size 16) in arena "ports", allocated
- * with size 8 */
+ * with size 8
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: free the segment with the size that it was allocated with */
 #include "misuse.h"
 
 int main(void) {

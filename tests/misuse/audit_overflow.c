@@ -1,0 +1,26 @@
+/* slabyard: overflow: ADDRESS+64 in cache "order" (64 bytes)
+ *   offset 64: the first byte past the end
+ *   8 bytes damaged from offset 64:
+ *     +64  42 42 42 42 42 42 42 42                          BBBBBBBB
+ *   seen by thread THREAD:
+ *     STACK close_order main
+ *   allocated TIME ago by thread THREAD:
+ *     STACK make_order main
+ *   next: run with SLABYARD=guard=all,explain to stop at the write itself */
+#include "misuse.h"
+
+static __attribute__((noinline)) void *make_order(sy_cache *cache) {
+    return told(sy_cache_alloc(cache));
+}
+
+static __attribute__((noinline)) void close_order(sy_cache *cache, void *order) {
+    sy_cache_free(cache, order);
+    hidden(order);
+}
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_AUDIT | SY_REDZONE);
+    char *order = make_order(cache);
+    scribble(order + 64, 8);
+    close_order(cache, order);
+}

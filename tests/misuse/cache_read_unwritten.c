@@ -1,0 +1,8 @@
+/* ends with SIGSEGV */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_POISON);
+    void **object = told(sy_cache_alloc(cache));
+    follow(object); /* 0xbaddcafebaddcafe */
+}

@@ -1,0 +1,19 @@
+/* slabyard: underflow: ADDRESS-64 in cache "order" (64 bytes)
+ *   offset -64: 64 bytes before its start
+ *   64 bytes damaged from offset -64:
+ *     -64  42 42 42 42 42 42 42 42 42 42 42 42 42 42 42 42  BBBBBBBBBBBBBBBB
+ *     -48  42 42 42 42 42 42 42 42 42 42 42 42 42 42 42 42  BBBBBBBBBBBBBBBB
+ *     -32  42 42 42 42 42 42 42 42 42 42 42 42 42 42 42 42  BBBBBBBBBBBBBBBB
+ *     -16  42 42 42 42 42 42 42 42 42 42 42 42 42 42 42 42  BBBBBBBBBBBBBBBB
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=redzone,audit to see who allocated the object, with
+ * SLABYARD=guard=all,explain to stop at the write itself */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_REDZONE);
+    char *object = told(sy_cache_alloc(cache));
+    scribble(object - 64, 64);
+    sy_cache_free(cache, object);
+}

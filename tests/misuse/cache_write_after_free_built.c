@@ -1,0 +1,24 @@
+/* slabyard: write after free: ADDRESS in cache "order" (64 bytes)
+ *   offset 0: its start
+ *   8 bytes damaged from offset 0:
+ *     +0  42 42 42 42 42 42 42 42                          BBBBBBBB
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=poison,audit to see who freed the object, with
+ * SLABYARD=guard=all,explain to stop at the write itself */
+#include "misuse.h"
+
+static int construct(void *object, void *arg) {
+    (void)arg;
+    memset(object, 1, 64);
+    return 0;
+}
+
+int main(void) {
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){
+        .name = "order", .size = 64, .construct = construct, .flags = SY_POISON});
+    char *object = told(sy_cache_alloc(cache));
+    sy_cache_free(cache, object);
+    scribble(object, 8);
+    sy_cache_alloc(cache);
+}

@@ -1,0 +1,20 @@
+/* slabyard: write after free: ADDRESS in cache "order" (64 bytes)
+ *   offset 0: its start
+ *   64 bytes damaged from offset 0:
+ *     +0   42 42 42 42 42 42 42 42 42 42 42 42 42 42 42 42  BBBBBBBBBBBBBBBB
+ *     +16  42 42 42 42 42 42 42 42 42 42 42 42 42 42 42 42  BBBBBBBBBBBBBBBB
+ *     +32  42 42 42 42 42 42 42 42 42 42 42 42 42 42 42 42  BBBBBBBBBBBBBBBB
+ *     +48  42 42 42 42 42 42 42 42 42 42 42 42 42 42 42 42  BBBBBBBBBBBBBBBB
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=poison,audit to see who freed the object, with
+ * SLABYARD=guard=all,explain to stop at the write itself */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_POISON);
+    char *object = told(sy_cache_alloc(cache));
+    sy_cache_free(cache, object);
+    scribble(object, 64);
+    sy_cache_alloc(cache);
+}

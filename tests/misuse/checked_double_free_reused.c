@@ -1,0 +1,14 @@
+/* slabyard: double free: ADDRESS in cache "order" (64 bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=audit to see who freed it before */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_CHECKED);
+    char *object = told(sy_cache_alloc(cache));
+    sy_cache_free(cache, object);
+    char *other = sy_cache_alloc(cache); /* the same, to another owner, */
+    sy_cache_free(cache, object);        /* whose it is */
+    sy_cache_free(cache, other);
+}

@@ -1,0 +1,11 @@
+/* slabyard: double free: ADDRESS in cache "order" (64 bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=audit to see who freed it before */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_CHECKED);
+    char *object = sy_cache_alloc(cache);
+    sy_cache_free(cache, told(object + 640)); /* of a slot, but nobody has it */
+}

@@ -1,0 +1,13 @@
+/* slabyard: free of a pointer that is not an object of Slabyard's: ADDRESS in cache "order" (64
+ * bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: see where the pointer comes from: another allocator, the stack, a variable, or memory
+ * that was freed and has gone back */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_CHECKED);
+    (void)told((void *)16);
+    sy_cache_free(cache, hidden((void *)16));
+}

@@ -1,0 +1,12 @@
+/* slabyard: free of a pointer that is not the start of an object: ADDRESS in cache "order" (64
+ * bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: free the pointer that the allocation gave, not one into the object */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_CHECKED);
+    char *object = sy_cache_alloc(cache);
+    sy_cache_free(cache, told(object + 64 - 1)); /* of the next */
+}

@@ -1,0 +1,21 @@
+/* slabyard: free to the wrong cache: ADDRESS in cache "other" (64 bytes), belongs to "order"
+ *   seen by thread THREAD:
+ *     STACK construct
+ *   next: free the object to what it was allocated from */
+#include "misuse.h"
+
+static sy_cache *others;
+
+/* Gives up what is not its own yet, to a cache that it was not from. */
+static int construct(void *object, void *arg) {
+    (void)arg;
+    sy_cache_free(others, told(object));
+    return 0;
+}
+
+int main(void) {
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){
+        .name = "order", .size = 64, .construct = construct, .flags = SY_CHECKED});
+    others = cache_of("other", 64, SY_CHECKED);
+    sy_cache_alloc(cache);
+}

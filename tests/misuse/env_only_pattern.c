@@ -1,0 +1,14 @@
+/* SLABYARD=check,only=order+heap-1*
+ * slabyard: double free: ADDRESS in cache "heap-112" (112 bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=audit to see who freed it before */
+#include "misuse.h"
+
+int main(void) {
+    char *small = sy_malloc(20), *object = told(sy_malloc(100));
+    sy_free(small);
+    sy_free(small); /* stays unseen: "heap-24" is not meant */
+    sy_free(object);
+    sy_free(object);
+}

@@ -1,0 +1,18 @@
+/* slabyard: use after free (guard page): ADDRESS in cache "order" (64 bytes)
+ *   seen by thread THREAD:
+ *     STACK __restore_rt scribble main
+ *   allocated TIME ago by thread THREAD:
+ *     STACK main
+ *   freed TIME ago by thread THREAD:
+ *     STACK main
+ *   next: look at the stack of this access in a debugger: a pointer was kept after the free
+ * ends with SIGSEGV */
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("guard=all,explain");
+    sy_cache *cache = cache_of("order", 64, 0);
+    char *object = told(sy_cache_alloc(cache));
+    sy_cache_destroy_all(cache);
+    scribble(object, 8);
+}

@@ -1,0 +1,16 @@
+/* slabyard: double free: ADDRESS in cache "heap-112" (112 bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   allocated TIME ago by thread THREAD:
+ *     STACK main
+ *   freed TIME ago by thread THREAD:
+ *     STACK main
+ *   next: one of the two frees has to go: look for who owns the object */
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("guard=all,explain");
+    char *object = told(sy_malloc(100));
+    sy_free(object);
+    sy_free(object);
+}

@@ -1,0 +1,19 @@
+/* slabyard: access behind an object (guard page): ADDRESS+96 in cache "heap-96" (96 bytes)
+ *   offset 96: the first byte past the end
+ *   seen by thread THREAD:
+ *     STACK __restore_rt scribble main
+ *   allocated TIME ago by thread THREAD:
+ *     STACK main
+ *   next: look at the stack of this access in a debugger: an index or a length is too large
+ * ends with SIGSEGV */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("guard=all,explain");
+    char *object = sy_malloc(96), *other = sy_malloc(96);
+    bool right = ((uintptr_t)object + 96) % 4096 == 0;
+    scribble((char *)told(right ? object : other) + 96, 1);
+}

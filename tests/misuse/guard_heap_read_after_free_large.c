@@ -1,0 +1,17 @@
+/* slabyard: use after free (guard page): ADDRESS in cache "heap-327680" (327680 bytes)
+ *   seen by thread THREAD:
+ *     STACK __restore_rt follow main
+ *   allocated TIME ago by thread THREAD:
+ *     STACK main
+ *   freed TIME ago by thread THREAD:
+ *     STACK main
+ *   next: look at the stack of this access in a debugger: a pointer was kept after the free
+ * ends with SIGSEGV */
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("guard=all,check,explain");
+    void **object = told(sy_malloc(300000));
+    sy_free(object);
+    follow(object);
+}

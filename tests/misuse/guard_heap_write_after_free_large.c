@@ -1,0 +1,18 @@
+/* slabyard: use after free (guard page): ADDRESS+50000 in cache "heap-106496" (106496 bytes)
+ *   offset 50000: inside, 50000 bytes from its start
+ *   seen by thread THREAD:
+ *     STACK __restore_rt scribble main
+ *   allocated TIME ago by thread THREAD:
+ *     STACK main
+ *   freed TIME ago by thread THREAD:
+ *     STACK main
+ *   next: look at the stack of this access in a debugger: a pointer was kept after the free
+ * ends with SIGSEGV */
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("guard=all,explain");
+    char *object = told(sy_malloc(100000));
+    sy_free(object);
+    scribble(object + 50000, 8);
+}

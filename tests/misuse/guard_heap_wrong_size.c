@@ -1,0 +1,14 @@
+/* slabyard: free with the wrong size: ADDRESS in cache "heap-112" (112 bytes), freed with size
+ * 101, allocated with size 100
+ *   seen by thread THREAD:
+ *     STACK main
+ *   allocated TIME ago by thread THREAD:
+ *     STACK main
+ *   next: free with the size that was asked for, or without one */
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("guard=all,check");
+    char *object = told(sy_malloc(100));
+    sy_free_sized(object, 101);
+}

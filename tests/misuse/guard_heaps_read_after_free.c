@@ -1,0 +1,18 @@
+/* slabyard: use after free (guard page): ADDRESS in cache "tenant-112" (112 bytes)
+ *   seen by thread THREAD:
+ *     STACK __restore_rt follow main
+ *   allocated TIME ago by thread THREAD:
+ *     STACK main
+ *   freed TIME ago by thread THREAD:
+ *     STACK main
+ *   next: look at the stack of this access in a debugger: a pointer was kept after the free
+ * ends with SIGSEGV */
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("guard=all,explain");
+    sy_heap *heap = heap_of("tenant", 0);
+    void **object = told(sy_heap_alloc(heap, 100));
+    sy_heap_free(heap, object);
+    follow(object);
+}

@@ -1,0 +1,16 @@
+/* slabyard: free of a pointer that is not the start of an object: ADDRESS in cache "order" (64
+ * bytes)
+ *   offset 16: inside, 16 bytes from its start
+ *   seen by thread THREAD:
+ *     STACK main
+ *   allocated TIME ago by thread THREAD:
+ *     STACK main
+ *   next: free the pointer that the allocation gave, not one into the object */
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("guard=all,explain");
+    sy_cache *cache = cache_of("order", 64, 0);
+    char *object = sy_cache_alloc(cache);
+    sy_cache_free(cache, told(object + 16));
+}

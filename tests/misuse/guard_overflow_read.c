@@ -1,0 +1,26 @@
+/* slabyard: access behind an object (guard page): ADDRESS+64 in cache "order" (64 bytes)
+ *   offset 64: the first byte past the end
+ *   seen by thread THREAD:
+ *     STACK __restore_rt follow main
+ *   allocated TIME ago by thread THREAD:
+ *     STACK placed main
+ *   next: look at the stack of this access in a debugger: an index or a length is too large
+ * ends with SIGSEGV */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "misuse.h"
+
+/* An object that ends where its page does (`right`), or begins there: they lie so by turns. */
+static char *placed(sy_cache *cache, bool right) {
+    char *object = sy_cache_alloc(cache);
+    bool is = right ? ((uintptr_t)object + 64) % 4096 == 0 : (uintptr_t)object % 4096 == 0;
+    return told(is ? object : sy_cache_alloc(cache));
+}
+
+int main(void) {
+    sy_set_options("guard=all,explain");
+    sy_cache *cache = cache_of("order", 64, 0);
+    char *object = placed(cache, true);
+    follow(object + 60);
+}

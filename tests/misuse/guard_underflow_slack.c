@@ -1,0 +1,28 @@
+/* slabyard: underflow: ADDRESS-8 in cache "order" (64 bytes)
+ *   offset -8: 8 bytes before its start
+ *   8 bytes damaged from offset -8:
+ *     -8  42 42 42 42 42 42 42 42                          BBBBBBBB
+ *   seen by thread THREAD:
+ *     STACK main
+ *   allocated TIME ago by thread THREAD:
+ *     STACK placed main
+ *   next: run with SLABYARD=guard=all,explain to stop at the write itself */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "misuse.h"
+
+/* An object that ends where its page does (`right`), or begins there: they lie so by turns. */
+static char *placed(sy_cache *cache, bool right) {
+    char *object = sy_cache_alloc(cache);
+    bool is = right ? ((uintptr_t)object + 64) % 4096 == 0 : (uintptr_t)object % 4096 == 0;
+    return told(is ? object : sy_cache_alloc(cache));
+}
+
+int main(void) {
+    sy_set_options("guard=all,explain");
+    sy_cache *cache = cache_of("order", 64, 0);
+    char *object = placed(cache, true);
+    scribble(object - 8, 8);
+    sy_cache_free(cache, object);
+}

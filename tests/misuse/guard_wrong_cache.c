@@ -1,0 +1,14 @@
+/* slabyard: free to the wrong cache: ADDRESS in cache "order" (64 bytes), belongs to "trade"
+ *   seen by thread THREAD:
+ *     STACK main
+ *   allocated TIME ago by thread THREAD:
+ *     STACK main
+ *   next: free the object to what it was allocated from */
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("guard=all,explain");
+    sy_cache *cache = cache_of("order", 64, 0);
+    sy_cache *trades = cache_of("trade", 64, 0);
+    sy_cache_free(cache, told(sy_cache_alloc(trades)));
+}

@@ -1,0 +1,11 @@
+/* slabyard: free of a pointer that is not an object of Slabyard's: ADDRESS in cache "heap"
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: see where the pointer comes from: another allocator, the stack, a variable, or memory
+ * that was freed and has gone back */
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("check");
+    sy_free(told(sy_pool_alloc(pool_of("node", 64, 0))));
+}

@@ -1,0 +1,19 @@
+/* slabyard: overflow: ADDRESS+100 in cache "heap-112" (112 bytes)
+ *   offset 100: the first byte past the end of the 100 asked for
+ *   64 bytes damaged from offset 100:
+ *     +100  42 42 42 42 42 42 42 42 42 42 42 42 42 42 42 42  BBBBBBBBBBBBBBBB
+ *     +116  42 42 42 42 42 42 42 42 42 42 42 42 42 42 42 42  BBBBBBBBBBBBBBBB
+ *     +132  42 42 42 42 42 42 42 42 42 42 42 42 42 42 42 42  BBBBBBBBBBBBBBBB
+ *     +148  42 42 42 42 42 42 42 42 42 42 42 42 42 42 42 42  BBBBBBBBBBBBBBBB
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=redzone,audit to see who allocated the object, with
+ * SLABYARD=guard=all,explain to stop at the write itself */
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("redzone");
+    char *object = told(sy_malloc(100));
+    scribble(object + 100, 64);
+    sy_free(object);
+}

@@ -1,0 +1,17 @@
+/* slabyard: overflow: ADDRESS+16 in cache "heap-16" (16 bytes)
+ *   offset 16: the first byte past the end
+ *   1 byte damaged from offset 16:
+ *     +16  00                                               .
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=redzone,audit to see who allocated the object, with
+ * SLABYARD=guard=all,explain to stop at the write itself */
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("redzone");
+    static const char text[] = "sixteen letters.";
+    char *object = told(sy_malloc(strlen(text)));
+    strcpy(hidden(object), text); /* and a 0 */
+    sy_free(object);
+}

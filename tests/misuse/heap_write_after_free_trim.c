@@ -1,0 +1,17 @@
+/* slabyard: write after free: ADDRESS in cache "heap-112" (112 bytes)
+ *   offset 0: its start
+ *   8 bytes damaged from offset 0:
+ *     +0  42 42 42 42 42 42 42 42                          BBBBBBBB
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=poison,audit to see who freed the object, with
+ * SLABYARD=guard=all,explain to stop at the write itself */
+#include "misuse.h"
+
+int main(void) {
+    sy_set_options("poison");
+    char *object = told(sy_malloc(100));
+    sy_free(object);
+    scribble(object, 8);
+    sy_trim();
+}

@@ -1,0 +1,16 @@
+/* slabyard: overflow: ADDRESS+100 in cache "tenant-112" (112 bytes)
+ *   offset 100: the first byte past the end of the 100 asked for
+ *   1 byte damaged from offset 100:
+ *     +100  42                                               B
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=redzone,audit to see who allocated the object, with
+ * SLABYARD=guard=all,explain to stop at the write itself */
+#include "misuse.h"
+
+int main(void) {
+    sy_heap *heap = heap_of("tenant", SY_REDZONE);
+    char *object = told(sy_heap_alloc(heap, 100));
+    scribble(object + 100, 1);
+    sy_heap_free(heap, object);
+}

@@ -1,0 +1,13 @@
+/* slabyard: double free: ADDRESS in cache "node" (48 bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=audit to see who freed it before */
+#define SY_NO_INLINE /* each free is a call */
+#include "misuse.h"
+
+int main(void) {
+    sy_pool *pool = pool_of("node", 48, SY_CHECKED);
+    char *object = told(sy_pool_alloc(pool));
+    sy_pool_free(pool, object);
+    sy_pool_free(pool, object);
+}

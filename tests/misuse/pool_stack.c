@@ -1,0 +1,14 @@
+/* slabyard: free of a pointer that is not an object of Slabyard's: ADDRESS in cache "node" (48
+ * bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: see where the pointer comes from: another allocator, the stack, a variable, or memory
+ * that was freed and has gone back */
+#define SY_NO_INLINE /* each free is a call */
+#include "misuse.h"
+
+int main(void) {
+    sy_pool *pool = pool_of("node", 48, SY_CHECKED);
+    char local[48];
+    sy_pool_free(pool, told(local));
+}

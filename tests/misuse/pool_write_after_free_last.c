@@ -1,0 +1,18 @@
+/* slabyard: write after free: ADDRESS+47 in cache "node" (48 bytes)
+ *   offset 47: inside, 47 bytes from its start
+ *   1 byte damaged from offset 47:
+ *     +47  42                                               B
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=poison,audit to see who freed the object, with
+ * SLABYARD=guard=all,explain to stop at the write itself */
+#define SY_NO_INLINE /* each free is a call */
+#include "misuse.h"
+
+int main(void) {
+    sy_pool *pool = pool_of("node", 48, SY_POISON);
+    char *object = told(sy_pool_alloc(pool));
+    sy_pool_free(pool, object);
+    scribble(object + 47, 1);
+    return sy_pool_alloc(pool) != NULL;
+}
