@@ -36,8 +36,8 @@ fn placed(build: &mut cc::Build, layout: usize) -> &mut cc::Build {
         .flag(format!("-falign-loops={loops}"))
 }
 
-/// Where cargo unpacked the crate that carries snmalloc's source.
-fn snmalloc_source() -> PathBuf {
+/// Where cargo unpacked a crate that carries an allocator's source.
+fn unpacked(name: &str) -> PathBuf {
     let target = std::env::var("TARGET").expect("set by cargo");
     let output = Command::new(std::env::var_os("CARGO").expect("set by cargo"))
         .args([
@@ -58,17 +58,45 @@ fn snmalloc_source() -> PathBuf {
         serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
     let manifest = metadata["packages"]
         .as_array()
-        .and_then(|packages| {
-            packages
-                .iter()
-                .find(|package| package["name"] == "snmalloc-sys")
-        })
+        .and_then(|packages| packages.iter().find(|package| package["name"] == name))
         .and_then(|package| package["manifest_path"].as_str())
-        .expect("snmalloc-sys is a dependency");
-    Path::new(manifest)
-        .parent()
-        .expect("a file in a folder")
-        .join("upstream/src")
+        .expect("a dependency of that name");
+    let folder = Path::new(manifest).parent();
+    folder.expect("a file in a folder").to_owned()
+}
+
+/// mimalloc once more, built to be secure. All its names but two become its own, so that it does
+/// not meet the one that is linked already.
+fn secure_mimalloc() {
+    let source = unpacked("libmimalloc-sys").join("c_src/mimalloc/v3");
+    let objects = cc::Build::new()
+        .include(source.join("include"))
+        .include(source.join("src"))
+        .file(source.join("src/static.c"))
+        .opt_level(3) // as its crate is built
+        .debug(false)
+        .force_frame_pointer(false)
+        .define("MI_SECURE", "4")
+        .define("MI_DEBUG", "0")
+        .define("MI_BUILD_RELEASE", None)
+        .define("NDEBUG", None)
+        .define("mi_malloc", "bench_secure_malloc")
+        .define("mi_free", "bench_secure_free")
+        .flag("-ftls-model=initial-exec")
+        .flag("-Wno-error=date-time")
+        .warnings(false)
+        .compile_intermediates();
+    for object in &objects {
+        let status = Command::new("objcopy")
+            .arg("--keep-global-symbol=bench_secure_malloc")
+            .arg("--keep-global-symbol=bench_secure_free")
+            .arg(object)
+            .status();
+        assert!(status.expect("objcopy runs").success(), "{object:?}");
+    }
+    cc::Build::new()
+        .objects(objects)
+        .compile("bench_secure_mimalloc");
 }
 
 fn compiler_version() -> String {
@@ -90,7 +118,7 @@ fn rustc_version() -> String {
 }
 
 fn main() {
-    let snmalloc = snmalloc_source();
+    let snmalloc = unpacked("snmalloc-sys").join("upstream/src");
     for layout in 0..LAYOUTS.len() {
         placed(&mut cpp("c++17"), layout)
             .file("kernels/kernels.cpp")
@@ -98,6 +126,10 @@ fn main() {
         placed(&mut cpp("c++17"), layout)
             .file("kernels/vmem_pairs.cpp")
             .compile(&format!("bench_vmem_{layout}"));
+        placed(&mut cpp("c++17"), layout)
+            .flag("-fno-omit-frame-pointer")
+            .file("kernels/checks.cpp")
+            .compile(&format!("bench_checks_{layout}"));
         placed(&mut cpp("c++20"), layout)
             .include(&snmalloc)
             .define("NDEBUG", None)
@@ -115,6 +147,7 @@ fn main() {
     cpp("c++17")
         .files(["kernels/limits.cpp", "kernels/verify.cpp"])
         .compile("bench_support");
+    secure_mimalloc();
     println!("cargo::rerun-if-changed=kernels");
     println!("cargo::rustc-env=BENCH_CXX={}", compiler_version());
     println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());

@@ -1,4 +1,5 @@
-//! Builds the recorder, a shared object to be preloaded, for `record` to carry inside the tool.
+//! Builds the recorder, a shared object to be preloaded, for `record` to carry inside the tool; and
+//! tells the tests where the library is, for programs that use it.
 
 use std::{env, path::PathBuf, process::Command};
 
@@ -8,6 +9,11 @@ fn main() {
     let output = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo")).join("recorder.so");
     println!("cargo:rerun-if-changed={}", folder.display());
     println!("cargo:rerun-if-changed=build.rs");
+
+    for what in ["INCLUDE", "LIBRARY"] {
+        let place = env::var(format!("DEP_SLABYARD_{what}")).expect("set by slabyard-sys");
+        println!("cargo:rustc-env=SLABYARD_{what}={place}");
+    }
 
     let mut command: Command = cc::Build::new()
         .opt_level(2)

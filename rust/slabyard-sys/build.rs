@@ -1,5 +1,6 @@
 //! Compiles the C core, everything under `src/` but the fake operating system of the tests, and
-//! tells dependents where the headers are (`DEP_SLABYARD_INCLUDE`).
+//! tells dependents where the headers and the library are (`DEP_SLABYARD_INCLUDE`,
+//! `DEP_SLABYARD_LIBRARY`).
 
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,28 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Layers that keep frame pointers, as in CMakeLists.txt: by these stacks are taken. The fast paths
+/// of the others are functions.
+const FRAMED: [&str; 6] = ["cache", "chunk", "keep", "magazine", "pool", "watch"];
+
+fn is_framed(path: &Path, core: &Path) -> bool {
+    FRAMED
+        .iter()
+        .any(|layer| path.starts_with(core.join(layer)))
+}
+
+fn build_of(core: &Path, include: &Path) -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .std("gnu11")
+        .opt_level(2)
+        .force_frame_pointer(false)
+        .flag("-fvisibility=hidden")
+        .include(include)
+        .include(core);
+    build
+}
+
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let root = here
@@ -28,23 +51,31 @@ fn main() {
     let core = root.join("src");
     let include = root.join("include");
 
-    let mut build = cc::Build::new();
-    build
-        .std("gnu11")
-        .opt_level(2)
-        .force_frame_pointer(false)
-        .flag("-fvisibility=hidden")
-        .include(&include)
-        .include(&core);
+    let (mut framed, mut build) = (build_of(&core, &include), build_of(&core, &include));
+    framed
+        .flag("-fno-omit-frame-pointer")
+        .flag_if_supported("-momit-leaf-frame-pointer");
     for path in sources(&core) {
-        if !path.ends_with("os/fake.c") {
-            build.file(path);
+        if path.ends_with("os/fake.c") {
+            continue;
         }
+        let to = if is_framed(&path, &core) {
+            &mut framed
+        } else {
+            &mut build
+        };
+        to.file(path);
     }
+    build.objects(framed.compile_intermediates());
     build.file("src/layout.c");
     build.compile("slabyard");
 
+    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
     println!("cargo::metadata=include={}", include.display());
+    println!(
+        "cargo::metadata=library={}",
+        output.join("libslabyard.a").display()
+    );
     println!("cargo::rerun-if-changed=src/layout.c");
     println!("cargo::rerun-if-changed={}", core.display());
     println!("cargo::rerun-if-changed={}", include.display());

@@ -12,9 +12,11 @@
 //! * `run`: the parent's loop over rows, repeats and allocators;
 //! * `stats`, `report`: medians, spreads, ratios, tables;
 //! * `vmem`: the same for arenas, whose rows are their own;
+//! * `checks`: what each check costs a cache and the heap;
 //! * `requests`: a server of requests, whose memory is looked at after each burst of them.
 
 pub mod allocators;
+pub mod checks;
 pub mod kernels;
 pub mod keyed;
 pub mod loops;

@@ -5,7 +5,7 @@ use slabyard_bench::allocators::{self, Allocator};
 use slabyard_bench::measure::{Effort, TRICKLE};
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
-use slabyard_bench::{machine, report, requests, vmem};
+use slabyard_bench::{checks, machine, report, requests, vmem};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use std::time::Duration;
 ///
 /// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV. A run
 /// that no option narrows goes on with the arenas; `vmem` measures those alone, `requests` what a
-/// server of requests holds.
+/// server of requests holds, `checks` what checks cost.
 #[derive(Parser)]
 #[command(name = "slabyard-bench", args_conflicts_with_subcommands = true)]
 struct Options {
@@ -57,6 +57,7 @@ struct Options {
 enum Other {
     Vmem(vmem::Options),
     Requests(requests::Options),
+    Checks(checks::Options),
 }
 
 impl Options {
@@ -211,16 +212,20 @@ fn bench(options: &Options) -> Result<ExitCode, String> {
     })
 }
 
-/// The arenas or the requests alone; after everything else the arenas.
+/// What is measured alone, if that was asked for.
+fn bench_other(other: &Other) -> Result<ExitCode, String> {
+    match other {
+        Other::Vmem(options) => vmem::bench(options, &default_path("-vmem")),
+        Other::Requests(options) => requests::bench(options, &default_path("-requests")),
+        Other::Checks(options) => checks::bench(options, &default_path("-checks")),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One of the others alone; after everything else the arenas.
 fn bench_all(options: &Options) -> Result<ExitCode, String> {
-    let arenas = default_path("-vmem");
-    if let Some(Other::Vmem(other)) = &options.other {
-        vmem::bench(other, &arenas)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if let Some(Other::Requests(other)) = &options.other {
-        requests::bench(other, &default_path("-requests"))?;
-        return Ok(ExitCode::SUCCESS);
+    if let Some(other) = &options.other {
+        return bench_other(other);
     }
     let status = bench(options)?;
     if options.is_everything() {
@@ -231,7 +236,7 @@ fn bench_all(options: &Options) -> Result<ExitCode, String> {
             ..vmem::Options::default()
         };
         println!("\nArenas");
-        vmem::bench(&other, &arenas)?;
+        vmem::bench(&other, &default_path("-vmem"))?;
     }
     Ok(status)
 }

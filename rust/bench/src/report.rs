@@ -107,7 +107,7 @@ pub fn tables(row: &Row, found: &[Found], shortest: Option<f64>) -> Vec<Table> {
 }
 
 /// Three figures or more, whatever the size.
-fn figure(value: f64) -> String {
+pub(crate) fn figure(value: f64) -> String {
     match value.abs() {
         size if size >= 1000.0 => format!("{value:.0}"),
         size if size >= 100.0 => format!("{value:.1}"),

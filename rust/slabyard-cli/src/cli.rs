@@ -1,6 +1,7 @@
 //! The command line: what can be asked for, and which parts answer.
 
 use crate::allocators;
+use crate::faults::{self, Faults, Stopped};
 use crate::machine::Machine;
 use crate::plan::{merge, Plan};
 use crate::record::{self, Recorded};
@@ -11,10 +12,13 @@ use crate::report::{html, info, table, Report};
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
 use slabyard_peers::Allocator;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// What would my program's allocations cost on each allocator?
 #[derive(Parser)]
@@ -31,9 +35,12 @@ Examples:
   slabyard compare build.syrec --page build.html               replay what was recorded
   slabyard replay build.syrec -a mimalloc -a jemalloc          only these, only the table
   slabyard info build.syrec                                    what is in the recording
+  slabyard faults -- ./server --once                           each allocation fails in turn
 
 Exit status: 0, or 1 for an error, 2 for a wrong command line, 3 when an allocator failed the
-replay. `record` exits as the recorded program did, or with 125 when it could not record.";
+replay. `record` exits as the recorded program did, or with 125 when it could not record.
+`faults` exits with 1 when a failure was not survived, 125 when nothing could be tried, 130 when
+it was interrupted.";
 
 #[derive(Subcommand)]
 enum Ask {
@@ -45,6 +52,8 @@ enum Ask {
     Compare(CompareArgs),
     /// Show what is in a recording
     Info(InfoArgs),
+    /// Run a program once for each of its allocations, which fails then; show what it did not survive
+    Faults(FaultsArgs),
     #[command(hide = true)]
     Worker(WorkerArgs),
 }
@@ -118,6 +127,43 @@ struct InfoArgs {
 }
 
 #[derive(Args)]
+struct FaultsArgs {
+    /// The first allocation that is made to fail
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    from: u64,
+    /// Then each K-th
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
+    /// Not more than so many runs [default: until a run has nothing left to fail]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max: Option<u64>,
+    /// Only allocations of this cache, with * and ?; may be given several times
+    #[arg(long, value_name = "CACHE", value_parser = cache_name)]
+    only: Vec<String>,
+    /// Instead of allocations, calls of the library to the system: commit, reserve, ... or *
+    #[arg(long, value_name = "CALL", conflicts_with = "only")]
+    os: Option<String>,
+    /// Seconds after which a run is ended, and counts as not survived
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: u64,
+    /// How many runs at a time
+    #[arg(short, long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: u16,
+    /// Go on after a failure that was not survived
+    #[arg(long)]
+    all: bool,
+    /// What is not freed at exit counts as not survived too
+    #[arg(long)]
+    leaks: bool,
+    /// Write what was found as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+#[derive(Args)]
 struct WorkerArgs {
     folder: PathBuf,
     allocator: String,
@@ -138,9 +184,18 @@ fn allocator_named(name: &str) -> Result<&'static Allocator, String> {
     found.ok_or_else(|| format!("there are {}", known()))
 }
 
+/// A name as the option `fail` takes it: what has a meaning there is written as ?.
+fn cache_name(name: &str) -> Result<String, String> {
+    match name.find([',', '+', '|']) {
+        None if !name.is_empty() => Ok(name.to_string()),
+        _ => Err("a name has no , + or | (? stands for any byte)".to_string()),
+    }
+}
+
 pub fn main() -> ExitCode {
     let answer = match Cli::parse().command {
         Ask::Record(args) => return record_only(&args),
+        Ask::Faults(args) => return find_faults(args),
         Ask::Replay(args) => replay(&args),
         Ask::Compare(args) => compare(&args),
         Ask::Info(args) => show_info(&args),
@@ -258,11 +313,11 @@ fn make_report(file: &Path, recording: &Recording, plan: Plan, measurement: Meas
     }
 }
 
-fn write_json(report: &Report, args: &MeasureArgs) -> Result<()> {
-    let Some(path) = &args.json else {
+fn write_json(figures: &impl Serialize, path: Option<&Path>) -> Result<()> {
+    let Some(path) = path else {
         return Ok(());
     };
-    let text = serde_json::to_string_pretty(report)?;
+    let text = serde_json::to_string_pretty(figures)?;
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     eprintln!("slabyard: figures in {}", path.display());
     Ok(())
@@ -285,7 +340,7 @@ fn verdict(report: &Report) -> u8 {
 fn replay(args: &ReplayArgs) -> Result<u8> {
     let report = measure_file(&args.file, &args.measure)?;
     print!("{}", table::render(&report));
-    write_json(&report, &args.measure)?;
+    write_json(&report, args.measure.json.as_deref())?;
     Ok(verdict(&report))
 }
 
@@ -305,7 +360,7 @@ fn compare(args: &CompareArgs) -> Result<u8> {
         .unwrap_or_else(|| file.with_extension("html"));
     std::fs::write(&page, html::render(&report))
         .with_context(|| format!("cannot write {}", page.display()))?;
-    write_json(&report, &args.measure)?;
+    write_json(&report, args.measure.json.as_deref())?;
     println!("\nThe page: {}", page.display());
     Ok(verdict(&report))
 }
@@ -316,4 +371,52 @@ fn show_info(args: &InfoArgs) -> Result<u8> {
     let plan = make_plan(&recording, scratch.path())?;
     print!("{}", info::render(&recording, &plan.summary));
     Ok(0)
+}
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn note_interrupt(_: libc::c_int) {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+fn find_faults(args: FaultsArgs) -> ExitCode {
+    match try_failures(args) {
+        Ok(faults) if faults.stopped == Stopped::Interrupted => ExitCode::from(130),
+        Ok(faults) => ExitCode::from(u8::from(!faults.findings.is_empty())),
+        Err(error) => {
+            ui::warn(&format!("{error:#}"));
+            ExitCode::from(125)
+        }
+    }
+}
+
+fn try_failures(args: FaultsArgs) -> Result<Faults> {
+    let json = args.json.clone();
+    let plan = faults::Plan {
+        command: args.command,
+        only: args.only,
+        call: args.os,
+        from: args.from,
+        every: args.every,
+        most: args.max,
+        time: Duration::from_secs(args.timeout),
+        jobs: usize::from(args.jobs),
+        all: args.all,
+        leaks: args.leaks,
+        settings: std::env::var_os("SLABYARD").unwrap_or_default(),
+    };
+    let handler = note_interrupt as extern "C" fn(libc::c_int);
+    // SAFETY: the handler does nothing but an atomic store.
+    unsafe { libc::signal(libc::SIGINT, handler as libc::sighandler_t) };
+    let line = ui::line();
+    let faults = faults::find(&plan, &INTERRUPTED, &mut |_, run| {
+        if let Some(made) = run.made.first() {
+            line.set_message(made.clone());
+            line.tick();
+        }
+    })?;
+    line.finish_and_clear();
+    print!("{}", faults::text::render(&faults));
+    write_json(&faults, json.as_deref())?;
+    Ok(faults)
 }

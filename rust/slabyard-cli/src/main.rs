@@ -2,10 +2,12 @@
 //!
 //! `record` writes what a program asks of malloc, `compare` and `replay` run that on allocators
 //! and report. From the file to the page: [`record`], [`recording`], [`plan`], [`replay`],
-//! [`report`]; each knows only what stands before it.
+//! [`report`]; each knows only what stands before it. Beside them stands [`faults`]: what does a
+//! program do when its allocations fail?
 
 mod allocators;
 mod cli;
+mod faults;
 mod machine;
 mod plan;
 mod record;

@@ -16,6 +16,12 @@ pub fn bar(what: &'static str, length: u64) -> ProgressBar {
         .with_message(what)
 }
 
+/// A line that says how far something is of which nobody knows the end.
+pub fn line() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}");
+    ProgressBar::new_spinner().with_style(style.expect("a template without mistakes"))
+}
+
 /// Bytes as a person reads them.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];

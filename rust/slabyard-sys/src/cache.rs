@@ -1,4 +1,4 @@
-//! `slabyard/cache.h` and `slabyard/fault.h`: object caches.
+//! `slabyard/cache.h`: object caches.
 
 use crate::{c_char, c_int, c_uint, c_void};
 
@@ -9,8 +9,6 @@ pub struct sy_cache {
     _neither_send_nor_moved: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
-/// Every allocation and free goes through the slabs, where a free is validated.
-pub const SY_CHECKED: c_uint = 1 << 0;
 /// Slabs without a tail give up one slot, so that successive slabs begin at different cache lines.
 pub const SY_COLOUR: c_uint = 1 << 1;
 /// `limit` counts live objects exactly.
@@ -49,7 +47,7 @@ pub struct sy_cache_config {
     pub arg: *mut c_void,
     /// Most live objects, or 0.
     pub limit: usize,
-    /// [`SY_CHECKED`] and others.
+    /// `SY_...`, and [`crate::SY_CHECKED`] and others.
     pub flags: c_uint,
     /// To hold the objects; null: the system's.
     pub memory: *mut sy_memory,
@@ -73,44 +71,6 @@ impl Default for sy_cache_config {
         }
     }
 }
-
-/// What was seen; the numbers of `sy_fault_kind` in `slabyard/fault.h`.
-pub type sy_fault_kind = c_uint;
-/// Freed, but no memory of Slabyard, or not in use.
-pub const SY_FAULT_FOREIGN_POINTER: sy_fault_kind = 1;
-/// Inside a slab of the cache, but not the start of an object.
-pub const SY_FAULT_MISALIGNED_POINTER: sy_fault_kind = 2;
-/// An object of another cache, or of the heap.
-pub const SY_FAULT_WRONG_CACHE: sy_fault_kind = 3;
-/// An object that is free already.
-pub const SY_FAULT_DOUBLE_FREE: sy_fault_kind = 4;
-/// A sized free with a size of another class.
-pub const SY_FAULT_WRONG_SIZE: sy_fault_kind = 5;
-/// Freed to an arena, but no segment allocated there.
-pub const SY_FAULT_NOT_ALLOCATED: sy_fault_kind = 6;
-/// Freed to an arena with another size than it was allocated.
-pub const SY_FAULT_SEGMENT_SIZE: sy_fault_kind = 7;
-
-/// One misuse that was seen.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct sy_fault {
-    /// `SY_FAULT_...`.
-    pub kind: sy_fault_kind,
-    /// Name of the cache or arena that was asked to free.
-    pub cache: *const c_char,
-    /// Bytes of its objects, 0 for the heap; of an arena: the size given.
-    pub object_size: usize,
-    /// What was freed.
-    pub address: *const c_void,
-    /// For [`SY_FAULT_WRONG_CACHE`] whose it is; else null.
-    pub found_cache: *const c_char,
-    /// For [`SY_FAULT_SEGMENT_SIZE`] the size that is allocated; else 0.
-    pub found_size: usize,
-}
-
-/// Called without any lock held, in the thread that saw the fault.
-pub type sy_fault_handler = Option<unsafe extern "C" fn(fault: *const sy_fault)>;
 
 extern "C" {
     /// A new cache, or null. The caller owns it.
@@ -219,10 +179,4 @@ extern "C" {
     /// # Safety
     /// None beyond the rules common to all doors.
     pub fn sy_thread_flush();
-
-    /// Sets the fault handler of the process and gives the one before; `None` reports and aborts.
-    ///
-    /// # Safety
-    /// The handler may be called from any thread.
-    pub fn sy_set_fault_handler(handler: sy_fault_handler) -> sy_fault_handler;
 }

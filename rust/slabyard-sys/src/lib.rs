@@ -15,14 +15,20 @@
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
 mod cache;
+mod checks;
 mod epoch;
+mod fault;
 mod heap;
+mod options;
 mod pool;
 mod stats;
 
 pub use cache::*;
+pub use checks::*;
 pub use epoch::*;
+pub use fault::*;
 pub use heap::*;
+pub use options::*;
 pub use pool::*;
 pub use stats::*;
 
@@ -35,7 +41,8 @@ mod tests {
 
     extern "C" {
         /// In layout.c.
-        static slabyard_sys_layout: [usize; 18];
+        static slabyard_sys_layout: [usize; 26];
+        static slabyard_sys_numbers: [c_uint; 30];
     }
 
     #[test]
@@ -51,6 +58,14 @@ mod tests {
             size_of::<sy_fault>(),
             offset_of!(sy_fault, found_cache),
             offset_of!(sy_fault, found_size),
+            offset_of!(sy_fault, offset),
+            offset_of!(sy_fault, damage_bytes),
+            offset_of!(sy_fault, allocated),
+            offset_of!(sy_fault, freed),
+            size_of::<sy_trace>(),
+            offset_of!(sy_trace, age),
+            size_of::<sy_option>(),
+            offset_of!(sy_option, meaning),
             size_of::<sy_cache_stats>(),
             offset_of!(sy_cache_stats, magazine_items),
             offset_of!(sy_cache_stats, waste),
@@ -62,6 +77,73 @@ mod tests {
         ];
         // SAFETY: a constant array of that length.
         assert_eq!(here, unsafe { slabyard_sys_layout });
+    }
+
+    #[test]
+    fn numbers_are_those_of_c() {
+        let here = [
+            SY_COLOUR,
+            SY_LIMIT_EXACT,
+            SY_HANDLES,
+            SY_EPOCHS,
+            SY_CHECKED,
+            SY_REDZONE,
+            SY_POISON,
+            SY_QUARANTINE,
+            SY_AUDIT,
+            SY_RANDOM,
+            SY_EDGES,
+            SY_GUARD,
+            SY_ZERO,
+            SY_NO_DUMP,
+            SY_LOCKED,
+            SY_CHECK_FLAGS,
+            SY_FAULT_FOREIGN_POINTER,
+            SY_FAULT_MISALIGNED_POINTER,
+            SY_FAULT_WRONG_CACHE,
+            SY_FAULT_DOUBLE_FREE,
+            SY_FAULT_WRONG_SIZE,
+            SY_FAULT_NOT_ALLOCATED,
+            SY_FAULT_SEGMENT_SIZE,
+            SY_FAULT_OVERFLOW,
+            SY_FAULT_UNDERFLOW,
+            SY_FAULT_WRITE_AFTER_FREE,
+            SY_FAULT_SLAB_EDGE,
+            SY_FAULT_GUARD_OVERFLOW,
+            SY_FAULT_GUARD_UNDERFLOW,
+            SY_FAULT_USE_AFTER_FREE,
+        ];
+        // SAFETY: a constant array of that length.
+        assert_eq!(here, unsafe { slabyard_sys_numbers });
+    }
+
+    #[test]
+    fn options_are_said_and_told() {
+        // SAFETY: C strings, and a buffer of that size.
+        unsafe {
+            assert_eq!(sy_set_options(c"stack-depth=7".as_ptr()), 0);
+            assert_eq!(sy_set_options(c"stack-deep=8".as_ptr()), -1);
+            let mut value: [c_char; 10] = [0; 10];
+            let length = sy_get_option(c"stack-depth".as_ptr(), value.as_mut_ptr(), value.len());
+            assert_eq!((length, value[0] as u8, value[1]), (1, b'7', 0));
+        }
+    }
+
+    unsafe extern "C" fn third(count: *mut c_void, option: *const sy_option) -> c_int {
+        // SAFETY: the test passes a counter, and the library an option.
+        unsafe {
+            assert!(!(*option).name.is_null() && !(*option).meaning.is_null());
+            *count.cast::<c_int>() += 1;
+            c_int::from(*count.cast::<c_int>() == 3)
+        }
+    }
+
+    #[test]
+    fn options_are_listed_until_the_visitor_has_enough() {
+        let mut count: c_int = 0;
+        // SAFETY: the counter outlives the call.
+        let ended = unsafe { sy_each_option(third, (&raw mut count).cast()) };
+        assert_eq!((ended, count), (1, 3));
     }
 
     #[test]

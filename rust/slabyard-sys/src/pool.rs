@@ -1,6 +1,6 @@
 //! `slabyard/pool.h`: one thread at a time, one kind of object.
 
-use crate::{c_uint, c_void};
+use crate::{c_char, c_uint, c_void};
 
 /// A pool; only ever behind a pointer.
 #[repr(C)]
@@ -16,7 +16,7 @@ pub const SY_POOL_HUGE: c_uint = 1 << 1;
 
 /// What kind of objects; zeroes are sensible for all but `size`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct sy_pool_config {
     /// Bytes of an object.
     pub size: usize,
@@ -26,10 +26,19 @@ pub struct sy_pool_config {
     pub chunk_bytes: usize,
     /// Most live objects, or 0 for an unbounded pool.
     pub capacity: usize,
-    /// `SY_POOL_...`.
+    /// `SY_POOL_...`, and [`crate::SY_CHECKED`] and others.
     pub flags: c_uint,
+    /// Copied; for reports. Null: `"pool"`.
+    pub name: *const c_char,
     /// Zero.
-    pub reserved: [usize; 4],
+    pub reserved: [usize; 3],
+}
+
+impl Default for sy_pool_config {
+    fn default() -> Self {
+        // SAFETY: numbers and a pointer.
+        unsafe { core::mem::zeroed() }
+    }
 }
 
 extern "C" {

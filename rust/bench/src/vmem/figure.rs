@@ -57,25 +57,28 @@ pub const HEADING: &str = "row,metric,who,layout,value";
 
 /// Measures a row in a process of its own, which `vmem::run_child` serves.
 pub fn in_child(row: &str, effort: &Effort) -> Result<Vec<Figure>, String> {
-    let output = std::env::current_exe()
-        .and_then(|program| {
-            Command::new(program)
-                .args(["vmem", "--child", row])
-                .arg(effort.sample.as_micros().to_string())
-                .arg(effort.repeat.to_string())
-                .stdin(Stdio::null())
-                .output()
-        })
-        .map_err(|error| format!("{row}: {error}"))?;
+    let program = std::env::current_exe().map_err(|error| format!("{row}: {error}"))?;
+    let mut command = Command::new(program);
+    command
+        .args(["vmem", "--child", row])
+        .arg(effort.sample.as_micros().to_string())
+        .arg(effort.repeat.to_string());
+    ask(command, row)
+}
+
+/// The figures that a process prints, or what went wrong with `what`.
+pub(crate) fn ask(mut command: Command, what: &str) -> Result<Vec<Figure>, String> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{what}: {error}"))?;
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         let line = complaint.lines().next().unwrap_or("");
-        return Err(format!("{row}: {} {line}", output.status));
+        return Err(format!("{what}: {} {line}", output.status));
     }
     let answer = String::from_utf8_lossy(&output.stdout);
     let figures = answer
         .lines()
-        .map(|line| Figure::decode(line).ok_or_else(|| format!("{row}: unclear: {line}")));
+        .map(|line| Figure::decode(line).ok_or_else(|| format!("{what}: unclear: {line}")));
     figures.collect()
 }
 

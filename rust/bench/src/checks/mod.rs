@@ -1,0 +1,365 @@
+//! What checks cost: a cache and the heap with each of them, beside the same without.
+//!
+//! * `who`: whose operations are measured; `kernels`: the loops, in C++ (`kernels/checks.h`);
+//! * `measure`: how, inside a process;
+//! * here: the processes, and the tables.
+//!
+//! Caches, whose checks are flags, share a process and take turns in it. The heap has its checks for
+//! as long as the process lives, so that each of its variants has one of its own, and they take turns
+//! with the others.
+
+pub mod kernels;
+pub mod measure;
+pub mod who;
+
+use crate::kernels::LAYOUTS;
+use crate::machine;
+use crate::report::figure as shown;
+use crate::stats::Summary;
+use crate::vmem::figure::{self, Figure, HEADING};
+use measure::{Effort, Row, ROWS};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use who::{Door, Who, CHECKS, OFF, PEERS};
+
+/// What checks cost only: a cache and the heap with each of them.
+///
+/// Caches share a process and take turns; the heap with each check has a process of its own.
+/// Figures are medians, and ratios to the same without checks; raw data is kept as CSV.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Options {
+    /// Fewer repeats, shorter samples
+    #[arg(long)]
+    pub quick: bool,
+    /// Only these checks and peers, separated by commas, and none
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// How often everything is measured [default: 7, quick: 2]
+    #[arg(long)]
+    pub repeats: Option<usize>,
+    /// Milliseconds of one sample [default: 20, quick: 4]
+    #[arg(long)]
+    pub sample_ms: Option<u64>,
+    /// Where the files go, their names but for the endings [default: new ones in out/bench]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// What the parent tells a measuring process
+    #[arg(long, hide = true, num_args = 6)]
+    pub child: Option<Vec<String>>,
+}
+
+/// Live objects of the rows about many.
+const LIVE: usize = 100_000;
+/// Memory hardly varies.
+const MEMORY_REPEATS: usize = 3;
+
+/// Who gave no figure, and why.
+struct Failure {
+    all: Vec<Who>,
+    what: String,
+}
+
+impl Options {
+    fn repeats(&self, row: Row) -> usize {
+        let wanted = self.repeats.unwrap_or(if self.quick { 2 } else { 7 });
+        let most = match row {
+            Row::Memory => MEMORY_REPEATS,
+            _ => usize::MAX,
+        };
+        wanted.clamp(1, most)
+    }
+
+    fn effort(&self, repeat: usize) -> Effort {
+        let default = if self.quick { 4 } else { 20 };
+        let mut layouts: Vec<usize> = (0..LAYOUTS).collect();
+        layouts.rotate_left(repeat % LAYOUTS);
+        Effort {
+            sample: Duration::from_millis(self.sample_ms.unwrap_or(default).max(1)),
+            live: LIVE,
+            layouts,
+            repeat,
+        }
+    }
+
+    fn chosen(&self) -> Result<Vec<Who>, String> {
+        let all = who::all();
+        let known = |what: &String| all.iter().any(|who| who.what == what);
+        if let Some(unknown) = self.only.iter().find(|what| !known(what)) {
+            let names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
+            return Err(format!("no check {unknown}; there are {names:?}"));
+        }
+        let wanted = |who: &Who| {
+            self.only.is_empty() || who.what == OFF || self.only.iter().any(|what| who.what == what)
+        };
+        Ok(all.into_iter().filter(wanted).collect())
+    }
+}
+
+/// Who is measured in one process.
+fn groups(row: Row, all: &[Who]) -> Vec<Vec<Who>> {
+    let alone = |who: &&Who| row == Row::Memory || who.alone();
+    let together: Vec<Who> = all.iter().filter(|who| !alone(who)).copied().collect();
+    let single = all.iter().filter(alone).map(|&who| vec![who]);
+    let shared = (!together.is_empty()).then_some(together);
+    shared.into_iter().chain(single).collect()
+}
+
+fn names(all: &[Who]) -> String {
+    let names: Vec<String> = all.iter().map(Who::name).collect();
+    names.join(",")
+}
+
+fn arguments(row: Row, all: &[Who], effort: &Effort) -> [String; 6] {
+    let layouts: Vec<String> = effort.layouts.iter().map(usize::to_string).collect();
+    [
+        row.name().to_owned(),
+        names(all),
+        layouts.join(","),
+        effort.sample.as_micros().to_string(),
+        effort.live.to_string(),
+        effort.repeat.to_string(),
+    ]
+}
+
+/// What `arguments` made.
+fn parse(arguments: &[String]) -> Option<(Row, Vec<Who>, Effort)> {
+    let [row, names, layouts, sample, live, repeat] = arguments else {
+        return None;
+    };
+    let layouts: Option<_> = layouts.split(',').map(|text| text.parse().ok()).collect();
+    let effort = Effort {
+        sample: Duration::from_micros(sample.parse().ok()?),
+        live: live.parse().ok()?,
+        layouts: layouts?,
+        repeat: repeat.parse().ok()?,
+    };
+    let all: Option<_> = names.split(',').map(who::find).collect();
+    Some((Row::find(row)?, all?, effort))
+}
+
+/// Measures and prints: what a measuring process is for.
+fn run_child(arguments: &[String]) -> Result<(), String> {
+    let (row, all, effort) = parse(arguments).ok_or("no such row")?;
+    for figure in measure::measure(row, &all, &effort)? {
+        println!("{}", figure.encode());
+    }
+    Ok(())
+}
+
+fn in_child(row: Row, all: &[Who], effort: &Effort) -> Result<Vec<Figure>, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command
+        .args(["checks", "--child"])
+        .args(arguments(row, all, effort))
+        .env_remove("SLABYARD");
+    figure::ask(command, row.name())
+}
+
+/// All repeats of a row, the processes in an order that rotates.
+fn measure_row(row: Row, all: &[Who], options: &Options) -> (Vec<Figure>, Vec<Failure>) {
+    let (mut figures, mut failures) = (Vec::new(), Vec::<Failure>::new());
+    let mut turn = groups(row, all);
+    for repeat in 0..options.repeats(row) {
+        for group in &turn {
+            if failures.iter().any(|one| names(&one.all) == names(group)) {
+                continue;
+            }
+            match in_child(row, group, &options.effort(repeat)) {
+                Ok(found) => figures.extend(found),
+                Err(what) => failures.push(Failure {
+                    all: group.clone(),
+                    what,
+                }),
+            }
+        }
+        turn.rotate_left(1);
+    }
+    (figures, failures)
+}
+
+fn summary(found: &[Figure], row: Row, who: &str) -> Option<Summary> {
+    figure::of(found, row.name(), row.metric(), who)
+}
+
+fn to_off(found: &[Figure], row: Row, who: &Who) -> Option<f64> {
+    let own = summary(found, row, &who.name())?.median;
+    let off = summary(found, row, &who.off())?.median;
+    (off > 0.0).then_some(own / off)
+}
+
+/// One row as text.
+fn block(row: Row, all: &[Who], found: &[Figure], failures: &[Failure]) -> String {
+    let mut text = format!("\n{}: {}\n", row.name(), row.describe());
+    let _ = writeln!(
+        text,
+        "  {:<34} {:>9}  {:>19}  {:>7}",
+        "", "median", "quartiles", "/off"
+    );
+    for who in all {
+        let Some(summary) = summary(found, row, &who.name()) else {
+            continue;
+        };
+        let spread = format!("{} .. {}", shown(summary.low), shown(summary.high));
+        let _ = writeln!(
+            text,
+            "    {:<32} {:>9}  {spread:>19}  {:>7}",
+            who.name(),
+            shown(summary.median),
+            cell(to_off(found, row, who)),
+        );
+    }
+    for failure in failures {
+        let _ = writeln!(text, "    FAILED: {}", failure.what);
+    }
+    text
+}
+
+fn cell(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
+}
+
+/// Everything as ratios to the same without checks: a line a check, a column a row and door. Peers
+/// are beside the heap.
+fn relative(all: &[Who], found: &[Figure]) -> String {
+    let mut text = format!("\nrelative to off\n  {:<22}", "");
+    let columns = ROWS.map(|row| [Door::Cache, Door::Heap].map(|door| (row, door)));
+    for (row, door) in columns.as_flattened() {
+        let door = format!("{door:?}").to_lowercase();
+        let _ = write!(text, " {:>12}", format!("{} {door}", row.name()));
+    }
+    let whats = CHECKS.iter().map(|check| check.name).chain(PEERS);
+    for what in whats.filter(|what| all.iter().any(|who| who.what == *what)) {
+        let _ = write!(text, "\n    {what:<20}");
+        for &(row, column) in columns.as_flattened() {
+            let fits = |who: &&Who| {
+                who.what == what && (who.door == Door::Cache) == (column == Door::Cache)
+            };
+            let value = all.iter().find(fits);
+            let value = value.and_then(|who| to_off(found, row, who));
+            let _ = write!(text, " {:>12}", cell(value));
+        }
+    }
+    text + "\n"
+}
+
+fn keep(path: &Path, content: &str) -> Result<(), String> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(path, content))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
+/// name none.
+pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
+    if let Some(arguments) = &options.child {
+        return run_child(arguments);
+    }
+    let all = options.chosen()?;
+    let mut text = machine::conditions().join("\n") + "\n";
+    print!("{text}");
+    let (mut found, mut failed) = (Vec::new(), 0);
+    for row in ROWS {
+        let (figures, failures) = measure_row(row, &all, options);
+        let block = block(row, &all, &figures, &failures);
+        print!("{block}");
+        text += &block;
+        found.extend(figures);
+        failed += failures.len();
+    }
+    let last = relative(&all, &found);
+    print!("{last}");
+    text += &last;
+    let lines = found.iter().map(|figure| figure.encode() + "\n");
+    let raw = format!("{HEADING}\n{}", lines.collect::<String>());
+    let base = options.out.as_deref().unwrap_or(default);
+    println!("\nkept:");
+    keep(&base.with_extension("txt"), &text)?;
+    keep(&base.with_extension("csv"), &raw)?;
+    match failed {
+        0 => Ok(()),
+        _ => Err(format!("{failed} measurements gave no figure")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(row: Row, who: &str, value: f64) -> Figure {
+        Figure {
+            row: row.name().to_owned(),
+            metric: row.metric().to_owned(),
+            who: who.to_owned(),
+            layout: 0,
+            value,
+        }
+    }
+
+    #[test]
+    fn a_child_is_told_everything() {
+        let (all, effort) = (who::all(), Options::default().effort(4));
+        let (row, told, same) = parse(&arguments(Row::Steady, &all, &effort)).unwrap();
+        assert_eq!((row, names(&told)), (Row::Steady, names(&all)));
+        assert_eq!((same.sample, same.live), (effort.sample, LIVE));
+        assert_eq!((same.layouts, same.repeat), (vec![1, 2, 0], 4));
+        let mut wrong = arguments(Row::Pair, &all, &effort);
+        wrong[1] = "cache/chekc".to_owned();
+        assert!(parse(&wrong).is_none());
+    }
+
+    #[test]
+    fn caches_take_turns_and_the_heap_is_alone() {
+        let all = who::all();
+        let times = groups(Row::Pair, &all);
+        assert!(times[0].len() > 10 && times[0].iter().all(|who| !who.alone()));
+        assert!(times[1..].iter().all(|group| group.len() == 1));
+        assert_eq!(times.iter().map(Vec::len).sum::<usize>(), all.len());
+        let memory = groups(Row::Memory, &all);
+        assert_eq!(memory.len(), all.len());
+    }
+
+    #[test]
+    fn what_is_chosen_is_beside_off() {
+        let mut options = Options {
+            only: vec!["poison".to_owned(), "glibc".to_owned()],
+            ..Options::default()
+        };
+        let chosen = names(&options.chosen().unwrap());
+        assert_eq!(chosen, "cache/off,cache/poison,heap/off,heap/poison,glibc");
+        options.only = vec!["poisson".to_owned()];
+        assert!(options.chosen().is_err());
+    }
+
+    #[test]
+    fn tables_are_relative_to_the_same_door() {
+        let all: Vec<Who> = ["cache/off", "cache/zero", "heap/off", "heap/zero", "glibc"]
+            .map(|name| who::find(name).unwrap())
+            .into();
+        let figures = [
+            found(Row::Pair, "cache/off", 2.0),
+            found(Row::Pair, "cache/zero", 5.0),
+            found(Row::Pair, "heap/off", 4.0),
+            found(Row::Pair, "heap/zero", 6.0),
+            found(Row::Pair, "glibc", 16.0),
+        ];
+        let failure = Failure {
+            all: vec![],
+            what: "heap/lock: no".to_owned(),
+        };
+        let text = block(Row::Pair, &all, &figures, &[failure]);
+        let last = |line: &str| line.split_whitespace().last().unwrap().to_owned();
+        let ratios: Vec<String> = text.lines().skip(3).map(last).collect();
+        assert_eq!(ratios, ["1.00", "2.50", "1.00", "1.50", "4.00", "no"]);
+        let text = relative(&all, &figures);
+        let line = |what| text.lines().find(|line| line.contains(what)).unwrap();
+        let words = |what| line(what).split_whitespace().collect::<Vec<_>>();
+        assert_eq!(words(" zero")[1..], ["2.50", "1.50", "-", "-", "-", "-"]);
+        assert_eq!(words("glibc")[1..], ["-", "4.00", "-", "-", "-", "-"]);
+    }
+}

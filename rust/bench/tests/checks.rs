@@ -1,0 +1,165 @@
+//! What is measured of checks, briefly: the loops lose nothing and damage nothing, with any check,
+//! and the command keeps what it shows.
+
+use slabyard_bench::checks::measure::{measure, Effort, Row};
+use slabyard_bench::checks::who::{self, Who};
+use slabyard_bench::kernels::{verify_live, LAYOUTS, VERIFY};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+/// A measuring process for few objects, with these copies of the loops.
+fn command(row: &str, names: &str, layouts: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"));
+    command
+        .args(["checks", "--child", row, names, layouts, "100", "2000", "1"])
+        .env_remove("SLABYARD");
+    command
+}
+
+fn child(row: &str, names: &str, layouts: &str) -> Output {
+    command(row, names, layouts).output().unwrap()
+}
+
+/// The lines of a process that came to something.
+fn answer(output: &Output) -> Vec<String> {
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn no_object_is_shared_or_damaged() {
+    for who in who::all() {
+        for row in ["pair", "steady"] {
+            let lines = answer(&child(row, &who.name(), &VERIFY.to_string()));
+            assert_eq!(lines.len(), 1, "{} {row}", who.name());
+        }
+    }
+}
+
+/// In this process, whose ledger of live objects can be asked.
+#[test]
+fn no_object_is_left() {
+    let shared: Vec<Who> = who::all().into_iter().filter(|who| !who.alone()).collect();
+    let effort = Effort {
+        sample: Duration::from_micros(100),
+        live: 500,
+        layouts: vec![VERIFY],
+        repeat: 1,
+    };
+    for row in [Row::Pair, Row::Steady] {
+        let figures = measure(row, &shared, &effort).unwrap();
+        assert_eq!(figures.len(), shared.len());
+        assert!(figures.iter().all(|figure| figure.value > 0.0));
+        assert_eq!(verify_live(), 0);
+    }
+}
+
+#[test]
+fn those_who_share_a_process_have_a_figure_in_each_layout() {
+    let shared = who::all().into_iter().filter(|who| !who.alone());
+    let names: Vec<String> = shared.map(|who| who.name()).collect();
+    for row in ["pair", "steady"] {
+        let lines = answer(&child(row, &names.join(","), "0,1,2"));
+        assert_eq!(lines.len(), LAYOUTS * names.len());
+        for name in &names {
+            let own = lines
+                .iter()
+                .filter(|line| line.contains(&format!(",{name},")));
+            assert_eq!(own.count(), LAYOUTS, "{name}");
+        }
+    }
+}
+
+/// Resident bytes for each of 2,000 objects.
+fn resident(name: &str) -> f64 {
+    let lines = answer(&child("memory", name, "0"));
+    lines[0].rsplit(',').next().unwrap().parse().unwrap()
+}
+
+/// Flags reach the caches, and options the heap: there are zones of 64 bytes on each side.
+#[test]
+fn red_zones_are_seen_in_memory() {
+    for door in ["cache", "heap"] {
+        let (off, zones) = (
+            resident(&format!("{door}/off")),
+            resident(&format!("{door}/redzone")),
+        );
+        assert!(zones > off + 100.0, "{door}: {off} and {zones}");
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    for (row, names) in [
+        ("pair", "cache/nonsense"),
+        ("pairs", "cache/off"),
+        ("memory", "cache/off,cache/check"),
+    ] {
+        let output = child(row, names, "0");
+        assert_eq!(output.status.code(), Some(2), "{row} {names}");
+        assert!(!output.stderr.is_empty());
+    }
+}
+
+/// Between fork and exec: nothing may be locked, by root neither.
+fn lock_nothing() -> std::io::Result<()> {
+    const CAP_IPC_LOCK: libc::c_ulong = 14; // linux/capability.h
+    let none = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a limit of this process and a capability of what it executes; without the right to
+    // drop the latter there is none.
+    unsafe {
+        libc::prctl(libc::PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0);
+        match libc::setrlimit(libc::RLIMIT_MEMLOCK, &none) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
+#[test]
+fn memory_that_cannot_be_locked_is_a_line_and_no_crash() {
+    for door in ["cache", "heap"] {
+        let name = format!("{door}/lock+no-dump");
+        let mut command = command("steady", &name, "0");
+        // SAFETY: it makes two system calls.
+        unsafe { command.pre_exec(lock_nothing) };
+        let output = command.output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{name}: {complaint}");
+        let expected = format!("{name}: memory for 0 objects alone");
+        assert!(complaint.contains(&expected), "{complaint}");
+    }
+}
+
+#[test]
+fn a_run_prints_tables_and_keeps_the_raw_data() {
+    let folder = std::env::temp_dir().join(format!("slabyard-checks-{}", std::process::id()));
+    let base = folder.join("found");
+    let output = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
+        .args(["checks", "--only", "poison,glibc", "--repeats", "1"])
+        .args(["--sample-ms", "1", "--out"])
+        .arg(&base)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "pair:",
+        "steady:",
+        "memory:",
+        "relative to off",
+        "page size",
+    ] {
+        assert!(shown.contains(expected), "{expected} is not in {shown}");
+    }
+    assert!(shown.starts_with(&std::fs::read_to_string(base.with_extension("txt")).unwrap()));
+    let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
+    // Five of them: time in two rows and three layouts, memory in one; and the heading.
+    assert_eq!(raw.lines().count(), 1 + 5 * (2 * LAYOUTS + 1));
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -1,0 +1,79 @@
+//! What a person is told of it.
+
+use super::{Faults, Finding, Stopped};
+use crate::ui::grouped;
+use std::ffi::OsStr;
+use std::fmt::Write;
+
+const SIGNALS: [(i32, &str); 9] = [
+    (libc::SIGABRT, "SIGABRT"),
+    (libc::SIGBUS, "SIGBUS"),
+    (libc::SIGFPE, "SIGFPE"),
+    (libc::SIGILL, "SIGILL"),
+    (libc::SIGKILL, "SIGKILL"),
+    (libc::SIGPIPE, "SIGPIPE"),
+    (libc::SIGSEGV, "SIGSEGV"),
+    (libc::SIGTERM, "SIGTERM"),
+    (libc::SIGTRAP, "SIGTRAP"),
+];
+
+/// A signal's name, or its number where it is a rare one.
+pub fn signal(number: i32) -> String {
+    let known = SIGNALS.iter().find(|(known, _)| *known == number);
+    known.map_or_else(
+        || format!("signal {number}"),
+        |(_, name)| (*name).to_string(),
+    )
+}
+
+/// A word as a shell takes it.
+pub fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=:,@%+".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.into_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+pub fn render(faults: &Faults) -> String {
+    let mut text = String::new();
+    for finding in &faults.findings {
+        add_finding(&mut text, finding);
+    }
+    let (tried, found) = (grouped(faults.tried), faults.findings.len());
+    let failed = if faults.tried == 1 {
+        "failure"
+    } else {
+        "failures"
+    };
+    let _ = match found {
+        0 => writeln!(text, "{tried} {failed}, all survived"),
+        _ => writeln!(text, "{tried} {failed}, {found} not survived"),
+    };
+    let why = match faults.stopped {
+        Stopped::AllTried => return text,
+        Stopped::AtFirst => "stopped at the first (--all goes on)",
+        Stopped::AtMost => "stopped at --max",
+        Stopped::Interrupted => "interrupted",
+    };
+    let _ = writeln!(text, "{why}; --from {} takes it up again", faults.next);
+    text
+}
+
+fn add_finding(text: &mut String, finding: &Finding) {
+    let _ = writeln!(text, "{}: {}", finding.run.made.join(", "), finding.what);
+    add_block(text, "report", &finding.run.report);
+    add_block(text, "end of its output", &finding.run.output);
+    let _ = writeln!(text, "  again: {}\n", finding.again);
+}
+
+fn add_block(text: &mut String, name: &str, block: &str) {
+    if block.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "  {name}:");
+    for line in block.lines() {
+        let _ = writeln!(text, "    {line}");
+    }
+}
