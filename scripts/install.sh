@@ -11,6 +11,7 @@ rust_needed=$(sed -n 's/^rust-version *= *"\([0-9.]*\)".*/\1/p' rust/Cargo.toml 
 rust_needed=${rust_needed:-1.85}
 
 have() { command -v "$1" >/dev/null 2>&1; }
+has_library() { PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -F "$1" >/dev/null; }
 at_least() { # at_least VERSION WANTED
     [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]
 }
@@ -45,6 +46,7 @@ clang's sanitizers | runs c clang -fsanitize=thread && runs c clang -fsanitize=a
 names in sanitizer reports | have llvm-symbolizer | llvm
 clang-format | have clang-format | clang-format
 cmocka | pkg-config --exists cmocka | libcmocka-dev
+libdw | has_library libdw.so.1 | libdw1
 setarch | have setarch | util-linux
 cargo fmt | have rustfmt && rustfmt --version | RUSTFMT
 cargo clippy | have cargo-clippy && cargo-clippy --version | CLIPPY
