@@ -61,6 +61,7 @@ static bool claim_slab(sy_cache *cache, sy_slab *slab, sy_claim *claim) {
     }
     if (!sy_memory_discards(cache->memory)) return false;
     claim->granules = sy_slab_unused(slab, &cache->layout, claim->slots);
+    if (cache->watch) claim->granules = sy_watched_keep_edges(cache, slab, claim->granules);
     if (!claim->granules) return false;
     for (uint32_t word = 0; slab->built && word < cache->layout.words; word++) {
         claim->slots[word] &= slab->built[word];
@@ -114,7 +115,6 @@ static bool give_granules(sy_cache *cache, const sy_claim *claim, size_t *bytes)
     if (slab->built) sy_cache_destruct(cache, slab, claim->slots);
     if (cache->watch) sy_watched_forget(cache, slab, claim->slots);
     uint64_t holes = discard_granules(claim, bytes);
-    if (cache->watch) sy_watched_lay_edges(cache, slab);
     sy_chunk_punched(slab);
     sy_lock_acquire(&cache->lock);
     slab->holes |= holes;

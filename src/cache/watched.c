@@ -173,6 +173,19 @@ void sy_watched_lay_edges(const sy_cache *cache, sy_slab *slab) {
     for (int i = 0; i < 2; i++) sy_watch_lay(cache->watch, edges[i].start, edges[i].bytes);
 }
 
+uint64_t sy_watched_keep_edges(const sy_cache *cache, const sy_slab *slab, uint64_t granules) {
+    if (!(cache->flags & SY_EDGES)) return granules;
+    size_t granule = sy_slab_granule(slab);
+    sy_edge edges[2];
+    find_edges(cache, slab, edges);
+    for (int i = 0; i < 2; i++) {
+        size_t from = (uintptr_t)edges[i].start - slab->start, to = from + edges[i].bytes;
+        for (size_t index = from / granule; index * granule < to && index < 64; index++)
+            granules &= ~(UINT64_C(1) << index);
+    }
+    return granules;
+}
+
 /* Damaged edges of a slab: how many, described in faults. */
 static size_t look_at_edges(const sy_cache *cache, const sy_slab *slab, sy_fault faults[2]) {
     if (!(cache->flags & SY_EDGES)) return 0;
@@ -196,7 +209,7 @@ void sy_watched_forget(sy_cache *cache, sy_slab *slab, const uint64_t *slots) {
             forget_slot(cache, &sy_watched_records(cache, slab)[index],
                         (void *)(slab->first + index * cache->layout.slot));
     sy_fault faults[2];
-    size_t wrong = look_at_edges(cache, slab, faults);
+    size_t wrong = slots ? 0 : look_at_edges(cache, slab, faults);
     for (size_t i = 0; i < wrong; i++) sy_fault_raise(&faults[i]);
 }
 
@@ -209,10 +222,8 @@ typedef struct sy_walk {
     sy_fault faults[TOLD_MAX + 2];
 } sy_walk;
 
-/* Of a slab that a trim has set aside, the edges may be gone, and not be back yet. */
 static void look_at_slab(const sy_cache *cache, const sy_slab *slab, sy_walk *walk) {
-    bool aside = slab->bin == SY_BIN_NONE;
-    size_t edges = aside ? 0 : look_at_edges(cache, slab, &walk->faults[walk->told]);
+    size_t edges = look_at_edges(cache, slab, &walk->faults[walk->told]);
     walk->wrong += edges;
     walk->told = walk->told + edges < TOLD_MAX ? walk->told + edges : TOLD_MAX;
     for (uint32_t index = 0; sy_cache_checks(cache) && index < slab->slots; index++) {

@@ -46,12 +46,15 @@ sy_record *sy_watched_live(const sy_cache *cache, uintptr_t address);
 /* What waits in quarantine goes back to the slabs; whether anything did. */
 bool sy_watched_drain(sy_cache *cache);
 
-/* The memory of these slots (NULL: all) goes, and that of edges may: what is free is verified, what
+/* The memory of these slots (NULL: of all, and of the edges) goes: what is free is verified, what
  * is live destructed if it was constructed at its allocation. No lock is held. */
 void sy_watched_forget(sy_cache *cache, sy_slab *slab, const uint64_t *slots);
 
-/* A slab is about to be used, or used on after memory of it went: its edges are laid. */
+/* A slab is about to be used: its edges are laid. */
 void sy_watched_lay_edges(const sy_cache *cache, sy_slab *slab);
+
+/* The granules (a bit each) that can be discarded while the slab is in use: those without edges. */
+uint64_t sy_watched_keep_edges(const sy_cache *cache, const sy_slab *slab, uint64_t granules);
 
 /* How many objects and edges are damaged at present; each is reported. */
 size_t sy_watched_verify(sy_cache *cache);

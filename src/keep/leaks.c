@@ -342,7 +342,7 @@ void sy_leaks_at_destroy(sy_cache *cache) {
 static void tell_at_exit(void) {
     unsigned now = option();
     if (now & SY_LEAKS_AT_EXIT)
-        sy_report_leaks(NULL, now & SY_LEAKS_REACHABLE ? 0 : SY_LEAKS_UNREACHABLE);
+        sy_report_leaks(NULL, now & SY_LEAKS_LOST ? SY_LEAKS_UNREACHABLE : 0);
 }
 
 int sy_leaks_start(void) { return option() & SY_LEAKS_AT_EXIT ? sy_os_at_exit(tell_at_exit) : 0; }

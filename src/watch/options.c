@@ -59,7 +59,7 @@ static bool read_leaks(const sy_value_type *type, sy_word word, uint64_t *value)
     bool all = sy_word_is(word, "all");
     *value = SY_LEAKS_AT_DESTROY | SY_LEAKS_AT_EXIT;
     if (!all && !sy_read_set(type, word, value)) return false;
-    if (*value == SY_LEAKS_REACHABLE) *value |= SY_LEAKS_AT_EXIT;
+    if (*value == SY_LEAKS_LOST) *value |= SY_LEAKS_AT_EXIT;
     return true;
 }
 

@@ -24,7 +24,7 @@ typedef enum sy_when { SY_WHEN_AUTO, SY_WHEN_ALWAYS, SY_WHEN_NEVER } sy_when;
 typedef enum sy_unwind { SY_UNWIND_AUTO, SY_UNWIND_FRAMES, SY_UNWIND_TABLES } sy_unwind;
 typedef enum sy_tools { SY_TOOLS_AUTO, SY_TOOLS_OFF, SY_TOOLS_MALLOC } sy_tools;
 /* The last: only what nothing points to any more is told. */
-enum { SY_LEAKS_AT_DESTROY = 1, SY_LEAKS_AT_EXIT = 2, SY_LEAKS_REACHABLE = 4 };
+enum { SY_LEAKS_AT_DESTROY = 1, SY_LEAKS_AT_EXIT = 2, SY_LEAKS_LOST = 4 };
 /* What others carry out: milliseconds, 0: never; 0 or 1; bytes, 0: none; a text. */
 typedef enum sy_late {
     SY_LATE_DECAY,

@@ -339,7 +339,7 @@ static void each_word_has_its_writer(void **state) {
     assert_true(now->go_on);
     set("unwind=frames,leaks=unreachable,tools=off,colour=always");
     assert_int_equal(now->unwind, SY_UNWIND_FRAMES);
-    assert_int_equal(now->leaks, SY_LEAKS_AT_EXIT | SY_LEAKS_REACHABLE);
+    assert_int_equal(now->leaks, SY_LEAKS_AT_EXIT | SY_LEAKS_LOST);
     assert_int_equal(now->tools, SY_TOOLS_OFF);
     assert_int_equal(now->colour, SY_WHEN_ALWAYS);
 }
