@@ -163,7 +163,8 @@ static bool slots_in(const sy_slab *slab, const sy_layout *layout, size_t granul
     return true;
 }
 
-uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t *slots) {
+uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t kept,
+                        uint64_t *slots) {
     size_t granule = sy_slab_granule(slab);
     unsigned granules = (unsigned)(slab->bytes / granule);
     uint64_t chosen = 0;
@@ -171,7 +172,8 @@ uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t *
     if (granules > 64) granules = 64;
     for (unsigned index = 0; index < granules; index++) {
         uint32_t first, last;
-        if (slab->holes >> index & 1 || !slots_in(slab, layout, granule, index, &first, &last))
+        if ((slab->holes | kept) >> index & 1 ||
+            !slots_in(slab, layout, granule, index, &first, &last))
             continue;
         if (!all_set(slab->free, first, last)) continue;
         chosen |= UINT64_C(1) << index;

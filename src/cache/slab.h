@@ -79,9 +79,10 @@ static inline bool sy_slab_bit(const uint64_t *bitmap, uint32_t index) {
 /* The part of a slab whose memory is given back at once: one bit of `holes`; at least a page. */
 size_t sy_slab_granule(const sy_slab *slab);
 
-/* The granules in which every slot is free and some may hold memory (a bit each, as in holes); 0:
- * none. Of the slots in them `slots` gets a bit each. */
-uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t *slots);
+/* The granules in which every slot is free and some may hold memory (a bit each, as in holes), but
+ * for those in `kept`; 0: none. Of the slots in them `slots` gets a bit each. */
+uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t kept,
+                        uint64_t *slots);
 
 /* Violations of the slab's invariants, 0 when sound. */
 size_t sy_slab_verify(const sy_slab *slab, const sy_layout *layout);

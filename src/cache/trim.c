@@ -60,8 +60,8 @@ static bool claim_slab(sy_cache *cache, sy_slab *slab, sy_claim *claim) {
         return true;
     }
     if (!sy_memory_discards(cache->memory)) return false;
-    claim->granules = sy_slab_unused(slab, &cache->layout, claim->slots);
-    if (cache->watch) claim->granules = sy_watched_keep_edges(cache, slab, claim->granules);
+    uint64_t kept = cache->watch ? sy_watched_edges(cache, slab) : 0;
+    claim->granules = sy_slab_unused(slab, &cache->layout, kept, claim->slots);
     if (!claim->granules) return false;
     for (uint32_t word = 0; slab->built && word < cache->layout.words; word++) {
         claim->slots[word] &= slab->built[word];

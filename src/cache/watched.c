@@ -173,15 +173,16 @@ void sy_watched_lay_edges(const sy_cache *cache, sy_slab *slab) {
     for (int i = 0; i < 2; i++) sy_watch_lay(cache->watch, edges[i].start, edges[i].bytes);
 }
 
-uint64_t sy_watched_keep_edges(const sy_cache *cache, const sy_slab *slab, uint64_t granules) {
-    if (!(cache->flags & SY_EDGES)) return granules;
+uint64_t sy_watched_edges(const sy_cache *cache, const sy_slab *slab) {
+    if (!(cache->flags & SY_EDGES)) return 0;
     size_t granule = sy_slab_granule(slab);
+    uint64_t granules = 0;
     sy_edge edges[2];
     find_edges(cache, slab, edges);
     for (int i = 0; i < 2; i++) {
         size_t from = (uintptr_t)edges[i].start - slab->start, to = from + edges[i].bytes;
         for (size_t index = from / granule; index * granule < to && index < 64; index++)
-            granules &= ~(UINT64_C(1) << index);
+            granules |= UINT64_C(1) << index;
     }
     return granules;
 }

@@ -53,8 +53,8 @@ void sy_watched_forget(sy_cache *cache, sy_slab *slab, const uint64_t *slots);
 /* A slab is about to be used: its edges are laid. */
 void sy_watched_lay_edges(const sy_cache *cache, sy_slab *slab);
 
-/* The granules (a bit each) that can be discarded while the slab is in use: those without edges. */
-uint64_t sy_watched_keep_edges(const sy_cache *cache, const sy_slab *slab, uint64_t granules);
+/* The granules (a bit each) that the slab keeps as long as it is used: those with edges. */
+uint64_t sy_watched_edges(const sy_cache *cache, const sy_slab *slab);
 
 /* How many objects and edges are damaged at present; each is reported. */
 size_t sy_watched_verify(sy_cache *cache);

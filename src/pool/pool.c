@@ -3,7 +3,8 @@
  * pool.h.
  *
  * Above: programs, and the layers that need records of one size under a lock of their own.
- * Below: os.h. A pool takes no lock and knows of no other pool.
+ * Below: os.h; checked.h, for pools that look for mistakes. A pool takes no lock and knows of no
+ * other pool.
  *
  * A pool is a chain of extents, each one reservation of address space, carved from its front and
  * committed ahead of the carving. The last bytes of an extent are the record of the next one; by

@@ -13,6 +13,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "base/random.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -67,18 +68,11 @@ static _Atomic uint32_t fresh; /* read without it too: slots below it belong to 
 
 /* ---- chance ---- */
 
-static SY_TLS uint64_t chance; /* of xorshift64; 0: not seeded, and no interval has begun */
-
-static uint64_t next_chance(void) {
-    chance ^= chance << 13;
-    chance ^= chance >> 7;
-    chance ^= chance << 17;
-    return chance;
-}
+static SY_TLS uint64_t chance; /* of random.h; 0: not seeded, and no interval has begun */
 
 /* Exponentially distributed, of mean 1: the logarithm of 64 random bits, within a hundredth. */
 static double next_exponential(void) {
-    uint64_t bits = next_chance();
+    uint64_t bits = sy_random_next(&chance);
     unsigned high = sy_highest_bit(bits);
     double fraction = (double)(bits << (63 - high)) / 0x1p63 - 1;
     double log2 = high + fraction * (1.3465 - 0.3465 * fraction);

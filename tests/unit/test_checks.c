@@ -250,6 +250,27 @@ static void a_write_after_free_is_seen_when_the_slab_goes(void **state) {
     end(cache);
 }
 
+/* They stay when the pages between them go, and so does what is known of the slots beside them. */
+static void a_trim_leaves_the_ends_of_a_slab(void **state) {
+    (void)state;
+    enum { COUNT = 1000 };
+    sy_cache *cache = make(64, SY_EDGES | SY_POISON);
+    char *objects[COUNT];
+    for (int i = 0; i < COUNT; i++) objects[i] = sy_cache_alloc(cache);
+    for (int i = 0; i < COUNT; i++)
+        if (i != COUNT / 2) sy_cache_free(cache, objects[i]);
+    assert_true(sy_cache_trim(cache) > 0);
+    assert_int_equal(sy_watched_verify(cache), 0);
+    scribble(objects[0], 1, 'x', 1);
+    assert_int_equal(sy_watched_verify(cache), 1);
+    expect_seen(SY_FAULT_WRITE_AFTER_FREE, "order", objects[0] + 1);
+    assert_ptr_equal(sy_cache_alloc(cache), objects[0]);
+    expect_seen(SY_FAULT_WRITE_AFTER_FREE, "order", objects[0] + 1);
+    sy_cache_free(cache, objects[0]);
+    sy_cache_free(cache, objects[COUNT / 2]);
+    end(cache);
+}
+
 static void pages_that_go_in_the_midst_are_verified_and_forgotten(void **state) {
     (void)state;
     enum { COUNT = 1000 };
@@ -454,6 +475,7 @@ int main(void) {
         cmocka_unit_test_setup(a_write_after_free_is_seen_wherever_it_is, watch_faults),
         cmocka_unit_test_setup(what_was_never_written_reads_as_such, watch_faults),
         cmocka_unit_test_setup(a_write_after_free_is_seen_when_the_slab_goes, watch_faults),
+        cmocka_unit_test_setup(a_trim_leaves_the_ends_of_a_slab, watch_faults),
         cmocka_unit_test_setup(pages_that_go_in_the_midst_are_verified_and_forgotten, watch_faults),
         cmocka_unit_test_setup(what_is_freed_is_not_reused_soon, watch_faults),
         cmocka_unit_test_setup(under_a_limit_quarantine_gives_way, watch_faults),

@@ -97,11 +97,11 @@ static void only_pages_that_are_all_free_and_were_used_count(void **state) {
     uint64_t slots[SY_UNIT_BYTES / 64 / 64];
     static uintptr_t items[SY_UNIT_BYTES / 64];
     make(&it, &layout, START);
-    assert_int_equal(sy_slab_unused(&it.slab, &layout, slots), 0);
+    assert_int_equal(sy_slab_unused(&it.slab, &layout, 0, slots), 0);
     sy_slab_take(&it.slab, &layout, items + 3 * per_page, 3 * per_page);
     for (uint32_t i = 0; i < 3 * per_page; i++)
         if (i != per_page + 1) put(&it.slab, i); /* page 1 keeps one */
-    assert_int_equal(sy_slab_unused(&it.slab, &layout, slots), 1 | 4);
+    assert_int_equal(sy_slab_unused(&it.slab, &layout, 0, slots), 1 | 4);
     for (uint32_t i = 0; i < layout.slots; i++) {
         bool expected = i < per_page || (i >= 2 * per_page && i < 3 * per_page);
         assert_int_equal(sy_slab_bit(slots, i), expected);
@@ -119,7 +119,7 @@ static void a_page_counts_if_every_slot_that_reaches_into_it_is_free(void **stat
     sy_slab_take(&it.slab, &layout, items + 8, 8);
     for (uint32_t i = 0; i < 8; i++)
         if (i != 3) put(&it.slab, i);
-    uint64_t pages = sy_slab_unused(&it.slab, &layout, slots);
+    uint64_t pages = sy_slab_unused(&it.slab, &layout, 0, slots);
     size_t granule = sy_slab_granule(&it.slab);
     for (unsigned index = 0; index < it.slab.bytes / granule && index < 64; index++) {
         size_t from = index * granule, to = from + granule;
@@ -139,13 +139,13 @@ static void what_was_discarded_does_not_count_until_touched(void **state) {
     make(&it, &layout, START);
     sy_slab_take(&it.slab, &layout, items + 2 * per_page, 2 * per_page);
     for (uint32_t i = 0; i < 2 * per_page; i++) put(&it.slab, i);
-    it.slab.holes = sy_slab_unused(&it.slab, &layout, slots);
+    it.slab.holes = sy_slab_unused(&it.slab, &layout, 0, slots);
     assert_int_equal(it.slab.holes, 3);
-    assert_int_equal(sy_slab_unused(&it.slab, &layout, slots), 0);
+    assert_int_equal(sy_slab_unused(&it.slab, &layout, 0, slots), 0);
     sy_slab_take(&it.slab, &layout, items + 1, 1);
     assert_int_equal(it.slab.holes, 2);
     put(&it.slab, 0);
-    assert_int_equal(sy_slab_unused(&it.slab, &layout, slots), 1);
+    assert_int_equal(sy_slab_unused(&it.slab, &layout, 0, slots), 1);
 }
 
 static void a_slab_set_aside_is_not_given_out(void **state) {
