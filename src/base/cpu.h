@@ -47,4 +47,35 @@ static inline uintptr_t sy_cpu_return_address(uintptr_t stored) {
 #endif
 }
 
+/* The calling function has a frame pointer, however it is compiled, so that who walks a stack by
+ * frame pointers sees its caller. For slow paths. */
+static inline __attribute__((always_inline)) void sy_cpu_keep_frame(void) {
+    __asm__ volatile("" : : "r"(__builtin_frame_address(0)));
+}
+
+/* Asks Valgrind, where the program runs under it: a number and five arguments, and its answer; else
+ * `unanswered`. Anywhere else these instructions do nothing: rotations by 128 bits in all, then a
+ * move of a register to itself, by which Valgrind knows them. */
+static inline uintptr_t sy_valgrind_ask(const uintptr_t request[6], uintptr_t unanswered) {
+#if defined(__x86_64__) && defined(__LP64__)
+    __asm__ volatile(
+        "rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
+        : "+d"(unanswered)
+        : "a"(request)
+        : "cc", "memory");
+#elif defined(__aarch64__)
+    register uintptr_t answer __asm__("x3") = unanswered;
+    register const uintptr_t *asked __asm__("x4") = request;
+    __asm__ volatile("ror x12, x12, #3; ror x12, x12, #13; ror x12, x12, #51; ror x12, x12, #61;"
+                     "orr x10, x10, x10"
+                     : "+r"(answer)
+                     : "r"(asked)
+                     : "cc", "memory");
+    unanswered = answer;
+#else
+    (void)request;
+#endif
+    return unanswered;
+}
+
 #endif

@@ -11,6 +11,7 @@
 #include "cache/epoch.h"
 #include "cache/guarded.h"
 #include "cache/limit.h"
+#include "cache/passed.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
 #include "keep/leaks.h"
@@ -50,11 +51,12 @@ static size_t magazine_items(const sy_cache *cache) {
     return items < of_limit ? items : of_limit;
 }
 
-/* What overwrites free objects has them constructed anew, which is seen at each operation. */
+/* What overwrites or hides free objects has them constructed anew, which is seen at each operation.
+ */
 static void set_up_construction(sy_cache *cache, const sy_cache_config *config) {
     cache->arg = config->arg;
     if (!config->construct) return;
-    if (cache->flags & (SY_POISON | SY_ZERO)) {
+    if (cache->flags & (SY_POISON | SY_ZERO | SY_TOLD | SY_PASSED)) {
         cache->flags |= SY_CHECKED;
         cache->rebuilds = (sy_rebuilds){config->construct, config->destruct};
     } else {
@@ -63,10 +65,18 @@ static void set_up_construction(sy_cache *cache, const sy_cache_config *config) 
     }
 }
 
+/* Whether an object may lie where the C library puts it: not if it has to be found in a slab, nor
+ * if it is a secret. */
+static bool may_pass(const sy_cache_config *config) {
+    bool anywhere = !config->memory || config->memory == &sy_memory_main;
+    return anywhere &&
+           !(config->flags & (SY_HANDLES | SY_EPOCHS | SY_ZERO | SY_NO_DUMP | SY_LOCKED));
+}
+
 static void set_up(sy_cache *cache, const sy_cache_config *config) {
     const char *name = config->name ? config->name : "cache";
     for (size_t i = 0; i < SY_CACHE_NAME_MAX && name[i]; i++) cache->name[i] = name[i];
-    cache->flags = sy_watch_checks(config->flags, cache->name);
+    cache->flags = sy_watch_checks(config->flags, cache->name, may_pass(config));
     if (sy_fail_wants(cache->name)) cache->flags |= SY_CHECKED;
     cache->size = config->size;
     cache->layout =
@@ -104,6 +114,7 @@ static int begin_watch(sy_cache *cache) {
     }
     watch->owner = cache;
     cache->watch = watch;
+    if (cache->flags & SY_TOLD) sy_watched_explain();
     return 0;
 }
 
@@ -161,6 +172,7 @@ void sy_cache_destroy_all(sy_cache *cache) {
     if (cache->flags & SY_EPOCHS) sy_epochs_forget(cache);
     sy_guarded_forget(cache);
     sy_client_close(&cache->client);
+    if (cache->flags & SY_PASSED) sy_passed_forget(cache);
     while (cache->slabs) {
         sy_slab *slab = cache->slabs;
         sy_lock_acquire(&cache->lock);
@@ -287,14 +299,16 @@ static bool is_out(sy_cache *cache, uintptr_t address) {
 
 bool sy_cache_try_free(sy_cache *cache, void *object) {
     uintptr_t address = (uintptr_t)object;
+    size_t size;
     if (cache->flags & SY_HANDLES) return sy_handle_free_inline(cache, sy_handle_of(object));
     if (sy_guard_owns(address)) {
         bool own = sy_guarded_size(object) && sy_guarded_cache(object) == cache;
         if (own) sy_guarded_free(cache, object, SIZE_MAX);
         return own;
     }
-    if (sy_cache_checks(cache) ? !sy_watched_live(cache, address) : !is_out(cache, address))
-        return false;
+    bool live =
+        sy_cache_checks(cache) ? sy_watched_size(cache, address, &size) : is_out(cache, address);
+    if (!live) return false;
     if (cache->client.config.magazine_items && sy_client_holds(&cache->client, address))
         return false;
     sy_cache_free(cache, object);
@@ -370,11 +384,13 @@ int sy_cache_reserve(sy_cache *cache, size_t count) {
     /* What other threads' magazines may hold when the last of the `count` is wanted here. */
     size_t slack = sy_thread_count() * 2 * cache->client.config.magazine_items;
     sy_lock_acquire(&cache->lock);
-    bool fits = count <= sy_cache_left(cache) && count <= SIZE_MAX / 2 / cache->layout.slot;
+    bool passed = cache->flags & SY_PASSED;
+    size_t left = passed ? cache->limit - cache->passed : sy_cache_left(cache);
+    bool fits = count <= left && count <= SIZE_MAX / 2 / cache->layout.slot;
     size_t wanted = count + slack, have = free_slots(cache);
     if (fits) cache->empties_max = wanted / cache->layout.slots + 1;
     sy_lock_release(&cache->lock);
-    for (; fits && have < wanted; have += cache->layout.slots)
+    for (; fits && !passed && have < wanted; have += cache->layout.slots)
         fits = sy_cache_add_slab(cache, &cache->bins);
     if (sy_quota_crossed(cache->quota)) sy_limit_tell(cache->quota);
     if (fits && populate_all(cache) == 0) return 0;

@@ -67,6 +67,7 @@ struct sy_cache {
     bool idle;          /* there were none in between */
     size_t out;         /* slots outside the slabs */
     size_t guarded;     /* live objects in no slab (guarded.h) */
+    size_t passed;      /* live objects that are blocks of the C library's, with SY_PASSED */
     size_t empties_max; /* empty slabs kept beyond the layer's own measure: what was reserved */
     uint32_t next_colour;
     uint64_t random; /* with SY_RANDOM */

@@ -19,12 +19,12 @@ size_t sy_cache_in_use(const sy_cache *cache_) {
     sy_cache *cache = (sy_cache *)(uintptr_t)cache_; /* whose lock is taken */
     size_t depot, loaded;
     sy_lock_acquire(&cache->lock);
-    size_t out = cache->out - in_quarantine(cache), guarded = cache->guarded;
+    size_t out = cache->out - in_quarantine(cache), elsewhere = cache->guarded + cache->passed;
     sy_lock_release(&cache->lock);
     sy_client_held(&cache->client, &depot, &loaded);
     size_t retired = atomic_load_explicit(&cache->retired, memory_order_relaxed);
     size_t free = depot + loaded + retired;
-    return guarded + (out > free ? out - free : 0);
+    return elsewhere + (out > free ? out - free : 0);
 }
 
 static void count_slabs(const sy_cache *cache, sy_cache_stats *stats) {
@@ -57,7 +57,7 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     memcpy(stats->name, cache->name, sizeof stats->name);
 
     sy_lock_acquire(&cache->lock);
-    size_t out = cache->out;
+    size_t out = cache->out, passed = cache->passed;
     stats->in_quarantine = in_quarantine(cache);
     stats->guarded = cache->guarded;
     stats->slabs = cache->slab_count;
@@ -81,7 +81,7 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     sy_client_held(&cache->client, &stats->in_depot, &stats->in_loaded);
     stats->retired = atomic_load_explicit(&cache->retired, memory_order_relaxed);
     size_t waiting = stats->in_depot + stats->in_loaded + stats->in_quarantine + stats->retired;
-    stats->in_use = stats->guarded + (out > waiting ? out - waiting : 0);
+    stats->in_use = stats->guarded + passed + (out > waiting ? out - waiting : 0);
     sy_client_counts counts = sy_client_count(&cache->client);
     stats->depot_hits = counts.depot_hits;
     stats->depot_misses = counts.depot_misses;
@@ -155,7 +155,7 @@ size_t sy_cache_verify(sy_cache *cache) {
     }
     wrong += slabs != cache->slab_count;
     wrong += free_slots + cache->out != slabs * cache->layout.slots;
-    wrong += cache->out + cache->guarded - cache->retired > cache->limit;
+    wrong += cache->out + cache->guarded + cache->passed - cache->retired > cache->limit;
     wrong += sy_cache_guards(cache) && sy_guard_live(cache->watch) > cache->guarded;
     for (unsigned bin = 0; bin < SY_BIN_NONE; bin++) {
         wrong += in_bin[bin] != cache->bins.count[bin];

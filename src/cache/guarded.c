@@ -78,9 +78,8 @@ bool sy_cache_find_object(const sy_cache *cache, const void *object, size_t *byt
     if (sy_guard_owns((uintptr_t)object)) return (*bytes = sy_guarded_size(object)) > 0;
     *bytes = cache->size;
     if (!sy_cache_checks(cache)) return true;
-    const sy_record *record = sy_watched_live(cache, (uintptr_t)object);
-    *bytes = record ? sy_record_size(record) : 0;
-    return record;
+    *bytes = 0;
+    return sy_watched_size(cache, (uintptr_t)object, bytes);
 }
 
 void sy_guarded_free(sy_cache *cache, void *object, size_t told) {

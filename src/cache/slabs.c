@@ -66,7 +66,7 @@ static void fill_slab(sy_cache *cache, sy_slab *slab, uint32_t colour) {
     slab->slots = slab->free_count = layout->slots;
     for (uint32_t word = 0; word < layout->words; word++)
         slab->free[word] = sy_low_bits(layout->slots - word * 64);
-    if (cache->watch) sy_watched_lay_edges(cache, slab);
+    if (cache->watch) sy_watched_begin_slab(cache, slab);
 }
 
 /* Memory for secrets is locked, and not dumped. 0, or -1: it cannot be. */

@@ -4,9 +4,11 @@
 
 #include "base/bits.h"
 #include "cache/limit.h"
+#include "cache/passed.h"
 #include "keep/reclaim.h"
 #include "watch/fault.h"
 #include "watch/history.h"
+#include "watch/tools.h"
 
 /* ---- from an object to what is known of it ---- */
 
@@ -40,10 +42,13 @@ static sy_record *find(const sy_cache *cache, uintptr_t address, sy_fault *fault
     return NULL;
 }
 
-sy_record *sy_watched_live(const sy_cache *cache, uintptr_t address) {
+bool sy_watched_size(const sy_cache *cache, uintptr_t address, size_t *size) {
+    if (cache->flags & SY_PASSED) return sy_passed_owner((void *)address, size) == cache;
     sy_fault fault;
-    sy_record *record = find(cache, address, &fault);
-    return record && sy_record_state(record) == SY_OBJECT_LIVE ? record : NULL;
+    const sy_record *record = find(cache, address, &fault);
+    if (!record || sy_record_state(record) != SY_OBJECT_LIVE) return false;
+    *size = sy_record_size(record);
+    return true;
 }
 
 /* ---- construction, where it is done anew each time ---- */
@@ -55,14 +60,14 @@ static void count_built(sy_cache *cache, uint64_t constructed, uint64_t destruct
     sy_lock_release(&cache->lock);
 }
 
-static bool build(sy_cache *cache, void *object) {
+bool sy_watched_build(sy_cache *cache, void *object) {
     if (!cache->rebuilds.construct) return true;
     if (cache->rebuilds.construct(object, cache->arg) != 0) return false;
     count_built(cache, 1, 0);
     return true;
 }
 
-static void unbuild(sy_cache *cache, void *object) {
+void sy_watched_unbuild(sy_cache *cache, void *object) {
     if (!cache->rebuilds.construct) return;
     if (cache->rebuilds.destruct) cache->rebuilds.destruct(object, cache->arg);
     count_built(cache, 0, 1);
@@ -80,12 +85,14 @@ static bool take_item(sy_cache *cache, uintptr_t *item) {
 }
 
 bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item) {
+    if (SY_UNLIKELY(cache->flags & SY_PASSED)) return sy_passed_take(cache, size, item);
     if (!take_item(cache, item)) return false;
     void *object = object_of(cache, *item);
     sy_record *record = record_of(cache, object);
     int error = errno;
     sy_watch_taken(cache->watch, record, object);
-    if (!build(cache, object)) {
+    sy_watch_show(cache->watch, record, object, size);
+    if (!sy_watched_build(cache, object)) {
         error = errno;
         sy_watch_forget(cache->watch, record, object);
         sy_client_free(&cache->client, *item);
@@ -106,7 +113,7 @@ bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item) {
 static void put_away(sy_cache *cache, sy_record *record, uintptr_t item, bool again) {
     void *object = object_of(cache, item);
     uintptr_t out;
-    unbuild(cache, object);
+    sy_watched_unbuild(cache, object);
     sy_watch_fill(cache->watch, record, object);
     if (!again) return;
     sy_lock_acquire(&cache->lock);
@@ -117,6 +124,10 @@ static void put_away(sy_cache *cache, sy_record *record, uintptr_t item, bool ag
 
 void sy_watched_free(sy_cache *cache, void *object, size_t told) {
     sy_fault fault;
+    if (SY_UNLIKELY(cache->flags & SY_PASSED)) {
+        sy_passed_free(cache, object, told);
+        return;
+    }
     sy_record *record = find(cache, (uintptr_t)object, &fault);
     if (!record) {
         sy_fault_raise(&fault);
@@ -166,11 +177,16 @@ static void find_edges(const sy_cache *cache, const sy_slab *slab, sy_edge edges
     edges[1] = (sy_edge){(void *)end, slab->start + slab->bytes - end};
 }
 
-void sy_watched_lay_edges(const sy_cache *cache, sy_slab *slab) {
+static void lay_edges(const sy_cache *cache, const sy_slab *slab) {
     if (!(cache->flags & SY_EDGES)) return;
     sy_edge edges[2];
     find_edges(cache, slab, edges);
     for (int i = 0; i < 2; i++) sy_watch_lay(cache->watch, edges[i].start, edges[i].bytes);
+}
+
+void sy_watched_begin_slab(const sy_cache *cache, sy_slab *slab) {
+    if (cache->flags & SY_TOLD) sy_tool_begin((void *)slab->start, slab->bytes);
+    lay_edges(cache, slab);
 }
 
 uint64_t sy_watched_edges(const sy_cache *cache, const sy_slab *slab) {
@@ -200,7 +216,7 @@ static size_t look_at_edges(const sy_cache *cache, const sy_slab *slab, sy_fault
 }
 
 static void forget_slot(sy_cache *cache, sy_record *record, void *object) {
-    if (sy_record_state(record) == SY_OBJECT_LIVE) unbuild(cache, object);
+    if (sy_record_state(record) == SY_OBJECT_LIVE) sy_watched_unbuild(cache, object);
     sy_watch_forget(cache->watch, record, object);
 }
 
@@ -212,6 +228,7 @@ void sy_watched_forget(sy_cache *cache, sy_slab *slab, const uint64_t *slots) {
     sy_fault faults[2];
     size_t wrong = slots ? 0 : look_at_edges(cache, slab, faults);
     for (size_t i = 0; i < wrong; i++) sy_fault_raise(&faults[i]);
+    if (!slots && cache->flags & SY_TOLD) sy_tool_end((void *)slab->start, slab->bytes);
 }
 
 /* ---- looking ---- */
@@ -244,7 +261,9 @@ size_t sy_watched_verify(sy_cache *cache) {
     for (const sy_slab *slab = cache->slabs; slab; slab = slab->next)
         look_at_slab(cache, slab, &walk);
     sy_lock_release(&cache->lock);
+    sy_tool_enter(); /* what is damaged is shown, and may be hidden */
     for (size_t i = 0; i < walk.told; i++) sy_fault_tell(&walk.faults[i]);
+    sy_tool_leave();
     return walk.wrong;
 }
 
@@ -253,3 +272,19 @@ int sy_cache_history(sy_cache *cache, int (*visit)(void *arg, const sy_operation
     const sy_watch *watch = cache->watch;
     return watch && watch->history ? sy_history_each(watch->history, visit, arg) : 0;
 }
+
+/* ---- reports of tools ---- */
+
+/* In whichever slot it lies; it may lie in none, or be no address of ours. */
+static void explain(uintptr_t address) {
+    const sy_slab *slab = sy_slab_at(address);
+    const sy_cache *cache = slab ? slab->owner : NULL;
+    if (!cache || !(cache->flags & SY_TOLD)) return;
+    const sy_layout *layout = &cache->layout;
+    size_t index = (address - (slab->first - layout->zone)) / layout->slot;
+    if (index < layout->slots)
+        sy_watch_explain(cache->watch, &sy_watched_records(cache, slab)[index], (void *)address,
+                         (void *)(slab->first + index * layout->slot));
+}
+
+void sy_watched_explain(void) { sy_tool_on_report(explain); }

@@ -5,6 +5,8 @@
  *     sy_cache_free_slow  --> sy_watched_free --> quarantine --> sy_client_free (slabs)
  *     handles             --> sy_watched_take, sy_watched_put
  *
+ * With SY_PASSED they go on to passed.h instead.
+ *
  * The records of a slab's slots lie behind its bitmaps, in side memory: out of reach of what the
  * program does to its objects.
  *
@@ -40,23 +42,32 @@ void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent);
 /* Raises a double free of an object with a handle. */
 void sy_watched_raise_double_free(const sy_cache *cache, uint32_t ordinal);
 
-/* The record of the live object that begins at `address`, or NULL. */
-sy_record *sy_watched_live(const sy_cache *cache, uintptr_t address);
+/* Whether a live object begins at `address`, and the bytes that were asked for. */
+bool sy_watched_size(const sy_cache *cache, uintptr_t address, size_t *size);
+
+/* Constructs and destructs an object where that is done at each allocation and free; false with
+ * errno: the constructor failed. */
+bool sy_watched_build(sy_cache *cache, void *object);
+void sy_watched_unbuild(sy_cache *cache, void *object);
 
 /* What waits in quarantine goes back to the slabs; whether anything did. */
 bool sy_watched_drain(sy_cache *cache);
 
-/* The memory of these slots (NULL: of all, and of the edges) goes: what is free is verified, what
- * is live destructed if it was constructed at its allocation. No lock is held. */
+/* The memory of these slots goes (NULL: all of the slab, its edges, and what tools know of it):
+ * what is free is verified, what is live destructed if it was constructed at its allocation. No
+ * lock is held. */
 void sy_watched_forget(sy_cache *cache, sy_slab *slab, const uint64_t *slots);
 
-/* A slab is about to be used: its edges are laid. */
-void sy_watched_lay_edges(const sy_cache *cache, sy_slab *slab);
+/* A slab is about to be used. */
+void sy_watched_begin_slab(const sy_cache *cache, sy_slab *slab);
 
 /* The granules (a bit each) that the slab keeps as long as it is used: those with edges. */
 uint64_t sy_watched_edges(const sy_cache *cache, const sy_slab *slab);
 
 /* How many objects and edges are damaged at present; each is reported. */
 size_t sy_watched_verify(sy_cache *cache);
+
+/* Has reports of the tool that is present say more, from now on. */
+void sy_watched_explain(void);
 
 #endif

@@ -8,7 +8,7 @@
 
 static _Atomic(sy_heap *) large; /* for ever; NULL: not made yet */
 
-bool sy_heap_checks_large(void) { return sy_watch_checks(0, "heap") & SY_CHECKED; }
+bool sy_heap_checks_large(void) { return sy_watch_checks(0, "heap", true) & SY_CHECKED; }
 
 /* Two threads may make it at once: one of them is not used. */
 static sy_heap *make(void) {

@@ -13,15 +13,18 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/text.h"
 #include "cache/cache.h"
 #include "cache/guarded.h"
 #include "cache/limit.h"
+#include "cache/passed.h"
 #include "cache/watched.h"
 #include "heap/checked.h"
 #include "heap/classes.h"
 #include "keep/reclaim.h"
 #include "keep/start.h"
+#include "os/os.h"
 #include "watch/fault.h"
 
 static sy_cache classes[SY_CLASSES];        /* opened at first use, for ever */
@@ -85,6 +88,9 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
     return (void *)span->start;
 }
 
+/* Whether the cache is one of the heap's. */
+static bool is_own(const sy_cache *cache) { return cache->class_number || sy_checked_owns(cache); }
+
 /* The span that begins at `object`, or NULL. */
 static sy_slab *span_of(const void *object) {
     sy_slab *slab = sy_slab_at((uintptr_t)object);
@@ -93,12 +99,16 @@ static sy_slab *span_of(const void *object) {
 
 /* ---- allocation ---- */
 
+/* The cold functions keep their frames: from what they call, tools and audits take stacks. */
+
 static SY_COLD void *class_alloc_slow(unsigned class_number, size_t size, size_t align) {
+    sy_cpu_keep_frame();
     sy_cache *cache = cache_of_class(class_number);
     return cache ? sy_cache_alloc_sized(cache, size, align) : NULL;
 }
 
 static SY_COLD void *malloc_slow(size_t size) {
+    sy_cpu_keep_frame();
     bool clean;
     if (size > SY_CLASS_SIZE_MAX) return span_alloc(size, SY_UNIT_BYTES, 0, &clean);
     return class_alloc_slow(sy_class_of(size), size, SY_MALLOC_ALIGN);
@@ -164,6 +174,7 @@ static void raise_fault(sy_fault_kind kind, const void *object, const char *foun
 
 /* Frees what lies among guarded objects, one of the heap's or one that cannot be freed here. */
 static SY_COLD void free_at_guards(void *object, size_t told) {
+    sy_cpu_keep_frame();
     sy_cache *cache = sy_guarded_cache(object);
     if (!cache)
         raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
@@ -175,8 +186,24 @@ static SY_COLD void free_at_guards(void *object, size_t told) {
         raise_fault(SY_FAULT_WRONG_CACHE, object, cache->name);
 }
 
+/* Frees what is the C library's; false: nothing is passed to it. */
+static bool free_block(void *object, size_t told) {
+    sy_cpu_keep_frame();
+    size_t size;
+    sy_cache *cache = sy_passed_owner(object, &size);
+    if (!cache && !sy_watch_passes()) return false;
+    if (!cache)
+        sy_os_block_free(object);
+    else if (is_own(cache))
+        sy_cache_free_sized(cache, object, told);
+    else
+        raise_fault(SY_FAULT_WRONG_CACHE, object, cache->name);
+    return true;
+}
+
 /* Frees what is of no class: a span, or nothing that can be freed here. */
 static void free_unclassed(void *object, size_t told) {
+    sy_cpu_keep_frame();
     sy_slab *span = span_of(object);
     if (SY_UNLIKELY(sy_guard_owns((uintptr_t)object))) {
         free_at_guards(object, told);
@@ -190,6 +217,7 @@ static void free_unclassed(void *object, size_t told) {
     }
     sy_slab *slab = sy_slab_at((uintptr_t)object);
     const sy_cache *cache = slab ? slab->owner : NULL;
+    if (!slab && free_block(object, told)) return;
     if (!slab)
         raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
     else if (cache && sy_checked_owns(cache))
@@ -204,6 +232,7 @@ static void free_unclassed(void *object, size_t told) {
 
 /* `told`: the size, as far as the caller said it, else SIZE_MAX. */
 static void free_in_class(void *object, unsigned class_number, size_t told) {
+    sy_cpu_keep_frame();
     int error = errno;
     sy_cache *cache = &classes[class_number];
     if (!class_number || !atomic_load_explicit(&class_open[class_number], memory_order_acquire)) {
@@ -217,6 +246,7 @@ static void free_in_class(void *object, unsigned class_number, size_t told) {
 }
 
 static SY_COLD void free_slow(void *object, unsigned class_number) {
+    sy_cpu_keep_frame();
     free_in_class(object, class_number, SIZE_MAX);
 }
 
@@ -234,6 +264,7 @@ static bool checks_size(unsigned class_number) {
 
 /* No object is as large as what SIZE_MAX means. */
 static SY_COLD void free_sized_slow(void *object, size_t size) {
+    sy_cpu_keep_frame();
     unsigned class_number = sy_class_at((uintptr_t)object);
     if (size <= SY_CLASS_SIZE_MAX && !checks_size(class_number)) class_number = sy_class_of(size);
     if (object) free_in_class(object, class_number, size == SIZE_MAX ? size - 1 : size);
@@ -259,12 +290,13 @@ void sy_free_sized(void *object, size_t size) {
         free_sized_beyond_table(object, size);
 }
 
-/* The cache that checks what lies at `object`, or guards it, or NULL: none does. */
+/* The cache that checks what lies at `object`, guards it or passed it on, or NULL: none does. */
 static const sy_cache *checking(const void *object) {
+    size_t size;
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
     const sy_cache *cache = slab ? slab->owner : sy_guarded_cache(object);
-    bool own = cache && (cache->class_number || sy_checked_owns(cache));
-    return own && (!slab || sy_cache_checks(cache)) ? cache : NULL;
+    if (!slab && !cache) cache = sy_passed_owner(object, &size);
+    return cache && is_own(cache) && (!slab || sy_cache_checks(cache)) ? cache : NULL;
 }
 
 /* Whether an object of the heap's may begin there (if it is checked or guarded: does), and the

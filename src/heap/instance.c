@@ -10,6 +10,7 @@
 #include "cache/directory.h"
 #include "cache/guarded.h"
 #include "cache/limit.h"
+#include "cache/passed.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
 #include "keep/leaks.h"
@@ -233,15 +234,17 @@ void sy_heap_fault(const sy_heap *heap, sy_fault_kind kind, const void *object, 
  * it would be, and whose it is. */
 static sy_cache *cache_at(const sy_heap *heap, const void *object, sy_fault_kind *fault,
                           const char **found) {
+    size_t size;
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
     sy_cache *cache = slab ? slab->owner : sy_guarded_cache(object);
+    if (!slab && !cache) cache = sy_passed_owner(object, &size);
     *found = NULL;
     if (SY_UNLIKELY(!cache || cache->quota != &heap->quota)) {
         *fault = slab || cache ? SY_FAULT_WRONG_CACHE : SY_FAULT_FOREIGN_POINTER;
         if (slab || cache) *found = cache ? cache->name : "heap";
         return NULL;
     }
-    if (SY_UNLIKELY(!slab)) return cache; /* which knows where its guarded objects begin */
+    if (SY_UNLIKELY(!slab)) return cache; /* which knows where its objects outside of slabs begin */
     *fault = SY_FAULT_MISALIGNED_POINTER;
     bool begins = sy_slab_index(slab, &cache->layout, (uintptr_t)object) != UINT32_MAX;
     return SY_LIKELY(begins) ? cache : NULL;
@@ -252,8 +255,12 @@ static sy_cache *owner_of(const sy_heap *heap, const void *object) {
     sy_fault_kind fault;
     const char *found;
     sy_cache *cache = cache_at(heap, object, &fault, &found);
-    if (SY_UNLIKELY(!cache)) sy_heap_fault(heap, fault, object, found);
-    return cache;
+    if (SY_LIKELY(cache != NULL)) return cache;
+    if (fault == SY_FAULT_FOREIGN_POINTER && sy_watch_passes())
+        sy_os_block_free((void *)(uintptr_t)object); /* it is told what that is */
+    else
+        sy_heap_fault(heap, fault, object, found);
+    return NULL;
 }
 
 void sy_heap_free(sy_heap *heap, void *object) {

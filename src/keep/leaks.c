@@ -16,6 +16,7 @@
 #include "os/pages.h"
 #include "watch/options.h"
 #include "watch/report.h"
+#include "watch/tools.h"
 
 typedef struct sy_group {
     char cache[SY_CACHE_NAME_MAX + 1];
@@ -166,7 +167,9 @@ typedef struct sy_question {
 /* In a copy of the process. */
 static void answer(const void *question, void *groups) {
     const sy_question *asked = question;
+    sy_tool_enter(); /* what is looked through may never have been written */
     if (sy_reach_all(asked->stack)) fill_groups(groups, asked->room, asked->cache);
+    sy_tool_leave();
 }
 
 /* Those that nothing points to, by a copy in which every structure is whole. */

@@ -6,6 +6,7 @@
 
 #include "cache/cache.h"
 #include "cache/limit.h"
+#include "cache/passed.h"
 #include "chunk/chunk.h"
 #include "keep/leaks.h"
 #include "keep/reclaim.h"
@@ -18,6 +19,7 @@
 #include "watch/options.h"
 #include "watch/report.h"
 #include "watch/tags.h"
+#include "watch/tools.h"
 
 enum { NOT_STARTED, STARTING, STARTED };
 
@@ -38,19 +40,23 @@ void sy_start_lock_all(void) {
     sy_caches_lock_for_fork();
     sy_vmem_lock_for_fork();
     sy_memory_lock_for_fork();
+    sy_passed_lock_for_fork();
     sy_store_lock_for_fork();
     sy_guard_lock_for_fork();
     sy_options_lock_for_fork();
     sy_fail_lock_for_fork();
     sy_tags_lock_for_fork();
+    sy_tool_lock_for_fork();
 }
 
 void sy_start_unlock_all(void) {
+    sy_tool_unlock_after_fork();
     sy_tags_unlock_after_fork();
     sy_fail_unlock_after_fork();
     sy_options_unlock_after_fork();
     sy_guard_unlock_after_fork();
     sy_store_unlock_after_fork();
+    sy_passed_unlock_after_fork();
     sy_memory_unlock_after_fork();
     sy_vmem_unlock_after_fork();
     sy_caches_unlock_after_fork();

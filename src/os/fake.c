@@ -503,6 +503,14 @@ int __wrap_sy_os_start_thread(void *(*body)(void *), void *arg) {
     return decide(SY_FAKE_START_THREAD) ? -1 : __real_sy_os_start_thread(body, arg);
 }
 
+void *__real_sy_os_block(size_t bytes, size_t align);
+void *__wrap_sy_os_block(size_t bytes, size_t align);
+
+void *__wrap_sy_os_block(size_t bytes, size_t align) {
+    if (align == 0 || (align & (align - 1)) != 0) broken("block with a wrong align", NULL, align);
+    return decide(SY_FAKE_BLOCK) ? NULL : __real_sy_os_block(bytes, align);
+}
+
 /* ---- words with a person ---- */
 
 void sy_fake_set_option(const char *name, const char *text) {

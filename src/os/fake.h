@@ -38,6 +38,7 @@ typedef enum sy_fake_call {
     SY_FAKE_ASK_COPY,
     SY_FAKE_EACH_WRITTEN,
     SY_FAKE_AT_EXIT,
+    SY_FAKE_BLOCK,
     SY_FAKE_ANY
 } sy_fake_call;
 

@@ -16,6 +16,7 @@
 
 #include <slabyard/base.h>
 
+#include "base/cpu.h"
 #include "linux_limits.h"
 #include "linux_thread.h"
 
@@ -137,6 +138,26 @@ void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
 int sy_os_commit(void *start, size_t bytes) {
     if (made_to_fail("commit")) return -1;
     return mprotect(start, bytes, PROT_READ | PROT_WRITE);
+}
+
+/* Tools take stacks here. */
+void *sy_os_block(size_t bytes, size_t align) {
+    sy_cpu_keep_frame();
+    int saved = errno;
+    void *block = NULL;
+    if (align <= _Alignof(max_align_t))
+        block = malloc(bytes);
+    else if (posix_memalign(&block, align, bytes) != 0)
+        block = NULL;
+    errno = block == NULL ? ENOMEM : saved;
+    return block;
+}
+
+void sy_os_block_free(void *block) {
+    sy_cpu_keep_frame();
+    int saved = errno;
+    free(block);
+    errno = saved;
 }
 
 /* madvise may be told to come again, while pages move or memory is short for the moment. */

@@ -29,12 +29,14 @@ typedef enum sy_rank {
     SY_RANK_CHUNK,      /* one instance's chunks and their free units (chunk/) */
     SY_RANK_LARGE,      /* its large spans (chunk/) */
     SY_RANK_SIDE,       /* pools of descriptors and side bitmaps (chunk/) */
+    SY_RANK_PASSED,     /* the table of objects that are blocks of the C library's (cache/) */
     SY_RANK_STORE,      /* magazines that nobody uses (magazine/) */
     SY_RANK_GUARD,      /* the slots of guarded objects (watch/) */
     SY_RANK_OPTIONS,    /* what the options say (watch/) */
     SY_RANK_FAILURES,   /* what is made to fail (watch/) */
     SY_RANK_TAGS,       /* names of tags (watch/) */
-    SY_RANK_LAST = SY_RANK_TAGS,
+    SY_RANK_TOOLS,      /* around a tool's own lock (watch/) */
+    SY_RANK_LAST = SY_RANK_TOOLS,
 } sy_rank;
 
 typedef struct sy_lock {

@@ -88,6 +88,13 @@ int sy_os_guard(void *start, size_t bytes, bool wanted);
  * thousands; else guards cost none (MADV_GUARD_INSTALL, Linux 6.13). */
 bool sy_os_guards_split(void);
 
+/* A block of the C library's, of `bytes` at a multiple of `align` (a power of two): what a tool
+ * that watches malloc sees. NULL with ENOMEM. Calls malloc. */
+void *sy_os_block(size_t bytes, size_t align);
+
+/* Frees one. Of any other pointer the C library, or the tool, thinks what it thinks. Calls free. */
+void sy_os_block_free(void *block);
+
 /* Bytes of a page: a power of two, the same for the life of the process. */
 size_t sy_os_page_size(void);
 

@@ -280,7 +280,7 @@ sy_pool *sy_pool_create(const sy_pool_config *config) {
     }
     size_t align = align_of(config);
     sy_options_load();
-    unsigned checks = sy_watch_checks(config->flags, config->name ? config->name : "pool");
+    unsigned checks = sy_watch_untold(config->flags, config->name ? config->name : "pool");
     if ((checks & POOL_CHECKS) != 0)
         return sy_checked_pool_create(config, align, checks & POOL_CHECKS);
     size_t stride = round_up(larger(config->size, sizeof(void *)), align);

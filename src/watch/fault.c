@@ -152,8 +152,7 @@ static void add_signed(ptrdiff_t value) {
 }
 
 static void add_bytes(uint64_t count, const char *after) {
-    sy_report_number(count);
-    sy_report_text(count == 1 ? " byte" : " bytes");
+    sy_report_exactly(count);
     sy_report_text(after);
 }
 
@@ -211,17 +210,6 @@ static void add_damage(const sy_fault *fault) {
     add_bytes(fault->damage_bytes - shown, " more\n");
 }
 
-/* What did happen, when, by whom; `depth` 0 and no thread: it was not noted. */
-static void add_trace(const char *what, const sy_trace *trace) {
-    if (!trace->depth && !trace->thread) return;
-    sy_report_text(what);
-    sy_report_time(trace->age);
-    sy_report_text(" ago by thread ");
-    sy_report_number(trace->thread);
-    sy_report_text(trace->depth ? ":\n" : "\n");
-    if (trace->depth) sy_report_stack(trace->frames, trace->depth, "    ");
-}
-
 /* Where the fault was seen: the second of two frees, or the first that looked at what was damaged.
  */
 static void add_place(void) {
@@ -249,8 +237,8 @@ void sy_report_fault(const sy_fault *fault) {
     add_position(fault);
     add_damage(fault);
     add_place();
-    add_trace("  allocated ", &fault->allocated);
-    add_trace("  freed ", &fault->freed);
+    sy_report_trace("allocated", &fault->allocated);
+    sy_report_trace("freed", &fault->freed);
     add_next(fault);
     sy_report_end();
 }

@@ -221,8 +221,8 @@ static const row table[OPTIONS] = {
                            "What follows a report: the end of the process, or nothing."},
                   .type = &on_fault},
     [TOOLS] = {.says = {"tools", "auto|off|malloc", NULL, "auto",
-                        "How Valgrind and AddressSanitizer are to be told about objects. "
-                        "Kept, and without effect in this version."},
+                        "Valgrind and AddressSanitizer, where they are at work, are told about "
+                        "objects; or not (off); or objects come from malloc."},
                .type = &tools},
     [DECAY] = {.says = {"decay", "TIME: 1500ms, 2s, 1min, or off", NULL, "1s",
                         "Free memory that nobody uses goes back within two to four times this."},

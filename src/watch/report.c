@@ -170,6 +170,11 @@ void sy_report_bytes(uint64_t bytes) {
         add_in_units(bytes, units, sizeof units / sizeof *units);
 }
 
+void sy_report_exactly(uint64_t bytes) {
+    sy_report_number(bytes);
+    sy_report_text(bytes == 1 ? " byte" : " bytes");
+}
+
 void sy_report_loud(void) {
     if (coloured) sy_report_text(emphasis);
 }
@@ -221,6 +226,18 @@ void sy_report_stack(const void *const *frames, size_t depth, const char *indent
     }
 }
 
+void sy_report_trace(const char *done, const sy_trace *trace) {
+    if (!trace->depth && !trace->thread) return;
+    sy_report_text("  ");
+    sy_report_text(done);
+    sy_report_text(" ");
+    sy_report_time(trace->age);
+    sy_report_text(" ago by thread ");
+    sy_report_number(trace->thread);
+    sy_report_text(trace->depth ? ":\n" : "\n");
+    if (trace->depth) sy_report_stack(trace->frames, trace->depth, "    ");
+}
+
 /* ---- dumps ---- */
 
 /* "+64", "-8" */
@@ -239,7 +256,9 @@ static void pad_to(sy_text *text, size_t column) {
     while (text->length < column) sy_text_add(text, " ");
 }
 
-static void dump_line(const unsigned char *at, size_t bytes, ptrdiff_t offset, size_t width) {
+/* What is shown may be hidden from the program, or being written by others. */
+__attribute__((no_sanitize_address, no_sanitize_thread)) static void dump_line(
+    const unsigned char *at, size_t bytes, ptrdiff_t offset, size_t width) {
     sy_text text = {.length = 0};
     add_offset(&text, offset);
     pad_to(&text, width + 1);

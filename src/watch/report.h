@@ -36,12 +36,17 @@ void sy_report_hex(uint64_t value);
 /* "1.2 ms", "64 KiB", "1 byte" */
 void sy_report_time(uint64_t ns);
 void sy_report_bytes(uint64_t bytes);
+/* "65536 bytes", "1 byte" */
+void sy_report_exactly(uint64_t bytes);
 /* The headline is emphasised between these, on a terminal. */
 void sy_report_loud(void);
 void sy_report_quiet(void);
 /* Lines of a stack, each with `indent` before, numbered from #0. The library's own innermost
  * functions, static ones too, are left out. */
 void sy_report_stack(const void *const *frames, size_t depth, const char *indent);
+/* What was done ("freed"), when, by whom: a line, and one for each frame; nothing if that was not
+ * noted (no frames and no thread). */
+void sy_report_trace(const char *done, const sy_trace *trace);
 /* `bytes` in hex, 16 in a line, counted from `offset`:  +64  41 00 ...  A. */
 void sy_report_dump(const void *start, size_t bytes, ptrdiff_t offset, const char *indent);
 

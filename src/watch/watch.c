@@ -11,6 +11,7 @@
 #include "watch/options.h"
 #include "watch/stack.h"
 #include "watch/tags.h"
+#include "watch/tools.h"
 
 /* What illumos made famous. A pointer read from either leads nowhere. */
 static const uint64_t POISON = UINT64_C(0xdeadbeefdeadbeef);    /* a free object */
@@ -21,16 +22,42 @@ static const uint64_t NO_ASCII = UINT64_C(0x8080808080808080);
 
 static const unsigned BRING_CHECKED = SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT;
 
-unsigned sy_watch_checks(unsigned flags, const char *name) {
+unsigned sy_watch_untold(unsigned flags, const char *name) {
     unsigned checks = atomic_load_explicit(&sy_options_now.checks, memory_order_relaxed);
     if (checks && sy_options_mean(name)) flags |= checks;
     return flags & BRING_CHECKED ? flags | SY_CHECKED : flags;
 }
 
+static unsigned tools_option(void) {
+    return atomic_load_explicit(&sy_options_now.tools, memory_order_relaxed);
+}
+
+bool sy_watch_passes(void) { return tools_option() == SY_TOOLS_MALLOC; }
+
+/* What a tool is told of is not put elsewhere besides. memcheck keeps stacks of its own. */
+static unsigned told(unsigned flags, sy_tool present) {
+    flags = (flags & ~(unsigned)SY_GUARD) | SY_TOLD | SY_CHECKED | SY_QUARANTINE;
+    return present == SY_TOOL_ASAN ? flags | SY_AUDIT : flags;
+}
+
+unsigned sy_watch_checks(unsigned flags, const char *name, bool passable) {
+    sy_tool present = tools_option() == SY_TOOLS_OFF ? SY_TOOL_NONE : sy_tool_present();
+    bool passes = passable && sy_watch_passes();
+    if (passes && sy_options_mean(name))
+        return (flags & ~(unsigned)SY_CHECK_FLAGS) | SY_PASSED | SY_CHECKED;
+    flags = sy_watch_untold(flags, name);
+    return present != SY_TOOL_NONE && sy_options_mean(name) ? told(flags, present) : flags;
+}
+
+/* A tool sees the first byte beside an object; 16 keep the next object's out of sight. */
+static const size_t TOLD_ZONE = 16;
+
 size_t sy_watch_zone(unsigned checks) {
-    if (!(checks & SY_REDZONE)) return 0;
+    if (!(checks & SY_REDZONE)) return checks & SY_TOLD ? TOLD_ZONE : 0;
     return atomic_load_explicit(&sy_options_now.redzone, memory_order_relaxed);
 }
+
+static bool is_told(const sy_watch *watch) { return watch->checks & SY_TOLD; }
 
 /* What one cache keeps from being reused at most, however many objects it may keep. */
 enum { QUARANTINE_BYTES = 16 << 20 };
@@ -65,12 +92,16 @@ int sy_watch_open(sy_watch *watch, const char *name, size_t size, unsigned check
         .random = sy_os_random() | 1,
     };
     if (begin_history(watch) != 0) return -1;
-    if (begin_quarantine(watch) == 0) return 0;
-    sy_history_end(watch->history);
-    return -1;
+    if (begin_quarantine(watch) != 0) {
+        sy_history_end(watch->history);
+        return -1;
+    }
+    if (is_told(watch)) sy_tool_open(watch, watch->zone);
+    return 0;
 }
 
 void sy_watch_close(sy_watch *watch) {
+    if (is_told(watch)) sy_tool_close(watch);
     sy_history_end(watch->history);
     if (watch->waiting)
         sy_pages_give(watch->waiting,
@@ -89,11 +120,13 @@ UNSEEN static unsigned char byte_of(uint64_t pattern, uintptr_t address) {
 }
 
 UNSEEN static void fill(void *start, size_t bytes, uint64_t pattern) {
+    sy_tool_enter();
     unsigned char *at = start, *end = at + bytes;
     for (; at < end && (uintptr_t)at % sizeof pattern; at++) *at = byte_of(pattern, (uintptr_t)at);
     for (; (size_t)(end - at) >= sizeof pattern; at += sizeof pattern)
         __builtin_memcpy(at, &pattern, sizeof pattern);
     for (; at < end; at++) *at = byte_of(pattern, (uintptr_t)at);
+    sy_tool_leave();
 }
 
 /* The first byte from `at` on that is not of the pattern, or `end`. */
@@ -218,14 +251,16 @@ typedef struct sy_finding {
 
 static sy_finding look(const void *start, size_t bytes, uint64_t pattern, sy_fault_kind kind) {
     sy_finding finding = {.kind = kind};
+    sy_tool_enter();
     finding.first = find_damage(start, bytes, pattern, &finding.bytes);
+    sy_tool_leave();
     return finding.first ? finding : (sy_finding){0};
 }
 
 /* What is behind an object is looked at first: it is what programs overwrite most. */
 static sy_finding look_at_zones(const sy_watch *watch, const sy_record *record,
                                 const void *object) {
-    if (!watch->zone) return (sy_finding){0};
+    if (!(watch->checks & SY_REDZONE)) return (sy_finding){0};
     const char *start = object;
     size_t size = sy_record_size(record);
     sy_finding behind =
@@ -250,7 +285,9 @@ static sy_fault describe_finding(const sy_watch *watch, const sy_record *record,
 static void raise_finding(const sy_watch *watch, const sy_record *record, const void *object,
                           const sy_finding *finding) {
     sy_fault fault = describe_finding(watch, record, object, finding);
+    sy_tool_enter(); /* what is damaged is shown, and may be hidden */
     sy_fault_raise(&fault);
+    sy_tool_leave();
 }
 
 bool sy_watch_look_at_edge(const sy_watch *watch, const void *start, size_t bytes,
@@ -283,12 +320,25 @@ void sy_watch_taken(const sy_watch *watch, sy_record *record, void *object) {
     if (was_free) verify_free(watch, record, object);
 }
 
+void sy_watch_show(const sy_watch *watch, sy_record *record, const void *object, size_t size) {
+    if (!is_told(watch)) return;
+    atomic_store_explicit(&record->size, size, memory_order_relaxed);
+    sy_tool_allocated(watch, object, size);
+}
+
+static void hide(const sy_watch *watch, const void *object, size_t size) {
+    if (is_told(watch)) sy_tool_freed(watch, object, size);
+}
+
 void sy_watch_given(const sy_watch *watch, sy_record *record, void *object, size_t size,
                     bool built) {
     atomic_store_explicit(&record->size, size, memory_order_relaxed);
     note_allocation(watch, record, object, size);
-    if (watch->checks & SY_POISON && !built) fill(object, size, UNWRITTEN);
-    if (watch->zone) {
+    if (watch->checks & SY_POISON && !built) {
+        fill(object, size, UNWRITTEN);
+        if (is_told(watch)) sy_tool_unwritten(object, size);
+    }
+    if (watch->checks & SY_REDZONE) {
         fill((char *)object + size, watch->size - size + watch->zone, watch->pattern);
         fill((char *)object - watch->zone, watch->zone, watch->pattern);
     }
@@ -311,6 +361,7 @@ bool sy_watch_claim(const sy_watch *watch, sy_record *record, void *object, size
     }
     if (!live ||
         !atomic_compare_exchange_strong(&record->word, &word, changed(word, SY_OBJECT_FREEING))) {
+        if (is_told(watch)) sy_tool_freed_twice(watch, object);
         sy_watch_raise(watch, record, SY_FAULT_DOUBLE_FREE, object, object);
         return false;
     }
@@ -326,6 +377,7 @@ void sy_watch_fill(const sy_watch *watch, sy_record *record, void *object) {
         fill(object, watch->size, POISON);
     else if (watch->checks & SY_ZERO)
         memset(object, 0, sy_record_size(record));
+    hide(watch, object, sy_record_size(record));
     set_state(record, SY_OBJECT_FREE);
 }
 
@@ -333,6 +385,8 @@ void sy_watch_forget(const sy_watch *watch, sy_record *record, void *object) {
     sy_object_state state = sy_record_state(record);
     bool counted = state == SY_OBJECT_LIVE && watch->checks & SY_AUDIT;
     if (counted) sy_tag_count_free(record->tag, sy_record_size(record));
+    if (state == SY_OBJECT_LIVE || state == SY_OBJECT_TAKEN)
+        hide(watch, object, sy_record_size(record));
     set_state(record, SY_OBJECT_FRESH);
     if (state == SY_OBJECT_FREE) verify_free(watch, record, object);
 }

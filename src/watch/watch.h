@@ -15,7 +15,10 @@
  * a zone has the pattern of its cache, which nobody can foresee. All functions here work on memory
  * and records that the caller gives; where they lie is his affair, and he holds no lock.
  *
- * Above: pool/, cache/, guard.c. Below: report.h, stack.h, options.h.
+ * With SY_TOLD a tool knows of all this (tools.h): a live object is shown to the program, `size`
+ * bytes of it, and the rest of its slot, like a free slot, is hidden.
+ *
+ * Above: pool/, cache/, guard.c. Below: report.h, stack.h, options.h, tools.h.
  */
 #ifndef SY_WATCH_WATCH_H
 #define SY_WATCH_WATCH_H
@@ -88,9 +91,22 @@ typedef struct sy_watch {
 /* Those for which objects, slabs or addresses have to be looked at. */
 enum { SY_WATCH_FLAGS = SY_CHECKED | SY_EDGES | SY_GUARD | SY_ZERO };
 
-/* The flags of a configuration and what the options add for a cache of this name, with what each
- * brings along. */
-unsigned sy_watch_checks(unsigned flags, const char *name);
+/* What the option `tools` adds; no flags of configurations. Both bring SY_CHECKED. */
+enum {
+    SY_TOLD = 1 << 29,   /* the tool that is present is told of slabs and objects */
+    SY_PASSED = 1 << 30, /* each object is a block of the C library's; no other check is made */
+};
+
+/* The flags of a configuration and what the options add for a cache or pool of this name, with what
+ * each brings along, whatever tools are to be told. */
+unsigned sy_watch_untold(unsigned flags, const char *name);
+
+/* The same, and what the option `tools` adds. `passable`: it may be SY_PASSED, with which all other
+ * flags of checks go. */
+unsigned sy_watch_checks(unsigned flags, const char *name, bool passable);
+
+/* Whether caches that are made now and may be SY_PASSED are. */
+bool sy_watch_passes(void);
 
 /* Bytes of each zone that these checks want. */
 size_t sy_watch_zone(unsigned checks);
@@ -104,6 +120,9 @@ void sy_watch_close(sy_watch *watch);
 /* A slot was taken for an allocation: what was free is verified (SY_FAULT_WRITE_AFTER_FREE). */
 void sy_watch_taken(const sy_watch *watch, sy_record *record, void *object);
 
+/* With SY_TOLD: it is shown, `size` bytes of it; before it is constructed. */
+void sy_watch_show(const sy_watch *watch, sy_record *record, const void *object, size_t size);
+
 /* It is given to the program, for `size` bytes; `built`: it is constructed, and stays as it is. */
 void sy_watch_given(const sy_watch *watch, sy_record *record, void *object, size_t size,
                     bool built);
@@ -112,10 +131,11 @@ void sy_watch_given(const sy_watch *watch, sy_record *record, void *object, size
  * size, SIZE_MAX: not said) is not the size. What its zones have suffered is raised too. */
 bool sy_watch_claim(const sy_watch *watch, sy_record *record, void *object, size_t told);
 
-/* It is free now, and filled if that is wanted. */
+/* It is free now, filled if that is wanted, and hidden. */
 void sy_watch_fill(const sy_watch *watch, sy_record *record, void *object);
 
-/* Its memory goes: what is free is verified. */
+/* Its memory goes, or it was not given to the program after all: what is free is verified, what is
+ * not is hidden. */
 void sy_watch_forget(const sy_watch *watch, sy_record *record, void *object);
 
 /* Whether something is wrong with it at present, and what. It may be in use. */
@@ -125,6 +145,10 @@ bool sy_watch_look(const sy_watch *watch, const sy_record *record, const void *o
 /* Raises a fault about an object, with what its record knows; record may be NULL. */
 void sy_watch_raise(const sy_watch *watch, const sy_record *record, sy_fault_kind kind,
                     const void *address, const void *object);
+
+/* Tells at the end of a tool's report whose slot `address` lies in, and who had the object. */
+void sy_watch_explain(const sy_watch *watch, const sy_record *record, const void *address,
+                      const void *object);
 
 /* ---- quarantine, under the owner's lock ---- */
 

@@ -318,7 +318,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sy_trim();
     sy_get_stats(&stats);
     /* What is in quarantine stays there. */
-    if (!(sy_watch_checks(0, "heap") & SY_QUARANTINE))
+    if (!(sy_watch_checks(0, "heap", true) & SY_QUARANTINE))
         fuzz_expect(stats.mapped == 0, "a trim leaves nothing mapped");
     return 0;
 }

@@ -141,7 +141,7 @@ static size_t used_of(const model *m) {
 }
 
 static bool is_checked(const model *m) {
-    return sy_watch_checks(m->config.flags, m->config.name) & SY_CHECKED;
+    return sy_watch_checks(m->config.flags, m->config.name, true) & SY_CHECKED;
 }
 
 /* Bytes of the slab that an object of that size lies in; 0: not known, as with red zones it depends
@@ -364,7 +364,7 @@ static void limit_process(uint32_t which) {
 
 /* Checked, or guarded now and then. */
 static bool looks_at_objects(const model *m) {
-    return sy_watch_checks(m->config.flags, m->config.name) & (SY_CHECKED | SY_GUARD);
+    return sy_watch_checks(m->config.flags, m->config.name, true) & (SY_CHECKED | SY_GUARD);
 }
 
 static void compare(const model *m) {
@@ -513,7 +513,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sy_trim();
     sy_get_stats(&stats);
     /* What is in quarantine stays there. */
-    if (!(sy_watch_checks(0, "heap") & SY_QUARANTINE))
+    if (!(sy_watch_checks(0, "heap", true) & SY_QUARANTINE))
         fuzz_expect(stats.mapped == 0 && sy_limit_used() == 0, "a trim leaves nothing mapped");
     fuzz_expect(sy_chunk_verify(&sy_memory_main) == 0 && sy_store_verify() == 0, "all is sound");
     return 0;

@@ -534,7 +534,7 @@ static void look_at_all(void) {
     size_t spans = heap_spans(), small = stress_heap_in_use();
     stress_expect(small <= held_of(HEAP), "the heap's classes hold no more than the owners");
     /* Where they are checked, large objects are in caches as well. */
-    bool checked = sy_watch_checks(0, "heap") & SY_CHECKED;
+    bool checked = sy_watch_checks(0, "heap", true) & SY_CHECKED;
     stress_expect(small == held_of(HEAP) || spans > 0 || checked, "the rest of them are spans");
 }
 

@@ -1,0 +1,205 @@
+#include "cache/passed.h"
+
+#include <errno.h>
+
+#include "cache/guarded.h"
+#include "cache/limit.h"
+#include "cache/watched.h"
+#include "chunk/side.h"
+#include "os/os.h"
+#include "os/pages.h"
+#include "watch/fault.h"
+
+/* A live object. */
+typedef struct sy_block {
+    struct sy_block *next;
+    uintptr_t not_address; /* all bits inverted */
+    sy_cache *cache;
+    size_t size; /* asked for */
+} sy_block;
+
+enum { BUCKET_BITS = 16 };
+static const size_t TABLE_BYTES = sizeof(sy_block *) << BUCKET_BITS;
+
+/* NULL: nothing was ever passed. For ever. */
+static _Atomic(sy_block **) table;
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_PASSED); /* guards the lists */
+
+void sy_passed_lock_for_fork(void) { sy_lock_acquire(&lock); }
+
+void sy_passed_unlock_after_fork(void) { sy_lock_release(&lock); }
+
+/* ---- the table ---- */
+
+static sy_block **table_now(void) { return atomic_load_explicit(&table, memory_order_acquire); }
+
+/* Two threads may make it at once: one of them is not used. */
+static sy_block **make_table(void) {
+    sy_block **seen = table_now();
+    if (seen) return seen;
+    sy_block **fresh = sy_pages_take(TABLE_BYTES, sy_os_page_size(), "slabyard blocks");
+    if (!fresh || atomic_compare_exchange_strong(&table, &seen, fresh)) return fresh;
+    sy_pages_give(fresh, TABLE_BYTES);
+    return seen;
+}
+
+static sy_block **bucket_of(const void *object) {
+    uint64_t hash = ((uintptr_t)object >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    return &table_now()[hash >> (64 - BUCKET_BITS)];
+}
+
+static void insert(sy_block *block, const void *object) {
+    sy_block **bucket = bucket_of(object);
+    block->not_address = ~(uintptr_t)object;
+    sy_lock_acquire(&lock);
+    block->next = *bucket;
+    *bucket = block;
+    sy_lock_release(&lock);
+}
+
+/* Where the object is linked, or where the list ends. The lock is held. */
+static sy_block **find(const void *object) {
+    sy_block **link = bucket_of(object);
+    while (*link && (*link)->not_address != ~(uintptr_t)object) link = &(*link)->next;
+    return link;
+}
+
+sy_cache *sy_passed_owner(const void *object, size_t *size) {
+    if (!table_now()) return NULL;
+    sy_lock_acquire(&lock);
+    const sy_block *block = *find(object);
+    sy_cache *owner = block ? block->cache : NULL;
+    if (block) *size = block->size;
+    sy_lock_release(&lock);
+    return owner;
+}
+
+/* ---- allocation ---- */
+
+static void count_live(sy_cache *cache, size_t more) {
+    sy_lock_acquire(&cache->lock);
+    cache->passed += more;
+    sy_lock_release(&cache->lock);
+}
+
+static bool refuse(sy_cache *cache, sy_refusal reason) {
+    if (reason == SY_REFUSAL_CACHE_LIMIT)
+        atomic_fetch_add_explicit(&cache->limits_hit, 1, memory_order_relaxed);
+    sy_limit_refuse(reason);
+    errno = ENOMEM;
+    return false;
+}
+
+/* Whether the limit has room for one more, which is counted. */
+static bool enter(sy_cache *cache) {
+    sy_lock_acquire(&cache->lock);
+    bool room = cache->passed < cache->limit;
+    cache->passed += room;
+    sy_lock_release(&cache->lock);
+    return room;
+}
+
+/* Memory for an object that is counted, and its entry; NULL: it is not counted any more. */
+static void *make(sy_cache *cache, size_t size, sy_block **block) {
+    *block = make_table() ? sy_side_take(sizeof **block) : NULL;
+    void *object = *block ? sy_os_block(size, cache->layout.align) : NULL;
+    if (object) return object;
+    if (*block) sy_side_give(*block, sizeof **block);
+    count_live(cache, -(size_t)1);
+    return NULL;
+}
+
+bool sy_passed_take(sy_cache *cache, size_t size, uintptr_t *item) {
+    sy_block *block;
+    if (!enter(cache)) return refuse(cache, SY_REFUSAL_CACHE_LIMIT);
+    void *object = make(cache, size, &block);
+    if (!object) return refuse(cache, SY_REFUSAL_SYSTEM);
+    int error = errno;
+    if (!sy_watched_build(cache, object)) {
+        error = errno;
+        sy_os_block_free(object);
+        sy_side_give(block, sizeof *block);
+        count_live(cache, -(size_t)1);
+        sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
+        errno = error;
+        return false;
+    }
+    block->cache = cache;
+    block->size = size;
+    insert(block, object);
+    *item = (uintptr_t)object;
+    errno = error;
+    return true;
+}
+
+/* ---- free ---- */
+
+/* Takes the object's entry, if it is the cache's and has the size; else NULL, and *found is a copy
+ * of what there is. */
+static sy_block *claim(const sy_cache *cache, const void *object, size_t told, sy_block *found) {
+    *found = (sy_block){0};
+    if (!table_now()) return NULL;
+    sy_lock_acquire(&lock);
+    sy_block **link = find(object), *block = *link;
+    if (block) *found = *block;
+    bool right = block && block->cache == cache && (told == SIZE_MAX || told == block->size);
+    if (right) *link = block->next;
+    sy_lock_release(&lock);
+    return right ? block : NULL;
+}
+
+static void end(sy_cache *cache, sy_block *block, void *object) {
+    sy_watched_unbuild(cache, object);
+    sy_side_give(block, sizeof *block);
+    count_live(cache, -(size_t)1);
+    sy_os_block_free(object);
+}
+
+/* An object of another cache, or of another size. */
+static void raise(const sy_cache *cache, const void *object, const sy_block *found, size_t told) {
+    const sy_cache *owner = found->cache;
+    bool other = owner != cache && !(owner->class_number && cache->class_number);
+    sy_fault_raise(&(sy_fault){
+        .kind = other ? SY_FAULT_WRONG_CACHE : SY_FAULT_WRONG_SIZE,
+        .cache = cache->name,
+        .object_size = cache->size,
+        .address = object,
+        .object = object,
+        .found_cache = owner != cache ? owner->name : NULL,
+        .found_size = found->size,
+        .told_size = other || told == SIZE_MAX ? 0 : told,
+    });
+}
+
+void sy_passed_free(sy_cache *cache, void *object, size_t told) {
+    sy_block found, *block = claim(cache, object, told, &found);
+    const sy_slab *slab = found.cache ? NULL : sy_slab_at((uintptr_t)object);
+    bool other = slab || sy_guard_owns((uintptr_t)object);
+    if (block) {
+        end(cache, block, object);
+    } else if (found.cache) {
+        raise(cache, object, &found, told);
+    } else if (other) {
+        sy_fault fault = sy_cache_fault(cache, SY_FAULT_WRONG_CACHE, (uintptr_t)object, slab);
+        sy_fault_raise(&fault);
+    } else {
+        sy_os_block_free(object);
+    }
+}
+
+/* Takes any object of the cache out of a list; NULL: there is none. */
+static sy_block *take_from(sy_block **link, const sy_cache *cache) {
+    sy_lock_acquire(&lock);
+    while (*link && (*link)->cache != cache) link = &(*link)->next;
+    sy_block *block = *link;
+    if (block) *link = block->next;
+    sy_lock_release(&lock);
+    return block;
+}
+
+void sy_passed_forget(sy_cache *cache) {
+    sy_block **lists = cache->passed ? table_now() : NULL, *block;
+    for (size_t i = 0; lists && i < (size_t)1 << BUCKET_BITS; i++)
+        while ((block = take_from(&lists[i], cache)) != NULL)
+            end(cache, block, (void *)~block->not_address);
+}

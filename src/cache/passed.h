@@ -1,0 +1,36 @@
+/*
+ * passed.h: caches of which each object is a block of the C library's (SY_PASSED), so that a tool
+ * that watches malloc sees them as it sees other blocks: with its own red zones and stacks, and as
+ * leaks. Such a cache has no slabs; its objects are constructed at their allocation.
+ *
+ * What is live is in one table for all caches, by a hash of the address. It holds no address as it
+ * is: whoever looks for leaks must not find them here.
+ *
+ *     sy_watched_take --> sy_passed_take --> sy_os_block
+ *     sy_watched_free --> sy_passed_free --> sy_os_block_free
+ *
+ * Below: cache.h, os/. Used by watched.c, cache.c and heap/.
+ */
+#ifndef SY_CACHE_PASSED_H
+#define SY_CACHE_PASSED_H
+
+#include "cache/cache.h"
+
+/* An object of `size` bytes, ready to be used; false with errno as sy_cache_take. */
+bool sy_passed_take(sy_cache *cache, size_t size, uintptr_t *item);
+
+/* Frees it. A pointer of another cache, or the wrong size, is a fault; what was never given out, or
+ * is not live, goes to the C library all the same: the tool says what it is. */
+void sy_passed_free(sy_cache *cache, void *object, size_t told);
+
+/* The cache of the live object that begins there, and the bytes that were asked for; NULL: there is
+ * none. */
+sy_cache *sy_passed_owner(const void *object, size_t *size);
+
+/* Frees all that is live, after its destructor. The cache is quiescent. */
+void sy_passed_forget(sy_cache *cache);
+
+void sy_passed_lock_for_fork(void);
+void sy_passed_unlock_after_fork(void);
+
+#endif

@@ -1,0 +1,149 @@
+#include "watch/tools.h"
+
+#include <slabyard/base.h>
+#include <stdatomic.h>
+
+#include "base/cpu.h"
+#include "os/lock.h"
+
+/* ---- AddressSanitizer: functions that are there where it is ---- */
+
+#define OF_TOOL extern __attribute__((weak, visibility("default")))
+
+OF_TOOL void __asan_poison_memory_region(const volatile void *start, size_t bytes);
+OF_TOOL void __asan_unpoison_memory_region(const volatile void *start, size_t bytes);
+OF_TOOL void __asan_set_error_report_callback(void (*callback)(const char *report));
+OF_TOOL void *__asan_get_report_address(void);
+OF_TOOL void __lsan_register_root_region(const void *start, size_t bytes);
+OF_TOOL void __lsan_unregister_root_region(const void *start, size_t bytes);
+
+/* ---- Valgrind: requests, by their numbers ---- */
+
+enum {
+    DISABLE_ERRORS = 0x1801, /* of this thread: 1 more reason, or -1 */
+    CREATE_POOL = 0x1303,
+    DESTROY_POOL = 0x1304,
+    POOL_ALLOC = 0x1305,
+    POOL_FREE = 0x1306,
+    /* Of memcheck; it answers -1 to them, other tools nothing. */
+    MAKE_NOACCESS = 'M' << 24 | 'C' << 16,
+    MAKE_UNDEFINED,
+    MAKE_DEFINED,
+};
+
+static uintptr_t ask(uintptr_t number, uintptr_t first, uintptr_t second, uintptr_t third) {
+    const uintptr_t request[6] = {number, first, second, third, 0, 0};
+    return sy_valgrind_ask(request, 0);
+}
+
+static uintptr_t mark(uintptr_t number, const void *start, size_t bytes) {
+    return ask(number, (uintptr_t)start, bytes, 0);
+}
+
+/* ---- which ---- */
+
+static _Atomic sy_tool told; /* NONE until somebody has something to tell */
+
+sy_tool sy_tool_present(void) {
+    char probe = 0;
+    if (__asan_poison_memory_region && __asan_unpoison_memory_region) return SY_TOOL_ASAN;
+    return mark(MAKE_DEFINED, &probe, sizeof probe) ? SY_TOOL_MEMCHECK : SY_TOOL_NONE;
+}
+
+static inline bool is(sy_tool tool) {
+    return SY_UNLIKELY(atomic_load_explicit(&told, memory_order_relaxed) == tool);
+}
+
+void sy_tool_open(const void *owner, size_t zone) {
+    sy_tool present = sy_tool_present();
+    atomic_store_explicit(&told, present, memory_order_relaxed);
+    if (present == SY_TOOL_MEMCHECK) ask(CREATE_POOL, (uintptr_t)owner, zone, false);
+}
+
+void sy_tool_close(const void *owner) {
+    if (is(SY_TOOL_MEMCHECK)) ask(DESTROY_POOL, (uintptr_t)owner, 0, 0);
+}
+
+/* ---- slabs ---- */
+
+/* LeakSanitizer has a lock for these that it lets a child inherit as it is: nobody holds it while
+ * nobody holds ours. */
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_TOOLS);
+
+void sy_tool_lock_for_fork(void) { sy_lock_acquire(&lock); }
+
+void sy_tool_unlock_after_fork(void) { sy_lock_release(&lock); }
+
+static void register_root(const void *slab, size_t bytes) {
+    if (!__lsan_register_root_region) return;
+    sy_lock_acquire(&lock);
+    __lsan_register_root_region(slab, bytes);
+    sy_lock_release(&lock);
+}
+
+static void unregister_root(const void *slab, size_t bytes) {
+    if (!__lsan_unregister_root_region) return;
+    sy_lock_acquire(&lock);
+    __lsan_unregister_root_region(slab, bytes);
+    sy_lock_release(&lock);
+}
+
+void sy_tool_begin(const void *slab, size_t bytes) {
+    if (is(SY_TOOL_MEMCHECK)) mark(MAKE_NOACCESS, slab, bytes);
+    if (!is(SY_TOOL_ASAN)) return;
+    __asan_poison_memory_region(slab, bytes);
+    register_root(slab, bytes);
+}
+
+void sy_tool_end(const void *slab, size_t bytes) {
+    if (is(SY_TOOL_MEMCHECK)) mark(MAKE_DEFINED, slab, bytes);
+    if (!is(SY_TOOL_ASAN)) return;
+    unregister_root(slab, bytes);
+    __asan_unpoison_memory_region(slab, bytes);
+}
+
+/* ---- objects ---- */
+
+void sy_tool_allocated(const void *owner, const void *object, size_t size) {
+    if (is(SY_TOOL_ASAN)) __asan_unpoison_memory_region(object, size);
+    if (is(SY_TOOL_MEMCHECK)) ask(POOL_ALLOC, (uintptr_t)owner, (uintptr_t)object, size);
+}
+
+void sy_tool_freed(const void *owner, const void *object, size_t size) {
+    if (is(SY_TOOL_ASAN)) __asan_poison_memory_region(object, size);
+    if (is(SY_TOOL_MEMCHECK)) ask(POOL_FREE, (uintptr_t)owner, (uintptr_t)object, 0);
+}
+
+void sy_tool_freed_twice(const void *owner, const void *object) {
+    if (is(SY_TOOL_MEMCHECK)) ask(POOL_FREE, (uintptr_t)owner, (uintptr_t)object, 0);
+}
+
+void sy_tool_unwritten(const void *object, size_t size) {
+    if (is(SY_TOOL_MEMCHECK)) mark(MAKE_UNDEFINED, object, size);
+}
+
+/* ---- the library's own accesses ---- */
+
+void sy_tool_enter(void) {
+    if (is(SY_TOOL_MEMCHECK)) ask(DISABLE_ERRORS, 1, 0, 0);
+}
+
+void sy_tool_leave(void) {
+    if (is(SY_TOOL_MEMCHECK)) ask(DISABLE_ERRORS, (uintptr_t)-1, 0, 0);
+}
+
+/* ---- reports ---- */
+
+static void (*_Atomic explainer)(uintptr_t address);
+
+static void at_report(const char *report) {
+    (void)report;
+    atomic_load (&explainer)((uintptr_t)__asan_get_report_address());
+}
+
+void sy_tool_on_report(void (*explain)(uintptr_t address)) {
+    if (!is(SY_TOOL_ASAN) || !__asan_set_error_report_callback || !__asan_get_report_address)
+        return;
+    if (atomic_exchange(&explainer, explain) != explain)
+        __asan_set_error_report_callback(at_report);
+}

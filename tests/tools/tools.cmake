@@ -1,0 +1,39 @@
+# Each tests/tools/*.c is a program that a tool watches: built with AddressSanitizer and linked to
+# the library that is not, static and shared, and built plainly for Valgrind. Its first comment has
+# a line for each mode that it is run in.
+find_program(VALGRIND valgrind)
+
+# A program of `source`, with `options` for compiler and linker, and `library`.
+function(tools_program name source library)
+    add_executable(${name} ${source})
+    target_link_libraries(${name} PRIVATE ${library})
+    target_compile_options(${name} PRIVATE -O1 -fno-omit-frame-pointer ${SLABYARD_WARNINGS} ${ARGN})
+    target_link_options(${name} PRIVATE ${ARGN})
+    set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON)
+endfunction()
+
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.c)
+foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    file(READ ${source} text)
+    string(REGEX REPLACE "[*]/.*" "" text "${text}")
+    string(REGEX MATCHALL " (asan|memcheck)(-malloc)?: " modes "${text}")
+    list(TRANSFORM modes REPLACE " ([a-z-]+): " "\\1")
+    tools_program(tools_${name}_plain ${source} slabyard_static)
+    tools_program(tools_${name}_static ${source} slabyard_static -fsanitize=address)
+    tools_program(tools_${name}_shared ${source} slabyard -fsanitize=address)
+    foreach(mode ${modes})
+        set(builds static shared)
+        if(mode MATCHES "memcheck")
+            set(builds plain)
+        endif()
+        foreach(build ${builds})
+            sy_test(tools.${name}.${mode}.${build} tools 120 1 ${CMAKE_CURRENT_LIST_DIR}/run.sh
+                ${source} ${mode} $<TARGET_FILE:tools_${name}_${build}>)
+        endforeach()
+    endforeach()
+endforeach()
+if(NOT VALGRIND)
+    message(WARNING "Valgrind is not here: the tests tools.*.memcheck* will fail")
+endif()

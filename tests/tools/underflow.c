@@ -1,0 +1,18 @@
+/*
+ * asan: use-after-poison; WRITE of size 1; in write_order; slabyard: 0x; 1 byte before a live
+ * object of 60 bytes in cache "order"; allocated; make_order
+ *
+ * memcheck: Invalid write of size 1; write_order; 1 bytes before a block of size 60
+ * client-defined; make_order
+ *
+ * asan-malloc: heap-buffer-overflow; WRITE of size 1; in write_order; 60-byte region; allocated
+ * by; make_order
+ */
+#include "tools.h"
+
+int main(void) {
+    open_orders();
+    char *order = make_order();
+    write_order(order, -1);
+    return 0;
+}
