@@ -83,7 +83,7 @@ check "headers and sources alone" scripts/check-headers
 check "rustfmt" in_rust cargo fmt --all --check
 preset release
 check "calls point down" scripts/check-layers --calls build/release
-preset release-clang
+preset release-clang -DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300
 preset asan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=1000
 preset tsan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=500
 stage "cargo: build" in_rust cargo build --release --workspace --all-targets
