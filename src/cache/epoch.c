@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cache/watched.h"
 #include "chunk/side.h"
 #include "keep/start.h"
 #include "os/os.h"
@@ -177,9 +178,14 @@ int sy_epoch_end(sy_epoch *epoch) {
 
 /* ---- close ---- */
 
+bool sy_epoch_is_over(const sy_cache *cache, const sy_slab *slab) {
+    return slab->bins != &cache->bins && is_closed(sy_view_of(slab->bins)->epoch);
+}
+
 /* The client is pinned. Slots that are still out. What drains makes empty goes by itself; a slab
  * may have been made for a refill that did not take from it. */
 static size_t close_view(sy_view *view, sy_cache *cache) {
+    if (cache->flags & SY_QUARANTINE) sy_watched_drain(cache);
     sy_client_drain(&cache->client);
     for (;;) {
         sy_lock_acquire(&cache->lock);

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "cache/epoch.h"
 #include "cache/limit.h"
 #include "cache/passed.h"
 #include "keep/reclaim.h"
@@ -116,6 +117,10 @@ static void put_away(sy_cache *cache, sy_record *record, uintptr_t item, bool ag
     sy_watched_unbuild(cache, object);
     sy_watch_fill(cache->watch, record, object);
     if (!again) return;
+    if (cache->flags & SY_EPOCHS && sy_epoch_is_over(cache, sy_slab_at((uintptr_t)object))) {
+        sy_client_free(&cache->client, item);
+        return;
+    }
     sy_lock_acquire(&cache->lock);
     bool full = sy_watch_wait(cache->watch, item, &out);
     sy_lock_release(&cache->lock);

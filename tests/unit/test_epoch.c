@@ -202,6 +202,22 @@ static void a_close_gives_up_what_is_empty_and_counts_what_is_live(void **state)
     }
 }
 
+static void what_is_freed_after_the_close_waits_no_more(void **state) {
+    (void)state;
+    sy_cache *cache = make((sy_cache_config){.name = "order", .flags = SY_QUARANTINE});
+    sy_epoch *epoch = open_epoch("request");
+    take_in(epoch, cache, objects, COUNT);
+    give(cache, objects, COUNT - 1);
+    assert_true(stats_of(cache).in_quarantine > 0);
+    assert_int_equal(sy_epoch_close(epoch), 1);
+    assert_int_equal(stats_of(cache).in_quarantine, 0);
+    sy_cache_free(cache, objects[COUNT - 1]);
+    assert_int_equal(stats_of(cache).in_quarantine, 0);
+    sy_thread_flush();
+    assert_int_equal(slabs_of(cache), 0);
+    end(cache);
+}
+
 /* What came back is for anybody: a phase after the other takes no more from the system. */
 static void what_comes_back_is_used_for_anything_else(void **state) {
     (void)state;
@@ -729,6 +745,7 @@ int main(void) {
         TEST(plain_caches_have_no_part_in_it),
         TEST(names_are_copied_and_cut),
         TEST(a_close_gives_up_what_is_empty_and_counts_what_is_live),
+        TEST(what_is_freed_after_the_close_waits_no_more),
         TEST(what_comes_back_is_used_for_anything_else),
         TEST(slabs_of_a_closed_epoch_go_one_by_one),
         TEST(an_open_epoch_keeps_no_empty_slab),
