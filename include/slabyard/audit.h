@@ -64,8 +64,7 @@ enum {
     /* Only what nothing points to: an aligned pointer to any byte of an object, or its handle, in
      * the writable memory of the process that it shares with no other, in a register of the calling
      * thread, in an object that is pointed to itself or in one without audit, makes it no leak. (As
-     * findleaks of illumos' mdb, and LeakSanitizer, do it: conservatively.) What is guarded
-     * (SY_GUARD) is left out. The registers of other
+     * findleaks of illumos' mdb, and LeakSanitizer, do it: conservatively.) The registers of other
      * threads are not seen: ask while they are idle or waiting. Takes time by the size of the
      * process, in a copy of it, made as fork would make it but without hooks; the program goes on
      * meanwhile. */

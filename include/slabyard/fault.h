@@ -30,7 +30,12 @@ typedef enum sy_fault_kind {
     SY_FAULT_GUARD_OVERFLOW,      /* an access hit the guard page behind an object, */
     SY_FAULT_GUARD_UNDERFLOW,     /* before it, */
     SY_FAULT_USE_AFTER_FREE,      /* or an object on a page of its own after it was freed */
+    SY_FAULT_NOT_PINNED,          /* a handle was unpinned that has no pin */
+    SY_FAULT_FREED_POINTER,       /* an access by a pointer that was read from a free object, */
+    SY_FAULT_UNWRITTEN_POINTER,   /* or from one that was not written to since its allocation */
 } sy_fault_kind;
+
+typedef enum sy_access { SY_ACCESS_UNKNOWN, SY_ACCESS_READ, SY_ACCESS_WRITE } sy_access;
 
 /* Who did something to an object, as far as the option or flag audit had it noted. */
 typedef struct sy_trace {
@@ -42,9 +47,11 @@ typedef struct sy_trace {
 
 typedef struct sy_fault {
     sy_fault_kind kind;
-    const char *cache;       /* name of the cache, heap or arena asked to free; "heap": sy_free */
+    const char *cache;       /* name of the cache, heap or arena asked to free; "heap": sy_free;
+                              * "": not known, of a pointer that was read from a pattern */
     size_t object_size;      /* bytes of its objects, 0 for a heap; of an arena: the size given */
-    const void *address;     /* what was freed, or the first byte that was damaged or accessed */
+    const void *address;     /* what was freed, or the first byte that was damaged or accessed, or
+                              * the pointer that was followed */
     const char *found_cache; /* SY_FAULT_WRONG_CACHE: whose it is; else NULL */
     size_t found_size;       /* of the object concerned, or of the segment that is allocated there:
                               * the size that was asked for; 0: not known */
@@ -54,13 +61,16 @@ typedef struct sy_fault {
     const void *damage;  /* what is there now; NULL: nothing was damaged */
     size_t damage_bytes; /* of it, from the first damaged byte to the last */
     sy_trace allocated, freed; /* the last time it was */
+    sy_access access;          /* what faulted, if the processor said it */
+    const char *held_in;       /* SY_FAULT_..._POINTER: the register that has it; else NULL */
 } sy_fault;
 
 /*
  * Called without any lock held, in the thread that saw the fault, which need not be the one that
  * made it. If it returns, the pointer is ignored, or what was damaged is repaired, and the program
- * goes on (but not after SY_FAULT_GUARD_... and SY_FAULT_USE_AFTER_FREE: the access is done again,
- * outside of Slabyard). It may use Slabyard. What the fault points to is valid until it returns.
+ * goes on (but not after SY_FAULT_GUARD_..., SY_FAULT_USE_AFTER_FREE, SY_FAULT_FREED_POINTER and
+ * SY_FAULT_UNWRITTEN_POINTER: the access is done again, outside of Slabyard). It may use Slabyard.
+ * What the fault points to is valid until it returns.
  */
 typedef void (*sy_fault_handler)(const sy_fault *fault);
 

@@ -45,7 +45,7 @@ enum { SY_HANDLE_PINS_MAX = (1 << 16) - 1 };
 SY_API void *sy_handle_pin(sy_cache *cache, sy_handle handle);
 
 /* Ends one pin, also of a handle that has become stale since. Frees the object if that was to be. A
- * handle that is not pinned is a double free (fault.h), and nothing changes. */
+ * handle that is not pinned is SY_FAULT_NOT_PINNED (fault.h), and nothing changes. */
 SY_API void sy_handle_unpin(sy_cache *cache, sy_handle handle);
 
 /* The handle of a live object, or 0: no object of a cache with SY_HANDLES begins at this address.

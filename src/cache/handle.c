@@ -133,11 +133,11 @@ static bool is_own(const sy_cache *cache, sy_handle handle) {
 static SY_COLD void not_pinned(const sy_cache *cache, sy_handle handle) {
     bool own = is_own(cache, handle);
     if (own && sy_cache_checks(cache)) {
-        sy_watched_raise_double_free(cache, (uint32_t)handle);
+        sy_watched_raise(cache, (uint32_t)handle, SY_FAULT_NOT_PINNED);
         return;
     }
     sy_fault_raise(&(sy_fault){
-        .kind = SY_FAULT_DOUBLE_FREE,
+        .kind = SY_FAULT_NOT_PINNED,
         .cache = cache->name,
         .object_size = cache->size,
         .address = own ? sy_handle_place(&cache->names, (uint32_t)handle) : NULL,
@@ -211,7 +211,7 @@ void sy_cache_free_named(sy_cache *cache, void *object) {
         sy_handle handle = live_handle(cache, ordinal);
         if (handle && sy_handle_free_inline(cache, handle)) return;
         if (sy_cache_checks(cache)) {
-            sy_watched_raise_double_free(cache, ordinal);
+            sy_watched_raise(cache, ordinal, SY_FAULT_DOUBLE_FREE);
             return;
         }
         kind = SY_FAULT_DOUBLE_FREE;

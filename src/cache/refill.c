@@ -185,7 +185,7 @@ sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t add
     if (guarding) kind = SY_FAULT_WRONG_CACHE;
     if (kind == SY_FAULT_WRONG_CACHE && found && found->class_number && cache->class_number)
         kind = SY_FAULT_WRONG_SIZE;
-    return (sy_fault){
+    sy_fault fault = {
         .kind = kind,
         .cache = cache->name,
         .object_size = cache->size,
@@ -194,6 +194,8 @@ sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t add
                        : found                                ? found->name
                                                               : "heap",
     };
+    sy_watched_describe(&fault);
+    return fault;
 }
 
 static SY_COLD void note_fault(sy_flush *flush, sy_fault_kind kind, uintptr_t address,

@@ -4,6 +4,7 @@
 
 #include "base/bits.h"
 #include "cache/epoch.h"
+#include "cache/guarded.h"
 #include "cache/limit.h"
 #include "cache/passed.h"
 #include "keep/reclaim.h"
@@ -50,6 +51,37 @@ bool sy_watched_size(const sy_cache *cache, uintptr_t address, size_t *size) {
     if (!record || sy_record_state(record) != SY_OBJECT_LIVE) return false;
     *size = sy_record_size(record);
     return true;
+}
+
+/* ---- whose it is ---- */
+
+static void describe_slot(const sy_cache *cache, const sy_slab *slab, sy_fault *fault) {
+    const sy_layout *layout = &cache->layout;
+    size_t index = ((uintptr_t)fault->address - (slab->first - layout->zone)) / layout->slot;
+    if (index >= slab->slots) return;
+    fault->object = (void *)(slab->first + index * layout->slot);
+    if (sy_cache_checks(cache)) sy_watch_describe(&sy_watched_records(cache, slab)[index], fault);
+    if (fault->kind == SY_FAULT_WRONG_CACHE && !fault->found_size) fault->found_size = cache->size;
+}
+
+static void describe_guarded(sy_fault *fault) {
+    uintptr_t object;
+    sy_watch *watch;
+    const sy_record *record = sy_guard_record((uintptr_t)fault->address, &object, &watch);
+    if (!record) return;
+    fault->object = (void *)object;
+    sy_watch_describe(record, fault);
+}
+
+void sy_watched_describe(sy_fault *fault) {
+    const sy_slab *run = sy_slab_at((uintptr_t)fault->address);
+    if (sy_guard_owns((uintptr_t)fault->address))
+        describe_guarded(fault);
+    else if (run && run->owner)
+        describe_slot(run->owner, run, fault);
+    else if (run && run->first)
+        fault->object = (void *)run->first;
+    if (fault->object) fault->offset = (const char *)fault->address - (const char *)fault->object;
 }
 
 /* ---- construction, where it is done anew each time ---- */
@@ -150,9 +182,9 @@ void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
         put_away(cache, record, ordinal, !spent);
 }
 
-void sy_watched_raise_double_free(const sy_cache *cache, uint32_t ordinal) {
+void sy_watched_raise(const sy_cache *cache, uint32_t ordinal, sy_fault_kind kind) {
     const void *object = object_of(cache, ordinal);
-    sy_watch_raise(cache->watch, record_of(cache, object), SY_FAULT_DOUBLE_FREE, object, object);
+    sy_watch_raise(cache->watch, record_of(cache, object), kind, object, object);
 }
 
 bool sy_watched_drain(sy_cache *cache) {

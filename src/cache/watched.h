@@ -39,8 +39,12 @@ void sy_watched_free(sy_cache *cache, void *object, size_t told);
 /* The object of an ordinal that this thread has made free; `spent`: it is not used again. */
 void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent);
 
-/* Raises a double free of an object with a handle. */
-void sy_watched_raise_double_free(const sy_cache *cache, uint32_t ordinal);
+/* Raises a fault of an object with a handle. */
+void sy_watched_raise(const sy_cache *cache, uint32_t ordinal, sy_fault_kind kind);
+
+/* Adds what is known of the object that the fault's address lies in, whoever's it is: where it
+ * begins, how large it is, and with audit who had it. Any address; locks may be held. */
+void sy_watched_describe(sy_fault *fault);
 
 /* Whether a live object begins at `address`, and the bytes that were asked for. */
 bool sy_watched_size(const sy_cache *cache, uintptr_t address, size_t *size);

@@ -168,8 +168,9 @@ void *sy_aligned_alloc(size_t align, size_t size) {
 /* ---- free ---- */
 
 static void raise_fault(sy_fault_kind kind, const void *object, const char *found) {
-    sy_fault_raise(
-        &(sy_fault){.kind = kind, .cache = "heap", .address = object, .found_cache = found});
+    sy_fault fault = {.kind = kind, .cache = "heap", .address = object, .found_cache = found};
+    sy_watched_describe(&fault);
+    sy_fault_raise(&fault);
 }
 
 /* Frees what lies among guarded objects, one of the heap's or one that cannot be freed here. */

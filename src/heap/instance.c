@@ -226,8 +226,9 @@ void *sy_heap_aligned_alloc(sy_heap *heap, size_t align, size_t size) {
 /* ---- free ---- */
 
 void sy_heap_fault(const sy_heap *heap, sy_fault_kind kind, const void *object, const char *found) {
-    sy_fault_raise(
-        &(sy_fault){.kind = kind, .cache = heap->name, .address = object, .found_cache = found});
+    sy_fault fault = {.kind = kind, .cache = heap->name, .address = object, .found_cache = found};
+    sy_watched_describe(&fault);
+    sy_fault_raise(&fault);
 }
 
 /* The cache of the heap's in which an object can begin there, or NULL with the fault that freeing

@@ -48,7 +48,7 @@ void sy_heap_unpin(sy_heap *heap, sy_handle handle) {
     if (cache)
         sy_handle_unpin(cache, handle);
     else
-        sy_heap_fault(heap, SY_FAULT_DOUBLE_FREE, NULL, NULL);
+        sy_heap_fault(heap, SY_FAULT_NOT_PINNED, NULL, NULL);
 }
 
 int sy_heap_each(sy_heap *heap, sy_handle_visit visit, void *arg) {

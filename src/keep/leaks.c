@@ -30,7 +30,6 @@ typedef struct sy_group {
 /* The groups lie in `group` in the order they were found; `index` leads there. */
 typedef struct sy_groups {
     bool done, full;
-    bool guarded; /* guarded objects are counted too: not where it is asked what points to them */
     size_t count, room;
     uint32_t *index; /* INDEX_PER_ROOM * room: a group's number and 1; 0: none */
     sy_group group[];
@@ -105,8 +104,7 @@ static void count_guarded(void *counting_, const void *object, const sy_record *
 static void count_cache(sy_groups *groups, sy_cache *cache) {
     if (!(cache->flags & SY_AUDIT)) return;
     sy_counting counting = {groups, cache};
-    if (groups->guarded && sy_cache_guards(cache))
-        sy_guard_each(cache->watch, count_guarded, &counting);
+    if (sy_cache_guards(cache)) sy_guard_each(cache->watch, count_guarded, &counting);
     sy_lock_acquire(&cache->lock);
     for (const sy_slab *slab = cache->slabs; slab && !groups->full; slab = slab->next)
         count_slab(groups, cache, slab);
@@ -184,7 +182,6 @@ static sy_groups *find_groups(unsigned flags, sy_question *question) {
     for (question->room = FIRST_ROOM;; question->room *= 2) {
         sy_groups *groups = take_groups(question->room);
         if (!groups) return NULL;
-        groups->guarded = !(flags & SY_LEAKS_UNREACHABLE);
         if (flags & SY_LEAKS_UNREACHABLE)
             ask(groups, question);
         else
@@ -344,8 +341,10 @@ void sy_leaks_at_destroy(sy_cache *cache) {
 
 static void tell_at_exit(void) {
     unsigned now = option();
-    if (now & SY_LEAKS_AT_EXIT)
-        sy_report_leaks(NULL, now & SY_LEAKS_LOST ? SY_LEAKS_UNREACHABLE : 0);
+    if (!(now & SY_LEAKS_AT_EXIT)) return;
+    size_t found = sy_report_leaks(NULL, now & SY_LEAKS_LOST ? SY_LEAKS_UNREACHABLE : 0);
+    unsigned status = atomic_load_explicit(&sy_options_now.leak_status, memory_order_relaxed);
+    if (found && status) sy_os_end((int)status);
 }
 
 int sy_leaks_start(void) { return option() & SY_LEAKS_AT_EXIT ? sy_os_at_exit(tell_at_exit) : 0; }

@@ -4,7 +4,8 @@
  * object, and is looked for
  *
  *     in what the process has written of its private memory, as it is: data, stacks, other heaps
- *     in objects of caches without SY_AUDIT, in spans, and in what is being allocated or freed
+ *     in objects of caches without SY_AUDIT, in spans, and in what is being allocated or freed;
+ *     guarded objects among them, on their pages
  *     in the objects that are reached so
  *
  * and not in the library's own tables, which have the address of everything, nor in memory that
@@ -22,6 +23,7 @@
  */
 #include "base/bits.h"
 #include "cache/directory.h"
+#include "cache/guarded.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
 #include "keep/leaks.h"
@@ -121,6 +123,20 @@ static void each_cache(sy_reach *reach, void (*visit)(sy_reach *reach, sy_cache 
     }
 }
 
+/* The record of what is on the pages of its own that an address lies in, if it is of a cache with
+ * SY_AUDIT. */
+static sy_record *audited_at(uintptr_t address, uintptr_t *object) {
+    sy_watch *watch;
+    sy_record *record = sy_guard_record(address, object, &watch);
+    return record && watch && watch->checks & SY_AUDIT ? record : NULL;
+}
+
+/* The object there, if it is live. */
+static sy_record *guarded_at(uintptr_t address, uintptr_t *object) {
+    sy_record *record = audited_at(address, object);
+    return record && sy_record_state(record) == SY_OBJECT_LIVE ? record : NULL;
+}
+
 /* ---- words ---- */
 
 /* Shell's method: there are few, and no memory for better ones. */
@@ -136,7 +152,7 @@ static void sort_own(sy_reach *reach) {
         }
 }
 
-/* The object that a byte belongs to, if that is live and of a cache with SY_AUDIT. */
+/* The object in whose slot an address lies, if that is live and of a cache with SY_AUDIT. */
 static sy_record *live_at(uintptr_t address, uintptr_t *object) {
     const sy_slab *slab = sy_slab_at(address);
     if (!slab || !is_listed(slab)) return NULL;
@@ -146,15 +162,19 @@ static sy_record *live_at(uintptr_t address, uintptr_t *object) {
     if (index >= slab->slots) return NULL;
     sy_record *record = &sy_watched_records(cache, slab)[index];
     *object = slab->first + index * cache->layout.slot;
-    size_t size = sy_record_size(record);
-    bool within = address - *object < (size ? size : 1);
-    return within && sy_record_state(record) == SY_OBJECT_LIVE ? record : NULL;
+    return sy_record_state(record) == SY_OBJECT_LIVE ? record : NULL;
+}
+
+/* Whether the byte at an address is one of `size` from `object` on, or there are none. */
+static bool is_within(uintptr_t address, uintptr_t object, size_t size) {
+    return address - object < (size ? size : 1);
 }
 
 static void reach_address(sy_reach *reach, uintptr_t address) {
     uintptr_t object;
-    sy_record *record = live_at(address, &object);
-    if (!record) return;
+    bool guarded = sy_guard_owns(address);
+    sy_record *record = guarded ? guarded_at(address, &object) : live_at(address, &object);
+    if (!record || !is_within(address, object, sy_record_size(record))) return;
     atomic_store_explicit(&record->word, SY_OBJECT_FREE, memory_order_relaxed);
     record->freed.time = reach->waiting;
     reach->waiting = object;
@@ -176,19 +196,27 @@ __attribute__((no_sanitize_address, no_sanitize_thread)) static void look_throug
     start = sy_round_up(start, sizeof(uintptr_t));
     for (; start + sizeof(uintptr_t) <= end; start += sizeof(uintptr_t)) {
         uintptr_t word = *(const volatile uintptr_t *)start;
-        if (word >= reach->low && word < reach->high) reach_address(reach, word);
+        bool may_be = (word >= reach->low && word < reach->high) || sy_guard_owns(word);
+        if (may_be) reach_address(reach, word);
         if ((uint32_t)word < reach->ordinals) reach_handle(reach, word);
     }
+}
+
+/* Of an object that has been reached. */
+static const sy_record *record_of(uintptr_t object) {
+    sy_watch *watch;
+    if (sy_guard_owns(object)) return sy_guard_record(object, &object, &watch);
+    const sy_slab *slab = sy_slab_at(object);
+    const sy_cache *cache = slab->owner;
+    uint32_t index = sy_slab_index(slab, &cache->layout, object);
+    return &sy_watched_records(cache, slab)[index];
 }
 
 /* What is reached may reach more. */
 static void look_through_waiting(sy_reach *reach) {
     while (reach->waiting) {
         uintptr_t object = reach->waiting;
-        const sy_slab *slab = sy_slab_at(object);
-        const sy_cache *cache = slab->owner;
-        uint32_t index = sy_slab_index(slab, &cache->layout, object);
-        const sy_record *record = &sy_watched_records(cache, slab)[index];
+        const sy_record *record = record_of(object);
         reach->waiting = (uintptr_t)record->freed.time;
         look_through(reach, object, object + sy_record_size(record));
     }
@@ -226,6 +254,15 @@ static void look_at_run(sy_reach *reach, uintptr_t start, uintptr_t end) {
         look_through(reach, start, end);
 }
 
+/* A part of a page of guarded objects. One that is live, or has been reached, is not looked through
+ * because it is there. */
+static void look_at_guarded(sy_reach *reach, uintptr_t start, uintptr_t end) {
+    uintptr_t object;
+    const sy_record *record = audited_at(start, &object);
+    sy_object_state state = record ? sy_record_state(record) : SY_OBJECT_TAKEN;
+    if (state == SY_OBJECT_TAKEN || state == SY_OBJECT_FREEING) look_through(reach, start, end);
+}
+
 /* The first range that ends after the address, or one that begins nowhere. */
 static sy_range own_after(const sy_reach *reach, uintptr_t address) {
     size_t low = 0, high = reach->own_count;
@@ -242,10 +279,12 @@ static sy_range own_after(const sy_reach *reach, uintptr_t address) {
 /* Looks at what begins at `start`, `end` at most; where it ended. */
 static uintptr_t look_at(sy_reach *reach, uintptr_t start, uintptr_t end) {
     bool units = sy_owner_at(start) != NULL;
-    uintptr_t next = sy_round_down(start, SY_UNIT_BYTES) + SY_UNIT_BYTES;
-    if (units) {
+    bool guarded = sy_guard_owns(start);
+    size_t step = guarded ? sy_os_page_size() : SY_UNIT_BYTES;
+    uintptr_t next = sy_round_down(start, step) + step;
+    if (units || guarded) {
         if (next > end) next = end;
-        look_at_run(reach, start, next);
+        (units ? look_at_run : look_at_guarded)(reach, start, next);
         return next;
     }
     sy_range own = own_after(reach, start);
@@ -279,6 +318,8 @@ bool sy_reach_all(uintptr_t stack) {
     const void *directory;
     size_t bytes = sy_directory_range(&directory);
     if (bytes) add_own(&reach, directory, bytes);
+    const void *table = sy_guard_table(&bytes);
+    if (bytes) add_own(&reach, table, bytes);
     sy_side_each_area(add_piece, &reach);
     sy_store_each_segment(add_piece, &reach);
     sy_memory_each(take_arena, &reach);

@@ -54,6 +54,7 @@ static bool guards_split;
 static bool clock_stands;
 static uint64_t clock_ns;
 static const char *option_name, *option_text;
+static bool traced;
 static enum { TERMINAL_REAL, TERMINAL, NO_TERMINAL } terminal;
 
 static sy_os_work *child_work;
@@ -205,6 +206,7 @@ void sy_fake_reset(void) {
     memory_limit = 0;
     clock_stands = false;
     option_name = NULL;
+    traced = false;
     terminal = TERMINAL_REAL;
     child_work = NULL;
     guards_split = false;
@@ -545,6 +547,22 @@ bool __wrap_sy_os_is_terminal(int fd) {
     bool real = terminal == TERMINAL_REAL, answer = terminal == TERMINAL;
     pthread_mutex_unlock(&lock);
     return real ? __real_sy_os_is_terminal(fd) : answer;
+}
+
+void sy_fake_set_traced(bool is_traced) {
+    pthread_mutex_lock(&lock);
+    traced = is_traced;
+    pthread_mutex_unlock(&lock);
+}
+
+bool __real_sy_os_is_traced(void);
+bool __wrap_sy_os_is_traced(void);
+
+bool __wrap_sy_os_is_traced(void) {
+    pthread_mutex_lock(&lock);
+    bool said = traced;
+    pthread_mutex_unlock(&lock);
+    return said || __real_sy_os_is_traced();
 }
 
 int __real_sy_os_append(const char *path, const char *text, size_t length);

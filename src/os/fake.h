@@ -87,6 +87,9 @@ void sy_fake_set_option(const char *name, const char *text);
 /* Whether file descriptors lead to a terminal. */
 void sy_fake_set_terminal(bool terminal);
 
+/* Whether a debugger is attached; false: as it is. */
+void sy_fake_set_traced(bool traced);
+
 /* ---- account ---- */
 
 /* Since the last sy_fake_reset(): calls, those of them that failed by script, and the bytes that

@@ -1,6 +1,7 @@
 /*
  * linux.c: the contract of os.h on Linux, whole. Control groups are read in linux_limits.c,
- * what an address is of in linux_places.c; a child that works for us is linux_child.c.
+ * what an address is of in linux_places.c; a child that works for us is linux_child.c, accesses
+ * that the system refuses are in linux_access.c.
  *
  * Address space is a private anonymous mapping without access (MAP_NORESERVE: nothing is charged
  * for it), commit is mprotect, discard is madvise. Mappings of one name that touch are one mapping
@@ -27,6 +28,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -494,67 +496,6 @@ int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(voi
 
 int sy_os_at_exit(void (*hook)(void)) { return atexit(hook) == 0 ? 0 : fail(ENOMEM); }
 
-/* ---- bad accesses ---- */
-
-typedef bool explainer(uintptr_t);
-
-static _Atomic(explainer *) bad_access;
-static struct sigaction before_us[2]; /* SIGSEGV, SIGBUS: written before ours is installed */
-static SY_TLS bool explaining;
-
-/* The kernel found it, in doing an access; si_code is not positive for what a process sent. */
-static bool is_access(const siginfo_t *info) { return info->si_code > 0; }
-
-static void explain(const siginfo_t *info) {
-    explainer *body = atomic_load_explicit(&bad_access, memory_order_acquire);
-    if (explaining || !is_access(info)) return;
-    int saved = errno;
-    explaining = true;
-    body((uintptr_t)info->si_addr);
-    explaining = false;
-    errno = saved;
-}
-
-/* What the system would do, on its way back from the handler: the access is done again, and what
- * was sent is sent again. (What is ignored ends the process all the same, if it is an access.) */
-static void leave_to_system(int signal_number, const struct sigaction *before,
-                            const siginfo_t *info) {
-    if (before->sa_handler == SIG_IGN && !is_access(info)) return;
-    sigaction(signal_number, before, NULL);
-    if (!is_access(info)) raise(signal_number);
-}
-
-static void on_bad_access(int signal_number, siginfo_t *info, void *context) {
-    struct sigaction before = before_us[signal_number == SIGBUS];
-    explain(info);
-    if (before.sa_flags & (int)SA_RESETHAND) signal(signal_number, SIG_DFL);
-    bool handled = before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
-    if (before.sa_flags & SA_SIGINFO)
-        before.sa_sigaction(signal_number, info, context);
-    else if (handled)
-        before.sa_handler(signal_number);
-    else
-        leave_to_system(signal_number, &before, info);
-}
-
-/* The handler there was finds the signals blocked as it asked for, and a stack that has room: on
- * that of the program's, if the thread has one. */
-static void install(int signal_number, struct sigaction *before) {
-    if (sigaction(signal_number, NULL, before) != 0) return;
-    struct sigaction ours = {.sa_sigaction = on_bad_access, .sa_mask = before->sa_mask};
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (before->sa_flags & (SA_NODEFER | SA_RESTART));
-    sigaction(signal_number, &ours, NULL);
-}
-
-void sy_os_on_bad_access(bool (*body)(uintptr_t address)) {
-    explainer *none = NULL;
-    if (!atomic_compare_exchange_strong(&bad_access, &none, body)) return;
-    int saved = errno;
-    install(SIGSEGV, &before_us[0]);
-    install(SIGBUS, &before_us[1]);
-    errno = saved;
-}
-
 /* ---- words with a person ---- */
 
 const char *sy_os_option(const char *name) {
@@ -602,5 +543,10 @@ void sy_os_write(int fd, const char *text, size_t length) {
 }
 
 /* ---- the end ---- */
+
+_Noreturn void sy_os_end(int status) {
+    fflush(NULL);
+    _exit(status);
+}
 
 _Noreturn void sy_os_abort(void) { abort(); }

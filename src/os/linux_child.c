@@ -162,6 +162,21 @@ int sy_os_ask_copy(sy_os_work *work, const void *question, void *answer, size_t 
 
 int sy_os_process(void) { return (int)getpid(); }
 
+/* The number behind the word in /proc/self/status is 0 for none. */
+bool sy_os_is_traced(void) {
+    static const char word[] = "\nTracerPid:\t";
+    char text[1024] = "";
+    int saved = errno, file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        ssize_t got = read(file, text, sizeof text - 1);
+        text[got < 0 ? 0 : got] = 0;
+        close(file);
+    }
+    errno = saved;
+    const char *found = strstr(text, word);
+    return found && found[sizeof word - 1] != '0';
+}
+
 void *sy_os_symbol(void *library, const char *name) {
     return dlsym ? dlsym(library ? library : RTLD_DEFAULT, name) : NULL;
 }

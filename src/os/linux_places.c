@@ -1,7 +1,8 @@
 /*
- * linux_places.c: of os.h, what an address is of: by /proc/self/maps, and by the symbols of the ELF
- * file that is mapped there. Reads through small buffers on the stack, since whoever asks may be on
- * one of a few KiB; a file that is not what it says gives no answer, or a wrong one.
+ * linux_places.c: of os.h, what an address is of: by /proc/self/maps, by the loader's list for data
+ * (zeroes are in no file), and by the symbols of the ELF file that is mapped there. Reads through
+ * small buffers on the stack, since whoever asks may be on one of a few KiB; a file that is not
+ * what it says gives no answer, or a wrong one.
  */
 #define _GNU_SOURCE
 
@@ -168,12 +169,15 @@ static bool find_table(int fd, const ElfW(Ehdr) * header, ElfW(Shdr) * table) {
     return found;
 }
 
-static bool is_around(const ElfW(Sym) * symbol, uint64_t address) {
-    return (symbol->st_info & 0xf) == STT_FUNC && symbol->st_shndx != SHN_UNDEF &&
+enum { FUNCTIONS = 1 << STT_FUNC, VARIABLES = 1 << STT_OBJECT };
+
+static bool is_around(const ElfW(Sym) * symbol, unsigned kinds, uint64_t address) {
+    return kinds & 1u << (symbol->st_info & 0xf) && symbol->st_shndx != SHN_UNDEF &&
            address >= symbol->st_value && address - symbol->st_value < symbol->st_size;
 }
 
-static bool find_symbol(int fd, const ElfW(Shdr) * table, uint64_t address, ElfW(Sym) * found) {
+static bool find_symbol(int fd, const ElfW(Shdr) * table, unsigned kinds, uint64_t address,
+                        ElfW(Sym) * found) {
     ElfW(Sym) symbols[64];
     const size_t at_once = sizeof symbols / sizeof *symbols;
     size_t count = table->sh_size / sizeof *symbols;
@@ -182,7 +186,7 @@ static bool find_symbol(int fd, const ElfW(Shdr) * table, uint64_t address, ElfW
         uint64_t offset = table->sh_offset + first * sizeof *symbols;
         if (!read_at(fd, offset, symbols, some * sizeof *symbols)) return false;
         for (size_t i = 0; i < some; i++) {
-            if (!is_around(&symbols[i], address)) continue;
+            if (!is_around(&symbols[i], kinds, address)) continue;
             *found = symbols[i];
             return true;
         }
@@ -191,22 +195,28 @@ static bool find_symbol(int fd, const ElfW(Shdr) * table, uint64_t address, ElfW
 }
 
 /* A name at the very end of the file is shorter than what is asked for. */
-static void read_name(int fd, uint64_t offset, char *name) {
-    ssize_t got = pread(fd, name, SY_OS_FUNCTION_MAX - 1, (off_t)offset);
+static void read_name(int fd, uint64_t offset, char *name, size_t room) {
+    ssize_t got = pread(fd, name, room - 1, (off_t)offset);
     name[got < 0 ? 0 : got] = 0;
+}
+
+/* The function or variable at an address in the file's own terms. */
+static void name_address(int fd, const ElfW(Ehdr) * header, unsigned kinds, uint64_t address,
+                         char *name, uint64_t *behind) {
+    ElfW(Shdr) table = {0}, names;
+    ElfW(Sym) symbol;
+    if (!find_table(fd, header, &table) || !read_section(fd, header, table.sh_link, &names) ||
+        !find_symbol(fd, &table, kinds, address, &symbol))
+        return;
+    *behind = address - symbol.st_value;
+    read_name(fd, names.sh_offset + symbol.st_name, name, SY_OS_FUNCTION_MAX);
 }
 
 static void ask_file(int fd, uint64_t offset, sy_os_place *place) {
     ElfW(Ehdr) header;
-    ElfW(Shdr) table = {0}, names;
-    ElfW(Sym) symbol;
     if (!read_header(fd, &header)) return;
     place->in_file = own_address(fd, &header, offset);
-    if (!find_table(fd, &header, &table) || !read_section(fd, &header, table.sh_link, &names) ||
-        !find_symbol(fd, &table, place->in_file, &symbol))
-        return;
-    place->in_function = place->in_file - symbol.st_value;
-    read_name(fd, names.sh_offset + symbol.st_name, place->function);
+    name_address(fd, &header, FUNCTIONS, place->in_file, place->function, &place->in_function);
 }
 
 bool sy_os_locate(uintptr_t address, sy_os_place *place) {
@@ -224,4 +234,88 @@ bool sy_os_locate(uintptr_t address, sy_os_place *place) {
     }
     errno = saved;
     return true;
+}
+
+/* ---- data ---- */
+
+typedef struct search {
+    uintptr_t address;
+    uint64_t own; /* the address in the file's own terms */
+    char *file;
+} search;
+
+static void copy_path(const char *from, char *to) {
+    size_t length = strlen(from);
+    if (length >= SY_OS_FILE_MAX) length = SY_OS_FILE_MAX - 1;
+    memcpy(to, from, length);
+    to[length] = 0;
+}
+
+/* The program itself has no name there. */
+static void copy_name(const struct dl_phdr_info *object, char *file) {
+    if (object->dlpi_name && object->dlpi_name[0] == '/') {
+        copy_path(object->dlpi_name, file);
+        return;
+    }
+    ssize_t got = readlink("/proc/self/exe", file, SY_OS_FILE_MAX - 1);
+    file[got < 0 ? 0 : got] = 0;
+}
+
+static int look_at_object(struct dl_phdr_info *object, size_t bytes, void *arg) {
+    search *for_it = arg;
+    (void)bytes;
+    for (size_t i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        uintptr_t start = object->dlpi_addr + part->p_vaddr;
+        if (part->p_type != PT_LOAD || for_it->address - start >= part->p_memsz) continue;
+        for_it->own = for_it->address - object->dlpi_addr;
+        copy_name(object, for_it->file);
+        return 1;
+    }
+    return 0;
+}
+
+static void name_section(int fd, const ElfW(Ehdr) * header, uint64_t address, char *name) {
+    ElfW(Shdr) names, section;
+    if (!read_section(fd, header, header->e_shstrndx, &names)) return;
+    for (size_t i = 0; i < header->e_shnum && read_section(fd, header, i, &section); i++) {
+        bool here = section.sh_flags & SHF_ALLOC && !(section.sh_flags & SHF_TLS);
+        if (!here || address - section.sh_addr >= section.sh_size) continue;
+        read_name(fd, names.sh_offset + section.sh_name, name, SY_OS_SECTION_MAX);
+        return;
+    }
+}
+
+static void ask_program(uint64_t own, sy_os_data *data) {
+    ElfW(Ehdr) header;
+    int fd = open(data->file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    if (read_header(fd, &header)) {
+        name_section(fd, &header, own, data->section);
+        name_address(fd, &header, FUNCTIONS | VARIABLES, own, data->name, &data->behind);
+    }
+    close(fd);
+}
+
+static sy_os_region region_of(const mapping *found) {
+    if (found->path[0] == 0) return SY_OS_ANONYMOUS;
+    if (found->path[0] == '/') return SY_OS_OF_FILE;
+    return strcmp(found->path, "[stack]") == 0 ? SY_OS_FIRST_STACK : SY_OS_NAMED;
+}
+
+void sy_os_find(uintptr_t address, sy_os_data *data) {
+    int saved = errno;
+    mapping found;
+    uintptr_t low, high;
+    search for_it = {.address = address, .file = data->file};
+    *data = (sy_os_data){.region = SY_OS_NOWHERE};
+    if (dl_iterate_phdr(look_at_object, &for_it)) {
+        data->region = SY_OS_OF_PROGRAM;
+        ask_program(for_it.own, data);
+    } else if (find_mapping(address, &found)) {
+        bool own = sy_os_stack(&low, &high) && address >= low && address < high;
+        data->region = own ? SY_OS_OWN_STACK : region_of(&found);
+        copy_path(found.path, data->file);
+    }
+    errno = saved;
 }

@@ -158,15 +158,35 @@ int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(voi
 
 /* ---- bad accesses ---- */
 
+typedef enum sy_os_way { SY_OS_WAY_UNKNOWN, SY_OS_READ, SY_OS_WRITE } sy_os_way;
+
+enum { SY_OS_REGISTERS_MAX = 31 };
+
+/* An access that the system refused. */
+typedef struct sy_os_access {
+    uintptr_t address;
+    bool placed; /* the address is known: it is not where it could be no address at all */
+    sy_os_way way;
+    uintptr_t code;     /* the instruction */
+    unsigned registers; /* so many are known, each by sy_os_register_name */
+    uintptr_t values[SY_OS_REGISTERS_MAX];
+} sy_os_access;
+
 /*
- * From now on an access that the system refuses (SIGSEGV, SIGBUS) calls explain(address) first, on
+ * From now on an access that the system refuses (SIGSEGV, SIGBUS) calls explain(access) first, on
  * the thread and in the handler of the signal, and then does what it would have done: what handled
  * the signal before is called, or the access is done again and ends the process, with its core. A
  * signal that somebody sent is not explained. A handler that the program installs later comes in
  * the place of this. `explain` is not entered again by an access of its own. Once a process; a
  * second call changes nothing.
  */
-void sy_os_on_bad_access(bool (*explain)(uintptr_t address));
+void sy_os_on_bad_access(bool (*explain)(const sy_os_access *access));
+
+/* The instruction whose access is being explained on this thread; 0: none is. */
+uintptr_t sy_os_interrupted(void);
+
+/* The name of a general register, by its number below `registers`. */
+const char *sy_os_register_name(unsigned number);
 
 /* ---- words with a person ---- */
 
@@ -201,6 +221,29 @@ typedef struct sy_os_place {
  * no file. Reads files, about as long as their tables of symbols. */
 bool sy_os_locate(uintptr_t address, sy_os_place *place);
 
+typedef enum sy_os_region {
+    SY_OS_NOWHERE,     /* nothing is mapped there */
+    SY_OS_ANONYMOUS,   /* a mapping without a name */
+    SY_OS_NAMED,       /* one with a name of the system's: `file`, "[heap]" */
+    SY_OS_OWN_STACK,   /* the calling thread's stack */
+    SY_OS_FIRST_STACK, /* the first thread's, which is another */
+    SY_OS_OF_FILE,     /* a file is mapped: `file` */
+    SY_OS_OF_PROGRAM,  /* the same, the program or a library of it: `section`, `name` if known */
+} sy_os_region;
+
+enum { SY_OS_SECTION_MAX = 32 };
+
+typedef struct sy_os_data {
+    sy_os_region region;
+    char file[SY_OS_FILE_MAX];
+    char section[SY_OS_SECTION_MAX]; /* "": not known */
+    char name[SY_OS_FUNCTION_MAX];   /* of the variable or function; "": not known */
+    uint64_t behind;                 /* bytes behind its beginning */
+} sy_os_data;
+
+/* What the address is of. Reads files; may wait for a lock of the loader's. */
+void sy_os_find(uintptr_t address, sy_os_data *data);
+
 /* A library by name, and the address of a name in it, or in the program for NULL. NULL: there is
  * none. The library has its own malloc if the system can do that. Calls malloc; takes locks. */
 void *sy_os_load(const char *library);
@@ -208,6 +251,9 @@ void *sy_os_symbol(void *library, const char *name);
 
 /* The number of this process. */
 int sy_os_process(void);
+
+/* Whether a debugger, or another that traces, is attached to it. Reads a file. */
+bool sy_os_is_traced(void);
 
 /*
  * Lets a child process work, and waits for it. It sees this process's memory as it is now, runs
@@ -268,8 +314,9 @@ void sy_os_set_failing(bool (*due)(const char *call));
 /* Write all of `text` to file descriptor `fd`, giving up at the first error; errno untouched. */
 void sy_os_write(int fd, const char *text, size_t length);
 
-/* Write all of `text` to file descriptor `fd`, giving up at the first error; errno untouched. */
-void sy_os_write(int fd, const char *text, size_t length);
+/* End the process with that status, while it is ending already (sy_os_at_exit): what the program's
+ * streams hold is written, hooks that have not run yet never do. */
+_Noreturn void sy_os_end(int status);
 
 /* End the process abnormally, with a core where the system makes them. */
 _Noreturn void sy_os_abort(void);

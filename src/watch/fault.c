@@ -8,13 +8,14 @@
  *         +68  41 41                                            AA
  *       allocated 1.2 ms ago by thread 4711:
  *         #0 make_order at orders.c:17
- *       next: run with SLABYARD=guard=all,explain to stop at the write itself
+ *       next: run with SLABYARD=guard=all to stop at the write itself
  */
 #include "watch/fault.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "os/os.h"
 #include "watch/options.h"
@@ -29,63 +30,90 @@ sy_fault_handler sy_set_fault_handler(sy_fault_handler new_handler) {
     return atomic_exchange(&handler, new_handler);
 }
 
-/* What is said of a kind: what happened; what to do next; and what, if who allocated the object is
- * known already. */
+/* What is said of a kind: what happened, and what if a guard says that it was a read, or a write;
+ * what to do next; and what, if who allocated the object is known already, or all is guarded. */
 typedef struct words {
-    const char *what, *next, *next_of_known;
+    const char *what, *what_read, *what_write, *next, *next_of_known, *next_of_guarded;
 } words;
+
+static const char stop_at_write[] = "run with SLABYARD=guard=all to stop at the write itself";
+
+static const char watch_it[] =
+    "no guard was hit: set a watchpoint on the damaged bytes in a debugger";
 
 static const words words_of[] = {
     [SY_FAULT_FOREIGN_POINTER] =
-        {"free of a pointer that is not an object of Slabyard's",
-         "see where the pointer comes from: another allocator, the stack, a variable, or memory "
-         "that was freed and has gone back",
-         NULL},
+        {.what = "free of a pointer that is not an object of Slabyard's",
+         .next = "see where the pointer comes from: another allocator, the stack, a variable, or "
+                 "memory that was freed and has gone back"},
     [SY_FAULT_MISALIGNED_POINTER] =
-        {"free of a pointer that is not the start of an object",
-         "free the pointer that the allocation gave, not one into the object", NULL},
-    [SY_FAULT_WRONG_CACHE] = {"free to the wrong cache",
-                              "free the object to what it was allocated from", NULL},
-    [SY_FAULT_DOUBLE_FREE] = {"double free", "run with SLABYARD=audit to see who freed it before",
-                              "one of the two frees has to go: look for who owns the object"},
-    [SY_FAULT_WRONG_SIZE] = {"free with the wrong size",
-                             "free with the size that was asked for, or without one", NULL},
-    [SY_FAULT_NOT_ALLOCATED] = {"free of a segment that is not allocated",
-                                "free a segment once, by the value that its allocation gave", NULL},
-    [SY_FAULT_SEGMENT_SIZE] = {"free of a segment with the wrong size",
-                               "free the segment with the size that it was allocated with", NULL},
-    [SY_FAULT_OVERFLOW] = {"overflow",
-                           "run with SLABYARD=redzone,audit to see who allocated the object, with "
-                           "SLABYARD=guard=all,explain to stop at the write itself",
-                           "run with SLABYARD=guard=all,explain to stop at the write itself"},
-    [SY_FAULT_UNDERFLOW] = {"underflow",
-                            "run with SLABYARD=redzone,audit to see who allocated the object, "
-                            "with SLABYARD=guard=all,explain to stop at the write itself",
-                            "run with SLABYARD=guard=all,explain to stop at the write itself"},
+        {.what = "free of a pointer that is not the start of an object",
+         .next = "free the pointer that the allocation gave, not one into the object"},
+    [SY_FAULT_WRONG_CACHE] = {.what = "free to the wrong cache",
+                              .next = "free the object to what it was allocated from"},
+    [SY_FAULT_DOUBLE_FREE] = {.what = "double free",
+                              .next = "run with SLABYARD=audit to see who freed it before",
+                              .next_of_known =
+                                  "one of the two frees has to go: look for who owns the object"},
+    [SY_FAULT_WRONG_SIZE] = {.what = "free with the wrong size",
+                             .next = "free with the size that was asked for, or without one"},
+    [SY_FAULT_NOT_ALLOCATED] = {.what = "free of a segment that is not allocated",
+                                .next =
+                                    "free a segment once, by the value that its allocation gave"},
+    [SY_FAULT_SEGMENT_SIZE] = {.what = "free of a segment with the wrong size",
+                               .next = "free the segment with the size that it was allocated with"},
+    [SY_FAULT_OVERFLOW] = {.what = "overflow",
+                           .next =
+                               "run with SLABYARD=redzone,audit to see who allocated the object, "
+                               "with SLABYARD=guard=all to stop at the write itself",
+                           .next_of_known = stop_at_write,
+                           .next_of_guarded = watch_it},
+    [SY_FAULT_UNDERFLOW] = {.what = "underflow",
+                            .next =
+                                "run with SLABYARD=redzone,audit to see who allocated the object, "
+                                "with SLABYARD=guard=all to stop at the write itself",
+                            .next_of_known = stop_at_write,
+                            .next_of_guarded = watch_it},
     [SY_FAULT_WRITE_AFTER_FREE] =
-        {"write after free",
-         "run with SLABYARD=poison,audit to see who freed the object, "
-         "with SLABYARD=guard=all,explain to stop at the write itself",
-         "run with SLABYARD=guard=all,explain to stop at the write itself"},
-    [SY_FAULT_SLAB_EDGE] = {"slab edge overwritten",
-                            "run with SLABYARD=redzone,audit to find the object that was left",
-                            NULL},
-    [SY_FAULT_GUARD_OVERFLOW] = {"access behind an object (guard page)",
-                                 "look at the stack of this access in a debugger: an index or a "
-                                 "length is too large",
-                                 NULL},
-    [SY_FAULT_GUARD_UNDERFLOW] = {"access before an object (guard page)",
-                                  "look at the stack of this access in a debugger: an index is "
-                                  "negative, or a pointer was moved back",
-                                  NULL},
-    [SY_FAULT_USE_AFTER_FREE] = {"use after free (guard page)",
-                                 "look at the stack of this access in a debugger: a pointer was "
-                                 "kept after the free",
-                                 NULL},
+        {.what = "write after free",
+         .next = "run with SLABYARD=poison,audit to see who freed the object, with "
+                 "SLABYARD=guard=all to stop at the write itself",
+         .next_of_known = stop_at_write,
+         .next_of_guarded = watch_it},
+    [SY_FAULT_SLAB_EDGE] = {.what = "slab edge overwritten",
+                            .next =
+                                "run with SLABYARD=redzone,audit to find the object that was left"},
+    [SY_FAULT_GUARD_OVERFLOW] =
+        {.what = "access behind an object (guard page)",
+         .what_read = "read behind an object (guard page)",
+         .what_write = "write behind an object (guard page)",
+         .next = "look at the stack of this access in a debugger: an index or a length is too "
+                 "large"},
+    [SY_FAULT_GUARD_UNDERFLOW] =
+        {.what = "access before an object (guard page)",
+         .what_read = "read before an object (guard page)",
+         .what_write = "write before an object (guard page)",
+         .next = "look at the stack of this access in a debugger: an index is negative, or a "
+                 "pointer was moved back"},
+    [SY_FAULT_USE_AFTER_FREE] =
+        {.what = "use after free (guard page)",
+         .what_read = "read after free (guard page)",
+         .what_write = "write after free (guard page)",
+         .next = "look at the stack of this access in a debugger: a pointer was kept after the "
+                 "free"},
+    [SY_FAULT_NOT_PINNED] = {.what = "unpin without a pin",
+                             .next = "unpin a handle once for each pin of it that gave an object"},
+    [SY_FAULT_FREED_POINTER] =
+        {.what = "access by a pointer read from freed memory",
+         .next = "run with SLABYARD=guard=all to stop where the freed object is read",
+         .next_of_guarded = "look for who freed the object that this pointer was read from"},
+    [SY_FAULT_UNWRITTEN_POINTER] =
+        {.what = "access by a pointer read from memory never written",
+         .next = "look for the member that this access follows, and who was to set it"},
 };
 
 static const words *words_for(sy_fault_kind kind) {
-    static const words unknown = {"misuse", "see slabyard/fault.h of this version", NULL};
+    static const words unknown = {.what = "misuse", .next = "see slabyard/fault.h of this version"};
     bool known = (size_t)kind < sizeof words_of / sizeof *words_of && words_of[kind].what;
     return known ? &words_of[kind] : &unknown;
 }
@@ -106,15 +134,48 @@ static void add_segment(const sy_fault *fault) {
     add_quoted(") in arena ", fault->cache);
 }
 
+static void add_size(size_t size) {
+    if (!size) return;
+    sy_report_text(" (");
+    sy_report_number(size);
+    sy_report_text(" bytes)");
+}
+
 /* in cache "order" (64 bytes), belongs to "trade" */
 static void add_object(const sy_fault *fault) {
     add_quoted(" in cache ", fault->cache);
-    if (fault->object_size) {
-        sy_report_text(" (");
-        sy_report_number(fault->object_size);
-        sy_report_text(" bytes)");
-    }
+    add_size(fault->object_size);
     if (fault->found_cache) add_quoted(", belongs to ", fault->found_cache);
+}
+
+static bool is_heap(const char *name) { return strcmp(name, "heap") == 0; }
+
+/* freed to cache "order" (64 bytes), belongs to cache "trade" (48 bytes) */
+static void add_both_caches(const sy_fault *fault) {
+    if (fault->object_size)
+        add_quoted(" freed to cache ", fault->cache);
+    else if (is_heap(fault->cache))
+        sy_report_text(" freed by sy_free");
+    else
+        add_quoted(" freed to heap ", fault->cache);
+    add_size(fault->object_size);
+    if (is_heap(fault->found_cache))
+        sy_report_text(", belongs to sy_malloc's heap");
+    else
+        add_quoted(", belongs to cache ", fault->found_cache);
+    add_size(fault->found_size);
+}
+
+static void add_place_of_pointer(const sy_fault *fault) {
+    sy_report_text(" in register ");
+    sy_report_text(fault->held_in);
+}
+
+static const char *what_of(const sy_fault *fault) {
+    const words *said = words_for(fault->kind);
+    if (fault->access == SY_ACCESS_READ && said->what_read) return said->what_read;
+    if (fault->access == SY_ACCESS_WRITE && said->what_write) return said->what_write;
+    return said->what;
 }
 
 static bool tells_found_size(const sy_fault *fault) {
@@ -125,11 +186,15 @@ static void add_headline(const sy_fault *fault) {
     bool segment = fault->kind == SY_FAULT_NOT_ALLOCATED || fault->kind == SY_FAULT_SEGMENT_SIZE;
     sy_report_loud();
     sy_report_text("slabyard: ");
-    sy_report_text(words_for(fault->kind)->what);
+    sy_report_text(what_of(fault));
     sy_report_text(": ");
     sy_report_hex((uintptr_t)fault->address);
     if (segment)
         add_segment(fault);
+    else if (fault->held_in)
+        add_place_of_pointer(fault);
+    else if (fault->kind == SY_FAULT_WRONG_CACHE && fault->found_cache)
+        add_both_caches(fault);
     else
         add_object(fault);
     if (fault->told_size) {
@@ -210,22 +275,78 @@ static void add_damage(const sy_fault *fault) {
     add_bytes(fault->damage_bytes - shown, " more\n");
 }
 
+/* price+0x4 (.data) in /usr/bin/shop */
+static void add_variable(const sy_os_data *data) {
+    if (data->name[0]) {
+        sy_report_text(data->name);
+        sy_report_text("+");
+        sy_report_hex(data->behind);
+    } else {
+        sy_report_text("data");
+    }
+    if (data->section[0]) {
+        sy_report_text(" (");
+        sy_report_text(data->section);
+        sy_report_text(")");
+    }
+    sy_report_text(" in ");
+    sy_report_text(data->file);
+}
+
+/* What a pointer that is none of ours leads to. */
+static void add_target(const sy_fault *fault) {
+    static const char *const regions[] = {
+        [SY_OS_NOWHERE] = "nothing: no memory is mapped there",
+        [SY_OS_ANONYMOUS] = "memory without a name, of another allocator's or of a stack",
+        [SY_OS_NAMED] = "memory of the process, ",
+        [SY_OS_OWN_STACK] = "the stack of this thread",
+        [SY_OS_FIRST_STACK] = "the stack of the first thread",
+        [SY_OS_OF_FILE] = "a mapping of ",
+        [SY_OS_OF_PROGRAM] = "",
+    };
+    sy_os_data data;
+    if (fault->kind != SY_FAULT_FOREIGN_POINTER) return;
+    sy_os_find((uintptr_t)fault->address, &data);
+    sy_report_text("  points to: ");
+    sy_report_text(regions[data.region]);
+    if (data.region == SY_OS_NAMED || data.region == SY_OS_OF_FILE) sy_report_text(data.file);
+    if (data.region == SY_OS_OF_PROGRAM) add_variable(&data);
+    sy_report_text(strcmp(data.file, "[heap]") == 0 ? " (the C library's heap)\n" : "\n");
+}
+
+/* In the handler of a signal: without the handler. */
+static uint32_t stack_seen(void) {
+    uintptr_t code = sy_os_interrupted();
+    uint32_t stack = code ? sy_stack_from(code) : 0;
+    return stack ? stack : sy_stack_here();
+}
+
 /* Where the fault was seen: the second of two frees, or the first that looked at what was damaged.
  */
 static void add_place(void) {
     const void *const *frames;
-    size_t depth = sy_stack_frames(sy_stack_here(), &frames);
+    size_t depth = sy_stack_frames(stack_seen(), &frames);
     sy_report_text("  seen by thread ");
     sy_report_number(sy_os_thread());
     sy_report_text(depth ? ":\n" : "\n");
     if (depth) sy_report_stack(frames, depth, "    ");
 }
 
-static void add_next(const sy_fault *fault) {
+static bool guards_all(void) {
+    return atomic_load_explicit(&sy_options_now.checks, memory_order_relaxed) & SY_GUARD &&
+           atomic_load_explicit(&sy_options_now.guard_every, memory_order_relaxed) == 1;
+}
+
+static const char *next_of(const sy_fault *fault) {
     const words *said = words_for(fault->kind);
     bool known = said->next_of_known && (fault->allocated.thread || fault->freed.thread);
+    if (said->next_of_guarded && guards_all()) return said->next_of_guarded;
+    return known ? said->next_of_known : said->next;
+}
+
+static void add_next(const sy_fault *fault) {
     sy_report_text("  next: ");
-    sy_report_text(known ? said->next_of_known : said->next);
+    sy_report_text(next_of(fault));
     sy_report_text("\n");
 }
 
@@ -235,6 +356,7 @@ void sy_report_fault(const sy_fault *fault) {
     if (!sy_report_begin()) return;
     add_headline(fault);
     add_position(fault);
+    add_target(fault);
     add_damage(fault);
     add_place();
     sy_report_trace("allocated", &fault->allocated);

@@ -17,6 +17,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "watch/access.h"
 #include "watch/fault.h"
 #include "watch/options.h"
 
@@ -196,8 +197,7 @@ static bool make_region(bool all) {
     if (atomic_load_explicit(&sy_guard_bytes, memory_order_acquire)) return true;
     if (!make_region_of(slots_wanted(all)) && !(all && make_region_of(slots_wanted(false))))
         return false;
-    if (atomic_load_explicit(&sy_options_now.explain, memory_order_relaxed))
-        sy_guard_install_handler();
+    sy_access_expect_guards(sy_guard_explain);
     return true;
 }
 
@@ -441,6 +441,14 @@ size_t sy_guard_size(const void *object, sy_watch **watch) {
     return live ? sy_record_size(&run->record) : 0;
 }
 
+sy_record *sy_guard_record(uintptr_t address, uintptr_t *object, sy_watch **watch) {
+    sy_guarded *run = run_at(address);
+    if (!run || !run->object) return NULL;
+    *object = run->object;
+    *watch = atomic_load_explicit(&run->watch, memory_order_acquire);
+    return &run->record;
+}
+
 /* ---- all of a cache ---- */
 
 /* The run behind this one, or the first; NULL: there is no more. */
@@ -499,21 +507,26 @@ static sy_fault_kind bad_access(const sy_guarded *run, uintptr_t address) {
     return address >= open_end(run) ? SY_FAULT_GUARD_OVERFLOW : 0;
 }
 
-bool sy_guard_explain(uintptr_t address) {
-    if (!sy_guard_owns(address)) return false;
+bool sy_guard_explain(const sy_os_access *access) {
+    uintptr_t address = access->address;
+    if (!access->placed || !sy_guard_owns(address)) return false;
     const sy_guarded *run = run_at(address);
     if (!run) run = nearest(address);
     if (!run || !run->object) return false;
     sy_fault_kind kind = bad_access(run, address);
     if (!kind) return false;
     sy_fault fault = fault_of(run, kind, address);
+    fault.access = (sy_access)access->way;
     sy_fault_tell(&fault);
     return true;
 }
 
-void sy_guard_install_handler(void) { sy_os_on_bad_access(sy_guard_explain); }
-
 /* ---- invariants ---- */
+
+const void *sy_guard_table(size_t *bytes) {
+    *bytes = slots ? table_bytes_of(slot_count) : 0;
+    return slots;
+}
 
 /* Runs of a queue, or as many as there are slots, and one, if it has no end. */
 static size_t verify_queue(unsigned order, size_t *wrong) {

@@ -16,9 +16,9 @@
  * is not guarded. Nor is what finds no run.
  *
  * Each run has a record (watch.h), so that a free is validated and a fault explained: by
- * sy_guard_explain, from the handler of SIGSEGV and SIGBUS that the option `explain` installs,
- * which then calls the handler that was there before. Who allocated and freed is noted for each
- * object, whether audit is on or not. (After GWP-ASan and KFENCE.)
+ * sy_guard_explain, from the handler of SIGSEGV and SIGBUS, if the option `explain` lets there be
+ * one, which then calls the handler that was there before. Who allocated and freed is noted for
+ * each object, whether audit is on or not. (After GWP-ASan and KFENCE.)
  *
  * Above: magazine/ (when), cache/ (what). Below: watch.h, stack.h, os/.
  */
@@ -31,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/os.h"
 #include "watch/watch.h"
 
 /* Bytes from one address to the next that cannot be told apart by page; written once. */
@@ -78,6 +79,10 @@ bool sy_guard_free(sy_watch *watch, void *object, size_t told, sy_guard_visit *l
  * that address is, or was last; NULL: nobody's who is still there. */
 size_t sy_guard_size(const void *object, sy_watch **watch);
 
+/* The record of the run that lies at an address, where its object is or was last, and whose (as
+ * above); NULL: there has been none. */
+sy_record *sy_guard_record(uintptr_t address, uintptr_t *object, sy_watch **watch);
+
 /* Live guarded objects of the cache; those of a cache that is destroyed go without a word but to
  * `last`. Both walk all runs. */
 size_t sy_guard_live(const sy_watch *watch);
@@ -90,14 +95,13 @@ void sy_guard_forget(sy_watch *watch, sy_guard_visit *last, void *arg);
 
 /* ---- bad accesses ---- */
 
-/* If `address` hit a guard or a freed object: tells the fault, and true. Takes no lock; as safe in
- * the handler of a signal as the report is. */
-bool sy_guard_explain(uintptr_t address);
-
-/* Has them explained, from now on. */
-void sy_guard_install_handler(void);
+/* If it hit a guard or a freed object: tells the fault, and true (access.h). */
+bool sy_guard_explain(const sy_os_access *access);
 
 /* ---- the whole ---- */
+
+/* The memory of its own records; NULL with 0 bytes: there is none. */
+const void *sy_guard_table(size_t *bytes);
 
 /* Violations of its invariants. */
 size_t sy_guard_verify(void);

@@ -31,6 +31,7 @@ enum {
     STACK_DEPTH,
     UNWIND,
     LEAKS,
+    LEAK_STATUS,
     FAIL,
     ONLY,
     REPORT,
@@ -63,6 +64,14 @@ static bool read_leaks(const sy_value_type *type, sy_word word, uint64_t *value)
     return true;
 }
 
+/* auto, or any word for yes or no. */
+static bool read_explain(const sy_value_type *type, sy_word word, uint64_t *value) {
+    if (sy_read_choice(type, word, value)) return true;
+    if (!sy_read_yes(type, word, value)) return false;
+    *value = *value == SY_VALUE_OFF ? SY_EXPLAIN_NO : SY_EXPLAIN_YES;
+    return true;
+}
+
 /* Not empty, and nothing that would make a mess of a terminal. */
 static bool read_text(const sy_value_type *type, sy_word word, uint64_t *value) {
     (void)type;
@@ -85,6 +94,7 @@ enum {
     LOG_MAX = 1 << 20,
     SLOTS_MAX = 64 << 10, /* a quarter of a GiB of guarded pages */
     DEPTH_MAX = 64,
+    STATUS_MAX = 255, /* of a process */
     RARELY = 1000000000,
     DECAY_MAX = 1000000000, /* milliseconds: 11 days */
 };
@@ -123,6 +133,10 @@ static const sy_value_type limit = {.read = sy_read_bytes,
                                     .can_be_off = true};
 static const sy_value_type leaks = {
     .read = read_leaks, .print = sy_print_set, .choices = "destroy|exit|unreachable"};
+static const sy_value_type leak_status = {
+    .read = sy_read_number, .print = sy_print_number, .high = STATUS_MAX};
+static const sy_value_type explain = {
+    .read = read_explain, .print = sy_print_choice, .choices = "auto|yes|no"};
 static const sy_value_type unwind = {
     .read = sy_read_choice, .print = sy_print_choice, .choices = "auto|frames|tables"};
 static const sy_value_type colour = {
@@ -195,6 +209,10 @@ static const row table[OPTIONS] = {
                         "exit, or at both (all); with unreachable, only those that nothing points "
                         "to. Brings audit along."},
                .type = &leaks},
+    [LEAK_STATUS] = {.says = {"leak-status", "N, 0 to 255", NULL, "0",
+                              "The exit status of a process in which leaks were found at exit; 0: "
+                              "what it would be without."},
+                     .type = &leak_status},
     [FAIL] = {.says = {"fail", "SPECIFICATION, or off", NULL, "off",
                        "Allocations, or calls to the system, are made to fail."},
               .type = &failures,
@@ -214,9 +232,10 @@ static const row table[OPTIONS] = {
     [SYMBOLS] = {.says = {"symbols", "yes|no", "yes", "yes",
                           "Reports name functions, files and lines."},
                  .type = &yes_no},
-    [EXPLAIN] = {.says = {"explain", "yes|no", "yes", "no",
-                          "SIGSEGV and SIGBUS are reported, if a guarded object is concerned."},
-                 .type = &yes_no},
+    [EXPLAIN] = {.says = {"explain", "auto|yes|no", "yes", "auto",
+                          "SIGSEGV and SIGBUS are reported, if a guarded object is concerned or a "
+                          "pointer that was read from poison; auto: once an object is guarded."},
+                 .type = &explain},
     [ON_FAULT] = {.says = {"on-fault", "abort|continue", NULL, "abort",
                            "What follows a report: the end of the process, or nothing."},
                   .type = &on_fault},
@@ -309,10 +328,11 @@ static void publish(void) {
     sy_options_now.stack_depth = amount(STACK_DEPTH);
     sy_options_now.unwind = choice(UNWIND);
     sy_options_now.leaks = choice(LEAKS);
+    sy_options_now.leak_status = choice(LEAK_STATUS);
     sy_options_now.tools = choice(TOOLS);
     sy_options_now.colour = choice(COLOUR);
     sy_options_now.symbols = is_on(SYMBOLS);
-    sy_options_now.explain = is_on(EXPLAIN);
+    sy_options_now.explain = choice(EXPLAIN);
     sy_options_now.go_on = choice(ON_FAULT) != 0;
 }
 

@@ -23,6 +23,8 @@ enum { SY_OPTION_TEXT_MAX = 255 }; /* bytes of a path, of names, of a specificat
 typedef enum sy_when { SY_WHEN_AUTO, SY_WHEN_ALWAYS, SY_WHEN_NEVER } sy_when;
 typedef enum sy_unwind { SY_UNWIND_AUTO, SY_UNWIND_FRAMES, SY_UNWIND_TABLES } sy_unwind;
 typedef enum sy_tools { SY_TOOLS_AUTO, SY_TOOLS_OFF, SY_TOOLS_MALLOC } sy_tools;
+/* Whether bad accesses are explained; auto: once there are guarded objects. */
+typedef enum sy_explain { SY_EXPLAIN_AUTO, SY_EXPLAIN_YES, SY_EXPLAIN_NO } sy_explain;
 /* The last: only what nothing points to any more is told. */
 enum { SY_LEAKS_AT_DESTROY = 1, SY_LEAKS_AT_EXIT = 2, SY_LEAKS_LOST = 4 };
 /* What others carry out: milliseconds, 0: never; 0 or 1; bytes, 0: none; a text. */
@@ -43,10 +45,11 @@ typedef struct sy_options {
     _Atomic uint32_t stack_depth; /* frames of a stack that are noted */
     _Atomic unsigned unwind;      /* sy_unwind */
     _Atomic unsigned leaks;       /* SY_LEAKS_...; 0: off */
+    _Atomic unsigned leak_status; /* exit status where leaks were found; 0: what it would be */
+    _Atomic unsigned explain;     /* sy_explain */
     _Atomic unsigned tools;       /* sy_tools */
     _Atomic unsigned colour;      /* sy_when */
     _Atomic bool symbols;         /* reports name functions and lines */
-    _Atomic bool explain;         /* a handler for SIGSEGV and SIGBUS that explains guard pages */
     _Atomic bool go_on;           /* reports do not end the process */
 } sy_options;
 

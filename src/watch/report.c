@@ -204,6 +204,25 @@ static size_t own_lines(size_t depth) {
     return 0;
 }
 
+static bool is_main(const char *line) {
+    return strncmp(line, "main", 4) == 0 && (line[4] == ' ' || line[4] == '+');
+}
+
+enum { START_LINES = 3 }; /* of the C library, which calls main */
+
+/* The number of lines up to that of main, without the few that are around it. */
+static size_t lines_to_main(size_t depth) {
+    size_t lines = 0, to_main = 0;
+    for (size_t i = 0; i < depth; i++)
+        for (const char *line = sy_symbols_lines(&symbols, i); *line;) {
+            const char *next = strchr(line, '\n') + 1;
+            lines++;
+            if (is_main(line) && !*next) to_main = lines;
+            line = next;
+        }
+    return to_main && lines - to_main <= START_LINES ? to_main : lines;
+}
+
 static void add_frame(const char *indent, size_t number, const char *line, size_t bytes) {
     sy_report_text(indent);
     add("#", 1);
@@ -216,12 +235,14 @@ void sy_report_stack(const void *const *frames, size_t depth, const char *indent
     bool deep = atomic_load_explicit(&sy_options_now.symbols, memory_order_relaxed);
     sy_symbols_find(&symbols, frames, depth, deep);
     if (depth > SY_SYMBOLS_MAX) depth = SY_SYMBOLS_MAX;
-    size_t own = own_lines(depth), seen = 0;
+    size_t own = own_lines(depth), end_of_program = lines_to_main(depth), seen = 0;
     for (size_t i = 0; i < depth; i++) {
         const char *line = sy_symbols_lines(&symbols, i);
         for (const char *end; *line; line = end) {
             end = strchr(line, '\n') + 1;
-            if (seen++ >= own) add_frame(indent, seen - 1 - own, line, (size_t)(end - line));
+            seen++;
+            if (seen > own && seen <= end_of_program)
+                add_frame(indent, seen - 1 - own, line, (size_t)(end - line));
         }
     }
 }

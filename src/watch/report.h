@@ -42,7 +42,7 @@ void sy_report_exactly(uint64_t bytes);
 void sy_report_loud(void);
 void sy_report_quiet(void);
 /* Lines of a stack, each with `indent` before, numbered from #0. The library's own innermost
- * functions, static ones too, are left out. */
+ * functions, static ones too, are left out, and what the C library does around main. */
 void sy_report_stack(const void *const *frames, size_t depth, const char *indent);
 /* What was done ("freed"), when, by whom: a line, and one for each frame; nothing if that was not
  * noted (no frames and no thread). */

@@ -252,6 +252,7 @@ static const uintptr_t FRAME_BYTES_MAX = (uintptr_t)1 << 20;
 typedef struct trace {
     size_t depth, max;
     uintptr_t inner; /* frames up to this one are our own */
+    uintptr_t from;  /* frames inside of this address are left out; 0: none */
     const void *frames[SY_STACK_DEPTH_MAX + ROOT_FRAMES + 1];
 } trace;
 
@@ -259,6 +260,7 @@ static void begin(trace *empty, size_t max, uintptr_t inner) {
     empty->depth = 0;
     empty->max = max;
     empty->inner = inner;
+    empty->from = 0;
 }
 
 typedef struct bounds {
@@ -302,6 +304,7 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg)
     uintptr_t code = (uintptr_t)_Unwind_GetIPInfo(context, &interrupted);
     if (code == 0) return _URC_END_OF_STACK;
     if ((uintptr_t)_Unwind_GetCFA(context) <= into->inner) return _URC_NO_REASON;
+    if (into->depth == 0 && into->from && code != into->from) return _URC_NO_REASON;
     /* What a signal interrupted has not been called; as all the others, the address is one that
      * the instruction of interest lies before. */
     into->frames[into->depth++] = (const void *)(code + (interrupted ? 1 : 0));
@@ -334,9 +337,10 @@ static uint32_t take_by_frames(uintptr_t frame, unsigned max) {
     return keep_trace(&walked);
 }
 
-static uint32_t take_by_tables(uintptr_t frame, unsigned max) {
+static uint32_t take_by_tables(uintptr_t frame, unsigned max, uintptr_t from) {
     trace taken;
     begin(&taken, max, frame);
+    taken.from = from;
     _Unwind_Backtrace(add_frame, &taken);
     return keep_trace(&taken);
 }
@@ -357,7 +361,7 @@ static uint32_t confirm(const trace *walked, uintptr_t frame) {
 }
 
 static uint32_t take_by_either(uintptr_t frame, unsigned max) {
-    if (!on_own_stack(frame)) return take_by_tables(frame, max);
+    if (!on_own_stack(frame)) return take_by_tables(frame, max, 0);
     trace walked;
     begin(&walked, max, frame);
     walk(frame, own_stack.high, &walked);
@@ -366,21 +370,32 @@ static uint32_t take_by_either(uintptr_t frame, unsigned max) {
     return confirm(&walked, frame);
 }
 
-static uint32_t take(uintptr_t frame) {
+/* `from`: as in a trace. Frame pointers pass by the function that a signal interrupted. */
+static uint32_t take(uintptr_t frame, uintptr_t from) {
     unsigned max = atomic_load_explicit(&sy_options_now.stack_depth, memory_order_relaxed);
     unsigned way = atomic_load_explicit(&sy_options_now.unwind, memory_order_relaxed);
     if (max > SY_STACK_DEPTH_MAX) max = SY_STACK_DEPTH_MAX;
     if (max == 0) return 0;
-    if (way == SY_UNWIND_TABLES || !sy_cpu_has_frames()) return take_by_tables(frame, max);
+    if (way == SY_UNWIND_TABLES || !sy_cpu_has_frames() || from)
+        return take_by_tables(frame, max, from);
     return way == SY_UNWIND_FRAMES ? take_by_frames(frame, max) : take_by_either(frame, max);
 }
 
-__attribute__((noinline)) uint32_t sy_stack_here(void) {
+/* Of the frames around `frame`. */
+static uint32_t take_once(uintptr_t frame, uintptr_t from) {
     if (busy) return 0;
     int saved = errno;
     busy = true;
-    uint32_t number = take((uintptr_t)__builtin_frame_address(0));
+    uint32_t number = take(frame, from);
     busy = false;
     errno = saved;
     return number;
+}
+
+__attribute__((noinline)) uint32_t sy_stack_here(void) {
+    return take_once((uintptr_t)__builtin_frame_address(0), 0);
+}
+
+__attribute__((noinline)) uint32_t sy_stack_from(uintptr_t code) {
+    return take_once((uintptr_t)__builtin_frame_address(0), code);
 }

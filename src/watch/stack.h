@@ -22,6 +22,10 @@ enum { SY_STACK_DEPTH_MAX = 64 };
  * one already. errno is kept. */
 uint32_t sy_stack_here(void);
 
+/* The same from `code` outwards, an instruction that the signal interrupted whose handler calls
+ * this; 0 also if it is not found there. */
+uint32_t sy_stack_from(uintptr_t code);
+
 /* The number of a stack that is given, `depth` frames of it (1 to SY_STACK_DEPTH_MAX); 0: it could
  * not be kept. errno is kept. */
 uint32_t sy_stack_keep(const void *const *frames, size_t depth);

@@ -154,7 +154,7 @@ void sy_symbols_find(sy_symbols *symbols, const void *const *addresses, size_t c
     if (count > SY_SYMBOLS_MAX) count = SY_SYMBOLS_MAX;
     atomic_store_explicit(&symbols->count, 0, memory_order_relaxed);
     symbols->length = 0;
-    if (deep && count > 0) ask_child(symbols, addresses, count);
+    if (deep && count > 0 && !sy_os_is_traced()) ask_child(symbols, addresses, count);
     for (size_t i = counted(symbols); i < count; i++)
         add_shallow(symbols, call_before(addresses[i]));
     errno = saved;

@@ -6,7 +6,8 @@
  * The library allocates, and may be asked in a process whose malloc is broken, or is Slabyard; so a
  * child process does that work and writes into memory that both have, with an alarm for the case
  * that it hangs. What it has not said when it ends is told without it. So it is in a program that
- * is linked statically, which can load no library.
+ * is linked statically, which can load no library; and so it is under a debugger, which would stop
+ * in the child, or wait for it.
  *
  * Below: dwarf.h, os/. Used by report.c and the leak report.
  */
@@ -41,8 +42,8 @@ typedef struct sy_symbols {
  * or the last two names of it where that was an absolute one; of a source of this library's, see
  * dwarf.h. Text that is too long is cut.
  *
- * `deep` false: only what the files say, without a child. Calls no malloc of this process, takes no
- * lock, and needs a few KiB of stack. errno is kept.
+ * `deep` false, or the process is traced: only what the files say, without a child. Calls no malloc
+ * of this process, takes no lock, and needs a few KiB of stack. errno is kept.
  */
 void sy_symbols_find(sy_symbols *symbols, const void *const *addresses, size_t count, bool deep);
 

@@ -6,16 +6,13 @@
 #include "base/random.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "watch/access.h"
 #include "watch/fault.h"
 #include "watch/history.h"
 #include "watch/options.h"
 #include "watch/stack.h"
 #include "watch/tags.h"
 #include "watch/tools.h"
-
-/* What illumos made famous. A pointer read from either leads nowhere. */
-static const uint64_t POISON = UINT64_C(0xdeadbeefdeadbeef);    /* a free object */
-static const uint64_t UNWRITTEN = UINT64_C(0xbaddcafebaddcafe); /* one just allocated */
 
 /* Text that runs over, and the byte 0 that ends it, must show: no byte of a pattern is ASCII. */
 static const uint64_t NO_ASCII = UINT64_C(0x8080808080808080);
@@ -97,6 +94,7 @@ int sy_watch_open(sy_watch *watch, const char *name, size_t size, unsigned check
         return -1;
     }
     if (is_told(watch)) sy_tool_open(watch, watch->zone);
+    if (checks & SY_POISON) sy_access_expect_patterns();
     return 0;
 }
 
@@ -215,6 +213,14 @@ bool sy_record_live(const sy_record *record, sy_live *live) {
 
 /* ---- faults ---- */
 
+void sy_watch_describe(const sy_record *record, sy_fault *fault) {
+    sy_object_state state = sy_record_state(record);
+    bool free = state != SY_OBJECT_LIVE && state != SY_OBJECT_FREEING;
+    fault->found_size = sy_record_size(record);
+    fault->allocated = trace_of(&record->allocated);
+    if (free) fault->freed = trace_of(&record->freed);
+}
+
 static sy_fault describe(const sy_watch *watch, const sy_record *record, sy_fault_kind kind,
                          const void *address, const void *object) {
     sy_fault fault = {
@@ -225,13 +231,7 @@ static sy_fault describe(const sy_watch *watch, const sy_record *record, sy_faul
         .object = object,
         .offset = object ? (const char *)address - (const char *)object : 0,
     };
-    if (record) {
-        fault.found_size = sy_record_size(record);
-        fault.allocated = trace_of(&record->allocated);
-        sy_object_state state = sy_record_state(record);
-        bool free = state != SY_OBJECT_LIVE && state != SY_OBJECT_FREEING;
-        if (free) fault.freed = trace_of(&record->freed);
-    }
+    if (record) sy_watch_describe(record, &fault);
     return fault;
 }
 
@@ -271,7 +271,7 @@ static sy_finding look_at_zones(const sy_watch *watch, const sy_record *record,
 
 static sy_finding look_at_poison(const sy_watch *watch, const void *object) {
     if (!(watch->checks & SY_POISON)) return (sy_finding){0};
-    return look(object, watch->size, POISON, SY_FAULT_WRITE_AFTER_FREE);
+    return look(object, watch->size, SY_PATTERN_FREE, SY_FAULT_WRITE_AFTER_FREE);
 }
 
 static sy_fault describe_finding(const sy_watch *watch, const sy_record *record, const void *object,
@@ -335,7 +335,7 @@ void sy_watch_given(const sy_watch *watch, sy_record *record, void *object, size
     atomic_store_explicit(&record->size, size, memory_order_relaxed);
     note_allocation(watch, record, object, size);
     if (watch->checks & SY_POISON && !built) {
-        fill(object, size, UNWRITTEN);
+        fill(object, size, SY_PATTERN_NEW);
         if (is_told(watch)) sy_tool_unwritten(object, size);
     }
     if (watch->checks & SY_REDZONE) {
@@ -374,7 +374,7 @@ bool sy_watch_claim(const sy_watch *watch, sy_record *record, void *object, size
 
 void sy_watch_fill(const sy_watch *watch, sy_record *record, void *object) {
     if (watch->checks & SY_POISON)
-        fill(object, watch->size, POISON);
+        fill(object, watch->size, SY_PATTERN_FREE);
     else if (watch->checks & SY_ZERO)
         memset(object, 0, sy_record_size(record));
     hide(watch, object, sy_record_size(record));

@@ -11,14 +11,15 @@
  *     slot:  | left zone | object: asked for | rest | right zone |        zones: `zone` bytes each
  *                        ^ object            ^ size ^ watch->size
  *
- * The zone behind an object begins where the size asked for ends. A free object is full of POISON;
- * a zone has the pattern of its cache, which nobody can foresee. All functions here work on memory
- * and records that the caller gives; where they lie is his affair, and he holds no lock.
+ * The zone behind an object begins where the size asked for ends. A free object is full of
+ * SY_PATTERN_FREE; a zone has the pattern of its cache, which nobody can foresee. All functions
+ * here work on memory and records that the caller gives; where they lie is his affair, and he holds
+ * no lock.
  *
  * With SY_TOLD a tool knows of all this (tools.h): a live object is shown to the program, `size`
  * bytes of it, and the rest of its slot, like a free slot, is hidden.
  *
- * Above: pool/, cache/, guard.c. Below: report.h, stack.h, options.h, tools.h.
+ * Above: pool/, cache/, guard.c. Below: access.h, report.h, stack.h, options.h, tools.h.
  */
 #ifndef SY_WATCH_WATCH_H
 #define SY_WATCH_WATCH_H
@@ -141,6 +142,9 @@ void sy_watch_forget(const sy_watch *watch, sy_record *record, void *object);
 /* Whether something is wrong with it at present, and what. It may be in use. */
 bool sy_watch_look(const sy_watch *watch, const sy_record *record, const void *object,
                    sy_fault *fault);
+
+/* Adds what a record knows of its object, who had it and how large it is. */
+void sy_watch_describe(const sy_record *record, sy_fault *fault);
 
 /* Raises a fault about an object, with what its record knows; record may be NULL. */
 void sy_watch_raise(const sy_watch *watch, const sy_record *record, sy_fault_kind kind,

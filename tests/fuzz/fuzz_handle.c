@@ -395,7 +395,7 @@ static void unpin_wrong(model *m, size_t which) {
     }
     faults = 0;
     sy_handle_unpin(m->cache, handle);
-    fuzz_expect(faults == 1 && last_fault == SY_FAULT_DOUBLE_FREE, "nothing is unpinned twice");
+    fuzz_expect(faults == 1 && last_fault == SY_FAULT_NOT_PINNED, "nothing is unpinned twice");
 }
 
 /* ---- iteration ---- */

@@ -1,11 +1,11 @@
-/* slabyard: double free: ADDRESS in cache "session" (64 bytes)
+/* slabyard: unpin without a pin: ADDRESS in cache "session" (64 bytes)
  *   seen by thread THREAD:
  *     STACK main
  *   allocated TIME ago by thread THREAD:
  *     STACK open_session main
  *   freed TIME ago by thread THREAD:
  *     STACK close_session main
- *   next: one of the two frees has to go: look for who owns the object */
+ *   next: unpin a handle once for each pin of it that gave an object */
 #include "misuse.h"
 
 static __attribute__((noinline)) void *open_session(sy_cache *cache, sy_handle *handle) {

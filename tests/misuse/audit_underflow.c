@@ -6,7 +6,7 @@
  *     STACK close_order main
  *   allocated TIME ago by thread THREAD:
  *     STACK make_order main
- *   next: run with SLABYARD=guard=all,explain to stop at the write itself */
+ *   next: run with SLABYARD=guard=all to stop at the write itself */
 #include "misuse.h"
 
 static __attribute__((noinline)) void *make_order(sy_cache *cache) {

@@ -8,7 +8,7 @@
  *     STACK make_order main
  *   freed TIME ago by thread THREAD:
  *     STACK close_order main
- *   next: run with SLABYARD=guard=all,explain to stop at the write itself */
+ *   next: run with SLABYARD=guard=all to stop at the write itself */
 #include "misuse.h"
 
 static __attribute__((noinline)) void *make_order(sy_cache *cache) {

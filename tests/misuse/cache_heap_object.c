@@ -1,4 +1,5 @@
-/* slabyard: free to the wrong cache: ADDRESS in cache "order" (64 bytes), belongs to "heap-64"
+/* slabyard: free to the wrong cache: ADDRESS freed to cache "order" (64 bytes), belongs to cache
+ * "heap-64" (64 bytes)
  *   seen by thread THREAD:
  *     STACK main
  *   next: free the object to what it was allocated from */

@@ -1,5 +1,6 @@
 /* slabyard: free of a pointer that is not the start of an object: ADDRESS in cache "odd" (100
  * bytes)
+ *   offset 100: the first byte past the end
  *   seen by thread THREAD:
  *     STACK main
  *   next: free the pointer that the allocation gave, not one into the object */

@@ -1,4 +1,5 @@
-/* slabyard: free to the wrong cache: ADDRESS in cache "other" (64 bytes), belongs to "order"
+/* slabyard: free to the wrong cache: ADDRESS freed to cache "other" (64 bytes), belongs to cache
+ * "order" (64 bytes)
  *   seen by thread THREAD:
  *     STACK construct
  *   next: free the object to what it was allocated from */

@@ -6,7 +6,7 @@
  *   seen by thread THREAD:
  *     STACK main
  *   next: run with SLABYARD=redzone,audit to see who allocated the object, with
- * SLABYARD=guard=all,explain to stop at the write itself
+ * SLABYARD=guard=all to stop at the write itself
  * slabyard: double free: ADDRESS in cache "order" (64 bytes)
  *   seen by thread THREAD:
  *     STACK main
@@ -18,7 +18,7 @@
  *   seen by thread THREAD:
  *     STACK main
  *   next: run with SLABYARD=poison,audit to see who freed the object, with
- * SLABYARD=guard=all,explain to stop at the write itself
+ * SLABYARD=guard=all to stop at the write itself
  * ends with 0 */
 #include "misuse.h"
 

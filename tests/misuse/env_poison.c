@@ -6,7 +6,7 @@
  *   seen by thread THREAD:
  *     STACK main
  *   next: run with SLABYARD=poison,audit to see who freed the object, with
- * SLABYARD=guard=all,explain to stop at the write itself */
+ * SLABYARD=guard=all to stop at the write itself */
 #include "misuse.h"
 
 int main(void) {

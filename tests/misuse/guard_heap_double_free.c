@@ -9,7 +9,7 @@
 #include "misuse.h"
 
 int main(void) {
-    sy_set_options("guard=all,explain");
+    sy_set_options("guard=all");
     char *object = told(sy_malloc(100));
     sy_free(object);
     sy_free(object);

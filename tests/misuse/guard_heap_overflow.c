@@ -1,7 +1,7 @@
-/* slabyard: access behind an object (guard page): ADDRESS+96 in cache "heap-96" (96 bytes)
+/* slabyard: write behind an object (guard page): ADDRESS+96 in cache "heap-96" (96 bytes)
  *   offset 96: the first byte past the end
  *   seen by thread THREAD:
- *     STACK __restore_rt scribble main
+ *     STACK scribble main
  *   allocated TIME ago by thread THREAD:
  *     STACK main
  *   next: look at the stack of this access in a debugger: an index or a length is too large
@@ -12,7 +12,7 @@
 #include "misuse.h"
 
 int main(void) {
-    sy_set_options("guard=all,explain");
+    sy_set_options("guard=all");
     char *object = sy_malloc(96), *other = sy_malloc(96);
     bool right = ((uintptr_t)object + 96) % 4096 == 0;
     scribble((char *)told(right ? object : other) + 96, 1);

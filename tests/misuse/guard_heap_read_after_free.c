@@ -1,6 +1,6 @@
-/* slabyard: use after free (guard page): ADDRESS in cache "heap-112" (112 bytes)
+/* slabyard: read after free (guard page): ADDRESS in cache "heap-112" (112 bytes)
  *   seen by thread THREAD:
- *     STACK __restore_rt follow main
+ *     STACK follow main
  *   allocated TIME ago by thread THREAD:
  *     STACK main
  *   freed TIME ago by thread THREAD:
@@ -10,7 +10,7 @@
 #include "misuse.h"
 
 int main(void) {
-    sy_set_options("guard=all,explain");
+    sy_set_options("guard=all");
     void **object = told(sy_malloc(100));
     sy_free(object);
     follow(object);

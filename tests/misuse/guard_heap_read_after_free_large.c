@@ -1,6 +1,6 @@
-/* slabyard: use after free (guard page): ADDRESS in cache "heap-327680" (327680 bytes)
+/* slabyard: read after free (guard page): ADDRESS in cache "heap-327680" (327680 bytes)
  *   seen by thread THREAD:
- *     STACK __restore_rt follow main
+ *     STACK follow main
  *   allocated TIME ago by thread THREAD:
  *     STACK main
  *   freed TIME ago by thread THREAD:

@@ -1,7 +1,7 @@
-/* slabyard: use after free (guard page): ADDRESS+50000 in cache "heap-106496" (106496 bytes)
+/* slabyard: write after free (guard page): ADDRESS+50000 in cache "heap-106496" (106496 bytes)
  *   offset 50000: inside, 50000 bytes from its start
  *   seen by thread THREAD:
- *     STACK __restore_rt scribble main
+ *     STACK scribble main
  *   allocated TIME ago by thread THREAD:
  *     STACK main
  *   freed TIME ago by thread THREAD:
@@ -11,7 +11,7 @@
 #include "misuse.h"
 
 int main(void) {
-    sy_set_options("guard=all,explain");
+    sy_set_options("guard=all");
     char *object = told(sy_malloc(100000));
     sy_free(object);
     scribble(object + 50000, 8);

@@ -9,7 +9,7 @@
 #include "misuse.h"
 
 int main(void) {
-    sy_set_options("guard=all,explain");
+    sy_set_options("guard=all");
     sy_cache *cache = cache_of("order", 64, 0);
     char *object = sy_cache_alloc(cache);
     sy_cache_free(cache, told(object + 16));

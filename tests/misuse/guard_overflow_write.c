@@ -1,7 +1,7 @@
-/* slabyard: access behind an object (guard page): ADDRESS+64 in cache "order" (64 bytes)
+/* slabyard: write behind an object (guard page): ADDRESS+64 in cache "order" (64 bytes)
  *   offset 64: the first byte past the end
  *   seen by thread THREAD:
- *     STACK __restore_rt scribble main
+ *     STACK scribble main
  *   allocated TIME ago by thread THREAD:
  *     STACK placed main
  *   next: look at the stack of this access in a debugger: an index or a length is too large
@@ -19,7 +19,7 @@ static char *placed(sy_cache *cache, bool right) {
 }
 
 int main(void) {
-    sy_set_options("guard=all,explain");
+    sy_set_options("guard=all");
     sy_cache *cache = cache_of("order", 64, 0);
     char *object = placed(cache, true);
     scribble(object + 64, 1);

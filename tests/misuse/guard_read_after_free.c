@@ -1,6 +1,6 @@
-/* slabyard: use after free (guard page): ADDRESS in cache "order" (64 bytes)
+/* slabyard: read after free (guard page): ADDRESS in cache "order" (64 bytes)
  *   seen by thread THREAD:
- *     STACK __restore_rt follow main
+ *     STACK follow main
  *   allocated TIME ago by thread THREAD:
  *     STACK main
  *   freed TIME ago by thread THREAD:
@@ -10,7 +10,7 @@
 #include "misuse.h"
 
 int main(void) {
-    sy_set_options("guard=all,explain");
+    sy_set_options("guard=all");
     sy_cache *cache = cache_of("order", 64, 0);
     char *object = told(sy_cache_alloc(cache));
     sy_cache_free(cache, object);

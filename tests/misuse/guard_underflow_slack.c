@@ -6,7 +6,7 @@
  *     STACK main
  *   allocated TIME ago by thread THREAD:
  *     STACK placed main
- *   next: run with SLABYARD=guard=all,explain to stop at the write itself */
+ *   next: no guard was hit: set a watchpoint on the damaged bytes in a debugger */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,7 +20,7 @@ static char *placed(sy_cache *cache, bool right) {
 }
 
 int main(void) {
-    sy_set_options("guard=all,explain");
+    sy_set_options("guard=all");
     sy_cache *cache = cache_of("order", 64, 0);
     char *object = placed(cache, true);
     scribble(object - 8, 8);

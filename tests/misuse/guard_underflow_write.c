@@ -1,7 +1,7 @@
-/* slabyard: access before an object (guard page): ADDRESS-1 in cache "order" (64 bytes)
+/* slabyard: write before an object (guard page): ADDRESS-1 in cache "order" (64 bytes)
  *   offset -1: 1 byte before its start
  *   seen by thread THREAD:
- *     STACK __restore_rt scribble main
+ *     STACK scribble main
  *   allocated TIME ago by thread THREAD:
  *     STACK placed main
  *   next: look at the stack of this access in a debugger: an index is negative, or a pointer was
@@ -20,7 +20,7 @@ static char *placed(sy_cache *cache, bool right) {
 }
 
 int main(void) {
-    sy_set_options("guard=all,explain");
+    sy_set_options("guard=all");
     sy_cache *cache = cache_of("order", 64, 0);
     char *object = placed(cache, false);
     scribble(object - 1, 1);

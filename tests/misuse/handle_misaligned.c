@@ -1,5 +1,6 @@
 /* slabyard: free of a pointer that is not the start of an object: ADDRESS in cache "order" (64
  * bytes)
+ *   offset 8: inside, 8 bytes from its start
  *   seen by thread THREAD:
  *     STACK main
  *   next: free the pointer that the allocation gave, not one into the object */

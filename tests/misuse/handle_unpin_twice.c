@@ -1,7 +1,7 @@
-/* slabyard: double free: ADDRESS in cache "order" (64 bytes)
+/* slabyard: unpin without a pin: ADDRESS in cache "order" (64 bytes)
  *   seen by thread THREAD:
  *     STACK main
- *   next: run with SLABYARD=audit to see who freed it before */
+ *   next: unpin a handle once for each pin of it that gave an object */
 #include "misuse.h"
 
 int main(void) {

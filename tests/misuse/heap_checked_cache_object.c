@@ -1,4 +1,4 @@
-/* slabyard: free to the wrong cache: ADDRESS in cache "heap", belongs to "order"
+/* slabyard: free to the wrong cache: ADDRESS freed by sy_free, belongs to cache "order" (64 bytes)
  *   seen by thread THREAD:
  *     STACK main
  *   next: free the object to what it was allocated from */

@@ -1,4 +1,5 @@
-/* slabyard: free to the wrong cache: ADDRESS in cache "heap", belongs to "tenant-112"
+/* slabyard: free to the wrong cache: ADDRESS freed by sy_free, belongs to cache "tenant-112" (112
+ * bytes)
  *   seen by thread THREAD:
  *     STACK main
  *   next: free the object to what it was allocated from */

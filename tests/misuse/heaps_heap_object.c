@@ -1,4 +1,5 @@
-/* slabyard: free to the wrong cache: ADDRESS in cache "tenant", belongs to "heap-112"
+/* slabyard: free to the wrong cache: ADDRESS freed to heap "tenant", belongs to cache "heap-112"
+ * (112 bytes)
  *   seen by thread THREAD:
  *     STACK main
  *   next: free the object to what it was allocated from */

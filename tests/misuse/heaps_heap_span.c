@@ -1,4 +1,4 @@
-/* slabyard: free to the wrong cache: ADDRESS in cache "tenant", belongs to "heap"
+/* slabyard: free to the wrong cache: ADDRESS freed to heap "tenant", belongs to sy_malloc's heap
  *   seen by thread THREAD:
  *     STACK main
  *   next: free the object to what it was allocated from */

@@ -5,7 +5,7 @@
  *   seen by thread THREAD:
  *     STACK main
  *   next: run with SLABYARD=redzone,audit to see who allocated the object, with
- * SLABYARD=guard=all,explain to stop at the write itself */
+ * SLABYARD=guard=all to stop at the write itself */
 #include "misuse.h"
 
 int main(void) {

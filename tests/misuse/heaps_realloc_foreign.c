@@ -1,4 +1,5 @@
 /* slabyard: free of a pointer that is not an object of Slabyard's: ADDRESS in cache "tenant"
+ *   points to: PLACE
  *   seen by thread THREAD:
  *     STACK main
  *   next: see where the pointer comes from: another allocator, the stack, a variable, or memory

@@ -1,5 +1,6 @@
 /* slabyard: free of a pointer that is not an object of Slabyard's: ADDRESS in cache "node" (48
  * bytes)
+ *   points to: PLACE
  *   seen by thread THREAD:
  *     STACK main
  *   next: see where the pointer comes from: another allocator, the stack, a variable, or memory

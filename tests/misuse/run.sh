@@ -6,6 +6,7 @@
 # line of it, and so is the headline, which begins with `slabyard:`; any other goes on with the one
 # before. In them stand
 #   ADDRESS     for the address that the program printed, ADDRESS+8 and ADDRESS-8 for others
+#   PLACE       for what a foreign pointer points to, REGISTER for the name of one
 #   TIME        for how long ago something was, THREAD for the number of a thread
 #   STACK       for the lines of a stack; STACK f g for one whose first functions are f and g, as far
 #               as this machine can name them
@@ -13,7 +14,8 @@
 # Before the reports there can be
 #   SLABYARD=OPTIONS     what the program is started with
 # and behind them
-#   ends with WHAT       abort, unless something else is said: SIGSEGV, or 0, when it goes on
+#   ends with WHAT       abort, unless something else is said: SIGSEGV, or an exit status, when it
+#                        goes on
 #
 # A guard page's report ends with SIGSEGV; others may have their say behind it, and of an access that
 # nobody reports it is they alone who have one. The program runs in a folder of its own: what it
@@ -56,6 +58,8 @@ addressed() {
 canonical() {
     sed -E 's/^(  (allocated|freed)) [0-9.]+ [a-z]+ ago by thread [0-9]+/\1 TIME ago by thread THREAD/
         s/^(  seen by thread) [0-9]+/\1 THREAD/
+        s/^(  points to:) .*/\1 PLACE/
+        s/ in register [a-z0-9]+$/ in register REGISTER/
         s/(, allocated) [0-9.]+ [a-z]+( to [0-9.]+ [a-z]+)? ago/\1 TIME ago/' "$2" |
         awk -v expected="$1" '
             function tell() {
@@ -99,7 +103,7 @@ canonical "$scratch/expected" "$scratch/err" >"$scratch/said"
 grep -q . "$scratch/expected" || : >"$scratch/expected"
 case ${end:-abort} in
 abort) [ "$status" = 134 ] ;;
-0) [ "$status" = 0 ] ;;
+[0-9]*) [ "$status" = "$end" ] ;;
 SIGSEGV) # or by who has his say behind the report, a sanitizer
     awk '/^slabyard: / { on = 1 } on && !/^(slabyard: |  )/ { exit } on' "$scratch/said" \
         >"$scratch/ours"

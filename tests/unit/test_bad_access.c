@@ -29,9 +29,9 @@ static char *shut; /* a page that cannot be accessed */
 static volatile sig_atomic_t explained;
 static volatile uintptr_t explained_at;
 
-static bool note(uintptr_t address) {
+static bool note(const sy_os_access *access) {
     explained++;
-    explained_at = address;
+    explained_at = access->address;
     return true;
 }
 
@@ -55,8 +55,8 @@ static char look(const char *address) { return *(const volatile char *)address; 
 
 static int ended_by(int status) { return WIFSIGNALED(status) ? WTERMSIG(status) : 0; }
 
-static bool tell(uintptr_t address) {
-    (void)address;
+static bool tell(const sy_os_access *access) {
+    (void)access;
     must(write(STDOUT_FILENO, "x", 1) == 1);
     return false;
 }
@@ -109,8 +109,8 @@ static void a_signal_that_is_sent_can(void **state) {
     assert_int_equal(in_child(sent_while_ignored, NULL), 0);
 }
 
-static bool exit_told(uintptr_t address) {
-    (void)address;
+static bool exit_told(const sy_os_access *access) {
+    (void)access;
     _exit(TOLD);
 }
 
@@ -197,9 +197,9 @@ static void a_handler_for_once_is_called_once(void **state) {
 
 /* ---- the explanation itself ---- */
 
-static bool access_too(uintptr_t address) {
+static bool access_too(const sy_os_access *access) {
     explained++;
-    return look((const char *)address) != 0;
+    return look((const char *)access->address) != 0;
 }
 
 static void access_in_explanation(void *arg) {
@@ -217,8 +217,61 @@ static void an_access_of_its_own_is_not_explained(void **state) {
     assert_int_equal(in_child(access_in_explanation, NULL), 0);
 }
 
-static bool must_not_be_called(uintptr_t address) {
-    (void)address;
+static volatile sig_atomic_t way;
+
+static void open_to_write(int signal_number) {
+    (void)signal_number;
+    must(mprotect(shut, 1 << 16, PROT_READ | PROT_WRITE) == 0);
+}
+
+static bool note_way(const sy_os_access *access) {
+    must(access->placed && access->code != 0 && sy_os_interrupted() == access->code);
+    must(access->address == (uintptr_t)shut + 3);
+    way = (sig_atomic_t)access->way;
+    return true;
+}
+
+static void read_and_write(void *arg) {
+    (void)arg;
+    begin();
+    handle_signal(SIGSEGV, open_to_write, 0);
+    sy_os_on_bad_access(note_way);
+    must(look(shut + 3) == 0 && way == SY_OS_READ);
+    must(mprotect(shut, 1 << 16, PROT_NONE) == 0);
+    *(volatile char *)(shut + 3) = 1;
+    must(way == SY_OS_WRITE && sy_os_interrupted() == 0);
+}
+
+static void a_read_is_told_from_a_write(void **state) {
+    (void)state;
+    assert_int_equal(in_child(read_and_write, NULL), 0);
+}
+
+static const uintptr_t nowhere = (uintptr_t)UINT64_C(0xdeadbeefdeadbeef); /* is no address */
+
+static bool find_pointer(const sy_os_access *access) {
+    for (unsigned i = 0; i < access->registers; i++)
+        if (access->values[i] == nowhere && sy_os_register_name(i)[0] != 0) _exit(TOLD);
+    return false;
+}
+
+static void follow_no_address(void *arg) {
+    (void)arg;
+    begin();
+    sy_os_on_bad_access(find_pointer);
+    const char *pointer = (const char *)nowhere;
+    __asm__ volatile("" : "+r"(pointer));
+    look(pointer);
+}
+
+static void a_register_has_what_was_followed(void **state) {
+    (void)state;
+    int status = in_child(follow_no_address, NULL);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == TOLD);
+}
+
+static bool must_not_be_called(const sy_os_access *access) {
+    (void)access;
     abort();
 }
 
@@ -255,8 +308,8 @@ static void sigbus_is_explained_too(void **state) {
 }
 
 /* A stack of its own that the thread has asked for is used. */
-static bool check_stack(uintptr_t address) {
-    (void)address;
+static bool check_stack(const sy_os_access *access) {
+    (void)access;
     stack_t stack;
     must(sigaltstack(NULL, &stack) == 0 && (stack.ss_flags & SS_ONSTACK));
     _exit(TOLD);
@@ -288,6 +341,8 @@ int main(void) {
         cmocka_unit_test(the_handler_there_was_finds_what_it_asked_for),
         cmocka_unit_test(a_handler_for_once_is_called_once),
         cmocka_unit_test(an_access_of_its_own_is_not_explained),
+        cmocka_unit_test(a_read_is_told_from_a_write),
+        cmocka_unit_test(a_register_has_what_was_followed),
         cmocka_unit_test(the_second_to_ask_changes_nothing),
         cmocka_unit_test(sigbus_is_explained_too),
         cmocka_unit_test(it_runs_on_the_stack_for_signals),

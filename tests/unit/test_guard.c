@@ -44,6 +44,10 @@ static sy_fault_kind take_fault(void) {
     return any ? last.kind : 0;
 }
 
+static bool explain(uintptr_t address) {
+    return sy_guard_explain(&(sy_os_access){.address = address, .placed = true});
+}
+
 /* ---- a process of its own ---- */
 
 static void begin(uint32_t slots, uint32_t every) {
@@ -326,14 +330,14 @@ static void all_of_one_owner_are_forgotten_here(void *arg) {
     must(!readable(object) && !readable(mine) && readable(others) && sy_guard_verify() == 0);
     must(sy_guard_size(object, &whose) == 0 && !whose);
     must(refused(&watch, object, SIZE_MAX) && take_fault() == SY_FAULT_FOREIGN_POINTER);
-    must(sy_guard_explain((uintptr_t)object) && strcmp(last.cache, "watched") == 0);
+    must(explain((uintptr_t)object) && strcmp(last.cache, "watched") == 0);
 }
 RUN(all_of_one_owner_are_forgotten)
 
 /* ---- explanations ---- */
 
 static bool explained(const char *address, sy_fault_kind kind, const char *object) {
-    return sy_guard_explain((uintptr_t)address) && take_fault() == kind && last.object == object &&
+    return explain((uintptr_t)address) && take_fault() == kind && last.object == object &&
            last.address == address && last.offset == address - object;
 }
 
@@ -341,7 +345,7 @@ static void accesses_are_explained_here(void *arg) {
     (void)arg;
     begin(8, 1000);
     char *right = take_side(100, false), *left = take_side(100, true);
-    must(!sy_guard_explain((uintptr_t)right) && !sy_guard_explain((uintptr_t)&right));
+    must(!explain((uintptr_t)right) && !explain((uintptr_t)&right));
     must(explained(right + 100, SY_FAULT_GUARD_OVERFLOW, right));
     must(explained(right + 100 + page - 1, SY_FAULT_GUARD_OVERFLOW, right) ||
          left < right + 2 * page + 100);
@@ -351,7 +355,7 @@ static void accesses_are_explained_here(void *arg) {
     give(right);
     must(explained(right + 8, SY_FAULT_USE_AFTER_FREE, right) && last.freed.depth);
     must(explained(right + 104, SY_FAULT_USE_AFTER_FREE, right));
-    must(!sy_guard_explain(atomic_load(&sy_guard_start) + 16 * page)); /* nobody was near */
+    must(!explain(atomic_load(&sy_guard_start) + 16 * page)); /* nobody was near */
 }
 RUN(accesses_are_explained)
 
@@ -360,7 +364,7 @@ static void nothing_is_told_of_an_earlier_object_here(void *arg) {
     begin(1, 1000);
     give(take(100, 4));
     char *object = take(50, 4);
-    must(sy_guard_explain(((uintptr_t)object | (page - 1)) + 1));
+    must(explain(((uintptr_t)object | (page - 1)) + 1));
     must(take_fault() == SY_FAULT_GUARD_OVERFLOW && last.freed.depth == 0);
     must(last.freed.thread == 0 && last.found_size == 50);
 }
@@ -399,7 +403,7 @@ static void pages_of_a_run_are_explained_here(void *arg) {
     char *end = object + 2 * page;
     must(explained(end, SY_FAULT_GUARD_OVERFLOW, object));
     must(explained(object - 1, SY_FAULT_GUARD_UNDERFLOW, object));
-    must(!sy_guard_explain((uintptr_t)object) && !sy_guard_explain((uintptr_t)(end - 1)));
+    must(!explain((uintptr_t)object) && !explain((uintptr_t)(end - 1)));
     give(object);
     must(explained(object + page, SY_FAULT_USE_AFTER_FREE, object));
 }
@@ -426,9 +430,9 @@ static void do_access(void *arg) {
     setrlimit(RLIMIT_CORE, &none);
     handle_signal(SIGSEGV, access->handler); /* in place of a sanitizer's */
     dup2(access->report[1], 2);
-    atomic_store(&sy_options_now.explain, true);
+    atomic_store(&sy_options_now.explain, SY_EXPLAIN_YES);
     begin(8, 1000);
-    atomic_store(&sy_options_now.explain, true);
+    atomic_store(&sy_options_now.explain, SY_EXPLAIN_YES);
     sy_set_fault_handler(NULL);
     char *object = take_side(access->size, access->left);
     if (access->freed) give(object);
@@ -456,9 +460,9 @@ static void a_bad_access_is_reported_and_ends_the_process(void **state) {
         bad_access access;
         const char *headline;
     } cases[] = {
-        {{100, 100, false, false, SIG_DFL, NULL}, "access behind an object (guard page)"},
-        {{100, -1, true, false, SIG_DFL, NULL}, "access before an object (guard page)"},
-        {{100, 50, true, true, SIG_DFL, NULL}, "use after free (guard page)"},
+        {{100, 100, false, false, SIG_DFL, NULL}, "write behind an object (guard page)"},
+        {{100, -1, true, false, SIG_DFL, NULL}, "write before an object (guard page)"},
+        {{100, 50, true, true, SIG_DFL, NULL}, "write after free (guard page)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int status;
@@ -473,7 +477,7 @@ static void the_handler_there_was_comes_after_the_report(void **state) {
     (void)state;
     const bad_access access = {100, 100, false, false, exit_handled, NULL};
     int status;
-    assert_true(told(access, "access behind an object (guard page)", &status));
+    assert_true(told(access, "write behind an object (guard page)", &status));
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == SIGSEGV + 1);
 }
 
@@ -548,7 +552,7 @@ static void use_after_fork(void *arg) {
     must(shared[0][0] == 7 && !readable(shared[1]) && sy_guard_verify() == 0);
     give(shared[0]);
     must(refused(&watch, shared[1], SIZE_MAX) && take_fault() == SY_FAULT_DOUBLE_FREE);
-    must(sy_guard_explain((uintptr_t)shared[1]) && take_fault() == SY_FAULT_USE_AFTER_FREE);
+    must(explain((uintptr_t)shared[1]) && take_fault() == SY_FAULT_USE_AFTER_FREE);
     take(64, 16);
 }
 

@@ -342,7 +342,7 @@ static void an_object_has_so_many_pins_and_no_more(void **state) {
 
 static void unpin_not_pinned(sy_cache *cache, sy_handle handle, const void *address) {
     sy_handle_unpin(cache, handle);
-    expect_fault(SY_FAULT_DOUBLE_FREE, address, NULL);
+    expect_fault(SY_FAULT_NOT_PINNED, address, NULL);
 }
 
 static void an_unpin_of_what_is_not_pinned_is_a_fault(void **state) {

@@ -214,13 +214,13 @@ static void an_unpin_too_many_is_a_fault(void **state) {
     sy_handle handle;
     void *object = sy_heap_alloc_handle(heap, 100, &handle);
     sy_heap_unpin(heap, handle);
-    expect_fault(SY_FAULT_DOUBLE_FREE, "tenant-112", object, NULL);
+    expect_fault(SY_FAULT_NOT_PINNED, "tenant-112", object, NULL);
     sy_heap_unpin(heap, 0);
     faults = 0; /* the ordinal is somebody's or nobody's */
     sy_heap_unpin(heap, UINT64_MAX);
-    expect_fault(SY_FAULT_DOUBLE_FREE, "tenant", NULL, NULL);
+    expect_fault(SY_FAULT_NOT_PINNED, "tenant", NULL, NULL);
     sy_heap_unpin(plain, handle);
-    expect_fault(SY_FAULT_DOUBLE_FREE, "plain", NULL, NULL);
+    expect_fault(SY_FAULT_NOT_PINNED, "plain", NULL, NULL);
     must(sy_heap_free_handle(heap, handle));
     end_heap(heap);
     end_heap(plain);

@@ -25,6 +25,7 @@
 #include "os/fake.h"
 #include "support/child.h"
 #include "support/sanitized.h"
+#include "watch/guard.h"
 #include "watch/options.h"
 
 typedef struct node {
@@ -384,6 +385,30 @@ static void an_audited_object_is_none_unless_it_is_reached(void **state) {
     sy_cache_destroy_all(cache);
 }
 
+/* Objects on pages of their own are found, and lead on, like those of slabs. */
+static void guarded_objects_are_searched_too(void **state) {
+    (void)state;
+    assert_int_equal(sy_set_options("guard=all"), 0);
+    sy_cache *cache = make("guarded", SY_AUDIT | SY_GUARD);
+    sy_cache *held = make("held", SY_AUDIT | SY_GUARD);
+    sy_cache *holder = sy_cache_create(
+        &(sy_cache_config){.name = "holder", .size = MANY * sizeof(void *), .flags = SY_GUARD});
+    make_cycles(cache);
+    assert_in_range(unreachable(cache), ENOUGH, MANY);
+    make_chain(cache);
+    assert_in_range(unreachable(cache), ENOUGH, MANY);
+    void **objects = sy_cache_alloc(holder);
+    assert_true(sy_guard_owns((uintptr_t)objects) && sy_guard_owns((uintptr_t)global));
+    put(held, objects);
+    assert_int_equal(unreachable(held), 0);
+    global = NULL;
+    assert_in_range(unreachable(cache), MANY + ENOUGH, 2 * MANY);
+    assert_int_equal(sy_set_options("guard=off"), 0);
+    sy_cache_destroy_all(holder);
+    sy_cache_destroy_all(held);
+    sy_cache_destroy_all(cache);
+}
+
 static __attribute__((noinline)) void put_into_pool(sy_cache *cache, sy_pool *pool) {
     put(cache, sy_pool_alloc(pool));
 }
@@ -734,6 +759,7 @@ int main(void) {
         cmocka_unit_test(objects_of_the_heap_are_roots),
         cmocka_unit_test(objects_of_a_plain_cache_are_roots),
         cmocka_unit_test(an_audited_object_is_none_unless_it_is_reached),
+        cmocka_unit_test(guarded_objects_are_searched_too),
         cmocka_unit_test(pools_and_other_memory_are_roots),
         cmocka_unit_test(caches_over_shared_memory_are_searched),
         cmocka_unit_test(what_holds_nothing_is_not_read),

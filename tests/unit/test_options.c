@@ -64,7 +64,7 @@ static void every_option_is_as_the_table_says_at_first(void **state) {
     (void)state;
     int count = 0;
     assert_int_equal(sy_each_option(expect_initial, &count), 0);
-    assert_int_equal(count, 26);
+    assert_int_equal(count, 27);
 }
 
 static int set_bare(void *arg, const sy_option *option) {
@@ -335,7 +335,7 @@ static void each_word_has_its_writer(void **state) {
     assert_int_equal(now->tools, SY_TOOLS_MALLOC);
     assert_int_equal(now->colour, SY_WHEN_NEVER);
     assert_false(now->symbols);
-    assert_true(now->explain);
+    assert_int_equal(now->explain, SY_EXPLAIN_YES);
     assert_true(now->go_on);
     set("unwind=frames,leaks=unreachable,tools=off,colour=always");
     assert_int_equal(now->unwind, SY_UNWIND_FRAMES);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include <cmocka.h>
 
 #include "os/os.h"
+#include "support/child.h"
 
 enum { NUMBERS = 5000, SECONDS = 60 };
 
@@ -165,6 +167,21 @@ static void without_memory_there_is_none(void **state) {
     assert_int_equal(answer, 7);
 }
 
+/* Its parent traces it, for which the parent need do nothing. */
+static void ask_while_traced(void *arg) {
+    (void)arg;
+    must(!sy_os_is_traced());
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) return; /* not allowed here */
+    errno = EBADF;
+    must(sy_os_is_traced() && errno == EBADF);
+}
+
+static void a_tracer_is_seen(void **state) {
+    (void)state;
+    if (sy_os_is_traced()) skip();
+    assert_int_equal(in_child(ask_while_traced, NULL), 0);
+}
+
 static void libraries_and_names_are_found(void **state) {
     (void)state;
     void *library = sy_os_load("libm.so.6");
@@ -184,6 +201,7 @@ int main(void) {
         cmocka_unit_test(the_program_hears_nothing_of_it),
         cmocka_unit_test(it_has_a_large_stack_whatever_the_caller_has),
         cmocka_unit_test(without_memory_there_is_none),
+        cmocka_unit_test(a_tracer_is_seen),
         cmocka_unit_test(libraries_and_names_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

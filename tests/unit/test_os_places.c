@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,7 @@
 
 #include "os/os.h"
 #include "support/child.h"
+#include "support/sanitized.h"
 
 /* Asks the kernel to read the byte, which faults nowhere. */
 static bool readable(uintptr_t address) {
@@ -123,6 +125,82 @@ static void other_memory_is_of_no_file(void **state) {
     assert_false(sy_os_locate(UINTPTR_MAX, &place));
 }
 
+/* ---- data ---- */
+
+static char zeroes[100000]; /* beyond the page that is of the file */
+static char filled[100] = "filled";
+
+static void expect_variable(const char *address, const char *section, const char *name) {
+    sy_os_data data;
+    errno = EBADF;
+    sy_os_find((uintptr_t)address, &data);
+    assert_int_equal(errno, EBADF);
+    assert_int_equal(data.region, SY_OS_OF_PROGRAM);
+    assert_string_equal(strrchr(data.file, '/'), "/test_os_places");
+    assert_string_equal(data.section, section);
+    assert_string_equal(data.name, name);
+}
+
+static void a_variable_has_a_name_and_a_section(void **state) {
+    (void)state;
+    sy_os_data data;
+    expect_variable(zeroes + 90000, ".bss", "zeroes");
+    expect_variable(filled, ".data", "filled");
+    sy_os_find((uintptr_t)filled + 7, &data);
+    assert_int_equal(data.behind, 7);
+    sy_os_find((uintptr_t)(void *)&stdout, &data); /* the C library's, or the program's copy */
+    assert_int_equal(data.region, SY_OS_OF_PROGRAM);
+}
+
+static sy_os_region region_at(const void *address) {
+    sy_os_data data;
+    sy_os_find((uintptr_t)address, &data);
+    return data.region;
+}
+
+static void *look_at_stacks(void *first) {
+    const char here = 0;
+    must(region_at(&here) == SY_OS_OWN_STACK && region_at(first) == SY_OS_FIRST_STACK);
+    return NULL;
+}
+
+/* Sanitizers may have a stack elsewhere. */
+static void a_stack_is_told_from_another(void **state) {
+    (void)state;
+    void *here = __builtin_frame_address(0);
+    assert_int_equal(region_at(here), SY_OS_OWN_STACK);
+    if (!SANITIZED) in_thread(look_at_stacks, here);
+}
+
+static void a_mapping_is_told_from_none(void **state) {
+    (void)state;
+    size_t page = sy_os_page_size();
+    char *memory = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    assert_int_equal(region_at(memory + 5), SY_OS_ANONYMOUS);
+    munmap(memory, page);
+    assert_int_equal(region_at(NULL), SY_OS_NOWHERE);
+    assert_int_equal(region_at((void *)UINTPTR_MAX), SY_OS_NOWHERE);
+}
+
+static void a_file_and_the_heap_are_named(void **state) {
+    (void)state;
+    sy_os_data data;
+    int fd = open("/proc/self/exe", O_RDONLY);
+    char *mapped = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+    assert_ptr_not_equal(mapped, MAP_FAILED);
+    sy_os_find((uintptr_t)mapped, &data);
+    assert_int_equal(data.region, SY_OS_OF_FILE);
+    assert_string_equal(strrchr(data.file, '/'), "/test_os_places");
+    munmap(mapped, 4096);
+    close(fd);
+    char *end = sbrk(4096);
+    assert_ptr_not_equal(end, (void *)-1);
+    sy_os_find((uintptr_t)end, &data);
+    assert_int_equal(data.region, SY_OS_NAMED);
+    assert_string_equal(data.file, "[heap]");
+}
+
 /* ---- files that are something else ---- */
 
 enum { START = 4096 }; /* bytes of a program's file, with all that says where its parts are */
@@ -193,6 +271,10 @@ int main(void) {
         cmocka_unit_test(a_coroutines_stack_is_not_known),
         cmocka_unit_test(code_has_a_file_and_a_function),
         cmocka_unit_test(other_memory_is_of_no_file),
+        cmocka_unit_test(a_variable_has_a_name_and_a_section),
+        cmocka_unit_test(a_stack_is_told_from_another),
+        cmocka_unit_test(a_mapping_is_told_from_none),
+        cmocka_unit_test(a_file_and_the_heap_are_named),
         cmocka_unit_test(a_file_says_where_its_parts_belong),
         cmocka_unit_test(a_file_is_not_believed),
     };

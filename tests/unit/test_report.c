@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -33,7 +34,9 @@ static const char *const functions[] = {
     "sy_short at a.c:9\nmain at shop.c:50\n",
     "put_away at slabyard/src/cache/watched.c:110\n",
     "lookup at cache/watched.c:9\n",
-    "main at shop.c:1\nput_away at slabyard/src/cache/watched.c:1\n"};
+    "main at shop.c:1\nput_away at slabyard/src/cache/watched.c:1\n",
+    "start+0x10 in /lib/libc.so\n",
+    "_start+0x1 in /bin/shop\n"};
 static bool asked_deep;
 static size_t asked_count;
 static const void *asked[SY_SYMBOLS_MAX];
@@ -54,6 +57,11 @@ static const void *const stack[] = {(void *)1, (void *)4, (void *)2, (void *)1, 
 
 /* Where the test is. */
 uint32_t sy_stack_here(void) { return 1; }
+
+uint32_t sy_stack_from(uintptr_t code) {
+    (void)code;
+    return 0;
+}
 
 size_t sy_stack_frames(uint32_t number, const void *const **frames) {
     *frames = stack;
@@ -229,6 +237,31 @@ static void static_functions_of_the_library_are_left_out(void **state) {
                                      "b #1 sy_cache_alloc at cache.c:7\n"
                                      "c #0 main at shop.c:1\n"
                                      "c #1 put_away at slabyard/src/cache/watched.c:1\n");
+}
+
+static const void *const in_main[] = {(void *)2, (void *)5, (void *)9, (void *)10, (void *)10};
+static const void *const in_main_of_thread[] = {(void *)2, (void *)5, (void *)9,
+                                                (void *)9, (void *)9, (void *)9};
+
+static void tell_stacks_to_main(void) {
+    sy_report_stack(in_main, 5, "a ");
+    sy_report_stack(in_main_of_thread, 6, "b ");
+}
+
+/* What the C library does around it tells nobody anything; three frames at most, since what has
+ * more around it is some other main. */
+static void a_stack_ends_at_main(void **state) {
+    (void)state;
+    expect_report(tell_stacks_to_main, "a #0 make at shop.c:17\n"
+                                       "a #1 sy_short at a.c:9\n"
+                                       "a #2 main at shop.c:50\n"
+                                       "b #0 make at shop.c:17\n"
+                                       "b #1 sy_short at a.c:9\n"
+                                       "b #2 main at shop.c:50\n"
+                                       "b #3 start+0x10 in /lib/libc.so\n"
+                                       "b #4 start+0x10 in /lib/libc.so\n"
+                                       "b #5 start+0x10 in /lib/libc.so\n"
+                                       "b #6 start+0x10 in /lib/libc.so\n");
 }
 
 static void the_option_symbols_is_honoured(void **state) {
@@ -442,7 +475,7 @@ static void known_kinds_are_told_as_ever(void **state) {
     expect_fault(
         (sy_fault){
             .kind = SY_FAULT_WRONG_CACHE, .cache = "heap", .address = at, .found_cache = "order"},
-        "slabyard: free to the wrong cache: 0x1000 in cache \"heap\", belongs to "
+        "slabyard: free to the wrong cache: 0x1000 freed by sy_free, belongs to cache "
         "\"order\"\n"
         "  next: free the object to what it was allocated from\n");
     expect_fault((sy_fault){.kind = SY_FAULT_SEGMENT_SIZE,
@@ -465,6 +498,93 @@ static void known_kinds_are_told_as_ever(void **state) {
                  "  next: free with the size that was asked for, or without one\n");
 }
 
+/* Each by its name and size, as far as they have one. */
+static void a_wrong_cache_and_the_right_one_are_named(void **state) {
+    (void)state;
+    sy_fault fault = {.kind = SY_FAULT_WRONG_CACHE,
+                      .cache = "order",
+                      .object_size = 64,
+                      .address = (char *)0x1000,
+                      .found_cache = "trade",
+                      .found_size = 48};
+    expect_fault(fault, "slabyard: free to the wrong cache: 0x1000 freed to cache \"order\" (64 "
+                        "bytes), belongs to cache \"trade\" (48 bytes)\n"
+                        "  next: free the object to what it was allocated from\n");
+    fault.cache = "tenant";
+    fault.object_size = 0;
+    fault.found_cache = "heap";
+    fault.found_size = 0;
+    expect_fault(fault, "slabyard: free to the wrong cache: 0x1000 freed to heap \"tenant\", "
+                        "belongs to sy_malloc's heap\n"
+                        "  next: free the object to what it was allocated from\n");
+}
+
+/* A guard says which it was; what it does not know it leaves open. */
+static void a_read_is_told_from_a_write(void **state) {
+    (void)state;
+    static const char *const heads[][3] = {
+        {"access behind", "read behind", "write behind"},
+        {"access before", "read before", "write before"},
+        {"use after", "read after", "write after"},
+    };
+    for (unsigned i = 0; i < 9; i++) {
+        sy_fault fault = {.kind = SY_FAULT_GUARD_OVERFLOW + i / 3, .cache = "order"};
+        char head[100];
+        fault.access = (sy_access)(i % 3);
+        snprintf(head, sizeof head, "slabyard: %s ", heads[i / 3][i % 3]);
+        sy_fake_catch(report_fault, &fault);
+        assert_memory_equal(sy_fake_written(), head, strlen(head));
+    }
+}
+
+static void a_pointer_of_a_pattern_is_in_its_register(void **state) {
+    (void)state;
+    expect_fault((sy_fault){.kind = SY_FAULT_FREED_POINTER,
+                            .cache = "",
+                            .address = (char *)0x1000,
+                            .held_in = "rax"},
+                 "slabyard: access by a pointer read from freed memory: 0x1000 in register rax\n"
+                 "  next: run with SLABYARD=guard=all to stop where the freed object is read\n");
+}
+
+/* The advice is never what is being done already. */
+static void who_has_guards_is_not_told_to_take_them(void **state) {
+    (void)state;
+    static const sy_fault_kind kinds[] = {SY_FAULT_OVERFLOW, SY_FAULT_UNDERFLOW,
+                                          SY_FAULT_WRITE_AFTER_FREE, SY_FAULT_FREED_POINTER};
+    static const char *const options[] = {"guard=off", "guard=1/1000", "guard=all"};
+    for (int i = 0; i < 12; i++) {
+        sy_fault fault = {.kind = kinds[i / 3], .cache = "order"};
+        assert_int_equal(sy_set_options(options[i % 3]), 0);
+        sy_fake_catch(report_fault, &fault);
+        assert_int_equal(strstr(sy_fake_written(), "guard=all") != NULL, i % 3 < 2);
+    }
+    assert_int_equal(sy_set_options("guard=off"), 0);
+}
+
+static char named_here[16];
+
+/* The report's line of where a foreign pointer leads to is `text`. */
+static void expect_target(const void *address, const char *text) {
+    sy_fault fault = {.kind = SY_FAULT_FOREIGN_POINTER, .cache = "order", .address = address};
+    sy_fake_catch(report_fault, &fault);
+    const char *found = strstr(sy_fake_written(), "\n  points to: ");
+    assert_non_null(found);
+    assert_memory_equal(found + strlen("\n  points to: "), text, strlen(text));
+}
+
+static void a_foreign_pointer_is_followed(void **state) {
+    (void)state;
+    char *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *end = sbrk(4096);
+    assert_true(page != MAP_FAILED && end != (void *)-1);
+    expect_target(NULL, "nothing: no memory is mapped there\n");
+    expect_target(page, "memory without a name, of another allocator's or of a stack\n");
+    expect_target(__builtin_frame_address(0), "the stack of this thread\n");
+    expect_target(named_here + 5, "named_here+0x5 (.bss) in /");
+    expect_target(end, "memory of the process, [heap] (the C library's heap)\n");
+    munmap(page, 4096);
+}
+
 static void a_fault_tells_all_that_is_known(void **state) {
     (void)state;
     sy_fault fault = {.kind = SY_FAULT_OVERFLOW,
@@ -477,18 +597,17 @@ static void a_fault_tells_all_that_is_known(void **state) {
                       .damage_bytes = 4,
                       .allocated = {stack, 5, 4711, 1234567},
                       .freed = {NULL, 0, 4712, 5}};
-    expect_fault(fault,
-                 "slabyard: overflow: 0x1044 in cache \"order\" (64 bytes)\n"
-                 "  offset 68: 4 bytes past the end\n"
-                 "  4 bytes damaged from offset 68:\n"
-                 "    +68  41 41 41 41                                      AAAA\n"
-                 "  allocated 1.2 ms ago by thread 4711:\n"
-                 "    #0 make at shop.c:17\n"
-                 "    #1 sy_cache_alloc at cache.c:7\n"
-                 "    #2 inlined at shop.c:3\n"
-                 "    #3 main at shop.c:44\n"
-                 "  freed 5 ns ago by thread 4712\n"
-                 "  next: run with SLABYARD=guard=all,explain to stop at the write itself\n");
+    expect_fault(fault, "slabyard: overflow: 0x1044 in cache \"order\" (64 bytes)\n"
+                        "  offset 68: 4 bytes past the end\n"
+                        "  4 bytes damaged from offset 68:\n"
+                        "    +68  41 41 41 41                                      AAAA\n"
+                        "  allocated 1.2 ms ago by thread 4711:\n"
+                        "    #0 make at shop.c:17\n"
+                        "    #1 sy_cache_alloc at cache.c:7\n"
+                        "    #2 inlined at shop.c:3\n"
+                        "    #3 main at shop.c:44\n"
+                        "  freed 5 ns ago by thread 4712\n"
+                        "  next: run with SLABYARD=guard=all to stop at the write itself\n");
 }
 
 /* The second line of the report of a fault. */
@@ -528,17 +647,16 @@ static void a_start_is_told_only_if_it_was_damaged(void **state) {
                       .object = (void *)0x1000};
     expect_fault(fault, "slabyard: write after free: 0x1000 in cache \"order\" (64 bytes)\n"
                         "  next: run with SLABYARD=poison,audit to see who freed the object, with "
-                        "SLABYARD=guard=all,explain to stop at the write itself\n");
+                        "SLABYARD=guard=all to stop at the write itself\n");
     fault.damage = "B";
     fault.damage_bytes = 1;
     fault.freed = (sy_trace){NULL, 0, 7, 2000};
-    expect_fault(fault,
-                 "slabyard: write after free: 0x1000 in cache \"order\" (64 bytes)\n"
-                 "  offset 0: its start\n"
-                 "  1 byte damaged from offset 0:\n"
-                 "    +0  42                                               B\n"
-                 "  freed 2.0 us ago by thread 7\n"
-                 "  next: run with SLABYARD=guard=all,explain to stop at the write itself\n");
+    expect_fault(fault, "slabyard: write after free: 0x1000 in cache \"order\" (64 bytes)\n"
+                        "  offset 0: its start\n"
+                        "  1 byte damaged from offset 0:\n"
+                        "    +0  42                                               B\n"
+                        "  freed 2.0 us ago by thread 7\n"
+                        "  next: run with SLABYARD=guard=all to stop at the write itself\n");
 }
 
 static void damage_without_an_object_is_counted_from_its_start(void **state) {
@@ -577,8 +695,11 @@ static void every_kind_has_its_words(void **state) {
         [SY_FAULT_GUARD_OVERFLOW] = "access behind an object (guard page)",
         [SY_FAULT_GUARD_UNDERFLOW] = "access before an object (guard page)",
         [SY_FAULT_USE_AFTER_FREE] = "use after free (guard page)",
-        [SY_FAULT_USE_AFTER_FREE + 1] = "misuse"};
-    for (size_t kind = 1; kind <= SY_FAULT_USE_AFTER_FREE + 1; kind++) {
+        [SY_FAULT_NOT_PINNED] = "unpin without a pin",
+        [SY_FAULT_FREED_POINTER] = "access by a pointer read from freed memory",
+        [SY_FAULT_UNWRITTEN_POINTER] = "access by a pointer read from memory never written",
+        [SY_FAULT_UNWRITTEN_POINTER + 1] = "misuse"};
+    for (size_t kind = 1; kind <= SY_FAULT_UNWRITTEN_POINTER + 1; kind++) {
         sy_fault fault = {.kind = (sy_fault_kind)kind, .cache = "order"};
         char head[100];
         snprintf(head, sizeof head, "slabyard: %s: 0x0 ", heads[kind]);
@@ -636,6 +757,7 @@ int main(void) {
         TEST(a_function_inlined_into_the_programs_is_left_out_too),
         TEST(a_stack_of_nothing_else_is_told_whole),
         TEST(static_functions_of_the_library_are_left_out),
+        TEST(a_stack_ends_at_main),
         TEST(the_option_symbols_is_honoured),
         TEST(a_stack_has_so_many_frames_at_most),
         TEST(colours_are_for_terminals),
@@ -646,6 +768,11 @@ int main(void) {
         TEST(threads_report_one_after_the_other),
         TEST(a_fork_leaves_nobody_in_a_report),
         TEST(known_kinds_are_told_as_ever),
+        TEST(a_wrong_cache_and_the_right_one_are_named),
+        TEST(a_read_is_told_from_a_write),
+        TEST(a_pointer_of_a_pattern_is_in_its_register),
+        TEST(who_has_guards_is_not_told_to_take_them),
+        TEST(a_foreign_pointer_is_followed),
         TEST(a_fault_tells_all_that_is_known),
         TEST(a_position_is_told_from_the_nearest_end),
         TEST(a_start_is_told_only_if_it_was_damaged),

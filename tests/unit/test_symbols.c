@@ -272,6 +272,16 @@ static void what_a_child_did_not_say_is_told_without_it(void **state) {
     sy_fake_reset();
 }
 
+/* Where a child would stop, or be waited for. */
+static void under_a_debugger_there_is_no_child(void **state) {
+    (void)state;
+    known_function();
+    sy_fake_set_traced(true);
+    expect_place(words(address, true), "known_function", "/test_symbols");
+    assert_int_equal(sy_fake_calls(SY_FAKE_ASK_CHILD), 0);
+    sy_fake_reset();
+}
+
 static void what_makes_no_sense_is_not_believed(void **state) {
     (void)state;
     sy_os_work *const nonsense[] = {say_too_many, say_too_much, say_it_elsewhere};
@@ -317,6 +327,7 @@ int main(void) {
         cmocka_unit_test(without_all_of_the_library_it_is_shallow),
         cmocka_unit_test(without_mappings_there_is_the_address),
         cmocka_unit_test(what_a_child_did_not_say_is_told_without_it),
+        cmocka_unit_test(under_a_debugger_there_is_no_child),
         cmocka_unit_test(what_makes_no_sense_is_not_believed),
         cmocka_unit_test(the_program_sees_no_child),
     };

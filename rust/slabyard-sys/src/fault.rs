@@ -32,6 +32,21 @@ pub const SY_FAULT_GUARD_OVERFLOW: sy_fault_kind = 12;
 pub const SY_FAULT_GUARD_UNDERFLOW: sy_fault_kind = 13;
 /// An access hit an object on a page of its own after it was freed.
 pub const SY_FAULT_USE_AFTER_FREE: sy_fault_kind = 14;
+/// A handle was unpinned that has no pin.
+pub const SY_FAULT_NOT_PINNED: sy_fault_kind = 15;
+/// An access by a pointer that was read from a free object.
+pub const SY_FAULT_FREED_POINTER: sy_fault_kind = 16;
+/// An access by a pointer that was read from an object that was not written to.
+pub const SY_FAULT_UNWRITTEN_POINTER: sy_fault_kind = 17;
+
+/// Whether an access was a read or a write; the numbers of `sy_access`.
+pub type sy_access = c_uint;
+/// The processor did not say it.
+pub const SY_ACCESS_UNKNOWN: sy_access = 0;
+/// A read.
+pub const SY_ACCESS_READ: sy_access = 1;
+/// A write.
+pub const SY_ACCESS_WRITE: sy_access = 2;
 
 /// Who did something to an object, as far as it was noted.
 #[repr(C)]
@@ -77,6 +92,10 @@ pub struct sy_fault {
     pub allocated: sy_trace,
     /// When it was freed last.
     pub freed: sy_trace,
+    /// What faulted: `SY_ACCESS_...`.
+    pub access: sy_access,
+    /// For a pointer that was read from a pattern the register that has it; else null.
+    pub held_in: *const c_char,
 }
 
 /// Called without any lock held, in the thread that saw the fault.

@@ -7,7 +7,7 @@
 #include <slabyard/pool.h>
 #include <slabyard/stats.h>
 
-const size_t slabyard_sys_layout[26] = {
+const size_t slabyard_sys_layout[28] = {
     sizeof(sy_pool_config),
     offsetof(sy_pool_config, flags),
     offsetof(sy_pool_config, reserved),
@@ -22,6 +22,8 @@ const size_t slabyard_sys_layout[26] = {
     offsetof(sy_fault, damage_bytes),
     offsetof(sy_fault, allocated),
     offsetof(sy_fault, freed),
+    offsetof(sy_fault, access),
+    offsetof(sy_fault, held_in),
     sizeof(sy_trace),
     offsetof(sy_trace, age),
     sizeof(sy_option),
@@ -36,7 +38,7 @@ const size_t slabyard_sys_layout[26] = {
     offsetof(sy_stats, limits_hit),
 };
 
-const unsigned slabyard_sys_numbers[30] = {
+const unsigned slabyard_sys_numbers[35] = {
     SY_COLOUR,
     SY_LIMIT_EXACT,
     SY_HANDLES,
@@ -67,4 +69,9 @@ const unsigned slabyard_sys_numbers[30] = {
     SY_FAULT_GUARD_OVERFLOW,
     SY_FAULT_GUARD_UNDERFLOW,
     SY_FAULT_USE_AFTER_FREE,
+    SY_FAULT_NOT_PINNED,
+    SY_FAULT_FREED_POINTER,
+    SY_FAULT_UNWRITTEN_POINTER,
+    SY_ACCESS_READ,
+    SY_ACCESS_WRITE,
 };

@@ -41,8 +41,8 @@ mod tests {
 
     extern "C" {
         /// In layout.c.
-        static slabyard_sys_layout: [usize; 26];
-        static slabyard_sys_numbers: [c_uint; 30];
+        static slabyard_sys_layout: [usize; 28];
+        static slabyard_sys_numbers: [c_uint; 35];
     }
 
     #[test]
@@ -62,6 +62,8 @@ mod tests {
             offset_of!(sy_fault, damage_bytes),
             offset_of!(sy_fault, allocated),
             offset_of!(sy_fault, freed),
+            offset_of!(sy_fault, access),
+            offset_of!(sy_fault, held_in),
             size_of::<sy_trace>(),
             offset_of!(sy_trace, age),
             size_of::<sy_option>(),
@@ -112,6 +114,11 @@ mod tests {
             SY_FAULT_GUARD_OVERFLOW,
             SY_FAULT_GUARD_UNDERFLOW,
             SY_FAULT_USE_AFTER_FREE,
+            SY_FAULT_NOT_PINNED,
+            SY_FAULT_FREED_POINTER,
+            SY_FAULT_UNWRITTEN_POINTER,
+            SY_ACCESS_READ,
+            SY_ACCESS_WRITE,
         ];
         // SAFETY: a constant array of that length.
         assert_eq!(here, unsafe { slabyard_sys_numbers });

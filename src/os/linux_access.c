@@ -1,0 +1,175 @@
+/*
+ * linux_access.c: of os.h, accesses that the system refuses: the handler of SIGSEGV and SIGBUS, and
+ * what the processor's registers were. Nothing here is read but the signal's own words.
+ */
+#define _GNU_SOURCE
+
+#include "os.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <ucontext.h>
+
+/* ---- registers ---- */
+
+#if defined(__x86_64__)
+
+static const struct {
+    const char *name;
+    int number;
+} registers[] = {
+    {"rax", REG_RAX}, {"rbx", REG_RBX}, {"rcx", REG_RCX}, {"rdx", REG_RDX}, {"rsi", REG_RSI},
+    {"rdi", REG_RDI}, {"rbp", REG_RBP}, {"r8", REG_R8},   {"r9", REG_R9},   {"r10", REG_R10},
+    {"r11", REG_R11}, {"r12", REG_R12}, {"r13", REG_R13}, {"r14", REG_R14}, {"r15", REG_R15},
+};
+
+enum { REGISTERS = sizeof registers / sizeof *registers };
+
+const char *sy_os_register_name(unsigned number) { return registers[number].name; }
+
+static void read_registers(const ucontext_t *context, sy_os_access *access) {
+    access->code = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+    for (unsigned i = 0; i < REGISTERS; i++)
+        access->values[i] = (uintptr_t)context->uc_mcontext.gregs[registers[i].number];
+    access->registers = REGISTERS;
+}
+
+enum { PAGE_FAULT = 14, WAS_WRITE = 2 };
+
+static sy_os_way way_of(const ucontext_t *context) {
+    if (context->uc_mcontext.gregs[REG_TRAPNO] != PAGE_FAULT) return SY_OS_WAY_UNKNOWN;
+    return context->uc_mcontext.gregs[REG_ERR] & WAS_WRITE ? SY_OS_WRITE : SY_OS_READ;
+}
+
+#elif defined(__aarch64__)
+
+static const char *const names[] = {"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",
+                                    "x8",  "x9",  "x10", "x11", "x12", "x13", "x14", "x15",
+                                    "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23",
+                                    "x24", "x25", "x26", "x27", "x28", "x29", "x30"};
+
+enum { REGISTERS = sizeof names / sizeof *names };
+
+const char *sy_os_register_name(unsigned number) { return names[number]; }
+
+static void read_registers(const ucontext_t *context, sy_os_access *access) {
+    access->code = (uintptr_t)context->uc_mcontext.pc;
+    for (unsigned i = 0; i < REGISTERS; i++) access->values[i] = context->uc_mcontext.regs[i];
+    access->registers = REGISTERS;
+}
+
+/* What the kernel adds to the registers: records, of which one has the syndrome of the fault. */
+typedef struct addition {
+    uint32_t magic, size;
+    uint64_t syndrome;
+} addition;
+
+enum { SYNDROME = 0x45535201, CLASS_SHIFT = 26, DATA_ABORT = 0x24, WAS_WRITE = 1 << 6 };
+
+static sy_os_way way_of(const ucontext_t *context) {
+    const unsigned char *at = (const unsigned char *)context->uc_mcontext.__reserved;
+    const unsigned char *end = at + sizeof context->uc_mcontext.__reserved;
+    addition here;
+    for (; (size_t)(end - at) >= sizeof here; at += here.size) {
+        memcpy(&here, at, sizeof here);
+        if (here.size < 8 || here.size > (size_t)(end - at)) break;
+        if (here.magic != SYNDROME) continue;
+        if (((here.syndrome >> CLASS_SHIFT) & 0x3e) != DATA_ABORT) break;
+        return here.syndrome & WAS_WRITE ? SY_OS_WRITE : SY_OS_READ;
+    }
+    return SY_OS_WAY_UNKNOWN;
+}
+
+#else
+
+enum { REGISTERS = 0 };
+
+const char *sy_os_register_name(unsigned number) {
+    (void)number;
+    return "";
+}
+
+static void read_registers(const ucontext_t *context, sy_os_access *access) {
+    (void)context;
+    (void)access;
+}
+
+static sy_os_way way_of(const ucontext_t *context) {
+    (void)context;
+    return SY_OS_WAY_UNKNOWN;
+}
+
+#endif
+
+_Static_assert((int)REGISTERS <= (int)SY_OS_REGISTERS_MAX, "an access has room for all");
+
+/* ---- the handler ---- */
+
+typedef bool explainer(const sy_os_access *);
+
+static _Atomic(explainer *) bad_access;
+static struct sigaction before_us[2]; /* SIGSEGV, SIGBUS: written before ours is installed */
+static SY_TLS bool explaining;
+static SY_TLS uintptr_t interrupted;
+
+uintptr_t sy_os_interrupted(void) { return interrupted; }
+
+/* The kernel found it, in doing an access; si_code is not positive for what a process sent. */
+static bool is_access(const siginfo_t *info) { return info->si_code > 0; }
+
+static void explain(const siginfo_t *info, const ucontext_t *context) {
+    explainer *body = atomic_load_explicit(&bad_access, memory_order_acquire);
+    if (explaining || !is_access(info)) return;
+    int saved = errno;
+    sy_os_access access = {.address = (uintptr_t)info->si_addr};
+    access.placed = info->si_code != SI_KERNEL;
+    access.way = way_of(context);
+    read_registers(context, &access);
+    explaining = true;
+    interrupted = access.code;
+    body(&access);
+    interrupted = 0;
+    explaining = false;
+    errno = saved;
+}
+
+/* What the system would do, on its way back from the handler: the access is done again, and what
+ * was sent is sent again. (What is ignored ends the process all the same, if it is an access.) */
+static void leave_to_system(int signal_number, const struct sigaction *before,
+                            const siginfo_t *info) {
+    if (before->sa_handler == SIG_IGN && !is_access(info)) return;
+    sigaction(signal_number, before, NULL);
+    if (!is_access(info)) raise(signal_number);
+}
+
+static void on_bad_access(int signal_number, siginfo_t *info, void *context) {
+    struct sigaction before = before_us[signal_number == SIGBUS];
+    explain(info, context);
+    if (before.sa_flags & (int)SA_RESETHAND) signal(signal_number, SIG_DFL);
+    bool handled = before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
+    if (before.sa_flags & SA_SIGINFO)
+        before.sa_sigaction(signal_number, info, context);
+    else if (handled)
+        before.sa_handler(signal_number);
+    else
+        leave_to_system(signal_number, &before, info);
+}
+
+/* The handler there was finds the signals blocked as it asked for, and a stack that has room: on
+ * that of the program's, if the thread has one. */
+static void install(int signal_number, struct sigaction *before) {
+    if (sigaction(signal_number, NULL, before) != 0) return;
+    struct sigaction ours = {.sa_sigaction = on_bad_access, .sa_mask = before->sa_mask};
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (before->sa_flags & (SA_NODEFER | SA_RESTART));
+    sigaction(signal_number, &ours, NULL);
+}
+
+void sy_os_on_bad_access(bool (*body)(const sy_os_access *access)) {
+    explainer *none = NULL;
+    if (!atomic_compare_exchange_strong(&bad_access, &none, body)) return;
+    int saved = errno;
+    install(SIGSEGV, &before_us[0]);
+    install(SIGBUS, &before_us[1]);
+    errno = saved;
+}

@@ -1,0 +1,78 @@
+/*
+ * access.c: see access.h. Where the address is none at all the system does not say which it was;
+ * but the register is as it was at the instruction, and has what was read from a pattern, and
+ * perhaps the offset of a member added.
+ */
+#include "watch/access.h"
+
+#include <stdatomic.h>
+
+#include "watch/fault.h"
+#include "watch/options.h"
+
+/* No member lies further from the start of what a pointer is thought to lead to. */
+static const uint64_t MEMBER_MAX = (uint64_t)1 << 20;
+
+enum { TAG_BITS = 8 }; /* above an address, where the processor may leave them out */
+
+static _Atomic(sy_explainer *) guards;
+static _Atomic bool patterns;
+
+/* ---- patterns ---- */
+
+static bool is_near(uint64_t value, uint64_t pattern) {
+    return value - pattern + MEMBER_MAX <= 2 * MEMBER_MAX;
+}
+
+/* Whether the access can have been by such a pointer; the registers decide. */
+static bool can_be_of(const sy_os_access *access, uint64_t pattern) {
+    const uint64_t untagged = UINT64_MAX >> TAG_BITS;
+    uint64_t distance = (access->address - pattern + MEMBER_MAX) & untagged;
+    return !access->placed || distance <= 2 * MEMBER_MAX;
+}
+
+static bool explain_by(const sy_os_access *access, uint64_t pattern, sy_fault_kind kind) {
+    if (!can_be_of(access, pattern)) return false;
+    for (unsigned i = 0; i < access->registers; i++) {
+        if (!is_near(access->values[i], pattern)) continue;
+        sy_fault_tell(&(sy_fault){
+            .kind = kind,
+            .cache = "",
+            .address = (void *)access->values[i],
+            .held_in = sy_os_register_name(i),
+            .access = (sy_access)access->way,
+        });
+        return true;
+    }
+    return false;
+}
+
+bool sy_access_explain_pattern(const sy_os_access *access) {
+    return explain_by(access, SY_PATTERN_FREE, SY_FAULT_FREED_POINTER) ||
+           explain_by(access, SY_PATTERN_NEW, SY_FAULT_UNWRITTEN_POINTER);
+}
+
+/* ---- the handler ---- */
+
+static bool explain(const sy_os_access *access) {
+    sy_explainer *of_guards = atomic_load_explicit(&guards, memory_order_acquire);
+    if (of_guards && of_guards(access)) return true;
+    return atomic_load_explicit(&patterns, memory_order_relaxed) &&
+           sy_access_explain_pattern(access);
+}
+
+static sy_explain option(void) {
+    return (sy_explain)atomic_load_explicit(&sy_options_now.explain, memory_order_relaxed);
+}
+
+void sy_access_expect_guards(sy_explainer *of_guards) {
+    if (option() == SY_EXPLAIN_NO) return;
+    atomic_store_explicit(&guards, of_guards, memory_order_release);
+    sy_os_on_bad_access(explain);
+}
+
+void sy_access_expect_patterns(void) {
+    if (option() == SY_EXPLAIN_NO) return;
+    atomic_store_explicit(&patterns, true, memory_order_relaxed);
+    if (option() == SY_EXPLAIN_YES) sy_os_on_bad_access(explain);
+}

@@ -1,0 +1,10 @@
+/* SLABYARD=poison,explain
+ * slabyard: access by a pointer read from memory never written: 0xbaddcafebaddcafe in register
+ * REGISTER
+ *   seen by thread THREAD:
+ *     STACK follow main
+ *   next: look for the member that this access follows, and who was to set it
+ * ends with SIGSEGV */
+#include "misuse.h"
+
+int main(void) { follow(told(sy_malloc(100))); }
