@@ -54,7 +54,7 @@ addressed() {
 
 # canonical EXPECTED REPORT: the report, with the words above for what differs from run to run. Of
 # each stack as many functions are told as are expected; one that this machine has no name for may
-# be any.
+# be any, and then some may be missing, which were inlined.
 canonical() {
     sed -E 's/^(  (allocated|freed)) [0-9.]+ [a-z]+ ago by thread [0-9]+/\1 TIME ago by thread THREAD/
         s/^(  seen by thread) [0-9]+/\1 THREAD/
@@ -67,9 +67,12 @@ canonical() {
                 wanted = stacks < many ? stack[++stacks] : ""
                 count = split(wanted, name, " ") - 1
                 line = "    STACK"
-                for (i = 1; i <= count; i++) line = line " " (unnamed[i] ? name[i + 1] : found[i])
+                for (i = 1; i <= count; i++) {
+                    known = i <= frames ? !unnamed[i] : !nameless
+                    line = line " " (known ? i <= frames ? found[i] : "nothing" : name[i + 1])
+                }
                 print line
-                frames = 0
+                frames = nameless = 0
             }
             BEGIN {
                 while ((getline line < expected) > 0) if (line ~ /^    STACK/) stack[++many] = line
@@ -77,6 +80,7 @@ canonical() {
             /^    #[0-9]+ / {
                 found[++frames] = $2
                 unnamed[frames] = $0 !~ / at .*:[0-9]+$/
+                nameless += unnamed[frames]
                 next
             }
             { tell(); print }

@@ -182,6 +182,27 @@ static void a_tracer_is_seen(void **state) {
     assert_int_equal(in_child(ask_while_traced, NULL), 0);
 }
 
+static void must_not_run(void) { abort(); }
+
+static void end_with_words(void *pipe_end) {
+    must(dup2(*(int *)pipe_end, STDOUT_FILENO) == STDOUT_FILENO);
+    must(atexit(must_not_run) == 0 && printf("words") == 5);
+    sy_os_end(7);
+}
+
+static void an_end_has_its_status_and_writes_what_was_said(void **state) {
+    (void)state;
+    int ends[2];
+    char text[8] = "";
+    assert_int_equal(pipe(ends), 0);
+    int status = in_child(end_with_words, &ends[1]);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    close(ends[1]);
+    assert_int_equal(read(ends[0], text, sizeof text), 5);
+    close(ends[0]);
+    assert_string_equal(text, "words");
+}
+
 static void libraries_and_names_are_found(void **state) {
     (void)state;
     void *library = sy_os_load("libm.so.6");
@@ -202,6 +223,7 @@ int main(void) {
         cmocka_unit_test(it_has_a_large_stack_whatever_the_caller_has),
         cmocka_unit_test(without_memory_there_is_none),
         cmocka_unit_test(a_tracer_is_seen),
+        cmocka_unit_test(an_end_has_its_status_and_writes_what_was_said),
         cmocka_unit_test(libraries_and_names_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
