@@ -318,7 +318,7 @@ static void add_target(const sy_fault *fault) {
 static uint32_t stack_seen(void) {
     uintptr_t code = sy_os_interrupted();
     uint32_t stack = code ? sy_stack_from(code) : 0;
-    return stack ? stack : sy_stack_here();
+    return stack ? stack : sy_stack_whole();
 }
 
 /* Where the fault was seen: the second of two frees, or the first that looked at what was damaged.

@@ -371,8 +371,7 @@ static uint32_t take_by_either(uintptr_t frame, unsigned max) {
 }
 
 /* `from`: as in a trace. Frame pointers pass by the function that a signal interrupted. */
-static uint32_t take(uintptr_t frame, uintptr_t from) {
-    unsigned max = atomic_load_explicit(&sy_options_now.stack_depth, memory_order_relaxed);
+static uint32_t take(uintptr_t frame, uintptr_t from, unsigned max) {
     unsigned way = atomic_load_explicit(&sy_options_now.unwind, memory_order_relaxed);
     if (max > SY_STACK_DEPTH_MAX) max = SY_STACK_DEPTH_MAX;
     if (max == 0) return 0;
@@ -382,20 +381,25 @@ static uint32_t take(uintptr_t frame, uintptr_t from) {
 }
 
 /* Of the frames around `frame`. */
-static uint32_t take_once(uintptr_t frame, uintptr_t from) {
+static uint32_t take_once(uintptr_t frame, uintptr_t from, unsigned max) {
     if (busy) return 0;
     int saved = errno;
     busy = true;
-    uint32_t number = take(frame, from);
+    uint32_t number = take(frame, from, max);
     busy = false;
     errno = saved;
     return number;
 }
 
 __attribute__((noinline)) uint32_t sy_stack_here(void) {
-    return take_once((uintptr_t)__builtin_frame_address(0), 0);
+    unsigned max = atomic_load_explicit(&sy_options_now.stack_depth, memory_order_relaxed);
+    return take_once((uintptr_t)__builtin_frame_address(0), 0, max);
+}
+
+__attribute__((noinline)) uint32_t sy_stack_whole(void) {
+    return take_once((uintptr_t)__builtin_frame_address(0), 0, SY_STACK_DEPTH_MAX);
 }
 
 __attribute__((noinline)) uint32_t sy_stack_from(uintptr_t code) {
-    return take_once((uintptr_t)__builtin_frame_address(0), code);
+    return take_once((uintptr_t)__builtin_frame_address(0), code, SY_STACK_DEPTH_MAX);
 }

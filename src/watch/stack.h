@@ -22,6 +22,9 @@ enum { SY_STACK_DEPTH_MAX = 64 };
  * one already. errno is kept. */
 uint32_t sy_stack_here(void);
 
+/* The same, however deep it is. */
+uint32_t sy_stack_whole(void);
+
 /* The same from `code` outwards, an instruction that the signal interrupted whose handler calls
  * this; 0 also if it is not found there. */
 uint32_t sy_stack_from(uintptr_t code);

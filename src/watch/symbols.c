@@ -15,7 +15,7 @@
 #include "watch/dwarf.h"
 
 /* Of the child: some thousand files of debug information are opened in less. */
-enum { SECONDS = 5 };
+enum { SECONDS = 20 };
 
 /* ---- text ---- */
 
