@@ -77,13 +77,18 @@ typedef struct sy_cache_config {
     unsigned flags; /* SY_CHECKED ... */
     struct sy_memory *memory; /* to hold the objects (memory.h), for longer than the cache exists;
                                  NULL: the system's */
-    uintptr_t reserved[7];    /* zero */
+    /* With SY_HANDLES: called with `arg` for each object that is freed, before it is free, by the
+     * thread that was the last to hold it (slabyard/handle.h). It may do anything but destroy the
+     * cache. Not called by sy_cache_destroy_all. */
+    void (*dispose)(void *object, void *arg);
+    uintptr_t reserved[6]; /* zero */
 } sy_cache_config;
 
 /*
  * A cache, or NULL with errno EINVAL (size 0 or over half the address space; align no power of two
- * or above SY_CACHE_ALIGN_MAX; unknown flag; reserved not zero; SY_LIMIT_EXACT without limit) or
- * ENOMEM (no memory, or too many caches). The caller owns it until sy_cache_destroy.
+ * or above SY_CACHE_ALIGN_MAX; unknown flag; reserved not zero; SY_LIMIT_EXACT without limit;
+ * dispose without SY_HANDLES) or ENOMEM (no memory, or too many caches). The caller owns it until
+ * sy_cache_destroy.
  */
 SY_API sy_cache *sy_cache_create(const sy_cache_config *config);
 

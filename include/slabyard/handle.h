@@ -20,7 +20,7 @@
  * Which door: sy_handle_get costs a few loads and is for whoever owns the object, so that nobody
  * frees it meanwhile. sy_handle_pin is for all others: between pin and unpin the object stays, and
  * a free that comes meanwhile makes the handle stale at once and takes the object at the last
- * unpin.
+ * unpin. What is to be done to an object then, the cache's `dispose` does for whoever comes last.
  *
  * A cache with SY_HANDLES gives objects by sy_cache_alloc and takes them by sy_cache_free too, more
  * slowly; all of its objects have handles (sy_handle_of).
@@ -39,6 +39,16 @@ typedef uint64_t sy_handle;
 
 /* Most pins of one object at a time. */
 enum { SY_HANDLE_PINS_MAX = (1 << 16) - 1 };
+
+/*
+ * A new object that nobody sees yet, while it is being made: its handle is refused, and no
+ * iteration comes by, until sy_handle_publish. Or sy_handle_cancel gives it back, without
+ * `dispose`. NULL as sy_handle_alloc. One of the two has to follow, once; anything else is reported
+ * as an unpin without a pin.
+ */
+SY_API void *sy_handle_prepare(sy_cache *cache, sy_handle *handle);
+SY_API void sy_handle_publish(sy_cache *cache, sy_handle handle);
+SY_API void sy_handle_cancel(sy_cache *cache, sy_handle handle);
 
 /* The object of a live handle of this cache, which stays until it is unpinned; NULL for any other
  * handle, or with errno EAGAIN if the object has SY_HANDLE_PINS_MAX pins. Pins are counted. */
@@ -63,6 +73,15 @@ typedef int (*sy_handle_visit)(void *arg, sy_handle handle, void *object);
  */
 SY_API int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg);
 
+/*
+ * Where the ordinals of a cache are: the first ordinal of each slab that it has at this moment into
+ * `firsts`, if all find `room` there, else none; in *slots how many objects a slab has, whose
+ * ordinals follow one another. How many slabs there are; 0 for a cache without SY_HANDLES. For
+ * whoever goes through the words below by himself: an ordinal may be another cache's by then, which
+ * its word says.
+ */
+SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t *slots);
+
 /* --- The inline fast paths ------------------------------------------------------------------ */
 
 /*
@@ -72,7 +91,9 @@ SY_API int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg);
  *     | generation | cache     | pins      |state|
  *
  * state: free (0), live (1), dying (2: freed while it was pinned). An ordinal without a slab has a
- * word of zeros. The cache's number is in its words as long as they have a slab.
+ * word of zeros. The cache's number is in its words as long as they have a slab. A program that
+ * changes words itself may make a word dying without pins, which no door touches: the object is
+ * that thread's alone, which then stores a free word and puts the ordinal.
  */
 #define SY_HANDLE_LIVE       UINT64_C(1)
 #define SY_HANDLE_DYING      UINT64_C(2)
@@ -95,11 +116,14 @@ struct sy_handle_head {
     size_t slot;          /* bytes from one object to the next */
     size_t loaded_offset; /* of sy_cache_alloc and sy_cache_free: of a slot that is shut */
     size_t names_offset;  /* bytes from sy_abi_1 to this cache's loaded slot, of free ordinals */
-    uintptr_t reserved;
+    uint64_t plain;       /* `live`, if a free is no more than that; else of no word */
 };
 
 SY_API void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle);
 SY_API bool SY_ABI_NAME(sy_handle_free_slow)(sy_cache *cache, sy_handle handle);
+
+/* A free ordinal, the caller's until it has made the object live, and freed it, or puts it back. */
+SY_API bool SY_ABI_NAME(sy_handle_take_slow)(sy_cache *cache, uint32_t *ordinal);
 SY_API bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal);
 
 static inline struct sy_handle_head *sy_handle_head_of(const sy_cache *cache) {
@@ -155,7 +179,8 @@ static inline void *sy_handle_get_inline(const sy_cache *cache, sy_handle handle
 static inline bool sy_handle_free_inline(sy_cache *cache, sy_handle handle) {
     const struct sy_handle_head *head = sy_handle_head_of(cache);
     if (SY_UNLIKELY(!sy_handle_in_range(head, handle))) return false;
-    uint64_t live = sy_handle_expected(head, handle), free_word = live & ~SY_HANDLE_STATE;
+    uint64_t live = (handle >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION) | head->plain;
+    uint64_t free_word = live & ~SY_HANDLE_STATE;
     bool spent = handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX;
     if (SY_UNLIKELY(spent ||
                     !__atomic_compare_exchange_n(&head->words[(uint32_t)handle], &live, free_word,

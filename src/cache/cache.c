@@ -34,7 +34,8 @@ static int check_config(const sy_cache_config *config) {
     bool valid = config && config->size > 0 && config->size <= SIZE_MAX / 2 &&
                  (config->align == 0 || sy_is_power_of_two(config->align)) &&
                  config->align <= SY_CACHE_ALIGN_MAX && (config->flags & ~KNOWN_FLAGS) == 0 &&
-                 !(config->flags & SY_LIMIT_EXACT && config->limit == 0);
+                 !(config->flags & SY_LIMIT_EXACT && config->limit == 0) &&
+                 (config->flags & SY_HANDLES || !config->dispose);
     for (size_t i = 0; valid && i < sizeof config->reserved / sizeof *config->reserved; i++)
         valid = config->reserved[i] == 0;
     if (valid) return 0;
@@ -55,6 +56,7 @@ static size_t magazine_items(const sy_cache *cache) {
  */
 static void set_up_construction(sy_cache *cache, const sy_cache_config *config) {
     cache->arg = config->arg;
+    cache->dispose = config->dispose;
     if (!config->construct) return;
     if (cache->flags & (SY_POISON | SY_ZERO | SY_TOLD | SY_PASSED)) {
         cache->flags |= SY_CHECKED;
@@ -94,10 +96,12 @@ static void set_up(sy_cache *cache, const sy_cache_config *config) {
 
 /* The loaded slot of addresses is that of number 0, which is shut: it is ordinals that wait. */
 static void set_up_names(sy_cache *cache) {
+    uint64_t live = (uint64_t)cache->client.number << SY_HANDLE_CACHE | SY_HANDLE_LIVE;
     cache->names = (struct sy_handle_head){
         .words = sy_directory_words(),
         .places = sy_directory_places(),
-        .live = (uint64_t)cache->client.number << SY_HANDLE_CACHE | SY_HANDLE_LIVE,
+        .live = live,
+        .plain = cache->dispose ? SY_HANDLE_STATE : live,
         .slot = cache->layout.slot,
         .names_offset = sy_client_offset(&cache->client),
     };

@@ -44,6 +44,7 @@ struct sy_cache {
     int (*construct)(void *object, void *arg);
     void (*destruct)(void *object, void *arg);
     sy_rebuilds rebuilds; /* then the two above are NULL */
+    void (*dispose)(void *object, void *arg);
     void *arg;
     struct sy_watch *watch; /* NULL: nothing is watched */
     sy_memory *memory;      /* where its slabs are from */

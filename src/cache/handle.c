@@ -7,7 +7,7 @@
  *     free --alloc--> live --free--> free                      alloc by whoever has the ordinal,
  *                     live <--pin, unpin--> live, pinned       the others by anyone with the handle
  *                     live, pinned --free--> dying
- *                     dying --last unpin--> free
+ *                     dying --last unpin--> free           (the object is disposed of just before)
  *
  * Whoever makes a word free has its ordinal, puts it in a magazine, and nobody else does. A word
  * that is free or zero is changed by its owner alone: this thread, or the slab that it lies in. So
@@ -45,23 +45,33 @@ static bool swap(uint64_t *word, uint64_t *expected, uint64_t desired) {
 
 /* ---- allocation and free ---- */
 
-void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
-    uintptr_t ordinal;
+/* An ordinal that is free and this thread's from now on; false with errno. */
+static bool take(sy_cache *cache, uintptr_t *ordinal) {
     if (!has_handles(cache)) {
         errno = EINVAL;
-        return NULL;
+        return false;
     }
-    if (SY_UNLIKELY(sy_cache_checks(cache))) {
-        if (sy_limit_fail_due(cache->name, cache->size) ||
-            !sy_watched_take(cache, cache->size, &ordinal))
-            return NULL;
-    } else if (!sy_client_alloc_second(&cache->client, &ordinal)) {
-        int error = errno;
-        if (!sy_cache_take(cache, &ordinal)) return NULL;
-        sy_reclaim_turn();
-        errno = error;
-    }
-    return sy_handle_enliven(&cache->names, ordinal, handle);
+    if (SY_UNLIKELY(sy_cache_checks(cache)))
+        return !sy_limit_fail_due(cache->name, cache->size) &&
+               sy_watched_take(cache, cache->size, ordinal);
+    if (sy_client_alloc_second(&cache->client, ordinal)) return true;
+    int error = errno;
+    if (!sy_cache_take(cache, ordinal)) return false;
+    sy_reclaim_turn();
+    errno = error;
+    return true;
+}
+
+bool SY_ABI_NAME(sy_handle_take_slow)(sy_cache *cache, uint32_t *ordinal) {
+    uintptr_t item;
+    bool taken = take(cache, &item);
+    if (taken) *ordinal = (uint32_t)item;
+    return taken;
+}
+
+void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
+    uintptr_t ordinal;
+    return take(cache, &ordinal) ? sy_handle_enliven(&cache->names, ordinal, handle) : NULL;
 }
 
 bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
@@ -98,12 +108,57 @@ bool SY_ABI_NAME(sy_handle_free_slow)(sy_cache *cache, sy_handle handle) {
     uint64_t word = __atomic_load_n(word_of(cache, handle), __ATOMIC_RELAXED);
     while ((word & ~SY_HANDLE_PINS) == expected) {
         uint64_t next = word & ~SY_HANDLE_STATE;
-        if (pins_of(word)) next |= SY_HANDLE_DYING;
+        bool alone = !pins_of(word), disposes = alone && cache->dispose;
+        if (!alone || disposes) next |= SY_HANDLE_DYING;
+        if (disposes) next += SY_HANDLE_PIN;
         if (!swap(word_of(cache, handle), &word, next)) continue;
-        if (!pins_of(word)) put(cache, handle);
+        if (disposes)
+            sy_handle_unpin(cache, handle);
+        else if (alone)
+            put(cache, handle);
         return true;
     }
     return false;
+}
+
+/* ---- objects that are not to be seen yet ---- */
+
+/* The word of an object that is being prepared: as if it had been freed while its maker held it. */
+static uint64_t prepared(const sy_cache *cache, sy_handle handle) {
+    uint64_t live = sy_handle_expected(&cache->names, handle);
+    return (live & ~SY_HANDLE_STATE) | SY_HANDLE_DYING | SY_HANDLE_PIN;
+}
+
+void *sy_handle_prepare(sy_cache *cache, sy_handle *handle) {
+    uintptr_t ordinal;
+    if (!(has_handles(cache) && sy_loaded_pop(sy_handle_loaded(&cache->names), &ordinal)) &&
+        !take(cache, &ordinal))
+        return NULL;
+    uint64_t *word = &cache->names.words[ordinal];
+    uint64_t generation = (__atomic_load_n(word, __ATOMIC_RELAXED) >> SY_HANDLE_GENERATION) + 1;
+    *handle = generation << SY_HANDLE_GENERATION | ordinal;
+    __atomic_store_n(word, prepared(cache, *handle), __ATOMIC_RELAXED);
+    return sy_handle_place(&cache->names, ordinal);
+}
+
+static void not_pinned(const sy_cache *cache, sy_handle handle);
+
+/* From the word of what is prepared to another one. */
+static bool end_preparing(sy_cache *cache, sy_handle handle, uint64_t next) {
+    uint64_t expected = prepared(cache, handle);
+    if (sy_handle_in_range(&cache->names, handle) && swap(word_of(cache, handle), &expected, next))
+        return true;
+    not_pinned(cache, handle);
+    return false;
+}
+
+void sy_handle_publish(sy_cache *cache, sy_handle handle) {
+    end_preparing(cache, handle, sy_handle_expected(&cache->names, handle));
+}
+
+void sy_handle_cancel(sy_cache *cache, sy_handle handle) {
+    uint64_t next = sy_handle_expected(&cache->names, handle) & ~SY_HANDLE_STATE;
+    if (end_preparing(cache, handle, next)) put(cache, handle);
 }
 
 /* ---- pins ---- */
@@ -154,6 +209,8 @@ void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
     while ((word & ~(SY_HANDLE_PINS | SY_HANDLE_STATE)) == expected && pins_of(word)) {
         uint64_t next = word - SY_HANDLE_PIN;
         bool last = (word & SY_HANDLE_STATE) == SY_HANDLE_DYING && !pins_of(next);
+        if (last && cache->dispose) /* nobody else changes the word now */
+            cache->dispose(sy_handle_place(&cache->names, (uint32_t)handle), cache->arg);
         if (last) next &= ~SY_HANDLE_STATE;
         if (!swap(word_of(cache, handle), &word, next)) continue;
         if (last) put(cache, handle);
@@ -231,6 +288,12 @@ static size_t copy_ordinals(sy_cache *cache, uint32_t *firsts, size_t room) {
             firsts[done++] = slab->ordinal;
     sy_lock_release(&cache->lock);
     return count;
+}
+
+size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t *slots) {
+    if (!has_handles(cache)) return 0;
+    *slots = cache->layout.slots;
+    return copy_ordinals(cache, firsts, room);
 }
 
 /* Of one slab, which may be gone by now: then its words are no live ones of this cache. */

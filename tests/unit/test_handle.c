@@ -468,6 +468,50 @@ static void objects_taken_by_address_and_pinned_ones_are_visited(void **state) {
     end(cache);
 }
 
+/* Whether the ordinal is in one of the slabs. */
+static bool lies_in(const uint32_t *firsts, size_t count, uint32_t slots, uint32_t ordinal) {
+    for (size_t i = 0; i < count; i++)
+        if (ordinal - firsts[i] < slots) return true;
+    return false;
+}
+
+static void the_slabs_of_a_cache_hold_its_ordinals(void **state) {
+    (void)state;
+    sy_cache *cache = make_orders(0), *other = make((sy_cache_config){.size = 48});
+    uint32_t firsts[COUNT], slots = 0;
+    take_all(cache, 48);
+    size_t count = sy_handle_slabs(cache, NULL, 0, &slots);
+    assert_in_range(count, 1, COUNT);
+    assert_int_equal(sy_handle_slabs(cache, firsts, COUNT, &slots), count);
+    for (size_t i = 0; i < COUNT; i++) must(lies_in(firsts, count, slots, (uint32_t)handles[i]));
+    assert_int_equal(sy_handle_slabs(other, firsts, COUNT, &slots), 0);
+    give_all(cache);
+    end(cache);
+    sy_cache_destroy(other);
+}
+
+/* An ordinal is taken, its object made live, freed by its word, and put back. */
+static void a_program_may_write_the_word_of_an_ordinal_that_it_took(void **state) {
+    (void)state;
+    sy_cache *cache = make_orders(0);
+    const struct sy_handle_head *head = sy_handle_head_of(cache);
+    uint32_t ordinal;
+    assert_true(SY_ABI_NAME(sy_handle_take_slow)(cache, &ordinal));
+    assert_int_equal(sy_cache_in_use(cache), 1);
+    must(sy_handle_of(sy_handle_place(head, ordinal)) == 0);
+    sy_handle handle;
+    void *object = sy_handle_enliven(head, ordinal, &handle);
+    must(sy_handle_get(cache, handle) == object && sy_handle_of(object) == handle);
+    uint64_t word = head->words[ordinal];
+    head->words[ordinal] = (word & ~SY_HANDLE_STATE) | SY_HANDLE_DYING;
+    refused(cache, handle);
+    must(!sy_handle_pin(cache, handle));
+    head->words[ordinal] = word & ~SY_HANDLE_STATE;
+    assert_true(SY_ABI_NAME(sy_handle_put_slow)(cache, ordinal));
+    refused(cache, handle);
+    end(cache);
+}
+
 /* Freed while it was pinned: it is there, but not live. */
 static void dying_objects_are_not_visited(void **state) {
     (void)state;
@@ -678,6 +722,8 @@ int main(void) {
         cmocka_unit_test(a_visit_may_allocate),
         cmocka_unit_test(a_visit_ends_the_iteration),
         cmocka_unit_test(objects_taken_by_address_and_pinned_ones_are_visited),
+        cmocka_unit_test(the_slabs_of_a_cache_hold_its_ordinals),
+        cmocka_unit_test(a_program_may_write_the_word_of_an_ordinal_that_it_took),
         cmocka_unit_test(dying_objects_are_not_visited),
         cmocka_unit_test(a_cache_without_handles_cannot_be_iterated),
         cmocka_unit_test(handles_are_good_in_every_thread_and_after_their_own),
