@@ -21,7 +21,7 @@
  *
  * Memory: address space is taken in extents of which each is as large as all before it together
  * (1 GiB at most, unless one object needs more), so 8 GiB of objects take some twenty mappings.
- * It goes back when the pool is destroyed, not before.
+ * It goes back when the pool is destroyed, or trimmed while no object of it is out.
  */
 #ifndef SLABYARD_POOL_H
 #define SLABYARD_POOL_H
@@ -82,6 +82,12 @@ SY_API void sy_pool_destroy(sy_pool *pool);
  * for millions. The slots are given again from the first one on, in order of address. */
 SY_API void sy_pool_reset(sy_pool *pool) SY_NONNULL(1);
 
+/* Where no object is out, memory goes back to the system, all but the pages that hold the pool
+ * itself; else nothing happens. Returns the bytes whose pages went, those never touched included.
+ * Counts the free list, as sy_pool_in_use. 0 too for pools that check, or were backed beforehand
+ * (SY_POOL_PREFAULT). The slots are given again from the first one on, in order of address. */
+SY_API size_t sy_pool_trim(sy_pool *pool) SY_NONNULL(1);
+
 /* Objects given and not freed, exact. Counts the free list: it takes a load for each free slot. */
 SY_API SY_MUST_USE size_t sy_pool_in_use(const sy_pool *pool) SY_NONNULL(1);
 
@@ -92,6 +98,11 @@ SY_API SY_MUST_USE size_t sy_pool_slot_size(const sy_pool *pool) SY_NONNULL(1);
 /* Objects that fit: the capacity of a bounded pool; of an unbounded one, how many it can hold,
  * those given included, before it grows again. */
 SY_API SY_MUST_USE size_t sy_pool_capacity(const sy_pool *pool) SY_NONNULL(1);
+
+/* A word of the caller's that goes with the pool: 0 at first, and untouched by the doors. */
+static inline uintptr_t *sy_pool_word(sy_pool *pool) {
+    return SY_CAST(uintptr_t *, SY_CAST(void *, pool + 1));
+}
 
 /* What sy_pool_alloc does when the free list is empty and no slot is left to carve: grow, and carve
  * one. Not for callers. */

@@ -20,6 +20,7 @@ typedef struct sy_range {
 
 typedef struct checked_pool {
     _Alignas(64) sy_pool pool; /* first: what callers hold is its address */
+    uintptr_t word;            /* the caller's */
     char name[SY_POOL_NAME_MAX + 1];
     sy_watch watch;
     size_t size, lead;  /* of an object; bytes before the first */
@@ -27,6 +28,8 @@ typedef struct checked_pool {
     size_t live, free_count;
     sy_range memory, records, numbers;
 } checked_pool;
+
+_Static_assert(offsetof(checked_pool, word) == sizeof(sy_pool), "where sy_pool_word says");
 
 static checked_pool *whole_of(const sy_pool *pool) { return (checked_pool *)(uintptr_t)pool; }
 

@@ -29,6 +29,7 @@
 #include <slabyard/pool.h>
 
 #include "audit.h"
+#include "base/bits.h"
 #include "os/os.h"
 #include "pool/checked.h"
 #include "watch/options.h"
@@ -49,8 +50,9 @@ enum { LINE_BYTES = 64 };
 /* The last bytes of the first extent. */
 typedef struct whole_pool {
     _Alignas(LINE_BYTES) sy_pool pool; /* first: what callers hold is its address */
-    size_t align;                      /* of every extent */
-    size_t flags;
+    uintptr_t word;                    /* the caller's (sy_pool_word) */
+    unsigned align_log2;               /* of every extent */
+    unsigned flags;
     sy_pool_extent first;
     sy_pool_extent next; /* last, as in every extent */
 } whole_pool;
@@ -68,6 +70,7 @@ _Static_assert(sizeof(sy_pool) == 8 * sizeof(void *),
                "the inline words fill the line's second half");
 _Static_assert(offsetof(whole_pool, next) + sizeof(sy_pool_extent) == sizeof(whole_pool),
                "the record of the next extent is the last bytes of the first, as of any other");
+_Static_assert(offsetof(whole_pool, word) == sizeof(sy_pool), "where sy_pool_word says");
 
 static whole_pool *whole_of(const sy_pool *pool) { return (whole_pool *)(uintptr_t)pool; }
 
@@ -107,7 +110,7 @@ static void enter(whole_pool *whole, sy_pool_extent *extent) {
     whole->pool.limit = extent->base + slots_in(whole, extent) * whole->pool.stride;
 }
 
-static bool reserve(sy_pool_extent *extent, size_t bytes, size_t align, size_t flags) {
+static bool reserve(sy_pool_extent *extent, size_t bytes, size_t align, unsigned flags) {
     if (bytes > PTRDIFF_MAX) {
         errno = ENOMEM;
         return false;
@@ -136,7 +139,7 @@ static void release(const sy_pool_extent *extent) {
 
 /* Commit `bytes` more, and back them if the pool was made so. What fails is given up again, but for
  * the right to use the pages, which costs nothing. */
-static bool commit(sy_pool_extent *extent, size_t bytes, size_t flags) {
+static bool commit(sy_pool_extent *extent, size_t bytes, unsigned flags) {
     if (sy_os_commit(extent->committed, bytes) != 0) return false;
     if ((flags & SY_POOL_PREFAULT) != 0 && sy_os_populate(extent->committed, bytes) != 0) {
         int saved = errno;
@@ -175,7 +178,7 @@ static bool add_extent(const whole_pool *whole, size_t reserved, sy_pool_extent 
     size_t least = round_up(larger(whole->pool.chunk_bytes, slot), sy_os_page_size());
     size_t bytes = reserved < EXTENT_BYTES_MAX ? reserved : EXTENT_BYTES_MAX;
     bytes = round_up(larger(bytes, least), sy_os_page_size());
-    while (!reserve(extent, bytes, whole->align, whole->flags)) {
+    while (!reserve(extent, bytes, (size_t)1 << whole->align_log2, whole->flags)) {
         if (bytes == least) return false;
         bytes = larger(bytes / 2 & ~(sy_os_page_size() - 1), least);
     }
@@ -292,7 +295,8 @@ sy_pool *sy_pool_create(const sy_pool_config *config) {
     }
     void *end = first.base + first.bytes;
     whole_pool *whole = (whole_pool *)end - 1;
-    *whole = (whole_pool){.align = align, .flags = config->flags, .first = first};
+    *whole = (whole_pool){.flags = config->flags, .first = first};
+    whole->align_log2 = sy_lowest_bit(align);
     whole->pool.capacity = config->capacity;
     whole->pool.chunk_bytes = chunk_of(config);
     whole->pool.stride = stride;
@@ -324,6 +328,30 @@ void sy_pool_reset(sy_pool *pool) {
     pool->free = NULL;
     pool->carved_before = 0;
     enter(whole, &whole->first);
+}
+
+size_t sy_pool_trim(sy_pool *pool) {
+    if (sy_pool_is_checked(pool) || sy_pool_in_use(pool) != 0) return 0;
+    whole_pool *whole = whole_of(pool);
+    if ((whole->flags & SY_POOL_PREFAULT) != 0) return 0;
+    sy_pool_reset(pool);
+    size_t bytes = 0;
+    sy_pool_extent extent = whole->next;
+    whole->next = (sy_pool_extent){0};
+    while (extent.base != NULL) {
+        sy_pool_extent next = {0};
+        if (committed_whole(&extent)) next = *next_of(&extent);
+        bytes += (size_t)(extent.committed - extent.base);
+        release(&extent);
+        extent = next;
+    }
+    size_t before_pool = (size_t)((unsigned char *)whole - whole->first.base);
+    before_pool &= ~(sy_os_page_size() - 1);
+    int saved = errno;
+    if (before_pool != 0 && sy_os_discard(whole->first.base, before_pool) == 0)
+        bytes += before_pool;
+    errno = saved;
+    return bytes;
 }
 
 static size_t slots_carved(const sy_pool *pool) {

@@ -643,6 +643,52 @@ static void growth_survives_failures(sy_pool_config config, bool for_good) {
     }
 }
 
+static void the_word_is_the_callers(void **state) {
+    (void)state;
+    for (unsigned checks = 0; checks <= SY_CHECKED; checks += SY_CHECKED) {
+        sy_pool *pool = sy_pool_create(&(sy_pool_config){.size = 4096, .flags = checks});
+        assert_non_null(pool);
+        assert_int_equal(*sy_pool_word(pool), 0);
+        *sy_pool_word(pool) = UINTPTR_MAX;
+        for (int i = 0; i < 1000; i++) memset(sy_pool_alloc(pool), 0, 4096);
+        sy_pool_reset(pool);
+        assert_true(*sy_pool_word(pool) == UINTPTR_MAX);
+        sy_pool_destroy(pool);
+    }
+}
+
+static void trim_gives_an_empty_pool_back(void **state) {
+    (void)state;
+    sy_pool *pool = sy_pool_create(&(sy_pool_config){.size = 4096});
+    assert_non_null(pool);
+    enum { COUNT = 5000 };
+    static void *objects[COUNT];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            objects[i] = sy_pool_alloc(pool);
+            assert_non_null(objects[i]);
+            memset(objects[i], round, 4096);
+        }
+        for (int i = 1; i < COUNT; i++) sy_pool_free(pool, objects[i]);
+        assert_int_equal(sy_pool_trim(pool), 0);
+        sy_pool_free(pool, objects[0]);
+        assert_true(sy_pool_trim(pool) >= (COUNT - 1) * (size_t)4096);
+        assert_true(sy_pool_capacity(pool) < COUNT);
+        assert_null(sy_pool_audit(pool));
+    }
+    sy_pool_destroy(pool);
+}
+
+static void trim_keeps_the_promise_of_prefault(void **state) {
+    (void)state;
+    sy_pool *pool =
+        sy_pool_create(&(sy_pool_config){.size = 4096, .capacity = 100, .flags = SY_POOL_PREFAULT});
+    assert_non_null(pool);
+    sy_pool_free(pool, sy_pool_alloc(pool));
+    assert_int_equal(sy_pool_trim(pool), 0);
+    sy_pool_destroy(pool);
+}
+
 static void growth_unwinds(void **state) {
     (void)state;
     for (int for_good = 0; for_good < 2; for_good++) {
@@ -765,6 +811,9 @@ int main(void) {
         TEST(reset_gives_the_same_slots_in_the_same_order),
         TEST(reset_of_an_empty_pool_does_nothing),
         TEST(reset_keeps_the_capacity),
+        TEST(the_word_is_the_callers),
+        TEST(trim_gives_an_empty_pool_back),
+        TEST(trim_keeps_the_promise_of_prefault),
         TEST(destroy_of_null_does_nothing),
         TEST(rounds_of_everything_hold_flat),
         TEST(destroy_discards_what_cannot_be_released),
