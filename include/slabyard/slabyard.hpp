@@ -1,0 +1,462 @@
+/*
+ * slabyard.hpp: the doors for C++17. Everything is in namespace slabyard, nothing is compiled but
+ * what is used, and what is thrown is std::bad_alloc, or what a constructor throws (its slot is
+ * free again then).
+ *
+ *     slabyard::cache<order> orders("order");
+ *     auto one = orders.make_unique("ACME", 100);          given back by whoever drops it
+ *
+ *     std::map<int, order, std::less<>, slabyard::allocator<std::pair<const int, order>>> book;
+ *     auto shared = slabyard::make_shared<order>("ACME", 100);
+ *
+ *     slabyard::memory_resource tenant("tenant");          std::pmr: counted and given up together
+ *     std::pmr::vector<int> numbers(&tenant);
+ *
+ *     slabyard::handle_map<session> sessions("session");
+ *     auto key = sessions.emplace(socket);
+ *     if (auto session = sessions.get(key)) session->poll();   it stays while somebody looks
+ *     sessions.erase(key);
+ *
+ * Which is for whom: pool for one thread; cache, allocator, memory_resource and handle_map for all.
+ * The headers of the C doors say what each costs; nothing is added to it but the calls of
+ * constructors and destructors.
+ */
+#ifndef SLABYARD_SLABYARD_HPP
+#define SLABYARD_SLABYARD_HPP
+
+#include <slabyard/slabyard.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <memory_resource>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace slabyard {
+
+/* ---- what follows is built from ---- */
+
+namespace detail {
+
+/* A pointer that is one. */
+template <class P> P *checked(P *pointer) {
+    if (SY_UNLIKELY(pointer == nullptr)) throw std::bad_alloc();
+    return pointer;
+}
+
+/* A T in `slot`; if its constructor throws, `give_back(slot)` is called. */
+template <class T, class GiveBack, class... Args>
+T *construct(void *slot, GiveBack give_back, Args &&...args) {
+    if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
+        return ::new (slot) T(std::forward<Args>(args)...);
+    } else {
+        try {
+            return ::new (slot) T(std::forward<Args>(args)...);
+        } catch (...) {
+            give_back(slot);
+            throw;
+        }
+    }
+}
+
+template <class T>
+sy_cache *create_cache(const char *name, std::size_t limit, unsigned flags,
+                       void (*dispose)(void *, void *) = nullptr) {
+    sy_cache_config config{};
+    config.name = name;
+    config.size = sizeof(T);
+    config.align = alignof(T) > alignof(std::max_align_t) ? alignof(T) : 0;
+    config.limit = limit;
+    config.flags = flags;
+    config.dispose = dispose;
+    return checked(sy_cache_create(&config));
+}
+
+/* The name of T as the compiler writes it: the end of this function's own, from "T = " on. */
+template <class T> void name_of(char (&name)[SY_CACHE_NAME_MAX + 1]) {
+    const char *begin = std::strstr(__PRETTY_FUNCTION__, "T = ");
+    begin = begin ? begin + 4 : __PRETTY_FUNCTION__;
+    std::size_t length = std::strcspn(begin, ";]");
+    if (length > SY_CACHE_NAME_MAX) length = SY_CACHE_NAME_MAX;
+    std::memcpy(name, begin, length);
+    name[length] = 0;
+}
+
+/* The cache of a type, of the whole program: made when it is first used, and there for ever, as
+ * objects may be freed after every destructor has run. */
+template <class T> class __attribute__((visibility("default"))) type_cache {
+  public:
+    static sy_cache *get() {
+        sy_cache *cache = made.load(std::memory_order_acquire);
+        return SY_LIKELY(cache != nullptr) ? cache : make();
+    }
+
+  private:
+    static inline std::atomic<sy_cache *> made{nullptr};
+
+    SY_COLD static sy_cache *make() {
+        char name[SY_CACHE_NAME_MAX + 1];
+        name_of<T>(name);
+        sy_cache *fresh = create_cache<T>(name, 0, 0), *other = nullptr;
+        if (made.compare_exchange_strong(other, fresh, std::memory_order_acq_rel)) return fresh;
+        sy_cache_destroy(fresh);
+        return other;
+    }
+};
+
+} // namespace detail
+
+/* ---- one thread ---- */
+
+/*
+ * Objects of one kind for one thread at a time: sy_pool. The object freed last is the next one
+ * given. Memory goes back when the pool is destroyed; objects that are live then are not destroyed,
+ * and must not be used.
+ */
+template <class T> class pool {
+  public:
+    struct deleter {
+        pool *owner;
+        void operator()(T *object) const noexcept { owner->destroy(object); }
+    };
+    using unique = std::unique_ptr<T, deleter>;
+
+    /* capacity: most objects at a time, their memory taken now; 0: it grows. */
+    explicit pool(std::size_t capacity = 0, const char *name = nullptr, unsigned flags = 0) {
+        sy_pool_config config{};
+        config.size = sizeof(T);
+        config.align = alignof(T) > alignof(std::max_align_t) ? alignof(T) : 0;
+        config.capacity = capacity;
+        config.name = name;
+        config.flags = flags;
+        pool_ = detail::checked(sy_pool_create(&config));
+    }
+    ~pool() { sy_pool_destroy(pool_); }
+    pool(const pool &) = delete;
+    pool &operator=(const pool &) = delete;
+
+    /* A new object. std::bad_alloc: the pool is full, or there is no memory. */
+    template <class... Args> T *make(Args &&...args) {
+        return detail::construct<T>(
+            detail::checked(sy_pool_alloc(pool_)),
+            [this](void *slot) { sy_pool_free(pool_, slot); }, std::forward<Args>(args)...);
+    }
+
+    /* Destroys an object of this pool; nullptr is a no-op. */
+    void destroy(T *object) noexcept {
+        if (object == nullptr) return;
+        object->~T();
+        sy_pool_free(pool_, object);
+    }
+
+    template <class... Args> unique make_unique(Args &&...args) {
+        return unique(make(std::forward<Args>(args)...), deleter{this});
+    }
+
+    std::size_t in_use() const noexcept { return sy_pool_in_use(pool_); }
+    std::size_t capacity() const noexcept { return sy_pool_capacity(pool_); }
+
+  private:
+    sy_pool *pool_;
+};
+
+/* ---- any thread ---- */
+
+/*
+ * Objects of one kind for all threads: sy_cache. Objects that are live when the cache is destroyed
+ * stay, and so does their memory.
+ */
+template <class T> class cache {
+  public:
+    struct deleter {
+        sy_cache *owner;
+        void operator()(T *object) const noexcept {
+            object->~T();
+            sy_cache_free(owner, object);
+        }
+    };
+    using unique = std::unique_ptr<T, deleter>;
+
+    /* name: copied, for reports; limit: most live objects, 0: any; flags: SY_COLOUR, SY_CHECKED...
+     */
+    explicit cache(const char *name = nullptr, std::size_t limit = 0, unsigned flags = 0)
+        : cache_(detail::create_cache<T>(name, limit, flags)) {}
+    ~cache() { sy_cache_destroy(cache_); }
+    cache(const cache &) = delete;
+    cache &operator=(const cache &) = delete;
+
+    /* A new object. std::bad_alloc: no memory, or the limit is reached. */
+    template <class... Args> T *make(Args &&...args) {
+        return detail::construct<T>(
+            detail::checked(sy_cache_alloc(cache_)),
+            [this](void *slot) { sy_cache_free(cache_, slot); }, std::forward<Args>(args)...);
+    }
+
+    /* Destroys an object of this cache; nullptr is a no-op. */
+    void destroy(T *object) noexcept {
+        if (object != nullptr) deleter{cache_}(object);
+    }
+
+    template <class... Args> unique make_unique(Args &&...args) {
+        return unique(make(std::forward<Args>(args)...), deleter{cache_});
+    }
+
+    std::size_t in_use() const noexcept { return sy_cache_in_use(cache_); }
+    std::size_t trim() noexcept { return sy_cache_trim(cache_); }
+
+    /* For what the C doors can besides; it stays this object's. */
+    sy_cache *get() const noexcept { return cache_; }
+
+  private:
+    sy_cache *cache_;
+};
+
+/* ---- containers ---- */
+
+/*
+ * For the containers of the standard library: single objects, as nodes are, come from a cache of
+ * their type, several at a time from the heap. Stateless: all are equal. Caches of types stay for
+ * ever. Where a program and its shared libraries pass such containers to each other, their types
+ * must not be hidden (-fvisibility): there is one cache for a type as long as the linker sees one.
+ */
+template <class T> class allocator {
+  public:
+    using value_type = T;
+    using is_always_equal = std::true_type;
+    using propagate_on_container_move_assignment = std::true_type;
+
+    allocator() noexcept = default;
+    template <class U> allocator(const allocator<U> &) noexcept {}
+
+    [[nodiscard]] T *allocate(std::size_t count) {
+        if (SY_LIKELY(count == 1))
+            return static_cast<T *>(detail::checked(sy_cache_alloc(detail::type_cache<T>::get())));
+        if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
+            throw std::bad_array_new_length();
+        return static_cast<T *>(detail::checked(many(count * sizeof(T))));
+    }
+
+    void deallocate(T *objects, std::size_t count) noexcept {
+        if (SY_LIKELY(count == 1))
+            sy_cache_free(detail::type_cache<T>::get(), objects);
+        else if (over_aligned)
+            sy_free(objects);
+        else
+            sy_free_sized(objects, count * sizeof(T));
+    }
+
+  private:
+    static constexpr bool over_aligned = alignof(T) > alignof(std::max_align_t);
+
+    static void *many(std::size_t bytes) noexcept {
+        return over_aligned ? sy_aligned_alloc(alignof(T), bytes) : sy_malloc(bytes);
+    }
+};
+
+template <class T, class U> bool operator==(const allocator<T> &, const allocator<U> &) noexcept {
+    return true;
+}
+template <class T, class U> bool operator!=(const allocator<T> &, const allocator<U> &) noexcept {
+    return false;
+}
+
+/* Objects from the cache of their type; the pointers have the size of a pointer. */
+template <class T> struct type_deleter {
+    void operator()(T *object) const noexcept {
+        object->~T();
+        sy_cache_free(detail::type_cache<T>::get(), object);
+    }
+};
+template <class T> using unique_ptr = std::unique_ptr<T, type_deleter<T>>;
+
+template <class T, class... Args> unique_ptr<T> make_unique(Args &&...args) {
+    sy_cache *cache = detail::type_cache<T>::get();
+    return unique_ptr<T>(detail::construct<T>(
+        detail::checked(sy_cache_alloc(cache)), [cache](void *slot) { sy_cache_free(cache, slot); },
+        std::forward<Args>(args)...));
+}
+
+/* Object and counts in one slot of one cache. */
+template <class T, class... Args> std::shared_ptr<T> make_shared(Args &&...args) {
+    return std::allocate_shared<T>(allocator<T>(), std::forward<Args>(args)...);
+}
+
+/* ---- std::pmr ---- */
+
+/*
+ * A heap of the program's own (slabyard/heaps.h) for std::pmr: any thread, every size from a cache
+ * of its class, limited in bytes (0: not), and given up as a whole with what is still in it.
+ */
+class memory_resource : public std::pmr::memory_resource {
+  public:
+    explicit memory_resource(const char *name = nullptr, std::size_t limit = 0,
+                             unsigned flags = 0) {
+        sy_heap_config config{};
+        config.name = name;
+        config.limit.hard = limit;
+        config.flags = flags;
+        heap_ = detail::checked(sy_heap_create(&config));
+    }
+    ~memory_resource() override { sy_heap_destroy_all(heap_); }
+    memory_resource(const memory_resource &) = delete;
+    memory_resource &operator=(const memory_resource &) = delete;
+
+    std::size_t trim() noexcept { return sy_heap_trim(heap_); }
+
+    /* For what the C doors can besides; it stays this object's. */
+    sy_heap *get() const noexcept { return heap_; }
+
+  private:
+    static constexpr std::size_t natural = alignof(std::max_align_t);
+    sy_heap *heap_;
+
+    void *do_allocate(std::size_t bytes, std::size_t align) override {
+        return detail::checked(align <= natural ? sy_heap_alloc(heap_, bytes)
+                                                : sy_heap_aligned_alloc(heap_, align, bytes));
+    }
+    void do_deallocate(void *object, std::size_t bytes, std::size_t align) override {
+        if (align <= natural)
+            sy_heap_free_sized(heap_, object, bytes);
+        else
+            sy_heap_free(heap_, object);
+    }
+    bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
+        return this == &other;
+    }
+};
+
+/* ---- phases ---- */
+
+/*
+ * A phase (slabyard/epoch.h), over when this is destroyed or close() is called. What a thread
+ * allocates in a scope of it, from caches with SY_EPOCHS, lies in slabs of its own.
+ */
+class epoch {
+  public:
+    explicit epoch(const char *name = nullptr) : epoch_(detail::checked(sy_epoch_create(name))) {}
+    ~epoch() { close(); }
+    epoch(const epoch &) = delete;
+    epoch &operator=(const epoch &) = delete;
+
+    /* How many objects count as live. Again: 0. */
+    std::size_t close() noexcept { return sy_epoch_close(std::exchange(epoch_, nullptr)); }
+
+    /* From here to its end this thread is in the epoch. std::bad_alloc: it is in
+     * SY_EPOCH_DEPTH_MAX already, or the epoch is closed. */
+    class scope {
+      public:
+        explicit scope(epoch &in) : epoch_(in.epoch_) {
+            if (epoch_ == nullptr || sy_epoch_begin(epoch_) != 0) throw std::bad_alloc();
+        }
+        ~scope() { sy_epoch_end(epoch_); }
+        scope(const scope &) = delete;
+        scope &operator=(const scope &) = delete;
+
+      private:
+        sy_epoch *epoch_;
+    };
+
+  private:
+    sy_epoch *epoch_;
+};
+
+/* ---- handles ---- */
+
+/*
+ * Objects by 64-bit keys that are stale for ever once the object is erased (slabyard/handle.h). Any
+ * thread, at any time. Who looks at an object holds it: an erase makes the key stale at once, and
+ * the object is destroyed by whoever lets go of it last. No ref outlives the map.
+ */
+template <class T> class handle_map {
+  public:
+    using key = sy_handle; /* 0 is never one */
+
+    /* An object that is held, or nothing. */
+    class ref {
+      public:
+        ref() noexcept = default;
+        ref(ref &&other) noexcept
+            : map_(other.map_), key_(other.key_), object_(std::exchange(other.object_, nullptr)) {}
+        ref &operator=(ref &&other) noexcept {
+            ref taken(std::move(other));
+            std::swap(map_, taken.map_);
+            std::swap(key_, taken.key_);
+            std::swap(object_, taken.object_);
+            return *this;
+        }
+        ~ref() {
+            if (object_ != nullptr) sy_handle_unpin(map_->cache_, key_);
+        }
+
+        explicit operator bool() const noexcept { return object_ != nullptr; }
+        T &operator*() const noexcept { return *object_; }
+        T *operator->() const noexcept { return object_; }
+        T *get() const noexcept { return object_; }
+
+      private:
+        friend class handle_map;
+        ref(handle_map *map, key name, T *object) noexcept
+            : map_(map), key_(name), object_(object) {}
+        handle_map *map_ = nullptr;
+        key key_ = 0;
+        T *object_ = nullptr;
+    };
+
+    explicit handle_map(const char *name = nullptr, std::size_t limit = 0, unsigned flags = 0)
+        : cache_(detail::create_cache<T>(name, limit, flags | SY_HANDLES, destroy)) {}
+    ~handle_map() {
+        clear();
+        sy_cache_destroy_all(cache_);
+    }
+    handle_map(const handle_map &) = delete;
+    handle_map &operator=(const handle_map &) = delete;
+
+    /* A new object; std::bad_alloc: no memory, or the limit is reached. */
+    template <class... Args> key emplace(Args &&...args) {
+        sy_handle handle;
+        void *slot = detail::checked(sy_handle_prepare(cache_, &handle));
+        detail::construct<T>(
+            slot, [this, handle](void *) { sy_handle_cancel(cache_, handle); },
+            std::forward<Args>(args)...);
+        sy_handle_publish(cache_, handle);
+        return handle;
+    }
+
+    /* The object, held; nothing if the key is stale, or never was one. */
+    ref get(key name) noexcept {
+        return ref(this, name, static_cast<T *>(sy_handle_pin(cache_, name)));
+    }
+
+    /* True once for each key. The object is destroyed now, or when nobody holds it any more. */
+    bool erase(key name) noexcept { return sy_handle_free(cache_, name); }
+
+    /* Calls `visit(key, object)` for each object, held meanwhile. std::bad_alloc. */
+    template <class Visit> void each(Visit visit) {
+        auto call = [](void *arg, sy_handle handle, void *object) {
+            (*static_cast<Visit *>(arg))(handle, *static_cast<T *>(object));
+            return 0;
+        };
+        if (sy_handle_each(cache_, call, &visit) != 0) throw std::bad_alloc();
+    }
+
+    /* Erases all. */
+    void clear() {
+        each([this](key name, T &) { erase(name); });
+    }
+
+    std::size_t size() const noexcept { return sy_cache_in_use(cache_); }
+
+  private:
+    sy_cache *cache_;
+
+    static void destroy(void *object, void *) { static_cast<T *>(object)->~T(); }
+};
+
+} // namespace slabyard
+
+#endif
