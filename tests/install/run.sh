@@ -55,6 +55,26 @@ use cpp-shared "$cxx" -std=c++17 -O2 $(pc --cflags) "$here/consumer.cpp" $(pc --
 use cpp-static "$cxx" -std=c++17 -O2 $(pc --cflags) "$here/consumer.cpp" "$libdir/libslabyard.a" \
     -pthread
 
+cat >"$work/compat.c" <<'END'
+#include <xbase/slab.h>
+int main(void) {
+    xSlab *pool = xSlabCreate(24, 0, 0);
+    void *slot = xSlabAlloc(pool);
+    xSlabFree(pool, slot);
+    return xSlabAlloc(pool) == slot ? 0 : 1;
+}
+END
+use compat "$cc" -std=c11 -O2 -I"$prefix/include/slabyard/compat/xslab" $(pc --cflags) \
+    "$work/compat.c" $(pc --libs)
+cat >"$work/doors.cpp" <<'END'
+#include <slabyard/slabyard.hpp>
+int main() {
+    slabyard::cache<int> numbers("number");
+    return *numbers.make_unique(42) == 42 ? 0 : 1;
+}
+END
+use cpp-doors "$cxx" -std=c++17 -O2 $(pc --cflags) "$work/doors.cpp" $(pc --libs)
+
 cmake -S "$here" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
     cmake --build "$work/cmake" >>"$work/log" 2>&1 || fail "$(cat "$work/log")"
 for program in with-shared with-static; do

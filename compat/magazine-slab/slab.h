@@ -1,0 +1,139 @@
+/*
+ * slab.h: the object caches of magazine-slab, over Slabyard's.
+ *
+ *     cc program.c -I<prefix>/include/slabyard/compat/magazine-slab -lslabyard
+ *
+ * Where its document left a choice, or was not kept:
+ *   - constructors and destructors are called once for each object, before it is first given out
+ *     and before its memory goes; with SLAB_POISON around each allocation, as freed objects are
+ *     filled then;
+ *   - SLAB_RED_ZONE and SLAB_POISON switch off what would hide mistakes, magazines among it. What
+ *     they find is reported with the cache's name (slabyard/fault.h), and ends the process unless a
+ *     handler says otherwise. With both, SLAB_DEBUG, freed objects besides wait before they are
+ * used again (quarantine);
+ *   - slab_cache_destroy with live objects says so on stderr, and leaves them and the cache alone;
+ *   - any alignment up to 2 MiB holds exactly, and there is no limit on the number of caches short
+ * of SY_CACHES_MAX;
+ *   - slab_kmalloc serves every size, where it ended at 4096; slab_kfree wants the size that was
+ *     asked for, and a wrong one is reported where it is seen.
+ */
+#ifndef SLABYARD_COMPAT_MAGAZINE_SLAB_H
+#define SLABYARD_COMPAT_MAGAZINE_SLAB_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <slabyard/cache.h>
+#include <slabyard/heap.h>
+#include <slabyard/stats.h>
+
+SY_BEGIN_DECLS
+
+#define SLAB_RED_ZONE     0x01 /* what is written beside an object is seen */
+#define SLAB_POISON       0x02 /* what is written into a freed object is seen */
+#define SLAB_DEBUG        (SLAB_RED_ZONE | SLAB_POISON)
+#define SLAB_NO_MAGAZINES 0x04 /* an object that is freed is in its slab at once */
+
+struct slab_cache {
+    sy_cache *cache;
+    void (*ctor)(void *obj);
+    void (*dtor)(void *obj);
+};
+
+static inline int sy_magazine_slab_construct(void *object, void *arg) {
+    ((struct slab_cache *)arg)->ctor(object);
+    return 0;
+}
+
+static inline void sy_magazine_slab_destruct(void *object, void *arg) {
+    ((struct slab_cache *)arg)->dtor(object);
+}
+
+/* A cache of objects of `size` bytes at `align` (0: 16, or 8 up to 8 bytes). NULL with errno EINVAL
+ * (an unknown flag among it) or ENOMEM. */
+static inline struct slab_cache *slab_cache_create(const char *name, size_t size, size_t align,
+                                                   uint32_t flags, void (*ctor)(void *),
+                                                   void (*dtor)(void *)) {
+    struct slab_cache *cache = (struct slab_cache *)sy_malloc(sizeof *cache);
+    sy_cache_config config;
+    if (!cache) return NULL;
+    memset(&config, 0, sizeof config);
+    config.name = name;
+    config.size = size;
+    config.align = align;
+    config.construct = ctor ? sy_magazine_slab_construct : NULL;
+    config.destruct = dtor ? sy_magazine_slab_destruct : NULL;
+    config.arg = cache;
+    if (flags & ~(uint32_t)(SLAB_DEBUG | SLAB_NO_MAGAZINES)) config.flags |= ~0u;
+    if (flags & SLAB_RED_ZONE) config.flags |= SY_REDZONE;
+    if (flags & SLAB_POISON) config.flags |= SY_POISON;
+    if ((flags & SLAB_DEBUG) == SLAB_DEBUG) config.flags |= SY_QUARANTINE;
+    if (flags & SLAB_NO_MAGAZINES) config.flags |= SY_CHECKED;
+    cache->ctor = ctor;
+    cache->dtor = dtor;
+    cache->cache = sy_cache_create(&config);
+    if (cache->cache) return cache;
+    sy_free(cache);
+    return NULL;
+}
+
+/* No object is live, and nobody uses the cache any more. NULL is a no-op. */
+static inline void slab_cache_destroy(struct slab_cache *cache) {
+    if (!cache) return;
+    if (sy_cache_destroy(cache->cache) != 0) {
+        fprintf(stderr, "slab: cache destroyed with %zu live objects: they stay\n",
+                sy_cache_in_use(cache->cache));
+        return;
+    }
+    sy_free(cache);
+}
+
+/* An object, its content undefined, or as constructed or freed; NULL with ENOMEM. Any thread. */
+static inline void *slab_alloc(struct slab_cache *cache) { return sy_cache_alloc(cache->cache); }
+
+/* Gives an object back; NULL is a no-op. Any thread. */
+static inline void slab_free(struct slab_cache *cache, void *obj) {
+    sy_cache_free(cache->cache, obj);
+}
+
+static inline uint64_t sy_magazine_slab_released(const sy_cache *cache) {
+    sy_cache_stats stats;
+    return sy_cache_get_stats(cache, &stats) == 0 ? stats.slabs_released : 0;
+}
+
+/* Gives free memory back to the system; returns how many slabs were given up as a whole. */
+static inline uint32_t slab_cache_shrink(struct slab_cache *cache) {
+    uint64_t before = sy_magazine_slab_released(cache->cache);
+    sy_cache_trim(cache->cache);
+    return (uint32_t)(sy_magazine_slab_released(cache->cache) - before);
+}
+
+/* Writes what the cache has to stderr. */
+static inline void slab_cache_stats(const struct slab_cache *cache) {
+    sy_cache_stats stats;
+    if (sy_cache_get_stats(cache->cache, &stats) != 0) return;
+    fprintf(stderr,
+            "cache %s: objects of %zu bytes: %zu live, %zu free in magazines, %zu free in slabs; "
+            "%zu slabs of %zu bytes: %zu full, %zu partial, %zu empty\n",
+            stats.name, stats.object_size, stats.in_use, stats.in_depot + stats.in_loaded,
+            stats.free, stats.slabs, stats.slab_bytes, stats.full, stats.partial, stats.empty);
+}
+
+/* Nothing has to be done before the first cache; */
+static inline void slab_system_init(void) {}
+
+/* after the last one this gives back what memory is free. */
+static inline void slab_system_fini(void) { sy_trim(); }
+
+/* ---- any size ---- */
+
+/* `size` bytes; NULL with ENOMEM. */
+static inline void *slab_kmalloc(size_t size) { return sy_malloc(size); }
+
+/* Gives it back, with the size it was asked for; NULL is a no-op. */
+static inline void slab_kfree(void *ptr, size_t size) { sy_free_sized(ptr, size); }
+
+SY_END_DECLS
+
+#endif

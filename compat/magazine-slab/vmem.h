@@ -1,0 +1,87 @@
+/*
+ * vmem.h: the arenas of magazine-slab, over Slabyard's (slabyard/vmem.h).
+ *
+ *     cc program.c -I<prefix>/include/slabyard/compat/magazine-slab -lslabyard
+ *
+ * Where its document left a choice, or was not kept:
+ *   - what fits is found: also what lies behind free segments that are too small;
+ *   - sizes that overflow when they are rounded up to the quantum are refused;
+ *   - a free takes the same short time whatever is allocated; a value that is not allocated, or
+ *     another size, is reported with the arena's name (slabyard/fault.h) and ends the process
+ * unless a handler says otherwise;
+ *   - vmem_destroy with live segments says so on stderr, and leaves the arena alone;
+ *   - `maxaddr` is the largest value that a segment may contain, SIZE_MAX and 0 for any.
+ */
+#ifndef SLABYARD_COMPAT_MAGAZINE_VMEM_H
+#define SLABYARD_COMPAT_MAGAZINE_VMEM_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <slabyard/vmem.h>
+
+SY_BEGIN_DECLS
+
+typedef struct vmem vmem_t; /* a sy_vmem */
+
+/* The integers from `base` on, `size` of them, in units of `quantum`, a power of two. NULL with
+ * errno EINVAL or ENOMEM. */
+static inline vmem_t *vmem_create(const char *name, uintptr_t base, size_t size, size_t quantum) {
+    sy_vmem_config config;
+    memset(&config, 0, sizeof config);
+    config.name = name;
+    config.base = base;
+    config.size = size;
+    config.quantum = quantum;
+    return (vmem_t *)sy_vmem_create(&config);
+}
+
+/* NULL is a no-op. */
+static inline void vmem_destroy(vmem_t *vm) {
+    if (vm && sy_vmem_destroy((sy_vmem *)vm) != 0)
+        fprintf(stderr, "vmem: arena destroyed with %zu allocated: it stays\n",
+                sy_vmem_size((sy_vmem *)vm, SY_VMEM_ALLOCATED));
+}
+
+/* 0, and where `size` units begin in *addrp; -1 with errno and *addrp as before. */
+static inline int vmem_alloc(vmem_t *vm, size_t size, uintptr_t *addrp) {
+    return sy_vmem_alloc((sy_vmem *)vm, size, SY_VMEM_INSTANT, addrp);
+}
+
+/* Gives back what vmem_alloc or vmem_xalloc gave, with the size it was asked for. */
+static inline void vmem_free(vmem_t *vm, uintptr_t addr, size_t size) {
+    (void)sy_vmem_free((sy_vmem *)vm, addr, size);
+}
+
+/* The same, where the value is `phase` more than a multiple of `align`, no multiple of `nocross`
+ * lies within, and all of it from `minaddr` to `maxaddr`. 0 is: anything, for each. */
+static inline int vmem_xalloc(vmem_t *vm, size_t size, size_t align, size_t phase, size_t nocross,
+                              uintptr_t minaddr, uintptr_t maxaddr, uintptr_t *addrp) {
+    sy_vmem_constraints wanted;
+    wanted.align = align;
+    wanted.phase = phase;
+    wanted.nocross = nocross;
+    wanted.min = minaddr;
+    wanted.max = maxaddr && maxaddr != UINTPTR_MAX ? maxaddr + 1 : 0;
+    return sy_vmem_xalloc((sy_vmem *)vm, size, &wanted, SY_VMEM_BEST, addrp);
+}
+
+static inline void vmem_xfree(vmem_t *vm, uintptr_t addr, size_t size) {
+    (void)sy_vmem_xfree((sy_vmem *)vm, addr, size);
+}
+
+/* Writes what the arena has to stderr. */
+static inline void vmem_stats(const vmem_t *vm) {
+    sy_vmem_stats stats;
+    if (sy_vmem_get_stats((const sy_vmem *)vm, &stats) != 0) return;
+    fprintf(
+        stderr,
+        "arena %s: %zu in all, %zu allocated in %zu segments, %zu free in %zu, the largest %zu\n",
+        stats.name, stats.total, stats.allocated, stats.segments_allocated, stats.free,
+        stats.segments_free, stats.largest_free);
+}
+
+SY_END_DECLS
+
+#endif

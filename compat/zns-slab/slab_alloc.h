@@ -1,0 +1,147 @@
+/*
+ * slab_alloc.h: the allocator of ZNS-Slab, by handle and by pointer, over Slabyard's handles.
+ *
+ *     cc program.c -I<prefix>/include/slabyard/compat/zns-slab -lslabyard
+ *
+ * Where its document left a choice, or was not kept:
+ *   - the largest object is 512 bytes by handle and 504 by pointer, as it says; more is NULL with
+ *     EINVAL. (There is no header any more; slabyard/heap.h has every size.) 0 bytes are served;
+ *   - a handle is stale for ever once it is freed, whatever lies in its place since; forged handles
+ *     and those of another allocator are refused, and never followed. 0 is never one;
+ *   - slab_free of what is not a live object of this allocator does nothing;
+ *   - objects are aligned to 64 bytes, their class's size at most;
+ *   - empty slabs are reused by anybody, and their memory goes back to the system, by itself after
+ *     a while (slabyard/reclaim.h); what is said about handles holds all the same;
+ *   - allocators have nothing in common, whatever threads use them.
+ */
+#ifndef SLABYARD_COMPAT_ZNS_SLAB_ALLOC_H
+#define SLABYARD_COMPAT_ZNS_SLAB_ALLOC_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <slabyard/handle.h>
+#include <slabyard/heap.h>
+#include <slabyard/stats.h>
+
+SY_BEGIN_DECLS
+
+enum { SY_ZNS_CLASSES = 4, SY_ZNS_LEAST = 64, SY_ZNS_MOST = 512, SY_ZNS_MOST_BY_POINTER = 504 };
+
+typedef uint64_t SlabHandle;
+
+/* The caller's, or from slab_allocator_create. */
+typedef struct SlabAllocator {
+    sy_cache *classes[SY_ZNS_CLASSES]; /* of 64, 128, 256 and 512 bytes; NULL: no memory for it */
+} SlabAllocator;
+
+/* Events since the allocator was made. */
+typedef struct PerfCounters {
+    uint64_t slow_path_hits;            /* magazines filled from slabs, and emptied into them */
+    uint64_t new_slab_count;            /* slabs taken from the chunks */
+    uint64_t list_move_partial_to_full; /* slabs that became full */
+    uint64_t list_move_full_to_partial; /* that were full, and are not any more */
+    uint64_t current_partial_null;      /* a full magazine was wanted, and there was none */
+    uint64_t current_partial_full;      /* objects whose places are spent: never used again */
+    uint64_t empty_slab_recycled;       /* slabs that were empty, and are not any more */
+    uint64_t empty_slab_overflowed;     /* slabs given back to the chunks */
+} PerfCounters;
+
+/* ---- lifecycle ---- */
+
+static inline void allocator_init(SlabAllocator *alloc) {
+    static const char *const names[SY_ZNS_CLASSES] = {"zns-64", "zns-128", "zns-256", "zns-512"};
+    for (unsigned i = 0; i < SY_ZNS_CLASSES; i++) {
+        sy_cache_config config;
+        memset(&config, 0, sizeof config);
+        config.name = names[i];
+        config.size = (size_t)SY_ZNS_LEAST << i;
+        config.align = SY_ZNS_LEAST;
+        config.flags = SY_HANDLES;
+        alloc->classes[i] = sy_cache_create(&config);
+    }
+}
+
+/* All memory goes, with all objects. */
+static inline void allocator_destroy(SlabAllocator *alloc) {
+    for (unsigned i = 0; i < SY_ZNS_CLASSES; i++) sy_cache_destroy_all(alloc->classes[i]);
+    memset(alloc, 0, sizeof *alloc);
+}
+
+/* NULL: no memory. */
+static inline SlabAllocator *slab_allocator_create(void) {
+    SlabAllocator *alloc = (SlabAllocator *)sy_malloc(sizeof *alloc);
+    if (alloc) allocator_init(alloc);
+    return alloc;
+}
+
+/* NULL is a no-op. */
+static inline void slab_allocator_free(SlabAllocator *alloc) {
+    if (!alloc) return;
+    allocator_destroy(alloc);
+    sy_free(alloc);
+}
+
+/* ---- by handle ---- */
+
+/* An object and, in *out_handle, its handle. NULL with errno EINVAL (more than 512 bytes, or no
+ * out_handle) or ENOMEM; *out_handle is then as before. */
+static inline void *alloc_obj(SlabAllocator *alloc, uint32_t size, SlabHandle *out_handle) {
+    unsigned i = 0;
+    if (size > SY_ZNS_MOST || !out_handle) {
+        errno = EINVAL;
+        return NULL;
+    }
+    while (size > (uint32_t)SY_ZNS_LEAST << i) i++;
+    if (alloc->classes[i]) return sy_handle_alloc(alloc->classes[i], out_handle);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* Frees an object. True once for each handle; false for any other 64 bits. */
+static inline bool free_obj(SlabAllocator *alloc, SlabHandle handle) {
+    for (unsigned i = 0; i < SY_ZNS_CLASSES; i++) {
+        sy_cache *cache = alloc->classes[i];
+        if (cache && sy_handle_get(cache, handle)) return sy_handle_free(cache, handle);
+    }
+    return false;
+}
+
+/* ---- by pointer ---- */
+
+/* NULL with errno EINVAL (more than 504 bytes) or ENOMEM. */
+static inline void *slab_malloc(SlabAllocator *alloc, size_t size) {
+    SlabHandle handle;
+    if (size <= SY_ZNS_MOST_BY_POINTER) return alloc_obj(alloc, (uint32_t)size, &handle);
+    errno = EINVAL;
+    return NULL;
+}
+
+/* NULL is a no-op. */
+static inline void slab_free(SlabAllocator *alloc, void *ptr) {
+    free_obj(alloc, sy_handle_of(ptr));
+}
+
+/* ---- what happened ---- */
+
+/* Of class 0 (64 bytes) to 3 (512 bytes); all 0 for others. */
+static inline void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfCounters *out) {
+    sy_cache_stats stats;
+    memset(out, 0, sizeof *out);
+    if (size_class >= SY_ZNS_CLASSES || !alloc->classes[size_class]) return;
+    if (sy_cache_get_stats(alloc->classes[size_class], &stats) != 0) return;
+    out->slow_path_hits = stats.refills + stats.flushes;
+    out->new_slab_count = stats.slabs_made;
+    out->list_move_partial_to_full = stats.slabs_filled;
+    out->list_move_full_to_partial = stats.slabs_opened;
+    out->current_partial_null = stats.depot_misses;
+    out->current_partial_full = stats.retired;
+    out->empty_slab_recycled = stats.slabs_reused;
+    out->empty_slab_overflowed = stats.slabs_released;
+}
+
+SY_END_DECLS
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * compat.h: what the programs here share. Each is written to the document of an earlier system, and
+ * built with its header in compat/; first what the document shows, then what an audit of that
+ * system found to be otherwise.
+ */
+#ifndef SLABYARD_TESTS_COMPAT_H
+#define SLABYARD_TESTS_COMPAT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <slabyard/fault.h>
+#include <slabyard/stats.h>
+
+#define EXPECT(condition)                                                       \
+    do {                                                                        \
+        if (condition) break;                                                   \
+        fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+        abort();                                                                \
+    } while (0)
+
+/* ---- patterns: what an owner writes over the whole of its object ---- */
+
+static inline void own(void *object, size_t size, uint64_t owner) {
+    memset(object, (int)(owner * 31 % 251), size);
+}
+
+static inline bool is_own(const void *object, size_t size, uint64_t owner) {
+    const unsigned char *bytes = object;
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] != (unsigned char)(owner * 31 % 251)) return false;
+    return true;
+}
+
+/* ---- threads ---- */
+
+enum { THREADS_MAX = 8 };
+
+static inline void in_threads(unsigned count, void *(*work)(void *), void *arg) {
+    pthread_t threads[THREADS_MAX];
+    for (unsigned i = 0; i < count; i++) EXPECT(pthread_create(&threads[i], NULL, work, arg) == 0);
+    for (unsigned i = 0; i < count; i++) EXPECT(pthread_join(threads[i], NULL) == 0);
+}
+
+/* ---- faults ---- */
+
+static sy_fault last_fault;
+static unsigned faults;
+
+static inline void note_fault(const sy_fault *fault) {
+    last_fault = *fault;
+    faults++;
+}
+
+/* Bytes in chunks and large spans. */
+static inline size_t mapped_now(void) {
+    sy_stats stats;
+    sy_get_stats(&stats);
+    return stats.mapped - stats.units_clean;
+}
+
+#endif
