@@ -1,0 +1,422 @@
+/*
+ * kv_server.c: a key-value server that speaks RESP, the protocol of Redis: sessions from a cache,
+ * entries and buffers from a heap of their own, which FLUSHALL gives up as a whole.
+ *
+ *     cc kv_server.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out 6380 &
+ *     redis-cli -p 6380 set greeting hello
+ *     redis-benchmark -p 6380 -t set,get -n 1000000 -r 100000 -d 200 -P 16
+ *
+ * `kv_server PORT malloc` takes all of it from malloc, for comparison. It knows PING, ECHO, SET,
+ * GET, DEL, EXISTS, DBSIZE, FLUSHALL, INFO and SHUTDOWN; SHUTDOWN ends it with status 0 if nothing
+ * was left behind.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <malloc.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <slabyard/cache.h>
+#include <slabyard/heaps.h>
+
+enum {
+    WORDS_MAX = 64,          /* of a request */
+    REQUEST_MAX = 64 << 20,  /* bytes */
+    READ_BYTES = 16 << 10,   /* at a time, at least */
+    EVENTS = 256,            /* taken at a time */
+    BUCKETS_FIRST = 1 << 10, /* of the table */
+};
+
+/* ---- memory ---- */
+
+static bool plain;       /* malloc instead */
+static sy_cache *cache;  /* of sessions */
+static sy_heap *entries; /* of the table's */
+static sy_heap *buffers; /* of the sessions' */
+static size_t sessions_open;
+
+static void die(const char *what) {
+    perror(what);
+    exit(1);
+}
+
+static void *need(void *memory) {
+    if (!memory) die("kv_server: memory");
+    return memory;
+}
+
+static void *take(sy_heap *heap, size_t bytes) {
+    return need(plain ? malloc(bytes) : sy_heap_alloc(heap, bytes));
+}
+
+static void give(sy_heap *heap, void *memory) {
+    if (plain)
+        free(memory);
+    else
+        sy_heap_free(heap, memory);
+}
+
+static void *resize(sy_heap *heap, void *memory, size_t bytes) {
+    return need(plain ? realloc(memory, bytes) : sy_heap_realloc(heap, memory, bytes));
+}
+
+/* Of this process, in RAM. */
+static size_t resident(void) {
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file && fscanf(file, "%*s %zu", &pages) != 1) pages = 0;
+    if (file) fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* ---- text that grows ---- */
+
+typedef struct text {
+    char *bytes;
+    size_t used, room;
+} text;
+
+static char *reserve(text *it, size_t more) {
+    if (it->room - it->used < more) {
+        size_t room = it->room * 2;
+        it->room = room > it->used + more ? room : it->used + more;
+        it->bytes = resize(buffers, it->bytes, it->room);
+    }
+    return it->bytes + it->used;
+}
+
+static void add(text *to, const void *bytes, size_t count) {
+    memcpy(reserve(to, count), bytes, count);
+    to->used += count;
+}
+
+__attribute__((format(printf, 2, 3))) static void say(text *to, const char *format, ...) {
+    char line[128];
+    va_list arguments;
+    va_start(arguments, format);
+    int count = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    add(to, line, (size_t)count);
+}
+
+static void drop_front(text *from, size_t count) {
+    memmove(from->bytes, from->bytes + count, from->used - count);
+    from->used -= count;
+}
+
+/* ---- the table ---- */
+
+typedef struct word {
+    const char *bytes;
+    size_t count;
+} word;
+
+typedef struct entry {
+    struct entry *next;
+    uint64_t hash;
+    size_t key_bytes, value_bytes;
+    char bytes[]; /* key, value */
+} entry;
+
+static entry **buckets;
+static size_t bucket_count, entry_count;
+
+static uint64_t hash_of(word key) {
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < key.count; i++)
+        hash = (hash ^ (unsigned char)key.bytes[i]) * 1099511628211u;
+    return hash ^ hash >> 29;
+}
+
+static void make_table(size_t count) {
+    buckets = need(calloc(count, sizeof *buckets));
+    bucket_count = count;
+}
+
+static void grow_table(void) {
+    entry **old = buckets;
+    size_t old_count = bucket_count;
+    make_table(old_count * 2);
+    for (size_t i = 0; i < old_count; i++)
+        for (entry *it = old[i], *next; it; it = next) {
+            entry **bucket = &buckets[it->hash & (bucket_count - 1)];
+            next = it->next;
+            it->next = *bucket;
+            *bucket = it;
+        }
+    free(old);
+}
+
+/* Where the key's entry is linked, or would be. */
+static entry **find(word key, uint64_t hash) {
+    entry **link = &buckets[hash & (bucket_count - 1)];
+    while (*link && !((*link)->hash == hash && (*link)->key_bytes == key.count &&
+                      memcmp((*link)->bytes, key.bytes, key.count) == 0))
+        link = &(*link)->next;
+    return link;
+}
+
+static bool erase(word key) {
+    entry **link = find(key, hash_of(key)), *it = *link;
+    if (!it) return false;
+    *link = it->next;
+    give(entries, it);
+    entry_count--;
+    return true;
+}
+
+static void set(word key, word value) {
+    uint64_t hash = hash_of(key);
+    entry **link = find(key, hash), *old = *link;
+    entry *it = take(entries, sizeof *it + key.count + value.count);
+    *it = (entry){old ? old->next : NULL, hash, key.count, value.count};
+    memcpy(it->bytes, key.bytes, key.count);
+    memcpy(it->bytes + key.count, value.bytes, value.count);
+    *link = it;
+    if (old)
+        give(entries, old);
+    else if (++entry_count > bucket_count)
+        grow_table();
+}
+
+/* malloc's way is one by one; a heap goes as a whole. */
+static void clear_table(void) {
+    for (size_t i = 0; plain && i < bucket_count; i++)
+        for (entry *it = buckets[i], *next; it; it = next) {
+            next = it->next;
+            free(it);
+        }
+    if (plain) {
+        malloc_trim(0);
+    } else {
+        sy_heap_destroy_all(entries);
+        entries = need(sy_heap_create(&(sy_heap_config){.name = "entries"}));
+        sy_trim();
+    }
+    free(buckets);
+    make_table(BUCKETS_FIRST);
+    entry_count = 0;
+}
+
+/* ---- requests ---- */
+
+typedef struct session {
+    int socket;
+    bool ends;
+    text in, out;
+} session;
+
+static bool running = true;
+
+static bool is(word it, const char *name) {
+    return it.count == strlen(name) && strncasecmp(it.bytes, name, it.count) == 0;
+}
+
+static void bulk(text *to, const char *bytes, size_t count) {
+    say(to, "$%zu\r\n", count);
+    add(to, bytes, count);
+    add(to, "\r\n", 2);
+}
+
+static void tell_info(text *to) {
+    char line[200];
+    int count = snprintf(line, sizeof line, "allocator:%s\r\nkeys:%zu\r\nused_memory_rss:%zu\r\n",
+                         plain ? "malloc" : "slabyard", entry_count, resident());
+    bulk(to, line, (size_t)count);
+}
+
+static void answer(session *to, const word *words, size_t count) {
+    text *out = &to->out;
+    word name = words[0];
+    size_t done = 0;
+    if (is(name, "GET") && count == 2) {
+        const entry *it = *find(words[1], hash_of(words[1]));
+        if (it)
+            bulk(out, it->bytes + it->key_bytes, it->value_bytes);
+        else
+            add(out, "$-1\r\n", 5);
+    } else if (is(name, "SET") && count == 3) {
+        set(words[1], words[2]);
+        add(out, "+OK\r\n", 5);
+    } else if (is(name, "DEL") && count >= 2) {
+        for (size_t i = 1; i < count; i++) done += erase(words[i]);
+        say(out, ":%zu\r\n", done);
+    } else if (is(name, "EXISTS") && count >= 2) {
+        for (size_t i = 1; i < count; i++) done += *find(words[i], hash_of(words[i])) != NULL;
+        say(out, ":%zu\r\n", done);
+    } else if (is(name, "PING")) {
+        add(out, "+PONG\r\n", 7);
+    } else if (is(name, "ECHO") && count == 2) {
+        bulk(out, words[1].bytes, words[1].count);
+    } else if (is(name, "DBSIZE")) {
+        say(out, ":%zu\r\n", entry_count);
+    } else if (is(name, "FLUSHALL")) {
+        clear_table();
+        add(out, "+OK\r\n", 5);
+    } else if (is(name, "INFO")) {
+        tell_info(out);
+    } else if (is(name, "COMMAND") || is(name, "CONFIG")) { /* clients ask, and can do without */
+        add(out, "*0\r\n", 4);
+    } else if (is(name, "SHUTDOWN")) {
+        running = false;
+        add(out, "+OK\r\n", 5);
+    } else {
+        say(out, "-ERR unknown command or wrong number of words: '%.*s'\r\n",
+            (int)(name.count < 32 ? name.count : 32), name.bytes);
+    }
+}
+
+/* A line "<mark>number" at *at. 1: read; 0: not all of it is there; -1: it is none. */
+static int read_number(const text *from, size_t *at, char mark, size_t most, size_t *number) {
+    const char *begin = from->bytes + *at, *end = memchr(begin, '\n', from->used - *at);
+    if (*at < from->used && *begin != mark) return -1;
+    if (!end) return from->used - *at > 32 ? -1 : 0;
+    char *stop;
+    unsigned long long value = strtoull(begin + 1, &stop, 10);
+    if (stop == begin + 1 || *stop != '\r' || stop + 1 != end || value > most) return -1;
+    *number = (size_t)value;
+    *at = (size_t)(end + 1 - from->bytes);
+    return 1;
+}
+
+/* Answers the request at *at, and goes on behind it; as read_number. */
+static int serve_request(session *from, size_t *at) {
+    word words[WORDS_MAX];
+    size_t count, next = *at;
+    int result = read_number(&from->in, &next, '*', WORDS_MAX, &count);
+    for (size_t i = 0; result == 1 && i < count; i++) {
+        size_t bytes;
+        result = read_number(&from->in, &next, '$', REQUEST_MAX, &bytes);
+        if (result != 1) break;
+        if (from->in.used - next < bytes + 2) return 0;
+        words[i] = (word){from->in.bytes + next, bytes};
+        next += bytes + 2;
+    }
+    if (result != 1) return result;
+    if (count > 0) answer(from, words, count);
+    *at = next;
+    return 1;
+}
+
+/* ---- sessions ---- */
+
+static void open_session(int poll, int listener) {
+    int one = 1, client = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (client < 0) return;
+    setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    session *it = need(plain ? malloc(sizeof *it) : sy_cache_alloc(cache));
+    *it = (session){.socket = client};
+    sessions_open++;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = it};
+    if (epoll_ctl(poll, EPOLL_CTL_ADD, client, &event) != 0) die("kv_server: epoll_ctl");
+}
+
+static void close_session(session *it) {
+    close(it->socket);
+    give(buffers, it->in.bytes);
+    give(buffers, it->out.bytes);
+    if (plain)
+        free(it);
+    else
+        sy_cache_free(cache, it);
+    sessions_open--;
+}
+
+/* Sends what there is; what the socket does not take waits until it can. */
+static void flush(int poll, session *it) {
+    while (it->out.used > 0) {
+        ssize_t sent = send(it->socket, it->out.bytes, it->out.used, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0 && errno != EAGAIN) it->ends = true;
+        if (sent < 0) break;
+        drop_front(&it->out, (size_t)sent);
+    }
+    uint32_t wanted = it->out.used > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    struct epoll_event event = {.events = wanted, .data.ptr = it};
+    epoll_ctl(poll, EPOLL_CTL_MOD, it->socket, &event);
+}
+
+static void receive(session *it) {
+    char *to = reserve(&it->in, READ_BYTES);
+    ssize_t got = recv(it->socket, to, it->in.room - it->in.used, 0);
+    if (got > 0) it->in.used += (size_t)got;
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) it->ends = true;
+    size_t at = 0;
+    int result = 1;
+    while (result == 1 && at < it->in.used) result = serve_request(it, &at);
+    if (result < 0) {
+        add(&it->out, "-ERR Protocol error\r\n", 21);
+        it->ends = true;
+    }
+    drop_front(&it->in, at);
+}
+
+static void attend(int poll, session *it, uint32_t events) {
+    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) receive(it);
+    flush(poll, it);
+    if (it->ends) close_session(it);
+}
+
+/* ---- the server ---- */
+
+static int listen_at(const char *port) {
+    int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)strtoul(port, NULL, 10)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    if (listener < 0) die("kv_server: socket");
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(listener, (struct sockaddr *)&address, size) != 0) die("kv_server: bind");
+    if (listen(listener, 512) != 0) die("kv_server: listen");
+    getsockname(listener, (struct sockaddr *)&address, &size);
+    printf("listening at port %d\n", ntohs(address.sin_port)); /* of the system's choice for 0 */
+    fflush(stdout);
+    return listener;
+}
+
+static void serve(const char *port) {
+    int listener = listen_at(port), poll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event events[EVENTS], accepts = {.events = EPOLLIN};
+    if (poll < 0 || epoll_ctl(poll, EPOLL_CTL_ADD, listener, &accepts) != 0)
+        die("kv_server: epoll");
+    while (running || sessions_open > 0) {
+        int count = epoll_wait(poll, events, EVENTS, -1);
+        for (int i = 0; i < count; i++) {
+            if (events[i].data.ptr)
+                attend(poll, events[i].data.ptr, events[i].events);
+            else if (running)
+                open_session(poll, listener);
+        }
+    }
+    close(poll);
+    close(listener);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        fprintf(stderr, "usage: kv_server PORT [malloc]\n");
+        return 2;
+    }
+    plain = argc > 2 && strcmp(argv[2], "malloc") == 0;
+    cache = need(sy_cache_create(&(sy_cache_config){.name = "session", .size = sizeof(session)}));
+    entries = need(sy_heap_create(&(sy_heap_config){.name = "entries"}));
+    buffers = need(sy_heap_create(&(sy_heap_config){.name = "buffers"}));
+    make_table(BUCKETS_FIRST);
+    serve(argv[1]);
+    clear_table();
+    free(buckets);
+    bool left = sy_heap_destroy(entries) || sy_heap_destroy(buffers) || sy_cache_destroy(cache);
+    return left || sessions_open ? 1 : 0;
+}

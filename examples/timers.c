@@ -1,0 +1,128 @@
+/*
+ * timers.c: a timer wheel. Timers are named by handles, so that whoever started one can cancel it
+ * at any time, when it has fired already too: then the handle is stale, and nothing happens.
+ *
+ *     cc timers.c $(pkg-config --cflags --libs slabyard) && ./a.out
+ *
+ * After Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987: a wheel with a turn
+ * count in each timer. It checks what it shows: the exit status is 0 only if all of it was so.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <slabyard/handle.h>
+
+enum {
+    SLOTS = 256, /* of the wheel, a tick each */
+    TIMERS = 100000,
+    DELAY_MAX = 5000, /* ticks */
+    TICKS = 20000,
+};
+
+typedef struct timer {
+    struct timer *next, **link; /* in its slot of the wheel */
+    uint64_t due;
+    sy_handle name;
+    uint32_t *fired; /* what it does: counts */
+} timer;
+
+typedef struct wheel {
+    sy_cache *timers;
+    timer *slots[SLOTS];
+    uint64_t now;
+} wheel;
+
+static void expect(int so, const char *what) {
+    if (so) return;
+    fprintf(stderr, "not so: %s\n", what);
+    exit(1);
+}
+
+/* ---- the wheel ---- */
+
+static sy_handle start(wheel *of, uint64_t delay, uint32_t *fired) {
+    sy_handle name;
+    timer *it = sy_handle_alloc(of->timers, &name);
+    expect(it != NULL, "there is memory for a timer");
+    timer **slot = &of->slots[(of->now + delay) % SLOTS];
+    *it =
+        (timer){.next = *slot, .link = slot, .due = of->now + delay, .name = name, .fired = fired};
+    if (it->next) it->next->link = &it->next;
+    *slot = it;
+    return name;
+}
+
+static void unlink_timer(timer *it) {
+    *it->link = it->next;
+    if (it->next) it->next->link = it->link;
+}
+
+/* Whether it was still to fire. */
+static int cancel(wheel *of, sy_handle name) {
+    timer *it = sy_handle_get(of->timers, name);
+    if (!it) return 0;
+    unlink_timer(it);
+    return sy_handle_free(of->timers, name);
+}
+
+static void tick(wheel *of) {
+    of->now++;
+    for (timer *it = of->slots[of->now % SLOTS], *next; it; it = next) {
+        next = it->next;
+        if (it->due != of->now) continue; /* in a later turn */
+        unlink_timer(it);
+        (*it->fired)++;
+        sy_handle_free(of->timers, it->name);
+    }
+}
+
+/* ---- who uses it ---- */
+
+typedef struct request {
+    sy_handle timeout;
+    uint32_t timed_out; /* times */
+    int cancelled;      /* in time */
+} request;
+
+static uint64_t random_below(uint64_t *state, uint64_t below) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (*state >> 33) % below;
+}
+
+int main(void) {
+    static request requests[TIMERS];
+    wheel clock = {.timers = sy_cache_create(&(sy_cache_config){
+                       .name = "timer", .size = sizeof(timer), .flags = SY_HANDLES})};
+    expect(clock.timers != NULL, "a cache is created");
+
+    /* Requests come, some are answered in time and some too late; the answer cancels in any case.
+     */
+    uint64_t state = 1, started = 0, in_time = 0, late = 0, fired = 0;
+    while (clock.now < TICKS) {
+        for (uint64_t i = random_below(&state, 12); i > 0 && started < TIMERS; i--, started++) {
+            request *it = &requests[started];
+            it->timeout = start(&clock, 1 + random_below(&state, DELAY_MAX), &it->timed_out);
+        }
+        for (uint64_t i = random_below(&state, 8); i > 0 && started; i--) {
+            request *it = &requests[random_below(&state, started)];
+            int cancelled = cancel(&clock, it->timeout);
+            expect(cancelled == !(it->timed_out || it->cancelled), "a handle knows what it names");
+            in_time += (uint64_t)cancelled;
+            late += !cancelled;
+            it->cancelled |= cancelled;
+        }
+        tick(&clock);
+    }
+    for (uint64_t i = 0; i < started; i++) {
+        const request *it = &requests[i];
+        fired += it->timed_out;
+        expect(it->timed_out + (uint32_t)it->cancelled <= 1, "each ended once");
+    }
+    size_t waiting = sy_cache_in_use(clock.timers);
+    printf("%ju timers: %ju cancelled in time, %ju fired, %zu wait; %ju cancelled too late\n",
+           (uintmax_t)started, (uintmax_t)in_time, (uintmax_t)fired, waiting, (uintmax_t)late);
+    expect(in_time + fired + waiting == started && late > 0, "each is accounted for");
+    sy_cache_destroy_all(clock.timers);
+    return 0;
+}
