@@ -44,12 +44,11 @@ fn build_of(core: &Path, include: &Path) -> cc::Build {
 
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
-    let root = here
-        .join("../..")
-        .canonicalize()
-        .expect("the repository is around the crate");
-    let core = root.join("src");
-    let include = root.join("include");
+    // Links into the repository; folders in the packaged crate.
+    let [core, include] = ["core", "include"].map(|folder| {
+        let folder = here.join(folder).canonicalize();
+        folder.expect("the C sources are in the crate")
+    });
 
     let (mut framed, mut build) = (build_of(&core, &include), build_of(&core, &include));
     framed

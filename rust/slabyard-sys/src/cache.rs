@@ -1,6 +1,7 @@
 //! `slabyard/cache.h`: object caches.
 
 use crate::{c_char, c_int, c_uint, c_void};
+use crate::{sy_loaded_pop, sy_loaded_push, sy_loaded_slot, sy_loaded_slots, SY_LOADED_INLINE};
 
 /// A cache; only ever behind a pointer.
 #[repr(C)]
@@ -51,8 +52,10 @@ pub struct sy_cache_config {
     pub flags: c_uint,
     /// To hold the objects; null: the system's.
     pub memory: *mut sy_memory,
+    /// Called for an object with handles that is freed, by the last thread to hold it.
+    pub dispose: Option<sy_destruct>,
     /// Zero.
-    pub reserved: [usize; 7],
+    pub reserved: [usize; 6],
 }
 
 impl Default for sy_cache_config {
@@ -67,7 +70,8 @@ impl Default for sy_cache_config {
             limit: 0,
             flags: 0,
             memory: core::ptr::null_mut(),
-            reserved: [0; 7],
+            dispose: None,
+            reserved: [0; 6],
         }
     }
 }
@@ -138,23 +142,17 @@ extern "C" {
     /// None beyond the rules common to all doors.
     pub fn sy_cache_reserve(cache: *mut sy_cache, count: usize) -> c_int;
 
+    /// Puts so many objects into this thread's magazines; -1 with `EINVAL` if they hold fewer.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    pub fn sy_thread_reserve(cache: *mut sy_cache, count: usize) -> c_int;
+
     /// Gives free memory of the cache back to the system; returns bytes.
     ///
     /// # Safety
     /// None beyond the rules common to all doors.
     pub fn sy_cache_trim(cache: *mut sy_cache) -> usize;
-
-    /// The same for all caches, the heap and the library's own free memory.
-    ///
-    /// # Safety
-    /// None beyond the rules common to all doors.
-    pub fn sy_trim() -> usize;
-
-    /// The same until so many bytes have gone back or so many nanoseconds have passed.
-    ///
-    /// # Safety
-    /// Any thread.
-    pub fn sy_trim_some(bytes: usize, budget_ns: u64) -> usize;
 
     /// Live objects: exact while no other thread is using the cache.
     ///
@@ -179,4 +177,82 @@ extern "C" {
     /// # Safety
     /// None beyond the rules common to all doors.
     pub fn sy_thread_flush();
+}
+
+extern "C" {
+    /// What [`sy_cache_alloc_inline`] does when this thread's slot is shut.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    pub fn sy_cache_alloc_slow(cache: *mut sy_cache) -> *mut c_void;
+
+    /// What [`sy_cache_free_inline`] does when this thread's slot is shut.
+    ///
+    /// # Safety
+    /// As [`sy_cache_free`], and not null.
+    pub fn sy_cache_free_slow(cache: *mut sy_cache, object: *mut c_void);
+}
+
+/// What the functions below read of a cache; the rest is the library's.
+#[repr(C)]
+pub(crate) struct sy_cache_head {
+    reserved: [usize; 5],
+    pub(crate) loaded_offset: usize,
+    reserved_too: [usize; 2],
+}
+
+/// Bytes from [`sy_loaded_slots`] to the loaded slot of the cache; it never changes. At 0 there is a
+/// slot that is shut in every thread, for whoever has no cache yet.
+///
+/// # Safety
+/// The cache exists.
+#[inline(always)]
+pub unsafe fn sy_cache_loaded_offset(cache: *const sy_cache) -> usize {
+    // SAFETY: a cache begins with its head, which never changes.
+    unsafe { (*cache.cast::<sy_cache_head>()).loaded_offset }
+}
+
+/// This thread's loaded slot of the cache.
+///
+/// # Safety
+/// The cache exists.
+#[inline(always)]
+unsafe fn loaded(cache: *mut sy_cache) -> *mut sy_loaded_slot {
+    // SAFETY: the offset leads to a slot of this thread.
+    unsafe { sy_loaded_slots().byte_add(sy_cache_loaded_offset(cache)) }
+}
+
+/// [`sy_cache_alloc`], compiled into the caller where [`SY_LOADED_INLINE`].
+///
+/// # Safety
+/// None beyond the rules common to all doors.
+#[inline(always)]
+pub unsafe fn sy_cache_alloc_inline(cache: *mut sy_cache) -> *mut c_void {
+    // SAFETY: as the caller says.
+    unsafe {
+        if !SY_LOADED_INLINE {
+            return sy_cache_alloc(cache);
+        }
+        match sy_loaded_pop(loaded(cache)) {
+            Some(object) => core::ptr::with_exposed_provenance_mut(object),
+            None => sy_cache_alloc_slow(cache),
+        }
+    }
+}
+
+/// [`sy_cache_free`], compiled into the caller where [`SY_LOADED_INLINE`].
+///
+/// # Safety
+/// `object` is a live object of the cache, not null, and is not used again.
+#[inline(always)]
+pub unsafe fn sy_cache_free_inline(cache: *mut sy_cache, object: *mut c_void) {
+    // SAFETY: as the caller says.
+    unsafe {
+        if !SY_LOADED_INLINE {
+            return sy_cache_free(cache, object);
+        }
+        if !sy_loaded_push(loaded(cache), object.expose_provenance()) {
+            sy_cache_free_slow(cache, object);
+        }
+    }
 }

@@ -3,11 +3,20 @@
 #include <slabyard/cache.h>
 #include <slabyard/checks.h>
 #include <slabyard/fault.h>
+#include <slabyard/handle.h>
+#include <slabyard/limit.h>
 #include <slabyard/options.h>
 #include <slabyard/pool.h>
 #include <slabyard/stats.h>
 
-const size_t slabyard_sys_layout[28] = {
+const size_t slabyard_sys_layout[48] = {
+    sizeof(sy_pool),
+    offsetof(sy_pool, extent),
+    offsetof(sy_pool, capacity),
+    offsetof(sy_pool, stride),
+    offsetof(sy_pool, free),
+    offsetof(sy_pool, limit),
+    offsetof(sy_pool, bump),
     sizeof(sy_pool_config),
     offsetof(sy_pool_config, flags),
     offsetof(sy_pool_config, reserved),
@@ -30,15 +39,33 @@ const size_t slabyard_sys_layout[28] = {
     offsetof(sy_option, meaning),
     sizeof(sy_cache_stats),
     offsetof(sy_cache_stats, magazine_items),
+    offsetof(sy_cache_stats, in_depot),
+    offsetof(sy_cache_stats, guarded),
+    offsetof(sy_cache_stats, in_quarantine),
     offsetof(sy_cache_stats, waste),
     offsetof(sy_cache_stats, refills),
     offsetof(sy_cache_stats, slabs_reused),
     offsetof(sy_cache_stats, limits_hit),
     sizeof(sy_stats),
     offsetof(sy_stats, limits_hit),
+    sizeof(sy_limit),
+    offsetof(sy_limit, arg),
+    sizeof(struct sy_cache_head),
+    offsetof(struct sy_cache_head, loaded_offset),
+    sizeof(struct sy_handle_head),
+    offsetof(struct sy_handle_head, words),
+    offsetof(struct sy_handle_head, places),
+    offsetof(struct sy_handle_head, limit),
+    offsetof(struct sy_handle_head, live),
+    offsetof(struct sy_handle_head, names_offset),
 };
 
-const unsigned slabyard_sys_numbers[35] = {
+const uint64_t slabyard_sys_handle[7] = {
+    SY_HANDLE_LIVE, SY_HANDLE_DYING,      SY_HANDLE_STATE,           SY_HANDLE_PIN,
+    SY_HANDLE_PINS, SY_HANDLE_GENERATION, SY_HANDLE_GENERATIONS_MAX,
+};
+
+const unsigned slabyard_sys_numbers[41] = {
     SY_COLOUR,
     SY_LIMIT_EXACT,
     SY_HANDLES,
@@ -69,6 +96,12 @@ const unsigned slabyard_sys_numbers[35] = {
     SY_FAULT_GUARD_OVERFLOW,
     SY_FAULT_GUARD_UNDERFLOW,
     SY_FAULT_USE_AFTER_FREE,
+    SY_REFUSAL_NONE,
+    SY_REFUSAL_SYSTEM,
+    SY_REFUSAL_CACHE_LIMIT,
+    SY_REFUSAL_HEAP_LIMIT,
+    SY_REFUSAL_PROCESS_LIMIT,
+    SY_REFUSAL_CONSTRUCTOR,
     SY_FAULT_NOT_PINNED,
     SY_FAULT_FREED_POINTER,
     SY_FAULT_UNWRITTEN_POINTER,

@@ -1,9 +1,10 @@
 //! The C doors of Slabyard, as they are in `include/slabyard/`.
 //!
 //! The C core is compiled from source and linked statically. Doors that are inline in C
-//! (`sy_pool_alloc`, `sy_cache_free` and so on) are called here as the exported functions of the
-//! same names: one call more than in C, the same meaning. The headers say what each door takes,
-//! gives and reports; what is said here is only what a caller has to guarantee.
+//! (`sy_pool_alloc`, `sy_cache_free` and so on) are here twice: as the exported functions of the
+//! same names, one call more than in C, and as functions `..._inline` with the bodies of the
+//! headers. The headers say what each door takes, gives and reports; what is said here is only what
+//! a caller has to guarantee.
 //!
 //! Rules common to all: pointers to caches and pools must come from their `create` and not have
 //! been destroyed; errors are a null pointer or -1 with `errno`; no door is async-signal-safe.
@@ -18,18 +19,26 @@ mod cache;
 mod checks;
 mod epoch;
 mod fault;
+mod handle;
 mod heap;
+mod limit;
+mod loaded;
 mod options;
 mod pool;
+mod reclaim;
 mod stats;
 
 pub use cache::*;
 pub use checks::*;
 pub use epoch::*;
 pub use fault::*;
+pub use handle::*;
 pub use heap::*;
+pub use limit::*;
+pub use loaded::*;
 pub use options::*;
 pub use pool::*;
+pub use reclaim::*;
 pub use stats::*;
 
 #[cfg(test)]
@@ -41,13 +50,21 @@ mod tests {
 
     extern "C" {
         /// In layout.c.
-        static slabyard_sys_layout: [usize; 28];
-        static slabyard_sys_numbers: [c_uint; 35];
+        static slabyard_sys_layout: [usize; 48];
+        static slabyard_sys_numbers: [c_uint; 41];
+        static slabyard_sys_handle: [u64; 7];
     }
 
     #[test]
     fn structs_are_laid_out_as_in_c() {
         let here = [
+            size_of::<sy_pool>(),
+            offset_of!(sy_pool, extent),
+            offset_of!(sy_pool, capacity),
+            offset_of!(sy_pool, stride),
+            offset_of!(sy_pool, free),
+            offset_of!(sy_pool, limit),
+            offset_of!(sy_pool, bump),
             size_of::<sy_pool_config>(),
             offset_of!(sy_pool_config, flags),
             offset_of!(sy_pool_config, reserved),
@@ -70,12 +87,25 @@ mod tests {
             offset_of!(sy_option, meaning),
             size_of::<sy_cache_stats>(),
             offset_of!(sy_cache_stats, magazine_items),
+            offset_of!(sy_cache_stats, in_depot),
+            offset_of!(sy_cache_stats, guarded),
+            offset_of!(sy_cache_stats, in_quarantine),
             offset_of!(sy_cache_stats, waste),
             offset_of!(sy_cache_stats, refills),
             offset_of!(sy_cache_stats, slabs_reused),
             offset_of!(sy_cache_stats, limits_hit),
             size_of::<sy_stats>(),
             offset_of!(sy_stats, limits_hit),
+            size_of::<sy_limit>(),
+            offset_of!(sy_limit, arg),
+            size_of::<cache::sy_cache_head>(),
+            offset_of!(cache::sy_cache_head, loaded_offset),
+            size_of::<sy_handle_head>(),
+            offset_of!(sy_handle_head, words),
+            offset_of!(sy_handle_head, places),
+            offset_of!(sy_handle_head, limit),
+            offset_of!(sy_handle_head, live),
+            offset_of!(sy_handle_head, names_offset),
         ];
         // SAFETY: a constant array of that length.
         assert_eq!(here, unsafe { slabyard_sys_layout });
@@ -114,6 +144,12 @@ mod tests {
             SY_FAULT_GUARD_OVERFLOW,
             SY_FAULT_GUARD_UNDERFLOW,
             SY_FAULT_USE_AFTER_FREE,
+            SY_REFUSAL_NONE,
+            SY_REFUSAL_SYSTEM,
+            SY_REFUSAL_CACHE_LIMIT,
+            SY_REFUSAL_HEAP_LIMIT,
+            SY_REFUSAL_PROCESS_LIMIT,
+            SY_REFUSAL_CONSTRUCTOR,
             SY_FAULT_NOT_PINNED,
             SY_FAULT_FREED_POINTER,
             SY_FAULT_UNWRITTEN_POINTER,
@@ -122,6 +158,21 @@ mod tests {
         ];
         // SAFETY: a constant array of that length.
         assert_eq!(here, unsafe { slabyard_sys_numbers });
+    }
+
+    #[test]
+    fn the_word_of_an_ordinal_is_that_of_c() {
+        let here = [
+            SY_HANDLE_LIVE,
+            SY_HANDLE_DYING,
+            SY_HANDLE_STATE,
+            SY_HANDLE_PIN,
+            SY_HANDLE_PINS,
+            u64::from(SY_HANDLE_GENERATION),
+            u64::from(SY_HANDLE_GENERATIONS_MAX),
+        ];
+        // SAFETY: a constant array of that length.
+        assert_eq!(here, unsafe { slabyard_sys_handle });
     }
 
     #[test]
@@ -206,6 +257,120 @@ mod tests {
             assert_eq!(stats.slot_size, sy_cache_slot_size(cache));
             sy_thread_flush();
             sy_trim();
+            assert_eq!(sy_cache_destroy(cache), 0);
+        }
+    }
+
+    #[test]
+    fn inline_doors_are_the_same_doors() {
+        let config = sy_cache_config {
+            size: 48,
+            ..Default::default()
+        };
+        // SAFETY: every object is freed once, and none is used after.
+        unsafe {
+            let cache = sy_cache_create(&config);
+            let objects = [(); 1000].map(|()| sy_cache_alloc_inline(cache));
+            assert_eq!(sy_cache_in_use(cache), 1000);
+            for object in &objects[1..] {
+                sy_cache_free_inline(cache, *object);
+            }
+            assert_eq!(sy_cache_alloc(cache), objects[999]);
+            sy_cache_free(cache, objects[0]);
+            sy_cache_free_inline(cache, objects[999]);
+            assert_eq!(sy_cache_destroy(cache), 0);
+        }
+    }
+
+    #[test]
+    fn inline_doors_of_a_pool_are_the_same_doors() {
+        let config = sy_pool_config {
+            size: 40,
+            ..Default::default()
+        };
+        // SAFETY: every object is freed once, and none is used after.
+        unsafe {
+            let pool = sy_pool_create(&config);
+            *sy_pool_word(pool) = 42;
+            let objects = [(); 5000].map(|()| sy_pool_alloc_inline(pool));
+            assert_eq!(sy_pool_in_use(pool), 5000);
+            for object in &objects[1..] {
+                sy_pool_free_inline(pool, *object);
+            }
+            assert_eq!(sy_pool_alloc(pool), objects[4999]);
+            sy_pool_free(pool, objects[0]);
+            assert_eq!(sy_pool_alloc_inline(pool), objects[0]);
+            assert_eq!((sy_pool_in_use(pool), *sy_pool_word(pool)), (2, 42));
+            sy_pool_free_inline(pool, objects[0]);
+            sy_pool_free_inline(pool, objects[4999]);
+            assert!(sy_pool_trim(pool) >= 5000 * 40);
+            sy_pool_destroy(pool);
+        }
+    }
+
+    #[test]
+    fn who_has_no_cache_yet_finds_a_slot_that_is_shut() {
+        if !SY_LOADED_INLINE {
+            return;
+        }
+        // SAFETY: a slot of this thread, before it has any of its own and after; the object is freed
+        // once.
+        unsafe {
+            assert!(sy_loaded_pop(sy_loaded_slots()).is_none());
+            assert!(!sy_loaded_push(sy_loaded_slots(), 8));
+            let config = sy_cache_config {
+                size: 48,
+                ..Default::default()
+            };
+            let cache = sy_cache_create(&config);
+            sy_cache_free_inline(cache, sy_cache_alloc_inline(cache));
+            assert_ne!(sy_cache_loaded_offset(cache), 0);
+            assert!(sy_loaded_pop(sy_loaded_slots()).is_none());
+            assert!(!sy_loaded_push(sy_loaded_slots(), 8));
+            assert_eq!(sy_cache_destroy(cache), 0);
+        }
+    }
+
+    #[test]
+    fn handles_are_refused_once_they_are_stale() {
+        let config = sy_cache_config {
+            size: 24,
+            flags: SY_HANDLES,
+            ..Default::default()
+        };
+        // SAFETY: objects are used as long as they are live, and each ordinal is put back once.
+        unsafe {
+            let cache = sy_cache_create(&config);
+            let mut handles = [0; 500];
+            for (i, handle) in handles.iter_mut().enumerate() {
+                let object = match i % 2 {
+                    0 => sy_handle_alloc_inline(cache, handle),
+                    _ => sy_handle_alloc(cache, handle),
+                };
+                assert_eq!(sy_handle_get_inline(cache, *handle), object);
+                assert_eq!(sy_handle_of(object), *handle);
+            }
+            assert!(!sy_handle_pin_inline(cache, handles[7]).is_null());
+            assert!(sy_handle_free_inline(cache, handles[7]));
+            assert_eq!(sy_cache_in_use(cache), 500);
+            sy_handle_unpin_inline(cache, handles[7]);
+            assert_eq!(sy_cache_in_use(cache), 499);
+            assert!(sy_handle_pin(cache, handles[7]).is_null());
+            assert!(!sy_handle_free(cache, handles[7]));
+            let ordinal = sy_handle_take_inline(cache).expect("there is memory");
+            assert_eq!(sy_cache_in_use(cache), 500);
+            sy_handle_put_inline(cache, ordinal);
+            assert_eq!(sy_cache_in_use(cache), 499);
+            let (mut firsts, mut slots) = ([0; 64], 0);
+            let count = sy_handle_slabs(cache, firsts.as_mut_ptr(), 64, &mut slots);
+            assert!(count > 0 && count <= 64 && count * slots as usize >= 500);
+            assert!(firsts[..count]
+                .iter()
+                .any(|first| (*first..*first + slots).contains(&(handles[3] as u32))));
+            assert_eq!(sy_cache_destroy(cache), -1);
+            for handle in handles {
+                assert_eq!(sy_handle_free_inline(cache, handle), handle != handles[7]);
+            }
             assert_eq!(sy_cache_destroy(cache), 0);
         }
     }

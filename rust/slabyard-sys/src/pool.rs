@@ -2,11 +2,44 @@
 
 use crate::{c_char, c_uint, c_void};
 
-/// A pool; only ever behind a pointer.
+/// A pool; only ever behind a pointer that [`sy_pool_create`] gave. The fields are not for callers:
+/// the functions below that are inline know them (binary interface 1).
 #[repr(C)]
 pub struct sy_pool {
-    _opaque: [u8; 0],
+    #[doc(hidden)]
+    pub extent: *mut c_void,
+    #[doc(hidden)]
+    pub carved_before: usize,
+    #[doc(hidden)]
+    pub capacity: usize,
+    #[doc(hidden)]
+    pub chunk_bytes: usize,
+    #[doc(hidden)]
+    pub stride: usize,
+    #[doc(hidden)]
+    pub free: *mut c_void,
+    #[doc(hidden)]
+    pub limit: *mut u8,
+    #[doc(hidden)]
+    pub bump: *mut u8,
     _neither_send_nor_moved: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+}
+
+impl sy_pool {
+    /// A pool without a slot, of which the inline doors see that it must grow. No other door may be
+    /// given it.
+    #[doc(hidden)]
+    pub const EMPTY: sy_pool = sy_pool {
+        extent: core::ptr::null_mut(),
+        carved_before: 0,
+        capacity: 0,
+        chunk_bytes: 0,
+        stride: 0,
+        free: core::ptr::null_mut(),
+        limit: core::ptr::null_mut(),
+        bump: core::ptr::null_mut(),
+        _neither_send_nor_moved: core::marker::PhantomData,
+    };
 }
 
 /// Memory is touched when it is reserved, not when it is first used.
@@ -72,7 +105,13 @@ extern "C" {
     /// No object of the pool is used again; no other thread is using the pool.
     pub fn sy_pool_destroy(pool: *mut sy_pool);
 
-    /// Live objects, exact; counts the freelist.
+    /// Where no object is live, gives the memory back to the system; returns bytes.
+    ///
+    /// # Safety
+    /// No other thread is using the pool.
+    pub fn sy_pool_trim(pool: *mut sy_pool) -> usize;
+
+    /// Live objects, exact; counts the free list.
     ///
     /// # Safety
     /// No other thread is using the pool.
@@ -84,9 +123,86 @@ extern "C" {
     /// None beyond the rules common to all doors.
     pub fn sy_pool_slot_size(pool: *const sy_pool) -> usize;
 
-    /// Most live objects, or 0 for an unbounded pool.
+    /// Objects that fit: the capacity of a bounded pool; of another, what it holds before it grows.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// No other thread is using the pool.
     pub fn sy_pool_capacity(pool: *const sy_pool) -> usize;
+
+    /// Grows a pool of which no slot is free, and takes an object; null where it cannot.
+    ///
+    /// # Safety
+    /// [`sy_pool_pop`] just found nothing; no other thread is using the pool.
+    #[link_name = "sy_pool_grow_abi_1"]
+    pub fn sy_pool_grow(pool: *mut sy_pool) -> *mut c_void;
+}
+
+/// The first half of [`sy_pool_alloc_inline`]: an object without growing, or null.
+///
+/// # Safety
+/// No other thread is using the pool.
+#[inline(always)]
+pub unsafe fn sy_pool_pop(pool: *mut sy_pool) -> *mut c_void {
+    // SAFETY: the caller says that the pool exists and is ours; the first word of a free slot is
+    // the link to the next, and bump is a slot unless it is the limit.
+    unsafe {
+        let object = (*pool).free;
+        if !object.is_null() {
+            (*pool).free = *object.cast::<*mut c_void>();
+            return object;
+        }
+        seldom();
+        let fresh = (*pool).bump;
+        if fresh == (*pool).limit {
+            return core::ptr::null_mut();
+        }
+        (*pool).bump = fresh.add((*pool).stride);
+        core::hint::assert_unchecked(!fresh.is_null());
+        fresh.cast()
+    }
+}
+
+/// Says that what calls it is not the usual way.
+#[cold]
+#[inline(always)]
+fn seldom() {}
+
+/// [`sy_pool_alloc`], compiled into the caller.
+///
+/// # Safety
+/// No other thread is using the pool.
+#[inline(always)]
+pub unsafe fn sy_pool_alloc_inline(pool: *mut sy_pool) -> *mut c_void {
+    // SAFETY: as the caller says.
+    unsafe {
+        let object = sy_pool_pop(pool);
+        if object.is_null() {
+            sy_pool_grow(pool)
+        } else {
+            object
+        }
+    }
+}
+
+/// [`sy_pool_free`], compiled into the caller; unlike it, not for null.
+///
+/// # Safety
+/// `object` is a live object of the pool; no other thread is using the pool.
+#[inline(always)]
+pub unsafe fn sy_pool_free_inline(pool: *mut sy_pool, object: *mut c_void) {
+    // SAFETY: the object is the caller's, and nobody's from here on.
+    unsafe {
+        object.cast::<*mut c_void>().write((*pool).free);
+        (*pool).free = object;
+    }
+}
+
+/// A word of the caller's that goes with the pool; 0 at first.
+///
+/// # Safety
+/// The pool exists for as long as the pointer is used.
+#[inline(always)]
+pub unsafe fn sy_pool_word(pool: *mut sy_pool) -> *mut usize {
+    // SAFETY: the word follows the struct, in the same object.
+    unsafe { pool.add(1).cast() }
 }

@@ -1,0 +1,358 @@
+//! `slabyard/handle.h`: objects by name.
+//!
+//! The word of an ordinal:
+//!
+//! ```text
+//! 63         32 31       18 17        2  1 0
+//! | generation | cache     | pins      |state|
+//! ```
+
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use crate::{c_int, c_void, sy_cache};
+use crate::{sy_loaded_pop, sy_loaded_push, sy_loaded_slot, sy_loaded_slots, SY_LOADED_INLINE};
+
+/// A 64-bit name: the ordinal in the lower half, the generation in the upper. 0 is never one.
+pub type sy_handle = u64;
+
+/// Most pins of one object at a time.
+pub const SY_HANDLE_PINS_MAX: u64 = (1 << 16) - 1;
+/// State of a word: the object is live.
+pub const SY_HANDLE_LIVE: u64 = 1;
+/// State of a word: freed while it was pinned.
+pub const SY_HANDLE_DYING: u64 = 2;
+/// Where a word has its state.
+pub const SY_HANDLE_STATE: u64 = 3;
+/// One pin.
+pub const SY_HANDLE_PIN: u64 = 4;
+/// Where a word has its pins.
+pub const SY_HANDLE_PINS: u64 = 0xffff << 2;
+/// Bits below the generation.
+pub const SY_HANDLE_GENERATION: u32 = 32;
+/// The last generation of an ordinal; then it is retired.
+pub const SY_HANDLE_GENERATIONS_MAX: u32 = u32::MAX;
+
+/// What the inline functions read of a cache with [`crate::SY_HANDLES`].
+#[repr(C)]
+pub struct sy_handle_head {
+    /// The words of all ordinals.
+    pub words: *mut AtomicU64,
+    /// Of all ordinals, 64 by 64: where the first of them lies.
+    pub places: *mut AtomicUsize,
+    /// No ordinal of this cache is as large; grows.
+    pub limit: AtomicU64,
+    /// The lower half of the word of a live, unpinned object of this cache.
+    pub live: u64,
+    /// Bytes from one object to the next.
+    pub slot: usize,
+    loaded_offset: usize,
+    /// Bytes from the thread's slots to the one of free ordinals.
+    pub names_offset: usize,
+    /// `live`, if a free is no more than that; else of no word.
+    pub plain: u64,
+}
+
+/// Called for each object, which is pinned meanwhile; nonzero ends it.
+pub type sy_handle_visit =
+    unsafe extern "C" fn(arg: *mut c_void, handle: sy_handle, object: *mut c_void) -> c_int;
+
+extern "C" {
+    /// A new object and its handle; null with `errno`, and `handle` as before.
+    ///
+    /// # Safety
+    /// `handle` may be written.
+    pub fn sy_handle_alloc(cache: *mut sy_cache, handle: *mut sy_handle) -> *mut c_void;
+
+    /// The object of a live handle of this cache, else null.
+    ///
+    /// # Safety
+    /// Any 64 bits may be passed.
+    pub fn sy_handle_get(cache: *const sy_cache, handle: sy_handle) -> *mut c_void;
+
+    /// Frees the object; true once for each handle.
+    ///
+    /// # Safety
+    /// Any 64 bits may be passed. The object is not used again but by who has it pinned.
+    pub fn sy_handle_free(cache: *mut sy_cache, handle: sy_handle) -> bool;
+
+    /// As [`sy_handle_get`]; the object stays until it is unpinned.
+    ///
+    /// # Safety
+    /// Any 64 bits may be passed.
+    pub fn sy_handle_pin(cache: *mut sy_cache, handle: sy_handle) -> *mut c_void;
+
+    /// Ends one pin, and frees the object if that was to be.
+    ///
+    /// # Safety
+    /// The caller has a pin of it.
+    pub fn sy_handle_unpin(cache: *mut sy_cache, handle: sy_handle);
+
+    /// A new object that nobody sees yet; null as [`sy_handle_alloc`].
+    ///
+    /// # Safety
+    /// [`sy_handle_publish`] or [`sy_handle_cancel`] follows, once.
+    pub fn sy_handle_prepare(cache: *mut sy_cache, handle: *mut sy_handle) -> *mut c_void;
+
+    /// What was prepared is live.
+    ///
+    /// # Safety
+    /// The handle is from [`sy_handle_prepare`] of this cache.
+    pub fn sy_handle_publish(cache: *mut sy_cache, handle: sy_handle);
+
+    /// What was prepared is given back.
+    ///
+    /// # Safety
+    /// The handle is from [`sy_handle_prepare`] of this cache; its object is not used again.
+    pub fn sy_handle_cancel(cache: *mut sy_cache, handle: sy_handle);
+
+    /// The handle of a live object, or 0.
+    ///
+    /// # Safety
+    /// Any address may be passed.
+    pub fn sy_handle_of(object: *const c_void) -> sy_handle;
+
+    /// Calls `visit` for the live objects of the cache.
+    ///
+    /// # Safety
+    /// `visit` may be called with `arg`.
+    pub fn sy_handle_each(cache: *mut sy_cache, visit: sy_handle_visit, arg: *mut c_void) -> c_int;
+
+    /// The first ordinals of the cache's slabs, if there is room for all, and how many ordinals
+    /// each has; how many slabs there are.
+    ///
+    /// # Safety
+    /// `firsts` has that room, and `slots` may be written.
+    pub fn sy_handle_slabs(
+        cache: *mut sy_cache,
+        firsts: *mut u32,
+        room: usize,
+        slots: *mut u32,
+    ) -> usize;
+}
+
+extern "C" {
+    #[link_name = "sy_handle_free_slow_abi_1"]
+    fn sy_handle_free_slow(cache: *mut sy_cache, handle: sy_handle) -> bool;
+    /// A free ordinal, the caller's until it has made the object live, and freed it, or puts it
+    /// back. Its word is its owner's to write. False with `errno` as [`sy_handle_alloc`].
+    ///
+    /// # Safety
+    /// `ordinal` may be written.
+    #[link_name = "sy_handle_take_slow_abi_1"]
+    pub fn sy_handle_take_slow(cache: *mut sy_cache, ordinal: *mut u32) -> bool;
+    #[link_name = "sy_handle_put_slow_abi_1"]
+    fn sy_handle_put_slow(cache: *mut sy_cache, ordinal: u32) -> bool;
+}
+
+/// What the inline functions read of the cache.
+///
+/// # Safety
+/// The cache exists as long as the reference is used, and has [`crate::SY_HANDLES`].
+#[inline(always)]
+pub unsafe fn sy_handle_head_of<'a>(cache: *const sy_cache) -> &'a sy_handle_head {
+    // SAFETY: a cache with handles begins with that.
+    unsafe { &*cache.cast() }
+}
+
+impl sy_handle_head {
+    /// The word of what is passed as a handle; `None` if no ordinal of the cache is as large.
+    #[inline(always)]
+    pub fn word(&self, handle: sy_handle) -> Option<&AtomicU64> {
+        // SAFETY: the words of all ordinals below the limit are there for good.
+        unsafe {
+            let ordinal = u64::from(handle as u32);
+            (ordinal < self.limit.load(Ordering::Relaxed))
+                .then(|| &*self.words.add(ordinal as usize))
+        }
+    }
+
+    /// The word of a live, unpinned object with this handle.
+    #[inline(always)]
+    pub fn expected(&self, handle: sy_handle) -> u64 {
+        (handle >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION) | self.live
+    }
+
+    /// Where the object of an ordinal is.
+    ///
+    /// # Safety
+    /// The ordinal is one of the cache's, and its slab stays.
+    #[inline(always)]
+    pub unsafe fn place(&self, ordinal: u32) -> *mut c_void {
+        // SAFETY: every ordinal has a group.
+        unsafe {
+            let first = (*self.places.add(ordinal as usize / 64)).load(Ordering::Relaxed);
+            core::ptr::with_exposed_provenance_mut(first + ordinal as usize % 64 * self.slot)
+        }
+    }
+
+    /// This thread's free ordinals.
+    #[inline(always)]
+    fn loaded(&self) -> *mut sy_loaded_slot {
+        sy_loaded_slots().wrapping_byte_add(self.names_offset)
+    }
+}
+
+/// A free ordinal that this thread has loaded, as from [`sy_handle_take_slow`].
+///
+/// # Safety
+/// The cache has [`crate::SY_HANDLES`].
+#[inline(always)]
+pub unsafe fn sy_handle_take_loaded_inline(cache: *mut sy_cache) -> Option<u32> {
+    // SAFETY: as the caller says; the slot is this thread's.
+    unsafe {
+        if !SY_LOADED_INLINE {
+            return None;
+        }
+        sy_loaded_pop(sy_handle_head_of(cache).loaded()).map(|ordinal| ordinal as u32)
+    }
+}
+
+/// A free ordinal, loaded or not; `None` with `errno` as [`sy_handle_alloc`].
+///
+/// # Safety
+/// The cache has [`crate::SY_HANDLES`].
+#[inline(always)]
+pub unsafe fn sy_handle_take_inline(cache: *mut sy_cache) -> Option<u32> {
+    let mut ordinal = 0;
+    // SAFETY: as the caller says.
+    unsafe {
+        sy_handle_take_loaded_inline(cache)
+            .or_else(|| sy_handle_take_slow(cache, &mut ordinal).then_some(ordinal))
+    }
+}
+
+/// Puts a free ordinal back.
+///
+/// # Safety
+/// It is the caller's, its word is free, and its generation is not the last.
+#[inline(always)]
+pub unsafe fn sy_handle_put_inline(cache: *mut sy_cache, ordinal: u32) {
+    // SAFETY: as the caller says; the slot is this thread's.
+    unsafe {
+        if !SY_LOADED_INLINE || !sy_loaded_push(sy_handle_head_of(cache).loaded(), ordinal as usize)
+        {
+            sy_handle_put_slow(cache, ordinal);
+        }
+    }
+}
+
+/// [`sy_handle_alloc`], compiled into the caller.
+///
+/// # Safety
+/// The cache has [`crate::SY_HANDLES`]; `handle` may be written.
+#[inline(always)]
+pub unsafe fn sy_handle_alloc_inline(cache: *mut sy_cache, handle: *mut sy_handle) -> *mut c_void {
+    // SAFETY: as the caller says; nobody else changes a free word.
+    unsafe {
+        let Some(ordinal) = sy_handle_take_inline(cache) else {
+            return core::ptr::null_mut();
+        };
+        let head = sy_handle_head_of(cache);
+        let word = &*head.words.add(ordinal as usize);
+        let live = (word.load(Ordering::Relaxed) + (1 << SY_HANDLE_GENERATION)) | SY_HANDLE_LIVE;
+        word.store(live, Ordering::Release);
+        handle.write((live >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION) | u64::from(ordinal));
+        head.place(ordinal)
+    }
+}
+
+/// [`sy_handle_get`], compiled into the caller.
+///
+/// # Safety
+/// The cache has [`crate::SY_HANDLES`].
+#[inline(always)]
+pub unsafe fn sy_handle_get_inline(cache: *const sy_cache, handle: sy_handle) -> *mut c_void {
+    // SAFETY: a live object of the cache has a place.
+    unsafe {
+        let head = sy_handle_head_of(cache);
+        match head.word(handle) {
+            Some(word)
+                if word.load(Ordering::Acquire) & !SY_HANDLE_PINS == head.expected(handle) =>
+            {
+                head.place(handle as u32)
+            }
+            _ => core::ptr::null_mut(),
+        }
+    }
+}
+
+/// [`sy_handle_free`], compiled into the caller.
+///
+/// # Safety
+/// The cache has [`crate::SY_HANDLES`], and as there.
+#[inline(always)]
+pub unsafe fn sy_handle_free_inline(cache: *mut sy_cache, handle: sy_handle) -> bool {
+    // SAFETY: who makes the word free has the ordinal.
+    unsafe {
+        let head = sy_handle_head_of(cache);
+        let Some(word) = head.word(handle) else {
+            return false;
+        };
+        let live = (handle >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION) | head.plain;
+        let spent = (handle >> SY_HANDLE_GENERATION) as u32 == SY_HANDLE_GENERATIONS_MAX;
+        let free = live & !SY_HANDLE_STATE;
+        if spent
+            || word
+                .compare_exchange(live, free, Ordering::AcqRel, Ordering::Relaxed)
+                .is_err()
+        {
+            return sy_handle_free_slow(cache, handle);
+        }
+        sy_handle_put_inline(cache, handle as u32);
+        true
+    }
+}
+
+/// [`sy_handle_pin`], compiled into the caller for the common case.
+///
+/// # Safety
+/// The cache has [`crate::SY_HANDLES`].
+#[inline(always)]
+pub unsafe fn sy_handle_pin_inline(cache: *mut sy_cache, handle: sy_handle) -> *mut c_void {
+    // SAFETY: a pinned object of the cache has a place.
+    unsafe {
+        let head = sy_handle_head_of(cache);
+        let Some(word) = head.word(handle) else {
+            return core::ptr::null_mut();
+        };
+        let seen = word.load(Ordering::Relaxed);
+        if seen & !SY_HANDLE_PINS != head.expected(handle) {
+            return core::ptr::null_mut();
+        }
+        let pinned = seen + SY_HANDLE_PIN;
+        if seen & SY_HANDLE_PINS == SY_HANDLE_PINS
+            || word
+                .compare_exchange(seen, pinned, Ordering::AcqRel, Ordering::Relaxed)
+                .is_err()
+        {
+            return sy_handle_pin(cache, handle);
+        }
+        head.place(handle as u32)
+    }
+}
+
+/// [`sy_handle_unpin`], compiled into the caller for the common case.
+///
+/// # Safety
+/// The caller has a pin of it.
+#[inline(always)]
+pub unsafe fn sy_handle_unpin_inline(cache: *mut sy_cache, handle: sy_handle) {
+    // SAFETY: as the caller says, so the ordinal is one of the cache's.
+    unsafe {
+        let head = sy_handle_head_of(cache);
+        let word = &*head.words.add(handle as u32 as usize);
+        let seen = word.load(Ordering::Relaxed);
+        if seen & SY_HANDLE_STATE != SY_HANDLE_LIVE
+            || word
+                .compare_exchange(
+                    seen,
+                    seen - SY_HANDLE_PIN,
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                )
+                .is_err()
+        {
+            sy_handle_unpin(cache, handle);
+        }
+    }
+}

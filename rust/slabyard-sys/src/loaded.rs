@@ -1,0 +1,100 @@
+//! `slabyard/loaded.h`: what a thread has at hand, for the doors that are compiled into programs.
+//!
+//! Stable Rust cannot name a thread-local variable of C. Where this crate knows the instructions
+//! ([`SY_LOADED_INLINE`]) it says them itself; elsewhere the doors of this crate that are inline
+//! in C are calls.
+
+use core::ptr::addr_of_mut;
+use core::sync::atomic::{compiler_fence, AtomicPtr, AtomicUsize, Ordering};
+
+/// A thread's loaded slot for one client of the magazine layer: `base <= top <= limit` delimit free
+/// items in a magazine, the newest below `top`. Only the thread itself writes it.
+#[repr(C)]
+pub struct sy_loaded_slot {
+    reserved: [usize; 4],
+    top: *mut usize,
+    base: *mut usize,
+    limit: *mut usize,
+    reserved_too: usize,
+}
+
+/// Whether this thread's loaded slots can be reached without a call.
+pub const SY_LOADED_INLINE: bool = cfg!(all(
+    target_arch = "x86_64",
+    target_os = "linux",
+    target_pointer_width = "64",
+    not(miri)
+));
+
+/// This thread's loaded slots, by client number (`sy_abi_1` of the header).
+#[cfg(all(
+    target_arch = "x86_64",
+    target_os = "linux",
+    target_pointer_width = "64",
+    not(miri)
+))]
+#[inline(always)]
+pub fn sy_loaded_slots() -> *mut sy_loaded_slot {
+    let slots;
+    // SAFETY: reads a thread-local variable of the library that is linked in; the model is initial
+    // exec, as in the header, and the linker makes a constant of it in an executable.
+    unsafe {
+        core::arch::asm!(
+            "mov {slots}, qword ptr [rip + sy_abi_1@GOTTPOFF]",
+            "mov {slots}, qword ptr fs:[{slots}]",
+            slots = out(reg) slots,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    slots
+}
+
+/// Never called: see [`SY_LOADED_INLINE`].
+#[cfg(not(all(
+    target_arch = "x86_64",
+    target_os = "linux",
+    target_pointer_width = "64",
+    not(miri)
+)))]
+pub fn sy_loaded_slots() -> *mut sy_loaded_slot {
+    unreachable!("the doors are calls here")
+}
+
+/// Takes the newest item; `None` if the slot is shut: the slow path decides.
+///
+/// # Safety
+/// `slot` is this thread's, from [`sy_loaded_slots`].
+#[inline(always)]
+pub unsafe fn sy_loaded_pop(slot: *mut sy_loaded_slot) -> Option<usize> {
+    // SAFETY: as the caller says; others at most read it, so its writes are atomic.
+    unsafe {
+        let top = (*slot).top;
+        if top <= (*slot).base {
+            return None;
+        }
+        let newest = top.sub(1);
+        let item = *newest;
+        AtomicPtr::from_ptr(addr_of_mut!((*slot).top)).store(newest, Ordering::Relaxed);
+        Some(item)
+    }
+}
+
+/// Puts an item in; false if the slot is shut. Who reads it between the two stores sees one item
+/// too few, no more.
+///
+/// # Safety
+/// `slot` is this thread's, from [`sy_loaded_slots`]; the item is one of the slot's client.
+#[inline(always)]
+pub unsafe fn sy_loaded_push(slot: *mut sy_loaded_slot, item: usize) -> bool {
+    // SAFETY: as for sy_loaded_pop.
+    unsafe {
+        let top = (*slot).top;
+        if top >= (*slot).limit {
+            return false;
+        }
+        AtomicUsize::from_ptr(top).store(item, Ordering::Relaxed);
+        compiler_fence(Ordering::Release);
+        AtomicPtr::from_ptr(addr_of_mut!((*slot).top)).store(top.add(1), Ordering::Relaxed);
+        true
+    }
+}
