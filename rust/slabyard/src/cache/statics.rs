@@ -1,0 +1,235 @@
+//! Caches that are there for the whole program, under the name of a type: boxes of 8 bytes.
+//!
+//! Such a cache is made when it is first needed. Until then its offset is 0, where there is a slot that
+//! is shut in every thread: so the fast path is that of any cache, and does not ask.
+
+use core::ptr::{null_mut, NonNull};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use super::shared::ObjectWeak;
+use super::{CacheBuilder, CacheHome, CacheVacant};
+use crate::raw::cache::{self as raw, Opaque, RawCache};
+use crate::{CacheStats, Counted, Full, ObjectArc, ObjectBox};
+
+/// What a static cache is made of; [`static_cache!`](crate::static_cache) declares one.
+pub struct StaticState {
+    offset: AtomicUsize, // 0, or that of `cache`
+    cache: AtomicPtr<Opaque>,
+}
+
+impl StaticState {
+    #[doc(hidden)]
+    #[allow(clippy::new_without_default)] // only in statics
+    pub const fn new() -> Self {
+        StaticState {
+            offset: AtomicUsize::new(0),
+            cache: AtomicPtr::new(null_mut()),
+        }
+    }
+
+    /// The cache, if there is one yet.
+    fn get(&self) -> Option<RawCache> {
+        // Acquire: with the release of make().
+        let pointer = NonNull::new(self.cache.load(Ordering::Acquire))?;
+        Some(RawCache {
+            pointer,
+            offset: self.offset.load(Ordering::Relaxed),
+        })
+    }
+
+    /// The cache. Of several threads that make one, one has its way.
+    #[cold]
+    fn get_or_make<T>(&self, builder: CacheBuilder<'_, T>) -> Option<RawCache> {
+        if let Some(cache) = self.get() {
+            return Some(cache);
+        }
+        let made = builder.create(None).ok()?;
+        let placed = self.cache.compare_exchange(
+            null_mut(),
+            made.pointer.as_ptr(),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+        if placed.is_err() {
+            // SAFETY: nobody else knows it.
+            unsafe { raw::destroy(made) };
+            return self.get();
+        }
+        // Who still reads 0 comes by the slow path, and finds the pointer there.
+        self.offset.store(made.offset, Ordering::Relaxed);
+        Some(made)
+    }
+}
+
+/// A cache for the whole program, known by this type; [`static_cache!`](crate::static_cache) makes such.
+///
+/// All functions may be called from any thread, at any time, thread-local destructors included.
+///
+/// # Safety
+/// [`state`](StaticCache::state) gives the same state at each call, and no other type gives it.
+pub unsafe trait StaticCache: Copy {
+    /// What is in it.
+    type Object;
+
+    #[doc(hidden)]
+    fn state() -> &'static StaticState;
+
+    #[doc(hidden)]
+    fn builder() -> CacheBuilder<'static, Self::Object>;
+
+    #[doc(hidden)]
+    const NAME: Self;
+
+    /// Puts a value in.
+    ///
+    /// # Panics
+    /// If the limit of the cache is reached. Where there is no memory, it does as `Box::new`.
+    #[inline]
+    fn insert(value: Self::Object) -> StaticBox<Self> {
+        ObjectBox::new_in(value, Self::NAME)
+    }
+
+    /// Puts a value in, or gives it back: there is no room.
+    #[inline]
+    fn try_insert(value: Self::Object) -> Result<StaticBox<Self>, Full<Self::Object>> {
+        ObjectBox::try_new_in(value, Self::NAME)
+    }
+
+    /// Room for one object, to be written in place; `None`: there is none.
+    #[inline]
+    fn claim() -> Option<CacheVacant<Self::Object, Self>> {
+        CacheVacant::claim_in(Self::NAME)
+    }
+
+    /// Puts a value in that is counted.
+    ///
+    /// # Panics
+    /// As [`insert`](StaticCache::insert).
+    #[inline]
+    fn insert_arc<T>(value: T) -> ObjectArc<T, Self>
+    where
+        Self: StaticCache<Object = Counted<T>>,
+    {
+        ObjectArc::new_in(value, Self::NAME)
+    }
+
+    /// Makes the cache, if it is not there yet. False: there is no memory.
+    fn make() -> bool {
+        Self::state().get_or_make(Self::builder()).is_some()
+    }
+
+    /// Live objects: exact while no other thread uses the cache.
+    fn in_use() -> usize {
+        Self::state().get().map_or(0, raw::in_use)
+    }
+
+    /// Gives free memory back to the system, and says how many bytes.
+    fn trim() -> usize {
+        Self::state().get().map_or(0, raw::trim)
+    }
+
+    /// Provides memory for the next `count` objects. False: there is not as much.
+    fn reserve(count: usize) -> bool {
+        Self::state()
+            .get_or_make(Self::builder())
+            .is_some_and(|cache| raw::reserve(cache, count))
+    }
+
+    /// Where the memory is; `None`: nobody has used the cache yet.
+    fn stats() -> Option<CacheStats> {
+        Self::state().get().map(CacheStats::of)
+    }
+}
+
+/// Owns an object of a static cache: 8 bytes, and `Option` of it too.
+pub type StaticBox<C> = ObjectBox<<C as StaticCache>::Object, C>;
+
+/// Owns an object of a static cache of [`Counted`] values together with others.
+pub type StaticArc<T, C> = ObjectArc<T, C>;
+
+/// Watches an object of a static cache of [`Counted`] values.
+pub type StaticWeak<T, C> = ObjectWeak<T, C>;
+
+#[cold]
+#[inline(never)]
+fn take_slow<C: StaticCache>() -> Option<NonNull<C::Object>> {
+    let cache = C::state().get_or_make(C::builder())?;
+    cache.take().map(NonNull::cast)
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn give_slow<C: StaticCache>(object: NonNull<C::Object>) {
+    if let Some(cache) = C::state().get() {
+        // SAFETY: as the caller says; where the offset was not seen yet the pointer is.
+        unsafe { raw::give_slow(cache.pointer, object.cast()) }
+    }
+}
+
+// SAFETY: static caches are never destroyed, and one type has one state.
+unsafe impl<C: StaticCache<Object = T>, T> CacheHome<T> for C {
+    #[inline(always)]
+    fn take(self) -> Option<NonNull<T>> {
+        match raw::pop(C::state().offset.load(Ordering::Relaxed)) {
+            Some(object) => Some(object.cast()),
+            None => take_slow::<C>(),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn give(self, object: NonNull<T>) {
+        // SAFETY: as the caller says.
+        unsafe {
+            if !raw::push(C::state().offset.load(Ordering::Relaxed), object.cast()) {
+                give_slow::<C>(object);
+            }
+        }
+    }
+}
+
+/// Declares caches for the whole program, each under the name of a type that implements
+/// [`StaticCache`]; with settings of a [`CacheBuilder`] after `=>`.
+///
+/// ```
+/// use slabyard::{StaticBox, StaticCache};
+///
+/// pub struct Order { id: u64 }
+///
+/// slabyard::static_cache! {
+///     /// All orders.
+///     pub struct Orders: Order;
+///     struct Quotes: u64 => limit(1000).exact();
+/// }
+///
+/// let order: StaticBox<Orders> = Orders::insert(Order { id: 7 });
+/// assert_eq!(size_of::<Option<StaticBox<Orders>>>(), 8);
+/// assert_eq!((order.id, Orders::in_use()), (7, 1));
+/// assert_eq!(*Quotes::try_insert(5).unwrap(), 5);
+/// ```
+#[macro_export]
+macro_rules! static_cache {
+    ($($(#[$attribute:meta])* $visible:vis struct $name:ident: $object:ty
+        $(=> $($setting:ident($($value:expr)?)).+)?;)+) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        $visible struct $name;
+
+        // SAFETY: the state is the function's own.
+        unsafe impl $crate::StaticCache for $name {
+            type Object = $object;
+            const NAME: Self = $name;
+
+            #[inline(always)]
+            fn state() -> &'static $crate::StaticState {
+                static STATE: $crate::StaticState = $crate::StaticState::new();
+                &STATE
+            }
+
+            fn builder() -> $crate::CacheBuilder<'static, $object> {
+                $crate::CacheBuilder::new()
+                    .name(::core::stringify!($name))
+                    $($(.$setting($($value)?))+)?
+            }
+        }
+    )+};
+}

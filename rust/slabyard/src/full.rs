@@ -1,0 +1,27 @@
+//! What a bounded pool, cache or map says when there is no room.
+
+use core::fmt;
+
+/// There is no room; the value that was to be kept is given back.
+pub struct Full<T>(pub T);
+
+impl<T> Full<T> {
+    /// The value that found no room.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> fmt::Debug for Full<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Full(..)")
+    }
+}
+
+impl<T> fmt::Display for Full<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there is no room for another object")
+    }
+}
+
+impl<T> core::error::Error for Full<T> {}

@@ -1,0 +1,92 @@
+//! How a map is made.
+
+use alloc::ffi::CString;
+use core::marker::PhantomData;
+
+use super::key::Key;
+use super::map::HandleMap;
+use crate::cache::ALIGN_MAX;
+use crate::raw::handle::{Cache, Config};
+use crate::CreateError;
+
+/// Makes a [`HandleMap`] with a name and a limit.
+///
+/// ```
+/// use slabyard::HandleMap;
+/// let map: HandleMap<u32> = HandleMap::builder().name("ports").limit(2).exact().build()?;
+/// let first = map.insert(1);
+/// map.insert(2);
+/// assert_eq!(map.try_insert(3).unwrap_err().into_inner(), 3);
+/// map.remove(first);
+/// assert!(map.try_insert(3).is_ok());
+/// # Ok::<(), slabyard::CreateError>(())
+/// ```
+#[must_use]
+pub struct HandleMapBuilder<T, K: Key = super::DefaultKey> {
+    name: Option<CString>,
+    limit: usize,
+    exact: bool,
+    _makes: PhantomData<fn() -> HandleMap<T, K>>,
+}
+
+impl<T, K: Key> HandleMapBuilder<T, K> {
+    pub(super) fn new() -> Self {
+        Self {
+            name: None,
+            limit: 0,
+            exact: false,
+            _makes: PhantomData,
+        }
+    }
+
+    /// The name in reports and statistics; 31 bytes are kept. Without it, the name of the type.
+    pub fn name(mut self, name: &str) -> Self {
+        let bytes = name.bytes().take_while(|it| *it != 0).collect();
+        self.name = CString::new::<alloc::vec::Vec<u8>>(bytes).ok();
+        self
+    }
+
+    /// Most values at a time; 0: unlimited. Fewer may be had, since up to an eighth can wait in
+    /// what other threads have at hand, unless the limit is [`exact`](Self::exact).
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The limit counts values exactly. Costs a lock for each insertion and removal; without a
+    /// limit nothing.
+    pub fn exact(mut self) -> Self {
+        self.exact = true;
+        self
+    }
+
+    /// Makes the map.
+    ///
+    /// # Errors
+    /// [`CreateError`].
+    pub fn build(self) -> Result<HandleMap<T, K>, CreateError> {
+        let name = self.name.unwrap_or_else(|| short_name::<T>());
+        let config = Config {
+            name: &name,
+            size: size_of::<T>(),
+            align: align_of::<T>(),
+            limit: self.limit,
+            exact: self.exact && self.limit != 0,
+        };
+        Cache::create(&config)
+            .map(HandleMap::of_cache)
+            .ok_or(if align_of::<T>() > ALIGN_MAX {
+                CreateError::Unsupported
+            } else {
+                CreateError::NoMemory
+            })
+    }
+}
+
+/// The name of a type without its path.
+fn short_name<T>() -> CString {
+    let full = core::any::type_name::<T>();
+    let end = full.find('<').unwrap_or(full.len());
+    let start = full[..end].rfind("::").map_or(0, |it| it + 2);
+    CString::new(&full[start..]).unwrap_or_default()
+}

@@ -1,0 +1,95 @@
+//! A place in a map whose key is known before its value.
+
+use core::mem::ManuallyDrop;
+
+use super::key::{Key, RawKey};
+use super::map::HandleMap;
+use super::word::{self, Release};
+
+/// A place in a [`HandleMap`] that waits for its value. Nobody finds it until it is there. A place
+/// that is dropped without a value goes back, and its key is stale for ever.
+///
+/// ```
+/// use slabyard::{DefaultKey, HandleMap};
+/// struct Node { me: DefaultKey }
+/// let map = HandleMap::new();
+/// let entry = map.vacant_entry();
+/// let key = entry.key();
+/// assert!(map.get(key).is_none());
+/// entry.insert(Node { me: key });
+/// assert_eq!(map.get(key).unwrap().me, key);
+/// ```
+pub struct VacantEntry<'a, T, K: Key> {
+    map: &'a HandleMap<T, K>,
+    key: RawKey,
+}
+
+impl<'a, T, K: Key> VacantEntry<'a, T, K> {
+    /// A place that this thread has at hand.
+    #[inline(always)]
+    pub(super) fn at_hand(map: &'a HandleMap<T, K>) -> Option<Self> {
+        let ordinal = map.cache().take_at_hand()?;
+        // SAFETY: the cache gave it.
+        Some(unsafe { Self::of_ordinal(map, ordinal) })
+    }
+
+    /// The same where nothing is at hand; `None`: there is no room.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn slow(map: &'a HandleMap<T, K>) -> Option<Self> {
+        let ordinal = map.cache().take_slow()?;
+        // SAFETY: the cache gave it.
+        Some(unsafe { Self::of_ordinal(map, ordinal) })
+    }
+
+    #[inline]
+    pub(super) fn of(map: &'a HandleMap<T, K>) -> Option<Self> {
+        Self::at_hand(map).or_else(|| Self::slow(map))
+    }
+
+    /// # Safety
+    /// The cache gave the ordinal, for this alone.
+    #[inline(always)]
+    unsafe fn of_ordinal(map: &'a HandleMap<T, K>, ordinal: u32) -> Self {
+        // SAFETY: as the caller says. Its word is free, and its last generation not used up.
+        unsafe {
+            let word = map.cache().word_of(ordinal);
+            let key = RawKey::of_parts_unchecked(ordinal, word::next_generation(word));
+            Self { map, key }
+        }
+    }
+
+    /// The key that the value is going to have.
+    #[inline]
+    pub fn key(&self) -> K {
+        self.key.into()
+    }
+
+    /// Puts the value there; its key.
+    #[inline(always)]
+    pub fn insert(self, value: T) -> K {
+        let this = ManuallyDrop::new(self);
+        let (cache, ordinal) = (this.map.cache(), this.key.ordinal());
+        // SAFETY: the ordinal is taken, its place nobody else's, and there is no value.
+        unsafe {
+            cache.place(ordinal).cast::<T>().write(value);
+            word::enliven(
+                cache.word_of(ordinal),
+                word::live_word(cache, this.key.to_bits()),
+            );
+        }
+        this.key.into()
+    }
+}
+
+impl<T, K: Key> Drop for VacantEntry<'_, T, K> {
+    fn drop(&mut self) {
+        let (cache, ordinal) = (self.map.cache(), self.key.ordinal());
+        // SAFETY: the ordinal is taken, and there is no value. Its generation counts as used, since
+        // the key may have been told to somebody.
+        unsafe {
+            let word = cache.word_of(ordinal);
+            drop(Release::new(cache, word, ordinal, self.key.generation()));
+        }
+    }
+}

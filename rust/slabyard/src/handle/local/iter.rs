@@ -1,0 +1,241 @@
+//! Going through the slots of a [`LocalHandleMap`].
+
+use core::iter::{Enumerate, FusedIterator};
+use core::marker::PhantomData;
+use core::slice;
+
+use super::slot::Slot;
+use super::LocalHandleMap;
+use crate::handle::key::{DefaultKey, Key, RawKey};
+
+/// Keys and values: [`LocalHandleMap::iter`].
+pub struct Iter<'a, T, K: Key = DefaultKey> {
+    slots: Enumerate<slice::Iter<'a, Slot<T>>>,
+    left: u32,
+    _keys: PhantomData<fn() -> K>,
+}
+
+impl<'a, T, K: Key> Iter<'a, T, K> {
+    pub(super) fn new(slots: &'a [Slot<T>], len: u32) -> Self {
+        Self {
+            slots: slots.iter().enumerate(),
+            left: len,
+            _keys: PhantomData,
+        }
+    }
+}
+
+impl<T, K: Key> Clone for Iter<'_, T, K> {
+    fn clone(&self) -> Self {
+        Self {
+            slots: self.slots.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<'a, T, K: Key> Iterator for Iter<'a, T, K> {
+    type Item = (K, &'a T);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        for (ordinal, slot) in self.slots.by_ref() {
+            if !slot.is_vacant() {
+                self.left -= 1;
+                // SAFETY: it is not vacant.
+                return Some(unsafe {
+                    let key = RawKey::of_parts_unchecked(ordinal as u32, slot.generation());
+                    (key.into(), slot.value())
+                });
+            }
+        }
+        None
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left as usize, Some(self.left as usize))
+    }
+}
+
+/// Keys and values: [`LocalHandleMap::iter_mut`].
+pub struct IterMut<'a, T, K: Key = DefaultKey> {
+    slots: Enumerate<slice::IterMut<'a, Slot<T>>>,
+    left: u32,
+    _keys: PhantomData<fn() -> K>,
+}
+
+impl<'a, T, K: Key> IterMut<'a, T, K> {
+    pub(super) fn new(slots: &'a mut [Slot<T>], len: u32) -> Self {
+        Self {
+            slots: slots.iter_mut().enumerate(),
+            left: len,
+            _keys: PhantomData,
+        }
+    }
+}
+
+impl<'a, T, K: Key> Iterator for IterMut<'a, T, K> {
+    type Item = (K, &'a mut T);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        for (ordinal, slot) in self.slots.by_ref() {
+            if !slot.is_vacant() {
+                self.left -= 1;
+                // SAFETY: it is not vacant.
+                return Some(unsafe {
+                    let key = RawKey::of_parts_unchecked(ordinal as u32, slot.generation());
+                    (key.into(), slot.value_mut())
+                });
+            }
+        }
+        None
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left as usize, Some(self.left as usize))
+    }
+}
+
+/// Keys: [`LocalHandleMap::keys`].
+pub struct Keys<'a, T, K: Key = DefaultKey>(Iter<'a, T, K>);
+
+impl<'a, T, K: Key> Keys<'a, T, K> {
+    pub(super) fn new(iter: Iter<'a, T, K>) -> Self {
+        Self(iter)
+    }
+}
+
+impl<T, K: Key> Iterator for Keys<'_, T, K> {
+    type Item = K;
+
+    #[inline]
+    fn next(&mut self) -> Option<K> {
+        self.0.next().map(|(key, _)| key)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+/// Values: [`LocalHandleMap::values`].
+pub struct Values<'a, T, K: Key = DefaultKey>(Iter<'a, T, K>);
+
+impl<'a, T, K: Key> Values<'a, T, K> {
+    pub(super) fn new(iter: Iter<'a, T, K>) -> Self {
+        Self(iter)
+    }
+}
+
+impl<'a, T, K: Key> Iterator for Values<'a, T, K> {
+    type Item = &'a T;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a T> {
+        self.0.next().map(|(_, value)| value)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+/// Values: [`LocalHandleMap::values_mut`].
+pub struct ValuesMut<'a, T, K: Key = DefaultKey>(IterMut<'a, T, K>);
+
+impl<'a, T, K: Key> ValuesMut<'a, T, K> {
+    pub(super) fn new(iter: IterMut<'a, T, K>) -> Self {
+        Self(iter)
+    }
+}
+
+impl<'a, T, K: Key> Iterator for ValuesMut<'a, T, K> {
+    type Item = &'a mut T;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a mut T> {
+        self.0.next().map(|(_, value)| value)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+/// Moves values out: [`LocalHandleMap::drain`].
+pub struct Drain<'a, T, K: Key = DefaultKey> {
+    map: &'a mut LocalHandleMap<T, K>,
+    next: u32,
+}
+
+impl<'a, T, K: Key> Drain<'a, T, K> {
+    pub(super) fn new(map: &'a mut LocalHandleMap<T, K>) -> Self {
+        Self { map, next: 0 }
+    }
+}
+
+impl<T, K: Key> Iterator for Drain<'_, T, K> {
+    type Item = (K, T);
+
+    #[inline]
+    fn next(&mut self) -> Option<(K, T)> {
+        while self.next < self.map.slot_count() {
+            self.next += 1;
+            let taken = self.map.take_at(self.next - 1);
+            if taken.is_some() {
+                return taken;
+            }
+        }
+        None
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.map.len(), Some(self.map.len()))
+    }
+}
+
+impl<T, K: Key> Drop for Drain<'_, T, K> {
+    fn drop(&mut self) {
+        /// Goes on if a drop panics.
+        struct Rest<'r, 'a, T, K: Key>(&'r mut Drain<'a, T, K>);
+        impl<T, K: Key> Drop for Rest<'_, '_, T, K> {
+            fn drop(&mut self) {
+                while self.0.next().is_some() {}
+            }
+        }
+        let rest = Rest(self);
+        while rest.0.next().is_some() {}
+    }
+}
+
+impl<T, K: Key> ExactSizeIterator for Iter<'_, T, K> {}
+impl<T, K: Key> ExactSizeIterator for IterMut<'_, T, K> {}
+impl<T, K: Key> ExactSizeIterator for Keys<'_, T, K> {}
+impl<T, K: Key> ExactSizeIterator for Values<'_, T, K> {}
+impl<T, K: Key> ExactSizeIterator for ValuesMut<'_, T, K> {}
+impl<T, K: Key> ExactSizeIterator for Drain<'_, T, K> {}
+impl<T, K: Key> FusedIterator for Iter<'_, T, K> {}
+impl<T, K: Key> FusedIterator for IterMut<'_, T, K> {}
+impl<T, K: Key> FusedIterator for Keys<'_, T, K> {}
+impl<T, K: Key> FusedIterator for Values<'_, T, K> {}
+impl<T, K: Key> FusedIterator for ValuesMut<'_, T, K> {}
+impl<T, K: Key> FusedIterator for Drain<'_, T, K> {}
+
+impl<'a, T, K: Key> IntoIterator for &'a LocalHandleMap<T, K> {
+    type Item = (K, &'a T);
+    type IntoIter = Iter<'a, T, K>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a, T, K: Key> IntoIterator for &'a mut LocalHandleMap<T, K> {
+    type Item = (K, &'a mut T);
+    type IntoIter = IterMut<'a, T, K>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}

@@ -1,0 +1,366 @@
+//! The map of one owner: a vector of slots, each with its generation.
+//!
+//! ```text
+//!     slots:  | 3  value | 0  next, 5 | 1  value | 0  next, 2 | 0  RETIRED |
+//!                              free -->----------------^  (newest first)
+//! ```
+//!
+//! A slot's generation is that of its value, or 0, which no key has: so one compare refuses a stale
+//! key. A vacant slot keeps the generation that its next value is going to have. One that has been
+//! through all of them is retired. When vacant slots are cut off at the end, `start` becomes higher
+//! than all that they had, and new slots begin with it.
+
+mod iter;
+mod many;
+mod slot;
+#[cfg(feature = "serde")]
+mod slots;
+
+pub use iter::{Drain, Iter, IterMut, Keys, Values, ValuesMut};
+#[cfg(feature = "serde")]
+pub(in crate::handle) use slots::FromSlots;
+
+use alloc::collections::TryReserveError;
+use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Index, IndexMut};
+
+use super::key::{DefaultKey, Key, RawKey};
+use slot::{Link, Slot};
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// A map that gives out keys, for one owner: plain references, no atomics.
+///
+/// A stale key stays stale for ever, after [`clear`](Self::clear) and
+/// [`shrink_to`](Self::shrink_to) too. A slot whose 2^32 - 1 generations are used up is retired.
+/// Values move when the map grows. `Send` and `Sync` as `T` is.
+///
+/// ```
+/// use slabyard::LocalHandleMap;
+/// let mut map = LocalHandleMap::new();
+/// let first = map.insert("first");
+/// let second = map.insert("second");
+/// assert_eq!(map.remove(first), Some("first"));
+/// let third = map.insert("third"); // where the first was
+/// assert_eq!(map.get(first), None);
+/// assert_eq!((map[second], map[third]), ("second", "third"));
+/// ```
+pub struct LocalHandleMap<T, K: Key = DefaultKey> {
+    slots: Vec<Slot<T>>,
+    /// The newest vacant slot, or [`NONE`].
+    free: u32,
+    len: u32,
+    /// The first generation of a new slot.
+    start: u32,
+    _keys: PhantomData<fn(K) -> K>,
+}
+
+#[cold]
+#[inline(never)]
+fn full() -> ! {
+    panic!("a map has at most 2^32 - 1 slots")
+}
+
+#[cold]
+#[inline(never)]
+fn stale(key: &dyn fmt::Debug) -> ! {
+    panic!("no value has the key {key:?}")
+}
+
+impl<T> LocalHandleMap<T> {
+    /// An empty map with keys of the type [`DefaultKey`]. Allocates nothing.
+    pub const fn new() -> Self {
+        Self::with_key()
+    }
+
+    /// An empty map with room for so many values.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self::with_capacity_and_key(capacity)
+    }
+}
+
+impl<T, K: Key> LocalHandleMap<T, K> {
+    /// An empty map with keys of a type of its own.
+    pub const fn with_key() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: NONE,
+            len: 0,
+            start: 1,
+            _keys: PhantomData,
+        }
+    }
+
+    /// An empty map with keys of a type of its own and room for so many values.
+    pub fn with_capacity_and_key(capacity: usize) -> Self {
+        let mut map = Self::with_key();
+        map.slots.reserve(capacity);
+        map
+    }
+
+    /// How many values there are.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Slots that there is memory for. Retired ones are among them.
+    pub fn capacity(&self) -> usize {
+        self.slots.capacity()
+    }
+
+    /// Puts a value in; its key.
+    ///
+    /// # Panics
+    /// If there are 2^32 - 1 slots.
+    #[inline]
+    pub fn insert(&mut self, value: T) -> K {
+        // The slot first: a value that is passed on to a function would have to lie in memory.
+        if self.free as usize >= self.slots.len() {
+            self.add_vacant();
+        }
+        let ordinal = self.free;
+        // SAFETY: there is that slot, in the list of free ones: vacant, and not retired.
+        unsafe {
+            let link = self.slots.get_unchecked_mut(ordinal as usize).fill(value);
+            self.free = link.next;
+            self.len += 1;
+            RawKey::of_parts_unchecked(ordinal, link.generation).into()
+        }
+    }
+
+    /// Puts in a value that is made from its own key. If `make` panics, the key is stale for ever.
+    ///
+    /// # Panics
+    /// If there are 2^32 - 1 slots.
+    #[inline]
+    pub fn insert_with_key(&mut self, make: impl FnOnce(K) -> T) -> K {
+        let entry = self.vacant_entry();
+        let value = make(entry.key());
+        entry.insert(value)
+    }
+
+    /// A place whose key is known before its value.
+    ///
+    /// # Panics
+    /// If there are 2^32 - 1 slots.
+    #[inline]
+    pub fn vacant_entry(&mut self) -> LocalVacantEntry<'_, T, K> {
+        if self.free == NONE {
+            self.add_vacant();
+        }
+        // The slot leaves the list now, so a leaked entry is a lost slot, and no key comes twice.
+        let ordinal = self.free;
+        let link = self.slots[ordinal as usize].link();
+        let link = link.expect("what is in the list of free slots is vacant");
+        self.free = link.next;
+        self.slots[ordinal as usize].set_link(Link::RETIRED);
+        LocalVacantEntry {
+            key: RawKey::of_parts(ordinal, link.generation),
+            map: self,
+        }
+    }
+
+    /// Where no slot is free: one at the end.
+    #[inline(never)]
+    fn add_vacant(&mut self) {
+        let ordinal = self.slots.len();
+        if ordinal >= NONE as usize {
+            full();
+        }
+        self.slots.push(Slot::vacant(Link {
+            next: NONE,
+            generation: self.start,
+        }));
+        self.free = ordinal as u32;
+    }
+
+    /// Removes the value with this key; `None` if the key is stale.
+    #[inline]
+    pub fn remove(&mut self, key: K) -> Option<T> {
+        let raw = key.into();
+        let slot = self.slots.get_mut(raw.ordinal() as usize)?;
+        if slot.generation() != raw.generation() {
+            return None;
+        }
+        // SAFETY: a key's generation is not 0, so the slot has a value.
+        let value = unsafe { slot.empty(Link::after(raw.generation(), self.free)) };
+        if raw.generation() != u32::MAX {
+            self.free = raw.ordinal();
+        }
+        self.len -= 1;
+        Some(value)
+    }
+
+    /// The value with this key; `None` if the key is stale.
+    #[inline]
+    pub fn get(&self, key: K) -> Option<&T> {
+        let raw = key.into();
+        let slot = self.slots.get(raw.ordinal() as usize)?;
+        // SAFETY: a key's generation is not 0, so the slot has a value.
+        (slot.generation() == raw.generation()).then(|| unsafe { slot.value() })
+    }
+
+    /// The value with this key; `None` if the key is stale.
+    #[inline]
+    pub fn get_mut(&mut self, key: K) -> Option<&mut T> {
+        let raw = key.into();
+        let slot = self.slots.get_mut(raw.ordinal() as usize)?;
+        // SAFETY: a key's generation is not 0, so the slot has a value.
+        (slot.generation() == raw.generation()).then(|| unsafe { slot.value_mut() })
+    }
+
+    /// Whether there is a value with this key.
+    #[inline]
+    pub fn contains(&self, key: K) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// All keys and values, by place.
+    pub fn iter(&self) -> Iter<'_, T, K> {
+        Iter::new(&self.slots, self.len)
+    }
+
+    /// All keys and values, by place.
+    pub fn iter_mut(&mut self) -> IterMut<'_, T, K> {
+        IterMut::new(&mut self.slots, self.len)
+    }
+
+    /// All keys, by place.
+    pub fn keys(&self) -> Keys<'_, T, K> {
+        Keys::new(self.iter())
+    }
+
+    /// All values, by place.
+    pub fn values(&self) -> Values<'_, T, K> {
+        Values::new(self.iter())
+    }
+
+    /// All values, by place.
+    pub fn values_mut(&mut self) -> ValuesMut<'_, T, K> {
+        ValuesMut::new(self.iter_mut())
+    }
+
+    /// Provides memory for so many more values.
+    ///
+    /// # Panics
+    /// If that is more than there can be.
+    pub fn reserve(&mut self, more: usize) {
+        self.slots.reserve(self.more_slots(more));
+    }
+
+    /// Provides memory for so many more values.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        self.slots.try_reserve(self.more_slots(more))
+    }
+
+    fn more_slots(&self, values: usize) -> usize {
+        values.saturating_sub(self.slots.len() - self.len())
+    }
+}
+
+/// A place in a [`LocalHandleMap`] that waits for its value. If it is dropped without one, its key
+/// is stale for ever.
+///
+/// ```
+/// use slabyard::{DefaultKey, LocalHandleMap};
+/// struct Node { me: DefaultKey }
+/// let mut map = LocalHandleMap::new();
+/// let entry = map.vacant_entry();
+/// let me = entry.key();
+/// entry.insert(Node { me });
+/// assert_eq!(map[me].me, me);
+/// ```
+pub struct LocalVacantEntry<'a, T, K: Key> {
+    map: &'a mut LocalHandleMap<T, K>,
+    key: RawKey,
+}
+
+impl<T, K: Key> LocalVacantEntry<'_, T, K> {
+    /// The key that the value is going to have.
+    #[inline]
+    pub fn key(&self) -> K {
+        self.key.into()
+    }
+
+    /// Puts the value there; its key.
+    #[inline]
+    pub fn insert(self, value: T) -> K {
+        let mut this = core::mem::ManuallyDrop::new(self);
+        let key = this.key;
+        this.map.slots[key.ordinal() as usize] = Slot::with(value, key.generation());
+        this.map.len += 1;
+        key.into()
+    }
+}
+
+impl<T, K: Key> Drop for LocalVacantEntry<'_, T, K> {
+    fn drop(&mut self) {
+        let link = Link::after(self.key.generation(), self.map.free);
+        self.map.slots[self.key.ordinal() as usize].set_link(link);
+        if !link.is_retired() {
+            self.map.free = self.key.ordinal();
+        }
+    }
+}
+
+impl<T, K: Key> Index<K> for LocalHandleMap<T, K> {
+    type Output = T;
+
+    /// # Panics
+    /// If the key is stale.
+    #[inline]
+    fn index(&self, key: K) -> &T {
+        match self.get(key) {
+            Some(value) => value,
+            None => stale(&key),
+        }
+    }
+}
+
+impl<T, K: Key> IndexMut<K> for LocalHandleMap<T, K> {
+    #[inline]
+    fn index_mut(&mut self, key: K) -> &mut T {
+        match self.get_mut(key) {
+            Some(value) => value,
+            None => stale(&key),
+        }
+    }
+}
+
+impl<T, K: Key> Default for LocalHandleMap<T, K> {
+    fn default() -> Self {
+        Self::with_key()
+    }
+}
+
+/// The same keys lead to the clones.
+impl<T: Clone, K: Key> Clone for LocalHandleMap<T, K> {
+    fn clone(&self) -> Self {
+        Self {
+            slots: self.slots.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<T: fmt::Debug, K: Key> fmt::Debug for LocalHandleMap<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

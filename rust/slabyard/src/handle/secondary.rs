@@ -1,0 +1,242 @@
+//! More about what another map has keys for, in a vector by place.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
+use core::num::NonZeroU32;
+use core::ops::{Index, IndexMut};
+
+use super::key::{DefaultKey, Key, RawKey};
+
+/// What is kept for a key.
+#[derive(Clone)]
+struct Kept<V> {
+    generation: NonZeroU32,
+    value: V,
+}
+
+/// Values for keys of another map: as long a vector as the highest place among the keys.
+///
+/// For a place, only the newest generation is kept: inserting for a newer key replaces what was
+/// there, inserting for an older one, whose value must be gone, does nothing. It does not notice when
+/// the other map removes a key; what was kept for it stays until it is replaced or removed.
+///
+/// For keys of a [`LocalHandleMap`](super::LocalHandleMap). Places of a
+/// [`HandleMap`](super::HandleMap) are numbers of the whole process: `SparseSecondaryMap` is for these.
+///
+/// ```
+/// use slabyard::{LocalHandleMap, SecondaryMap};
+/// let mut players = LocalHandleMap::new();
+/// let mut health = SecondaryMap::new();
+/// let alice = players.insert("alice");
+/// health.insert(alice, 100);
+/// assert_eq!(health[alice], 100);
+/// players.remove(alice);
+/// let bob = players.insert("bob"); // where alice was
+/// assert!(health.get(bob).is_none());
+/// health.insert(bob, 50);
+/// assert!(health.get(alice).is_none());
+/// ```
+#[derive(Clone)]
+pub struct SecondaryMap<K: Key = DefaultKey, V = ()> {
+    slots: Vec<Option<Kept<V>>>,
+    len: usize,
+    _keys: PhantomData<fn(K) -> K>,
+}
+
+fn generation(raw: RawKey) -> NonZeroU32 {
+    NonZeroU32::new(raw.generation()).expect("a key's generation is not 0")
+}
+
+impl<K: Key, V> SecondaryMap<K, V> {
+    /// An empty map. Allocates nothing.
+    pub const fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            len: 0,
+            _keys: PhantomData,
+        }
+    }
+
+    /// An empty map with room for keys of so many places.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self {
+            slots: Vec::with_capacity(capacity),
+            ..Self::new()
+        }
+    }
+
+    /// How many values there are.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Places that there is memory for.
+    pub fn capacity(&self) -> usize {
+        self.slots.capacity()
+    }
+
+    /// Provides memory for so many places more.
+    pub fn reserve(&mut self, more: usize) {
+        self.slots.reserve(more);
+    }
+
+    /// Keeps a value for a key; returns what was kept for it. If something is kept for a newer key of
+    /// the same place, `value` is dropped.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let raw = key.into();
+        let at = raw.ordinal() as usize;
+        if at >= self.slots.len() {
+            self.slots.resize_with(at + 1, || None);
+        }
+        let generation = generation(raw);
+        let slot = &mut self.slots[at];
+        match slot {
+            Some(kept) if kept.generation > generation => None,
+            Some(kept) if kept.generation == generation => {
+                Some(core::mem::replace(&mut kept.value, value))
+            }
+            _ => {
+                self.len += usize::from(slot.is_none());
+                *slot = Some(Kept { generation, value });
+                None
+            }
+        }
+    }
+
+    /// Takes out what is kept for a key.
+    pub fn remove(&mut self, key: K) -> Option<V> {
+        let raw = key.into();
+        let slot = self.slots.get_mut(raw.ordinal() as usize)?;
+        let kept = slot.take_if(|kept| kept.generation.get() == raw.generation())?;
+        self.len -= 1;
+        Some(kept.value)
+    }
+
+    /// What is kept for a key.
+    #[inline]
+    pub fn get(&self, key: K) -> Option<&V> {
+        let raw = key.into();
+        let kept = self.slots.get(raw.ordinal() as usize)?.as_ref()?;
+        (kept.generation.get() == raw.generation()).then_some(&kept.value)
+    }
+
+    /// What is kept for a key.
+    #[inline]
+    pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        let raw = key.into();
+        let kept = self.slots.get_mut(raw.ordinal() as usize)?.as_mut()?;
+        (kept.generation.get() == raw.generation()).then_some(&mut kept.value)
+    }
+
+    /// What is kept for a key, made now if there is nothing. `None`: something is kept for a newer
+    /// key of the same place.
+    pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> Option<&mut V> {
+        if !self.contains(key) {
+            self.insert(key, make());
+        }
+        self.get_mut(key)
+    }
+
+    /// Whether something is kept for a key.
+    #[inline]
+    pub fn contains(&self, key: K) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Drops all values. Memory is kept.
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.slots.clear();
+    }
+
+    /// Keeps the values for which `keep` says yes.
+    pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            let gone = slot.take_if(|kept| !keep(key_of(at, kept), &mut kept.value));
+            self.len -= usize::from(gone.is_some());
+        }
+    }
+
+    /// All keys and values, by place.
+    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        let kept = self.slots.iter().enumerate();
+        kept.filter_map(|(at, slot)| slot.as_ref().map(|kept| (key_of(at, kept), &kept.value)))
+    }
+
+    /// All keys and values, by place.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
+        let kept = self.slots.iter_mut().enumerate();
+        kept.filter_map(|(at, slot)| {
+            slot.as_mut()
+                .map(|kept| (key_of(at, kept), &mut kept.value))
+        })
+    }
+
+    /// All keys, by place.
+    pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
+        self.iter().map(|(key, _)| key)
+    }
+
+    /// All values, by place.
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.iter().map(|(_, value)| value)
+    }
+
+    /// All values, by place.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.iter_mut().map(|(_, value)| value)
+    }
+
+    /// Moves all values out.
+    pub fn drain(&mut self) -> impl Iterator<Item = (K, V)> + '_ {
+        self.len = 0;
+        let kept = self.slots.drain(..).enumerate();
+        kept.filter_map(|(at, slot)| slot.map(|kept| (key_of(at, &kept), kept.value)))
+    }
+}
+
+fn key_of<K: Key, V>(at: usize, kept: &Kept<V>) -> K {
+    RawKey::of_parts(at as u32, kept.generation.get()).into()
+}
+
+impl<K: Key, V> Index<K> for SecondaryMap<K, V> {
+    type Output = V;
+
+    /// # Panics
+    /// If nothing is kept for the key.
+    fn index(&self, key: K) -> &V {
+        self.get(key).expect("nothing is kept for the key")
+    }
+}
+
+impl<K: Key, V> IndexMut<K> for SecondaryMap<K, V> {
+    fn index_mut(&mut self, key: K) -> &mut V {
+        self.get_mut(key).expect("nothing is kept for the key")
+    }
+}
+
+impl<K: Key, V> Default for SecondaryMap<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Key, V: fmt::Debug> fmt::Debug for SecondaryMap<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<K: Key, V> Extend<(K, V)> for SecondaryMap<K, V> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, all: I) {
+        for (key, value) in all {
+            self.insert(key, value);
+        }
+    }
+}

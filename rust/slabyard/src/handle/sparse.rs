@@ -1,0 +1,205 @@
+//! More about what another map has keys for, in a hash table.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Index, IndexMut};
+use std::collections::hash_map::{Entry, HashMap};
+
+use super::key::{DefaultKey, Key, RawKey};
+
+/// Values for few of the keys of another map, or for keys of a [`HandleMap`](super::HandleMap): a
+/// hash table by place. The rules are those of [`SecondaryMap`](super::SecondaryMap).
+///
+/// ```
+/// use slabyard::{HandleMap, SparseSecondaryMap};
+/// let sessions = HandleMap::new();
+/// let mut names = SparseSecondaryMap::new();
+/// let key = sessions.insert(1);
+/// names.insert(key, "alice");
+/// sessions.remove(key);
+/// names.retain(|key, _| sessions.contains(key));
+/// assert!(names.is_empty());
+/// ```
+#[derive(Clone)]
+pub struct SparseSecondaryMap<K: Key = DefaultKey, V = ()> {
+    slots: HashMap<u32, (RawKey, V)>,
+    _keys: PhantomData<fn(K) -> K>,
+}
+
+impl<K: Key, V> SparseSecondaryMap<K, V> {
+    /// An empty map. Allocates nothing.
+    pub fn new() -> Self {
+        Self::with_capacity(0)
+    }
+
+    /// An empty map with room for so many values.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self {
+            slots: HashMap::with_capacity(capacity),
+            _keys: PhantomData,
+        }
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Values that there is memory for.
+    pub fn capacity(&self) -> usize {
+        self.slots.capacity()
+    }
+
+    /// Provides memory for so many values more.
+    pub fn reserve(&mut self, more: usize) {
+        self.slots.reserve(more);
+    }
+
+    /// Gives back the memory that is not needed.
+    pub fn shrink_to_fit(&mut self) {
+        self.slots.shrink_to_fit();
+    }
+
+    /// Keeps a value for a key; returns what was kept for it. If something is kept for a newer key of
+    /// the same place, `value` is dropped.
+    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let raw = key.into();
+        match self.slots.entry(raw.ordinal()) {
+            Entry::Vacant(entry) => {
+                entry.insert((raw, value));
+                None
+            }
+            Entry::Occupied(entry) if entry.get().0 > raw => None,
+            Entry::Occupied(mut entry) => {
+                let (before, old) = entry.insert((raw, value));
+                (before == raw).then_some(old)
+            }
+        }
+    }
+
+    /// Takes out what is kept for a key.
+    pub fn remove(&mut self, key: K) -> Option<V> {
+        let raw = key.into();
+        self.get(key)?;
+        self.slots.remove(&raw.ordinal()).map(|(_, value)| value)
+    }
+
+    /// What is kept for a key.
+    #[inline]
+    pub fn get(&self, key: K) -> Option<&V> {
+        let raw = key.into();
+        let (kept, value) = self.slots.get(&raw.ordinal())?;
+        (*kept == raw).then_some(value)
+    }
+
+    /// What is kept for a key.
+    #[inline]
+    pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        let raw = key.into();
+        let (kept, value) = self.slots.get_mut(&raw.ordinal())?;
+        (*kept == raw).then_some(value)
+    }
+
+    /// What is kept for a key, made now if there is nothing. `None`: something is kept for a newer
+    /// key of the same place.
+    pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> Option<&mut V> {
+        if !self.contains(key) {
+            self.insert(key, make());
+        }
+        self.get_mut(key)
+    }
+
+    /// Whether something is kept for a key.
+    #[inline]
+    pub fn contains(&self, key: K) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Drops all values. Memory is kept.
+    pub fn clear(&mut self) {
+        self.slots.clear();
+    }
+
+    /// Keeps the values for which `keep` says yes.
+    pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
+        self.slots
+            .retain(|_, (raw, value)| keep((*raw).into(), value));
+    }
+
+    /// All keys and values, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.slots
+            .values()
+            .map(|(raw, value)| ((*raw).into(), value))
+    }
+
+    /// All keys and values, in no order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
+        self.slots
+            .values_mut()
+            .map(|(raw, value)| ((*raw).into(), value))
+    }
+
+    /// All keys, in no order.
+    pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
+        self.iter().map(|(key, _)| key)
+    }
+
+    /// All values, in no order.
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.iter().map(|(_, value)| value)
+    }
+
+    /// All values, in no order.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.iter_mut().map(|(_, value)| value)
+    }
+
+    /// Moves all values out.
+    pub fn drain(&mut self) -> impl Iterator<Item = (K, V)> + '_ {
+        self.slots
+            .drain()
+            .map(|(_, (raw, value))| (raw.into(), value))
+    }
+}
+
+impl<K: Key, V> Index<K> for SparseSecondaryMap<K, V> {
+    type Output = V;
+
+    /// # Panics
+    /// If nothing is kept for the key.
+    fn index(&self, key: K) -> &V {
+        self.get(key).expect("nothing is kept for the key")
+    }
+}
+
+impl<K: Key, V> IndexMut<K> for SparseSecondaryMap<K, V> {
+    fn index_mut(&mut self, key: K) -> &mut V {
+        self.get_mut(key).expect("nothing is kept for the key")
+    }
+}
+
+impl<K: Key, V> Default for SparseSecondaryMap<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Key, V: fmt::Debug> fmt::Debug for SparseSecondaryMap<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<K: Key, V> Extend<(K, V)> for SparseSecondaryMap<K, V> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, all: I) {
+        for (key, value) in all {
+            self.insert(key, value);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Going through all values of a map.
+
+use alloc::vec;
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering;
+
+use super::guard::Ref;
+use super::key::{Key, RawKey};
+use super::map::HandleMap;
+use super::word::{self, Pinning, Release};
+use crate::raw::handle::{Cache, DYING, PINS, STATE};
+
+/// The ordinals of the slabs that a cache had at one moment.
+struct Ordinals {
+    firsts: vec::IntoIter<u32>,
+    slots: u32,
+    next: u32,
+    left: u32,
+}
+
+impl Ordinals {
+    fn of(cache: &Cache) -> Self {
+        let (firsts, slots) = cache.slabs();
+        Self {
+            firsts: firsts.into_iter(),
+            slots,
+            next: 0,
+            left: 0,
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        if self.left == 0 {
+            self.next = self.firsts.next()?;
+            self.left = self.slots;
+        }
+        let ordinal = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.left -= 1;
+        Some(ordinal)
+    }
+
+    /// The next that has a live value, with its word.
+    #[inline]
+    fn next_live(&mut self, cache: &Cache) -> Option<(RawKey, u64)> {
+        loop {
+            let ordinal = self.next()?;
+            // SAFETY: the cache gave it; it may be another cache's by now, which the word says.
+            let word = unsafe { cache.word_of(ordinal) }.load(Ordering::Relaxed);
+            if word::is_live(cache, word) {
+                return Some((RawKey::of_parts(ordinal, (word >> 32) as u32), word & !PINS));
+            }
+        }
+    }
+}
+
+/// Guards of all values: [`HandleMap::iter`].
+pub struct Iter<'a, T, K: Key> {
+    map: &'a HandleMap<T, K>,
+    ordinals: Ordinals,
+}
+
+impl<'a, T, K: Key> Iter<'a, T, K> {
+    pub(super) fn new(map: &'a HandleMap<T, K>) -> Self {
+        Self {
+            map,
+            ordinals: Ordinals::of(map.cache()),
+        }
+    }
+}
+
+impl<'a, T, K: Key> Iterator for Iter<'a, T, K> {
+    type Item = (K, Ref<'a, T, K>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (key, live) = self.ordinals.next_live(self.map.cache())?;
+            // SAFETY: the cache gave the ordinal.
+            let word = unsafe { self.map.cache().word_of(key.ordinal()) };
+            match word::pin(word, live) {
+                // SAFETY: it is pinned, so the value is there and stays.
+                Pinning::Pinned => unsafe {
+                    let value = self.map.value(key.ordinal());
+                    return Some((key.into(), Ref::new(self.map, word, value)));
+                },
+                Pinning::Stale => {}
+                Pinning::TooMany => panic!("a value has 65,535 guards"),
+            }
+        }
+    }
+}
+
+/// All values: [`HandleMap::iter_mut`].
+pub struct IterMut<'a, T, K: Key> {
+    map: &'a HandleMap<T, K>,
+    ordinals: Ordinals,
+    _alone: PhantomData<&'a mut T>,
+}
+
+impl<'a, T, K: Key> IterMut<'a, T, K> {
+    pub(super) fn new(map: &'a mut HandleMap<T, K>) -> Self {
+        Self {
+            ordinals: Ordinals::of(map.cache()),
+            map,
+            _alone: PhantomData,
+        }
+    }
+}
+
+impl<'a, T, K: Key> Iterator for IterMut<'a, T, K> {
+    type Item = (K, &'a mut T);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, _) = self.ordinals.next_live(self.map.cache())?;
+        // SAFETY: the value is live, nobody else has the map, and each ordinal comes once.
+        unsafe { Some((key.into(), self.map.value(key.ordinal()).as_mut())) }
+    }
+}
+
+/// Moves all values out: [`HandleMap::drain`].
+pub struct Drain<'a, T, K: Key> {
+    map: &'a HandleMap<T, K>,
+    ordinals: Ordinals,
+    _alone: PhantomData<&'a mut T>,
+}
+
+impl<'a, T, K: Key> Drain<'a, T, K> {
+    pub(super) fn new(map: &'a mut HandleMap<T, K>) -> Self {
+        Self {
+            ordinals: Ordinals::of(map.cache()),
+            map,
+            _alone: PhantomData,
+        }
+    }
+}
+
+impl<T, K: Key> Iterator for Drain<'_, T, K> {
+    type Item = (K, T);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let cache = self.map.cache();
+        let (key, _) = self.ordinals.next_live(cache)?;
+        let (ordinal, generation) = (key.ordinal(), key.generation());
+        // SAFETY: the value is live, and nobody else has the map, so it is ours; guards that are
+        // counted were leaked, and their borrow of the map has ended.
+        unsafe {
+            let _release = Release::new(cache, cache.word_of(ordinal), ordinal, generation);
+            Some((key.into(), self.map.value(ordinal).read()))
+        }
+    }
+}
+
+impl<T, K: Key> Drop for Drain<'_, T, K> {
+    fn drop(&mut self) {
+        /// Goes on if a drop panics.
+        struct Rest<'r, 'a, T, K: Key>(&'r mut Drain<'a, T, K>);
+        impl<T, K: Key> Drop for Rest<'_, '_, T, K> {
+            fn drop(&mut self) {
+                while self.0.next().is_some() {}
+            }
+        }
+        let rest = Rest(self);
+        while rest.0.next().is_some() {}
+    }
+}
+
+/// What is in a map at its end: live values, and those that were removed but had guards, which were
+/// leaked.
+pub(super) struct Remains<'a, T, K: Key> {
+    map: &'a HandleMap<T, K>,
+    ordinals: Ordinals,
+}
+
+impl<'a, T, K: Key> Remains<'a, T, K> {
+    /// Drops all values in place; goes on if a drop panics.
+    ///
+    /// # Safety
+    /// Nobody looks at a value of the map again.
+    pub unsafe fn drop_all(map: &'a mut HandleMap<T, K>) {
+        let mut remains = Self {
+            ordinals: Ordinals::of(map.cache()),
+            map,
+        };
+        // SAFETY: as the caller says.
+        unsafe { remains.drop_next() }
+    }
+
+    /// # Safety
+    /// As `drop_all`.
+    unsafe fn drop_next(&mut self) {
+        let cache = self.map.cache();
+        while let Some(ordinal) = self.ordinals.next() {
+            // SAFETY: the cache gave the ordinal, which cannot have changed hands: nobody else has
+            // the map. A word with its number and such a state has a value.
+            unsafe {
+                let word = cache.word_of(ordinal).load(Ordering::Relaxed);
+                let dying = (word & !(PINS | STATE)) | (cache.live() & STATE);
+                let held = word & STATE == DYING && word & PINS != 0;
+                if word::is_live(cache, word) || held && word::is_live(cache, dying) {
+                    self.map.value(ordinal).drop_in_place();
+                }
+            }
+        }
+    }
+}
+
+impl<T, K: Key> Drop for Remains<'_, T, K> {
+    fn drop(&mut self) {
+        // SAFETY: as drop_all; there is something left only if a drop panicked.
+        unsafe { self.drop_next() }
+    }
+}

@@ -1,0 +1,154 @@
+//! The transitions of a word that others may be changing (rules 1 to 5 of [`super`]).
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::raw::handle::{Cache, DYING, LIVE, PIN, PINS, STATE};
+
+const GENERATION: u64 = 1 << 32;
+
+/// What came of an attempt to end a value's life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Removal {
+    /// The value is the caller's alone.
+    Ours,
+    /// There are guards.
+    Held,
+    /// The key was stale already.
+    Stale,
+}
+
+/// What came of an attempt to make a guard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pinning {
+    Pinned,
+    Stale,
+    TooMany,
+}
+
+/// The word of a live value of the cache with this key and no guards.
+#[inline(always)]
+pub(super) fn live_word(cache: &Cache, handle: u64) -> u64 {
+    (handle >> 32 << 32) | cache.live()
+}
+
+/// Whether this is a live word of the cache, guards or not.
+#[inline(always)]
+pub(super) fn is_live(cache: &Cache, word: u64) -> bool {
+    (word & !PINS) as u32 == cache.live() as u32
+}
+
+/// One guard more, if the word is `live` but for guards.
+#[inline(always)]
+pub(super) fn pin(word: &AtomicU64, live: u64) -> Pinning {
+    let mut seen = word.load(Ordering::Relaxed);
+    loop {
+        if seen & !PINS != live {
+            return Pinning::Stale;
+        }
+        if seen & PINS == PINS {
+            return Pinning::TooMany;
+        }
+        match word.compare_exchange_weak(seen, seen + PIN, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => return Pinning::Pinned,
+            Err(other) => seen = other,
+        }
+    }
+}
+
+/// One guard less. True: it was the last of a dying word, and the value is the caller's alone.
+#[inline(always)]
+pub(super) fn unpin(word: &AtomicU64) -> bool {
+    let before = word.fetch_sub(PIN, Ordering::AcqRel);
+    debug_assert!(before & PINS != 0, "the guard was counted");
+    before & (PINS | STATE) == PIN | DYING
+}
+
+/// Makes the word dying.
+pub(super) fn remove(word: &AtomicU64, live: u64) -> Removal {
+    let mut seen = word.load(Ordering::Relaxed);
+    loop {
+        if seen & !PINS != live {
+            return Removal::Stale;
+        }
+        let dying = seen ^ (LIVE | DYING);
+        match word.compare_exchange_weak(seen, dying, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) if seen & PINS == 0 => return Removal::Ours,
+            Ok(_) => return Removal::Held,
+            Err(other) => seen = other,
+        }
+    }
+}
+
+/// Makes the word dying if there are no guards; else leaves it.
+#[inline(always)]
+pub(super) fn remove_unheld(word: &AtomicU64, live: u64) -> Removal {
+    let dying = live ^ (LIVE | DYING);
+    match word.compare_exchange(live, dying, Ordering::Acquire, Ordering::Relaxed) {
+        Ok(_) => Removal::Ours,
+        Err(seen) if seen & !PINS == live => Removal::Held,
+        Err(_) => Removal::Stale,
+    }
+}
+
+/// The generation that the value of a free word is going to have.
+#[inline(always)]
+pub(super) fn next_generation(word: &AtomicU64) -> u32 {
+    ((word.load(Ordering::Relaxed) + GENERATION) >> 32) as u32
+}
+
+/// Makes the free word of a taken ordinal live: its value has been written.
+#[inline(always)]
+pub(super) fn enliven(word: &AtomicU64, live: u64) {
+    word.store(live, Ordering::Release);
+}
+
+/// An ordinal whose value is the holder's alone; when this goes, the word becomes free and the
+/// ordinal goes back (rule 5). The generation is used up.
+pub(super) struct Release<'a> {
+    pub cache: &'a Cache,
+    pub word: &'a AtomicU64,
+    pub ordinal: u32,
+    pub generation: u32,
+}
+
+impl<'a> Release<'a> {
+    /// # Safety
+    /// The ordinal is taken from the cache, its value the caller's alone (or there is none), and
+    /// gone, or a copy that is not used, when this is dropped.
+    #[inline(always)]
+    pub unsafe fn new(
+        cache: &'a Cache,
+        word: &'a AtomicU64,
+        ordinal: u32,
+        generation: u32,
+    ) -> Self {
+        Self {
+            cache,
+            word,
+            ordinal,
+            generation,
+        }
+    }
+}
+
+impl Drop for Release<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let free = (u64::from(self.generation) << 32) | (self.cache.live() & !STATE);
+        if self.generation == u32::MAX {
+            return retire(*self.cache, self.word, free, self.ordinal);
+        }
+        self.word.store(free, Ordering::Release);
+        // SAFETY: as new says; the word is free, and its generation is not the last.
+        unsafe { self.cache.put(self.ordinal) }
+    }
+}
+
+/// An ordinal whose last generation is used up.
+#[cold]
+#[inline(never)]
+fn retire(cache: Cache, word: &AtomicU64, free: u64, ordinal: u32) {
+    word.store(free | DYING | PIN, Ordering::Release);
+    // SAFETY: the word is dying, and its one pin was just written.
+    unsafe { cache.put_dying((free >> 32 << 32) | u64::from(ordinal)) }
+}

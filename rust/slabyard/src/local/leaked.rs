@@ -1,0 +1,61 @@
+//! A value that stays until the process ends.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::Deref;
+use core::pin::Pin;
+use core::ptr::NonNull;
+
+/// A value that stays in its slot until the process ends: [`leak`](super::BoxSlot) of a thread's
+/// slot. It is never dropped, and cannot leave the thread. 8 bytes, and can be copied.
+pub struct LocalStatic<T: 'static> {
+    value: NonNull<T>,
+    of: PhantomData<&'static T>,
+}
+
+impl<T> LocalStatic<T> {
+    /// # Safety
+    /// The value is there until the process ends, and nobody changes it.
+    #[inline]
+    pub(super) unsafe fn new(value: NonNull<T>) -> Self {
+        LocalStatic {
+            value,
+            of: PhantomData,
+        }
+    }
+
+    /// Where it lies.
+    #[inline]
+    pub fn as_ptr(&self) -> *const T {
+        self.value.as_ptr()
+    }
+
+    /// It never moves.
+    #[inline]
+    pub fn pin(&self) -> Pin<&T> {
+        // SAFETY: nobody can move it, and its memory stays.
+        unsafe { Pin::new_unchecked(self.value.as_ref()) }
+    }
+}
+
+impl<T> Deref for LocalStatic<T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the value is there, and nobody changes it.
+        unsafe { self.value.as_ref() }
+    }
+}
+
+impl<T> Copy for LocalStatic<T> {}
+impl<T> Clone for LocalStatic<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for LocalStatic<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

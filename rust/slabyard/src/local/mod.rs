@@ -1,0 +1,205 @@
+//! Pools that belong to a thread: an allocator for a type, by name, with slots of 8 bytes.
+//!
+//! [`bounded_allocator!`](crate::bounded_allocator) and its kin, each in a module of its own, make
+//! an `Allocator` and the slots of it. Each thread builds its own pool, once, and each slot goes
+//! back to the pool of the thread, which it cannot leave.
+//!
+//! ```
+//! pub struct Order { id: u64, price: f64 }
+//!
+//! mod order_alloc {
+//!     slabyard::bounded_allocator!(super::Order);
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! order_alloc::Allocator::builder().capacity(10_000).build()?;
+//! let slot = order_alloc::BoxSlot::try_new(Order { id: 1, price: 100.0 })?;
+//! assert_eq!(slot.id, 1);
+//! assert_eq!(size_of::<Option<order_alloc::BoxSlot>>(), 8);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! When a thread ends, its pools go, after the destructors of its other thread-local variables. A
+//! pool of which a slot is still taken then, by a value that was leaked, forgotten or pinned and
+//! forgotten, keeps its memory until the process ends. The main thread's pools stay.
+
+mod builder;
+mod end;
+mod leaked;
+mod macros;
+mod slots;
+
+pub use builder::Builder;
+pub use leaked::LocalStatic;
+#[doc(hidden)]
+pub use std::thread_local;
+
+use crate::home::sealed;
+use crate::home::Home;
+use crate::raw::pool::RawPool;
+use core::cell::Cell;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use std::thread::LocalKey;
+
+/// A value with one owner in the pool of this thread.
+pub type BoxSlot<T, A> = crate::Owned<T, Here<T, A>>;
+/// A pinned value in the pool of this thread.
+pub type PinnedSlot<T, A> = crate::Pinned<T, Here<T, A>>;
+/// An owner among several of a value in the pool of this thread.
+pub type RcSlot<T, A> = crate::Shared<T, Here<T, A>>;
+/// A name of a slot in the pool of this thread that does not keep its value.
+pub type WeakSlot<T, A> = crate::Weak<T, Here<T, A>>;
+/// A slot in the pool of this thread that is taken and has no value yet.
+pub type VacantSlot<T, A> = crate::Claim<T, Here<T, A>>;
+
+/// What the macros implement: a type `A` names one pool of `T` in each thread.
+///
+/// # Safety
+/// The key is of a `thread_local!` whose value is `const { LocalPool::new() }`.
+pub unsafe trait LocalAllocator<T: 'static>: Sized + 'static {
+    /// What kind of pool it is.
+    type Kind: Kind;
+    /// Where the thread's pool is noted.
+    const KEY: &'static LocalKey<LocalPool<T, Self>>;
+}
+
+/// A thread's pool, if it has been built. Without a destructor, so that it can be used by those of
+/// other thread-local variables.
+pub struct LocalPool<T, A> {
+    pool: Cell<RawPool>,
+    names: PhantomData<fn() -> (T, A)>,
+}
+
+impl<T, A> LocalPool<T, A> {
+    /// No pool yet.
+    #[doc(hidden)]
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Self {
+        LocalPool {
+            pool: Cell::new(RawPool::shut()),
+            names: PhantomData,
+        }
+    }
+}
+
+impl<T, A> fmt::Debug for LocalPool<T, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LocalPool(..)")
+    }
+}
+
+/// What kind of pool a thread has. There are four.
+pub trait Kind: kinds::Sealed {}
+/// Kinds of at most so many objects.
+pub trait IsBounded: Kind {}
+/// Kinds that grow.
+pub trait IsUnbounded: Kind {}
+/// Kinds with counts beside the values.
+pub trait IsCounted: Kind {}
+
+mod kinds {
+    pub trait Sealed: 'static {
+        const BOUNDED: bool;
+        const COUNTED: bool;
+    }
+}
+
+macro_rules! kind {
+    ($(#[$doc:meta])* $kind:ident, $bounded:literal, $counted:literal, $($is:ident)*) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub enum $kind {}
+        impl kinds::Sealed for $kind {
+            const BOUNDED: bool = $bounded;
+            const COUNTED: bool = $counted;
+        }
+        impl Kind for $kind {}
+        $(impl $is for $kind {})*
+    };
+}
+
+kind!(
+    /// Of [`bounded_allocator!`](crate::bounded_allocator).
+    Bounded, true, false, IsBounded);
+kind!(
+    /// Of [`unbounded_allocator!`](crate::unbounded_allocator).
+    Unbounded, false, false, IsUnbounded);
+kind!(
+    /// Of [`bounded_rc_allocator!`](crate::bounded_rc_allocator).
+    BoundedRc, true, true, IsBounded IsCounted);
+kind!(
+    /// Of [`unbounded_rc_allocator!`](crate::unbounded_rc_allocator).
+    UnboundedRc, false, true, IsUnbounded IsCounted);
+
+/// The home of slots of this thread's pool that `A` names.
+pub struct Here<T, A>(PhantomData<fn() -> (T, A)>);
+
+impl<T, A> Here<T, A> {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Here(PhantomData)
+    }
+}
+
+impl<T, A> Copy for Here<T, A> {}
+impl<T, A> Clone for Here<T, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: 'static, A: LocalAllocator<T>> Home for Here<T, A> {}
+
+// SAFETY: the key is a constant, so each thread has one pool for T and A, from when it is built to
+// the thread's end and longer if an object is out. The slots of it stay on the thread.
+unsafe impl<T: 'static, A: LocalAllocator<T>> sealed::Home for Here<T, A> {
+    const COUNTS_PINS: bool = false;
+
+    #[inline(always)]
+    fn pool(self) -> RawPool {
+        A::KEY.with(|local| local.pool.get())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(self) -> Option<NonNull<u8>> {
+        let pool = self.pool();
+        assert!(
+            pool != RawPool::shut(),
+            "the allocator was not built on this thread: call its builder() first"
+        );
+        // SAFETY: the pool exists, and is this thread's.
+        unsafe { pool.grow() }
+    }
+}
+
+/// Is there a pool on this thread?
+#[doc(hidden)]
+pub fn is_initialized<T: 'static, A: LocalAllocator<T>>() -> bool {
+    sealed::Home::pool(Here::<T, A>::new()) != RawPool::shut()
+}
+
+/// Slots that are taken on this thread; 0 without a pool.
+#[doc(hidden)]
+pub fn in_use<T: 'static, A: LocalAllocator<T>>() -> usize {
+    let pool = sealed::Home::pool(Here::<T, A>::new());
+    if pool == RawPool::shut() {
+        return 0;
+    }
+    // SAFETY: the pool exists, and is this thread's.
+    unsafe { pool.in_use() }
+}
+
+/// Objects that fit on this thread without growing; 0 without a pool.
+#[doc(hidden)]
+pub fn capacity<T: 'static, A: LocalAllocator<T>>() -> usize {
+    let pool = sealed::Home::pool(Here::<T, A>::new());
+    if pool == RawPool::shut() {
+        return 0;
+    }
+    // SAFETY: the pool exists, and is this thread's.
+    unsafe { pool.capacity() }
+}

@@ -1,0 +1,84 @@
+//! The doors that all pools which are values have, written once.
+
+/// No room: a bounded pool is full, or there is no memory.
+#[cold]
+#[inline(never)]
+#[track_caller]
+pub(crate) fn no_room() -> ! {
+    panic!("the pool has no room for another object: it is bounded and full, or there is no memory")
+}
+
+/// `bounded`, `unbounded` and the rest, for a type with a `memory: PoolMemory`. Here `layout` is
+/// that of a slot.
+macro_rules! pool_doors {
+    ([$($generics:tt)*] $pool:ty, $layout:expr) => {
+        impl<$($generics)*> $crate::builder::FromMemory for $pool {
+            fn from_memory(memory: $crate::home::PoolMemory) -> Self {
+                Self { memory, holds: core::marker::PhantomData }
+            }
+        }
+
+        impl<$($generics)*> $pool {
+            /// A pool with options.
+            pub fn builder() -> $crate::PoolBuilder<Self> {
+                $crate::PoolBuilder::new($layout)
+            }
+
+            /// A pool of at most `capacity` objects at a time. The address space for all of them is
+            /// taken now, pages when they are first used.
+            ///
+            /// # Panics
+            /// `capacity` is 0, or there is not that much memory; [`PoolBuilder::build`] is the
+            /// form with errors.
+            ///
+            /// [`PoolBuilder::build`]: crate::PoolBuilder::build
+            #[track_caller]
+            pub fn bounded(capacity: usize) -> Self {
+                Self::builder().bounded(capacity).build().expect("a bounded pool")
+            }
+
+            /// A pool that grows. What is in it is never moved or copied for that.
+            ///
+            /// # Panics
+            /// There is no memory for the first chunk of 64 KiB.
+            #[track_caller]
+            pub fn unbounded() -> Self {
+                Self::builder().build().expect("an unbounded pool")
+            }
+
+            /// Slots that are taken: objects, and slots without a value yet; what was leaked or
+            /// forgotten counts too. Exact; it takes a load for each slot that is free.
+            pub fn in_use(&self) -> usize {
+                // SAFETY: the pool exists, and can only be used by this thread.
+                unsafe { self.memory.0.in_use() }
+            }
+
+            /// Objects that fit: of a bounded pool, its capacity; of another, how many it can hold
+            /// before it grows, those there included.
+            pub fn capacity(&self) -> usize {
+                // SAFETY: as in in_use.
+                unsafe { self.memory.0.capacity() }
+            }
+
+            /// Gives memory back to the system, if no slot is taken; else nothing happens. Returns
+            /// how many bytes, those never touched included. Nothing goes back from a pool that was
+            /// touched in advance ([`PoolBuilder::prefault`](crate::PoolBuilder::prefault)). It
+            /// costs as much as [`Self::in_use`]. Memory goes back here and when the pool is dropped,
+            /// not otherwise.
+            pub fn trim(&self) -> usize {
+                // SAFETY: as in in_use; nothing is in use where memory goes.
+                unsafe { self.memory.0.trim() }
+            }
+        }
+
+        impl<$($generics)*> core::fmt::Debug for $pool {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_struct(stringify!($pool))
+                    .field("capacity", &self.capacity())
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+pub(crate) use pool_doors;

@@ -1,0 +1,381 @@
+//! A cache of untyped objects. Of it, `pop` and `push` are the fast path, by the *offset* of the
+//! cache's loaded slot from those of this thread; the rest are calls.
+//!
+//! Offset 0 leads to a slot that is shut in every thread: whoever has no cache yet begins there, and
+//! comes to a slow path without a question on the fast one.
+
+use core::ffi::{c_int, c_void};
+use core::ptr::NonNull;
+
+/// Of a config: called before an object is first given out, and before its memory goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Lifecycle {
+    pub(crate) construct: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+    pub(crate) destruct: unsafe extern "C" fn(*mut c_void, *mut c_void),
+}
+
+/// What kind of objects.
+#[derive(Clone, Copy)]
+#[cfg_attr(miri, allow(dead_code))] // the stand-in looks for nothing, and tells nobody
+pub(crate) struct Config<'n> {
+    pub(crate) name: &'n str,
+    pub(crate) size: usize,
+    pub(crate) align: usize,
+    pub(crate) limit: usize,
+    pub(crate) flags: u32,
+    pub(crate) lifecycle: Option<Lifecycle>,
+}
+
+/// A cache that was created. Whoever has it says when it ends.
+#[derive(Clone, Copy)]
+pub(crate) struct RawCache {
+    pub(crate) pointer: NonNull<Opaque>,
+    pub(crate) offset: usize,
+}
+
+// SAFETY: every door of a cache may be called from any thread.
+unsafe impl Send for RawCache {}
+// SAFETY: the same.
+unsafe impl Sync for RawCache {}
+
+impl RawCache {
+    /// Takes an object.
+    #[inline(always)]
+    pub(crate) fn take(self) -> Option<NonNull<u8>> {
+        match pop(self.offset) {
+            Some(object) => Some(object),
+            None => take_slow(self.pointer),
+        }
+    }
+
+    /// Gives an object back.
+    ///
+    /// # Safety
+    /// It is a live object of this cache, and is not used again.
+    #[inline(always)]
+    pub(crate) unsafe fn give(self, object: NonNull<u8>) {
+        // SAFETY: as the caller says.
+        unsafe {
+            if !push(self.offset, object) {
+                give_slow(self.pointer, object);
+            }
+        }
+    }
+}
+
+/// A cache that ends with this, unless objects of it are live: then it stays for ever. It knows
+/// nothing of their type, so that what is in a cache may borrow it.
+pub(crate) struct OwnedCache(pub(crate) RawCache);
+
+impl Drop for OwnedCache {
+    fn drop(&mut self) {
+        // SAFETY: whoever uses the cache has borrowed its owner, but for objects that were leaked or
+        // forgotten: with these it stays.
+        unsafe { destroy(self.0) };
+    }
+}
+
+pub(crate) use backend::{
+    create, destroy, give_slow, in_use, pop, push, reserve, slot_size, take_slow, thread_reserve,
+    trim, Opaque,
+};
+
+#[cfg(not(miri))]
+mod backend {
+    use super::{Config, RawCache};
+    use core::ffi::{c_char, c_void};
+    use core::ptr::{null_mut, NonNull};
+    use slabyard_sys as sys;
+
+    pub(crate) type Opaque = sys::sy_cache;
+
+    /// Names are cut to what the library keeps, and at a zero.
+    pub(super) fn name_of(name: &str) -> [c_char; sys::SY_CACHE_NAME_MAX + 1] {
+        let mut copy = [0; sys::SY_CACHE_NAME_MAX + 1];
+        let kept = name.bytes().take(sys::SY_CACHE_NAME_MAX);
+        for (to, from) in copy.iter_mut().zip(kept) {
+            *to = from as c_char;
+        }
+        copy
+    }
+
+    /// A new cache; `None`: the library refuses the config, or there is no memory.
+    pub(crate) fn create(config: &Config<'_>) -> Option<RawCache> {
+        let name = name_of(config.name);
+        let config = sys::sy_cache_config {
+            name: if name[0] == 0 {
+                core::ptr::null()
+            } else {
+                name.as_ptr()
+            },
+            size: config.size,
+            align: config.align,
+            construct: config.lifecycle.map(|functions| functions.construct as _),
+            destruct: config.lifecycle.map(|functions| functions.destruct as _),
+            arg: null_mut(),
+            limit: config.limit,
+            flags: config.flags,
+            memory: null_mut(),
+            dispose: None,
+            reserved: [0; 6],
+        };
+        // SAFETY: a valid config; who gave the functions lets them be called from any thread.
+        let pointer = NonNull::new(unsafe { sys::sy_cache_create(&config) })?;
+        // SAFETY: the cache exists.
+        let offset = unsafe { sys::sy_cache_loaded_offset(pointer.as_ptr()) };
+        Some(RawCache { pointer, offset })
+    }
+
+    /// Destroys the cache if no object is live; else it stays for ever, and false.
+    ///
+    /// # Safety
+    /// No other thread is using the cache, and nobody will unless false is returned.
+    pub(crate) unsafe fn destroy(cache: RawCache) -> bool {
+        // SAFETY: as the caller says.
+        unsafe { sys::sy_cache_destroy(cache.pointer.as_ptr()) == 0 }
+    }
+
+    /// The newest object in this thread's loaded slot.
+    #[inline(always)]
+    pub(crate) fn pop(offset: usize) -> Option<NonNull<u8>> {
+        if !sys::SY_LOADED_INLINE {
+            return None;
+        }
+        // SAFETY: the offset is 0 or that of a cache, so there is a slot of this thread, and what
+        // is in it are addresses of objects, none of them null.
+        unsafe {
+            let slot = sys::sy_loaded_slots().byte_add(offset);
+            let object = sys::sy_loaded_pop(slot)?;
+            Some(NonNull::new_unchecked(
+                core::ptr::with_exposed_provenance_mut(object),
+            ))
+        }
+    }
+
+    /// Puts an object into this thread's loaded slot, if there is room.
+    ///
+    /// # Safety
+    /// It is a live object of the cache of that offset; if true is returned, it is not used again.
+    #[inline(always)]
+    pub(crate) unsafe fn push(offset: usize, object: NonNull<u8>) -> bool {
+        // SAFETY: as the caller says.
+        unsafe {
+            sys::SY_LOADED_INLINE
+                && sys::sy_loaded_push(
+                    sys::sy_loaded_slots().byte_add(offset),
+                    object.as_ptr().expose_provenance(),
+                )
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn take_slow(cache: NonNull<Opaque>) -> Option<NonNull<u8>> {
+        // SAFETY: the cache exists.
+        let object = unsafe {
+            if sys::SY_LOADED_INLINE {
+                sys::sy_cache_alloc_slow(cache.as_ptr())
+            } else {
+                sys::sy_cache_alloc(cache.as_ptr())
+            }
+        };
+        NonNull::new(object.cast())
+    }
+
+    /// # Safety
+    /// As for [`push`]; the object is not used again.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn give_slow(cache: NonNull<Opaque>, object: NonNull<u8>) {
+        let object: *mut c_void = object.as_ptr().cast();
+        // SAFETY: as the caller says.
+        unsafe {
+            if sys::SY_LOADED_INLINE {
+                sys::sy_cache_free_slow(cache.as_ptr(), object);
+            } else {
+                sys::sy_cache_free(cache.as_ptr(), object);
+            }
+        }
+    }
+
+    pub(crate) fn in_use(cache: RawCache) -> usize {
+        // SAFETY: the cache exists.
+        unsafe { sys::sy_cache_in_use(cache.pointer.as_ptr()) }
+    }
+
+    pub(crate) fn slot_size(cache: RawCache) -> usize {
+        // SAFETY: the cache exists.
+        unsafe { sys::sy_cache_slot_size(cache.pointer.as_ptr()) }
+    }
+
+    pub(crate) fn reserve(cache: RawCache, count: usize) -> bool {
+        // SAFETY: the cache exists.
+        unsafe { sys::sy_cache_reserve(cache.pointer.as_ptr(), count) == 0 }
+    }
+
+    pub(crate) fn thread_reserve(cache: RawCache, count: usize) -> bool {
+        // SAFETY: the cache exists.
+        unsafe { sys::sy_thread_reserve(cache.pointer.as_ptr(), count) == 0 }
+    }
+
+    pub(crate) fn trim(cache: RawCache) -> usize {
+        // SAFETY: the cache exists.
+        unsafe { sys::sy_cache_trim(cache.pointer.as_ptr()) }
+    }
+}
+
+/// Each object is a block of its own, so that Miri sees what is done to it after it was freed;
+/// constructed ones wait in a list.
+#[cfg(miri)]
+mod backend {
+    use super::{Config, Lifecycle, RawCache};
+    use alloc::alloc::{alloc, dealloc};
+    use alloc::boxed::Box;
+    use alloc::collections::BTreeMap;
+    use alloc::vec::Vec;
+    use core::alloc::Layout;
+    use core::cell::UnsafeCell;
+    use core::ptr::{null_mut, NonNull};
+    use core::sync::atomic::{AtomicBool, Ordering};
+
+    pub(crate) struct Opaque {
+        layout: Layout,
+        limit: usize,
+        lifecycle: Option<Lifecycle>,
+        locked: AtomicBool,
+        state: UnsafeCell<State>,
+    }
+
+    impl core::panic::RefUnwindSafe for Opaque {}
+
+    /// By address: what comes back may be a pointer to less than the whole object, as the library
+    /// goes by addresses too.
+    #[derive(Default)]
+    struct State {
+        live: BTreeMap<usize, NonNull<u8>>,
+        claimed: usize, // of the limit: live, and those that are being made
+        constructed: Vec<NonNull<u8>>,
+    }
+
+    fn with<R>(cache: NonNull<Opaque>, work: impl FnOnce(&mut State) -> R) -> R {
+        // SAFETY: the cache exists, and its state is reached under its lock alone.
+        unsafe {
+            let cache = cache.as_ref();
+            while cache.locked.swap(true, Ordering::Acquire) {
+                core::hint::spin_loop();
+            }
+            let result = work(&mut *cache.state.get());
+            cache.locked.store(false, Ordering::Release);
+            result
+        }
+    }
+
+    /// How its objects are laid out, and their lifecycle.
+    fn kind(cache: NonNull<Opaque>) -> (Layout, Option<Lifecycle>) {
+        // SAFETY: the cache exists; these never change.
+        unsafe { (cache.as_ref().layout, cache.as_ref().lifecycle) }
+    }
+
+    pub(crate) fn create(config: &Config<'_>) -> Option<RawCache> {
+        let cache = Box::new(Opaque {
+            layout: Layout::from_size_align(config.size, config.align).ok()?,
+            limit: config.limit,
+            lifecycle: config.lifecycle,
+            locked: AtomicBool::new(false),
+            state: UnsafeCell::default(),
+        });
+        let pointer = NonNull::from(Box::leak(cache));
+        Some(RawCache { pointer, offset: 8 })
+    }
+
+    pub(crate) unsafe fn destroy(cache: RawCache) -> bool {
+        if in_use(cache) > 0 {
+            return false;
+        }
+        trim(cache);
+        // SAFETY: it came from a box, and nobody uses it any more.
+        drop(unsafe { Box::from_raw(cache.pointer.as_ptr()) });
+        true
+    }
+
+    pub(crate) fn pop(_offset: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    pub(crate) unsafe fn push(_offset: usize, _object: NonNull<u8>) -> bool {
+        false
+    }
+
+    fn make(layout: Layout, lifecycle: Option<Lifecycle>) -> NonNull<u8> {
+        // SAFETY: the size of an object is not 0.
+        let object = NonNull::new(unsafe { alloc(layout) }).expect("Miri has memory");
+        if let Some(functions) = lifecycle {
+            // SAFETY: memory for an object.
+            let built = unsafe { (functions.construct)(object.as_ptr().cast(), null_mut()) };
+            assert_eq!(built, 0, "constructors of this crate do not fail");
+        }
+        object
+    }
+
+    pub(crate) fn take_slow(cache: NonNull<Opaque>) -> Option<NonNull<u8>> {
+        // SAFETY: the cache exists; this never changes.
+        let limit = unsafe { cache.as_ref().limit };
+        let kept = with(cache, |state| {
+            let room = limit == 0 || state.claimed < limit;
+            state.claimed += usize::from(room);
+            room.then(|| state.constructed.pop())
+        })?;
+        let (layout, lifecycle) = kind(cache);
+        let object = kept.unwrap_or_else(|| make(layout, lifecycle));
+        with(cache, |state| {
+            state.live.insert(object.addr().get(), object)
+        });
+        Some(object)
+    }
+
+    pub(crate) unsafe fn give_slow(cache: NonNull<Opaque>, object: NonNull<u8>) {
+        let (layout, lifecycle) = kind(cache);
+        with(cache, |state| {
+            let object = state.live.remove(&object.addr().get()).expect("it is live");
+            state.claimed -= 1;
+            match lifecycle {
+                Some(_) => state.constructed.push(object),
+                // SAFETY: it was allocated so.
+                None => unsafe { dealloc(object.as_ptr(), layout) },
+            }
+        });
+    }
+
+    pub(crate) fn in_use(cache: RawCache) -> usize {
+        with(cache.pointer, |state| state.live.len())
+    }
+
+    pub(crate) fn slot_size(cache: RawCache) -> usize {
+        kind(cache.pointer).0.pad_to_align().size()
+    }
+
+    pub(crate) fn reserve(_cache: RawCache, _count: usize) -> bool {
+        true
+    }
+
+    pub(crate) fn thread_reserve(_cache: RawCache, _count: usize) -> bool {
+        true
+    }
+
+    pub(crate) fn trim(cache: RawCache) -> usize {
+        let (layout, lifecycle) = kind(cache.pointer);
+        let constructed = with(cache.pointer, |state| {
+            core::mem::take(&mut state.constructed)
+        });
+        for object in &constructed {
+            // SAFETY: it was constructed and is free, and was allocated so.
+            unsafe {
+                if let Some(functions) = lifecycle {
+                    (functions.destruct)(object.as_ptr().cast(), null_mut());
+                }
+                dealloc(object.as_ptr(), layout);
+            }
+        }
+        constructed.len() * layout.size()
+    }
+}

@@ -1,0 +1,172 @@
+//! A cache with handles: ordinals, their words and their places.
+//!
+//! What a word says and who may write it is told in [`crate::handle`].
+
+use alloc::vec::Vec;
+use core::ffi::CStr;
+use core::sync::atomic::AtomicU64;
+
+use slabyard_sys as sys;
+
+pub(crate) use sys::{
+    SY_HANDLE_DYING as DYING, SY_HANDLE_LIVE as LIVE, SY_HANDLE_PIN as PIN, SY_HANDLE_PINS as PINS,
+    SY_HANDLE_STATE as STATE,
+};
+
+/// What kind of cache.
+pub(crate) struct Config<'a> {
+    pub name: &'a CStr,
+    pub size: usize,
+    pub align: usize,
+    /// Most objects, or 0.
+    pub limit: usize,
+    /// Whether the limit counts objects exactly, at the cost of a lock.
+    pub exact: bool,
+}
+
+/// A cache with handles; whoever creates it destroys it.
+#[derive(Clone, Copy)]
+pub(crate) struct Cache(*mut sys::sy_cache);
+
+impl Cache {
+    /// `None`: no memory, or too many caches, or an alignment beyond what a cache has.
+    pub fn create(config: &Config<'_>) -> Option<Self> {
+        let exact = if config.exact { sys::SY_LIMIT_EXACT } else { 0 };
+        let config = sys::sy_cache_config {
+            name: config.name.as_ptr(),
+            size: config.size.max(1),
+            align: config.align,
+            limit: config.limit,
+            flags: sys::SY_HANDLES | exact,
+            ..Default::default()
+        };
+        // SAFETY: the name is a C string, and there are no functions.
+        let cache = unsafe { sys::sy_cache_create(&config) };
+        (!cache.is_null()).then_some(Self(cache))
+    }
+
+    /// Gives all memory back, objects included.
+    ///
+    /// # Safety
+    /// Nobody uses the cache or one of its objects again.
+    pub unsafe fn destroy(self) {
+        // SAFETY: as the caller says.
+        unsafe { sys::sy_cache_destroy_all(self.0) }
+    }
+
+    #[inline(always)]
+    fn head(&self) -> &sys::sy_handle_head {
+        // SAFETY: the cache exists as long as this is used, and has handles.
+        unsafe { sys::sy_handle_head_of(self.0) }
+    }
+
+    /// A free ordinal that this thread has at hand, the caller's.
+    #[inline(always)]
+    pub fn take_at_hand(self) -> Option<u32> {
+        // SAFETY: the cache has handles.
+        unsafe { sys::sy_handle_take_loaded_inline(self.0) }
+    }
+
+    /// A free ordinal, the caller's, where none is at hand. `None`: no memory, or the limit.
+    pub fn take_slow(self) -> Option<u32> {
+        let mut ordinal = 0;
+        // SAFETY: the cache has handles.
+        unsafe { sys::sy_handle_take_slow(self.0, &mut ordinal).then_some(ordinal) }
+    }
+
+    /// Puts an ordinal back.
+    ///
+    /// # Safety
+    /// It is the caller's, its word is free, and its generation is not the last.
+    #[inline(always)]
+    pub unsafe fn put(self, ordinal: u32) {
+        // SAFETY: as the caller says.
+        unsafe { sys::sy_handle_put_inline(self.0, ordinal) }
+    }
+
+    /// Ends the one pin of a dying object and puts its ordinal where it belongs, retired if its
+    /// generation was the last.
+    ///
+    /// # Safety
+    /// The word of the handle is dying, with one pin, which is the caller's.
+    #[cold]
+    #[inline(never)]
+    pub unsafe fn put_dying(self, handle: u64) {
+        // SAFETY: as the caller says.
+        unsafe { sys::sy_handle_unpin(self.0, handle) }
+    }
+
+    /// The word of the ordinal in what may be any 64 bits; `None` if there cannot be an object.
+    #[inline(always)]
+    pub fn word(&self, handle: u64) -> Option<&AtomicU64> {
+        self.head().word(handle)
+    }
+
+    /// The word of an ordinal.
+    ///
+    /// # Safety
+    /// The cache gave the ordinal.
+    #[inline(always)]
+    pub unsafe fn word_of(&self, ordinal: u32) -> &AtomicU64 {
+        // SAFETY: words of ordinals that were given are there for good.
+        unsafe { &*self.head().words.add(ordinal as usize) }
+    }
+
+    /// The ordinal of a word that this cache gave.
+    #[inline(always)]
+    pub fn ordinal_of(&self, word: &AtomicU64) -> u32 {
+        let words = self.head().words.addr();
+        ((core::ptr::from_ref(word).addr() - words) / size_of::<AtomicU64>()) as u32
+    }
+
+    /// The lower half of the word of a live, unpinned object of this cache.
+    #[inline(always)]
+    pub fn live(&self) -> u64 {
+        self.head().live
+    }
+
+    /// Where the object of an ordinal lies.
+    ///
+    /// # Safety
+    /// The ordinal is taken, so that its slab stays.
+    #[inline(always)]
+    pub unsafe fn place(&self, ordinal: u32) -> *mut u8 {
+        // SAFETY: as the caller says.
+        unsafe { self.head().place(ordinal).cast() }
+    }
+
+    /// Ordinals that are taken: exact while nobody takes or puts one.
+    pub fn in_use(self) -> usize {
+        // SAFETY: the cache exists.
+        unsafe { sys::sy_cache_in_use(self.0) }
+    }
+
+    /// Memory for so many more ordinals; whether it could be had.
+    pub fn reserve(self, count: usize) -> bool {
+        // SAFETY: the cache exists.
+        unsafe { sys::sy_cache_reserve(self.0, count) == 0 }
+    }
+
+    /// Gives free memory back to the system; bytes.
+    pub fn trim(self) -> usize {
+        // SAFETY: the cache exists.
+        unsafe { sys::sy_cache_trim(self.0) }
+    }
+
+    /// The first ordinals of the slabs that there are, and how many ordinals each has.
+    pub fn slabs(self) -> (Vec<u32>, u32) {
+        let (mut firsts, mut slots) = (Vec::new(), 0);
+        loop {
+            let room = firsts.capacity();
+            // SAFETY: the vector has that room, and what is counted was written.
+            unsafe {
+                let count = sys::sy_handle_slabs(self.0, firsts.as_mut_ptr(), room, &mut slots);
+                if count <= room {
+                    firsts.set_len(count);
+                    return (firsts, slots);
+                }
+                firsts.reserve(count + count / 8);
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Memory of any size. What the layout was at the allocation is said at each door.
+
+pub(crate) use backend::{alloc, alloc_zeroed, free, resize};
+
+#[cfg(not(miri))]
+mod backend {
+    use core::alloc::Layout;
+    use slabyard_sys as sys;
+
+    /// Whether `sy_malloc` aligns well enough: to 16, and to 8 for up to 8 bytes.
+    #[inline(always)]
+    const fn is_plain(layout: Layout) -> bool {
+        layout.align() <= 8 || (layout.align() == 16 && layout.size() > 8)
+    }
+
+    #[inline(always)]
+    pub(crate) fn alloc(layout: Layout) -> *mut u8 {
+        // SAFETY: an alignment of a layout is a power of two.
+        unsafe {
+            if is_plain(layout) {
+                sys::sy_malloc(layout.size()).cast()
+            } else {
+                sys::sy_aligned_alloc(layout.align(), layout.size()).cast()
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn alloc_zeroed(layout: Layout) -> *mut u8 {
+        if is_plain(layout) {
+            // SAFETY: any size.
+            return unsafe { sys::sy_calloc(1, layout.size()).cast() };
+        }
+        let object = alloc(layout);
+        if !object.is_null() {
+            // SAFETY: so many bytes were asked for.
+            unsafe { object.write_bytes(0, layout.size()) };
+        }
+        object
+    }
+
+    /// # Safety
+    /// `object` is live and was allocated or resized to this layout, and is not used again.
+    #[inline(always)]
+    pub(crate) unsafe fn free(object: *mut u8, layout: Layout) {
+        // SAFETY: as the caller says; what is aligned may lie in a larger class than its size's.
+        unsafe {
+            if is_plain(layout) {
+                sys::sy_free_sized(object.cast(), layout.size());
+            } else {
+                sys::sy_free(object.cast());
+            }
+        }
+    }
+
+    /// Null: there is no memory, and the old object stays. The alignment stays the same.
+    ///
+    /// # Safety
+    /// `object` is live and was allocated or resized to this layout; unless null is returned it is
+    /// gone. `size` rounded up to the alignment is not above `isize::MAX`.
+    #[inline(always)]
+    pub(crate) unsafe fn resize(object: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as the caller says.
+        unsafe {
+            let wanted = Layout::from_size_align_unchecked(size, layout.align());
+            if is_plain(layout) && is_plain(wanted) {
+                sys::sy_realloc(object.cast(), size).cast()
+            } else {
+                move_to(object, layout, wanted)
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`resize`].
+    #[cold]
+    unsafe fn move_to(object: *mut u8, layout: Layout, wanted: Layout) -> *mut u8 {
+        let moved = alloc(wanted);
+        if !moved.is_null() {
+            // SAFETY: both have as many bytes.
+            unsafe {
+                moved.copy_from_nonoverlapping(object, layout.size().min(wanted.size()));
+                free(object, layout);
+            }
+        }
+        moved
+    }
+}
+
+/// The system's allocator, which Miri knows.
+#[cfg(miri)]
+mod backend {
+    use core::alloc::Layout;
+
+    pub(crate) fn alloc(layout: Layout) -> *mut u8 {
+        // SAFETY: callers of the crate's allocators do not ask for 0 bytes.
+        unsafe { alloc::alloc::alloc(layout) }
+    }
+
+    pub(crate) fn alloc_zeroed(layout: Layout) -> *mut u8 {
+        // SAFETY: the same.
+        unsafe { alloc::alloc::alloc_zeroed(layout) }
+    }
+
+    pub(crate) unsafe fn free(object: *mut u8, layout: Layout) {
+        // SAFETY: as the caller says.
+        unsafe { alloc::alloc::dealloc(object, layout) }
+    }
+
+    pub(crate) unsafe fn resize(object: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as the caller says.
+        unsafe { alloc::alloc::realloc(object, layout, size) }
+    }
+}

@@ -1,0 +1,176 @@
+//! Pools of the C core: what [`crate::pool`] and its kin stand on.
+//!
+//! Taking and giving are the inline doors of `slabyard/pool.h`. With debug assertions, or the
+//! feature `checked`, they are the calls instead, which see misuse when the pool looks for it
+//! (`SLABYARD=check`).
+
+use core::alloc::Layout;
+use core::cell::Cell;
+use core::ptr::NonNull;
+use slabyard_sys::{sy_pool, sy_pool_word};
+
+/// Are the doors calls?
+#[cfg(not(miri))]
+const CALLS: bool = cfg!(any(feature = "checked", debug_assertions));
+
+/// What kind of pool: `sy_pool_config` with types.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub slot: Layout,
+    /// Most objects, 0 for an unbounded pool.
+    pub capacity: usize,
+    /// Least growth in bytes, or 0.
+    pub chunk_bytes: usize,
+    pub prefault: bool,
+    pub huge: bool,
+    pub name: Name,
+}
+
+/// The name in reports: a C string, cut at what the library keeps of it.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(miri, allow(dead_code))]
+pub(crate) struct Name([u8; 32]);
+
+impl Name {
+    pub fn new(name: &str) -> Name {
+        let mut kept = [0; 32];
+        for (to, from) in kept[..31].iter_mut().zip(name.bytes()) {
+            *to = from;
+        }
+        Name(kept)
+    }
+}
+
+/// A pool of the C core, or [`RawPool::shut`]: a pointer, whose owner is elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawPool(NonNull<sy_pool>);
+
+/// The pool of everyone who has none. Only ever read.
+#[cfg(feature = "std")]
+struct Shut(sy_pool);
+// SAFETY: nobody writes to it.
+#[cfg(feature = "std")]
+unsafe impl Sync for Shut {}
+#[cfg(feature = "std")]
+static SHUT: Shut = Shut(sy_pool::EMPTY);
+
+impl RawPool {
+    /// A pool that has no slot: [`RawPool::pop`] finds none, and nothing else may be done with it.
+    #[cfg(feature = "std")]
+    pub(crate) const fn shut() -> RawPool {
+        // SAFETY: the address of a static is not null.
+        RawPool(unsafe { NonNull::new_unchecked((&raw const SHUT.0).cast_mut()) })
+    }
+
+    /// An object, content undefined, if there is one without growing.
+    ///
+    /// # Safety
+    /// The pool exists or is shut, and is this thread's.
+    #[inline(always)]
+    pub(crate) unsafe fn pop(self) -> Option<NonNull<u8>> {
+        // SAFETY: as the caller says. A shut pool has no free slot, so it is not written to.
+        NonNull::new(unsafe { slabyard_sys::sy_pool_pop(self.0.as_ptr()) }.cast())
+    }
+
+    /// The word that goes with the pool.
+    ///
+    /// # Safety
+    /// The pool exists for as long as the reference does, and is this thread's.
+    #[inline(always)]
+    pub(crate) unsafe fn word<'a>(self) -> &'a Cell<usize> {
+        // SAFETY: as the caller says; the word is used by this function alone.
+        unsafe { &*sy_pool_word(self.0.as_ptr()).cast::<Cell<usize>>() }
+    }
+}
+
+#[cfg(not(miri))]
+impl RawPool {
+    /// A new pool; `None` if there is not that much memory.
+    pub(crate) fn create(shape: &Shape) -> Option<RawPool> {
+        let named = shape.name.0[0] != 0;
+        let flag = |said: bool, flag| if said { flag } else { 0 };
+        let config = slabyard_sys::sy_pool_config {
+            size: shape.slot.size().max(1),
+            align: shape.slot.align(),
+            chunk_bytes: shape.chunk_bytes,
+            capacity: shape.capacity,
+            flags: flag(shape.prefault, slabyard_sys::SY_POOL_PREFAULT)
+                | flag(shape.huge, slabyard_sys::SY_POOL_HUGE),
+            name: if named {
+                shape.name.0.as_ptr().cast()
+            } else {
+                core::ptr::null()
+            },
+            reserved: [0; 3],
+        };
+        // SAFETY: the configuration is whole, its name a C string or null.
+        NonNull::new(unsafe { slabyard_sys::sy_pool_create(&config) }).map(RawPool)
+    }
+
+    /// An object of a pool where [`RawPool::pop`] just found none.
+    ///
+    /// # Safety
+    /// The pool exists and is this thread's.
+    pub(crate) unsafe fn grow(self) -> Option<NonNull<u8>> {
+        // SAFETY: as the caller says.
+        NonNull::new(unsafe { slabyard_sys::sy_pool_grow(self.0.as_ptr()) }.cast())
+    }
+
+    /// Gives an object back.
+    ///
+    /// # Safety
+    /// The object is one of the pool, which is this thread's, and is not used again.
+    #[inline(always)]
+    pub(crate) unsafe fn push(self, object: NonNull<u8>) {
+        let object = object.as_ptr().cast();
+        // SAFETY: as the caller says.
+        unsafe {
+            if CALLS {
+                slabyard_sys::sy_pool_free(self.0.as_ptr(), object);
+            } else {
+                slabyard_sys::sy_pool_free_inline(self.0.as_ptr(), object);
+            }
+        }
+    }
+
+    /// # Safety
+    /// The pool exists, is this thread's, and no object of it nor the pool is used again.
+    pub(crate) unsafe fn destroy(self) {
+        // SAFETY: as the caller says.
+        unsafe { slabyard_sys::sy_pool_destroy(self.0.as_ptr()) }
+    }
+
+    /// Says that the pool will stay until the process ends.
+    pub(crate) fn keep(self) {}
+
+    /// Objects that are out.
+    ///
+    /// # Safety
+    /// The pool exists and is this thread's; so for those below.
+    pub(crate) unsafe fn in_use(self) -> usize {
+        // SAFETY: as the caller says.
+        unsafe { slabyard_sys::sy_pool_in_use(self.0.as_ptr()) }
+    }
+
+    /// Objects that fit without growing.
+    ///
+    /// # Safety
+    /// As [`RawPool::in_use`].
+    pub(crate) unsafe fn capacity(self) -> usize {
+        // SAFETY: as the caller says.
+        unsafe { slabyard_sys::sy_pool_capacity(self.0.as_ptr()) }
+    }
+
+    /// Gives memory back if no object is out; bytes.
+    ///
+    /// # Safety
+    /// As [`RawPool::in_use`].
+    pub(crate) unsafe fn trim(self) -> usize {
+        // SAFETY: as the caller says.
+        unsafe { slabyard_sys::sy_pool_trim(self.0.as_ptr()) }
+    }
+}
+
+#[cfg(miri)]
+#[path = "pool_model.rs"]
+mod model;

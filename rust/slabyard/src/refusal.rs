@@ -1,0 +1,59 @@
+//! Why there was no room.
+
+use core::fmt;
+
+/// Why an allocation was refused: [`last_refusal`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The system gave no memory.
+    System,
+    /// The limit of the cache is reached.
+    CacheLimit,
+    /// That of a heap.
+    HeapLimit,
+    /// That of the process ([`Limit`](crate::Limit)).
+    ProcessLimit,
+    /// A constructor failed.
+    Constructor,
+}
+
+/// Why the last allocation of this thread that a cache or the heap refused was so; `None`: none was
+/// yet.
+///
+/// ```
+/// use slabyard::{Cache, Refusal};
+///
+/// let one = Cache::builder().limit(1).exact().build().unwrap();
+/// let _first = one.insert('a');
+/// assert!(one.try_insert('b').is_err());
+/// assert_eq!(slabyard::last_refusal(), Some(Refusal::CacheLimit));
+/// ```
+pub fn last_refusal() -> Option<Refusal> {
+    // SAFETY: any thread.
+    match unsafe { slabyard_sys::sy_last_refusal() } {
+        slabyard_sys::SY_REFUSAL_NONE => None,
+        slabyard_sys::SY_REFUSAL_CACHE_LIMIT => Some(Refusal::CacheLimit),
+        slabyard_sys::SY_REFUSAL_HEAP_LIMIT => Some(Refusal::HeapLimit),
+        slabyard_sys::SY_REFUSAL_PROCESS_LIMIT => Some(Refusal::ProcessLimit),
+        slabyard_sys::SY_REFUSAL_CONSTRUCTOR => Some(Refusal::Constructor),
+        _ => Some(Refusal::System),
+    }
+}
+
+/// Whether somebody asked for there to be no room. Under Miri, memory does not end.
+pub(crate) fn last_was_a_limit() -> bool {
+    cfg!(miri) || last_refusal().is_some_and(|refusal| refusal != Refusal::System)
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refusal::System => "the system gave no memory",
+            Refusal::CacheLimit => "the limit of the cache is reached",
+            Refusal::HeapLimit => "the limit of the heap is reached",
+            Refusal::ProcessLimit => "the limit of the process is reached",
+            Refusal::Constructor => "a constructor failed",
+        })
+    }
+}

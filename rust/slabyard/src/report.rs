@@ -1,0 +1,311 @@
+//! Misuse that was seen, as values.
+
+use alloc::boxed::Box;
+use core::ffi::{c_char, CStr};
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use core::{fmt, ptr};
+
+use slabyard_sys as sys;
+
+/// What was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// Freed, but no memory of Slabyard, or not in use.
+    ForeignPointer,
+    /// Freed, inside a slab of the cache, but not the start of an object.
+    MisalignedPointer,
+    /// Freed, an object of another cache.
+    WrongCache,
+    /// Freed, and free already.
+    DoubleFree,
+    /// Freed with a size of another class.
+    WrongSize,
+    /// Freed to an arena, but not allocated there.
+    NotAllocated,
+    /// Freed to an arena with another size.
+    SegmentSize,
+    /// The red zone behind an object was written to.
+    Overflow,
+    /// The one before it.
+    Underflow,
+    /// A free object was written to.
+    WriteAfterFree,
+    /// The edge of a slab was written to.
+    SlabEdge,
+    /// An access hit the guard page behind an object.
+    GuardOverflow,
+    /// The one before it.
+    GuardUnderflow,
+    /// An access hit an object on a page of its own after it was freed.
+    UseAfterFree,
+    /// An unpin of what is not pinned.
+    NotPinned,
+    /// An access by a pointer that was read from freed memory.
+    FreedPointer,
+    /// An access by a pointer that was read from memory never written.
+    UnwrittenPointer,
+    /// One that this crate does not know.
+    Other,
+}
+
+/// Who did something to an object, as far as the audit had it noted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Trace<'r> {
+    /// Return addresses, the innermost first.
+    pub frames: &'r [*const core::ffi::c_void],
+    /// The system's number of the thread.
+    pub thread: u32,
+    /// Nanoseconds since then.
+    pub age_ns: u64,
+}
+
+/// One misuse that was seen, as the handler of [`on_report`] gets it. Its text is that of the report
+/// that is written without a handler, in one line.
+pub struct Report<'r> {
+    fault: *const sys::sy_fault,
+    during: PhantomData<&'r sys::sy_fault>,
+}
+
+impl<'r> Report<'r> {
+    fn fault(&self) -> &'r sys::sy_fault {
+        // SAFETY: it is valid as long as the handler runs.
+        unsafe { &*self.fault }
+    }
+
+    /// What was seen.
+    pub fn kind(&self) -> FaultKind {
+        match self.fault().kind {
+            sys::SY_FAULT_FOREIGN_POINTER => FaultKind::ForeignPointer,
+            sys::SY_FAULT_MISALIGNED_POINTER => FaultKind::MisalignedPointer,
+            sys::SY_FAULT_WRONG_CACHE => FaultKind::WrongCache,
+            sys::SY_FAULT_DOUBLE_FREE => FaultKind::DoubleFree,
+            sys::SY_FAULT_WRONG_SIZE => FaultKind::WrongSize,
+            sys::SY_FAULT_NOT_ALLOCATED => FaultKind::NotAllocated,
+            sys::SY_FAULT_SEGMENT_SIZE => FaultKind::SegmentSize,
+            sys::SY_FAULT_OVERFLOW => FaultKind::Overflow,
+            sys::SY_FAULT_UNDERFLOW => FaultKind::Underflow,
+            sys::SY_FAULT_WRITE_AFTER_FREE => FaultKind::WriteAfterFree,
+            sys::SY_FAULT_SLAB_EDGE => FaultKind::SlabEdge,
+            sys::SY_FAULT_GUARD_OVERFLOW => FaultKind::GuardOverflow,
+            sys::SY_FAULT_GUARD_UNDERFLOW => FaultKind::GuardUnderflow,
+            sys::SY_FAULT_USE_AFTER_FREE => FaultKind::UseAfterFree,
+            sys::SY_FAULT_NOT_PINNED => FaultKind::NotPinned,
+            sys::SY_FAULT_FREED_POINTER => FaultKind::FreedPointer,
+            sys::SY_FAULT_UNWRITTEN_POINTER => FaultKind::UnwrittenPointer,
+            _ => FaultKind::Other,
+        }
+    }
+
+    /// The name of the cache, heap or arena that was asked.
+    pub fn cache(&self) -> &'r str {
+        // SAFETY: null or a C string that is valid as long as the handler runs.
+        unsafe { text(self.fault().cache) }.unwrap_or("")
+    }
+
+    /// Whose the object is, where it was freed to the wrong cache.
+    pub fn found_cache(&self) -> Option<&'r str> {
+        // SAFETY: the same.
+        unsafe { text(self.fault().found_cache) }
+    }
+
+    /// Bytes of the objects of the cache; 0: of the heap.
+    pub fn object_size(&self) -> usize {
+        self.fault().object_size
+    }
+
+    /// What was freed, or the first byte that was damaged or accessed.
+    pub fn address(&self) -> usize {
+        self.fault().address.addr()
+    }
+
+    /// The start of the object concerned, if it is known.
+    pub fn object(&self) -> Option<usize> {
+        Some(self.fault().object.addr()).filter(|object| *object != 0)
+    }
+
+    /// Bytes from the start of the object to the address.
+    pub fn offset(&self) -> isize {
+        self.fault().offset
+    }
+
+    /// What is there now, from the first damaged byte to the last.
+    pub fn damage(&self) -> &'r [u8] {
+        let fault = self.fault();
+        if fault.damage.is_null() {
+            return &[];
+        }
+        // SAFETY: so many bytes are there as long as the handler runs.
+        unsafe { core::slice::from_raw_parts(fault.damage.cast(), fault.damage_bytes) }
+    }
+
+    /// Who allocated the object last.
+    pub fn allocated(&self) -> Option<Trace<'r>> {
+        trace(&self.fault().allocated)
+    }
+
+    /// Who freed it last.
+    pub fn freed(&self) -> Option<Trace<'r>> {
+        trace(&self.fault().freed)
+    }
+
+    /// Writes the whole report, of several lines, where it would go without a handler.
+    pub fn write(&self) {
+        // SAFETY: it is what the handler was given.
+        unsafe { sys::sy_report_fault(self.fault) }
+    }
+}
+
+/// # Safety
+/// `pointer` is null or a C string that is valid for `'r`.
+unsafe fn text<'r>(pointer: *const c_char) -> Option<&'r str> {
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: as the caller says.
+    let text = unsafe { CStr::from_ptr(pointer) };
+    Some(text.to_str().unwrap_or("(a name that is no text)"))
+}
+
+fn trace(trace: &sys::sy_trace) -> Option<Trace<'_>> {
+    let noted = trace.depth > 0 && !trace.frames.is_null();
+    noted.then(|| Trace {
+        // SAFETY: there are so many, for ever.
+        frames: unsafe { core::slice::from_raw_parts(trace.frames, trace.depth) },
+        thread: trace.thread,
+        age_ns: trace.age,
+    })
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FaultKind::ForeignPointer => "free of a foreign pointer",
+            FaultKind::MisalignedPointer => "free of a misaligned pointer",
+            FaultKind::WrongCache => "free to the wrong cache",
+            FaultKind::DoubleFree => "double free",
+            FaultKind::WrongSize => "free with the wrong size",
+            FaultKind::NotAllocated => "free of a segment that is not allocated",
+            FaultKind::SegmentSize => "free of a segment with the wrong size",
+            FaultKind::Overflow => "overflow",
+            FaultKind::Underflow => "underflow",
+            FaultKind::WriteAfterFree => "write after free",
+            FaultKind::SlabEdge => "slab edge overwritten",
+            FaultKind::GuardOverflow => "access behind an object (guard page)",
+            FaultKind::GuardUnderflow => "access before an object (guard page)",
+            FaultKind::UseAfterFree => "use after free (guard page)",
+            FaultKind::NotPinned => "unpin without a pin",
+            FaultKind::FreedPointer => "access by a pointer read from freed memory",
+            FaultKind::UnwrittenPointer => "access by a pointer read from memory never written",
+            FaultKind::Other => "a fault",
+        })
+    }
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} in {:?} at {:#x}",
+            self.kind(),
+            self.cache(),
+            self.address()
+        )?;
+        if let Some(object) = self.object() {
+            write!(f, " ({:+} of the object at {object:#x})", self.offset())?;
+        }
+        match self.found_cache() {
+            Some(cache) => write!(f, ", an object of {cache:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Report")
+            .field("kind", &self.kind())
+            .field("cache", &self.cache())
+            .field("address", &self.address())
+            .field("object", &self.object())
+            .field("offset", &self.offset())
+            .field("found_cache", &self.found_cache())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is to be done about a report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Writes the report, and ends the process: what is done without a handler.
+    Abort,
+    /// Goes on: what was freed wrongly is left alone, what was damaged is repaired.
+    GoOn,
+}
+
+type Handler = Box<dyn Fn(&Report<'_>) -> Action + Send + Sync>;
+
+static HANDLER: AtomicPtr<Handler> = AtomicPtr::new(ptr::null_mut());
+
+/// Has `handler` called for each misuse that is seen, in the thread that saw it, in place of the
+/// handler before. It may use Slabyard; a panic of it ends the process. An access that hit a guard page
+/// is made again after it, so that there the process ends anyway.
+///
+/// Handlers stay in memory for ever, as a thread may be in one.
+///
+/// ```
+/// use slabyard::{Action, FaultKind};
+///
+/// slabyard::on_report(|report| {
+///     eprintln!("{report}");
+///     if report.kind() == FaultKind::DoubleFree { Action::GoOn } else { Action::Abort }
+/// });
+/// ```
+pub fn on_report(handler: impl Fn(&Report<'_>) -> Action + Send + Sync + 'static) {
+    let handler: Handler = Box::new(handler);
+    HANDLER.store(Box::into_raw(Box::new(handler)), Ordering::Release);
+    // SAFETY: it may be called from any thread.
+    unsafe { sys::sy_set_fault_handler(Some(handle)) };
+}
+
+/// Reports are written again, and end the process.
+pub fn no_report_handler() {
+    // SAFETY: none is set.
+    unsafe { sys::sy_set_fault_handler(None) };
+}
+
+/// Sends reports to the `log` crate, as errors of the target `slabyard`; then does what `action` says.
+#[cfg(feature = "log")]
+pub fn log_reports(action: Action) {
+    on_report(move |report| {
+        log::error!(target: "slabyard", "{report}");
+        action
+    });
+}
+
+unsafe extern "C" fn handle(fault: *const sys::sy_fault) {
+    // SAFETY: handlers stay for ever; null only before the first.
+    let Some(handler) = (unsafe { HANDLER.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
+    let report = Report {
+        fault,
+        during: PhantomData,
+    };
+    if handler(&report) == Action::Abort {
+        report.write();
+        abort();
+    }
+}
+
+#[cfg(feature = "std")]
+fn abort() -> ! {
+    std::process::abort()
+}
+
+/// A panic does not leave a function of C's kind.
+#[cfg(not(feature = "std"))]
+fn abort() -> ! {
+    panic!("the program misused memory")
+}

@@ -1,0 +1,356 @@
+//! Objects in slots of a pool: a slot that is taken but empty, and one with a value.
+
+use crate::home::{Home, In};
+use crate::pinned::Pinned;
+use core::borrow::{Borrow, BorrowMut};
+use core::cmp::Ordering;
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::marker::PhantomData;
+use core::mem::{ManuallyDrop, MaybeUninit};
+use core::ops::{Deref, DerefMut};
+use core::pin::Pin;
+use core::ptr::NonNull;
+
+/// A slot of a [`Pool`](crate::Pool) that is taken and has no value yet; see [`Claim`].
+pub type Vacant<'p, T> = Claim<T, In<'p>>;
+
+/// A value in a slot of a [`Pool`](crate::Pool), [`BytePool`](crate::BytePool) or
+/// [`RcPool`](crate::RcPool); see [`Owned`].
+pub type Slot<'p, T> = Owned<T, In<'p>>;
+
+/// A slot that is taken and has no value yet. Dropped, it goes back.
+///
+/// A value written here is built in its place, with optimisation, where it is said as a struct or
+/// comes from a function that is compiled in: nothing of it lies on the stack first. What a call
+/// returns, or a loop makes, is copied; for these there are [`Claim::fill_with`] and
+/// [`Claim::as_uninit`].
+///
+/// ```
+/// let pool = slabyard::Pool::bounded(1);
+/// let vacant = pool.vacant().unwrap();
+/// assert!(pool.vacant().is_none());
+/// let slot = vacant.write([7u64; 512]);
+/// assert_eq!(slot[511], 7);
+/// ```
+#[must_use = "a slot that is dropped goes back at once"]
+pub struct Claim<T, H: Home> {
+    object: NonNull<T>,
+    home: H,
+}
+
+impl<T, H: Home> Claim<T, H> {
+    /// Takes a slot of the home.
+    ///
+    /// # Safety
+    /// Its objects are large enough and aligned for T.
+    #[inline(always)]
+    pub(crate) unsafe fn take(home: H) -> Option<Claim<T, H>> {
+        // SAFETY: the home is this thread's.
+        let object = match unsafe { home.pool().pop() } {
+            Some(object) => object,
+            None => home.grow()?,
+        };
+        Some(Claim {
+            object: object.cast(),
+            home,
+        })
+    }
+
+    /// Puts the value in.
+    #[inline(always)]
+    pub fn write(self, value: T) -> Owned<T, H> {
+        // SAFETY: the slot is ours, and suits T.
+        unsafe {
+            self.object.write(value);
+            self.assume_init()
+        }
+    }
+
+    /// The slot itself, for a value that is made piece by piece.
+    ///
+    /// ```
+    /// # let pool = slabyard::Pool::<[u8; 4096]>::bounded(1);
+    /// let mut vacant = pool.vacant().unwrap();
+    /// let bytes = vacant.as_uninit();
+    /// bytes.write([0; 4096]);
+    /// // SAFETY: all of it was written.
+    /// let slot = unsafe { vacant.assume_init() };
+    /// ```
+    pub fn as_uninit(&mut self) -> &mut MaybeUninit<T> {
+        // SAFETY: the slot is ours, and suits T.
+        unsafe { self.object.cast().as_mut() }
+    }
+
+    /// The slot with the value that was put in by way of [`Claim::as_uninit`].
+    ///
+    /// # Safety
+    /// All of the value was written.
+    #[inline(always)]
+    pub unsafe fn assume_init(self) -> Owned<T, H> {
+        let claim = ManuallyDrop::new(self);
+        // SAFETY: as the caller says; the claim is given up.
+        unsafe { Owned::from_parts(claim.object, claim.home) }
+    }
+
+    /// A slot whose value is no more; it goes back when this is dropped, in a panic too.
+    ///
+    /// # Safety
+    /// The object is one of the home, and nobody else's.
+    #[inline(always)]
+    pub(crate) unsafe fn from_parts(object: NonNull<T>, home: H) -> Claim<T, H> {
+        Claim { object, home }
+    }
+}
+
+impl<E, const N: usize, H: Home> Claim<[E; N], H> {
+    /// Builds an array in its place, one element after the other.
+    ///
+    /// ```
+    /// let pool = slabyard::Pool::bounded(1);
+    /// let squares = pool.vacant().unwrap().fill_with(|i| i * i);
+    /// assert_eq!(*squares, [0, 1, 4, 9, 16]);
+    /// ```
+    #[inline]
+    pub fn fill_with(self, mut element: impl FnMut(usize) -> E) -> Owned<[E; N], H> {
+        /// Drops those that are there, should the next one not come.
+        struct Filled<E>(*mut E, usize);
+        impl<E> Drop for Filled<E> {
+            fn drop(&mut self) {
+                let there = core::ptr::slice_from_raw_parts_mut(self.0, self.1);
+                // SAFETY: so many were written, and nobody else has them.
+                unsafe { there.drop_in_place() }
+            }
+        }
+        let mut filled = Filled(self.object.as_ptr().cast::<E>(), 0);
+        while filled.1 < N {
+            // SAFETY: the slot has room for N, one behind the other.
+            unsafe { filled.0.add(filled.1).write(element(filled.1)) };
+            filled.1 += 1;
+        }
+        core::mem::forget(filled);
+        // SAFETY: all of them were written.
+        unsafe { self.assume_init() }
+    }
+}
+
+impl<T, H: Home> Drop for Claim<T, H> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: the slot is ours alone, and there is no value in it.
+        unsafe { self.home.pool().push(self.object.cast()) }
+    }
+}
+
+impl<T, H: Home> fmt::Debug for Claim<T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Vacant(..)")
+    }
+}
+
+/// A value in a slot, which goes back when this is dropped: a `Box` whose memory is a pool's.
+///
+/// It cannot leave its thread. If it is forgotten, its slot stays taken and its value is not
+/// dropped; nothing else happens. If the value's destructor panics, the slot goes back all the
+/// same.
+///
+/// ```
+/// let pool = slabyard::Pool::unbounded();
+/// let mut slot = pool.insert(String::from("a"));
+/// slot.push('b');
+/// assert_eq!(*slot, "ab");
+/// assert_eq!(slot.into_inner(), "ab");
+/// assert_eq!(pool.in_use(), 0);
+/// ```
+pub struct Owned<T, H: Home> {
+    object: NonNull<T>,
+    home: H,
+    owns: PhantomData<T>,
+}
+
+impl<T, H: Home> Owned<T, H> {
+    /// # Safety
+    /// The object is one of the home, holds a value, and is nobody else's.
+    #[inline(always)]
+    pub(crate) unsafe fn from_parts(object: NonNull<T>, home: H) -> Owned<T, H> {
+        Owned {
+            object,
+            home,
+            owns: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn into_parts(self) -> (NonNull<T>, H) {
+        let slot = ManuallyDrop::new(self);
+        (slot.object, slot.home)
+    }
+
+    /// Takes the value out; the slot goes back.
+    #[inline]
+    pub fn into_inner(self) -> T {
+        let (object, home) = self.into_parts();
+        // SAFETY: the slot is ours and holds a value, which is moved out of it.
+        unsafe {
+            let value = object.read();
+            drop(Claim::from_parts(object, home));
+            value
+        }
+    }
+
+    /// Puts another value in, and returns the one that was there.
+    #[inline]
+    pub fn replace(&mut self, value: T) -> T {
+        core::mem::replace(&mut **self, value)
+    }
+
+    /// Where the value lies, for as long as it is in the slot.
+    #[inline]
+    pub fn as_ptr(&self) -> NonNull<T> {
+        self.object
+    }
+
+    /// From here on the value does not move until it is dropped.
+    ///
+    /// ```
+    /// use core::pin::Pin;
+    /// let pool = slabyard::Pool::unbounded();
+    /// let mut slot = pool.insert(async { 42 }).into_pin();
+    /// let future: Pin<&mut _> = slot.as_mut();
+    /// # let _ = future;
+    /// ```
+    #[inline]
+    pub fn into_pin(self) -> Pinned<T, H> {
+        Pinned::new(self)
+    }
+
+    /// The value as a pinned one, which says nothing about a type that is `Unpin`. For others there
+    /// is [`Owned::into_pin`].
+    #[inline]
+    pub fn pin(&self) -> Pin<&T>
+    where
+        T: Unpin,
+    {
+        Pin::new(&**self)
+    }
+
+    /// As [`Owned::pin`], to change it.
+    #[inline]
+    pub fn pin_mut(&mut self) -> Pin<&mut T>
+    where
+        T: Unpin,
+    {
+        Pin::new(&mut **self)
+    }
+}
+
+impl<'p, T> Owned<T, In<'p>> {
+    /// The value stays where it is for as long as the pool is borrowed; its slot does not come back
+    /// and it is never dropped.
+    ///
+    /// ```
+    /// let pool = slabyard::Pool::unbounded();
+    /// let number: &mut i32 = pool.insert(1).leak();
+    /// *number += 1;
+    /// assert_eq!((*number, pool.in_use()), (2, 1));
+    /// ```
+    #[inline]
+    pub fn leak(self) -> &'p mut T {
+        let (object, _) = self.into_parts();
+        // SAFETY: the value is nobody else's, and the pool, which is borrowed, never takes it back.
+        unsafe { &mut *object.as_ptr() }
+    }
+}
+
+impl<T, H: Home> Drop for Owned<T, H> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: the slot is ours and holds a value; it goes back after that, or in a panic.
+        unsafe {
+            let _goes_back = Claim::from_parts(self.object, self.home);
+            self.object.drop_in_place();
+        }
+    }
+}
+
+impl<T, H: Home> Deref for Owned<T, H> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the slot is ours and holds a value.
+        unsafe { self.object.as_ref() }
+    }
+}
+
+impl<T, H: Home> DerefMut for Owned<T, H> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the slot is ours and holds a value.
+        unsafe { self.object.as_mut() }
+    }
+}
+
+// Moving the slot's name does not move the value.
+impl<T, H: Home> Unpin for Owned<T, H> {}
+
+impl<T, H: Home> AsRef<T> for Owned<T, H> {
+    fn as_ref(&self) -> &T {
+        self
+    }
+}
+
+impl<T, H: Home> AsMut<T> for Owned<T, H> {
+    fn as_mut(&mut self) -> &mut T {
+        self
+    }
+}
+
+impl<T, H: Home> Borrow<T> for Owned<T, H> {
+    fn borrow(&self) -> &T {
+        self
+    }
+}
+
+impl<T, H: Home> BorrowMut<T> for Owned<T, H> {
+    fn borrow_mut(&mut self) -> &mut T {
+        self
+    }
+}
+
+impl<T: fmt::Debug, H: Home> fmt::Debug for Owned<T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: fmt::Display, H: Home> fmt::Display for Owned<T, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: PartialEq, H: Home> PartialEq for Owned<T, H> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: Eq, H: Home> Eq for Owned<T, H> {}
+
+impl<T: PartialOrd, H: Home> PartialOrd for Owned<T, H> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        (**self).partial_cmp(&**other)
+    }
+}
+
+impl<T: Ord, H: Home> Ord for Owned<T, H> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl<T: Hash, H: Home> Hash for Owned<T, H> {
+    fn hash<S: Hasher>(&self, state: &mut S) {
+        (**self).hash(state)
+    }
+}
