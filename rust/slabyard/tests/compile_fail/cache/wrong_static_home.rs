@@ -1,0 +1,11 @@
+//! A box of one static cache would go back to another one.
+use slabyard::{StaticBox, StaticCache};
+
+slabyard::static_cache! {
+    struct Ours: u64;
+    struct Theirs: u64;
+}
+
+fn main() {
+    let _object: StaticBox<Theirs> = Ours::insert(1);
+}

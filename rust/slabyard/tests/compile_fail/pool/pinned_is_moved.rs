@@ -1,0 +1,11 @@
+//! A pinned value does not come out again, and what may move is not pinned.
+use slabyard::Pool;
+use std::marker::PhantomPinned;
+
+fn main() {
+    let pool = Pool::unbounded();
+    let pinned = pool.insert(PhantomPinned).into_pin();
+    let _ = pinned.into_slot();
+    let mut slot = pool.insert(PhantomPinned);
+    let _ = slot.pin_mut();
+}

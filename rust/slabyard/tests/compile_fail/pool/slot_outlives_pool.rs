@@ -1,0 +1,16 @@
+//! A slot cannot be used after its pool is gone, nor what was leaked.
+use slabyard::{Pool, RcPool};
+
+fn main() {
+    let pool = Pool::unbounded();
+    let slot = pool.insert(1);
+    let leaked = pool.insert(2).leak();
+    let vacant = pool.vacant();
+    let shared_pool = RcPool::unbounded();
+    let weak = shared_pool.insert(3).downgrade();
+    drop(pool);
+    drop(shared_pool);
+    println!("{slot} {leaked}");
+    drop(vacant);
+    drop(weak);
+}

@@ -1,0 +1,31 @@
+//! The examples check what they print: they are run here as they are.
+#![cfg(feature = "std")]
+
+#[path = "../examples/graph.rs"]
+mod graph;
+#[path = "../examples/order_book.rs"]
+mod order_book;
+#[path = "../examples/tasks.rs"]
+mod tasks;
+#[path = "../examples/timer_wheel.rs"]
+mod timer_wheel;
+
+#[test]
+fn an_order_book() {
+    order_book::main();
+}
+
+#[test]
+fn the_tasks_of_an_async_runtime() {
+    tasks::main();
+}
+
+#[test]
+fn a_timer_wheel_of_several_threads() {
+    timer_wheel::main();
+}
+
+#[test]
+fn a_graph_with_keys() {
+    graph::main();
+}

@@ -1,0 +1,194 @@
+//! Threads that insert, get, hold and remove values of one map, which carry a pattern and count
+//! their drops: a double drop, a use after the drop and a lost value are seen exactly.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::thread;
+
+use slabyard::{DefaultKey, HandleMap};
+
+const THREADS: usize = 4;
+const ROUNDS: u64 = if cfg!(miri) { 12 } else { 30_000 };
+const SHARED: usize = if cfg!(miri) { 2 } else { 64 };
+
+/// How often each value was dropped, by its number.
+struct Ledger(Vec<AtomicU32>);
+
+const WORDS: usize = 8;
+
+struct Value<'a> {
+    number: u64,
+    pattern: [u64; WORDS],
+    ledger: &'a Ledger,
+}
+
+fn pattern(number: u64) -> [u64; WORDS] {
+    std::array::from_fn(|i| {
+        (number + 1)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .rotate_left(i as u32)
+    })
+}
+
+impl<'a> Value<'a> {
+    fn new(number: u64, ledger: &'a Ledger) -> Self {
+        Self {
+            number,
+            pattern: pattern(number),
+            ledger,
+        }
+    }
+
+    fn verify(&self) {
+        assert_eq!(
+            self.pattern,
+            pattern(self.number),
+            "the value was overwritten or dropped"
+        );
+        let dropped = self.ledger.0[self.number as usize].load(Ordering::Relaxed);
+        assert_eq!(dropped, 0, "the value was dropped while it is held");
+    }
+}
+
+impl Drop for Value<'_> {
+    fn drop(&mut self) {
+        self.verify();
+        self.ledger.0[self.number as usize].fetch_add(1, Ordering::Relaxed);
+        self.pattern = [0xDEAD; WORDS];
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// Keys that all threads try; what is stale stays in until it is replaced.
+type Keys = Vec<AtomicU64>;
+
+fn key_at(keys: &Keys, at: usize) -> Option<DefaultKey> {
+    slabyard::RawKey::from_bits(keys[at].load(Ordering::Relaxed)).map(Into::into)
+}
+
+fn work<'a>(map: &HandleMap<Value<'a>>, keys: &Keys, ledger: &'a Ledger, thread: u64) -> u64 {
+    let mut random = Random(thread * 7919 + 1);
+    let mut held = Vec::new();
+    let mut removed = 0;
+    for round in 0..ROUNDS {
+        let at = random.below(keys.len() as u64) as usize;
+        let number = thread * ROUNDS + round;
+        let key = map.insert(Value::new(number, ledger));
+        keys[at].store(slabyard::RawKey::from(key).to_bits(), Ordering::Relaxed);
+        for _ in 0..3 {
+            let at = random.below(keys.len() as u64) as usize;
+            let Some(key) = key_at(keys, at) else {
+                continue;
+            };
+            match random.below(6) {
+                0 => removed += u64::from(map.remove(key)),
+                1 => {
+                    if let Ok(value) = map.take(key) {
+                        value.verify();
+                        removed += 1;
+                    }
+                }
+                2 => held.extend(map.get(key)),
+                _ => {
+                    if let Some(value) = map.get(key) {
+                        value.verify();
+                    }
+                }
+            }
+        }
+        if held.len() > 8 {
+            held.swap_remove(random.below(9) as usize).verify();
+        }
+        if round % 4096 == 4095 {
+            map.iter().for_each(|(_, value)| value.verify());
+        }
+    }
+    held.iter().for_each(|value| value.verify());
+    removed
+}
+
+#[test]
+fn every_value_is_dropped_once_and_never_while_it_is_held() {
+    let all = THREADS as u64 * ROUNDS;
+    let ledger = Ledger((0..all).map(|_| AtomicU32::new(0)).collect());
+    let keys: Keys = (0..SHARED).map(|_| AtomicU64::new(0)).collect();
+    let map = HandleMap::new();
+    let removed: u64 = thread::scope(|scope| {
+        let workers: Vec<_> = (0..THREADS as u64)
+            .map(|thread| {
+                let (map, keys, ledger) = (&map, &keys, &ledger);
+                scope.spawn(move || work(map, keys, ledger, thread))
+            })
+            .collect();
+        workers.into_iter().map(|it| it.join().unwrap()).sum()
+    });
+    assert_eq!(map.len() as u64, all - removed);
+    let dropped = |ledger: &Ledger| -> u64 {
+        ledger
+            .0
+            .iter()
+            .map(|it| u64::from(it.load(Ordering::Relaxed)))
+            .sum()
+    };
+    assert_eq!(dropped(&ledger), removed);
+    assert_eq!(map.iter().count() as u64, all - removed);
+    drop(map);
+    assert!(ledger.0.iter().all(|it| it.load(Ordering::Relaxed) == 1));
+}
+
+/// Few values, many who want them: the last guard and the remover meet often.
+#[test]
+fn the_last_guard_and_the_remover_meet() {
+    let rounds = if cfg!(miri) { 4 } else { 4_000 };
+    let ledger = Ledger((0..rounds).map(|_| AtomicU32::new(0)).collect());
+    let map = HandleMap::new();
+    let current = AtomicU64::new(0);
+    let removals = Mutex::new(0_u64);
+    thread::scope(|scope| {
+        for _ in 0..THREADS - 1 {
+            scope.spawn(|| {
+                let mut mine = 0;
+                loop {
+                    let bits = current.load(Ordering::Acquire);
+                    if bits == u64::MAX {
+                        break;
+                    }
+                    let Some(raw) = slabyard::RawKey::from_bits(bits) else {
+                        continue;
+                    };
+                    let key = DefaultKey::from(raw);
+                    let guard = map.get(key);
+                    if let Some(value) = &guard {
+                        Value::verify(value);
+                    }
+                    mine += u64::from(map.remove(key));
+                    if let Some(value) = &guard {
+                        Value::verify(value);
+                    }
+                }
+                *removals.lock().unwrap() += mine;
+            });
+        }
+        for number in 0..rounds {
+            let key: DefaultKey = map.insert(Value::new(number, &ledger));
+            current.store(slabyard::RawKey::from(key).to_bits(), Ordering::Release);
+            while map.get(key).is_some() {
+                thread::yield_now();
+            }
+        }
+        current.store(u64::MAX, Ordering::Release);
+    });
+    assert_eq!(*removals.lock().unwrap(), rounds);
+    assert!(map.is_empty());
+    assert!(ledger.0.iter().all(|it| it.load(Ordering::Relaxed) == 1));
+}

@@ -1,0 +1,139 @@
+//! Pools of a thread.
+#![forbid(unsafe_code)]
+#![deny(warnings)]
+
+use slabyard::local::LocalStatic;
+use slabyard::BuildError;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Waker};
+use std::thread;
+
+struct Order {
+    id: u64,
+    price: f64,
+}
+
+mod order_alloc {
+    slabyard::bounded_allocator!(super::Order);
+}
+
+mod quote_alloc {
+    slabyard::unbounded_allocator!(pub String);
+}
+
+mod shared_alloc {
+    slabyard::bounded_rc_allocator!(pub(crate) super::Order);
+}
+
+struct Node(Vec<graph_alloc::WeakSlot>);
+
+mod graph_alloc {
+    slabyard::unbounded_rc_allocator!(super::Node);
+}
+
+type Job = Pin<Box<dyn Future<Output = ()>>>;
+mod job_alloc {
+    slabyard::unbounded_allocator!(super::Job);
+}
+
+fn order(id: u64) -> Order {
+    Order { id, price: 100.0 }
+}
+
+#[test]
+fn a_bounded_allocator_as_its_users_write_it() {
+    use order_alloc::{Allocator, BoxSlot};
+    assert!(!Allocator::is_initialized());
+    let none = Allocator::builder().build();
+    assert_eq!(none, Err(BuildError::NoCapacity));
+    Allocator::builder().capacity(2).build().unwrap();
+    assert!(Allocator::is_initialized());
+    let again = Allocator::builder().capacity(2).build();
+    assert_eq!(again, Err(BuildError::AlreadyBuilt));
+
+    let mut slot = BoxSlot::try_new(order(1)).unwrap();
+    assert_eq!((slot.id, slot.price), (1, 100.0));
+    slot.id = 7;
+    assert_eq!(slot.replace(order(2)).id, 7);
+    let other = BoxSlot::try_new(order(3)).unwrap();
+    assert_eq!(BoxSlot::try_new(order(4)).err().unwrap().into_inner().id, 4);
+    assert_eq!((Allocator::in_use(), Allocator::capacity()), (2, 2));
+    assert_eq!(BoxSlot::into_inner(slot).id, 2);
+    let claimed = BoxSlot::claim().unwrap();
+    assert!(BoxSlot::claim().is_none());
+    assert_eq!(claimed.write(order(5)).id, 5);
+    assert_eq!(other.pin().id, 3);
+    drop(other);
+    assert_eq!(Allocator::in_use(), 0);
+    assert_eq!(size_of::<BoxSlot>(), 8);
+    assert_eq!(size_of::<Option<BoxSlot>>(), 8);
+}
+
+#[test]
+fn an_unbounded_allocator_grows() {
+    use quote_alloc::{Allocator, BoxSlot};
+    Allocator::builder()
+        .chunk_size(16)
+        .initial_chunks(2)
+        .prefault(true)
+        .build()
+        .unwrap();
+    assert!(Allocator::capacity() >= 32);
+    let slots: Vec<BoxSlot> = (0..100).map(|i| BoxSlot::new(i.to_string())).collect();
+    assert!((0..100).all(|i| *slots[i] == i.to_string()));
+    let leaked: LocalStatic<String> = BoxSlot::new("forever".into()).leak();
+    let copy = leaked;
+    assert_eq!((leaked.as_str(), copy.pin().len()), ("forever", 7));
+    drop(slots);
+    assert_eq!(Allocator::in_use(), 1);
+    drop(BoxSlot::new(String::new()).into_pin());
+}
+
+#[test]
+fn an_allocator_with_counts() {
+    use shared_alloc::{Allocator, BoxSlot, RcSlot, WeakSlot};
+    Allocator::builder().capacity(2).build().unwrap();
+    let slot = BoxSlot::try_new(order(1)).unwrap();
+    let shared: RcSlot = slot.into_rc();
+    let weak: WeakSlot = shared.downgrade();
+    weak.upgrade().unwrap().borrow_mut().id += 1;
+    assert_eq!(shared.borrow().id, 2);
+    let second = RcSlot::try_new(order(3)).unwrap();
+    assert!(RcSlot::try_new(order(4)).is_err());
+    assert_eq!(size_of::<RcSlot>() + size_of::<Option<WeakSlot>>(), 16);
+    drop((second, weak));
+    let slot: BoxSlot = shared.try_into_slot().ok().unwrap();
+    assert_eq!(slot.id, 2);
+}
+
+#[test]
+fn an_unbounded_allocator_with_counts() {
+    use graph_alloc::{Allocator, RcSlot};
+    Allocator::builder().build().unwrap();
+    let node = RcSlot::new(Node(vec![]));
+    node.borrow_mut().0.push(node.downgrade());
+    assert!(node.borrow().0[0].upgrade().unwrap().ptr_eq(&node));
+    drop(node);
+    assert_eq!(Allocator::in_use(), 0);
+}
+
+#[test]
+fn jobs_are_polled_where_they_lie() {
+    use job_alloc::{Allocator, BoxSlot};
+    Allocator::builder().build().unwrap();
+    let mut job = BoxSlot::new(Box::pin(async {}) as Job).into_pin();
+    assert!(job
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+        .is_ready());
+}
+
+#[test]
+fn without_a_pool_there_is_a_panic() {
+    let panic = thread::spawn(|| drop(order_alloc::BoxSlot::try_new(order(1))))
+        .join()
+        .unwrap_err();
+    let message = panic.downcast_ref::<&str>().unwrap();
+    assert!(message.contains("was not built on this thread"));
+}

@@ -1,0 +1,156 @@
+//! What becomes of a thread's pools.
+
+use std::cell::{Cell, RefCell};
+use std::sync::mpsc;
+use std::thread;
+
+pub struct Item(u64);
+
+thread_local! {
+    static DROPS: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Drop for Item {
+    fn drop(&mut self) {
+        assert_eq!(self.0 % 1000, 7);
+        let _ = DROPS.try_with(|drops| drops.set(drops.get() + 1));
+    }
+}
+
+mod items {
+    slabyard::unbounded_rc_allocator!(super::Item);
+}
+mod lines {
+    slabyard::bounded_allocator!(pub [u64; 512]);
+}
+
+/// Mappings of this process.
+#[cfg(target_os = "linux")]
+fn mappings() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines().count()
+}
+
+/// Bytes of address space.
+#[cfg(target_os = "linux")]
+fn address_space() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').next().unwrap().parse::<usize>().unwrap() * 4096
+}
+
+fn build() {
+    items::Allocator::builder().build().unwrap();
+    lines::Allocator::builder().capacity(100).build().unwrap();
+}
+
+thread_local! {
+    static EARLY: RefCell<Vec<items::BoxSlot>> = const { RefCell::new(Vec::new()) };
+    static LATE: RefCell<Vec<items::RcSlot>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Takes slots from a destructor of a thread-local variable.
+struct AtTheEnd(mpsc::Sender<u64>);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        let slot = items::BoxSlot::new(Item(1007));
+        self.0.send(slot.0).unwrap();
+    }
+}
+
+thread_local! {
+    static AT_THE_END: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
+}
+
+/// A thread with slots in thread-local variables that were there before its pools, and after.
+fn thread_with_variables() {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        EARLY.with_borrow_mut(|early| early.reserve(1));
+        AT_THE_END.with_borrow_mut(|end| *end = Some(AtTheEnd(sender)));
+        build();
+        EARLY.with_borrow_mut(|early| early.push(items::BoxSlot::new(Item(7))));
+        let late = items::RcSlot::new(Item(2007));
+        LATE.with_borrow_mut(|all| all.extend([late.clone(), late]));
+        for i in 0..10 {
+            drop(lines::BoxSlot::try_new([i; 512]).unwrap());
+        }
+    })
+    .join()
+    .unwrap();
+    assert_eq!(receiver.recv(), Ok(1007));
+}
+
+#[test]
+fn variables_of_the_thread_may_own_slots() {
+    for _ in 0..if cfg!(miri) { 2 } else { 100 } {
+        thread_with_variables();
+    }
+}
+
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn threads_come_and_go_without_growth() {
+    for _ in 0..50 {
+        thread_with_variables();
+    }
+    let (maps, bytes) = (mappings(), address_space());
+    for _ in 0..3000 {
+        thread_with_variables();
+    }
+    // Others of these tests run beside this one; 3000 threads would leave 6000 mappings.
+    assert!(mappings() < maps + 200, "{maps} -> {}", mappings());
+    if std::env::var_os("SLABYARD").is_some() {
+        return; // pools that check have 64 GiB of address space each: 3000 of them do not fit
+    }
+    let grown = address_space().saturating_sub(bytes);
+    assert!(grown < 3000 * (64 << 10), "{grown}");
+}
+
+#[test]
+fn what_a_thread_leaked_stays() {
+    let addresses: Vec<usize> = (0..3)
+        .map(|way| {
+            thread::spawn(move || {
+                build();
+                let slot = items::BoxSlot::new(Item(3007));
+                let address = slot.as_ptr().as_ptr();
+                match way {
+                    0 => assert_eq!(slot.leak().as_ptr(), address.cast_const()),
+                    1 => std::mem::forget(slot),
+                    _ => std::mem::forget(slot.into_pin()),
+                }
+                address.expose_provenance()
+            })
+            .join()
+            .unwrap()
+        })
+        .collect();
+    thread_with_variables();
+    for address in addresses {
+        let value = std::ptr::with_exposed_provenance::<Item>(address);
+        // SAFETY: the value was leaked, and its thread is gone.
+        assert_eq!(unsafe { (*value).0 }, 3007);
+    }
+}
+
+#[test]
+fn each_thread_has_its_own() {
+    build();
+    let slot = items::BoxSlot::new(Item(4007));
+    thread::spawn(|| {
+        assert!(!items::Allocator::is_initialized());
+        assert_eq!(items::Allocator::in_use(), 0);
+        build();
+        let slots: Vec<_> = (0..100)
+            .map(|i| items::BoxSlot::new(Item(i * 1000 + 7)))
+            .collect();
+        assert_eq!(items::Allocator::in_use(), 100);
+        drop(slots);
+        assert_eq!(DROPS.get(), 100);
+    })
+    .join()
+    .unwrap();
+    assert_eq!(items::Allocator::in_use(), 1);
+    drop(slot);
+}
