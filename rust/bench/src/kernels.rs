@@ -171,6 +171,24 @@ impl Histogram {
         self.0.buckets.iter().sum()
     }
 
+    /// Adds one operation, or whatever else took so long.
+    #[inline(always)]
+    pub fn add(&mut self, ticks: u64) {
+        self.0.add(ticks);
+    }
+
+    /// The mean ticks of this share of the operations, the shortest ones (to the bucket).
+    pub fn mean_of_shortest(&self, share: f64) -> f64 {
+        let wanted = ((self.total() as f64 * share).ceil() as u64).max(1);
+        let (mut seen, mut ticks) = (0, 0.0);
+        for (bucket, &count) in self.0.buckets.iter().enumerate() {
+            let taken = count.min(wanted - seen);
+            ticks += taken as f64 * ticks_of(bucket) as f64;
+            seen += taken;
+        }
+        ticks / seen.max(1) as f64
+    }
+
     /// The least ticks that at least this share of the operations did not exceed (to the bucket).
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = ((self.total() as f64 * share).ceil() as u64).max(1);
@@ -235,6 +253,9 @@ mod tests {
         assert_eq!(histogram.quantile(0.99), 990);
         assert_eq!(histogram.quantile(0.999), 999);
         assert_eq!(histogram.quantile(1.0), 1000);
+        assert_eq!(histogram.mean_of_shortest(1.0), 500.5);
+        assert_eq!(histogram.mean_of_shortest(0.5), 250.5);
+        assert_eq!(Histogram::default().mean_of_shortest(0.5), 0.0);
         assert_eq!(Histogram::default().quantile(0.5), 0);
     }
 }

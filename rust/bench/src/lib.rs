@@ -13,6 +13,7 @@
 //! * `stats`, `report`: medians, spreads, ratios, tables;
 //! * `vmem`: the same for arenas, whose rows are their own;
 //! * `checks`: what each check costs a cache and the heap;
+//! * `rust`: the Rust crate beside other crates, and `Box` over the peers;
 //! * `requests`: a server of requests, whose memory is looked at after each burst of them.
 
 pub mod allocators;
@@ -27,5 +28,6 @@ pub mod report;
 pub mod requests;
 pub mod rows;
 pub mod run;
+pub mod rust;
 pub mod stats;
 pub mod vmem;

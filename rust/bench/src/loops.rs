@@ -45,7 +45,7 @@ pub trait Slab: Sized {
 
 /// The compiler knows neither where the object is from now on, nor what memory holds.
 #[inline(always)]
-fn hide(mut object: *mut c_void) -> *mut c_void {
+pub(crate) fn hide(mut object: *mut c_void) -> *mut c_void {
     // SAFETY: an empty statement that is said to change the register and to touch memory.
     unsafe { asm!("/* {0} */", inout(reg) object, options(nostack, preserves_flags)) };
     object
@@ -56,11 +56,12 @@ macro_rules! enter {
     ($layout:ident) => {
         // SAFETY: no-operations.
         unsafe {
-            asm!(".skip {}, 0x90", const [1, 22, 44, 1][$layout],
+            core::arch::asm!(".skip {}, 0x90", const [1, 22, 44, 1][$layout],
                  options(nomem, nostack, preserves_flags))
         }
     };
 }
+pub(crate) use enter;
 
 #[inline(always)]
 fn born<S: Slab, const LAYOUT: usize>(slab: &S) -> *mut c_void {
@@ -216,11 +217,11 @@ unsafe extern "C" fn batch_random<S: Slab, const LAYOUT: usize>(
 }
 
 /// The generator of `kernels.hpp`.
-struct Random(u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
     #[inline(always)]
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6364136223846793005)
@@ -290,7 +291,7 @@ unsafe extern "C" fn get<S: Slab, const LAYOUT: usize>(
 }
 
 #[inline(always)]
-fn ticks_before() -> u64 {
+pub(crate) fn ticks_before() -> u64 {
     // SAFETY: reads the clock.
     unsafe {
         _mm_lfence();
@@ -301,7 +302,7 @@ fn ticks_before() -> u64 {
 }
 
 #[inline(always)]
-fn ticks_after() -> u64 {
+pub(crate) fn ticks_after() -> u64 {
     let mut processor = 0;
     // SAFETY: reads the clock.
     unsafe {

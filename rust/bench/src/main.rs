@@ -5,7 +5,7 @@ use slabyard_bench::allocators::{self, Allocator};
 use slabyard_bench::measure::{Effort, TRICKLE};
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
-use slabyard_bench::{checks, machine, report, requests, vmem};
+use slabyard_bench::{checks, machine, report, requests, rust, vmem};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use std::time::Duration;
 ///
 /// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV. A run
 /// that no option narrows goes on with the arenas; `vmem` measures those alone, `requests` what a
-/// server of requests holds, `checks` what checks cost.
+/// server of requests holds, `checks` what checks cost, `rust` the Rust crate.
 #[derive(Parser)]
 #[command(name = "slabyard-bench", args_conflicts_with_subcommands = true)]
 struct Options {
@@ -58,6 +58,7 @@ enum Other {
     Vmem(vmem::Options),
     Requests(requests::Options),
     Checks(checks::Options),
+    Rust(rust::Options),
 }
 
 impl Options {
@@ -218,6 +219,7 @@ fn bench_other(other: &Other) -> Result<ExitCode, String> {
         Other::Vmem(options) => vmem::bench(options, &default_path("-vmem")),
         Other::Requests(options) => requests::bench(options, &default_path("-requests")),
         Other::Checks(options) => checks::bench(options, &default_path("-checks")),
+        Other::Rust(options) => rust::bench(options, &default_path("-rust")),
     }?;
     Ok(ExitCode::SUCCESS)
 }

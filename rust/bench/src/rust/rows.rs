@@ -1,0 +1,148 @@
+//! What is measured of the Rust crate, as a list.
+
+/// Bytes of objects.
+pub const SIZES: [usize; 5] = [32, 64, 128, 512, 4096];
+
+/// Objects and their owners.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Owned {
+    Churn,
+    Alloc,
+    FreeLifo,
+    FreeRandom,
+    Contended,
+    Steady { live: usize },
+}
+
+impl Owned {
+    /// Objects that live at a time.
+    pub fn live(self) -> usize {
+        match self {
+            Owned::Steady { live } => live,
+            _ => 0,
+        }
+    }
+}
+
+/// Maps of one owner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Local {
+    Pair,
+    Replace,
+    Get,
+    Iterate,
+}
+
+/// Maps of all threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shared {
+    /// Each thread its own values, or all threads the same.
+    Get {
+        same: bool,
+    },
+    Pair,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Row {
+    Owned { what: Owned, bytes: usize },
+    Local { what: Local, live: usize },
+    Shared { what: Shared, threads: usize },
+}
+
+impl Row {
+    pub fn name(self) -> String {
+        match self {
+            Row::Owned { what, bytes } => match what {
+                Owned::Churn => format!("churn/{bytes}"),
+                Owned::Alloc => format!("alloc/{bytes}"),
+                Owned::FreeLifo => format!("free-lifo/{bytes}"),
+                Owned::FreeRandom => format!("free-random/{bytes}"),
+                Owned::Contended => format!("contended/{bytes}"),
+                Owned::Steady { live } => format!("replace/{bytes}/{live}"),
+            },
+            Row::Local { what, live } => {
+                format!("map-{}/{live}", format!("{what:?}").to_lowercase())
+            }
+            Row::Shared { what, threads } => match what {
+                Shared::Get { same: false } => format!("shared-get/{threads}"),
+                Shared::Get { same: true } => format!("shared-get-same/{threads}"),
+                Shared::Pair => format!("shared-pair/{threads}"),
+            },
+        }
+    }
+
+    pub fn describe(self) -> String {
+        match self {
+            Row::Owned { what, bytes } => match what {
+                Owned::Churn => format!("a value of {bytes} B made, touched, dropped"),
+                Owned::Alloc => format!("a value of {bytes} B made, one of 2,000"),
+                Owned::FreeLifo => format!("one of 2,000 of {bytes} B dropped, newest first"),
+                Owned::FreeRandom => format!("one of 2,000 of {bytes} B dropped, in random order"),
+                Owned::Contended => format!(
+                    "as churn/{bytes}, ten at a time, while the program's boxes come and go"
+                ),
+                Owned::Steady { live } => {
+                    format!("a random one of {live} of {bytes} B replaced")
+                }
+            },
+            Row::Local { what, live } => match what {
+                Local::Pair => format!("insert and remove, {live} live beside"),
+                Local::Replace => format!("a random one of {live} removed, another inserted"),
+                Local::Get => format!("a random one of {live} got"),
+                Local::Iterate => format!("one of {live} visited, a third removed before"),
+            },
+            Row::Shared { what, threads } => match what {
+                Shared::Get { same: false } => {
+                    format!("get and drop, {threads} threads, each of its own 1,000")
+                }
+                Shared::Get { same: true } => {
+                    format!("get and drop, {threads} threads, of the same 1,000")
+                }
+                Shared::Pair => format!("insert and remove, {threads} threads"),
+            },
+        }
+    }
+
+    /// Whom the others of the row are beside in its last column.
+    pub fn peer(self) -> &'static str {
+        match self {
+            Row::Owned { .. } => "nexus bounded",
+            Row::Local { .. } => "slotmap",
+            Row::Shared { .. } => "sharded-slab",
+        }
+    }
+
+    pub fn find(name: &str) -> Option<Row> {
+        all().into_iter().find(|row| row.name() == name)
+    }
+}
+
+/// All of them, in the order of the tables.
+pub fn all() -> Vec<Row> {
+    let kinds = [
+        Owned::Churn,
+        Owned::Alloc,
+        Owned::FreeLifo,
+        Owned::FreeRandom,
+        Owned::Contended,
+    ];
+    let sized = |what| SIZES.map(|bytes| Row::Owned { what, bytes });
+    let mut rows: Vec<Row> = kinds.into_iter().flat_map(sized).collect();
+    for live in [1_000, 10_000, 100_000, 1_000_000] {
+        let what = Owned::Steady { live };
+        rows.push(Row::Owned { what, bytes: 64 });
+    }
+    for what in [Local::Pair, Local::Replace, Local::Get, Local::Iterate] {
+        rows.extend([1_000, 100_000].map(|live| Row::Local { what, live }));
+    }
+    let shared = [
+        Shared::Get { same: false },
+        Shared::Get { same: true },
+        Shared::Pair,
+    ];
+    for what in shared {
+        rows.extend([1, 2, 4, 8, 16].map(|threads| Row::Shared { what, threads }));
+    }
+    rows
+}

@@ -1,0 +1,166 @@
+//! Maps that give out keys, for all threads: the loops, and who runs them.
+
+use super::job::{Effort, Job, Sampled};
+use super::makers::Object;
+use super::rows::Shared;
+use crate::loops::{enter, hide};
+use crate::machine::{cpu_of, team};
+use core::hint::black_box;
+use slabyard::HandleMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+type Value = Object<8>;
+
+/// Values whose keys threads look up.
+const KEYS: usize = 1_000;
+
+/// A map.
+pub trait Map: Sync {
+    type Key: Copy + Send + Sync;
+    fn new() -> Self;
+    fn insert(&self, value: Value) -> Self::Key;
+    fn remove(&self, key: Self::Key) -> bool;
+    /// Gets a value, looks at it, and lets it go.
+    fn look(&self, key: Self::Key) -> bool;
+}
+
+impl Map for HandleMap<Value> {
+    type Key = slabyard::DefaultKey;
+
+    fn new() -> Self {
+        HandleMap::new()
+    }
+
+    #[inline(always)]
+    fn insert(&self, value: Value) -> Self::Key {
+        self.insert(value)
+    }
+
+    #[inline(always)]
+    fn remove(&self, key: Self::Key) -> bool {
+        self.remove(key)
+    }
+
+    #[inline(always)]
+    fn look(&self, key: Self::Key) -> bool {
+        self.get(key).is_some_and(|value| see(&value))
+    }
+}
+
+impl Map for sharded_slab::Slab<Value> {
+    type Key = usize;
+
+    fn new() -> Self {
+        sharded_slab::Slab::new()
+    }
+
+    #[inline(always)]
+    fn insert(&self, value: Value) -> usize {
+        self.insert(value).expect("there is room")
+    }
+
+    #[inline(always)]
+    fn remove(&self, key: usize) -> bool {
+        self.remove(key)
+    }
+
+    #[inline(always)]
+    fn look(&self, key: usize) -> bool {
+        self.get(key).is_some_and(|value| see(&value))
+    }
+}
+
+#[inline(always)]
+fn see(value: &Value) -> bool {
+    !hide(core::ptr::from_ref(value).cast_mut().cast()).is_null()
+}
+
+#[inline(never)]
+fn pairs<M: Map, const LAYOUT: usize>(map: &M, count: u64) {
+    enter!(LAYOUT);
+    for i in 0..count {
+        let key = map.insert(Object::new(i));
+        black_box(map.remove(key));
+    }
+}
+
+#[inline(never)]
+fn looks<M: Map, const LAYOUT: usize>(map: &M, keys: &[M::Key], rounds: u64) {
+    enter!(LAYOUT);
+    for _ in 0..rounds {
+        for &key in keys {
+            black_box(map.look(key));
+        }
+    }
+}
+
+fn timed<M: Map>(map: &M, what: Shared, layout: usize, threads: usize, rounds: u64) -> f64 {
+    let put = |_: usize| -> Vec<M::Key> {
+        let values = (0..KEYS as u64).map(Object::new);
+        values.map(|value| map.insert(value)).collect()
+    };
+    let same = put(0);
+    let own: Vec<Mutex<Vec<M::Key>>> = (0..threads).map(|_| Mutex::default()).collect();
+    let warm = |index: usize| match what {
+        Shared::Get { same: true } => *own[index].lock().expect("nobody panics") = same.clone(),
+        Shared::Get { same: false } => *own[index].lock().expect("nobody panics") = put(index),
+        Shared::Pair => pairs::<M, 0>(map, KEYS as u64),
+    };
+    let work = |index: usize| {
+        let keys = own[index].lock().expect("nobody panics");
+        let count = KEYS as u64 * rounds;
+        match (what, layout) {
+            (Shared::Pair, 0) => pairs::<M, 0>(map, count),
+            (Shared::Pair, 1) => pairs::<M, 1>(map, count),
+            (Shared::Pair, _) => pairs::<M, 2>(map, count),
+            (_, 0) => looks::<M, 0>(map, &keys, rounds),
+            (_, 1) => looks::<M, 1>(map, &keys, rounds),
+            (_, _) => looks::<M, 2>(map, &keys, rounds),
+        }
+    };
+    let times = team(threads, || (), warm, work);
+    for keys in own {
+        let keys = keys.into_inner().expect("nobody panics");
+        keys.into_iter().for_each(|key| {
+            map.remove(key);
+        });
+    }
+    same.into_iter().for_each(|key| {
+        map.remove(key);
+    });
+    cpu_of(&times) as f64 / (threads as u64 * KEYS as u64 * rounds) as f64
+}
+
+fn measure<M: Map>(what: Shared, threads: usize, effort: &Effort) -> Vec<Sampled> {
+    let map = M::new();
+    // All threads together have the time of a sample and, where they take turns on a processor, no
+    // less than some turns of it.
+    let least = Duration::from_millis(2) * threads as u32;
+    let wanted = effort.sample.max(least).as_nanos() as f64;
+    let mut all = Vec::new();
+    for &layout in &effort.layouts {
+        let each = timed(&map, what, layout, threads, 20);
+        let rounds = (wanted / (each * (threads * KEYS) as f64)) as u64;
+        let value = timed(&map, what, layout, threads, rounds.max(1));
+        all.push(Sampled::of_time(value));
+    }
+    all
+}
+
+type Measure = fn(Shared, usize, &Effort) -> Vec<Sampled>;
+
+const ALL: [(&str, Measure); 2] = [
+    ("HandleMap", measure::<HandleMap<Value>>),
+    ("sharded-slab", measure::<sharded_slab::Slab<Value>>),
+];
+
+pub fn names() -> Vec<&'static str> {
+    ALL.map(|(name, _)| name).to_vec()
+}
+
+/// Measures in this process, which does nothing else.
+pub fn run_job(job: &Job, what: Shared, threads: usize) -> Option<Vec<Sampled>> {
+    let (_, measure) = ALL.into_iter().find(|(name, _)| *name == job.who)?;
+    Some(measure(what, threads, &job.effort))
+}

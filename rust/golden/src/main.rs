@@ -1,0 +1,193 @@
+//! The hot paths of the crate, in a table at the end: `slabyard-golden PATH COUNT` takes one of them
+//! so often, and without words the program lists them. `tests/golden.rs` counts instructions, and
+//! compares them with the golden file beside it.
+//!
+//! To add one: a function that does nothing but one turn, a line in the table, and
+//! `UPDATE_GOLDEN=1 cargo test --release -p slabyard-golden`.
+
+use core::arch::asm;
+use slabyard::{Cache, HandleMap, LocalHandleMap, Pool, StaticCache};
+use slotmap::{DefaultKey, SlotMap};
+
+/// One word: the paths are counted, and not the writing.
+#[derive(Default)]
+pub struct Object([u64; 1]);
+
+mod bounded {
+    slabyard::bounded_allocator!(super::Object);
+}
+mod unbounded {
+    slabyard::unbounded_allocator!(super::Object);
+}
+slabyard::static_cache! {
+    struct Fixed: Object;
+}
+
+/// The compiler must take the object for used, and memory for changed.
+#[inline(always)]
+fn touch(object: &Object) {
+    // SAFETY: an empty statement that is said to use the register and to touch memory.
+    unsafe { asm!("/* {0} */", in(reg) &object.0, options(nostack, preserves_flags)) }
+}
+
+/// The same, at a place that others may know: nothing of it is kept in registers from turn to turn.
+#[inline(always)]
+fn known<T>(object: &mut T) -> &mut T {
+    let mut place: *mut T = object;
+    // SAFETY: an empty statement that is said to change the register, and leaves it.
+    unsafe {
+        asm!("/* {0} */", inout(reg) place, options(nostack, preserves_flags));
+        &mut *place
+    }
+}
+
+/// Repeats an expression of `i`, which is a value.
+macro_rules! turns {
+    ($count:expr, |$i:ident| $turn:expr) => {
+        for $i in 0..$count {
+            $turn;
+        }
+    };
+}
+
+#[inline(never)]
+fn box_slot_bounded(count: u64) {
+    bounded::Allocator::builder()
+        .capacity(8)
+        .build()
+        .expect("a pool");
+    turns!(count, |i| touch(
+        &bounded::BoxSlot::try_new(Object([i])).expect("room")
+    ));
+}
+
+#[inline(never)]
+fn box_slot_unbounded(count: u64) {
+    unbounded::Allocator::builder().build().expect("a pool");
+    turns!(count, |i| touch(&unbounded::BoxSlot::new(Object([i]))));
+}
+
+#[inline(never)]
+fn slot(count: u64) {
+    let mut pool = Pool::bounded(8);
+    let pool = known(&mut pool);
+    turns!(count, |i| touch(&pool.insert(Object([i]))));
+}
+
+#[inline(never)]
+fn nexus_bounded(count: u64) {
+    // SAFETY: what it gives goes back to it.
+    let mut slab = unsafe { nexus_slab::bounded::Slab::with_capacity(8) };
+    let slab = known(&mut slab);
+    turns!(count, |i| {
+        let held = slab.alloc(Object([i]));
+        touch(&held);
+        slab.free(held);
+    });
+}
+
+#[inline(never)]
+fn cache_box(count: u64) {
+    let mut cache = Cache::new("golden");
+    let cache = known(&mut cache);
+    drop([0; 8].map(|i| cache.insert(Object([i]))));
+    turns!(count, |i| touch(&cache.insert(Object([i]))));
+}
+
+#[inline(never)]
+fn static_box(count: u64) {
+    drop([0; 8].map(|i| Fixed::insert(Object([i]))));
+    turns!(count, |i| touch(&Fixed::insert(Object([i]))));
+}
+
+#[inline(never)]
+fn handle_get(count: u64) {
+    let mut map = HandleMap::new();
+    let map = known(&mut map);
+    let key = map.insert(Object([1]));
+    turns!(count, |_i| touch(&map.get(key).expect("it is there")));
+}
+
+#[inline(never)]
+fn handle_pair(count: u64) {
+    let mut map = HandleMap::new();
+    let map = known(&mut map);
+    let keys = [0; 8].map(|i| map.insert(Object([i])));
+    assert!(keys.into_iter().all(|key| map.remove(key)));
+    turns!(count, |i| {
+        let key = map.insert(Object([i]));
+        assert!(map.remove(key))
+    });
+}
+
+#[inline(never)]
+fn local_get(count: u64) {
+    let mut map = LocalHandleMap::new();
+    let map = known(&mut map);
+    let key = map.insert(Object([1]));
+    turns!(count, |_i| touch(map.get(key).expect("it is there")));
+}
+
+#[inline(never)]
+fn local_pair(count: u64) {
+    let mut map = LocalHandleMap::new();
+    let map = known(&mut map);
+    turns!(count, |i| {
+        let key = map.insert(Object([i]));
+        touch(map.get(key).expect("it is there"));
+        assert!(map.remove(key).is_some())
+    });
+}
+
+#[inline(never)]
+fn slotmap_get(count: u64) {
+    let mut map = SlotMap::<DefaultKey, _>::new();
+    let map = known(&mut map);
+    let key = map.insert(Object([1]));
+    turns!(count, |_i| touch(map.get(key).expect("it is there")));
+}
+
+#[inline(never)]
+fn slotmap_pair(count: u64) {
+    let mut map = SlotMap::<DefaultKey, _>::new();
+    let map = known(&mut map);
+    turns!(count, |i| {
+        let key = map.insert(Object([i]));
+        touch(map.get(key).expect("it is there"));
+        assert!(map.remove(key).is_some())
+    });
+}
+
+/// A name, and what takes so many turns.
+type Path = (&'static str, fn(u64));
+
+/// Peers beside what they are compared with.
+const PATHS: [Path; 12] = [
+    ("box_slot_bounded", box_slot_bounded),
+    ("box_slot_unbounded", box_slot_unbounded),
+    ("slot", slot),
+    ("nexus_bounded", nexus_bounded),
+    ("cache_box", cache_box),
+    ("static_box", static_box),
+    ("handle_get", handle_get),
+    ("handle_pair", handle_pair),
+    ("local_get", local_get),
+    ("slotmap_get", slotmap_get),
+    ("local_pair", local_pair),
+    ("slotmap_pair", slotmap_pair),
+];
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match &words[..] {
+        [] => PATHS.iter().for_each(|(name, _)| println!("{name}")),
+        [wanted, count] => {
+            let (_, path) = PATHS
+                .iter()
+                .find(|(name, _)| name == wanted)
+                .expect("a path of that name");
+            path(count.parse().expect("a number"));
+        }
+        _ => panic!("slabyard-golden [PATH COUNT]"),
+    }
+}
