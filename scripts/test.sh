@@ -87,8 +87,18 @@ preset release-clang -DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300
 preset asan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=1000
 preset tsan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=500
 stage "cargo: build" in_rust cargo build --release --workspace --all-targets
-stage "cargo: test" in_rust cargo test --release --workspace
+# With all features the pools' doors are calls, so the crate is tested with its default ones too, but
+# for what must not compile.
+stage "cargo: test" in_rust cargo test --release --workspace -- --skip holes_are_closed
+stage "cargo: test, all features" in_rust cargo test --release -p slabyard --all-features
+stage "miri: test" scripts/miri.sh quick
+check "cargo: without std" in_rust cargo check --release -p slabyard --no-default-features
+check "cargo: documents" in_rust env RUSTDOCFLAGS="-D warnings" \
+    cargo doc --release --no-deps -p slabyard-sys -p slabyard --all-features
+check "cargo: a stranger's project" tests/install/rust.sh
 check "clippy" in_rust cargo clippy --release --workspace --all-targets -- -D warnings
+check "clippy, all features" in_rust cargo clippy --release -p slabyard --all-targets \
+    --all-features -- -D warnings
 check "the document test itself" tests/docs/self-test.sh build/release
 check "documents" tests/docs/check.sh --build build/release
 finish 0

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Runs the tests of the Rust crate under Miri, which finds undefined behaviour in its unsafe code. Miri
+# runs no C: rust/slabyard/src/raw has a model of the core for it. Does nothing where no nightly Rust
+# with Miri is installed; says so.
+# Usage: scripts/miri.sh [quick] [TEST_FILTER]
+set -euo pipefail
+cd "$(dirname "$0")/../rust"
+
+if ! cargo +nightly miri --version >/dev/null 2>&1; then
+    echo "miri: there is no nightly Rust with Miri here, so nothing was run"
+    echo "  rustup toolchain install nightly --component miri --component rust-src"
+    exit 0
+fi
+
+tests=(--lib --tests)
+if [ "${1:-}" = quick ]; then
+    shift
+    tests=(--lib)
+    for test in examples local local_handle_map local_threads pool_model rc recycle seed statics; do
+        tests+=(--test "$test")
+    done
+fi
+cargo +nightly miri test -p slabyard --all-features "${tests[@]}" -- "$@"

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Uses the Rust crate as a stranger would, without the network, in a fresh project outside of the
+# workspace: what the documents show as whole programs is compiled and run there, with the crate by
+# `cargo add --path`, and again with the crates as they would be published, packed and unpacked.
+# Usage: tests/install/rust.sh
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+root=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+quietly() { # quietly WHAT COMMAND...
+    local what=$1
+    shift
+    "$@" >"$work/log" 2>&1 || { echo "install: $what: $(cat "$work/log")" >&2 && exit 1; }
+}
+
+export CARGO_TARGET_DIR=$work/target CARGO_NET_OFFLINE=true
+
+for document in README.md docs/rust.md; do
+    awk -v OUT="$work" -f tests/docs/extract.awk "$document" >/dev/null
+done
+
+stranger() { # stranger NAME CRATE MORE: a project with that crate, and more in its Cargo.toml
+    quietly "cargo new" cargo new --vcs none --name "$1" "$work/$1"
+    cd "$work/$1"
+    echo "$3" >>Cargo.toml
+    quietly "cargo add" cargo add --path "$2"
+    [ ! -e "$root/rust/Cargo.lock" ] || cp "$root/rust/Cargo.lock" .
+    local program programs=0
+    for program in "$work"/*.rust; do
+        cp "$program" src/main.rs
+        quietly "$1: $(basename "$program")" cargo run --quiet
+        programs=$((programs + 1))
+    done
+    [ $programs = 2 ] || quietly "$programs programs in the documents, not 2" false
+    echo "ok rust-$1"
+}
+
+stranger by-path "$root/rust/slabyard" ""
+
+cd "$root/rust"
+quietly "cargo package" cargo package --allow-dirty --no-verify -p slabyard-sys -p slabyard
+mkdir "$work/unpacked"
+for crate in "$work"/target/package/*.crate; do
+    tar -xzf "$crate" -C "$work/unpacked"
+done
+stranger as-published "$(echo "$work"/unpacked/slabyard-[0-9]*)" "
+[patch.crates-io]
+slabyard-sys = { path = \"$(echo "$work"/unpacked/slabyard-sys-[0-9]*)\" }"
