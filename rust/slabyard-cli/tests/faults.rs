@@ -151,8 +151,11 @@ fn an_interrupt_ends_all_and_shows_what_there_is() {
     unsafe { libc::kill(tool.id() as libc::pid_t, libc::SIGINT) };
     let output = tool.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
-    let expected = "1 failure, all survived\ninterrupted; --from 2 takes it up again\n";
-    assert_eq!(text(&output.stdout), expected);
+    // The run before the one that hangs may have ended, or not yet.
+    let shown = text(&output.stdout);
+    let after_one = "1 failure, all survived\ninterrupted; --from 2 takes it up again\n";
+    let before = "0 failures, all survived\ninterrupted; --from 1 takes it up again\n";
+    assert!(shown == after_one || shown == before, "{shown}");
     assert!(has_gone(&child));
 }
 
