@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check format install clean
+.PHONY: help build demo test bench check format install manual clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
@@ -39,6 +39,10 @@ format: ## let clang-format and rustfmt rewrite the sources
 
 install: build ## install headers, libraries and slabyard.pc: make install PREFIX=dir
 	@cmake --install build/library --prefix "$(abspath $(PREFIX))"
+
+manual: ## man pages and an HTML reference from the headers, in build/manual
+	@scripts/install.sh manual
+	@scripts/manual build/manual
 
 clean: ## remove everything that was built
 	@rm -rf build out rust/target

@@ -19,3 +19,15 @@ install(DIRECTORY include/slabyard DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(DIRECTORY compat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/slabyard
     FILES_MATCHING PATTERN "*.h")
+
+# The manual is made from the headers when it is installed.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND)
+    set(manual ${CMAKE_CURRENT_BINARY_DIR}/manual)
+    install(CODE "execute_process(COMMAND ${Python3_EXECUTABLE}
+        ${CMAKE_CURRENT_SOURCE_DIR}/scripts/manual ${manual} COMMAND_ERROR_IS_FATAL ANY)")
+    install(DIRECTORY ${manual}/man3 ${manual}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR})
+    install(DIRECTORY ${manual}/html DESTINATION ${CMAKE_INSTALL_DOCDIR})
+else()
+    message(STATUS "Python 3 is not here: no man pages will be installed")
+endif()

@@ -2,7 +2,7 @@
 # Installs the tools that a make target needs and this machine lacks; does nothing, without the
 # network, where all is there. Debian and its kin are served through apt-get; elsewhere it says
 # what is missing.
-# Usage: scripts/install.sh build|test|demo|bench
+# Usage: scripts/install.sh build|test|demo|bench|manual
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -54,6 +54,11 @@ cargo fmt | have rustfmt && rustfmt --version | RUSTFMT
 cargo clippy | have cargo-clippy && cargo-clippy --version | CLIPPY
 END
 }
+needs_of_manual() {
+    cat <<END
+Python 3 | have python3 | python3
+END
+}
 needs_of_demo() {
     cat <<END
 the SQLite shell | have sqlite3 | sqlite3
@@ -64,10 +69,11 @@ needs() {
     needs_of_build
     case $purpose in
     build) ;;
-    test) needs_of_rust && needs_of_test ;;
+    test) needs_of_rust && needs_of_manual && needs_of_test ;;
     demo) needs_of_rust && needs_of_demo ;;
     bench) needs_of_rust ;;
-    *) echo "install.sh: build, test, demo or bench, not '$purpose'" >&2 && exit 2 ;;
+    manual) needs_of_manual ;;
+    *) echo "install.sh: build, test, demo, bench or manual, not '$purpose'" >&2 && exit 2 ;;
     esac
 }
 

@@ -33,6 +33,17 @@ done
 soname=$(objdump -p "$libdir/libslabyard.so" | awk '$1 == "SONAME" { print $2 }')
 [ -e "$libdir/$soname" ] || fail "the soname $soname is not installed"
 
+# Each of them has a page in the manual, but what inline bodies call; and no page has an error.
+for name in $(nm -D --defined-only "$libdir/libslabyard.so" |
+    awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | grep -vE '_abi_|_slow$|^sy_handle_slabs$'); do
+    [ -e "$prefix/share/man/man3/$name.3" ] || fail "$name has no page in the manual"
+done
+if command -v groff >/dev/null; then
+    said=$(cat "$prefix"/share/man/man3/slabyard_*.3 "$prefix"/share/man/man7/*.7 |
+        groff -man -Tutf8 -ww -z 2>&1 | grep -vE "can't break|cannot break|cannot adjust" || true)
+    [ -z "$said" ] || fail "the manual: $said"
+fi
+
 # The static library defines no global name outside the project's prefix either.
 strangers=$(nm --defined-only --extern-only "$libdir/libslabyard.a" |
     awk 'NF == 3 && $3 !~ /^sy_/ { print $3 }')
