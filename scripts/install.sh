@@ -49,6 +49,7 @@ Valgrind | have valgrind | valgrind
 cmocka | pkg-config --exists cmocka | libcmocka-dev
 libdw | has_library libdw.so.1 | libdw1
 setarch | have setarch | util-linux
+Meson | have meson | meson
 Redis' clients | have redis-cli && have redis-benchmark | redis-tools
 cargo fmt | have rustfmt && rustfmt --version | RUSTFMT
 cargo clippy | have cargo-clippy && cargo-clippy --version | CLIPPY

@@ -86,6 +86,33 @@ int main() {
 END
 use cpp-doors "$cxx" -std=c++17 -O2 $(pc --cflags) "$work/doors.cpp" $(pc --libs)
 
+# Loaded as the program runs; and a plug-in with a copy of its own beside the program's.
+"$cc" -std=c11 -O2 "$here/loader.c" -pthread -ldl -o "$work/loader"
+"$work/loader" "$libdir/libslabyard.so" || fail "libslabyard.so cannot be loaded later"
+echo "ok dlopen"
+"$cc" -std=c11 -O2 -fPIC -shared -fvisibility=hidden $(pc --cflags) "$here/plugin.c" \
+    "$libdir/libslabyard.a" -Wl,--exclude-libs,ALL -pthread -o "$work/plugin.so"
+"$cc" -std=c11 -O2 $(pc --cflags) "$here/host.c" $(pc --libs) -pthread -ldl -o "$work/host"
+"$work/host" "$work/plugin.so" || fail "two copies in one process do not get along: $?"
+echo "ok two-copies"
+
+# Other ways to build: make, Meson, and CMake with Slabyard in a folder of the project.
+printf 'consumer: %s\n\t$(CC) -std=c11 `pkg-config --cflags slabyard` -o $@ $< `pkg-config --libs slabyard`\n' \
+    "$here/consumer.c" >"$work/Makefile"
+make -s -C "$work" consumer && "$work/consumer" || fail "make with pkg-config"
+echo "ok make"
+if command -v meson >/dev/null; then
+    meson setup "$work/meson" "$here/meson" >"$work/log" 2>&1 &&
+        ninja -C "$work/meson" >>"$work/log" 2>&1 || fail "$(cat "$work/log")"
+    "$work/meson/consumer" || fail "Meson's consumer fails when run"
+    echo "ok meson"
+fi
+cmake -S "$here/subdirectory" -B "$work/subdirectory" -DSLABYARD="$here/../.." >"$work/log" 2>&1 &&
+    cmake --build "$work/subdirectory" -j 2 --target consumer >>"$work/log" 2>&1 ||
+    fail "$(cat "$work/log")"
+"$work/subdirectory/consumer" || fail "the consumer in CMake's subdirectory fails when run"
+echo "ok cmake-subdirectory"
+
 cmake -S "$here" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
     cmake --build "$work/cmake" >>"$work/log" 2>&1 || fail "$(cat "$work/log")"
 for program in with-shared with-static; do
