@@ -178,7 +178,9 @@ int sy_epoch_end(sy_epoch *epoch) {
 
 /* ---- close ---- */
 
-bool sy_epoch_is_over(const sy_cache *cache, const sy_slab *slab) {
+bool sy_epoch_is_over(const sy_cache *cache, const void *object) {
+    if (!(cache->flags & SY_EPOCHS)) return false;
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
     return slab->bins != &cache->bins && is_closed(sy_view_of(slab->bins)->epoch);
 }
 

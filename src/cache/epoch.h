@@ -35,8 +35,8 @@ static inline sy_view *sy_view_of(const sy_bins *bins) {
 /* The bins from which this thread allocates; NULL with ENOMEM. No lock is held. */
 sy_bins *sy_epoch_bins(sy_cache *cache);
 
-/* Whether a slab with a live object is of an epoch that was closed. The lock is held. */
-bool sy_epoch_is_over(const sy_cache *cache, const sy_slab *slab);
+/* Whether a live object is of an epoch that was closed. The lock is held. */
+bool sy_epoch_is_over(const sy_cache *cache, const void *object);
 
 /* A slab comes to a view, or has left it: no lock is held, and the view may be gone. */
 void sy_view_hold(sy_view *view);

@@ -149,9 +149,8 @@ static void put_away(sy_cache *cache, sy_record *record, uintptr_t item, bool ag
     sy_watched_unbuild(cache, object);
     sy_watch_fill(cache->watch, record, object);
     if (!again) return;
-    const sy_slab *slab = sy_slab_at((uintptr_t)object);
     sy_lock_acquire(&cache->lock);
-    bool over = cache->flags & SY_EPOCHS && sy_epoch_is_over(cache, slab);
+    bool over = sy_epoch_is_over(cache, object);
     bool full = !over && sy_watch_wait(cache->watch, item, &out);
     sy_lock_release(&cache->lock);
     if (over || full) sy_client_free(&cache->client, over ? item : out);
