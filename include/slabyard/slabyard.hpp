@@ -30,6 +30,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <memory_resource>
@@ -409,8 +410,13 @@ template <class T> class handle_map {
 
     explicit handle_map(const char *name = nullptr, std::size_t limit = 0, unsigned flags = 0)
         : cache_(detail::create_cache<T>(name, limit, flags | SY_HANDLES, destroy)) {}
+    /* Destroys what is in it. Where there is no memory to go through it, all of it stays. */
     ~handle_map() {
-        clear();
+        try {
+            clear();
+        } catch (const std::bad_alloc &) {
+            return;
+        }
         sy_cache_destroy_all(cache_);
     }
     handle_map(const handle_map &) = delete;
@@ -435,13 +441,25 @@ template <class T> class handle_map {
     /* True once for each key. The object is destroyed now, or when nobody holds it any more. */
     bool erase(key name) noexcept { return sy_handle_free(cache_, name); }
 
-    /* Calls `visit(key, object)` for each object, held meanwhile. std::bad_alloc. */
+    /* Calls `visit(key, object)` for each object, held meanwhile. std::bad_alloc, and what `visit`
+     * throws, which ends it. */
     template <class Visit> void each(Visit visit) {
+        struct walk {
+            Visit &visit;
+            std::exception_ptr thrown; /* it does not pass through C */
+        } walk{visit, nullptr};
         auto call = [](void *arg, sy_handle handle, void *object) {
-            (*static_cast<Visit *>(arg))(handle, *static_cast<T *>(object));
-            return 0;
+            auto &to = *static_cast<struct walk *>(arg);
+            try {
+                to.visit(handle, *static_cast<T *>(object));
+            } catch (...) {
+                to.thrown = std::current_exception();
+            }
+            return to.thrown ? 1 : 0;
         };
-        if (sy_handle_each(cache_, call, &visit) != 0) throw std::bad_alloc();
+        int result = sy_handle_each(cache_, call, &walk);
+        if (walk.thrown) std::rethrow_exception(walk.thrown);
+        if (result != 0) throw std::bad_alloc();
     }
 
     /* Erases all. */

@@ -243,6 +243,21 @@ void keys_are_stale_once_they_are_erased() {
     EXPECT(sum == 200 && living == 0 && map.size() == 0);
 }
 
+void what_a_visit_throws_ends_it() {
+    order_map map;
+    std::vector<order_map::key> keys;
+    for (int i = 0; i < 100; i++) keys.push_back(map.emplace("ACME", i));
+    int visited = 0;
+    EXPECT(throws<std::logic_error>([&] {
+        map.each([&](order_map::key, order &) {
+            if (++visited == 10) throw std::logic_error("enough");
+        });
+    }));
+    EXPECT(visited == 10 && living == 100);
+    for (order_map::key key : keys) EXPECT(map.erase(key)); /* nobody holds any */
+    EXPECT(living == 0);
+}
+
 void maps_destroy_what_is_in_them() {
     {
         order_map map;
@@ -282,6 +297,7 @@ int main() {
     resources_count_and_go_as_a_whole();
     epochs_are_scopes();
     keys_are_stale_once_they_are_erased();
+    what_a_visit_throws_ends_it();
     maps_destroy_what_is_in_them();
     maps_are_for_all_threads();
 }
