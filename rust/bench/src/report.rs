@@ -5,6 +5,17 @@ use crate::rows::{Named, Row, Workload};
 use crate::run::{Failure, Found, METRICS};
 use crate::stats::{geometric_mean, summarise, Summary};
 use std::fmt::Write;
+use std::path::Path;
+
+/// Writes a file, in a folder that is made if need be, and says which.
+pub fn keep(path: &Path, content: &str) -> Result<(), String> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(path, content))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    println!("{}", path.display());
+    Ok(())
+}
 
 /// A round trip longer than this many times the run's shortest means that the two processors were
 /// far apart: virtual machines move between such states.

@@ -145,23 +145,6 @@ unsafe impl Allocator for &BlockCache {
         }
     }
 
-    unsafe fn grow_zeroed(
-        &self,
-        object: NonNull<u8>,
-        old: Layout,
-        new: Layout,
-    ) -> Result<NonNull<[u8]>, AllocError> {
-        // SAFETY: as the caller says; the bytes beyond the old ones are the block's.
-        unsafe {
-            let grown = self.grow(object, old, new)?;
-            grown
-                .cast::<u8>()
-                .add(old.size())
-                .write_bytes(0, new.size() - old.size());
-            Ok(grown)
-        }
-    }
-
     unsafe fn shrink(
         &self,
         object: NonNull<u8>,

@@ -14,9 +14,9 @@ pub mod who;
 
 use crate::kernels::LAYOUTS;
 use crate::machine;
-use crate::report::figure as shown;
+use crate::report::{self, figure as shown};
 use crate::stats::Summary;
-use crate::vmem::figure::{self, Figure, HEADING};
+use crate::vmem::figure::{self, Figure};
 use measure::{Effort, Row, ROWS};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -245,15 +245,6 @@ fn relative(all: &[Who], found: &[Figure]) -> String {
     text + "\n"
 }
 
-fn keep(path: &Path, content: &str) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(path, content))
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    println!("{}", path.display());
-    Ok(())
-}
-
 /// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
 /// name none.
 pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
@@ -275,12 +266,10 @@ pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
     let last = relative(&all, &found);
     print!("{last}");
     text += &last;
-    let lines = found.iter().map(|figure| figure.encode() + "\n");
-    let raw = format!("{HEADING}\n{}", lines.collect::<String>());
     let base = options.out.as_deref().unwrap_or(default);
     println!("\nkept:");
-    keep(&base.with_extension("txt"), &text)?;
-    keep(&base.with_extension("csv"), &raw)?;
+    report::keep(&base.with_extension("txt"), &text)?;
+    report::keep(&base.with_extension("csv"), &figure::csv(&found))?;
     match failed {
         0 => Ok(()),
         _ => Err(format!("{failed} measurements gave no figure")),

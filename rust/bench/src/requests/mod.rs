@@ -9,6 +9,7 @@ pub mod servers;
 pub mod trace;
 
 use crate::machine;
+use crate::report;
 use crate::stats::median;
 use crate::vmem::plot::{document, Line, Picture};
 use servers::{Caches, Malloc, Slabs, Who};
@@ -314,15 +315,6 @@ fn svg(answers: &[Answer]) -> String {
     document("Resident memory of a server of requests", &pictures)
 }
 
-fn keep(path: &Path, content: &str) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(path, content))
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    println!("{}", path.display());
-    Ok(())
-}
-
 fn measure_all(load: Load, repeats: usize) -> Result<Vec<Answer>, String> {
     let mut all = Vec::new();
     for _ in 0..repeats.max(1) {
@@ -360,9 +352,9 @@ pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
     }
     let base = options.out.as_deref().unwrap_or(default);
     println!("\nkept:");
-    keep(&base.with_extension("txt"), &text)?;
-    keep(&base.with_extension("csv"), &csv(&answers))?;
-    keep(&base.with_extension("svg"), &svg(&answers))
+    report::keep(&base.with_extension("txt"), &text)?;
+    report::keep(&base.with_extension("csv"), &csv(&answers))?;
+    report::keep(&base.with_extension("svg"), &svg(&answers))
 }
 
 #[cfg(test)]

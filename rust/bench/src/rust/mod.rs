@@ -19,8 +19,8 @@ mod shared;
 
 use crate::kernels::LAYOUTS;
 use crate::machine;
-use crate::report::figure as shown;
-use crate::vmem::figure::{self, Figure, HEADING};
+use crate::report::{self, figure as shown};
+use crate::vmem::figure::{self, Figure};
 use job::{Effort, Job};
 use rows::Row;
 use std::fmt::Write;
@@ -170,15 +170,6 @@ fn table(rows: &[Row], found: &[Figure]) -> String {
     text
 }
 
-fn keep(path: &Path, content: &str) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(path, content))
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    println!("{}", path.display());
-    Ok(())
-}
-
 /// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
 /// name none.
 pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
@@ -204,12 +195,10 @@ pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
     let last = table(&rows, &found);
     print!("{last}");
     text += &last;
-    let lines = found.iter().map(|figure| figure.encode() + "\n");
-    let raw = format!("{HEADING}\n{}", lines.collect::<String>());
     let base = options.out.as_deref().unwrap_or(default);
     println!("\nkept:");
-    keep(&base.with_extension("txt"), &text)?;
-    keep(&base.with_extension("csv"), &raw)?;
+    report::keep(&base.with_extension("txt"), &text)?;
+    report::keep(&base.with_extension("csv"), &figure::csv(&found))?;
     match failed {
         0 => Ok(()),
         _ => Err(format!("{failed} measurements gave no figure")),

@@ -52,8 +52,11 @@ impl Figure {
     }
 }
 
-/// The first line of the raw data, which has a line a figure below.
-pub const HEADING: &str = "row,metric,who,layout,value";
+/// The raw data: a heading, and a line a figure.
+pub fn csv(figures: &[Figure]) -> String {
+    let lines = figures.iter().map(|figure| figure.encode() + "\n");
+    format!("row,metric,who,layout,value\n{}", lines.collect::<String>())
+}
 
 /// Measures a row in a process of its own, which `vmem::run_child` serves.
 pub fn in_child(row: &str, effort: &Effort) -> Result<Vec<Figure>, String> {

@@ -14,6 +14,7 @@ pub mod plot;
 pub mod segments;
 
 use crate::machine;
+use crate::report;
 use figure::{Effort, Figure};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -132,15 +133,6 @@ fn measure_segments(options: &Options, shown: &mut Shown) -> Result<Vec<Figure>,
     Ok(all)
 }
 
-fn keep(path: &Path, content: &str) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(path, content))
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    println!("{}", path.display());
-    Ok(())
-}
-
 /// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
 /// name none.
 pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
@@ -164,16 +156,14 @@ pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
         shown.add(&fragmentation::block(&curves, &effort));
     }
     println!("\nkept:");
-    keep(&base.with_extension("txt"), &shown.0)?;
+    report::keep(&base.with_extension("txt"), &shown.0)?;
     if !figures.is_empty() {
-        let lines = figures.iter().map(|figure| figure.encode() + "\n");
-        let raw = format!("{}\n{}", figure::HEADING, lines.collect::<String>());
-        keep(&base.with_extension("csv"), &raw)?;
+        report::keep(&base.with_extension("csv"), &figure::csv(&figures))?;
     }
     if !curves.is_empty() {
         let curves_csv = base.with_extension("fragmentation.csv");
-        keep(&curves_csv, &fragmentation::csv(&curves))?;
-        keep(&base.with_extension("svg"), &plot::svg(&curves))?;
+        report::keep(&curves_csv, &fragmentation::csv(&curves))?;
+        report::keep(&base.with_extension("svg"), &plot::svg(&curves))?;
     }
     Ok(())
 }
