@@ -25,23 +25,6 @@ pub struct sy_pool {
     _neither_send_nor_moved: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
-impl sy_pool {
-    /// A pool without a slot, of which the inline doors see that it must grow. No other door may be
-    /// given it.
-    #[doc(hidden)]
-    pub const EMPTY: sy_pool = sy_pool {
-        extent: core::ptr::null_mut(),
-        carved_before: 0,
-        capacity: 0,
-        chunk_bytes: 0,
-        stride: 0,
-        free: core::ptr::null_mut(),
-        limit: core::ptr::null_mut(),
-        bump: core::ptr::null_mut(),
-        _neither_send_nor_moved: core::marker::PhantomData,
-    };
-}
-
 /// Memory is touched when it is reserved, not when it is first used.
 pub const SY_POOL_PREFAULT: c_uint = 1 << 0;
 /// Memory is asked for in huge pages.

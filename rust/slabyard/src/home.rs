@@ -2,6 +2,7 @@
 //! values and for the pools of a thread; what differs is how a slot finds its pool.
 
 use crate::raw::pool::RawPool;
+use core::cell::Cell;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
@@ -13,16 +14,19 @@ pub(crate) mod sealed {
     use super::*;
 
     /// # Safety
-    /// `pool` is always the pool that `grow` and it gave objects of, on the one thread that can
-    /// have the value; it exists while the value does.
+    /// `take` gives objects that are nobody else's, on the one thread that can have the value; the
+    /// memory of those not given back stays.
     pub unsafe trait Home: Copy {
-        /// Do pins have to be counted, since the pool could go while objects are out?
-        const COUNTS_PINS: bool;
+        /// An object, content undefined; `None`: the pool is bounded and full, or there is no
+        /// memory.
+        fn take(self) -> Option<NonNull<u8>>;
 
-        fn pool(self) -> RawPool;
+        /// # Safety
+        /// The object is of this home, and not used again.
+        unsafe fn give(self, object: NonNull<u8>);
 
-        /// An object, after `pool` had none at hand.
-        fn grow(self) -> Option<NonNull<u8>>;
+        /// Where pins are counted, if the pool could go while objects are out.
+        fn pins(&self) -> Option<&Cell<usize>>;
     }
 }
 
@@ -48,18 +52,31 @@ impl Home for In<'_> {}
 
 // SAFETY: the pool is borrowed, and neither it nor this can be sent to another thread meanwhile.
 unsafe impl sealed::Home for In<'_> {
-    const COUNTS_PINS: bool = true;
-
     #[inline(always)]
-    fn pool(self) -> RawPool {
-        self.pool
+    fn take(self) -> Option<NonNull<u8>> {
+        #[cold]
+        #[inline(never)]
+        fn grow(pool: RawPool) -> Option<NonNull<u8>> {
+            // SAFETY: as in take.
+            unsafe { pool.grow() }
+        }
+        // SAFETY: the pool exists, and is this thread's.
+        match unsafe { self.pool.pop() } {
+            Some(object) => Some(object),
+            None => grow(self.pool),
+        }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn grow(self) -> Option<NonNull<u8>> {
-        // SAFETY: it exists, and is this thread's.
-        unsafe { self.pool.grow() }
+    #[inline(always)]
+    unsafe fn give(self, object: NonNull<u8>) {
+        // SAFETY: as the caller says.
+        unsafe { self.pool.push(object) }
+    }
+
+    #[inline(always)]
+    fn pins(&self) -> Option<&Cell<usize>> {
+        // SAFETY: the pool exists while it is borrowed.
+        Some(unsafe { self.pool.word() })
     }
 }
 

@@ -38,9 +38,7 @@ impl<T, H: Home> Pinned<T, H> {
     #[inline]
     pub(crate) fn new(slot: Owned<T, H>) -> Pinned<T, H> {
         let (object, home) = slot.into_parts();
-        if H::COUNTS_PINS {
-            // SAFETY: the pool exists while the slot does.
-            let pins = unsafe { home.pool().word() };
+        if let Some(pins) = home.pins() {
             pins.set(pins.get() + 1);
         }
         Pinned {
@@ -90,9 +88,7 @@ struct Unpinned<H: Home>(H);
 impl<H: Home> Drop for Unpinned<H> {
     #[inline(always)]
     fn drop(&mut self) {
-        if H::COUNTS_PINS {
-            // SAFETY: the pool exists while its slots do.
-            let pins = unsafe { self.0.pool().word() };
+        if let Some(pins) = self.0.pins() {
             pins.set(pins.get() - 1);
         }
     }

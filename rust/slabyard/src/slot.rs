@@ -46,12 +46,7 @@ impl<T, H: Home> Claim<T, H> {
     /// Its objects are large enough and aligned for T.
     #[inline(always)]
     pub(crate) unsafe fn take(home: H) -> Option<Claim<T, H>> {
-        // SAFETY: the home is this thread's.
-        let object = match unsafe { home.pool().pop() } {
-            Some(object) => object,
-            None => home.grow()?,
-        };
-        Some(Claim {
+        home.take().map(|object| Claim {
             object: object.cast(),
             home,
         })
@@ -138,7 +133,7 @@ impl<T, H: Home> Drop for Claim<T, H> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: the slot is ours alone, and there is no value in it.
-        unsafe { self.home.pool().push(self.object.cast()) }
+        unsafe { self.home.give(self.object.cast()) }
     }
 }
 

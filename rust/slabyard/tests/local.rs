@@ -137,3 +137,49 @@ fn without_a_pool_there_is_a_panic() {
     let message = panic.downcast_ref::<&str>().unwrap();
     assert!(message.contains("was not built on this thread"));
 }
+
+mod row_alloc {
+    slabyard::unbounded_allocator!(pub [u64; 3]);
+}
+
+#[test]
+fn slots_are_counted_and_memory_goes_back() {
+    use row_alloc::{Allocator, BoxSlot};
+    assert_eq!((Allocator::in_use(), Allocator::trim()), (0, 0));
+    Allocator::builder().chunk_size(64).build().unwrap();
+    let count = if cfg!(miri) { 200 } else { 20_000 };
+    for _ in 0..3 {
+        let mut rows: Vec<BoxSlot> = Vec::new();
+        for i in 0..count {
+            rows.push(BoxSlot::new([i; 3]));
+            if i % 97 == 0 {
+                assert_eq!(Allocator::in_use(), rows.len());
+            }
+            if i % 1000 == 999 {
+                assert_eq!(Allocator::trim(), 0);
+            }
+        }
+        assert!(Allocator::capacity() >= rows.len());
+        assert!((0..).zip(&rows).all(|(i, row)| **row == [i; 3]));
+        drop(rows);
+        assert_eq!(Allocator::in_use(), 0);
+        assert!(cfg!(miri) || Allocator::trim() >= 4096);
+    }
+}
+
+struct Large([u8; 40_000]);
+
+mod large_alloc {
+    slabyard::bounded_allocator!(super::Large);
+}
+
+#[test]
+fn a_full_allocator_gives_all_it_has() {
+    use large_alloc::{Allocator, BoxSlot};
+    Allocator::builder().capacity(5).build().unwrap();
+    let full: Vec<BoxSlot> = (0..5)
+        .map(|i| BoxSlot::try_new(Large([i; 40_000])).ok().unwrap())
+        .collect();
+    assert!(BoxSlot::try_new(Large([9; 40_000])).is_err());
+    assert!((0..).zip(&full).all(|(i, slot)| slot.0 == [i; 40_000]));
+}

@@ -80,18 +80,17 @@ impl<T: 'static, A: LocalAllocator<T>> Builder<T, A> {
             return Err(BuildError::AlreadyBuilt);
         }
         let pool = RawPool::create(&self.shape()?).ok_or(BuildError::NoMemory)?;
-        if !end::register(pool, shut::<T, A>) {
-            // SAFETY: nobody has it.
-            unsafe { pool.destroy() };
+        A::KEY.with(|local| local.hand.begin(pool));
+        if !end::register(end_on_this_thread::<T, A>) {
+            end_on_this_thread::<T, A>(true);
             return Err(BuildError::NoMemory);
         }
-        A::KEY.with(|local| local.pool.set(pool));
-        if self.make_room() {
-            Ok(())
-        } else {
-            end::unregister(pool);
-            Err(BuildError::NoMemory)
+        if !self.make_room() {
+            end::unregister();
+            end_on_this_thread::<T, A>(true);
+            return Err(BuildError::NoMemory);
         }
+        Ok(())
     }
 
     fn shape(&self) -> Result<Shape, BuildError> {
@@ -138,9 +137,11 @@ impl<T: 'static, A: LocalAllocator<T>> Builder<T, A> {
     }
 }
 
-/// The thread has no pool any more.
-fn shut<T: 'static, A: LocalAllocator<T>>() {
-    let _ = A::KEY.try_with(|local| local.pool.set(RawPool::shut()));
+/// The pool that `A` names ends; see [`super::hand::Hand::end`].
+fn end_on_this_thread<T: 'static, A: LocalAllocator<T>>(last: bool) -> bool {
+    A::KEY
+        .try_with(|local| local.hand.end(last))
+        .unwrap_or(true)
 }
 
 impl<T, A> fmt::Debug for Builder<T, A> {

@@ -8,7 +8,6 @@
 //!
 //! The key's value is a list of the thread's pools, each a [`Record`].
 
-use crate::raw::pool::RawPool;
 use alloc::boxed::Box;
 use core::ffi::c_void;
 use core::ptr::null_mut;
@@ -17,11 +16,13 @@ use std::sync::OnceLock;
 /// Rounds that every system grants a key (POSIX: at least 4).
 const ROUNDS: u32 = 4;
 
-/// A pool that goes when the thread ends, and what has to be told first.
+/// Ends a pool of this thread; the argument says whether it is the last time. False: not yet.
+pub(super) type End = fn(bool) -> bool;
+
+/// A pool that goes when the thread ends.
 struct Record {
     next: *mut Record,
-    pool: RawPool,
-    shut: fn(),
+    end: End,
     /// Of the first in the list: how often the destructor ran.
     rounds: u32,
 }
@@ -32,7 +33,7 @@ fn key() -> Option<libc::pthread_key_t> {
     *KEY.get_or_init(|| {
         let mut key = 0;
         // SAFETY: the destructor takes what `set` puts in.
-        let error = unsafe { libc::pthread_key_create(&mut key, Some(end)) };
+        let error = unsafe { libc::pthread_key_create(&mut key, Some(end_all)) };
         (error == 0).then_some(key)
     })
 }
@@ -47,14 +48,12 @@ fn set(key: libc::pthread_key_t, first: *mut Record) -> bool {
     unsafe { libc::pthread_setspecific(key, first.cast()) == 0 }
 }
 
-/// From here on the pool is this thread's; `shut` is called before it goes. False, and nothing
-/// happened: there is no memory.
-pub(super) fn register(pool: RawPool, shut: fn()) -> bool {
+/// From here on the thread's end ends a pool. False, and nothing happened: there is no memory.
+pub(super) fn register(end: End) -> bool {
     let Some(key) = key() else { return false };
     let record = Box::into_raw(Box::new(Record {
         next: first(key),
-        pool,
-        shut,
+        end,
         rounds: 0,
     }));
     if set(key, record) {
@@ -65,20 +64,16 @@ pub(super) fn register(pool: RawPool, shut: fn()) -> bool {
     false
 }
 
-/// The pool that was registered last goes, of which no slot is taken.
-pub(super) fn unregister(pool: RawPool) {
+/// Takes back what was registered last on this thread.
+pub(super) fn unregister() {
     let Some(key) = key() else { return };
     // SAFETY: there is a record, as the caller says.
     let record = unsafe { Box::from_raw(first(key)) };
-    debug_assert!(record.pool == pool);
     set(key, record.next);
-    (record.shut)();
-    // SAFETY: nobody can reach it any more.
-    unsafe { record.pool.destroy() };
 }
 
 /// The destructor of the key.
-unsafe extern "C" fn end(list: *mut c_void) {
+unsafe extern "C" fn end_all(list: *mut c_void) {
     let Some(key) = key() else { return };
     let mut record: *mut Record = list.cast();
     // SAFETY: a list of records, the first of which counts rounds; it is this thread's alone.
@@ -87,7 +82,7 @@ unsafe extern "C" fn end(list: *mut c_void) {
         let mut left: *mut Record = null_mut();
         while !record.is_null() {
             let next = (*record).next;
-            if !ends(&*record, rounds) {
+            if rounds == 1 || !((*record).end)(rounds >= ROUNDS) {
                 (*record).next = left;
                 left = record;
             } else {
@@ -98,27 +93,6 @@ unsafe extern "C" fn end(list: *mut c_void) {
         if !left.is_null() {
             (*left).rounds = rounds;
             set(key, left);
-        }
-    }
-}
-
-/// True if the pool went, or stays for ever.
-fn ends(record: &Record, round: u32) -> bool {
-    if round == 1 {
-        return false;
-    }
-    // SAFETY: the pool exists, and is this thread's; it goes if no object is out, after the last
-    // way to reach it was shut.
-    unsafe {
-        if record.pool.in_use() == 0 {
-            (record.shut)();
-            record.pool.destroy();
-            true
-        } else if round >= ROUNDS {
-            record.pool.keep();
-            true
-        } else {
-            false
         }
     }
 }

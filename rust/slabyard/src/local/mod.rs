@@ -26,6 +26,7 @@
 
 mod builder;
 mod end;
+mod hand;
 mod leaked;
 mod macros;
 mod slots;
@@ -37,11 +38,11 @@ pub use std::thread_local;
 
 use crate::home::sealed;
 use crate::home::Home;
-use crate::raw::pool::RawPool;
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
+use hand::Hand;
 use std::thread::LocalKey;
 
 /// A value with one owner in the pool of this thread.
@@ -66,10 +67,9 @@ pub unsafe trait LocalAllocator<T: 'static>: Sized + 'static {
     const KEY: &'static LocalKey<LocalPool<T, Self>>;
 }
 
-/// A thread's pool, if it has been built. Without a destructor, so that it can be used by those of
-/// other thread-local variables.
+/// A thread's pool, if it has been built, and free slots of it.
 pub struct LocalPool<T, A> {
-    pool: Cell<RawPool>,
+    hand: Hand,
     names: PhantomData<fn() -> (T, A)>,
 }
 
@@ -79,7 +79,7 @@ impl<T, A> LocalPool<T, A> {
     #[allow(clippy::new_without_default)]
     pub const fn new() -> Self {
         LocalPool {
-            pool: Cell::new(RawPool::shut()),
+            hand: Hand::new(),
             names: PhantomData,
         }
     }
@@ -156,50 +156,43 @@ impl<T: 'static, A: LocalAllocator<T>> Home for Here<T, A> {}
 // SAFETY: the key is a constant, so each thread has one pool for T and A, from when it is built to
 // the thread's end and longer if an object is out. The slots of it stay on the thread.
 unsafe impl<T: 'static, A: LocalAllocator<T>> sealed::Home for Here<T, A> {
-    const COUNTS_PINS: bool = false;
-
     #[inline(always)]
-    fn pool(self) -> RawPool {
-        A::KEY.with(|local| local.pool.get())
+    fn take(self) -> Option<NonNull<u8>> {
+        A::KEY.with(|local| local.hand.take())
     }
 
-    #[cold]
-    #[inline(never)]
-    fn grow(self) -> Option<NonNull<u8>> {
-        let pool = self.pool();
-        assert!(
-            pool != RawPool::shut(),
-            "the allocator was not built on this thread: call its builder() first"
-        );
-        // SAFETY: the pool exists, and is this thread's.
-        unsafe { pool.grow() }
+    #[inline(always)]
+    unsafe fn give(self, object: NonNull<u8>) {
+        // SAFETY: as the caller says.
+        A::KEY.with(|local| unsafe { local.hand.give(object) })
+    }
+
+    #[inline(always)]
+    fn pins(&self) -> Option<&Cell<usize>> {
+        None
     }
 }
 
 /// Is there a pool on this thread?
 #[doc(hidden)]
 pub fn is_initialized<T: 'static, A: LocalAllocator<T>>() -> bool {
-    sealed::Home::pool(Here::<T, A>::new()) != RawPool::shut()
+    A::KEY.with(|local| local.hand.pool().is_some())
 }
 
 /// Slots that are taken on this thread; 0 without a pool.
 #[doc(hidden)]
 pub fn in_use<T: 'static, A: LocalAllocator<T>>() -> usize {
-    let pool = sealed::Home::pool(Here::<T, A>::new());
-    if pool == RawPool::shut() {
-        return 0;
-    }
-    // SAFETY: the pool exists, and is this thread's.
-    unsafe { pool.in_use() }
+    A::KEY.with(|local| local.hand.in_use())
 }
 
 /// Objects that fit on this thread without growing; 0 without a pool.
 #[doc(hidden)]
 pub fn capacity<T: 'static, A: LocalAllocator<T>>() -> usize {
-    let pool = sealed::Home::pool(Here::<T, A>::new());
-    if pool == RawPool::shut() {
-        return 0;
-    }
-    // SAFETY: the pool exists, and is this thread's.
-    unsafe { pool.capacity() }
+    A::KEY.with(|local| local.hand.capacity())
+}
+
+/// Gives this thread's memory back if no slot is taken; bytes.
+#[doc(hidden)]
+pub fn trim<T: 'static, A: LocalAllocator<T>>() -> usize {
+    A::KEY.with(|local| local.hand.trim())
 }

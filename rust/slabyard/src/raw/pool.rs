@@ -10,8 +10,7 @@ use core::ptr::NonNull;
 use slabyard_sys::{sy_pool, sy_pool_word};
 
 /// Are the doors calls?
-#[cfg(not(miri))]
-const CALLS: bool = cfg!(any(feature = "checked", debug_assertions));
+pub(crate) const CALLS: bool = cfg!(all(not(miri), any(feature = "checked", debug_assertions)));
 
 /// What kind of pool: `sy_pool_config` with types.
 #[derive(Clone, Copy, Debug)]
@@ -41,34 +40,18 @@ impl Name {
     }
 }
 
-/// A pool of the C core, or [`RawPool::shut`]: a pointer, whose owner is elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A pool of the C core: a pointer, whose owner is elsewhere.
+#[derive(Clone, Copy, Debug)]
 pub struct RawPool(NonNull<sy_pool>);
 
-/// The pool of everyone who has none. Only ever read.
-#[cfg(feature = "std")]
-struct Shut(sy_pool);
-// SAFETY: nobody writes to it.
-#[cfg(feature = "std")]
-unsafe impl Sync for Shut {}
-#[cfg(feature = "std")]
-static SHUT: Shut = Shut(sy_pool::EMPTY);
-
 impl RawPool {
-    /// A pool that has no slot: [`RawPool::pop`] finds none, and nothing else may be done with it.
-    #[cfg(feature = "std")]
-    pub(crate) const fn shut() -> RawPool {
-        // SAFETY: the address of a static is not null.
-        RawPool(unsafe { NonNull::new_unchecked((&raw const SHUT.0).cast_mut()) })
-    }
-
     /// An object, content undefined, if there is one without growing.
     ///
     /// # Safety
-    /// The pool exists or is shut, and is this thread's.
+    /// The pool exists, and is this thread's.
     #[inline(always)]
     pub(crate) unsafe fn pop(self) -> Option<NonNull<u8>> {
-        // SAFETY: as the caller says. A shut pool has no free slot, so it is not written to.
+        // SAFETY: as the caller says.
         NonNull::new(unsafe { slabyard_sys::sy_pool_pop(self.0.as_ptr()) }.cast())
     }
 
@@ -150,6 +133,15 @@ impl RawPool {
     pub(crate) unsafe fn in_use(self) -> usize {
         // SAFETY: as the caller says.
         unsafe { slabyard_sys::sy_pool_in_use(self.0.as_ptr()) }
+    }
+
+    /// Bytes from one object to the next, or fewer where there is something between them.
+    ///
+    /// # Safety
+    /// As [`RawPool::in_use`].
+    pub(crate) unsafe fn slot_size(self) -> usize {
+        // SAFETY: as the caller says.
+        unsafe { slabyard_sys::sy_pool_slot_size(self.0.as_ptr()) }
     }
 
     /// Objects that fit without growing.

@@ -50,7 +50,8 @@ impl RawPool {
     pub(crate) fn create(shape: &Shape) -> Option<RawPool> {
         let align = shape.slot.align().max(8);
         let mut model = Box::new(Model {
-            pool: sy_pool::EMPTY,
+            // SAFETY: numbers and pointers.
+            pool: unsafe { core::mem::zeroed::<sy_pool>() },
             word: 0,
             align,
             chunks: Vec::new(),
@@ -114,6 +115,11 @@ impl RawPool {
             }
             model.slots - left - free
         }
+    }
+
+    pub(crate) unsafe fn slot_size(self) -> usize {
+        // SAFETY: the pool exists.
+        unsafe { (*self.model()).pool.stride }
     }
 
     pub(crate) unsafe fn capacity(self) -> usize {
