@@ -85,7 +85,8 @@ preset release
 check "calls point down" scripts/check-layers --calls build/release
 preset release-clang -DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300
 preset asan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=1000
-preset tsan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=500
+# Fuzzers have one thread each, so that there is little for ThreadSanitizer in them.
+preset tsan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=100
 stage "cargo: build" in_rust cargo build --release --workspace --all-targets
 # With all features the pools' doors are calls, so the crate is tested with its default ones too, but
 # for what must not compile.

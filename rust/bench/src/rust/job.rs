@@ -60,7 +60,7 @@ impl Row {
         match self {
             Row::Owned { what, .. } => owned::names(what),
             Row::Local { .. } => maps::names(),
-            Row::Shared { .. } => shared::names(),
+            Row::Shared { what, .. } => shared::names(what),
         }
     }
 }

@@ -7,6 +7,8 @@ use crate::loops::{enter, hide};
 use crate::machine::{cpu_of, team};
 use core::hint::black_box;
 use slabyard::HandleMap;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -68,6 +70,47 @@ impl Map for sharded_slab::Slab<Value> {
     #[inline(always)]
     fn look(&self, key: usize) -> bool {
         self.get(key).is_some_and(|value| see(&value))
+    }
+}
+
+/// No map, but what counting guards costs by itself: two locked instructions, on a line of each value.
+struct Counts {
+    lines: Box<[Line]>,
+    taken: AtomicUsize,
+}
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Line(AtomicU64);
+
+impl Map for Counts {
+    type Key = usize;
+
+    fn new() -> Self {
+        Counts {
+            lines: (0..1 << 15).map(|_| Line::default()).collect(),
+            taken: AtomicUsize::new(0),
+        }
+    }
+
+    #[inline(always)]
+    fn insert(&self, _: Value) -> usize {
+        self.taken.fetch_add(1, Relaxed) % self.lines.len()
+    }
+
+    #[inline(always)]
+    fn remove(&self, _: usize) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn look(&self, key: usize) -> bool {
+        let count = &self.lines[key].0;
+        let before = count.load(Relaxed);
+        let got = count.compare_exchange(before, before + 1, Acquire, Relaxed);
+        hide(core::ptr::from_ref(count).cast_mut().cast());
+        count.fetch_sub(1, Release);
+        got.is_ok()
     }
 }
 
@@ -150,13 +193,18 @@ fn measure<M: Map>(what: Shared, threads: usize, effort: &Effort) -> Vec<Sampled
 
 type Measure = fn(Shared, usize, &Effort) -> Vec<Sampled>;
 
-const ALL: [(&str, Measure); 2] = [
+const ALL: [(&str, Measure); 3] = [
     ("HandleMap", measure::<HandleMap<Value>>),
     ("sharded-slab", measure::<sharded_slab::Slab<Value>>),
+    (COUNTS, measure::<Counts>),
 ];
+const COUNTS: &str = "two locked instructions";
 
-pub fn names() -> Vec<&'static str> {
-    ALL.map(|(name, _)| name).to_vec()
+pub fn names(what: Shared) -> Vec<&'static str> {
+    let names = ALL.into_iter().map(|(name, _)| name);
+    names
+        .filter(|&name| name != COUNTS || matches!(what, Shared::Get { .. }))
+        .collect()
 }
 
 /// Measures in this process, which does nothing else.
