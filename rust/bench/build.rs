@@ -8,6 +8,8 @@ use std::process::Command;
 
 /// Bytes of no-operations at the entry of each kernel, and the alignment of its loops.
 const LAYOUTS: [(u32, u32); 4] = [(1, 16), (22, 32), (44, 1), (1, 16)];
+/// Those that are measured; the last one checks.
+const MEASURED: usize = 3;
 
 fn cpp(standard: &str) -> cc::Build {
     let mut build = cc::Build::new();
@@ -99,6 +101,36 @@ fn secure_mimalloc() {
         .compile("bench_secure_mimalloc");
 }
 
+/// Is Boost's pool there? Its headers are all that there is of it.
+fn has_boost() -> bool {
+    let compiler = cc::Build::new().cpp(true).get_compiler();
+    let program = compiler
+        .to_command()
+        .args(["-std=c++17", "-fsyntax-only", "-include"])
+        .args(["boost/pool/pool_alloc.hpp", "-x", "c++", "/dev/null"])
+        .output();
+    program.is_ok_and(|output| output.status.success())
+}
+
+/// Containers over each who makes their nodes. Where Boost is missing it is looked for again when
+/// packages have been installed.
+fn containers() {
+    let boost = has_boost();
+    for layout in 0..MEASURED {
+        let mut build = cpp("c++17");
+        if boost {
+            build.define("BENCH_BOOST", None);
+        }
+        placed(&mut build, layout)
+            .file("kernels/cpp/containers.cpp")
+            .compile(&format!("bench_containers_{layout}"));
+    }
+    let packages = "/var/lib/dpkg/status";
+    if !boost && Path::new(packages).exists() {
+        println!("cargo::rerun-if-changed={packages}");
+    }
+}
+
 fn compiler_version() -> String {
     let tool = cc::Build::new().cpp(true).get_compiler();
     let output = tool.to_command().arg("--version").output();
@@ -147,6 +179,7 @@ fn main() {
     cpp("c++17")
         .files(["kernels/limits.cpp", "kernels/verify.cpp"])
         .compile("bench_support");
+    containers();
     secure_mimalloc();
     println!("cargo::rerun-if-changed=kernels");
     println!("cargo::rustc-env=BENCH_CXX={}", compiler_version());

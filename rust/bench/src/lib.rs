@@ -13,11 +13,15 @@
 //! * `stats`, `report`: medians, spreads, ratios, tables;
 //! * `vmem`: the same for arenas, whose rows are their own;
 //! * `checks`: what each check costs a cache and the heap;
-//! * `rust`: the Rust crate beside other crates, and `Box` over the peers;
+//! * `alone`: rows of which each contender has a process of its own, with their tables;
+//! * `rust`: such rows: the Rust crate beside other crates, and `Box` over the peers;
+//! * `cpp`: such rows: containers of the C++ library over allocators and resources;
 //! * `requests`: a server of requests, whose memory is looked at after each burst of them.
 
 pub mod allocators;
+pub mod alone;
 pub mod checks;
+pub mod cpp;
 pub mod kernels;
 pub mod keyed;
 pub mod loops;

@@ -5,7 +5,7 @@ use slabyard_bench::allocators::{self, Allocator};
 use slabyard_bench::measure::{Effort, TRICKLE};
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
-use slabyard_bench::{checks, machine, report, requests, rust, vmem};
+use slabyard_bench::{alone, checks, cpp, machine, report, requests, rust, vmem};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use std::time::Duration;
 ///
 /// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV. A run
 /// that no option narrows goes on with the arenas; `vmem` measures those alone, `requests` what a
-/// server of requests holds, `checks` what checks cost, `rust` the Rust crate.
+/// server of requests holds, `checks` what checks cost, `rust` the Rust crate, `cpp` containers.
 #[derive(Parser)]
 #[command(name = "slabyard-bench", args_conflicts_with_subcommands = true)]
 struct Options {
@@ -58,7 +58,16 @@ enum Other {
     Vmem(vmem::Options),
     Requests(requests::Options),
     Checks(checks::Options),
-    Rust(rust::Options),
+    /// The Rust crate only: pools, caches and maps beside nexus-slab, slotmap, sharded-slab and
+    /// others, and beside `Box` over the peers.
+    ///
+    /// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV.
+    Rust(alone::Options),
+    /// Containers of the C++ library only: their allocators and resources beside `std::pmr`'s,
+    /// Boost's pools and others.
+    ///
+    /// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV.
+    Cpp(alone::Options),
 }
 
 impl Options {
@@ -219,7 +228,8 @@ fn bench_other(other: &Other) -> Result<ExitCode, String> {
         Other::Vmem(options) => vmem::bench(options, &default_path("-vmem")),
         Other::Requests(options) => requests::bench(options, &default_path("-requests")),
         Other::Checks(options) => checks::bench(options, &default_path("-checks")),
-        Other::Rust(options) => rust::bench(options, &default_path("-rust")),
+        Other::Rust(options) => alone::bench::<rust::Row>(options, &default_path("-rust")),
+        Other::Cpp(options) => alone::bench::<cpp::Row>(options, &default_path("-cpp")),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,9 +2,9 @@
 
 #![allow(deprecated)] // HopSlotMap is no longer maintained, and in use
 
-use super::job::{Effort, Job, Sampled};
 use super::makers::Object;
-use super::rows::Local;
+use super::rows::{Local, Row};
+use crate::alone::job::{Effort, Job, Sampled};
 use crate::loops::{enter, hide, Random};
 use crate::machine::cpu_ns;
 use core::hint::black_box;
@@ -223,7 +223,7 @@ pub fn names() -> Vec<&'static str> {
 }
 
 /// Measures in this process, which does nothing else.
-pub fn run_job(job: &Job, what: Local, live: usize) -> Option<Vec<Sampled>> {
+pub fn run_job(job: &Job<Row>, what: Local, live: usize) -> Option<Vec<Sampled>> {
     let (_, measure) = ALL.into_iter().find(|(name, _)| *name == job.who)?;
     Some(measure(what, live, &job.effort))
 }

@@ -1,9 +1,9 @@
 //! Objects and their owners: the loops, and who runs them.
 
-use super::job::{Effort, Job, Sampled};
 use super::locals::{Bounded, Named, Nexus011, Static, Unbounded};
 use super::makers::*;
-use super::rows::Owned;
+use super::rows::{Owned, Row};
+use crate::alone::job::{Effort, Job, Sampled};
 use crate::kernels::Histogram;
 use crate::loops::{enter, hide, ticks_after, ticks_before, Random};
 use core::mem::MaybeUninit;
@@ -388,7 +388,7 @@ pub fn names(row: Owned) -> Vec<&'static str> {
 }
 
 /// Measures in this process, which does nothing else.
-pub fn run(job: &Job, row: Owned, bytes: usize) -> Option<Vec<Sampled>> {
+pub fn run(job: &Job<Row>, row: Owned, bytes: usize) -> Option<Vec<Sampled>> {
     let who = all().into_iter().find(|who| who.name == job.who)?;
     let size = super::rows::SIZES.iter().position(|&size| size == bytes)?;
     let peer = who.peer.and_then(slabyard_peers::find);

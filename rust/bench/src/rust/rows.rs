@@ -1,5 +1,8 @@
 //! What is measured of the Rust crate, as a list.
 
+use super::{maps, owned, shared};
+use crate::alone::job::{Job, Sampled};
+
 /// Bytes of objects.
 pub const SIZES: [usize; 5] = [32, 64, 128, 512, 4096];
 
@@ -50,8 +53,19 @@ pub enum Row {
     Shared { what: Shared, threads: usize },
 }
 
-impl Row {
-    pub fn name(self) -> String {
+impl crate::alone::Row for Row {
+    const COMMAND: &'static str = "rust";
+    const TABLES: &'static [&'static str] = &["ns"];
+
+    fn all() -> Vec<Row> {
+        all()
+    }
+
+    fn conditions() -> Vec<String> {
+        Vec::new()
+    }
+
+    fn name(self) -> String {
         match self {
             Row::Owned { what, bytes } => match what {
                 Owned::Churn => format!("churn/{bytes}"),
@@ -72,7 +86,7 @@ impl Row {
         }
     }
 
-    pub fn describe(self) -> String {
+    fn describe(self) -> String {
         match self {
             Row::Owned { what, bytes } => match what {
                 Owned::Churn => format!("a value of {bytes} B made, touched, dropped"),
@@ -104,8 +118,7 @@ impl Row {
         }
     }
 
-    /// Whom the others of the row are beside in its last column.
-    pub fn peer(self) -> &'static str {
+    fn peer(self) -> &'static str {
         match self {
             Row::Owned { .. } => "nexus bounded",
             Row::Local { .. } => "slotmap",
@@ -113,13 +126,32 @@ impl Row {
         }
     }
 
-    pub fn find(name: &str) -> Option<Row> {
-        all().into_iter().find(|row| row.name() == name)
+    fn names(self) -> Vec<&'static str> {
+        match self {
+            Row::Owned { what, .. } => owned::names(what),
+            Row::Local { .. } => maps::names(),
+            Row::Shared { what, .. } => shared::names(what),
+        }
+    }
+
+    fn metrics(self) -> &'static [&'static str] {
+        match self {
+            Row::Owned { .. } => &["ns", "p50", "p99.9"],
+            _ => &["ns"],
+        }
+    }
+
+    fn run(self, job: &Job<Row>) -> Option<Vec<Sampled>> {
+        match self {
+            Row::Owned { what, bytes } => owned::run(job, what, bytes),
+            Row::Local { what, live } => maps::run_job(job, what, live),
+            Row::Shared { what, threads } => shared::run_job(job, what, threads),
+        }
     }
 }
 
 /// All of them, in the order of the tables.
-pub fn all() -> Vec<Row> {
+fn all() -> Vec<Row> {
     let kinds = [
         Owned::Churn,
         Owned::Alloc,

@@ -1,8 +1,8 @@
 //! Maps that give out keys, for all threads: the loops, and who runs them.
 
-use super::job::{Effort, Job, Sampled};
 use super::makers::Object;
-use super::rows::Shared;
+use super::rows::{Row, Shared};
+use crate::alone::job::{Effort, Job, Sampled};
 use crate::loops::{enter, hide};
 use crate::machine::{cpu_of, team};
 use core::hint::black_box;
@@ -208,7 +208,7 @@ pub fn names(what: Shared) -> Vec<&'static str> {
 }
 
 /// Measures in this process, which does nothing else.
-pub fn run_job(job: &Job, what: Shared, threads: usize) -> Option<Vec<Sampled>> {
+pub fn run_job(job: &Job<Row>, what: Shared, threads: usize) -> Option<Vec<Sampled>> {
     let (_, measure) = ALL.into_iter().find(|(name, _)| *name == job.who)?;
     Some(measure(what, threads, &job.effort))
 }

@@ -1,7 +1,6 @@
 //! What one measuring process does, and how it is told.
 
-use super::rows::Row;
-use super::{maps, owned, shared};
+use super::Row;
 use crate::kernels::Histogram;
 use crate::machine;
 use crate::vmem::figure::{self, Figure};
@@ -19,53 +18,39 @@ pub struct Effort {
 }
 
 /// What a measuring process is to do.
-pub struct Job {
-    pub row: Row,
+pub struct Job<R> {
+    pub row: R,
     pub who: String,
     pub effort: Effort,
 }
 
-/// What one copy of the loops gave.
-pub struct Sampled {
-    ns: f64,
-    /// Ticks of the time-stamp counter, an operation: the median, and what one in a thousand exceeds.
-    cycles: Option<[f64; 2]>,
-}
+/// What one copy of the loops gave: metrics of the row with their values.
+pub struct Sampled(pub Vec<(&'static str, f64)>);
 
 /// The longest hundredth of the samples is left out of the mean: that is when others had the
 /// processor.
 const KEPT: f64 = 0.99;
 
 impl Sampled {
-    /// Of ticks that so many operations took each time.
+    /// Of ticks that so many operations took each time: nanoseconds, and ticks of the time-stamp
+    /// counter, the median and what one in a thousand exceeds.
     pub fn new(histogram: Histogram, operations: u64) -> Sampled {
         let each = |ticks: f64| ticks / operations as f64;
         let quantile = |share| each(histogram.quantile(share) as f64);
-        Sampled {
-            ns: each(histogram.mean_of_shortest(KEPT)) / machine::ticks_per_ns(),
-            cycles: Some([quantile(0.5), quantile(0.999)]),
-        }
+        let ns = each(histogram.mean_of_shortest(KEPT)) / machine::ticks_per_ns();
+        Sampled(vec![
+            ("ns", ns),
+            ("p50", quantile(0.5)),
+            ("p99.9", quantile(0.999)),
+        ])
     }
 
     pub fn of_time(ns: f64) -> Sampled {
-        Sampled { ns, cycles: None }
+        Sampled(vec![("ns", ns)])
     }
 }
 
-/// What there is of each sample.
-const METRICS: [&str; 3] = ["ns", "p50", "p99.9"];
-
-impl Row {
-    pub fn names(self) -> Vec<&'static str> {
-        match self {
-            Row::Owned { what, .. } => owned::names(what),
-            Row::Local { .. } => maps::names(),
-            Row::Shared { what, .. } => shared::names(what),
-        }
-    }
-}
-
-impl Job {
+impl<R: Row> Job<R> {
     pub fn arguments(&self) -> [String; 5] {
         let layouts: Vec<String> = self.effort.layouts.iter().map(usize::to_string).collect();
         [
@@ -78,13 +63,13 @@ impl Job {
     }
 
     /// What `arguments` made.
-    pub fn parse(arguments: &[String]) -> Option<Job> {
+    pub fn parse(arguments: &[String]) -> Option<Job<R>> {
         let [row, who, layouts, sample, seed] = arguments else {
             return None;
         };
         let layouts: Option<_> = layouts.split(',').map(|text| text.parse().ok()).collect();
         Some(Job {
-            row: Row::find(row)?,
+            row: R::find(row)?,
             who: who.clone(),
             effort: Effort {
                 sample: Duration::from_micros(sample.parse().ok()?),
@@ -94,29 +79,17 @@ impl Job {
         })
     }
 
-    fn run(&self) -> Option<Vec<Sampled>> {
-        match self.row {
-            Row::Owned { what, bytes } => owned::run(self, what, bytes),
-            Row::Local { what, live } => maps::run_job(self, what, live),
-            Row::Shared { what, threads } => shared::run_job(self, what, threads),
-        }
-    }
-
+    /// Measures in this process, which does nothing else.
     pub fn figures(&self) -> Option<Vec<Figure>> {
         let mut figures = Vec::new();
-        for (sampled, &layout) in self.run()?.iter().zip(&self.effort.layouts) {
-            let [p50, p999] = sampled.cycles.unwrap_or([f64::NAN; 2]);
-            for (metric, value) in METRICS.into_iter().zip([sampled.ns, p50, p999]) {
-                if !value.is_nan() {
-                    figures.push(Figure {
-                        row: self.row.name(),
-                        metric: metric.to_owned(),
-                        who: self.who.clone(),
-                        layout,
-                        value,
-                    });
-                }
-            }
+        for (sampled, &layout) in self.row.run(self)?.into_iter().zip(&self.effort.layouts) {
+            figures.extend(sampled.0.into_iter().map(|(metric, value)| Figure {
+                row: self.row.name(),
+                metric: metric.to_owned(),
+                who: self.who.clone(),
+                layout,
+                value,
+            }));
         }
         Some(figures)
     }
@@ -126,7 +99,7 @@ impl Job {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
         command
-            .args(["rust", "--child"])
+            .args([R::COMMAND, "--child"])
             .args(self.arguments())
             .env_remove("SLABYARD");
         if self.who.ends_with("tcmalloc") {

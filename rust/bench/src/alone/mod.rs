@@ -1,0 +1,387 @@
+//! Rows of those who are each measured alone: what the parts about Rust and about C++ have in common.
+//!
+//! One measurement is one process, in which one of them is alone, with every copy of the loops in
+//! turn; the processes of a row take turns.
+//!
+//! * `job`: what one measuring process does, and how it is told;
+//! * here: the rows in turn, and the tables.
+
+pub mod job;
+
+use crate::kernels::LAYOUTS;
+use crate::machine;
+use crate::report::{self, figure as shown};
+use crate::vmem::figure::{self, Figure};
+use job::{Effort, Job, Sampled};
+use std::fmt::{Debug, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What both parts are asked.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Options {
+    /// Fewer repeats, shorter samples
+    #[arg(long)]
+    pub quick: bool,
+    /// Only rows whose name begins with one of these, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// How often everything is measured [default: 7, quick: 2]
+    #[arg(long)]
+    pub repeats: Option<usize>,
+    /// Milliseconds of one sample [default: 20, quick: 4]
+    #[arg(long)]
+    pub sample_ms: Option<u64>,
+    /// Where the files go, their names but for the endings [default: new ones in out/bench]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// What the parent tells a measuring process
+    #[arg(long, hide = true, num_args = 5)]
+    pub child: Option<Vec<String>>,
+}
+
+/// A metric that is no figure: it is the same for all who do the same in one repeat of a row.
+pub const SUM: &str = "sum";
+
+/// A row of a part.
+pub trait Row: Copy + PartialEq + Debug + 'static {
+    /// The subcommand of the part.
+    const COMMAND: &'static str;
+    /// Metrics that have tables at the end.
+    const TABLES: &'static [&'static str];
+
+    /// All rows of the part, in the order of the tables.
+    fn all() -> Vec<Self>;
+    /// Lines about the part at the head of the report.
+    fn conditions() -> Vec<String>;
+
+    fn name(self) -> String;
+    fn describe(self) -> String;
+    /// Who is in it, in the order of the tables.
+    fn names(self) -> Vec<&'static str>;
+    /// Whom the others are beside in its last column.
+    fn peer(self) -> &'static str;
+    /// What is shown of it; the first has quartiles, and is what the ratio is of.
+    fn metrics(self) -> &'static [&'static str];
+
+    /// Copies of the loops that one process runs.
+    fn copies(self) -> usize {
+        LAYOUTS
+    }
+
+    /// How often it is measured where so many repeats are wanted.
+    fn repeats(self, wanted: usize) -> usize {
+        wanted
+    }
+
+    /// Measures in this process, which does nothing else: what each copy gave.
+    fn run(self, job: &Job<Self>) -> Option<Vec<Sampled>>;
+
+    fn find(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|row| row.name() == name)
+    }
+}
+
+impl Options {
+    fn repeats(&self, row: impl Row) -> usize {
+        let wanted = self.repeats.unwrap_or(if self.quick { 2 } else { 7 });
+        row.repeats(wanted).max(1)
+    }
+
+    fn effort(&self, row: impl Row, repeat: usize) -> Effort {
+        let default = if self.quick { 4 } else { 20 };
+        let mut layouts: Vec<usize> = (0..LAYOUTS).collect();
+        layouts.rotate_left(repeat % LAYOUTS);
+        layouts.truncate(row.copies());
+        Effort {
+            sample: Duration::from_millis(self.sample_ms.unwrap_or(default).max(1)),
+            layouts,
+            seed: repeat as u64 + 1,
+        }
+    }
+
+    fn chosen<R: Row>(&self) -> Result<Vec<R>, String> {
+        let wanted = |row: &R| {
+            let begins = |part: &String| row.name().starts_with(part.as_str());
+            self.only.is_empty() || self.only.iter().any(begins)
+        };
+        let rows: Vec<R> = R::all().into_iter().filter(wanted).collect();
+        if rows.is_empty() {
+            let names: Vec<String> = R::all().into_iter().map(R::name).collect();
+            return Err(format!("no row has such a name; there are {names:?}"));
+        }
+        Ok(rows)
+    }
+}
+
+/// Is the sum of all copies the one that others had before?
+fn same_sum(found: &[Figure], expected: &mut Option<f64>) -> Result<(), String> {
+    let sums = found.iter().filter(|figure| figure.metric == SUM);
+    for figure in sums {
+        if *expected.get_or_insert(figure.value) != figure.value {
+            let Figure { row, who, .. } = figure;
+            return Err(format!("{row} of {who}: did not do what the others did"));
+        }
+    }
+    Ok(())
+}
+
+/// All repeats of a row, in an order that rotates; and what went wrong.
+fn measure_row<R: Row>(row: R, options: &Options) -> (Vec<Figure>, Vec<String>) {
+    let (mut figures, mut failures) = (Vec::new(), Vec::new());
+    let mut names = row.names();
+    for repeat in 0..options.repeats(row) {
+        let mut sum = None;
+        names.retain(|name| {
+            let job = Job {
+                row,
+                who: (*name).to_owned(),
+                effort: options.effort(row, repeat),
+            };
+            let answer = job.in_child();
+            match answer.and_then(|found| same_sum(&found, &mut sum).map(|()| found)) {
+                Ok(found) => figures.extend(found),
+                Err(what) => {
+                    failures.push(what);
+                    return false;
+                }
+            }
+            true
+        });
+        let turn = 1.min(names.len());
+        names.rotate_left(turn);
+    }
+    (figures, failures)
+}
+
+fn median(found: &[Figure], row: impl Row, metric: &str, who: &str) -> Option<f64> {
+    figure::of(found, &row.name(), metric, who).map(|summary| summary.median)
+}
+
+fn cell(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), shown)
+}
+
+/// One row as text.
+fn block(row: impl Row, found: &[Figure], failures: &[String]) -> String {
+    let mut text = format!("\n{}: {}\n", row.name(), row.describe());
+    let (first, others) = row.metrics().split_first().expect("a metric");
+    let _ = write!(text, "  {:<30} {first:>9}  {:>19}", "", "quartiles");
+    for metric in others {
+        let _ = write!(text, " {metric:>9}");
+    }
+    let _ = writeln!(text, "  {:>6}", "/peer");
+    let peer = median(found, row, first, row.peer());
+    for who in row.names() {
+        let Some(summary) = figure::of(found, &row.name(), first, who) else {
+            continue;
+        };
+        let spread = format!("{} .. {}", shown(summary.low), shown(summary.high));
+        let own = shown(summary.median);
+        let _ = write!(text, "    {who:<28} {own:>9}  {spread:>19}");
+        for metric in others {
+            let _ = write!(text, " {:>9}", cell(median(found, row, metric, who)));
+        }
+        let ratio = peer.map_or_else(
+            || "-".to_owned(),
+            |peer| format!("{:.2}", summary.median / peer),
+        );
+        let _ = writeln!(text, "  {ratio:>6}");
+    }
+    for failure in failures {
+        let _ = writeln!(text, "    FAILED: {failure}");
+    }
+    text
+}
+
+/// One metric as a table for a document: a line a row, a column for each who is in it.
+fn table<R: Row>(rows: &[R], found: &[Figure], metric: &str) -> String {
+    let mut text = String::new();
+    let mut before: Vec<&str> = Vec::new();
+    for &row in rows.iter().filter(|row| row.metrics().contains(&metric)) {
+        let names = row.names();
+        if names != before {
+            let bars = "---:|".repeat(names.len());
+            let _ = write!(
+                text,
+                "\n| {metric} | {} |\n|---|{bars}\n",
+                names.join(" | ")
+            );
+            before.clone_from(&names);
+        }
+        let values = names
+            .iter()
+            .map(|who| cell(median(found, row, metric, who)))
+            .collect::<Vec<_>>();
+        let _ = writeln!(text, "| `{}` | {} |", row.name(), values.join(" | "));
+    }
+    text
+}
+
+/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
+/// name none.
+pub fn bench<R: Row>(options: &Options, default: &Path) -> Result<(), String> {
+    if let Some(arguments) = &options.child {
+        let figures = Job::<R>::parse(arguments).and_then(|job| job.figures());
+        for figure in figures.ok_or("no such row, or nobody of that name")? {
+            println!("{}", figure.encode());
+        }
+        return Ok(());
+    }
+    let rows = options.chosen::<R>()?;
+    let mut text = [machine::conditions(), R::conditions()].concat().join("\n") + "\n";
+    print!("{text}");
+    let (mut found, mut failed) = (Vec::new(), 0);
+    for &row in &rows {
+        let (figures, failures) = measure_row(row, options);
+        let block = block(row, &figures, &failures);
+        print!("{block}");
+        text += &block;
+        found.extend(figures);
+        failed += failures.len();
+    }
+    for metric in R::TABLES {
+        let table = table(&rows, &found, metric);
+        print!("{table}");
+        text += &table;
+    }
+    let base = options.out.as_deref().unwrap_or(default);
+    println!("\nkept:");
+    report::keep(&base.with_extension("txt"), &text)?;
+    report::keep(&base.with_extension("csv"), &figure::csv(&found))?;
+    match failed {
+        0 => Ok(()),
+        _ => Err(format!("{failed} measurements gave no figure")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row with two who are in it.
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    struct Toy(&'static str);
+
+    impl Row for Toy {
+        const COMMAND: &'static str = "toys";
+        const TABLES: &'static [&'static str] = &["ns", "bytes"];
+
+        fn all() -> Vec<Toy> {
+            ["pair/1", "pair/2", "replace/1", "large"].map(Toy).to_vec()
+        }
+
+        fn conditions() -> Vec<String> {
+            Vec::new()
+        }
+
+        fn name(self) -> String {
+            self.0.to_owned()
+        }
+
+        fn describe(self) -> String {
+            "a toy".to_owned()
+        }
+
+        fn names(self) -> Vec<&'static str> {
+            vec!["ours", "theirs"]
+        }
+
+        fn peer(self) -> &'static str {
+            "theirs"
+        }
+
+        fn metrics(self) -> &'static [&'static str] {
+            &["ns", "p50"]
+        }
+
+        fn copies(self) -> usize {
+            if self == Toy("large") {
+                1
+            } else {
+                LAYOUTS
+            }
+        }
+
+        fn run(self, _job: &Job<Toy>) -> Option<Vec<Sampled>> {
+            Some(vec![Sampled::of_time(1.5)])
+        }
+    }
+
+    fn figure(metric: &str, who: &str, value: f64) -> Figure {
+        Figure {
+            row: "pair/1".to_owned(),
+            metric: metric.to_owned(),
+            who: who.to_owned(),
+            layout: 0,
+            value,
+        }
+    }
+
+    #[test]
+    fn repeats_begin_with_another_copy_and_another_seed() {
+        let options = Options::default();
+        let effort = options.effort(Toy("pair/1"), 4);
+        assert_eq!((effort.layouts, effort.seed), (vec![1, 2, 0], 5));
+        assert_eq!(options.effort(Toy("large"), 2).layouts, [2]);
+    }
+
+    #[test]
+    fn a_child_is_told_everything() {
+        let job = Job {
+            row: Toy("pair/2"),
+            who: "ours".to_owned(),
+            effort: Options::default().effort(Toy("pair/2"), 1),
+        };
+        let same = Job::<Toy>::parse(&job.arguments()).unwrap();
+        assert_eq!((same.row, &same.who), (job.row, &job.who));
+        assert_eq!(same.effort.layouts, job.effort.layouts);
+        assert_eq!(same.effort.sample, job.effort.sample);
+        assert_eq!(same.effort.seed, job.effort.seed);
+        let unknown = ["pair/3", "ours", "0", "1", "1"].map(String::from);
+        assert!(Job::<Toy>::parse(&unknown).is_none());
+    }
+
+    #[test]
+    fn ratios_are_to_the_peer_of_the_row() {
+        let found = [
+            figure("ns", "ours", 10.0),
+            figure("ns", "theirs", 40.0),
+            figure("p50", "ours", 9.0),
+        ];
+        let row = Toy("pair/1");
+        let text = block(row, &found, &["a failure".to_owned()]);
+        let last = |who: &str| {
+            let line = text.lines().find(|line| line.contains(who)).unwrap();
+            line.split_whitespace().rev().take(2).collect::<Vec<_>>()
+        };
+        assert_eq!(last("ours"), ["0.25", "9.000"]);
+        assert_eq!(last("theirs"), ["1.00", "-"]);
+        assert!(text.contains("FAILED: a failure"));
+        let text = table(&[row], &found, "ns");
+        assert!(text.contains("| `pair/1` | 10.00 | 40.00 |"), "{text}");
+        assert!(table(&[row], &found, "bytes").is_empty());
+    }
+
+    #[test]
+    fn rows_are_chosen_by_how_their_names_begin() {
+        let mut options = Options {
+            only: vec!["pair/2".to_owned(), "re".to_owned()],
+            ..Options::default()
+        };
+        let chosen: Vec<Toy> = options.chosen().unwrap();
+        assert_eq!(chosen, [Toy("pair/2"), Toy("replace/1")]);
+        options.only = vec!["riap".to_owned()];
+        assert!(options.chosen::<Toy>().is_err());
+    }
+
+    #[test]
+    fn who_did_something_else_is_found_out() {
+        let mut sum = None;
+        let ours = [figure("ns", "ours", 1.0), figure(SUM, "ours", 7.0)];
+        assert!(same_sum(&ours, &mut sum).is_ok());
+        assert!(same_sum(&[figure(SUM, "theirs", 7.0)], &mut sum).is_ok());
+        let complaint = same_sum(&[figure(SUM, "theirs", 8.0)], &mut sum);
+        assert!(complaint.unwrap_err().contains("pair/1 of theirs"));
+    }
+}

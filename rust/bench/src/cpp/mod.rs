@@ -1,0 +1,17 @@
+//! Containers of the C++ library over Slabyard's allocator and resource, beside `std::pmr`, Boost's
+//! pools and others; and owners of single objects.
+//!
+//! * `rows`: what is measured, as a list;
+//! * `kernels`: the containers and loops, in C++ (`kernels/cpp/containers.h`);
+//! * `measure`: how, inside a process.
+//!
+//! How they take turns, and the tables, are in `alone`.
+
+pub mod kernels;
+mod measure;
+mod rows;
+
+pub use rows::Row;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! The commands of the parts whose contenders have a process each, briefly: they show a block a row
+//! and a table, and keep what they show, and the figures behind it.
+
+use slabyard_bench::alone::Row;
+use slabyard_bench::kernels::LAYOUTS;
+use slabyard_bench::{cpp, rust};
+use std::process::Command;
+
+fn bench(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"));
+    command.args(arguments);
+    command
+}
+
+/// Runs these rows, and compares what is shown with what is kept.
+fn short_run<R: Row>(rows: &[&str]) {
+    let name = format!("slabyard-{}-{}", R::COMMAND, std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    let base = folder.join("found");
+    let output = bench(&[R::COMMAND, "--repeats", "1", "--sample-ms", "1"])
+        .args(["--only", &rows.join(","), "--out"])
+        .arg(&base)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let text = std::fs::read_to_string(base.with_extension("txt")).unwrap();
+    assert!(shown.starts_with(&text));
+    let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
+    for row in rows.iter().map(|name| R::find(name).unwrap()) {
+        is_kept(row, &raw);
+        is_shown(row, &text);
+    }
+    assert_eq!(raw.lines().next(), Some("row,metric,who,layout,value"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A figure of each metric from each who is in the row, in each copy of the loops.
+fn is_kept(row: impl Row, raw: &str) {
+    for who in row.names() {
+        for metric in row.metrics() {
+            let begin = format!("{},{metric},{who},", row.name());
+            let lines: Vec<&str> = raw.lines().filter_map(|l| l.strip_prefix(&begin)).collect();
+            assert_eq!(lines.len(), row.copies(), "{begin}");
+            for line in lines {
+                let (layout, value) = line.split_once(',').unwrap();
+                assert!(layout.parse::<usize>().unwrap() < LAYOUTS, "{line}");
+                assert!(value.parse::<f64>().unwrap() > 0.0, "{begin}{line}");
+            }
+        }
+    }
+}
+
+/// A block, in which the peer is 1, and a line of a table.
+fn is_shown(row: impl Row, text: &str) {
+    let head = format!("\n{}: {}\n", row.name(), row.describe());
+    let (_, block) = text.split_once(&head).unwrap();
+    let own = format!("    {} ", row.peer());
+    let peer = block.lines().find(|line| line.starts_with(&own)).unwrap();
+    assert!(peer.ends_with(" 1.00"), "{peer}");
+    let columns = format!("\n| {} | {} |\n", row.metrics()[0], row.names().join(" | "));
+    assert!(text.contains(&columns), "{columns}");
+    let line = format!("\n| `{}` | ", row.name());
+    assert!(text.contains(&line), "{line}");
+}
+
+#[test]
+fn containers_are_measured() {
+    short_run::<cpp::Row>(&["single-pair", "pmr-list-queue/1000", "two-list-queue/1000"]);
+}
+
+#[test]
+fn the_rust_crate_is_measured() {
+    short_run::<rust::Row>(&["churn/64", "map-pair/1000"]);
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    for part in ["cpp", "rust"] {
+        for arguments in [
+            &["--only", "nonsense"][..],
+            &["--child", "nonsense/1", "nobody", "0", "1000", "1"],
+        ] {
+            let output = bench(&[&[part], arguments].concat()).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{part} {arguments:?}");
+            assert!(!output.stderr.is_empty());
+        }
+    }
+}
