@@ -100,6 +100,14 @@ SY_API bool sy_heap_try_free(sy_heap *heap, void *object);
  * of the heap can begin. */
 SY_API size_t sy_heap_usable_size(const sy_heap *heap, const void *object);
 
+/*
+ * The cache that sy_heap_alloc has objects of `size` bytes from: where the size is known
+ * beforehand, sy_cache_alloc and sy_cache_free on it are inline. One for all sizes up to 1 KiB with
+ * the same multiple of 8 above them. It is the heap's, exists as long, and is not to be destroyed;
+ * the objects are the heap's too. Opened if need be; NULL with ENOMEM.
+ */
+SY_API sy_cache *sy_heap_cache_for(sy_heap *heap, size_t size);
+
 /* ---- objects by handle: a heap with SY_HANDLES (handle.h) ---- */
 
 /* An object of `size` bytes and, in *handle, its handle. NULL as sy_heap_alloc, or EINVAL without

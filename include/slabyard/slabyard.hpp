@@ -29,6 +29,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -65,13 +66,17 @@ T *construct(void *slot, GiveBack give_back, Args &&...args) {
     }
 }
 
+/* What T asks for, and no less than a free slot's own words do. */
+template <class T>
+inline constexpr std::size_t align_of = alignof(T) > alignof(void *) ? alignof(T) : alignof(void *);
+
 template <class T>
 sy_cache *create_cache(const char *name, std::size_t limit, unsigned flags,
                        void (*dispose)(void *, void *) = nullptr) {
     sy_cache_config config{};
     config.name = name;
     config.size = sizeof(T);
-    config.align = alignof(T) > alignof(std::max_align_t) ? alignof(T) : 0;
+    config.align = align_of<T>;
     config.limit = limit;
     config.flags = flags;
     config.dispose = dispose;
@@ -131,7 +136,7 @@ template <class T> class pool {
     explicit pool(std::size_t capacity = 0, const char *name = nullptr, unsigned flags = 0) {
         sy_pool_config config{};
         config.size = sizeof(T);
-        config.align = alignof(T) > alignof(std::max_align_t) ? alignof(T) : 0;
+        config.align = detail::align_of<T>;
         config.capacity = capacity;
         config.name = name;
         config.flags = flags;
@@ -291,7 +296,8 @@ template <class T, class... Args> std::shared_ptr<T> make_shared(Args &&...args)
 
 /*
  * A heap of the program's own (slabyard/heaps.h) for std::pmr: any thread, every size from a cache
- * of its class, limited in bytes (0: not), and given up as a whole with what is still in it.
+ * of its class, limited in bytes (0: not), and given up as a whole with what is still in it. What
+ * is given back wrongly is seen as in caches: with SY_CHECKED at once, else in the slow path.
  */
 class memory_resource : public std::pmr::memory_resource {
   public:
@@ -313,18 +319,58 @@ class memory_resource : public std::pmr::memory_resource {
     sy_heap *get() const noexcept { return heap_; }
 
   private:
-    static constexpr std::size_t natural = alignof(std::max_align_t);
-    sy_heap *heap_;
+    static constexpr std::size_t most_known = 1024; /* bytes: up to there caches are remembered */
 
-    void *do_allocate(std::size_t bytes, std::size_t align) override {
-        return detail::checked(align <= natural ? sy_heap_alloc(heap_, bytes)
-                                                : sy_heap_aligned_alloc(heap_, align, bytes));
+    sy_heap *heap_;
+    std::atomic<sy_cache *> caches_[most_known / 8 + 1] = {}; /* by size in words; null: not yet */
+
+    /* Does sy_heap_alloc align such objects so? */
+    static constexpr bool is_natural(std::size_t bytes, std::size_t align) noexcept {
+        return align <= 8 || (align <= alignof(std::max_align_t) && bytes > 8);
     }
-    void do_deallocate(void *object, std::size_t bytes, std::size_t align) override {
-        if (align <= natural)
+
+    /* This thread's loaded slot for such objects; nullptr: take the heap's door. */
+    sy_loaded_slot *loaded(std::size_t bytes, std::size_t align) const noexcept {
+#ifndef SY_NO_INLINE
+        if (SY_LIKELY(bytes <= most_known && is_natural(bytes, align))) {
+            sy_cache *cache = caches_[(bytes + 7) / 8].load(std::memory_order_acquire);
+            if (SY_LIKELY(cache != nullptr)) return sy_cache_loaded(cache);
+        }
+#else
+        (void)bytes, (void)align;
+#endif
+        return nullptr;
+    }
+
+    SY_COLD void *allocate_slow(std::size_t bytes, std::size_t align) {
+        if (!is_natural(bytes, align))
+            return detail::checked(sy_heap_aligned_alloc(heap_, align, bytes));
+        if (bytes <= most_known)
+            caches_[(bytes + 7) / 8].store(sy_heap_cache_for(heap_, bytes),
+                                           std::memory_order_release);
+        return detail::checked(sy_heap_alloc(heap_, bytes));
+    }
+
+    SY_COLD void deallocate_slow(void *object, std::size_t bytes, std::size_t align) noexcept {
+        if (is_natural(bytes, align))
             sy_heap_free_sized(heap_, object, bytes);
         else
             sy_heap_free(heap_, object);
+    }
+
+    void *do_allocate(std::size_t bytes, std::size_t align) override {
+        sy_loaded_slot *slot = loaded(bytes, align);
+        std::uintptr_t object;
+        if (SY_LIKELY(slot != nullptr && sy_loaded_pop(slot, &object)))
+            return reinterpret_cast<void *>(object);
+        return allocate_slow(bytes, align);
+    }
+    void do_deallocate(void *object, std::size_t bytes, std::size_t align) override {
+        sy_loaded_slot *slot = loaded(bytes, align);
+        if (SY_LIKELY(slot != nullptr &&
+                      sy_loaded_push(slot, reinterpret_cast<std::uintptr_t>(object))))
+            return;
+        deallocate_slow(object, bytes, align);
     }
     bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override {
         return this == &other;

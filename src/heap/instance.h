@@ -50,9 +50,6 @@ static inline size_t sy_heap_class_size(unsigned class_number) {
     return sy_class_size(class_number % SY_HEAP_CLASSES);
 }
 
-/* The cache for a size, opened if need be; NULL with ENOMEM. */
-sy_cache *sy_heap_cache_for(sy_heap *heap, size_t size);
-
 /* Raises a fault in the heap's name; `found`: whose the object is, or NULL. */
 void sy_heap_fault(const sy_heap *heap, sy_fault_kind kind, const void *object, const char *found);
 

@@ -6,6 +6,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <iterator>
 #include <list>
 #include <map>
 #include <set>
@@ -109,6 +111,23 @@ void every_alignment_holds() {
     cache.destroy(of_cache);
 }
 
+/* No more than a type asks for: 40 bytes at 8 are 40 bytes. */
+void objects_lie_close() {
+    struct node {
+        std::uint64_t words[5];
+    };
+    slabyard::cache<node> cache;
+    EXPECT(sy_cache_slot_size(cache.get()) == 40);
+    EXPECT(sy_cache_slot_size(slabyard::detail::type_cache<node>::get()) == 40);
+    slabyard::pool<node> pool;
+    node *first = pool.make();
+    EXPECT(pool.make() == first + 1);
+    struct odd {
+        char text[13];
+    };
+    EXPECT(sy_cache_slot_size(slabyard::detail::type_cache<odd>::get()) == 16);
+}
+
 void objects_go_from_thread_to_thread() {
     slabyard::cache<order> cache("handed over");
     auto given = cache.make_unique("ACME", 1);
@@ -188,13 +207,67 @@ void resources_count_and_go_as_a_whole() {
     sy_heap_stats stats;
     EXPECT(sy_heap_get_stats(tenant.get(), &stats) == 0 && stats.objects == 0);
     for (std::size_t align = 1; align <= 4096; align *= 2) {
-        void *object = tenant.allocate(100, align);
-        EXPECT(reinterpret_cast<std::uintptr_t>(object) % align == 0);
-        tenant.deallocate(object, 100, align);
+        for (std::size_t bytes : {0u, 1u, 8u, 9u, 100u}) {
+            void *objects[20];
+            for (void *&object : objects) {
+                object = tenant.allocate(bytes, align);
+                EXPECT(reinterpret_cast<std::uintptr_t>(object) % align == 0);
+            }
+            for (void *object : objects) tenant.deallocate(object, bytes, align);
+        }
     }
     slabyard::memory_resource other;
     EXPECT(tenant == tenant && tenant != other);
     (void)tenant.allocate(1000, 8); /* goes with the resource */
+}
+
+void resources_have_every_size() {
+    slabyard::memory_resource tenant;
+    std::map<char *, std::size_t> live;
+    for (int round = 0; round < 3; round++) {
+        for (std::size_t bytes = 0; bytes <= 1100; bytes++) {
+            char *object = static_cast<char *>(tenant.allocate(bytes, bytes <= 8 ? 8 : 16));
+            auto next = live.lower_bound(object);
+            EXPECT(next == live.end() || object + bytes <= next->first);
+            EXPECT(next == live.begin() ||
+                   std::prev(next)->first + std::prev(next)->second <= object);
+            live.emplace(object, bytes);
+            std::memset(object, 1, bytes);
+        }
+        for (auto &each : live)
+            tenant.deallocate(each.first, each.second, each.second <= 8 ? 8 : 16);
+        live.clear();
+        sy_heap_stats stats;
+        EXPECT(sy_heap_get_stats(tenant.get(), &stats) == 0 && stats.objects == 0);
+    }
+}
+
+/* A checked heap is told of every allocation with its size, and of every free. */
+void checked_resources_see_what_is_asked_for() {
+    slabyard::memory_resource tenant("tenant", 0, SY_CHECKED);
+    for (int round = 0; round < 2; round++) {
+        void *object = tenant.allocate(33, 8);
+        EXPECT(sy_heap_usable_size(tenant.get(), object) == 33);
+        tenant.deallocate(object, 33, 8);
+        EXPECT(sy_heap_usable_size(tenant.get(), object) == 0);
+    }
+}
+
+void resources_are_for_all_threads() {
+    slabyard::memory_resource shared;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; t++)
+        threads.emplace_back([&shared] {
+            std::pmr::map<int, std::pmr::string> names(&shared);
+            for (int i = 0; i < 20000; i++) {
+                names.emplace(i, std::pmr::string(static_cast<std::size_t>(i % 1000), 'n'));
+                if (i >= 500) names.erase(i - 500);
+            }
+            for (auto &each : names) EXPECT(each.second.size() == std::size_t(each.first % 1000));
+        });
+    for (std::thread &each : threads) each.join();
+    sy_heap_stats stats;
+    EXPECT(sy_heap_get_stats(shared.get(), &stats) == 0 && stats.objects == 0);
 }
 
 /* ---- phases ---- */
@@ -290,11 +363,15 @@ int main() {
     objects_are_made_and_destroyed();
     full_is_bad_alloc();
     every_alignment_holds();
+    objects_lie_close();
     objects_go_from_thread_to_thread();
     live_objects_outlive_a_cache();
     containers_take_the_allocator();
     pointers_of_a_type_need_no_owner();
     resources_count_and_go_as_a_whole();
+    resources_have_every_size();
+    checked_resources_see_what_is_asked_for();
+    resources_are_for_all_threads();
     epochs_are_scopes();
     keys_are_stale_once_they_are_erased();
     what_a_visit_throws_ends_it();

@@ -138,6 +138,27 @@ static void realloc_keeps_the_content(void **state) {
     }
 }
 
+static void the_cache_of_a_size_has_its_objects(void **state) {
+    (void)state;
+    for (size_t kind = 0; kind < KINDS; kind++) {
+        sy_heap *heap = make_heap("tenant", kinds[kind]);
+        sy_cache *cache = sy_heap_cache_for(heap, 97);
+        assert_non_null(cache);
+        for (size_t size = 97; size <= 104; size++)
+            assert_ptr_equal(sy_heap_cache_for(heap, size), cache);
+        assert_ptr_not_equal(sy_heap_cache_for(heap, 40), cache);
+        void *object = sy_heap_alloc(heap, 100), *other = sy_cache_alloc(cache);
+        assert_int_equal(sy_cache_in_use(cache), 2);
+        sy_cache_free(cache, object);
+        sy_heap_free(heap, other);
+        assert_int_equal(sy_cache_in_use(cache), 0);
+        errno = 0;
+        assert_null(sy_heap_cache_for(heap, SIZE_MAX));
+        assert_int_equal(errno, ENOMEM);
+        end_heap(heap);
+    }
+}
+
 static void within_its_class_an_object_stays(void **state) {
     (void)state;
     sy_heap *heap = make_heap("tenant", 0);
@@ -590,6 +611,7 @@ int main(void) {
         cmocka_unit_test(calloc_gives_zeroes),
         cmocka_unit_test(objects_can_be_aligned),
         cmocka_unit_test(realloc_keeps_the_content),
+        cmocka_unit_test(the_cache_of_a_size_has_its_objects),
         cmocka_unit_test(within_its_class_an_object_stays),
         cmocka_unit_test(try_free_takes_its_live_objects_alone),
         cmocka_unit_test(any_thread_may_free),

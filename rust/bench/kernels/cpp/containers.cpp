@@ -20,7 +20,7 @@ template <template <class> class Kind>
 void add_nodes(std::vector<bench_container> &table, const char *kind) {
     add<Kind, Slabyard, SlabyardResource, UnsynchronizedPool,
         SynchronizedPool BENCH_IF_BOOST(, UnlockedPool, LockedPool), Standard, Mimalloc>(table,
-                                                                                        kind);
+                                                                                         kind);
 }
 
 /* Of std::pmr, whose elements have memory from the same resource. */

@@ -119,8 +119,8 @@ template <class Who, template <class, class> class Container, class Content> str
     Keys keys;
 
     Keyed(typename Who::State &state, void *room, size_t count, uint64_t seed)
-        : all(Who::template of<Entry>(state)), places(static_cast<uint64_t *>(room)), live(count),
-          random{seed}, keys{{~seed}} {}
+        : all(Who::template of<Entry>(state)), places(static_cast<uint64_t *>(room)),
+          live(count), random{seed}, keys{{~seed}} {}
 
     void insert(uint64_t *place) {
         uint64_t key = keys.next();
@@ -160,8 +160,8 @@ template <class Who, template <class, class> class Container, class Content> str
 template <class Content, class Allocator>
 using OrderedOf = std::map<uint64_t, Content, std::less<uint64_t>, Allocator>;
 template <class Content, class Allocator>
-using UnorderedOf = std::unordered_map<uint64_t, Content, std::hash<uint64_t>,
-                                       std::equal_to<uint64_t>, Allocator>;
+using UnorderedOf =
+    std::unordered_map<uint64_t, Content, std::hash<uint64_t>, std::equal_to<uint64_t>, Allocator>;
 
 template <class Who> using ListOfValues = List<Who>;
 template <class Who> using ListOfTexts = List<Who, Text>;
@@ -272,7 +272,8 @@ BENCH_KERNEL uint64_t repeated(void *container, uint64_t count) {
 using trim_function = void (*)(void *);
 
 /* Pools of single objects have nothing to trim. */
-template <class State> auto trim_of(int) -> decltype(std::declval<State &>().trim(), trim_function()) {
+template <class State>
+auto trim_of(int) -> decltype(std::declval<State &>().trim(), trim_function()) {
     return [](void *state) { static_cast<State *>(state)->trim(); };
 }
 template <class State> trim_function trim_of(...) { return nullptr; }
