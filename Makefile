@@ -24,7 +24,7 @@ demo: ## record a real program's allocations and compare allocators on them
 test: ## everything that a change has to pass: builds, tests, sanitizers, checks
 	@scripts/test.sh
 
-bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, --help)
+bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, cpp, --help)
 	@scripts/install.sh bench
 	@cd rust && cargo run --release -p slabyard-bench -- $(ARGS)
 

@@ -21,6 +21,7 @@ runs() { # runs LANGUAGE COMPILER FLAGS...: compiles and links an empty program
     echo 'int main(void) { return 0; }' |
         "$@" -x "$language" - -o /dev/null >/dev/null 2>&1
 }
+has_boost() { g++ -fsyntax-only -include boost/pool/pool_alloc.hpp -x c++ /dev/null; }
 rust_version() { "$1" --version 2>/dev/null | awk '{ print $2 }'; }
 rust_is_new() { have cargo && have rustc && at_least "$(rust_version rustc)" "$rust_needed"; }
 
@@ -60,6 +61,11 @@ needs_of_manual() {
 Python 3 | have python3 | python3
 END
 }
+needs_of_bench() {
+    cat <<END
+Boost's headers | has_boost | libboost-dev
+END
+}
 needs_of_demo() {
     cat <<END
 the SQLite shell | have sqlite3 | sqlite3
@@ -72,7 +78,7 @@ needs() {
     build) ;;
     test) needs_of_rust && needs_of_manual && needs_of_test ;;
     demo) needs_of_rust && needs_of_demo ;;
-    bench) needs_of_rust ;;
+    bench) needs_of_rust && needs_of_bench ;;
     manual) needs_of_manual ;;
     *) echo "install.sh: build, test, demo, bench or manual, not '$purpose'" >&2 && exit 2 ;;
     esac

@@ -278,6 +278,9 @@ auto trim_of(int) -> decltype(std::declval<State &>().trim(), trim_function()) {
 }
 template <class State> trim_function trim_of(...) { return nullptr; }
 
+/* On cache lines of its own: several threads have one each. */
+template <class Kind> struct alignas(128) Apart : Kind { using Kind::Kind; };
+
 template <class Kind, class Who> bench_container functions_of() {
     using State = typename Who::State;
     bench_container table{};
@@ -285,9 +288,12 @@ template <class Kind, class Who> bench_container functions_of() {
     table.close = [](void *state) { delete static_cast<State *>(state); };
     table.trim = trim_of<State>(0);
     table.begin = [](void *state, void *places, size_t live, uint64_t seed) -> void * {
-        return new Kind(*static_cast<State *>(state), places, live, seed);
+        Kind *kind = new Apart<Kind>(*static_cast<State *>(state), places, live, seed);
+        return kind;
     };
-    table.end = [](void *container) { delete static_cast<Kind *>(container); };
+    table.end = [](void *container) {
+        delete static_cast<Apart<Kind> *>(static_cast<Kind *>(container));
+    };
     table.fill = [](void *container) { return static_cast<Kind *>(container)->fill(); };
     table.clear = [](void *container) { return static_cast<Kind *>(container)->clear(); };
     return table;
