@@ -6,11 +6,11 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check format install manual clean
+.PHONY: help build demo test bench check format install manual amalgamation clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 build: ## build the libraries, libslabyard.a and libslabyard.so, in build/library
 	@scripts/install.sh build
@@ -43,6 +43,10 @@ install: build ## install headers, libraries and slabyard.pc: make install PREFI
 manual: ## man pages and an HTML reference from the headers, in build/manual
 	@scripts/install.sh manual
 	@scripts/manual build/manual
+
+amalgamation: ## the library as two files, slabyard.c and slabyard.h, in build/amalgamation
+	@scripts/install.sh manual
+	@scripts/amalgamate build/amalgamation
 
 clean: ## remove everything that was built
 	@rm -rf build out rust/target

@@ -33,20 +33,31 @@
 #    define SY_CAST(type, value) ((type)(value))
 #endif
 
-/* A function that the shared library exports; everything else is hidden. */
-#define SY_API __attribute__((visibility("default")))
+/* A function that the shared library exports; everything else is hidden. Whoever compiles the
+ * library as a part of his own can say otherwise. */
+#ifndef SY_API
+#    define SY_API __attribute__((visibility("default")))
+#endif
 
 /* A variable of the library's own: reached without the detour for what a program may replace. */
 #define SY_HIDDEN __attribute__((visibility("hidden")))
 
 /* A variable of each thread at a fixed distance from the thread pointer: one load, no call. The
  * library therefore takes its place in the static TLS block and is loaded at program start, or by
- * dlopen while the C library has surplus left (docs/platforms.md). */
-#define SY_TLS __thread __attribute__((tls_model("initial-exec")))
+ * dlopen while the C library has surplus left. With SY_DLOPEN it is wherever the loader finds room,
+ * at any time, and a call finds it: so is libslabyard-dlopen.so compiled, and so has to be what
+ * uses that library's inline doors (docs/platforms.md). */
+#ifdef SY_DLOPEN
+#    define SY_TLS __thread
+#else
+#    define SY_TLS __thread __attribute__((tls_model("initial-exec")))
+#endif
 
 /* The same, where the program says that it links the static library into an executable: one
  * instruction less on every fast path. Elsewhere it does not link. */
-#ifdef SY_STATIC
+#if defined(SY_STATIC) && defined(SY_DLOPEN)
+#    error "SY_STATIC is for executables, SY_DLOPEN for what is loaded as they run"
+#elif defined(SY_STATIC)
 #    define SY_TLS_DOOR __thread __attribute__((tls_model("local-exec")))
 #else
 #    define SY_TLS_DOOR SY_TLS

@@ -228,7 +228,7 @@ static SY_COLD void *take_watched(sy_cache *cache, size_t size, size_t align) {
 
 void *sy_cache_alloc_sized(sy_cache *cache, size_t size, size_t align) {
     if (SY_LIKELY(!sy_cache_watches(cache) || cache->flags & SY_HANDLES))
-        return sy_cache_alloc(cache);
+        return sy_cache_alloc_inline(cache);
     return take_watched(cache, size, align);
 }
 
@@ -241,7 +241,7 @@ static inline bool free_guarded(sy_cache *cache, void *object, size_t told) {
 
 void sy_cache_free_sized(sy_cache *cache, void *object, size_t size) {
     if (SY_LIKELY(!sy_cache_checks(cache) || cache->flags & SY_HANDLES)) {
-        sy_cache_free(cache, object);
+        sy_cache_free_inline(cache, object);
         return;
     }
     int error = errno;
@@ -284,7 +284,7 @@ void *sy_cache_zalloc(sy_cache *cache) {
         errno = EINVAL;
         return NULL;
     }
-    void *object = sy_cache_alloc(cache);
+    void *object = sy_cache_alloc_inline(cache);
     return object ? memset(object, 0, cache->size) : NULL;
 }
 
@@ -315,7 +315,7 @@ bool sy_cache_try_free(sy_cache *cache, void *object) {
     if (!live) return false;
     if (cache->client.config.magazine_items && sy_client_holds(&cache->client, address))
         return false;
-    sy_cache_free(cache, object);
+    sy_cache_free_inline(cache, object);
     return true;
 }
 
@@ -323,7 +323,7 @@ size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
     uintptr_t *items = (uintptr_t *)objects;
     size_t got = 0;
     if (cache->flags & (SY_HANDLES | SY_CHECKED | SY_GUARD)) {
-        while (got < count && (objects[got] = sy_cache_alloc(cache)) != NULL) got++;
+        while (got < count && (objects[got] = sy_cache_alloc_inline(cache)) != NULL) got++;
         return got;
     }
     got = sy_client_alloc_loaded(&cache->client, items, count);
@@ -338,7 +338,7 @@ size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
 }
 
 void sy_cache_free_batch(sy_cache *cache, void *const *objects, size_t count) {
-    for (size_t i = 0; i < count; i++) sy_cache_free(cache, objects[i]);
+    for (size_t i = 0; i < count; i++) sy_cache_free_inline(cache, objects[i]);
 }
 
 size_t sy_cache_slot_size(const sy_cache *cache) { return cache->layout.slot; }

@@ -23,8 +23,8 @@ enum {
 static _Atomic uintptr_t directory; /* base, and the logarithm of how many ordinals it is for */
 static _Atomic uint64_t limit;
 static _Atomic uint64_t lost;
-static sy_vmem arena;     /* of ordinals */
-static _Atomic bool open; /* it is; written under the lock of the start */
+static sy_vmem arena;        /* of ordinals */
+static _Atomic bool is_open; /* it is; written under the lock of the start */
 
 /* ---- where the tables are ---- */
 
@@ -82,13 +82,13 @@ static int reserve_tables(void) {
 }
 
 int sy_directory_start(void) {
-    if (atomic_load_explicit(&open, memory_order_acquire)) return 0;
+    if (atomic_load_explicit(&is_open, memory_order_acquire)) return 0;
     if (!tables() && reserve_tables() != 0) return -1;
     sy_start_lock();
     int result = 0;
-    if (!atomic_load_explicit(&open, memory_order_relaxed))
+    if (!atomic_load_explicit(&is_open, memory_order_relaxed))
         result = sy_vmem_open(&arena, &(sy_vmem_config){.name = "handles", .quantum = GROUP});
-    if (result == 0) atomic_store_explicit(&open, true, memory_order_release);
+    if (result == 0) atomic_store_explicit(&is_open, true, memory_order_release);
     sy_start_unlock();
     return result;
 }
@@ -235,7 +235,7 @@ static void trim_ranges(uint32_t *taken, size_t most) {
 }
 
 void sy_directory_trim(void) {
-    if (!atomic_load_explicit(&open, memory_order_acquire)) return;
+    if (!atomic_load_explicit(&is_open, memory_order_acquire)) return;
     int error = errno;
     size_t most = sy_ordinals_limit() / page_ordinals() + 1;
     size_t bytes = sy_round_up(most * sizeof(uint32_t), sy_os_page_size());

@@ -156,7 +156,8 @@ static void end(sy_cache *cache, sy_block *block, void *object) {
 }
 
 /* An object of another cache, or of another size. */
-static void raise(const sy_cache *cache, const void *object, const sy_block *found, size_t told) {
+static void raise_fault(const sy_cache *cache, const void *object, const sy_block *found,
+                        size_t told) {
     const sy_cache *owner = found->cache;
     bool other = owner != cache && !(owner->class_number && cache->class_number);
     sy_fault_raise(&(sy_fault){
@@ -178,7 +179,7 @@ void sy_passed_free(sy_cache *cache, void *object, size_t told) {
     if (block) {
         end(cache, block, object);
     } else if (found.cache) {
-        raise(cache, object, &found, told);
+        raise_fault(cache, object, &found, told);
     } else if (other) {
         sy_fault fault = sy_cache_fault(cache, SY_FAULT_WRONG_CACHE, (uintptr_t)object, slab);
         sy_fault_raise(&fault);

@@ -266,7 +266,7 @@ static sy_cache *owner_of(const sy_heap *heap, const void *object) {
 
 void sy_heap_free(sy_heap *heap, void *object) {
     sy_cache *cache = object ? owner_of(heap, object) : NULL;
-    if (cache) sy_cache_free(cache, object);
+    if (cache) sy_cache_free_inline(cache, object);
 }
 
 /* Bytes that the program may use of an object that can begin there. */
@@ -317,7 +317,7 @@ void *sy_heap_realloc(sy_heap *heap, void *object, size_t size) {
     void *moved = sy_heap_alloc(heap, size);
     if (!moved) return NULL;
     memcpy(moved, object, have < size ? have : size);
-    sy_cache_free(cache, object);
+    sy_cache_free_inline(cache, object);
     return moved;
 }
 

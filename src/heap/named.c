@@ -25,17 +25,17 @@ void *sy_heap_alloc_handle(sy_heap *heap, size_t size, sy_handle *handle) {
         return NULL;
     }
     sy_cache *cache = sy_heap_cache_for(heap, size);
-    return cache ? sy_handle_alloc(cache, handle) : NULL;
+    return cache ? sy_handle_alloc_inline(cache, handle) : NULL;
 }
 
 void *sy_heap_get(const sy_heap *heap, sy_handle handle) {
     const sy_cache *cache = cache_of(heap, handle);
-    return cache ? sy_handle_get(cache, handle) : NULL;
+    return cache ? sy_handle_get_inline(cache, handle) : NULL;
 }
 
 bool sy_heap_free_handle(sy_heap *heap, sy_handle handle) {
     sy_cache *cache = cache_of(heap, handle);
-    return cache && sy_handle_free(cache, handle);
+    return cache && sy_handle_free_inline(cache, handle);
 }
 
 void *sy_heap_pin(sy_heap *heap, sy_handle handle) {

@@ -186,7 +186,8 @@ static void reach_handle(sy_reach *reach, sy_handle handle) {
     const sy_slab *slab = sy_slab_at(sy_directory_places()[(uint32_t)handle / 64]);
     if (!slab || !is_listed(slab)) return;
     const sy_cache *cache = slab->owner;
-    if (cache->flags & SY_HANDLES) reach_address(reach, (uintptr_t)sy_handle_get(cache, handle));
+    if (cache->flags & SY_HANDLES)
+        reach_address(reach, (uintptr_t)sy_handle_get_inline(cache, handle));
 }
 
 /* Memory that is the program's, in which sanitizers may see whatever they like. */

@@ -16,15 +16,15 @@
 #include "watch/guard.h"
 #include "watch/report.h"
 
-enum { LINES = 16, NAME_MAX = 31 };
+enum { LINES = 16, NAME_LENGTH = 31 };
 
-_Static_assert((int)SY_CACHE_NAME_MAX <= (int)NAME_MAX && (int)SY_VMEM_NAME_MAX <= (int)NAME_MAX,
+_Static_assert((int)SY_CACHE_NAME_MAX <= (int)NAME_LENGTH && (int)SY_VMEM_NAME_MAX <= (int)NAME_LENGTH,
                "a name fits");
 
 /* What is to be told, once no lock is held. */
 typedef struct sy_line {
     const char *kind;
-    char name[NAME_MAX + 1];
+    char name[NAME_LENGTH + 1];
     size_t wrong;
 } sy_line;
 
@@ -39,7 +39,7 @@ static void note(sy_verdict *verdict, const char *kind, const char *name, size_t
     if (!wrong || verdict->lines++ >= LINES) return;
     sy_line *line = &verdict->line[verdict->lines - 1];
     *line = (sy_line){.kind = kind, .wrong = wrong};
-    for (size_t i = 0; i < NAME_MAX && name[i]; i++) line->name[i] = name[i];
+    for (size_t i = 0; i < NAME_LENGTH && name[i]; i++) line->name[i] = name[i];
 }
 
 static void verify_caches(sy_verdict *verdict) {

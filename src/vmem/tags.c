@@ -39,7 +39,7 @@ static sy_tag_block *make_block(size_t bytes) {
     sy_pool *pool = sy_pool_create(&(sy_pool_config){
         .size = sizeof(sy_boundary), .align = sizeof(sy_boundary), .capacity = slots});
     if (!pool) return NULL;
-    sy_tag_block *block = sy_pool_alloc(pool);
+    sy_tag_block *block = sy_pool_alloc_inline(pool);
     *block = (sy_tag_block){.pool = pool, .tags = slots - 1, .bytes = bytes};
     return block;
 }
@@ -63,7 +63,7 @@ bool sy_tags_ready(sy_vmem *arena, size_t count) {
 
 sy_boundary *sy_tag_take(sy_vmem *arena, sy_tag_kind kind, uintptr_t start, size_t size) {
     sy_tag_block *block = arena->blocks;
-    sy_boundary *tag = sy_pool_alloc(block->pool);
+    sy_boundary *tag = sy_pool_alloc_inline(block->pool);
     arena->spare--;
     if (++block->used == block->tags) drop_block(arena, block);
     tag->start = start;
@@ -76,7 +76,7 @@ sy_boundary *sy_tag_take(sy_vmem *arena, sy_tag_kind kind, uintptr_t start, size
 
 void sy_tag_give(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings) {
     sy_tag_block *block = tag->block;
-    sy_pool_free(block->pool, tag);
+    sy_pool_free_inline(block->pool, tag);
     arena->spare++;
     if (block->used-- == block->tags) add_block(arena, block);
     /* Enough remains, so that the next operations do not make it again. */

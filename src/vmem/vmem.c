@@ -301,8 +301,10 @@ int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value, b
     return 0;
 }
 
-int sy_vmem_xalloc(sy_vmem *arena, size_t size, const sy_vmem_constraints *constraints,
-                   sy_vmem_fit fit, uintptr_t *value) {
+/* Not into the quantum caches' fast path, where all sources are one. */
+__attribute__((noinline)) int sy_vmem_xalloc(sy_vmem *arena, size_t size,
+                                             const sy_vmem_constraints *constraints,
+                                             sy_vmem_fit fit, uintptr_t *value) {
     sy_request request;
     uintptr_t found;
     if (sy_request_make(arena, size, constraints, fit, &request) != 0) return -1;

@@ -139,6 +139,18 @@ static const char *name_of(die *function) {
     return dw.dwarf_diename(function);
 }
 
+#ifdef SY_AMALGAMATION
+static const char *last_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* All sources are one file, under any name. */
+static const char *own_file(const char *path) {
+    bool own = strcmp(last_name(path), last_name(__FILE__)) == 0;
+    return own ? SY_DWARF_OWN_FILES "slabyard.c" : NULL;
+}
+#else
 /* Of a source of this library, where that is known; else NULL. In the child nobody else uses it. */
 static const char *own_file(const char *path) {
     static char own[256] = SY_DWARF_OWN_FILES;
@@ -149,6 +161,7 @@ static const char *own_file(const char *path) {
     strcpy(own + start, path + root);
     return own;
 }
+#endif
 
 /* As the compiler was given it, if that was relative to where it ran; else its last two names. */
 static const char *shortened(const char *path, const char *directory) {

@@ -302,7 +302,8 @@ static void set_initial(settings *all) {
 static uint32_t amount(unsigned which) {
     uint64_t value = current.value[which];
     const row *it = &table[which];
-    if (value == SY_VALUE_OFF) it->type->read(it->type, word_of(it->says.bare), &value);
+    if (value == SY_VALUE_OFF && it->says.bare)
+        it->type->read(it->type, word_of(it->says.bare), &value);
     return (uint32_t)value;
 }
 

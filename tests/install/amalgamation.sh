@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Takes the two files of scripts/amalgamate into a project, with each compiler that is here: no
+# warning, a program in C and one in C++, examples, a report that names the caller first, and a
+# plug-in with a copy of its own.
+# Usage: tests/install/amalgamation.sh
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$here/../..
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "amalgamation: $*" >&2
+    exit 1
+}
+
+"$root/scripts/amalgamate" "$work/slabyard"
+# The programs name the headers apart; here there is one.
+for program in "$here"/consumer.* "$here/plugin.c" "$root"/examples/{timers,order_book,graph}.c \
+    "$root/tests/misuse/cache_double_free.c" "$root/tests/misuse/misuse.h"; do
+    sed 's|<slabyard/[a-z]*\.h>|"slabyard/slabyard.h"|' "$program" >"$work/$(basename "$program")"
+done
+cd "$work"
+
+warnings="-Wall -Wextra -Werror"
+use() { # use NAME COMMAND...: builds ./program and runs it
+    local name=$1
+    shift
+    "$@" -o program || fail "$name does not build: $*"
+    ./program >log || fail "$name fails when run: $(tail -n 5 log)"
+    echo "ok $name"
+}
+
+for pair in gcc:g++ clang:clang++; do
+    cc=${pair%:*} cxx=${pair#*:}
+    command -v $cc >/dev/null && command -v $cxx >/dev/null || continue
+    $cc -std=c11 $warnings -O2 -g -c slabyard/slabyard.c -o slabyard.o || fail "$cc has something to say"
+    shown=$(nm -g --defined-only slabyard.o | awk '$3 !~ /^sy_/ { print $3 }')
+    [ -z "$shown" ] || fail "slabyard.c defines" $shown
+    use $cc-c $cc -std=c11 $warnings -O2 consumer.c slabyard.o -pthread
+    use $cc-called $cc -std=c11 $warnings -O2 -DSY_NO_INLINE consumer.c slabyard.o -pthread
+    use $cxx-c++ $cxx -std=c++17 $warnings -O2 consumer.cpp slabyard.o -pthread
+    for example in timers order_book graph; do
+        use $cc-$example $cc -std=c11 $warnings -O2 $example.c slabyard.o -pthread
+    done
+    $cc -std=gnu11 -O2 -g cache_double_free.c slabyard.o -pthread -o misuse
+    SLABYARD=tools=off "$root/tests/misuse/run.sh" cache_double_free.c "$work/misuse" ||
+        fail "a report differs"
+    echo "ok $cc-report"
+
+    $cc -std=c11 $warnings -O2 -fPIC -DSY_DLOPEN -shared plugin.c slabyard/slabyard.c -pthread \
+        -Wl,-z,nodelete -Wl,--no-undefined -o plugin.so || fail "$cc makes no plug-in"
+    shown=$(nm -D --defined-only plugin.so | awk '$3 !~ /^plugin_/ { print $3 }')
+    [ -z "$shown" ] || fail "the plug-in shows" $shown
+    ! readelf -d plugin.so | grep -q STATIC_TLS || fail "the plug-in is of the static TLS block"
+    echo "ok $cc-plugin"
+done
