@@ -1,38 +1,133 @@
-/* `loader LIBRARY`: a program that knows nothing of Slabyard when it starts, and loads it. */
+/*
+ * A program that knows nothing of Slabyard when it starts, and loads it: the library, or a plug-in
+ * that uses it.
+ *
+ *     loader LIBRARY
+ *     loader LIBRARY REFUSED FOLDER    first the C library's surplus of static thread-local storage
+ *                                      is spent, by the modules 0.so, 1.so, ... of FOLDER, and
+ *                                      REFUSED is refused for it
+ *
+ * Threads come and go, and one that has used the library outlives its dlclose.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+/* Of a program that has a copy of its own and shows it, both are in use. */
+#ifdef WITH_OWN
+#    include <slabyard/heap.h>
+static void use_own(size_t size) {
+    void *objects[8];
+    for (int i = 0; i < 8; i++) objects[i] = sy_malloc(size);
+    for (int i = 0; i < 8; i++) sy_free(objects[i]);
+}
+#else
+static void use_own(size_t size) { (void)size; }
+#endif
+
+enum { ROUNDS = 20, THREADS = 4, MODULES_MAX = 200, SIZE_MAX_ASKED = 3000 };
+
 static void *(*take)(size_t);
 static void (*give)(void *);
+static int (*plugin_work)(void);
 
-static void *work(void *arg) {
-    (void)arg;
-    for (size_t i = 1; i < 5000; i++) {
+static pthread_barrier_t used, closed;
+
+static bool is_refused(const char *path) {
+    if (dlopen(path, RTLD_NOW | RTLD_LOCAL)) return false;
+    const char *why = dlerror();
+    if (strstr(why, "static TLS")) return true;
+    fprintf(stderr, "loader: %s\n", why);
+    return false;
+}
+
+static bool spend(const char *folder) {
+    for (int i = 0; i < MODULES_MAX; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%d.so", folder, i);
+        if (is_refused(path)) return true;
+    }
+    return false;
+}
+
+static bool find_doors(void *library) {
+    plugin_work = (int (*)(void))(uintptr_t)dlsym(library, "plugin_work");
+    if (plugin_work) return true;
+    take = (void *(*)(size_t))(uintptr_t)dlsym(library, "sy_malloc");
+    give = (void (*)(void *))(uintptr_t)dlsym(library, "sy_free");
+    return take && give;
+}
+
+static bool works(void) {
+    if (plugin_work) return plugin_work() == 0;
+    for (size_t i = 1; i < SIZE_MAX_ASKED; i++) {
         char *object = take(i);
-        if (!object) return (void *)1;
+        if (!object) return false;
         memset(object, 1, i);
+        use_own(i);
         give(object);
     }
+    return true;
+}
+
+static void *come_and_go(void *result) {
+    *(bool *)result = works();
     return NULL;
 }
 
-int main(int argc, char **argv) {
-    pthread_t thread;
-    void *failed, *library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
-    if (!library) {
-        fprintf(stderr, "loader: %s\n", dlerror());
-        return 1;
+static void *outlive(void *result) {
+    *(bool *)result = works();
+    pthread_barrier_wait(&used);
+    pthread_barrier_wait(&closed);
+    return NULL;
+}
+
+static bool works_in_threads(void) {
+    bool all = works();
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t threads[THREADS];
+        bool fine[THREADS] = {false};
+        for (int i = 0; i < THREADS; i++)
+            if (pthread_create(&threads[i], NULL, come_and_go, &fine[i]) != 0) return false;
+        for (int i = 0; i < THREADS; i++) {
+            pthread_join(threads[i], NULL);
+            all = all && fine[i];
+        }
     }
-    take = (void *(*)(size_t))(uintptr_t)dlsym(library, "sy_malloc");
-    give = (void (*)(void *))(uintptr_t)dlsym(library, "sy_free");
-    if (!take || !give) return 2;
-    if (pthread_create(&thread, NULL, work, NULL) != 0) return 3;
-    if (work(NULL)) return 4;
-    pthread_join(thread, &failed);
-    return failed ? 5 : 0;
+    return all;
+}
+
+static bool can_be_outlived(void *library) {
+    pthread_t thread;
+    bool fine = false;
+    pthread_barrier_init(&used, NULL, 2);
+    pthread_barrier_init(&closed, NULL, 2);
+    if (pthread_create(&thread, NULL, outlive, &fine) != 0) return false;
+    pthread_barrier_wait(&used);
+    int result = dlclose(library);
+    pthread_barrier_wait(&closed);
+    pthread_join(thread, NULL);
+    return fine && result == 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2 && argc != 4) return 1;
+    if (argc == 4 && !spend(argv[3])) return 2;
+    if (argc == 4 && !is_refused(argv[2])) return 3;
+    for (int i = 0; i < 2; i++) {
+        void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+        if (!library) {
+            fprintf(stderr, "loader: %s\n", dlerror());
+            return 4;
+        }
+        if (!find_doors(library)) return 5;
+        if (!works_in_threads()) return 6;
+        if (!can_be_outlived(library)) return 7;
+    }
+    return 0;
 }

@@ -86,10 +86,36 @@ int main() {
 END
 use cpp-doors "$cxx" -std=c++17 -O2 $(pc --cflags) "$work/doors.cpp" $(pc --libs)
 
-# Loaded as the program runs; and a plug-in with a copy of its own beside the program's.
+# Loaded as the program runs, by one that shows a copy of its own too.
 "$cc" -std=c11 -O2 "$here/loader.c" -pthread -ldl -o "$work/loader"
-"$work/loader" "$libdir/libslabyard.so" || fail "libslabyard.so cannot be loaded later"
+"$work/loader" "$libdir/libslabyard.so" || fail "libslabyard.so cannot be loaded later: $?"
+"$cc" -std=c11 -O2 -DWITH_OWN $(pc --cflags) "$here/loader.c" "$libdir/libslabyard.a" \
+    -rdynamic -pthread -ldl -o "$work/loader-with-own"
+"$work/loader-with-own" "$libdir/libslabyard.so" ||
+    fail "libslabyard.so is not itself in a program that shows the same names: $?"
 echo "ok dlopen"
+
+# The same, and a plug-in, once the static thread-local storage is spent: libslabyard.so is refused
+# then, and so is a plug-in whose inline doors were compiled for it.
+mkdir "$work/spent"
+"$cc" -std=c11 -O2 -fPIC -shared "$here/spender.c" -o "$work/spent/0.so"
+for i in {1..99}; do cp "$work/spent/0.so" "$work/spent/$i.so"; done
+late() { "$work/loader" "$1" "$2" "$work/spent" || fail "$1 cannot be loaded late: $?"; }
+late "$libdir/libslabyard-dlopen.so" "$libdir/libslabyard.so"
+flags=$(pkg-config --cflags slabyard-dlopen)
+for name in plugin-late plugin-early; do
+    "$cc" -std=c11 -O2 -fPIC -shared -Wl,--no-undefined $flags "$here/plugin.c" \
+        $(pkg-config --libs slabyard-dlopen) -o "$work/$name.so"
+    flags=${flags/-DSY_DLOPEN/}
+done
+late "$work/plugin-late.so" "$work/plugin-early.so"
+"$work/loader-with-own" "$libdir/libslabyard-dlopen.so" ||
+    fail "libslabyard-dlopen.so is not itself in a program that shows the same names: $?"
+use c-dlopen "$cc" -std=c11 -O2 $(pkg-config --cflags slabyard-dlopen) "$here/consumer.c" \
+    $(pkg-config --libs slabyard-dlopen)
+echo "ok dlopen-late"
+
+# A plug-in with a copy of its own beside the program's.
 "$cc" -std=c11 -O2 -fPIC -shared -fvisibility=hidden $(pc --cflags) "$here/plugin.c" \
     "$libdir/libslabyard.a" -Wl,--exclude-libs,ALL -pthread -o "$work/plugin.so"
 "$cc" -std=c11 -O2 $(pc --cflags) "$here/host.c" $(pc --libs) -pthread -ldl -o "$work/host"
@@ -115,7 +141,7 @@ echo "ok cmake-subdirectory"
 
 cmake -S "$here" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
     cmake --build "$work/cmake" >>"$work/log" 2>&1 || fail "$(cat "$work/log")"
-for program in with-shared with-static; do
+for program in with-shared with-static with-dlopen; do
     "$work/cmake/$program" || fail "CMake's $program fails when run"
     echo "ok cmake-$program"
 done
