@@ -28,7 +28,7 @@ bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, v
 	@scripts/install.sh bench
 	@cd rust && cargo run --release -p slabyard-bench -- $(ARGS)
 
-check: ## formatting, lint, include order, documents
+check: build ## formatting, lint, include order, what programs rely on, documents
 	@scripts/install.sh test
 	@scripts/check.sh
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make check`: what can be judged without running the library. Every check runs; the status is the
-# worst.
+# `make check`: what can be judged without running the library, which `make build` built. Every
+# check runs; the status is the worst.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,6 +11,7 @@ check() {
 check scripts/check-layers
 check scripts/check-format
 check scripts/check-headers
+check scripts/check-abi build/library/libslabyard.so
 check tests/docs/check.sh
 (cd rust && cargo fmt --all --check) && echo "rustfmt: fine" || worst=1
 (cd rust && cargo clippy --quiet --release --workspace --all-targets -- -D warnings) &&

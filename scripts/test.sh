@@ -83,6 +83,7 @@ check "headers and sources alone" scripts/check-headers
 check "rustfmt" in_rust cargo fmt --all --check
 preset release
 check "calls point down" scripts/check-layers --calls build/release
+check "what programs rely on" scripts/check-abi build/release/libslabyard.so
 preset release-clang -DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300
 preset asan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=1000
 # Fuzzers have one thread each, so that there is little for ThreadSanitizer in them.
