@@ -31,11 +31,13 @@
 #include <slabyard/heaps.h>
 
 enum {
-    WORDS_MAX = 64,          /* of a request */
-    REQUEST_MAX = 64 << 20,  /* bytes */
-    READ_BYTES = 16 << 10,   /* at a time, at least */
-    EVENTS = 256,            /* taken at a time */
-    BUCKETS_FIRST = 1 << 10, /* of the table */
+    WORDS_MAX = 64,         /* of a request */
+    REQUEST_MAX = 64 << 20, /* bytes */
+    READ_BYTES = 16 << 10,  /* at a time, at least */
+    UNSENT_MAX = 1 << 20,   /* bytes: a client that has more to read is not heard meanwhile */
+    EVENTS = 256,           /* taken at a time */
+    SEGMENT = 1 << 10,      /* buckets, which come together */
+    SEGMENTS_MAX = 1 << 14,
 };
 
 /* ---- memory ---- */
@@ -115,7 +117,7 @@ static void drop_front(text *from, size_t count) {
     from->used -= count;
 }
 
-/* ---- the table ---- */
+/* ---- the table: it grows by a bucket with each entry, so that no request waits for all ---- */
 
 typedef struct word {
     const char *bytes;
@@ -129,8 +131,9 @@ typedef struct entry {
     char bytes[]; /* key, value */
 } entry;
 
-static entry **buckets;
+static entry **segments[SEGMENTS_MAX];
 static size_t bucket_count, entry_count;
+static size_t half; /* the largest power of two that is not above bucket_count */
 
 static uint64_t hash_of(word key) {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
@@ -139,28 +142,42 @@ static uint64_t hash_of(word key) {
     return hash ^ hash >> 29;
 }
 
-static void make_table(size_t count) {
-    buckets = need(calloc(count, sizeof *buckets));
-    bucket_count = count;
+static entry **bucket_of(uint64_t hash) {
+    size_t index = hash & (2 * half - 1);
+    if (index >= bucket_count) index -= half; /* there is none of that number yet */
+    return &segments[index / SEGMENT][index % SEGMENT];
 }
 
-static void grow_table(void) {
-    entry **old = buckets;
-    size_t old_count = bucket_count;
-    make_table(old_count * 2);
-    for (size_t i = 0; i < old_count; i++)
-        for (entry *it = old[i], *next; it; it = next) {
-            entry **bucket = &buckets[it->hash & (bucket_count - 1)];
-            next = it->next;
-            it->next = *bucket;
-            *bucket = it;
-        }
-    free(old);
+static void add_segment(void) {
+    entry ***segment = &segments[bucket_count / SEGMENT];
+    *segment = take(entries, SEGMENT * sizeof **segment);
+    memset(*segment, 0, SEGMENT * sizeof **segment);
+}
+
+static void make_table(void) {
+    bucket_count = entry_count = 0;
+    add_segment();
+    bucket_count = half = SEGMENT;
+}
+
+/* Another bucket takes its share of the one whose entries have waited for it. */
+static void add_bucket(void) {
+    if (bucket_count == (size_t)SEGMENT * SEGMENTS_MAX) return;
+    if (bucket_count % SEGMENT == 0) add_segment();
+    entry **shared = bucket_of(bucket_count), *it = *shared;
+    *shared = NULL;
+    if (++bucket_count == 2 * half) half = bucket_count;
+    for (entry *next; it; it = next) {
+        entry **bucket = bucket_of(it->hash);
+        next = it->next;
+        it->next = *bucket;
+        *bucket = it;
+    }
 }
 
 /* Where the key's entry is linked, or would be. */
 static entry **find(word key, uint64_t hash) {
-    entry **link = &buckets[hash & (bucket_count - 1)];
+    entry **link = bucket_of(hash);
     while (*link && !((*link)->hash == hash && (*link)->key_bytes == key.count &&
                       memcmp((*link)->bytes, key.bytes, key.count) == 0))
         link = &(*link)->next;
@@ -187,33 +204,41 @@ static void set(word key, word value) {
     if (old)
         give(entries, old);
     else if (++entry_count > bucket_count)
-        grow_table();
+        add_bucket();
 }
 
 /* malloc's way is one by one; a heap goes as a whole. */
-static void clear_table(void) {
-    for (size_t i = 0; plain && i < bucket_count; i++)
-        for (entry *it = buckets[i], *next; it; it = next) {
+static void drop_table(void) {
+    if (!plain) {
+        sy_heap_destroy_all(entries);
+        return;
+    }
+    for (size_t i = 0; i < bucket_count; i++)
+        for (entry *it = segments[i / SEGMENT][i % SEGMENT], *next; it; it = next) {
             next = it->next;
             free(it);
         }
+    for (size_t i = 0; i < bucket_count; i += SEGMENT) free(segments[i / SEGMENT]);
+}
+
+/* And the memory goes back to the system. */
+static void clear_table(void) {
+    drop_table();
     if (plain) {
         malloc_trim(0);
     } else {
-        sy_heap_destroy_all(entries);
         entries = need(sy_heap_create(&(sy_heap_config){.name = "entries"}));
         sy_trim();
     }
-    free(buckets);
-    make_table(BUCKETS_FIRST);
-    entry_count = 0;
+    make_table();
 }
 
 /* ---- requests ---- */
 
 typedef struct session {
     int socket;
-    bool ends;
+    uint32_t waits_for; /* events */
+    bool ends;          /* when all is sent */
     text in, out;
 } session;
 
@@ -316,9 +341,9 @@ static void open_session(int poll, int listener) {
     if (client < 0) return;
     setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     session *it = need(plain ? malloc(sizeof *it) : sy_cache_alloc(cache));
-    *it = (session){.socket = client};
+    *it = (session){.socket = client, .waits_for = EPOLLIN};
     sessions_open++;
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = it};
+    struct epoll_event event = {.events = it->waits_for, .data.ptr = it};
     if (epoll_ctl(poll, EPOLL_CTL_ADD, client, &event) != 0) die("kv_server: epoll_ctl");
 }
 
@@ -333,39 +358,65 @@ static void close_session(session *it) {
     sessions_open--;
 }
 
-/* Sends what there is; what the socket does not take waits until it can. */
-static void flush(int poll, session *it) {
-    while (it->out.used > 0) {
-        ssize_t sent = send(it->socket, it->out.bytes, it->out.used, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0 && errno != EAGAIN) it->ends = true;
-        if (sent < 0) break;
-        drop_front(&it->out, (size_t)sent);
-    }
-    uint32_t wanted = it->out.used > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN;
-    struct epoll_event event = {.events = wanted, .data.ptr = it};
-    epoll_ctl(poll, EPOLL_CTL_MOD, it->socket, &event);
-}
-
 static void receive(session *it) {
     char *to = reserve(&it->in, READ_BYTES);
     ssize_t got = recv(it->socket, to, it->in.room - it->in.used, 0);
     if (got > 0) it->in.used += (size_t)got;
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) it->ends = true;
+}
+
+/* Answers the requests that are there whole. Whether the answers became too many before. */
+static bool serve_requests(session *it) {
     size_t at = 0;
     int result = 1;
-    while (result == 1 && at < it->in.used) result = serve_request(it, &at);
+    while (result == 1 && at < it->in.used && it->out.used < UNSENT_MAX)
+        result = serve_request(it, &at);
     if (result < 0) {
         add(&it->out, "-ERR Protocol error\r\n", 21);
         it->ends = true;
+        at = it->in.used;
     }
     drop_front(&it->in, at);
+    return it->out.used >= UNSENT_MAX;
+}
+
+/* Sends what there is; what the socket does not take waits until it can. */
+static void flush(session *it) {
+    size_t done = 0;
+    while (done < it->out.used) {
+        ssize_t sent = send(it->socket, it->out.bytes + done, it->out.used - done, MSG_NOSIGNAL);
+        if (sent >= 0) {
+            done += (size_t)sent;
+        } else if (errno == EAGAIN) {
+            break;
+        } else if (errno != EINTR) { /* nobody is there to read the rest */
+            it->ends = true;
+            done = it->out.used;
+        }
+    }
+    drop_front(&it->out, done);
+}
+
+static void wait_for(int poll, session *it) {
+    uint32_t reads = !it->ends && it->out.used < UNSENT_MAX ? EPOLLIN : 0;
+    uint32_t wanted = reads | (it->out.used > 0 ? EPOLLOUT : 0);
+    if (wanted == it->waits_for) return;
+    it->waits_for = wanted;
+    struct epoll_event event = {.events = wanted, .data.ptr = it};
+    if (epoll_ctl(poll, EPOLL_CTL_MOD, it->socket, &event) != 0) die("kv_server: epoll_ctl");
 }
 
 static void attend(int poll, session *it, uint32_t events) {
-    if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) receive(it);
-    flush(poll, it);
-    if (it->ends) close_session(it);
+    bool more;
+    if (!it->ends && events & (EPOLLIN | EPOLLHUP | EPOLLERR)) receive(it);
+    do {
+        more = serve_requests(it);
+        flush(it);
+    } while (more && it->out.used == 0);
+    if (it->ends && it->out.used == 0)
+        close_session(it);
+    else
+        wait_for(poll, it);
 }
 
 /* ---- the server ---- */
@@ -410,13 +461,15 @@ int main(int argc, char **argv) {
         return 2;
     }
     plain = argc > 2 && strcmp(argv[2], "malloc") == 0;
-    cache = need(sy_cache_create(&(sy_cache_config){.name = "session", .size = sizeof(session)}));
-    entries = need(sy_heap_create(&(sy_heap_config){.name = "entries"}));
-    buffers = need(sy_heap_create(&(sy_heap_config){.name = "buffers"}));
-    make_table(BUCKETS_FIRST);
+    if (!plain) {
+        cache =
+            need(sy_cache_create(&(sy_cache_config){.name = "session", .size = sizeof(session)}));
+        entries = need(sy_heap_create(&(sy_heap_config){.name = "entries"}));
+        buffers = need(sy_heap_create(&(sy_heap_config){.name = "buffers"}));
+    }
+    make_table();
     serve(argv[1]);
-    clear_table();
-    free(buckets);
-    bool left = sy_heap_destroy(entries) || sy_heap_destroy(buffers) || sy_cache_destroy(cache);
+    drop_table();
+    bool left = !plain && (sy_heap_destroy(buffers) || sy_cache_destroy(cache));
     return left || sessions_open ? 1 : 0;
 }

@@ -53,6 +53,25 @@ ask nonsense 2>&1 | grep -q "ERR unknown command" || fail "nonsense is understoo
 printf '*1\r\n$9999999999\r\n' | timeout 10 bash -c "cat >&3; head -c 3 <&3" 3<>"/dev/tcp/127.0.0.1/$port" |
     grep -q -- -ER || fail "a length that is too large is not refused"
 
+# A client that asks for 100 MB and reads nothing holds up itself, not the server's memory.
+exec 3<>"/dev/tcp/127.0.0.1/$port"
+before=$(resident)
+for _ in $(seq 1000); do printf '*2\r\n$3\r\nGET\r\n$5\r\nlarge\r\n'; done >"$work/requests"
+cat "$work/requests" >&3
+sleep 1 # for it to take them all, if it would
+waiting=$(resident)
+[ "$waiting" -lt $((before + (16 << 20))) ] || fail "$waiting bytes resident for who does not read"
+answer=$((${#large} + 11)) # and its heading and end
+got=$(head -c $((1000 * answer)) <&3 | wc -c)
+[ "$got" = $((1000 * answer)) ] || fail "of its answers $got bytes come"
+exec 3>&-
+
+# More keys than the table has places at first.
+seq 5000 | sed 's/.*/set key:& value:&/' | ask >/dev/null
+seq 5000 | sed 's/.*/get key:&/' | ask >"$work/values"
+seq 5000 | sed 's/.*/value:&/' | cmp "$work/values" - || fail "a key has lost its value"
+expect 5001 dbsize
+
 # Fifty clients at once write and read 100,000 keys.
 crowd() { redis-benchmark -p "$port" -t set,get -n 200000 -r 100000 -d 200 -c 50 -P 16 -q; }
 crowd >"$work/crowd" 2>&1 || fail "$(cat "$work/crowd")"
