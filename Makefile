@@ -24,8 +24,8 @@ demo: ## record a real program's allocations and compare allocators on them
 test: ## everything that a change has to pass: builds, tests, sanitizers, checks
 	@scripts/test.sh
 
-bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, cpp, --help)
-	@scripts/install.sh bench
+bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, cpp, server, --help)
+	@scripts/install.sh $(if $(filter server,$(ARGS)),bench-server,bench)
 	@cd rust && cargo run --release -p slabyard-bench -- $(ARGS)
 
 check: build ## formatting, lint, include order, what programs rely on, documents

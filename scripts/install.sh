@@ -2,7 +2,7 @@
 # Installs the tools that a make target needs and this machine lacks; does nothing, without the
 # network, where all is there. Debian and its kin are served through apt-get; elsewhere it says
 # what is missing.
-# Usage: scripts/install.sh build|test|demo|bench|manual
+# Usage: scripts/install.sh build|test|demo|bench|bench-server|manual
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -56,6 +56,12 @@ cargo fmt | have rustfmt && rustfmt --version | RUSTFMT
 cargo clippy | have cargo-clippy && cargo-clippy --version | CLIPPY
 END
 }
+# What the benchmark of a server preloads; it leaves out what is not to be had.
+needs_of_bench_server() {
+    offered mimalloc libmimalloc.so.2 libmimalloc2.0
+    offered jemalloc libjemalloc.so.2 libjemalloc2
+    offered TCMalloc libtcmalloc_minimal.so.4 libtcmalloc-minimal4
+}
 needs_of_manual() {
     cat <<END
 Python 3 | have python3 | python3
@@ -79,8 +85,9 @@ needs() {
     test) needs_of_rust && needs_of_manual && needs_of_test ;;
     demo) needs_of_rust && needs_of_demo ;;
     bench) needs_of_rust && needs_of_bench ;;
+    bench-server) needs_of_rust && needs_of_bench && needs_of_bench_server ;;
     manual) needs_of_manual ;;
-    *) echo "install.sh: build, test, demo, bench or manual, not '$purpose'" >&2 && exit 2 ;;
+    *) echo "install.sh: build, test, demo, bench, bench-server or manual, not '$purpose'" >&2 && exit 2 ;;
     esac
 }
 
@@ -91,6 +98,11 @@ missing() { # prints the needs that are not met
 }
 
 candidate() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'; }
+
+# offered WHAT LIBRARY PACKAGE: a need, if it can be met.
+offered() {
+    [ -z "$(candidate "$3")" ] || echo "$1 | has_library $2 | $3"
+}
 
 # rust_packages NAMES...: those of the first family whose compiler is new enough. Debian 12 keeps a
 # current Rust beside its own, under names that end in -web.
@@ -149,6 +161,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 echo "installing:" $(echo "$lacking" | cut -d'|' -f1 | paste -sd, | sed "s/,/, /g")
 as_root apt-get update >"$log" 2>&1 || { cat "$log" >&2 && exit 1; }
+lacking=$(missing) # more may be offered now
 packages=
 for name in $(echo "$lacking" | cut -d'|' -f2); do
     packages="$packages $(resolve "$name")"

@@ -1,4 +1,5 @@
-//! Compiles the kernels once a layout: the same source, placed differently.
+//! Compiles the kernels once a layout: the same source, placed differently; and the server that one
+//! part of the benchmark asks.
 //!
 //! The flags are those of an ordinary program: -O2, position-independent executable, no tuning for
 //! the machine. snmalloc's inline form is compiled from the source that its crate carries.
@@ -131,6 +132,33 @@ fn containers() {
     }
 }
 
+/// The key-value server of the examples, as a user builds it.
+fn key_value_server() {
+    let source = "../../examples/kv_server.c";
+    let [include, library] = ["INCLUDE", "LIBRARY"]
+        .map(|what| std::env::var_os(format!("DEP_SLABYARD_{what}")).expect("set by slabyard-sys"));
+    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
+    let program = output.join("kv_server");
+    let status = cc::Build::new()
+        .std("c11")
+        .opt_level(2)
+        .debug(false)
+        .force_frame_pointer(false)
+        .pic(false)
+        .include(include)
+        .get_compiler()
+        .to_command()
+        .arg(source)
+        .arg(&library)
+        .args(["-pthread", "-o"])
+        .arg(&program)
+        .status();
+    assert!(status.expect("the C compiler runs").success(), "{source}");
+    println!("cargo::rerun-if-changed={source}");
+    println!("cargo::rerun-if-changed={}", Path::new(&library).display());
+    println!("cargo::rustc-env=BENCH_KV_SERVER={}", program.display());
+}
+
 fn compiler_version() -> String {
     let tool = cc::Build::new().cpp(true).get_compiler();
     let output = tool.to_command().arg("--version").output();
@@ -181,6 +209,7 @@ fn main() {
         .compile("bench_support");
     containers();
     secure_mimalloc();
+    key_value_server();
     println!("cargo::rerun-if-changed=kernels");
     println!("cargo::rustc-env=BENCH_CXX={}", compiler_version());
     println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());

@@ -16,7 +16,8 @@
 //! * `alone`: rows of which each contender has a process of its own, with their tables;
 //! * `rust`: such rows: the Rust crate beside other crates, and `Box` over the peers;
 //! * `cpp`: such rows: containers of the C++ library over allocators and resources;
-//! * `requests`: a server of requests, whose memory is looked at after each burst of them.
+//! * `requests`: a server of requests, whose memory is looked at after each burst of them;
+//! * `server`: the key-value server of the examples, asked over sockets.
 
 pub mod allocators;
 pub mod alone;
@@ -33,5 +34,6 @@ pub mod requests;
 pub mod rows;
 pub mod run;
 pub mod rust;
+pub mod server;
 pub mod stats;
 pub mod vmem;

@@ -5,7 +5,7 @@ use slabyard_bench::allocators::{self, Allocator};
 use slabyard_bench::measure::{Effort, TRICKLE};
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
-use slabyard_bench::{alone, checks, cpp, machine, report, requests, rust, vmem};
+use slabyard_bench::{alone, checks, cpp, machine, report, requests, rust, server, vmem};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +15,8 @@ use std::time::Duration;
 ///
 /// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV. A run
 /// that no option narrows goes on with the arenas; `vmem` measures those alone, `requests` what a
-/// server of requests holds, `checks` what checks cost, `rust` the Rust crate, `cpp` containers.
+/// server of requests holds, `server` the key-value server of the examples, `checks` what checks
+/// cost, `rust` the Rust crate, `cpp` containers.
 #[derive(Parser)]
 #[command(name = "slabyard-bench", args_conflicts_with_subcommands = true)]
 struct Options {
@@ -68,6 +69,7 @@ enum Other {
     ///
     /// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV.
     Cpp(alone::Options),
+    Server(server::Options),
 }
 
 impl Options {
@@ -230,6 +232,7 @@ fn bench_other(other: &Other) -> Result<ExitCode, String> {
         Other::Checks(options) => checks::bench(options, &default_path("-checks")),
         Other::Rust(options) => alone::bench::<rust::Row>(options, &default_path("-rust")),
         Other::Cpp(options) => alone::bench::<cpp::Row>(options, &default_path("-cpp")),
+        Other::Server(options) => server::bench(options, &default_path("-server")),
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,494 @@
+//! The key-value server of the examples over different allocators: how much it serves, how soon it
+//! answers, what it holds.
+//!
+//! * `who`: where it takes its memory from; `process`: the server, looked at from outside;
+//! * `load`: what it is asked; `latency`: how long answers take;
+//! * here: all of them in turn, and the tables.
+//!
+//! In a repeat each of those compared is one server process that goes through all stages; they take
+//! turns stage by stage. Server and load have a processor each, where there are two.
+
+pub mod latency;
+pub mod load;
+pub mod process;
+pub mod who;
+
+use crate::machine;
+use crate::report::{self, figure as shown};
+use crate::vmem::figure::{self, Figure};
+use load::{Asks, Load, CONNECTIONS};
+use process::Server;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use who::{Who, PEER};
+
+/// The key-value server of the examples only: requests in a second, latencies, resident memory.
+///
+/// It takes its memory from Slabyard's caches and heaps, and from the malloc of the C library and of
+/// the libraries that are here, preloaded. Figures are medians; raw data is kept as CSV.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Options {
+    /// A tenth of the keys and requests, twice
+    #[arg(long)]
+    pub quick: bool,
+    /// Only these allocators, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// One more library whose malloc is measured, as NAME=LIBRARY
+    #[arg(long)]
+    pub preload: Vec<String>,
+    /// How often everything is measured [default: 5, quick: 2]
+    #[arg(long)]
+    pub repeats: Option<usize>,
+    /// Keys that the server is filled with [default: 500000, quick: 50000]
+    #[arg(long)]
+    pub keys: Option<usize>,
+    /// Requests of a stage without a pipeline; four times as many with one [default: 200000, quick: 20000]
+    #[arg(long)]
+    pub requests: Option<u64>,
+    /// Milliseconds of few requests after the flush [default: 12000, quick: 1000]
+    #[arg(long)]
+    pub later_ms: Option<u64>,
+    /// Where the files go, their names but for the endings [default: new ones in out/bench]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}
+
+/// How much of everything.
+struct Effort {
+    keys: usize,
+    requests: u64,
+    later: Duration,
+    repeats: usize,
+    /// Of the server and of the load.
+    processors: Option<[usize; 2]>,
+}
+
+impl Options {
+    fn effort(&self) -> Effort {
+        let of = |whole: u64, quick: u64| if self.quick { quick } else { whole };
+        let processors = machine::processors();
+        Effort {
+            keys: self
+                .keys
+                .unwrap_or(of(500_000, 50_000) as usize)
+                .max(CONNECTIONS * 10),
+            requests: self.requests.unwrap_or(of(200_000, 20_000)),
+            later: Duration::from_millis(self.later_ms.unwrap_or(of(12_000, 1000))),
+            repeats: self.repeats.unwrap_or(of(5, 2) as usize).max(1),
+            processors: (processors.len() > 1).then(|| [processors[0], processors[1]]),
+        }
+    }
+
+    fn chosen(&self) -> Result<Vec<Who>, String> {
+        let mut all = who::all();
+        for text in &self.preload {
+            all.push(who::parse(text)?);
+        }
+        if let Some(name) = self
+            .only
+            .iter()
+            .find(|name| all.iter().all(|one| one.name != **name))
+        {
+            let names: Vec<_> = all.iter().map(|one| &one.name).collect();
+            return Err(format!("nobody is called {name}; there are {names:?}"));
+        }
+        all.retain(|one| self.only.is_empty() || self.only.contains(&one.name));
+        Ok(all)
+    }
+}
+
+/// A stage that is timed.
+struct Row {
+    name: &'static str,
+    says: &'static str,
+    asks: Asks,
+    /// Requests under way on a connection.
+    depth: u64,
+}
+
+const fn row(name: &'static str, says: &'static str, asks: Asks, depth: u64) -> Row {
+    Row {
+        name,
+        says,
+        asks,
+        depth,
+    }
+}
+
+/// In the order in which a server meets them.
+const ROWS: [Row; 7] = [
+    row(
+        "fill",
+        "each key is set for the first time, 16 at a time",
+        Asks::Fill,
+        16,
+    ),
+    row(
+        "set/1",
+        "random keys are set",
+        Asks::Random { sets: 100 },
+        1,
+    ),
+    row(
+        "set/16",
+        "the same, 16 at a time",
+        Asks::Random { sets: 100 },
+        16,
+    ),
+    row("get/1", "random keys are got", Asks::Random { sets: 0 }, 1),
+    row(
+        "get/16",
+        "the same, 16 at a time",
+        Asks::Random { sets: 0 },
+        16,
+    ),
+    row(
+        "mixed/1",
+        "of two requests one sets and one gets",
+        Asks::Random { sets: 50 },
+        1,
+    ),
+    row(
+        "mixed/16",
+        "the same, 16 at a time",
+        Asks::Random { sets: 50 },
+        16,
+    ),
+];
+
+/// Of a row, in the order of its columns.
+const METRICS: [&str; 5] = ["requests/s", "p50 us", "p99 us", "p99.9 us", "cpu us"];
+/// When memory is looked at.
+const MOMENTS: [&str; 5] = ["filled", "churned", "thinned", "flushed", "later"];
+/// The rows of memory: what the server holds, and what of it is keys and values.
+const RESIDENT: &str = "resident MiB";
+const LIVE: &str = "live MiB";
+const FLUSH: &str = "flush";
+
+/// One server, what it is asked, and what was found.
+struct Contender {
+    name: String,
+    server: Server,
+    load: Load,
+    figures: Vec<Figure>,
+}
+
+impl Contender {
+    fn open(who: &Who, effort: &Effort, seed: u64) -> Result<Contender, String> {
+        let server = Server::start(who, effort.processors.map(|both| both[0]))?;
+        Ok(Contender {
+            name: who.name.clone(),
+            load: Load::open(server.port, effort.keys, seed)?,
+            server,
+            figures: Vec::new(),
+        })
+    }
+
+    fn add(&mut self, row: &str, metric: &str, value: f64) {
+        self.figures.push(Figure {
+            row: row.to_owned(),
+            metric: metric.to_owned(),
+            who: self.name.clone(),
+            layout: 0,
+            value,
+        });
+    }
+
+    fn look(&mut self, moment: &str) {
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        self.add(RESIDENT, moment, mib(self.server.resident()));
+        self.add(LIVE, moment, mib(self.load.live_bytes()));
+    }
+
+    fn stage(&mut self, row: &Row, requests: u64) -> Result<(), String> {
+        let before = self.server.cpu_ns();
+        let stage = self
+            .load
+            .run(row.asks, requests * row.depth.min(4), row.depth)?;
+        let cpu_ns = self.server.cpu_ns() - before;
+        let count = stage.requests as f64;
+        let us = |share| stage.latencies.quantile(share) as f64 / 1e3;
+        let values = [
+            count / stage.ns as f64 * 1e9,
+            us(0.5),
+            us(0.99),
+            us(0.999),
+            cpu_ns as f64 / count / 1e3,
+        ];
+        for (metric, value) in METRICS.into_iter().zip(values) {
+            self.add(row.name, metric, value);
+        }
+        if row.asks == Asks::Fill {
+            self.look("filled");
+        }
+        Ok(())
+    }
+
+    fn age(&mut self) -> Result<(), String> {
+        self.load.run(Asks::Overwrite, 0, 16)?;
+        self.look("churned");
+        self.load.run(Asks::Thin, 0, 16)?;
+        self.look("thinned");
+        let ns = self.load.flush_all()?;
+        self.add(FLUSH, "ms", ns as f64 / 1e6);
+        self.look("flushed");
+        Ok(())
+    }
+
+    /// Sets a key and deletes it.
+    fn drip(&mut self) -> Result<(), String> {
+        self.load
+            .tell(&[b"SET", b"key", &[b'x'; 200]], b"+OK\r\n")?;
+        self.load.tell(&[b"DEL", b"key"], b":1\r\n").map(drop)
+    }
+}
+
+/// All servers of a repeat, which take turns in each stage, and what went wrong with others.
+struct Round {
+    contenders: Vec<Contender>,
+    failures: Vec<(String, String)>,
+}
+
+impl Round {
+    fn open(who: &[Who], effort: &Effort, seed: u64) -> Round {
+        let mut round = Round {
+            contenders: Vec::new(),
+            failures: Vec::new(),
+        };
+        for one in who {
+            match Contender::open(one, effort, seed) {
+                Ok(contender) => round.contenders.push(contender),
+                Err(what) => round.failures.push((one.name.clone(), what)),
+            }
+        }
+        round
+    }
+
+    /// Lets each do it; another one begins the next time.
+    fn each(&mut self, mut does: impl FnMut(&mut Contender) -> Result<(), String>) {
+        let Round {
+            contenders,
+            failures,
+        } = self;
+        contenders.retain_mut(|one| {
+            let failed = does(one).err();
+            failures.extend(failed.clone().map(|what| (one.name.clone(), what)));
+            failed.is_none()
+        });
+        let turn = 1.min(contenders.len());
+        contenders.rotate_left(turn);
+    }
+
+    /// From the start of the servers to their end.
+    fn run(who: &[Who], effort: &Effort, seed: u64) -> Round {
+        if let Some([_, own]) = effort.processors {
+            machine::pin(own);
+        }
+        let mut round = Round::open(who, effort, seed);
+        for row in &ROWS {
+            round.each(|one| one.stage(row, effort.requests));
+        }
+        round.each(Contender::age);
+        let began = Instant::now();
+        while began.elapsed() < effort.later {
+            round.each(Contender::drip);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        round.each(|one| {
+            one.look("later");
+            Ok(())
+        });
+        round
+    }
+
+    /// Ends the servers. Their figures.
+    fn close(mut self) -> (Vec<Figure>, Vec<(String, String)>) {
+        let mut figures = Vec::new();
+        for Contender {
+            name,
+            server,
+            load,
+            figures: found,
+        } in self.contenders
+        {
+            drop(load); // a server ends when nobody is connected
+            match server.end() {
+                Ok(()) => figures.extend(found),
+                Err(what) => self.failures.push((name, what)),
+            }
+        }
+        (figures, self.failures)
+    }
+}
+
+/// All repeats; who has failed once is left out of the next.
+fn measure_all(who: &[Who], effort: &Effort) -> (Vec<Figure>, Vec<(String, String)>) {
+    let (mut figures, mut failures) = (Vec::new(), Vec::new());
+    let mut who = who.to_vec();
+    for repeat in 0..effort.repeats {
+        eprintln!("repeat {} of {}", repeat + 1, effort.repeats);
+        let seed = repeat as u64 + 1;
+        // On a thread of its own, as it binds itself to a processor.
+        let round = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| Round::run(&who, effort, seed).close());
+            thread.join().expect("a round does not panic")
+        });
+        figures.extend(round.0);
+        who.retain(|one| round.1.iter().all(|failure| failure.0 != one.name));
+        failures.extend(round.1);
+        let turn = 1.min(who.len());
+        who.rotate_left(turn);
+    }
+    (figures, failures)
+}
+
+fn median(found: &[Figure], row: &str, metric: &str, who: &str) -> Option<f64> {
+    figure::of(found, row, metric, who).map(|summary| summary.median)
+}
+
+fn cell(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), shown)
+}
+
+/// One row as text.
+fn block(row: &Row, who: &[Who], found: &[Figure]) -> String {
+    let [first, rest @ ..] = METRICS;
+    let mut text = format!("\n{}: {}\n  {:<16} {first:>10}", row.name, row.says, "");
+    let _ = write!(text, "  {:>19}", "quartiles");
+    for metric in rest {
+        let _ = write!(text, " {metric:>9}");
+    }
+    let _ = writeln!(text, "  {:>7}", format!("/{PEER}"));
+    let peer = median(found, row.name, first, PEER);
+    for Who { name, .. } in who {
+        let Some(summary) = figure::of(found, row.name, first, name) else {
+            continue;
+        };
+        let spread = format!("{} .. {}", shown(summary.low), shown(summary.high));
+        let _ = write!(
+            text,
+            "    {name:<14} {:>10}  {spread:>19}",
+            shown(summary.median)
+        );
+        for metric in rest {
+            let _ = write!(text, " {:>9}", cell(median(found, row.name, metric, name)));
+        }
+        let ratio = peer.map_or_else(
+            || "-".to_owned(),
+            |peer| format!("{:.2}", summary.median / peer),
+        );
+        let _ = writeln!(text, "  {ratio:>7}");
+    }
+    text
+}
+
+/// Resident memory as text, with its quartiles.
+fn memory(who: &[Who], found: &[Figure]) -> String {
+    let mut text = format!(
+        "\nmemory: resident MiB, its quartiles below; FLUSHALL\n  {:<16}",
+        ""
+    );
+    for moment in MOMENTS {
+        let _ = write!(text, " {moment:>16}");
+    }
+    let _ = writeln!(text, " {:>10}", "flush ms");
+    let live = |moment| {
+        let names = who.iter().map(|one| &one.name);
+        names
+            .filter_map(|name| median(found, LIVE, moment, name))
+            .next()
+    };
+    let _ = write!(text, "    {:<14}", "keys, values");
+    for moment in MOMENTS {
+        let _ = write!(text, " {:>16}", cell(live(moment)));
+    }
+    text.push('\n');
+    for Who { name, .. } in who {
+        let (mut medians, mut spreads) = (format!("    {name:<14}"), format!("    {:<14}", ""));
+        for moment in MOMENTS {
+            let summary = figure::of(found, RESIDENT, moment, name);
+            let spread = summary.map(|it| format!("{} .. {}", shown(it.low), shown(it.high)));
+            let _ = write!(medians, " {:>16}", cell(summary.map(|it| it.median)));
+            let _ = write!(spreads, " {:>16}", spread.unwrap_or_default());
+        }
+        let ms = cell(median(found, FLUSH, "ms", name));
+        let _ = writeln!(text, "{medians} {ms:>10}\n{spreads}");
+    }
+    text
+}
+
+/// Everything as a table for a document: a line a figure, a column for each who is in it.
+fn table(who: &[Who], found: &[Figure]) -> String {
+    let names: Vec<&str> = who.iter().map(|one| one.name.as_str()).collect();
+    let bars = "---|".repeat(names.len() + 1);
+    let mut text = format!("\n| | {} |\n|{bars}\n", names.join(" | "));
+    let mut line = |row: &str, metric: &str| {
+        let values = names
+            .iter()
+            .map(|name| cell(median(found, row, metric, name)));
+        let values: Vec<String> = values.collect();
+        let _ = writeln!(text, "| {row}, {metric} | {} |", values.join(" | "));
+    };
+    for row in &ROWS {
+        for metric in METRICS {
+            line(row.name, metric);
+        }
+    }
+    for moment in MOMENTS {
+        line(RESIDENT, moment);
+    }
+    line(FLUSH, "ms");
+    text
+}
+
+fn header(who: &[Who], missing: &[String], effort: &Effort) -> String {
+    let mut lines = machine::conditions();
+    for one in who {
+        if let Some(library) = &one.library {
+            lines.push(format!("{:<14} {}", one.name, library.display()));
+        }
+    }
+    lines.extend_from_slice(missing);
+    lines.push(match effort.processors {
+        Some([server, load]) => {
+            format!("bound          the server to processor {server}, the load to {load}")
+        }
+        None => "bound          nobody: there is one processor".to_owned(),
+    });
+    lines.push(format!(
+        "run            {} keys, {} requests a stage (16 at a time: {}), {CONNECTIONS} connections, {} repeats",
+        effort.keys,
+        effort.requests,
+        effort.requests * 4,
+        effort.repeats
+    ));
+    lines.join("\n") + "\n"
+}
+
+/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
+/// name none.
+pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
+    let effort = options.effort();
+    let (who, missing) = who::present(options.chosen()?)?;
+    let mut text = header(&who, &missing, &effort);
+    print!("{text}");
+    let (found, failures) = measure_all(&who, &effort);
+    let mut rest: String = ROWS.iter().map(|row| block(row, &who, &found)).collect();
+    rest += &memory(&who, &found);
+    rest += &table(&who, &found);
+    for (name, what) in &failures {
+        let _ = writeln!(rest, "FAILED: {name}: {what}");
+    }
+    print!("{rest}");
+    text += &rest;
+    let base = options.out.as_deref().unwrap_or(default);
+    println!("\nkept:");
+    report::keep(&base.with_extension("txt"), &text)?;
+    report::keep(&base.with_extension("csv"), &figure::csv(&found))?;
+    match failures.len() {
+        0 => Ok(()),
+        count => Err(format!("{count} servers gave no figures")),
+    }
+}

@@ -1,0 +1,90 @@
+//! The benchmark of the key-value server, briefly: every request is answered as it should be, what
+//! is counted adds up, and the command keeps what it shows.
+
+use slabyard_bench::server::load::{Asks, Load};
+use slabyard_bench::server::process::Server;
+use slabyard_bench::server::who;
+use std::process::{Command, Output};
+
+const KEYS: usize = 3001; // some connections have a key more than others
+
+#[test]
+fn a_server_answers_every_stage() {
+    for one in &who::all()[..2] {
+        let server = Server::start(one, None).unwrap();
+        let mut load = Load::open(server.port, KEYS, 1).unwrap();
+        let filled = load.run(Asks::Fill, 0, 16).unwrap();
+        assert_eq!(filled.requests, KEYS as u64);
+        assert!(filled.latencies.quantile(1.0) <= filled.ns * 65 / 64);
+        let full = load.live_bytes();
+        assert!(server.resident() > full && full > KEYS as u64 * 500);
+        for (sets, depth) in [(100, 1), (0, 16), (50, 5)] {
+            let stage = load.run(Asks::Random { sets }, 2000, depth).unwrap();
+            assert_eq!(stage.requests, 2000);
+        }
+        load.run(Asks::Overwrite, 0, 16).unwrap();
+        load.run(Asks::Random { sets: 0 }, 2000, 16).unwrap();
+        let thinned = load.run(Asks::Thin, 0, 16).unwrap();
+        assert!(thinned.requests > KEYS as u64 * 8 / 10);
+        assert!(load.live_bytes() < full / 5);
+        let left = format!(":{}\r\n", KEYS as u64 - thinned.requests);
+        load.tell(&[b"DBSIZE"], left.as_bytes()).unwrap();
+        load.flush_all().unwrap();
+        load.tell(&[b"DBSIZE"], b":0\r\n").unwrap();
+        assert_eq!(load.live_bytes(), 0);
+        assert!(server.cpu_ns() > 0);
+        drop(load);
+        server.end().unwrap();
+    }
+}
+
+fn command(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
+        .arg("server")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_run_prints_tables_and_keeps_the_raw_data() {
+    let folder = std::env::temp_dir().join(format!("slabyard-server-{}", std::process::id()));
+    let base = folder.join("found");
+    let output = command(&[
+        "--only=slabyard,glibc,absent",
+        "--preload=absent=libslabyard-no-such.so",
+        "--keys=2000",
+        "--requests=500",
+        "--repeats=2",
+        "--later-ms=5",
+        &format!("--out={}", base.display()),
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "page size",
+        "left out       absent:",
+        "set/16:",
+        "memory:",
+        "| | slabyard | glibc |",
+        "| resident MiB, later |",
+    ] {
+        assert!(shown.contains(expected), "{expected} is not in {shown}");
+    }
+    assert!(!shown.contains("| - |"), "{shown}");
+    assert!(shown.starts_with(&std::fs::read_to_string(base.with_extension("txt")).unwrap()));
+    let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
+    // Two of them, twice: seven stages with five figures, two of memory at five moments, one of the
+    // flush; and the heading.
+    assert_eq!(raw.lines().count(), 1 + 2 * 2 * (7 * 5 + 2 * 5 + 1));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    for arguments in [["--only=nonsense"], ["--preload=nonsense"]] {
+        let output = command(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty());
+    }
+}
