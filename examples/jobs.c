@@ -1,44 +1,42 @@
 /*
- * jobs.c: a queue of jobs that one thread makes and others finish and free; and packets whose
- * buffers go the same way, and come back.
+ * jobs.c: a queue of jobs that some threads make, and others finish and free. Here a job counts the
+ * primes in a range; one that is long becomes two, of which the worker puts one into the queue.
  *
  *     cc jobs.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
  *
  * It checks what it shows: the exit status is 0 only if all of it was so.
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <slabyard/cache.h>
 #include <slabyard/stats.h>
 
 enum {
     WORKERS = 3,
-    JOBS = 200000,
-    OPEN_MAX_JOBS = 1000, /* more wait for the workers */
-    PACKET_BYTES = 1500,
+    JOBS = 1000, /* that the program makes; the workers make the others */
+    NUMBERS = 1000000,
+    PRIMES = 78498,   /* below it, as is known */
+    NUMBERS_MAX = 16, /* of a job that is not split */
 };
 
 typedef struct job {
     struct job *next;
-    unsigned char *packet;
-    size_t bytes;
-    uint64_t sum; /* what it should come to */
+    uint32_t first, end; /* the numbers from here to before there */
 } job;
 
 typedef struct queue {
     pthread_mutex_t lock;
-    pthread_cond_t filled, emptied;
-    job *first, **last;
-    size_t open;
-    int closed;
-    uint64_t done, wrong;
+    pthread_cond_t changed;
+    job *first;
+    size_t unfinished; /* jobs in the queue and with workers; at 0 nobody can make another */
+    uint64_t done, primes;
 } queue;
 
-static sy_cache *jobs, *packets;
+static sy_cache *jobs;
 
 static void expect(int so, const char *what) {
     if (so) return;
@@ -46,102 +44,82 @@ static void expect(int so, const char *what) {
     exit(1);
 }
 
-static uint64_t sum_of(const unsigned char *bytes, size_t count) {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < count; i++) sum = sum * 31 + bytes[i];
-    return sum;
-}
-
 /* ---- the queue ---- */
 
-static void put(queue *to, job *work) {
+static void put(queue *to, uint32_t first, uint32_t end) {
+    job *work = sy_cache_alloc(jobs);
+    expect(work != NULL, "there is memory for a job");
     pthread_mutex_lock(&to->lock);
-    while (to->open == OPEN_MAX_JOBS) pthread_cond_wait(&to->emptied, &to->lock);
-    work->next = NULL;
-    *to->last = work;
-    to->last = &work->next;
-    to->open++;
-    pthread_cond_signal(&to->filled);
+    *work = (job){to->first, first, end};
+    to->first = work;
+    to->unfinished++;
+    pthread_cond_signal(&to->changed);
     pthread_mutex_unlock(&to->lock);
 }
 
-/* NULL: it is closed, and empty. */
+/* NULL: all are finished. */
 static job *take(queue *from) {
     pthread_mutex_lock(&from->lock);
-    while (!from->first && !from->closed) pthread_cond_wait(&from->filled, &from->lock);
+    while (!from->first && from->unfinished > 0) pthread_cond_wait(&from->changed, &from->lock);
     job *work = from->first;
-    if (work) {
-        from->first = work->next;
-        if (!from->first) from->last = &from->first;
-        from->open--;
-        pthread_cond_signal(&from->emptied);
-    }
+    if (work) from->first = work->next;
     pthread_mutex_unlock(&from->lock);
     return work;
 }
 
-static void finish(queue *of) {
+static void finish(queue *of, job *work, uint64_t primes) {
+    sy_cache_free(jobs, work); /* mostly another thread allocated it */
     pthread_mutex_lock(&of->lock);
-    of->closed = 1;
-    pthread_cond_broadcast(&of->filled);
+    of->done++;
+    of->primes += primes;
+    if (--of->unfinished == 0) pthread_cond_broadcast(&of->changed);
     pthread_mutex_unlock(&of->lock);
 }
 
 /* ---- who works ---- */
 
+static bool is_prime(uint32_t number) {
+    for (uint32_t by = 2; by * by <= number; by++)
+        if (number % by == 0) return false;
+    return number > 1;
+}
+
 static void *work_off(void *arg) {
     queue *from = arg;
-    uint64_t done = 0, wrong = 0;
-    for (job *work; (work = take(from)) != NULL; done++) {
-        wrong += sum_of(work->packet, work->bytes) != work->sum;
-        sy_cache_free(packets, work->packet); /* this thread did not allocate them */
-        sy_cache_free(jobs, work);
+    for (job *work; (work = take(from)) != NULL;) {
+        uint64_t primes = 0;
+        while (work->end - work->first > NUMBERS_MAX) { /* somebody else may have the second half */
+            uint32_t middle = work->first + (work->end - work->first) / 2;
+            put(from, middle, work->end);
+            work->end = middle;
+        }
+        for (uint32_t number = work->first; number < work->end; number++)
+            primes += is_prime(number);
+        finish(from, work, primes);
     }
-    pthread_mutex_lock(&from->lock);
-    from->done += done;
-    from->wrong += wrong;
-    pthread_mutex_unlock(&from->lock);
     return NULL;
-}
-
-static job *make_job(uint64_t number) {
-    job *work = sy_cache_alloc(jobs);
-    unsigned char *packet = sy_cache_alloc(packets);
-    expect(work && packet, "there is memory for a job");
-    size_t bytes = 40 + number * 7919 % (PACKET_BYTES - 40);
-    memset(packet, (int)(number % 251), bytes);
-    *work = (job){.packet = packet, .bytes = bytes, .sum = sum_of(packet, bytes)};
-    return work;
-}
-
-static void show(const char *name, const sy_cache *cache) {
-    sy_cache_stats stats;
-    expect(sy_cache_get_stats(cache, &stats) == 0, "a cache has statistics");
-    printf("%-8s %4zu KiB mapped, %zu live\n", name, stats.mapped / 1024, stats.in_use);
-    expect(stats.in_use == 0, "each was freed once");
 }
 
 int main(void) {
     jobs = sy_cache_create(&(sy_cache_config){.name = "job", .size = sizeof(job)});
-    packets = sy_cache_create(&(sy_cache_config){.name = "packet", .size = PACKET_BYTES});
-    expect(jobs && packets, "caches are created");
+    expect(jobs != NULL, "a cache is created");
 
-    queue all = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                 .filled = PTHREAD_COND_INITIALIZER,
-                 .emptied = PTHREAD_COND_INITIALIZER};
-    all.last = &all.first;
+    queue all = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     pthread_t workers[WORKERS];
+    all.unfinished++; /* the making of them: until it is done, nobody ends */
     for (int i = 0; i < WORKERS; i++)
         expect(pthread_create(&workers[i], NULL, work_off, &all) == 0, "a worker starts");
-    for (uint64_t i = 0; i < JOBS; i++) put(&all, make_job(i));
-    finish(&all);
+    for (uint32_t i = 0; i < JOBS; i++) put(&all, NUMBERS / JOBS * i, NUMBERS / JOBS * (i + 1));
+    finish(&all, NULL, 0);
     for (int i = 0; i < WORKERS; i++) pthread_join(workers[i], NULL);
 
-    printf("%ju jobs were done by %d workers, %ju wrong\n", (uintmax_t)all.done, WORKERS,
-           (uintmax_t)all.wrong);
-    expect(all.done == JOBS && all.wrong == 0, "each job was done, as it was made");
-    show("jobs", jobs);
-    show("packets", packets);
-    expect(sy_cache_destroy(jobs) == 0 && sy_cache_destroy(packets) == 0, "caches are destroyed");
+    sy_cache_stats stats;
+    expect(sy_cache_get_stats(jobs, &stats) == 0, "a cache has statistics");
+    printf("%d workers did %ju jobs and found %ju primes; %zu KiB were mapped for jobs\n", WORKERS,
+           (uintmax_t)all.done - 1, (uintmax_t)all.primes, stats.mapped / 1024);
+    expect(all.primes == PRIMES, "each number was looked at once");
+    expect(all.done > JOBS + 1, "workers made jobs too");
+    expect(stats.in_use == 0, "each job was freed once");
+    expect(sy_cache_destroy(jobs) == 0, "and the cache is destroyed");
     return 0;
 }

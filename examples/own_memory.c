@@ -114,5 +114,6 @@ int main(void) {
     expect(sy_cache_destroy(cache) == 0, "no order is left");
     expect(sy_memory_destroy(memory) == 0, "no cache is left");
     munmap(map, FILE_BYTES);
+    close(file);
     return 0;
 }

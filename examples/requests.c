@@ -1,7 +1,7 @@
 /*
  * requests.c: an epoch for each batch of requests, so that its memory comes back when it is over.
  *
- *     cc requests.c -lslabyard -pthread && ./a.out
+ *     cc requests.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
  *
  * A server takes objects for each request and frees them when it is answered. A few outlive their
  * batch: sessions, which the program knows of beforehand and takes outside of the epoch, and now

@@ -41,21 +41,27 @@ static void expect(int so, const char *what) {
 
 /* ---- the wheel ---- */
 
-static sy_handle start(wheel *of, uint64_t delay, uint32_t *fired) {
-    sy_handle name;
-    timer *it = sy_handle_alloc(of->timers, &name);
-    expect(it != NULL, "there is memory for a timer");
-    timer **slot = &of->slots[(of->now + delay) % SLOTS];
-    *it =
-        (timer){.next = *slot, .link = slot, .due = of->now + delay, .name = name, .fired = fired};
+static void link_timer(timer *it, timer **list) {
+    it->next = *list;
+    it->link = list;
     if (it->next) it->next->link = &it->next;
-    *slot = it;
-    return name;
+    *list = it;
 }
 
 static void unlink_timer(timer *it) {
     *it->link = it->next;
     if (it->next) it->next->link = it->link;
+}
+
+/* Fires `delay` ticks from now, which is one at least. */
+static sy_handle start(wheel *of, uint64_t delay, uint32_t *fired) {
+    sy_handle name;
+    timer *it = sy_handle_alloc(of->timers, &name);
+    expect(it != NULL, "there is memory for a timer");
+    expect(delay > 0, "a timer is for later");
+    *it = (timer){.due = of->now + delay, .name = name, .fired = fired};
+    link_timer(it, &of->slots[it->due % SLOTS]);
+    return name;
 }
 
 /* Whether it was still to fire. */
@@ -66,11 +72,18 @@ static int cancel(wheel *of, sy_handle name) {
     return sy_handle_free(of->timers, name);
 }
 
+/* Those that are due go into a list first, so that what one does may start and cancel others. */
 static void tick(wheel *of) {
+    timer *due = NULL;
     of->now++;
     for (timer *it = of->slots[of->now % SLOTS], *next; it; it = next) {
         next = it->next;
         if (it->due != of->now) continue; /* in a later turn */
+        unlink_timer(it);
+        link_timer(it, &due);
+    }
+    while (due) {
+        timer *it = due;
         unlink_timer(it);
         (*it->fired)++;
         sy_handle_free(of->timers, it->name);
@@ -96,8 +109,7 @@ int main(void) {
                        .name = "timer", .size = sizeof(timer), .flags = SY_HANDLES})};
     expect(clock.timers != NULL, "a cache is created");
 
-    /* Requests come, some are answered in time and some too late; the answer cancels in any case.
-     */
+    /* Requests come; the answer cancels the timer of its own, if it comes too late as well. */
     uint64_t state = 1, started = 0, in_time = 0, late = 0, fired = 0;
     while (clock.now < TICKS) {
         for (uint64_t i = random_below(&state, 12); i > 0 && started < TIMERS; i--, started++) {
