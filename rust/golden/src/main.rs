@@ -158,11 +158,81 @@ fn slotmap_pair(count: u64) {
     });
 }
 
+/// Values of a map, one of three slots of which has none: a turn goes through 64.
+const VALUES: usize = 64;
+
+/// So large that a slab of a map has 128: what is counted is the values, not a slab's many slots.
+struct Large([Object; 64]);
+
+impl Large {
+    fn new(i: u64) -> Self {
+        Self([0; 64].map(|_| Object([i])))
+    }
+}
+
+/// Makes such a map with what inserts and what removes.
+fn fill<M, K>(map: &mut M, insert: fn(&mut M, Large) -> K, remove: fn(&mut M, K)) {
+    let made = (0..VALUES + VALUES / 2).map(|i| insert(map, Large::new(i as u64)));
+    let keys: Vec<K> = made.collect();
+    let gone = keys.into_iter().skip(2).step_by(3);
+    gone.for_each(|key| remove(map, key));
+}
+
+#[inline(never)]
+fn handle_iter(count: u64) {
+    let mut map = HandleMap::new();
+    let map = known(&mut map);
+    fill(
+        map,
+        |map, it| map.insert(it),
+        |map, key| _ = map.remove(key),
+    );
+    turns!(count, |_i| map.iter().for_each(|(_, it)| touch(&it.0[0])));
+}
+
+#[inline(never)]
+fn handle_iter_mut(count: u64) {
+    let mut map = HandleMap::new();
+    let map = known(&mut map);
+    fill(
+        map,
+        |map, it| map.insert(it),
+        |map, key| _ = map.remove(key),
+    );
+    turns!(count, |_i| map
+        .iter_mut()
+        .for_each(|(_, it)| touch(&it.0[0])));
+}
+
+#[inline(never)]
+fn local_iter(count: u64) {
+    let mut map = LocalHandleMap::new();
+    let map = known(&mut map);
+    fill(
+        map,
+        |map, it| map.insert(it),
+        |map, key| _ = map.remove(key),
+    );
+    turns!(count, |_i| map.iter().for_each(|(_, it)| touch(&it.0[0])));
+}
+
+#[inline(never)]
+fn slotmap_iter(count: u64) {
+    let mut map = SlotMap::<DefaultKey, _>::new();
+    let map = known(&mut map);
+    fill(
+        map,
+        |map, it| map.insert(it),
+        |map, key| _ = map.remove(key),
+    );
+    turns!(count, |_i| map.iter().for_each(|(_, it)| touch(&it.0[0])));
+}
+
 /// A name, and what takes so many turns.
 type Path = (&'static str, fn(u64));
 
 /// Peers beside what they are compared with.
-const PATHS: [Path; 12] = [
+const PATHS: [Path; 16] = [
     ("box_slot_bounded", box_slot_bounded),
     ("box_slot_unbounded", box_slot_unbounded),
     ("slot", slot),
@@ -175,6 +245,10 @@ const PATHS: [Path; 12] = [
     ("slotmap_get", slotmap_get),
     ("local_pair", local_pair),
     ("slotmap_pair", slotmap_pair),
+    ("handle_iter", handle_iter),
+    ("handle_iter_mut", handle_iter_mut),
+    ("local_iter", local_iter),
+    ("slotmap_iter", slotmap_iter),
 ];
 
 fn main() {

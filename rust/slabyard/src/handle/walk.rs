@@ -2,7 +2,8 @@
 
 use alloc::vec;
 use core::marker::PhantomData;
-use core::sync::atomic::Ordering;
+use core::ops::BitOr;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::guard::Ref;
 use super::key::{Key, RawKey};
@@ -10,13 +11,19 @@ use super::map::HandleMap;
 use super::word::{self, Pinning, Release};
 use crate::raw::handle::{Cache, DYING, PINS, STATE};
 
-/// The ordinals of the slabs that a cache had at one moment.
+/// The ordinals of the slabs that a cache had at one moment, but for groups without a value.
 struct Ordinals {
     firsts: vec::IntoIter<u32>,
     slots: u32,
     next: u32,
+    /// Of the group, from `next` on.
     left: u32,
+    /// Of the slab, behind the group.
+    behind: u32,
 }
+
+/// Ordinals of a group.
+const GROUP: u32 = 8;
 
 impl Ordinals {
     fn of(cache: &Cache) -> Self {
@@ -26,28 +33,55 @@ impl Ordinals {
             slots,
             next: 0,
             left: 0,
+            behind: 0,
         }
     }
 
+    /// Comes to the next group that has a live or dying word, be it of whatever cache, or is a
+    /// slab's last and short. A slab with few values costs three instructions a word.
     #[inline]
-    fn next(&mut self) -> Option<u32> {
+    fn next_group(&mut self, cache: &Cache) -> Option<()> {
+        loop {
+            if self.behind == 0 {
+                self.next = self.firsts.next()?;
+                self.behind = self.slots;
+            }
+            if self.behind < GROUP {
+                self.left = self.behind;
+                self.behind = 0;
+                return Some(());
+            }
+            self.behind -= GROUP;
+            // SAFETY: the cache gave them, of one slab; they may be another's by now.
+            let words = unsafe { cache.words_of(self.next, GROUP) };
+            let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
+            if words.iter().map(read).fold(0, BitOr::bitor) & STATE != 0 {
+                self.left = GROUP;
+                return Some(());
+            }
+            self.next = self.next.wrapping_add(GROUP);
+        }
+    }
+
+    /// The next, with its word.
+    #[inline]
+    fn next(&mut self, cache: &Cache) -> Option<(u32, u64)> {
         if self.left == 0 {
-            self.next = self.firsts.next()?;
-            self.left = self.slots;
+            self.next_group(cache)?;
         }
         let ordinal = self.next;
         self.next = self.next.wrapping_add(1);
         self.left -= 1;
-        Some(ordinal)
+        // SAFETY: the cache gave the ordinal; it may be another's by now, which the word says.
+        let word = unsafe { cache.word_of(ordinal) }.load(Ordering::Relaxed);
+        Some((ordinal, word))
     }
 
     /// The next that has a live value, with its word.
     #[inline]
     fn next_live(&mut self, cache: &Cache) -> Option<(RawKey, u64)> {
         loop {
-            let ordinal = self.next()?;
-            // SAFETY: the cache gave it; it may be another cache's by now, which the word says.
-            let word = unsafe { cache.word_of(ordinal) }.load(Ordering::Relaxed);
+            let (ordinal, word) = self.next(cache)?;
             if word::is_live(cache, word) {
                 return Some((RawKey::of_parts(ordinal, (word >> 32) as u32), word & !PINS));
             }
@@ -190,11 +224,10 @@ impl<'a, T, K: Key> Remains<'a, T, K> {
     /// As `drop_all`.
     unsafe fn drop_next(&mut self) {
         let cache = self.map.cache();
-        while let Some(ordinal) = self.ordinals.next() {
+        while let Some((ordinal, word)) = self.ordinals.next(cache) {
             // SAFETY: the cache gave the ordinal, which cannot have changed hands: nobody else has
             // the map. A word with its number and such a state has a value.
             unsafe {
-                let word = cache.word_of(ordinal).load(Ordering::Relaxed);
                 let dying = (word & !(PINS | STATE)) | (cache.live() & STATE);
                 let held = word & STATE == DYING && word & PINS != 0;
                 if word::is_live(cache, word) || held && word::is_live(cache, dying) {

@@ -112,6 +112,19 @@ impl Cache {
         unsafe { &*self.head().words.add(ordinal as usize) }
     }
 
+    /// The words of ordinals that follow each other.
+    ///
+    /// # Safety
+    /// The cache gave them, all of one slab.
+    #[inline(always)]
+    pub unsafe fn words_of(&self, first: u32, count: u32) -> &[AtomicU64] {
+        // SAFETY: words of ordinals that were given are there for good, in one array.
+        unsafe {
+            let first = self.head().words.add(first as usize);
+            core::slice::from_raw_parts(first, count as usize)
+        }
+    }
+
     /// The ordinal of a word that this cache gave.
     #[inline(always)]
     pub fn ordinal_of(&self, word: &AtomicU64) -> u32 {

@@ -190,6 +190,12 @@ impl Cache {
         &self.slab(ordinal).words[ordinal as usize % SLOTS]
     }
 
+    /// # Safety
+    /// The cache gave them, all of one slab.
+    pub unsafe fn words_of(&self, first: u32, count: u32) -> &[AtomicU64] {
+        &self.slab(first).words[first as usize % SLOTS..][..count as usize]
+    }
+
     pub fn ordinal_of(&self, word: &AtomicU64) -> u32 {
         let count = self.inner().count.load(Ordering::Acquire);
         (0..count as u32)

@@ -1,25 +1,34 @@
 //! Going through the slots of a [`LocalHandleMap`].
 
-use core::iter::{Enumerate, FusedIterator};
+use core::iter::FusedIterator;
 use core::marker::PhantomData;
-use core::slice;
+use core::ptr::NonNull;
 
+use super::live::Live;
 use super::slot::Slot;
 use super::LocalHandleMap;
 use crate::handle::key::{DefaultKey, Key, RawKey};
 
 /// Keys and values: [`LocalHandleMap::iter`].
 pub struct Iter<'a, T, K: Key = DefaultKey> {
-    slots: Enumerate<slice::Iter<'a, Slot<T>>>,
-    left: u32,
+    live: Live<T>,
+    _slots: PhantomData<&'a T>,
     _keys: PhantomData<fn() -> K>,
 }
 
+// SAFETY: these are references to values.
+unsafe impl<T: Sync, K: Key> Send for Iter<'_, T, K> {}
+// SAFETY: as before.
+unsafe impl<T: Sync, K: Key> Sync for Iter<'_, T, K> {}
+
 impl<'a, T, K: Key> Iter<'a, T, K> {
-    pub(super) fn new(slots: &'a [Slot<T>], len: u32) -> Self {
+    /// # Safety
+    /// Of the slots, so many at least have a value.
+    pub(super) unsafe fn new(slots: &'a [Slot<T>], count: u32) -> Self {
         Self {
-            slots: slots.iter().enumerate(),
-            left: len,
+            // SAFETY: as the caller says, and they are borrowed.
+            live: unsafe { Live::new(NonNull::from(slots).cast(), count) },
+            _slots: PhantomData,
             _keys: PhantomData,
         }
     }
@@ -28,7 +37,7 @@ impl<'a, T, K: Key> Iter<'a, T, K> {
 impl<T, K: Key> Clone for Iter<'_, T, K> {
     fn clone(&self) -> Self {
         Self {
-            slots: self.slots.clone(),
+            live: self.live.clone(),
             ..*self
         }
     }
@@ -39,36 +48,39 @@ impl<'a, T, K: Key> Iterator for Iter<'a, T, K> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        for (ordinal, slot) in self.slots.by_ref() {
-            if !slot.is_vacant() {
-                self.left -= 1;
-                // SAFETY: it is not vacant.
-                return Some(unsafe {
-                    let key = RawKey::of_parts_unchecked(ordinal as u32, slot.generation());
-                    (key.into(), slot.value())
-                });
-            }
+        let (slot, ordinal, generation) = self.live.next()?;
+        // SAFETY: the slot has a value, and that generation; it is borrowed.
+        unsafe {
+            let key = RawKey::of_parts_unchecked(ordinal, generation);
+            Some((key.into(), slot.as_ref().value()))
         }
-        None
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left as usize, Some(self.left as usize))
+        self.live.left()
     }
 }
 
 /// Keys and values: [`LocalHandleMap::iter_mut`].
 pub struct IterMut<'a, T, K: Key = DefaultKey> {
-    slots: Enumerate<slice::IterMut<'a, Slot<T>>>,
-    left: u32,
+    live: Live<T>,
+    _slots: PhantomData<&'a mut T>,
     _keys: PhantomData<fn() -> K>,
 }
 
+// SAFETY: these are exclusive references to values.
+unsafe impl<T: Send, K: Key> Send for IterMut<'_, T, K> {}
+// SAFETY: shared, it gives nothing out.
+unsafe impl<T: Sync, K: Key> Sync for IterMut<'_, T, K> {}
+
 impl<'a, T, K: Key> IterMut<'a, T, K> {
-    pub(super) fn new(slots: &'a mut [Slot<T>], len: u32) -> Self {
+    /// # Safety
+    /// Of the slots, so many at least have a value.
+    pub(super) unsafe fn new(slots: &'a mut [Slot<T>], count: u32) -> Self {
         Self {
-            slots: slots.iter_mut().enumerate(),
-            left: len,
+            // SAFETY: as the caller says, and they are borrowed.
+            live: unsafe { Live::new(NonNull::from(slots).cast(), count) },
+            _slots: PhantomData,
             _keys: PhantomData,
         }
     }
@@ -79,21 +91,16 @@ impl<'a, T, K: Key> Iterator for IterMut<'a, T, K> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        for (ordinal, slot) in self.slots.by_ref() {
-            if !slot.is_vacant() {
-                self.left -= 1;
-                // SAFETY: it is not vacant.
-                return Some(unsafe {
-                    let key = RawKey::of_parts_unchecked(ordinal as u32, slot.generation());
-                    (key.into(), slot.value_mut())
-                });
-            }
+        let (mut slot, ordinal, generation) = self.live.next()?;
+        // SAFETY: the slot has a value, and that generation; it is borrowed, and comes once.
+        unsafe {
+            let key = RawKey::of_parts_unchecked(ordinal, generation);
+            Some((key.into(), slot.as_mut().value_mut()))
         }
-        None
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left as usize, Some(self.left as usize))
+        self.live.left()
     }
 }
 

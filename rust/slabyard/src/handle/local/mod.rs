@@ -11,6 +11,7 @@
 //! than all that they had, and new slots begin with it.
 
 mod iter;
+mod live;
 mod many;
 mod slot;
 #[cfg(feature = "serde")]
@@ -227,12 +228,14 @@ impl<T, K: Key> LocalHandleMap<T, K> {
 
     /// All keys and values, by place.
     pub fn iter(&self) -> Iter<'_, T, K> {
-        Iter::new(&self.slots, self.len)
+        // SAFETY: the values are counted.
+        unsafe { Iter::new(&self.slots, self.len) }
     }
 
     /// All keys and values, by place.
     pub fn iter_mut(&mut self) -> IterMut<'_, T, K> {
-        IterMut::new(&mut self.slots, self.len)
+        // SAFETY: the values are counted.
+        unsafe { IterMut::new(&mut self.slots, self.len) }
     }
 
     /// All keys, by place.

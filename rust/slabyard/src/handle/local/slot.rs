@@ -1,6 +1,7 @@
 //! One slot of a [`LocalHandleMap`](super::LocalHandleMap).
 
 use core::mem::{needs_drop, ManuallyDrop};
+use core::ptr::NonNull;
 
 use super::NONE;
 
@@ -69,6 +70,16 @@ impl<T> Slot<T> {
     #[inline(always)]
     pub fn generation(&self) -> u32 {
         self.generation
+    }
+
+    /// The same of a slot to which no reference is made.
+    ///
+    /// # Safety
+    /// The slot is there.
+    #[inline(always)]
+    pub unsafe fn generation_at(slot: NonNull<Self>) -> u32 {
+        // SAFETY: as the caller says.
+        unsafe { (*slot.as_ptr()).generation }
     }
 
     #[inline(always)]
