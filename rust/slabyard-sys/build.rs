@@ -66,7 +66,6 @@ fn main() {
         to.file(path);
     }
     build.objects(framed.compile_intermediates());
-    build.file("src/layout.c");
     build.compile("slabyard");
 
     let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
@@ -75,7 +74,6 @@ fn main() {
         "cargo::metadata=library={}",
         output.join("libslabyard.a").display()
     );
-    println!("cargo::rerun-if-changed=src/layout.c");
     println!("cargo::rerun-if-changed={}", core.display());
     println!("cargo::rerun-if-changed={}", include.display());
 }

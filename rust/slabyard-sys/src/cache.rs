@@ -196,9 +196,9 @@ extern "C" {
 /// What the functions below read of a cache; the rest is the library's.
 #[repr(C)]
 pub(crate) struct sy_cache_head {
-    reserved: [usize; 5],
+    pub(crate) reserved: [usize; 5],
     pub(crate) loaded_offset: usize,
-    reserved_too: [usize; 2],
+    pub(crate) reserved_too: [usize; 2],
 }
 
 /// Bytes from [`sy_loaded_slots`] to the loaded slot of the cache; it never changes. At 0 there is a

@@ -45,7 +45,7 @@ pub struct sy_handle_head {
     pub live: u64,
     /// Bytes from one object to the next.
     pub slot: usize,
-    loaded_offset: usize,
+    pub(crate) loaded_offset: usize,
     /// Bytes from the thread's slots to the one of free ordinals.
     pub names_offset: usize,
     /// `live`, if a free is no more than that; else of no word.

@@ -15,11 +15,14 @@
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
+mod audit;
 mod cache;
 mod checks;
 mod epoch;
 mod fault;
 mod handle;
+#[cfg(test)]
+mod headers;
 mod heap;
 mod limit;
 mod loaded;
@@ -28,6 +31,7 @@ mod pool;
 mod reclaim;
 mod stats;
 
+pub use audit::*;
 pub use cache::*;
 pub use checks::*;
 pub use epoch::*;
@@ -45,135 +49,7 @@ pub use stats::*;
 mod tests {
     extern crate std;
     use super::*;
-    use core::mem::{offset_of, size_of};
     use std::ptr::null_mut;
-
-    extern "C" {
-        /// In layout.c.
-        static slabyard_sys_layout: [usize; 48];
-        static slabyard_sys_numbers: [c_uint; 41];
-        static slabyard_sys_handle: [u64; 7];
-    }
-
-    #[test]
-    fn structs_are_laid_out_as_in_c() {
-        let here = [
-            size_of::<sy_pool>(),
-            offset_of!(sy_pool, extent),
-            offset_of!(sy_pool, capacity),
-            offset_of!(sy_pool, stride),
-            offset_of!(sy_pool, free),
-            offset_of!(sy_pool, limit),
-            offset_of!(sy_pool, bump),
-            size_of::<sy_pool_config>(),
-            offset_of!(sy_pool_config, flags),
-            offset_of!(sy_pool_config, reserved),
-            size_of::<sy_cache_config>(),
-            offset_of!(sy_cache_config, construct),
-            offset_of!(sy_cache_config, flags),
-            offset_of!(sy_cache_config, reserved),
-            size_of::<sy_fault>(),
-            offset_of!(sy_fault, found_cache),
-            offset_of!(sy_fault, found_size),
-            offset_of!(sy_fault, offset),
-            offset_of!(sy_fault, damage_bytes),
-            offset_of!(sy_fault, allocated),
-            offset_of!(sy_fault, freed),
-            offset_of!(sy_fault, access),
-            offset_of!(sy_fault, held_in),
-            size_of::<sy_trace>(),
-            offset_of!(sy_trace, age),
-            size_of::<sy_option>(),
-            offset_of!(sy_option, meaning),
-            size_of::<sy_cache_stats>(),
-            offset_of!(sy_cache_stats, magazine_items),
-            offset_of!(sy_cache_stats, in_depot),
-            offset_of!(sy_cache_stats, guarded),
-            offset_of!(sy_cache_stats, in_quarantine),
-            offset_of!(sy_cache_stats, waste),
-            offset_of!(sy_cache_stats, refills),
-            offset_of!(sy_cache_stats, slabs_reused),
-            offset_of!(sy_cache_stats, limits_hit),
-            size_of::<sy_stats>(),
-            offset_of!(sy_stats, limits_hit),
-            size_of::<sy_limit>(),
-            offset_of!(sy_limit, arg),
-            size_of::<cache::sy_cache_head>(),
-            offset_of!(cache::sy_cache_head, loaded_offset),
-            size_of::<sy_handle_head>(),
-            offset_of!(sy_handle_head, words),
-            offset_of!(sy_handle_head, places),
-            offset_of!(sy_handle_head, limit),
-            offset_of!(sy_handle_head, live),
-            offset_of!(sy_handle_head, names_offset),
-        ];
-        // SAFETY: a constant array of that length.
-        assert_eq!(here, unsafe { slabyard_sys_layout });
-    }
-
-    #[test]
-    fn numbers_are_those_of_c() {
-        let here = [
-            SY_COLOUR,
-            SY_LIMIT_EXACT,
-            SY_HANDLES,
-            SY_EPOCHS,
-            SY_CHECKED,
-            SY_REDZONE,
-            SY_POISON,
-            SY_QUARANTINE,
-            SY_AUDIT,
-            SY_RANDOM,
-            SY_EDGES,
-            SY_GUARD,
-            SY_ZERO,
-            SY_NO_DUMP,
-            SY_LOCKED,
-            SY_CHECK_FLAGS,
-            SY_FAULT_FOREIGN_POINTER,
-            SY_FAULT_MISALIGNED_POINTER,
-            SY_FAULT_WRONG_CACHE,
-            SY_FAULT_DOUBLE_FREE,
-            SY_FAULT_WRONG_SIZE,
-            SY_FAULT_NOT_ALLOCATED,
-            SY_FAULT_SEGMENT_SIZE,
-            SY_FAULT_OVERFLOW,
-            SY_FAULT_UNDERFLOW,
-            SY_FAULT_WRITE_AFTER_FREE,
-            SY_FAULT_SLAB_EDGE,
-            SY_FAULT_GUARD_OVERFLOW,
-            SY_FAULT_GUARD_UNDERFLOW,
-            SY_FAULT_USE_AFTER_FREE,
-            SY_REFUSAL_NONE,
-            SY_REFUSAL_SYSTEM,
-            SY_REFUSAL_CACHE_LIMIT,
-            SY_REFUSAL_HEAP_LIMIT,
-            SY_REFUSAL_PROCESS_LIMIT,
-            SY_REFUSAL_CONSTRUCTOR,
-            SY_FAULT_NOT_PINNED,
-            SY_FAULT_FREED_POINTER,
-            SY_FAULT_UNWRITTEN_POINTER,
-            SY_ACCESS_READ,
-            SY_ACCESS_WRITE,
-        ];
-        // SAFETY: a constant array of that length.
-        assert_eq!(here, unsafe { slabyard_sys_numbers });
-    }
-
-    #[test]
-    fn the_word_of_an_ordinal_is_that_of_c() {
-        let here = [
-            SY_HANDLE_LIVE,
-            SY_HANDLE_DYING,
-            SY_HANDLE_STATE,
-            SY_HANDLE_PIN,
-            SY_HANDLE_PINS,
-            u64::from(SY_HANDLE_GENERATION),
-            u64::from(SY_HANDLE_GENERATIONS_MAX),
-        ];
-        // SAFETY: a constant array of that length.
-        assert_eq!(here, unsafe { slabyard_sys_handle });
-    }
 
     #[test]
     fn options_are_said_and_told() {

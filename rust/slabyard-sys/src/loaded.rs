@@ -11,11 +11,11 @@ use core::sync::atomic::{compiler_fence, AtomicPtr, AtomicUsize, Ordering};
 /// items in a magazine, the newest below `top`. Only the thread itself writes it.
 #[repr(C)]
 pub struct sy_loaded_slot {
-    reserved: [usize; 4],
-    top: *mut usize,
-    base: *mut usize,
-    limit: *mut usize,
-    reserved_too: usize,
+    pub(crate) reserved: [usize; 4],
+    pub(crate) top: *mut usize,
+    pub(crate) base: *mut usize,
+    pub(crate) limit: *mut usize,
+    pub(crate) reserved_too: usize,
 }
 
 /// Whether this thread's loaded slots can be reached without a call.

@@ -22,7 +22,8 @@ pub struct sy_pool {
     pub limit: *mut u8,
     #[doc(hidden)]
     pub bump: *mut u8,
-    _neither_send_nor_moved: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+    pub(crate) _neither_send_nor_moved:
+        core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
 /// Memory is touched when it is reserved, not when it is first used.
