@@ -82,7 +82,7 @@
 //!
 //! The environment variable `SLABYARD` turns checks on in a program as it is (`SLABYARD=check`);
 //! [`options`] lists what it can say, [`Checks`] what a cache can ask for, [`on_report`] takes over
-//! what happens with a finding. [`stats`] and [`Cache::stats`] say where memory is.
+//! what happens with a finding. [`stats`] and [`Cache::stats`] say where memory is, [`audit`] who has it.
 //!
 //! # Guide
 //!
@@ -100,6 +100,7 @@ extern crate alloc;
 extern crate std;
 
 mod allocator;
+pub mod audit;
 #[cfg(feature = "allocator-api2")]
 mod blocks;
 mod build_error;

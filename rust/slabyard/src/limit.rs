@@ -104,6 +104,7 @@ impl core::fmt::Debug for Limit {
 
 /// The soft limit is above the hard one, or the library cannot start; nothing was set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct LimitError;
 
 impl core::fmt::Display for LimitError {

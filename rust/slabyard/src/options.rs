@@ -44,6 +44,7 @@ pub fn get_option(name: &str) -> Option<String> {
 
 /// An option that there is; all are in `docs/options.md`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct OptionInfo {
     /// Before the `=`.
     pub name: &'static str,
@@ -97,6 +98,7 @@ unsafe fn text(pointer: *const c_char) -> Option<&'static str> {
 
 /// An option is unknown, or has no such value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct OptionError;
 
 impl fmt::Display for OptionError {

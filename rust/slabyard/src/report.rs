@@ -52,6 +52,7 @@ pub enum FaultKind {
 
 /// Who did something to an object, as far as the audit had it noted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Trace<'r> {
     /// Return addresses, the innermost first.
     pub frames: &'r [*const core::ffi::c_void],
@@ -159,7 +160,7 @@ impl<'r> Report<'r> {
 
 /// # Safety
 /// `pointer` is null or a C string that is valid for `'r`.
-unsafe fn text<'r>(pointer: *const c_char) -> Option<&'r str> {
+pub(crate) unsafe fn text<'r>(pointer: *const c_char) -> Option<&'r str> {
     if pointer.is_null() {
         return None;
     }
@@ -168,7 +169,8 @@ unsafe fn text<'r>(pointer: *const c_char) -> Option<&'r str> {
     Some(text.to_str().unwrap_or("(a name that is no text)"))
 }
 
-fn trace(trace: &sys::sy_trace) -> Option<Trace<'_>> {
+/// Frames are there for ever.
+pub(crate) fn trace<'r>(trace: &sys::sy_trace) -> Option<Trace<'r>> {
     let noted = trace.depth > 0 && !trace.frames.is_null();
     noted.then(|| Trace {
         // SAFETY: there are so many, for ever.
@@ -237,6 +239,7 @@ impl fmt::Debug for Report<'_> {
 
 /// What is to be done about a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum Action {
     /// Writes the report, and ends the process: what is done without a handler.
     Abort,

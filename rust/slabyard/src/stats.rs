@@ -21,8 +21,9 @@ macro_rules! snapshot {
             $($(#[$field_about])* pub $field: $type,)+
         }
 
-        impl From<&slabyard_sys::$of> for $name {
-            fn from(stats: &slabyard_sys::$of) -> Self {
+        impl $name {
+            #[cfg_attr(miri, allow(dead_code))]
+            fn from_sys(stats: &slabyard_sys::$of) -> Self {
                 $name {
                     $($($extra: text(&stats.$extra),)+)?
                     $($field: stats.$field,)+
@@ -167,7 +168,7 @@ pub fn stats() -> Stats {
     let mut stats = slabyard_sys::sy_stats::default();
     // SAFETY: valid for a write.
     unsafe { slabyard_sys::sy_get_stats(&mut stats) };
-    Stats::from(&stats)
+    Stats::from_sys(&stats)
 }
 
 impl CacheStats {
@@ -177,7 +178,7 @@ impl CacheStats {
         let mut stats: slabyard_sys::sy_cache_stats = unsafe { core::mem::zeroed() };
         // SAFETY: the cache exists.
         unsafe { slabyard_sys::sy_cache_get_stats(cache.pointer.as_ptr(), &mut stats) };
-        Self::from(&stats)
+        Self::from_sys(&stats)
     }
 
     /// Miri has no slabs.

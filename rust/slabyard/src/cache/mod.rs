@@ -167,6 +167,11 @@ impl<T> Cache<T> {
     pub fn stats(&self) -> CacheStats {
         CacheStats::of(self.owned.0)
     }
+
+    #[cfg(not(miri))]
+    pub(crate) fn as_sys(&self) -> *mut slabyard_sys::sy_cache {
+        self.owned.0.pointer.as_ptr()
+    }
 }
 
 /// A cache of values that are counted: see [`ObjectArc`].

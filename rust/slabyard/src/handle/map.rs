@@ -130,6 +130,11 @@ impl<T, K: Key> HandleMap<T, K> {
     }
 
     #[inline(always)]
+    #[cfg(not(miri))]
+    pub(crate) fn as_sys(&self) -> *mut slabyard_sys::sy_cache {
+        self.cache.as_sys()
+    }
+
     pub(super) fn cache(&self) -> &Cache {
         &self.cache
     }

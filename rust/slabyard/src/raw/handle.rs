@@ -45,6 +45,10 @@ impl Cache {
         (!cache.is_null()).then_some(Self(cache))
     }
 
+    pub fn as_sys(self) -> *mut sys::sy_cache {
+        self.0
+    }
+
     /// Gives all memory back, objects included.
     ///
     /// # Safety

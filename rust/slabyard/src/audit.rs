@@ -1,0 +1,398 @@
+//! Who has what: live objects by who allocated them, tags, and the last operations of a cache.
+//!
+//! Of caches that were created with [`Checks::AUDIT`](crate::Checks::AUDIT), or while the option `audit`
+//! or `leaks` was on ([`set_options`](crate::set_options), or `SLABYARD=audit` in the environment), and of the
+//! heap if it was on when that was first used. All else is not seen here. An audited operation is a call, and
+//! takes a stack: some hundred nanoseconds.
+//!
+//! ```
+//! use slabyard::{audit, Cache, Checks};
+//!
+//! let orders = Cache::builder().name("order").checks(Checks::AUDIT).build().unwrap();
+//! let book: Vec<_> = (0..10).map(|id| orders.insert(id)).collect();
+//!
+//! let held = orders.leaks(audit::Which::Live).unwrap();
+//! assert_eq!((held[0].cache.as_str(), held[0].objects), ("order", 10)); // by one stack
+//! drop(book);
+//! assert!(orders.leaks(audit::Which::Live).unwrap().is_empty());
+//! ```
+//!
+//! In a test, [`assert_no_leaks`] says what was allocated in it and is live at its end.
+//!
+//! Any thread may call anything here. What is told is how things stood at one moment.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ffi::{c_char, c_int, c_void};
+use core::fmt;
+
+use slabyard_sys as sys;
+
+use crate::report::{text, trace};
+use crate::Trace;
+#[cfg(not(miri))]
+use crate::{Cache, HandleMap, Key};
+
+/// Which live objects.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Which {
+    /// All.
+    Live,
+    /// Only what nothing points to, seen conservatively: a pointer into an object, from the memory of
+    /// the process, a register of this thread or an object that is pointed to itself, makes it no leak.
+    /// Takes time by the size of the process, in a copy of it that is made as by fork.
+    Unreachable,
+}
+
+impl Which {
+    fn flags(self) -> u32 {
+        match self {
+            Which::Live => 0,
+            Which::Unreachable => sys::SY_LEAKS_UNREACHABLE,
+        }
+    }
+}
+
+/// Live objects of one cache that were allocated by the same stack.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Leak {
+    /// The name of the cache; "heap": of the heap.
+    pub cache: String,
+    /// How many.
+    pub objects: usize,
+    /// Bytes of them.
+    pub bytes: usize,
+    /// Nanoseconds since the first of these allocations.
+    pub oldest_ns: u64,
+    /// And since the last.
+    pub newest_ns: u64,
+    /// The address of the oldest.
+    pub example: usize,
+    /// Who allocated that one, if a stack could be taken.
+    pub allocated: Option<Trace<'static>>,
+}
+
+impl fmt::Display for Leak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (objects, bytes, cache) = (self.objects, self.bytes, &self.cache);
+        let plural = if objects == 1 { "" } else { "s" };
+        write!(f, "{objects} object{plural} of {cache:?}, {bytes} bytes")?;
+        let Some(trace) = self.allocated else {
+            return Ok(());
+        };
+        write!(f, ", by thread {}:", trace.thread)?;
+        trace.frames.iter().try_for_each(|it| write!(f, " {it:p}"))
+    }
+}
+
+/// There is no memory for the answer, or the system does not tell what the process holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct AuditError;
+
+impl fmt::Display for AuditError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("who has what could not be found out")
+    }
+}
+
+impl core::error::Error for AuditError {}
+
+/// A copy of what the library passes to a visitor.
+trait Told {
+    type Of;
+    fn told(of: &Self::Of) -> Self;
+}
+
+type Visit<C> = unsafe extern "C" fn(*mut c_void, *const C) -> c_int;
+
+/// What `each` tells a visitor.
+fn list<T: Told>(
+    each: impl FnOnce(Visit<T::Of>, *mut c_void) -> c_int,
+) -> Result<Vec<T>, AuditError> {
+    unsafe extern "C" fn add<T: Told>(list: *mut c_void, of: *const T::Of) -> c_int {
+        // SAFETY: below such a list is passed, which nobody else has meanwhile.
+        let list = unsafe { &mut *list.cast::<Vec<T>>() };
+        // SAFETY: the library passes it for as long as this runs.
+        list.push(T::told(unsafe { &*of }));
+        0
+    }
+
+    let mut list = Vec::new();
+    match each(add::<T>, (&raw mut list).cast()) {
+        0 => Ok(list),
+        _ => Err(AuditError),
+    }
+}
+
+/// # Safety
+/// `name` is null or a C string.
+unsafe fn owned(name: *const c_char) -> String {
+    // SAFETY: as the caller says.
+    unsafe { text(name) }.unwrap_or("").into()
+}
+
+impl Told for Leak {
+    type Of = sys::sy_leak;
+
+    fn told(leak: &sys::sy_leak) -> Self {
+        Leak {
+            // SAFETY: a C string, during the visit.
+            cache: unsafe { owned(leak.cache) },
+            objects: leak.objects,
+            bytes: leak.bytes,
+            oldest_ns: leak.oldest,
+            newest_ns: leak.newest,
+            example: leak.example.addr(),
+            allocated: trace(&leak.allocated),
+        }
+    }
+}
+
+/// # Safety
+/// `cache` is a cache or null.
+unsafe fn leaks_of(cache: *mut sys::sy_cache, which: Which) -> Result<Vec<Leak>, AuditError> {
+    // SAFETY: as the caller says; the visitor goes with the list.
+    list(|add, list| unsafe { sys::sy_each_leak(cache, which.flags(), add, list) })
+}
+
+/// Live objects of all caches and of the heap, those with the most bytes first.
+///
+/// # Errors
+/// There is no memory, or for [`Which::Unreachable`] no copy of the process.
+pub fn leaks(which: Which) -> Result<Vec<Leak>, AuditError> {
+    // SAFETY: of all.
+    unsafe { leaks_of(core::ptr::null_mut(), which) }
+}
+
+/// Writes them as a report, with the names and lines of functions: to stderr, or where the option
+/// `report` says. How many objects are in it; nothing is written if there is none.
+pub fn report_leaks(which: Which) -> usize {
+    // SAFETY: of all.
+    unsafe { sys::sy_report_leaks(core::ptr::null_mut(), which.flags()) }
+}
+
+/// Sends them to the `log` crate, a warning of the target `slabyard` for each stack; how many objects.
+///
+/// # Errors
+/// As [`leaks`].
+#[cfg(feature = "log")]
+pub fn log_leaks(which: Which) -> Result<usize, AuditError> {
+    let leaks = leaks(which)?;
+    for leak in &leaks {
+        log::warn!(target: "slabyard", "live: {leak}");
+    }
+    Ok(leaks.iter().map(|leak| leak.objects).sum())
+}
+
+/// Runs `work`, and panics if audited objects are live after it that were not before, of whatever
+/// thread: so not in a test beside which others allocate. With functions and lines a report is written
+/// of all that is live then.
+///
+/// The option `audit` has to be on before the caches concerned are created.
+///
+/// ```should_panic
+/// slabyard::set_options("audit").unwrap();
+/// slabyard::audit::assert_no_leaks(|| {
+///     let orders = slabyard::Cache::new("order");
+///     std::mem::forget(orders.insert(1)); // and so the cache stays
+/// });
+/// ```
+///
+/// # Panics
+/// If something was leaked, or it cannot be found out.
+#[track_caller]
+pub fn assert_no_leaks<R>(work: impl FnOnce() -> R) -> R {
+    /// The same stack has the same frames for ever.
+    fn same(one: &Leak, other: &Leak) -> bool {
+        let frames = |leak: &Leak| leak.allocated.map(|trace| trace.frames.as_ptr());
+        one.cache == other.cache && frames(one) == frames(other)
+    }
+
+    let before = leaks(Which::Live).expect("what is live before");
+    let result = work();
+    let mut leaked = String::new();
+    for leak in leaks(Which::Live).expect("what is live after") {
+        let known = before.iter().filter(|it| same(it, &leak));
+        let more = leak
+            .objects
+            .saturating_sub(known.map(|it| it.objects).sum());
+        if more > 0 {
+            leaked += &alloc::format!("\n  {more} more: {leak}");
+        }
+    }
+    if !leaked.is_empty() {
+        report_leaks(Which::Live);
+        panic!("leaked:{leaked}");
+    }
+    result
+}
+
+/// An operation of a cache.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Operation {
+    /// Else allocated.
+    pub freed: bool,
+    /// The object's address.
+    pub object: usize,
+    /// Its bytes.
+    pub size: usize,
+    /// By whom, and when.
+    pub by: Option<Trace<'static>>,
+}
+
+impl Told for Operation {
+    type Of = sys::sy_operation;
+
+    fn told(operation: &sys::sy_operation) -> Self {
+        Operation {
+            freed: operation.freed,
+            object: operation.object.addr(),
+            size: operation.size,
+            by: trace(&operation.trace),
+        }
+    }
+}
+
+/// # Safety
+/// `cache` is a cache.
+#[cfg(not(miri))]
+unsafe fn history_of(cache: *mut sys::sy_cache) -> Result<Vec<Operation>, AuditError> {
+    // SAFETY: as the caller says; the visitor goes with the list.
+    list(|add, list| unsafe { sys::sy_cache_history(cache, add, list) })
+}
+
+#[cfg(not(miri))]
+macro_rules! of_cache {
+    ($($of:ty, [$($parameters:tt)*];)+) => {$(
+        /// What an audit noted: see [`audit`](crate::audit).
+        impl<$($parameters)*> $of {
+            /// Live objects, by who allocated them; those with the most bytes first.
+            ///
+            /// # Errors
+            /// As [`audit::leaks`](crate::audit::leaks).
+            pub fn leaks(&self, which: Which) -> Result<Vec<Leak>, AuditError> {
+                // SAFETY: the cache exists.
+                unsafe { leaks_of(self.as_sys(), which) }
+            }
+
+            /// The last operations, the latest first: as many as the option `audit=N` had kept.
+            ///
+            /// # Errors
+            /// There is no memory.
+            pub fn history(&self) -> Result<Vec<Operation>, AuditError> {
+                // SAFETY: the cache exists.
+                unsafe { history_of(self.as_sys()) }
+            }
+        }
+    )+};
+}
+
+#[cfg(not(miri))] // there are other caches there
+of_cache! {
+    Cache<T>, [T];
+    HandleMap<T, K>, [T, K: Key];
+}
+
+/// A part of the program, for which allocations are counted: those of a thread, while it has the tag.
+/// There are 255 at most, for ever.
+///
+/// ```
+/// use slabyard::{audit::{self, Tag}, Cache, Checks};
+///
+/// let nodes = Cache::builder().checks(Checks::AUDIT).build().unwrap();
+/// let parser = Tag::open("parser").unwrap();
+/// let node = parser.scope(|| nodes.insert([0u64; 4]));
+///
+/// let all = audit::tags().unwrap();
+/// let of_parser = all.iter().find(|it| it.tag == parser).unwrap();
+/// assert_eq!((of_parser.name.as_str(), of_parser.live, of_parser.live_bytes), ("parser", 1, 32));
+/// # drop(node);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Tag(sys::sy_tag);
+
+impl Tag {
+    /// Of what has none.
+    pub const NONE: Tag = Tag(0);
+
+    /// The tag of a name, the same for the same name; of it 31 bytes are kept, up to a zero. `None`:
+    /// there are 255.
+    pub fn open(name: &str) -> Option<Tag> {
+        let name = name.split('\0').next().unwrap_or("");
+        if name.is_empty() {
+            return Some(Tag::NONE);
+        }
+        let name = alloc::ffi::CString::new(name).ok()?;
+        // SAFETY: a C string.
+        Some(Tag(unsafe { sys::sy_tag_open(name.as_ptr()) })).filter(|tag| *tag != Tag::NONE)
+    }
+
+    /// Runs `work`; what this thread allocates meanwhile has the tag, but for what has another by a
+    /// scope within. Then the one before has its place again, also if `work` panics.
+    pub fn scope<R>(self, work: impl FnOnce() -> R) -> R {
+        struct Before(Tag);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                self.0.set();
+            }
+        }
+        let _before = Before(self.set());
+        work()
+    }
+
+    /// What this thread allocates from now on has the tag; the one before.
+    pub fn set(self) -> Tag {
+        // SAFETY: a tag.
+        Tag(unsafe { sys::sy_tag_set(self.0) })
+    }
+}
+
+/// What was allocated under a tag.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct TagStats {
+    /// The tag.
+    pub tag: Tag,
+    /// Its name; "": of what has none.
+    pub name: String,
+    /// How many.
+    pub allocations: u64,
+    /// How many of these were freed, by whomever.
+    pub frees: u64,
+    /// How many are live.
+    pub live: usize,
+    /// Bytes of these.
+    pub live_bytes: usize,
+    /// The most there have been of these.
+    pub peak_bytes: usize,
+}
+
+impl Told for TagStats {
+    type Of = sys::sy_tag_stats;
+
+    fn told(stats: &sys::sy_tag_stats) -> Self {
+        TagStats {
+            tag: Tag(stats.tag),
+            // SAFETY: it ends with a zero.
+            name: unsafe { owned(stats.name.as_ptr()) },
+            allocations: stats.allocations,
+            frees: stats.frees,
+            live: stats.live,
+            live_bytes: stats.live_bytes,
+            peak_bytes: stats.peak_bytes,
+        }
+    }
+}
+
+/// All tags, that of the untagged first.
+///
+/// # Errors
+/// There is no memory.
+pub fn tags() -> Result<Vec<TagStats>, AuditError> {
+    // SAFETY: the visitor goes with the list.
+    list(|add, list| unsafe { sys::sy_each_tag(add, list) })
+}
