@@ -1,11 +1,33 @@
 //! The doors that all pools which are values have, written once.
 
+use alloc::vec::Vec;
+
+use crate::raw::pool::RawPool;
+
 /// No room: a bounded pool is full, or there is no memory.
 #[cold]
 #[inline(never)]
 #[track_caller]
 pub(crate) fn no_room() -> ! {
     panic!("the pool has no room for another object: it is bounded and full, or there is no memory")
+}
+
+/// Takes so many slots, and gives them back; whether there were.
+///
+/// # Safety
+/// The pool exists and is this thread's.
+pub(crate) unsafe fn reserve(pool: RawPool, more: usize) -> bool {
+    let mut slots = Vec::new();
+    if slots.try_reserve_exact(more).is_err() {
+        return false;
+    }
+    // SAFETY: as the caller says; what was taken is given back, unused, the first at last.
+    unsafe {
+        slots.extend(core::iter::from_fn(|| pool.pop().or_else(|| pool.grow())).take(more));
+        let there = slots.len() == more;
+        slots.into_iter().rev().for_each(|slot| pool.push(slot));
+        there
+    }
 }
 
 /// `bounded`, `unbounded` and the rest, for a type with a `memory: PoolMemory`. Here `layout` is
@@ -58,6 +80,17 @@ macro_rules! pool_doors {
             pub fn capacity(&self) -> usize {
                 // SAFETY: as in in_use.
                 unsafe { self.memory.0.capacity() }
+            }
+
+            /// Provides memory, touched, for so many more objects: the next that are taken need
+            /// nothing of the system, and do not wait for a page. Whether there is room; if not, what
+            /// was provided stays. Takes as many slots and gives them back, in that order.
+            ///
+            /// A later [`Self::trim`] takes back what is not used; less than all cannot go, since
+            /// the list of free slots runs through all chunks.
+            pub fn reserve(&self, more: usize) -> bool {
+                // SAFETY: the pool exists, and can only be used by this thread.
+                unsafe { $crate::pool_doors::reserve(self.memory.0, more) }
             }
 
             /// Gives memory back to the system, if no slot is taken; else nothing happens. Returns

@@ -174,6 +174,12 @@ impl<T: Recycle> RecycleCache<T> {
         reclaim::unless_within(|| raw::trim(self.owned.0), 0)
     }
 
+    /// Provides memory for so many more values, which are not created yet; whether it could be had.
+    /// False in [`Recycle`]'s functions, too.
+    pub fn reserve(&self, count: usize) -> bool {
+        reclaim::unless_within(|| raw::reserve(self.owned.0, count), false)
+    }
+
     /// Where the memory is.
     pub fn stats(&self) -> CacheStats {
         CacheStats::of(self.owned.0)

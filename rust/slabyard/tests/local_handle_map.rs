@@ -163,3 +163,25 @@ fn what_is_kept_beside_is_for_the_newest_key_of_a_place() {
     beside.retain(|_, value| *value > 5);
     assert!(beside.is_empty() && beside.iter().next().is_none());
 }
+
+#[test]
+fn what_is_kept_beside_shrinks_to_its_last() {
+    let mut map = LocalHandleMap::new();
+    let keys: Vec<_> = (0..100).map(|i| map.insert(i)).collect();
+    let mut beside = SecondaryMap::new();
+    for key in &keys {
+        beside.insert(*key, map[*key]);
+    }
+    beside.retain(|_, value| *value < 10);
+    beside.shrink_to_fit();
+    assert!(beside.capacity() < 100 && beside.len() == 10);
+    assert_eq!(
+        (beside.get(keys[9]), beside.get(keys[10])),
+        (Some(&9), None)
+    );
+    beside.insert(keys[99], 99);
+    assert_eq!(beside.get(keys[99]), Some(&99));
+    beside.clear();
+    beside.shrink_to_fit();
+    assert_eq!(beside.capacity(), 0);
+}

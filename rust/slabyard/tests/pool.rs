@@ -306,3 +306,29 @@ fn an_array_is_filled_or_what_there_is_of_it_dropped() {
     assert!(panicked.is_err());
     assert_eq!((drops.get(), pool.in_use()), (7, 0));
 }
+
+#[test]
+fn what_is_reserved_is_there() {
+    let pool = Pool::unbounded();
+    let kept = pool.insert([0u64; 3]);
+    let before = pool.capacity();
+    let more = before * 2;
+    assert!(pool.reserve(more));
+    let capacity = pool.capacity();
+    assert!(pool.in_use() == 1 && capacity > more);
+    let slots: Vec<_> = (0..more).map(|_| pool.insert([1; 3])).collect();
+    assert_eq!(pool.capacity(), capacity, "it did not grow");
+    let first = slots[0].as_ptr();
+    assert!(first < slots[1].as_ptr(), "in order");
+    drop((slots, kept));
+    assert!(pool.reserve(0) && !pool.reserve(usize::MAX));
+
+    let pool = BytePool::<32>::bounded(3);
+    let kept = pool.insert(1);
+    assert!(pool.reserve(2) && !pool.reserve(3));
+    assert_eq!((pool.in_use(), *kept), (1, 1));
+    let pool = RcPool::<u8>::bounded(1);
+    assert!(pool.reserve(1));
+    let _kept = pool.insert(1);
+    assert!(!pool.reserve(1));
+}

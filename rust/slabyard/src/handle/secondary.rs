@@ -86,6 +86,13 @@ impl<K: Key, V> SecondaryMap<K, V> {
         self.slots.reserve(more);
     }
 
+    /// Gives memory back beyond the last place for which something is kept.
+    pub fn shrink_to_fit(&mut self) {
+        let end = self.slots.iter().rposition(Option::is_some);
+        self.slots.truncate(end.map_or(0, |last| last + 1));
+        self.slots.shrink_to_fit();
+    }
+
     /// Keeps a value for a key; returns what was kept for it. If something is kept for a newer key of
     /// the same place, `value` is dropped.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
