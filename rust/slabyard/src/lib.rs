@@ -40,6 +40,7 @@
 //! | more about what another map has keys for | [`SecondaryMap`], [`SparseSecondaryMap`] | as a `Vec` | two compares; a hash |
 //! | all allocations of the program | [`Slabyard`] as the `#[global_allocator]` | all | by size, a table and a pop |
 //! | the memory of one request or frame together | [`Epoch`], over caches | all | a free becomes a call |
+//! | the same, of types that have nothing to drop | [`Arena`] | one at a time | a subtraction; nothing |
 //!
 //! Pools have the slots [`Slot`], [`PinnedSlot`], [`Vacant`] and [`RcSlot`]; those of the macros have
 //! the same, as [`BoxSlot`](local::BoxSlot) and its kin. Objects are as large as their type: nothing
@@ -100,6 +101,7 @@ extern crate alloc;
 extern crate std;
 
 mod allocator;
+mod arena;
 pub mod audit;
 #[cfg(feature = "allocator-api2")]
 mod blocks;
@@ -132,6 +134,7 @@ mod slot;
 mod stats;
 
 pub use allocator::Slabyard;
+pub use arena::Arena;
 #[cfg(feature = "allocator-api2")]
 pub use blocks::BlockCache;
 pub use build_error::BuildError;
