@@ -149,7 +149,8 @@ SY_API size_t sy_cache_trim(sy_cache *cache);
  * (slabyard/reclaim.h); else a snapshot. */
 SY_API size_t sy_cache_in_use(const sy_cache *cache);
 
-/* Bytes from one object to the next: size rounded up to align, at least 8. */
+/* Bytes from one object to the next: size rounded up to align, at least 8. (Of a cache with red
+ * zones, which lie between: the size.) */
 SY_API size_t sy_cache_slot_size(const sy_cache *cache);
 
 /* --- The inline fast path ------------------------------------------------------------------- */

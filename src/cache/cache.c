@@ -341,7 +341,9 @@ void sy_cache_free_batch(sy_cache *cache, void *const *objects, size_t count) {
     for (size_t i = 0; i < count; i++) sy_cache_free_inline(cache, objects[i]);
 }
 
-size_t sy_cache_slot_size(const sy_cache *cache) { return cache->layout.slot; }
+size_t sy_cache_slot_size(const sy_cache *cache) {
+    return cache->layout.zone ? cache->size : cache->layout.slot;
+}
 
 /* ---- reserve ---- */
 

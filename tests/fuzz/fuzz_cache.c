@@ -387,7 +387,9 @@ static void make_cache(fuzz_input *input, model *m) {
     memset(m->freed, 0, sizeof m->freed);
     m->cache = sy_cache_create(&m->config);
     fuzz_expect(m->cache != NULL, "a sensible cache is made");
-    m->slot = sy_cache_slot_size(m->cache);
+    sy_cache_stats stats;
+    fuzz_expect(sy_cache_get_stats(m->cache, &stats) == 0, "a cache has statistics");
+    m->slot = stats.slot_size;
     m->align = m->config.align ? m->config.align : m->config.size <= 8 ? 8 : 16;
     m->live_most = LIVE_BYTES_MAX / m->slot + 1;
     if (m->live_most > LIVE_MAX) m->live_most = LIVE_MAX;

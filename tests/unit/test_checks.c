@@ -90,6 +90,22 @@ static void alignment_holds_between_red_zones(void **state) {
     }
 }
 
+/* What a program may write, when it takes the size of a slot for that. */
+static void the_slot_of_an_object_between_red_zones_is_the_object(void **state) {
+    (void)state;
+    for (size_t f = 0; f < FLAGS_COUNT; f++)
+        for (size_t s = 0; s < SIZES_COUNT; s++) {
+            size_t size = (SIZES[s] + 15) / 16 * 16;
+            sy_cache *cache = make(size, FLAGS[f]);
+            assert_int_equal(sy_cache_slot_size(cache), size);
+            void *object = sy_cache_alloc(cache);
+            assert_non_null(object);
+            memset(object, 1, sy_cache_slot_size(cache));
+            sy_cache_free(cache, object);
+            end(cache);
+        }
+}
+
 static void batches_and_try_free_work(void **state) {
     (void)state;
     sy_cache *cache = make(48, ALL);
@@ -466,6 +482,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(objects_are_as_ever, watch_faults),
         cmocka_unit_test_setup(alignment_holds_between_red_zones, watch_faults),
+        cmocka_unit_test_setup(the_slot_of_an_object_between_red_zones_is_the_object, watch_faults),
         cmocka_unit_test_setup(batches_and_try_free_work, watch_faults),
         cmocka_unit_test_setup(a_double_free_is_seen_at_once_and_for_long, watch_faults),
         cmocka_unit_test_setup(pointers_of_others_are_refused, watch_faults),

@@ -139,7 +139,7 @@ impl<T> Cache<T> {
         raw::in_use(self.owned.0)
     }
 
-    /// Bytes from one object to the next.
+    /// Bytes from one object to the next; of a cache with red zones, those of an object.
     pub fn slot_size(&self) -> usize {
         raw::slot_size(self.owned.0)
     }
