@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <slabyard/fault.h>
 #include <slabyard/stats.h>
@@ -55,6 +56,22 @@ static inline void note_fault(const sy_fault *fault) {
     last_fault = *fault;
     faults++;
 }
+
+/* ---- what is written to stderr ---- */
+
+/* Calls `work` and puts what it writes there into `text`. */
+static inline void overhear(void (*work)(void *), void *arg, char *text, size_t room) {
+    FILE *file = tmpfile();
+    int before = dup(2);
+    EXPECT(file && before >= 0 && dup2(fileno(file), 2) == 2);
+    work(arg);
+    EXPECT(dup2(before, 2) == 2 && close(before) == 0);
+    rewind(file);
+    text[fread(text, 1, room - 1, file)] = '\0';
+    fclose(file);
+}
+
+/* ---- memory ---- */
 
 /* Bytes in chunks and large spans. */
 static inline size_t mapped_now(void) {

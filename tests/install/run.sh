@@ -66,17 +66,18 @@ use cpp-shared "$cxx" -std=c++17 -O2 $(pc --cflags) "$here/consumer.cpp" $(pc --
 use cpp-static "$cxx" -std=c++17 -O2 $(pc --cflags) "$here/consumer.cpp" "$libdir/libslabyard.a" \
     -pthread
 
-cat >"$work/compat.c" <<'END'
-#include <xbase/slab.h>
-int main(void) {
-    xSlab *pool = xSlabCreate(24, 0, 0);
-    void *slot = xSlabAlloc(pool);
-    xSlabFree(pool, slot);
-    return xSlabAlloc(pool) == slot ? 0 : 1;
-}
-END
-use compat "$cc" -std=c11 -O2 -I"$prefix/include/slabyard/compat/xslab" $(pc --cflags) \
-    "$work/compat.c" $(pc --libs)
+# A program that has a file for each of the earlier systems' headers, in C and one in C++.
+objects=()
+for source in "$here"/../compat/together/*.c*; do
+    system=$(basename "${source%.*}" | tr _ -)
+    compiler=("$cc" -std=c11) && [ "${source##*.}" = c ] || compiler=("$cxx" -std=c++17)
+    objects+=("$work/$(basename "$source").o")
+    "${compiler[@]}" -O2 -Wall -Wextra -Wpedantic -Werror -I"$here/.." \
+        -I"$prefix/include/slabyard/compat/$system" $(pc --cflags) -c "$source" -o "${objects[-1]}" ||
+        fail "compat/$system does not compile in ${source##*.}"
+done
+use compat "$cxx" "${objects[@]}" $(pc --libs) -pthread
+
 cat >"$work/doors.cpp" <<'END'
 #include <slabyard/slabyard.hpp>
 int main() {
