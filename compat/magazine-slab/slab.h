@@ -10,12 +10,13 @@
  *   - SLAB_RED_ZONE and SLAB_POISON switch off what would hide mistakes, magazines among it. What
  *     they find is reported with the cache's name (slabyard/fault.h), and ends the process unless a
  *     handler says otherwise. With both, SLAB_DEBUG, freed objects besides wait before they are
- * used again (quarantine);
+ *     used again (quarantine);
  *   - slab_cache_destroy with live objects says so on stderr, and leaves them and the cache alone;
- *   - any alignment up to 2 MiB holds exactly, and there is no limit on the number of caches short
- * of SY_CACHES_MAX;
- *   - slab_kmalloc serves every size, where it ended at 4096; slab_kfree wants the size that was
- *     asked for, and a wrong one is reported where it is seen.
+ *   - slabs have colours whatever the objects' size; any alignment up to 2 MiB holds exactly all
+ *     the same; and there is no limit on the number of caches short of SY_CACHES_MAX;
+ *   - slab_kmalloc serves every size, where it ended at 4096, from classes closer than powers of
+ *     two; slab_kfree wants the size that was asked for, and one of another class is reported where
+ *     it is seen.
  */
 #ifndef SLABYARD_COMPAT_MAGAZINE_SLAB_H
 #define SLABYARD_COMPAT_MAGAZINE_SLAB_H
@@ -65,6 +66,7 @@ static inline struct slab_cache *slab_cache_create(const char *name, size_t size
     config.construct = ctor ? sy_magazine_slab_construct : NULL;
     config.destruct = dtor ? sy_magazine_slab_destruct : NULL;
     config.arg = cache;
+    config.flags = SY_COLOUR;
     if (flags & ~(uint32_t)(SLAB_DEBUG | SLAB_NO_MAGAZINES)) config.flags |= ~0u;
     if (flags & SLAB_RED_ZONE) config.flags |= SY_REDZONE;
     if (flags & SLAB_POISON) config.flags |= SY_POISON;

@@ -8,8 +8,9 @@
  *   - sizes that overflow when they are rounded up to the quantum are refused;
  *   - a free takes the same short time whatever is allocated; a value that is not allocated, or
  *     another size, is reported with the arena's name (slabyard/fault.h) and ends the process
- * unless a handler says otherwise;
- *   - vmem_destroy with live segments says so on stderr, and leaves the arena alone;
+ *     unless a handler says otherwise;
+ *   - vmem_destroy with live segments, as in its example, says so on stderr and frees them: they
+ *     are numbers, and nothing of theirs is unmapped;
  *   - `maxaddr` is the largest value that a segment may contain, SIZE_MAX and 0 for any.
  */
 #ifndef SLABYARD_COMPAT_MAGAZINE_VMEM_H
@@ -37,11 +38,20 @@ static inline vmem_t *vmem_create(const char *name, uintptr_t base, size_t size,
     return (vmem_t *)sy_vmem_create(&config);
 }
 
-/* NULL is a no-op. */
+static inline int sy_magazine_vmem_forget(void *vm, unsigned what, uintptr_t addr, size_t size) {
+    (void)what;
+    return sy_vmem_xfree((sy_vmem *)vm, addr, size);
+}
+
+/* All goes; nobody uses the arena any more. NULL is a no-op. (Without memory to go through live
+ * segments the arena stays.) */
 static inline void vmem_destroy(vmem_t *vm) {
-    if (vm && sy_vmem_destroy((sy_vmem *)vm) != 0)
-        fprintf(stderr, "vmem: arena destroyed with %zu allocated: it stays\n",
-                sy_vmem_size((sy_vmem *)vm, SY_VMEM_ALLOCATED));
+    sy_vmem *arena = (sy_vmem *)vm;
+    if (sy_vmem_destroy(arena) == 0) return;
+    fprintf(stderr, "vmem: arena destroyed with %zu allocated\n",
+            sy_vmem_size(arena, SY_VMEM_ALLOCATED));
+    (void)sy_vmem_walk(arena, SY_VMEM_ALLOCATED, sy_magazine_vmem_forget, arena);
+    (void)sy_vmem_destroy(arena);
 }
 
 /* 0, and where `size` units begin in *addrp; -1 with errno and *addrp as before. */

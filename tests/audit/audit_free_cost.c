@@ -3,20 +3,17 @@
  * is counted in instructions: a child frees objects in random order, one step at a time.
  */
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ptrace.h>
 
 #include <cmocka.h>
 
 #include <slabyard/slabyard.h>
 
-#include "support/child.h"
 #include "support/sanitized.h"
+#include "support/steps.h"
 
 enum { FREES = 300 };
 
@@ -25,8 +22,8 @@ typedef struct history {
     size_t live;
 } history;
 
-/* Stops before the frees and after them, for the parent to count what is in between. */
-static void free_some(const history *it) {
+static void free_some(const void *arg) {
+    const history *it = arg;
     sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 64, .flags = it->flags});
     void **objects = calloc(it->live, sizeof *objects);
     uint64_t random = 18;
@@ -34,41 +31,15 @@ static void free_some(const history *it) {
     must(sy_cache_alloc_batch(cache, objects, it->live) == it->live);
     shuffle(objects, it->live, &random);
     if (it->flags == 0) sy_thread_flush();
-    must(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0);
-    raise(SIGSTOP);
+    count_from_here();
     for (size_t i = 0; i < FREES; i++) sy_cache_free(cache, objects[i]);
-    raise(SIGSTOP);
-}
-
-/* Instructions of so many frees; 0 if this system does not let a process be traced. */
-static uint64_t instructions(history it) {
-    int status;
-    uint64_t steps = 0;
-    fflush(NULL);
-    pid_t pid = fork();
-    must(pid >= 0);
-    if (pid == 0) {
-        free_some(&it);
-        _exit(0);
-    }
-    must(waitpid(pid, &status, WUNTRACED) == pid);
-    if (!WIFSTOPPED(status)) return 0;
-    /* Both stops raise a signal; of the second there is SIGSTOP in the midst of the steps. */
-    for (;;) {
-        if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0) break;
-        must(waitpid(pid, &status, 0) == pid);
-        if (!WIFSTOPPED(status) || WSTOPSIG(status) == SIGSTOP) break;
-        steps++;
-    }
-    kill(pid, SIGKILL);
-    waitpid(pid, &status, 0);
-    return steps;
+    count_to_here();
 }
 
 static void a_free_is_no_dearer_among_a_million(unsigned flags) {
     if (SANITIZED) skip(); /* instructions mean nothing there, and there are many */
-    uint64_t few = instructions((history){.flags = flags, .live = FREES});
-    uint64_t many = instructions((history){.flags = flags, .live = 1000000});
+    uint64_t few = instructions_of(free_some, &(history){.flags = flags, .live = FREES});
+    uint64_t many = instructions_of(free_some, &(history){.flags = flags, .live = 1000000});
     if (few == 0) skip();
     print_message("instructions of a free: %.1f among %d, %.1f among a million\n",
                   (double)few / FREES, FREES, (double)many / FREES);

@@ -4,6 +4,11 @@
 
 #include <slab.h>
 
+#include "support/sanitized.h"
+#include "support/steps.h"
+
+_Static_assert(SLAB_DEBUG == (SLAB_RED_ZONE | SLAB_POISON), "both, as the document says");
+
 /* ---- what the document shows ---- */
 
 static void a_cache_and_its_life(void) {
@@ -12,6 +17,7 @@ static void a_cache_and_its_life(void) {
     EXPECT(obj);
     memset(obj, 1, 64);
     slab_free(cache, obj);
+    slab_free(cache, NULL);
     slab_cache_shrink(cache);
     slab_cache_stats(cache);
     slab_cache_destroy(cache);
@@ -49,6 +55,47 @@ static void empty_slabs_are_given_up(void) {
     slab_cache_destroy(cache);
 }
 
+static void print(void *cache) { slab_cache_stats(cache); }
+
+static void statistics_are_printed(void) {
+    char text[1000];
+    struct slab_cache *cache = slab_cache_create("my_cache", 64, 0, 0, NULL, NULL);
+    void *object = slab_alloc(cache);
+    overhear(print, cache, text, sizeof text);
+    EXPECT(strstr(text, "my_cache") && strstr(text, "64 bytes") && strstr(text, " 1 live"));
+    slab_free(cache, object);
+    slab_cache_destroy(cache);
+}
+
+static void *alloc_and_free_all(void *cache) {
+    for (unsigned i = 0; i < OBJECTS; i++) EXPECT((objects[i] = slab_alloc(cache)) != NULL);
+    for (unsigned i = 0; i < OBJECTS; i++) slab_free(cache, objects[i]);
+    return NULL;
+}
+
+/* What its magazines held is in no thread's any more. */
+static void a_threads_end_empties_its_magazines(void) {
+    struct slab_cache *cache = slab_cache_create("left", 200, 0, 0, NULL, NULL);
+    sy_cache_stats stats;
+    in_threads(1, alloc_and_free_all, cache);
+    EXPECT(sy_cache_get_stats(cache->cache, &stats) == 0 && stats.in_loaded == 0);
+    EXPECT(slab_cache_shrink(cache) > 0);
+    EXPECT(sy_cache_get_stats(cache->cache, &stats) == 0 && stats.slabs == 0);
+    slab_cache_destroy(cache);
+}
+
+static void without_magazines_an_object_is_in_its_slab_at_once(void) {
+    struct slab_cache *cache = slab_cache_create("plain", 64, 0, SLAB_NO_MAGAZINES, NULL, NULL);
+    sy_cache_stats stats;
+    for (unsigned i = 0; i < 1000; i++) EXPECT((objects[i] = slab_alloc(cache)) != NULL);
+    for (unsigned i = 0; i < 1000; i++) {
+        slab_free(cache, objects[i]);
+        EXPECT(sy_cache_get_stats(cache->cache, &stats) == 0 && stats.in_use == 999 - i);
+        EXPECT(stats.in_loaded == 0 && stats.in_depot == 0);
+    }
+    slab_cache_destroy(cache);
+}
+
 /* ---- what was found ---- */
 
 static unsigned built, unbuilt;
@@ -76,14 +123,56 @@ static void constructors_and_destructors_are_paired(void) {
     }
 }
 
+/* Thirty allocations of which three live at a time. */
+static void an_object_is_constructed_once(void) {
+    struct slab_cache *cache = slab_cache_create("built", 32, 0, SLAB_NO_MAGAZINES, build, unbuild);
+    built = unbuilt = 0;
+    for (unsigned i = 0; i < 30; i++) {
+        if (i >= 3) slab_free(cache, objects[i - 3]);
+        EXPECT((objects[i] = slab_alloc(cache)) != NULL);
+    }
+    EXPECT(built == 3 && unbuilt == 0);
+    for (unsigned i = 27; i < 30; i++) slab_free(cache, objects[i]);
+    slab_cache_destroy(cache);
+    EXPECT(built == 3 && unbuilt == 3);
+}
+
 static void alignment_holds_for_every_slab(void) {
-    for (size_t align = 8; align <= 4096; align *= 2) {
-        struct slab_cache *cache = slab_cache_create("aligned", align, align, 0, NULL, NULL);
-        for (unsigned i = 0; i < 2000; i++) {
-            EXPECT((objects[i] = slab_alloc(cache)) != NULL);
-            EXPECT((uintptr_t)objects[i] % align == 0);
+    const size_t sizes[] = {8, 24, 100, 192, 1000, 4096, 70000};
+    for (size_t align = 8; align <= (size_t)2 << 20; align *= 2)
+        for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            unsigned count = align * sizes[i] < (1 << 20) ? 3000 : 10;
+            struct slab_cache *cache = slab_cache_create("aligned", sizes[i], align, 0, NULL, NULL);
+            for (unsigned j = 0; j < count; j++) {
+                EXPECT((objects[j] = slab_alloc(cache)) != NULL);
+                EXPECT((uintptr_t)objects[j] % align == 0);
+            }
+            for (unsigned j = 0; j < count; j++) slab_free(cache, objects[j]);
+            slab_cache_destroy(cache);
         }
-        for (unsigned i = 0; i < 2000; i++) slab_free(cache, objects[i]);
+}
+
+/* The first objects of slabs lie at different distances from where the slabs begin. */
+static void slabs_have_colours(void) {
+    for (size_t size = 8; size <= 192; size += 8) {
+        struct slab_cache *cache = slab_cache_create("coloured", size, 0, 0, NULL, NULL);
+        bool seen[1024] = {false};
+        unsigned colours = 0;
+        sy_cache_stats stats;
+        EXPECT(sy_cache_get_stats(cache->cache, &stats) == 0 && stats.colours >= 2);
+        unsigned count = 3 * (unsigned)stats.slots_per_slab;
+        for (unsigned i = 0; i < count && i < OBJECTS; i++) objects[i] = slab_alloc(cache);
+        for (unsigned i = 0; i < count && i < OBJECTS; i++) {
+            uintptr_t start = (uintptr_t)objects[i] % stats.slab_bytes;
+            if (start >= sizeof seen || start % 64 != 0 || seen[start]) continue;
+            bool first = true; /* of its slab: nothing lies before it */
+            for (unsigned j = 0; j < count && j < OBJECTS; j++)
+                first &= (uintptr_t)objects[j] != (uintptr_t)objects[i] - stats.slot_size;
+            seen[start] |= first;
+            colours += first;
+        }
+        EXPECT(colours >= 2);
+        for (unsigned i = 0; i < count && i < OBJECTS; i++) slab_free(cache, objects[i]);
         slab_cache_destroy(cache);
     }
 }
@@ -110,6 +199,42 @@ static void mistakes_are_seen_with_magazines_on(void) {
     sy_set_fault_handler(before);
 }
 
+static void each_flag_is_enough_for_its_mistake(void) {
+    sy_fault_handler before = sy_set_fault_handler(note_fault);
+    const size_t places[] = {0, 11, 23};
+    faults = 0;
+    struct slab_cache *cache = slab_cache_create("zoned", 24, 0, SLAB_RED_ZONE, NULL, NULL);
+    char *object = slab_alloc(cache);
+    object[24] ^= 1;
+    slab_free(cache, object);
+    EXPECT(faults == 1 && last_fault.kind == SY_FAULT_OVERFLOW);
+    object = slab_alloc(cache);
+    object[-1] ^= 1;
+    slab_free(cache, object);
+    EXPECT(faults == 2 && last_fault.kind == SY_FAULT_UNDERFLOW);
+    slab_cache_destroy(cache);
+
+    cache = slab_cache_create("poisoned", 24, 0, SLAB_POISON, NULL, NULL);
+    for (unsigned i = 0; i < 3; i++) { /* whichever byte it is */
+        object = slab_alloc(cache);
+        slab_free(cache, object);
+        object[places[i]] ^= 1;
+        EXPECT(slab_alloc(cache) == object); /* looked at before it is given again */
+        EXPECT(faults == 3 + i && last_fault.kind == SY_FAULT_WRITE_AFTER_FREE);
+        EXPECT((size_t)last_fault.offset == places[i]);
+        slab_free(cache, object);
+    }
+    slab_cache_destroy(cache);
+
+    cache = slab_cache_create("plain", 24, 0, SLAB_NO_MAGAZINES, NULL, NULL);
+    object = slab_alloc(cache);
+    slab_free(cache, object);
+    slab_free(cache, object);
+    EXPECT(faults == 6 && last_fault.kind == SY_FAULT_DOUBLE_FREE);
+    slab_cache_destroy(cache);
+    sy_set_fault_handler(before);
+}
+
 /* It went to the magazine of another class, which sees it when it goes back to its slabs. */
 static void a_wrong_size_is_seen(void) {
     sy_fault_handler before = sy_set_fault_handler(note_fault);
@@ -122,11 +247,15 @@ static void a_wrong_size_is_seen(void) {
     sy_set_fault_handler(before);
 }
 
+static void destroy(void *cache) { slab_cache_destroy(cache); }
+
 static void live_objects_outlive_a_destroy(void) {
+    char text[1000];
     struct slab_cache *cache = slab_cache_create("live", 64, 0, 0, NULL, NULL);
     void *object = slab_alloc(cache);
     own(object, 64, 4);
-    slab_cache_destroy(cache);
+    overhear(destroy, cache, text, sizeof text);
+    EXPECT(strstr(text, " 1 live"));
     EXPECT(is_own(object, 64, 4));
     slab_free(cache, object);
     slab_cache_destroy(cache);
@@ -139,6 +268,8 @@ static void thousands_of_caches(void) {
         EXPECT((caches[i] = slab_cache_create("one of many", 16 + i % 64, 0, 0, NULL, NULL)));
         EXPECT((objects[i] = slab_alloc(caches[i])) != NULL);
     }
+    pthread_key_t key; /* they take no more than one of them all */
+    EXPECT(pthread_key_create(&key, NULL) == 0 && pthread_key_delete(key) == 0);
     for (unsigned i = 0; i < CACHES; i++) {
         slab_free(caches[i], objects[i]);
         slab_cache_destroy(caches[i]);
@@ -182,20 +313,65 @@ static void what_crosses_threads_stays_bounded(void) {
     }
     EXPECT(pthread_join(consumer, NULL) == 0);
     EXPECT(mapped_now() < before + (1 << 20));
+    EXPECT(slab_cache_shrink(packets) > 0);
+    sy_cache_stats stats;
+    EXPECT(sy_cache_get_stats(packets->cache, &stats) == 0 && stats.slots * 64 <= 128 << 10);
     slab_cache_destroy(packets);
+}
+
+/* ---- what a free costs ---- */
+
+typedef struct history {
+    uint32_t flags;
+    unsigned live, frees;
+} history;
+
+static void free_some(const void *arg) {
+    const history *it = arg;
+    void **all = calloc(it->live, sizeof *all);
+    uint64_t random = 18;
+    struct slab_cache *cache = slab_cache_create("freed", 64, 0, it->flags, NULL, NULL);
+    EXPECT(all && cache);
+    sy_set_decay(0); /* nothing goes back by itself */
+    for (unsigned i = 0; i < it->live; i++) EXPECT((all[i] = slab_alloc(cache)) != NULL);
+    shuffle(all, it->live, &random);
+    count_from_here();
+    for (unsigned i = 0; i < it->frees; i++) slab_free(cache, all[i]);
+    count_to_here();
+}
+
+/* In random order, with magazines (more frees than two of them hold) and without; counted in
+ * instructions. */
+static void a_free_is_no_dearer_among_a_million(void) {
+    const history histories[] = {{0, 1000000, 300}, {SLAB_NO_MAGAZINES, 1000000, 30}};
+    for (unsigned i = 0; i < 2; i++) {
+        history it = histories[i];
+        uint64_t many = instructions_of(free_some, &it);
+        it.live = it.frees;
+        uint64_t few = instructions_of(free_some, &it);
+        if (few == 0) return; /* nobody may be traced here */
+        EXPECT(few > it.frees && many < 2 * few);
+    }
 }
 
 int main(void) {
     a_cache_and_its_life();
     any_size();
+    statistics_are_printed();
     empty_slabs_are_given_up();
+    a_threads_end_empties_its_magazines();
+    without_magazines_an_object_is_in_its_slab_at_once();
     constructors_and_destructors_are_paired();
+    an_object_is_constructed_once();
     alignment_holds_for_every_slab();
+    slabs_have_colours();
     mistakes_are_seen_with_magazines_on();
+    each_flag_is_enough_for_its_mistake();
     a_wrong_size_is_seen();
     live_objects_outlive_a_destroy();
     thousands_of_caches();
     what_is_no_flag_is_refused();
     what_crosses_threads_stays_bounded();
+    if (!SANITIZED) a_free_is_no_dearer_among_a_million();
     return 0;
 }

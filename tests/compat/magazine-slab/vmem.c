@@ -2,6 +2,8 @@
 
 #include <vmem.h>
 
+#include "support/child.h"
+
 /* ---- what the document shows ---- */
 
 static void an_arena_and_its_life(void) {
@@ -23,16 +25,66 @@ static void constraints_hold(void) {
     uintptr_t value;
     EXPECT(vmem_xalloc(vm, 0x300, 0x1000, 0x200, 0, 0, 0, &value) == 0);
     EXPECT(value % 0x1000 == 0x200);
-    EXPECT(vmem_xalloc(vm, 0x800, 0, 0, 0x1000, 0, 0, &value) == 0);
-    EXPECT(value / 0x1000 == (value + 0x7ff) / 0x1000);
+    EXPECT(vmem_xalloc(vm, 0xe00, 0, 0, 0x1000, 0, 0, &value) == 0);
+    EXPECT(value == 0x2000); /* the first place, 0x1500, is across one */
     EXPECT(vmem_xalloc(vm, 0x100, 0, 0, 0, 0x80000, 0x800ff, &value) == 0);
     EXPECT(value == 0x80000);
     EXPECT(vmem_xalloc(vm, 0x100, 0, 0, 0, 0x80000, 0x800ff, &value) == -1);
     sy_vmem_stats stats;
     EXPECT(sy_vmem_get_stats((sy_vmem *)vm, &stats) == 0 && stats.segments_allocated == 3);
     EXPECT(sy_vmem_verify((sy_vmem *)vm) == 0);
-    vmem_destroy(vm); /* refused: three are live */
-    EXPECT(sy_vmem_verify((sy_vmem *)vm) == 0);
+    vmem_destroy(vm);
+}
+
+static void sizes_are_rounded_up_to_the_quantum(void) {
+    vmem_t *vm = vmem_create("pages", 0x10000, 0x10000, 4096);
+    uintptr_t pages[16], value = 7;
+    for (unsigned i = 0; i < 16; i++)
+        EXPECT(vmem_alloc(vm, 1 + i * 273, &pages[i]) == 0 && pages[i] % 4096 == 0);
+    EXPECT(vmem_alloc(vm, 1, &value) == -1 && value == 7);
+    for (unsigned i = 0; i < 16; i++) vmem_free(vm, pages[i], 1 + i * 273);
+    EXPECT(vmem_alloc(vm, 0x10000, &value) == 0 && value == 0x10000); /* neighbours are one */
+    vmem_free(vm, value, 0x10000);
+    vmem_destroy(vm);
+    EXPECT(!vmem_create("thirds", 0, 300, 3) && !vmem_create("half", 0x800, 0x1000, 4096));
+}
+
+static void print(void *vm) { vmem_stats(vm); }
+
+static void statistics_are_printed(void) {
+    char text[1000];
+    vmem_t *vm = vmem_create("my_arena", 0x10000, 0x100000, 4096);
+    uintptr_t value;
+    EXPECT(vmem_alloc(vm, 8192, &value) == 0);
+    overhear(print, vm, text, sizeof text);
+    EXPECT(strstr(text, "my_arena") && strstr(text, "8192 allocated in 1 "));
+    vmem_free(vm, value, 8192);
+    vmem_destroy(vm);
+}
+
+static void destroy(void *vm) { vmem_destroy(vm); }
+
+static size_t address_space(void) {
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    EXPECT(file && fscanf(file, "%zu", &pages) == 1 && fclose(file) == 0);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* As the document does it: something is allocated still. It is told, and nothing is left. */
+static void an_arena_is_destroyed_with_what_is_live(void) {
+    enum { ARENAS = 1000 };
+    char text[1000];
+    size_t before = 0;
+    for (unsigned i = 0; i < ARENAS; i++) {
+        vmem_t *vm = vmem_create("live", 0x10000, 0x100000, 4096);
+        uintptr_t value;
+        for (unsigned j = 0; j < 100; j++) EXPECT(vmem_alloc(vm, 8192, &value) == 0);
+        overhear(destroy, vm, text, sizeof text);
+        EXPECT(strstr(text, "819200 allocated"));
+        if (i == 10) before = address_space();
+    }
+    EXPECT(address_space() < before + (1 << 20));
 }
 
 /* ---- what was found ---- */
@@ -47,6 +99,26 @@ static void what_fits_is_found(void) {
     EXPECT(vmem_alloc(vm, 128, &value) == 0 && value >= 895);
     EXPECT(vmem_alloc(vm, SIZE_MAX, &value) == -1);
     EXPECT(vmem_alloc(vm, 0, &value) == -1);
+    vmem_destroy(vm);
+}
+
+/* It looked at all that was allocated. */
+static void a_free_finds_its_segment_at_once(void) {
+    enum { SEGMENTS = 100000 };
+    static void *values[SEGMENTS];
+    uint64_t random = 5;
+    uintptr_t value;
+    sy_vmem_stats stats;
+    vmem_t *vm = vmem_create("many", 0, SEGMENTS, 1);
+    for (unsigned i = 0; i < SEGMENTS; i++) {
+        EXPECT(vmem_alloc(vm, 1, &value) == 0);
+        values[i] = (void *)value;
+    }
+    shuffle(values, SEGMENTS, &random);
+    for (unsigned i = 0; i < SEGMENTS; i++) vmem_free(vm, (uintptr_t)values[i], 1);
+    EXPECT(sy_vmem_get_stats((sy_vmem *)vm, &stats) == 0 && stats.frees == SEGMENTS);
+    EXPECT(stats.steps < 4 * SEGMENTS);
+    vmem_destroy(vm);
 }
 
 static void a_wrong_free_is_named(void) {
@@ -68,7 +140,11 @@ static void a_wrong_free_is_named(void) {
 int main(void) {
     an_arena_and_its_life();
     constraints_hold();
+    sizes_are_rounded_up_to_the_quantum();
+    statistics_are_printed();
+    an_arena_is_destroyed_with_what_is_live();
     what_fits_is_found();
+    a_free_finds_its_segment_at_once();
     a_wrong_free_is_named();
     return 0;
 }
