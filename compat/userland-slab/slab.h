@@ -9,8 +9,9 @@
  *   - the constructor is called at each allocation, as it says, and never for anything else;
  *   - objects may have any size, 16 bytes and more are 16-aligned; without memory an allocation is
  *     NULL with ENOMEM, and freeing NULL does nothing, where it ended the process;
- *   - objs_cache_destroy and slab_allocator_destroy give all memory back, objects that are not
- *     freed included; both may be called again, and in any order;
+ *   - objs_cache_destroy and slab_allocator_destroy give all memory back to the system, objects
+ *     that are not freed included, and what else is free; both may be called again, and in any
+ *     order;
  *   - any thread may use a cache.
  */
 #ifndef SLABYARD_COMPAT_USERLAND_SLAB_H
@@ -66,6 +67,7 @@ static inline void slab_allocator_destroy(void) {
     all->count = 0;
     all->ready = 0;
     pthread_mutex_unlock(&all->lock);
+    sy_trim();
 }
 
 /* Adds a cache to those that there are; its number, or 0: no memory, or no slab_allocator_init. */
@@ -85,12 +87,16 @@ static inline unsigned long sy_userland_slab_add(sy_cache *cache) {
     return number;
 }
 
-/* `cache`, which now gives objects of `obj_size` bytes; NULL with errno: there is no memory, or the
- * size is 0, or slab_allocator_init was not called. */
+/* `cache`, which now gives objects of `obj_size` bytes, each of which `ctor` (NULL: nobody) is
+ * called with when it is allocated. NULL with errno EINVAL (size 0, or no cache) or ENOMEM (no
+ * memory, or no slab_allocator_init). */
 static inline struct Objs_cache *objs_cache_init(struct Objs_cache *cache, size_t obj_size,
                                                  void (*ctor)(void *)) {
     sy_cache_config config;
-    if (!cache) return NULL;
+    if (!cache) {
+        errno = EINVAL;
+        return NULL;
+    }
     memset(&config, 0, sizeof config);
     config.name = "Objs_cache";
     config.size = obj_size;
@@ -130,6 +136,7 @@ static inline void objs_cache_destroy(struct Objs_cache *cache) {
     }
     pthread_mutex_unlock(&all->lock);
     cache->cache = NULL;
+    sy_trim();
 }
 
 SY_END_DECLS

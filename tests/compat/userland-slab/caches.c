@@ -2,6 +2,8 @@
 
 #include <slab.h>
 
+#include <slabyard/fail.h>
+
 /* ---- what the document shows ---- */
 
 static void a_cache_of_numbers(void) {
@@ -13,6 +15,17 @@ static void a_cache_of_numbers(void) {
     objs_cache_free(&a_cache, number);
     objs_cache_destroy(&a_cache);
     slab_allocator_destroy();
+}
+
+static void initialised_once_and_for_all(void) {
+    struct Objs_cache cache;
+    EXPECT(slab_allocator_init());
+    EXPECT(objs_cache_init(&cache, 24, NULL));
+    EXPECT(slab_allocator_init()); /* again: what there is stays */
+    void *object = objs_cache_alloc(&cache);
+    EXPECT(object);
+    objs_cache_free(&cache, object);
+    objs_cache_destroy(&cache);
 }
 
 static unsigned constructed;
@@ -34,35 +47,57 @@ static void the_constructor_is_called_at_each_allocation(void) {
     objs_cache_destroy(&cache);
 }
 
+enum { OBJECTS = 1000000 };
+static void *objects[OBJECTS];
+
+/* A million objects take little more than their bytes. */
+static void objects_have_no_metadata(void) {
+    const size_t sizes[] = {8, 16, 32, 48, 64, 128, 256};
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct Objs_cache cache;
+        size_t before = mapped_now();
+        EXPECT(objs_cache_init(&cache, sizes[i], NULL));
+        for (unsigned j = 0; j < OBJECTS; j++) EXPECT((objects[j] = objs_cache_alloc(&cache)));
+        size_t bytes = OBJECTS * sizes[i];
+        EXPECT(mapped_now() - before >= bytes);
+        EXPECT(mapped_now() - before <= bytes + bytes / 50 + (1 << 20));
+        objs_cache_destroy(&cache);
+    }
+}
+
 /* ---- what was found ---- */
 
-enum { OBJECTS = 100000 };
-static void *objects[OBJECTS];
+enum { MANY = 100000 };
 
 static void rounds_hold_flat(void) {
     struct Objs_cache cache;
     size_t first = 0;
     EXPECT(objs_cache_init(&cache, 64, NULL));
     for (unsigned round = 0; round < 50; round++) {
-        for (unsigned i = 0; i < OBJECTS; i++) EXPECT((objects[i] = objs_cache_alloc(&cache)));
-        for (unsigned i = 0; i < OBJECTS; i++) objs_cache_free(&cache, objects[i]);
+        for (unsigned i = 0; i < MANY; i++) EXPECT((objects[i] = objs_cache_alloc(&cache)));
+        for (unsigned i = 0; i < MANY; i++) objs_cache_free(&cache, objects[i]);
         if (round == 1) first = mapped_now();
     }
     EXPECT(mapped_now() <= first);
     objs_cache_destroy(&cache);
 }
 
+/* To the system, at once: nothing else has to be called. */
 static void all_memory_goes_back(void) {
-    struct Objs_cache cache;
+    struct Objs_cache cache, other;
     sy_trim();
     size_t before = mapped_now();
-    EXPECT(objs_cache_init(&cache, 100, NULL));
-    for (unsigned i = 0; i < OBJECTS; i++) EXPECT((objects[i] = objs_cache_alloc(&cache)));
-    EXPECT(mapped_now() > before + OBJECTS * 100);
+    EXPECT(objs_cache_init(&cache, 100, NULL) && objs_cache_init(&other, 3000, NULL));
+    for (unsigned i = 0; i < MANY; i++) EXPECT(objs_cache_alloc(&cache));
+    EXPECT(mapped_now() > before + MANY * 100);
     objs_cache_destroy(&cache);
-    sy_trim();
     EXPECT(mapped_now() <= before + (1 << 20));
     objs_cache_destroy(&cache); /* again */
+    for (unsigned i = 0; i < MANY / 10; i++) EXPECT(objs_cache_alloc(&other));
+    EXPECT(mapped_now() > before + MANY * 300);
+    slab_allocator_destroy();
+    EXPECT(mapped_now() <= before + (1 << 20));
+    EXPECT(slab_allocator_init());
 }
 
 static void objects_of_any_size(void) {
@@ -77,16 +112,60 @@ static void objects_of_any_size(void) {
         objs_cache_destroy(&cache);
     }
     struct Objs_cache none;
-    EXPECT(!objs_cache_init(&none, 0, NULL));
+    errno = 0;
+    EXPECT(!objs_cache_init(&none, 0, NULL) && errno == EINVAL);
     EXPECT(!objs_cache_init(&none, SIZE_MAX, NULL));
-    EXPECT(!objs_cache_init(NULL, 8, NULL));
+    errno = 0;
+    EXPECT(!objs_cache_init(NULL, 8, NULL) && errno == EINVAL);
 }
 
+/* Nor is what is not there constructed. */
 static void no_memory_is_no_end(void) {
     struct Objs_cache cache;
-    EXPECT(objs_cache_init(&cache, SIZE_MAX / 4, NULL));
+    EXPECT(objs_cache_init(&cache, SIZE_MAX / 4, construct));
+    constructed = 0;
     errno = 0;
     EXPECT(!objs_cache_alloc(&cache) && errno == ENOMEM);
+    objs_cache_destroy(&cache);
+    EXPECT(sy_set_failures("Objs_cache:2") == 0);
+    EXPECT(objs_cache_init(&cache, 24, construct));
+    EXPECT(objs_cache_alloc(&cache) && !objs_cache_alloc(&cache) && objs_cache_alloc(&cache));
+    EXPECT(constructed == 2 && sy_set_failures(NULL) == 0);
+    objs_cache_destroy(&cache);
+}
+
+/* ---- what the header says besides ---- */
+
+static void *alloc_and_free(void *arg) {
+    void *mine[100];
+    for (unsigned round = 0; round < 1000; round++) {
+        for (unsigned i = 0; i < 100; i++) {
+            EXPECT((mine[i] = objs_cache_alloc(arg)) != NULL);
+            own(mine[i], 40, (uintptr_t)&mine[i]);
+        }
+        for (unsigned i = 0; i < 100; i++) {
+            EXPECT(is_own(mine[i], 40, (uintptr_t)&mine[i]));
+            objs_cache_free(arg, mine[i]);
+        }
+    }
+    return NULL;
+}
+
+/* Caches come and go in each thread besides, in the one list of them all. */
+static void *init_and_destroy(void *arg) {
+    for (unsigned i = 0; i < 200; i++) {
+        struct Objs_cache cache;
+        EXPECT(objs_cache_init(&cache, 16 + i, NULL) && objs_cache_alloc(&cache));
+        objs_cache_destroy(&cache);
+    }
+    return alloc_and_free(arg);
+}
+
+static void any_thread_may_use_a_cache(void) {
+    struct Objs_cache cache;
+    EXPECT(objs_cache_init(&cache, 40, NULL));
+    in_threads(4, init_and_destroy, &cache);
+    EXPECT(sy_cache_in_use(cache.cache) == 0);
     objs_cache_destroy(&cache);
 }
 
@@ -111,12 +190,14 @@ int main(void) {
     struct Objs_cache early;
     EXPECT(!objs_cache_init(&early, 8, NULL));
     a_cache_of_numbers();
-    EXPECT(slab_allocator_init());
+    initialised_once_and_for_all();
     the_constructor_is_called_at_each_allocation();
+    objects_have_no_metadata();
     rounds_hold_flat();
     all_memory_goes_back();
     objects_of_any_size();
     no_memory_is_no_end();
+    any_thread_may_use_a_cache();
     caches_that_are_left_go_with_the_allocator();
     return 0;
 }
