@@ -10,8 +10,10 @@
  *     and those of another allocator are refused, and never followed. 0 is never one;
  *   - slab_free of what is not a live object of this allocator does nothing;
  *   - objects are aligned to 64 bytes, their class's size at most;
- *   - empty slabs are reused by anybody, and their memory goes back to the system, by itself after
- *     a while (slabyard/reclaim.h); what is said about handles holds all the same;
+ *   - it keeps slabs mapped until the allocator is destroyed, for the sake of stale handles, and
+ *     promises bounded memory: here empty slabs are reused by anybody, and their memory goes back
+ *     to the system by itself after a while (slabyard/reclaim.h), and all of it at the end; what is
+ *     said about handles holds all the same;
  *   - allocators have nothing in common, whatever threads use them.
  */
 #ifndef SLABYARD_COMPAT_ZNS_SLAB_ALLOC_H
@@ -39,14 +41,14 @@ typedef struct SlabAllocator {
 
 /* Events since the allocator was made. */
 typedef struct PerfCounters {
-    uint64_t slow_path_hits;            /* magazines filled from slabs, and emptied into them */
+    uint64_t slow_path_hits;            /* magazines filled from slabs */
     uint64_t new_slab_count;            /* slabs taken from the chunks */
     uint64_t list_move_partial_to_full; /* slabs that became full */
     uint64_t list_move_full_to_partial; /* that were full, and are not any more */
-    uint64_t current_partial_null;      /* a full magazine was wanted, and there was none */
-    uint64_t current_partial_full;      /* objects whose places are spent: never used again */
-    uint64_t empty_slab_recycled;       /* slabs that were empty, and are not any more */
-    uint64_t empty_slab_overflowed;     /* slabs given back to the chunks */
+    uint64_t current_partial_null;      /* no slab had a free slot but an empty or a new one */
+    uint64_t current_partial_full;      /* the slab that was taken from had no slot any more */
+    uint64_t empty_slab_recycled;       /* slabs that were empty, and are used again */
+    uint64_t empty_slab_overflowed;     /* empty slabs given back to the chunks */
 } PerfCounters;
 
 /* ---- lifecycle ---- */
@@ -68,6 +70,7 @@ static inline void allocator_init(SlabAllocator *alloc) {
 static inline void allocator_destroy(SlabAllocator *alloc) {
     for (unsigned i = 0; i < SY_ZNS_CLASSES; i++) sy_cache_destroy_all(alloc->classes[i]);
     memset(alloc, 0, sizeof *alloc);
+    sy_trim();
 }
 
 /* NULL: no memory. */
@@ -132,13 +135,14 @@ static inline void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, 
     memset(out, 0, sizeof *out);
     if (size_class >= SY_ZNS_CLASSES || !alloc->classes[size_class]) return;
     if (sy_cache_get_stats(alloc->classes[size_class], &stats) != 0) return;
-    out->slow_path_hits = stats.refills + stats.flushes;
+    out->slow_path_hits = stats.refills;
     out->new_slab_count = stats.slabs_made;
     out->list_move_partial_to_full = stats.slabs_filled;
     out->list_move_full_to_partial = stats.slabs_opened;
-    out->current_partial_null = stats.depot_misses;
-    out->current_partial_full = stats.retired;
-    out->empty_slab_recycled = stats.slabs_reused;
+    out->current_partial_null = stats.slabs_reused;
+    out->current_partial_full = stats.slabs_filled;
+    if (stats.slabs_reused > stats.slabs_made) /* new ones are empty at first */
+        out->empty_slab_recycled = stats.slabs_reused - stats.slabs_made;
     out->empty_slab_overflowed = stats.slabs_released;
 }
 
