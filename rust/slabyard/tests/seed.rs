@@ -166,6 +166,27 @@ fn box_slots_of_an_unbounded_allocator() -> Outcome {
     Ok(())
 }
 
+/// All chunks have one list: where slots are freed in an order that has nothing to do with their
+/// chunks, each comes back as if there were one. So a free looks for no chunk, whatever lives.
+#[test]
+fn slots_of_many_chunks_are_in_one_list() -> Outcome {
+    use quote_alloc::{Allocator, BoxSlot};
+    Allocator::builder().chunk_size(16).build()?;
+    let many: usize = if cfg!(miri) { 100 } else { 300_000 };
+    let mut slots: Vec<_> = (0..many).map(|_| Some(BoxSlot::new(Quote(0)))).collect();
+    let freed: Vec<_> = (0..many)
+        .map(|i| slots[i * 7919 % many].take().unwrap())
+        .map(|slot| slot.as_ptr()) // and drops it
+        .collect();
+    assert_eq!(Allocator::in_use(), 0);
+    let again: Vec<_> = (0..many).map(|_| BoxSlot::new(Quote(1))).collect();
+    assert!(again
+        .iter()
+        .zip(freed.iter().rev())
+        .all(|(slot, at)| slot.as_ptr() == *at));
+    Ok(())
+}
+
 /// As there, it can be read, and copied, and stays on its thread; its memory stays when that ends.
 #[test]
 fn leaked_slots() -> Outcome {
