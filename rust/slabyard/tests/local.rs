@@ -146,7 +146,10 @@ mod row_alloc {
 fn slots_are_counted_and_memory_goes_back() {
     use row_alloc::{Allocator, BoxSlot};
     assert_eq!((Allocator::in_use(), Allocator::trim()), (0, 0));
+    assert!(!Allocator::reserve(1));
     Allocator::builder().chunk_size(64).build().unwrap();
+    assert!(Allocator::reserve(150));
+    assert!(Allocator::capacity() >= 150 && Allocator::in_use() == 0);
     let count = if cfg!(miri) { 200 } else { 20_000 };
     for _ in 0..3 {
         let mut rows: Vec<BoxSlot> = Vec::new();

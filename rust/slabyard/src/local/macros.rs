@@ -5,7 +5,7 @@
 /// Use it in a module of its own. It makes there
 ///
 /// - `Allocator`: `builder()`, with `capacity`, `prefault` and `build`; `is_initialized()`,
-///   `in_use()`, `capacity()`, `trim()`, all of the current thread;
+///   `in_use()`, `capacity()`, `reserve(n)`, `trim()`, all of the current thread;
 /// - `BoxSlot`: a value in a slot, 8 bytes; `PinnedSlot`, which [`into_pin`] makes of it; and
 ///   `VacantSlot`, a slot that is taken and empty.
 ///
@@ -157,6 +157,12 @@ macro_rules! __local_allocator {
             /// Objects that this thread's pool can hold without growing.
             pub fn capacity() -> usize {
                 $crate::local::capacity::<$type, Allocator>()
+            }
+
+            /// Provides memory on this thread, touched, for so many more objects; whether there is
+            /// room, and a pool. What was provided stays until `trim`.
+            pub fn reserve(more: usize) -> bool {
+                $crate::local::reserve::<$type, Allocator>(more)
             }
 
             /// Gives the memory of this thread's pool back to the system, if no slot of it is

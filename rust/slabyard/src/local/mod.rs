@@ -191,6 +191,12 @@ pub fn capacity<T: 'static, A: LocalAllocator<T>>() -> usize {
     A::KEY.with(|local| local.hand.capacity())
 }
 
+/// Provides memory on this thread for so many more; whether there is room.
+#[doc(hidden)]
+pub fn reserve<T: 'static, A: LocalAllocator<T>>(more: usize) -> bool {
+    A::KEY.with(|local| local.hand.reserve(more))
+}
+
 /// Gives this thread's memory back if no slot is taken; bytes.
 #[doc(hidden)]
 pub fn trim<T: 'static, A: LocalAllocator<T>>() -> usize {
