@@ -172,7 +172,7 @@ impl Arena {
         }
     }
 
-    /// All values go; the largest chunk stays for those that come.
+    /// All values go; the newest chunk, as a rule the largest, stays for those that come.
     pub fn reset(&mut self) {
         let Some(newest) = self.newest.get() else {
             return;
