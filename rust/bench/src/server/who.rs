@@ -30,13 +30,10 @@ fn who(name: &str, library: Option<&Path>, from: &'static str) -> Who {
 
 /// All, in the order of the tables.
 pub fn all() -> Vec<Who> {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../build/library");
-    let dropped_in = built.join("libslabyard-malloc.so");
     let debian = |name, library: &str, package| who(name, Some(Path::new(library)), package);
     vec![
         who(OURS, None, ""),
         who(PEER, None, ""),
-        who("drop-in", Some(&dropped_in), "make build"),
         debian("mimalloc", "libmimalloc.so.2", "Debian: libmimalloc2.0"),
         debian("jemalloc", "libjemalloc.so.2", "Debian: libjemalloc2"),
         debian(
