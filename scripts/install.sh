@@ -99,9 +99,12 @@ missing() { # prints the needs that are not met
 
 candidate() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'; }
 
+# A fresh machine does not know what there is before it has asked.
+never_updated() { [ "$(id -u)" = 0 ] && ! ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1; }
+
 # offered WHAT LIBRARY PACKAGE: a need, if it can be met.
 offered() {
-    [ -z "$(candidate "$3")" ] || echo "$1 | has_library $2 | $3"
+    [ -z "$(candidate "$3")" ] && ! never_updated || echo "$1 | has_library $2 | $3"
 }
 
 # rust_packages NAMES...: those of the first family whose compiler is new enough. Debian 12 keeps a

@@ -94,8 +94,8 @@ SY_API sy_cache *sy_cache_create(const sy_cache_config *config);
 
 /*
  * Destroys a cache of which no object is live: all its memory is given up, destructors are called.
- * 0, or -1 with errno EBUSY and nothing changed if objects are live. No other thread may be using
- * the cache. NULL is a no-op.
+ * 0, or -1 with errno and nothing changed: EBUSY, objects are live; EINVAL, it is a heap's. No
+ * other thread may be using the cache. NULL is a no-op.
  */
 SY_API int sy_cache_destroy(sy_cache *cache);
 

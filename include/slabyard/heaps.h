@@ -103,8 +103,10 @@ SY_API size_t sy_heap_usable_size(const sy_heap *heap, const void *object);
 /*
  * The cache that sy_heap_alloc has objects of `size` bytes from: where the size is known
  * beforehand, sy_cache_alloc and sy_cache_free on it are inline. One for all sizes up to 1 KiB with
- * the same multiple of 8 above them. It is the heap's, exists as long, and is not to be destroyed;
- * the objects are the heap's too. Opened if need be; NULL with ENOMEM.
+ * the same multiple of 8 above them. It is the heap's and exists as long: sy_cache_destroy refuses
+ * it, and sy_cache_destroy_all must not be given it. The objects are the heap's too: sy_cache_free
+ * and sy_heap_free take them, and checks know the size of the class, not what was asked for
+ * (sy_heap_free_sized has to be told that size). Opened if need be; NULL with ENOMEM.
  */
 SY_API sy_cache *sy_heap_cache_for(sy_heap *heap, size_t size);
 

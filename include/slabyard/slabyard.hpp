@@ -345,7 +345,7 @@ class memory_resource : public std::pmr::memory_resource {
     SY_COLD void *allocate_slow(std::size_t bytes, std::size_t align) {
         if (!is_natural(bytes, align))
             return detail::checked(sy_heap_aligned_alloc(heap_, align, bytes));
-        if (bytes <= most_known)
+        if (bytes <= most_known && !caches_[(bytes + 7) / 8].load(std::memory_order_relaxed))
             caches_[(bytes + 7) / 8].store(sy_heap_cache_for(heap_, bytes),
                                            std::memory_order_release);
         return detail::checked(sy_heap_alloc(heap_, bytes));
@@ -367,6 +367,7 @@ class memory_resource : public std::pmr::memory_resource {
     }
     void do_deallocate(void *object, std::size_t bytes, std::size_t align) override {
         sy_loaded_slot *slot = loaded(bytes, align);
+        if (SY_UNLIKELY(object == nullptr)) return;
         if (SY_LIKELY(slot != nullptr &&
                       sy_loaded_push(slot, reinterpret_cast<std::uintptr_t>(object))))
             return;

@@ -193,6 +193,10 @@ void sy_cache_destroy_all(sy_cache *cache) {
 
 int sy_cache_destroy(sy_cache *cache) {
     if (!cache) return 0;
+    if (cache->quota && cache->quota != &sy_quota_process) { /* a heap's */
+        errno = EINVAL;
+        return -1;
+    }
     sy_client_suspend(&cache->client);
     if (sy_cache_in_use(cache) > 0) {
         sy_client_resume(&cache->client);

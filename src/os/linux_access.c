@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 /* ---- registers ---- */
 
@@ -110,27 +112,53 @@ typedef bool explainer(const sy_os_access *);
 
 static _Atomic(explainer *) bad_access;
 static struct sigaction before_us[2]; /* SIGSEGV, SIGBUS: written before ours is installed */
-static SY_TLS bool explaining;
-static SY_TLS uintptr_t interrupted;
 
-uintptr_t sy_os_interrupted(void) { return interrupted; }
+/* Threads whose access is being explained. Not thread-local: in a library that was loaded as the
+ * program runs the first use of such storage allocates it, and the thread may be within malloc. */
+typedef struct explained {
+    _Atomic pid_t thread; /* 0: of none */
+    uintptr_t code;
+} explained;
+
+enum { EXPLAINED_MAX = 16 }; /* at a time; of others the system's word has to do */
+static explained all_explained[EXPLAINED_MAX];
+
+static pid_t own_thread(void) { return (pid_t)syscall(SYS_gettid); }
+
+/* The entry that has this thread; `claim`, if none has: a free one, its from now on. */
+static explained *explained_of(pid_t thread, bool claim) {
+    for (size_t i = 0; i < EXPLAINED_MAX; i++) {
+        pid_t free_entry = 0;
+        if (claim ? atomic_compare_exchange_strong(&all_explained[i].thread, &free_entry, thread)
+                  : atomic_load(&all_explained[i].thread) == thread)
+            return &all_explained[i];
+    }
+    return NULL;
+}
+
+uintptr_t sy_os_interrupted(void) {
+    const explained *own = explained_of(own_thread(), false);
+    return own ? own->code : 0;
+}
 
 /* The kernel found it, in doing an access; si_code is not positive for what a process sent. */
 static bool is_access(const siginfo_t *info) { return info->si_code > 0; }
 
 static void explain(const siginfo_t *info, const ucontext_t *context) {
     explainer *body = atomic_load_explicit(&bad_access, memory_order_acquire);
-    if (explaining || !is_access(info)) return;
+    if (!is_access(info)) return;
     int saved = errno;
+    pid_t thread = own_thread();
+    explained *own = explained_of(thread, false) ? NULL : explained_of(thread, true);
+    if (!own) return;
     sy_os_access access = {.address = (uintptr_t)info->si_addr};
     access.placed = info->si_code != SI_KERNEL;
     access.way = way_of(context);
     read_registers(context, &access);
-    explaining = true;
-    interrupted = access.code;
+    own->code = access.code;
     body(&access);
-    interrupted = 0;
-    explaining = false;
+    own->code = 0;
+    atomic_store(&own->thread, 0);
     errno = saved;
 }
 

@@ -177,8 +177,9 @@ typedef struct sy_os_access {
  * the thread and in the handler of the signal, and then does what it would have done: what handled
  * the signal before is called, or the access is done again and ends the process, with its core. A
  * signal that somebody sent is not explained. A handler that the program installs later comes in
- * the place of this. `explain` is not entered again by an access of its own. Once a process; a
- * second call changes nothing.
+ * the place of this. `explain` is not entered again by an access of its own, and nothing
+ * thread-local of the library's is touched before it. Once a process; a second call changes
+ * nothing.
  */
 void sy_os_on_bad_access(bool (*explain)(const sy_os_access *access));
 

@@ -112,6 +112,13 @@ done
 late "$work/plugin-late.so" "$work/plugin-early.so"
 "$work/loader-with-own" "$libdir/libslabyard-dlopen.so" ||
     fail "libslabyard-dlopen.so is not itself in a program that shows the same names: $?"
+# A crash of the program's own stays one, wherever it is.
+"$cc" -std=c11 -O2 -fno-builtin "$here/crash.c" -pthread -ldl -o "$work/crash"
+for name in libslabyard libslabyard-dlopen; do
+    status=0
+    SLABYARD=guard=1/10 "$work/crash" "$libdir/$name.so" 2>/dev/null || status=$?
+    [ "$status" = 139 ] || fail "with $name.so a crash within malloc ends with $status"
+done
 use c-dlopen "$cc" -std=c11 -O2 $(pkg-config --cflags slabyard-dlopen) "$here/consumer.c" \
     $(pkg-config --libs slabyard-dlopen)
 echo "ok dlopen-late"

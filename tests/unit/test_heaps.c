@@ -155,6 +155,9 @@ static void the_cache_of_a_size_has_its_objects(void **state) {
         errno = 0;
         assert_null(sy_heap_cache_for(heap, SIZE_MAX));
         assert_int_equal(errno, ENOMEM);
+        assert_int_equal(sy_cache_destroy(cache), -1);
+        assert_int_equal(errno, EINVAL);
+        sy_heap_free(heap, sy_heap_alloc(heap, 100));
         end_heap(heap);
     }
 }
