@@ -15,7 +15,8 @@ fn figure_of(sum: u64) -> f64 {
     (sum & u64::from(u32::MAX)) as f64
 }
 
-/// Elements, in no order, where the operation takes them; and what they sum up to.
+/// Elements that were replaced as often as there are, where the operation takes them; and what they
+/// sum up to.
 fn settle(container: &mut Container, operation: Operation, live: usize) -> u64 {
     if !operation.takes_full() {
         return 0;

@@ -237,7 +237,7 @@ impl<const W: usize, M: Maker<W>> Bench<W, M> {
         Sampled::new(histogram, SAMPLE)
     }
 
-    /// All objects live, and in no order.
+    /// All objects live, each replaced before.
     fn settle(&mut self) {
         let (maker, live) = (self.maker(), self.places.len() as u64);
         fill::<W, M, 0>(maker, &mut self.places);
