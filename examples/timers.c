@@ -24,7 +24,8 @@ typedef struct timer {
     struct timer *next, **link; /* in its slot of the wheel */
     uint64_t due;
     sy_handle name;
-    uint32_t *fired; /* what it does: counts */
+    void (*fire)(void *arg); /* what it does */
+    void *arg;
 } timer;
 
 typedef struct wheel {
@@ -54,12 +55,12 @@ static void unlink_timer(timer *it) {
 }
 
 /* Fires `delay` ticks from now, which is one at least. */
-static sy_handle start(wheel *of, uint64_t delay, uint32_t *fired) {
+static sy_handle start(wheel *of, uint64_t delay, void (*fire)(void *), void *arg) {
     sy_handle name;
     timer *it = sy_handle_alloc(of->timers, &name);
     expect(it != NULL, "there is memory for a timer");
     expect(delay > 0, "a timer is for later");
-    *it = (timer){.due = of->now + delay, .name = name, .fired = fired};
+    *it = (timer){.due = of->now + delay, .name = name, .fire = fire, .arg = arg};
     link_timer(it, &of->slots[it->due % SLOTS]);
     return name;
 }
@@ -72,7 +73,8 @@ static int cancel(wheel *of, sy_handle name) {
     return sy_handle_free(of->timers, name);
 }
 
-/* Those that are due go into a list first, so that what one does may start and cancel others. */
+/* Those that are due go into a list first, so that what one does may start and cancel others. It
+ * has ended before it fires: its own handle is stale by then, and to cancel it does nothing. */
 static void tick(wheel *of) {
     timer *due = NULL;
     of->now++;
@@ -83,10 +85,10 @@ static void tick(wheel *of) {
         link_timer(it, &due);
     }
     while (due) {
-        timer *it = due;
-        unlink_timer(it);
-        (*it->fired)++;
-        sy_handle_free(of->timers, it->name);
+        timer it = *due;
+        unlink_timer(due);
+        sy_handle_free(of->timers, it.name);
+        it.fire(it.arg);
     }
 }
 
@@ -103,18 +105,48 @@ static uint64_t random_below(uint64_t *state, uint64_t below) {
     return (*state >> 33) % below;
 }
 
+static void time_out(void *arg) {
+    request *it = arg;
+    it->timed_out++;
+}
+
+enum { RUNNERS = 3 };
+
+typedef struct race {
+    wheel *of;
+    sy_handle names[RUNNERS];
+    int won; /* times */
+} race;
+
+static void win(void *arg) {
+    race *it = arg;
+    int cancelled = 0;
+    it->won++;
+    for (int i = 0; i < RUNNERS; i++) cancelled += cancel(it->of, it->names[i]);
+    expect(cancelled == RUNNERS - 1, "who fires cancels all that are due with it but itself");
+}
+
+/* Of timers that are due at once, each would cancel all. */
+static void run_race(wheel *of) {
+    race it = {.of = of};
+    for (int i = 0; i < RUNNERS; i++) it.names[i] = start(of, 1, win, &it);
+    tick(of);
+    expect(it.won == 1 && sy_cache_in_use(of->timers) == 0, "one wins and none is left");
+}
+
 int main(void) {
     static request requests[TIMERS];
     wheel clock = {.timers = sy_cache_create(&(sy_cache_config){
                        .name = "timer", .size = sizeof(timer), .flags = SY_HANDLES})};
     expect(clock.timers != NULL, "a cache is created");
+    run_race(&clock);
 
     /* Requests come; the answer cancels the timer of its own, if it comes too late as well. */
     uint64_t state = 1, started = 0, in_time = 0, late = 0, fired = 0;
     while (clock.now < TICKS) {
         for (uint64_t i = random_below(&state, 12); i > 0 && started < TIMERS; i--, started++) {
             request *it = &requests[started];
-            it->timeout = start(&clock, 1 + random_below(&state, DELAY_MAX), &it->timed_out);
+            it->timeout = start(&clock, 1 + random_below(&state, DELAY_MAX), time_out, it);
         }
         for (uint64_t i = random_below(&state, 8); i > 0 && started; i--) {
             request *it = &requests[random_below(&state, started)];
