@@ -32,9 +32,11 @@
 
 enum {
     WORDS_MAX = 64,         /* of a request */
-    REQUEST_MAX = 64 << 20, /* bytes */
+    REQUEST_MAX = 64 << 20, /* bytes, of all its words */
+    DIGITS_MAX = 10,        /* of a number */
     READ_BYTES = 16 << 10,  /* at a time, at least */
     UNSENT_MAX = 1 << 20,   /* bytes: a client that has more to read is not heard meanwhile */
+    ROOM_KEPT = 1 << 20,    /* bytes: a buffer with more gives it back when little is in it */
     EVENTS = 256,           /* taken at a time */
     SEGMENT = 1 << 10,      /* buckets, which come together */
     SEGMENTS_MAX = 1 << 14,
@@ -89,9 +91,10 @@ typedef struct text {
     size_t used, room;
 } text;
 
+/* What is small doubles; what is large grows by a quarter, for it holds one long word. */
 static char *reserve(text *it, size_t more) {
     if (it->room - it->used < more) {
-        size_t room = it->room * 2;
+        size_t room = it->room + (it->room < ROOM_KEPT ? it->room : it->room / 4);
         it->room = room > it->used + more ? room : it->used + more;
         it->bytes = resize(buffers, it->bytes, it->room);
     }
@@ -113,8 +116,13 @@ __attribute__((format(printf, 2, 3))) static void say(text *to, const char *form
 }
 
 static void drop_front(text *from, size_t count) {
+    if (count == 0) return;
     memmove(from->bytes, from->bytes + count, from->used - count);
     from->used -= count;
+    if (from->room > ROOM_KEPT && from->used < ROOM_KEPT / 2) {
+        from->room = ROOM_KEPT;
+        from->bytes = resize(buffers, from->bytes, from->room);
+    }
 }
 
 /* ---- the table: it grows by a bucket with each entry, so that no request waits for all ---- */
@@ -243,6 +251,7 @@ typedef struct session {
 } session;
 
 static bool running = true;
+static bool full; /* no descriptor is left for another session; until one closes */
 
 static bool is(word it, const char *name) {
     return it.count == strlen(name) && strncasecmp(it.bytes, name, it.count) == 0;
@@ -302,28 +311,36 @@ static void answer(session *to, const word *words, size_t count) {
     }
 }
 
-/* A line "<mark>number" at *at. 1: read; 0: not all of it is there; -1: it is none. */
+/* A line "<mark>digits" at *at. 1: read; 0: not all of it is there; -1: it is none. */
 static int read_number(const text *from, size_t *at, char mark, size_t most, size_t *number) {
-    const char *begin = from->bytes + *at, *end = memchr(begin, '\n', from->used - *at);
-    if (*at < from->used && *begin != mark) return -1;
-    if (!end) return from->used - *at > 32 ? -1 : 0;
-    char *stop;
-    unsigned long long value = strtoull(begin + 1, &stop, 10);
-    if (stop == begin + 1 || *stop != '\r' || stop + 1 != end || value > most) return -1;
-    *number = (size_t)value;
-    *at = (size_t)(end + 1 - from->bytes);
+    const char *it = from->bytes + *at, *end = from->bytes + from->used;
+    if (it == end) return 0;
+    if (*it++ != mark) return -1;
+    const char *digits = it;
+    size_t value = 0;
+    for (; it < end && *it >= '0' && *it <= '9'; it++) {
+        value = value * 10 + (size_t)(*it - '0');
+        if (value > most || it - digits == DIGITS_MAX) return -1;
+    }
+    if (it == end) return 0;
+    if (it == digits || *it++ != '\r') return -1;
+    if (it == end) return 0;
+    if (*it++ != '\n') return -1;
+    *number = value;
+    *at = (size_t)(it - from->bytes);
     return 1;
 }
 
 /* Answers the request at *at, and goes on behind it; as read_number. */
 static int serve_request(session *from, size_t *at) {
     word words[WORDS_MAX];
-    size_t count, next = *at;
+    size_t count, next = *at, left = REQUEST_MAX;
     int result = read_number(&from->in, &next, '*', WORDS_MAX, &count);
     for (size_t i = 0; result == 1 && i < count; i++) {
         size_t bytes;
-        result = read_number(&from->in, &next, '$', REQUEST_MAX, &bytes);
+        result = read_number(&from->in, &next, '$', left, &bytes);
         if (result != 1) break;
+        left -= bytes;
         if (from->in.used - next < bytes + 2) return 0;
         words[i] = (word){from->in.bytes + next, bytes};
         next += bytes + 2;
@@ -338,7 +355,11 @@ static int serve_request(session *from, size_t *at) {
 
 static void open_session(int poll, int listener) {
     int one = 1, client = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (client < 0) return;
+    if (client < 0) {
+        full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        if (full && sessions_open == 0) die("kv_server: accept4");
+        return;
+    }
     setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     session *it = need(plain ? malloc(sizeof *it) : sy_cache_alloc(cache));
     *it = (session){.socket = client, .waits_for = EPOLLIN};
@@ -356,6 +377,7 @@ static void close_session(session *it) {
     else
         sy_cache_free(cache, it);
     sessions_open--;
+    full = false;
 }
 
 static void receive(session *it) {
@@ -437,6 +459,20 @@ static int listen_at(const char *port) {
     return listener;
 }
 
+/* A connection that nobody takes wakes whoever waits for one, again and again: so none is waited
+ * for while it could not be taken, and after SHUTDOWN those that wait are turned away. */
+static void mind_listener(int poll, int *listener, struct epoll_event *accepts) {
+    uint32_t wanted = full ? 0 : EPOLLIN;
+    if (*listener < 0) return;
+    if (!running) {
+        close(*listener); /* leaves `poll` by that */
+        *listener = -1;
+    } else if (accepts->events != wanted) {
+        accepts->events = wanted;
+        if (epoll_ctl(poll, EPOLL_CTL_MOD, *listener, accepts) != 0) die("kv_server: epoll_ctl");
+    }
+}
+
 static void serve(const char *port) {
     int listener = listen_at(port), poll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event events[EVENTS], accepts = {.events = EPOLLIN};
@@ -450,9 +486,9 @@ static void serve(const char *port) {
             else if (running)
                 open_session(poll, listener);
         }
+        mind_listener(poll, &listener, &accepts);
     }
     close(poll);
-    close(listener);
 }
 
 int main(int argc, char **argv) {
