@@ -319,8 +319,9 @@ mod api2 {
         unsafe fn deallocate(&self, object: NonNull<u8>, layout: Layout) {
             if object == self.top.get() {
                 let bytes = (layout.size() + (UNIT - 1)) & !(UNIT - 1);
-                // SAFETY: it was placed in the chunk, at the top.
-                self.top.set(unsafe { object.add(bytes) });
+                // SAFETY: it was placed in the chunk, at the top. The object's own pointer may be good
+                // for the object alone; `top` is for the whole chunk.
+                self.top.set(unsafe { self.top.get().add(bytes) });
             }
         }
 

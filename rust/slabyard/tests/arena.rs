@@ -99,6 +99,15 @@ fn containers_take_memory_of_it() {
         place,
         "the last has its place again"
     );
+    // A box's pointer is for its slice alone (Miri sees it), and what follows is larger.
+    let mut list = Vec2::with_capacity_in(64, &arena);
+    list.extend(0u64..8);
+    let boxed = list.into_boxed_slice();
+    let place = boxed.as_ptr();
+    drop(boxed);
+    let next = arena.alloc([7u64; 7]);
+    assert_eq!(next.as_ptr().wrapping_add(7), place.wrapping_add(8));
+    assert_eq!((*next, *arena.alloc([8u64; 40])), ([7; 7], [8; 40]));
 }
 
 proptest! {
