@@ -1,6 +1,7 @@
 //! The doors that all pools which are values have, written once.
 
 use alloc::vec::Vec;
+use core::ptr::NonNull;
 
 use crate::raw::pool::RawPool;
 
@@ -12,7 +13,26 @@ pub(crate) fn no_room() -> ! {
     panic!("the pool has no room for another object: it is bounded and full, or there is no memory")
 }
 
-/// Takes so many slots, and gives them back; whether there were.
+/// The smallest page that there is; of larger ones, some are touched more than once.
+const PAGE: usize = 4096;
+
+/// Writes to each page of a slot.
+///
+/// # Safety
+/// The slot is taken, has so many bytes, at least 1, and nothing that counts is in them.
+unsafe fn touch(slot: NonNull<u8>, bytes: usize) {
+    let last = bytes - 1;
+    // SAFETY: as the caller says. Where the slot is not aligned to pages, its last byte may lie on
+    // one more.
+    unsafe {
+        (0..last)
+            .step_by(PAGE)
+            .for_each(|at| slot.add(at).write_volatile(0));
+        slot.add(last).write_volatile(0);
+    }
+}
+
+/// Takes so many slots, touches their memory, and gives them back; whether there were.
 ///
 /// # Safety
 /// The pool exists and is this thread's.
@@ -24,6 +44,8 @@ pub(crate) unsafe fn reserve(pool: RawPool, more: usize) -> bool {
     // SAFETY: as the caller says; what was taken is given back, unused, the first at last.
     unsafe {
         slots.extend(core::iter::from_fn(|| pool.pop().or_else(|| pool.grow())).take(more));
+        let bytes = pool.slot_size();
+        slots.iter().for_each(|slot| touch(*slot, bytes));
         let there = slots.len() == more;
         slots.into_iter().rev().for_each(|slot| pool.push(slot));
         there
@@ -82,7 +104,7 @@ macro_rules! pool_doors {
                 unsafe { self.memory.0.capacity() }
             }
 
-            /// Provides memory, touched, for so many more objects: the next that are taken need
+            /// Provides memory, each page of it touched, for so many more objects: the next that are taken need
             /// nothing of the system, and do not wait for a page. Whether there is room; if not, what
             /// was provided stays. Takes as many slots and gives them back, in that order.
             ///

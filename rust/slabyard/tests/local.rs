@@ -170,6 +170,53 @@ fn slots_are_counted_and_memory_goes_back() {
     }
 }
 
+mod few_alloc {
+    slabyard::bounded_allocator!(pub u64);
+}
+
+#[test]
+fn slots_at_hand_are_room() {
+    use few_alloc::{Allocator, BoxSlot};
+    Allocator::builder().capacity(64).build().unwrap();
+    let first = BoxSlot::try_new(1).unwrap();
+    assert!(Allocator::reserve(63) && !Allocator::reserve(64));
+    assert_eq!((Allocator::in_use(), *first), (1, 1));
+    drop(first);
+    assert!(Allocator::reserve(64) && !Allocator::reserve(65));
+    let all: Vec<_> = (0..64).map(|i| BoxSlot::try_new(i).unwrap()).collect();
+    assert!(BoxSlot::try_new(64).is_err() && !Allocator::reserve(1));
+    assert!((0..).zip(&all).all(|(i, slot)| **slot == i));
+}
+
+mod word_alloc {
+    slabyard::unbounded_allocator!(pub u64);
+}
+
+/// The pool itself lies in the first chunk, in addition.
+#[test]
+#[cfg(not(miri))] // the model has chunks of its own
+fn the_first_chunk_has_room_for_as_many_as_said() {
+    for slots in [1, 496, 512, 4096] {
+        let words = move || {
+            let builder = word_alloc::Allocator::builder();
+            builder.chunk_size(slots).build().unwrap();
+            word_alloc::Allocator::capacity()
+        };
+        let rows = move || {
+            let builder = row_alloc::Allocator::builder().chunk_size(slots);
+            builder.initial_chunks(1).build().unwrap();
+            row_alloc::Allocator::capacity()
+        };
+        let most = slots + (128 + 4096) / 24 + 1;
+        let there = thread::spawn(words).join().unwrap();
+        assert!(there >= slots, "{there} of {slots}");
+        let there = thread::spawn(rows).join().unwrap();
+        assert!(there >= slots, "{there} of {slots}");
+        let one = std::env::var_os("SLABYARD").is_some() || there <= most;
+        assert!(one, "a second chunk: {there} for {slots}");
+    }
+}
+
 struct Large([u8; 40_000]);
 
 mod large_alloc {

@@ -134,6 +134,74 @@ fn what_a_thread_leaked_stays() {
     }
 }
 
+/// Pools of 16 MiB of address space, of which each destructor of a key builds another.
+#[cfg(all(target_os = "linux", not(miri)))]
+mod while_ending {
+    use std::ffi::c_void;
+
+    macro_rules! wide {
+        ($($name:ident)*) => {
+            $(mod $name {
+                slabyard::bounded_allocator!(pub [u64; 512]);
+            })*
+            pub const BUILD: [fn(); 4] = [$(|| {
+                $name::Allocator::builder().capacity(4096).build().unwrap();
+                drop($name::BoxSlot::try_new([1; 512]).unwrap());
+            }),*];
+        };
+    }
+    wide!(first second third fourth);
+
+    pub static KEY: std::sync::OnceLock<libc::pthread_key_t> = std::sync::OnceLock::new();
+
+    /// The key's value is how many pools were built.
+    pub unsafe extern "C" fn build_another(built: *mut c_void) {
+        let built = built.addr();
+        BUILD[built]();
+        if built + 1 < BUILD.len() {
+            set(built + 1);
+        }
+    }
+
+    pub fn set(built: usize) {
+        let value = std::ptr::without_provenance(built);
+        // SAFETY: the key exists, and its destructor takes a number.
+        assert_eq!(
+            unsafe { libc::pthread_setspecific(KEY.get().copied().unwrap(), value) },
+            0
+        );
+    }
+}
+
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn pools_that_are_built_while_the_thread_ends_go_too() {
+    use while_ending::{build_another, set, BUILD, KEY};
+    if std::env::var_os("SLABYARD").is_some() {
+        return; // as above
+    }
+    build(); // first, so that in each round the pools' key comes before the one made here
+    KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: the destructor takes what `set` puts in.
+        let error = unsafe { libc::pthread_key_create(&mut key, Some(build_another)) };
+        assert_eq!(error, 0);
+        key
+    });
+    let bytes = address_space();
+    for _ in 0..200 {
+        thread::spawn(|| {
+            BUILD[0]();
+            set(1);
+        })
+        .join()
+        .unwrap();
+    }
+    // 800 pools were built. Threads of the tests beside this one have some space of their own.
+    let grown = address_space().saturating_sub(bytes);
+    assert!(grown < 100 * (16 << 20), "{grown}");
+}
+
 #[test]
 fn each_thread_has_its_own() {
     build();

@@ -307,6 +307,32 @@ fn an_array_is_filled_or_what_there_is_of_it_dropped() {
     assert_eq!((drops.get(), pool.in_use()), (7, 0));
 }
 
+/// Pages that this thread had to wait for.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn page_faults() -> usize {
+    let text = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    let (_, after_name) = text.rsplit_once(')').unwrap();
+    after_name.split(' ').nth(8).unwrap().parse().unwrap()
+}
+
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn each_page_of_what_is_reserved_is_touched() {
+    const PAGES: usize = 11;
+    type Object = [u8; PAGES * 4096 + 100];
+    let pool = Pool::<Object>::bounded(20); // less than a huge page
+    assert!(pool.reserve(20));
+    let mut slots: Vec<_> = (0..20).map(|_| pool.vacant().unwrap()).collect();
+    let before = page_faults();
+    for slot in &mut slots {
+        let bytes = slot.as_uninit().as_mut_ptr().cast::<u8>();
+        // SAFETY: so many bytes are the slot's.
+        unsafe { bytes.write_bytes(1, size_of::<Object>()) }
+    }
+    let waits = page_faults() - before;
+    assert!(waits < 20, "{waits} of {}", 20 * PAGES);
+}
+
 #[test]
 fn what_is_reserved_is_there() {
     let pool = Pool::unbounded();

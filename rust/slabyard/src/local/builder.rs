@@ -1,11 +1,9 @@
 //! How a thread gets its pool.
 
-use super::{end, kinds::Sealed, Here, IsBounded, IsUnbounded, LocalAllocator};
-use crate::raw::pool::{Name, RawPool, Shape};
+use super::{end, kinds::Sealed, IsBounded, IsUnbounded, LocalAllocator};
+use crate::raw::pool::{Name, RawPool, Shape, OWN_BYTES};
 use crate::rc::Node;
-use crate::slot::Claim;
 use crate::BuildError;
-use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::fmt;
 use core::marker::PhantomData;
@@ -45,7 +43,9 @@ impl<T: 'static, A: LocalAllocator<T>> Builder<T, A> {
         self
     }
 
-    /// Grow by so many objects at least; 4096 unless said.
+    /// Grow by so many objects at least; 4096 unless said. It is the least room in the first chunk too:
+    /// chunks have what the pool itself takes in addition, and are rounded up to pages. The more there
+    /// is, the larger the next chunk may be.
     pub fn chunk_size(mut self, slots: usize) -> Self
     where
         A::Kind: IsUnbounded,
@@ -54,8 +54,8 @@ impl<T: 'static, A: LocalAllocator<T>> Builder<T, A> {
         self
     }
 
-    /// Have room for so many chunks of objects from the start; their memory is touched. None unless
-    /// said.
+    /// Have room for so many times [`chunk_size`](Self::chunk_size) objects from the start; each page
+    /// of their memory is touched. None unless said.
     pub fn initial_chunks(mut self, chunks: usize) -> Self
     where
         A::Kind: IsUnbounded,
@@ -108,6 +108,7 @@ impl<T: 'static, A: LocalAllocator<T>> Builder<T, A> {
             capacity: self.slots,
             chunk_bytes: stride
                 .checked_mul(self.chunk_slots)
+                .and_then(|bytes| bytes.checked_add(OWN_BYTES))
                 .filter(|bytes| *bytes <= isize::MAX as usize)
                 .ok_or(BuildError::NoMemory)?,
             prefault: self.prefault,
@@ -118,22 +119,8 @@ impl<T: 'static, A: LocalAllocator<T>> Builder<T, A> {
 
     /// Takes the slots of the first chunks, and gives them back so that the first is on top.
     fn make_room(&self) -> bool {
-        let Some(slots) = self.chunk_slots.checked_mul(self.initial_chunks) else {
-            return false;
-        };
-        let mut taken = Vec::new();
-        if taken.try_reserve_exact(slots).is_err() {
-            return false;
-        }
-        for _ in 0..slots {
-            // SAFETY: the pool was made for T.
-            match unsafe { Claim::<T, Here<T, A>>::take(Here::new()) } {
-                Some(claim) => taken.push(claim),
-                None => return false,
-            }
-        }
-        while taken.pop().is_some() {}
-        true
+        let slots = self.chunk_slots.checked_mul(self.initial_chunks);
+        slots.is_some_and(super::reserve::<T, A>)
     }
 }
 

@@ -8,9 +8,10 @@
 //!
 //! The key's value is a list of the thread's pools, each a [`Record`].
 
-use alloc::boxed::Box;
+use alloc::alloc::{alloc, dealloc};
+use core::alloc::Layout;
 use core::ffi::c_void;
-use core::ptr::null_mut;
+use core::ptr::{null_mut, NonNull};
 use std::sync::OnceLock;
 
 /// Rounds that every system grants a key (POSIX: at least 4).
@@ -25,6 +26,25 @@ struct Record {
     end: End,
     /// Of the first in the list: how often the destructor ran.
     rounds: u32,
+}
+
+impl Record {
+    /// `None`: there is no memory.
+    fn new(record: Record) -> Option<NonNull<Record>> {
+        // SAFETY: a record is no type of 0 bytes; its place is written before it is read.
+        unsafe {
+            let place = NonNull::new(alloc(Layout::new::<Record>()))?.cast();
+            place.write(record);
+            Some(place)
+        }
+    }
+
+    /// # Safety
+    /// It is one that `new` made, and not used again.
+    unsafe fn free(record: *mut Record) {
+        // SAFETY: as the caller says.
+        unsafe { dealloc(record.cast(), Layout::new::<Record>()) }
+    }
 }
 
 /// The key; `None` where there are no more.
@@ -51,25 +71,30 @@ fn set(key: libc::pthread_key_t, first: *mut Record) -> bool {
 /// From here on the thread's end ends a pool. False, and nothing happened: there is no memory.
 pub(super) fn register(end: End) -> bool {
     let Some(key) = key() else { return false };
-    let record = Box::into_raw(Box::new(Record {
-        next: first(key),
-        end,
-        rounds: 0,
-    }));
-    if set(key, record) {
+    let next = first(key);
+    // A destructor of another key may build a pool while the thread ends: the count goes on.
+    // SAFETY: null, or the first record of this thread's list.
+    let rounds = unsafe { next.as_ref() }.map_or(0, |first| first.rounds);
+    let Some(record) = Record::new(Record { next, end, rounds }) else {
+        return false;
+    };
+    if set(key, record.as_ptr()) {
         return true;
     }
     // SAFETY: made above, and not in the list.
-    drop(unsafe { Box::from_raw(record) });
+    unsafe { Record::free(record.as_ptr()) }
     false
 }
 
 /// Takes back what was registered last on this thread.
 pub(super) fn unregister() {
     let Some(key) = key() else { return };
-    // SAFETY: there is a record, as the caller says.
-    let record = unsafe { Box::from_raw(first(key)) };
-    set(key, record.next);
+    let record = first(key);
+    // SAFETY: there is a record, as the caller says; it is in the list no more when it goes.
+    unsafe {
+        set(key, (*record).next);
+        Record::free(record);
+    }
 }
 
 /// The destructor of the key.
@@ -86,7 +111,7 @@ unsafe extern "C" fn end_all(list: *mut c_void) {
                 (*record).next = left;
                 left = record;
             } else {
-                drop(Box::from_raw(record));
+                Record::free(record);
             }
             record = next;
         }

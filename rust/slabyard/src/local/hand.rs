@@ -130,11 +130,14 @@ impl Hand {
         self.pool().map_or(0, |pool| unsafe { pool.capacity() })
     }
 
-    /// Provides memory for so many more slots; whether there is room. False without a pool.
+    /// Provides memory for so many more slots, those at hand included; whether there is room. False
+    /// without a pool.
     pub(super) fn reserve(&self, more: usize) -> bool {
-        // SAFETY: the pool exists, and is this thread's.
-        self.pool()
-            .is_some_and(|pool| unsafe { crate::pool_doors::reserve(pool, more) })
+        self.pool().is_some_and(|pool| {
+            self.settle(pool);
+            // SAFETY: the pool exists, and is this thread's.
+            unsafe { crate::pool_doors::reserve(pool, more) }
+        })
     }
 
     /// Gives memory back if no slot is taken; bytes.

@@ -159,8 +159,8 @@ macro_rules! __local_allocator {
                 $crate::local::capacity::<$type, Allocator>()
             }
 
-            /// Provides memory on this thread, touched, for so many more objects; whether there is
-            /// room, and a pool. What was provided stays until `trim`.
+            /// Provides memory on this thread, each page of it touched, for so many more objects;
+            /// whether there is room, and a pool. What was provided stays until `trim`.
             pub fn reserve(more: usize) -> bool {
                 $crate::local::reserve::<$type, Allocator>(more)
             }
