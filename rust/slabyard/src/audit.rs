@@ -29,9 +29,9 @@ use core::fmt;
 use slabyard_sys as sys;
 
 use crate::report::{text, trace};
-use crate::Trace;
+use crate::{Cache, Checks, Trace};
 #[cfg(not(miri))]
-use crate::{Cache, HandleMap, Key};
+use crate::{HandleMap, Key};
 
 /// Which live objects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -187,9 +187,64 @@ pub fn log_leaks(which: Which) -> Result<usize, AuditError> {
     Ok(leaks.iter().map(|leak| leak.objects).sum())
 }
 
-/// Runs `work`, and panics if audited objects are live after it that were not before, of whatever
-/// thread: so not in a test beside which others allocate. With functions and lines a report is written
-/// of all that is live then.
+/// Live objects of all caches of one name that were allocated by the same stack.
+struct Group {
+    of: Leak,
+    anew: bool,
+}
+
+/// Groups of what is told by cache. `began` is an object that is none of theirs: what was allocated
+/// after it is anew.
+fn groups(leaks: Vec<Leak>, began: Option<usize>) -> Vec<Group> {
+    // All ages are of one moment, so less old is later.
+    let mark = leaks.iter().find(|it| Some(it.example) == began);
+    let mark = mark.map_or(0, |it| it.oldest_ns);
+    let mut groups: Vec<Group> = Vec::new();
+    for of in leaks.into_iter().filter(|it| Some(it.example) != began) {
+        let anew = of.newest_ns < mark;
+        let Some(known) = groups.iter_mut().find(|it| same(&it.of, &of)) else {
+            groups.push(Group { of, anew });
+            continue;
+        };
+        known.anew |= anew;
+        known.of.objects += of.objects;
+        known.of.bytes += of.bytes;
+        known.of.newest_ns = known.of.newest_ns.min(of.newest_ns);
+        known.of.oldest_ns = known.of.oldest_ns.max(of.oldest_ns);
+    }
+    groups
+}
+
+/// The same stack has the same frames for ever.
+fn same(one: &Leak, other: &Leak) -> bool {
+    let frames = |leak: &Leak| leak.allocated.map(|trace| trace.frames.as_ptr());
+    one.cache == other.cache && frames(one) == frames(other)
+}
+
+/// A line for each group with an object that was not live before.
+fn what_leaked(before: &[Group], after: &[Group]) -> String {
+    let mut leaked = String::new();
+    for Group { of, anew } in after {
+        let known = before.iter().find(|it| same(&it.of, of));
+        match of
+            .objects
+            .saturating_sub(known.map_or(0, |it| it.of.objects))
+        {
+            0 if *anew => leaked += &alloc::format!("\n  as many, but not the same: {of}"),
+            0 => {}
+            more => leaked += &alloc::format!("\n  {more} more: {of}"),
+        }
+    }
+    leaked
+}
+
+/// Runs `work`, and panics if audited objects are live after it that were allocated since it began, by
+/// whatever thread: so not in a test beside which others allocate. With functions and lines a report
+/// is written of all that is live then.
+///
+/// What counts is when an object was allocated. So one in the place of another counts too, where `work`
+/// drops what was there before. The text says for each name of caches and each stack how many there
+/// are more than before.
 ///
 /// The option `audit` has to be on before the caches concerned are created.
 ///
@@ -205,25 +260,19 @@ pub fn log_leaks(which: Which) -> Result<usize, AuditError> {
 /// If something was leaked, or it cannot be found out.
 #[track_caller]
 pub fn assert_no_leaks<R>(work: impl FnOnce() -> R) -> R {
-    /// The same stack has the same frames for ever.
-    fn same(one: &Leak, other: &Leak) -> bool {
-        let frames = |leak: &Leak| leak.allocated.map(|trace| trace.frames.as_ptr());
-        one.cache == other.cache && frames(one) == frames(other)
-    }
-
-    let before = leaks(Which::Live).expect("what is live before");
+    // An object of our own tells when it began, by the clock that tells the ages.
+    let clock = Cache::builder()
+        .name("assert_no_leaks")
+        .checks(Checks::AUDIT);
+    let clock = clock.build().expect("a cache");
+    let before = groups(leaks(Which::Live).expect("what is live before"), None);
+    let began = clock.insert(0u64);
     let result = work();
-    let mut leaked = String::new();
-    for leak in leaks(Which::Live).expect("what is live after") {
-        let known = before.iter().filter(|it| same(it, &leak));
-        let more = leak
-            .objects
-            .saturating_sub(known.map(|it| it.objects).sum());
-        if more > 0 {
-            leaked += &alloc::format!("\n  {more} more: {leak}");
-        }
-    }
+    let after = leaks(Which::Live).expect("what is live after");
+    let after = groups(after, Some(core::ptr::from_ref(&*began).addr()));
+    let leaked = what_leaked(&before, &after);
     if !leaked.is_empty() {
+        drop(began);
         report_leaks(Which::Live);
         panic!("leaked:{leaked}");
     }

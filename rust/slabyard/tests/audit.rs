@@ -131,6 +131,41 @@ fn nothing_leaks_or_a_panic() {
     let text = panic.downcast_ref::<String>().expect("a text");
     assert!(text.starts_with("leaked:\n  1 more: "), "{text}");
     assert!(text.contains(" of \"tested\", "), "{text}");
+    one_more_where_there_are_others();
+    another_in_the_place_of_one();
+}
+
+/// What `assert_no_leaks` says of some rounds of work, each by the same stack.
+fn told(rounds: usize, mut work: impl FnMut(usize)) -> Vec<String> {
+    let mut texts = Vec::new();
+    for round in 0..black_box(rounds) {
+        let run = AssertUnwindSafe(|| audit::assert_no_leaks(|| work(round)));
+        let panic = catch_unwind(run).expect_err("something is live");
+        texts.push(panic.downcast_ref::<String>().expect("a text").clone());
+    }
+    texts
+}
+
+/// Where two caches have the same name, what is live of them by the same stack is one number.
+fn one_more_where_there_are_others() {
+    let twins: [Cache<[u64; 4]>; 2] = [Cache::new("twin"), Cache::new("twin")];
+    let mut held = Vec::new();
+    let texts = told(3, |round| held.push(twins[round % 2].insert([8; 4])));
+    let last = "leaked:\n  1 more: 3 objects of \"twin\", 96 bytes";
+    assert!(texts[2].starts_with(last), "{texts:?}");
+    let kept = audit::assert_no_leaks(|| held.len());
+    assert_eq!(kept, 3);
+}
+
+fn another_in_the_place_of_one() {
+    let cache: Cache<[u64; 4]> = Cache::new("replaced");
+    let mut held = None;
+    let texts = told(2, |_| {
+        drop(held.take());
+        held = Some(cache.insert([9; 4]));
+    });
+    let last = "leaked:\n  as many, but not the same: 1 object of \"replaced\", 32 bytes";
+    assert!(texts[1].starts_with(last), "{texts:?}");
 }
 
 #[cfg(feature = "log")]
