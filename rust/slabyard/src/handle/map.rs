@@ -129,12 +129,12 @@ impl<T, K: Key> HandleMap<T, K> {
         }
     }
 
-    #[inline(always)]
     #[cfg(not(miri))]
     pub(crate) fn as_sys(&self) -> *mut slabyard_sys::sy_cache {
         self.cache.as_sys()
     }
 
+    #[inline(always)]
     pub(super) fn cache(&self) -> &Cache {
         &self.cache
     }
