@@ -5,8 +5,9 @@
 //! To add one: a function that does nothing but one turn, a line in the table, and
 //! `UPDATE_GOLDEN=1 cargo test --release -p slabyard-golden`.
 
+use bumpalo::Bump;
 use core::arch::asm;
-use slabyard::{Cache, HandleMap, LocalHandleMap, Pool, StaticCache};
+use slabyard::{Arena, Cache, HandleMap, LocalHandleMap, Pool, StaticCache};
 use slotmap::{DefaultKey, SlotMap};
 
 /// One word: the paths are counted, and not the writing.
@@ -84,6 +85,25 @@ fn nexus_bounded(count: u64) {
         touch(&held);
         slab.free(held);
     });
+}
+
+/// Room for as many turns as are counted, in one chunk.
+const ROOM: usize = 1 << 20;
+
+#[inline(never)]
+fn arena(count: u64) {
+    let mut arena = Arena::new();
+    arena.alloc_slice(&[0u8; ROOM]);
+    arena.reset();
+    let arena = known(&mut arena);
+    turns!(count, |i| touch(arena.alloc(Object([i]))));
+}
+
+#[inline(never)]
+fn bumpalo(count: u64) {
+    let mut bump = Bump::with_capacity(ROOM);
+    let bump = known(&mut bump);
+    turns!(count, |i| touch(bump.alloc(Object([i]))));
 }
 
 #[inline(never)]
@@ -232,11 +252,13 @@ fn slotmap_iter(count: u64) {
 type Path = (&'static str, fn(u64));
 
 /// Peers beside what they are compared with.
-const PATHS: [Path; 16] = [
+const PATHS: [Path; 18] = [
     ("box_slot_bounded", box_slot_bounded),
     ("box_slot_unbounded", box_slot_unbounded),
     ("slot", slot),
     ("nexus_bounded", nexus_bounded),
+    ("arena", arena),
+    ("bumpalo", bumpalo),
     ("cache_box", cache_box),
     ("static_box", static_box),
     ("handle_get", handle_get),
