@@ -196,6 +196,9 @@ mod word_alloc {
 #[test]
 #[cfg(not(miri))] // the model has chunks of its own
 fn the_first_chunk_has_room_for_as_many_as_said() {
+    if std::env::var_os("SLABYARD").is_some() {
+        return; // pools that check have no chunks
+    }
     for slots in [1, 496, 512, 4096] {
         let words = move || {
             let builder = word_alloc::Allocator::builder();
@@ -212,8 +215,7 @@ fn the_first_chunk_has_room_for_as_many_as_said() {
         assert!(there >= slots, "{there} of {slots}");
         let there = thread::spawn(rows).join().unwrap();
         assert!(there >= slots, "{there} of {slots}");
-        let one = std::env::var_os("SLABYARD").is_some() || there <= most;
-        assert!(one, "a second chunk: {there} for {slots}");
+        assert!(there <= most, "a second chunk: {there} for {slots}");
     }
 }
 

@@ -1,4 +1,5 @@
 //! A pool of a thread where the program's allocator has no memory.
+#![cfg(not(miri))] // the model of a pool is a box
 
 use slabyard::BuildError;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -34,7 +35,6 @@ mod words {
 }
 
 #[test]
-#[cfg(not(miri))] // the model of a pool is a box
 fn a_pool_is_built_when_there_is_memory() {
     for chunks in [0, 1] {
         NONE_LEFT.set(true);

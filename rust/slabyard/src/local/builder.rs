@@ -1,7 +1,7 @@
 //! How a thread gets its pool.
 
 use super::{end, kinds::Sealed, IsBounded, IsUnbounded, LocalAllocator};
-use crate::raw::pool::{Name, RawPool, Shape, OWN_BYTES};
+use crate::raw::pool::{Name, RawPool, Shape};
 use crate::rc::Node;
 use crate::BuildError;
 use core::alloc::Layout;
@@ -10,6 +10,9 @@ use core::marker::PhantomData;
 
 /// Objects by which an unbounded allocator grows, unless it says another number.
 const CHUNK_SLOTS: usize = 4096;
+
+/// Bytes of a chunk that hold no objects, at most: in the first one lies the pool itself.
+const OWN_BYTES: usize = 128;
 
 /// Builds the pool of this thread that `A` names. See [`crate::local`].
 #[must_use = "a builder does nothing until build is called"]

@@ -12,9 +12,6 @@ use slabyard_sys::{sy_pool, sy_pool_word};
 /// Are the doors calls?
 pub(crate) const CALLS: bool = cfg!(all(not(miri), any(feature = "checked", debug_assertions)));
 
-/// Bytes of a chunk that hold no objects, at most: in the first one lies the pool itself.
-pub(crate) const OWN_BYTES: usize = 128;
-
 /// What kind of pool: `sy_pool_config` with types.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
