@@ -166,7 +166,9 @@ fn slots_are_counted_and_memory_goes_back() {
         assert!((0..).zip(&rows).all(|(i, row)| **row == [i; 3]));
         drop(rows);
         assert_eq!(Allocator::in_use(), 0);
-        assert!(cfg!(miri) || Allocator::trim() >= 4096);
+        // A pool that checks keeps its memory.
+        let keeps = cfg!(miri) || std::env::var_os("SLABYARD").is_some();
+        assert!(keeps || Allocator::trim() >= 4096);
     }
 }
 
