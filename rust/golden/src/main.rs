@@ -198,55 +198,27 @@ fn fill<M, K>(map: &mut M, insert: fn(&mut M, Large) -> K, remove: fn(&mut M, K)
     gone.for_each(|key| remove(map, key));
 }
 
-#[inline(never)]
-fn handle_iter(count: u64) {
-    let mut map = HandleMap::new();
-    let map = known(&mut map);
-    fill(
-        map,
-        |map, it| map.insert(it),
-        |map, key| _ = map.remove(key),
-    );
-    turns!(count, |_i| map.iter().for_each(|(_, it)| touch(&it.0[0])));
+/// A path that goes through such a map.
+macro_rules! goes_through {
+    ($name:ident, $new:expr, $iter:ident) => {
+        #[inline(never)]
+        fn $name(count: u64) {
+            let mut map = $new;
+            let map = known(&mut map);
+            fill(
+                map,
+                |map, it| map.insert(it),
+                |map, key| _ = map.remove(key),
+            );
+            turns!(count, |_i| map.$iter().for_each(|(_, it)| touch(&it.0[0])));
+        }
+    };
 }
 
-#[inline(never)]
-fn handle_iter_mut(count: u64) {
-    let mut map = HandleMap::new();
-    let map = known(&mut map);
-    fill(
-        map,
-        |map, it| map.insert(it),
-        |map, key| _ = map.remove(key),
-    );
-    turns!(count, |_i| map
-        .iter_mut()
-        .for_each(|(_, it)| touch(&it.0[0])));
-}
-
-#[inline(never)]
-fn local_iter(count: u64) {
-    let mut map = LocalHandleMap::new();
-    let map = known(&mut map);
-    fill(
-        map,
-        |map, it| map.insert(it),
-        |map, key| _ = map.remove(key),
-    );
-    turns!(count, |_i| map.iter().for_each(|(_, it)| touch(&it.0[0])));
-}
-
-#[inline(never)]
-fn slotmap_iter(count: u64) {
-    let mut map = SlotMap::<DefaultKey, _>::new();
-    let map = known(&mut map);
-    fill(
-        map,
-        |map, it| map.insert(it),
-        |map, key| _ = map.remove(key),
-    );
-    turns!(count, |_i| map.iter().for_each(|(_, it)| touch(&it.0[0])));
-}
+goes_through!(handle_iter, HandleMap::new(), iter);
+goes_through!(handle_iter_mut, HandleMap::new(), iter_mut);
+goes_through!(local_iter, LocalHandleMap::new(), iter);
+goes_through!(slotmap_iter, SlotMap::<DefaultKey, _>::new(), iter);
 
 /// A name, and what takes so many turns.
 type Path = (&'static str, fn(u64));
