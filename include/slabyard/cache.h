@@ -6,8 +6,9 @@
  * that hits is a handful of instructions inlined into the caller: no lock, no atomic
  * read-modify-write, no call.
  *
- *     sy_cache *orders = sy_cache_create(&(sy_cache_config){.name = "order", .size = sizeof(struct
- * order)}); struct order *order = sy_cache_alloc(orders);
+ *     sy_cache *orders = sy_cache_create(
+ *         &(sy_cache_config){.name = "order", .size = sizeof(struct order)});
+ *     struct order *order = sy_cache_alloc(orders);
  *     ...
  *     sy_cache_free(orders, order);
  *     sy_cache_destroy(orders);

@@ -1,9 +1,8 @@
 /*
  * limit.h: what happens at a limit in bytes: room is made, somebody is told, the reason is kept.
  *
- *     door -> sy_client_alloc -> refill -> sy_cache_add_slab -> quota refuses, or notes the soft
- * mark
- *        <---------- the reason is noted on the way out ----------|
+ *     door -> sy_client_alloc -> refill -> sy_cache_add_slab -> quota: refuses, or notes the
+ *        <---------- the reason is noted on the way out ----------|    soft mark
  *     door: make room (drain, empty slabs), call back, once more; at its end: tell
  *
  * Refill works on half-filled magazines and runs constructors, so no callback is called from there,

@@ -2,9 +2,9 @@
  * chunk.h: runs of units for slabs and spans, and their descriptors.
  *
  *     chunk, 4 MiB at a multiple of 4 MiB:
- *     | unit 0: sy_chunk, a descriptor a unit | unit 1 | unit 2 | ...                        | unit
- * 63 |
- *                                             |<- slab of 1 ->|<- slab or span of 2..63 units ->|
+ *     | unit 0                  | unit 1      | unit 2    | unit 3    | ...       | unit 63 |
+ *     | sy_chunk, with the      |<- a slab -->|<- a slab or a span -->|
+ *     | descriptors of the rest |  of 1 unit  |   of 2 to 63 units    |
  *
  * A run of units is described by the descriptor of its first unit; `first_unit` leads there from
  * any address in the run. Runs that do not fit in a chunk, and alignments above 2 MiB, are large

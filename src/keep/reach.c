@@ -3,10 +3,10 @@
  * is the address of any byte of a live object of a cache with SY_AUDIT, or its handle, reaches that
  * object, and is looked for
  *
- *     in what the process has written of its private memory, as it is: data, stacks, other heaps
- *     in objects of caches without SY_AUDIT, in spans, and in what is being allocated or freed;
- *     guarded objects among them, on their pages
- *     in the objects that are reached so
+ *   - in what the process has written of its private memory, as it is: data, stacks, other heaps;
+ *   - in objects of caches without SY_AUDIT, in spans, and in what is being allocated or freed;
+ *     guarded objects, on their pages, are among these;
+ *   - in the objects that are reached so
  *
  * and not in the library's own tables, which have the address of everything, nor in memory that
  * holds no object at present. (As findleaks of illumos' mdb and LeakSanitizer do it.)
@@ -14,10 +14,11 @@
  * All of it runs in a copy of the process: so the library's tables stand still, no object changes
  * while it is read, and what is in the way can be overwritten:
  *
- *     a record      of an object that is reached says FREE, and has the address of the next of
- * those that wait to be looked through, where it said who had freed it before slab->bins    of a
- * slab that is whole and in its cache's list is `listed` boundary tags of the arenas under chunks
- * have no addresses any more
+ *     what is overwritten              in the original         in the copy
+ *     record of an object, `word`      LIVE                    FREE once the object is reached
+ *     the same, `freed.time`           when it was freed       the next object to look through
+ *     boundary tag of an arena of      the address of a span   0, so that it reaches nothing
+ *       addresses, `start`               or segment
  *
  * Below: all layers up to cache/.
  */

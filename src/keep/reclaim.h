@@ -6,7 +6,7 @@
  *
  *     by age      once a decay time: what was not used since the pass before goes to the OS
  *     by growth   when caches have made a sixteenth more of slabs: what magazines and empty slabs
- * of others hold, and did not want since the pass before, goes to the chunks
+ *                 of others hold, and did not want since the pass before, goes to the chunks
  *
  * Beside, each thread looks through its own loaded slots, which nobody else may touch.
  *

@@ -18,8 +18,8 @@
 
 enum { LINES = 16, NAME_LENGTH = 31 };
 
-_Static_assert((int)SY_CACHE_NAME_MAX <= (int)NAME_LENGTH && (int)SY_VMEM_NAME_MAX <= (int)NAME_LENGTH,
-               "a name fits");
+_Static_assert((int)SY_CACHE_NAME_MAX <= (int)NAME_LENGTH, "a cache's name fits");
+_Static_assert((int)SY_VMEM_NAME_MAX <= (int)NAME_LENGTH, "an arena's name fits");
 
 /* What is to be told, once no lock is held. */
 typedef struct sy_line {

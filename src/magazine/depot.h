@@ -16,7 +16,7 @@
  *
  * Memory order. A pusher writes next and items_down of its magazine, and the items themselves,
  * before its releasing exchange; a popper acquires the word before it reads them. Every exchange is
- * a read-modify- write, so it continues the release sequence of the pushes before it, and a popper
+ * a read-modify-write, so it continues the release sequence of the pushes before it, and a popper
  * sees what the pusher of each magazine below wrote as well. A popper may read next from a magazine
  * that was popped and pushed elsewhere meanwhile: headers are type-stable, so it reads a wrong
  * number, and its exchange fails because the tag moved on.

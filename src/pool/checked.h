@@ -1,9 +1,11 @@
 /*
  * checked.h: pools that look for mistakes: the same doors over other means.
  *
- *     slots:    | zone | object 0 | zone | zone | object 1 | zone | ...      one range of
- * addresses, records:  | of 0 | of 1 | ...                                          committed as it
- * is used free:     | number | number | ...            those freed, the last on top
+ *     slots:    | zone | object 0 | zone | zone | object 1 | zone | ...
+ *     records:  | of slot 0 | of slot 1 | ...
+ *     free:     | number | number | ...             of the slots freed, the last on top
+ *
+ * Each of the three is one range of addresses, committed as it is used.
  *
  * The inline words of such a pool are all NULL, which shuts its bump pointer and its list: an
  * allocation comes to sy_pool_grow, and so to sy_checked_pool_alloc. A free that was compiled in

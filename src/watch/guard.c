@@ -1,8 +1,8 @@
 /*
  * guard.c: see guard.h.
  *
- *     region:  | guard | page of slot 0 | guard | page of slot 1 | ... | page of slot n - 1 | guard
- * | slots:   carved into runs up to `fresh`, committed up to `ready`, n in all
+ *     region:  | guard | slot 0: a page | guard | slot 1 | ... | slot n - 1 | guard |
+ *     slots:   carved into runs up to `fresh`, committed up to `ready`, n in all
  *
  * A run is 1, 2, 4 ... slots, for ever. It is live, or in the queue of its length, or between the
  * two in the hands of one thread (TAKEN, FREEING), which does the system calls without the lock.

@@ -11,9 +11,9 @@
  * called with what prepare() returned.
  *
  *   alloc, release   counted from their first instruction to their return, included. They are
- * called through a pointer, so that nothing of the caller is in the figure. What is released was
- * made by `object` before. loop             does `count` iterations; the figure is of one
- * iteration.
+ *                    called through a pointer, so that nothing of the caller is in the figure. What
+ *                    is released was made by `object` before.
+ *   loop             does `count` iterations; the figure is of one iteration.
  *
  * prepare() leaves the path warm: the counted call takes the hit path.
  */
