@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The document test has to find what is wrong: a page with one false statement of each kind, and a
-# page of true ones.
+# The document tests have to find what is wrong: in a page with one false statement of each kind and
+# a page of true ones; in headers with an example that does not compile, one that a formatter broke,
+# and one that is right.
 # Usage: tests/docs/self-test.sh BUILD_DIR
 set -euo pipefail
 build=$(cd "$1" && pwd)
@@ -61,4 +62,22 @@ found=$(grep -c "^docs: $work/false.md:" <<<"$said" || true)
 found=$(grep -c "^docs: example .*: \(fails when run\|does not compile\)" <<<"$said" || true)
 [ "$found" = $examples ] || fail "found $found of $examples wrong examples: $said"
 tests/docs/check.sh --build "$build" "$work/true.md" >/dev/null || fail "the true page failed"
+header() { # header NAME LINE...: a header whose comment has these lines
+    local name=$1
+    shift
+    printf '/*\n * What it does.\n *\n' >"$work/$name"
+    printf ' *%s\n' "$@" >>"$work/$name"
+    printf ' */\n' >>"$work/$name"
+}
+take='     struct order *order = sy_malloc(sizeof(struct order));' free='     sy_free(order);     a remark'
+header wrong.h "$take" '     sy_free(orders);'
+header broken.h '     struct order *order = sy_malloc(sizeof(struct' ' order));' "$free"
+header wrong.hpp '     order *one = slabyard::make_unique<order>("A", 1);'
+for name in wrong.h broken.h wrong.hpp; do
+    ! tests/docs/header-examples.sh "$work/$name" >/dev/null 2>&1 || fail "$name passed"
+done
+header true.h "$take" '     ...' "$free" '' '     | a drawing | of two |'
+header true.hpp '     auto one = slabyard::make_unique<order>("A", 1);'
+said=$(tests/docs/header-examples.sh "$work/true.h" "$work/true.hpp") || fail "the true headers failed"
+[[ $said == *" 2 examples "* ]] || fail "of the true headers: $said"
 echo "docs self-test: every false statement was found, and none in the true page"

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Do the examples in the comments of public headers compile? C11 for a .h, C++17 for a .hpp, with
+# each compiler that is here. tests/docs/header-examples.awk says what an example is.
+# Usage: tests/docs/header-examples.sh [HEADER...]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+headers=("$@")
+[ $# != 0 ] || headers=(include/slabyard/*.h include/slabyard/*.hpp)
+for header in "${headers[@]}"; do
+    awk -v OUT="$work" -f tests/docs/header-examples.awk "$header"
+done
+
+# What the examples leave out: the program's own types and variables.
+cat >"$work/program.h" <<'END'
+#include <slabyard/slabyard.h>
+struct order { char symbol[8]; long amount; };
+struct session { int socket; };
+END
+cat >"$work/program.hpp" <<'END'
+#include <functional>
+#include <map>
+#include <slabyard/slabyard.hpp>
+#include <vector>
+struct order {
+    order(const char *, long) {}
+};
+struct session {
+    explicit session(int) {}
+    void poll() {}
+};
+inline int socket;
+END
+
+flags="-Wall -Wextra -Werror -Wno-unused-variable -Wno-unused-but-set-variable -Iinclude -I$work -fsyntax-only"
+errors=0 count=0
+for example in "$work"/*.c "$work"/*.cpp; do
+    [ -e "$example" ] || continue
+    count=$((count + 1))
+    case $example in
+    *.c) compilers=("gcc -std=c11" "clang -std=c11") ;;
+    *) compilers=("g++ -std=c++17" "clang++ -std=c++17") ;;
+    esac
+    for compiler in "${compilers[@]}"; do
+        command -v ${compiler%% *} >/dev/null || continue
+        $compiler $flags "$example" || errors=$((errors + 1))
+    done
+done
+[ "$errors" = 0 ] || { echo "headers: $errors examples in public headers do not compile" >&2 && exit 1; }
+echo "headers: $count examples in public headers compile"
