@@ -42,7 +42,9 @@ typedef struct sy_memory_config {
     /*
      * Called by trims, and by frees of large objects, for a range in whole pages that holds
      * nothing: its memory may be given back, its content may become anything. 0, or anything else
-     * if it was not. No lock is held. NULL: memory stays.
+     * if it was not. NULL: memory stays. No lock is held, and no other thread waits for its end:
+     * while it runs, its range cannot be had, so an allocation (also one that it makes itself) that
+     * finds nothing else free is refused. A trim gives at most 256 KiB of small objects at a time.
      */
     int (*discard)(void *arg, void *start, size_t bytes);
     void *arg;

@@ -125,13 +125,18 @@ static bool give_granules(sy_cache *cache, const sy_claim *claim, size_t *bytes)
     return emptied;
 }
 
+/* Whether giving memory back may call the program's functions: destructors, or a handler of faults
+ * if watched objects turn out to be corrupt. */
+static bool calls_program(const sy_cache *cache) { return cache->destruct || cache->watch; }
+
 /* Gives back what was claimed. The lock is held before and after. */
 static void give_back(sy_cache *cache, const sy_claim *claim, size_t *bytes) {
-    sy_memory_begin_trim(cache->memory);
+    bool awaited = !calls_program(cache);
+    if (awaited) sy_memory_begin_trim(cache->memory);
     sy_lock_release(&cache->lock);
     if (!claim->granules || give_granules(cache, claim, bytes))
         sy_cache_release_slab(cache, claim->slab);
-    sy_memory_end_trim(cache->memory);
+    if (awaited) sy_memory_end_trim(cache->memory);
     sy_lock_acquire(&cache->lock);
 }
 

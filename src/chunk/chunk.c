@@ -410,11 +410,13 @@ bool sy_chunk_trim_step(sy_memory *memory, uint64_t trim, bool aged, size_t *byt
            trim_chunk_step(memory, trim, aged, STEP_UNITS, bytes);
 }
 
-/* Each chunk that is there now once, unless another trim takes it meanwhile. */
+/* Each chunk that is there now once, unless another trim takes it meanwhile. Of a program's memory
+ * few units are aside at a time, since allocations do not wait for it. */
 size_t sy_chunk_trim(sy_memory *memory) {
     size_t bytes = sy_large_trim(memory);
     uint64_t trim = begin_trim(memory, 1);
-    while (trim_chunk_step(memory, trim, false, SY_CHUNK_UNITS, &bytes)) {}
+    unsigned most = memory->systems ? SY_CHUNK_UNITS : STEP_UNITS;
+    while (trim_chunk_step(memory, trim, false, most, &bytes)) {}
     end_whole_trim(memory);
     return bytes;
 }

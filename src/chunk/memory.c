@@ -82,10 +82,12 @@ int sy_memory_discard(const sy_memory *memory, void *start, size_t bytes) {
 /* ---- trims under way ---- */
 
 void sy_memory_begin_trim(sy_memory *memory) {
+    if (!memory->systems) return;
     atomic_fetch_add_explicit(&memory->trimming, 1, memory_order_relaxed);
 }
 
 void sy_memory_end_trim(sy_memory *memory) {
+    if (!memory->systems) return;
     atomic_fetch_sub_explicit(&memory->trimming, 1, memory_order_relaxed);
     sy_os_wake(&memory->trimming, 1 << 20);
 }

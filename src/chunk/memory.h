@@ -35,7 +35,7 @@ struct sy_memory {
     sy_memory *next, *previous; /* all of them; guarded by the list's lock */
     size_t caches;              /* over it; guarded by the same */
     _Atomic uint64_t aged;      /* in the pass of this number, last: a program's */
-    _Atomic uint32_t trimming;  /* trims that have taken units aside: somebody may wait for them */
+    _Atomic uint32_t trimming;  /* trims that have units aside and are worth waiting for */
 
     sy_lock lock; /* guards all below up to the next lock, and the chunks' free and dirty words */
     struct sy_chunk *with[SY_CHUNK_UNITS]; /* chunks by the length of their longest free run, */
@@ -71,8 +71,10 @@ bool sy_memory_discards(const sy_memory *memory);
 /* Gives the memory of a range back, as os.h says of the system's. 0, or -1: it is still held. */
 int sy_memory_discard(const sy_memory *memory, void *start, size_t bytes);
 
-/* Around a part of a trim that has free memory aside; who finds no room meanwhile waits for it:
- * false if there is none under way. */
+/* Around a part of a trim that has free memory aside and calls the system alone: an allocation that
+ * finds no room meanwhile waits for its end (false: there is none under way). A trim of the
+ * program's own memory calls the program, which is not waited for: it may itself be waiting for the
+ * allocating thread, or be that thread. So with such memory these do nothing. */
 void sy_memory_begin_trim(sy_memory *memory);
 void sy_memory_end_trim(sy_memory *memory);
 bool sy_memory_wait_for_trim(sy_memory *memory);

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,12 +38,15 @@ typedef struct script {
     uint64_t seen;   /* calls since the script was given; for FAIL_RANDOMLY the state */
 } script;
 
+typedef void before_call(void);
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static script scripts[SY_FAKE_ANY + 1];
 static uint64_t calls[SY_FAKE_ANY + 1];
 static uint64_t failures[SY_FAKE_ANY + 1];
 static uint64_t bytes_done[SY_FAKE_ANY + 1];
+static _Atomic(before_call *) before[SY_FAKE_ANY];
 
 static interval_set reserved;
 static interval_set committed;
@@ -171,6 +175,13 @@ static void done(sy_fake_call call, size_t bytes) {
     bytes_done[SY_FAKE_ANY] += bytes;
 }
 
+/* The lock is taken for a call, after what is to run before it. */
+static void enter(sy_fake_call call) {
+    before_call *function = atomic_load(&before[call]);
+    if (function) function();
+    pthread_mutex_lock(&lock);
+}
+
 static void give_script(sy_fake_call call, script rules) {
     pthread_mutex_lock(&lock);
     scripts[call] = rules;
@@ -193,11 +204,16 @@ void sy_fake_fail_above(sy_fake_call call, size_t bytes) {
     give_script(call, (script){.rule = FAIL_ABOVE, .number = bytes});
 }
 
+void sy_fake_run_before(sy_fake_call call, before_call *function) {
+    atomic_store(&before[call], function);
+}
+
 void sy_fake_succeed(sy_fake_call call) { give_script(call, (script){.rule = SUCCEED}); }
 
 void sy_fake_reset(void) {
     pthread_mutex_lock(&lock);
     memset(scripts, 0, sizeof scripts);
+    for (unsigned call = 0; call < SY_FAKE_ANY; call++) atomic_store(&before[call], NULL);
     memset(calls, 0, sizeof calls);
     memset(failures, 0, sizeof failures);
     memset(bytes_done, 0, sizeof bytes_done);
@@ -258,7 +274,7 @@ void *__wrap_sy_os_reserve(size_t bytes, size_t align, const char *name) {
     if (bytes == 0 || bytes % page != 0) broken("reserve of something but pages", NULL, bytes);
     if (align < page || (align & (align - 1)) != 0)
         broken("reserve with a wrong align", NULL, align);
-    pthread_mutex_lock(&lock);
+    enter(SY_FAKE_RESERVE);
     void *start = fails(SY_FAKE_RESERVE, bytes) ? NULL : __real_sy_os_reserve(bytes, align, name);
     if (start != NULL) {
         done(SY_FAKE_RESERVE, bytes);
@@ -281,7 +297,7 @@ static void check_range(const interval_set *inside, const char *what, void *star
 static int on_range(sy_fake_call call, const interval_set *inside, const char *what,
                     range_call *real, void (*changed)(uintptr_t, uintptr_t), void *start,
                     size_t bytes) {
-    pthread_mutex_lock(&lock);
+    enter(call);
     check_range(inside, what, start, bytes);
     int result = fails(call, bytes) ? -1 : real(start, bytes);
     if (result == 0) {
@@ -332,7 +348,7 @@ int __real_sy_os_move(void *from, void *to, size_t bytes);
 int __wrap_sy_os_move(void *from, void *to, size_t bytes);
 
 int __wrap_sy_os_move(void *from, void *to, size_t bytes) {
-    pthread_mutex_lock(&lock);
+    enter(SY_FAKE_MOVE);
     check_range(&committed, "move from what is not committed", from, bytes);
     check_range(&committed, "move to what is not committed", to, bytes);
     int result = fails(SY_FAKE_MOVE, bytes) ? -1 : __real_sy_os_move(from, to, bytes);
@@ -353,10 +369,12 @@ int __real_sy_os_lock(void *start, size_t bytes, bool wanted);
 int __wrap_sy_os_lock(void *start, size_t bytes, bool wanted);
 
 int __wrap_sy_os_lock(void *start, size_t bytes, bool wanted) {
+    enter(SY_FAKE_LOCK);
     check_range(&committed, "a lock of what is not committed", start, bytes);
-    if (wanted && fails(SY_FAKE_LOCK, bytes)) return -1;
-    int result = __real_sy_os_lock(start, bytes, wanted);
+    bool failing = wanted && fails(SY_FAKE_LOCK, bytes);
+    int result = failing ? -1 : __real_sy_os_lock(start, bytes, wanted);
     if (result == 0) done(SY_FAKE_LOCK, bytes);
+    pthread_mutex_unlock(&lock);
     return result;
 }
 
@@ -364,7 +382,7 @@ int __real_sy_os_huge(void *start, size_t bytes, bool wanted);
 int __wrap_sy_os_huge(void *start, size_t bytes, bool wanted);
 
 int __wrap_sy_os_huge(void *start, size_t bytes, bool wanted) {
-    pthread_mutex_lock(&lock);
+    enter(SY_FAKE_HUGE);
     check_range(&reserved, "huge pages for what is not reserved", start, bytes);
     int result = fails(SY_FAKE_HUGE, bytes) ? -1 : __real_sy_os_huge(start, bytes, wanted);
     if (result == 0) done(SY_FAKE_HUGE, bytes);
@@ -376,7 +394,7 @@ int __real_sy_os_guard(void *start, size_t bytes, bool wanted);
 int __wrap_sy_os_guard(void *start, size_t bytes, bool wanted);
 
 int __wrap_sy_os_guard(void *start, size_t bytes, bool wanted) {
-    pthread_mutex_lock(&lock);
+    enter(SY_FAKE_GUARD);
     check_range(&committed, "guard of what is not committed", start, bytes);
     int result = fails(SY_FAKE_GUARD, bytes) ? -1 : __real_sy_os_guard(start, bytes, wanted);
     if (result == 0) done(SY_FAKE_GUARD, bytes);
@@ -478,7 +496,7 @@ uint64_t __wrap_sy_os_now(void) {
 /* ---- threads and processes ---- */
 
 static bool decide(sy_fake_call call) {
-    pthread_mutex_lock(&lock);
+    enter(call);
     bool failing = fails(call, 0);
     pthread_mutex_unlock(&lock);
     return failing;

@@ -60,6 +60,10 @@ void sy_fake_fail_randomly(sy_fake_call call, unsigned per_thousand, uint64_t se
 /* Calls for more than `bytes` fail. */
 void sy_fake_fail_above(sy_fake_call call, size_t bytes);
 
+/* `function` runs before each call of this kind is made or fails, on its thread, where it may call
+ * the library; NULL: nothing does. */
+void sy_fake_run_before(sy_fake_call call, void (*function)(void));
+
 /* The calls of this kind do as they would again. */
 void sy_fake_succeed(sy_fake_call call);
 

@@ -249,15 +249,32 @@ static void freed_large_objects_make_room_for_small_ones(void **state) {
     munmap(region, BYTES);
 }
 
-static sem_t discarding, go_on;
+/* ---- no room, beside a trim that is in a function of the program's ---- */
+
+static sem_t inside, go_on;
 static atomic_bool waits;
+
+/* The first call that comes when `waits` is set. */
+static void wait_inside(void) {
+    if (!atomic_exchange(&waits, false)) return;
+    sem_post(&inside);
+    while (sem_wait(&go_on) != 0) continue;
+}
 
 static int discard_slowly(void *arg, void *start, size_t bytes) {
     (void)arg, (void)start, (void)bytes;
-    if (!atomic_exchange(&waits, false)) return 0;
-    sem_post(&discarding);
-    while (sem_wait(&go_on) != 0) continue;
+    wait_inside();
     return 0;
+}
+
+static int construct(void *object, void *arg) {
+    (void)object, (void)arg;
+    return 0;
+}
+
+static void destruct_slowly(void *object, void *arg) {
+    (void)object, (void)arg;
+    wait_inside();
 }
 
 static void *trim_in_thread(void *cache) {
@@ -265,41 +282,120 @@ static void *trim_in_thread(void *cache) {
     return NULL;
 }
 
-static void *alloc_in_thread(void *cache) { return sy_cache_alloc(cache); }
+/* One chunk, which discard_slowly gives back. */
+static sy_memory *make_chunk(char **region) {
+    *region = map_region(8 * MIB);
+    char *start = (char *)(((uintptr_t)*region + 4 * MIB - 1) & ~(uintptr_t)(4 * MIB - 1));
+    sy_memory *memory = sy_memory_create(
+        &(sy_memory_config){.start = start, .bytes = 4 * MIB, .discard = discard_slowly});
+    assert_non_null(memory);
+    return memory;
+}
 
-/* Of memory that a trim has aside somebody else's allocation is not refused. */
-static void an_allocation_waits_for_a_trim(void **state) {
+static void remove_chunk(sy_memory *memory, char *region) {
+    assert_int_equal(sy_memory_destroy(memory), 0);
+    munmap(region, 8 * MIB);
+}
+
+enum { IN_CHUNK = 63 * 16 }; /* objects of 4096 bytes */
+
+static sy_cache *make_full(sy_memory *memory, const sy_cache_config *like, void **objects) {
+    sy_cache_config config = *like;
+    size_t count = 0;
+    config.memory = memory;
+    sy_cache *cache = sy_cache_create(&config);
+    assert_non_null(cache);
+    while (count < IN_CHUNK && (objects[count] = sy_cache_alloc(cache)) != NULL) count++;
+    assert_int_equal(count, IN_CHUNK);
+    assert_null(sy_cache_alloc(cache));
+    return cache;
+}
+
+static pthread_t trim_until_inside(sy_cache *cache) {
+    pthread_t trimmer;
+    atomic_store(&waits, true);
+    assert_int_equal(pthread_create(&trimmer, NULL, trim_in_thread, cache), 0);
+    while (sem_wait(&inside) != 0) continue;
+    return trimmer;
+}
+
+static void let_go_on(pthread_t trimmer) {
+    sem_post(&go_on);
+    pthread_join(trimmer, NULL);
+}
+
+/* A trim has little of a program's memory aside at a time: what else is free serves. */
+static void an_allocation_is_served_beside_a_trim(void **state) {
     (void)state;
-    enum { BYTES = 8 << 20 };
     for (int live = 0; live <= 1; live++) {
-        char *region = map_region(BYTES);
-        char *start = (char *)(((uintptr_t)region + 4 * MIB - 1) & ~(uintptr_t)(4 * MIB - 1));
-        sy_memory *memory = sy_memory_create(
-            &(sy_memory_config){.start = start, .bytes = 4 * MIB, .discard = discard_slowly});
-        sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 4096, .memory = memory});
-        static void *objects[2000];
-        size_t count = 0;
-        while ((objects[count] = sy_cache_alloc(cache)) != NULL) count++;
-        assert_int_equal(count, 63 * 16);
+        static void *objects[IN_CHUNK];
+        char *region;
+        sy_memory *memory = make_chunk(&region);
+        sy_cache *cache = make_full(memory, &(sy_cache_config){.size = 4096}, objects);
         /* All slabs go, or all stay with one object, and are set aside one after the other. */
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < IN_CHUNK; i++)
             if (!live || i % 16) sy_cache_free(cache, objects[i]);
         sy_thread_flush();
-        atomic_store(&waits, true);
-        pthread_t trimmer, allocator;
-        assert_int_equal(pthread_create(&trimmer, NULL, trim_in_thread, cache), 0);
-        while (sem_wait(&discarding) != 0) continue;
-        assert_int_equal(pthread_create(&allocator, NULL, alloc_in_thread, cache), 0);
-        usleep(20000); /* it comes to wait, most likely */
-        sem_post(&go_on);
-        void *object;
-        pthread_join(allocator, &object);
-        pthread_join(trimmer, NULL);
-        assert_non_null(object);
+        pthread_t trimmer = trim_until_inside(cache);
+        assert_non_null(sy_cache_alloc(cache));
+        let_go_on(trimmer);
         sy_cache_destroy_all(cache);
-        assert_int_equal(sy_memory_destroy(memory), 0);
-        munmap(region, BYTES);
+        remove_chunk(memory, region);
     }
+}
+
+/* The program's function may be waiting for this very thread. */
+static void an_allocation_does_not_wait_for_what_a_trim_calls(void **state) {
+    (void)state;
+    const sy_cache_config configs[] = {
+        {.size = 4096},                                                     /* in discard */
+        {.size = 4096, .construct = construct, .destruct = destruct_slowly} /* in a destructor */
+    };
+    for (size_t i = 0; i < 2; i++) {
+        static void *objects[IN_CHUNK];
+        char *region;
+        sy_memory *memory = make_chunk(&region);
+        sy_cache *cache = make_full(memory, &configs[i], objects);
+        sy_cache *other = sy_cache_create(&(sy_cache_config){.size = 8192, .memory = memory});
+        sy_cache_free(cache, objects[0]);
+        sy_thread_flush();
+        pthread_t trimmer = trim_until_inside(cache);
+        errno = 0;
+        assert_null(sy_cache_alloc(other));
+        assert_int_equal(errno, ENOMEM);
+        let_go_on(trimmer);
+        sy_cache_destroy_all(cache);
+        assert_int_equal(sy_cache_destroy(other), 0);
+        remove_chunk(memory, region);
+    }
+}
+
+static sy_cache *wanted; /* by discard */
+
+static int discard_and_allocate(void *arg, void *start, size_t bytes) {
+    (void)arg, (void)start, (void)bytes;
+    if (atomic_exchange(&waits, false)) assert_null(sy_cache_alloc(wanted));
+    return 0;
+}
+
+/* No more does `discard` itself. */
+static void discard_may_allocate(void **state) {
+    (void)state;
+    static char *objects[IN_CHUNK];
+    char *region = map_region(8 * MIB);
+    char *start = (char *)(((uintptr_t)region + 4 * MIB - 1) & ~(uintptr_t)(4 * MIB - 1));
+    sy_memory *memory = sy_memory_create(
+        &(sy_memory_config){.start = start, .bytes = 4 * MIB, .discard = discard_and_allocate});
+    assert_non_null(memory);
+    sy_cache *cache = make_full(memory, &(sy_cache_config){.size = 4096}, (void **)objects);
+    wanted = sy_cache_create(&(sy_cache_config){.size = 8192, .memory = memory});
+    sy_cache_free(cache, objects[0]);
+    atomic_store(&waits, true);
+    sy_cache_trim(cache);
+    assert_false(atomic_load(&waits));
+    sy_cache_destroy_all(cache);
+    assert_int_equal(sy_cache_destroy(wanted), 0);
+    remove_chunk(memory, region);
 }
 
 static void what_is_slabyards_own_is_refused(void **state) {
@@ -411,13 +507,15 @@ int main(void) {
         cmocka_unit_test(trims_discard_where_they_may),
         cmocka_unit_test(an_arena_of_addresses_serves_and_is_given_back),
         cmocka_unit_test(freed_large_objects_make_room_for_small_ones),
-        cmocka_unit_test(an_allocation_waits_for_a_trim),
+        cmocka_unit_test(an_allocation_is_served_beside_a_trim),
+        cmocka_unit_test(an_allocation_does_not_wait_for_what_a_trim_calls),
+        cmocka_unit_test(discard_may_allocate),
         cmocka_unit_test(what_is_slabyards_own_is_refused),
         cmocka_unit_test(threads_share_a_region),
         cmocka_unit_test(another_process_reads_and_writes_objects),
         cmocka_unit_test(the_systems_memory_is_counted_too),
     };
-    sem_init(&discarding, 0, 0);
+    sem_init(&inside, 0, 0);
     sem_init(&go_on, 0, 0);
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

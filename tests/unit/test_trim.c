@@ -4,8 +4,10 @@
 #define _GNU_SOURCE
 
 #include <errno.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -284,6 +286,56 @@ static void objects_taken_during_a_trim_are_whole(void **state) {
     assert_int_equal(sy_cache_destroy(cache), 0);
 }
 
+/* ---- no room, beside a trim ---- */
+
+static sem_t discarding, go_on;
+
+static void wait_once(void) {
+    static _Atomic bool waited;
+    if (atomic_exchange(&waited, true)) return;
+    sem_post(&discarding);
+    while (sem_wait(&go_on) != 0) continue;
+}
+
+static void *trim_in_thread(void *arg) {
+    sy_trim();
+    return arg;
+}
+
+static void *alloc_in_thread(void *arg) {
+    (void)arg;
+    return sy_malloc(256 << 10);
+}
+
+/* All that is free is one span, and a trim has it aside. */
+static void an_allocation_waits_for_the_system(void *arg) {
+    alarm(60);
+    sem_init(&discarding, 0, 0);
+    sem_init(&go_on, 0, 0);
+    sy_fake_fail_from(SY_FAKE_RESERVE, 1);
+    size_t count = 0;
+    while ((objects[count] = alloc_in_thread(arg)) != NULL) count++;
+    must(count > 1 && count < COUNT);
+    sy_fake_run_before(SY_FAKE_DISCARD, wait_once);
+    sy_free(objects[0]);
+    pthread_t trimmer, allocator;
+    must(pthread_create(&trimmer, NULL, trim_in_thread, NULL) == 0);
+    while (sem_wait(&discarding) != 0) continue;
+    must(pthread_create(&allocator, NULL, alloc_in_thread, NULL) == 0);
+    usleep(20000); /* it comes to wait, most likely */
+    sem_post(&go_on);
+    void *object;
+    must(pthread_join(allocator, &object) == 0);
+    must(pthread_join(trimmer, NULL) == 0);
+    must(object == objects[0]);
+    must(sy_chunk_verify(&sy_memory_main) == 0);
+}
+
+static void units_that_a_trim_has_aside_are_waited_for(void **state) {
+    (void)state;
+    assert_int_equal(in_child(an_allocation_waits_for_the_system, NULL), 0);
+}
+
 static int reset_fake(void **state) {
     (void)state;
     sy_fake_reset();
@@ -304,6 +356,7 @@ int main(void) {
         TEST(a_trim_by_a_thread_without_magazines_makes_nothing),
         TEST(a_trim_that_fails_loses_nothing),
         TEST(objects_taken_during_a_trim_are_whole),
+        TEST(units_that_a_trim_has_aside_are_waited_for),
     };
     return cmocka_run_group_tests_name("trim", tests, NULL, NULL);
 }
