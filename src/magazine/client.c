@@ -279,16 +279,17 @@ static bool fill(sy_client *client, sy_thread *thread, sy_slot *slot) {
     return refill(client, thread, slot);
 }
 
-/* Takes the magazines with items out of the slots of threads that do not run; a chain. */
+/* Takes the magazines out of the slots of threads that are parked; a chain. */
 static sy_magazine *take_parked(sy_client *client) {
     sy_magazine *chain = NULL;
     sy_threads_lock();
     for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next) {
-        if (atomic_load_explicit(&thread->state, memory_order_relaxed) != SY_THREAD_PARKED ||
-            client->number >= thread->slots_end)
-            continue;
-        sy_slot *slot = sy_thread_slot(thread, client->number);
-        if (sy_slot_has_magazines(slot)) chain = sy_slot_take(slot, chain);
+        if (!sy_thread_claim(thread)) continue;
+        if (client->number < thread->slots_end) {
+            sy_slot *slot = sy_thread_slot(thread, client->number);
+            if (sy_slot_has_magazines(slot)) chain = sy_slot_take(slot, chain);
+        }
+        sy_thread_unclaim(thread);
     }
     sy_threads_unlock();
     return chain;
@@ -308,7 +309,7 @@ bool sy_client_flush_chain(sy_client *client, sy_magazine *chain) {
 
 /* Brings back items that wait where this thread does not look; whether there were any. */
 static bool reclaim(sy_client *client) {
-    bool parked = sy_threads_parked() && sy_client_flush_chain(client, take_parked(client));
+    bool parked = sy_threads_park() && sy_client_flush_chain(client, take_parked(client));
     return sy_client_flush_chain(client, sy_budget_take_all(client)) || parked;
 }
 
@@ -559,7 +560,7 @@ void sy_client_drain(sy_client *client) {
 
 /* What parked threads hold waits in the depot from now on, to be flushed in steps. */
 static void deposit_parked(sy_client *client, bool surplus) {
-    sy_magazine *chain = sy_threads_parked() ? take_parked(client) : NULL;
+    sy_magazine *chain = sy_threads_park() ? take_parked(client) : NULL;
     while (chain) {
         sy_magazine *magazine = chain;
         chain = magazine->chain;

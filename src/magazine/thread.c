@@ -22,7 +22,7 @@ static SY_TLS bool ended;            /* this thread's exit hook has run */
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_THREADS);
 static sy_thread *all_records;  /* guarded by lock */
 static sy_thread *free_records; /* guarded by lock */
-static _Atomic unsigned parked; /* written under the lock */
+static _Atomic bool park;       /* a thread has been parked; never false again */
 static void (*empty_slots)(sy_thread *thread);
 
 void sy_threads_lock(void) { sy_lock_acquire(&lock); }
@@ -40,15 +40,34 @@ unsigned sy_thread_count(void) {
     return count;
 }
 
-unsigned sy_threads_parked(void) { return atomic_load_explicit(&parked, memory_order_relaxed); }
-
 /* The lock is held. */
 static void set_state(sy_thread *thread, sy_thread_state state) {
-    bool was_parked =
-        atomic_load_explicit(&thread->state, memory_order_relaxed) == SY_THREAD_PARKED;
-    unsigned count = sy_threads_parked() + (state == SY_THREAD_PARKED) - was_parked;
-    atomic_store_explicit(&parked, count, memory_order_relaxed);
     atomic_store_explicit(&thread->state, state, memory_order_relaxed);
+}
+
+/* ---- parking ---- */
+
+/*
+ * A thread parks its record with a store and takes it back with a compare-exchange; it takes no
+ * lock. Others claim a parked record with a compare-exchange too, so either the thread or the
+ * claimer has it. What the thread wrote to its slots happens before the claim (release, acquire),
+ * and what the claimer wrote happens before the thread's return (the same, or the lock).
+ */
+
+static bool change_state(sy_thread *thread, sy_thread_state from, sy_thread_state to) {
+    uint32_t expected = from;
+    return atomic_compare_exchange_strong_explicit(&thread->state, &expected, to,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+bool sy_threads_park(void) { return atomic_load_explicit(&park, memory_order_relaxed); }
+
+bool sy_thread_claim(sy_thread *thread) {
+    return change_state(thread, SY_THREAD_PARKED, SY_THREAD_CLAIMED);
+}
+
+void sy_thread_unclaim(sy_thread *thread) {
+    atomic_store_explicit(&thread->state, SY_THREAD_PARKED, memory_order_release);
 }
 
 static size_t headers_bytes(void) {
@@ -137,10 +156,15 @@ static SY_COLD sy_thread *attach(void) {
     return NULL;
 }
 
-static SY_COLD sy_thread *resume(sy_thread *thread) {
+/* Whoever has claimed the record holds the lock until it is parked again. */
+static SY_COLD void resume_claimed(sy_thread *thread) {
     sy_lock_acquire(&lock);
     set_state(thread, SY_THREAD_RUNNING);
     sy_lock_release(&lock);
+}
+
+static sy_thread *resume(sy_thread *thread) {
+    if (!change_state(thread, SY_THREAD_PARKED, SY_THREAD_RUNNING)) resume_claimed(thread);
     run(thread);
     return thread;
 }
@@ -160,9 +184,8 @@ void sy_thread_idle(void) {
     sy_thread *thread = sy_thread_running();
     if (!thread) return;
     sy_abi_1 = shut_slots;
-    sy_lock_acquire(&lock);
-    set_state(thread, SY_THREAD_PARKED);
-    sy_lock_release(&lock);
+    if (!sy_threads_park()) atomic_store_explicit(&park, true, memory_order_relaxed);
+    atomic_store_explicit(&thread->state, SY_THREAD_PARKED, memory_order_release);
 }
 
 sy_magazine *sy_thread_take_empty(sy_thread *thread) {

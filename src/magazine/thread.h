@@ -49,14 +49,16 @@ enum { SY_EMPTIES = 6 };        /* empty magazines that a thread keeps, to spare
 typedef enum sy_thread_state {
     SY_THREAD_FREE,    /* nobody's; its slots hold nothing */
     SY_THREAD_RUNNING, /* its thread alone may touch its slots */
-    SY_THREAD_PARKED,  /* its thread is idle: whoever holds the list's lock may drain its slots */
+    SY_THREAD_PARKED,  /* its thread is idle: whoever holds the list's lock may claim its slots */
+    SY_THREAD_CLAIMED, /* another thread is taking magazines out of its slots, under that lock */
 } sy_thread_state;
 
 typedef struct sy_thread {
     alignas(64) sy_slot *slots;    /* SY_CLIENTS_MAX of them; for ever */
     struct sy_thread *next;        /* all records, newest first; for ever */
     struct sy_thread *next_free;   /* guarded by the list's lock */
-    _Atomic uint32_t state;        /* changed under the list's lock */
+    _Atomic uint32_t state;        /* changed under the list's lock, but for the owner's steps
+                                    * from RUNNING to PARKED and back */
     _Atomic uint32_t slots_end;    /* slots from here on were never used */
     _Atomic uint64_t loaded_bytes; /* item bytes that the capacities of its slots allow; others
                                     * subtract, when they close a client */
@@ -79,8 +81,13 @@ sy_thread *sy_thread_running(void);
 /* Its record, running or parked, or NULL: it has none. Slots of a parked one are others' too. */
 sy_thread *sy_thread_known(void);
 
-/* Threads that are parked at present. */
-unsigned sy_threads_parked(void);
+/* Whether any thread has ever been parked. If not, nobody needs to look for one. */
+bool sy_threads_park(void);
+
+/* Claims the slots of a thread that is parked; false: it is not, or has just come back. The list's
+ * lock is held until they are unclaimed, and the thread waits for it if it comes back meanwhile. */
+bool sy_thread_claim(sy_thread *thread);
+void sy_thread_unclaim(sy_thread *thread);
 
 /* Its slot for a client number. */
 static inline sy_slot *sy_thread_slot(sy_thread *thread, unsigned number) {

@@ -110,6 +110,72 @@ static void an_idle_thread_is_shut_until_it_is_back(void **state) {
     assert_int_equal(sy_thread_count(), before);
 }
 
+static void *attach_then_go_idle_and_back(void *arg) {
+    sy_thread *thread = sy_thread_self();
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 3; i++) {
+        sy_thread_idle();
+        must(sy_thread_self() == thread);
+    }
+    sy_thread_idle();
+    atomic_store((_Atomic(sy_thread *) *)arg, thread);
+    return NULL;
+}
+
+/* The lock is held by another thread all the while: to wait for it would be to wait for ever. */
+static void going_idle_and_coming_back_takes_no_lock(void **state) {
+    (void)state;
+    sy_thread_self();
+    _Atomic(sy_thread *) thread = NULL;
+    must(pthread_barrier_init(&barrier, NULL, 2) == 0);
+    pthread_t worker;
+    must(pthread_create(&worker, NULL, attach_then_go_idle_and_back, &thread) == 0);
+    pthread_barrier_wait(&barrier);
+    sy_threads_lock();
+    pthread_barrier_wait(&barrier);
+    while (!atomic_load(&thread)) sched_yield();
+    sy_threads_unlock(); /* which the worker's end takes */
+    pthread_join(worker, NULL);
+    pthread_barrier_destroy(&barrier);
+}
+
+static void *come_back(void *arg) {
+    sy_thread *thread = sy_thread_self();
+    sy_thread_idle();
+    atomic_store((_Atomic(sy_thread *) *)arg, thread);
+    pthread_barrier_wait(&barrier);
+    must(sy_thread_self() == thread);
+    must(atomic_load(&thread->state) == SY_THREAD_RUNNING);
+    must(thread->slots[SY_CLIENTS_MAX - 1].mark == 1); /* what the claimer wrote, and all of it */
+    thread->slots[SY_CLIENTS_MAX - 1].mark = 0;
+    return NULL;
+}
+
+static void a_thread_whose_slots_are_claimed_waits(void **state) {
+    (void)state;
+    _Atomic(sy_thread *) shared = NULL;
+    must(pthread_barrier_init(&barrier, NULL, 2) == 0);
+    pthread_t worker;
+    must(pthread_create(&worker, NULL, come_back, &shared) == 0);
+    sy_thread *thread;
+    while ((thread = atomic_load(&shared)) == NULL) sched_yield();
+    sy_threads_lock();
+    assert_true(sy_threads_park());
+    assert_true(sy_thread_claim(thread));
+    assert_false(sy_thread_claim(thread));
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 100; i++) {
+        sched_yield();
+        assert_int_equal(atomic_load(&thread->state), SY_THREAD_CLAIMED);
+    }
+    thread->slots[SY_CLIENTS_MAX - 1].mark = 1;
+    sy_thread_unclaim(thread);
+    sy_threads_unlock();
+    pthread_join(worker, NULL);
+    pthread_barrier_destroy(&barrier);
+}
+
 static void *find_none(void *call) {
     unsigned before = sy_thread_count();
     sy_fake_fail_from(*(sy_fake_call *)call, 1);
@@ -182,6 +248,8 @@ int main(void) {
         cmocka_unit_test(an_ended_threads_record_is_the_next_ones),
         cmocka_unit_test(threads_at_a_time_have_records_of_their_own),
         cmocka_unit_test(an_idle_thread_is_shut_until_it_is_back),
+        cmocka_unit_test(going_idle_and_coming_back_takes_no_lock),
+        cmocka_unit_test(a_thread_whose_slots_are_claimed_waits),
         cmocka_unit_test(trim_takes_the_slots_of_ended_threads),
         cmocka_unit_test(a_trim_that_fails_keeps_the_record),
     };

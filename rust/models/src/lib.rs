@@ -7,6 +7,7 @@
 //! - [`handle`]: the words of `include/slabyard/handle.h` and `src/cache/handle.c`.
 //! - [`map`]: the same words in `rust/slabyard/src/handle/word.rs`, for values that are dropped.
 //! - [`lock`]: the lock in `src/os/lock.h` and `src/os/lock.c`, over a model of the futex.
+//! - [`park`]: how a thread's record is parked and claimed, in `src/magazine/thread.c`.
 //!
 //! Each is transcribed statement by statement, with the C code's memory orders in a structure of
 //! rules, so that a test can weaken one and show that the model then fails: a rule whose absence
@@ -17,3 +18,4 @@ pub mod depot;
 pub mod handle;
 pub mod lock;
 pub mod map;
+pub mod park;
