@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check format install manual amalgamation clean
+.PHONY: help build demo test bench check format install uninstall manual amalgamation clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
@@ -14,8 +14,8 @@ help: ## show this list
 
 build: ## build the libraries, libslabyard.a and libslabyard.so, in build/library
 	@scripts/install.sh build
-	@cmake --preset release -B build/library -DSLABYARD_TESTS=OFF >/dev/null
-	@cmake --build build/library -j $(JOBS)
+	@cmake --preset release -B build/library -DSLABYARD_TESTS=OFF --no-warn-unused-cli >/dev/null
+	@cmake --build build/library -j $(JOBS) $(QUIETLY)
 
 demo: ## record a real program's allocations and compare allocators on them
 	@scripts/install.sh demo
@@ -37,8 +37,12 @@ format: ## let clang-format and rustfmt rewrite the sources
 	@scripts/check-format --fix
 	@cd rust && cargo fmt --all
 
-install: build ## install headers, libraries and slabyard.pc: make install PREFIX=dir
+install: QUIETLY = >build/library/log 2>&1 || { cat build/library/log; false; }
+install: build ## install headers, libraries, manual, guides: make install PREFIX=dir
 	@cmake --install build/library --prefix "$(abspath $(PREFIX))"
+
+uninstall: ## remove what make install put there: make uninstall PREFIX=dir
+	@scripts/uninstall "$(abspath $(PREFIX))"
 
 manual: ## man pages and an HTML reference from the headers, in build/manual
 	@scripts/install.sh manual

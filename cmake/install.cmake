@@ -1,20 +1,31 @@
 # What `cmake --install` and `make install` lay down: headers, libraries, a .pc file for each way to
-# link, and the CMake package, all relocatable.
-file(RELATIVE_PATH SLABYARD_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-string(REGEX REPLACE "/$" "" SLABYARD_PC_UP ${SLABYARD_PC_UP})
-function(slabyard_pc library flags)
-    set(SLABYARD_LIBRARY ${library})
-    set(SLABYARD_FLAGS "${flags}")
-    configure_file(cmake/slabyard.pc.in ${library}.pc @ONLY)
-    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${library}.pc
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-endfunction()
-slabyard_pc(slabyard "")
-if(SLABYARD_DLOPEN)
-    slabyard_pc(slabyard-dlopen " -DSY_DLOPEN")
+# link, the CMake package, the manual, licence, guides and examples, all relocatable; and the manifest
+# by which scripts/uninstall removes them again.
+set(SLABYARD_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/slabyard)
+if(PROJECT_IS_TOP_LEVEL)
+    set(CMAKE_INSTALL_MESSAGE NEVER) # manifest.cmake prints a summary instead of each file
+    install(CODE "include(${CMAKE_CURRENT_SOURCE_DIR}/cmake/manifest.cmake)
+        slabyard_begin_manifest(${CMAKE_INSTALL_LIBDIR}/pkgconfig ${SLABYARD_CMAKE_DIR}
+            ${CMAKE_INSTALL_INCLUDEDIR}/slabyard ${CMAKE_INSTALL_MANDIR}/man3
+            ${CMAKE_INSTALL_MANDIR}/man7 ${CMAKE_INSTALL_DOCDIR})")
 endif()
 
-set(SLABYARD_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/slabyard)
+file(RELATIVE_PATH SLABYARD_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" SLABYARD_PC_UP ${SLABYARD_PC_UP})
+function(slabyard_pc name libraries flags)
+    set(SLABYARD_PC_NAME ${name})
+    set(SLABYARD_PC_LIBRARIES ${libraries})
+    set(SLABYARD_PC_FLAGS "${flags}")
+    configure_file(cmake/slabyard.pc.in ${name}.pc @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+slabyard_pc(slabyard "-L\${libdir} -lslabyard" "")
+slabyard_pc(slabyard-static "\${libdir}/libslabyard.a -pthread" "")
+if(SLABYARD_DLOPEN)
+    slabyard_pc(slabyard-dlopen "-L\${libdir} -lslabyard-dlopen" " -DSY_DLOPEN")
+endif()
+
 configure_package_config_file(cmake/slabyard-config.cmake.in slabyard-config.cmake
     INSTALL_DESTINATION ${SLABYARD_CMAKE_DIR})
 write_basic_package_version_file(slabyard-config-version.cmake COMPATIBILITY SameMinorVersion)
@@ -28,14 +39,26 @@ install(DIRECTORY include/slabyard DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
 install(DIRECTORY compat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/slabyard
     FILES_MATCHING PATTERN "*.h")
 
+# The documents keep their places to each other, so that their links lead somewhere.
+install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.c")
+
 # The manual is made from the headers when it is installed.
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_FOUND)
     set(manual ${CMAKE_CURRENT_BINARY_DIR}/manual)
     install(CODE "execute_process(COMMAND ${Python3_EXECUTABLE}
-        ${CMAKE_CURRENT_SOURCE_DIR}/scripts/manual ${manual} COMMAND_ERROR_IS_FATAL ANY)")
+        ${CMAKE_CURRENT_SOURCE_DIR}/scripts/manual ${manual}
+        OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)")
     install(DIRECTORY ${manual}/man3 ${manual}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR})
     install(DIRECTORY ${manual}/html DESTINATION ${CMAKE_INSTALL_DOCDIR})
 else()
     message(STATUS "Python 3 is not here: no man pages will be installed")
+endif()
+
+if(PROJECT_IS_TOP_LEVEL)
+    install(CODE "slabyard_end_manifest(${CMAKE_INSTALL_DATADIR}/slabyard/installed.txt)
+        slabyard_say_installed(${PROJECT_VERSION} ${CMAKE_INSTALL_INCLUDEDIR} ${CMAKE_INSTALL_LIBDIR}
+            ${CMAKE_INSTALL_MANDIR} ${CMAKE_INSTALL_DOCDIR})")
 endif()

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Installs a build into a folder of its own and uses it as a stranger would: what is exported, C and
-# C++ through pkg-config (shared and static), C through CMake, from a prefix that was moved.
+# C++ through pkg-config (shared and static), C through CMake, and the commands of docs/install.md,
+# from a prefix that was moved; then removes it.
 # Usage: tests/install/run.sh BUILD_DIR
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
 build=$(cd "$1" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -14,7 +16,13 @@ fail() {
     exit 1
 }
 
-cmake --install "$build" --prefix "$work/first" >"$work/log" || fail "$(cat "$work/log")"
+# A folder that is there before, and a file of somebody else's, outlive the installation.
+mkdir -p "$work/first/share/man/man7" "$work/first/lib/pkgconfig"
+touch "$work/first/lib/pkgconfig/other.pc"
+for time in first second; do
+    cmake --install "$build" --prefix "$work/first" >"$work/log" || fail "$(cat "$work/log")"
+    [ "$(wc -l <"$work/log")" -le 12 ] || fail "installing prints more than 12 lines: $(cat "$work/log")"
+done
 mv "$work/first" "$work/prefix"
 prefix=$work/prefix
 libdir=$(dirname "$(find "$prefix" -name libslabyard.a)")
@@ -32,6 +40,17 @@ for name in $(nm -D --defined-only "$libdir/libslabyard.so" |
 done
 soname=$(objdump -p "$libdir/libslabyard.so" | awk '$1 == "SONAME" { print $2 }')
 [ -e "$libdir/$soname" ] || fail "the soname $soname is not installed"
+
+# Licence, guides and examples are there, and the links in the guides lead somewhere.
+documents=$prefix/share/doc/slabyard
+for name in LICENSE README.md docs/install.md docs/cpp.md examples/order_book.c html/index.html; do
+    [ -s "$documents/$name" ] || fail "$name is not in share/doc/slabyard"
+done
+for document in "$documents"/*.md "$documents"/docs/*.md; do
+    for link in $(grep -o '](\([^)#: ]*\)[)#]' "$document" | sed 's/](//; s/[)#]$//'); do
+        [ -e "$(dirname "$document")/$link" ] || fail "${document#"$prefix/"} links to $link, which is not installed"
+    done
+done
 
 # Each of them has a page in the manual, but what inline bodies call; and no page has an error.
 for name in $(nm -D --defined-only "$libdir/libslabyard.so" |
@@ -130,22 +149,31 @@ echo "ok dlopen-late"
 "$work/host" "$work/plugin.so" || fail "two copies in one process do not get along: $?"
 echo "ok two-copies"
 
-# Other ways to build: make, Meson, and CMake with Slabyard in a folder of the project.
-printf 'consumer: %s\n\t$(CC) -std=c11 `pkg-config --cflags slabyard` -o $@ $< `pkg-config --libs slabyard`\n' \
-    "$here/consumer.c" >"$work/Makefile"
-make -s -C "$work" consumer && "$work/consumer" || fail "make with pkg-config"
-echo "ok make"
-if command -v meson >/dev/null; then
-    meson setup "$work/meson" "$here/meson" >"$work/log" 2>&1 &&
-        ninja -C "$work/meson" >>"$work/log" 2>&1 || fail "$(cat "$work/log")"
-    "$work/meson/consumer" || fail "Meson's consumer fails when run"
-    echo "ok meson"
-fi
-cmake -S "$here/subdirectory" -B "$work/subdirectory" -DSLABYARD="$here/../.." >"$work/log" 2>&1 &&
-    cmake --build "$work/subdirectory" -j 2 --target consumer >>"$work/log" 2>&1 ||
-    fail "$(cat "$work/log")"
-"$work/subdirectory/consumer" || fail "the consumer in CMake's subdirectory fails when run"
-echo "ok cmake-subdirectory"
+# What docs/install.md shows: each `sh run` block in a folder of its own, which has the program, the
+# files that the section shows before, and Slabyard's sources where a project would have them.
+awk -v OUT="$work/page" '
+    function begin() { system("mkdir -p " section "/files") }
+    BEGIN { section = OUT "/0"; begin() }
+    /^## / { section = OUT "/" ++sections; blocks = 0; begin(); next }
+    /^```sh run$/ { file = section "/" ++blocks ".sh"; next }
+    /^```[a-z]+ [A-Za-z.]+$/ { file = section "/files/" $2; next }
+    /^```/ { if (file) close(file); file = ""; next }
+    file { print > file }' "$root/docs/install.md"
+blocks=0
+for block in "$work"/page/*/*.sh; do
+    folder=${block%.sh}
+    mkdir -p "$folder/subprojects"
+    cp "$(dirname "$block")"/files/* "$folder" 2>/dev/null || true
+    cp "$here/consumer.c" "$folder/program.c"
+    ln -s "$root" "$folder/slabyard"
+    ln -s "$root" "$folder/subprojects/slabyard"
+    ! grep -q '^meson ' "$block" || command -v meson >/dev/null || continue
+    (cd "$folder" && env -u LD_LIBRARY_PATH PREFIX="$prefix" bash -euo pipefail "$block") \
+        >"$work/log" 2>&1 || fail "docs/install.md: $(cat "$block" "$work/log")"
+    blocks=$((blocks + 1))
+done
+[ $blocks -ge 6 ] || fail "docs/install.md has $blocks blocks of commands"
+echo "ok docs/install.md, $blocks blocks"
 
 cmake -S "$here" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1 &&
     cmake --build "$work/cmake" >>"$work/log" 2>&1 || fail "$(cat "$work/log")"
@@ -153,3 +181,15 @@ for program in with-shared with-static with-dlopen; do
     "$work/cmake/$program" || fail "CMake's $program fails when run"
     echo "ok cmake-$program"
 done
+
+# What was installed goes, what was there stays; with DESTDIR too.
+"$root/scripts/uninstall" "$prefix" >"$work/log" || fail "$(cat "$work/log")"
+left=$(cd "$prefix" && find . | sort | paste -sd' ')
+[ "$left" = ". ./lib ./lib/pkgconfig ./lib/pkgconfig/other.pc ./share ./share/man ./share/man/man7" ] ||
+    fail "uninstalling leaves $left"
+DESTDIR=$work/packed cmake --install "$build" --prefix /opt/slabyard >"$work/log" || fail "$(cat "$work/log")"
+[ -e "$work/packed/opt/slabyard/include/slabyard/slabyard.h" ] || fail "DESTDIR is not honoured"
+DESTDIR=$work/packed "$root/scripts/uninstall" /opt/slabyard >"$work/log" || fail "$(cat "$work/log")"
+left=$(find "$work/packed" -mindepth 3)
+[ -z "$left" ] || fail "uninstalling leaves $left"
+echo "ok uninstall"

@@ -1,0 +1,58 @@
+# Run as files are installed (cmake/install.cmake): writes the manifest of an installation, which
+# scripts/uninstall reads, and prints where things are.
+#
+# The manifest has a path a line: the files that were installed, and, with a slash at the end, the
+# folders that were not there before. Paths are relative to the prefix, so that the manifest stays
+# true where the prefix is moved. An earlier manifest's lines are kept: uninstalling removes what an
+# earlier version left, too.
+cmake_minimum_required(VERSION 3.21)
+
+# Notes which of the folders, and of those above them, are not there yet.
+function(slabyard_begin_manifest)
+    set(absent)
+    foreach(folder IN LISTS ARGN)
+        while(folder)
+            if(NOT EXISTS "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${folder}")
+                list(APPEND absent "${folder}/")
+            endif()
+            list(APPEND known "${folder}")
+            cmake_path(GET folder PARENT_PATH folder)
+        endwhile()
+    endforeach()
+    set(SLABYARD_ABSENT_FOLDERS "${absent}" PARENT_SCOPE)
+    set(SLABYARD_KNOWN_FOLDERS "${known}" PARENT_SCOPE)
+endfunction()
+
+function(slabyard_end_manifest manifest)
+    set(lines ${SLABYARD_ABSENT_FOLDERS})
+    set(file "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${manifest}")
+    if(EXISTS "${file}")
+        file(STRINGS "${file}" earlier)
+        list(APPEND lines ${earlier})
+    endif()
+    foreach(path IN LISTS CMAKE_INSTALL_MANIFEST_FILES ITEMS "${CMAKE_INSTALL_PREFIX}/${manifest}")
+        cmake_path(RELATIVE_PATH path BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}")
+        list(APPEND lines "${path}")
+        # The folders below the known ones are Slabyard's.
+        cmake_path(GET path PARENT_PATH path)
+        while(path AND NOT path IN_LIST SLABYARD_KNOWN_FOLDERS)
+            list(APPEND lines "${path}/")
+            cmake_path(GET path PARENT_PATH path)
+        endwhile()
+    endforeach()
+    list(REMOVE_DUPLICATES lines)
+    list(SORT lines)
+    list(JOIN lines "\n" text)
+    file(WRITE "${file}" "${text}\n")
+endfunction()
+
+function(slabyard_say_installed version include lib man doc)
+    string(JOIN "\n" text
+        "Slabyard ${version} is installed in $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}:"
+        "  ${include}/slabyard: headers"
+        "  ${lib}: libraries, shared and static; packages for pkg-config and CMake"
+        "  ${man}: a page for each function (man sy_cache_alloc)"
+        "  ${doc}: licence, guides, examples, HTML reference"
+        "How to link: ${doc}/docs/install.md. How to remove it: make uninstall with the same PREFIX.")
+    execute_process(COMMAND ${CMAKE_COMMAND} -E echo "${text}")
+endfunction()
