@@ -26,7 +26,7 @@ test: ## everything that a change has to pass: builds, tests, sanitizers, checks
 
 bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, cpp, server, --help)
 	@scripts/install.sh $(if $(filter server,$(ARGS)),bench-server,bench)
-	@cd rust && cargo run --release -p slabyard-bench -- $(ARGS)
+	@cd rust && cargo run --locked --release -p slabyard-bench -- $(ARGS)
 
 check: build ## formatting, lint, include order, what programs rely on, documents
 	@scripts/install.sh test

@@ -14,6 +14,6 @@ check scripts/check-headers
 check scripts/check-abi build/library/libslabyard.so
 check tests/docs/check.sh
 (cd rust && cargo fmt --all --check) && echo "rustfmt: fine" || worst=1
-(cd rust && cargo clippy --quiet --release --workspace --all-targets -- -D warnings) &&
+(cd rust && cargo clippy --locked --quiet --release --workspace --all-targets -- -D warnings) &&
     echo "clippy: fine" || worst=1
 exit $worst

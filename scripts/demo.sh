@@ -16,7 +16,7 @@ say() { printf '\n== %s (%d s)\n' "$1" $((SECONDS - began)); }
 
 build() {
     say "building Slabyard, its peers and the tool"
-    cargo build --manifest-path rust/Cargo.toml --release --package slabyard-cli
+    cargo build --locked --manifest-path rust/Cargo.toml --release --package slabyard-cli
 }
 
 # One line per thing, fields separated by tabs; paths with tabs or quotes are left out.

@@ -20,4 +20,4 @@ if [ "${1:-}" = quick ]; then
         tests+=(--test "$test")
     done
 fi
-cargo +nightly miri test -p slabyard --all-features "${tests[@]}" -- "$@"
+cargo +nightly miri test --locked -p slabyard --all-features "${tests[@]}" -- "$@"

@@ -88,18 +88,18 @@ preset release-clang -DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300
 preset asan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=1000
 # Fuzzers have one thread each, so that there is little for ThreadSanitizer in them.
 preset tsan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=100
-stage "cargo: build" in_rust cargo build --release --workspace --all-targets
+stage "cargo: build" in_rust cargo build --locked --release --workspace --all-targets
 # With all features the pools' doors are calls, so the crate is tested with its default ones too, but
 # for what must not compile.
-stage "cargo: test" in_rust cargo test --release --workspace -- --skip holes_are_closed
-stage "cargo: test, all features" in_rust cargo test --release -p slabyard --all-features
+stage "cargo: test" in_rust cargo test --locked --release --workspace -- --skip holes_are_closed
+stage "cargo: test, all features" in_rust cargo test --locked --release -p slabyard --all-features
 stage "miri: test" scripts/miri.sh quick
-check "cargo: without std" in_rust cargo check --release -p slabyard --no-default-features
+check "cargo: without std" in_rust cargo check --locked --release -p slabyard --no-default-features
 check "cargo: documents" in_rust env RUSTDOCFLAGS="-D warnings" \
-    cargo doc --release --no-deps -p slabyard-sys -p slabyard --all-features
+    cargo doc --locked --release --no-deps -p slabyard-sys -p slabyard --all-features
 check "cargo: a stranger's project" tests/install/rust.sh
-check "clippy" in_rust cargo clippy --release --workspace --all-targets -- -D warnings
-check "clippy, all features" in_rust cargo clippy --release -p slabyard --all-targets \
+check "clippy" in_rust cargo clippy --locked --release --workspace --all-targets -- -D warnings
+check "clippy, all features" in_rust cargo clippy --locked --release -p slabyard --all-targets \
     --all-features -- -D warnings
 check "the document test itself" tests/docs/self-test.sh build/release
 check "documents" tests/docs/check.sh --build build/release

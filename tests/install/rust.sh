@@ -2,6 +2,8 @@
 # Uses the Rust crate as a stranger would, without the network, in a fresh project outside of the
 # workspace: what the documents show as whole programs is compiled and run there, with the crate by
 # `cargo add --path`, and again with the crates as they would be published, packed and unpacked.
+# Also checks that every command of the Makefile and the scripts takes the versions of
+# rust/Cargo.lock, and that the crate compiles with them on the oldest Rust that its manifest names.
 # Usage: tests/install/rust.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -26,7 +28,7 @@ stranger() { # stranger NAME CRATE MORE: a project with that crate, and more in 
     cd "$work/$1"
     echo "$3" >>Cargo.toml
     quietly "cargo add" cargo add --path "$2"
-    [ ! -e "$root/rust/Cargo.lock" ] || cp "$root/rust/Cargo.lock" .
+    cp "$root/rust/Cargo.lock" . # the versions that are here, since there is no network
     local program programs=0
     for program in "$work"/*.rust; do
         cp "$program" src/main.rs
@@ -37,10 +39,30 @@ stranger() { # stranger NAME CRATE MORE: a project with that crate, and more in 
     echo "ok rust-$1"
 }
 
+every_command_is_locked() {
+    local loose
+    loose=$(grep -nE 'cargo .*(-p|--package|--workspace) ?' Makefile scripts/*.sh |
+        grep -v -e --locked || true)
+    [ -z "$loose" ] || quietly "cargo without --locked: $loose" false
+    echo "ok rust-locked"
+}
+
+# Only where rustup has that Rust.
+compiles_on_the_oldest_rust() {
+    local oldest
+    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' rust/slabyard/Cargo.toml)
+    cargo "+$oldest" --version >/dev/null 2>&1 || return 0
+    quietly "Rust $oldest" cargo "+$oldest" check --locked --manifest-path rust/Cargo.toml \
+        -p slabyard --all-features
+    echo "ok rust-$oldest"
+}
+
+every_command_is_locked
+compiles_on_the_oldest_rust
 stranger by-path "$root/rust/slabyard" ""
 
 cd "$root/rust"
-quietly "cargo package" cargo package --allow-dirty --no-verify -p slabyard-sys -p slabyard
+quietly "cargo package" cargo package --locked --allow-dirty --no-verify -p slabyard-sys -p slabyard
 mkdir "$work/unpacked"
 for crate in "$work"/target/package/*.crate; do
     tar -xzf "$crate" -C "$work/unpacked"
