@@ -48,7 +48,7 @@ manual: ## man pages and an HTML reference from the headers, in build/manual
 	@scripts/install.sh manual
 	@scripts/manual build/manual
 
-amalgamation: ## the library as two files, slabyard.c and slabyard.h, in build/amalgamation
+amalgamation: ## the library as slabyard.c, slabyard.h and slabyard.hpp, in build/amalgamation
 	@scripts/install.sh manual
 	@scripts/amalgamate build/amalgamation
 

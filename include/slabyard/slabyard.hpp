@@ -24,20 +24,24 @@
 #ifndef SLABYARD_SLABYARD_HPP
 #define SLABYARD_SLABYARD_HPP
 
-#include <slabyard/slabyard.h>
+#if __cplusplus < 201703L
+#    error "slabyard.hpp needs C++17: compile with -std=c++17 or a later standard."
+#else
 
-#include <atomic>
-#include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <exception>
-#include <limits>
-#include <memory>
-#include <memory_resource>
-#include <new>
-#include <type_traits>
-#include <utility>
+#    include <slabyard/slabyard.h>
+
+#    include <atomic>
+#    include <cerrno>
+#    include <cstddef>
+#    include <cstdint>
+#    include <cstring>
+#    include <exception>
+#    include <limits>
+#    include <memory>
+#    include <memory_resource>
+#    include <new>
+#    include <type_traits>
+#    include <utility>
 
 namespace slabyard {
 
@@ -331,14 +335,14 @@ class memory_resource : public std::pmr::memory_resource {
 
     /* This thread's loaded slot for such objects; nullptr: take the heap's door. */
     sy_loaded_slot *loaded(std::size_t bytes, std::size_t align) const noexcept {
-#ifndef SY_NO_INLINE
+#    ifndef SY_NO_INLINE
         if (SY_LIKELY(bytes <= most_known && is_natural(bytes, align))) {
             sy_cache *cache = caches_[(bytes + 7) / 8].load(std::memory_order_acquire);
             if (SY_LIKELY(cache != nullptr)) return sy_cache_loaded(cache);
         }
-#else
+#    else
         (void)bytes, (void)align;
-#endif
+#    endif
         return nullptr;
     }
 
@@ -524,4 +528,5 @@ template <class T> class handle_map {
 
 } // namespace slabyard
 
+#endif /* C++17 */
 #endif

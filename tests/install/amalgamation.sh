@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Takes the two files of scripts/amalgamate into a project, with each compiler that is here: no
-# warning, a program in C and one in C++, examples, a report that names the caller first, and a
-# plug-in with a copy of its own.
+# Takes the files of scripts/amalgamate into a project, with each compiler that is here: no warning,
+# a program in C, one in C++11 and one with slabyard.hpp, examples, a report that names the caller
+# first, and a plug-in with a copy of its own.
 # Usage: tests/install/amalgamation.sh
 set -euo pipefail
 
@@ -18,8 +18,8 @@ fail() {
 "$root/scripts/amalgamate" "$work/slabyard"
 # The programs name the headers apart; here there is one.
 for program in "$here"/consumer.* "$here/plugin.c" "$root"/examples/{timers,order_book,graph}.c \
-    "$root/tests/misuse/cache_double_free.c" "$root/tests/misuse/misuse.h"; do
-    sed 's|<slabyard/[a-z]*\.h>|"slabyard/slabyard.h"|' "$program" >"$work/$(basename "$program")"
+    "$root/tests/misuse/cache_double_free.c" "$root/tests/misuse/misuse.h" "$root"/tests/cpp/cpp_*.cpp; do
+    sed 's|<slabyard/[a-z]*\.\(hp*\)>|"slabyard/slabyard.\1"|' "$program" >"$work/$(basename "$program")"
 done
 cd "$work"
 
@@ -40,7 +40,11 @@ for pair in gcc:g++ clang:clang++; do
     [ -z "$shown" ] || fail "slabyard.c defines" $shown
     use $cc-c $cc -std=c11 $warnings -O2 consumer.c slabyard.o -pthread
     use $cc-called $cc -std=c11 $warnings -O2 -DSY_NO_INLINE consumer.c slabyard.o -pthread
-    use $cxx-c++ $cxx -std=c++17 $warnings -O2 consumer.cpp slabyard.o -pthread
+    use $cxx-c++11 $cxx -std=c++11 $warnings -O2 consumer.cpp slabyard.o -pthread
+    for program in "$root"/tests/cpp/cpp_*.cpp; do
+        name=$(basename "$program" .cpp)
+        use $cxx-$name $cxx -std=c++17 $warnings -O2 $name.cpp slabyard.o -pthread
+    done
     for example in timers order_book graph; do
         use $cc-$example $cc -std=c11 $warnings -O2 $example.c slabyard.o -pthread
     done

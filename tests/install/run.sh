@@ -106,6 +106,16 @@ int main() {
 END
 use cpp-doors "$cxx" -std=c++17 -O2 $(pc --cflags) "$work/doors.cpp" $(pc --libs)
 
+# Below C++17 there is one error, a sentence.
+echo '#include <slabyard/slabyard.hpp>' >"$work/older.cpp"
+for compiler in g++ clang++; do
+    command -v $compiler >/dev/null || continue
+    ! said=$($compiler -std=c++14 -fsyntax-only $(pc --cflags) "$work/older.cpp" 2>&1) || fail "slabyard.hpp takes C++14"
+    [[ $(grep -c ' error: ' <<<"$said") == 1 && $said == *"slabyard.hpp needs C++17: "* ]] ||
+        fail "$compiler says of C++14: $said"
+done
+echo "ok cpp-older"
+
 # Loaded as the program runs, by one that shows a copy of its own too.
 "$cc" -std=c11 -O2 "$here/loader.c" -pthread -ldl -o "$work/loader"
 "$work/loader" "$libdir/libslabyard.so" || fail "libslabyard.so cannot be loaded later: $?"
