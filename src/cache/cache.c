@@ -142,6 +142,7 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         .addresses = !(cache->flags & SY_HANDLES),
         .calls_back = cache->destruct || cache->memory != &sy_memory_main,
         .one_way = cache->flags & SY_EPOCHS,
+        .bursts = cache->flags & SY_HANDLES,
         .sees_frees = cache->flags & (SY_GUARD | SY_ZERO),
         .guarded = sy_cache_guards(cache),
         .number = number,

@@ -16,9 +16,14 @@ enum {
     GROW = 1 << GROW_SHIFT, /* ordinals that are committed at a time */
     MOST_SHIFT = 32,
     LEAST_SHIFT = 20,
-    TRIM_STEPS = 3,  /* 65,536 ordinals, 8,192 and a page of words */
-    SHIFT_BITS = 64, /* in the low bits of the base, which is at a page */
+    SHIFT_BITS = 64,   /* in the low bits of the base, which is at a page */
+    MARKED = 512,      /* ordinals that have a mark together: their words are the smallest page */
+    TRIM_LOOKS = 1024, /* pages of words that are looked at in one step of a trim, */
+    TRIM_PAGES = 128,  /* and of those that are discarded by one call of the system */
 };
+
+/* Marks of pages of words. */
+enum { NOT_LEFT, LEFT, LEFT_JUST_NOW };
 
 static _Atomic uintptr_t directory; /* base, and the logarithm of how many ordinals it is for */
 static _Atomic uint64_t limit;
@@ -36,8 +41,12 @@ static size_t places_bytes(unsigned shift) { return (sizeof(uintptr_t) << shift)
 
 static size_t highest_bytes(unsigned shift) { return (sizeof(uint32_t) << shift) / GROUP; }
 
+static size_t marks_bytes(unsigned shift) { return ((size_t)1 << shift) / MARKED; }
+
 static size_t all_bytes(unsigned shift) {
-    return words_bytes(shift) + places_bytes(shift) + highest_bytes(shift);
+    size_t bytes =
+        words_bytes(shift) + places_bytes(shift) + highest_bytes(shift) + marks_bytes(shift);
+    return sy_round_up(bytes, sy_os_page_size());
 }
 
 static uintptr_t tables(void) { return atomic_load_explicit(&directory, memory_order_acquire); }
@@ -57,6 +66,11 @@ static uint32_t *highest_generations(void) {
     return (uint32_t *)((char *)sy_directory_places() + places_bytes(shift));
 }
 
+static _Atomic uint8_t *marks(void) {
+    unsigned shift = shift_of(tables());
+    return (_Atomic uint8_t *)((char *)highest_generations() + highest_bytes(shift));
+}
+
 size_t sy_directory_range(const void **start) {
     if (!tables()) return 0;
     *start = sy_directory_words();
@@ -66,6 +80,21 @@ size_t sy_directory_range(const void **start) {
 uint64_t sy_ordinals_limit(void) { return atomic_load_explicit(&limit, memory_order_acquire); }
 
 uint64_t sy_ordinals_lost(void) { return atomic_load_explicit(&lost, memory_order_relaxed); }
+
+/* ---- marks ---- */
+
+static size_t page_ordinals(void) { return sy_os_page_size() / sizeof(uint64_t); }
+
+static _Atomic uint8_t *mark_of(uint64_t ordinal) {
+    return marks() + ordinal / page_ordinals() * page_ordinals() / MARKED;
+}
+
+static void mark_left(uint32_t first, uint32_t count) {
+    for (uint64_t at = first; at < (uint64_t)first + count; at += MARKED)
+        atomic_store_explicit(mark_of(at), LEFT_JUST_NOW, memory_order_relaxed);
+    uint64_t last = (uint64_t)first + count - 1;
+    atomic_store_explicit(mark_of(last), LEFT_JUST_NOW, memory_order_relaxed);
+}
 
 /* ---- start and growth ---- */
 
@@ -121,6 +150,7 @@ static bool add_missing(uint64_t seen) {
 static void back_words(uint64_t from) {
     int error = errno;
     sy_os_populate(sy_directory_words() + from, GROW * sizeof(uint64_t));
+    mark_left((uint32_t)from, GROW);
     errno = error;
 }
 
@@ -130,7 +160,8 @@ static bool grow(uint64_t seen) {
     if (seen + GROW > UINT64_C(1) << shift_of(tables()) ||
         commit_part(sy_directory_words(), seen, sizeof(uint64_t), 1) != 0 ||
         commit_part(sy_directory_places(), seen, sizeof(uintptr_t), GROUP) != 0 ||
-        commit_part(highest_generations(), seen, sizeof(uint32_t), GROUP) != 0) {
+        commit_part(highest_generations(), seen, sizeof(uint32_t), GROUP) != 0 ||
+        commit_part((void *)marks(), seen, sizeof(uint8_t), MARKED) != 0) {
         errno = ENOMEM;
         return false;
     }
@@ -178,13 +209,6 @@ static uint32_t clear_group(uint64_t *words, uint32_t highest) {
     return highest;
 }
 
-/* What is whole pages of it. */
-static void discard(uint64_t *words, uint32_t count) {
-    uintptr_t start = sy_round_up((uintptr_t)words, sy_os_page_size());
-    uintptr_t end = sy_round_down((uintptr_t)(words + count), sy_os_page_size());
-    if (start < end) sy_os_discard((void *)start, end - start);
-}
-
 void sy_ordinals_give(uint32_t first, uint32_t count) {
     uint64_t *words = sy_directory_words() + first;
     uint32_t *highest = highest_generations() + first / GROUP, most = 0;
@@ -193,58 +217,84 @@ void sy_ordinals_give(uint32_t first, uint32_t count) {
         *highest = clear_group(words + done, *highest);
         if (*highest > most) most = *highest;
     }
-    discard(words, count);
-    if (most < SY_HANDLE_GENERATIONS_MAX)
+    if (most < SY_HANDLE_GENERATIONS_MAX) {
         sy_vmem_free(&arena, first, count);
-    else
+        mark_left(first, count);
+    } else {
         atomic_fetch_add_explicit(&lost, count, memory_order_relaxed);
+    }
 }
 
 /* ---- trim ---- */
 
-static size_t page_ordinals(void) { return sy_os_page_size() / sizeof(uint64_t); }
+/*
+ * Pages of words that slabs have left hold memory until a trim discards them, so that a free makes
+ * no system call. A page's mark is set when its ordinals are in the arena again, and cleared by the
+ * trim that looks at it. While a page is being discarded its ordinals are taken from the arena, so
+ * that nobody gets them. If they cannot be taken, a slab has some of them, and sets the mark when
+ * it leaves.
+ */
 
-/* Sizes of ranges, the largest first; the last is a page of words. */
-static size_t trim_count(unsigned step) {
-    size_t count = (size_t)GROW >> 3 * step;
-    return step + 1 < TRIM_STEPS && count > page_ordinals() ? count : page_ordinals();
+/* Takes the ordinals of these pages from the arena; false: some are in use. */
+static bool claim(uint64_t first, size_t count) {
+    uintptr_t taken;
+    const sy_vmem_constraints there = {.min = first, .max = first + count};
+    return sy_vmem_xalloc(&arena, count, &there, SY_VMEM_INSTANT, &taken) == 0;
 }
 
-/* Takes free ranges of `count` ordinals at whole pages, `most` at most, and discards their words;
- * how many were taken. */
-static size_t take_and_discard(size_t count, uint32_t *taken, size_t most) {
-    const sy_vmem_constraints at_pages = {.align = page_ordinals()};
-    size_t done = 0;
-    uintptr_t first;
-    while (done < most && sy_vmem_xalloc(&arena, count, &at_pages, SY_VMEM_INSTANT, &first) == 0) {
-        discard(sy_directory_words() + first, (uint32_t)count);
-        taken[done++] = (uint32_t)first;
-    }
-    return done;
+/* Discards the words of these pages if nobody has any of their ordinals. False: some are in use. */
+static bool discard_unused(uint64_t first, size_t count, size_t *bytes) {
+    size_t of_words = count * sizeof(uint64_t);
+    if (!claim(first, count)) return false;
+    if (sy_os_discard(sy_directory_words() + first, of_words) == 0)
+        *bytes += of_words;
+    else
+        mark_left((uint32_t)first, (uint32_t)count);
+    sy_vmem_xfree(&arena, first, count);
+    return true;
 }
 
-/* All free ranges are taken meanwhile, so that nobody gets one whose words are being discarded, and
- * none comes twice. */
-static void trim_ranges(uint32_t *taken, size_t most) {
-    size_t ends[TRIM_STEPS + 1] = {0};
-    for (unsigned i = 0; i < TRIM_STEPS; i++)
-        ends[i + 1] = ends[i] + take_and_discard(trim_count(i), taken + ends[i], most - ends[i]);
-    for (unsigned i = 0; i < TRIM_STEPS; i++)
-        for (size_t at = ends[i]; at < ends[i + 1]; at++)
-            sy_vmem_xfree(&arena, taken[at], trim_count(i));
+/* Whether the page was left, and is to be discarded now: by age those that were left before the
+ * last such look. The mark is cleared then. */
+static bool was_left(uint64_t first, bool aged) {
+    _Atomic uint8_t *mark = mark_of(first);
+    uint8_t seen = atomic_load_explicit(mark, memory_order_relaxed);
+    if (seen == NOT_LEFT) return false;
+    bool now = seen == LEFT || !aged;
+    atomic_store_explicit(mark, now ? NOT_LEFT : LEFT, memory_order_relaxed);
+    return now;
 }
 
-void sy_directory_trim(void) {
-    if (!atomic_load_explicit(&is_open, memory_order_acquire)) return;
+/* The pages from *at on that are to be discarded and follow one another; none: 0. */
+static size_t next_run(uint64_t *at, uint64_t end, bool aged) {
+    size_t page = page_ordinals(), pages = 0;
+    uint64_t most = *at + TRIM_LOOKS * page;
+    if (end > most) end = most;
+    while (*at < end && !was_left(*at, aged)) *at += page;
+    if (*at < end) pages = 1;
+    while (pages && pages < TRIM_PAGES && *at + pages * page < end &&
+           was_left(*at + pages * page, aged))
+        pages++;
+    return pages * page;
+}
+
+bool sy_directory_trim_step(uint64_t *at, bool aged, size_t *bytes) {
+    if (!atomic_load_explicit(&is_open, memory_order_acquire)) return false;
+    uint64_t end = sy_ordinals_limit();
     int error = errno;
-    size_t most = sy_ordinals_limit() / page_ordinals() + 1;
-    size_t bytes = sy_round_up(most * sizeof(uint32_t), sy_os_page_size());
-    uint32_t *taken = sy_pages_take(bytes, sy_os_page_size(), "slabyard trim");
-    if (taken) {
-        trim_ranges(taken, most);
-        sy_pages_give(taken, bytes);
-    }
+    size_t count = next_run(at, end, aged), page = page_ordinals();
+    if (count && !discard_unused(*at, count, bytes))
+        for (size_t done = 0; count > page && done < count; done += page)
+            discard_unused(*at + done, page, bytes);
+    *at += count;
     errno = error;
+    return *at < end;
+}
+
+size_t sy_directory_trim(void) {
+    size_t bytes = 0;
+    for (uint64_t at = 0; sy_directory_trim_step(&at, false, &bytes);) {}
+    return bytes;
 }
 
 void sy_ordinal_prepare(uint32_t ordinal, unsigned cache_number) {

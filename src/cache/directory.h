@@ -4,13 +4,14 @@
  *     words    8 bytes an ordinal: generation, cache, pins, state
  *     places   8 bytes for 64 ordinals: where the first of them lies
  *     highest  4 bytes for 64 ordinals: generation above which they start again
+ *     marks    1 byte for 512 ordinals, a page of words: a slab has left it
  *
- * All three are reserved for good when the first cache with handles is made, 33 GiB of address
+ * All are reserved for good when the first cache with handles is made, 33 GiB of address
  * space or what is to be had, and committed from the front: whatever ordinal below
  * sy_ordinals_limit is looked up, there is a word. A slab has a range of ordinals, a multiple of
  * 64, from an arena of them, as long as it exists. Then its words read as zero, which is no
- * object's, and whole pages of them hold no memory, or none after a trim; what stays is 4 bytes
- * for 64.
+ * object's. Their memory goes back with a trim, or by age with passes, as far as no other slab has
+ * words on the same page; what stays is 4 bytes for 64.
  *
  * Below: vmem/, os/. Above: refill.c, handle.c.
  */
@@ -49,8 +50,12 @@ void sy_ordinals_give(uint32_t first, uint32_t count);
 /* Makes the word of an ordinal that is about to be given out a free word of the cache. */
 void sy_ordinal_prepare(uint32_t ordinal, unsigned cache_number);
 
-/* Gives the memory of words back that slabs left which shared a page of them. */
-void sy_directory_trim(void);
+/* Gives the memory of the words back that slabs have left, as far as it is whole pages; returns
+ * bytes. */
+size_t sy_directory_trim(void);
+/* The same in steps: from *at on, 0 first; false: all is done. `aged`: of the pages that were left
+ * before such a step looked at them last. *bytes grows by what was discarded. */
+bool sy_directory_trim_step(uint64_t *at, bool aged, size_t *bytes);
 
 /* Ordinals lost for good, since their generations are spent. */
 uint64_t sy_ordinals_lost(void);

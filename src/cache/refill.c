@@ -163,7 +163,10 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
 
 /* ---- flush ---- */
 
-enum { FAULTS_MAX = 4 }; /* reported of one flush: the first already ends most programs */
+enum {
+    FAULTS_MAX = 4,    /* reported of one flush: the first already ends most programs */
+    EMPTIES_SHARE = 8, /* of the slabs: the part that may be empty for a reason */
+};
 static const uint32_t NO_WORD = UINT32_MAX;
 
 typedef struct sy_flush {
@@ -273,6 +276,14 @@ static inline void put_slot(sy_flush *flush, uintptr_t address) {
     flush->added++;
 }
 
+/* Empty slabs with handles that go together: the words of their ordinals are cleared, which takes
+ * longer than a flush, so one free in many is slow instead of one for each slab. */
+static size_t batch(const sy_cache *cache) {
+    enum { BATCH_MOST = 16 };
+    size_t share = has_handles(cache) ? cache->slab_count / EMPTIES_SHARE : 0;
+    return share < BATCH_MOST ? share : BATCH_MOST;
+}
+
 /*
  * Empty slabs beyond what is worth keeping. The lock is held. A slab is cheap to make from units
  * that hold memory, so one is kept, against making and releasing it in turn; where objects were
@@ -280,9 +291,10 @@ static inline void put_slot(sy_flush *flush, uintptr_t address) {
  */
 static void give_up_surplus(sy_flush *flush) {
     sy_cache *cache = flush->cache;
-    size_t keep =
-        cache->empties_least + (cache->construct ? cache->slab_count / 8 : 0) + cache->empties_max;
-    give_up_empty(flush, &cache->bins, keep);
+    size_t built = cache->construct ? cache->slab_count / EMPTIES_SHARE : 0;
+    size_t keep = cache->empties_least + built + cache->empties_max;
+    if (cache->bins.count[SY_BIN_EMPTY] > keep + batch(cache))
+        give_up_empty(flush, &cache->bins, keep);
 }
 
 void sy_cache_flush(void *owner, uintptr_t *items, size_t count) {

@@ -172,8 +172,8 @@ size_t sy_cache_trim_slabs(sy_cache *cache) {
 }
 
 size_t sy_cache_trim_rest(sy_memory *memory, bool handles) {
-    if (handles) sy_directory_trim();
-    return sy_chunk_trim(memory) + sy_magazine_trim();
+    size_t bytes = handles ? sy_directory_trim() : 0;
+    return bytes + sy_chunk_trim(memory) + sy_magazine_trim();
 }
 
 size_t sy_cache_trim(sy_cache *cache) {

@@ -22,7 +22,7 @@ static const uint64_t OTHERS_STEP_NS = 1000000; /* waited for, by who has a pass
 
 /* ---- a pass ---- */
 
-typedef enum sy_stage { NOTHING, CHUNKS_FIRST, CLIENTS, CHUNKS, MAGAZINES } sy_stage;
+typedef enum sy_stage { NOTHING, CHUNKS_FIRST, CLIENTS, CHUNKS, ORDINALS, MAGAZINES } sy_stage;
 typedef enum sy_kind { BY_GROWTH, BY_AGE, WHATEVER_GOES } sy_kind;
 
 typedef struct sy_pass {
@@ -35,6 +35,7 @@ typedef struct sy_pass {
     unsigned client;    /* this is the one at work; 0: none */
     bool slabs;         /* and its depot is done with */
     size_t slabs_left;  /* of it, to be looked at */
+    uint64_t ordinals;  /* up to here the words of those that slabs left have been dealt with */
     unsigned magazines; /* done */
     size_t bytes;       /* given back so far */
 } sy_pass;
@@ -42,6 +43,7 @@ typedef struct sy_pass {
 static void enter_stage(sy_pass *pass, sy_stage stage) {
     pass->stage = stage;
     pass->done = pass->client = pass->magazines = 0;
+    pass->ordinals = 0;
     if (stage == CHUNKS || stage == CHUNKS_FIRST) pass->trim = sy_chunk_begin_trim(&sy_memory_main);
 }
 
@@ -107,7 +109,12 @@ static void clients_step(sy_pass *pass) {
 static void chunks_step(sy_pass *pass) {
     bool aged = pass->kind == BY_AGE;
     if (sy_chunk_trim_step(&sy_memory_main, pass->trim, aged, &pass->bytes)) return;
-    enter_stage(pass, pass->stage == CHUNKS_FIRST ? CLIENTS : MAGAZINES);
+    enter_stage(pass, pass->stage == CHUNKS_FIRST ? CLIENTS : ORDINALS);
+}
+
+static void ordinals_step(sy_pass *pass) {
+    if (!sy_directory_trim_step(&pass->ordinals, pass->kind == BY_AGE, &pass->bytes))
+        enter_stage(pass, MAGAZINES);
 }
 
 static void magazines_step(sy_pass *pass) {
@@ -122,6 +129,7 @@ static bool step(sy_pass *pass) {
     case CLIENTS: clients_step(pass); break;
     case CHUNKS_FIRST:
     case CHUNKS: chunks_step(pass); break;
+    case ORDINALS: ordinals_step(pass); break;
     case MAGAZINES: magazines_step(pass); break;
     }
     return pass->stage != NOTHING;
@@ -281,7 +289,7 @@ size_t sy_trim(void) {
         }
         sy_client_unpin(client);
     }
-    sy_directory_trim();
+    bytes += sy_directory_trim();
     return bytes + sy_chunk_trim(&sy_memory_main) + sy_magazine_trim();
 }
 

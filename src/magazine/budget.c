@@ -8,6 +8,8 @@ enum {
         256 << 10,         /* bytes of items in a shard before misses ask for more; or a magazine */
     BUDGET_EASY = 4 << 20, /* bytes that any shard may come to hold */
     MEMORY_SHARE = 8,      /* of the memory limit: the most that one shard may hold */
+    BURST_SHARE = 4,       /* of the budget: the part that a burst leaves, */
+    BURST_MOST = 16,       /* unless it were more magazines */
 };
 
 int sy_budget_start(void) { return sy_depot_start(sy_os_affinity_count(), SY_CLIENTS_MAX); }
@@ -79,6 +81,20 @@ bool sy_budget_deposit(sy_client *client, sy_magazine *magazine) {
     if (atomic_load_explicit(&shard->exported, memory_order_relaxed)) reverse(magazine);
     put_in(client, shard, magazine);
     return true;
+}
+
+sy_magazine *sy_budget_burst(sy_client *client) {
+    if (!client->config.bursts || client->config.loaded_items) return NULL;
+    sy_depot_shard *shard = own_shard(client);
+    uint64_t stays = budget_of(client, shard) / BURST_SHARE;
+    sy_magazine *chain = NULL, *magazine;
+    for (unsigned i = 1; i < BURST_MOST && sy_depot_items(shard) > stays; i++) {
+        if (!(magazine = sy_depot_pop(shard))) break;
+        atomic_fetch_add_explicit(&shard->refused, sy_magazine_count(magazine),
+                                  memory_order_relaxed);
+        magazine->chain = chain, chain = magazine;
+    }
+    return chain;
 }
 
 /*

@@ -28,6 +28,10 @@ void sy_budget_put(const sy_client *client, sy_magazine *magazine, bool surplus)
  * they were freed: the oldest first, whose lines this CPU has done with. */
 bool sy_budget_deposit(sy_client *client, sy_magazine *magazine);
 
+/* Of a client that flushes in bursts: what is flushed along with a magazine that was turned away, a
+ * chain. */
+sy_magazine *sy_budget_burst(sy_client *client);
+
 /* A magazine of items: from this CPU's shard, else from any other; NULL if there is none. *remote
  * tells whether another CPU filled it. */
 sy_magazine *sy_budget_withdraw(sy_client *client, bool *remote);

@@ -400,6 +400,7 @@ static void put_away_previous(sy_client *client, sy_thread *thread, sy_slot *slo
     if (sy_budget_deposit(client, older)) return;
     flush_magazine(client, older);
     sy_thread_put_empty(thread, older);
+    sy_client_flush_chain(client, sy_budget_burst(client));
 }
 
 /* Works on a loaded magazine that is full, so that there is room in one, most often: what flush

@@ -62,6 +62,8 @@ typedef struct sy_client_config {
                       */
     bool one_way; /* what is freed is flushed, not given out again: refill may give one thread items
                    * of another kind than another, or than before sy_thread_put_back */
+    bool bursts;  /* what the depot turns away is flushed many magazines at a time: then few frees
+                  * take long */
     bool sees_frees; /* each free is a call, while allocations are inline as ever, */
     bool guarded;    /* but for those that are to be guarded: then sy_client_due. Sees frees too */
     unsigned number; /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */

@@ -16,6 +16,7 @@ enum {
     HEADER_BYTES = SY_MAGAZINES_PER_SEGMENT * sizeof(sy_magazine),
     SEGMENT_BYTES = HEADER_BYTES + SY_MAGAZINES_PER_SEGMENT * ITEM_BYTES,
     STEP_WORDS = 8, /* trimmed in one step: half a MiB of items */
+    FEW_WORDS = 4,  /* of magazines, whose items get memory one page at a time; then 64 KiB */
 };
 
 _Static_assert(sizeof(sy_magazine) == 64, "one cache line a header");
@@ -25,10 +26,10 @@ _Atomic(sy_magazine *) sy_magazine_segments[SY_MAGAZINE_SEGMENTS];
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_STORE);
 static struct segment {
-    uint64_t unused[WORDS]; /* a bit a magazine: in the store */
-    uint64_t dirty[WORDS];  /* a bit a magazine: its items were given out since the last discard, */
-    uint64_t recent[WORDS]; /* and it came back since a trim by age looked */
-    unsigned first_word;    /* no unused bit in a word before it */
+    uint64_t unused[WORDS];       /* a bit a magazine: in the store */
+    uint64_t dirty[WORDS];        /* a bit a magazine: its items may hold memory, */
+    uint64_t recent[WORDS];       /* and it came back, or got it, since a trim by age looked */
+    unsigned first_word;          /* no unused bit in a word before it */
 } segments[SY_MAGAZINE_SEGMENTS]; /* guarded by lock */
 static unsigned segment_count;    /* guarded by lock */
 
@@ -47,8 +48,12 @@ static sy_magazine *with_header(unsigned segment, unsigned index) {
     return magazine;
 }
 
-/* The lowest unused magazine, or NULL; the lock is held. */
-static sy_magazine *take_lowest(void) {
+/* Whether the items of that word's magazines get memory together: where many are in use. */
+static bool is_backed(unsigned segment, unsigned word) { return segment || word >= FEW_WORDS; }
+
+/* The lowest unused magazine, or NULL; the lock is held. *back: memory is to be brought for the
+ * items of its word. */
+static sy_magazine *take_lowest(bool *back) {
     for (unsigned index = 0; index < segment_count; index++) {
         struct segment *segment = &segments[index];
         for (; segment->first_word < WORDS; segment->first_word++) {
@@ -56,7 +61,10 @@ static sy_magazine *take_lowest(void) {
             if (!*word) continue;
             unsigned bit = sy_lowest_bit(*word);
             *word &= *word - 1;
-            segment->dirty[segment->first_word] |= UINT64_C(1) << bit;
+            uint64_t *dirty = &segment->dirty[segment->first_word];
+            *back = !*dirty && is_backed(index, segment->first_word);
+            *dirty |= *back ? ~UINT64_C(0) : UINT64_C(1) << bit;
+            if (*back) segment->recent[segment->first_word] = ~UINT64_C(0);
             return with_header(index, segment->first_word * 64 + bit);
         }
     }
@@ -85,12 +93,24 @@ static int add_segment(unsigned seen) {
     return 0;
 }
 
+/* One call of the system instead of a page fault for each page. If there is no memory, each page
+ * gets it when it is written. */
+static void back_items(const sy_magazine *first) {
+    unsigned word = first->number % SY_MAGAZINES_PER_SEGMENT / 64;
+    int error = errno;
+    char *items = (char *)headers_of(first->number / SY_MAGAZINES_PER_SEGMENT) + HEADER_BYTES;
+    sy_os_populate(items + (size_t)word * 64 * ITEM_BYTES, 64 * ITEM_BYTES);
+    errno = error;
+}
+
 sy_magazine *sy_store_take(void) {
     for (;;) {
+        bool back = false;
         sy_lock_acquire(&lock);
-        sy_magazine *magazine = take_lowest();
+        sy_magazine *magazine = take_lowest(&back);
         unsigned seen = segment_count;
         sy_lock_release(&lock);
+        if (back) back_items(magazine);
         if (magazine) return magazine;
         if (add_segment(seen) != 0) return NULL;
     }
@@ -190,7 +210,7 @@ size_t sy_store_verify(void) {
             wrong += segments[index].unused[word] != 0;
         for (unsigned i = 0; i < SY_MAGAZINES_PER_SEGMENT; i++) {
             const sy_magazine *magazine = &headers_of(index)[i];
-            bool given_out = segments[index].dirty[i / 64] >> i % 64 & 1;
+            bool given_out = !(segments[index].unused[i / 64] >> i % 64 & 1) && (index || i);
             wrong += magazine->items && magazine->number != index * SY_MAGAZINES_PER_SEGMENT + i;
             wrong += !magazine->items && given_out;
         }

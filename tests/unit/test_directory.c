@@ -187,12 +187,49 @@ static void give_pages(void *arg) {
     sy_fake_reset();
     if (fails) sy_fake_fail_from(SY_FAKE_DISCARD, 1);
     sy_ordinals_give(first, 8192);
-    uint64_t bytes = sy_fake_bytes(SY_FAKE_DISCARD);
+    must(sy_fake_calls(SY_FAKE_DISCARD) == 0); /* whoever gives them makes no system call */
+    size_t bytes = sy_directory_trim();
+    must(bytes == sy_fake_bytes(SY_FAKE_DISCARD));
     must(fails ? bytes == 0 : bytes >= 8192 * sizeof(uint64_t) - 2 * sy_os_page_size());
+    sy_fake_reset();
+    bytes += sy_directory_trim(); /* what could not be discarded is tried again */
+    must(bytes >= 8192 * sizeof(uint64_t) - 2 * sy_os_page_size() && sy_directory_trim() == 0);
     for (uint32_t i = 0; i < 8192; i++) must(word_of(first + i) == 0);
     must(take(8192) == first);
     use(first);
     must(generation_of(first) == 2);
+}
+
+static size_t aged_trim(void) {
+    size_t bytes = 0;
+    errno = 0;
+    for (uint64_t at = 0; sy_directory_trim_step(&at, true, &bytes);) must(errno == 0);
+    return bytes;
+}
+
+static void give_by_age(void *arg) {
+    (void)arg;
+    start();
+    const uint32_t page = (uint32_t)(sy_os_page_size() / sizeof(uint64_t));
+    uint32_t first = take(4 * page), half = page / 2;
+    must(first % page == 0);
+    for (uint32_t i = 0; i < 4 * page; i++) use(first + i);
+    sy_directory_trim();
+    sy_ordinals_give(first, 4 * page);
+    must(take(half) == first); /* a slab is on the first page again */
+    use(first);
+    must(aged_trim() == 0);
+    must(aged_trim() == 3 * sy_os_page_size());
+    must(aged_trim() == 0 && generation_of(first) == 2);
+    sy_ordinals_give(first, half);
+    must(aged_trim() == 0 && take(half) == first); /* in between */
+    sy_ordinals_give(first, half);
+    must(aged_trim() == 0 && aged_trim() == sy_os_page_size() && aged_trim() == 0);
+}
+
+static void by_age_pages_go_that_slabs_have_left(void **state) {
+    (void)state;
+    passes_in_child(give_by_age);
 }
 
 static void pages_of_words_go_back(void **state) {
@@ -555,6 +592,7 @@ int main(void) {
         cmocka_unit_test(a_range_with_a_spent_ordinal_is_lost),
         cmocka_unit_test(pages_of_words_go_back),
         cmocka_unit_test(words_are_cleared_though_their_pages_stay),
+        cmocka_unit_test(by_age_pages_go_that_slabs_have_left),
         cmocka_unit_test(starting_fails_and_is_tried_again),
         cmocka_unit_test(a_small_directory_is_used_to_its_end),
         cmocka_unit_test(a_directory_is_as_large_as_can_be_had),

@@ -93,7 +93,7 @@ static void without_memory_there_is_none(void **state) {
 
 static void give_back(void *arg) {
     (void)arg;
-    enum { COUNT = 256 };
+    enum { COUNT = 255 }; /* with number 0 whole words of the store's bitmap */
     sy_magazine *taken[COUNT];
     for (int i = 0; i < COUNT; i++) fill(taken[i] = take());
     must(sy_store_trim() == 0);
@@ -175,7 +175,7 @@ static size_t trim_in_steps(bool aged) {
 
 static void age(void *arg) {
     (void)arg;
-    enum { COUNT = 1000, PUT = 500, AGAIN = 200 };
+    enum { COUNT = 1023, PUT = 500, AGAIN = 200 };
     static sy_magazine *taken[COUNT];
     const size_t item_bytes = SY_MAGAZINE_ITEMS * sizeof(uintptr_t);
     for (int i = 0; i < COUNT; i++) fill(taken[i] = take());
@@ -197,6 +197,32 @@ static void by_age_it_takes_what_was_long_unused(void **state) {
     assert_int_equal(in_child(age, NULL), 0);
 }
 
+/* From the 256th on magazines get memory by one call for 64 of them. */
+static void back(void *arg) {
+    (void)arg;
+    enum { FEW = 255, MORE = 640 };
+    static sy_magazine *taken[FEW + MORE];
+    for (int i = 0; i < FEW; i++) fill(taken[i] = take());
+    must(sy_fake_calls(SY_FAKE_POPULATE) == 0);
+    sy_fake_fail_nth(SY_FAKE_POPULATE, 2);
+    errno = 0;
+    for (int i = FEW; i < FEW + MORE; i++) fill(taken[i] = take());
+    must(sy_fake_calls(SY_FAKE_POPULATE) == MORE / 64 && errno == 0);
+    must(sy_store_trim() == 0);
+    for (int i = 0; i < FEW + MORE; i++) sy_store_put(taken[i]);
+    must(sy_store_trim() >= (FEW + MORE - 64) * 1024 && sy_store_trim() == 0);
+    taken[0] = take();
+    for (int i = 1; i < FEW + 1; i++) fill(taken[i] = take());
+    /* The others of the last one's 64 have memory too, which nobody used. */
+    must(trim_in_steps(true) == 0 && trim_in_steps(true) == 60 * 1024);
+    must(sy_fake_calls(SY_FAKE_POPULATE) == MORE / 64 + 1);
+}
+
+static void many_get_memory_together(void **state) {
+    (void)state;
+    assert_int_equal(in_child(back, NULL), 0);
+}
+
 static void threads_never_hold_the_same_one(void **state) {
     (void)state;
     assert_int_equal(in_child(share, NULL), 0);
@@ -210,6 +236,7 @@ int main(void) {
         cmocka_unit_test(trim_takes_the_memory_of_unused_ones_alone),
         cmocka_unit_test(a_trim_that_fails_loses_nothing),
         cmocka_unit_test(by_age_it_takes_what_was_long_unused),
+        cmocka_unit_test(many_get_memory_together),
         cmocka_unit_test(threads_never_hold_the_same_one),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
