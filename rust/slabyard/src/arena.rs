@@ -7,6 +7,9 @@
 //!
 //! Values are placed downward, so that what is rounded for alignment is an address and not a size and an
 //! address. `top` is always at a multiple of [`UNIT`].
+//!
+//! A maker (`alloc_with`, `alloc_slice_with`) may panic, or use the arena: its place was taken before, and is lost
+//! then. It cannot reset the arena, which is borrowed. Values are never dropped, compared or cloned here.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -77,6 +80,7 @@ unsafe impl Send for Arena {}
 
 #[cold]
 #[inline(never)]
+#[track_caller]
 fn no_room() -> ! {
     panic!("there is no memory for a value of an arena")
 }
@@ -97,6 +101,7 @@ impl Arena {
     /// # Panics
     /// If there is no memory; so do the others but [`try_alloc`](Self::try_alloc).
     #[inline(always)]
+    #[track_caller]
     pub fn alloc<T>(&self, value: T) -> &mut T {
         self.alloc_with(|| value)
     }
@@ -121,6 +126,7 @@ impl Arena {
 
     /// Puts in what the function returns, built in its place if the compiler can. It may use the arena.
     #[inline(always)]
+    #[track_caller]
     pub fn alloc_with<T>(&self, make: impl FnOnce() -> T) -> &mut T {
         const { assert!(!needs_drop::<T>(), "values of an arena are not dropped") }
         let Some(place) = self.place(Layout::new::<T>()) else {
@@ -136,6 +142,7 @@ impl Arena {
 
     /// Puts a copy of a slice in.
     #[inline]
+    #[track_caller]
     pub fn alloc_slice<T: Copy>(&self, values: &[T]) -> &mut [T] {
         let Some(place) = self.place(Layout::for_value(values)) else {
             no_room()
@@ -150,6 +157,7 @@ impl Arena {
 
     /// Puts a copy of a text in.
     #[inline]
+    #[track_caller]
     pub fn alloc_str(&self, text: &str) -> &mut str {
         let bytes = self.alloc_slice(text.as_bytes());
         // SAFETY: they are those of a text.
@@ -158,6 +166,7 @@ impl Arena {
 
     /// Puts in as many values as `count` says, each of which the function makes from its index. It may
     /// use the arena.
+    #[track_caller]
     pub fn alloc_slice_with<T>(&self, count: usize, mut make: impl FnMut(usize) -> T) -> &mut [T] {
         const { assert!(!needs_drop::<T>(), "values of an arena are not dropped") }
         let layout = Layout::array::<T>(count).ok();

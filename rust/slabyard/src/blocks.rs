@@ -164,6 +164,7 @@ unsafe impl Allocator for &BlockCache {
 impl fmt::Debug for BlockCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BlockCache")
+            .field("name", &self.stats().name)
             .field("block", &self.block)
             .finish_non_exhaustive()
     }

@@ -19,6 +19,7 @@ pub(crate) mod sealed {
     pub unsafe trait Home: Copy {
         /// An object, content undefined; `None`: the pool is bounded and full, or there is no
         /// memory.
+        #[track_caller]
         fn take(self) -> Option<NonNull<u8>>;
 
         /// # Safety

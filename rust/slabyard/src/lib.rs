@@ -72,7 +72,7 @@
 //! |---|---|
 //! | `std` (default) | pools of a thread, [`RecycleCache`], [`SparseSecondaryMap`] |
 //! | `allocator-api2` | [`Slabyard`] and `BlockCache` as allocators of `hashbrown` and others' containers |
-//! | `serde` | keys, maps of one owner and statistics |
+//! | `serde` | keys, maps and statistics |
 //! | `log` | reports become records of the `log` crate |
 //! | `checked` | pools see each free in release builds too, if `SLABYARD=check` says so |
 //!
@@ -132,6 +132,7 @@ mod refusal;
 mod report;
 mod slot;
 mod stats;
+mod type_name;
 
 pub use allocator::Slabyard;
 pub use arena::Arena;

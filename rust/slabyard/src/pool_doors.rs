@@ -128,7 +128,8 @@ macro_rules! pool_doors {
 
         impl<$($generics)*> core::fmt::Debug for $pool {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                f.debug_struct(stringify!($pool))
+                let path = core::any::type_name::<Self>();
+                f.debug_struct(path.strip_prefix(concat!(module_path!(), "::")).unwrap_or(path))
                     .field("capacity", &self.capacity())
                     .finish_non_exhaustive()
             }

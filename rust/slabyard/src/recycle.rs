@@ -7,6 +7,15 @@
 //! runs inside of the library, in the thread that gives memory back, so values are `Send` and
 //! `'static`, panics are caught, and [`within`](crate::reclaim::within) keeps the doors out that the
 //! library forbids there.
+//!
+//! What safe code of the program can do to it:
+//!
+//! - *`create`* may panic, or take from this cache: the slot holds `None` meanwhile, and goes back so.
+//! - *`recycle`* may panic, or use this cache: the value is dropped then, and the slot holds `None` before.
+//! - *A value's drop* may be the last owner of a cache, this one included: the library puts such an end off
+//!   until it has left the destructor (`sy_cache_destroy`).
+//! - *A value stays* for the next owner: so the cache is invariant in `T`, and a value of a type that lives
+//!   shorter, or of a function that asks for more, cannot be left for others.
 
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
@@ -70,7 +79,8 @@ impl Recycle for alloc::string::String {
 /// ```
 pub struct RecycleCache<T: Recycle> {
     owned: OwnedCache,
-    kind: PhantomData<T>,
+    /// Values that one owner leaves are the next one's: so it is invariant.
+    kind: PhantomData<fn(T) -> T>,
 }
 
 // SAFETY: values are Send; nobody reaches them by way of the cache but who takes them.
@@ -110,6 +120,7 @@ impl<T: Recycle> RecycleCache<T> {
     ///
     /// # Panics
     /// If there is no memory for it, or `T` is aligned to more than 2 MiB.
+    #[track_caller]
     pub fn new(name: &str) -> Self {
         match Self::build(CacheBuilder::new().name(name)) {
             Ok(cache) => cache,
@@ -137,6 +148,7 @@ impl<T: Recycle> RecycleCache<T> {
     /// If the limit of the cache is reached, and where [`Recycle::create`] does; then the cache is as
     /// before. Where there is no memory, it does as `Box::new`.
     #[inline]
+    #[track_caller]
     pub fn get(&self) -> RecycleBox<'_, T> {
         match self.try_get() {
             Some(object) => object,
@@ -149,6 +161,7 @@ impl<T: Recycle> RecycleCache<T> {
     /// # Panics
     /// Where [`Recycle::create`] does; then the cache is as before.
     #[inline]
+    #[track_caller]
     pub fn try_get(&self) -> Option<RecycleBox<'_, T>> {
         let object = self.owned.0.take()?.cast::<Option<T>>();
         // Gives the slot back, as None, should create() panic.
@@ -194,7 +207,7 @@ fn create<T: Recycle>() -> T {
 
 impl<T: Recycle> fmt::Debug for RecycleCache<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecycleCache").finish_non_exhaustive()
+        crate::stats::describe::<T>(f, "RecycleCache", self.owned.0)
     }
 }
 

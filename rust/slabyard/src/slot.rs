@@ -1,4 +1,8 @@
 //! Objects in slots of a pool: a slot that is taken but empty, and one with a value.
+//!
+//! Code of the program that runs in between (a value's drop, an element's maker in [`Claim::fill_with`]) may panic, or
+//! use the same pool: the slot is out of the pool's list meanwhile, and goes back behind a drop guard. What a value
+//! says of itself (`Eq`, `Ord`, `Hash`, `Debug`, `Borrow`) is passed on; nothing depends on it. [`Home`] is sealed.
 
 use crate::home::{Home, In};
 use crate::pinned::Pinned;
@@ -45,6 +49,7 @@ impl<T, H: Home> Claim<T, H> {
     /// # Safety
     /// Its objects are large enough and aligned for T.
     #[inline(always)]
+    #[track_caller]
     pub(crate) unsafe fn take(home: H) -> Option<Claim<T, H>> {
         home.take().map(|object| Claim {
             object: object.cast(),

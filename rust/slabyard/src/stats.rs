@@ -1,6 +1,7 @@
 //! Where the memory is, and how often slow paths ran.
 
 use alloc::string::String;
+use core::fmt;
 
 use crate::raw::cache::RawCache;
 
@@ -191,7 +192,16 @@ impl CacheStats {
     }
 }
 
-fn text(name: &[core::ffi::c_char]) -> String {
+/// The text of `{:?}` for a cache: its kind, what it is of, its name, and how many objects are live.
+pub(crate) fn describe<T>(f: &mut fmt::Formatter<'_>, kind: &str, cache: RawCache) -> fmt::Result {
+    let stats = CacheStats::of(cache);
+    f.debug_struct(&alloc::format!("{kind}<{}>", core::any::type_name::<T>()))
+        .field("name", &stats.name)
+        .field("in_use", &stats.in_use)
+        .finish_non_exhaustive()
+}
+
+pub(crate) fn text(name: &[core::ffi::c_char]) -> String {
     let bytes: alloc::vec::Vec<u8> = name
         .iter()
         .map(|byte| *byte as u8)

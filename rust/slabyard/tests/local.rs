@@ -134,7 +134,7 @@ fn without_a_pool_there_is_a_panic() {
     let panic = thread::spawn(|| drop(order_alloc::BoxSlot::try_new(order(1))))
         .join()
         .unwrap_err();
-    let message = panic.downcast_ref::<&str>().unwrap();
+    let message = panic.downcast_ref::<String>().unwrap();
     assert!(message.contains("was not built on this thread"));
 }
 

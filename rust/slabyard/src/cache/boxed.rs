@@ -52,6 +52,7 @@ impl<T, H: CacheHome<T>> ObjectBox<T, H> {
     /// # Panics
     /// If the limit of the cache is reached. Where there is no memory, it does as `Box::new`.
     #[inline]
+    #[track_caller]
     pub fn new_in(value: T, home: H) -> Self {
         match CacheVacant::claim_in(home) {
             Some(vacant) => vacant.write(value),
@@ -225,6 +226,7 @@ impl<T: Clone, H: CacheHome<T>> Clone for ObjectBox<T, H> {
     ///
     /// # Panics
     /// As [`new_in`](ObjectBox::new_in).
+    #[track_caller]
     fn clone(&self) -> Self {
         ObjectBox::new_in(T::clone(self), self.home)
     }

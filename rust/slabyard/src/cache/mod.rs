@@ -6,6 +6,19 @@
 //!
 //! What all of it stands on: a cache with an object that is live is never destroyed. Whoever
 //! forgets a box leaks the object and keeps the cache's memory, and no more.
+//!
+//! What safe code of the program can do to it:
+//!
+//! - *A value's drop* may panic, or use the cache: the memory goes back after it, behind a drop guard, and
+//!   is no more reached through the box.
+//! - *A value's clone* (`Clone`, [`make_mut`](crate::ObjectArc::make_mut)) sees a shared reference, and returns before
+//!   there is a place for what it made; the owner is looked at anew after it.
+//! - *Closures* (`insert_with`, `new_cyclic_in`) run while the place is claimed; it goes back if they panic. A
+//!   watcher that `new_cyclic_in` lends upgrades only once the value is written.
+//! - *`Eq`, `Ord`, `Hash`, `Debug`, `Future`* of a value are passed on, and nothing depends on their answers.
+//! - *Homes and static caches* are unsafe traits: who implements [`CacheHome`] or [`StaticCache`](crate::StaticCache) promises. A setting
+//!   of [`static_cache!`](crate::static_cache) is an expression of the program; it can do no more than
+//!   make another builder for the same type.
 
 pub(crate) mod boxed;
 mod builder;
@@ -86,6 +99,7 @@ impl<T> Cache<T> {
     ///
     /// # Panics
     /// If there is no memory for it, or `T` is aligned to more than 2 MiB.
+    #[track_caller]
     pub fn new(name: &str) -> Self {
         match Self::builder().name(name).build() {
             Ok(cache) => cache,
@@ -103,6 +117,7 @@ impl<T> Cache<T> {
     /// # Panics
     /// If the limit of the cache is reached. Where there is no memory, it does as `Box::new`.
     #[inline]
+    #[track_caller]
     pub fn insert(&self, value: T) -> CacheBox<'_, T> {
         ObjectBox::new_in(value, self)
     }
@@ -119,6 +134,7 @@ impl<T> Cache<T> {
     /// # Panics
     /// As [`insert`](Cache::insert).
     #[inline]
+    #[track_caller]
     pub fn insert_with(&self, make: impl FnOnce() -> T) -> CacheBox<'_, T> {
         match self.claim() {
             Some(vacant) => vacant.write_with(make),
@@ -181,6 +197,7 @@ impl<T> Cache<Counted<T>> {
     /// # Panics
     /// As [`insert`](Cache::insert).
     #[inline]
+    #[track_caller]
     pub fn insert_arc(&self, value: T) -> ObjectArc<T, &Self> {
         ObjectArc::new_in(value, self)
     }
@@ -209,18 +226,20 @@ unsafe impl<T> CacheHome<T> for &Cache<T> {
 
 impl<T> core::fmt::Debug for Cache<T> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Cache")
-            .field("in_use", &self.in_use())
-            .finish_non_exhaustive()
+        crate::stats::describe::<T>(f, "Cache", self.owned.0)
     }
 }
 
 /// Who asked without a `try` is not told.
 #[cold]
 #[inline(never)]
+#[track_caller]
 pub(crate) fn no_room<T>() -> ! {
     if crate::refusal::last_was_a_limit() {
-        panic!("the limit of the cache is reached");
+        panic!(
+            "the limit of the cache of {} is reached",
+            core::any::type_name::<T>()
+        );
     }
     alloc::alloc::handle_alloc_error(core::alloc::Layout::new::<T>())
 }

@@ -81,6 +81,7 @@ impl<T, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
     /// # Panics
     /// If the limit of the cache is reached. Where there is no memory, it does as `Arc::new`.
     #[inline]
+    #[track_caller]
     pub fn new_in(value: T, home: H) -> Self {
         match Self::try_new_in(value, home) {
             Ok(arc) => arc,
@@ -114,6 +115,7 @@ impl<T, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
     /// # Panics
     /// As [`new_in`](Self::new_in), and where `make` does; then the room goes back with the last
     /// watcher.
+    #[track_caller]
     pub fn new_cyclic_in(home: H, make: impl FnOnce(&ObjectWeak<T, H>) -> T) -> Self {
         let Some(object) = home.take() else {
             no_room::<Counted<T>>();
@@ -135,12 +137,29 @@ impl<T, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
         }
     }
 
-    /// The same at this place for the rest of its life.
+    /// Puts a value into a home, with a count of one, pinned: all its owners are clones of this one, so
+    /// none of them can move it out. An owner that is there already cannot be pinned, since its clones could
+    /// still move the value.
+    ///
+    /// ```
+    /// use slabyard::{Cache, CacheArc, Counted};
+    /// use std::pin::Pin;
+    ///
+    /// let nodes = Cache::<Counted<std::marker::PhantomPinned>>::new("node");
+    /// let node: Pin<CacheArc<_>> = CacheArc::pin_in(std::marker::PhantomPinned, &nodes);
+    /// let other = node.clone(); // pinned as well
+    /// assert!(std::ptr::eq(&*node, &*other));
+    /// ```
+    ///
+    /// # Panics
+    /// As [`new_in`](Self::new_in).
     #[inline]
-    pub fn into_pin(this: Self) -> Pin<Self> {
-        // SAFETY: the value does not move with its owners; nothing gives a `Self` or `&mut T` out
-        // of a pinned one; and its memory is given back after it was dropped, or never.
-        unsafe { Pin::new_unchecked(this) }
+    #[track_caller]
+    pub fn pin_in(value: T, home: H) -> Pin<Self> {
+        // SAFETY: there is no other owner and no watcher, and a pinned owner makes pinned ones only.
+        // None gives a `Self` or `&mut T` out; the memory is given back after the value was dropped,
+        // or never.
+        unsafe { Pin::new_unchecked(Self::new_in(value, home)) }
     }
 
     fn counts(&self) -> &Counts {
@@ -235,6 +254,7 @@ impl<T: Clone, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
     ///
     /// # Panics
     /// As [`new_in`](Self::new_in).
+    #[track_caller]
     pub fn make_mut(this: &mut Self) -> &mut T {
         if !this.counts().is_alone() {
             let clone = Self::new_in(T::clone(this), this.home);

@@ -85,6 +85,7 @@ pub unsafe trait StaticCache: Copy {
     /// # Panics
     /// If the limit of the cache is reached. Where there is no memory, it does as `Box::new`.
     #[inline]
+    #[track_caller]
     fn insert(value: Self::Object) -> StaticBox<Self> {
         ObjectBox::new_in(value, Self::NAME)
     }
@@ -106,6 +107,7 @@ pub unsafe trait StaticCache: Copy {
     /// # Panics
     /// As [`insert`](StaticCache::insert).
     #[inline]
+    #[track_caller]
     fn insert_arc<T>(value: T) -> ObjectArc<T, Self>
     where
         Self: StaticCache<Object = Counted<T>>,

@@ -7,6 +7,7 @@ use super::key::Key;
 use super::map::HandleMap;
 use crate::cache::ALIGN_MAX;
 use crate::raw::handle::{Cache, Config};
+use crate::type_name::short_name;
 use crate::CreateError;
 
 /// Makes a [`HandleMap`] with a name and a limit.
@@ -65,7 +66,9 @@ impl<T, K: Key> HandleMapBuilder<T, K> {
     /// # Errors
     /// [`CreateError`].
     pub fn build(self) -> Result<HandleMap<T, K>, CreateError> {
-        let name = self.name.unwrap_or_else(|| short_name::<T>());
+        let name = self
+            .name
+            .unwrap_or_else(|| CString::new(short_name::<T>()).unwrap_or_default());
         let config = Config {
             name: &name,
             size: size_of::<T>(),
@@ -81,12 +84,4 @@ impl<T, K: Key> HandleMapBuilder<T, K> {
                 CreateError::NoMemory
             })
     }
-}
-
-/// The name of a type without its path.
-fn short_name<T>() -> CString {
-    let full = core::any::type_name::<T>();
-    let end = full.find('<').unwrap_or(full.len());
-    let start = full[..end].rfind("::").map_or(0, |it| it + 2);
-    CString::new(&full[start..]).unwrap_or_default()
 }

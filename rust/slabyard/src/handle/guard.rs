@@ -130,6 +130,7 @@ unsafe impl<T: Send + Sync, K: Key> Sync for OwnedRef<T, K> {}
 
 impl<T, K: Key> OwnedRef<T, K> {
     #[inline]
+    #[track_caller]
     pub(super) fn get(map: &Arc<HandleMap<T, K>>, key: K) -> Option<Self> {
         let guard = core::mem::ManuallyDrop::new(map.get(key)?);
         Some(Self {

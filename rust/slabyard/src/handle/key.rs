@@ -94,7 +94,8 @@ impl fmt::Debug for RawKey {
 /// A type of keys: [`DefaultKey`], or one of [`new_key_type!`](crate::new_key_type), so that the
 /// keys of one map cannot be taken for another's.
 ///
-/// Conversion from and to [`RawKey`] keeps the bits.
+/// Conversion from and to [`RawKey`] keeps the bits. A type that does otherwise gets wrong answers from its
+/// maps, and nothing worse: a map converts a key once and works with what it got.
 pub trait Key: Copy + Eq + Ord + Hash + fmt::Debug + From<RawKey> + Into<RawKey> {}
 
 /// Makes types of keys.

@@ -1,6 +1,7 @@
 //! The map of all threads.
 
 use alloc::sync::Arc;
+use core::any::type_name;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
@@ -9,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::builder::HandleMapBuilder;
 use super::entry::VacantEntry;
 use super::guard::{drop_value, OwnedRef, Ref};
-use super::key::{DefaultKey, Key};
+use super::key::{DefaultKey, Key, RawKey};
 use super::walk::{Drain, Iter, IterMut, Remains};
 use super::word::{self, Pinning, Release, Removal};
 use crate::raw::handle::{Cache, PINS};
@@ -85,14 +86,22 @@ impl core::error::Error for TakeError {}
 
 #[cold]
 #[inline(never)]
-fn no_room() -> ! {
-    panic!("there is no room in the map: its limit is reached, or there is no memory")
+#[track_caller]
+fn no_room<T>() -> ! {
+    panic!(
+        "there is no room in the map of {}: its limit is reached, or there is no memory",
+        type_name::<T>()
+    )
 }
 
 #[cold]
 #[inline(never)]
-fn too_many_guards() -> ! {
-    panic!("a value cannot have more than 65,535 guards at a time")
+#[track_caller]
+pub(super) fn too_many_guards<T>() -> ! {
+    panic!(
+        "a value of {} cannot have more than 65,535 guards at a time",
+        type_name::<T>()
+    )
 }
 
 impl<T> HandleMap<T> {
@@ -100,6 +109,7 @@ impl<T> HandleMap<T> {
     ///
     /// # Panics
     /// If the map cannot be made ([`CreateError`](crate::CreateError)).
+    #[track_caller]
     pub fn new() -> Self {
         Self::with_key()
     }
@@ -110,10 +120,11 @@ impl<T, K: Key> HandleMap<T, K> {
     ///
     /// # Panics
     /// If the map cannot be made ([`CreateError`](crate::CreateError)).
+    #[track_caller]
     pub fn with_key() -> Self {
         match Self::builder().build() {
             Ok(map) => map,
-            Err(error) => panic!("{error}"),
+            Err(error) => panic!("map of {}: {error}", type_name::<T>()),
         }
     }
 
@@ -144,6 +155,7 @@ impl<T, K: Key> HandleMap<T, K> {
     /// # Panics
     /// If there is no room: the limit is reached, or there is no memory.
     #[inline]
+    #[track_caller]
     pub fn insert(&self, value: T) -> K {
         // The place first: a value that is passed on to a function would have to lie in memory.
         let entry = match VacantEntry::at_hand(self) {
@@ -155,8 +167,12 @@ impl<T, K: Key> HandleMap<T, K> {
 
     #[cold]
     #[inline(never)]
+    #[track_caller]
     fn entry_slow(&self) -> VacantEntry<'_, T, K> {
-        VacantEntry::slow(self).unwrap_or_else(|| no_room())
+        match VacantEntry::slow(self) {
+            Some(entry) => entry,
+            None => no_room::<T>(),
+        }
     }
 
     /// Puts a value in, if there is room for it.
@@ -177,6 +193,7 @@ impl<T, K: Key> HandleMap<T, K> {
     /// # Panics
     /// If there is no room.
     #[inline]
+    #[track_caller]
     pub fn insert_with_key(&self, make: impl FnOnce(K) -> T) -> K {
         let entry = self.vacant_entry();
         let value = make(entry.key());
@@ -188,8 +205,12 @@ impl<T, K: Key> HandleMap<T, K> {
     /// # Panics
     /// If there is no room.
     #[inline]
+    #[track_caller]
     pub fn vacant_entry(&self) -> VacantEntry<'_, T, K> {
-        VacantEntry::of(self).unwrap_or_else(|| no_room())
+        match VacantEntry::of(self) {
+            Some(entry) => entry,
+            None => no_room::<T>(),
+        }
     }
 
     /// A place whose key is known before its value; `None` if there is no room.
@@ -200,8 +221,8 @@ impl<T, K: Key> HandleMap<T, K> {
 
     /// The word of a key, and what is in it while its value is live and has no guards.
     #[inline(always)]
-    fn word(&self, key: K) -> Option<(&AtomicU64, u64)> {
-        let handle = key.into().to_bits();
+    fn word(&self, key: RawKey) -> Option<(&AtomicU64, u64)> {
+        let handle = key.to_bits();
         let word = self.cache.word(handle)?;
         Some((word, word::live_word(&self.cache, handle)))
     }
@@ -219,15 +240,15 @@ impl<T, K: Key> HandleMap<T, K> {
     /// # Panics
     /// If the value has 65,535 guards already (those that were leaked count).
     #[inline]
+    #[track_caller]
     pub fn get(&self, key: K) -> Option<Ref<'_, T, K>> {
+        let key = key.into();
         let (word, live) = self.word(key)?;
         match word::pin(word, live) {
             // SAFETY: it is pinned, so the value is there and stays.
-            Pinning::Pinned => {
-                Some(unsafe { Ref::new(self, word, self.value(key.into().ordinal())) })
-            }
+            Pinning::Pinned => Some(unsafe { Ref::new(self, word, self.value(key.ordinal())) }),
             Pinning::Stale => None,
-            Pinning::TooMany => too_many_guards(),
+            Pinning::TooMany => too_many_guards::<T>(),
         }
     }
 
@@ -236,6 +257,7 @@ impl<T, K: Key> HandleMap<T, K> {
     /// # Panics
     /// As [`get`](Self::get).
     #[inline]
+    #[track_caller]
     pub fn get_owned(this: &Arc<Self>, key: K) -> Option<OwnedRef<T, K>> {
         OwnedRef::get(this, key)
     }
@@ -251,18 +273,19 @@ impl<T, K: Key> HandleMap<T, K> {
     /// ```
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut T> {
+        let key = key.into();
         let (word, live) = self.word(key)?;
         if word.load(Ordering::Relaxed) & !PINS != live {
             return None;
         }
         // SAFETY: the value is live, and nobody else has the map, so nobody has a guard.
-        unsafe { Some(self.value(key.into().ordinal()).as_mut()) }
+        unsafe { Some(self.value(key.ordinal()).as_mut()) }
     }
 
     /// Whether there is a value with this key, at this moment.
     #[inline]
     pub fn contains(&self, key: K) -> bool {
-        self.word(key)
+        self.word(key.into())
             .is_some_and(|(word, live)| word.load(Ordering::Relaxed) & !PINS == live)
     }
 
@@ -270,16 +293,20 @@ impl<T, K: Key> HandleMap<T, K> {
     /// stale from now on; the value is dropped here, or by its last guard.
     #[inline]
     pub fn remove(&self, key: K) -> bool {
+        self.remove_raw(key.into())
+    }
+
+    #[inline]
+    fn remove_raw(&self, key: RawKey) -> bool {
         let Some((word, live)) = self.word(key) else {
             return false;
         };
         if word::remove_unheld(word, live) != Removal::Ours {
             return self.remove_held(key);
         }
-        let raw = key.into();
         // SAFETY: the value is ours alone (rule 1).
         unsafe {
-            let (ordinal, generation) = (raw.ordinal(), raw.generation());
+            let (ordinal, generation) = (key.ordinal(), key.generation());
             let _release = Release::new(&self.cache, word, ordinal, generation);
             self.value(ordinal).drop_in_place();
         }
@@ -289,14 +316,14 @@ impl<T, K: Key> HandleMap<T, K> {
     /// Where there are guards, or the key is stale.
     #[cold]
     #[inline(never)]
-    fn remove_held(&self, key: K) -> bool {
+    fn remove_held(&self, key: RawKey) -> bool {
         let Some((word, live)) = self.word(key) else {
             return false;
         };
         let removal = word::remove(word, live);
         if removal == Removal::Ours {
             // SAFETY: the value is ours alone (rule 1).
-            unsafe { drop_value(&self.cache, word, self.value(key.into().ordinal())) }
+            unsafe { drop_value(&self.cache, word, self.value(key.ordinal())) }
         }
         removal != Removal::Stale
     }
@@ -318,15 +345,15 @@ impl<T, K: Key> HandleMap<T, K> {
     /// ```
     #[inline]
     pub fn take(&self, key: K) -> Result<T, TakeError> {
+        let key = key.into();
         let (word, live) = self.word(key).ok_or(TakeError::Stale)?;
         match word::remove_unheld(word, live) {
             Removal::Stale => Err(TakeError::Stale),
             Removal::Held => Err(TakeError::Held),
             Removal::Ours => {
-                let raw = key.into();
                 // SAFETY: the value is ours alone (rule 1), and moves out.
                 unsafe {
-                    let (ordinal, generation) = (raw.ordinal(), raw.generation());
+                    let (ordinal, generation) = (key.ordinal(), key.generation());
                     let _release = Release::new(&self.cache, word, ordinal, generation);
                     Ok(self.value(ordinal).read())
                 }
@@ -371,20 +398,27 @@ impl<T, K: Key> HandleMap<T, K> {
     }
 
     /// Calls `visit` for each value, under a guard, as [`iter`](Self::iter) finds them.
+    #[track_caller]
     pub fn for_each(&self, mut visit: impl FnMut(K, &T)) {
-        self.iter().for_each(|(key, guard)| visit(key, &guard));
+        let mut all = self.iter();
+        while let Some((key, guard)) = all.next_held() {
+            visit(key.into(), &guard);
+        }
     }
 
     /// Removes the values for which `keep` says no, as [`iter`](Self::iter) finds them.
+    #[track_caller]
     pub fn retain(&self, mut keep: impl FnMut(K, &T) -> bool) {
-        for (key, guard) in self.iter() {
-            if !keep(key, &guard) {
-                self.remove(key);
+        let mut all = self.iter();
+        while let Some((key, guard)) = all.next_held() {
+            if !keep(key.into(), &guard) {
+                self.remove_raw(key);
             }
         }
     }
 
     /// Removes all values that are there, as [`iter`](Self::iter) finds them.
+    #[track_caller]
     pub fn clear(&self) {
         self.retain(|_, _| false);
     }
@@ -422,7 +456,17 @@ impl<'a, T, K: Key> IntoIterator for &'a mut HandleMap<T, K> {
 
 impl<T: fmt::Debug, K: Key> fmt::Debug for HandleMap<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
+        /// The values alone.
+        struct Values<'a, T, K: Key>(&'a HandleMap<T, K>);
+        impl<T: fmt::Debug, K: Key> fmt::Debug for Values<'_, T, K> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_map().entries(self.0.iter()).finish()
+            }
+        }
+        f.debug_struct(&alloc::format!("HandleMap<{}>", type_name::<T>()))
+            .field("name", &self.cache.name())
+            .field("values", &Values(self))
+            .finish()
     }
 }
 

@@ -38,6 +38,20 @@
 //! and, since nobody else writes the word by then, a plain store. `rust/models` explores this and
 //! shows for each rule what happens without it.
 //!
+//! # What safe code of the program can do to it
+//!
+//! - *A key's conversions* may answer differently each time, panic, or call the map. So each function
+//!   converts the key at its entrance, once, and works with the [`RawKey`] alone; walks and drops convert no
+//!   key back. On the way out the conversion comes last, when the map is whole and the value has an owner.
+//! - *A key's other traits* (`Eq`, `Ord`, `Hash`, `Debug`) are never called, but for `Debug` in panics and texts.
+//! - *A value's drop* may panic, or use the map: it runs after the word is dying, when no lock is held, and the
+//!   ordinal goes back behind a drop guard. A map that is dropped cannot be reached from a value, as the map
+//!   has a `Drop` of its own, so values may not borrow it, and an `Arc` of it was the last.
+//! - *A value's clone* ([`LocalHandleMap`]) sees a shared map; a half of it that was cloned is dropped by `Vec`.
+//! - *Closures* (`insert_with_key`, `retain`, `for_each`, `get_or_insert_with`) run while the value is under a guard
+//!   or borrowed, and a place that has no value yet goes back if they panic.
+//! - *Iterators of the program* (`Extend`) are pulled one item at a time; their `size_hint` is not asked.
+//!
 //! A guard that is leaked stays counted: its value is not dropped by `remove`, but by the map's own
 //! end, which no guard outlives. The same holds for every method with `&mut self`: nobody can have
 //! a guard then, so what is counted was leaked, and does not matter.
@@ -56,6 +70,14 @@ mod sparse;
 mod walk;
 mod word;
 
+/// The panic of a `reserve`, in the line of the program that called it.
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn no_memory(error: &dyn core::fmt::Display) -> ! {
+    panic!("{error}")
+}
+
 pub use builder::HandleMapBuilder;
 pub use entry::VacantEntry;
 pub use guard::{OwnedRef, Ref};
@@ -66,6 +88,8 @@ pub use local::{
 };
 pub use map::{HandleMap, TakeError};
 pub use secondary::SecondaryMap;
+#[cfg(feature = "serde")]
+pub use serial::Restored;
 #[cfg(feature = "std")]
 pub use sparse::SparseSecondaryMap;
 pub use walk::{Drain, Iter, IterMut};

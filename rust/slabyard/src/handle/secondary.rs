@@ -44,11 +44,21 @@ pub struct SecondaryMap<K: Key = DefaultKey, V = ()> {
     _keys: PhantomData<fn(K) -> K>,
 }
 
+#[cold]
+#[inline(never)]
+#[track_caller]
+pub(super) fn nothing_kept(key: &dyn fmt::Debug) -> ! {
+    panic!("nothing is kept for the key {key:?}")
+}
+
 fn generation(raw: RawKey) -> NonZeroU32 {
     NonZeroU32::new(raw.generation()).expect("a key's generation is not 0")
 }
 
 impl<K: Key, V> SecondaryMap<K, V> {
+    #[cfg(feature = "serde")]
+    pub(super) const PLACE_BYTES: usize = size_of::<Option<Kept<V>>>();
+
     /// An empty map. Allocates nothing.
     pub const fn new() -> Self {
         Self {
@@ -59,11 +69,11 @@ impl<K: Key, V> SecondaryMap<K, V> {
     }
 
     /// An empty map with room for keys of so many places.
+    #[track_caller]
     pub fn with_capacity(capacity: usize) -> Self {
-        Self {
-            slots: Vec::with_capacity(capacity),
-            ..Self::new()
-        }
+        let mut map = Self::new();
+        map.reserve(capacity);
+        map
     }
 
     /// How many values there are.
@@ -82,8 +92,11 @@ impl<K: Key, V> SecondaryMap<K, V> {
     }
 
     /// Provides memory for so many places more.
+    #[track_caller]
     pub fn reserve(&mut self, more: usize) {
-        self.slots.reserve(more);
+        if let Err(error) = self.slots.try_reserve(more) {
+            super::no_memory(&error);
+        }
     }
 
     /// Gives memory back beyond the last place for which something is kept.
@@ -95,8 +108,13 @@ impl<K: Key, V> SecondaryMap<K, V> {
 
     /// Keeps a value for a key; returns what was kept for it. If something is kept for a newer key of
     /// the same place, `value` is dropped.
+    #[track_caller]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
-        let raw = key.into();
+        self.insert_raw(key.into(), value)
+    }
+
+    #[track_caller]
+    pub(super) fn insert_raw(&mut self, raw: RawKey, value: V) -> Option<V> {
         let at = raw.ordinal() as usize;
         if at >= self.slots.len() {
             self.slots.resize_with(at + 1, || None);
@@ -143,6 +161,7 @@ impl<K: Key, V> SecondaryMap<K, V> {
 
     /// What is kept for a key, made now if there is nothing. `None`: something is kept for a newer
     /// key of the same place.
+    #[track_caller]
     pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> Option<&mut V> {
         if !self.contains(key) {
             self.insert(key, make());
@@ -217,14 +236,22 @@ impl<K: Key, V> Index<K> for SecondaryMap<K, V> {
 
     /// # Panics
     /// If nothing is kept for the key.
+    #[track_caller]
     fn index(&self, key: K) -> &V {
-        self.get(key).expect("nothing is kept for the key")
+        match self.get(key) {
+            Some(value) => value,
+            None => nothing_kept(&key),
+        }
     }
 }
 
 impl<K: Key, V> IndexMut<K> for SecondaryMap<K, V> {
+    #[track_caller]
     fn index_mut(&mut self, key: K) -> &mut V {
-        self.get_mut(key).expect("nothing is kept for the key")
+        match self.get_mut(key) {
+            Some(value) => value,
+            None => nothing_kept(&key),
+        }
     }
 }
 

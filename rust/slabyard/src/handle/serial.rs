@@ -1,17 +1,30 @@
-//! Keys and local maps for serde.
+//! Keys and maps for serde.
 //!
 //! A key is its number. A [`LocalHandleMap`] is its slots, each as generation and value, where a
 //! vacant one has the generation of its next value: so keys that were good before are good in what
-//! is read back, and stale ones stale.
+//! is read back, and stale ones stale. The other maps are lists of keys with their values.
+//!
+//! What is read may be hostile, and so may be the program's own (de)serialisers:
+//!
+//! - *A size that the text claims* is not believed: serde's vectors grow with what they have read.
+//! - *A place that a key claims* is believed within bounds only ([`SecondaryMap`]), so memory is in
+//!   proportion to the text.
+//! - *Generations and values* are compared, never followed: at worst a key leads to a value that the writer
+//!   put there.
+//! - *A panic* of the program's code finds vectors, and maps that are whole.
 
 use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
 
-use serde::de::Error;
+use serde::de::{Error, SeqAccess, Unexpected, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::guard::Ref;
 use super::key::{Key, RawKey};
 use super::local::{FromSlots, LocalHandleMap};
+use super::map::HandleMap;
 use super::secondary::SecondaryMap;
 
 impl Serialize for RawKey {
@@ -23,7 +36,10 @@ impl Serialize for RawKey {
 impl<'de> Deserialize<'de> for RawKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let bits = u64::deserialize(deserializer)?;
-        Self::from_bits(bits).ok_or_else(|| D::Error::custom("a key's generation is not 0"))
+        Self::from_bits(bits).ok_or_else(|| {
+            let expected = "a key, with a generation from 1 up in its upper 32 bits";
+            D::Error::invalid_value(Unexpected::Unsigned(bits), &expected)
+        })
     }
 }
 
@@ -49,10 +65,79 @@ impl<'de, T: Deserialize<'de>, K: Key> Deserialize<'de> for LocalHandleMap<T, K>
         let whole = Whole::deserialize(deserializer)?;
         Self::from_slots(whole.start, whole.slots).map_err(|error| {
             D::Error::custom(match error {
-                FromSlots::NoGeneration => "a value or new slot has generation 0",
+                FromSlots::NoStart => "`start` is 0: generations begin with 1",
+                FromSlots::NoGeneration => "a value has generation 0: generations begin with 1",
                 FromSlots::TooMany => "a map has at most 2^32 - 1 slots",
             })
         })
+    }
+}
+
+impl<T: Serialize, K: Key + Serialize> Serialize for HandleMap<T, K> {
+    /// All keys and values, as [`iter`](HandleMap::iter) finds them; all are held until they are written.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let held: Vec<(K, Ref<'_, T, K>)> = self.iter().collect();
+        serializer.collect_seq(held.iter().map(|(key, value)| (*key, &**value)))
+    }
+}
+
+/// A [`HandleMap`] that was read back, and which key became which.
+///
+/// Places of a `HandleMap` are numbers of the whole process, so values that are read back have new keys. What
+/// else holds keys, other values among them, has to be told.
+///
+/// ```
+/// use slabyard::handle::Restored;
+/// use slabyard::{DefaultKey, HandleMap};
+///
+/// let map = HandleMap::<String>::new();
+/// let alice = map.insert("alice".into());
+/// let text = serde_json::to_string(&map)?;
+///
+/// let restored: Restored<String> = serde_json::from_str(&text)?;
+/// let (_, now) = restored.keys.iter().find(|(before, _)| *before == alice).unwrap();
+/// assert_eq!(*restored.map.get(*now).unwrap(), "alice");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[non_exhaustive]
+pub struct Restored<T, K: Key = super::DefaultKey> {
+    /// The values.
+    pub map: HandleMap<T, K>,
+    /// Of each value the key that it had, and the one that it has.
+    pub keys: Vec<(K, K)>,
+}
+
+/// Puts keys and values into a map as they are read.
+struct Restoring<T, K: Key>(PhantomData<fn() -> (T, K)>);
+
+impl<'de, T: Deserialize<'de>, K: Key + Deserialize<'de>> Visitor<'de> for Restoring<T, K> {
+    type Value = Restored<T, K>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of keys with their values")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let map = HandleMap::builder().build().map_err(A::Error::custom)?;
+        let mut keys = Vec::new();
+        while let Some((before, value)) = list.next_element::<(K, T)>()? {
+            let now = map.try_insert(value).map_err(A::Error::custom)?;
+            keys.push((before, now));
+        }
+        Ok(Restored { map, keys })
+    }
+}
+
+impl<'de, T: Deserialize<'de>, K: Key + Deserialize<'de>> Deserialize<'de> for Restored<T, K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Restoring(PhantomData))
+    }
+}
+
+impl<'de, T: Deserialize<'de>, K: Key + Deserialize<'de>> Deserialize<'de> for HandleMap<T, K> {
+    /// The values, with new keys: [`Restored`] says which.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Restored::deserialize(deserializer).map(|restored| restored.map)
     }
 }
 
@@ -62,10 +147,32 @@ impl<K: Key + Serialize, V: Serialize> Serialize for SecondaryMap<K, V> {
     }
 }
 
+/// Places that a [`SecondaryMap`] which is read may have for each of its values, beside those that fit into
+/// `FREE_BYTES`.
+const PLACES_A_VALUE: usize = 16;
+const FREE_BYTES: usize = 1 << 20;
+
 impl<'de, K: Key + Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for SecondaryMap<K, V> {
+    /// # Errors
+    /// Beside those of the format: a key's place is so high that memory would be out of proportion to what was
+    /// read. [`SparseSecondaryMap`](super::SparseSecondaryMap) reads the same text.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let all: Vec<(RawKey, V)> = Vec::<(K, V)>::deserialize(deserializer)?
+            .into_iter()
+            .map(|(key, value)| (key.into(), value))
+            .collect();
+        let places = all.iter().map(|(key, _)| key.ordinal() as usize + 1).max();
+        let places = places.unwrap_or(0);
+        if places > all.len() * PLACES_A_VALUE && places * Self::PLACE_BYTES > FREE_BYTES {
+            return Err(D::Error::custom(format_args!(
+                "{} values for keys of up to {places} places: a SparseSecondaryMap can hold these",
+                all.len()
+            )));
+        }
         let mut map = Self::new();
-        map.extend(Vec::<(K, V)>::deserialize(deserializer)?);
+        for (key, value) in all {
+            map.insert_raw(key, value);
+        }
         Ok(map)
     }
 }

@@ -6,6 +6,7 @@ use core::ops::{Index, IndexMut};
 use std::collections::hash_map::{Entry, HashMap};
 
 use super::key::{DefaultKey, Key, RawKey};
+use super::secondary::nothing_kept;
 
 /// Values for few of the keys of another map, or for keys of a [`HandleMap`](super::HandleMap): a
 /// hash table by place. The rules are those of [`SecondaryMap`](super::SecondaryMap).
@@ -33,11 +34,14 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
     }
 
     /// An empty map with room for so many values.
+    #[track_caller]
     pub fn with_capacity(capacity: usize) -> Self {
-        Self {
-            slots: HashMap::with_capacity(capacity),
+        let mut map = Self {
+            slots: HashMap::new(),
             _keys: PhantomData,
-        }
+        };
+        map.reserve(capacity);
+        map
     }
 
     /// How many values there are.
@@ -56,8 +60,11 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
     }
 
     /// Provides memory for so many values more.
+    #[track_caller]
     pub fn reserve(&mut self, more: usize) {
-        self.slots.reserve(more);
+        if let Err(error) = self.slots.try_reserve(more) {
+            super::no_memory(&error);
+        }
     }
 
     /// Gives back the memory that is not needed.
@@ -67,6 +74,7 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
 
     /// Keeps a value for a key; returns what was kept for it. If something is kept for a newer key of
     /// the same place, `value` is dropped.
+    #[track_caller]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let raw = key.into();
         match self.slots.entry(raw.ordinal()) {
@@ -85,8 +93,10 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
     /// Takes out what is kept for a key.
     pub fn remove(&mut self, key: K) -> Option<V> {
         let raw = key.into();
-        self.get(key)?;
-        self.slots.remove(&raw.ordinal()).map(|(_, value)| value)
+        let Entry::Occupied(entry) = self.slots.entry(raw.ordinal()) else {
+            return None;
+        };
+        (entry.get().0 == raw).then(|| entry.remove().1)
     }
 
     /// What is kept for a key.
@@ -107,6 +117,7 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
 
     /// What is kept for a key, made now if there is nothing. `None`: something is kept for a newer
     /// key of the same place.
+    #[track_caller]
     pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> Option<&mut V> {
         if !self.contains(key) {
             self.insert(key, make());
@@ -173,14 +184,22 @@ impl<K: Key, V> Index<K> for SparseSecondaryMap<K, V> {
 
     /// # Panics
     /// If nothing is kept for the key.
+    #[track_caller]
     fn index(&self, key: K) -> &V {
-        self.get(key).expect("nothing is kept for the key")
+        match self.get(key) {
+            Some(value) => value,
+            None => nothing_kept(&key),
+        }
     }
 }
 
 impl<K: Key, V> IndexMut<K> for SparseSecondaryMap<K, V> {
+    #[track_caller]
     fn index_mut(&mut self, key: K) -> &mut V {
-        self.get_mut(key).expect("nothing is kept for the key")
+        match self.get_mut(key) {
+            Some(value) => value,
+            None => nothing_kept(&key),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::guard::Ref;
 use super::key::{Key, RawKey};
-use super::map::HandleMap;
+use super::map::{too_many_guards, HandleMap};
 use super::word::{self, Pinning, Release};
 use crate::raw::handle::{Cache, DYING, PINS, STATE};
 
@@ -102,26 +102,37 @@ impl<'a, T, K: Key> Iter<'a, T, K> {
             ordinals: Ordinals::of(map.cache()),
         }
     }
-}
 
-impl<'a, T, K: Key> Iterator for Iter<'a, T, K> {
-    type Item = (K, Ref<'a, T, K>);
-
-    fn next(&mut self) -> Option<Self::Item> {
+    /// The next guard, with its key.
+    #[track_caller]
+    pub(super) fn next_held(&mut self) -> Option<(RawKey, Ref<'a, T, K>)> {
         loop {
             let (key, live) = self.ordinals.next_live(self.map.cache())?;
             // SAFETY: the cache gave the ordinal.
             let word = unsafe { self.map.cache().word_of(key.ordinal()) };
             match word::pin(word, live) {
-                // SAFETY: it is pinned, so the value is there and stays.
-                Pinning::Pinned => unsafe {
-                    let value = self.map.value(key.ordinal());
-                    return Some((key.into(), Ref::new(self.map, word, value)));
-                },
+                Pinning::Pinned => {
+                    // SAFETY: it is pinned, so the value is there and stays.
+                    let guard = unsafe { Ref::new(self.map, word, self.map.value(key.ordinal())) };
+                    return Some((key, guard));
+                }
                 Pinning::Stale => {}
-                Pinning::TooMany => panic!("a value has 65,535 guards"),
+                Pinning::TooMany => too_many_guards::<T>(),
             }
         }
+    }
+}
+
+impl<'a, T, K: Key> Iterator for Iter<'a, T, K> {
+    type Item = (K, Ref<'a, T, K>);
+
+    /// # Panics
+    /// As [`HandleMap::get`].
+    #[track_caller]
+    fn next(&mut self) -> Option<Self::Item> {
+        // The guard is made first: it goes again if the key's conversion panics.
+        let (key, guard) = self.next_held()?;
+        Some((key.into(), guard))
     }
 }
 
@@ -169,10 +180,8 @@ impl<'a, T, K: Key> Drain<'a, T, K> {
     }
 }
 
-impl<T, K: Key> Iterator for Drain<'_, T, K> {
-    type Item = (K, T);
-
-    fn next(&mut self) -> Option<Self::Item> {
+impl<T, K: Key> Drain<'_, T, K> {
+    fn next_value(&mut self) -> Option<(RawKey, T)> {
         let cache = self.map.cache();
         let (key, _) = self.ordinals.next_live(cache)?;
         let (ordinal, generation) = (key.ordinal(), key.generation());
@@ -180,8 +189,17 @@ impl<T, K: Key> Iterator for Drain<'_, T, K> {
         // counted were leaked, and their borrow of the map has ended.
         unsafe {
             let _release = Release::new(cache, cache.word_of(ordinal), ordinal, generation);
-            Some((key.into(), self.map.value(ordinal).read()))
+            Some((key, self.map.value(ordinal).read()))
         }
+    }
+}
+
+impl<T, K: Key> Iterator for Drain<'_, T, K> {
+    type Item = (K, T);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, value) = self.next_value()?;
+        Some((key.into(), value))
     }
 }
 
@@ -191,11 +209,11 @@ impl<T, K: Key> Drop for Drain<'_, T, K> {
         struct Rest<'r, 'a, T, K: Key>(&'r mut Drain<'a, T, K>);
         impl<T, K: Key> Drop for Rest<'_, '_, T, K> {
             fn drop(&mut self) {
-                while self.0.next().is_some() {}
+                while self.0.next_value().is_some() {}
             }
         }
         let rest = Rest(self);
-        while rest.0.next().is_some() {}
+        while rest.0.next_value().is_some() {}
     }
 }
 

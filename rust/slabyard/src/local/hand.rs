@@ -40,7 +40,7 @@ impl Hand {
         self.pool.set(Some(pool));
     }
 
-    /// A slot, content undefined; `None`: the pool is bounded and full, or there is no memory.
+    /// A slot, content undefined; `None`: there is no pool, it is bounded and full, or there is no memory.
     #[inline(always)]
     pub(super) fn take(&self) -> Option<NonNull<u8>> {
         match self.free.get() {
@@ -73,9 +73,7 @@ impl Hand {
     #[cold]
     #[inline(never)]
     fn fill(&self) -> Option<NonNull<u8>> {
-        let Some(pool) = self.pool() else {
-            panic!("the allocator was not built on this thread: call its builder() first");
-        };
+        let pool = self.pool()?;
         // SAFETY: the pool exists, and is this thread's; what it gives is a free slot.
         unsafe {
             let first = pool.pop().or_else(|| pool.grow())?;

@@ -157,8 +157,12 @@ impl<T: 'static, A: LocalAllocator<T>> Home for Here<T, A> {}
 // the thread's end and longer if an object is out. The slots of it stay on the thread.
 unsafe impl<T: 'static, A: LocalAllocator<T>> sealed::Home for Here<T, A> {
     #[inline(always)]
+    #[track_caller]
     fn take(self) -> Option<NonNull<u8>> {
-        A::KEY.with(|local| local.hand.take())
+        match A::KEY.with(|local| local.hand.take()) {
+            Some(object) => Some(object),
+            None => nothing::<T, A>(),
+        }
     }
 
     #[inline(always)]
@@ -171,6 +175,20 @@ unsafe impl<T: 'static, A: LocalAllocator<T>> sealed::Home for Here<T, A> {
     fn pins(&self) -> Option<&Cell<usize>> {
         None
     }
+}
+
+/// There is nothing to take: that is the answer, unless there is no pool.
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn nothing<T: 'static, A: LocalAllocator<T>>() -> Option<NonNull<u8>> {
+    if !is_initialized::<T, A>() {
+        panic!(
+            "the allocator was not built on this thread: call builder() of the one for {} first",
+            core::any::type_name::<T>()
+        );
+    }
+    None
 }
 
 /// Is there a pool on this thread?

@@ -15,6 +15,7 @@ impl<T: 'static, A: LocalAllocator<T>> Owned<T, Here<T, A>> {
     /// # Panics
     /// The allocator was not built on this thread.
     #[inline]
+    #[track_caller]
     pub fn try_new(value: T) -> Result<Self, Full<T>> {
         match Self::claim() {
             Some(claim) => Ok(claim.write(value)),
@@ -44,6 +45,7 @@ impl<T: 'static, A: LocalAllocator<T>> Owned<T, Here<T, A>> {
     /// # Panics
     /// The allocator was not built on this thread.
     #[inline(always)]
+    #[track_caller]
     pub fn claim() -> Option<VacantSlot<T, A>> {
         // SAFETY: the pool that A names is one for T.
         unsafe { Claim::take(Here::new()) }
@@ -82,6 +84,7 @@ where
     /// # Panics
     /// The allocator was not built on this thread.
     #[inline]
+    #[track_caller]
     pub fn try_new(value: T) -> Result<Self, Full<T>> {
         BoxSlot::<T, A>::try_new(value).map(Owned::into_rc)
     }

@@ -45,6 +45,15 @@ impl Cache {
         (!cache.is_null()).then_some(Self(cache))
     }
 
+    /// The name in reports and statistics.
+    pub fn name(self) -> alloc::string::String {
+        // SAFETY: numbers, all of which may be 0.
+        let mut stats: sys::sy_cache_stats = unsafe { core::mem::zeroed() };
+        // SAFETY: the cache exists.
+        unsafe { sys::sy_cache_get_stats(self.0, &mut stats) };
+        crate::stats::text(&stats.name)
+    }
+
     pub fn as_sys(self) -> *mut sys::sy_cache {
         self.0
     }

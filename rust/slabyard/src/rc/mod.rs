@@ -3,6 +3,9 @@
 //! A slot is a [`Node`]: the value, and behind it how many own it, how many know of it, and who is
 //! looking at it. All owners together count as one who knows of it, so the slot goes back with the
 //! last of both.
+//!
+//! A value's drop may panic, or use any name of the slot that it has: it runs when no owner is counted, so no name
+//! upgrades, and the slot goes back behind a drop guard. Borrows that are forgotten stay counted.
 
 mod guard;
 mod pool;
@@ -64,9 +67,11 @@ pub(crate) unsafe fn adopt<T, H: Home>(object: NonNull<T>, home: H) -> Shared<T,
 
 /// One more, or a panic where it would wrap: after 4 billion that were forgotten.
 #[inline(always)]
+#[track_caller]
 fn count_up(count: &Cell<u32>) {
     #[cold]
     #[inline(never)]
+    #[track_caller]
     fn too_many() -> ! {
         panic!("there are too many names of one slot")
     }

@@ -130,6 +130,7 @@ impl<T, H: Home> Shared<T, H> {
     /// # Panics
     /// There are 4 billion.
     #[inline]
+    #[track_caller]
     pub fn downgrade(&self) -> Weak<T, H> {
         count_up(&self.counts().weak);
         // SAFETY: it was counted.
@@ -185,6 +186,7 @@ impl<T, H: Home> Clone for Shared<T, H> {
     /// # Panics
     /// There are 4 billion.
     #[inline]
+    #[track_caller]
     fn clone(&self) -> Self {
         count_up(&self.counts().strong);
         // SAFETY: it was counted.

@@ -45,6 +45,7 @@ impl<T, H: Home> Weak<T, H> {
     /// # Panics
     /// There are 4 billion.
     #[inline]
+    #[track_caller]
     pub fn upgrade(&self) -> Option<Shared<T, H>> {
         let strong = &self.counts().strong;
         if strong.get() == 0 {
@@ -70,6 +71,7 @@ impl<T, H: Home> Weak<T, H> {
 
 impl<T, H: Home> Clone for Weak<T, H> {
     #[inline]
+    #[track_caller]
     fn clone(&self) -> Self {
         count_up(&self.counts().weak);
         // SAFETY: it was counted.

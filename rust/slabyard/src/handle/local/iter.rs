@@ -182,11 +182,9 @@ impl<'a, T, K: Key> Drain<'a, T, K> {
     }
 }
 
-impl<T, K: Key> Iterator for Drain<'_, T, K> {
-    type Item = (K, T);
-
+impl<T, K: Key> Drain<'_, T, K> {
     #[inline]
-    fn next(&mut self) -> Option<(K, T)> {
+    fn next_value(&mut self) -> Option<(RawKey, T)> {
         while self.next < self.map.slot_count() {
             self.next += 1;
             let taken = self.map.take_at(self.next - 1);
@@ -195,6 +193,16 @@ impl<T, K: Key> Iterator for Drain<'_, T, K> {
             }
         }
         None
+    }
+}
+
+impl<T, K: Key> Iterator for Drain<'_, T, K> {
+    type Item = (K, T);
+
+    #[inline]
+    fn next(&mut self) -> Option<(K, T)> {
+        let (raw, value) = self.next_value()?;
+        Some((raw.into(), value))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -208,11 +216,11 @@ impl<T, K: Key> Drop for Drain<'_, T, K> {
         struct Rest<'r, 'a, T, K: Key>(&'r mut Drain<'a, T, K>);
         impl<T, K: Key> Drop for Rest<'_, '_, T, K> {
             fn drop(&mut self) {
-                while self.0.next().is_some() {}
+                while self.0.next_value().is_some() {}
             }
         }
         let rest = Rest(self);
-        while rest.0.next().is_some() {}
+        while rest.0.next_value().is_some() {}
     }
 }
 

@@ -9,10 +9,10 @@ use crate::handle::key::{Key, RawKey};
 impl<T, K: Key> LocalHandleMap<T, K> {
     /// Takes the value of a place out, if there is one, with its key.
     #[inline]
-    pub(super) fn take_at(&mut self, ordinal: u32) -> Option<(K, T)> {
+    pub(super) fn take_at(&mut self, ordinal: u32) -> Option<(RawKey, T)> {
         let generation = self.slots.get(ordinal as usize)?.generation();
-        let key = RawKey::new(ordinal, generation)?.into();
-        self.remove(key).map(|value| (key, value))
+        let raw = RawKey::new(ordinal, generation)?;
+        self.remove_raw(raw).map(|value| (raw, value))
     }
 
     /// Slots, vacant ones too.
@@ -30,7 +30,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
             };
             // SAFETY: its generation is not 0.
             if !keep(raw.into(), unsafe { slot.value_mut() }) {
-                drop(self.remove(raw.into()));
+                drop(self.remove_raw(raw));
             }
         }
     }

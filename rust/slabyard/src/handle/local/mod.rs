@@ -61,12 +61,14 @@ pub struct LocalHandleMap<T, K: Key = DefaultKey> {
 
 #[cold]
 #[inline(never)]
+#[track_caller]
 fn full() -> ! {
     panic!("a map has at most 2^32 - 1 slots")
 }
 
 #[cold]
 #[inline(never)]
+#[track_caller]
 fn stale(key: &dyn fmt::Debug) -> ! {
     panic!("no value has the key {key:?}")
 }
@@ -78,6 +80,7 @@ impl<T> LocalHandleMap<T> {
     }
 
     /// An empty map with room for so many values.
+    #[track_caller]
     pub fn with_capacity(capacity: usize) -> Self {
         Self::with_capacity_and_key(capacity)
     }
@@ -96,9 +99,10 @@ impl<T, K: Key> LocalHandleMap<T, K> {
     }
 
     /// An empty map with keys of a type of its own and room for so many values.
+    #[track_caller]
     pub fn with_capacity_and_key(capacity: usize) -> Self {
         let mut map = Self::with_key();
-        map.slots.reserve(capacity);
+        map.reserve(capacity);
         map
     }
 
@@ -124,6 +128,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
     /// # Panics
     /// If there are 2^32 - 1 slots.
     #[inline]
+    #[track_caller]
     pub fn insert(&mut self, value: T) -> K {
         // The slot first: a value that is passed on to a function would have to lie in memory.
         if self.free as usize >= self.slots.len() {
@@ -144,6 +149,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
     /// # Panics
     /// If there are 2^32 - 1 slots.
     #[inline]
+    #[track_caller]
     pub fn insert_with_key(&mut self, make: impl FnOnce(K) -> T) -> K {
         let entry = self.vacant_entry();
         let value = make(entry.key());
@@ -155,6 +161,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
     /// # Panics
     /// If there are 2^32 - 1 slots.
     #[inline]
+    #[track_caller]
     pub fn vacant_entry(&mut self) -> LocalVacantEntry<'_, T, K> {
         if self.free == NONE {
             self.add_vacant();
@@ -173,6 +180,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
 
     /// Where no slot is free: one at the end.
     #[inline(never)]
+    #[track_caller]
     fn add_vacant(&mut self) {
         let ordinal = self.slots.len();
         if ordinal >= NONE as usize {
@@ -188,7 +196,11 @@ impl<T, K: Key> LocalHandleMap<T, K> {
     /// Removes the value with this key; `None` if the key is stale.
     #[inline]
     pub fn remove(&mut self, key: K) -> Option<T> {
-        let raw = key.into();
+        self.remove_raw(key.into())
+    }
+
+    #[inline]
+    fn remove_raw(&mut self, raw: RawKey) -> Option<T> {
         let slot = self.slots.get_mut(raw.ordinal() as usize)?;
         if slot.generation() != raw.generation() {
             return None;
@@ -256,9 +268,12 @@ impl<T, K: Key> LocalHandleMap<T, K> {
     /// Provides memory for so many more values.
     ///
     /// # Panics
-    /// If that is more than there can be.
+    /// If that is more than there can be, or there is no memory.
+    #[track_caller]
     pub fn reserve(&mut self, more: usize) {
-        self.slots.reserve(self.more_slots(more));
+        if let Err(error) = self.try_reserve(more) {
+            crate::handle::no_memory(&error);
+        }
     }
 
     /// Provides memory for so many more values.
@@ -300,6 +315,7 @@ impl<T, K: Key> LocalVacantEntry<'_, T, K> {
 
     /// Puts the value there; its key.
     #[inline]
+    #[track_caller]
     pub fn insert(self, value: T) -> K {
         let mut this = core::mem::ManuallyDrop::new(self);
         let key = this.key;
@@ -325,6 +341,7 @@ impl<T, K: Key> Index<K> for LocalHandleMap<T, K> {
     /// # Panics
     /// If the key is stale.
     #[inline]
+    #[track_caller]
     fn index(&self, key: K) -> &T {
         match self.get(key) {
             Some(value) => value,
@@ -335,6 +352,7 @@ impl<T, K: Key> Index<K> for LocalHandleMap<T, K> {
 
 impl<T, K: Key> IndexMut<K> for LocalHandleMap<T, K> {
     #[inline]
+    #[track_caller]
     fn index_mut(&mut self, key: K) -> &mut T {
         match self.get_mut(key) {
             Some(value) => value,

@@ -9,6 +9,7 @@ use crate::handle::key::Key;
 /// Why these slots are none of a map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::handle) enum FromSlots {
+    NoStart,
     NoGeneration,
     TooMany,
 }
@@ -36,7 +37,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
             return Err(FromSlots::TooMany);
         }
         if start == 0 {
-            return Err(FromSlots::NoGeneration);
+            return Err(FromSlots::NoStart);
         }
         let mut map = Self::with_capacity_and_key(slots.len());
         map.start = start;
