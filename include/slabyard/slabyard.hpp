@@ -1,7 +1,7 @@
 /*
  * slabyard.hpp: the doors for C++17. Everything is in namespace slabyard, nothing is compiled but
  * what is used, and what is thrown is std::bad_alloc, or what a constructor throws (its slot is
- * free again then).
+ * free again then). What is named try_ gives nothing in place of std::bad_alloc.
  *
  *     slabyard::cache<order> orders("order");
  *     auto one = orders.make_unique("ACME", 100);          given back by whoever drops it
@@ -20,6 +20,11 @@
  * Which is for whom: pool for one thread; cache, allocator, memory_resource and handle_map for all.
  * The headers of the C doors say what each costs; nothing is added to it but the calls of
  * constructors and destructors.
+ *
+ * Pools, caches, epochs and maps can be moved; the objects, unique pointers, keys and refs of the
+ * source are the target's then. A source owns nothing afterwards: it converts to false, and can be
+ * assigned to and destroyed, but not used. A memory_resource cannot be moved, because containers
+ * keep its address.
  */
 #ifndef SLABYARD_SLABYARD_HPP
 #define SLABYARD_SLABYARD_HPP
@@ -36,6 +41,7 @@
 #    include <cstdint>
 #    include <cstring>
 #    include <exception>
+#    include <functional>
 #    include <limits>
 #    include <memory>
 #    include <memory_resource>
@@ -55,6 +61,17 @@ template <class P> P *checked(P *pointer) {
     return pointer;
 }
 
+/* The status of a function that fails for want of memory. */
+inline void check(int status) {
+    if (SY_UNLIKELY(status != 0)) throw std::bad_alloc();
+}
+
+inline sy_cache_stats stats_of(const sy_cache *cache) noexcept {
+    sy_cache_stats stats;
+    sy_cache_get_stats(cache, &stats);
+    return stats;
+}
+
 /* A T in `slot`; if its constructor throws, `give_back(slot)` is called. */
 template <class T, class GiveBack, class... Args>
 T *construct(void *slot, GiveBack give_back, Args &&...args) {
@@ -69,6 +86,13 @@ T *construct(void *slot, GiveBack give_back, Args &&...args) {
         }
     }
 }
+
+/* How the unique pointers of the owners below end what they own. */
+struct ends {
+    void operator()(sy_pool *pool) const noexcept { sy_pool_destroy(pool); }
+    void operator()(sy_cache *cache) const noexcept { sy_cache_destroy(cache); }
+    void operator()(sy_epoch *epoch) const noexcept { sy_epoch_close(epoch); }
+};
 
 /* What T asks for, and no less than a free slot's own words do. */
 template <class T>
@@ -131,8 +155,11 @@ template <class T> class __attribute__((visibility("default"))) type_cache {
 template <class T> class pool {
   public:
     struct deleter {
-        pool *owner;
-        void operator()(T *object) const noexcept { owner->destroy(object); }
+        sy_pool *owner;
+        void operator()(T *object) const noexcept {
+            object->~T();
+            sy_pool_free(owner, object);
+        }
     };
     using unique = std::unique_ptr<T, deleter>;
 
@@ -144,35 +171,53 @@ template <class T> class pool {
         config.capacity = capacity;
         config.name = name;
         config.flags = flags;
-        pool_ = detail::checked(sy_pool_create(&config));
+        pool_.reset(detail::checked(sy_pool_create(&config)));
     }
-    ~pool() { sy_pool_destroy(pool_); }
-    pool(const pool &) = delete;
-    pool &operator=(const pool &) = delete;
 
-    /* A new object. std::bad_alloc: the pool is full, or there is no memory. */
-    template <class... Args> T *make(Args &&...args) {
+    /* A new object. nullptr: the pool is full, or there is no memory. */
+    template <class... Args> T *try_make(Args &&...args) {
+        void *slot = sy_pool_alloc(get());
+        if (SY_UNLIKELY(slot == nullptr)) return nullptr;
         return detail::construct<T>(
-            detail::checked(sy_pool_alloc(pool_)),
-            [this](void *slot) { sy_pool_free(pool_, slot); }, std::forward<Args>(args)...);
+            slot, [this](void *unused) { sy_pool_free(get(), unused); },
+            std::forward<Args>(args)...);
+    }
+
+    /* The same, with std::bad_alloc. */
+    template <class... Args> T *make(Args &&...args) {
+        return detail::checked(try_make(std::forward<Args>(args)...));
+    }
+
+    template <class... Args> unique try_make_unique(Args &&...args) {
+        return unique(try_make(std::forward<Args>(args)...), deleter{get()});
+    }
+    template <class... Args> unique make_unique(Args &&...args) {
+        return unique(make(std::forward<Args>(args)...), deleter{get()});
     }
 
     /* Destroys an object of this pool; nullptr is a no-op. */
     void destroy(T *object) noexcept {
-        if (object == nullptr) return;
-        object->~T();
-        sy_pool_free(pool_, object);
+        if (object != nullptr) deleter{get()}(object);
     }
 
-    template <class... Args> unique make_unique(Args &&...args) {
-        return unique(make(std::forward<Args>(args)...), deleter{this});
-    }
+    /* Every object goes, without its destructor; all memory stays. It takes the same time for one
+     * object as for millions. */
+    void reset() noexcept { sy_pool_reset(get()); }
 
-    std::size_t in_use() const noexcept { return sy_pool_in_use(pool_); }
-    std::size_t capacity() const noexcept { return sy_pool_capacity(pool_); }
+    /* Gives memory back to the system if no object is live; how many bytes. */
+    std::size_t trim() noexcept { return sy_pool_trim(get()); }
+
+    std::size_t in_use() const noexcept { return sy_pool_in_use(get()); }
+    std::size_t capacity() const noexcept { return sy_pool_capacity(get()); }
+
+    /* False after a move. */
+    explicit operator bool() const noexcept { return pool_ != nullptr; }
+
+    /* For what the C doors can besides; it stays this object's. */
+    sy_pool *get() const noexcept { return pool_.get(); }
 
   private:
-    sy_pool *pool_;
+    std::unique_ptr<sy_pool, detail::ends> pool_;
 };
 
 /* ---- any thread ---- */
@@ -196,34 +241,48 @@ template <class T> class cache {
      */
     explicit cache(const char *name = nullptr, std::size_t limit = 0, unsigned flags = 0)
         : cache_(detail::create_cache<T>(name, limit, flags)) {}
-    ~cache() { sy_cache_destroy(cache_); }
-    cache(const cache &) = delete;
-    cache &operator=(const cache &) = delete;
 
-    /* A new object. std::bad_alloc: no memory, or the limit is reached. */
-    template <class... Args> T *make(Args &&...args) {
+    /* A new object. nullptr: no memory, or the limit is reached. */
+    template <class... Args> T *try_make(Args &&...args) {
+        void *slot = sy_cache_alloc(get());
+        if (SY_UNLIKELY(slot == nullptr)) return nullptr;
         return detail::construct<T>(
-            detail::checked(sy_cache_alloc(cache_)),
-            [this](void *slot) { sy_cache_free(cache_, slot); }, std::forward<Args>(args)...);
+            slot, [this](void *unused) { sy_cache_free(get(), unused); },
+            std::forward<Args>(args)...);
+    }
+
+    /* The same, with std::bad_alloc. */
+    template <class... Args> T *make(Args &&...args) {
+        return detail::checked(try_make(std::forward<Args>(args)...));
+    }
+
+    template <class... Args> unique try_make_unique(Args &&...args) {
+        return unique(try_make(std::forward<Args>(args)...), deleter{get()});
+    }
+    template <class... Args> unique make_unique(Args &&...args) {
+        return unique(make(std::forward<Args>(args)...), deleter{get()});
     }
 
     /* Destroys an object of this cache; nullptr is a no-op. */
     void destroy(T *object) noexcept {
-        if (object != nullptr) deleter{cache_}(object);
+        if (object != nullptr) deleter{get()}(object);
     }
 
-    template <class... Args> unique make_unique(Args &&...args) {
-        return unique(make(std::forward<Args>(args)...), deleter{cache_});
-    }
+    /* Provides memory for the next `count` objects (sy_cache_reserve). std::bad_alloc. */
+    void reserve(std::size_t count) { detail::check(sy_cache_reserve(get(), count)); }
 
-    std::size_t in_use() const noexcept { return sy_cache_in_use(cache_); }
-    std::size_t trim() noexcept { return sy_cache_trim(cache_); }
+    std::size_t in_use() const noexcept { return sy_cache_in_use(get()); }
+    std::size_t trim() noexcept { return sy_cache_trim(get()); }
+    sy_cache_stats stats() const noexcept { return detail::stats_of(get()); }
+
+    /* False after a move. */
+    explicit operator bool() const noexcept { return cache_ != nullptr; }
 
     /* For what the C doors can besides; it stays this object's. */
-    sy_cache *get() const noexcept { return cache_; }
+    sy_cache *get() const noexcept { return cache_.get(); }
 
   private:
-    sy_cache *cache_;
+    std::unique_ptr<sy_cache, detail::ends> cache_;
 };
 
 /* ---- containers ---- */
@@ -318,6 +377,11 @@ class memory_resource : public std::pmr::memory_resource {
     memory_resource &operator=(const memory_resource &) = delete;
 
     std::size_t trim() noexcept { return sy_heap_trim(heap_); }
+    sy_heap_stats stats() const noexcept {
+        sy_heap_stats stats;
+        sy_heap_get_stats(heap_, &stats);
+        return stats;
+    }
 
     /* For what the C doors can besides; it stays this object's. */
     sy_heap *get() const noexcept { return heap_; }
@@ -391,18 +455,18 @@ class memory_resource : public std::pmr::memory_resource {
 class epoch {
   public:
     explicit epoch(const char *name = nullptr) : epoch_(detail::checked(sy_epoch_create(name))) {}
-    ~epoch() { close(); }
-    epoch(const epoch &) = delete;
-    epoch &operator=(const epoch &) = delete;
 
-    /* How many objects count as live. Again: 0. */
-    std::size_t close() noexcept { return sy_epoch_close(std::exchange(epoch_, nullptr)); }
+    /* How many objects count as live. Again, or after a move: 0. */
+    std::size_t close() noexcept { return sy_epoch_close(epoch_.release()); }
+
+    /* False once it is closed, and after a move. */
+    explicit operator bool() const noexcept { return epoch_ != nullptr; }
 
     /* From here to its end this thread is in the epoch. std::bad_alloc: it is in
      * SY_EPOCH_DEPTH_MAX already, or the epoch is closed. */
     class scope {
       public:
-        explicit scope(epoch &in) : epoch_(in.epoch_) {
+        explicit scope(epoch &in) : epoch_(in.epoch_.get()) {
             if (epoch_ == nullptr || sy_epoch_begin(epoch_) != 0) throw std::bad_alloc();
         }
         ~scope() { sy_epoch_end(epoch_); }
@@ -414,35 +478,69 @@ class epoch {
     };
 
   private:
-    sy_epoch *epoch_;
+    std::unique_ptr<sy_epoch, detail::ends> epoch_;
 };
 
 /* ---- handles ---- */
 
 /*
+ * The key of an object in a handle_map<T, Tag>, and of no other map's type: 64 bits, which can be
+ * sent anywhere and come back. A key made by default is no object's, and converts to false.
+ */
+template <class T, class Tag = T> class handle_key {
+  public:
+    constexpr handle_key() noexcept = default;
+
+    /* Any bits may be passed: a map compares them, and follows nothing. */
+    static constexpr handle_key from_bits(std::uint64_t bits) noexcept {
+        handle_key key;
+        key.bits_ = bits;
+        return key;
+    }
+    constexpr std::uint64_t to_bits() const noexcept { return bits_; }
+
+    constexpr explicit operator bool() const noexcept { return bits_ != 0; }
+    friend constexpr bool operator==(handle_key a, handle_key b) noexcept {
+        return a.bits_ == b.bits_;
+    }
+    friend constexpr bool operator!=(handle_key a, handle_key b) noexcept {
+        return a.bits_ != b.bits_;
+    }
+    friend constexpr bool operator<(handle_key a, handle_key b) noexcept {
+        return a.bits_ < b.bits_;
+    }
+
+  private:
+    sy_handle bits_ = 0;
+};
+
+/*
  * Objects by 64-bit keys that are stale for ever once the object is erased (slabyard/handle.h). Any
  * thread, at any time. Who looks at an object holds it: an erase makes the key stale at once, and
- * the object is destroyed by whoever lets go of it last. No ref outlives the map.
+ * the object is destroyed by whoever lets go of it last. A ref that outlives the map keeps the
+ * map's memory for good. Maps of one T whose keys are not to be mixed up have different tags, which
+ * can be any types.
  */
-template <class T> class handle_map {
+template <class T, class Tag = T> class handle_map {
   public:
-    using key = sy_handle; /* 0 is never one */
+    using key = handle_key<T, Tag>;
 
     /* An object that is held, or nothing. */
     class ref {
       public:
         ref() noexcept = default;
         ref(ref &&other) noexcept
-            : map_(other.map_), key_(other.key_), object_(std::exchange(other.object_, nullptr)) {}
+            : cache_(other.cache_), key_(other.key_),
+              object_(std::exchange(other.object_, nullptr)) {}
         ref &operator=(ref &&other) noexcept {
             ref taken(std::move(other));
-            std::swap(map_, taken.map_);
+            std::swap(cache_, taken.cache_);
             std::swap(key_, taken.key_);
             std::swap(object_, taken.object_);
             return *this;
         }
         ~ref() {
-            if (object_ != nullptr) sy_handle_unpin(map_->cache_, key_);
+            if (object_ != nullptr) sy_handle_unpin(cache_, key_.to_bits());
         }
 
         explicit operator bool() const noexcept { return object_ != nullptr; }
@@ -452,45 +550,58 @@ template <class T> class handle_map {
 
       private:
         friend class handle_map;
-        ref(handle_map *map, key name, T *object) noexcept
-            : map_(map), key_(name), object_(object) {}
-        handle_map *map_ = nullptr;
-        key key_ = 0;
+        ref(sy_cache *cache, key name, T *object) noexcept
+            : cache_(cache), key_(name), object_(object) {}
+        sy_cache *cache_ = nullptr;
+        key key_;
         T *object_ = nullptr;
     };
 
     explicit handle_map(const char *name = nullptr, std::size_t limit = 0, unsigned flags = 0)
         : cache_(detail::create_cache<T>(name, limit, flags | SY_HANDLES, destroy)) {}
-    /* Destroys what is in it. Where there is no memory to go through it, all of it stays. */
-    ~handle_map() {
-        try {
-            clear();
-        } catch (const std::bad_alloc &) {
-            return;
-        }
-        sy_cache_destroy_all(cache_);
-    }
-    handle_map(const handle_map &) = delete;
-    handle_map &operator=(const handle_map &) = delete;
 
-    /* A new object; std::bad_alloc: no memory, or the limit is reached. */
-    template <class... Args> key emplace(Args &&...args) {
+    /*
+     * Destroys what is in it, as clear() does. All memory stays if objects do: those that are
+     * held, those beyond the last pass, and all if there is no memory to go through them.
+     */
+    ~handle_map() {
+        if (cache_ == nullptr) return;
+        (void)erase_all();
+        sy_cache_destroy(cache_);
+    }
+    handle_map(handle_map &&other) noexcept : cache_(std::exchange(other.cache_, nullptr)) {}
+    handle_map &operator=(handle_map &&other) noexcept {
+        handle_map taken(std::move(other));
+        std::swap(cache_, taken.cache_);
+        return *this;
+    }
+
+    /* A new object, or a key that is false: no memory, or the limit is reached. */
+    template <class... Args> key try_emplace(Args &&...args) {
         sy_handle handle;
-        void *slot = detail::checked(sy_handle_prepare(cache_, &handle));
+        void *slot = sy_handle_prepare(cache_, &handle);
+        if (SY_UNLIKELY(slot == nullptr)) return key();
         detail::construct<T>(
             slot, [this, handle](void *) { sy_handle_cancel(cache_, handle); },
             std::forward<Args>(args)...);
         sy_handle_publish(cache_, handle);
-        return handle;
+        return key::from_bits(handle);
+    }
+
+    /* The same, with std::bad_alloc. */
+    template <class... Args> key emplace(Args &&...args) {
+        key made = try_emplace(std::forward<Args>(args)...);
+        if (SY_UNLIKELY(!made)) throw std::bad_alloc();
+        return made;
     }
 
     /* The object, held; nothing if the key is stale, or never was one. */
     ref get(key name) noexcept {
-        return ref(this, name, static_cast<T *>(sy_handle_pin(cache_, name)));
+        return ref(cache_, name, static_cast<T *>(sy_handle_pin(cache_, name.to_bits())));
     }
 
     /* True once for each key. The object is destroyed now, or when nobody holds it any more. */
-    bool erase(key name) noexcept { return sy_handle_free(cache_, name); }
+    bool erase(key name) noexcept { return sy_handle_free(cache_, name.to_bits()); }
 
     /* Calls `visit(key, object)` for each object, held meanwhile. std::bad_alloc, and what `visit`
      * throws, which ends it. */
@@ -502,7 +613,7 @@ template <class T> class handle_map {
         auto call = [](void *arg, sy_handle handle, void *object) {
             auto &to = *static_cast<struct walk *>(arg);
             try {
-                to.visit(handle, *static_cast<T *>(object));
+                to.visit(key::from_bits(handle), *static_cast<T *>(object));
             } catch (...) {
                 to.thrown = std::current_exception();
             }
@@ -510,23 +621,58 @@ template <class T> class handle_map {
         };
         int result = sy_handle_each(cache_, call, &walk);
         if (walk.thrown) std::rethrow_exception(walk.thrown);
-        if (result != 0) throw std::bad_alloc();
+        detail::check(result);
     }
 
-    /* Erases all. */
-    void clear() {
-        each([this](key name, T &) { erase(name); });
-    }
+    /*
+     * Erases all, in passes over the map until one finds nothing: so what destructors emplace is
+     * erased, too. After 1,000 passes it ends all the same, for a destructor that always emplaces
+     * another object. std::bad_alloc: there is no memory to go through the map.
+     */
+    void clear() { detail::check(erase_all()); }
+
+    /* Provides memory for the next `count` objects (sy_cache_reserve). std::bad_alloc. */
+    void reserve(std::size_t count) { detail::check(sy_cache_reserve(cache_, count)); }
 
     std::size_t size() const noexcept { return sy_cache_in_use(cache_); }
+    std::size_t trim() noexcept { return sy_cache_trim(cache_); }
+    sy_cache_stats stats() const noexcept { return detail::stats_of(cache_); }
+
+    /* False after a move. */
+    explicit operator bool() const noexcept { return cache_ != nullptr; }
 
   private:
     sy_cache *cache_;
 
-    static void destroy(void *object, void *) { static_cast<T *>(object)->~T(); }
+    static constexpr int passes_max = 1000;
+
+    static void destroy(void *object, void *) noexcept { static_cast<T *>(object)->~T(); }
+
+    /* 0, or -1: there was no memory for a pass. */
+    int erase_all() noexcept {
+        struct pass {
+            sy_cache *cache;
+            bool found;
+        } pass{cache_, true};
+        auto erase = [](void *arg, sy_handle handle, void *) {
+            auto &at = *static_cast<struct pass *>(arg);
+            at.found = true;
+            sy_handle_free(at.cache, handle);
+            return 0;
+        };
+        for (int i = 0; i < passes_max && std::exchange(pass.found, false); i++)
+            if (sy_handle_each(cache_, erase, &pass) != 0) return -1;
+        return 0;
+    }
 };
 
 } // namespace slabyard
+
+template <class T, class Tag> struct std::hash<slabyard::handle_key<T, Tag>> {
+    std::size_t operator()(slabyard::handle_key<T, Tag> key) const noexcept {
+        return std::hash<std::uint64_t>()(key.to_bits());
+    }
+};
 
 #endif /* C++17 */
 #endif

@@ -18,7 +18,7 @@ fail() {
 "$root/scripts/amalgamate" "$work/slabyard"
 # The programs name the headers apart; here there is one.
 for program in "$here"/consumer.* "$here/plugin.c" "$root"/examples/{timers,order_book,graph}.c \
-    "$root/tests/misuse/cache_double_free.c" "$root/tests/misuse/misuse.h" "$root"/tests/cpp/cpp_*.cpp; do
+    "$root/tests/misuse/cache_double_free.c" "$root/tests/misuse/misuse.h" "$root"/tests/cpp/*; do
     sed 's|<slabyard/[a-z]*\.\(hp*\)>|"slabyard/slabyard.\1"|' "$program" >"$work/$(basename "$program")"
 done
 cd "$work"
