@@ -91,12 +91,15 @@ static inline void slab_cache_destroy(struct slab_cache *cache) {
     sy_free(cache);
 }
 
-/* An object, its content undefined, or as constructed or freed; NULL with ENOMEM. Any thread. */
-static inline void *slab_alloc(struct slab_cache *cache) { return sy_cache_alloc(cache->cache); }
+/* An object, its content undefined, or as constructed or freed; NULL with ENOMEM, and for a cache
+ * that is NULL. Any thread. */
+static inline void *slab_alloc(struct slab_cache *cache) {
+    return cache ? sy_cache_alloc(cache->cache) : NULL;
+}
 
-/* Gives an object back; NULL is a no-op. Any thread. */
+/* Gives an object back; NULL is a no-op, for either. Any thread. */
 static inline void slab_free(struct slab_cache *cache, void *obj) {
-    sy_cache_free(cache->cache, obj);
+    if (cache) sy_cache_free(cache->cache, obj);
 }
 
 static inline uint64_t sy_magazine_slab_released(const sy_cache *cache) {
@@ -104,17 +107,20 @@ static inline uint64_t sy_magazine_slab_released(const sy_cache *cache) {
     return sy_cache_get_stats(cache, &stats) == 0 ? stats.slabs_released : 0;
 }
 
-/* Gives free memory back to the system; returns how many slabs were given up as a whole. */
+/* Gives free memory back to the system; returns how many slabs were given up as a whole, 0 for
+ * NULL. */
 static inline uint32_t slab_cache_shrink(struct slab_cache *cache) {
-    uint64_t before = sy_magazine_slab_released(cache->cache);
+    uint64_t before;
+    if (!cache) return 0;
+    before = sy_magazine_slab_released(cache->cache);
     sy_cache_trim(cache->cache);
     return (uint32_t)(sy_magazine_slab_released(cache->cache) - before);
 }
 
-/* Writes what the cache has to stderr. */
+/* Writes what the cache has to stderr; NULL is a no-op. */
 static inline void slab_cache_stats(const struct slab_cache *cache) {
     sy_cache_stats stats;
-    if (sy_cache_get_stats(cache->cache, &stats) != 0) return;
+    if (!cache || sy_cache_get_stats(cache->cache, &stats) != 0) return;
     fprintf(stderr,
             "cache %s: objects of %zu bytes: %zu live, %zu free in magazines, %zu free in slabs; "
             "%zu slabs of %zu bytes: %zu full, %zu partial, %zu empty\n",

@@ -16,6 +16,7 @@
 #ifndef SLABYARD_COMPAT_MAGAZINE_VMEM_H
 #define SLABYARD_COMPAT_MAGAZINE_VMEM_H
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,21 +48,30 @@ static inline int sy_magazine_vmem_forget(void *vm, unsigned what, uintptr_t add
  * segments the arena stays.) */
 static inline void vmem_destroy(vmem_t *vm) {
     sy_vmem *arena = (sy_vmem *)vm;
-    if (sy_vmem_destroy(arena) == 0) return;
+    if (!arena || sy_vmem_destroy(arena) == 0) return;
     fprintf(stderr, "vmem: arena destroyed with %zu allocated\n",
             sy_vmem_size(arena, SY_VMEM_ALLOCATED));
     (void)sy_vmem_walk(arena, SY_VMEM_ALLOCATED, sy_magazine_vmem_forget, arena);
     (void)sy_vmem_destroy(arena);
 }
 
+/* -1 with EINVAL if there is no arena, or nowhere to put a value; else 0. */
+static inline int sy_magazine_vmem_check(const vmem_t *vm, const uintptr_t *addrp) {
+    if (vm && addrp) return 0;
+    errno = EINVAL;
+    return -1;
+}
+
 /* 0, and where `size` units begin in *addrp; -1 with errno and *addrp as before. */
 static inline int vmem_alloc(vmem_t *vm, size_t size, uintptr_t *addrp) {
+    if (sy_magazine_vmem_check(vm, addrp) != 0) return -1;
     return sy_vmem_alloc((sy_vmem *)vm, size, SY_VMEM_INSTANT, addrp);
 }
 
-/* Gives back what vmem_alloc or vmem_xalloc gave, with the size it was asked for. */
+/* Gives back what vmem_alloc or vmem_xalloc gave, with the size it was asked for. An arena that is
+ * NULL is a no-op. */
 static inline void vmem_free(vmem_t *vm, uintptr_t addr, size_t size) {
-    (void)sy_vmem_free((sy_vmem *)vm, addr, size);
+    if (vm) (void)sy_vmem_free((sy_vmem *)vm, addr, size);
 }
 
 /* The same, where the value is `phase` more than a multiple of `align`, no multiple of `nocross`
@@ -69,6 +79,7 @@ static inline void vmem_free(vmem_t *vm, uintptr_t addr, size_t size) {
 static inline int vmem_xalloc(vmem_t *vm, size_t size, size_t align, size_t phase, size_t nocross,
                               uintptr_t minaddr, uintptr_t maxaddr, uintptr_t *addrp) {
     sy_vmem_constraints wanted;
+    if (sy_magazine_vmem_check(vm, addrp) != 0) return -1;
     wanted.align = align;
     wanted.phase = phase;
     wanted.nocross = nocross;
@@ -78,13 +89,13 @@ static inline int vmem_xalloc(vmem_t *vm, size_t size, size_t align, size_t phas
 }
 
 static inline void vmem_xfree(vmem_t *vm, uintptr_t addr, size_t size) {
-    (void)sy_vmem_xfree((sy_vmem *)vm, addr, size);
+    if (vm) (void)sy_vmem_xfree((sy_vmem *)vm, addr, size);
 }
 
-/* Writes what the arena has to stderr. */
+/* Writes what the arena has to stderr; NULL is a no-op. */
 static inline void vmem_stats(const vmem_t *vm) {
     sy_vmem_stats stats;
-    if (sy_vmem_get_stats((const sy_vmem *)vm, &stats) != 0) return;
+    if (!vm || sy_vmem_get_stats((const sy_vmem *)vm, &stats) != 0) return;
     fprintf(
         stderr,
         "arena %s: %zu in all, %zu allocated in %zu segments, %zu free in %zu, the largest %zu\n",

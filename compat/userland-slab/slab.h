@@ -8,7 +8,7 @@
  *     slab_allocator_init there are no caches: objs_cache_init gives NULL;
  *   - the constructor is called at each allocation, as it says, and never for anything else;
  *   - objects may have any size, 16 bytes and more are 16-aligned; without memory an allocation is
- *     NULL with ENOMEM, and freeing NULL does nothing, where it ended the process;
+ *     NULL with ENOMEM, and NULL may be passed everywhere, where it ended the process;
  *   - objs_cache_destroy and slab_allocator_destroy give all memory back to the system, objects
  *     that are not freed included, and what else is free; both may be called again, and in any
  *     order;
@@ -88,7 +88,7 @@ static inline unsigned long sy_userland_slab_add(sy_cache *cache) {
 }
 
 /* `cache`, which now gives objects of `obj_size` bytes, each of which `ctor` (NULL: nobody) is
- * called with when it is allocated. NULL with errno EINVAL (size 0, or no cache) or ENOMEM (no
+ * called with when it is allocated. Size 0 is 1. NULL with errno EINVAL (no cache) or ENOMEM (no
  * memory, or no slab_allocator_init). */
 static inline struct Objs_cache *objs_cache_init(struct Objs_cache *cache, size_t obj_size,
                                                  void (*ctor)(void *)) {
@@ -99,7 +99,7 @@ static inline struct Objs_cache *objs_cache_init(struct Objs_cache *cache, size_
     }
     memset(&config, 0, sizeof config);
     config.name = "Objs_cache";
-    config.size = obj_size;
+    config.size = obj_size ? obj_size : 1;
     cache->ctor = ctor;
     cache->cache = sy_cache_create(&config);
     if (!cache->cache) return NULL;
@@ -111,16 +111,21 @@ static inline struct Objs_cache *objs_cache_init(struct Objs_cache *cache, size_
     return NULL;
 }
 
-/* An object, constructed; NULL with ENOMEM. */
+/* An object, constructed; NULL with ENOMEM, or EINVAL: no cache, or it was destroyed. */
 static inline void *objs_cache_alloc(struct Objs_cache *cache) {
-    void *object = sy_cache_alloc(cache->cache);
+    void *object;
+    if (!cache || !cache->cache) {
+        errno = EINVAL;
+        return NULL;
+    }
+    object = sy_cache_alloc(cache->cache);
     if (object && cache->ctor) cache->ctor(object);
     return object;
 }
 
-/* Gives an object back; NULL is a no-op. */
+/* Gives an object back; NULL is a no-op, for either. */
 static inline void objs_cache_free(struct Objs_cache *cache, void *obj) {
-    sy_cache_free(cache->cache, obj);
+    if (cache && cache->cache) sy_cache_free(cache->cache, obj);
 }
 
 /* All memory of the cache goes, with all objects. */

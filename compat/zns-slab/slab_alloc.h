@@ -5,7 +5,8 @@
  *
  * Where its document left a choice, or was not kept:
  *   - the largest object is 512 bytes by handle and 504 by pointer, as it says; more is NULL with
- *     EINVAL. (There is no header any more; slabyard/heap.h has every size.) 0 bytes are served;
+ *     EINVAL. (There is no header any more; slabyard/heap.h has every size.) 0 bytes are served by
+ *     handle, and are NULL by pointer;
  *   - a handle is stale for ever once it is freed, whatever lies in its place since; forged handles
  *     and those of another allocator are refused, and never followed. 0 is never one;
  *   - slab_free of what is not a live object of this allocator does nothing;
@@ -55,6 +56,7 @@ typedef struct PerfCounters {
 
 static inline void allocator_init(SlabAllocator *alloc) {
     static const char *const names[SY_ZNS_CLASSES] = {"zns-64", "zns-128", "zns-256", "zns-512"};
+    if (!alloc) return;
     for (unsigned i = 0; i < SY_ZNS_CLASSES; i++) {
         sy_cache_config config;
         memset(&config, 0, sizeof config);
@@ -66,8 +68,9 @@ static inline void allocator_init(SlabAllocator *alloc) {
     }
 }
 
-/* All memory goes, with all objects. */
+/* All memory goes, with all objects. NULL is a no-op. */
 static inline void allocator_destroy(SlabAllocator *alloc) {
+    if (!alloc) return;
     for (unsigned i = 0; i < SY_ZNS_CLASSES; i++) sy_cache_destroy_all(alloc->classes[i]);
     memset(alloc, 0, sizeof *alloc);
     sy_trim();
@@ -82,18 +85,17 @@ static inline SlabAllocator *slab_allocator_create(void) {
 
 /* NULL is a no-op. */
 static inline void slab_allocator_free(SlabAllocator *alloc) {
-    if (!alloc) return;
     allocator_destroy(alloc);
     sy_free(alloc);
 }
 
 /* ---- by handle ---- */
 
-/* An object and, in *out_handle, its handle. NULL with errno EINVAL (more than 512 bytes, or no
- * out_handle) or ENOMEM; *out_handle is then as before. */
+/* An object and, in *out_handle, its handle. NULL with errno EINVAL (more than 512 bytes, no
+ * allocator, or no out_handle) or ENOMEM; *out_handle is then as before. */
 static inline void *alloc_obj(SlabAllocator *alloc, uint32_t size, SlabHandle *out_handle) {
     unsigned i = 0;
-    if (size > SY_ZNS_MOST || !out_handle) {
+    if (size > SY_ZNS_MOST || !alloc || !out_handle) {
         errno = EINVAL;
         return NULL;
     }
@@ -103,9 +105,10 @@ static inline void *alloc_obj(SlabAllocator *alloc, uint32_t size, SlabHandle *o
     return NULL;
 }
 
-/* Frees an object. True once for each handle; false for any other 64 bits. */
+/* Frees an object. True once for each handle; false for any other 64 bits, and without an
+ * allocator. */
 static inline bool free_obj(SlabAllocator *alloc, SlabHandle handle) {
-    for (unsigned i = 0; i < SY_ZNS_CLASSES; i++) {
+    for (unsigned i = 0; alloc && i < SY_ZNS_CLASSES; i++) {
         sy_cache *cache = alloc->classes[i];
         if (cache && sy_handle_get(cache, handle)) return sy_handle_free(cache, handle);
     }
@@ -114,26 +117,28 @@ static inline bool free_obj(SlabAllocator *alloc, SlabHandle handle) {
 
 /* ---- by pointer ---- */
 
-/* NULL with errno EINVAL (more than 504 bytes) or ENOMEM. */
+/* NULL with errno EINVAL (0 bytes, or more than 504; no allocator) or ENOMEM. */
 static inline void *slab_malloc(SlabAllocator *alloc, size_t size) {
     SlabHandle handle;
-    if (size <= SY_ZNS_MOST_BY_POINTER) return alloc_obj(alloc, (uint32_t)size, &handle);
+    if (size && size <= SY_ZNS_MOST_BY_POINTER) return alloc_obj(alloc, (uint32_t)size, &handle);
     errno = EINVAL;
     return NULL;
 }
 
-/* NULL is a no-op. */
+/* NULL is a no-op, for either. */
 static inline void slab_free(SlabAllocator *alloc, void *ptr) {
     free_obj(alloc, sy_handle_of(ptr));
 }
 
 /* ---- what happened ---- */
 
-/* Of class 0 (64 bytes) to 3 (512 bytes); all 0 for others. */
+/* Of class 0 (64 bytes) to 3 (512 bytes); all 0 for others, and without an allocator. Does nothing
+ * if `out` is NULL. */
 static inline void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfCounters *out) {
     sy_cache_stats stats;
+    if (!out) return;
     memset(out, 0, sizeof *out);
-    if (size_class >= SY_ZNS_CLASSES || !alloc->classes[size_class]) return;
+    if (!alloc || size_class >= SY_ZNS_CLASSES || !alloc->classes[size_class]) return;
     if (sy_cache_get_stats(alloc->classes[size_class], &stats) != 0) return;
     out->slow_path_hits = stats.refills;
     out->new_slab_count = stats.slabs_made;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <slabyard/fault.h>
@@ -23,6 +24,37 @@
         fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
         abort();                                                                \
     } while (0)
+
+/* ---- answers to NULL and 0 ---- */
+
+/*
+ * A table ANSWERS(A) has a row A(name, holds) for each call; `holds` is true if the answer is that
+ * of the earlier system. A call that answers nothing is written (call, true).
+ */
+typedef struct answer {
+    const char *text;
+    bool (*holds)(void);
+} answer;
+
+#define ANSWER_FUNCTION(name, holds) \
+    static bool name(void) { return holds; }
+#define ANSWER_ROW(name, holds) {#holds, name},
+
+/* Each row in a process of its own: one that crashes does not hide the others. */
+static inline int check_answers(const answer *answers, size_t count) {
+    int wrong = 0;
+    for (size_t i = 0; i < count; i++) {
+        int status;
+        pid_t child = fork();
+        EXPECT(child >= 0);
+        if (child == 0) _exit(answers[i].holds() ? 0 : 1);
+        EXPECT(waitpid(child, &status, 0) == child);
+        if (status == 0) continue;
+        fprintf(stderr, "%s: %s\n", WIFEXITED(status) ? "not so" : "crashes", answers[i].text);
+        wrong++;
+    }
+    return wrong;
+}
 
 /* ---- patterns: what an owner writes over the whole of its object ---- */
 

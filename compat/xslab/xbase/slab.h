@@ -8,7 +8,8 @@
  * what it freed last.
  *
  * Where the document of xslab left a choice, contradicts itself, or was not kept:
- *   - alignment: any power of two up to 2 MiB holds exactly; others are refused (NULL, EINVAL);
+ *   - alignment: any power of two up to 2 MiB holds exactly; others are refused (NULL, EINVAL).
+ *     Slots are whole words: one of 12 bytes at an alignment of 4 has 16;
  *   - sizes that overflow are refused (NULL), instead of a division by zero later; what no system
  *     has is refused by xSlabMtAlloc at the latest;
  *   - it says of xSlabMt that it has a spinlock, and that it has none: here there is none, nor an
@@ -64,24 +65,33 @@ static inline xSlab *xSlabCreate(size_t obj_size, size_t obj_align, size_t chunk
 /* All slots and all memory go. NULL is a no-op. */
 static inline void xSlabDestroy(xSlab *s) { sy_pool_destroy((sy_pool *)s); }
 
-/* A slot, its content undefined; NULL: no memory. */
-static inline void *xSlabAlloc(xSlab *s) { return sy_pool_alloc((sy_pool *)s); }
+/* A slot, its content undefined; NULL: no memory, or no pool. */
+static inline void *xSlabAlloc(xSlab *s) { return s ? sy_pool_alloc((sy_pool *)s) : NULL; }
 
-/* Gives a slot back; NULL is a no-op. */
-static inline void xSlabFree(xSlab *s, void *p) { sy_pool_free((sy_pool *)s, p); }
+/* Gives a slot back; NULL is a no-op, for either. */
+static inline void xSlabFree(xSlab *s, void *p) {
+    if (s) sy_pool_free((sy_pool *)s, p);
+}
 
-/* All slots are free again, those in use too; all memory stays. */
-static inline void xSlabReset(xSlab *s) { sy_pool_reset((sy_pool *)s); }
+/* All slots are free again, those in use too; all memory stays. NULL is a no-op. */
+static inline void xSlabReset(xSlab *s) {
+    if (s) sy_pool_reset((sy_pool *)s);
+}
 
-/* Slots given and not freed. */
-static inline size_t xSlabInUse(const xSlab *s) { return sy_pool_in_use((const sy_pool *)s); }
+/* Slots given and not freed; 0 for NULL. */
+static inline size_t xSlabInUse(const xSlab *s) {
+    return s ? sy_pool_in_use((const sy_pool *)s) : 0;
+}
 
-/* Bytes of a slot: the size, rounded up to the alignment. All of them may be written. */
-static inline size_t xSlabSlotSize(const xSlab *s) { return sy_pool_slot_size((const sy_pool *)s); }
+/* Bytes of a slot: the size, rounded up to the alignment and to 8. All of them may be written. 0
+ * for NULL. */
+static inline size_t xSlabSlotSize(const xSlab *s) {
+    return s ? sy_pool_slot_size((const sy_pool *)s) : 0;
+}
 
 /* ---- any thread ---- */
 
-/* The same, for all threads. */
+/* The same, for all threads; NULL does the same, too. */
 static inline xSlabMt *xSlabMtCreate(size_t obj_size, size_t obj_align, size_t chunk_bytes) {
     sy_cache_config config;
     (void)chunk_bytes;
@@ -94,16 +104,19 @@ static inline xSlabMt *xSlabMtCreate(size_t obj_size, size_t obj_align, size_t c
 
 /* All slots and all memory go; nobody uses it any more. NULL is a no-op. */
 static inline void xSlabMtDestroy(xSlabMt *s) {
+    if (!s) return;
     sy_cache_destroy_all((sy_cache *)s);
     sy_trim();
 }
 
-static inline void *xSlabMtAlloc(xSlabMt *s) { return sy_cache_alloc((sy_cache *)s); }
+static inline void *xSlabMtAlloc(xSlabMt *s) { return s ? sy_cache_alloc((sy_cache *)s) : NULL; }
 
-static inline void xSlabMtFree(xSlabMt *s, void *p) { sy_cache_free((sy_cache *)s, p); }
+static inline void xSlabMtFree(xSlabMt *s, void *p) {
+    if (s) sy_cache_free((sy_cache *)s, p);
+}
 
 static inline size_t xSlabMtSlotSize(const xSlabMt *s) {
-    return sy_cache_slot_size((const sy_cache *)s);
+    return s ? sy_cache_slot_size((const sy_cache *)s) : 0;
 }
 
 SY_END_DECLS

@@ -185,7 +185,7 @@ static void mistakes_are_seen_with_magazines_on(void) {
     object[24] = 1;
     slab_free(cache, object);
     EXPECT(faults == 1 && last_fault.kind == SY_FAULT_OVERFLOW);
-    object = slab_alloc(cache);
+    EXPECT((object = slab_alloc(cache)));
     object[-1] = 1;
     slab_free(cache, object);
     EXPECT(faults == 2 && last_fault.kind == SY_FAULT_UNDERFLOW);
@@ -208,7 +208,7 @@ static void each_flag_is_enough_for_its_mistake(void) {
     object[24] ^= 1;
     slab_free(cache, object);
     EXPECT(faults == 1 && last_fault.kind == SY_FAULT_OVERFLOW);
-    object = slab_alloc(cache);
+    EXPECT((object = slab_alloc(cache)));
     object[-1] ^= 1;
     slab_free(cache, object);
     EXPECT(faults == 2 && last_fault.kind == SY_FAULT_UNDERFLOW);
