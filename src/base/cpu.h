@@ -53,6 +53,13 @@ static inline __attribute__((always_inline)) void sy_cpu_keep_frame(void) {
     __asm__ volatile("" : : "r"(__builtin_frame_address(0)));
 }
 
+/* The value, computed as it stands: the compiler does not regroup the sum that it is with what is
+ * added to it after. */
+static inline uintptr_t sy_cpu_in_register(uintptr_t value) {
+    __asm__("" : "+r"(value));
+    return value;
+}
+
 /* Asks Valgrind, where the program runs under it: a number and five arguments, and its answer; else
  * `unanswered`. Anywhere else these instructions do nothing: rotations by 128 bits in all, then a
  * move of a register to itself, by which Valgrind knows them. */

@@ -51,8 +51,7 @@ struct sy_cache {
     sy_quota *quota;        /* which they count for; NULL: none */
     size_t limit;           /* SIZE_MAX: none */
     unsigned flags;
-    unsigned
-        class_number; /* in the class map: the client's number for a class of the heap, else 0 */
+    unsigned class_number; /* in the map: the client's number for a class of the heap, else 0 */
 
     size_t empties_least; /* empty slabs kept in any case */
 

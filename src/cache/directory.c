@@ -16,6 +16,7 @@ enum {
     GROW = 1 << GROW_SHIFT, /* ordinals that are committed at a time */
     MOST_SHIFT = 32,
     LEAST_SHIFT = 20,
+    SHARE_SHIFT = 3,   /* an eighth */
     SHIFT_BITS = 64,   /* in the low bits of the base, which is at a page */
     MARKED = 512,      /* ordinals that have a mark together: their words are the smallest page */
     TRIM_LOOKS = 1024, /* pages of words that are looked at in one step of a trim, */
@@ -98,12 +99,27 @@ static void mark_left(uint32_t first, uint32_t count) {
 
 /* ---- start and growth ---- */
 
+static void *reserve_for(unsigned shift) {
+    return sy_os_reserve(all_bytes(shift), sy_os_page_size(), "slabyard handles");
+}
+
+/* Tables for all ordinals that can be. Where there is no address space for those, they take an
+ * eighth of what there is and leave the rest for objects. NULL with ENOMEM. */
+static void *reserve_most(unsigned *shift) {
+    void *base;
+    for (*shift = MOST_SHIFT; !(base = reserve_for(*shift)); --*shift)
+        if (*shift == LEAST_SHIFT) return NULL;
+    if (*shift == MOST_SHIFT || *shift == LEAST_SHIFT) return base;
+    sy_os_release(base, all_bytes(*shift));
+    *shift = *shift > LEAST_SHIFT + SHARE_SHIFT ? *shift - SHARE_SHIFT : LEAST_SHIFT;
+    return reserve_for(*shift);
+}
+
 /* 0, or -1 with ENOMEM. */
 static int reserve_tables(void) {
-    unsigned shift = MOST_SHIFT;
-    void *base;
-    while (!(base = sy_os_reserve(all_bytes(shift), sy_os_page_size(), "slabyard handles")))
-        if (shift-- == LEAST_SHIFT) return -1;
+    unsigned shift;
+    void *base = reserve_most(&shift);
+    if (!base) return -1;
     uintptr_t none = 0;
     if (!atomic_compare_exchange_strong(&directory, &none, (uintptr_t)base + shift))
         sy_os_release(base, all_bytes(shift));

@@ -6,13 +6,14 @@
 #include "chunk/map.h"
 #include "os/os.h"
 
-static const size_t EXTENT_BYTES_MIN = (size_t)64 << 20, EXTENT_BYTES_MAX = (size_t)1 << 30;
+static const size_t EXTENT_BYTES_MIN = (size_t)8 << 20, EXTENT_BYTES_MAX = (size_t)1 << 30;
+enum { EXTENT_PART = 4 }; /* of what there is: so much may lie idle, in 23 extents for 1 GiB */
 
 static _Atomic size_t bytes_reserved;
 
 /* Bytes to ask for when `least` are needed. */
 static size_t extent_bytes(size_t least) {
-    size_t bytes = atomic_load_explicit(&bytes_reserved, memory_order_relaxed);
+    size_t bytes = atomic_load_explicit(&bytes_reserved, memory_order_relaxed) / EXTENT_PART;
     if (bytes < EXTENT_BYTES_MIN) bytes = EXTENT_BYTES_MIN;
     if (bytes > EXTENT_BYTES_MAX) bytes = EXTENT_BYTES_MAX;
     bytes = sy_round_down(bytes, SY_CHUNK_BYTES);

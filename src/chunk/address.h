@@ -2,8 +2,9 @@
  * address.h: the one place that takes address space for chunks and large spans from the OS: the
  * import and release functions of sy_memory_main's arena.
  *
- * Extents are as large as all there are together, from 64 MiB to 1 GiB (or what a single request
- * needs), so that mappings stay few. What the arena releases goes back to the OS.
+ * An extent is a quarter of all there are together, from 8 MiB to 1 GiB (or what a single request
+ * needs): small processes have little address space that they do not use, and in large ones
+ * mappings stay few. What the arena releases goes back to the OS.
  *
  * Below: os.
  */

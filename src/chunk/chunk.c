@@ -151,7 +151,8 @@ static uintptr_t take_retired(sy_memory *memory) {
 static uintptr_t take_chunk(sy_memory *memory) {
     uintptr_t start;
     if (!sy_memory_take(memory, SY_CHUNK_BYTES, SY_CHUNK_BYTES, &start)) return 0;
-    if (sy_memory_commit(memory, start, SY_CHUNK_BYTES) == 0) {
+    if (sy_memory_commit(memory, start, SY_CHUNK_BYTES) == 0 &&
+        sy_map_cover(start, SY_CHUNK_BYTES) == 0) {
         if (!memory->systems) memset((void *)start, 0, offsetof(sy_chunk, slabs));
         return start;
     }

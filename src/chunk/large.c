@@ -92,7 +92,8 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
         return span;
     }
     if (!take_segment(memory, bytes, align, room, &start, &reserved)) return NULL;
-    span = commit(memory, start, bytes) == 0 ? sy_side_take(sizeof *span) : NULL;
+    if (commit(memory, start, bytes) == 0 && sy_map_cover(start, reserved) == 0)
+        span = sy_side_take(sizeof *span);
     if (!span) {
         sy_memory_give(memory, start, reserved);
         errno = ENOMEM;
@@ -151,6 +152,10 @@ static bool extend(sy_memory *memory, sy_slab *span, size_t bytes) {
     size_t reserved = reserved_bytes(span), more = sy_round_up(bytes, SY_CHUNK_BYTES);
     if (more <= reserved) return true;
     if (!sy_memory_extend(memory, span->start, reserved, more)) return false;
+    if (sy_map_cover(span->start + reserved, more - reserved) != 0) {
+        sy_memory_shorten(memory, span->start, more, reserved);
+        return false;
+    }
     span->bits[RESERVED] = more;
     sy_map_set_owner(span->start + reserved, more - reserved, span);
     return true;

@@ -1,46 +1,40 @@
 #include "chunk/map.h"
 
-#include <errno.h>
-
+#include "base/bits.h"
 #include "os/os.h"
 #include "os/pages.h"
 
-enum {
-    CLASS_MAP_SHIFT = SY_ADDRESS_BITS - SY_UNIT_SHIFT,
-    OWNER_MAP_SHIFT = SY_ADDRESS_BITS - SY_CHUNK_SHIFT + 3,
-};
+sy_map sy_the_map;
 
-_Atomic(_Atomic uint8_t *) sy_class_map;
-_Atomic(_Atomic(void *) *) sy_owner_map;
+static size_t leaf_bytes(void) { return sy_round_up(sizeof(sy_leaf), sy_os_page_size()); }
 
-static void *take_map(size_t bytes, const char *name) {
-    return sy_pages_take(bytes, sy_os_page_size(), name);
+/* Another thread may make the same one meanwhile: one of the two stays. */
+static int add_leaf(size_t index) {
+    uintptr_t none = 0;
+    if (atomic_load_explicit(&sy_the_map.leaf_at[index], memory_order_relaxed)) return 0;
+    void *leaf = sy_pages_take(leaf_bytes(), sy_os_page_size(), "slabyard map");
+    if (!leaf) return -1;
+    uintptr_t at = (uintptr_t)leaf - (uintptr_t)&sy_the_map.nothing;
+    if (!atomic_compare_exchange_strong(&sy_the_map.leaf_at[index], &none, at))
+        sy_pages_give(leaf, leaf_bytes());
+    return 0;
 }
 
-int sy_map_start(void) {
-    void *classes = take_map((size_t)1 << CLASS_MAP_SHIFT, "slabyard class map");
-    if (!classes) return -1;
-    void *owners = take_map((size_t)1 << OWNER_MAP_SHIFT, "slabyard owner map");
-    if (!owners) {
-        int error = errno;
-        sy_os_release(classes, (size_t)1 << CLASS_MAP_SHIFT);
-        errno = error;
-        return -1;
-    }
-    atomic_store_explicit(&sy_class_map, classes, memory_order_release);
-    atomic_store_explicit(&sy_owner_map, owners, memory_order_release);
+int sy_map_cover(uintptr_t start, size_t bytes) {
+    size_t last = (start + bytes - 1) >> SY_LEAF_SHIFT;
+    for (size_t index = start >> SY_LEAF_SHIFT; index <= last; index++)
+        if (add_leaf(index) != 0) return -1;
     return 0;
 }
 
 void sy_map_set_class(uintptr_t start, size_t units, unsigned class_number) {
-    _Atomic uint8_t *map = atomic_load_explicit(&sy_class_map, memory_order_relaxed);
-    for (size_t unit = 0; unit < units; unit++)
-        atomic_store_explicit(&map[(start >> SY_UNIT_SHIFT) + unit], (uint8_t)class_number,
-                              memory_order_relaxed);
+    uint32_t first = (uint32_t)(start >> SY_UNIT_SHIFT);
+    for (uint32_t unit = first; unit != first + (uint32_t)units; unit++)
+        atomic_store_explicit(&sy_leaf_of(unit)->classes[unit % SY_LEAF_UNITS],
+                              (uint8_t)class_number, memory_order_relaxed);
 }
 
 void sy_map_set_owner(uintptr_t start, size_t bytes, void *owner) {
-    _Atomic(void *) *map = atomic_load_explicit(&sy_owner_map, memory_order_relaxed);
     for (uintptr_t at = start; at < start + bytes; at += SY_CHUNK_BYTES)
-        atomic_store_explicit(&map[at >> SY_CHUNK_SHIFT], owner, memory_order_release);
+        atomic_store_explicit(sy_owner_of(at), owner, memory_order_release);
 }

@@ -1,17 +1,22 @@
 /*
  * map.h: from an address to what is there, for every address.
  *
- * Two flat tables cover the whole address space of the process. They are reserved at start and cost
- * memory only where there are chunks: 64 bytes of the class map and 8 of the owner map a chunk.
+ * Two tables cover the whole address space of the process, in leaves for 4 GiB each. A leaf is made
+ * when the first chunk or large span comes to lie there (sy_map_cover), and stays.
  *
- *     address:  46            22 21     16 15          0
- *               |    chunk      |  unit   |   offset   |
- *     class map: a byte a unit: the client number of the heap's size class whose slab it is, else 0
- *     owner map: a word a 4 MiB: the chunk there, or the large span that covers it, else NULL
+ *     address:  46        32 31     22 21     16 15          0
+ *               |   leaf    |  chunk  |  unit   |   offset   |
+ *     classes: a byte a unit: the client number of the heap's size class whose slab it is, else 0
+ *     owners:  a word a 4 MiB: the chunk there, or the large span that covers it, else NULL
+ *
+ * `leaf_at` says how far each leaf lies behind `nothing`, a leaf in which all is zero for ever. So
+ * where no leaf was made, the zero there leads to `nothing`, and no lookup has to ask. A leaf is 72
+ * KiB of address space and holds memory where there are chunks: 64 bytes of classes and 8 of owners
+ * for each. `nothing` and the parts of `leaf_at` that are never written hold none.
  *
  * Any 64 bits may be looked up; nothing is followed that is not ours.
  *
- * Below: os. Above: the rest of chunk/ writes the maps; heap/ reads the class map in its fast path.
+ * Below: os. Above: the rest of chunk/ writes the maps; heap/ reads the classes in its fast path.
  */
 #ifndef SY_CHUNK_MAP_H
 #define SY_CHUNK_MAP_H
@@ -22,46 +27,73 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cpu.h"
+
 enum {
     SY_UNIT_SHIFT = 16,
     SY_UNIT_BYTES = 1 << SY_UNIT_SHIFT,
     SY_CHUNK_SHIFT = 22,
     SY_CHUNK_BYTES = 1 << SY_CHUNK_SHIFT,
     SY_CHUNK_UNITS = SY_CHUNK_BYTES / SY_UNIT_BYTES,
+    SY_LEAF_SHIFT = 32,
+    SY_LEAF_UNITS = 1 << (SY_LEAF_SHIFT - SY_UNIT_SHIFT),
+    SY_LEAF_CHUNKS = 1 << (SY_LEAF_SHIFT - SY_CHUNK_SHIFT),
 #if defined(__x86_64__)
     SY_ADDRESS_BITS =
         47, /* what user space gets unless it asks for more by a hint, which we do not */
 #else
     SY_ADDRESS_BITS = 48,
 #endif
+    SY_LEAVES = 1 << 16, /* for 48 bits, which is a half-word of an address */
 };
 
 _Static_assert(SY_CHUNK_UNITS == 64, "a word of bits covers a chunk");
+_Static_assert(SY_ADDRESS_BITS <= SY_LEAF_SHIFT + 16, "there is a leaf for every address");
 
-/* NULL before sy_map_start. */
-extern SY_HIDDEN _Atomic(_Atomic uint8_t *) sy_class_map;
-extern SY_HIDDEN _Atomic(_Atomic(void *) *) sy_owner_map;
+typedef struct sy_leaf {
+    _Atomic uint8_t classes[SY_LEAF_UNITS];
+    _Atomic(void *) owners[SY_LEAF_CHUNKS];
+} sy_leaf;
 
-/* 0, or -1 with ENOMEM. Once, before all else. */
-int sy_map_start(void);
+typedef struct sy_map {
+    _Atomic uintptr_t leaf_at[SY_LEAVES]; /* bytes from `nothing` to the leaf, modulo 2^64 */
+    sy_leaf nothing;                      /* never written */
+} sy_map;
+
+extern SY_HIDDEN sy_map sy_the_map;
+
+/* The leaf for the units from `unit` on, which is taken modulo 2^32. What it holds is zero before
+ * it is written, so whoever finds it needs nothing of those who made it. */
+static inline sy_leaf *sy_leaf_of(uint32_t unit) {
+    const _Atomic uintptr_t *entry = &sy_the_map.leaf_at[unit / SY_LEAF_UNITS];
+    uintptr_t at = atomic_load_explicit(entry, memory_order_relaxed);
+    return (sy_leaf *)sy_cpu_in_register((uintptr_t)&sy_the_map.nothing + at);
+}
 
 /* The heap's class at an address; an address outside the space is taken modulo it, which a later
  * check of the slab finds out. */
 static inline unsigned sy_class_at(uintptr_t address) {
-    _Atomic uint8_t *map = atomic_load_explicit(&sy_class_map, memory_order_relaxed);
-    size_t unit =
-        address >> SY_UNIT_SHIFT & ((UINT64_C(1) << (SY_ADDRESS_BITS - SY_UNIT_SHIFT)) - 1);
-    return __builtin_expect(map != NULL, 1) ? atomic_load_explicit(&map[unit], memory_order_relaxed)
-                                            : 0;
+    uint32_t unit = (uint32_t)(address >> SY_UNIT_SHIFT);
+    return atomic_load_explicit(&sy_leaf_of(unit)->classes[unit % SY_LEAF_UNITS],
+                                memory_order_relaxed);
+}
+
+static inline _Atomic(void *) *sy_owner_of(uintptr_t address) {
+    sy_leaf *leaf = sy_leaf_of((uint32_t)(address >> SY_UNIT_SHIFT));
+    return &leaf->owners[(address >> SY_CHUNK_SHIFT) % SY_LEAF_CHUNKS];
 }
 
 /* The chunk or large span at an address, or NULL. */
 static inline void *sy_owner_at(uintptr_t address) {
-    _Atomic(void *) *map = atomic_load_explicit(&sy_owner_map, memory_order_relaxed);
-    if (address >> SY_ADDRESS_BITS || !map) return NULL;
-    return atomic_load_explicit(&map[address >> SY_CHUNK_SHIFT], memory_order_acquire);
+    if (address >> SY_ADDRESS_BITS) return NULL;
+    return atomic_load_explicit(sy_owner_of(address), memory_order_acquire);
 }
 
+/* Makes the leaves for a range that are not there yet. 0, or -1 with ENOMEM: some may have been
+ * made, which does no harm. */
+int sy_map_cover(uintptr_t start, size_t bytes);
+
+/* Of a range that is covered. */
 void sy_map_set_class(uintptr_t start, size_t units, unsigned class_number);
 void sy_map_set_owner(uintptr_t start, size_t bytes, void *owner);
 

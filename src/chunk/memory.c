@@ -27,7 +27,6 @@ static sy_lock list_lock = SY_LOCK_INIT(SY_RANK_MEMORIES);
 static sy_memory *memories = &sy_memory_main; /* guarded by it */
 
 int sy_memory_start(void) {
-    if (sy_map_start() != 0) return -1;
     return sy_vmem_open(&main_arena, &(sy_vmem_config){.name = "slabyard",
                                                        .quantum = SY_CHUNK_BYTES,
                                                        .import = sy_address_import,
@@ -64,8 +63,12 @@ bool sy_memory_extend(const sy_memory *memory, uintptr_t start, size_t bytes, si
     bool extended = sy_vmem_resize(memory->arena, start, bytes, more) == 0;
     errno = error;
     if (!extended || memory->systems || can_be_ours(start + bytes, more - bytes)) return extended;
-    sy_vmem_resize(memory->arena, start, more, bytes);
+    sy_memory_shorten(memory, start, more, bytes);
     return false;
+}
+
+void sy_memory_shorten(const sy_memory *memory, uintptr_t start, size_t bytes, size_t less) {
+    sy_vmem_resize(memory->arena, start, bytes, less);
 }
 
 int sy_memory_commit(const sy_memory *memory, uintptr_t start, size_t bytes) {

@@ -54,7 +54,7 @@ struct sy_memory {
 
 extern SY_HIDDEN sy_memory sy_memory_main;
 
-/* Starts the maps and sy_memory_main. 0, or -1 with ENOMEM: nothing has happened. Once. */
+/* Starts sy_memory_main. 0, or -1 with ENOMEM: nothing has happened. Once. */
 int sy_memory_start(void);
 
 /* A segment of the arena in whole 4 MiB, at a multiple of `align` (at least 4 MiB); false with
@@ -63,6 +63,8 @@ bool sy_memory_take(const sy_memory *memory, size_t bytes, size_t align, uintptr
 void sy_memory_give(const sy_memory *memory, uintptr_t start, size_t bytes);
 /* Takes what lies behind it too, up to `more` bytes in all; false: somebody else has it. */
 bool sy_memory_extend(const sy_memory *memory, uintptr_t start, size_t bytes, size_t more);
+/* Gives its end back: `less` bytes stay of it. */
+void sy_memory_shorten(const sy_memory *memory, uintptr_t start, size_t bytes, size_t less);
 
 /* Makes a part of a segment readable and writable; 0, or -1 with ENOMEM. */
 int sy_memory_commit(const sy_memory *memory, uintptr_t start, size_t bytes);

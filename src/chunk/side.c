@@ -10,7 +10,8 @@
 enum {
     LEAST_SHIFT = 5, /* 32 bytes */
     CLASSES = 15,    /* up to 512 KiB */
-    AREA_BYTES = 4 << 20,
+    AREA_BYTES_MAX = 4 << 20,
+    AREA_BYTES_MIN = 1 << 20, /* where address space is short */
     AREA_OFFSET =
         5 *
         64, /* keeps caches, of a power of two, out of the cache sets where large objects begin */
@@ -25,8 +26,10 @@ struct block {
 /* In what is left out at the beginning of an area. */
 struct area {
     struct area *previous;
+    size_t bytes;
 };
 
+_Static_assert(AREA_BYTES_MIN >= 2 * SY_SIDE_MAX, "any block finds room in a new area");
 _Static_assert(sizeof(struct area) <= AREA_OFFSET, "no block lies there");
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_SIDE);
@@ -59,19 +62,22 @@ static void *take(unsigned class_index) {
 /* A new area (what was left of the old one is lost), unless another thread has made one since the
  * old one was `seen`. 0, or -1 with ENOMEM. */
 static int add_area(uintptr_t seen) {
-    void *memory = sy_pages_take(AREA_BYTES, 65536, "slabyard side");
-    if (!memory) return -1;
+    size_t bytes = AREA_BYTES_MAX;
+    void *memory;
+    while (!(memory = sy_pages_take(bytes, 65536, "slabyard side")))
+        if ((bytes /= 2) < AREA_BYTES_MIN) return -1;
     sy_lock_acquire(&lock);
     bool mine = area_end == seen;
     if (mine) {
         struct area *added = memory;
         added->previous = last_area;
+        added->bytes = bytes;
         last_area = added;
         area = (uintptr_t)memory + AREA_OFFSET;
-        area_end = (uintptr_t)memory + AREA_BYTES;
+        area_end = (uintptr_t)memory + bytes;
     }
     sy_lock_release(&lock);
-    if (!mine) sy_pages_give(memory, AREA_BYTES);
+    if (!mine) sy_pages_give(memory, bytes);
     return 0;
 }
 
@@ -106,7 +112,7 @@ size_t sy_side_bytes(void) {
 void sy_side_each_area(void (*visit)(const void *start, size_t bytes, void *arg), void *arg) {
     sy_lock_acquire(&lock);
     for (const struct area *each = last_area; each; each = each->previous)
-        visit(each, AREA_BYTES, arg);
+        visit(each, each->bytes, arg);
     sy_lock_release(&lock);
 }
 

@@ -5,7 +5,7 @@
  *     bytes    8  16  32  ... 128   144  160 ... 256   288 ...   128 Ki
  *              .  | steps of 16 |   8 steps a doubling: at most an eighth is lost
  *
- * The number of a class is its client number in the magazine layer and its mark in the class map; 0
+ * The number of a class is its client number in the magazine layer and its mark in the map; 0
  * is no class, and its loaded slot is shut for ever.
  */
 #ifndef SY_HEAP_CLASSES_H

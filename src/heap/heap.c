@@ -4,7 +4,7 @@
  *     sy_malloc(size) -> class -> this thread's loaded slot for it     (the fast path)
  *                              -> sy_cache_alloc_slow of the class     (magazines, slabs)
  *                     -> sy_limit_take_span | sy_checked_large_alloc   (more than 128 KiB)
- *     sy_free(p)      -> class map -> loaded slot | cache | span | a fault
+ *     sy_free(p)      -> the map -> loaded slot | cache | span | a fault
  *
  * Below: cache/, chunk/.
  */
@@ -246,15 +246,15 @@ static void free_in_class(void *object, unsigned class_number, size_t told) {
     errno = error;
 }
 
-static SY_COLD void free_slow(void *object, unsigned class_number) {
+/* It asks for the class again: keeping it would cost the fast path an instruction. */
+static SY_COLD void free_slow(void *object) {
     sy_cpu_keep_frame();
-    free_in_class(object, class_number, SIZE_MAX);
+    free_in_class(object, sy_class_at((uintptr_t)object), SIZE_MAX);
 }
 
 void sy_free(void *object) {
     unsigned class_number = sy_class_at((uintptr_t)object);
-    if (SY_UNLIKELY(!sy_loaded_push(&sy_abi_1[class_number], (uintptr_t)object)))
-        free_slow(object, class_number);
+    if (SY_UNLIKELY(!sy_loaded_push(&sy_abi_1[class_number], (uintptr_t)object))) free_slow(object);
 }
 
 /* Whether the class of an object knows better than the caller what its size is. */

@@ -9,12 +9,18 @@ static const uint64_t NUMBER_MASK = (UINT64_C(1) << SY_DEPOT_TAG_SHIFT) - 1;
 unsigned sy_depot_shard_count = 1;
 static sy_depot_shard *shards;
 
+static void *take_shards(unsigned count, unsigned clients) {
+    size_t bytes = (size_t)clients * count * sizeof(sy_depot_shard), page = sy_os_page_size();
+    return sy_pages_take(sy_round_up(bytes, page), page, "slabyard depots");
+}
+
+/* Fewer shards will do where address space is short. */
 int sy_depot_start(unsigned cpus, unsigned clients) {
     unsigned count = 1;
     while (count < cpus && count < SY_DEPOT_SHARDS_MAX) count *= 2;
-    size_t bytes = sy_round_up((size_t)clients * count * sizeof(sy_depot_shard), sy_os_page_size());
-    void *memory = sy_pages_take(bytes, sy_os_page_size(), "slabyard depots");
-    if (!memory) return -1;
+    void *memory;
+    while (!(memory = take_shards(count, clients)))
+        if ((count /= 2) == 0) return -1;
     sy_depot_shard_count = count;
     shards = memory;
     return 0;

@@ -6,7 +6,7 @@
 #include "os/pages.h"
 
 enum {
-    GROUP = 16, /* records made at a time */
+    GROUP_MAX = 16, /* records made at a time */
     SLOTS_BYTES = SY_CLIENTS_MAX * sizeof(sy_slot),
 };
 
@@ -22,6 +22,7 @@ static SY_TLS bool ended;            /* this thread's exit hook has run */
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_THREADS);
 static sy_thread *all_records;  /* guarded by lock */
 static sy_thread *free_records; /* guarded by lock */
+static unsigned record_count;   /* guarded by lock */
 static _Atomic bool park;       /* a thread has been parked; never false again */
 static void (*empty_slots)(sy_thread *thread);
 
@@ -70,42 +71,54 @@ void sy_thread_unclaim(sy_thread *thread) {
     atomic_store_explicit(&thread->state, SY_THREAD_PARKED, memory_order_release);
 }
 
-static size_t headers_bytes(void) {
-    return sy_round_up(GROUP * sizeof(sy_thread), sy_os_page_size());
+static size_t headers_bytes(unsigned count) {
+    return sy_round_up(count * sizeof(sy_thread), sy_os_page_size());
 }
 
-/* Adds a group of free records, unless another thread has since the newest record was `seen`. 0, or
- * -1 with ENOMEM. */
-static int add_group(const sy_thread *seen) {
-    size_t headers = headers_bytes(), bytes = headers + GROUP * (size_t)SLOTS_BYTES;
-    char *memory = sy_pages_take(bytes, sy_os_page_size(), "slabyard threads");
-    if (!memory) return -1;
-    sy_thread *records = (sy_thread *)memory;
-    sy_lock_acquire(&lock);
-    bool mine = all_records == seen;
-    for (unsigned i = mine ? GROUP : 0; i-- > 0;) {
-        records[i].slots = (sy_slot *)(memory + headers + i * (size_t)SLOTS_BYTES);
+static size_t group_bytes(unsigned count) {
+    return headers_bytes(count) + count * (size_t)SLOTS_BYTES;
+}
+
+/* The lock is held. */
+static void add_records(char *group, unsigned count) {
+    sy_thread *records = (sy_thread *)group;
+    for (unsigned i = count; i-- > 0;) {
+        records[i].slots = (sy_slot *)(group + headers_bytes(count) + i * (size_t)SLOTS_BYTES);
         records[i].next = all_records;
         all_records = &records[i];
         records[i].next_free = free_records;
         free_records = &records[i];
     }
+    record_count += count;
+}
+
+/* Adds as many free records as there are, or fewer where address space is short, unless another
+ * thread has added some since there were `seen`. 0, or -1 with ENOMEM. */
+static int add_group(unsigned seen) {
+    unsigned count = seen < 1 ? 1 : seen < GROUP_MAX ? seen : GROUP_MAX;
+    char *group;
+    while (!(group = sy_pages_take(group_bytes(count), sy_os_page_size(), "slabyard threads")))
+        if ((count /= 2) == 0) return -1;
+    sy_lock_acquire(&lock);
+    bool mine = record_count == seen;
+    if (mine) add_records(group, count);
     sy_lock_release(&lock);
-    if (!mine) sy_pages_give(memory, bytes);
+    if (!mine) sy_pages_give(group, group_bytes(count));
     return 0;
 }
 
 static sy_thread *take_record(void) {
     for (;;) {
         sy_lock_acquire(&lock);
-        sy_thread *thread = free_records, *newest = all_records;
+        sy_thread *thread = free_records;
+        unsigned seen = record_count;
         if (thread) {
             free_records = thread->next_free;
             set_state(thread, SY_THREAD_RUNNING);
         }
         sy_lock_release(&lock);
         if (thread) return thread;
-        if (add_group(newest) != 0) return NULL;
+        if (add_group(seen) != 0) return NULL;
     }
 }
 

@@ -1,16 +1,17 @@
 /*
  * thread.h: what the layer knows of each thread: a record and its loaded slots.
  *
- *     group:  | record 0 | ... | record 15 | slots of 0: 1 MiB | ... | slots of 15 |
- *                                          ^ sy_abi_1 of thread 0 while it runs: 64 bytes a client,
- *                                            lazily touched
+ *     group:  | record 0 | record 1 | ... | slots of 0: 1 MiB | slots of 1 | ...
+ *                                         ^ sy_abi_1 of thread 0 while it runs: 64 bytes a client,
+ *                                           lazily touched
  *
  * A thread that has not come here yet, is parked, or has ended, has sy_abi_1 point to shut slots
  * that all such threads share: its next operation takes the slow path, which finds the record or
  * makes one.
  *
- * Groups are never unmapped: an ended thread's record is given to the next new one, and a trim
- * discards the memory of the slots of records that nobody has.
+ * A group has as many records as there were before it, from 1 to 16. Groups are never unmapped: an
+ * ended thread's record is given to the next new one, and a trim discards the memory of the slots
+ * of records that nobody has.
  *
  * Used by the rest of magazine/ alone.
  */

@@ -3,9 +3,12 @@
  * what an address is of in linux_places.c; a child that works for us is linux_child.c, accesses
  * that the system refuses are in linux_access.c.
  *
- * Address space is a private anonymous mapping without access (MAP_NORESERVE: nothing is charged
- * for it), commit is mprotect, discard is madvise. Mappings of one name that touch are one mapping
- * for the kernel, so a reservation committed from its front costs two.
+ * Address space is a private anonymous mapping without access, commit is mprotect, discard is
+ * madvise. The kernel charges a private mapping to its overcommit policy (vm.overcommit_memory) and
+ * to RLIMIT_DATA when it becomes writable, not before: so what is reserved is free, and commit asks
+ * the policy, like a malloc of as many bytes. (MAP_NORESERVE would spare it the question.) Mappings
+ * of one name that touch are one mapping for the kernel, so a reservation committed from its front
+ * costs two.
  */
 #if !defined(__linux__)
 #    error "linux.c is for Linux; another platform needs a file of its own in this folder"
@@ -120,16 +123,38 @@ static void name_mapping(void *start, size_t bytes, const char *name) {
     errno = saved;
 }
 
+static void *map_nothing(void *hint, size_t bytes) {
+    void *start = mmap(hint, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return start == MAP_FAILED ? NULL : start;
+}
+
+/* Where the kernel gives addresses downwards, what lies below the place that it chose is free. */
+static void *reserve_exactly(size_t bytes, size_t align) {
+    char *start = map_nothing(NULL, bytes);
+    size_t over = (uintptr_t)start & (align - 1);
+    if (over == 0) return start;
+    if (munmap(start, bytes) != 0) return NULL;
+    start = map_nothing(start - over, bytes);
+    if (!((uintptr_t)start & (align - 1))) return start;
+    munmap(start, bytes);
+    return NULL;
+}
+
+static void *reserve_more_and_cut(size_t bytes, size_t align) {
+    size_t slack = align - sy_os_page_size();
+    if (bytes > SIZE_MAX - slack) return NULL;
+    void *base = map_nothing(NULL, bytes + slack);
+    return base ? trim(base, bytes + slack, bytes, align) : NULL;
+}
+
+/* Exactly first: near a limit there may be no address space for more, and neighbours are one
+ * mapping. */
 void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
     if (made_to_fail("reserve")) return NULL;
-    size_t slack = align - sy_os_page_size();
-    if (bytes > SIZE_MAX - slack) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    void *base =
-        mmap(NULL, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    void *start = base == MAP_FAILED ? NULL : trim(base, bytes + slack, bytes, align);
+    int saved = errno;
+    void *start = reserve_exactly(bytes, align);
+    if (!start) start = reserve_more_and_cut(bytes, align);
+    if (start) errno = saved;
     if (start == NULL)
         errno = ENOMEM;
     else
@@ -219,7 +244,7 @@ int sy_os_move(void *from, void *to, size_t bytes) {
     bool moved = can_move() && move(from, to, bytes);
     errno = saved;
     if (moved || !can_move()) return moved ? 0 : -1;
-    const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+    const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     if (mmap(to, bytes, PROT_READ | PROT_WRITE, again, -1, 0) != to) sy_os_abort();
     errno = saved;
     return -1;

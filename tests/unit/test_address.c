@@ -27,13 +27,15 @@ static uintptr_t import(size_t bytes, size_t expected) {
 }
 
 static void grow(void *arg) {
-    static const size_t sizes[] = {64, 64, 128, 256, 512, 1024, 1024, 1024};
+    static const size_t sizes[] = {8, 8, 8, 8, 8, 8, 12, 12, 16, 20, 24};
     (void)arg;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         import(SY_CHUNK_BYTES, sizes[i] * MIB);
-        must(sy_fake_calls(SY_FAKE_RESERVE) == i + 1);
-    }
     import(3000 * MIB, 3000 * MIB);
+    import(SY_CHUNK_BYTES, 780 * MIB); /* a quarter of what there is */
+    import(SY_CHUNK_BYTES, 976 * MIB);
+    import(SY_CHUNK_BYTES, 1024 * MIB);
+    must(sy_fake_calls(SY_FAKE_RESERVE) == sizeof sizes / sizeof *sizes + 4);
 }
 
 static void extents_grow_so_that_mappings_stay_few(void **state) {
@@ -43,13 +45,13 @@ static void extents_grow_so_that_mappings_stay_few(void **state) {
 
 static void release(void *arg) {
     (void)arg;
-    uintptr_t first = import(SY_CHUNK_BYTES, 64 * MIB), second = import(SY_CHUNK_BYTES, 64 * MIB);
-    import(100 * MIB, 128 * MIB);
-    sy_address_release(NULL, NULL, first, 64 * MIB);
-    must(sy_fake_reserved() == 192 * MIB);
-    sy_address_release(NULL, NULL, second, 64 * MIB);
-    must(sy_fake_reserved() == 128 * MIB);
-    import(SY_CHUNK_BYTES, 128 * MIB); /* as much as there is */
+    uintptr_t first = import(SY_CHUNK_BYTES, 8 * MIB), second = import(SY_CHUNK_BYTES, 8 * MIB);
+    import(100 * MIB, 100 * MIB);
+    sy_address_release(NULL, NULL, first, 8 * MIB);
+    must(sy_fake_reserved() == 108 * MIB);
+    sy_address_release(NULL, NULL, second, 8 * MIB);
+    must(sy_fake_reserved() == 100 * MIB);
+    import(SY_CHUNK_BYTES, 24 * MIB); /* a quarter of what there is */
 }
 
 static void what_is_released_goes(void **state) {
@@ -99,13 +101,14 @@ static void shortage(void *arg) {
     uintptr_t start;
     size_t got;
     (void)arg;
+    import(200 * MIB, 200 * MIB);
     sy_fake_fail_above(SY_FAKE_RESERVE, 21 * MIB);
-    import(SY_CHUNK_BYTES, 16 * MIB);
+    import(SY_CHUNK_BYTES, 12 * MIB); /* a quarter would be 48, half of that 24 */
     import(20 * MIB, 20 * MIB);
     must(sy_address_import(NULL, NULL, 24 * MIB, &start, &got) != 0);
     sy_fake_fail_from(SY_FAKE_RESERVE, 1);
     must(sy_address_import(NULL, NULL, SY_CHUNK_BYTES, &start, &got) != 0);
-    must(sy_fake_reserved() == 36 * MIB);
+    must(sy_fake_reserved() == 232 * MIB);
 }
 
 static void where_space_is_short_a_small_extent_will_do(void **state) {

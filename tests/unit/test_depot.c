@@ -13,7 +13,7 @@
 #include "os/fake.h"
 #include "support/child.h"
 
-enum { CPUS = 3, CLIENTS = 4 };
+enum { CPUS = 3, CLIENTS = 4, MANY = 4096 };
 
 static sy_magazine *with_items(uint32_t count) {
     sy_magazine *magazine = sy_store_take();
@@ -110,11 +110,16 @@ static void threads_never_get_the_same_magazine(void **state) {
 
 static void start_fails(void *arg) {
     size_t before = sy_fake_reserved();
-    sy_fake_fail_nth(*(sy_fake_call *)arg, 1);
+    sy_fake_fail_from(*(sy_fake_call *)arg, 1);
     errno = 0;
     must(sy_depot_start(CPUS, CLIENTS) == -1);
     must(errno == ENOMEM);
     must(sy_fake_reserved() == before);
+    sy_fake_reset();
+    sy_fake_fail_above(SY_FAKE_RESERVE, 5 * MANY * sizeof(sy_depot_shard));
+    must(sy_depot_start(1000, MANY) == 0);
+    must(sy_depot_shard_count == 4); /* as many as there was address space for */
+    sy_fake_reset();
     must(sy_depot_start(1, CLIENTS) == 0);
     must(sy_depot_shard_count == 1);
     must(sy_depot_start(1000, CLIENTS) == 0);

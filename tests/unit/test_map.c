@@ -2,6 +2,7 @@
  * test_map.c: what is at an address, for every address.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,48 +15,89 @@
 #include "support/child.h"
 
 static const uintptr_t TOP = (uintptr_t)1 << SY_ADDRESS_BITS;
+static const uintptr_t LEAF = (uintptr_t)1 << SY_LEAF_SHIFT;
 
-static void before_the_start_nothing_is_anywhere(void *arg) {
-    (void)arg;
-    must(sy_owner_at(0) == NULL && sy_owner_at((uintptr_t)&arg) == NULL);
-    must(sy_owner_at(UINTPTR_MAX) == NULL);
-    must(sy_class_at((uintptr_t)&arg) == 0 && sy_class_at(UINTPTR_MAX) == 0);
+static void nothing_is_at(uintptr_t address) {
+    must(sy_owner_at(address) == NULL && sy_class_at(address) == 0);
+}
+
+static void look_before_anything_is_covered(void *arg) {
+    nothing_is_at(0);
+    nothing_is_at((uintptr_t)&arg);
+    nothing_is_at(TOP - 1);
+    nothing_is_at(UINTPTR_MAX);
+    must(sy_fake_reserved() == 0);
 }
 
 static void lookups_before_the_start_find_nothing(void **state) {
     (void)state;
-    assert_int_equal(in_child(before_the_start_nothing_is_anywhere, NULL), 0);
+    assert_int_equal(in_child(look_before_anything_is_covered, NULL), 0);
 }
 
-static void start_fails_at(void *arg) {
-    for (uint64_t n = 1;; n++) {
-        sy_fake_reset();
-        sy_fake_fail_nth(SY_FAKE_ANY, n);
+/* A range over three leaves: without memory for any of them it is not covered, and what was made
+ * stays and is not made again. */
+static void cover_fails_at(void *call) {
+    const uintptr_t start = 5 * LEAF - SY_CHUNK_BYTES;
+    size_t reserved = 0;
+    for (int made = 0; made < 3; made++) {
+        sy_fake_fail_nth(*(sy_fake_call *)call, 2);
         errno = 0;
-        int result = sy_map_start();
-        if (sy_fake_failures(SY_FAKE_ANY) == 0) {
-            must(result == 0 && n == 5);
-            break;
-        }
-        must(result == -1 && errno == ENOMEM);
-        must(sy_fake_reserved() == 0);
-        before_the_start_nothing_is_anywhere(arg);
+        int result = sy_map_cover(start, LEAF + 2 * (size_t)SY_CHUNK_BYTES);
+        must(made == 2 ? result == 0 : result == -1 && errno == ENOMEM);
+        must(sy_fake_reserved() > reserved);
+        reserved = sy_fake_reserved();
+        nothing_is_at(start);
+        sy_fake_reset();
     }
+    must(sy_map_cover(start, LEAF + 2 * (size_t)SY_CHUNK_BYTES) == 0);
+    must(sy_fake_reserved() == reserved && sy_fake_calls(SY_FAKE_RESERVE) == 0);
 }
 
-static void starting_can_be_tried_again(void **state) {
+static void a_leaf_that_is_not_to_be_had_is_asked_for_again(void **state) {
     (void)state;
-    assert_int_equal(in_child(start_fails_at, NULL), 0);
+    sy_fake_call calls[] = {SY_FAKE_RESERVE, SY_FAKE_COMMIT};
+    for (int i = 0; i < 2; i++) assert_int_equal(in_child(cover_fails_at, &calls[i]), 0);
+}
+
+static pthread_barrier_t barrier;
+
+static void *cover(void *arg) {
+    (void)arg;
+    pthread_barrier_wait(&barrier);
+    for (uintptr_t at = 0; at < 64 * LEAF; at += LEAF) {
+        must(sy_map_cover(at, LEAF) == 0);
+        sy_map_set_class(at, 1, 1); /* by all of them: into the one that stays */
+        must(sy_class_at(at) == 1);
+    }
+    return NULL;
+}
+
+static void cover_at_a_time(void *arg) {
+    enum { THREADS = 4 };
+    (void)arg;
+    pthread_t threads[THREADS];
+    must(sy_map_cover(0, 1) == 0);
+    size_t one = sy_fake_reserved();
+    pthread_barrier_init(&barrier, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++) must(pthread_create(&threads[i], NULL, cover, NULL) == 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    must(sy_fake_reserved() == 64 * one);
+}
+
+static void of_two_that_make_a_leaf_one_stays(void **state) {
+    (void)state;
+    assert_int_equal(in_child(cover_at_a_time, NULL), 0);
 }
 
 static void set_and_look(void *arg) {
     static int owner;
     (void)arg;
-    must(sy_map_start() == 0);
-    /* At both ends of the address space and in between. */
-    uintptr_t starts[] = {0, SY_CHUNK_BYTES, TOP / 2, TOP - 3 * (uintptr_t)SY_CHUNK_BYTES};
-    for (int i = 0; i < 4; i++) {
+    /* At both ends of the address space, in between, and where two leaves meet. */
+    const uintptr_t chunk = SY_CHUNK_BYTES;
+    uintptr_t starts[] = {0, chunk, TOP / 2, TOP - 3 * chunk, 7 * LEAF - chunk};
+    for (int i = 0; i < 5; i++) {
         uintptr_t start = starts[i], end = start + 2 * (uintptr_t)SY_CHUNK_BYTES;
+        must(sy_map_cover(start, end - start) == 0);
         sy_map_set_owner(start, 2 * (size_t)SY_CHUNK_BYTES, &owner);
         must(sy_owner_at(start) == &owner && sy_owner_at(end - 1) == &owner);
         must(sy_owner_at(end) == NULL && (!start || sy_owner_at(start - 1) == NULL));
@@ -68,6 +110,12 @@ static void set_and_look(void *arg) {
         must(sy_class_at(start + 4 * SY_UNIT_BYTES) == 0);
         sy_map_set_class(start + SY_UNIT_BYTES, 3, 0);
         must(sy_class_at(start + SY_UNIT_BYTES) == 0);
+
+        sy_map_set_class(start + SY_CHUNK_BYTES - SY_UNIT_BYTES, 2, 7); /* over the border */
+        must(sy_class_at(start + SY_CHUNK_BYTES - 1) == 7);
+        must(sy_class_at(start + SY_CHUNK_BYTES) == 7);
+        must(sy_class_at(start + SY_CHUNK_BYTES + SY_UNIT_BYTES) == 0);
+        sy_map_set_class(start + SY_CHUNK_BYTES - SY_UNIT_BYTES, 2, 0);
     }
 }
 
@@ -79,7 +127,7 @@ static void what_was_set_is_found_and_nothing_else(void **state) {
 static void look_outside(void *arg) {
     (void)arg;
     static int owner;
-    must(sy_map_start() == 0);
+    must(sy_map_cover(0, SY_CHUNK_BYTES) == 0);
     sy_map_set_owner(0, SY_CHUNK_BYTES, &owner);
     must(sy_owner_at(TOP) == NULL);
     must(sy_owner_at(TOP - 1) == NULL);
@@ -98,7 +146,8 @@ static void addresses_outside_the_space_have_no_owner(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lookups_before_the_start_find_nothing),
-        cmocka_unit_test(starting_can_be_tried_again),
+        cmocka_unit_test(a_leaf_that_is_not_to_be_had_is_asked_for_again),
+        cmocka_unit_test(of_two_that_make_a_leaf_one_stays),
         cmocka_unit_test(what_was_set_is_found_and_nothing_else),
         cmocka_unit_test(addresses_outside_the_space_have_no_owner),
     };

@@ -70,15 +70,37 @@ static void the_largest_size_fills_areas(void **state) {
     }
 }
 
+static void count_area(const void *start, size_t bytes, void *arg) {
+    size_t **counts = arg;
+    (void)start;
+    ++*counts[0];
+    *counts[1] += bytes;
+}
+
 static void fail_first(void *call) {
     size_t reserved = sy_fake_reserved();
-    sy_fake_fail_nth(*(sy_fake_call *)call, 1);
+    sy_fake_fail_from(*(sy_fake_call *)call, 1);
     errno = 0;
     size_t taken = 0;
     while (sy_side_take(SY_SIDE_MAX)) must(++taken < 1000); /* what there is of them */
     must(errno == ENOMEM);
     must(sy_fake_reserved() == reserved);
+    sy_fake_succeed(*(sy_fake_call *)call);
     must(sy_side_take(SY_SIDE_MAX) != NULL);
+}
+
+static void have_little(void *arg) {
+    (void)arg;
+    size_t areas = 0, seen = 0;
+    sy_fake_fail_above(SY_FAKE_RESERVE, 3 << 20);
+    for (int i = 0; i < 200; i++) memset(take(SY_SIDE_MAX), 1, SY_SIDE_MAX);
+    sy_side_each_area(count_area, (size_t *[2]){&areas, &seen});
+    must(areas > 30 && seen <= sy_fake_reserved());
+}
+
+static void where_space_is_short_a_small_area_will_do(void **state) {
+    (void)state;
+    assert_int_equal(in_child(have_little, NULL), 0);
 }
 
 static void without_memory_there_is_none(void **state) {
@@ -115,6 +137,7 @@ int main(void) {
         cmocka_unit_test(a_block_is_reused_and_zero_again),
         cmocka_unit_test(the_largest_size_fills_areas),
         cmocka_unit_test(without_memory_there_is_none),
+        cmocka_unit_test(where_space_is_short_a_small_area_will_do),
         cmocka_unit_test(threads_never_get_the_same_block),
     };
     return cmocka_run_group_tests_name("side", tests, NULL, NULL);

@@ -1,0 +1,219 @@
+/*
+ * test_address_space.c: what the library takes of the address space, of writable memory and of what
+ * the system promises, and what it does where a limit is set on one of them. Under a sanitizer,
+ * which takes both by the terabyte, there is nothing to see.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include <slabyard/slabyard.h>
+
+#include "os/fake.h"
+#include "support/child.h"
+#include "support/sanitized.h"
+
+static const size_t MIB = 1 << 20;
+
+static void run_in_child(void (*body)(void *), void *arg) {
+    if (SANITIZED) skip();
+    assert_int_equal(in_child(body, arg), 0);
+}
+
+/* Bytes, of a row of /proc/self/status. */
+static size_t status(const char *row) {
+    char line[256];
+    size_t found = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    must(file != NULL);
+    while (!found && fgets(line, sizeof line, file))
+        if (!strncmp(line, row, strlen(row))) found = strtoull(line + strlen(row), NULL, 10) << 10;
+    fclose(file);
+    must(found > 0);
+    return found;
+}
+
+static size_t address_space(void) { return status("VmSize:"); }
+
+static size_t writable(void) { return status("VmData:"); }
+
+static void set_limit(int resource, size_t bytes) {
+    must(setrlimit(resource, &(struct rlimit){bytes, bytes}) == 0);
+}
+
+static void *allocate(size_t bytes) {
+    char *object = sy_malloc(bytes);
+    must(object != NULL);
+    object[0] = object[bytes - 1] = 1;
+    return object;
+}
+
+/* ---- how much ---- */
+
+static void use_a_cache(void *arg) {
+    (void)arg;
+    size_t space = address_space(), data = writable();
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 64});
+    void *object = sy_cache_alloc(cache);
+    must(object != NULL);
+    sy_cache_free(cache, object);
+    must(sy_cache_destroy(cache) == 0);
+    must(address_space() - space <= 64 * MIB);
+    must(writable() - data <= 64 * MIB);
+}
+
+static void a_process_with_a_cache_takes_little(void **state) {
+    (void)state;
+    run_in_child(use_a_cache, NULL);
+}
+
+static pthread_barrier_t barrier;
+
+static void *allocate_and_wait(void *arg) {
+    (void)arg;
+    void *object = allocate(100);
+    pthread_barrier_wait(&barrier);
+    sy_free(object);
+    return NULL;
+}
+
+/* Threads with small stacks, all at a time. */
+static void run_threads(int count) {
+    pthread_attr_t attributes;
+    pthread_t threads[256];
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 256 << 10);
+    pthread_barrier_init(&barrier, NULL, (unsigned)count);
+    for (int i = 0; i < count; i++)
+        must(pthread_create(&threads[i], &attributes, allocate_and_wait, NULL) == 0);
+    for (int i = 0; i < count; i++) must(pthread_join(threads[i], NULL) == 0);
+}
+
+/* ---- limits ---- */
+
+static void start_under_a_limit(void *resource) {
+    int which = *(int *)resource;
+    set_limit(which, (which == RLIMIT_AS ? address_space() : writable()) + 32 * MIB);
+    sy_free(allocate(100));
+    sy_free(allocate(8 * MIB));
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 200});
+    void *object = sy_cache_alloc(cache);
+    must(object != NULL);
+    sy_cache_free(cache, object);
+    must(sy_cache_destroy(cache) == 0);
+    run_threads(4);
+}
+
+static void a_limit_at_the_start_is_enough(void **state) {
+    (void)state;
+    int resources[] = {RLIMIT_AS, RLIMIT_DATA};
+    for (int i = 0; i < 2; i++) run_in_child(start_under_a_limit, &resources[i]);
+}
+
+/* As of a program that sets it when it has read its configuration. */
+static void set_a_limit_later(void *resource) {
+    sy_free(allocate(100));
+    set_limit(*(int *)resource, 200 * MIB);
+    void *large = allocate(8 * MIB);
+    run_threads(100);
+    sy_free(large);
+}
+
+static void a_limit_that_comes_later_is_enough(void **state) {
+    (void)state;
+    int resources[] = {RLIMIT_AS, RLIMIT_DATA};
+    for (int i = 0; i < 2; i++) run_in_child(set_a_limit_later, &resources[i]);
+}
+
+/* Whoever finds no address space for its record does without, and the others go on. */
+static void have_threads_without_records(void *arg) {
+    (void)arg;
+    enum { THREADS = 30 };
+    sy_free(allocate(100));
+    sy_fake_fail_above(SY_FAKE_RESERVE, 3 * MIB); /* two records at a time, not four */
+    run_threads(THREADS);
+    sy_fake_fail_above(SY_FAKE_RESERVE, MIB); /* and none */
+    run_threads(2 * THREADS);
+}
+
+static void threads_without_space_for_records_work(void **state) {
+    (void)state;
+    run_in_child(have_threads_without_records, NULL);
+}
+
+static void fill(void *resource) {
+    int which = *(int *)resource;
+    void *last = NULL;
+    size_t bytes = 0;
+    sy_free(allocate(100));
+    set_limit(which, (which == RLIMIT_AS ? address_space() : writable()) + 100 * MIB);
+    for (void **object; (object = sy_malloc(1000)) != NULL; bytes += 1000) {
+        *object = last;
+        last = object;
+    }
+    must(errno == ENOMEM && bytes >= 90 * MIB);
+    while (last) {
+        void *next = *(void **)last;
+        sy_free(last);
+        last = next;
+    }
+    sy_free(allocate(1000));
+}
+
+static void up_to_a_limit_all_can_be_had(void **state) {
+    (void)state;
+    int resources[] = {RLIMIT_AS, RLIMIT_DATA};
+    for (int i = 0; i < 2; i++) run_in_child(fill, &resources[i]);
+}
+
+/* ---- what the system promises ---- */
+
+/* More than memory and swap have: by default the system refuses that, and so do we. Where all is
+ * promised (vm.overcommit_memory=1) there is nothing to see. */
+static void ask_for_too_much(void *arg) {
+    (void)arg;
+    const size_t huge = (size_t)1 << 45;
+    void *of_system = malloc(huge);
+    if (of_system) return;
+    errno = 0;
+    must(!sy_malloc(huge) && errno == ENOMEM);
+    errno = 0;
+    must(!sy_calloc(huge, 1) && errno == ENOMEM);
+    errno = 0;
+    must(!sy_aligned_alloc(64 * MIB, huge) && errno == ENOMEM);
+    char *grows = allocate(5 * MIB);
+    errno = 0;
+    must(!sy_realloc(grows, huge) && errno == ENOMEM && grows[0] == 1);
+    sy_free(grows);
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = huge});
+    must(!cache || !sy_cache_alloc(cache));
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "tenant"});
+    must(heap && !sy_heap_alloc(heap, huge));
+    must(sy_heap_destroy(heap) == 0 && sy_cache_destroy(cache) == 0);
+    must(address_space() < huge);
+}
+
+static void what_the_system_does_not_promise_is_refused(void **state) {
+    (void)state;
+    run_in_child(ask_for_too_much, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_with_a_cache_takes_little),
+        cmocka_unit_test(a_limit_at_the_start_is_enough),
+        cmocka_unit_test(a_limit_that_comes_later_is_enough),
+        cmocka_unit_test(threads_without_space_for_records_work),
+        cmocka_unit_test(up_to_a_limit_all_can_be_had),
+        cmocka_unit_test(what_the_system_does_not_promise_is_refused),
+    };
+    return cmocka_run_group_tests_name("address_space", tests, NULL, NULL);
+}
