@@ -17,8 +17,11 @@
  * child each go on with their own copy of every cache.
  *
  * Misuse that means corruption (a double free, a pointer that is not an object of the cache) is
- * reported where the slow path sees it, with the cache's name, to the fault handler
- * (slabyard/fault.h), which by default aborts. With SY_CHECKED every free is examined at once.
+ * reported with the cache's name to the fault handler (slabyard/fault.h), which by default aborts.
+ * A free of the object that this thread freed last is reported at once (but see
+ * SY_NO_DOUBLE_FREE_CHECK in slabyard/loaded.h). Other misuse is reported when the slow path sees
+ * it: late, or never if the object was given out again before. With SY_CHECKED every free is
+ * examined at once.
  */
 #ifndef SLABYARD_CACHE_H
 #define SLABYARD_CACHE_H
@@ -177,7 +180,8 @@ static inline void *sy_cache_alloc_inline(sy_cache *cache) {
 }
 
 static inline void sy_cache_free_inline(sy_cache *cache, void *object) {
-    if (!object || SY_LIKELY(sy_loaded_push(sy_cache_loaded(cache), (uintptr_t)object))) return;
+    if (!object || SY_LIKELY(sy_loaded_push_once(sy_cache_loaded(cache), (uintptr_t)object)))
+        return;
     sy_cache_free_slow(cache, object);
 }
 

@@ -17,8 +17,8 @@
  * heap at any time, but for its end. After a fork, parent and child have a copy each.
  *
  * Misuse is reported as for caches (cache.h): a pointer of another heap, of a cache or of
- * sy_malloc, or one that is no object's start, at once; a double free where the slow path sees it,
- * with SY_CHECKED at once.
+ * sy_malloc, or one that is no object's start, at once; a double free at once if the object is what
+ * the thread freed last, else where the slow path sees it; with SY_CHECKED always at once.
  */
 #ifndef SLABYARD_HEAPS_H
 #define SLABYARD_HEAPS_H

@@ -47,14 +47,37 @@ static inline bool sy_loaded_pop(sy_loaded_slot *slot, uintptr_t *item) {
     return true;
 }
 
-/* Puts an item in; false if the slot is shut. A signal, a fork or a reader of statistics between
+/* Stores an item at `top`, where there is room. A signal, a fork or a reader of statistics between
  * the two stores sees one item too few, no more. */
-static inline bool sy_loaded_push(sy_loaded_slot *slot, uintptr_t item) {
-    uintptr_t *top = slot->top;
-    if (SY_UNLIKELY(top >= slot->limit)) return false;
+static inline void sy_loaded_store(sy_loaded_slot *slot, uintptr_t *top, uintptr_t item) {
     __atomic_store_n(top, item, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_RELEASE);
     __atomic_store_n(&slot->top, top + 1, __ATOMIC_RELAXED);
+}
+
+/* Puts an item in; false if the slot is shut. */
+static inline bool sy_loaded_push(sy_loaded_slot *slot, uintptr_t item) {
+    uintptr_t *top = slot->top;
+    if (SY_UNLIKELY(top >= slot->limit)) return false;
+    sy_loaded_store(slot, top, item);
+    return true;
+}
+
+/*
+ * The same; false too if the item is the newest in the slot already: it was freed twice in a row.
+ * The slow path then reports that. The word before the items of a magazine is 0, so an empty
+ * magazine can be looked into as well.
+ *
+ * SY_NO_DOUBLE_FREE_CHECK, defined before Slabyard's headers are included, compiles the comparison
+ * out of the inline frees of caches and pools: it is the only check that they have.
+ */
+static inline bool sy_loaded_push_once(sy_loaded_slot *slot, uintptr_t item) {
+    uintptr_t *top = slot->top;
+    if (SY_UNLIKELY(top >= slot->limit)) return false;
+#ifndef SY_NO_DOUBLE_FREE_CHECK
+    if (SY_UNLIKELY(top[-1] == item)) return false;
+#endif
+    sy_loaded_store(slot, top, item);
     return true;
 }
 

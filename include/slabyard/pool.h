@@ -9,15 +9,16 @@
  * Thread rule: one thread at a time; a pool may move between threads if they synchronise. Different
  * pools have nothing in common. No function here is async-signal-safe.
  *
- * What a pool does not do: it does not find misuse, unless it is asked to. Freeing an object twice
- * makes the list a circle, and one slot is then given to two owners; writing to a freed object
- * overwrites the list. After a double free sy_pool_in_use() still ends, and its answer lies between
- * 0 and the slots ever given.
+ * What a pool finds of misuse by default: a free of the object that was freed last is reported as a
+ * double free, to the fault handler (fault.h), at once (but see SY_NO_DOUBLE_FREE_CHECK in
+ * loaded.h). Freeing an object twice with frees of others between makes the list a circle, and one
+ * slot is then given to two owners; writing to a freed object overwrites the list. After such a
+ * double free sy_pool_in_use() still ends, and its answer lies between 0 and the slots ever given.
  *
  * With SY_CHECKED and its kin (checks.h), or SLABYARD=check, a pool keeps its books outside the
- * objects and sees both. For that its doors have to be calls: in code compiled with SY_NO_INLINE
- * each free is checked. Where frees were compiled in, damage is found when the pool is reset or
- * destroyed.
+ * objects and sees all of these. For that its doors have to be calls: in code compiled with
+ * SY_NO_INLINE each free is checked. Where frees were compiled in, damage is found when the pool is
+ * reset or destroyed.
  *
  * Memory: address space is taken in extents of which each is as large as all before it together
  * (1 GiB at most, unless one object needs more), so 8 GiB of objects take some twenty mappings.
@@ -108,6 +109,10 @@ static inline uintptr_t *sy_pool_word(sy_pool *pool) {
  * one. Not for callers. */
 SY_API SY_COLD void *SY_ABI_NAME(sy_pool_grow)(sy_pool *pool) SY_NONNULL(1);
 
+/* What sy_pool_free does with the object that was freed last: reports the double free. Not for
+ * callers. */
+SY_API SY_COLD void SY_ABI_NAME(sy_pool_freed_twice)(sy_pool *pool, void *object) SY_NONNULL(1);
+
 /* A free slot's first word; whatever type the caller kept there, it may be read as this. */
 typedef void *sy_pool_link __attribute__((may_alias));
 
@@ -126,8 +131,15 @@ static inline void *sy_pool_alloc_inline(sy_pool *pool) {
 }
 
 static inline void sy_pool_free_inline(sy_pool *pool, void *object) {
+    void *newest = pool->free;
     if (SY_UNLIKELY(object == NULL)) return;
-    *SY_CAST(sy_pool_link *, object) = pool->free;
+#ifndef SY_NO_DOUBLE_FREE_CHECK /* see loaded.h */
+    if (SY_UNLIKELY(object == newest)) {
+        SY_ABI_NAME(sy_pool_freed_twice)(pool, object);
+        return;
+    }
+#endif
+    *SY_CAST(sy_pool_link *, object) = newest;
     pool->free = object;
 }
 

@@ -437,7 +437,7 @@ class memory_resource : public std::pmr::memory_resource {
         sy_loaded_slot *slot = loaded(bytes, align);
         if (SY_UNLIKELY(object == nullptr)) return;
         if (SY_LIKELY(slot != nullptr &&
-                      sy_loaded_push(slot, reinterpret_cast<std::uintptr_t>(object))))
+                      sy_loaded_push_once(slot, reinterpret_cast<std::uintptr_t>(object))))
             return;
         deallocate_slow(object, bytes, align);
     }

@@ -65,7 +65,7 @@ typedef struct sy_vmem_config {
     size_t cached_max; /* sizes that round up to no more than this are kept in quantum caches; at
                           most 16 quanta, 0: none.
                           Free segments of these sizes then wait for their like: in magazines of up
-                          to 128, two a thread, and 4,096 or more for each processor. Not for what
+                          to 127, two a thread, and 4,096 or more for each processor. Not for what
                           is scarce, nor where every free is to be checked at once */
 
     /* Where spans come from when there is no room (with instant fit: none among the first 64 free
@@ -147,8 +147,9 @@ SY_API int sy_vmem_xalloc(sy_vmem *arena, size_t size, const sy_vmem_constraints
 /*
  * Frees what sy_vmem_alloc gave, with the size it was asked for. A value that is not allocated, or
  * another size, is a fault (fault.h), reported with the arena's name; if the handler returns, -1
- * with EINVAL and nothing changed. Sizes that have a quantum cache go to it, and are looked at when
- * it sends them on: then the fault is raised there, and 0 was returned here. Otherwise cannot fail.
+ * with EINVAL and nothing changed. A size that has a quantum cache goes to it. There a value that
+ * this thread freed last is such a fault at once; any other value is looked at when the cache sends
+ * it on: then the fault is raised there, and 0 was returned here. Otherwise cannot fail.
  */
 SY_API int sy_vmem_free(sy_vmem *arena, uintptr_t value, size_t size) SY_NONNULL(1);
 

@@ -254,7 +254,8 @@ static SY_COLD void free_slow(void *object) {
 
 void sy_free(void *object) {
     unsigned class_number = sy_class_at((uintptr_t)object);
-    if (SY_UNLIKELY(!sy_loaded_push(&sy_abi_1[class_number], (uintptr_t)object))) free_slow(object);
+    if (SY_UNLIKELY(!sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))
+        free_slow(object);
 }
 
 /* Whether the class of an object knows better than the caller what its size is. */
@@ -272,7 +273,7 @@ static SY_COLD void free_sized_slow(void *object, size_t size) {
 }
 
 static inline void free_sized_to_class(void *object, unsigned class_number, size_t size) {
-    if (SY_UNLIKELY(!sy_loaded_push(&sy_abi_1[class_number], (uintptr_t)object)))
+    if (SY_UNLIKELY(!sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))
         free_sized_slow(object, size);
 }
 

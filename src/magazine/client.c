@@ -352,6 +352,18 @@ static bool put_out(const sy_client *client, sy_slot *slot, uintptr_t item) {
     return true;
 }
 
+static bool is_last(const uintptr_t *items, size_t count, uintptr_t item) {
+    return count && items[count - 1] == item;
+}
+
+bool sy_client_freed_last(const sy_client *client, uintptr_t item) {
+    const sy_slot *slot = (sy_slot *)sy_abi_1 + client->number;
+    const sy_magazine *loaded = slot->loaded, *previous = slot->previous;
+    if (!loaded) return false;
+    if (is_last(loaded->items, (size_t)(slot->top - loaded->items), item)) return true;
+    return previous && is_last(previous->items, sy_magazine_count(previous), item);
+}
+
 bool sy_client_free_second(sy_client *client, uintptr_t item) {
     sy_slot *slot = steady_slot(client);
     if (!slot) return false;

@@ -125,6 +125,9 @@ void sy_client_free(sy_client *client, uintptr_t item);
 bool sy_client_alloc_second(sy_client *client, uintptr_t *item);
 bool sy_client_free_second(sy_client *client, uintptr_t item);
 
+/* Whether `item` is what this thread freed last and still has: a free of it now is its second. */
+bool sy_client_freed_last(const sy_client *client, uintptr_t item);
+
 /*
  * Of clients that see frees, before the others: whether the allocation that came here is the one in
  * `guard_every` (watch/guard.h) that is to be guarded. Exactly one in so many in the long run: what

@@ -12,7 +12,7 @@
 
 enum {
     WORDS = SY_MAGAZINES_PER_SEGMENT / 64,
-    ITEM_BYTES = SY_MAGAZINE_ITEMS * sizeof(uintptr_t),
+    ITEM_BYTES = SY_MAGAZINE_WORDS * sizeof(uintptr_t),
     HEADER_BYTES = SY_MAGAZINES_PER_SEGMENT * sizeof(sy_magazine),
     SEGMENT_BYTES = HEADER_BYTES + SY_MAGAZINES_PER_SEGMENT * ITEM_BYTES,
     STEP_WORDS = 8, /* trimmed in one step: half a MiB of items */
@@ -42,8 +42,8 @@ static sy_magazine *with_header(unsigned segment, unsigned index) {
     sy_magazine *headers = headers_of(segment), *magazine = &headers[index];
     if (!magazine->items) {
         magazine->number = segment * SY_MAGAZINES_PER_SEGMENT + index;
-        magazine->items =
-            (uintptr_t *)((char *)headers + HEADER_BYTES) + (size_t)index * SY_MAGAZINE_ITEMS;
+        uintptr_t *words = (uintptr_t *)((char *)headers + HEADER_BYTES);
+        magazine->items = words + (size_t)index * SY_MAGAZINE_WORDS + 1;
     }
     return magazine;
 }

@@ -6,7 +6,10 @@
  * the items of unused magazines goes back to the OS on trim; headers stay.
  *
  *     segment:  | header 0 | header 1 | ... | header 4095 | items of 0 | items of 1 | ...
- *                 64 bytes each                             1 KiB each
+ *                 64 bytes each                             1 KiB each: | 0 | 127 items |
+ *
+ * The word before the items of a magazine is 0 for ever: a free that compares with the newest item
+ * (sy_loaded_push_once) reads it when the magazine is empty, and meets no other magazine's items.
  *
  * Below: os. Used by the rest of magazine/ alone.
  */
@@ -21,9 +24,10 @@
 #include <stdint.h>
 
 enum {
-    SY_MAGAZINE_ITEMS = 128, /* most items in one */
+    SY_MAGAZINE_WORDS = 128, /* of memory of each: a word that stays 0, then the items */
+    SY_MAGAZINE_ITEMS = SY_MAGAZINE_WORDS - 1, /* most items in one */
     SY_MAGAZINES_PER_SEGMENT = 4096,
-    SY_MAGAZINE_NUMBER_BITS = 20, /* so 2^20 magazines: 128 Mi items can wait in them */
+    SY_MAGAZINE_NUMBER_BITS = 20, /* so 2^20 magazines: 127 Mi items can wait in them */
     SY_MAGAZINE_SEGMENTS = (1 << SY_MAGAZINE_NUMBER_BITS) / SY_MAGAZINES_PER_SEGMENT,
 };
 

@@ -187,6 +187,14 @@ void sy_checked_pool_free(sy_pool *pool_, void *object) {
     if (sy_watch_wait(&pool->watch, slot, &out)) put_slot(pool, out);
 }
 
+void sy_checked_pool_freed_twice(const sy_pool *pool_, const void *object) {
+    const checked_pool *pool = whole_of(pool_);
+    size_t slot;
+    sy_fault_kind kind;
+    const sy_record *record = find(pool, object, &slot, &kind) ? record_at(pool, slot) : NULL;
+    sy_watch_raise(&pool->watch, record, SY_FAULT_DOUBLE_FREE, object, NULL);
+}
+
 /* What was freed inline is on the list. */
 static size_t freed_inline(const checked_pool *pool) {
     size_t count = 0;

@@ -28,6 +28,8 @@ sy_pool *sy_checked_pool_create(const sy_pool_config *config, size_t align, unsi
 void sy_checked_pool_destroy(sy_pool *pool);
 void *sy_checked_pool_alloc(sy_pool *pool);
 void sy_checked_pool_free(sy_pool *pool, void *object);
+/* The object was freed inline, and is so again. */
+void sy_checked_pool_freed_twice(const sy_pool *pool, const void *object);
 void sy_checked_pool_reset(sy_pool *pool);
 size_t sy_checked_pool_in_use(const sy_pool *pool);
 size_t sy_checked_pool_slot_size(const sy_pool *pool);

@@ -32,6 +32,7 @@
 #include "base/bits.h"
 #include "os/os.h"
 #include "pool/checked.h"
+#include "watch/fault.h"
 #include "watch/options.h"
 #include "watch/watch.h"
 
@@ -53,6 +54,9 @@ typedef struct whole_pool {
     uintptr_t word;                    /* the caller's (sy_pool_word) */
     unsigned align_log2;               /* of every extent */
     unsigned flags;
+    size_t size; /* of an object, as it was asked for */
+    char name[SY_POOL_NAME_MAX + 1];
+    unsigned char unused[24]; /* of the last line */
     sy_pool_extent first;
     sy_pool_extent next; /* last, as in every extent */
 } whole_pool;
@@ -236,6 +240,20 @@ void *SY_ABI_NAME(sy_pool_grow)(sy_pool *pool) {
     return slot;
 }
 
+void SY_ABI_NAME(sy_pool_freed_twice)(sy_pool *pool, void *object) {
+    int error = errno;
+    if (sy_pool_is_checked(pool)) {
+        sy_checked_pool_freed_twice(pool, object);
+    } else {
+        const sy_fault fault = {.kind = SY_FAULT_DOUBLE_FREE,
+                                .cache = whole_of(pool)->name,
+                                .object_size = whole_of(pool)->size,
+                                .address = object};
+        sy_fault_raise(&fault);
+    }
+    errno = error;
+}
+
 /* ---- doors ---- */
 
 enum { POOL_CHECKS = SY_CHECKED | SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT | SY_ZERO };
@@ -297,6 +315,9 @@ sy_pool *sy_pool_create(const sy_pool_config *config) {
     whole_pool *whole = (whole_pool *)end - 1;
     *whole = (whole_pool){.flags = config->flags, .first = first};
     whole->align_log2 = sy_lowest_bit(align);
+    whole->size = config->size;
+    const char *name = config->name ? config->name : "pool";
+    for (size_t i = 0; i < SY_POOL_NAME_MAX && name[i]; i++) whole->name[i] = name[i];
     whole->pool.capacity = config->capacity;
     whole->pool.chunk_bytes = chunk_of(config);
     whole->pool.stride = stride;

@@ -11,7 +11,7 @@
 #include "keep/start.h"
 #include "vmem/arena.h"
 
-enum { MAGAZINE_ITEMS = 128, FAULTS_MAX = 4 };
+enum { MAGAZINE_ITEMS = 127, FAULTS_MAX = 4 };
 
 /* ---- the client's callbacks ---- */
 
@@ -163,12 +163,18 @@ static SY_COLD int alloc_slow(sy_vmem *arena, size_t index, uintptr_t *value) {
     return 0;
 }
 
-static SY_COLD void free_slow(sy_vmem *arena, size_t index, uintptr_t value) {
+static SY_COLD int free_slow(sy_vmem *arena, size_t index, uintptr_t value) {
     sy_client *client = &arena->caches[index].client;
-    if (sy_client_free_second(client, value)) return;
+    if (sy_client_freed_last(client, value)) {
+        sy_vmem_fault(arena, value, arena->caches[index].size, 0);
+        errno = EINVAL;
+        return -1;
+    }
+    if (sy_client_free_second(client, value)) return 0;
     int error = errno;
     sy_client_free(client, value);
     errno = error;
+    return 0;
 }
 
 int sy_vmem_alloc(sy_vmem *arena, size_t size, sy_vmem_fit fit, uintptr_t *value) {
@@ -182,6 +188,6 @@ int sy_vmem_alloc(sy_vmem *arena, size_t size, sy_vmem_fit fit, uintptr_t *value
 int sy_vmem_free(sy_vmem *arena, uintptr_t value, size_t size) {
     size_t index = index_of(arena, size);
     if (SY_UNLIKELY(index >= arena->cached_sizes)) return sy_vmem_xfree(arena, value, size);
-    if (SY_UNLIKELY(!sy_loaded_push(slot_of(arena, index), value))) free_slow(arena, index, value);
-    return 0;
+    if (SY_LIKELY(sy_loaded_push_once(slot_of(arena, index), value))) return 0;
+    return free_slow(arena, index, value);
 }

@@ -36,7 +36,7 @@ count() {
     fi
     # $library may be many files, $flags are many words.
     # shellcheck disable=SC2086
-    "$1" $flags tests/golden/count.c tests/golden/paths.c $library -pthread -o "$work/count" &&
+    "$1" $flags tests/golden/count.c tests/golden/paths.c tests/golden/floor.c $library -pthread -o "$work/count" &&
         "$work/count"
 }
 

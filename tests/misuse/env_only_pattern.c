@@ -6,9 +6,10 @@
 #include "misuse.h"
 
 int main(void) {
-    char *small = sy_malloc(20), *object = told(sy_malloc(100));
+    char *small = sy_malloc(20), *other = sy_malloc(20), *object = told(sy_malloc(100));
     sy_free(small);
-    sy_free(small); /* stays unseen: "heap-24" is not meant */
+    sy_free(other);
+    sy_free(small); /* stays unseen: "heap-32" is not meant */
     sy_free(object);
     sy_free(object);
 }

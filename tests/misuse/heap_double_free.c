@@ -8,5 +8,4 @@ int main(void) {
     void *object = told(sy_malloc(60));
     sy_free(object);
     sy_free(object);
-    sy_thread_flush();
 }

@@ -9,5 +9,4 @@ int main(void) {
     void *object = told(sy_heap_alloc(heap, 100));
     sy_heap_free(heap, object);
     sy_heap_free(heap, object);
-    sy_thread_flush();
 }

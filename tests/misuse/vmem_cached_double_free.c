@@ -12,5 +12,4 @@ int main(void) {
     told((void *)value);
     sy_vmem_free(arena, value, 2);
     sy_vmem_free(arena, value, 2);
-    sy_vmem_drain(arena); /* where segments are met */
 }

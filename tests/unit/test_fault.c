@@ -167,6 +167,115 @@ static void the_others_of_a_magazine_are_freed_all_the_same(void **state) {
     end(cache, 0);
 }
 
+/* Frees each object twice in a row: each second time is told at once, wherever the first one has
+ * brought the magazines. */
+static void free_each_twice(sy_cache *cache, void **objects, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        sy_cache_free(cache, objects[i]);
+        assert_int_equal(fault_count, 0);
+        errno = 4321;
+        sy_cache_free(cache, objects[i]);
+        assert_int_equal(errno, 4321);
+        expect(SY_FAULT_DOUBLE_FREE, objects[i], "order", 48, NULL);
+    }
+}
+
+static void a_double_free_in_a_row_is_told_at_once(void **state) {
+    (void)state;
+    enum { COUNT = 600 };
+    static const unsigned flags[] = {0, SY_COLOUR, SY_ZERO, SY_EPOCHS, SY_LIMIT_EXACT};
+    static const size_t limits[] = {0, 16, 40, COUNT}; /* magazines of all, 1, 2 and 37 items */
+    void *objects[COUNT];
+    for (size_t f = 0; f < sizeof flags / sizeof *flags; f++) {
+        for (size_t l = flags[f] == SY_LIMIT_EXACT; l < sizeof limits / sizeof *limits; l++) {
+            sy_cache *cache = sy_cache_create(&(sy_cache_config){
+                .name = "order", .size = 48, .limit = limits[l], .flags = flags[f]});
+            size_t count = 0;
+            while (count < COUNT && (objects[count] = sy_cache_alloc(cache)) != NULL) count++;
+            assert_true(count >= (limits[l] ? limits[l] - limits[l] / 8 : COUNT));
+            free_each_twice(cache, objects, count);
+            end(cache, 0);
+        }
+    }
+}
+
+static void *free_600(void *arg) {
+    void **objects = arg;
+    sy_cache_free_batch(objects[600], objects, 600);
+    return NULL;
+}
+
+/* From another thread's magazines objects come by windows: the magazine has more below. */
+static void a_double_free_is_told_within_a_window(void **state) {
+    (void)state;
+    sy_cache *cache = make("order", 0);
+    void *objects[601];
+    for (int i = 0; i < 600; i++) objects[i] = sy_cache_alloc(cache);
+    objects[600] = cache;
+    in_thread(free_600, objects);
+    for (int i = 0; i < 600; i++) {
+        objects[i] = sy_cache_alloc(cache);
+        free_each_twice(cache, &objects[i], 1);
+        assert_ptr_equal(sy_cache_alloc(cache), objects[i]);
+    }
+    sy_cache_free_batch(cache, objects, 600);
+    end(cache, 0);
+}
+
+static void a_double_free_in_a_batch_is_told(void **state) {
+    (void)state;
+    sy_cache *cache = make("order", 0);
+    void *first = sy_cache_alloc(cache), *second = sy_cache_alloc(cache);
+    sy_cache_free_batch(cache, (void *[]){first, second, second}, 3);
+    expect(SY_FAULT_DOUBLE_FREE, second, "order", 48, NULL);
+    assert_ptr_equal(sy_cache_alloc(cache), second);
+    assert_ptr_equal(sy_cache_alloc(cache), first);
+    sy_cache_free_batch(cache, (void *[]){first, second}, 2);
+    end(cache, 0);
+}
+
+static void the_heap_tells_a_double_free_in_a_row_at_once(void **state) {
+    (void)state;
+    enum { COUNT = 600 };
+    void *objects[COUNT];
+    for (int i = 0; i < COUNT; i++) objects[i] = sy_malloc(40);
+    for (int i = 0; i < COUNT; i++) {
+        sy_free(objects[i]);
+        sy_free(objects[i]);
+        expect(SY_FAULT_DOUBLE_FREE, objects[i], "heap-48", 48, NULL);
+        sy_free_sized(objects[i], 40);
+        expect(SY_FAULT_DOUBLE_FREE, objects[i], "heap-48", 48, NULL);
+    }
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "tenant"});
+    for (int i = 0; i < COUNT; i++) objects[i] = sy_heap_alloc(heap, 40);
+    for (int i = 0; i < COUNT; i++) {
+        sy_heap_free_sized(heap, objects[i], 40);
+        sy_heap_free_sized(heap, objects[i], 40);
+        expect(SY_FAULT_DOUBLE_FREE, objects[i], "tenant-48", 48, NULL);
+        sy_heap_free(heap, objects[i]);
+        expect(SY_FAULT_DOUBLE_FREE, objects[i], "tenant-48", 48, NULL);
+    }
+    assert_int_equal(sy_heap_destroy(heap), 0);
+}
+
+/* What a magazine held before lies in it still, above what it holds now. */
+static void what_is_freed_and_taken_in_turn_is_no_double_free(void **state) {
+    (void)state;
+    static const size_t limits[] = {0, 16, 40};
+    for (int l = 0; l < 3; l++) {
+        sy_cache *cache =
+            sy_cache_create(&(sy_cache_config){.name = "order", .size = 48, .limit = limits[l]});
+        void *objects[14];
+        for (int round = 0; round < 1000; round++) {
+            int count = 1 + round % 14;
+            for (int i = 0; i < count; i++) must((objects[i] = sy_cache_alloc(cache)) != NULL);
+            for (int i = 0; i < count; i++) sy_cache_free(cache, objects[i]);
+            if (round % 7 == 0) sy_thread_flush();
+        }
+        end(cache, 0);
+    }
+}
+
 static void *free_twice_from_here(void *arg) {
     void **objects = arg;
     sy_cache_free(objects[0], objects[1]);
@@ -241,6 +350,11 @@ int main(void) {
         TEST(the_heap_tells_each_kind),
         TEST(an_address_beyond_all_is_not_taken_for_the_one_within),
         TEST(the_others_of_a_magazine_are_freed_all_the_same),
+        TEST(a_double_free_in_a_row_is_told_at_once),
+        TEST(a_double_free_is_told_within_a_window),
+        TEST(a_double_free_in_a_batch_is_told),
+        TEST(the_heap_tells_a_double_free_in_a_row_at_once),
+        TEST(what_is_freed_and_taken_in_turn_is_no_double_free),
         TEST(a_double_free_by_two_threads_is_seen),
         TEST(the_handler_may_use_slabyard),
         TEST(setting_a_handler_gives_the_one_before),

@@ -21,6 +21,7 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "pool/audit.h"
+#include "support/faults.h"
 
 static const size_t KIB = 1 << 10, MIB = 1 << 20, GIB = 1 << 30;
 
@@ -731,6 +732,63 @@ static void audit_sees_a_double_free(void **state) {
     sy_pool_destroy(pool);
 }
 
+/* ---- the check of every free ---- */
+
+/* The second of two frees of each object is told at once, and changes nothing. */
+static void free_each_twice(sy_pool *pool, void **objects, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        size_t in_use = sy_pool_in_use(pool);
+        sy_pool_free(pool, objects[i]);
+        expect_none();
+        errno = 4321;
+        sy_pool_free(pool, objects[i]);
+        assert_int_equal(errno, 4321);
+        expect_seen(SY_FAULT_DOUBLE_FREE, "node", objects[i]);
+        assert_int_equal(seen_fault.object_size, 30);
+        assert_int_equal(sy_pool_in_use(pool), in_use - 1);
+        assert_null(sy_pool_audit(pool));
+    }
+}
+
+static void a_double_free_in_a_row_is_told_at_once(void **state) {
+    (void)state;
+    enum { COUNT = 3000 };
+    static void *objects[COUNT];
+    watch_faults(state);
+    for (int bounded = 0; bounded < 2; bounded++) {
+        sy_pool *pool =
+            make((sy_pool_config){.name = "node", .size = 30, .capacity = bounded ? COUNT : 0});
+        for (int round = 0; round < 2; round++) {
+            for (int i = 0; i < 300; i++) objects[i] = get(pool);
+            free_each_twice(pool, objects, 300); /* behind them nothing was carved yet */
+            for (int i = 0; i < COUNT; i++) objects[i] = get(pool);
+            free_each_twice(pool, objects, 100);
+            sy_pool_reset(pool);
+        }
+        void *first = get(pool); /* freed before the reset as well */
+        sy_pool_free(pool, first);
+        expect_none();
+        sy_pool_destroy(pool);
+    }
+    sy_set_fault_handler(NULL);
+}
+
+/* Frees that are compiled in tell no pool from another: the list of one that checks is like any. */
+static void a_pool_that_checks_tells_it_too(void **state) {
+    (void)state;
+    watch_faults(state);
+    sy_pool *pool = sy_pool_create(
+        &(sy_pool_config){.name = "node", .size = 30, .flags = SY_CHECKED | SY_AUDIT});
+    void *object = get(pool);
+    sy_pool_free(pool, object);
+    sy_pool_free(pool, object);
+    expect_seen(SY_FAULT_DOUBLE_FREE, "node", object);
+    assert_int_equal(sy_pool_in_use(pool), 0);
+    sy_pool_destroy(pool);
+    expect_none();
+    sy_set_fault_handler(NULL);
+}
+
 static void audit_sees_foreign_pointers(void **state) {
     (void)state;
     static const char *const sentence = "the free list leaves the slots given";
@@ -821,6 +879,8 @@ int main(void) {
         TEST(growth_unwinds),
         TEST(growth_survives_random_failures),
         TEST(audit_sees_a_double_free),
+        TEST(a_double_free_in_a_row_is_told_at_once),
+        TEST(a_pool_that_checks_tells_it_too),
         TEST(audit_sees_foreign_pointers),
         TEST(audit_sees_a_write_after_free),
     };

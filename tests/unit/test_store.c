@@ -177,7 +177,7 @@ static void age(void *arg) {
     (void)arg;
     enum { COUNT = 1023, PUT = 500, AGAIN = 200 };
     static sy_magazine *taken[COUNT];
-    const size_t item_bytes = SY_MAGAZINE_ITEMS * sizeof(uintptr_t);
+    const size_t item_bytes = SY_MAGAZINE_WORDS * sizeof(uintptr_t);
     for (int i = 0; i < COUNT; i++) fill(taken[i] = take());
     for (int i = 0; i < PUT; i++) sy_store_put(taken[i]);
     must(trim_in_steps(true) == 0); /* they have just come back */

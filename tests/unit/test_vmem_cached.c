@@ -197,11 +197,27 @@ static void what_was_resized_is_cached_as_what_it_is(void **state) {
     end(arena);
 }
 
-static void a_double_free_to_a_cache_is_told_when_it_is_drained(void **state) {
+static void a_double_free_in_a_row_to_a_cache_is_told_at_once(void **state) {
     (void)state;
     sy_vmem *arena = make_cached(1000);
-    uintptr_t value = get(arena, 2);
+    uintptr_t values[300];
+    for (size_t i = 0; i < 300; i++) values[i] = get(arena, 2);
+    for (size_t i = 300; i-- > 0;) { /* 0 comes last */
+        give(arena, values[i], 2);
+        errno = 0;
+        assert_int_equal(sy_vmem_free(arena, values[i], 2), -1);
+        assert_int_equal(errno, EINVAL);
+        expect_fault(SY_FAULT_NOT_ALLOCATED, values[i], 2, 0);
+    }
+    end(arena);
+}
+
+static void a_later_double_free_to_a_cache_is_told_when_it_is_drained(void **state) {
+    (void)state;
+    sy_vmem *arena = make_cached(1000);
+    uintptr_t value = get(arena, 2), other = get(arena, 2);
     give(arena, value, 2);
+    give(arena, other, 2);
     give(arena, value, 2);
     sy_vmem_drain(arena);
     expect_fault(SY_FAULT_NOT_ALLOCATED, value, 2, 0);
@@ -296,7 +312,8 @@ int main(void) {
         TEST(the_handler_may_use_an_arena_that_is_drained),
         TEST(a_wrong_free_does_not_keep_the_others_of_its_magazine),
         TEST(what_was_resized_is_cached_as_what_it_is),
-        TEST(a_double_free_to_a_cache_is_told_when_it_is_drained),
+        TEST(a_double_free_in_a_row_to_a_cache_is_told_at_once),
+        TEST(a_later_double_free_to_a_cache_is_told_when_it_is_drained),
         TEST(what_is_cached_does_not_keep_an_arena),
         TEST(an_arena_with_caches_is_busy_like_any_other),
         TEST(a_walk_drains_first),

@@ -1,7 +1,9 @@
 //! `slabyard/cache.h`: object caches.
 
 use crate::{c_char, c_int, c_uint, c_void};
-use crate::{sy_loaded_pop, sy_loaded_push, sy_loaded_slot, sy_loaded_slots, SY_LOADED_INLINE};
+use crate::{
+    sy_loaded_pop, sy_loaded_push_once, sy_loaded_slot, sy_loaded_slots, SY_LOADED_INLINE,
+};
 
 /// A cache; only ever behind a pointer.
 #[repr(C)]
@@ -251,7 +253,7 @@ pub unsafe fn sy_cache_free_inline(cache: *mut sy_cache, object: *mut c_void) {
         if !SY_LOADED_INLINE {
             return sy_cache_free(cache, object);
         }
-        if !sy_loaded_push(loaded(cache), object.expose_provenance()) {
+        if !sy_loaded_push_once(loaded(cache), object.expose_provenance()) {
             sy_cache_free_slow(cache, object);
         }
     }

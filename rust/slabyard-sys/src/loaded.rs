@@ -92,9 +92,36 @@ pub unsafe fn sy_loaded_push(slot: *mut sy_loaded_slot, item: usize) -> bool {
         if top >= (*slot).limit {
             return false;
         }
+        store(slot, top, item);
+        true
+    }
+}
+
+/// The same; false too if the item is the newest in the slot already: it was freed twice in a row.
+///
+/// # Safety
+/// As for [`sy_loaded_push`].
+#[inline(always)]
+pub unsafe fn sy_loaded_push_once(slot: *mut sy_loaded_slot, item: usize) -> bool {
+    // SAFETY: as for sy_loaded_pop; before the items of an empty magazine there is a word.
+    unsafe {
+        let top = (*slot).top;
+        if top >= (*slot).limit || *top.sub(1) == item {
+            return false;
+        }
+        store(slot, top, item);
+        true
+    }
+}
+
+/// # Safety
+/// As for [`sy_loaded_push`]; there is room at `top`.
+#[inline(always)]
+unsafe fn store(slot: *mut sy_loaded_slot, top: *mut usize, item: usize) {
+    // SAFETY: as the caller says; others at most read the slot, so its writes are atomic.
+    unsafe {
         AtomicUsize::from_ptr(top).store(item, Ordering::Relaxed);
         compiler_fence(Ordering::Release);
         AtomicPtr::from_ptr(addr_of_mut!((*slot).top)).store(top.add(1), Ordering::Relaxed);
-        true
     }
 }

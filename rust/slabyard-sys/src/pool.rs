@@ -119,6 +119,13 @@ extern "C" {
     /// [`sy_pool_pop`] just found nothing; no other thread is using the pool.
     #[link_name = "sy_pool_grow_abi_1"]
     pub fn sy_pool_grow(pool: *mut sy_pool) -> *mut c_void;
+
+    /// Reports that the object that was freed last is freed again; by default the process ends.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    #[link_name = "sy_pool_freed_twice_abi_1"]
+    pub fn sy_pool_freed_twice(pool: *mut sy_pool, object: *mut c_void);
 }
 
 /// The first half of [`sy_pool_alloc_inline`]: an object without growing, or null.
@@ -176,7 +183,13 @@ pub unsafe fn sy_pool_alloc_inline(pool: *mut sy_pool) -> *mut c_void {
 pub unsafe fn sy_pool_free_inline(pool: *mut sy_pool, object: *mut c_void) {
     // SAFETY: the object is the caller's, and nobody's from here on.
     unsafe {
-        object.cast::<*mut c_void>().write((*pool).free);
+        let newest = (*pool).free;
+        if object == newest {
+            seldom();
+            sy_pool_freed_twice(pool, object);
+            return;
+        }
+        object.cast::<*mut c_void>().write(newest);
         (*pool).free = object;
     }
 }

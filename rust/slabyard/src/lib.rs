@@ -50,7 +50,7 @@
 //!
 //! A pool that has no free slot cuts one from its chunk, or maps another chunk: 64 KiB unless said.
 //! A bounded pool is all mapped when it is made. A cache without an object at hand exchanges a
-//! magazine of up to 128 with other threads, or fetches as many from its slabs under its lock. So
+//! magazine of up to 127 with other threads, or fetches as many from its slabs under its lock. So
 //! of many operations few are such steps; `prefault`, `reserve` and [`Cache::reserve_for_thread`] do
 //! them before.
 //!

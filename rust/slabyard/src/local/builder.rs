@@ -12,7 +12,7 @@ use core::marker::PhantomData;
 const CHUNK_SLOTS: usize = 4096;
 
 /// Bytes of a chunk that hold no objects, at most: in the first one lies the pool itself.
-const OWN_BYTES: usize = 128;
+const OWN_BYTES: usize = 192;
 
 /// Builds the pool of this thread that `A` names. See [`crate::local`].
 #[must_use = "a builder does nothing until build is called"]

@@ -1,8 +1,9 @@
 //! What a thread has at hand of one pool: the pool, and a list of free slots before it.
 //!
 //! The head of the list lies in the thread's storage itself, so taking a slot and giving it back
-//! need not look for the pool: five instructions and three. The pool fills the list, some slots at
-//! a time, and gets it back when the thread ends, or for a trim.
+//! need not look for the pool: five instructions each. Two of those that give back compare with the
+//! slot that was given back last, which may not come a second time. The pool fills the list, some
+//! slots at a time, and gets it back when the thread ends, or for a trim.
 
 use crate::raw::pool::{RawPool, CALLS};
 use core::cell::Cell;
@@ -64,9 +65,21 @@ impl Hand {
             }
             return;
         }
+        let newest = self.free.get();
+        if newest == Some(slot) {
+            return self.given_twice(slot);
+        }
         // SAFETY: the slot is free from here on, aligned for a link, and no smaller.
-        unsafe { slot.cast::<Link>().write(self.free.get()) }
+        unsafe { slot.cast::<Link>().write(newest) }
         self.free.set(Some(slot));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn given_twice(&self, slot: NonNull<u8>) {
+        if let Some(pool) = self.pool() {
+            pool.given_twice(slot);
+        }
     }
 
     /// A slot from the pool, and the next ones into the list, where they may stay unseen by it.

@@ -161,7 +161,7 @@ mod backend {
         // SAFETY: as the caller says.
         unsafe {
             sys::SY_LOADED_INLINE
-                && sys::sy_loaded_push(
+                && sys::sy_loaded_push_once(
                     sys::sy_loaded_slots().byte_add(offset),
                     object.as_ptr().expose_provenance(),
                 )

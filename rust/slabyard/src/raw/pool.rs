@@ -116,6 +116,14 @@ impl RawPool {
         }
     }
 
+    /// Reports that the object that was given back last is given back again.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn given_twice(self, object: NonNull<u8>) {
+        // SAFETY: the pool exists, and is this thread's; the object is looked at by nobody.
+        unsafe { slabyard_sys::sy_pool_freed_twice(self.0.as_ptr(), object.as_ptr().cast()) }
+    }
+
     /// # Safety
     /// The pool exists, is this thread's, and no object of it nor the pool is used again.
     pub(crate) unsafe fn destroy(self) {

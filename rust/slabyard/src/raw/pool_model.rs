@@ -82,6 +82,10 @@ impl RawPool {
         unsafe { slabyard_sys::sy_pool_free_inline(self.0.as_ptr(), object.as_ptr().cast()) }
     }
 
+    pub(crate) fn given_twice(self, object: NonNull<u8>) {
+        panic!("double free of {object:?}");
+    }
+
     pub(crate) unsafe fn destroy(self) {
         // SAFETY: made by create, and not used again.
         let model = unsafe { Box::from_raw(self.model()) };

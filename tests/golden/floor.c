@@ -1,0 +1,13 @@
+/*
+ * floor.c: the frees as programs have them that compile the check for a double free out.
+ */
+#define SY_NO_DOUBLE_FREE_CHECK
+
+#include <slabyard/cache.h>
+#include <slabyard/pool.h>
+
+#include "golden.h"
+
+void golden_pool_release(void *where, void *object) { sy_pool_free(where, object); }
+
+void golden_cache_release(void *where, void *object) { sy_cache_free(where, object); }
