@@ -122,8 +122,9 @@ template <class T> void name_of(char (&name)[SY_CACHE_NAME_MAX + 1]) {
 }
 
 /* The cache of a type, of the whole program: made when it is first used, and there for ever, as
- * objects may be freed after every destructor has run. */
-template <class T> class __attribute__((visibility("default"))) type_cache {
+ * objects may be freed after every destructor has run. It is as visible as the functions that make
+ * it: where a shared object has a copy of the library to itself, the cache is that copy's. */
+template <class T> class SY_API type_cache {
   public:
     static sy_cache *get() {
         sy_cache *cache = made.load(std::memory_order_acquire);

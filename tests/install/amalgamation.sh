@@ -17,7 +17,7 @@ fail() {
 
 "$root/scripts/amalgamate" "$work/slabyard"
 # The programs name the headers apart; here there is one.
-for program in "$here"/consumer.* "$here/plugin.c" "$root"/examples/{timers,order_book,graph}.c \
+for program in "$here"/consumer.* "$here/plugin.c" "$here/types.cpp" "$root"/examples/{timers,order_book,graph}.c \
     "$root/tests/misuse/cache_double_free.c" "$root/tests/misuse/misuse.h" "$root"/tests/cpp/*; do
     sed 's|<slabyard/[a-z]*\.\(hp*\)>|"slabyard/slabyard.\1"|' "$program" >"$work/$(basename "$program")"
 done
@@ -61,4 +61,11 @@ for pair in gcc:g++ clang:clang++; do
     $cc -std=c11 -O2 "$here/loader.c" -pthread -ldl -o loader
     ./loader ./plugin.so || fail "the plug-in cannot be loaded: $?"
     echo "ok $cc-plugin"
+
+    $cc -O2 -fPIC -DSY_DLOPEN -c slabyard/slabyard.c -o plugin.o
+    $cxx -std=c++17 $warnings -O2 -fPIC -fvisibility=hidden -DSY_DLOPEN -shared types.cpp plugin.o -pthread \
+        -Wl,-z,nodelete -o types.so || fail "$cxx makes no plug-in"
+    $cxx -std=c++17 $warnings -O2 -DHOST types.cpp slabyard.o -rdynamic -pthread -ldl -o types
+    ./types ./types.so || fail "program and plug-in share the cache of a C++ type: $?"
+    echo "ok $cxx-plugin"
 done

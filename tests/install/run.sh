@@ -157,6 +157,11 @@ echo "ok dlopen-late"
     "$libdir/libslabyard.a" -Wl,--exclude-libs,ALL -pthread -o "$work/plugin.so"
 "$cc" -std=c11 -O2 $(pc --cflags) "$here/host.c" $(pc --libs) -pthread -ldl -o "$work/host"
 "$work/host" "$work/plugin.so" || fail "two copies in one process do not get along: $?"
+hidden='__attribute__((visibility("hidden")))'
+"$cxx" -std=c++17 -O2 -fPIC -shared -fvisibility=hidden -DSY_API="$hidden" $(pc --cflags) "$here/types.cpp" \
+    "$libdir/libslabyard.a" -Wl,--exclude-libs,ALL -pthread -o "$work/types.so"
+"$cxx" -std=c++17 -O2 -DHOST $(pc --cflags) "$here/types.cpp" $(pc --libs) -rdynamic -pthread -ldl -o "$work/types"
+"$work/types" "$work/types.so" || fail "two copies share the cache of a C++ type: $?"
 echo "ok two-copies"
 
 # What docs/install.md shows: each `sh run` block in a folder of its own, which has the program, the
