@@ -88,7 +88,8 @@ SY_API int sy_each_leak(struct sy_cache *cache, unsigned flags,
 
 /* The same as a report (slabyard/fault.h): how many objects are in it. Nothing is written if there
  * are none. The option `leaks` has this done when a cache is destroyed, and at the end of the
- * process. */
+ * process. What Rust's runtime allocated before main, or keeps until the process ends, is left out,
+ * as far as its functions have names in the program's table of symbols. */
 SY_API size_t sy_report_leaks(struct sy_cache *cache, unsigned flags);
 
 SY_END_DECLS

@@ -212,7 +212,7 @@ int sy_cache_destroy(sy_cache *cache) {
 
 /* ---- allocation and free ---- */
 
-static void *take_unwatched(sy_cache *cache) {
+static void *sy_cache_take_unwatched(sy_cache *cache) {
     uintptr_t object;
     if (sy_client_alloc_second(&cache->client, &object)) return (void *)object;
     int error = errno;
@@ -222,20 +222,20 @@ static void *take_unwatched(sy_cache *cache) {
     return (void *)object;
 }
 
-static SY_COLD void *take_watched(sy_cache *cache, size_t size, size_t align) {
+static SY_COLD void *sy_cache_take_watched(sy_cache *cache, size_t size, size_t align) {
     uintptr_t object;
     bool checks = sy_cache_checks(cache);
     if (checks && sy_limit_fail_due(cache->name, size)) return NULL;
     void *guarded = sy_cache_guards(cache) ? sy_guarded_alloc(cache, size, align) : NULL;
     if (guarded) return guarded;
-    if (!checks) return take_unwatched(cache);
+    if (!checks) return sy_cache_take_unwatched(cache);
     return sy_watched_take(cache, size, &object) ? (void *)object : NULL;
 }
 
 void *sy_cache_alloc_sized(sy_cache *cache, size_t size, size_t align) {
     if (SY_LIKELY(!sy_cache_watches(cache) || cache->flags & SY_HANDLES))
         return sy_cache_alloc_inline(cache);
-    return take_watched(cache, size, align);
+    return sy_cache_take_watched(cache, size, align);
 }
 
 /* Whether it was a guarded object. */
@@ -257,8 +257,8 @@ void sy_cache_free_sized(sy_cache *cache, void *object, size_t size) {
 
 void *sy_cache_alloc_slow(sy_cache *cache) {
     if (SY_UNLIKELY(cache->flags & SY_HANDLES)) return sy_cache_alloc_named(cache);
-    if (SY_LIKELY(!sy_cache_watches(cache))) return take_unwatched(cache);
-    return take_watched(cache, cache->size, cache->layout.align);
+    if (SY_LIKELY(!sy_cache_watches(cache))) return sy_cache_take_unwatched(cache);
+    return sy_cache_take_watched(cache, cache->size, cache->layout.align);
 }
 
 void sy_cache_wipe(const sy_cache *cache, void *object) {

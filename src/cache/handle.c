@@ -92,7 +92,7 @@ bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
 }
 
 /* An ordinal that this thread has made free. */
-static void put(sy_cache *cache, sy_handle handle) {
+static void sy_handle_put(sy_cache *cache, sy_handle handle) {
     if (handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX) {
         if (cache->flags & SY_ZERO)
             sy_cache_wipe(cache, sy_handle_place(&cache->names, (uint32_t)handle));
@@ -115,7 +115,7 @@ bool SY_ABI_NAME(sy_handle_free_slow)(sy_cache *cache, sy_handle handle) {
         if (disposes)
             sy_handle_unpin(cache, handle);
         else if (alone)
-            put(cache, handle);
+            sy_handle_put(cache, handle);
         return true;
     }
     return false;
@@ -141,14 +141,14 @@ void *sy_handle_prepare(sy_cache *cache, sy_handle *handle) {
     return sy_handle_place(&cache->names, ordinal);
 }
 
-static void not_pinned(const sy_cache *cache, sy_handle handle);
+static void sy_handle_not_pinned(const sy_cache *cache, sy_handle handle);
 
 /* From the word of what is prepared to another one. */
 static bool end_preparing(sy_cache *cache, sy_handle handle, uint64_t next) {
     uint64_t expected = prepared(cache, handle);
     if (sy_handle_in_range(&cache->names, handle) && swap(word_of(cache, handle), &expected, next))
         return true;
-    not_pinned(cache, handle);
+    sy_handle_not_pinned(cache, handle);
     return false;
 }
 
@@ -158,7 +158,7 @@ void sy_handle_publish(sy_cache *cache, sy_handle handle) {
 
 void sy_handle_cancel(sy_cache *cache, sy_handle handle) {
     uint64_t next = sy_handle_expected(&cache->names, handle) & ~SY_HANDLE_STATE;
-    if (end_preparing(cache, handle, next)) put(cache, handle);
+    if (end_preparing(cache, handle, next)) sy_handle_put(cache, handle);
 }
 
 /* ---- pins ---- */
@@ -185,7 +185,7 @@ static bool is_own(const sy_cache *cache, sy_handle handle) {
     return (uint32_t)word >> SY_HANDLE_CACHE == cache->client.number;
 }
 
-static SY_COLD void not_pinned(const sy_cache *cache, sy_handle handle) {
+static SY_COLD void sy_handle_not_pinned(const sy_cache *cache, sy_handle handle) {
     bool own = is_own(cache, handle);
     if (own && sy_cache_checks(cache)) {
         sy_watched_raise(cache, (uint32_t)handle, SY_FAULT_NOT_PINNED);
@@ -201,7 +201,7 @@ static SY_COLD void not_pinned(const sy_cache *cache, sy_handle handle) {
 
 void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
     if (!sy_handle_in_range(&cache->names, handle)) {
-        not_pinned(cache, handle);
+        sy_handle_not_pinned(cache, handle);
         return;
     }
     uint64_t expected = sy_handle_expected(&cache->names, handle) & ~SY_HANDLE_STATE;
@@ -213,10 +213,10 @@ void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
             cache->dispose(sy_handle_place(&cache->names, (uint32_t)handle), cache->arg);
         if (last) next &= ~SY_HANDLE_STATE;
         if (!swap(word_of(cache, handle), &word, next)) continue;
-        if (last) put(cache, handle);
+        if (last) sy_handle_put(cache, handle);
         return;
     }
-    not_pinned(cache, handle);
+    sy_handle_not_pinned(cache, handle);
 }
 
 /* ---- addresses ---- */

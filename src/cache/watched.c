@@ -143,7 +143,7 @@ bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item) {
 /* ---- free ---- */
 
 /* An object whose record this thread has claimed; false: it is not to be used again. */
-static void put_away(sy_cache *cache, sy_record *record, uintptr_t item, bool again) {
+static void sy_watched_put_away(sy_cache *cache, sy_record *record, uintptr_t item, bool again) {
     void *object = object_of(cache, item);
     uintptr_t out;
     sy_watched_unbuild(cache, object);
@@ -168,7 +168,7 @@ void sy_watched_free(sy_cache *cache, void *object, size_t told) {
         return;
     }
     if (!sy_watch_claim(cache->watch, record, object, told)) return;
-    put_away(cache, record, (uintptr_t)object, true);
+    sy_watched_put_away(cache, record, (uintptr_t)object, true);
     sy_reclaim_turn();
 }
 
@@ -176,7 +176,7 @@ void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
     void *object = object_of(cache, ordinal);
     sy_record *record = record_of(cache, object);
     if (sy_watch_claim(cache->watch, record, object, SIZE_MAX))
-        put_away(cache, record, ordinal, !spent);
+        sy_watched_put_away(cache, record, ordinal, !spent);
 }
 
 void sy_watched_raise(const sy_cache *cache, uint32_t ordinal, sy_fault_kind kind) {

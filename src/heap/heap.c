@@ -101,17 +101,17 @@ static sy_slab *span_of(const void *object) {
 
 /* The cold functions keep their frames: from what they call, tools and audits take stacks. */
 
-static SY_COLD void *class_alloc_slow(unsigned class_number, size_t size, size_t align) {
+static SY_COLD void *sy_class_alloc_slow(unsigned class_number, size_t size, size_t align) {
     sy_cpu_keep_frame();
     sy_cache *cache = cache_of_class(class_number);
     return cache ? sy_cache_alloc_sized(cache, size, align) : NULL;
 }
 
-static SY_COLD void *malloc_slow(size_t size) {
+static SY_COLD void *sy_malloc_slow(size_t size) {
     sy_cpu_keep_frame();
     bool clean;
     if (size > SY_CLASS_SIZE_MAX) return span_alloc(size, SY_UNIT_BYTES, 0, &clean);
-    return class_alloc_slow(sy_class_of(size), size, SY_MALLOC_ALIGN);
+    return sy_class_alloc_slow(sy_class_of(size), size, SY_MALLOC_ALIGN);
 }
 
 static inline void *alloc(size_t size) {
@@ -121,17 +121,17 @@ static inline void *alloc(size_t size) {
     else if (SY_LIKELY(size <= SY_CLASS_SIZE_MAX))
         class_number = sy_class_of(size);
     else
-        return malloc_slow(size);
+        return sy_malloc_slow(size);
     uintptr_t object;
     if (SY_LIKELY(sy_loaded_pop(&sy_abi_1[class_number], &object))) return (void *)object;
-    return malloc_slow(size);
+    return sy_malloc_slow(size);
 }
 
 /* The same from a class of larger objects than these. */
 static void *alloc_in_class(unsigned class_number, size_t size, size_t align) {
     uintptr_t object;
     if (SY_LIKELY(sy_loaded_pop(&sy_abi_1[class_number], &object))) return (void *)object;
-    return class_alloc_slow(class_number, size, align);
+    return sy_class_alloc_slow(class_number, size, align);
 }
 
 void *sy_malloc(size_t size) { return alloc(size); }
@@ -174,7 +174,7 @@ static void raise_fault(sy_fault_kind kind, const void *object, const char *foun
 }
 
 /* Frees what lies among guarded objects, one of the heap's or one that cannot be freed here. */
-static SY_COLD void free_at_guards(void *object, size_t told) {
+static SY_COLD void sy_free_at_guards(void *object, size_t told) {
     sy_cpu_keep_frame();
     sy_cache *cache = sy_guarded_cache(object);
     if (!cache)
@@ -207,7 +207,7 @@ static void free_unclassed(void *object, size_t told) {
     sy_cpu_keep_frame();
     sy_slab *span = span_of(object);
     if (SY_UNLIKELY(sy_guard_owns((uintptr_t)object))) {
-        free_at_guards(object, told);
+        sy_free_at_guards(object, told);
         return;
     }
     if (span) {
@@ -232,7 +232,7 @@ static void free_unclassed(void *object, size_t told) {
 }
 
 /* `told`: the size, as far as the caller said it, else SIZE_MAX. */
-static void free_in_class(void *object, unsigned class_number, size_t told) {
+static void sy_free_in_class(void *object, unsigned class_number, size_t told) {
     sy_cpu_keep_frame();
     int error = errno;
     sy_cache *cache = &classes[class_number];
@@ -247,15 +247,15 @@ static void free_in_class(void *object, unsigned class_number, size_t told) {
 }
 
 /* It asks for the class again: keeping it would cost the fast path an instruction. */
-static SY_COLD void free_slow(void *object) {
+static SY_COLD void sy_free_slow(void *object) {
     sy_cpu_keep_frame();
-    free_in_class(object, sy_class_at((uintptr_t)object), SIZE_MAX);
+    sy_free_in_class(object, sy_class_at((uintptr_t)object), SIZE_MAX);
 }
 
 void sy_free(void *object) {
     unsigned class_number = sy_class_at((uintptr_t)object);
     if (SY_UNLIKELY(!sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))
-        free_slow(object);
+        sy_free_slow(object);
 }
 
 /* Whether the class of an object knows better than the caller what its size is. */
@@ -265,31 +265,31 @@ static bool checks_size(unsigned class_number) {
 }
 
 /* No object is as large as what SIZE_MAX means. */
-static SY_COLD void free_sized_slow(void *object, size_t size) {
+static SY_COLD void sy_free_sized_slow(void *object, size_t size) {
     sy_cpu_keep_frame();
     unsigned class_number = sy_class_at((uintptr_t)object);
     if (size <= SY_CLASS_SIZE_MAX && !checks_size(class_number)) class_number = sy_class_of(size);
-    if (object) free_in_class(object, class_number, size == SIZE_MAX ? size - 1 : size);
+    if (object) sy_free_in_class(object, class_number, size == SIZE_MAX ? size - 1 : size);
 }
 
 static inline void free_sized_to_class(void *object, unsigned class_number, size_t size) {
     if (SY_UNLIKELY(!sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))
-        free_sized_slow(object, size);
+        sy_free_sized_slow(object, size);
 }
 
 /* A function of its own: its call would have the commoner sizes save registers. */
-static __attribute__((noinline)) void free_sized_beyond_table(void *object, size_t size) {
+static __attribute__((noinline)) void sy_free_sized_beyond_table(void *object, size_t size) {
     if (object && size <= SY_CLASS_SIZE_MAX)
         free_sized_to_class(object, sy_class_of(size), size);
     else
-        free_sized_slow(object, size);
+        sy_free_sized_slow(object, size);
 }
 
 void sy_free_sized(void *object, size_t size) {
     if (SY_LIKELY(object && size <= SY_CLASS_TABLE_MAX))
         free_sized_to_class(object, sy_class_table[(size + 7) / 8], size);
     else
-        free_sized_beyond_table(object, size);
+        sy_free_sized_beyond_table(object, size);
 }
 
 /* The cache that checks what lies at `object`, guards it or passed it on, or NULL: none does. */

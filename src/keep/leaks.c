@@ -263,8 +263,8 @@ int sy_each_leak(sy_cache *cache, unsigned flags, sy_leak_visit *visit, void *ar
 /* ---- the report ---- */
 
 typedef struct sy_total {
-    size_t objects, bytes, groups;
-    bool writing;
+    size_t objects, bytes;
+    bool looked, writing; /* a leak has been looked at; there is a report */
 } sy_total;
 
 static void add_objects(size_t objects) {
@@ -294,13 +294,15 @@ static void add_headline(const sy_leak *leak) {
 
 static int add_leak(void *arg, const sy_leak *leak) {
     sy_total *total = arg;
-    if (!total->groups) total->writing = sy_report_begin();
-    total->groups++;
+    if (!total->looked) total->writing = sy_report_begin();
+    total->looked = true;
+    if (total->writing) sy_report_look(leak->allocated.frames, leak->allocated.depth);
+    if (total->writing && sy_report_sees_runtime_alone()) return 0;
     total->objects += leak->objects;
     total->bytes += leak->bytes;
     if (!total->writing) return 0;
     add_headline(leak);
-    sy_report_stack(leak->allocated.frames, leak->allocated.depth, "    ");
+    sy_report_looked("    ");
     return 0;
 }
 
@@ -310,7 +312,6 @@ static void add_total(const sy_total *total) {
     sy_report_text(", ");
     sy_report_bytes(total->bytes);
     sy_report_text("\n");
-    sy_report_end();
 }
 
 static void add_failure(void) {
@@ -324,7 +325,8 @@ size_t sy_report_leaks(sy_cache *cache, unsigned flags) {
     sy_total total = {0};
     int error = errno;
     if (sy_each_leak(cache, flags, add_leak, &total) != 0) add_failure();
-    if (total.writing) add_total(&total);
+    if (total.objects && total.writing) add_total(&total);
+    if (total.writing) sy_report_end();
     errno = error;
     return total.objects;
 }

@@ -209,7 +209,7 @@ int sy_os_append(const char *path, const char *text, size_t length);
  * coroutines). False: they are not known. Reads a file: ask once a thread. */
 bool sy_os_stack(uintptr_t *low, uintptr_t *high);
 
-enum { SY_OS_FILE_MAX = 256, SY_OS_FUNCTION_MAX = 128 };
+enum { SY_OS_FILE_MAX = 256, SY_OS_FUNCTION_MAX = 512 };
 
 typedef struct sy_os_place {
     uint64_t in_file;     /* the address by which tools know it that read the file */

@@ -120,7 +120,7 @@ static bool make_room(checked_pool *pool, size_t capacity, size_t align) {
 
 static size_t pool_bytes(void) { return sy_round_up(sizeof(checked_pool), sy_os_page_size()); }
 
-static void give_up(checked_pool *pool) {
+static void sy_checked_pool_give_up(checked_pool *pool) {
     release_all(pool);
     sy_watch_close(&pool->watch);
     sy_pages_give(pool, pool_bytes());
@@ -140,7 +140,7 @@ sy_pool *sy_checked_pool_create(const sy_pool_config *config, size_t align, unsi
     if (sy_watch_open(&pool->watch, pool->name, pool->size, checks) == 0 &&
         make_room(pool, config->capacity, align) && use_slots(pool, config->capacity))
         return &pool->pool;
-    give_up(pool);
+    sy_checked_pool_give_up(pool);
     errno = ENOMEM;
     return NULL;
 }
@@ -248,5 +248,5 @@ void sy_checked_pool_reset(sy_pool *pool_) {
 
 void sy_checked_pool_destroy(sy_pool *pool) {
     forget_all(whole_of(pool));
-    give_up(whole_of(pool));
+    sy_checked_pool_give_up(whole_of(pool));
 }

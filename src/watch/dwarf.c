@@ -1,6 +1,6 @@
 /*
  * dwarf.c: see dwarf.h. The part of libdw's interface that is used is declared here, so that its
- * headers are not needed; it has been the same since elfutils 0.158, and its soname says so.
+ * headers are not needed; it has been the same since elfutils 0.171, and its soname says so.
  *
  * Addresses are the process's (Dwarf_Addr with the bias of its module) unless they say otherwise.
  */
@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "watch/cxx_name.h"
+#include "watch/rust_name.h"
 
 /* ---- libdw ---- */
 
@@ -29,8 +31,17 @@ typedef struct callbacks {
 } callbacks;
 
 enum {
+    TAG_CLASS = 0x02,
+    TAG_ENUMERATION = 0x04,
+    TAG_LEXICAL_BLOCK = 0x0b,
+    TAG_STRUCTURE = 0x13,
+    TAG_UNION = 0x17,
     TAG_INLINED = 0x1d,
+    TAG_MODULE = 0x1e,
+    TAG_TRY_BLOCK = 0x32,
+    TAG_CATCH_BLOCK = 0x25,
     TAG_SUBPROGRAM = 0x2e,
+    TAG_NAMESPACE = 0x39,
     AT_COMP_DIR = 0x1b,
     AT_CALL_FILE = 0x58,
     AT_CALL_LINE = 0x59,
@@ -49,8 +60,10 @@ static struct {
                                         void *symbol, void *index, void *elf, void *bias);
     die *(*dwfl_module_nextcu)(void *module, die *unit, uint64_t *bias);
     int (*dwarf_haspc)(die *, uint64_t address);
-    int (*dwarf_getscopes)(die *unit, uint64_t address, die **scopes);
-    int (*dwarf_getscopes_die)(die *inner, die **scopes);
+    int (*dwarf_cu_info)(void *unit, void *version, void *type, die *whole, die *split, void *id,
+                         void *address_size, void *offset_size);
+    int (*dwarf_child)(die *of, die *first);
+    int (*dwarf_siblingof)(die *of, die *next);
     int (*dwarf_tag)(die *);
     const char *(*dwarf_diename)(die *);
     attribute *(*dwarf_attr)(die *, unsigned code, attribute *);
@@ -74,8 +87,9 @@ static const char *const names[] = {
     "dwfl_module_addrinfo",
     "dwfl_module_nextcu",
     "dwarf_haspc",
-    "dwarf_getscopes",
-    "dwarf_getscopes_die",
+    "dwarf_cu_info",
+    "dwarf_child",
+    "dwarf_siblingof",
     "dwarf_tag",
     "dwarf_diename",
     "dwarf_attr",
@@ -94,10 +108,12 @@ static const char *const names[] = {
 enum { FUNCTIONS = sizeof names / sizeof *names };
 _Static_assert(sizeof dw == FUNCTIONS * sizeof(void *), "a name for each function");
 
-typedef char *demangler(const char *name, char *into, size_t *length, int *status);
-
 static void *session;
-static demangler *demangle; /* of the program's C++ library, if it has one */
+
+/* The source of this file, as debug information has it, up to the folder of all sources; or this
+ * whole path, where all sources are one file. NULL: there is none of this library. */
+static const char *own_path;
+static size_t own_length;
 
 static bool load(void) {
     void *library = sy_os_load("libdw.so.1");
@@ -110,63 +126,56 @@ static bool load(void) {
     return true;
 }
 
-bool sy_dwarf_open(void) {
-    if (!load()) return false;
-    static callbacks ways;
-    ways.find_elf = dw.dwfl_linux_proc_find_elf;
-    ways.find_debuginfo = dw.dwfl_standard_find_debuginfo;
-    session = dw.dwfl_begin(&ways);
-    if (!session || dw.dwfl_linux_proc_report(session, sy_os_process()) != 0) return false;
-    if (dw.dwfl_report_end(session, NULL, NULL) != 0) return false;
-    demangle = (demangler *)sy_os_symbol(NULL, "__cxa_demangle");
-    return true;
-}
-
 /* ---- words ---- */
 
-static const char *plain(const char *name) {
-    if (!name || strncmp(name, "_Z", 2) != 0 || !demangle) return name;
-    int status = -1;
-    const char *words = demangle(name, NULL, NULL, &status);
-    return words && status == 0 ? words : name;
+/* A name in words. In the child nobody else uses the room for it. */
+static const char *in_words(const char *name, bool *rust) {
+    static char words[SY_RUST_NAME_MAX];
+    *rust = sy_rust_name(name, words);
+    if (*rust) return words;
+    const char *cxx = sy_cxx_name(name);
+    return cxx ? cxx : name;
 }
 
-/* With its class and what it takes, where that is known. */
-static const char *name_of(die *function) {
+/* Of a function that is local to its source (gcc), or whose debug information is lines alone, the
+ * table of symbols knows more. */
+static const char *name_by_symbol(const char *short_name, uintptr_t address, bool *rust) {
+    uint64_t behind;
+    const char *symbol = sy_dwarf_symbol(address, &behind);
+    if (!symbol || strcmp(symbol, short_name) == 0) return short_name;
+    const char *name = in_words(symbol, rust);
+    return name != symbol && strstr(name, short_name) ? name : short_name;
+}
+
+/* With its namespaces and what it takes, where that is known. `address`: of code that is the
+ * function's own, 0 if that was inlined. */
+static const char *name_of(die *function, uintptr_t address, bool *rust) {
     attribute linkage;
-    if (demangle && dw.dwarf_attr_integrate(function, AT_LINKAGE_NAME, &linkage))
-        return plain(dw.dwarf_formstring(&linkage));
-    return dw.dwarf_diename(function);
+    *rust = false;
+    if (dw.dwarf_attr_integrate(function, AT_LINKAGE_NAME, &linkage))
+        return in_words(dw.dwarf_formstring(&linkage), rust);
+    const char *name = dw.dwarf_diename(function);
+    if (!name) return "?";
+    return address ? name_by_symbol(name, address, rust) : name;
 }
 
-#ifdef SY_AMALGAMATION
-static const char *last_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+static bool is_own(const char *path) {
+    return own_path && strncmp(path, own_path, own_length) == 0;
 }
 
-/* All sources are one file, under any name. */
+/* Of a source of this library, wherever it was built. */
 static const char *own_file(const char *path) {
-    bool own = strcmp(last_name(path), last_name(__FILE__)) == 0;
-    return own ? SY_DWARF_OWN_FILES "slabyard.c" : NULL;
+    static char file[256] = "slabyard/src/";
+    static const size_t start = sizeof "slabyard/src/" - 1;
+    const char *below = path[own_length] ? path + own_length : "slabyard.c";
+    if (strlen(below) >= sizeof file - start) return below;
+    strcpy(file + start, below);
+    return file;
 }
-#else
-/* Of a source of this library, where that is known; else NULL. In the child nobody else uses it. */
-static const char *own_file(const char *path) {
-    static char own[256] = SY_DWARF_OWN_FILES;
-    static const char here[] = __FILE__, below[] = "watch/dwarf.c";
-    size_t root = sizeof here - sizeof below, start = sizeof SY_DWARF_OWN_FILES - 1;
-    if (*here != '/' || strncmp(path, here, root) != 0) return NULL;
-    if (strlen(path + root) >= sizeof own - start) return NULL;
-    strcpy(own + start, path + root);
-    return own;
-}
-#endif
 
 /* As the compiler was given it, if that was relative to where it ran; else its last two names. */
 static const char *shortened(const char *path, const char *directory) {
-    const char *own = own_file(path);
-    if (own) return own;
+    if (is_own(path)) return own_file(path);
     size_t length = directory ? strlen(directory) : 0;
     if (length && strncmp(path, directory, length) == 0 && path[length] == '/') {
         path += length + 1;
@@ -191,14 +200,6 @@ static const char *file_of_call(die *inlined, die *unit) {
     size_t index = (size_t)number_of(inlined, AT_CALL_FILE);
     if (dw.dwarf_getsrcfiles(unit, &files, &count) != 0 || index >= count) return NULL;
     return dw.dwarf_filesrc(files, index, NULL, NULL);
-}
-
-/* The scopes that are around one another in the code: what was inlined is in what it is called by,
- * not in what it was written in. */
-static int scopes_at(die *unit, uint64_t address, die **scopes) {
-    die *written;
-    int count = dw.dwarf_getscopes(unit, address, &written);
-    return count > 0 ? dw.dwarf_getscopes_die(&written[0], scopes) : count;
 }
 
 /* Compilers that write no table from addresses to units (clang) leave it to the ranges of each; if
@@ -231,29 +232,135 @@ static source source_at(die *unit, uint64_t address) {
     return at;
 }
 
-bool sy_dwarf_look(uintptr_t address, sy_dwarf_line *tell, void *arg) {
-    uint64_t bias = 0;
-    die *unit = unit_at(address, &bias), *scopes = NULL;
-    if (!unit) return false;
-    int count = scopes_at(unit, address - bias, &scopes);
-    source at = source_at(unit, address - bias);
-    bool told = false;
-    for (int i = 0; i < count; i++) {
-        int tag = dw.dwarf_tag(&scopes[i]);
-        if (tag != TAG_INLINED && tag != TAG_SUBPROGRAM) continue;
-        const char *name = name_of(&scopes[i]);
-        tell(arg, name ? name : "?", at.path ? shortened(at.path, at.directory) : NULL, at.line);
-        told = true;
-        if (tag == TAG_SUBPROGRAM) break;
-        at.path = file_of_call(&scopes[i], unit);
-        at.line = number_of(&scopes[i], AT_CALL_LINE);
+static void find_own_path(void) {
+    static const char here[] = "watch/dwarf.c";
+    uint64_t bias = 0, address = (uintptr_t)&sy_dwarf_open;
+    die *unit = unit_at(address, &bias);
+    own_path = unit ? source_at(unit, address - bias).path : NULL;
+    own_length = own_path ? strlen(own_path) : 0;
+    if (own_length > strlen(here) && strcmp(own_path + own_length - strlen(here), here) == 0)
+        own_length -= strlen(here);
+}
+
+bool sy_dwarf_open(void) {
+    if (!load()) return false;
+    static callbacks ways;
+    ways.find_elf = dw.dwfl_linux_proc_find_elf;
+    ways.find_debuginfo = dw.dwfl_standard_find_debuginfo;
+    session = dw.dwfl_begin(&ways);
+    if (!session || dw.dwfl_linux_proc_report(session, sy_os_process()) != 0) return false;
+    if (dw.dwfl_report_end(session, NULL, NULL) != 0) return false;
+    find_own_path();
+    return true;
+}
+
+/* ---- functions ---- */
+
+/* What the unit says of functions may be in a file of its own (-gsplit-dwarf). */
+static die whole_of(die *unit) {
+    die split = {0};
+    dw.dwarf_cu_info(unit->unit, NULL, NULL, NULL, &split, NULL, NULL, NULL);
+    return split.at ? split : *unit;
+}
+
+enum { SCOPES_MAX = 256 }; /* blocks and inlined functions in one another */
+
+typedef struct scopes {
+    uint64_t address;
+    size_t count;
+    die at[SCOPES_MAX]; /* the function first, then each in the one before */
+} scopes;
+
+static bool is_at(die *scope, uint64_t address) { return dw.dwarf_haspc(scope, address) > 0; }
+
+/* What functions are written in. */
+static bool may_hold_functions(int tag) {
+    return tag == TAG_NAMESPACE || tag == TAG_STRUCTURE || tag == TAG_CLASS || tag == TAG_UNION ||
+           tag == TAG_ENUMERATION || tag == TAG_MODULE;
+}
+
+/* Finds the function that the address is of, in what is written within `outer`. With `nested` also
+ * in functions that the address is not of: theirs may lie elsewhere. */
+static bool find_function(die *outer, bool nested, unsigned depth, scopes *found) {
+    die inner;
+    int end = depth ? dw.dwarf_child(outer, &inner) : 1;
+    for (; end == 0; end = dw.dwarf_siblingof(&inner, &inner)) {
+        int tag = dw.dwarf_tag(&inner);
+        bool function = tag == TAG_SUBPROGRAM;
+        if (function && is_at(&inner, found->address)) {
+            found->at[0] = inner;
+            found->count = 1;
+            return true;
+        }
+        bool within = may_hold_functions(tag) || (nested && (function || tag == TAG_LEXICAL_BLOCK));
+        if (within && find_function(&inner, nested, depth - 1, found)) return true;
     }
-    return told;
+    return false;
+}
+
+/* The scope within the last one that the address is of; false: there is none. */
+static bool find_inner(scopes *found) {
+    die *inner = &found->at[found->count];
+    int end = dw.dwarf_child(&found->at[found->count - 1], inner);
+    for (; end == 0; end = dw.dwarf_siblingof(inner, inner)) {
+        int tag = dw.dwarf_tag(inner);
+        bool scope = tag == TAG_INLINED || tag == TAG_LEXICAL_BLOCK || tag == TAG_TRY_BLOCK ||
+                     tag == TAG_CATCH_BLOCK;
+        if (scope && is_at(inner, found->address)) return true;
+    }
+    return false;
+}
+
+/* The scopes that are around one another in the code. (Those that libdw itself finds are of
+ * functions outside of namespaces and types alone.) */
+static void find_scopes(die *unit, scopes *found) {
+    enum { DEPTH = 32 }; /* namespaces, types and functions in one another */
+    if (!find_function(unit, false, DEPTH, found)) find_function(unit, true, DEPTH, found);
+    while (found->count && found->count < SCOPES_MAX && find_inner(found)) found->count++;
+}
+
+/* What the compiler put into a function of the core is of the core. */
+static bool is_of_core(die *function) {
+    const char *name = dw.dwarf_diename(function);
+    return name && strncmp(name, "sy_", 3) == 0;
+}
+
+/* `address`: of the process, if the code is of no function that was inlined; else 0. */
+static void tell_function(sy_dwarf_line *tell, void *arg, die *function, uintptr_t address,
+                          const source *at, bool core) {
+    bool rust;
+    const char *name = name_of(function, address, &rust);
+    bool own = core || (at->path && is_own(at->path));
+    sy_whose whose = own ? SY_WHOSE_OWN : sy_whose_function(name, at->path, rust);
+    tell(arg, whose, name, at->path ? shortened(at->path, at->directory) : NULL, at->line);
+}
+
+bool sy_dwarf_look(uintptr_t address, sy_dwarf_line *tell, void *arg) {
+    static scopes found; /* in the child nobody else uses it */
+    uint64_t bias = 0;
+    die *unit = unit_at(address, &bias);
+    if (!unit) return false;
+    found.address = address - bias;
+    found.count = 0;
+    die whole = whole_of(unit);
+    find_scopes(&whole, &found);
+    bool core = found.count && is_of_core(&found.at[0]);
+    source at = source_at(unit, found.address);
+    for (size_t i = found.count; i > 0; i--) {
+        die *scope = &found.at[i - 1];
+        int tag = dw.dwarf_tag(scope);
+        if (tag == TAG_INLINED || tag == TAG_SUBPROGRAM)
+            tell_function(tell, arg, scope, tag == TAG_SUBPROGRAM ? address : 0, &at, core);
+        if (tag != TAG_INLINED) continue;
+        at.path = file_of_call(scope, &whole);
+        at.line = number_of(scope, AT_CALL_LINE);
+    }
+    return found.count > 0;
 }
 
 const char *sy_dwarf_symbol(uintptr_t address, uint64_t *behind) {
     uint64_t symbol[8]; /* of ELF, with room to spare */
     void *module = dw.dwfl_addrmodule(session, address);
     if (!module) return NULL;
-    return plain(dw.dwfl_module_addrinfo(module, address, behind, symbol, NULL, NULL, NULL));
+    return dw.dwfl_module_addrinfo(module, address, behind, symbol, NULL, NULL, NULL);
 }

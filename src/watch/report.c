@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "watch/dwarf.h"
 #include "watch/options.h"
 #include "watch/symbols.h"
 
@@ -80,7 +79,7 @@ static void mark_cut(void) {
 
 void sy_report_end(void) {
     if (full) mark_cut();
-    write_out(path, buffer, length);
+    if (length) write_out(path, buffer, length);
     sy_lock_release(&lock);
     errno = errno_before;
     in_report = false;
@@ -185,66 +184,90 @@ void sy_report_quiet(void) {
 
 /* ---- stacks ---- */
 
-/* A function of the library's own: by its name, or, if it is static, by its file. */
-static bool is_own(const char *line) {
-    if (strncmp(line, "sy_", 3) == 0) return true;
-    const char *file = strstr(line, " at " SY_DWARF_OWN_FILES), *end = strchr(line, '\n');
-    return file && file < end;
-}
+enum {
+    LINES_MAX = 1024, /* two for each address that is looked up */
+    START_LINES = 3,  /* of the C library, which calls main */
+};
 
-/* The number of lines in front that are such; 0, if all are. */
-static size_t own_lines(size_t depth) {
-    size_t lines = 0;
-    for (size_t i = 0; i < depth; i++)
-        for (const char *line = sy_symbols_lines(&symbols, i); *line; line++) {
-            if (!is_own(line)) return lines;
-            lines++;
-            line = strchr(line, '\n');
-        }
-    return 0;
-}
+/* The lines of the stack that was looked up, each beginning with its sy_whose. */
+static const char *lines[LINES_MAX];
+static size_t line_count;
 
-static bool is_main(const char *line) {
-    return strncmp(line, "main", 4) == 0 && (line[4] == ' ' || line[4] == '+');
-}
-
-enum { START_LINES = 3 }; /* of the C library, which calls main */
-
-/* The number of lines up to that of main, without the few that are around it. */
-static size_t lines_to_main(size_t depth) {
-    size_t lines = 0, to_main = 0;
+void sy_report_look(const void *const *frames, size_t depth) {
+    bool deep = atomic_load_explicit(&sy_options_now.symbols, memory_order_relaxed);
+    sy_symbols_find(&symbols, frames, depth, deep);
+    if (depth > SY_SYMBOLS_MAX) depth = SY_SYMBOLS_MAX;
+    line_count = 0;
     for (size_t i = 0; i < depth; i++)
         for (const char *line = sy_symbols_lines(&symbols, i); *line;) {
-            const char *next = strchr(line, '\n') + 1;
-            lines++;
-            if (is_main(line) && !*next) to_main = lines;
-            line = next;
+            if (line_count < LINES_MAX) lines[line_count++] = line;
+            line = strchr(line, '\n') + 1;
         }
-    return to_main && lines - to_main <= START_LINES ? to_main : lines;
 }
 
-static void add_frame(const char *indent, size_t number, const char *line, size_t bytes) {
+static bool is_whose(size_t line, sy_whose whose) { return *lines[line] == (char)whose; }
+
+/* The first line from `line` on that is of somebody else. */
+static size_t past(size_t line, sy_whose whose, sy_whose or_whose) {
+    while (line < line_count && (is_whose(line, whose) || is_whose(line, or_whose))) line++;
+    return line;
+}
+
+/* Where the program begins; if it does not, behind our own. 0, if there is nothing else. */
+static size_t first_line(void) {
+    size_t first = past(0, SY_WHOSE_OWN, SY_WHOSE_LANGUAGE);
+    while (first < line_count && is_whose(first, SY_WHOSE_RUNTIME))
+        first = past(first, SY_WHOSE_LANGUAGE, SY_WHOSE_RUNTIME);
+    if (first < line_count && is_whose(first, SY_WHOSE_PROGRAM)) return first;
+    first = past(0, SY_WHOSE_OWN, SY_WHOSE_OWN);
+    return first < line_count ? first : 0;
+}
+
+/* Compilers put what is rarely run of main apart, as main.cold. */
+static bool is_main(const char *line) {
+    static const char name[] = "main";
+    if (strncmp(line + 1, name, sizeof name - 1) != 0) return false;
+    return line[sizeof name] == ' ' || line[sizeof name] == '+' || line[sizeof name] == '.';
+}
+
+static size_t past_main(void) {
+    for (size_t line = line_count; line > 0 && line_count - line <= START_LINES; line--)
+        if (is_main(lines[line - 1])) return line;
+    return line_count;
+}
+
+/* Where what is around the program begins. */
+static size_t last_line(size_t first) {
+    size_t start = first;
+    while (start < line_count && !is_whose(start, SY_WHOSE_START)) start++;
+    if (start == line_count) return past_main();
+    while (start > first && is_whose(start - 1, SY_WHOSE_LANGUAGE)) start--;
+    return start > first ? start : line_count;
+}
+
+bool sy_report_sees_runtime_alone(void) {
+    size_t outer = past(0, SY_WHOSE_OWN, SY_WHOSE_LANGUAGE);
+    if (outer == line_count) return false;
+    return is_whose(outer, SY_WHOSE_START) || is_whose(outer, SY_WHOSE_RUNTIME);
+}
+
+static void add_frame(const char *indent, size_t number, const char *line) {
+    const char *end = strchr(line, '\n') + 1;
     sy_report_text(indent);
     add("#", 1);
     sy_report_number(number);
     add(" ", 1);
-    add(line, bytes);
+    add(line + 1, (size_t)(end - line) - 1);
+}
+
+void sy_report_looked(const char *indent) {
+    size_t first = first_line(), end = last_line(first);
+    for (size_t i = first; i < end; i++) add_frame(indent, i - first, lines[i]);
 }
 
 void sy_report_stack(const void *const *frames, size_t depth, const char *indent) {
-    bool deep = atomic_load_explicit(&sy_options_now.symbols, memory_order_relaxed);
-    sy_symbols_find(&symbols, frames, depth, deep);
-    if (depth > SY_SYMBOLS_MAX) depth = SY_SYMBOLS_MAX;
-    size_t own = own_lines(depth), end_of_program = lines_to_main(depth), seen = 0;
-    for (size_t i = 0; i < depth; i++) {
-        const char *line = sy_symbols_lines(&symbols, i);
-        for (const char *end; *line; line = end) {
-            end = strchr(line, '\n') + 1;
-            seen++;
-            if (seen > own && seen <= end_of_program)
-                add_frame(indent, seen - 1 - own, line, (size_t)(end - line));
-        }
-    }
+    sy_report_look(frames, depth);
+    sy_report_looked(indent);
 }
 
 void sy_report_trace(const char *done, const sy_trace *trace) {

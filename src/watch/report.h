@@ -41,9 +41,17 @@ void sy_report_exactly(uint64_t bytes);
 /* The headline is emphasised between these, on a terminal. */
 void sy_report_loud(void);
 void sy_report_quiet(void);
-/* Lines of a stack, each with `indent` before, numbered from #0. The library's own innermost
- * functions, static ones too, are left out, and what the C library does around main. */
+/*
+ * Lines of a stack, each with `indent` before, numbered from #0: the program's function that made
+ * the call. Left out are functions of Slabyard and of the libraries of C++ and Rust that it called
+ * to get there, and what the C library and Rust's runtime do around main and a thread's function.
+ */
 void sy_report_stack(const void *const *frames, size_t depth, const char *indent);
+/* The same in two steps: the lines are found, and told. Between them: whether Rust's runtime made
+ * the call for itself, before main or for what it keeps. */
+void sy_report_look(const void *const *frames, size_t depth);
+bool sy_report_sees_runtime_alone(void);
+void sy_report_looked(const char *indent);
 /* What was done ("freed"), when, by whom: a line, and one for each frame; nothing if that was not
  * noted (no frames and no thread). */
 void sy_report_trace(const char *done, const sy_trace *trace);

@@ -1,7 +1,8 @@
 /*
  * symbols.c: see symbols.h. The child fills a sy_symbols of its own, address by address, and counts
  * one when all its lines are there; so whatever ends it, what it counted is whole, and the parent
- * goes on behind what it wrote. It is not believed where a wrong word would lead astray.
+ * goes on behind what it wrote. The parent validates counts and
+ * offsets before it uses them.
  */
 #include "watch/symbols.h"
 
@@ -12,7 +13,9 @@
 
 #include "base/text.h"
 #include "os/os.h"
+#include "watch/cxx_name.h"
 #include "watch/dwarf.h"
+#include "watch/rust_name.h"
 
 /* Of the child: some thousand files of debug information are opened in less. */
 enum { SECONDS = 20 };
@@ -36,10 +39,15 @@ static void end_line(sy_symbols *to) {
     if (to->length < SY_SYMBOLS_TEXT - 1) to->text[to->length++] = '\n';
 }
 
-/* A line of what is known without debug information. */
+static void begin_line(sy_symbols *to, sy_whose whose) { add(to, (const char[]){(char)whose, 0}); }
+
+/* A line of what is known without debug information: of `function`, whose name is in words. */
 static void add_place(sy_symbols *to, uintptr_t address, const char *function, uint64_t behind,
-                      const sy_os_place *place) {
-    if (function && *function) {
+                      const sy_os_place *place, bool rust) {
+    bool known = function && *function;
+    sy_whose whose = known ? sy_whose_function(function, NULL, rust) : SY_WHOSE_PROGRAM;
+    begin_line(to, place && sy_whose_library(place->file) ? SY_WHOSE_OWN : whose);
+    if (known) {
         add(to, function);
         add_number(to, "+0x", behind, 16);
     } else {
@@ -52,8 +60,9 @@ static void add_place(sy_symbols *to, uintptr_t address, const char *function, u
     end_line(to);
 }
 
-static void add_line(void *arg, const char *function, const char *path, int line) {
+static void add_line(void *arg, sy_whose whose, const char *function, const char *path, int line) {
     sy_symbols *to = arg;
+    begin_line(to, whose);
     add(to, function);
     if (path) {
         add(to, " at ");
@@ -78,14 +87,24 @@ static void end_address(sy_symbols *to) {
     atomic_store_explicit(&to->count, counted(to) + 1, memory_order_release);
 }
 
-static void add_shallow(sy_symbols *to, uintptr_t address) {
+/* The name as it stands in a table of symbols, in words; those of C++ only `in_child`. */
+static void add_mangled(sy_symbols *to, uintptr_t address, const char *function, uint64_t behind,
+                        const sy_os_place *place, bool in_child) {
+    char words[SY_RUST_NAME_MAX];
+    bool rust = function && sy_rust_name(function, words);
+    const char *name = rust ? words : NULL;
+    if (!name && function && in_child) name = sy_cxx_name(function);
+    add_place(to, address, name ? name : function, behind, place, rust);
+}
+
+static void add_shallow(sy_symbols *to, uintptr_t address, bool in_child) {
     sy_os_place place;
     bool known = sy_os_locate(address, &place);
     begin_address(to);
     if (known)
-        add_place(to, address, place.function, place.in_function, &place);
+        add_mangled(to, address, place.function, place.in_function, &place, in_child);
     else
-        add_place(to, address, NULL, 0, NULL);
+        add_mangled(to, address, NULL, 0, NULL, in_child);
     end_address(to);
 }
 
@@ -99,7 +118,7 @@ static void add_named(sy_symbols *to, uintptr_t address) {
         function = place.function;
         behind = place.in_function;
     }
-    add_place(to, address, function, behind, known ? &place : NULL);
+    add_mangled(to, address, function, behind, known ? &place : NULL, true);
 }
 
 static void add_deep(sy_symbols *to, uintptr_t address) {
@@ -126,8 +145,14 @@ static void stay_here(void) {
 static void answer_all(const void *asked, void *answer) {
     const question *all = asked;
     stay_here();
-    if (!sy_dwarf_open()) return;
-    for (size_t i = 0; i < all->count; i++) add_deep(answer, call_before(all->addresses[i]));
+    bool deep = sy_dwarf_open();
+    for (size_t i = 0; i < all->count; i++) {
+        uintptr_t address = call_before(all->addresses[i]);
+        if (deep)
+            add_deep(answer, address);
+        else
+            add_shallow(answer, address, true);
+    }
 }
 
 /* Is it what the child means to leave? */
@@ -156,7 +181,7 @@ void sy_symbols_find(sy_symbols *symbols, const void *const *addresses, size_t c
     symbols->length = 0;
     if (deep && count > 0 && !sy_os_is_traced()) ask_child(symbols, addresses, count);
     for (size_t i = counted(symbols); i < count; i++)
-        add_shallow(symbols, call_before(addresses[i]));
+        add_shallow(symbols, call_before(addresses[i]), false);
     errno = saved;
 }
 

@@ -5,11 +5,13 @@
  *
  * The library allocates, and may be asked in a process whose malloc is broken, or is Slabyard; so a
  * child process does that work and writes into memory that both have, with an alarm for the case
- * that it hangs. What it has not said when it ends is told without it. So it is in a program that
- * is linked statically, which can load no library; and so it is under a debugger, which would stop
- * in the child, or wait for it.
+ * that it hangs. What it has not said when it ends is told without it, and so is everything under a
+ * debugger, which would stop in the child, or wait for it. A program that is linked statically can
+ * load no library: its child knows functions, and no lines.
  *
- * Below: dwarf.h, os/. Used by report.c and the leak report.
+ * Names of Rust are in its own words always, those of C++ by the child.
+ *
+ * Below: dwarf.h, rust_name.h, cxx_name.h, whose.h, os/. Used by report.c and the leak report.
  */
 #ifndef SY_WATCH_SYMBOLS_H
 #define SY_WATCH_SYMBOLS_H
@@ -17,6 +19,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "watch/whose.h"
 
 enum { SY_SYMBOLS_MAX = 512, SY_SYMBOLS_TEXT = 128 << 10 };
 
@@ -38,9 +42,8 @@ typedef struct sy_symbols {
  *     0x5581 in /usr/lib/libfoo.so            (no function; as addr2line -e libfoo.so takes it)
  *     0x7f0012345640                          (no file)
  *
- * They are of the call, the instruction before the address. A path is what the compiler was given,
- * or the last two names of it where that was an absolute one; of a source of this library's, see
- * dwarf.h. Text that is too long is cut.
+ * They are of the call, the instruction before the address. Paths are as dwarf.h says. Before each
+ * line stands a character, whose function it is: a sy_whose. Text that is too long is cut.
  *
  * `deep` false, or the process is traced: only what the files say, without a child. Calls no malloc
  * of this process, takes no lock, and needs a few KiB of stack. errno is kept.

@@ -309,7 +309,8 @@ static void set_state(sy_record *record, sy_object_state state) {
     atomic_store_explicit(&record->word, changed(word, state), memory_order_release);
 }
 
-static void verify_free(const sy_watch *watch, const sy_record *record, const void *object) {
+static void sy_watch_verify_free(const sy_watch *watch, const sy_record *record,
+                                 const void *object) {
     sy_finding finding = look_at_poison(watch, object);
     if (finding.kind) raise_finding(watch, record, object, &finding);
 }
@@ -317,7 +318,7 @@ static void verify_free(const sy_watch *watch, const sy_record *record, const vo
 void sy_watch_taken(const sy_watch *watch, sy_record *record, void *object) {
     bool was_free = sy_record_state(record) == SY_OBJECT_FREE;
     set_state(record, SY_OBJECT_TAKEN);
-    if (was_free) verify_free(watch, record, object);
+    if (was_free) sy_watch_verify_free(watch, record, object);
 }
 
 void sy_watch_show(const sy_watch *watch, sy_record *record, const void *object, size_t size) {
@@ -388,7 +389,7 @@ void sy_watch_forget(const sy_watch *watch, sy_record *record, void *object) {
     if (state == SY_OBJECT_LIVE || state == SY_OBJECT_TAKEN)
         hide(watch, object, sy_record_size(record));
     set_state(record, SY_OBJECT_FRESH);
-    if (state == SY_OBJECT_FREE) verify_free(watch, record, object);
+    if (state == SY_OBJECT_FREE) sy_watch_verify_free(watch, record, object);
 }
 
 bool sy_watch_look(const sy_watch *watch, const sy_record *record, const void *object,

@@ -27,16 +27,21 @@
 /* Addresses are numbers of functions here. */
 static const char *const functions[] = {
     "",
-    "sy_cache_alloc at cache.c:7\n",
-    "make at shop.c:17\n",
-    "inlined at shop.c:3\nmain at shop.c:44\n",
-    "sy_inner at a.c:1\nsy_outer at a.c:2\n",
-    "sy_short at a.c:9\nmain at shop.c:50\n",
-    "put_away at slabyard/src/cache/watched.c:110\n",
-    "lookup at cache/watched.c:9\n",
-    "main at shop.c:1\nput_away at slabyard/src/cache/watched.c:1\n",
-    "start+0x10 in /lib/libc.so\n",
-    "_start+0x1 in /bin/shop\n"};
+    "osy_cache_alloc at cache.c:7\n",
+    "pmake at shop.c:17\n",
+    "pinlined at shop.c:3\npmain at shop.c:44\n",
+    "osy_inner at a.c:1\nosy_outer at a.c:2\n",
+    "osy_short at a.c:9\npmain at shop.c:50\n",
+    "oput_away at slabyard/src/cache/watched.c:110\n",
+    "pmain.cold+0x3 in /bin/shop\n",
+    "popen at shop.c:1\noput_away at slabyard/src/cache/watched.c:1\n",
+    "pstart+0x10 in /lib/libc.so\n",
+    "p_start+0x1 in /bin/shop\n",
+    "lalloc::vec::Vec<T>::push at vec.rs:1\n",
+    "lcore::ops::function::FnOnce::call_once at function.rs:2\n",
+    "sstd::sys::backtrace::__rust_begin_short_backtrace at backtrace.rs:3\n",
+    "sstd::rt::lang_start at rt.rs:4\npmain+0x7 in /bin/shop\n",
+    "rstd::io::stdio::stdin at stdio.rs:5\n"};
 static bool asked_deep;
 static size_t asked_count;
 static const void *asked[SY_SYMBOLS_MAX];
@@ -228,16 +233,13 @@ static void a_stack_of_nothing_else_is_told_whole(void **state) {
 
 static void tell_mixed_stacks(void) {
     sy_report_stack((const void *[]){(void *)6, (void *)1, (void *)6, (void *)2}, 4, "a ");
-    sy_report_stack((const void *[]){(void *)1, (void *)7, (void *)1}, 3, "b ");
     sy_report_stack((const void *[]){(void *)8}, 1, "c ");
 }
 
 static void static_functions_of_the_library_are_left_out(void **state) {
     (void)state;
     expect_report(tell_mixed_stacks, "a #0 make at shop.c:17\n"
-                                     "b #0 lookup at cache/watched.c:9\n"
-                                     "b #1 sy_cache_alloc at cache.c:7\n"
-                                     "c #0 main at shop.c:1\n"
+                                     "c #0 open at shop.c:1\n"
                                      "c #1 put_away at slabyard/src/cache/watched.c:1\n");
 }
 
@@ -264,6 +266,51 @@ static void a_stack_ends_at_main(void **state) {
                                        "b #4 start+0x10 in /lib/libc.so\n"
                                        "b #5 start+0x10 in /lib/libc.so\n"
                                        "b #6 start+0x10 in /lib/libc.so\n");
+}
+
+static void tell_cold_stack(void) {
+    sy_report_stack((const void *[]){(void *)2, (void *)7, (void *)9, (void *)10}, 4, "");
+}
+
+static void the_part_of_main_that_is_rarely_run_is_main(void **state) {
+    (void)state;
+    expect_report(tell_cold_stack, "#0 make at shop.c:17\n"
+                                   "#1 main.cold+0x3 in /bin/shop\n");
+}
+
+/* Of what calls main in Rust: its runtime, and then main of the C library. */
+static void tell_stacks_of_rust(void) {
+    sy_report_stack(
+        (const void *[]){(void *)1, (void *)11, (void *)2, (void *)12, (void *)13, (void *)14}, 6,
+        "a ");
+    sy_report_stack((const void *[]){(void *)11, (void *)15, (void *)11, (void *)2}, 4, "b ");
+    sy_report_stack((const void *[]){(void *)1, (void *)11, (void *)14}, 3, "c ");
+}
+
+static void what_the_language_does_around_the_program_is_left_out(void **state) {
+    (void)state;
+    expect_report(tell_stacks_of_rust, "a #0 make at shop.c:17\n"
+                                       "b #0 make at shop.c:17\n"
+                                       "c #0 alloc::vec::Vec<T>::push at vec.rs:1\n"
+                                       "c #1 std::rt::lang_start at rt.rs:4\n"
+                                       "c #2 main+0x7 in /bin/shop\n");
+}
+
+static bool is_runtimes(const void *const *frames, size_t depth) {
+    sy_report_look(frames, depth);
+    return sy_report_sees_runtime_alone();
+}
+
+static void what_the_runtime_does_for_itself_is_known(void **state) {
+    (void)state;
+    const void *const before_main[] = {(void *)1, (void *)11, (void *)14};
+    const void *const kept[] = {(void *)1, (void *)15, (void *)2, (void *)13};
+    const void *const program[] = {(void *)1, (void *)11, (void *)2, (void *)15, (void *)14};
+    assert_true(is_runtimes(before_main, 3));
+    assert_true(is_runtimes(kept, 4));
+    assert_false(is_runtimes(program, 5));
+    assert_false(is_runtimes(before_main, 2));
+    assert_false(is_runtimes(before_main, 0));
 }
 
 static void the_option_symbols_is_honoured(void **state) {
@@ -760,6 +807,9 @@ int main(void) {
         TEST(a_stack_of_nothing_else_is_told_whole),
         TEST(static_functions_of_the_library_are_left_out),
         TEST(a_stack_ends_at_main),
+        TEST(the_part_of_main_that_is_rarely_run_is_main),
+        TEST(what_the_language_does_around_the_program_is_left_out),
+        TEST(what_the_runtime_does_for_itself_is_known),
         TEST(the_option_symbols_is_honoured),
         TEST(a_stack_has_so_many_frames_at_most),
         TEST(colours_are_for_terminals),

@@ -1,0 +1,120 @@
+//! A report names the program's function that made the mistake; of what the runtime keeps there is no
+//! report. A program of its own, as it needs its own `main`: it runs itself, once for each mistake.
+
+#[cfg(not(miri))]
+#[global_allocator]
+static ALLOCATOR: slabyard::Slabyard = slabyard::Slabyard;
+
+#[cfg(not(miri))]
+mod mistakes {
+    use std::collections::HashMap;
+    use std::hint::black_box;
+
+    #[inline(never)]
+    pub fn drop_twice() {
+        let number = Box::into_raw(black_box(Box::new(5u64)));
+        // SAFETY: none: this is the misuse.
+        unsafe {
+            drop(Box::from_raw(number));
+            drop(Box::from_raw(black_box(number)));
+        }
+        black_box(());
+    }
+
+    #[inline(never)]
+    pub fn drop_twice_from_cache() {
+        let cache = slabyard::Cache::new("order");
+        let order = cache.insert(5u64);
+        // SAFETY: none: this is the misuse.
+        let again = unsafe { std::ptr::read(&order) };
+        drop(order);
+        drop(black_box(again));
+        black_box(());
+    }
+
+    #[inline(never)]
+    pub fn forget_map() {
+        std::mem::forget(black_box(HashMap::from([(1, 2)])));
+        black_box(());
+    }
+
+    /// What the runtime keeps from now on.
+    pub fn nothing() {
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).unwrap();
+        println!("line of {} bytes", line.len());
+        let caught =
+            std::panic::catch_unwind(|| panic!("{}", std::backtrace::Backtrace::force_capture()));
+        drop(caught);
+        std::thread::spawn(|| println!("in a thread"))
+            .join()
+            .unwrap();
+    }
+}
+
+/// What this program reports with the options, when it makes the mistake.
+#[cfg(not(miri))]
+fn report_of(mistake: &str, options: &str) -> String {
+    let program = std::env::current_exe().unwrap();
+    let output = std::process::Command::new(program)
+        .arg(mistake)
+        .env("SLABYARD", options)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// The first lines of the stacks in a report.
+#[cfg(not(miri))]
+fn culprits(report: &str) -> Vec<&str> {
+    let first = report
+        .lines()
+        .filter_map(|line| line.strip_prefix("    #0 "));
+    first.collect()
+}
+
+#[cfg(not(miri))]
+fn is_told_of(report: &str, function: &str, stacks: usize) {
+    let culprits = culprits(report);
+    assert_eq!(culprits.len(), stacks, "{report}");
+    for culprit in culprits {
+        let place = culprit.strip_prefix(function).expect(report);
+        // Without libdw.so.1 there is the name alone.
+        assert!(
+            place.starts_with(" at ") && place.contains("culprit.rs:") || place.starts_with("+0x"),
+            "{report}"
+        );
+    }
+    assert!(
+        !report.contains("_ZN") && !report.contains("_R"),
+        "{report}"
+    );
+}
+
+#[cfg(not(miri))]
+fn main() {
+    match std::env::args().nth(1).as_deref() {
+        Some("drop_twice") => return mistakes::drop_twice(),
+        Some("drop_twice_from_cache") => return mistakes::drop_twice_from_cache(),
+        Some("forget_map") => return mistakes::forget_map(),
+        Some("nothing") => return mistakes::nothing(),
+        _ => {}
+    }
+    for mistake in ["drop_twice", "drop_twice_from_cache"] {
+        let report = report_of(mistake, "audit,tools=off");
+        is_told_of(&report, &format!("culprit::mistakes::{mistake}"), 3);
+    }
+    let report = report_of("forget_map", "leaks,tools=off");
+    is_told_of(&report, "culprit::mistakes::forget_map", 1);
+    assert!(
+        report.contains("1 object leaked") && report.contains("  total: 1 object, "),
+        "{report}"
+    );
+    let report = report_of("nothing", "leaks,leak-status=23,tools=off");
+    assert!(!report.contains("leaked"), "{report}");
+    println!("reports name the culprit");
+}
+
+#[cfg(miri)]
+fn main() {}
