@@ -164,6 +164,15 @@ hidden='__attribute__((visibility("hidden")))'
 "$work/types" "$work/types.so" || fail "two copies share the cache of a C++ type: $?"
 echo "ok two-copies"
 
+# Each installed example compiles as its comment says.
+for example in "$documents"/examples/*.c; do
+    command=$(sed -n 's/^ \* *\(cc .*\) && \.\/a\.out.*/\1/p' "$example")
+    [ -n "$command" ] || fail "$(basename "$example") does not say how to compile it"
+    (cd "$documents/examples" && eval "$command -o $work/example") >"$work/log" 2>&1 ||
+        fail "$command: $(cat "$work/log")"
+done
+echo "ok examples"
+
 # What docs/install.md shows: each `sh run` block in a folder of its own, which has the program, the
 # files that the section shows before, and Slabyard's sources where a project would have them.
 awk -v OUT="$work/page" '
