@@ -28,6 +28,10 @@
  * thread gives an address up and another receives it, the former has the smaller stamp; and an
  * object is freed after it was allocated, for its address went from one thread to the other in
  * between.
+ *
+ * What a thread has recorded since its last block lies in a struct record_buffer, in shared memory
+ * where there is any: a process that ends without notice leaves it to `slabyard record`, which
+ * makes a block of it.
  */
 #ifndef SLABYARD_RECORD_FORMAT_H
 #define SLABYARD_RECORD_FORMAT_H
@@ -37,6 +41,13 @@
 #define RECORD_MAGIC       "slabyard record\n"
 #define RECORD_VERSION     1u
 #define RECORD_BLOCK_MAGIC 0x31425953u /* "SYB1" */
+
+/* The processes' files, in the folder that SLABYARD_RECORD names; %s is "pid.image". The second
+ * is on a tmpfs, where memory that was had once is there for good, and holds the buffers. */
+#define RECORD_PART_NAME    "%s.part"
+#define RECORD_BUFFERS_NAME "live/%s.buffers"
+#define RECORD_BUFFER_BYTES ((size_t)64 << 10)
+#define RECORD_BUFFER_MAGIC 0x32425953u /* "SYB2" */
 
 enum record_block {
     BLOCK_PROCESS = 1,    /* a process begins: struct record_process, then its command line */
@@ -85,9 +96,22 @@ struct record_end {
     uint64_t nanoseconds;
 };
 
+/* How a buffer of RECORD_BUFFER_BYTES begins; `filled` is stored last. */
+struct record_buffer {
+    uint32_t magic;
+    uint32_t payload;        /* where in the buffer the payload begins */
+    _Atomic uint64_t filled; /* records << 32 | bytes of payload */
+    uint64_t stamp;          /* of the first record */
+    uint32_t thread;
+    uint32_t closed; /* the process has written it for the last time */
+    uint32_t lost;   /* blocks that could not be written */
+    uint32_t error;  /* the errno of the first of them */
+};
+
 _Static_assert(sizeof(struct record_block_header) == 32, "the file has no padding");
 _Static_assert(sizeof(struct record_process) == 32, "the file has no padding");
 _Static_assert(sizeof(struct record_end) == 24, "the file has no padding");
+_Static_assert(sizeof(struct record_buffer) == 40, "the tool reads it as it lies");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
 
 #endif

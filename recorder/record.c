@@ -11,17 +11,22 @@
  *    records in one word) is stored last, so what it covers is whole for any reader.
  *  - A buffer is written and emptied only under `files`. At exit the buffers of threads that still
  *    run are written as far as they are filled, and closed.
+ *  - Buffers lie in shared memory (a file on a tmpfs): `slabyard record` reads there what a process
+ *    that was killed, or that crashed, had recorded. Their memory is had before it is used, so no
+ *    write to it fails. A forked child does not see its parent's.
+ *  - Whoever holds `files` is interrupted by no signal handler and not cancelled, so that handlers
+ *    may fork and exit; and a file size limit ends the recording, not the program.
  *  - No file stays open: each block opens, appends and closes, so that a program that closes all
  *    its descriptors, or counts on their numbers, sees no difference. One block is ten thousand
  *    operations, so the two calls cost less than a nanosecond each.
  *  - Nothing here allocates from the program's heap. Memory is one buffer per living thread.
- *  - A process killed without warning loses what its buffers held; all blocks before are whole.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -40,25 +45,23 @@
 #include "format.h"
 
 #define EXPORT           __attribute__((visibility("default")))
-#define BUFFER_BYTES     ((size_t)64 << 10)
 #define RECORD_BYTES_MAX 64u /* head, logarithm, and five varints of at most 10 bytes */
 #define BOOT_BYTES       ((size_t)32 << 10)
-#define PATH_BYTES       512u
+#define PATH_BYTES       4096u
+#define STEM_BYTES       32u
 #define COMMAND_BYTES    1024u
 
 struct buffer {
-    struct buffer *next;     /* all buffers of the process; never leaves the list */
-    _Atomic uint64_t filled; /* records << 32 | bytes of payload; stored last */
-    uint64_t stamp;          /* of the previous record */
-    uintptr_t address;       /* of the previous record */
-    uint32_t thread;
-    bool taken;  /* a thread owns it; guarded by `files` */
-    bool closed; /* the process has ended for it; guarded by `files` */
+    struct record_buffer shared;
+    struct buffer *next; /* all buffers of the process; never leaves the list */
+    uint64_t stamp;      /* of the previous record */
+    uintptr_t address;   /* of the previous record */
+    bool taken;          /* a thread owns it; guarded by `files` */
     struct record_block_header header;
     unsigned char payload[];
 };
 
-#define PAYLOAD_BYTES (BUFFER_BYTES - sizeof(struct buffer))
+#define PAYLOAD_BYTES (RECORD_BUFFER_BYTES - sizeof(struct buffer))
 
 /* The program's own functions, found behind ours. */
 static struct {
@@ -82,17 +85,20 @@ static struct {
 enum { STATE_NEW, STATE_STARTING, STATE_OFF, STATE_ON };
 static _Atomic int state = STATE_NEW;
 
-static pthread_mutex_t files = PTHREAD_MUTEX_INITIALIZER; /* guards everything down to `path` */
+static pthread_mutex_t files =
+    PTHREAD_MUTEX_INITIALIZER; /* guards everything down to `shared_bytes` */
 static struct buffer *buffers;
-static bool begun;  /* this process has a file, with a process block in it */
-static bool broken; /* a write failed: nothing more is recorded */
+static bool begun; /* this process has a file, with a process block in it */
+static int broken; /* the errno of a write that failed: nothing more is recorded */
 static uint32_t lost;
 static pid_t pid;
 static pid_t parent;
 static uint32_t origin = ORIGIN_EXEC;
 static struct record_process birth; /* clocks and pid, as they were when the process began */
 static char directory[PATH_BYTES];
-static char path[PATH_BYTES + 32];
+static char path[PATH_BYTES + 2 * STEM_BYTES];
+static char shared_path[PATH_BYTES + 2 * STEM_BYTES];
+static off_t shared_bytes; /* of the file with the buffers */
 
 static _Atomic uint32_t never_wiped;
 static _Atomic uint32_t *alive = &never_wiped; /* see notice_hidden_fork */
@@ -202,13 +208,58 @@ static void seal(struct record_block_header *header, const void *payload) {
 
 /* ---- the file; all under `files` ------------------------------------------------------------- */
 
-/* Appends all of it, or says that the file is broken. */
+/* What a thread is spared while it holds `files`. */
+struct pause {
+    sigset_t signals;
+    int cancel;
+    bool busy;
+};
+
+static void notice_hidden_fork(void);
+
+static void lock_files(struct pause *pause) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &pause->signals);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &pause->cancel);
+    pause->busy = busy;
+    busy = true;
+    notice_hidden_fork();
+    pthread_mutex_lock(&files);
+}
+
+static void unlock_files(const struct pause *pause) {
+    pthread_mutex_unlock(&files);
+    busy = pause->busy;
+    pthread_setcancelstate(pause->cancel, NULL);
+    pthread_sigmask(SIG_SETMASK, &pause->signals, NULL);
+}
+
+/* Beyond a file size limit a write fails, and sends a signal that the program did not earn. */
+static void forget_size_signal(int error) {
+    if (error != EFBIG) return;
+    sigset_t signal;
+    sigemptyset(&signal);
+    sigaddset(&signal, SIGXFSZ);
+    sigtimedwait(&signal, NULL, &(struct timespec){0});
+}
+
+/* Nothing more is recorded: a gap would make nonsense of what follows. */
+static void give_up(int error) {
+    if (broken == 0) broken = error != 0 ? error : EIO;
+}
+
+/* Appends all of it, or gives up. */
 static bool append(int fd, const void *bytes, size_t length) {
     const char *p = bytes;
     while (length > 0) {
         ssize_t written = write(fd, p, length);
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return false;
+        if (written <= 0) {
+            forget_size_signal(errno);
+            give_up(written < 0 ? errno : ENOSPC);
+            return false;
+        }
         p += written;
         length -= (size_t)written;
     }
@@ -253,107 +304,159 @@ static bool append_process(int fd) {
 /* The same number may name several programs one after the other (exec): each has its own file. */
 static int open_first(void) {
     for (unsigned image = 0; image < 1000000; image++) {
-        snprintf(path, sizeof path, "%s/%d.%u.part", directory, (int)pid, image);
+        char stem[STEM_BYTES];
+        snprintf(stem, sizeof stem, "%d.%u", (int)pid, image);
+        snprintf(path, sizeof path, "%s/" RECORD_PART_NAME, directory, stem);
+        snprintf(shared_path, sizeof shared_path, "%s/" RECORD_BUFFERS_NAME, directory, stem);
         int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
         if (fd >= 0 || errno != EEXIST) return fd;
     }
     return -1;
 }
 
-static int open_file(void) {
-    if (begun) return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+/* The process's first operation. */
+static void begin_file(void) {
     int fd = open_first();
-    if (fd >= 0) begun = true;
-    if (fd >= 0 && !append_process(fd)) {
-        broken = true;
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-static void write_block(struct record_block_header *header, const void *payload) {
-    if (broken) {
-        lost++;
+    begun = true;
+    if (fd < 0) {
+        give_up(errno);
         return;
     }
-    int fd = open_file();
-    if (fd < 0 || !append_block(fd, header, payload)) {
-        broken = true;
-        lost++;
+    append_process(fd);
+    close(fd);
+}
+
+static bool write_block(struct record_block_header *header, const void *payload) {
+    bool written = false;
+    if (broken == 0) {
+        int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+        if (fd < 0) give_up(errno);
+        written = fd >= 0 && append_block(fd, header, payload);
+        if (fd >= 0) close(fd);
     }
-    if (fd >= 0) close(fd);
+    return written;
 }
 
 static void write_buffer(struct buffer *buffer) {
-    uint64_t filled = atomic_load_explicit(&buffer->filled, memory_order_acquire);
-    if (filled == 0 || buffer->closed) return;
+    uint64_t filled = atomic_load_explicit(&buffer->shared.filled, memory_order_acquire);
+    if (filled == 0 || buffer->shared.closed != 0) return;
     buffer->header.kind = BLOCK_OPERATIONS;
-    buffer->header.thread = buffer->thread;
+    buffer->header.thread = buffer->shared.thread;
+    buffer->header.stamp = buffer->shared.stamp;
     buffer->header.records = (uint32_t)(filled >> 32);
     buffer->header.length = (uint32_t)filled;
-    write_block(&buffer->header, buffer->payload);
+    if (write_block(&buffer->header, buffer->payload)) return;
+    buffer->shared.error = (uint32_t)broken;
+    buffer->shared.lost++;
+    lost++;
 }
 
 /* ---- a thread's buffer ----------------------------------------------------------------------- */
 
-static void after_fork_in_child(void);
+static void begin_anew(void);
 
 /* The kernel empties the page of `alive` in every process that gets a copy of the memory: here one
  * was made without fork(), by a bare system call. A child of vfork shares the memory, and what it
  * does to the heap is its parent's, as it should be. */
+static bool is_hidden_fork(void) { return atomic_load_explicit(alive, memory_order_relaxed) == 0; }
+
 static void notice_hidden_fork(void) {
-    if (atomic_load_explicit(alive, memory_order_relaxed) != 0) return;
+    if (!is_hidden_fork()) return;
     pthread_mutex_init(&files, NULL);
-    pthread_mutex_lock(&files);
-    after_fork_in_child();
-    busy = true;
+    begin_anew();
 }
 
-static void flush_mine(void) {
-    int saved = errno;
-    notice_hidden_fork();
-    pthread_mutex_lock(&files);
-    write_buffer(mine);
-    atomic_store_explicit(&mine->filled, 0, memory_order_release);
-    pthread_mutex_unlock(&files);
-    errno = saved;
+static bool sees_hidden_forks(void) { return alive != &never_wiped; }
+
+/* Memory of the file with the buffers, or MAP_FAILED. A copy of this process that was not noticed
+ * would write there too, so there is none where such copies are not seen. */
+static void *map_shared(void) {
+    if (!sees_hidden_forks()) return MAP_FAILED;
+    int fd = open(shared_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) return MAP_FAILED;
+    void *memory = MAP_FAILED;
+    int error = posix_fallocate(fd, shared_bytes, (off_t)RECORD_BUFFER_BYTES);
+    forget_size_signal(error);
+    if (error == 0) {
+        memory =
+            mmap(NULL, RECORD_BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, shared_bytes);
+        shared_bytes += (off_t)RECORD_BUFFER_BYTES;
+    }
+    close(fd);
+    return memory;
+}
+
+/* Where no memory can be shared it is the process's own, and lost when that is killed. */
+static struct buffer *map_buffer(void) {
+    void *memory = map_shared();
+    if (memory == MAP_FAILED) {
+        memory = mmap(NULL, RECORD_BUFFER_BYTES, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    }
+    if (memory == MAP_FAILED) return NULL;
+    if (sees_hidden_forks()) madvise(memory, RECORD_BUFFER_BYTES, MADV_DONTFORK);
+    struct buffer *buffer = memory;
+    buffer->shared.magic = RECORD_BUFFER_MAGIC;
+    buffer->shared.payload = (uint32_t)offsetof(struct buffer, payload);
+    return buffer;
 }
 
 static struct buffer *find_buffer(void) {
     for (struct buffer *buffer = buffers; buffer != NULL; buffer = buffer->next) {
-        if (!buffer->taken && !buffer->closed) return buffer;
+        if (!buffer->taken && buffer->shared.closed == 0) return buffer;
     }
-    struct buffer *buffer =
-        mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (buffer == MAP_FAILED) return NULL;
+    struct buffer *buffer = map_buffer();
+    if (buffer == NULL) return NULL;
     buffer->next = buffers;
     buffers = buffer;
     return buffer;
 }
 
+static void choose_buffer(void) {
+    if (my_thread == 0) my_thread = atomic_fetch_add(&next_thread, 1) + 1;
+    if (!begun) begin_file();
+    mine = find_buffer();
+    if (mine == NULL) return;
+    mine->taken = true;
+    mine->shared.thread = my_thread - 1;
+    mine->shared.error = (uint32_t)broken;
+}
+
+static void empty_mine(void) {
+    if (mine == NULL) return; /* a hidden fork was noticed: what there was is the parent's */
+    write_buffer(mine);
+    atomic_store_explicit(&mine->shared.filled, 0, memory_order_release);
+}
+
 static bool take_buffer(void) {
     int saved = errno;
-    notice_hidden_fork();
-    if (my_thread == 0) my_thread = atomic_fetch_add(&next_thread, 1) + 1;
-    pthread_mutex_lock(&files);
-    mine = find_buffer();
-    if (mine != NULL) {
-        mine->taken = true;
-        mine->thread = my_thread - 1;
-    }
-    pthread_mutex_unlock(&files);
+    struct pause pause;
+    lock_files(&pause);
+    choose_buffer();
+    unlock_files(&pause);
     if (mine != NULL && !gone) pthread_setspecific(exit_key, mine);
     errno = saved;
     return mine != NULL;
 }
 
+static void flush_mine(void) {
+    int saved = errno;
+    struct pause pause;
+    lock_files(&pause);
+    empty_mine();
+    unlock_files(&pause);
+    errno = saved;
+}
+
 static void give_buffer(void) {
-    flush_mine();
-    pthread_mutex_lock(&files);
-    mine->taken = false;
-    pthread_mutex_unlock(&files);
+    int saved = errno;
+    struct pause pause;
+    lock_files(&pause);
+    empty_mine();
+    if (mine != NULL) mine->taken = false;
     mine = NULL;
+    unlock_files(&pause);
+    errno = saved;
 }
 
 /* The exit key's destructor. Other destructors, and libc itself, may still free after it. */
@@ -412,15 +515,15 @@ static inline unsigned char *put_record(unsigned char *p, const struct operation
 }
 
 static void begin_block(uint64_t stamp) {
-    mine->header.stamp = stamp;
+    mine->shared.stamp = stamp;
     mine->stamp = stamp;
     mine->address = 0;
 }
 
 /* The caller is busy. */
 static inline void record(struct operation op) {
-    if (__builtin_expect(mine == NULL, 0) && !take_buffer()) return;
-    uint64_t filled = atomic_load_explicit(&mine->filled, memory_order_relaxed);
+    if (__builtin_expect(mine == NULL || is_hidden_fork(), 0) && !take_buffer()) return;
+    uint64_t filled = atomic_load_explicit(&mine->shared.filled, memory_order_relaxed);
     if (__builtin_expect((uint32_t)filled + RECORD_BYTES_MAX > PAYLOAD_BYTES, 0)) {
         flush_mine();
         filled = 0;
@@ -429,7 +532,7 @@ static inline void record(struct operation op) {
     unsigned char *start = mine->payload + (uint32_t)filled;
     uint64_t bytes = (uint64_t)(put_record(start, &op) - start);
     filled += bytes + ((uint64_t)1 << 32);
-    atomic_store_explicit(&mine->filled, filled, memory_order_release);
+    atomic_store_explicit(&mine->shared.filled, filled, memory_order_release);
     if (__builtin_expect(gone || atomic_load_explicit(&ended, memory_order_relaxed), 0))
         give_buffer();
 }
@@ -460,36 +563,38 @@ static void note_birth(void) {
     };
 }
 
+static struct pause forking; /* guarded by `files` */
+
 static void before_fork(void) {
-    busy = true;
-    pthread_mutex_lock(&files);
+    struct pause pause;
+    lock_files(&pause);
+    forking = pause;
 }
 
 static void after_fork_in_parent(void) {
-    pthread_mutex_unlock(&files);
-    busy = false;
+    struct pause pause = forking;
+    unlock_files(&pause);
 }
 
-/* Only the forking thread lives on: what all buffers hold is the parent's, and the parent's file
- * gets it. */
-static void after_fork_in_child(void) {
-    for (struct buffer *buffer = buffers; buffer != NULL; buffer = buffer->next) {
-        atomic_store(&buffer->filled, 0);
-        buffer->taken = buffer == mine;
-        buffer->closed = false;
-    }
+/* Only the forking thread lives on, and the parent has kept all buffers. */
+static void begin_anew(void) {
+    buffers = NULL;
+    mine = NULL;
+    shared_bytes = 0;
     begun = false;
-    broken = false;
+    broken = 0;
     lost = 0;
     atomic_store(&ended, false);
     atomic_store(&next_thread, 1);
     my_thread = 1;
-    if (mine != NULL) mine->thread = 0;
     parent = pid;
     origin = ORIGIN_FORK;
     note_birth();
-    pthread_mutex_unlock(&files);
-    busy = false;
+}
+
+static void after_fork_in_child(void) {
+    begin_anew();
+    after_fork_in_parent();
 }
 
 static void write_end(enum record_end_reason reason) {
@@ -512,28 +617,25 @@ static void write_others(void) {
     for (struct buffer *buffer = buffers; buffer != NULL; buffer = buffer->next) {
         if (buffer == mine) continue;
         write_buffer(buffer);
-        buffer->closed = true;
+        buffer->shared.closed = 1;
     }
 }
 
-/* Writes all buffers; not in a child of vfork, whose parent goes on with them. */
+/* Writes all buffers; not in a child of vfork, whose parent goes on with them. What the file of
+ * the buffers has to say is said then, unless something was lost. */
 static void write_all(enum record_end_reason reason) {
     if (atomic_load(&state) != STATE_ON || atomic_load(&ended)) return;
     int saved = errno;
-    bool was_busy = busy;
-    busy = true;
-    notice_hidden_fork();
-    if (getpid() != pid) {
-        busy = was_busy;
-        return;
+    struct pause pause;
+    lock_files(&pause);
+    if (getpid() == pid) {
+        empty_mine();
+        write_others();
+        write_end(reason);
+        if (begun && broken == 0) unlink(shared_path);
+        if (reason == END_EXIT) atomic_store(&ended, true);
     }
-    if (mine != NULL) flush_mine();
-    pthread_mutex_lock(&files);
-    write_others();
-    write_end(reason);
-    pthread_mutex_unlock(&files);
-    if (reason == END_EXIT) atomic_store(&ended, true);
-    busy = was_busy;
+    unlock_files(&pause);
     errno = saved;
 }
 

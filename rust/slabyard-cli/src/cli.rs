@@ -9,6 +9,7 @@ use crate::recording::{Recording, Strictness};
 use crate::replay::measure::{self, Measurement, Options};
 use crate::replay::worker::{self, Pass};
 use crate::report::{html, info, table, Report};
+use crate::signals;
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Parser, Subcommand};
@@ -17,7 +18,7 @@ use slabyard_peers::Allocator;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 /// What would my program's allocations cost on each allocator?
@@ -39,8 +40,8 @@ Examples:
 
 Exit status: 0, or 1 for an error, 2 for a wrong command line, 3 when an allocator failed the
 replay. `record` exits as the recorded program did, or with 125 when it could not record.
-`faults` exits with 1 when a failure was not survived, 125 when nothing could be tried, 130 when
-it was interrupted.";
+`faults` exits with 1 when a failure was not survived, 125 when nothing could be tried, 128 and
+the signal's number when it was interrupted.";
 
 #[derive(Subcommand)]
 enum Ask {
@@ -89,6 +90,9 @@ struct MeasureArgs {
     /// Write all figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Replace files that exist
+    #[arg(short, long)]
+    force: bool,
     /// Where replay keeps its plan, 16 bytes an operation [default: the system's folder]
     #[arg(long, value_name = "FOLDER")]
     scratch: Option<PathBuf>,
@@ -105,11 +109,14 @@ struct ReplayArgs {
 #[derive(Args)]
 struct CompareArgs {
     /// The recording; none when a program follows after `--`
-    #[arg(required_unless_present = "command")]
+    #[arg(required_unless_present = "command", conflicts_with = "command")]
     file: Option<PathBuf>,
     /// The page to write [default: the recording's name with .html]
     #[arg(short, long, value_name = "FILE")]
     page: Option<PathBuf>,
+    /// The recording to write of a program [default: PROGRAM.syrec]
+    #[arg(short, long, value_name = "FILE", requires = "command")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     measure: MeasureArgs,
     /// A program to record first, and its arguments
@@ -158,6 +165,9 @@ struct FaultsArgs {
     /// Write what was found as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Replace that file if it exists
+    #[arg(short, long)]
+    force: bool,
     /// The program and its arguments
     #[arg(required = true, last = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -193,6 +203,7 @@ fn cache_name(name: &str) -> Result<String, String> {
 }
 
 pub fn main() -> ExitCode {
+    signals::make_the_size_limit_an_error();
     let answer = match Cli::parse().command {
         Ask::Record(args) => return record_only(&args),
         Ask::Faults(args) => return find_faults(args),
@@ -217,17 +228,33 @@ fn default_recording(command: &[OsString]) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn record_to(file: &Path, force: bool, command: &[OsString]) -> Result<Recorded> {
-    if file.exists() && !force {
-        bail!("{} exists; --force replaces it", file.display());
+/// Refuses what would destroy something: any file that exists, without `force`.
+fn may_replace(file: &Path, force: bool) -> Result<()> {
+    match file.metadata() {
+        Ok(about) if about.is_file() && !force => {
+            bail!("{} exists; --force replaces it", file.display())
+        }
+        _ => Ok(()),
     }
+}
+
+/// A recording is written under another name first, so it cannot go to a device or a pipe.
+fn may_record_to(file: &Path, force: bool) -> Result<()> {
+    if file.metadata().is_ok_and(|about| !about.is_file()) {
+        bail!("{} is not a file", file.display());
+    }
+    may_replace(file, force)
+}
+
+fn record_to(file: &Path, force: bool, command: &[OsString]) -> Result<Recorded> {
+    may_record_to(file, force)?;
     let recorded = record::record(command, file)?;
-    eprintln!(
-        "slabyard: {} operations in {} ({})",
+    ui::warn(&format!(
+        "{} operations in {} ({})",
         ui::grouped(recorded.operations),
-        recorded.file.display(),
+        file.display(),
         ui::bytes(recorded.bytes)
-    );
+    ));
     Ok(recorded)
 }
 
@@ -237,7 +264,7 @@ fn record_only(args: &RecordArgs) -> ExitCode {
         .clone()
         .unwrap_or_else(|| default_recording(&args.command));
     match record_to(&file, args.force, &args.command) {
-        Ok(recorded) => ExitCode::from(record::exit_code(recorded.status)),
+        Ok(recorded) => ExitCode::from(recorded.ended.code()),
         Err(error) => {
             ui::warn(&format!("{error:#}"));
             ExitCode::from(125)
@@ -313,13 +340,29 @@ fn make_report(file: &Path, recording: &Recording, plan: Plan, measurement: Meas
     }
 }
 
+/// Writes all of it or nothing: a file gets its name when it is whole.
+fn write_whole(path: &Path, text: &str) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    if path.metadata().is_ok_and(|about| !about.is_file()) {
+        return std::fs::write(path, text).with_context(cannot);
+    }
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    let file = tempfile::Builder::new()
+        .prefix(".slabyard-")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(parent.unwrap_or(Path::new(".")));
+    let mut file = file.with_context(cannot)?;
+    std::io::Write::write_all(&mut file, text.as_bytes()).with_context(cannot)?;
+    file.persist(path).with_context(cannot)?;
+    Ok(())
+}
+
 fn write_json(figures: &impl Serialize, path: Option<&Path>) -> Result<()> {
     let Some(path) = path else {
         return Ok(());
     };
-    let text = serde_json::to_string_pretty(figures)?;
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    eprintln!("slabyard: figures in {}", path.display());
+    write_whole(path, &serde_json::to_string_pretty(figures)?)?;
+    ui::warn(&format!("figures in {}", path.display()));
     Ok(())
 }
 
@@ -338,50 +381,74 @@ fn verdict(report: &Report) -> u8 {
 }
 
 fn replay(args: &ReplayArgs) -> Result<u8> {
+    may_write_json(&args.measure)?;
     let report = measure_file(&args.file, &args.measure)?;
-    print!("{}", table::render(&report));
+    ui::print(&table::render(&report))?;
     write_json(&report, args.measure.json.as_deref())?;
     Ok(verdict(&report))
 }
 
+fn may_write_json(args: &MeasureArgs) -> Result<()> {
+    let json = args.json.as_deref();
+    json.map_or(Ok(()), |json| may_replace(json, args.force))
+}
+
 fn compare(args: &CompareArgs) -> Result<u8> {
-    let file = args
-        .file
-        .clone()
-        .unwrap_or_else(|| default_recording(&args.command));
+    let file = args.file.clone().or_else(|| args.output.clone());
+    let file = file.unwrap_or_else(|| default_recording(&args.command));
+    let page = args.page.clone();
+    let page = page.unwrap_or_else(|| file.with_extension("html"));
+    may_replace(&page, args.measure.force)?;
+    may_write_json(&args.measure)?;
     if !args.command.is_empty() {
-        record_to(&file, true, &args.command)?;
+        let recorded = record_to(&file, args.measure.force, &args.command)?;
+        if let Some(code) = wanted_to_end(&recorded, &file) {
+            return Ok(code);
+        }
     }
     let report = measure_file(&file, &args.measure)?;
-    print!("{}", table::render(&report));
-    let page = args
-        .page
-        .clone()
-        .unwrap_or_else(|| file.with_extension("html"));
-    std::fs::write(&page, html::render(&report))
-        .with_context(|| format!("cannot write {}", page.display()))?;
+    ui::print(&table::render(&report))?;
+    write_whole(&page, &html::render(&report))?;
     write_json(&report, args.measure.json.as_deref())?;
-    println!("\nThe page: {}", page.display());
+    ui::print(&format!("\nThe page: {}\n", page.display()))?;
     Ok(verdict(&report))
+}
+
+/// Whoever interrupts the program wants to see the figures; whoever ends the tool does not.
+fn wanted_to_end(recorded: &Recorded, file: &Path) -> Option<u8> {
+    let signal = recorded.ended.passed_on?;
+    if signal != libc::SIGTERM && signal != libc::SIGHUP {
+        return None;
+    }
+    ui::warn(&format!(
+        "ended by {}; slabyard compare {} goes on",
+        signals::described(signal),
+        file.display()
+    ));
+    Some((128 + signal) as u8)
 }
 
 fn show_info(args: &InfoArgs) -> Result<u8> {
     let recording = open(&args.file, args.salvage)?;
     let scratch = tempfile::tempdir().context("cannot make a folder for the plan")?;
     let plan = make_plan(&recording, scratch.path())?;
-    print!("{}", info::render(&recording, &plan.summary));
+    ui::print(&info::render(&recording, &plan.summary))?;
     Ok(0)
 }
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED_BY: AtomicI32 = AtomicI32::new(libc::SIGINT);
 
-extern "C" fn note_interrupt(_: libc::c_int) {
+extern "C" fn note_interrupt(signal: libc::c_int) {
+    INTERRUPTED_BY.store(signal, Ordering::Relaxed);
     INTERRUPTED.store(true, Ordering::Relaxed);
 }
 
 fn find_faults(args: FaultsArgs) -> ExitCode {
     match try_failures(args) {
-        Ok(faults) if faults.stopped == Stopped::Interrupted => ExitCode::from(130),
+        Ok(faults) if faults.stopped == Stopped::Interrupted => {
+            ExitCode::from(128 + INTERRUPTED_BY.load(Ordering::Relaxed) as u8)
+        }
         Ok(faults) => ExitCode::from(u8::from(!faults.findings.is_empty())),
         Err(error) => {
             ui::warn(&format!("{error:#}"));
@@ -392,6 +459,8 @@ fn find_faults(args: FaultsArgs) -> ExitCode {
 
 fn try_failures(args: FaultsArgs) -> Result<Faults> {
     let json = args.json.clone();
+    json.as_deref()
+        .map_or(Ok(()), |json| may_replace(json, args.force))?;
     let plan = faults::Plan {
         command: args.command,
         only: args.only,
@@ -406,8 +475,10 @@ fn try_failures(args: FaultsArgs) -> Result<Faults> {
         settings: std::env::var_os("SLABYARD").unwrap_or_default(),
     };
     let handler = note_interrupt as extern "C" fn(libc::c_int);
-    // SAFETY: the handler does nothing but an atomic store.
-    unsafe { libc::signal(libc::SIGINT, handler as libc::sighandler_t) };
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the handler does nothing but atomic stores.
+        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+    }
     let line = ui::line();
     let faults = faults::find(&plan, &INTERRUPTED, &mut |_, run| {
         if let Some(made) = run.made.first() {
@@ -416,7 +487,7 @@ fn try_failures(args: FaultsArgs) -> Result<Faults> {
         }
     })?;
     line.finish_and_clear();
-    print!("{}", faults::text::render(&faults));
+    ui::print(&faults::text::render(&faults))?;
     write_json(&faults, json.as_deref())?;
     Ok(faults)
 }

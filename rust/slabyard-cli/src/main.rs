@@ -14,6 +14,7 @@ mod record;
 mod recording;
 mod replay;
 mod report;
+mod signals;
 mod ui;
 
 fn main() -> std::process::ExitCode {

@@ -1,9 +1,19 @@
-//! What a person sees while the tool works: warnings and progress, on standard error.
+//! What a person sees: warnings and progress on standard error, results on standard output.
 
+use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::io::Write;
 
+/// A line on standard error; where that cannot be written to, nobody is there to be told.
 pub fn warn(text: &str) {
-    eprintln!("slabyard: {text}");
+    let _ = writeln!(std::io::stderr(), "slabyard: {text}");
+}
+
+/// Standard output may be a file on a full disk, or a pipe that nobody reads.
+pub fn print(text: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.context("cannot write to standard output")
 }
 
 /// A bar of known length; nothing is drawn where standard error is not a terminal.

@@ -1,71 +1,11 @@
 //! The tool as a user runs it, on real programs.
 
+mod common;
+
+use common::*;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::PathBuf;
 use tempfile::TempDir;
-
-fn slabyard<I: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = I>) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slabyard"))
-        .current_dir(folder)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// Compiles one of our programs.
-fn program(folder: &TempDir, name: &str, flags: &[&str]) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
-    let binary = folder.path().join(name);
-    let status = Command::new("cc")
-        .args(["-O0", "-fno-builtin", "-pthread", "-w"])
-        .args(flags)
-        .args([source.as_os_str(), OsStr::new("-o"), binary.as_os_str()])
-        .status()
-        .unwrap();
-    assert!(status.success());
-    binary
-}
-
-/// The number in the line of `info` that begins with `name`.
-fn number(info: &str, name: &str) -> u64 {
-    let line = info
-        .lines()
-        .find_map(|line| line.trim_start().strip_prefix(name))
-        .unwrap();
-    let digits: String = line.chars().filter(char::is_ascii_digit).collect();
-    digits.parse().unwrap()
-}
-
-fn info(folder: &Path, file: &str) -> String {
-    let output = slabyard(folder, ["info", file]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    stdout(&output)
-}
-
-/// How many processes the table at the end of `info` shows, and their operations.
-fn processes(info: &str) -> Vec<(u64, String)> {
-    let table = info
-        .lines()
-        .skip_while(|line| !line.trim_start().starts_with("process"));
-    table
-        .skip(1)
-        .map(|line| {
-            let mut words = line.split_whitespace().skip(2);
-            let operations = words.next().unwrap().replace(',', "").parse().unwrap();
-            (operations, words.collect::<Vec<_>>().join(" "))
-        })
-        .collect()
-}
 
 fn record_threads() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -257,23 +197,6 @@ fn a_fork_that_nobody_announced_has_a_recording_of_its_own() {
         "{info}"
     );
     assert!(processes[0].0 < 100, "{info}");
-}
-
-#[test]
-fn a_killed_program_leaves_what_it_had_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let script = "my @a; for my $i (1..200000) { $a[$i] = 'x' x ($i % 99) } kill 9, $$";
-    let output = slabyard(
-        folder.path(),
-        ["record", "-o", "k.syrec", "perl", "-e", script],
-    );
-    assert_eq!(output.status.code(), Some(137));
-    assert!(
-        stderr(&output).contains("was killed"),
-        "{}",
-        stderr(&output)
-    );
-    assert!(number(&info(folder.path(), "k.syrec"), "operations") > 100_000);
 }
 
 #[test]

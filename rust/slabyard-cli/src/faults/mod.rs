@@ -113,7 +113,7 @@ fn complaint(run: &Run, time: Duration) -> Option<String> {
     let headline = headline.strip_prefix("slabyard: ").unwrap_or(headline);
     match run.end {
         _ if !headline.is_empty() => Some(headline.to_string()),
-        End::Signal(signal) => Some(format!("killed by {}", text::signal(signal))),
+        End::Signal(signal) => Some(format!("killed by {}", crate::signals::name(signal))),
         End::TimeUp => Some(format!("still running after {} s", time.as_secs())),
         End::Exit(_) | End::Dropped => None,
     }

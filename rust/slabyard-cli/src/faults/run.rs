@@ -1,6 +1,7 @@
 //! One run of the program: started in a process group of its own, with its output and its reports
 //! in files, and ended as a whole when its time is up.
 
+use crate::signals::restore_the_size_limit;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
@@ -56,7 +57,15 @@ pub fn run(
         ",report="
     });
     settings.push(&told);
-    let child = Command::new(&command[0])
+    let mut program = Command::new(&command[0]);
+    // SAFETY: what is called may be called between fork and exec.
+    unsafe {
+        program.pre_exec(|| {
+            restore_the_size_limit();
+            Ok(())
+        });
+    }
+    let child = program
         .args(&command[1..])
         .env("SLABYARD", settings)
         .stdin(Stdio::null())

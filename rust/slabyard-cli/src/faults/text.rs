@@ -5,27 +5,6 @@ use crate::ui::grouped;
 use std::ffi::OsStr;
 use std::fmt::Write;
 
-const SIGNALS: [(i32, &str); 9] = [
-    (libc::SIGABRT, "SIGABRT"),
-    (libc::SIGBUS, "SIGBUS"),
-    (libc::SIGFPE, "SIGFPE"),
-    (libc::SIGILL, "SIGILL"),
-    (libc::SIGKILL, "SIGKILL"),
-    (libc::SIGPIPE, "SIGPIPE"),
-    (libc::SIGSEGV, "SIGSEGV"),
-    (libc::SIGTERM, "SIGTERM"),
-    (libc::SIGTRAP, "SIGTRAP"),
-];
-
-/// A signal's name, or its number where it is a rare one.
-pub fn signal(number: i32) -> String {
-    let known = SIGNALS.iter().find(|(known, _)| *known == number);
-    known.map_or_else(
-        || format!("signal {number}"),
-        |(_, name)| (*name).to_string(),
-    )
-}
-
 /// A word as a shell takes it.
 pub fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();

@@ -50,8 +50,8 @@ pub enum Strictness {
     Whole,
     /// Use what was recorded before the damage.
     Salvage,
-    /// One process's file before it is joined: it has no closing block, and its process may have
-    /// been killed while it wrote.
+    /// A file that is not joined yet: it has no closing block, and its process may have been killed
+    /// while it wrote.
     Part,
 }
 
@@ -106,8 +106,9 @@ pub struct Recording {
     pub processes: Vec<Process>,
     /// Unless [`Strictness::Whole`]: what is wrong with the rest.
     pub damage: Option<Damage>,
-    /// How many blocks there are, and where the last of them ends.
+    /// How many blocks there are, and where the last of them begins and ends.
     pub blocks: u64,
+    pub last_block: u64,
     pub good_bytes: u64,
 }
 
@@ -146,7 +147,7 @@ impl Recording {
     fn from_source(bytes: Source, strictness: Strictness) -> Result<Self, ReadError> {
         let mut scan = Scan::new(bytes.bytes());
         let mut damage = scan.run().err();
-        let (blocks, good_bytes) = (scan.blocks, scan.at as u64);
+        let (blocks, last_block, good_bytes) = (scan.blocks, scan.last as u64, scan.at as u64);
         let processes = scan.processes;
         if strictness == Strictness::Part && good_bytes == bytes.bytes().len() as u64 {
             damage = None;
@@ -160,6 +161,7 @@ impl Recording {
                 processes,
                 damage,
                 blocks,
+                last_block,
                 good_bytes,
             }),
         }
@@ -206,6 +208,8 @@ impl Recording {
 struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Where the block before `at` begins.
+    last: usize,
     processes: Vec<Process>,
     /// Index of each thread number of the current process.
     threads: HashMap<u32, usize>,
@@ -228,6 +232,7 @@ impl<'a> Scan<'a> {
         Scan {
             bytes,
             at: 0,
+            last: 0,
             processes: Vec::new(),
             threads: HashMap::new(),
             blocks: 0,
@@ -256,6 +261,7 @@ impl<'a> Scan<'a> {
                 return self.finish(&header);
             }
             self.block(&header)?;
+            self.last = self.at;
             self.at = header.payload + header.length;
             self.blocks += 1;
         }

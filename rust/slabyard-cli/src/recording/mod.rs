@@ -28,6 +28,11 @@ pub const PROCESS_BYTES: usize = 32;
 pub const END_BYTES: usize = 24;
 pub const FINISH_BYTES: usize = 24;
 
+/// A thread's buffer in shared memory, and the fixed part at its beginning.
+pub const BUFFER_BYTES: usize = 64 << 10;
+pub const BUFFER_HEAD_BYTES: usize = 40;
+pub const BUFFER_MAGIC: u32 = 0x3242_5953;
+
 /// Little-endian numbers at a place that the caller knows to be inside.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))

@@ -1,0 +1,127 @@
+//! Joins what the processes left to one recording. The first process's file becomes the
+//! recording, so that one process needs no more room on the disk than it took already; where there
+//! is no room for the others, the recording holds those blocks that found some.
+
+use super::parts::Part;
+use crate::recording::KIND_OPERATIONS;
+use crate::recording::{writer, Recording, Strictness, BLOCK_HEADER_BYTES, HEADER_BYTES};
+use crate::ui;
+use anyhow::{Context, Result};
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// What came of it.
+pub struct Joined {
+    pub operations: u64,
+    /// Why not all is in it.
+    pub failure: Option<io::Error>,
+}
+
+/// Makes `file` of the parts; what is left of them is in `folder`, on the same file system.
+pub fn join(parts: &[Part], folder: &Path, file: &Path) -> Result<Joined> {
+    let path = folder.join("joined");
+    let failure = append_all(parts, &path).err();
+    let operations = close(&path).with_context(|| match &failure {
+        Some(failure) => format!("cannot write {}: {failure}", file.display()),
+        None => format!("cannot write {}", file.display()),
+    })?;
+    let named = fs::set_permissions(&path, Permissions::from_mode(0o644))
+        .and_then(|()| fs::rename(&path, file));
+    named.with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(Joined {
+        operations,
+        failure,
+    })
+}
+
+fn append_all(parts: &[Part], path: &Path) -> io::Result<()> {
+    let (base, others) = match parts.split_first() {
+        Some((first, others)) if !first.runs => (Some(first), others),
+        _ => (None, parts),
+    };
+    let bar = ui::bar("joining", others.iter().map(|part| part.good_bytes).sum());
+    let mut out = BufWriter::new(match base {
+        Some(base) => take(base, path)?,
+        None => new_file(path)?,
+    });
+    base.map_or(Ok(()), |base| append_rest(&mut out, base))?;
+    for part in others {
+        append_file(&mut out, part)?;
+        append_rest(&mut out, part)?;
+        bar.inc(part.good_bytes);
+    }
+    out.flush()?;
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn new_file(path: &Path) -> io::Result<File> {
+    let mut file = File::create_new(path)?;
+    file.write_all(&writer::header())?;
+    Ok(file)
+}
+
+/// The part's own file, without what is not whole at its end.
+fn take(part: &Part, path: &Path) -> io::Result<File> {
+    fs::rename(&part.path, path)?;
+    let mut file = File::options().write(true).open(path)?;
+    file.set_len(part.good_bytes)?;
+    file.seek(SeekFrom::End(0))?;
+    Ok(file)
+}
+
+/// All of the part's blocks; its file is not needed any more.
+fn append_file(out: &mut impl Write, part: &Part) -> io::Result<()> {
+    let mut from = File::open(&part.path)?;
+    from.seek(SeekFrom::Start(HEADER_BYTES as u64))?;
+    let mut good = from.take(part.good_bytes - HEADER_BYTES as u64);
+    io::copy(&mut good, out)?;
+    fs::remove_file(&part.path)
+}
+
+fn append_rest(out: &mut impl Write, part: &Part) -> io::Result<()> {
+    for rest in &part.rest {
+        let head = writer::Head {
+            kind: KIND_OPERATIONS,
+            thread: rest.thread,
+            records: rest.records,
+            stamp: rest.stamp,
+        };
+        writer::write_block(out, head, &rest.payload)?;
+    }
+    Ok(())
+}
+
+/// Writes the closing block after the last whole one; where there is no room for it, the last
+/// block of operations gives way. How many operations the recording has.
+fn close(path: &Path) -> Result<u64> {
+    loop {
+        let recording = Recording::open(path, Strictness::Part)?;
+        let counts = (
+            recording.processes.len() as u64,
+            recording.blocks,
+            recording.operations(),
+        );
+        let (end, last) = (recording.good_bytes, recording.last_block);
+        drop(recording);
+        let error = match finish(path, end, counts) {
+            Ok(()) => return Ok(counts.2),
+            Err(error) => error,
+        };
+        // Without its first block, which says whose it is, it is no recording.
+        let first = (HEADER_BYTES + BLOCK_HEADER_BYTES) as u64;
+        if last < first {
+            return Err(error.into());
+        }
+        File::options().write(true).open(path)?.set_len(last)?;
+    }
+}
+
+fn finish(path: &Path, end: u64, (processes, blocks, records): (u64, u64, u64)) -> io::Result<()> {
+    let mut file = File::options().write(true).open(path)?;
+    file.set_len(end)?;
+    file.seek(SeekFrom::Start(end))?;
+    writer::write_finish(&mut file, processes, blocks, records)
+}

@@ -1,0 +1,234 @@
+//! `slabyard record`: runs a program with the recorder preloaded and joins what its processes left.
+//!
+//! [`program`] runs it and passes signals on, [`parts`] finds what its processes left, in files and in
+//! the buffers of those that were killed, [`join`] makes one recording of it.
+
+mod join;
+mod parts;
+mod program;
+
+use crate::signals;
+use crate::ui;
+use anyhow::{bail, Context, Result};
+use join::Joined;
+use parts::Part;
+use program::{Ended, Signals};
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// The recorder as it was built with this tool.
+static RECORDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.so"));
+
+/// What became of a recording.
+pub struct Recorded {
+    pub ended: Ended,
+    pub operations: u64,
+    pub bytes: u64,
+}
+
+/// The folders of a recording that is being made; what is in them goes with them.
+struct Scratch {
+    /// The processes' files, on the file system of the recording.
+    parts: TempDir,
+    /// Their buffers, where there is a tmpfs.
+    _buffers: Option<TempDir>,
+    /// The recorder, where the loader cannot preload it from `parts`.
+    _loadable: Option<TempDir>,
+    library: PathBuf,
+}
+
+/// Runs `command` and writes its recording to `file`, which appears only when it is whole.
+pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
+    let program = command.first().context("there is no program to record")?;
+    let signals = Signals::hold();
+    let scratch = Scratch::make(file)?;
+    let ended = program::run(preloaded(command, &scratch), &signals)?;
+    let parts = parts::collect(scratch.parts.path())?;
+    if parts.is_empty() {
+        say_how_it_ended(&ended, None);
+        match parts::first_error(scratch.parts.path()) {
+            Some(error) => bail!("nothing was recorded: {error}"),
+            None => bail!("{}", why_nothing(program)),
+        }
+    }
+    let Joined {
+        operations,
+        failure,
+    } = join::join(&parts, scratch.parts.path(), file)?;
+    say_how_it_ended(&ended, Some(operations));
+    say_what_is_missing(&parts, &ended);
+    if let Some(failure) = failure {
+        ui::warn(&format!("there is no room for the rest of it: {failure}"));
+    }
+    Ok(Recorded {
+        ended,
+        operations,
+        bytes: std::fs::metadata(file)?.len(),
+    })
+}
+
+impl Scratch {
+    fn make(file: &Path) -> Result<Self> {
+        let beside = match file.parent() {
+            Some(parent) if parent != Path::new("") => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        let beside = beside
+            .canonicalize()
+            .with_context(|| format!("there is no folder {}", beside.display()))?;
+        let parts = temporary(&beside)?;
+        let buffers = tmpfs().and_then(|place| temporary(&place).ok());
+        if let Some(buffers) = &buffers {
+            std::os::unix::fs::symlink(buffers.path(), parts.path().join("live"))?;
+        }
+        let loadable = (!can_preload_from(parts.path()))
+            .then(|| temporary(&std::env::temp_dir()))
+            .transpose()?;
+        let folder = loadable.as_ref().map_or(parts.path(), TempDir::path);
+        let library = folder.join("libslabyard-record.so");
+        std::fs::write(&library, RECORDER)
+            .with_context(|| format!("cannot write the recorder to {}", library.display()))?;
+        Ok(Scratch {
+            library,
+            parts,
+            _buffers: buffers,
+            _loadable: loadable,
+        })
+    }
+}
+
+fn temporary(place: &Path) -> Result<TempDir> {
+    let folder = tempfile::Builder::new()
+        .prefix(".slabyard-")
+        .tempdir_in(place);
+    folder.with_context(|| format!("cannot make a folder in {}", place.display()))
+}
+
+/// Blanks and colons divide the libraries in LD_PRELOAD.
+fn can_preload_from(folder: &Path) -> bool {
+    let text = folder.as_os_str().to_string_lossy();
+    !text.contains([' ', ':', ';', '\n', '\t'])
+}
+
+/// A folder whose files are memory: once a page was had, no write to it fails, however full the
+/// disks are.
+fn tmpfs() -> Option<PathBuf> {
+    let user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let places = [
+        Some(PathBuf::from("/dev/shm")),
+        user,
+        Some(std::env::temp_dir()),
+    ];
+    places.into_iter().flatten().find(|place| is_tmpfs(place))
+}
+
+fn is_tmpfs(place: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(name) = std::ffi::CString::new(place.as_os_str().as_bytes()) else {
+        return false;
+    };
+    // SAFETY: all zero is a statfs, which the call fills.
+    unsafe {
+        let mut about: libc::statfs = std::mem::zeroed();
+        libc::statfs(name.as_ptr(), &mut about) == 0 && about.f_type == libc::TMPFS_MAGIC
+    }
+}
+
+fn preloaded(command: &[OsString], scratch: &Scratch) -> Command {
+    let mut preload = scratch.library.as_os_str().to_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(" ");
+        preload.push(others);
+    }
+    let mut program = Command::new(&command[0]);
+    program
+        .args(&command[1..])
+        .env("LD_PRELOAD", preload)
+        .env("SLABYARD_RECORD", scratch.parts.path());
+    program
+}
+
+fn say_how_it_ended(ended: &Ended, operations: Option<u64>) {
+    let Some(signal) = ended.status.signal() else {
+        return;
+    };
+    let signal = signals::described(signal);
+    ui::warn(&match operations {
+        Some(count) => format!(
+            "the program was ended by {signal}; the recording so far has {} operations",
+            ui::grouped(count)
+        ),
+        None => format!("the program was ended by {signal}"),
+    });
+}
+
+fn say_what_is_missing(parts: &[Part], ended: &Ended) {
+    for part in parts {
+        let who = part.who();
+        if let Some(error) = &part.error {
+            ui::warn(&format!("{who}: its recording stops early: {error}"));
+        } else if part.runs {
+            ui::warn(&format!(
+                "{who} still runs; only what it wrote so far is recorded"
+            ));
+        } else if let (Some(damage), false) = (&part.damage, part.is_whole) {
+            ui::warn(&format!("{who}: its last block is left out, {damage}"));
+        } else if part.process.lost_blocks > 0 {
+            let lost = part.process.lost_blocks;
+            ui::warn(&format!("{who}: {lost} blocks could not be written"));
+        } else if !part.is_whole {
+            ui::warn(&format!(
+                "{who} was killed; up to ten thousand operations of each thread are missing"
+            ));
+        } else if part.process.end.is_none() && part.process.pid != ended.pid {
+            ui::warn(&format!(
+                "{who} was killed or crashed; what it did until then is recorded"
+            ));
+        }
+    }
+}
+
+/// The most likely reason that a program left no trace.
+fn why_nothing(program: &OsString) -> String {
+    let name = program.to_string_lossy();
+    match find_program(program).map(|path| has_interpreter(&path)) {
+        Some(Some(false)) => format!(
+            "nothing was recorded: {name} is statically linked, so nothing can be preloaded into it"
+        ),
+        _ => format!(
+            "nothing was recorded: {name} allocates nothing through malloc, brings a malloc of its \
+             own, or runs with raised privileges (setuid), which forbids preloading"
+        ),
+    }
+}
+
+fn find_program(program: &OsString) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if path.components().count() > 1 {
+        return Some(path.to_path_buf());
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(path))
+        .find(|candidate| candidate.is_file())
+}
+
+/// Whether an ELF file names a loader; `None` for whatever is not 64-bit little-endian ELF.
+fn has_interpreter(path: &Path) -> Option<bool> {
+    const PT_INTERP: u32 = 3;
+    let bytes = std::fs::read(path).ok()?;
+    if bytes.get(..6)? != b"\x7fELF\x02\x01" {
+        return None;
+    }
+    let number = |at: usize, length: usize| -> Option<usize> {
+        let mut wide = [0; 8];
+        wide[..length].copy_from_slice(bytes.get(at..at + length)?);
+        usize::try_from(u64::from_le_bytes(wide)).ok()
+    };
+    let (table, size, count) = (number(0x20, 8)?, number(0x36, 2)?, number(0x38, 2)?);
+    let kinds = (0..count).map(|index| number(table + index * size, 4));
+    Some(kinds.flatten().any(|kind| kind as u32 == PT_INTERP))
+}

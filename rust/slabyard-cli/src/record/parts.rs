@@ -1,0 +1,219 @@
+//! What the recorded processes left: a file each, and the buffers of those that ended without
+//! notice.
+
+use crate::recording::{u32_at, u64_at, BUFFER_BYTES, BUFFER_HEAD_BYTES, BUFFER_MAGIC};
+use crate::recording::{Process, Recording, Records, Strictness};
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+/// What a thread had recorded since its last block.
+pub struct Rest {
+    pub thread: u32,
+    pub records: u32,
+    pub stamp: u64,
+    pub payload: Vec<u8>,
+}
+
+/// One process's file, and what its buffers add to it.
+pub struct Part {
+    pub path: PathBuf,
+    pub process: Process,
+    pub good_bytes: u64,
+    /// Whether the process still runs, and may write.
+    pub runs: bool,
+    pub rest: Vec<Rest>,
+    /// Whether there were buffers to be read, or the process had written all.
+    pub is_whole: bool,
+    /// Why the process could not write, where it could not.
+    pub error: Option<std::io::Error>,
+    /// What is wrong with the end of the file.
+    pub damage: Option<String>,
+}
+
+impl Part {
+    /// The number and name of the process.
+    pub fn who(&self) -> String {
+        format!("process {} ({})", self.process.pid, self.process.name())
+    }
+}
+
+/// What a buffers' file says.
+#[derive(Default)]
+struct Buffers {
+    rest: Vec<Rest>,
+    error: Option<i32>,
+}
+
+/// All that the processes left in `folder`, in the order of their births.
+pub fn collect(folder: &Path) -> Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let stem = path.file_name().and_then(|name| name.to_str());
+        let Some(stem) = stem.and_then(|name| name.strip_suffix(".part")) else {
+            continue;
+        };
+        let buffers = read_buffers(&folder.join("live").join(format!("{stem}.buffers")));
+        if let Ok(recording) = Recording::open(&path, Strictness::Part) {
+            parts.push(part_of(path, &recording, buffers));
+        }
+    }
+    parts.sort_by_key(|part| part.process.birth_ticks);
+    Ok(parts)
+}
+
+/// Why a process could not write anything at all.
+pub fn first_error(folder: &Path) -> Option<std::io::Error> {
+    let entries = std::fs::read_dir(folder.join("live")).ok()?;
+    let mut buffers = entries.filter_map(|entry| read_buffers(&entry.ok()?.path()));
+    let error = buffers.find_map(|buffers| buffers.error)?;
+    Some(std::io::Error::from_raw_os_error(error))
+}
+
+fn part_of(path: PathBuf, recording: &Recording, buffers: Option<Buffers>) -> Part {
+    let process = recording.processes[0].clone();
+    // SAFETY: signal 0 only asks whether the process exists.
+    let runs = process.end.is_none() && unsafe { libc::kill(process.pid as libc::pid_t, 0) } == 0;
+    let is_whole = process.end.is_some() || buffers.is_some();
+    let mut buffers = buffers.unwrap_or_default();
+    if runs || buffers.error.is_some() {
+        buffers.rest.clear();
+    }
+    buffers.rest.retain(|rest| !is_written(&process, rest));
+    Part {
+        path,
+        good_bytes: recording.good_bytes,
+        runs,
+        rest: buffers.rest,
+        is_whole,
+        error: buffers.error.map(std::io::Error::from_raw_os_error),
+        damage: recording.damage.as_ref().map(ToString::to_string),
+        process,
+    }
+}
+
+/// A process that is killed between writing a buffer and emptying it leaves it in both places.
+fn is_written(process: &Process, rest: &Rest) -> bool {
+    let mut threads = process.threads.iter();
+    let last = threads
+        .find(|thread| thread.number == rest.thread)
+        .and_then(|thread| thread.blocks.last());
+    last.is_some_and(|block| block.stamp == rest.stamp && block.length == rest.payload.len())
+}
+
+fn read_buffers(path: &Path) -> Option<Buffers> {
+    let bytes = std::fs::read(path).ok()?;
+    let mut buffers = Buffers::default();
+    for buffer in bytes.chunks_exact(BUFFER_BYTES) {
+        if u32_at(buffer, 0) != BUFFER_MAGIC {
+            continue;
+        }
+        let error = u32_at(buffer, 36) as i32;
+        buffers.error = buffers.error.or((error != 0).then_some(error));
+        buffers.rest.extend(rest_of(buffer));
+    }
+    buffers.rest.sort_by_key(|rest| rest.stamp);
+    Some(buffers)
+}
+
+/// None where nothing is left, or it was written for the last time; see `recorder/format.h`.
+fn rest_of(buffer: &[u8]) -> Option<Rest> {
+    let (start, filled) = (u32_at(buffer, 4) as usize, u64_at(buffer, 8));
+    let (records, length) = ((filled >> 32) as u32, filled as u32 as usize);
+    let (stamp, thread, closed) = (
+        u64_at(buffer, 16),
+        u32_at(buffer, 24),
+        u32_at(buffer, 28) != 0,
+    );
+    if records == 0 || closed || start < BUFFER_HEAD_BYTES {
+        return None;
+    }
+    let payload = buffer.get(start..)?.get(..length)?;
+    (count(payload, stamp) == Some(records)).then(|| Rest {
+        thread,
+        records,
+        stamp,
+        payload: payload.to_vec(),
+    })
+}
+
+fn count(payload: &[u8], stamp: u64) -> Option<u32> {
+    let mut records = Records::new(payload, stamp);
+    let mut count = 0;
+    while records.next().ok()?.is_some() {
+        count += 1;
+    }
+    Some(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::tests::{encode, free, malloc};
+
+    fn buffer(records: u32, closed: u32, error: u32) -> Vec<u8> {
+        let payload = encode(&[malloc(70, 0x1000, 8), free(80, 0x1000)], 70);
+        let filled = u64::from(records) << 32 | payload.len() as u64;
+        let mut bytes = BUFFER_MAGIC.to_le_bytes().to_vec();
+        bytes.extend((BUFFER_HEAD_BYTES as u32).to_le_bytes());
+        bytes.extend(filled.to_le_bytes());
+        bytes.extend(70u64.to_le_bytes());
+        for word in [3, closed, u32::from(error != 0), error] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(payload);
+        bytes.resize(BUFFER_BYTES, 0);
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Buffers {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        read_buffers(file.path()).unwrap()
+    }
+
+    #[test]
+    fn a_buffer_is_read_as_the_recorder_left_it() {
+        let buffers = read(&buffer(2, 0, 0));
+        assert_eq!(buffers.error, None);
+        let rest = &buffers.rest[0];
+        assert_eq!((rest.thread, rest.records, rest.stamp), (3, 2, 70));
+    }
+
+    #[test]
+    fn buffers_that_are_closed_empty_or_torn_add_nothing() {
+        for bytes in [
+            buffer(2, 1, 0),
+            buffer(0, 0, 0),
+            buffer(3, 0, 0),
+            vec![0; BUFFER_BYTES],
+            vec![7; 100],
+        ] {
+            assert!(read(&bytes).rest.is_empty());
+        }
+    }
+
+    #[test]
+    fn why_a_process_could_not_write_is_known() {
+        assert_eq!(read(&buffer(2, 0, 28)).error, Some(28));
+    }
+
+    #[test]
+    fn a_buffer_that_was_written_is_not_taken_twice() {
+        let rest = &read(&buffer(2, 0, 0)).rest[0];
+        let block = crate::recording::blocks::Block {
+            offset: 0,
+            length: rest.payload.len(),
+            stamp: 70,
+        };
+        let mut process = Process::default();
+        process.threads.push(crate::recording::Thread {
+            number: 3,
+            blocks: vec![block],
+            records: 2,
+        });
+        assert!(is_written(&process, rest));
+        process.threads[0].blocks[0].stamp = 69;
+        assert!(!is_written(&process, rest));
+    }
+}

@@ -1,0 +1,149 @@
+//! Runs the program that is recorded: signals to the tool are passed on to it, and how it ended
+//! is said.
+
+use crate::signals::restore_the_size_limit;
+use anyhow::{bail, Context, Result};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
+
+/// What a user sends to a program to end it, or to have it do something.
+const PASSED_ON: [i32; 6] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGTERM,
+];
+
+/// How the program ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    pub pid: u32,
+    pub status: ExitStatus,
+    /// The last signal that came to the tool and was passed on.
+    pub passed_on: Option<i32>,
+}
+
+impl Ended {
+    /// What a shell would say of it.
+    pub fn code(&self) -> u8 {
+        match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => code as u8,
+            (None, Some(signal)) => (128 + signal) as u8,
+            (None, None) => 125,
+        }
+    }
+}
+
+/// While it lives, signals wait for [`run`] instead of ending the tool; what is still waiting when
+/// it is dropped does what it would have done.
+pub struct Signals {
+    waited_for: libc::sigset_t,
+    before: Before,
+}
+
+/// What was when the tool was started.
+#[derive(Clone, Copy)]
+struct Before {
+    mask: libc::sigset_t,
+    child: libc::sigaction,
+}
+
+impl Before {
+    /// Also for a child, between fork and exec.
+    fn restore(&self) {
+        // SAFETY: both may be called between fork and exec.
+        unsafe {
+            libc::sigaction(libc::SIGCHLD, &self.child, std::ptr::null_mut());
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut());
+        }
+    }
+}
+
+impl Signals {
+    /// A signal that the tool was started with as ignored (by nohup) stays so.
+    pub fn hold() -> Self {
+        // SAFETY: the sets and actions are our own, and all zero is a value of theirs.
+        unsafe {
+            let mut waited_for: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut waited_for);
+            for signal in PASSED_ON.into_iter().filter(|&signal| !is_ignored(signal)) {
+                libc::sigaddset(&mut waited_for, signal);
+            }
+            libc::sigaddset(&mut waited_for, libc::SIGCHLD);
+            let mut before: Before = std::mem::zeroed();
+            let default: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(libc::SIGCHLD, &default, &mut before.child);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &waited_for, &mut before.mask);
+            Signals { waited_for, before }
+        }
+    }
+
+    /// The next signal, and whether the terminal sent it.
+    fn next(&self) -> (i32, bool) {
+        // SAFETY: all zero is a siginfo_t, which sigwaitinfo fills.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let signal = libc::sigwaitinfo(&self.waited_for, &mut info);
+            (signal, info.si_code == libc::SI_KERNEL)
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.before.restore();
+    }
+}
+
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: the action is our own, and nothing is changed.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut action);
+        action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Runs `command` to its end. It is killed when the tool is killed, so that it does not go on
+/// writing to files that nobody joins.
+pub fn run(mut command: Command, signals: &Signals) -> Result<Ended> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let tool = std::process::id() as libc::pid_t;
+    let before = signals.before;
+    // SAFETY: only functions that may be called between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            before.restore();
+            restore_the_size_limit();
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != tool {
+                libc::raise(libc::SIGKILL);
+            }
+            Ok(())
+        });
+    }
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => bail!("cannot run {program}: {error}"),
+    };
+    let mut passed_on = None;
+    loop {
+        let (signal, from_terminal) = signals.next();
+        if signal == libc::SIGCHLD {
+            let status = child.try_wait().context("cannot wait for the program")?;
+            if let Some(status) = status {
+                return Ok(Ended {
+                    pid: child.id(),
+                    status,
+                    passed_on,
+                });
+            }
+        } else if signal > 0 && !from_terminal {
+            // What a terminal sends goes to the program too. SAFETY: a child not waited for yet.
+            unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+            passed_on = Some(signal);
+        }
+    }
+}

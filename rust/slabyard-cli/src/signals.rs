@@ -1,0 +1,69 @@
+//! Signals: their names, and what programs that the tool starts should not inherit from it.
+
+use std::sync::OnceLock;
+
+const NAMES: [(i32, &str); 15] = [
+    (libc::SIGHUP, "SIGHUP"),
+    (libc::SIGINT, "SIGINT"),
+    (libc::SIGQUIT, "SIGQUIT"),
+    (libc::SIGILL, "SIGILL"),
+    (libc::SIGTRAP, "SIGTRAP"),
+    (libc::SIGABRT, "SIGABRT"),
+    (libc::SIGBUS, "SIGBUS"),
+    (libc::SIGFPE, "SIGFPE"),
+    (libc::SIGKILL, "SIGKILL"),
+    (libc::SIGUSR1, "SIGUSR1"),
+    (libc::SIGSEGV, "SIGSEGV"),
+    (libc::SIGUSR2, "SIGUSR2"),
+    (libc::SIGPIPE, "SIGPIPE"),
+    (libc::SIGTERM, "SIGTERM"),
+    (libc::SIGXFSZ, "SIGXFSZ"),
+];
+
+/// `SIGSEGV`, or `signal 40` where it is a rare one.
+pub fn name(number: i32) -> String {
+    let known = NAMES.iter().find(|(known, _)| *known == number);
+    known.map_or_else(
+        || format!("signal {number}"),
+        |(_, name)| (*name).to_string(),
+    )
+}
+
+/// `signal 11 (SIGSEGV)`
+pub fn described(number: i32) -> String {
+    let known = NAMES.iter().any(|(known, _)| *known == number);
+    if known {
+        format!("signal {number} ({})", name(number))
+    } else {
+        name(number)
+    }
+}
+
+static SIZE_SIGNAL: OnceLock<libc::sighandler_t> = OnceLock::new();
+
+/// From now on a write beyond the file size limit (`ulimit -f`) is an error that is told, instead
+/// of a signal that ends the tool.
+pub fn make_the_size_limit_an_error() {
+    // SAFETY: ignoring a signal touches no memory.
+    SIZE_SIGNAL.get_or_init(|| unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) });
+}
+
+/// For a child, between fork and exec: the signal is what it was when the tool was started.
+pub fn restore_the_size_limit() {
+    if let Some(&before) = SIZE_SIGNAL.get() {
+        // SAFETY: signal() may be called between fork and exec.
+        unsafe { libc::signal(libc::SIGXFSZ, before) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_names() {
+        assert_eq!(name(libc::SIGSEGV), "SIGSEGV");
+        assert_eq!(described(11), "signal 11 (SIGSEGV)");
+        assert_eq!(described(64), "signal 64");
+    }
+}
