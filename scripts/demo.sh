@@ -94,7 +94,7 @@ record() {
 
 compare() {
     say "replaying on every allocator"
-    "$tool" compare "$out/sqlite3.syrec" --page "$page" --json "$out/figures.json" "$@"
+    "$tool" compare "$out/sqlite3.syrec" --force --page "$page" --json "$out/figures.json" "$@"
     say "done"
 }
 

@@ -16,9 +16,16 @@ use std::sync::OnceLock;
 /// Gives memory without keeping track of it: what a replay on it takes is the replay's own cost.
 pub const NOTHING: &str = "nothing";
 
+/// Slabyard with object caches for the sizes that the program asks for most: what a program gains
+/// that does not go by malloc alone.
+pub const SLABYARD_CACHES: &str = "slabyard-caches";
+
 /// All that are compared, in the order of the table.
 pub fn all() -> Vec<&'static Allocator> {
-    std::iter::once(&SLABYARD).chain(&PEERS).collect()
+    [&SLABYARD, &WITH_CACHES]
+        .into_iter()
+        .chain(&PEERS)
+        .collect()
 }
 
 /// What this thread has loaded goes to the slabs, and empty slabs to the system.
@@ -30,7 +37,7 @@ unsafe extern "C" fn slabyard_purge() {
     }
 }
 
-static SLABYARD: Allocator = Allocator {
+const SLABYARD_HEAP: Allocator = Allocator {
     name: "slabyard",
     version: || env!("CARGO_PKG_VERSION").to_string(),
     malloc: sys::sy_malloc,
@@ -43,6 +50,14 @@ static SLABYARD: Allocator = Allocator {
     thread_exit: None,
     purge: Some(slabyard_purge),
     max_align: usize::MAX / 2 + 1,
+};
+
+static SLABYARD: Allocator = SLABYARD_HEAP;
+
+/// What no cache serves, the heap does.
+static WITH_CACHES: Allocator = Allocator {
+    name: SLABYARD_CACHES,
+    ..SLABYARD_HEAP
 };
 
 /// The allocator of that name, [`NOTHING`] included.

@@ -307,13 +307,17 @@ fn measure_file(file: &Path, args: &MeasureArgs) -> Result<Report> {
         None => tempfile::tempdir(),
     };
     let scratch = scratch.context("cannot make a folder for the plan")?;
+    signals::remove_when_ended(scratch.path().to_path_buf());
     let plan = make_plan(&recording, scratch.path())?;
+    let mut wanted = args.allocators.clone();
+    if wanted.is_empty() {
+        wanted = allocators::all();
+    }
+    if plan.summary.hot.is_empty() {
+        wanted.retain(|allocator| allocator.name != allocators::SLABYARD_CACHES);
+    }
     let options = Options {
-        allocators: if args.allocators.is_empty() {
-            allocators::all()
-        } else {
-            args.allocators.clone()
-        },
+        allocators: wanted,
         repeats: usize::from(args.repeats),
         verify: !args.no_verify,
     };
@@ -334,10 +338,22 @@ fn make_report(file: &Path, recording: &Recording, plan: Plan, measurement: Meas
         file: file.display().to_string(),
         file_bytes: recording.file_bytes(),
         command: recording.processes[0].command.join(" "),
+        program: recording.processes[0].name().to_string(),
+        python: recording
+            .processes
+            .iter()
+            .any(|process| is_python(process.name()))
+            && !std::env::var("PYTHONMALLOC").is_ok_and(|which| which.starts_with("malloc")),
         damage: recording.damage.as_ref().map(ToString::to_string),
         summary: plan.summary,
         measurement,
     }
+}
+
+/// `python`, `python3`, `python3.11`.
+fn is_python(name: &str) -> bool {
+    let version = name.strip_prefix("python");
+    version.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
 /// Writes all of it or nothing: a file gets its name when it is whole.
@@ -431,6 +447,7 @@ fn wanted_to_end(recorded: &Recorded, file: &Path) -> Option<u8> {
 fn show_info(args: &InfoArgs) -> Result<u8> {
     let recording = open(&args.file, args.salvage)?;
     let scratch = tempfile::tempdir().context("cannot make a folder for the plan")?;
+    signals::remove_when_ended(scratch.path().to_path_buf());
     let plan = make_plan(&recording, scratch.path())?;
     ui::print(&info::render(&recording, &plan.summary))?;
     Ok(0)

@@ -1,5 +1,6 @@
 //! Signals: their names, and what programs that the tool starts should not inherit from it.
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 const NAMES: [(i32, &str); 15] = [
@@ -53,6 +54,52 @@ pub fn restore_the_size_limit() {
     if let Some(&before) = SIZE_SIGNAL.get() {
         // SAFETY: signal() may be called between fork and exec.
         unsafe { libc::signal(libc::SIGXFSZ, before) };
+    }
+}
+
+/// When the tool is told to end, it removes this folder first; then it ends as it was told.
+pub fn remove_when_ended(folder: PathBuf) {
+    // SAFETY: the set is our own, and all zero is one.
+    let ends = unsafe {
+        let mut ends: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut ends);
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+            if !is_ignored(signal) {
+                libc::sigaddset(&mut ends, signal);
+            }
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &ends, std::ptr::null_mut());
+        ends
+    };
+    std::thread::spawn(move || {
+        let mut signal = 0;
+        // SAFETY: as above; the signal does what it does by default once it is let through.
+        unsafe {
+            libc::sigwait(&ends, &mut signal);
+            let _ = std::fs::remove_dir_all(&folder);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &ends, std::ptr::null_mut());
+            libc::raise(signal);
+        }
+    });
+}
+
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: the action is our own, and nothing is changed.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut action);
+        action.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// For a child, between fork and exec: it is killed when its parent ends.
+pub fn end_with_parent(parent: u32) {
+    // SAFETY: all three may be called between fork and exec.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != parent as libc::pid_t {
+            libc::raise(libc::SIGKILL);
+        }
     }
 }
 

@@ -64,7 +64,14 @@ fn all_allocators_replay_it_and_keep_every_byte() {
         .map(|one| one["name"].as_str().unwrap())
         .collect();
     let expected = [
-        "slabyard", "glibc", "mimalloc", "snmalloc", "jemalloc", "tcmalloc", "rpmalloc",
+        "slabyard",
+        "slabyard-caches",
+        "glibc",
+        "mimalloc",
+        "snmalloc",
+        "jemalloc",
+        "tcmalloc",
+        "rpmalloc",
     ];
     assert_eq!(names, expected);
     for one in all {
@@ -233,6 +240,53 @@ fn a_recording_is_not_overwritten_unasked() {
 }
 
 #[test]
+fn compare_overwrites_nothing_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let measure = ["compare", "-r", "1", "-a", "glibc", "--json", "mine.json"];
+    let program = ["--", "perl", "-e", "print 1"];
+    let words = |more: &[&'static str]| [&measure[..], more, &program].concat();
+    for name in ["perl.syrec", "perl.html", "mine.json"] {
+        std::fs::write(path(name), "mine").unwrap();
+        let output = slabyard(folder.path(), words(&[]));
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("{name} exists; --force")), "{said}");
+        assert_eq!(std::fs::read(path(name)).unwrap(), b"mine");
+        let others = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(others, 1, "nothing is written, and the program not run");
+        std::fs::remove_file(path(name)).unwrap();
+    }
+    let output = slabyard(folder.path(), words(&["-o", "new.syrec"]));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(path("new.syrec").exists() && path("new.html").exists());
+    let output = slabyard(folder.path(), words(&["-o", "new.syrec", "-f"]));
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn caches_for_the_hottest_sizes_are_a_row_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "my @a = map { [$_] } 1..50000; print 5";
+    let words = ["record", "-o", "p.syrec", "perl", "-e", script];
+    let output = slabyard(folder.path(), words);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let words = ["replay", "p.syrec", "-r", "1", "-a", "slabyard"];
+    let more = ["-a", "slabyard-caches", "--json", "p.json"];
+    let output = slabyard(folder.path(), words.iter().chain(&more));
+    let (out, said) = (stdout(&output), stderr(&output));
+    assert!(output.status.success(), "{said}");
+    assert!(out.contains("\nslabyard-caches "), "{out}");
+    assert!(out.contains("object caches (sy_cache_alloc)"), "{out}");
+    let text = std::fs::read_to_string(folder.path().join("p.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["summary"]["hot"].as_array().unwrap().len(), 3);
+    let row = &json["measurement"]["allocators"][1];
+    assert!(row["checked"].as_u64().unwrap() > 1000, "{row}");
+    assert_eq!(row["refused"], 0);
+}
+
+#[test]
 fn a_damaged_recording_is_refused_with_its_offset_and_salvaged_on_request() {
     let (folder, file) = record_threads();
     let whole = std::fs::read(&file).unwrap();
@@ -272,7 +326,7 @@ fn wrong_words_are_refused() {
     }
     let output = slabyard(folder.path(), ["replay", "x", "-a", "umem"]);
     assert!(
-        stderr(&output).contains("slabyard, glibc, mimalloc"),
+        stderr(&output).contains("slabyard, slabyard-caches, glibc, mimalloc"),
         "{}",
         stderr(&output)
     );

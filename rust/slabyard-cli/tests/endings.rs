@@ -110,16 +110,10 @@ fn send(process: u32, signal: i32) {
 
 /// Waits until a process is no more, or is dead and not waited for.
 fn is_gone(process: u32) -> bool {
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(20) {
+    until(|| {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
-        let state = stat.map(|stat| stat.rsplit(')').next().unwrap_or("").trim().chars().next());
-        if state.is_err() || state.is_ok_and(|state| state == Some('Z')) {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    false
+        stat.map_or(true, |stat| stat.contains(") Z "))
+    })
 }
 
 #[test]
@@ -300,6 +294,66 @@ fn output_that_cannot_be_written_is_an_error_and_no_panic() {
         let silent = script.contains("2>");
         assert!(silent || said.contains("No space left"), "{said}");
     }
+}
+
+/// Whether a process has this among its words.
+fn runs(word: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap();
+    processes.into_iter().any(|process| {
+        let path = process.unwrap().path().join("cmdline");
+        let words = std::fs::read(path).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains(word)
+    })
+}
+
+fn until(what: impl Fn() -> bool) -> bool {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(20) {
+        if what() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+#[test]
+fn a_replay_that_is_ended_leaves_no_plan_and_no_worker() {
+    let tried = Try::new();
+    tried.run("many");
+    let scratch = tried.path().join("scratch");
+    std::fs::create_dir(&scratch).unwrap();
+    let tool = Command::new(env!("CARGO_BIN_EXE_slabyard"))
+        .current_dir(tried.path())
+        .args(["replay", "e.syrec", "-r", "1000", "--scratch"])
+        .arg(&scratch)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let word = format!("worker\0{}", scratch.display());
+    assert!(until(|| runs(&word)));
+    send(tool.id(), libc::SIGTERM);
+    assert_eq!(end_of(tool), (None, String::new()));
+    assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
+    assert!(until(|| !runs(&word)));
+}
+
+/// A plan takes 16 bytes an operation: more than there may be in a file.
+#[test]
+fn a_plan_that_finds_no_room_is_an_error() {
+    let tried = Try::new();
+    tried.run("many");
+    let script = "ulimit -f 2000; exec \"$0\" replay e.syrec";
+    let output = Command::new("bash")
+        .current_dir(tried.path())
+        .args(["-c", script, env!("CARGO_BIN_EXE_slabyard")])
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write the plan"), "{said}");
+    assert!(said.contains("File too large"), "{said}");
 }
 
 #[test]

@@ -8,9 +8,9 @@
 
 use super::order::{Action, Cursor, Queue};
 use super::slots::Slots;
+use super::stream::{OpsFile, Stream};
 use super::*;
 use crate::recording::{Process, Recording};
-use memmap2::MmapMut;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -44,6 +44,9 @@ struct Live {
     slot: u32,
     thread: u32,
     generation: u16,
+    /// Of the cache that would serve it, and which operation of its thread allocated it.
+    cache: u8,
+    allocated_by: u64,
 }
 
 /// A lane that waits until `address` is live, or is not.
@@ -58,6 +61,7 @@ struct Parked {
 struct ThreadState {
     checkpoints: Vec<Checkpoint>,
     plan: ThreadPlan,
+    stream: Stream,
     /// What a realloc has given up and not yet replaced.
     given_up: Option<Live>,
 }
@@ -93,7 +97,7 @@ struct Merge<'a> {
     lanes: Vec<Lane<'a>>,
     processes: Vec<ProcessState>,
     queue: Queue,
-    ops: Option<MmapMut>,
+    ops: OpsFile,
     summary: Summary,
     payload: u64,
     objects: u64,
@@ -116,6 +120,21 @@ pub fn make_plan(
     let mut merge = Merge::new(recording, folder)?;
     merge.run(progress);
     merge.finish(folder)
+}
+
+/// The sizes that occur most; of those that occur alike, the smaller.
+fn hot_sizes(counts: &[u64]) -> Vec<HotSize> {
+    let sizes = counts.iter().enumerate().skip(1);
+    let mut hot: Vec<HotSize> = sizes
+        .filter(|(_, &count)| count > 0)
+        .map(|(size, &count)| HotSize {
+            size: size as u64,
+            count,
+        })
+        .collect();
+    hot.sort_by_key(|hot| (std::cmp::Reverse(hot.count), hot.size));
+    hot.truncate(HOT_SIZES);
+    hot
 }
 
 /// The addresses that a forked process frees before it was given them.
@@ -170,8 +189,11 @@ impl<'a> Merge<'a> {
             lanes: Vec::new(),
             processes: Vec::new(),
             queue: Queue::default(),
-            ops: create_mapped(&ops_path(folder), records * size_of::<Op>() as u64)?,
-            summary: Summary::default(),
+            ops: OpsFile::create(&ops_path(folder))?,
+            summary: Summary {
+                hot: hot_sizes(&recording.small_sizes),
+                ..Summary::default()
+            },
             payload: 0,
             objects: 0,
             step: (records / SAMPLES).max(1),
@@ -196,6 +218,7 @@ impl<'a> Merge<'a> {
                 first: *first_op,
                 count: 0,
             };
+            state.threads[index].stream = Stream::at(*first_op);
             *first_op += thread.records;
             self.lanes.push(Lane {
                 process: self.processes.len(),
@@ -296,16 +319,12 @@ impl<'a> Merge<'a> {
         self.lane_ends(index);
     }
 
-    /// What lies behind in both files is not needed: the system may have its memory back.
+    /// What lies behind in the recording is not needed: the system may have its memory back.
     fn forget_pages(&self) {
         if self.summary.operations & 0x3F_FFFF != 0 {
             return;
         }
         self.recording.forget_pages();
-        if let Some(ops) = &self.ops {
-            // SAFETY: a shared mapping of a file: what was written is in the file.
-            let _ = unsafe { ops.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
-        }
     }
 
     fn park(&mut self, lane: usize, stamp: u64, address: u64, until_live: bool) {
@@ -369,6 +388,8 @@ impl<'a> Merge<'a> {
                     slot,
                     thread,
                     generation,
+                    cache: 0,
+                    allocated_by: 0,
                 },
             );
             state.payload += size;
@@ -454,11 +475,21 @@ impl<'a> Merge<'a> {
             self.summary.failed += 1;
             return;
         }
-        let (slot, _) = self.insert(process, thread, at, size);
+        let served = kind != OpKind::Aligned;
+        let cache = if served { self.cache_of(size) } else { 0 };
+        let log2 = if served { cache } else { log2 };
+        let slot = self.insert(process, thread, at, size, cache);
         self.emit(process, thread, Op::new(kind, size, log2, 0, slot, 0));
     }
 
-    fn insert(&mut self, process: usize, thread: usize, address: u64, size: u64) -> (u32, u16) {
+    /// The number of the cache for that size, 0 where there is none.
+    fn cache_of(&self, size: u64) -> u8 {
+        let place = self.summary.hot.iter().position(|hot| hot.size == size);
+        place.map_or(0, |place| place as u8 + 1)
+    }
+
+    /// The slot of an object that the thread's next operation allocates.
+    fn insert(&mut self, process: usize, thread: usize, address: u64, size: u64, cache: u8) -> u32 {
         self.count_size(size);
         let state = &mut self.processes[process];
         let (slot, generation) = state.slots.take(thread, state.plan.operations);
@@ -467,6 +498,8 @@ impl<'a> Merge<'a> {
             slot,
             thread: thread as u32,
             generation,
+            cache,
+            allocated_by: state.threads[thread].plan.ops.count,
         };
         if state.live.insert(address, live).is_some() {
             self.summary.unseen_frees += 1;
@@ -477,7 +510,7 @@ impl<'a> Merge<'a> {
         self.objects += 1;
         self.summary.peak_payload = self.summary.peak_payload.max(self.payload);
         self.summary.peak_objects = self.summary.peak_objects.max(self.objects);
-        (slot, generation)
+        slot
     }
 
     /// An object's slot is free from this operation on.
@@ -505,7 +538,7 @@ impl<'a> Merge<'a> {
         self.emit(
             process,
             thread,
-            Op::new(kind, live.size, 0, live.generation, live.slot, 0),
+            Op::new(kind, live.size, live.cache, live.generation, live.slot, 0),
         );
     }
 
@@ -516,7 +549,7 @@ impl<'a> Merge<'a> {
         let size = size.min(SIZE_LIMIT - 1);
         let Some(live) = given_up else {
             self.summary.unknown_frees += 1;
-            let (slot, _) = self.insert(process, thread, new, size);
+            let slot = self.insert(process, thread, new, size, 0);
             self.emit(
                 process,
                 thread,
@@ -525,6 +558,7 @@ impl<'a> Merge<'a> {
             return;
         };
         self.drop_object(process, thread, live);
+        self.leave_cache(process, live);
         let foreign = live.thread != thread as u32;
         let kind = if foreign {
             OpKind::ReallocForeign
@@ -532,12 +566,22 @@ impl<'a> Merge<'a> {
             OpKind::Realloc
         };
         let log2 = (live.size | 1).ilog2().min(u32::from(ALIGN_LOG2_LIMIT)) as u8;
-        let (slot, _) = self.insert(process, thread, new, size);
+        let slot = self.insert(process, thread, new, size, 0);
         self.emit(
             process,
             thread,
             Op::new(kind, size, log2, live.generation, live.slot, slot),
         );
+    }
+
+    /// A program has no cache for objects that it resizes.
+    fn leave_cache(&mut self, process: usize, live: Live) {
+        if live.cache == 0 {
+            return;
+        }
+        let allocator = &mut self.processes[process].threads[live.thread as usize];
+        let stream = &mut allocator.stream;
+        stream.change(live.allocated_by, Op::forget_cache, &mut self.ops);
     }
 
     /// Class n holds sizes up to 2^n; class 3 is the first.
@@ -572,21 +616,10 @@ impl<'a> Merge<'a> {
         }
         state.plan.last_x = x;
         state.checkpoint(thread);
-        let plan = &mut state.threads[thread].plan;
-        let at = plan.ops.first + plan.ops.count;
-        plan.ops.count += 1;
+        state.threads[thread].plan.ops.count += 1;
+        state.threads[thread].stream.push(op, &mut self.ops);
         state.plan.operations += 1;
         state.note_peak(thread, x);
-        let map = self
-            .ops
-            .as_mut()
-            .expect("there are records, so the file is not empty");
-        assert!(
-            at < (map.len() / size_of::<Op>()) as u64,
-            "every record has its place"
-        );
-        // SAFETY: inside the mapping, which is page-aligned; an Op is 16 plain bytes.
-        unsafe { map.as_mut_ptr().cast::<Op>().add(at as usize).write(op) };
     }
 
     fn sample_payload(&mut self, x: u64) {
@@ -603,6 +636,10 @@ impl<'a> Merge<'a> {
     /// Writes what is not in place yet: checkpoints and the plan itself.
     fn finish(mut self, folder: &Path) -> Result<Plan> {
         self.summarise();
+        let threads = self.processes.iter_mut().flat_map(|p| &mut p.threads);
+        threads.for_each(|thread| thread.stream.flush(&mut self.ops));
+        let no_room = || format!("cannot write the plan to {} (--scratch)", folder.display());
+        self.ops.finish().with_context(no_room)?;
         let mut plan = Plan {
             summary: std::mem::take(&mut self.summary),
             processes: Vec::new(),
@@ -612,8 +649,8 @@ impl<'a> Merge<'a> {
         for state in self.processes {
             plan.processes.push(state.finish(&mut checkpoints));
         }
-        std::fs::write(checkpoints_path(folder), &checkpoints)?;
-        std::fs::write(plan_path(folder), serde_json::to_vec(&plan)?)?;
+        std::fs::write(checkpoints_path(folder), &checkpoints).with_context(no_room)?;
+        std::fs::write(plan_path(folder), serde_json::to_vec(&plan)?).with_context(no_room)?;
         Ok(plan)
     }
 

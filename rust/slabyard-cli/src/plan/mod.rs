@@ -13,9 +13,10 @@
 pub mod merge;
 mod order;
 mod slots;
+mod stream;
 
 use anyhow::{Context, Result};
-use memmap2::{Mmap, MmapMut};
+use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -76,7 +77,8 @@ impl OpKind {
 /// ```
 ///
 /// The size is the one asked for; of a free, that of the object. The logarithm is that of the
-/// alignment, or of a realloc's old size. The generation is that of the object that is taken.
+/// alignment, or of a realloc's old size; of a malloc, a calloc and a free it is instead the number of
+/// the cache that would serve the object, 0 for none. The generation is that of the object that is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Op {
@@ -111,6 +113,33 @@ impl Op {
     #[inline(always)]
     pub fn generation(&self) -> u64 {
         self.word >> 8 & 0xFFFF
+    }
+
+    /// Of a malloc, a calloc or a free: see [`HotSize`].
+    #[inline(always)]
+    pub fn cache(&self) -> u32 {
+        self.log2()
+    }
+
+    fn forget_cache(&mut self) {
+        self.word &= !(31 << 3);
+    }
+
+    fn bytes(&self) -> [u8; size_of::<Op>()] {
+        let mut bytes = [0; size_of::<Op>()];
+        bytes[..8].copy_from_slice(&self.word.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.slot.to_ne_bytes());
+        bytes[12..].copy_from_slice(&self.second.to_ne_bytes());
+        bytes
+    }
+
+    fn of_bytes(bytes: [u8; size_of::<Op>()]) -> Op {
+        let half = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four"));
+        Op {
+            word: u64::from_ne_bytes(bytes[..8].try_into().expect("eight bytes")),
+            slot: half(8),
+            second: half(12),
+        }
     }
 }
 
@@ -178,6 +207,17 @@ pub struct SizeClass {
     pub bytes: u64,
 }
 
+/// How many sizes would have object caches, see [`Summary::hot`].
+pub const HOT_SIZES: usize = 3;
+
+/// A size that many objects have. An object of it that is never resized would be one of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HotSize {
+    pub size: u64,
+    /// How often it was asked for.
+    pub count: u64,
+}
+
 /// What was recorded, in numbers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
@@ -199,6 +239,8 @@ pub struct Summary {
     pub processes: u64,
     pub threads: u64,
     pub size_classes: Vec<SizeClass>,
+    /// The sizes up to 4 KiB that malloc and calloc were asked for most, hottest first.
+    pub hot: Vec<HotSize>,
     /// What all processes held together: (operation, bytes).
     pub payload: Vec<(u64, u64)>,
 }
@@ -229,26 +271,6 @@ fn checkpoints_path(folder: &Path) -> PathBuf {
 
 fn plan_path(folder: &Path) -> PathBuf {
     folder.join("plan.json")
-}
-
-/// Maps a whole file for writing, `bytes` long.
-fn create_mapped(path: &Path, bytes: u64) -> Result<Option<MmapMut>> {
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path)
-        .with_context(|| format!("cannot create {}", path.display()))?;
-    file.set_len(bytes)?;
-    if bytes == 0 {
-        return Ok(None);
-    }
-    // SAFETY: the file was just made in a folder of our own; nobody else changes it.
-    let map = unsafe { MmapMut::map_mut(&file) };
-    Ok(Some(map.with_context(|| {
-        format!("cannot map {}", path.display())
-    })?))
 }
 
 fn open_mapped(path: &Path) -> Result<Option<Mmap>> {

@@ -91,6 +91,74 @@ fn a_slot_is_used_again_and_addresses_do_not_matter() {
     assert_eq!(plan.summary().operations, 5);
 }
 
+/// Caches are for objects of malloc and calloc that are never resized.
+#[test]
+fn the_hottest_sizes_have_caches() {
+    let mut records = Vec::new();
+    for (index, size) in [48, 48, 48, 48, 16, 16, 16, 7, 7, 9]
+        .into_iter()
+        .enumerate()
+    {
+        records.push(malloc(
+            10 + index as u64,
+            0x1000 + 0x100 * index as u64,
+            size,
+        ));
+    }
+    records.push(at(
+        30,
+        Operation::Realloc {
+            old: 0x1000,
+            new: 0x9000,
+            took: 1,
+            size: 48,
+        },
+    ));
+    records.extend([
+        free(40, 0x9000),
+        free(41, 0x1100),
+        free(42, 0x1400),
+        free(43, 0x1900),
+    ]);
+    let plan = threads(vec![(0, records)]);
+    let hot: Vec<_> = plan
+        .summary()
+        .hot
+        .iter()
+        .map(|hot| (hot.size, hot.count))
+        .collect();
+    assert_eq!(hot, [(48, 4), (16, 3), (7, 2)]);
+    let ops = plan.ops(0, 0);
+    let allocations: Vec<u32> = ops[..10].iter().map(Op::cache).collect();
+    assert_eq!(allocations, [0, 1, 1, 1, 2, 2, 2, 3, 3, 0]);
+    let frees: Vec<u32> = ops[11..].iter().map(Op::cache).collect();
+    assert_eq!(frees, [0, 1, 2, 0]);
+}
+
+#[test]
+fn what_is_resized_late_leaves_its_cache_in_the_file_too() {
+    let mut records = vec![malloc(1, 0x1000, 48)];
+    for round in 0..5000 {
+        records.extend([
+            malloc(10 + 2 * round, 0x2000, 48),
+            free(11 + 2 * round, 0x2000),
+        ]);
+    }
+    let (old, new, took, size) = (0x1000, 0x3000, 1, 50);
+    records.push(at(
+        90_000,
+        Operation::Realloc {
+            old,
+            new,
+            took,
+            size,
+        },
+    ));
+    let ops = threads(vec![(0, records)]).ops(0, 0);
+    assert_eq!((ops[0].kind(), ops[0].cache()), (OpKind::Malloc, 0));
+    assert!(ops[1..10_001].iter().all(|op| op.cache() == 1));
+}
+
 #[test]
 fn an_object_freed_by_another_thread_is_foreign() {
     let plan = threads(vec![

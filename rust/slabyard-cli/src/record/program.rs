@@ -1,7 +1,7 @@
 //! Runs the program that is recorded: signals to the tool are passed on to it, and how it ended
 //! is said.
 
-use crate::signals::restore_the_size_limit;
+use crate::signals::{end_with_parent, is_ignored, restore_the_size_limit};
 use anyhow::{bail, Context, Result};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
@@ -97,30 +97,18 @@ impl Drop for Signals {
     }
 }
 
-fn is_ignored(signal: i32) -> bool {
-    // SAFETY: the action is our own, and nothing is changed.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &mut action);
-        action.sa_sigaction == libc::SIG_IGN
-    }
-}
-
 /// Runs `command` to its end. It is killed when the tool is killed, so that it does not go on
 /// writing to files that nobody joins.
 pub fn run(mut command: Command, signals: &Signals) -> Result<Ended> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let tool = std::process::id() as libc::pid_t;
+    let tool = std::process::id();
     let before = signals.before;
     // SAFETY: only functions that may be called between fork and exec.
     unsafe {
         command.pre_exec(move || {
             before.restore();
             restore_the_size_limit();
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            if libc::getppid() != tool {
-                libc::raise(libc::SIGKILL);
-            }
+            end_with_parent(tool);
             Ok(())
         });
     }

@@ -3,13 +3,16 @@
 //! Opening reads the whole file once: every checksum and every record, so that whoever comes after
 //! may rely on both. The file is mapped, not read into memory.
 
-use super::records::Records;
+use super::records::{Operation, Records};
 use super::*;
 use memmap2::Mmap;
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
+
+/// Sizes up to this are counted one by one.
+pub const SMALL_BYTES: usize = 4096;
 
 /// Where and how a recording is damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +113,8 @@ pub struct Recording {
     pub blocks: u64,
     pub last_block: u64,
     pub good_bytes: u64,
+    /// How often each size up to [`SMALL_BYTES`] was asked for by malloc and calloc.
+    pub small_sizes: Vec<u64>,
 }
 
 enum Source {
@@ -148,7 +153,7 @@ impl Recording {
         let mut scan = Scan::new(bytes.bytes());
         let mut damage = scan.run().err();
         let (blocks, last_block, good_bytes) = (scan.blocks, scan.last as u64, scan.at as u64);
-        let processes = scan.processes;
+        let (processes, small_sizes) = (scan.processes, scan.small_sizes);
         if strictness == Strictness::Part && good_bytes == bytes.bytes().len() as u64 {
             damage = None;
         }
@@ -163,6 +168,7 @@ impl Recording {
                 blocks,
                 last_block,
                 good_bytes,
+                small_sizes,
             }),
         }
     }
@@ -215,6 +221,7 @@ struct Scan<'a> {
     threads: HashMap<u32, usize>,
     blocks: u64,
     records: u64,
+    small_sizes: Vec<u64>,
 }
 
 /// A block's header, checked.
@@ -237,6 +244,7 @@ impl<'a> Scan<'a> {
             threads: HashMap::new(),
             blocks: 0,
             records: 0,
+            small_sizes: vec![0; SMALL_BYTES + 1],
         }
     }
 
@@ -375,18 +383,29 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    fn check_records(&self, header: &Header) -> Result<(), Damage> {
+    fn check_records(&mut self, header: &Header) -> Result<(), Damage> {
         let mut records = Records::new(self.payload(header), header.stamp);
         let mut count = 0;
         loop {
             match records.next() {
-                Ok(Some(_)) => count += 1,
+                Ok(Some(record)) => {
+                    count += 1;
+                    self.count_size(record.operation);
+                }
                 Ok(None) if count == u64::from(header.records) => return Ok(()),
                 Ok(None) => {
                     let what = format!("a block of {count} records says {}", header.records);
                     return self.damage(self.at, what);
                 }
                 Err(bad) => return self.damage(header.payload + bad.at, bad.what),
+            }
+        }
+    }
+
+    fn count_size(&mut self, operation: Operation) {
+        if let Operation::Malloc { size, .. } | Operation::Calloc { size, .. } = operation {
+            if size <= SMALL_BYTES as u64 {
+                self.small_sizes[size as usize] += 1;
             }
         }
     }

@@ -7,6 +7,7 @@
 //! Thread 0 is this process's main thread, which allocators treat as special. A thread begins when
 //! the others come near its first operation, and ends with its last, as it did in the program.
 
+use super::caches::Caches;
 use super::clock;
 use super::memory::{Resident, Shared};
 use super::mode::Mode;
@@ -123,6 +124,8 @@ pub struct Crew<'a> {
     pub plan: &'a MappedPlan,
     pub process: &'a ProcessPlan,
     pub allocator: &'a Allocator,
+    /// Of the allocator that has some.
+    pub caches: Option<Caches>,
     pub slots: &'a Shared<AtomicU64>,
     pub progress: Progress,
     /// Whether samples of memory are taken.
@@ -148,7 +151,7 @@ impl Crew<'_> {
         if self.process.inherited.is_empty() {
             return Ok(());
         }
-        let mut player = self.player(mode(0)?);
+        let mut player = self.player::<M, false>(mode(0)?);
         let _guard = ThreadGuard::new(self.allocator);
         for object in &self.process.inherited {
             let op = Op::new(OpKind::Malloc, object.size, 0, 0, object.slot, 0);
@@ -167,8 +170,9 @@ impl Crew<'_> {
         }
     }
 
-    fn player<M: Mode>(&self, mode: M) -> Player<'_, M, Waiting> {
+    fn player<M: Mode, const CACHED: bool>(&self, mode: M) -> Player<'_, M, Waiting, CACHED> {
         Player {
+            caches: self.caches.as_ref(),
             allocator: std::hint::black_box(*self.allocator),
             slots: self.slots.as_slice(),
             mode,
@@ -199,9 +203,21 @@ impl Crew<'_> {
     }
 
     fn run_thread<M: Mode>(&self, number: usize, modes: &impl Modes<M>) -> Result<Done<M>> {
+        if self.caches.is_some() {
+            self.run_player::<M, true>(number, modes)
+        } else {
+            self.run_player::<M, false>(number, modes)
+        }
+    }
+
+    fn run_player<M: Mode, const CACHED: bool>(
+        &self,
+        number: usize,
+        modes: &impl Modes<M>,
+    ) -> Result<Done<M>> {
         let thread = &self.process.threads[number];
         let mut sampler = self.sampling.then(Resident::open).transpose()?;
-        let mut player = self.player(modes.of(number)?);
+        let mut player = self.player::<M, CACHED>(modes.of(number)?);
         let mut samples = Vec::new();
         let guard = ThreadGuard::new(self.allocator);
         let start = clock::thread_ns();
@@ -222,11 +238,11 @@ impl Crew<'_> {
     }
 
     /// Plays from one checkpoint or sample to the next.
-    fn run_stretches<M: Mode>(
+    fn run_stretches<M: Mode, const CACHED: bool>(
         &self,
         number: usize,
         thread: &ThreadPlan,
-        player: &mut Player<M, Waiting>,
+        player: &mut Player<M, Waiting, CACHED>,
         mut sample: impl FnMut(&Sample),
     ) {
         let ops = self.plan.ops(thread);

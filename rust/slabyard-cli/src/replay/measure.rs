@@ -4,11 +4,13 @@ use super::histogram::Histogram;
 use super::worker::{Pass, ProcessResult};
 use crate::allocators::{self, NOTHING};
 use crate::plan::Plan;
+use crate::signals::end_with_parent;
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use slabyard_peers::Allocator;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -215,7 +217,16 @@ fn pass_name(pass: Pass) -> &'static str {
 fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessResult>> {
     let tool = std::env::current_exe().context("cannot find this program again")?;
     let word = clap::ValueEnum::to_possible_value(&pass).context("a pass has a name")?;
-    let output = Command::new(tool)
+    let mut worker = Command::new(tool);
+    let parent = std::process::id();
+    // SAFETY: what is called may be called between fork and exec.
+    unsafe {
+        worker.pre_exec(move || {
+            end_with_parent(parent);
+            Ok(())
+        });
+    }
+    let output = worker
         .arg("worker")
         .arg(folder)
         .args([allocator, word.get_name()])

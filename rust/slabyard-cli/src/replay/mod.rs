@@ -5,6 +5,7 @@
 //! timing it, or checking every byte. [`worker`] is the process; [`measure`] starts workers and
 //! gathers what they say.
 
+mod caches;
 pub mod clock;
 pub mod crew;
 pub mod histogram;

@@ -1,5 +1,6 @@
 //! The crew keeps order, and wrong allocators are found out.
 
+use super::caches::Caches;
 use super::crew::{Crew, Progress};
 use super::memory::Shared;
 use super::mode::Verify;
@@ -31,6 +32,7 @@ fn verify(plan: &MappedPlan, allocator: &Allocator) -> (u64, u64, u64) {
         plan,
         process,
         allocator,
+        caches: Caches::of(allocator, &plan.plan.summary.hot).unwrap(),
         slots: &slots,
         progress: Progress::new(&process.threads),
         sampling: false,

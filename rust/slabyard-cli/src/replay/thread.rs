@@ -4,6 +4,7 @@
 //! the generation. Whoever allocates publishes the next generation; whoever frees leaves the
 //! generation and no pointer. Another thread's object is taken when its generation is there.
 
+use super::caches::Caches;
 use super::mode::{Call, Mode};
 use crate::plan::{Op, OpKind};
 use core::ffi::c_void;
@@ -21,9 +22,10 @@ pub trait Patience {
     fn done(&mut self);
 }
 
-/// One thread's view of the replay.
-pub struct Player<'a, M, P> {
+/// One thread's view of the replay. Without `CACHED` there are no caches, and nothing asks for them.
+pub struct Player<'a, M, P, const CACHED: bool> {
     pub allocator: Allocator,
+    pub caches: Option<&'a Caches>,
     pub slots: &'a [AtomicU64],
     pub mode: M,
     pub patience: P,
@@ -31,7 +33,7 @@ pub struct Player<'a, M, P> {
     pub refused: u64,
 }
 
-impl<M: Mode, P: Patience> Player<'_, M, P> {
+impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
     /// Executes operations one after the other.
     ///
     /// # Safety
@@ -73,7 +75,12 @@ impl<M: Mode, P: Patience> Player<'_, M, P> {
     #[inline(always)]
     unsafe fn malloc(&mut self, op: &Op) {
         let (malloc, size) = (self.allocator.malloc, op.size());
-        let object = self.mode.call(Call::Allocate, || unsafe { malloc(size) });
+        let object = match self.cache(op) {
+            Some((caches, number)) => self
+                .mode
+                .call(Call::Allocate, || unsafe { caches.alloc(number) }),
+            None => self.mode.call(Call::Allocate, || unsafe { malloc(size) }),
+        };
         if !object.is_null() {
             unsafe { self.mode.allocated(object, size, 1, op.slot) };
         }
@@ -83,9 +90,14 @@ impl<M: Mode, P: Patience> Player<'_, M, P> {
     #[inline(always)]
     unsafe fn calloc(&mut self, op: &Op) {
         let (calloc, size) = (self.allocator.calloc, op.size());
-        let object = self
-            .mode
-            .call(Call::Allocate, || unsafe { calloc(1, size) });
+        let object = match self.cache(op) {
+            Some((caches, number)) => self
+                .mode
+                .call(Call::Allocate, || unsafe { caches.zalloc(number) }),
+            None => self
+                .mode
+                .call(Call::Allocate, || unsafe { calloc(1, size) }),
+        };
         if !object.is_null() {
             unsafe { self.mode.zeroed(object, size, op.slot) };
         }
@@ -114,7 +126,21 @@ impl<M: Mode, P: Patience> Player<'_, M, P> {
         }
         unsafe { self.mode.used(object, op.size(), op.slot) };
         let free = self.allocator.free;
-        self.mode.call(Call::Free, || unsafe { free(object) });
+        match self.cache(op) {
+            Some((caches, number)) => self
+                .mode
+                .call(Call::Free, || unsafe { caches.free(number, object) }),
+            None => self.mode.call(Call::Free, || unsafe { free(object) }),
+        }
+    }
+
+    /// The caches, and the number of the one that serves the object of this operation.
+    #[inline(always)]
+    fn cache(&self, op: &Op) -> Option<(&'a Caches, u32)> {
+        if !CACHED || op.cache() == 0 {
+            return None;
+        }
+        self.caches.map(|caches| (caches, op.cache()))
     }
 
     #[inline(always)]

@@ -4,6 +4,7 @@
 //! Each recorded process is replayed in a fork of its own, so that it begins with an untouched
 //! heap; the worker itself never uses the allocator.
 
+use super::caches::Caches;
 use super::clock;
 use super::crew::{Crew, Done, Progress};
 use super::histogram::Histogram;
@@ -11,6 +12,7 @@ use super::memory::{Resident, Shared};
 use super::mode::{Call, Mode, Timed, Touch, Verify};
 use crate::allocators::{self, NOTHING};
 use crate::plan::{MappedPlan, ProcessPlan};
+use crate::signals::end_with_parent;
 use anyhow::{bail, Context, Result};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -81,6 +83,7 @@ fn in_a_fork(
     if unsafe { libc::pipe(ends.as_mut_ptr()) } != 0 {
         bail!("cannot make a pipe: {}", std::io::Error::last_os_error());
     }
+    let worker = std::process::id();
     // SAFETY: the worker has one thread, so the child has all of it.
     let child = unsafe { libc::fork() };
     if child < 0 {
@@ -90,6 +93,7 @@ fn in_a_fork(
     let (reader, writer) = unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) };
     if child == 0 {
         drop(reader);
+        end_with_parent(worker);
         be_the_child(writer, || run(plan, process, allocator, pass));
     }
     drop(writer);
@@ -154,6 +158,7 @@ fn run(
         plan,
         process,
         allocator,
+        caches: Caches::of(allocator, &plan.plan.summary.hot)?,
         slots: &slots,
         progress: Progress::new(&process.threads),
         sampling: pass == Pass::Memory,

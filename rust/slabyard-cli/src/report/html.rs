@@ -9,12 +9,19 @@ use std::fmt::Write;
 const STYLE: &str = include_str!("page.css");
 
 /// Each has a colour in the style sheet.
-const COLOURED: [&str; 7] = [
-    "slabyard", "glibc", "mimalloc", "snmalloc", "jemalloc", "tcmalloc", "rpmalloc",
+const COLOURED: [&str; 8] = [
+    "slabyard",
+    "slabyard-caches",
+    "glibc",
+    "mimalloc",
+    "snmalloc",
+    "jemalloc",
+    "tcmalloc",
+    "rpmalloc",
 ];
 
 pub fn render(report: &Report) -> String {
-    let program = program_of(report);
+    let program = escape(&report.program);
     let mut page = String::new();
     let _ = write!(
         page,
@@ -53,13 +60,6 @@ fn colour_rules() -> String {
     rules
 }
 
-/// The program's name without folder and arguments.
-fn program_of(report: &Report) -> String {
-    let first = report.command.split(' ').next().unwrap_or("");
-    let name = first.rsplit('/').next().unwrap_or(first);
-    escape(if name.is_empty() { "program" } else { name })
-}
-
 fn header(page: &mut String, report: &Report, program: &str) {
     let _ = write!(
         page,
@@ -68,6 +68,9 @@ fn header(page: &mut String, report: &Report, program: &str) {
         escape(&shortened(&report.command)),
         escape(&report.what())
     );
+    for caveat in report.caveats() {
+        let _ = writeln!(page, "<p class=\"caveat\">{}</p>", escape(&caveat));
+    }
     if let Some(damage) = &report.damage {
         let damage = escape(damage);
         let _ = writeln!(
@@ -137,6 +140,11 @@ fn section(page: &mut String, title: &str, note: &str) {
     );
 }
 
+/// Scrolls where the window is too narrow for its letters to be read.
+fn picture(page: &mut String, svg: &str) {
+    let _ = write!(page, "<div class=\"scroll\">\n{svg}</div>\n");
+}
+
 fn speed_section(page: &mut String, report: &Report) {
     let measurement = &report.measurement;
     let note = format!(
@@ -146,7 +154,7 @@ fn speed_section(page: &mut String, report: &Report) {
         nanoseconds(measurement.replay_ns.median)
     );
     section(page, "Time per operation", &note);
-    page.push_str(&chart::speed(report));
+    picture(page, &chart::speed(report));
     page.push_str("</section>\n");
 }
 
@@ -154,12 +162,15 @@ fn table_section(page: &mut String, report: &Report) {
     section(
         page,
         "All figures",
-        "Best of each column in colour. p50 to p99.99 are single calls, in nanoseconds.",
+        &format!(
+            "Best of each column in colour. p50 to p99.99 are single calls, in nanoseconds. {}",
+            escape(&report.about_slabyard())
+        ),
     );
     page.push_str(
         "<div class=\"scroll\"><table>\n<tr><th>allocator</th><th>ns per<br/>operation</th>\
-         <th>to the<br/>best</th><th>spread</th><th>p50</th><th>p99</th><th>p99.9</th>\
-         <th>p99.99</th><th>peak<br/>memory</th><th>to the<br/>best</th><th>at the<br/>end</th>\
+         <th>to the<br/>fastest</th><th>spread</th><th>p50</th><th>p99</th><th>p99.9</th>\
+         <th>p99.99</th><th>peak<br/>memory</th><th>to the<br/>smallest</th><th>at the<br/>end</th>\
          <th>after giving<br/>back</th></tr>\n",
     );
     for one in report.ranked() {
@@ -237,7 +248,7 @@ fn memory_section(page: &mut String, report: &Report) {
          The shaded area is what the program itself had asked for at that moment: what lies above \
          it is the allocator's.",
     );
-    page.push_str(&chart::memory(report));
+    picture(page, &chart::memory(report));
     page.push_str("</section>\n");
 }
 
@@ -248,7 +259,7 @@ fn latency_section(page: &mut String, report: &Report) {
         "For each time, how many calls took longer. A curve further to the left is better; its far \
          end is the tail that makes a program stutter.",
     );
-    page.push_str(&chart::latency(report));
+    picture(page, &chart::latency(report));
     page.push_str(
         "<details><summary>By kind of call</summary>\n<div class=\"scroll\"><table>\n<tr><th>kind of call, in ns</th><th>calls</th><th>mean</th>\
          <th>p50</th><th>p90</th><th>p99</th><th>p99.9</th><th>p99.99</th></tr>\n",
@@ -292,7 +303,7 @@ fn sizes_section(page: &mut String, report: &Report) {
         "Which sizes dominate",
         "Allocations and reallocations by the size that was asked for, and the bytes they add up to.",
     );
-    page.push_str(&chart::sizes(report));
+    picture(page, &chart::sizes(report));
     page.push_str("</section>\n");
 }
 

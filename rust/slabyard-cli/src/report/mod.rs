@@ -10,6 +10,10 @@ use crate::plan::Summary;
 use crate::replay::measure::{Measured, Measurement};
 use serde::Serialize;
 
+/// So many operations are enough to judge by: they take some 20 ms, where an allocator's start, and
+/// the first use of its memory, take up to one.
+pub const ENOUGH_OPERATIONS: u64 = 1_000_000;
+
 /// Everything a report is made of.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
@@ -17,6 +21,10 @@ pub struct Report {
     pub file: String,
     pub file_bytes: u64,
     pub command: String,
+    /// The program's name, without folder and arguments.
+    pub program: String,
+    /// Whether it is Python, with its own allocator for small objects as far as the tool knows.
+    pub python: bool,
     pub damage: Option<String>,
     pub summary: Summary,
     pub measurement: Measurement,
@@ -50,6 +58,49 @@ impl Report {
         peaks.fold(f64::INFINITY, f64::min)
     }
 
+    /// Why the figures may mislead.
+    pub fn caveats(&self) -> Vec<String> {
+        use crate::ui::grouped;
+        let mut caveats = Vec::new();
+        let operations = self.summary.operations;
+        if operations < ENOUGH_OPERATIONS {
+            caveats.push(format!(
+                "This recording is small: {} operations are too few to judge an allocator by, for \
+                 its start takes a good part of their time. {} or more are enough: let the program \
+                 do more work, or run longer.",
+                grouped(operations),
+                grouped(ENOUGH_OPERATIONS)
+            ));
+        }
+        if self.python {
+            caveats.push(
+                "Python keeps an allocator of its own for objects of up to 512 bytes, and malloc does \
+                 not see them. With PYTHONMALLOC=malloc in the environment they are recorded too."
+                    .to_string(),
+            );
+        }
+        caveats
+    }
+
+    /// What the rows called slabyard are.
+    pub fn about_slabyard(&self) -> String {
+        let heap = "slabyard is sy_malloc, the general heap, in place of malloc.";
+        let hot = &self.summary.hot;
+        if hot.is_empty() {
+            return heap.to_string();
+        }
+        let allocations = self.summary.mallocs + self.summary.callocs;
+        let served: u64 = hot.iter().map(|hot| hot.count).sum();
+        let sizes: Vec<String> = hot.iter().map(|hot| hot.size.to_string()).collect();
+        format!(
+            "{heap} slabyard-caches is the same with object caches (sy_cache_alloc) for the sizes \
+             that were asked for most: {} bytes, {:.0} % of all allocations. Objects that are resized \
+             later stay with sy_malloc.",
+            listed(&sizes),
+            100.0 * served as f64 / allocations.max(1) as f64
+        )
+    }
+
     /// One sentence on what was replayed.
     pub fn what(&self) -> String {
         use crate::ui::{bytes, grouped};
@@ -71,6 +122,15 @@ impl Report {
             bytes(summary.bytes),
             bytes(summary.peak_payload),
         )
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn listed(words: &[String]) -> String {
+    match words.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        Some((last, _)) => last.clone(),
+        None => String::new(),
     }
 }
 

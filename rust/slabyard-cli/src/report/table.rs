@@ -8,14 +8,14 @@ use std::fmt::Write;
 const HEADS: [&str; 11] = [
     "allocator",
     "ns/op",
-    "ratio",
+    "ns ratio",
     "+-",
     "p50",
     "p99",
     "p99.9",
     "p99.99",
     "peak",
-    "ratio",
+    "peak ratio",
     "final",
 ];
 
@@ -29,14 +29,19 @@ pub fn render(report: &Report) -> String {
         shortened(&report.command),
         wrapped(&report.what(), 96)
     );
+    for caveat in report.caveats() {
+        let _ = writeln!(text, "{}\n", wrapped(&caveat, 96));
+    }
     lay_out(&mut text, &rows);
     footnotes(&mut text, report);
     text
 }
 
+/// What would move the cursor, or worse, is no part of a table.
 fn shortened(command: &str) -> String {
+    let command = command.replace(char::is_control, "?");
     if command.chars().count() <= 96 {
-        return command.to_string();
+        return command;
     }
     command.chars().take(93).chain("...".chars()).collect()
 }
@@ -101,6 +106,7 @@ fn footnotes(text: &mut String, report: &Report) {
         measurement.repeats,
         nanoseconds(measurement.replay_ns.median)
     );
+    let _ = writeln!(text, "{}", wrapped(&report.about_slabyard(), 96));
     for one in report.failed() {
         let why = one.failure.as_deref().unwrap_or("");
         let _ = writeln!(text, "{} FAILED: {why}", one.name);

@@ -1,7 +1,7 @@
 //! The page is well-formed whatever the program is called, and says what the figures say.
 
 use super::*;
-use crate::plan::SizeClass;
+use crate::plan::{HotSize, SizeClass};
 use crate::replay::measure::{Figure, Latency};
 
 fn measured(name: &str, ns: f64) -> Measured {
@@ -30,6 +30,7 @@ fn measured(name: &str, ns: f64) -> Measured {
 fn report() -> Report {
     let mut report = Report {
         command: "/opt/a<b>/prog\u{1} --title \"x & y\" 'z'".to_string(),
+        program: "<script>prog</script>".to_string(),
         ..Report::default()
     };
     report.summary.operations = 1000;
@@ -47,8 +48,145 @@ fn report() -> Report {
         },
     ];
     report.measurement.repeats = 3;
+    report.summary.mallocs = 400;
+    report.summary.hot = [(48, 200), (16, 60), (100, 40)]
+        .map(|(size, count)| HotSize { size, count })
+        .to_vec();
     report.measurement.allocators = vec![measured("slow", 30.0), measured("quick", 10.0)];
     report
+}
+
+/// What stands in the file, unless it is to be written anew: SNAPSHOTS=write.
+fn same_as(file: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("src/report")
+        .join(file);
+    if std::env::var_os("SNAPSHOTS").is_some_and(|what| what == "write") {
+        std::fs::write(&path, text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, expected, "{file}: SNAPSHOTS=write takes the new one");
+}
+
+/// What a reader of the page reads, a line for each piece of text.
+fn words_of(page: &str) -> String {
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    let document = roxmltree::Document::parse_with_options(page, options).unwrap();
+    let texts = document.descendants().filter(|node| {
+        node.is_text()
+            && !node
+                .parent()
+                .is_some_and(|parent| parent.has_tag_name("style"))
+    });
+    let lines = texts.filter_map(|node| {
+        let words: Vec<&str> = node.text()?.split_whitespace().collect();
+        (!words.is_empty()).then(|| words.join(" ") + "\n")
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_table_and_the_page_say_the_same_as_before() {
+    let mut report = report();
+    report.python = true;
+    same_as("table.snapshot", &table::render(&report));
+    same_as("page.snapshot", &words_of(&html::render(&report)));
+}
+
+#[test]
+fn columns_have_names_of_their_own() {
+    let text = table::render(&report());
+    let heads = text.lines().find(|line| line.starts_with("allocator"));
+    let heads: Vec<&str> = heads.unwrap().split("  ").map(str::trim).collect();
+    let page = html::render(&report());
+    let table = page.split("<table>").nth(1).unwrap();
+    let row = table.split("</tr>").next().unwrap().replace("<br/>", " ");
+    let of_page = row
+        .split("<th>")
+        .skip(1)
+        .map(|head| head.trim_end_matches("</th>"));
+    for mut names in [heads, of_page.collect()] {
+        names.retain(|name| !name.is_empty());
+        assert!(names.len() >= 11, "{names:?}");
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "{names:?}");
+    }
+}
+
+#[test]
+fn small_recordings_are_called_so_and_large_ones_not() {
+    let mut report = report();
+    let small = report.caveats().join(" ");
+    assert!(small.contains("1,000 operations are too few"), "{small}");
+    assert!(small.contains("1,000,000 or more are enough"), "{small}");
+    assert!(table::render(&report).contains("This recording is small"));
+    assert!(html::render(&report).contains("This recording is small"));
+    report.summary.operations = ENOUGH_OPERATIONS;
+    assert_eq!(report.caveats(), [""; 0]);
+    report.python = true;
+    assert!(report.caveats()[0].contains("PYTHONMALLOC=malloc"));
+}
+
+#[test]
+fn programs_names_are_text_on_the_page() {
+    let page = html::render(&report());
+    assert!(!page.contains("<script") && !page.contains("a<b>"));
+    assert!(page.contains("What &lt;script&gt;prog&lt;/script&gt; costs"));
+    let mut report = report();
+    report.command = "prog \u{1b}[2J\r\n".to_string();
+    let table = table::render(&report);
+    assert!(table.contains("prog ?[2J??"), "{table}");
+}
+
+/// Numbers in the style sheet that follow `what`.
+fn pixels(style: &str, what: &str) -> Vec<f64> {
+    let found = style.match_indices(what).map(|(at, _)| {
+        let number = style[at + what.len()..].trim_start();
+        let end = number.find("px").unwrap();
+        number[..end].parse().unwrap()
+    });
+    found.collect()
+}
+
+/// On a phone of 360 px pictures are as wide as `min-width` and scroll; their letters shrink with
+/// them.
+#[test]
+fn the_page_is_readable_on_a_phone() {
+    const LEAST: f64 = 11.0;
+    let page = html::render(&report());
+    assert!(page.contains("<meta name=\"viewport\" content=\"width=device-width"));
+    let style = include_str!("page.css");
+    let pictures = style.lines().filter(|line| line.starts_with("svg "));
+    let pictures: String = pictures.collect::<Vec<_>>().join("\n");
+    let (wide, letters) = (
+        pixels(&pictures, "min-width:")[0],
+        pixels(&pictures, "font-size:"),
+    );
+    assert!(letters.len() >= 4);
+    let document_width = page
+        .split("viewBox=\"0 0 ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+    for size in letters {
+        let shown = size * wide / document_width.unwrap();
+        assert!(
+            shown >= LEAST,
+            "{size} px in a picture are {shown:.1} on a phone"
+        );
+    }
+    let others: String = style.replace(&pictures, "");
+    assert!(pixels(&others, "font-size:")
+        .into_iter()
+        .all(|size| size >= LEAST));
+    assert_eq!(
+        page.matches("<div class=\"scroll\">\n<svg").count(),
+        page.matches("<svg").count()
+    );
 }
 
 fn parse(page: &str) {
@@ -76,6 +214,8 @@ fn the_page_is_well_formed_and_needs_nothing_else() {
         "{links:?}"
     );
     assert!(page.contains("quick, the fastest"));
+    assert!(page.contains("slabyard is sy_malloc, the general heap"));
+    assert!(page.contains("48, 16 and 100 bytes, 75 % of all allocations"));
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! The file of operations, while it is made: each thread's stream at its place, written in
+//! stretches. It is written and not mapped, so that a full disk is an error and no SIGBUS.
+
+use super::Op;
+use anyhow::{Context, Result};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+const OP_BYTES: u64 = size_of::<Op>() as u64;
+/// Operations of a thread that wait to be written together: 32 KiB.
+const STRETCH: usize = 2048;
+
+/// The file, and why it could not be written.
+pub struct OpsFile {
+    file: File,
+    failure: Option<io::Error>,
+}
+
+/// One thread's operations: those before `written` are in the file.
+#[derive(Default)]
+pub struct Stream {
+    first: u64,
+    written: u64,
+    waiting: Vec<Op>,
+}
+
+impl OpsFile {
+    pub fn create(path: &Path) -> Result<Self> {
+        let options = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path);
+        Ok(OpsFile {
+            file: options.with_context(|| format!("cannot create {}", path.display()))?,
+            failure: None,
+        })
+    }
+
+    fn keep(&mut self, result: io::Result<()>) {
+        self.failure = self.failure.take().or(result.err());
+    }
+
+    /// An error here means that some operations are not in the file.
+    pub fn finish(self) -> io::Result<()> {
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
+impl Stream {
+    /// A stream whose first operation is the file's `first`.
+    pub fn at(first: u64) -> Self {
+        Stream {
+            first,
+            ..Stream::default()
+        }
+    }
+
+    pub fn push(&mut self, op: Op, file: &mut OpsFile) {
+        self.waiting.push(op);
+        if self.waiting.len() == STRETCH {
+            self.flush(file);
+        }
+    }
+
+    pub fn flush(&mut self, file: &mut OpsFile) {
+        let mut bytes = Vec::with_capacity(self.waiting.len() * OP_BYTES as usize);
+        self.waiting.iter().for_each(|op| bytes.extend(op.bytes()));
+        let place = (self.first + self.written) * OP_BYTES;
+        let result = file.file.write_all_at(&bytes, place);
+        file.keep(result);
+        self.written += self.waiting.len() as u64;
+        self.waiting.clear();
+    }
+
+    /// Changes the operation `at` of the stream.
+    pub fn change(&mut self, at: u64, change: impl FnOnce(&mut Op), file: &mut OpsFile) {
+        if at >= self.written {
+            change(&mut self.waiting[(at - self.written) as usize]);
+            return;
+        }
+        let place = (self.first + at) * OP_BYTES;
+        let mut bytes = [0; OP_BYTES as usize];
+        let result = file.file.read_exact_at(&mut bytes, place).and_then(|()| {
+            let mut op = Op::of_bytes(bytes);
+            change(&mut op);
+            file.file.write_all_at(&op.bytes(), place)
+        });
+        file.keep(result);
+    }
+}
