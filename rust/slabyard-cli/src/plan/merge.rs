@@ -579,6 +579,7 @@ impl<'a> Merge<'a> {
         if live.cache == 0 {
             return;
         }
+        self.summary.hot[usize::from(live.cache) - 1].count -= 1;
         let allocator = &mut self.processes[process].threads[live.thread as usize];
         let stream = &mut allocator.stream;
         stream.change(live.allocated_by, Op::forget_cache, &mut self.ops);

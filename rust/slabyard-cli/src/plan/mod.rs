@@ -214,7 +214,7 @@ pub const HOT_SIZES: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotSize {
     pub size: u64,
-    /// How often it was asked for.
+    /// How many objects its cache would serve.
     pub count: u64,
 }
 

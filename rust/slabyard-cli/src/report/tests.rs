@@ -215,7 +215,7 @@ fn the_page_is_well_formed_and_needs_nothing_else() {
     );
     assert!(page.contains("quick, the fastest"));
     assert!(page.contains("slabyard is sy_malloc, the general heap"));
-    assert!(page.contains("48, 16 and 100 bytes, 75 % of all allocations"));
+    assert!(page.contains("48, 16 and 100 bytes. They serve 75 % of all allocations"));
 }
 
 #[test]
