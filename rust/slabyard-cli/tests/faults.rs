@@ -179,14 +179,12 @@ fn only_some_are_made_to_fail() {
 fn calls_to_the_system_fail_too() {
     let folder = folder();
     let shown = shown(&faults(&folder, &["--os", "reserve"], "system"), 1);
-    assert!(
-        shown.starts_with("call 1 of sy_os_reserve: killed by SIGSEGV\n"),
-        "{shown}"
-    );
-    assert!(
-        shown.contains("again: SLABYARD=fail=os:reserve:1 ./failures system\n"),
-        "{shown}"
-    );
+    // Which of them is not survived is the library's business.
+    let (call, rest) = shown.split_once(" of sy_os_reserve: ").unwrap();
+    let number = call.strip_prefix("call ").unwrap();
+    assert!(rest.starts_with("killed by SIGSEGV\n"), "{shown}");
+    let again = format!("again: SLABYARD=fail=os:reserve:{number} ./failures system\n");
+    assert!(rest.contains(&again), "{shown}");
 }
 
 #[test]
