@@ -72,6 +72,7 @@ struct sy_cache {
     uint32_t next_colour;
     uint64_t random; /* with SY_RANDOM */
     sy_cache_counts counts;
+    bool torn; /* in the child of a fork: a thread was changing the above, and is not there */
 };
 
 _Static_assert(offsetof(struct sy_cache_head, loaded_offset) == 40, "where objects do not begin");
@@ -109,8 +110,7 @@ void sy_cache_wipe(const sy_cache *cache, void *object);
 void sy_caches_lock_for_fork(void);
 void sy_caches_unlock_after_fork(void);
 /* In the child of a fork: no trims of other threads are at work, and what they were guarding is
- * not.
- */
+ * not. A cache whose lock could not be had is made anew from its slabs' bitmaps. */
 void sy_caches_recover(void);
 
 /* ---- refill.c: between magazines and slabs ---- */

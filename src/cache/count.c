@@ -164,33 +164,3 @@ size_t sy_cache_verify(sy_cache *cache) {
     sy_lock_release(&cache->lock);
     return wrong;
 }
-
-/* ---- fork: every cache's lock, by rising client number ---- */
-
-void sy_caches_lock_for_fork(void) {
-    sy_client *client;
-    for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
-         number = client->number)
-        if (client->config.refill == sy_cache_refill)
-            sy_lock_acquire(&((sy_cache *)client->config.owner)->lock);
-}
-
-void sy_caches_unlock_after_fork(void) {
-    sy_client *client;
-    for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
-         number = client->number)
-        if (client->config.refill == sy_cache_refill)
-            sy_lock_release(&((sy_cache *)client->config.owner)->lock);
-}
-
-static void recover(sy_cache *cache) {
-    cache->trims = 0;
-    if (sy_cache_guards(cache)) cache->guarded = sy_guard_live(cache->watch);
-}
-
-void sy_caches_recover(void) {
-    sy_client *client;
-    for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
-         number = client->number)
-        if (client->config.refill == sy_cache_refill) recover(client->config.owner);
-}

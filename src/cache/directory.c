@@ -129,7 +129,10 @@ static int reserve_tables(void) {
 int sy_directory_start(void) {
     if (atomic_load_explicit(&is_open, memory_order_acquire)) return 0;
     if (!tables() && reserve_tables() != 0) return -1;
-    sy_start_lock();
+    if (!sy_start_lock()) {
+        errno = ENOMEM;
+        return -1;
+    }
     int result = 0;
     if (!atomic_load_explicit(&is_open, memory_order_relaxed))
         result = sy_vmem_open(&arena, &(sy_vmem_config){.name = "handles", .quantum = GROUP});

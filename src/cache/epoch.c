@@ -34,6 +34,7 @@ static uint64_t epochs_made;               /* guarded by it */
 static SY_TLS struct {
     sy_epoch *in[SY_EPOCH_DEPTH_MAX];
     unsigned depth;
+    sy_epoch *passing; /* that it is beginning, or ending */
 } own;
 
 /* ---- holds ---- */
@@ -154,12 +155,15 @@ int sy_epoch_begin(sy_epoch *epoch) {
         errno = EAGAIN;
         return -1;
     }
+    sy_epoch *outer = own.passing;
     if (epoch) {
         hold(epoch);
+        own.passing = epoch;
         atomic_fetch_add_explicit(&epoch->threads, 1, memory_order_relaxed);
     }
     if (epoch != sy_epoch_current()) sy_thread_put_back();
     own.in[own.depth++] = epoch;
+    own.passing = outer;
     return 0;
 }
 
@@ -168,11 +172,13 @@ int sy_epoch_end(sy_epoch *epoch) {
         errno = EINVAL;
         return -1;
     }
+    sy_epoch *outer = own.passing;
+    own.passing = epoch;
     own.depth--;
     if (epoch != sy_epoch_current()) sy_thread_put_back();
-    if (!epoch) return 0;
-    atomic_fetch_sub_explicit(&epoch->threads, 1, memory_order_relaxed);
-    let_go(epoch);
+    if (epoch) atomic_fetch_sub_explicit(&epoch->threads, 1, memory_order_relaxed);
+    own.passing = outer;
+    if (epoch) let_go(epoch);
     return 0;
 }
 
@@ -339,12 +345,12 @@ size_t sy_epoch_report_stuck(uint64_t ns) {
 
 /* ---- fork ---- */
 
-void sy_epochs_lock_for_fork(void) { sy_lock_acquire(&lock); }
+void sy_epochs_lock_for_fork(void) { sy_lock_hold(&lock); }
 
-void sy_epochs_unlock_after_fork(void) { sy_lock_release(&lock); }
+void sy_epochs_unlock_after_fork(void) { sy_lock_drop(&lock); }
 
 static unsigned times_in(const sy_epoch *epoch) {
-    unsigned times = 0;
+    unsigned times = own.passing == epoch;
     for (unsigned i = 0; i < own.depth; i++) times += own.in[i] == epoch;
     return times;
 }
@@ -354,7 +360,8 @@ void sy_epochs_recover(void) {
     sy_epoch *epoch = first_epoch;
     while (epoch) {
         sy_epoch *next = epoch->next;
-        unsigned gone = atomic_load(&epoch->threads) - times_in(epoch);
+        unsigned all = atomic_load(&epoch->threads), mine = times_in(epoch);
+        unsigned gone = all > mine ? all - mine : 0;
         atomic_fetch_sub(&epoch->threads, gone);
         hold(epoch);
         atomic_fetch_sub(&epoch->holds, gone);

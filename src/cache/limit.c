@@ -49,11 +49,11 @@ const char *sy_refusal_text(sy_refusal refusal) {
 /* What the callback is refused is not what its caller was. */
 static void call_back(sy_quota *quota) {
     sy_refusal last = own.last;
-    sy_start_lock();
+    bool locked = sy_start_lock();
     sy_limit_callback callback = quota->callback;
     void *arg = quota->arg;
     size_t soft = atomic_load_explicit(&quota->soft, memory_order_relaxed);
-    sy_start_unlock();
+    if (locked) sy_start_unlock();
     size_t used = atomic_load_explicit(&quota->used, memory_order_relaxed);
     if (callback) callback(arg, used, soft == SIZE_MAX ? 0 : soft);
     own.last = last;
@@ -181,10 +181,12 @@ static bool charge(size_t bytes) {
 
 bool sy_limit_resize_span(sy_slab *span, size_t bytes) {
     size_t had = span->bytes, wanted = sy_round_up(bytes, SY_UNIT_BYTES);
-    if (bytes > SIZE_MAX / 2 || (wanted > had && !charge(wanted - had))) return false;
     size_t most = wanted > had ? wanted : had;
+    if (bytes > SIZE_MAX / 2 || (wanted > had && !charge(wanted - had))) return false;
+    sy_quota_in_hand += most;
     bool done = sy_run_resize(span, bytes);
     if (span->bytes < most) sy_quota_uncharge(&sy_quota_process, most - span->bytes);
+    sy_quota_in_hand -= most;
     if (span->bytes > had) sy_quota_note(&sy_quota_process);
     if (SY_UNLIKELY(sy_quota_crossed(&sy_quota_process))) sy_limit_tell(&sy_quota_process);
     return done;
@@ -200,9 +202,9 @@ int sy_set_limit(const sy_limit *limit) {
         return -1;
     }
     if (sy_start() != 0) return -1;
-    sy_start_lock();
+    bool locked = sy_start_lock();
     sy_quota_set(&sy_quota_process, limit);
-    sy_start_unlock();
+    if (locked) sy_start_unlock();
     return 0;
 }
 
@@ -227,7 +229,7 @@ static bool has_own_quota(const sy_cache *cache) {
 }
 
 static void forget(sy_cache *cache) {
-    if (has_own_quota(cache)) atomic_store(&cache->quota->used, 0);
+    if (has_own_quota(cache)) atomic_store(&cache->quota->used, sy_quota_in_hand);
 }
 
 static void count_again(sy_cache *cache) {
@@ -240,5 +242,6 @@ void sy_limits_recover(void) {
     sy_chunk_stats stats = {0};
     sy_chunk_count_of(&sy_memory_main, &stats);
     size_t units = stats.chunks * SY_RUN_UNITS_MAX - stats.units_free;
-    atomic_store(&sy_quota_process.used, units * SY_UNIT_BYTES + stats.large_bytes);
+    atomic_store(&sy_quota_process.used,
+                 units * SY_UNIT_BYTES + stats.large_bytes + sy_quota_in_hand);
 }

@@ -25,9 +25,9 @@ static const size_t TABLE_BYTES = sizeof(sy_block *) << BUCKET_BITS;
 static _Atomic(sy_block **) table;
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_PASSED); /* guards the lists */
 
-void sy_passed_lock_for_fork(void) { sy_lock_acquire(&lock); }
+void sy_passed_lock_for_fork(void) { sy_lock_hold(&lock); }
 
-void sy_passed_unlock_after_fork(void) { sy_lock_release(&lock); }
+void sy_passed_unlock_after_fork(void) { sy_lock_drop(&lock); }
 
 /* ---- the table ---- */
 

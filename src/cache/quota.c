@@ -73,6 +73,8 @@ void sy_quota_note(sy_quota *quota) {
 
 /* ---- runs ---- */
 
+SY_TLS size_t sy_quota_in_hand;
+
 /* A large span that was kept for reuse may be longer than was asked for: that is charged too, or
  * goes. The quota that refused, if neither can be. */
 static sy_quota *charge_rest(sy_quota *quota, sy_slab *run, size_t charged) {
@@ -82,29 +84,39 @@ static sy_quota *charge_rest(sy_quota *quota, sy_slab *run, size_t charged) {
     return cut ? NULL : refused;
 }
 
+/* `charged`: the bytes in whole units. */
+static sy_slab *take_and_charge(sy_quota *quota, sy_memory *memory, size_t bytes, size_t charged,
+                                size_t align, size_t room, bool *clean, sy_quota **refused) {
+    *refused = sy_quota_charge(quota, charged);
+    if (*refused) return NULL;
+    sy_slab *run = sy_run_take(memory, bytes, align, room, clean);
+    if (run) *refused = charge_rest(quota, run, charged);
+    if (run && !*refused) return run;
+    if (run) sy_run_give(run);
+    sy_quota_uncharge(quota, charged);
+    return NULL;
+}
+
 sy_slab *sy_quota_take_run(sy_quota *quota, sy_memory *memory, size_t bytes, size_t align,
                            size_t room, bool *clean, sy_quota **refused) {
     bool possible = bytes >> SY_ADDRESS_BITS == 0; /* else it would look like a limit to others */
-    size_t charged = sy_round_up(bytes, SY_UNIT_BYTES);
-    *refused = possible ? sy_quota_charge(quota, charged) : NULL;
-    if (!possible || *refused) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    sy_slab *run = sy_run_take(memory, bytes, align, room, clean);
-    if (run) *refused = charge_rest(quota, run, charged);
-    if (run && !*refused) {
+    size_t charged = possible ? sy_round_up(bytes, SY_UNIT_BYTES) : 0;
+    *refused = NULL;
+    sy_quota_in_hand += charged;
+    sy_slab *run = NULL;
+    if (possible) run = take_and_charge(quota, memory, bytes, charged, align, room, clean, refused);
+    sy_quota_in_hand -= charged;
+    if (run)
         sy_quota_note(quota);
-        return run;
-    }
-    if (run) sy_run_give(run);
-    sy_quota_uncharge(quota, charged);
-    errno = ENOMEM;
-    return NULL;
+    else
+        errno = ENOMEM;
+    return run;
 }
 
 void sy_quota_give_run(sy_quota *quota, sy_slab *run) {
     size_t bytes = run->bytes;
+    sy_quota_in_hand += bytes;
     sy_run_give(run);
     sy_quota_uncharge(quota, bytes);
+    sy_quota_in_hand -= bytes;
 }

@@ -45,6 +45,10 @@ void sy_quota_set(sy_quota *quota, const sy_limit *limit);
 sy_quota *sy_quota_charge(sy_quota *quota, size_t bytes);
 void sy_quota_uncharge(sy_quota *quota, size_t bytes);
 
+/* Bytes that this thread is about to charge, or has charged and does not hold yet, or not any more:
+ * in the child of its fork they count besides what is held. */
+extern SY_HIDDEN SY_TLS size_t sy_quota_in_hand;
+
 /* Notes where the soft mark is reached: after a charge that came to something. */
 void sy_quota_note(sy_quota *quota);
 

@@ -157,7 +157,7 @@ bool sy_cache_trim_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes)
 
 static void count_trim(sy_cache *cache, int more) {
     sy_lock_acquire(&cache->lock);
-    cache->trims += (unsigned)more;
+    if (more > 0 || cache->trims) cache->trims += (unsigned)more; /* 0: in the child of a fork */
     sy_lock_release(&cache->lock);
 }
 

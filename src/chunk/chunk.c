@@ -326,6 +326,34 @@ static size_t retire_chunk(sy_chunk *chunk) {
     return bytes;
 }
 
+/* What this thread has aside, in trims that are within one another by way of the program's
+ * functions; in the child of its fork it still has. More than that a child gives to others. */
+enum { ASIDE_MAX = 4 };
+static SY_TLS struct {
+    const sy_chunk *chunk[ASIDE_MAX];
+    uint64_t units[ASIDE_MAX];
+} own_aside;
+
+static void note_aside(const sy_chunk *chunk, uint64_t units) {
+    unsigned i = 0;
+    while (i < ASIDE_MAX && own_aside.chunk[i]) i++;
+    if (i == ASIDE_MAX) return;
+    own_aside.units[i] = units;
+    own_aside.chunk[i] = chunk;
+}
+
+static void forget_aside(const sy_chunk *chunk, uint64_t units) {
+    for (unsigned i = 0; i < ASIDE_MAX; i++)
+        if (own_aside.chunk[i] == chunk && own_aside.units[i] == units) own_aside.chunk[i] = NULL;
+}
+
+static uint64_t units_aside(const sy_chunk *chunk) {
+    uint64_t units = 0;
+    for (unsigned i = 0; i < ASIDE_MAX; i++)
+        if (own_aside.chunk[i] == chunk) units |= own_aside.units[i];
+    return units;
+}
+
 /* Gives units that are free and dirty back. They are taken out of the free ones meanwhile, so that
  * no lock is held across the system calls. The lock is held and let go. */
 static size_t trim_units(sy_chunk *chunk, uint64_t claimed) {
@@ -335,11 +363,13 @@ static size_t trim_units(sy_chunk *chunk, uint64_t claimed) {
     chunk->aged &= ~claimed;
     relist_chunk(chunk);
     sy_memory_begin_trim(memory);
+    note_aside(chunk, claimed);
     sy_lock_release(&memory->lock);
 
     uint64_t done = discard_units(chunk, claimed);
 
     sy_lock_acquire(&memory->lock);
+    forget_aside(chunk, claimed);
     chunk->free |= claimed;
     chunk->dirty |= claimed & ~done;
     relist_chunk(chunk);
@@ -363,9 +393,10 @@ static uint64_t begin_trim(sy_memory *memory, unsigned whole) {
     return trim;
 }
 
+/* In the child of a fork there may be none already. */
 static void end_whole_trim(sy_memory *memory) {
     sy_lock_acquire(&memory->lock);
-    memory->whole_trims--;
+    if (memory->whole_trims) memory->whole_trims--;
     sy_lock_release(&memory->lock);
 }
 
@@ -434,23 +465,82 @@ void sy_chunk_release_all(sy_memory *memory) {
     }
 }
 
-/* A unit that is neither free nor in a run was taken aside. */
+/* ---- in the child of a fork ---- */
+
+/* A unit that is neither free nor in a run was taken aside. The lock is held. */
+static void free_again(sy_chunk *chunk) {
+    uint64_t aside = ALL_UNITS & ~chunk->free & ~units_aside(chunk);
+    for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++)
+        if (atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed))
+            aside &= ~(UINT64_C(1) << unit);
+    chunk->free |= aside;
+    chunk->dirty |= aside;
+}
+
+static void empty_lists(sy_memory *memory) {
+    memset(memory->with, 0, sizeof memory->with);
+    memory->lists = 0;
+    memory->first = memory->last = NULL;
+    memory->chunk_count = 0;
+    atomic_store(&memory->units_used, 0);
+    memory->torn = false;
+}
+
+/* A segment that is a chunk comes into the lists, which were half changed, anew. */
+static int list_again(void *arg, unsigned what, uintptr_t start, size_t size) {
+    sy_memory *memory = arg;
+    sy_chunk *chunk = sy_owner_at(start);
+    (void)what, (void)size;
+    if ((uintptr_t)chunk != start || chunk->memory != memory) return 0;
+    sy_lock_acquire(&memory->lock);
+    if (memory->torn) empty_lists(memory);
+    chunk->free = 0;
+    free_again(chunk);
+    chunk->aged &= chunk->free;
+    count_used(memory, SY_RUN_UNITS_MAX - sy_count_bits(chunk->free));
+    list_chunk(chunk);
+    append_chunk(chunk);
+    memory->chunk_count++;
+    sy_lock_release(&memory->lock);
+    return 0;
+}
+
 void sy_chunk_recover(sy_memory *memory) {
+    if (memory->torn) (void)sy_vmem_walk(memory->arena, SY_VMEM_ALLOCATED, list_again, memory);
     sy_lock_acquire(&memory->lock);
     memory->whole_trims = 0;
     for (sy_chunk *chunk = memory->first; chunk; chunk = chunk->all_next) {
-        uint64_t aside = ALL_UNITS & ~chunk->free;
-        for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++)
-            if (atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed))
-                aside &= ~(UINT64_C(1) << unit);
-        chunk->free |= aside;
-        chunk->dirty |= aside;
+        free_again(chunk);
         relist_chunk(chunk);
     }
     sy_lock_release(&memory->lock);
 }
 
 /* ---- looking ---- */
+
+typedef struct sy_run_visitor {
+    void (*visit)(sy_slab *run, void *arg);
+    void *arg;
+} sy_run_visitor;
+
+/* A segment is a chunk, a large span, or neither: kept, retired, or another's of the same arena. */
+static int visit_segment(void *arg, unsigned what, uintptr_t start, size_t size) {
+    (void)size, (void)what;
+    const sy_run_visitor *visitor = arg;
+    void *owner = sy_owner_at(start);
+    if (owner && (uintptr_t)owner != start) visitor->visit(owner, visitor->arg);
+    if ((uintptr_t)owner != start) return 0;
+    sy_chunk *chunk = owner;
+    for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++)
+        if (atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed) == unit)
+            visitor->visit(&chunk->slabs[unit - 1], visitor->arg);
+    return 0;
+}
+
+void sy_run_each(sy_memory *memory, void (*visit)(sy_slab *run, void *arg), void *arg) {
+    sy_run_visitor visitor = {visit, arg};
+    (void)sy_vmem_walk(memory->arena, SY_VMEM_ALLOCATED, visit_segment, &visitor);
+}
 
 void sy_chunk_count_of(const sy_memory *memory_, sy_chunk_stats *stats) {
     sy_memory *memory = (sy_memory *)(uintptr_t)memory_; /* whose locks are taken */

@@ -136,6 +136,9 @@ void sy_chunk_release_all(sy_memory *memory);
 /* In the child of a fork: units that a trim of another thread had taken aside are free again. */
 void sy_chunk_recover(sy_memory *memory);
 
+/* Calls for each run of the memory. Nobody else may be using it. */
+void sy_run_each(sy_memory *memory, void (*visit)(sy_slab *run, void *arg), void *arg);
+
 /* Backs a run with memory now. 0, or -1 with ENOMEM. The program's memory is its own affair. */
 int sy_run_populate(const sy_slab *run);
 

@@ -91,11 +91,16 @@ void sy_memory_begin_trim(sy_memory *memory) {
 
 void sy_memory_end_trim(sy_memory *memory) {
     if (!memory->systems) return;
-    atomic_fetch_sub_explicit(&memory->trimming, 1, memory_order_relaxed);
+    /* In the child of a fork it may be 0 already. */
+    uint32_t trimming = atomic_load_explicit(&memory->trimming, memory_order_relaxed);
+    while (trimming &&
+           !atomic_compare_exchange_weak_explicit(&memory->trimming, &trimming, trimming - 1,
+                                                  memory_order_relaxed, memory_order_relaxed)) {}
     sy_os_wake(&memory->trimming, 1 << 20);
 }
 
 bool sy_memory_wait_for_trim(sy_memory *memory) {
+    if (sy_lock_is_forking()) return false; /* a trim may be waiting for this thread's locks */
     uint32_t trimming = atomic_load_explicit(&memory->trimming, memory_order_relaxed);
     if (trimming) sy_os_wait(&memory->trimming, trimming);
     return trimming;
@@ -223,27 +228,28 @@ int sy_memory_get_stats(const sy_memory *memory, sy_memory_stats *stats) {
 /* ---- fork: all locks of one rank, then those of the next ---- */
 
 void sy_memory_lock_for_fork(void) {
-    sy_lock_acquire(&list_lock);
-    for (sy_memory *memory = memories; memory; memory = memory->next)
-        sy_lock_acquire(&memory->lock);
-    for (sy_memory *memory = memories; memory; memory = memory->next)
-        sy_lock_acquire(&memory->large_lock);
+    bool all = sy_lock_hold(&list_lock);
+    for (sy_memory *memory = all ? memories : NULL; memory; memory = memory->next)
+        sy_lock_hold(&memory->lock);
+    for (sy_memory *memory = all ? memories : NULL; memory; memory = memory->next)
+        sy_lock_hold(&memory->large_lock);
     sy_side_lock_for_fork();
 }
 
 void sy_memory_unlock_after_fork(void) {
     sy_side_unlock_after_fork();
+    if (!sy_lock_has(&list_lock)) return;
     for (sy_memory *memory = memories; memory; memory = memory->next) {
-        sy_lock_release(&memory->large_lock);
-        sy_lock_release(&memory->lock);
+        sy_lock_drop(&memory->large_lock);
+        if (sy_lock_drop(&memory->lock)) memory->torn = true;
     }
-    sy_lock_release(&list_lock);
+    sy_lock_drop(&list_lock);
 }
 
-static void recover_one(sy_memory *memory, void *unused) {
-    (void)unused;
-    atomic_store_explicit(&memory->trimming, 0, memory_order_relaxed);
-    sy_chunk_recover(memory);
+/* There is one thread: no lock, whose rank is below that of the arenas. */
+void sy_memory_recover(void) {
+    for (sy_memory *memory = memories; memory; memory = memory->next) {
+        atomic_store_explicit(&memory->trimming, 0, memory_order_relaxed);
+        sy_chunk_recover(memory);
+    }
 }
-
-void sy_memory_recover(void) { sy_memory_each(recover_one, NULL); }

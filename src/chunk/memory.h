@@ -45,6 +45,7 @@ struct sy_memory {
     unsigned whole_trims;                  /* at work; those by age leave the chunks to them */
     size_t chunk_count;
     _Atomic size_t units_used;  /* in runs */
+    bool torn;                  /* in the child of a fork: a thread was changing the above */
     struct sy_retired *retired; /* addresses of chunks that are not in use and hold no memory */
 
     sy_lock large_lock;   /* guards all below */

@@ -116,6 +116,6 @@ void sy_side_each_area(void (*visit)(const void *start, size_t bytes, void *arg)
     sy_lock_release(&lock);
 }
 
-void sy_side_lock_for_fork(void) { sy_lock_acquire(&lock); }
+void sy_side_lock_for_fork(void) { sy_lock_hold(&lock); }
 
-void sy_side_unlock_after_fork(void) { sy_lock_release(&lock); }
+void sy_side_unlock_after_fork(void) { sy_lock_drop(&lock); }

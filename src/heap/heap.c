@@ -55,14 +55,15 @@ static sy_cache *cache_of_class(unsigned class_number) {
         sy_limit_refuse(SY_REFUSAL_SYSTEM);
         return NULL;
     }
-    sy_start_lock();
-    bool open = atomic_load_explicit(&class_open[class_number], memory_order_relaxed);
-    if (!open && open_locked(class_number) == 0) {
-        atomic_store_explicit(&class_open[class_number], true, memory_order_release);
-        open = true;
+    if (sy_start_lock()) {
+        bool open = atomic_load_explicit(&class_open[class_number], memory_order_relaxed);
+        if (!open && open_locked(class_number) == 0) {
+            atomic_store_explicit(&class_open[class_number], true, memory_order_release);
+            open = true;
+        }
+        sy_start_unlock();
+        if (open) return &classes[class_number];
     }
-    sy_start_unlock();
-    if (open) return &classes[class_number];
     sy_limit_refuse(SY_REFUSAL_SYSTEM);
     errno = ENOMEM;
     return NULL;

@@ -85,14 +85,14 @@ static int open_cache(sy_heap *heap, unsigned class_number, sy_cache *cache) {
 
 static SY_COLD sy_cache *add_class(sy_heap *heap, unsigned class_number) {
     sy_cache *fresh = sy_side_take(sizeof *fresh);
-    sy_start_lock();
+    bool locked = sy_start_lock();
     sy_cache *cache = sy_heap_cache(heap, class_number);
-    if (!cache && fresh && open_cache(heap, class_number, fresh) == 0) {
+    if (!cache && fresh && locked && open_cache(heap, class_number, fresh) == 0) {
         cache = fresh;
         fresh = NULL;
         atomic_store_explicit(&heap->caches[class_number], cache, memory_order_release);
     }
-    sy_start_unlock();
+    if (locked) sy_start_unlock();
     if (fresh) sy_side_give(fresh, sizeof *fresh);
     if (cache) return cache;
     sy_limit_refuse(SY_REFUSAL_SYSTEM);

@@ -148,9 +148,28 @@ static _Atomic size_t grown;                /* bytes of slabs made since a pass 
 static _Atomic bool taken;                  /* by a thread that trims some; guards what is */
 static sy_pass kept;                        /* for the next: where the last one stopped */
 
-static bool hold(void) { return !atomic_exchange_explicit(&held, true, memory_order_acquire); }
+/* Of each thread. */
+static SY_TLS struct {
+    uint64_t next_look; /* through its own slots: when, or with the next pass */
+    uint64_t looked;    /* with a pass: when last */
+    unsigned passes;    /* begun by then */
+    bool looking, busy; /* at a turn */
+    bool holds;         /* the pass at work, or is about to, or has just let go */
+    bool has_taken;     /* what sy_trim_some keeps; the same */
+} own;
 
-static void let_go(void) { atomic_store_explicit(&held, false, memory_order_release); }
+static bool hold(void) {
+    bool before = own.holds;
+    own.holds = true;
+    bool got = !atomic_exchange_explicit(&held, true, memory_order_acquire);
+    own.holds = got || before;
+    return got;
+}
+
+static void let_go(void) {
+    atomic_store_explicit(&held, false, memory_order_release);
+    own.holds = false;
+}
 
 static void begin_at_work(sy_kind kind) {
     begin(&at_work, kind);
@@ -206,12 +225,14 @@ void sy_reclaim_note_slab(size_t bytes) {
     begin_pass(BY_GROWTH);
 }
 
+/* This thread, in the child of its fork, may itself be in the midst of a step, or of a trim. */
 void sy_reclaim_recover(void) {
+    if (!own.has_taken) atomic_store(&taken, false);
+    if (own.holds) return;
     at_work.stage = NOTHING;
     atomic_store(&sy_reclaim_at_work, false);
     atomic_store(&age_is_due, false);
     atomic_store(&held, false);
-    atomic_store(&taken, false);
 }
 
 /* ---- by age ---- */
@@ -224,14 +245,6 @@ void sy_set_decay(uint64_t milliseconds) {
     atomic_store_explicit(&decay, milliseconds * 1000000, memory_order_relaxed);
     atomic_store_explicit(&next_pass, 0, memory_order_relaxed);
 }
-
-/* What this thread knows of its turns. */
-static SY_TLS struct {
-    uint64_t next_look; /* through its own slots: when, or with the next pass */
-    uint64_t looked;    /* with a pass: when last */
-    unsigned passes;    /* begun by then */
-    bool looking, busy;
-} own;
 
 SY_TLS unsigned sy_reclaim_turns;
 
@@ -313,9 +326,13 @@ static size_t trim_until(sy_pass *pass, size_t bytes, uint64_t budget_ns) {
 size_t sy_trim_some(size_t bytes, uint64_t budget_ns) {
     sy_pass other = {.stage = NOTHING};
     int error = errno;
+    bool outer = own.has_taken;
+    own.has_taken = true;
     bool mine = !atomic_exchange_explicit(&taken, true, memory_order_acquire);
+    own.has_taken = mine || outer;
     size_t done = trim_until(mine ? &kept : &other, bytes, budget_ns);
     if (mine) atomic_store_explicit(&taken, false, memory_order_release);
+    own.has_taken = outer;
     errno = error;
     return done;
 }

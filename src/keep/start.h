@@ -6,12 +6,19 @@
 #ifndef SY_KEEP_START_H
 #define SY_KEEP_START_H
 
-/* Starts what has not started. 0, or -1 with ENOMEM: a later call tries again. Any thread. */
+#include <stdbool.h>
+
+/*
+ * Starts what has not started. 0, or -1 with ENOMEM: a later call tries again. Any thread. The
+ * thread that is at it may come by here again, by an allocation of the system's functions: then 0
+ * if an allocation can be served already, else -1.
+ */
 int sy_start(void);
 
 /* What is made once and later than that, like a class of the heap, is made under this lock, which a
- * fork waits for: the child finds it made or not begun. */
-void sy_start_lock(void);
+ * fork waits for: the child finds it made or not begun. False, and not locked: this thread has it,
+ * and has come by here again in the same way. */
+bool sy_start_lock(void);
 void sy_start_unlock(void);
 
 /* All locks of the library in their order, so that a copy of the process finds every structure

@@ -200,6 +200,7 @@ size_t sy_magazine_bytes(void);
 /* Around fork: the thread list's lock is the outermost of the layer, the store's the innermost. In
  * the child, once all locks are free: what other threads had loaded is kept. */
 void sy_magazine_lock_for_fork(void);
+bool sy_magazine_locked_for_fork(void); /* else the clients may not be walked */
 void sy_magazine_unlock_after_fork(void);
 void sy_store_lock_for_fork(void);
 void sy_store_unlock_after_fork(void);

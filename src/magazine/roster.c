@@ -15,7 +15,25 @@ static sy_client *clients[SY_CLIENTS_MAX];      /* by number; guarded by the thr
 static uint16_t unused_numbers[SY_CLIENTS_MAX]; /* closed ones, a stack; guarded by the same */
 static unsigned unused_count, next_number = SY_CLIENT_DEMANDED;
 
+/* What this thread has pinned; in the child of its fork it still has. More than that, by functions
+ * of the program's that come back here, a child takes for others'. */
+enum { PINS_MAX = 16 };
+static SY_TLS sy_client *own_pins[PINS_MAX];
+
+static void replace_pin(const sy_client *from, sy_client *to) {
+    unsigned i = 0;
+    while (i < PINS_MAX && own_pins[i] != from) i++;
+    if (i < PINS_MAX) own_pins[i] = to;
+}
+
+static void pin_locked(sy_client *client) {
+    atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
+    replace_pin(NULL, client);
+}
+
 static void unpin_locked(sy_client *client) {
+    replace_pin(client, NULL);
+    if (!atomic_load_explicit(&client->pins, memory_order_relaxed)) return;
     if (atomic_fetch_sub_explicit(&client->pins, 1, memory_order_relaxed) == 1 && client->awaited)
         sy_os_wake(&client->pins, 1 << 20);
 }
@@ -25,7 +43,7 @@ static void unpin_locked(sy_client *client) {
  */
 static void flush_taken(sy_client *client, sy_slot *slot) {
     sy_magazine *chain = sy_slot_take(slot, NULL);
-    atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
+    pin_locked(client);
     sy_threads_unlock();
     sy_client_flush_chain(client, chain);
     sy_threads_lock();
@@ -87,7 +105,7 @@ static void put_back(sy_thread *thread, unsigned number) {
     sy_client *client = clients[number];
     if (!client || !client->config.one_way || client->suspended || !slot->loaded) return;
     if (slot->top <= slot->base) return;
-    atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
+    pin_locked(client);
     sy_threads_unlock();
     sy_client_put_back(client, thread, slot);
     sy_threads_lock();
@@ -304,7 +322,7 @@ sy_client *sy_client_pin_next(unsigned after) {
     sy_threads_lock();
     sy_client *found = sy_client_next_locked(after);
     while (found && found->suspended) found = sy_client_next_locked(found->number);
-    if (found) atomic_fetch_add_explicit(&found->pins, 1, memory_order_relaxed);
+    if (found) pin_locked(found);
     sy_threads_unlock();
     return found;
 }
@@ -312,7 +330,7 @@ sy_client *sy_client_pin_next(unsigned after) {
 bool sy_client_pin(sy_client *client) {
     sy_threads_lock();
     bool open = !client->suspended;
-    if (open) atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
+    if (open) pin_locked(client);
     sy_threads_unlock();
     return open;
 }
@@ -334,15 +352,12 @@ bool sy_magazine_trim_step(unsigned *at, bool aged, size_t *bytes) {
 
 size_t sy_magazine_bytes(void) { return sy_threads_bytes() + sy_store_bytes(); }
 
-void sy_magazine_lock_for_fork(void) { sy_threads_lock(); }
-
-void sy_magazine_unlock_after_fork(void) { sy_threads_unlock(); }
-
 void sy_magazine_orphan_others(void) {
     sy_threads_lock();
     sy_threads_orphan_others();
     for (unsigned number = SY_CLIENT_FIRST; number < next_number; number++)
-        if (clients[number])
-            atomic_store(&clients[number]->pins, 0); /* theirs: who forks has none */
+        if (clients[number]) atomic_store(&clients[number]->pins, 0);
+    for (unsigned i = 0; i < PINS_MAX; i++)
+        if (own_pins[i]) atomic_fetch_add(&own_pins[i]->pins, 1);
     sy_threads_unlock();
 }

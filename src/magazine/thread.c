@@ -17,6 +17,7 @@ static sy_loaded_slot shut_slots[SY_CLIENTS_MAX];
 SY_API SY_TLS sy_loaded_slot *sy_abi_1 = shut_slots;
 
 static SY_TLS sy_thread *own_record; /* NULL before the first slow path, and after the end */
+static SY_TLS sy_thread *in_hand;    /* taken and not its own yet, or not any more */
 static SY_TLS bool ended;            /* this thread's exit hook has run */
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_THREADS);
@@ -29,6 +30,12 @@ static void (*empty_slots)(sy_thread *thread);
 void sy_threads_lock(void) { sy_lock_acquire(&lock); }
 
 void sy_threads_unlock(void) { sy_lock_release(&lock); }
+
+void sy_magazine_lock_for_fork(void) { sy_lock_hold(&lock); }
+
+bool sy_magazine_locked_for_fork(void) { return sy_lock_has(&lock); }
+
+void sy_magazine_unlock_after_fork(void) { sy_lock_drop(&lock); }
 
 sy_thread *sy_threads_first(void) { return all_records; }
 
@@ -115,6 +122,7 @@ static sy_thread *take_record(void) {
         if (thread) {
             free_records = thread->next_free;
             set_state(thread, SY_THREAD_RUNNING);
+            in_hand = thread;
         }
         sy_lock_release(&lock);
         if (thread) return thread;
@@ -136,16 +144,19 @@ static void give_record(sy_thread *thread) {
     set_state(thread, SY_THREAD_FREE);
     thread->next_free = free_records;
     free_records = thread;
+    in_hand = NULL;
     sy_lock_release(&lock);
 }
 
 static void run(sy_thread *thread) {
     own_record = thread;
+    in_hand = NULL;
     sy_abi_1 = (sy_loaded_slot *)thread->slots;
 }
 
 static void stop(void) {
     sy_abi_1 = shut_slots;
+    in_hand = own_record;
     own_record = NULL;
 }
 
@@ -266,7 +277,8 @@ size_t sy_threads_trim(void) {
 
 void sy_threads_orphan_others(void) {
     for (sy_thread *thread = all_records; thread; thread = thread->next) {
-        if (thread == own_record || atomic_load(&thread->state) == SY_THREAD_FREE) continue;
+        if (thread == own_record || thread == in_hand) continue;
+        if (atomic_load(&thread->state) == SY_THREAD_FREE) continue;
         empty_slots(thread);
         forget(thread);
         set_state(thread, SY_THREAD_FREE);

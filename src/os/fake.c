@@ -67,14 +67,15 @@ static __thread jmp_buf *catcher;
 static char written[WRITTEN_BYTES];
 static size_t written_length;
 
-/* A fork must not catch another thread holding the lock. Registered before anything else, so that
- * of the prepare hooks it is the last to run, under whatever locks the library takes in its own. */
+/* A fork must not catch another thread holding the lock. Registered before anything else, the
+ * library's own hooks (keep/start.c) included, so that of the prepare hooks it is the last to run,
+ * under whatever locks the library takes in its own. */
 
 static void hold_lock(void) { pthread_mutex_lock(&lock); }
 
 static void drop_lock(void) { pthread_mutex_unlock(&lock); }
 
-__attribute__((constructor)) static void survive_forks(void) {
+__attribute__((constructor(101))) static void survive_forks(void) {
     if (pthread_atfork(hold_lock, drop_lock, drop_lock) != 0) abort();
 }
 

@@ -519,6 +519,43 @@ int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(voi
     return error == 0 ? 0 : fail(error);
 }
 
+/*
+ * glibc exports the lock of its list of streams, for a library of threads that it once had beside
+ * it. It is recursive. fork takes it after the hooks if the process has more than one thread, and
+ * makes it anew in the child before the hooks there. Other C libraries have no such lock.
+ */
+#pragma weak _IO_list_lock
+#pragma weak _IO_list_unlock
+#pragma weak _IO_list_resetlock
+#pragma weak __libc_single_threaded
+void _IO_list_lock(void);
+void _IO_list_unlock(void);
+void _IO_list_resetlock(void);
+extern char __libc_single_threaded;
+
+static __thread unsigned streams_held; /* times */
+
+/* With one thread fork does not wait, and a handler of a signal may have interrupted the lock. */
+static bool fork_locks_streams(void) {
+    if (!_IO_list_lock || !_IO_list_unlock || !_IO_list_resetlock) return false;
+    return !&__libc_single_threaded || !__libc_single_threaded;
+}
+
+void sy_os_hold_streams(void) {
+    if (!streams_held && !fork_locks_streams()) return;
+    _IO_list_lock();
+    streams_held++;
+}
+
+void sy_os_drop_streams(bool in_child) {
+    if (!streams_held) return;
+    if (in_child)
+        _IO_list_resetlock();
+    else
+        _IO_list_unlock();
+    streams_held = in_child ? 0 : streams_held - 1;
+}
+
 int sy_os_at_exit(void (*hook)(void)) { return atexit(hook) == 0 ? 0 : fail(ENOMEM); }
 
 /* ---- words with a person ---- */

@@ -1,30 +1,106 @@
 #include "os/lock.h"
 
+#ifdef SY_DEBUG
+#    include <string.h>
+#endif
+
 #include "base/cpu.h"
 #include "os/os.h"
 
 enum {
-    SPINS = 100
-}; /* about the time of one refill, so that a holder on another CPU is waited out */
+    SPINS = 100, /* about the time of one refill, so that a holder on another CPU is waited out */
+    LEVEL_SHIFT = 26,
+    LEVELS = 30, /* of forks in handlers of signals that came in forks */
+};
 
-void sy_lock_acquire_contended(sy_lock *lock) {
-    for (int spin = 0; spin < SPINS; spin++) {
-        uint32_t unheld = 0;
-        if (atomic_load_explicit(&lock->word, memory_order_relaxed) == 0 &&
-            atomic_compare_exchange_weak_explicit(&lock->word, &unheld, 1, memory_order_acquire,
-                                                  memory_order_relaxed))
-            return;
-        sy_cpu_relax();
-    }
-    while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0)
-        sy_os_wait(&lock->word, 2);
+static const uint32_t WAITED = UINT32_C(1) << 31, HOLDER = (UINT32_C(1) << LEVEL_SHIFT) - 1;
+static const uint32_t INHERITED = 31; /* a level */
+
+/* Of a thread that forks in a handler: longer than locks are held for. */
+static const uint64_t PATIENCE_NS = 50000000;
+static const uint64_t LOOK_NS = 1000000; /* from one look to the next whether a lock can be had */
+
+SY_TLS sy_lock_holder sy_lock_self;
+
+/* This thread's fork. */
+static SY_TLS struct {
+    uint32_t level;    /* 0: it is in none */
+    uint32_t burdened; /* from this level on (0: not): it holds locks for interrupted work, */
+    uint64_t until;    /* and waits until then for those that others hold so */
+    bool gave_way;     /* it is not, and has met a thread that is */
+    bool child;        /* it is in the child already, */
+    uint32_t before;   /* and had this number in the parent */
+} fork_at;
+
+/* Threads that are in a fork so. */
+static _Atomic uint32_t burdened;
+
+/* In the child of a fork: what the thread has inherited, and what is to be done after that. */
+static SY_TLS uint32_t inherited;
+static SY_TLS void (*recover_then)(void);
+
+static uint32_t level_of(uint32_t word) { return (word & ~WAITED) >> LEVEL_SHIFT; }
+
+static uint32_t number(void) {
+    if (!sy_lock_self.number) sy_lock_self.number = sy_os_thread() & HOLDER;
+    return sy_lock_self.number;
 }
 
-void sy_lock_release_contended(sy_lock *lock) { sy_os_wake(&lock->word, 1); }
+static bool is_mine(uint32_t word) { return word && (word & HOLDER) == number(); }
+
+/* Whether this thread holds it for a fork: then nothing is to be done for having it. */
+static bool is_for_fork(uint32_t word) {
+    return is_mine(word) && level_of(word) != 0 && level_of(word) != INHERITED;
+}
+
+static uint32_t load(const sy_lock *lock) {
+    return atomic_load_explicit(&lock->word, memory_order_relaxed);
+}
+
+static bool try_lock(sy_lock *lock, uint32_t word) {
+    uint32_t unheld = 0;
+    return load(lock) == 0 &&
+           atomic_compare_exchange_strong_explicit(&lock->word, &unheld, word, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+/* Marks the word, so that its holder wakes this thread. What it is then, 0 if it is free. */
+static uint32_t mark_waited(sy_lock *lock) {
+    uint32_t word = load(lock);
+    while (word && !(word & WAITED))
+        if (atomic_compare_exchange_weak_explicit(&lock->word, &word, word | WAITED,
+                                                  memory_order_relaxed, memory_order_relaxed))
+            return word | WAITED;
+    return word;
+}
+
+/* Others may still be asleep when this thread has it. */
+static void wait_for(sy_lock *lock, uint32_t word) {
+    for (int spin = 0; spin < SPINS; spin++) {
+        if (try_lock(lock, word)) return;
+        sy_cpu_relax();
+    }
+    while (!try_lock(lock, word | WAITED)) {
+        uint32_t seen = mark_waited(lock);
+        if (seen) sy_os_wait(&lock->word, seen);
+    }
+}
+
+void sy_lock_acquire_slow(sy_lock *lock) {
+    uint32_t self = number();
+    if (!is_for_fork(load(lock))) wait_for(lock, self);
+}
+
+/* What the word was. */
+static uint32_t set_free(sy_lock *lock) {
+    uint32_t word = atomic_exchange_explicit(&lock->word, 0, memory_order_release);
+    if (word & WAITED) sy_os_wake(&lock->word, 1);
+    return word;
+}
+
+/* ---- the order, in debug builds ---- */
 
 #ifdef SY_DEBUG
-#    include <string.h>
-
 static _Thread_local uint32_t held_of_rank[SY_RANK_LAST + 1];
 
 static _Noreturn void out_of_order(const char *message) {
@@ -41,4 +117,131 @@ void sy_lock_note_acquire(const sy_lock *lock) {
 void sy_lock_note_release(const sy_lock *lock) {
     if (held_of_rank[lock->rank]-- == 0) out_of_order("slabyard: a lock was released unheld\n");
 }
+
+/* Work that a signal has interrupted may have been about to take a lock, which is noted already. */
+static void run_recovery(void (*recover)(void)) {
+    uint32_t noted[SY_RANK_LAST + 1];
+    memcpy(noted, held_of_rank, sizeof noted);
+    memset(held_of_rank, 0, sizeof held_of_rank);
+    recover();
+    memcpy(held_of_rank, noted, sizeof noted);
+}
+
+#else
+
+static void run_recovery(void (*recover)(void)) { recover(); }
+
 #endif
+
+/* ---- acquire and release ---- */
+
+/* One of what the thread had inherited is let go. */
+static void shed(void) {
+    if (--inherited > 0) return;
+    void (*recover)(void) = recover_then;
+    recover_then = NULL;
+    if (recover) run_recovery(recover);
+}
+
+void sy_lock_release_slow(sy_lock *lock) {
+    if (is_for_fork(load(lock))) return;
+    if (level_of(set_free(lock)) == INHERITED) shed();
+}
+
+bool sy_lock_is_mine(const sy_lock *lock) {
+    uint32_t word = load(lock);
+    return is_mine(word) && !is_for_fork(word);
+}
+
+/* ---- around a fork ---- */
+
+static uint32_t word_for_fork(void) {
+    uint32_t level = fork_at.level < LEVELS ? fork_at.level : LEVELS;
+    return level << LEVEL_SHIFT | number();
+}
+
+/* A fork within a fork holds what the outer one holds. */
+void sy_lock_begin_fork(void) {
+    fork_at.child = fork_at.gave_way = false;
+    bool outermost = fork_at.level++ == 0;
+    if (fork_at.burdened || (outermost && sy_lock_self.held == 0)) return;
+    fork_at.burdened = fork_at.level;
+    fork_at.until = sy_os_now() + PATIENCE_NS;
+    atomic_fetch_add_explicit(&burdened, 1, memory_order_relaxed);
+}
+
+/* Whether to go on without a lock that another thread has. If it has it for a fork, it needs none
+ * of this thread's locks that it cannot go on without. */
+static bool is_hopeless(uint32_t word) {
+    bool for_work = level_of(word) == 0 || level_of(word) == INHERITED;
+    if (fork_at.burdened) return for_work && sy_os_now() >= fork_at.until;
+    if (atomic_load_explicit(&burdened, memory_order_relaxed)) fork_at.gave_way = true;
+    return fork_at.gave_way;
+}
+
+bool sy_lock_hold(sy_lock *lock) {
+    if (is_mine(load(lock))) return true;
+    for (uint32_t word = word_for_fork(); !try_lock(lock, word); word |= WAITED) {
+        uint32_t seen = mark_waited(lock);
+        if (seen && is_hopeless(seen)) return false;
+        if (seen) sy_os_wait_for(&lock->word, seen, LOOK_NS);
+    }
+    return true;
+}
+
+bool sy_lock_gave_way(void) { return fork_at.gave_way; }
+
+void sy_lock_wait_for_way(void) {
+    uint32_t seen;
+    while ((seen = atomic_load_explicit(&burdened, memory_order_relaxed)) != 0)
+        sy_os_wait(&burdened, seen);
+}
+
+bool sy_lock_has(const sy_lock *lock) { return fork_at.child || is_mine(load(lock)); }
+
+/* Locks of an outer fork, which this one came in, stay that one's. */
+static bool drop_in_child(sy_lock *lock) {
+    uint32_t word = load(lock), level = level_of(word), kept = 0;
+    bool mine = word && (word & HOLDER) == fork_at.before;
+    bool for_work = level == 0 || level == INHERITED;
+    if (mine && for_work) {
+        kept = INHERITED << LEVEL_SHIFT | number();
+        inherited++;
+    } else if (mine && level < level_of(word_for_fork())) {
+        kept = level << LEVEL_SHIFT | number();
+    }
+    atomic_store_explicit(&lock->word, kept, memory_order_relaxed);
+    return !mine;
+}
+
+bool sy_lock_drop(sy_lock *lock) {
+    if (fork_at.child) return drop_in_child(lock);
+    if ((load(lock) & ~WAITED) == word_for_fork()) set_free(lock);
+    return false;
+}
+
+void sy_lock_end_fork(void) {
+    if (fork_at.level-- != fork_at.burdened) return;
+    fork_at.burdened = 0;
+    atomic_fetch_sub_explicit(&burdened, 1, memory_order_relaxed);
+    sy_os_wake(&burdened, 1 << 20);
+}
+
+void sy_lock_begin_child(void) {
+    fork_at.child = true;
+    fork_at.before = sy_lock_self.number;
+    sy_lock_self.number = 0;
+    inherited = 0;
+    atomic_store_explicit(&burdened, fork_at.burdened != 0, memory_order_relaxed);
+}
+
+void sy_lock_end_child(void (*recover)(void)) {
+    fork_at.child = false;
+    sy_lock_end_fork();
+    if (inherited > 0)
+        recover_then = recover;
+    else
+        run_recovery(recover);
+}
+
+bool sy_lock_is_forking(void) { return fork_at.level > 0; }

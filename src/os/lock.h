@@ -1,17 +1,38 @@
 /*
- * lock.h: the one kind of lock, ranked.
+ * lock.h: the one kind of lock, ranked, and what becomes of locks at a fork.
  *
  * A thread takes locks in rising rank only (several of one rank only around fork, in a fixed
  * order); a debug build aborts on the first acquisition that breaks this. No system call that can
  * block on the kernel's memory management, and no callback of the user, runs while a lock is held,
  * but that of reports, which is for that.
  *
- * The word: 0 free, 1 held, 2 held and somebody may be asleep on it (Drepper, "Futexes Are Tricky",
- * 2011, section 6, mutex 2).
+ * The word of a lock (Drepper, "Futexes Are Tricky", 2011, section 6, with the holder's number in
+ * place of 1):
+ *
+ *       31       30    26 25            0
+ *     | waited |  level  |    holder    |      0: free
+ *
+ *     holder   the number of the thread that holds it (sy_os_thread)
+ *     waited   somebody may be asleep on it: a release has to wake one
+ *     level    0: held for a piece of work. 1 and up: held for a fork, the second level for a fork
+ *              in a handler of a signal that came within the first, and so on. INHERITED: the
+ *              thread held it for a piece of work when it forked, and this is the child
+ *
+ * Around a fork the forking thread holds all locks (keep/start.c), so that the child finds every
+ * structure whole. Three things are different then:
+ *   - What the thread holds for the fork it may acquire and release again. Hooks of fork that run
+ *     meanwhile can therefore allocate and free.
+ *   - A handler of a signal may fork while its thread holds locks for the work that the signal has
+ *     interrupted. These stay as they are: in the child the same thread goes on with that work.
+ *   - Such a thread is burdened. It takes the others out of order: another thread may hold one of
+ *     them and wait for what this one holds. So it waits for those that are held for work only so
+ *     long, and goes on without. A thread that forks unburdened, and has to wait, gives way to one
+ *     that is burdened: it lets go of all that it has, and begins again.
  */
 #ifndef SY_OS_LOCK_H
 #define SY_OS_LOCK_H
 
+#include <slabyard/base.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,8 +68,16 @@ typedef struct sy_lock {
 #define SY_LOCK_INIT(rank_) \
     { 0, rank_ }
 
-void sy_lock_acquire_contended(sy_lock *lock);
-void sy_lock_release_contended(sy_lock *lock);
+/* Of each thread. */
+typedef struct sy_lock_holder {
+    uint32_t number; /* 0: not known yet */
+    uint32_t held;   /* locks that it holds for work, or is about to take, or has just let go */
+} sy_lock_holder;
+
+extern SY_HIDDEN SY_TLS sy_lock_holder sy_lock_self;
+
+void sy_lock_acquire_slow(sy_lock *lock);
+void sy_lock_release_slow(sy_lock *lock);
 /* Debug builds: abort if `lock` may not be taken now; note that it is held, or no longer. */
 void sy_lock_note_acquire(const sy_lock *lock);
 void sy_lock_note_release(const sy_lock *lock);
@@ -62,18 +91,61 @@ static inline void sy_lock_acquire(sy_lock *lock) {
 #ifdef SY_DEBUG
     sy_lock_note_acquire(lock);
 #endif
+    sy_lock_holder *self = &sy_lock_self;
     uint32_t unheld = 0;
-    if (!atomic_compare_exchange_strong_explicit(&lock->word, &unheld, 1, memory_order_acquire,
-                                                 memory_order_relaxed))
-        sy_lock_acquire_contended(lock);
+    self->held++;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler that forks counts it before it is had */
+    if (SY_UNLIKELY(!self->number) ||
+        !atomic_compare_exchange_strong_explicit(&lock->word, &unheld, self->number,
+                                                 memory_order_acquire, memory_order_relaxed))
+        sy_lock_acquire_slow(lock);
 }
 
 static inline void sy_lock_release(sy_lock *lock) {
 #ifdef SY_DEBUG
     sy_lock_note_release(lock);
 #endif
-    if (atomic_exchange_explicit(&lock->word, 0, memory_order_release) == 2)
-        sy_lock_release_contended(lock);
+    sy_lock_holder *self = &sy_lock_self;
+    uint32_t held = self->number;
+    if (!atomic_compare_exchange_strong_explicit(&lock->word, &held, 0, memory_order_release,
+                                                 memory_order_relaxed))
+        sy_lock_release_slow(lock);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    self->held--;
 }
+
+/* Whether this thread holds it for work: it would wait for itself. */
+bool sy_lock_is_mine(const sy_lock *lock);
+
+/* ---- around a fork, or another copy of the process ---- */
+
+/* This thread is about to hold all locks. May be nested, by handlers of signals. */
+void sy_lock_begin_fork(void);
+
+/* Takes a lock for it. False: another thread has it, and this one is burdened, or has to give way
+ * (then it fails for all that are still to come). */
+bool sy_lock_hold(sy_lock *lock);
+
+/* After all were tried: whether they are to be dropped, the fork ended, and begun again once there
+ * is a way. */
+bool sy_lock_gave_way(void);
+void sy_lock_wait_for_way(void);
+
+/* Whether a lock was had: what it guards may be walked. */
+bool sy_lock_has(const sy_lock *lock);
+
+/* Lets go of it again. In the child of a fork: true if it was not had, so that a thread that the
+ * child lacks may have been changing what it guards. */
+bool sy_lock_drop(sy_lock *lock);
+
+/* After the fork in the parent; in the child, before the first lock is dropped and after the last.
+ * `recover` is called once this thread holds nothing any more for the work that it had been in: at
+ * once, most often. */
+void sy_lock_end_fork(void);
+void sy_lock_begin_child(void);
+void sy_lock_end_child(void (*recover)(void));
+
+/* Whether this thread is between the two: no other thread can end what it is at. */
+bool sy_lock_is_forking(void);
 
 #endif

@@ -156,6 +156,15 @@ int sy_os_at_thread_exit(void (*hook)(void *), void *arg);
  * malloc. For ever: there is no way to take it back. */
 int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
+/*
+ * For the hooks of fork: what the C library's fork itself waits for after the hooks, as far as it
+ * can be held before: the list of open streams. Another thread may have it and wait for a stream,
+ * whose user waits for a lock of ours; so it is taken before these. `hold` in prepare, `drop` in
+ * the other two: `in_child` says which. May be nested, by handlers of signals.
+ */
+void sy_os_hold_streams(void);
+void sy_os_drop_streams(bool in_child);
+
 /* ---- bad accesses ---- */
 
 typedef enum sy_os_way { SY_OS_WAY_UNKNOWN, SY_OS_READ, SY_OS_WRITE } sy_os_way;

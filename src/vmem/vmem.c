@@ -376,11 +376,12 @@ void sy_vmem_each(void (*visit)(sy_vmem *arena, void *arg), void *arg) {
 }
 
 void sy_vmem_lock_for_fork(void) {
-    sy_lock_acquire(&list_lock);
-    for (sy_vmem *arena = arenas; arena; arena = arena->next) sy_lock_acquire(&arena->lock);
+    if (!sy_lock_hold(&list_lock)) return;
+    for (sy_vmem *arena = arenas; arena; arena = arena->next) sy_lock_hold(&arena->lock);
 }
 
 void sy_vmem_unlock_after_fork(void) {
-    for (sy_vmem *arena = arenas; arena; arena = arena->next) sy_lock_release(&arena->lock);
-    sy_lock_release(&list_lock);
+    if (!sy_lock_has(&list_lock)) return;
+    for (sy_vmem *arena = arenas; arena; arena = arena->next) sy_lock_drop(&arena->lock);
+    sy_lock_drop(&list_lock);
 }

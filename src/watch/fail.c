@@ -272,6 +272,6 @@ int sy_set_failures(const char *specification) {
 
 uint64_t sy_failures(void) { return atomic_load_explicit(&failures, memory_order_relaxed); }
 
-void sy_fail_lock_for_fork(void) { sy_lock_acquire(&lock); }
+void sy_fail_lock_for_fork(void) { sy_lock_hold(&lock); }
 
-void sy_fail_unlock_after_fork(void) { sy_lock_release(&lock); }
+void sy_fail_unlock_after_fork(void) { sy_lock_drop(&lock); }

@@ -62,8 +62,9 @@ static sy_guarded *slots;
 static uint32_t slot_count;
 /* Guarded by it. */
 static uint32_t ready;
-static bool growing;   /* a thread is at it */
-static bool left_side; /* where the next object lies */
+static bool growing;            /* a thread is at it */
+static SY_TLS bool own_growing; /* this one */
+static bool left_side;          /* where the next object lies */
 static sy_queue queues[ORDER_NONE];
 static _Atomic uint32_t fresh; /* read without it too: slots below it belong to runs */
 
@@ -209,7 +210,7 @@ static void grow(void) {
     size_t bytes = 2 * (size_t)more * page_bytes();
     bool grown = sy_os_commit(start, bytes) == 0 && sy_os_guard(start, bytes, true) == 0;
     sy_lock_acquire(&lock);
-    growing = false;
+    growing = own_growing = false;
     if (grown) ready += more;
     sy_lock_release(&lock);
 }
@@ -250,12 +251,32 @@ static void set_state(sy_guarded *run, sy_object_state state) {
     atomic_store_explicit(&run->record.word, state, memory_order_release);
 }
 
+/* Runs that this thread is taking or freeing, in functions of the program's that come back here; in
+ * the child of its fork it still is. More than that a child takes for others'. */
+enum { OWN_MAX = 4 };
+static SY_TLS const sy_guarded *own_runs[OWN_MAX];
+
+static void replace_own(const sy_guarded *from, const sy_guarded *to) {
+    unsigned i = 0;
+    while (i < OWN_MAX && own_runs[i] != from) i++;
+    if (i < OWN_MAX) own_runs[i] = to;
+}
+
+static bool is_own(const sy_guarded *run) {
+    for (unsigned i = 0; i < OWN_MAX; i++)
+        if (own_runs[i] == run) return true;
+    return false;
+}
+
 static sy_object_state state_of(const sy_guarded *run) { return sy_record_state(&run->record); }
 
 /* Of a live object: makes it this thread's to free; false: another's, or it is not live. */
 static bool win(sy_guarded *run) {
     uint32_t live = SY_OBJECT_LIVE;
-    return atomic_compare_exchange_strong(&run->record.word, &live, SY_OBJECT_FREEING);
+    replace_own(NULL, run);
+    bool won = atomic_compare_exchange_strong(&run->record.word, &live, SY_OBJECT_FREEING);
+    if (!won) replace_own(run, NULL);
+    return won;
 }
 
 /* A fresh one, or `reused`: one that waits. */
@@ -263,6 +284,7 @@ static sy_guarded *try_run(unsigned order, bool reused) {
     sy_guarded *run = carve(order);
     if (!run && reused) run = dequeue(order);
     if (run) set_state(run, SY_OBJECT_TAKEN);
+    if (run) replace_own(NULL, run);
     return run;
 }
 
@@ -271,7 +293,8 @@ static sy_guarded *take_run(unsigned order, bool *left) {
     sy_lock_acquire(&lock);
     bool may_grow = ready < slot_count && !growing;
     sy_guarded *run = try_run(order, !may_grow);
-    growing |= !run && may_grow;
+    own_growing = !run && may_grow;
+    growing |= own_growing;
     *left = left_side;
     left_side = !left_side;
     sy_lock_release(&lock);
@@ -287,6 +310,7 @@ static void put_run(sy_guarded *run) {
     sy_lock_acquire(&lock);
     set_state(run, SY_OBJECT_FREE);
     enqueue(run);
+    replace_own(run, NULL);
     sy_lock_release(&lock);
 }
 
@@ -357,6 +381,7 @@ static void *begin(sy_guarded *run, sy_watch *watch, uintptr_t object, size_t si
     note_owner(run, watch);
     fill_beside(watch, run);
     set_state(run, SY_OBJECT_LIVE);
+    replace_own(run, NULL);
     return (void *)object;
 }
 
@@ -566,15 +591,16 @@ size_t sy_guard_verify(void) {
 
 /* ---- fork ---- */
 
-void sy_guard_lock_for_fork(void) { sy_lock_acquire(&lock); }
+void sy_guard_lock_for_fork(void) { sy_lock_hold(&lock); }
 
-void sy_guard_unlock_after_fork(void) { sy_lock_release(&lock); }
+void sy_guard_unlock_after_fork(void) { sy_lock_drop(&lock); }
 
 void sy_guard_recover(void) {
-    growing = false;
+    growing = own_growing;
     for (sy_guarded *run = next_run(NULL); run; run = next_run(run)) {
         sy_object_state state = state_of(run);
         if (state != SY_OBJECT_TAKEN && state != SY_OBJECT_FREEING) continue;
+        if (is_own(run)) continue;
         uintptr_t start = slot_start(number_of(run));
         sy_os_guard((void *)start, run_end(run) - start, true);
         put_run(run);

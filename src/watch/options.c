@@ -557,6 +557,6 @@ bool sy_options_take(sy_late option, uint64_t *value) {
 
 void sy_options_on_change(void (*changed)(void)) { atomic_store(&on_change, changed); }
 
-void sy_options_lock_for_fork(void) { sy_lock_acquire(&lock); }
+void sy_options_lock_for_fork(void) { sy_lock_hold(&lock); }
 
-void sy_options_unlock_after_fork(void) { sy_lock_release(&lock); }
+void sy_options_unlock_after_fork(void) { sy_lock_drop(&lock); }

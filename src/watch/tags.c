@@ -61,9 +61,9 @@ sy_tag sy_tag_set(sy_tag tag) {
     return before;
 }
 
-void sy_tags_lock_for_fork(void) { sy_lock_acquire(&lock); }
+void sy_tags_lock_for_fork(void) { sy_lock_hold(&lock); }
 
-void sy_tags_unlock_after_fork(void) { sy_lock_release(&lock); }
+void sy_tags_unlock_after_fork(void) { sy_lock_drop(&lock); }
 
 /* ---- counts ---- */
 

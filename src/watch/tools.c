@@ -70,9 +70,9 @@ void sy_tool_close(const void *owner) {
  * nobody holds ours. */
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_TOOLS);
 
-void sy_tool_lock_for_fork(void) { sy_lock_acquire(&lock); }
+void sy_tool_lock_for_fork(void) { sy_lock_hold(&lock); }
 
-void sy_tool_unlock_after_fork(void) { sy_lock_release(&lock); }
+void sy_tool_unlock_after_fork(void) { sy_lock_drop(&lock); }
 
 static void register_root(const void *slab, size_t bytes) {
     if (!__lsan_register_root_region) return;

@@ -1,6 +1,6 @@
 /*
- * test_lock.c: the lock keeps others out, wakes who sleeps on it, and in a debug build knows its
- * order.
+ * test_lock.c: the lock keeps others out, wakes who sleeps on it, in a debug build knows its order,
+ * and lets a thread fork that holds some.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 
 #include "os/fake.h"
 #include "os/lock.h"
+#include "os/os.h"
 #include "support/child.h"
 
 enum { THREADS = 4, ROUNDS = 20000 };
@@ -48,13 +49,15 @@ static void *add_one(void *arg) {
     return arg;
 }
 
+static bool is_waited(sy_lock *word) { return atomic_load(&word->word) >> 31; }
+
 static void a_sleeper_is_woken(void **state) {
     (void)state;
     pthread_t thread;
     guarded = 0;
     sy_lock_acquire(&lock);
     assert_int_equal(pthread_create(&thread, NULL, add_one, NULL), 0);
-    while (atomic_load(&lock.word) != 2) sched_yield();
+    while (!is_waited(&lock)) sched_yield();
     assert_int_equal(guarded, 0);
     sy_lock_release(&lock);
     pthread_join(thread, NULL);
@@ -66,9 +69,144 @@ static void a_lock_can_be_made_at_run_time(void **state) {
     sy_lock made;
     sy_lock_init(&made, SY_RANK_STORE);
     sy_lock_acquire(&made);
-    assert_int_equal(atomic_load(&made.word), 1);
+    assert_int_equal(atomic_load(&made.word), sy_os_thread());
+    assert_true(sy_lock_is_mine(&made));
     sy_lock_release(&made);
     assert_int_equal(atomic_load(&made.word), 0);
+}
+
+/* ---- around a fork ---- */
+
+static sy_lock first = SY_LOCK_INIT(SY_RANK_START), second = SY_LOCK_INIT(SY_RANK_CACHE),
+               third = SY_LOCK_INIT(SY_RANK_STORE);
+static unsigned recovered;
+static pthread_barrier_t barrier;
+
+static void recover(void) { recovered++; }
+
+static bool is_free(sy_lock *it) { return atomic_load(&it->word) == 0; }
+
+static void a_thread_that_forks_may_take_what_it_holds_for_it(void **state) {
+    (void)state;
+    sy_lock_begin_fork();
+    assert_true(sy_lock_hold(&first));
+    assert_true(sy_lock_hold(&second));
+    assert_true(sy_lock_is_forking());
+    sy_lock_acquire(&first);
+    sy_lock_acquire(&second);
+    sy_lock_release(&second);
+    sy_lock_release(&first);
+    assert_false(is_free(&first) || is_free(&second)); /* to others */
+    assert_false(sy_lock_drop(&second));
+    assert_false(sy_lock_drop(&first));
+    sy_lock_end_fork();
+    assert_true(is_free(&first) && is_free(&second));
+    assert_false(sy_lock_is_forking());
+}
+
+static void a_fork_within_a_fork_takes_and_drops_the_rest(void **state) {
+    (void)state;
+    sy_lock_begin_fork();
+    assert_true(sy_lock_hold(&first));
+    sy_lock_begin_fork(); /* in the handler of a signal */
+    assert_true(sy_lock_hold(&first) && sy_lock_hold(&second));
+    sy_lock_drop(&second);
+    sy_lock_drop(&first);
+    sy_lock_end_fork();
+    assert_true(is_free(&second) && !is_free(&first));
+    assert_true(sy_lock_hold(&second));
+    sy_lock_drop(&second);
+    sy_lock_drop(&first);
+    sy_lock_end_fork();
+    assert_true(is_free(&first) && is_free(&second));
+}
+
+/* What a handler interrupts: the child's thread goes on with it, and recovers after that. */
+static void a_child_goes_on_with_what_was_interrupted(void **state) {
+    (void)state;
+    recovered = 0;
+    sy_lock_acquire(&first);
+    sy_lock_acquire(&third);
+    sy_lock_begin_fork();
+    assert_true(sy_lock_hold(&first) && sy_lock_hold(&second) && sy_lock_hold(&third));
+    sy_lock_begin_child();
+    assert_false(sy_lock_drop(&first) || sy_lock_drop(&second) || sy_lock_drop(&third));
+    sy_lock_end_child(recover);
+    assert_true(is_free(&second) && !is_free(&first) && !is_free(&third));
+    assert_true(sy_lock_is_mine(&first));
+    sy_lock_release(&third);
+    assert_int_equal(recovered, 0);
+    sy_lock_release(&first);
+    assert_int_equal(recovered, 1);
+    assert_true(is_free(&first) && is_free(&third));
+}
+
+static void *hold_second(void *arg) {
+    sy_lock_acquire(&second);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    sy_lock_release(&second);
+    return arg;
+}
+
+/* The other thread might be waiting for `third`, which this one cannot let go of. */
+static void a_burdened_thread_goes_on_without(void **state) {
+    (void)state;
+    pthread_t thread;
+    recovered = 0;
+    pthread_barrier_init(&barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, hold_second, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    sy_lock_acquire(&third);
+    sy_lock_begin_fork();
+    assert_true(sy_lock_hold(&first));
+    assert_false(sy_lock_hold(&second));
+    assert_false(sy_lock_has(&second));
+    assert_false(sy_lock_gave_way());
+    sy_lock_drop(&first);
+    sy_lock_drop(&second);
+    sy_lock_end_fork();
+    sy_lock_release(&third);
+    assert_false(is_free(&second));
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&barrier);
+    assert_true(is_free(&first) && is_free(&second) && is_free(&third));
+}
+
+/* One that has interrupted its work with `second`, and forks. */
+static void *fork_burdened(void *arg) {
+    sy_lock_acquire(&second);
+    sy_lock_begin_fork();
+    pthread_barrier_wait(&barrier);
+    must(sy_lock_hold(&first)); /* the other one has to give way */
+    sy_lock_drop(&first);
+    sy_lock_end_fork();
+    sy_lock_release(&second);
+    return arg;
+}
+
+static void one_that_is_not_gives_way(void **state) {
+    (void)state;
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    sy_lock_begin_fork();
+    assert_true(sy_lock_hold(&first));
+    assert_int_equal(pthread_create(&thread, NULL, fork_burdened, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    assert_false(sy_lock_hold(&second));
+    assert_true(sy_lock_gave_way());
+    sy_lock_drop(&first);
+    sy_lock_end_fork();
+    sy_lock_wait_for_way();
+    sy_lock_begin_fork();
+    assert_true(sy_lock_hold(&first) && sy_lock_hold(&second));
+    assert_false(sy_lock_gave_way());
+    sy_lock_drop(&second);
+    sy_lock_drop(&first);
+    sy_lock_end_fork();
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&barrier);
 }
 
 #ifdef SY_DEBUG
@@ -113,6 +251,11 @@ int main(void) {
         cmocka_unit_test(holders_exclude_one_another),
         cmocka_unit_test(a_sleeper_is_woken),
         cmocka_unit_test(a_lock_can_be_made_at_run_time),
+        cmocka_unit_test(a_thread_that_forks_may_take_what_it_holds_for_it),
+        cmocka_unit_test(a_fork_within_a_fork_takes_and_drops_the_rest),
+        cmocka_unit_test(a_child_goes_on_with_what_was_interrupted),
+        cmocka_unit_test(a_burdened_thread_goes_on_without),
+        cmocka_unit_test(one_that_is_not_gives_way),
 #ifdef SY_DEBUG
         cmocka_unit_test(a_wrong_order_is_seen),
         cmocka_unit_test(a_release_unheld_is_seen),

@@ -1,0 +1,98 @@
+/*
+ * recover.c: caches around a fork: their locks, and what the child does with what other threads
+ * were at.
+ */
+#include "base/bits.h"
+#include "cache/epoch.h"
+#include "cache/guarded.h"
+
+/* ---- fork: every cache's lock, by rising client number ---- */
+
+void sy_caches_lock_for_fork(void) {
+    sy_client *client;
+    if (!sy_magazine_locked_for_fork()) return;
+    for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
+         number = client->number)
+        if (client->config.refill == sy_cache_refill)
+            sy_lock_hold(&((sy_cache *)client->config.owner)->lock);
+}
+
+static void drop(sy_cache *cache) {
+    if (sy_lock_drop(&cache->lock)) cache->torn = true;
+}
+
+void sy_caches_unlock_after_fork(void) {
+    sy_client *client;
+    if (!sy_magazine_locked_for_fork()) return;
+    for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
+         number = client->number)
+        if (client->config.refill == sy_cache_refill) drop(client->config.owner);
+}
+
+/* ---- a cache made anew ---- */
+
+/* Counts what is free in the slab, by its bitmap, and what was ever given out. */
+static void count_again(sy_slab *slab, const sy_layout *layout) {
+    uint32_t count = 0, last = 0;
+    for (uint32_t word = 0; word < layout->words; word++) {
+        uint64_t slots = sy_low_bits(layout->slots - word * 64), out = slots & ~slab->free[word];
+        slab->free[word] &= slots;
+        count += sy_count_bits(slab->free[word]);
+        if (out) last = word * 64 + sy_highest_bit(out) + 1;
+    }
+    slab->free_count = (uint16_t)count;
+    slab->first_word = 0;
+    if (last > slab->watermark) slab->watermark = last;
+}
+
+/* Not one that was being made: it has no slots yet. */
+static bool is_of(const sy_slab *run, const sy_cache *cache) {
+    return run->owner == cache && run->slots == cache->layout.slots && run->free && run->bins;
+}
+
+static void empty_bins(sy_slab *run, void *arg) {
+    if (!is_of(run, arg)) return;
+    sy_bins *bins = run->bins;
+    *bins = (sy_bins){.filled = bins->filled,
+                      .opened = bins->opened,
+                      .reused = bins->reused,
+                      .counted = bins->counted};
+    if (bins != &((sy_cache *)arg)->bins) sy_view_of(bins)->out = 0;
+}
+
+static void add_again(sy_slab *run, void *arg) {
+    sy_cache *cache = arg;
+    if (!is_of(run, cache)) return;
+    count_again(run, &cache->layout);
+    size_t out = run->slots - run->free_count;
+    sy_bins_insert(run->bins, run);
+    sy_cache_append_slab(cache, run);
+    cache->slab_count++;
+    cache->out += out;
+    if (run->bins != &cache->bins) sy_view_of(run->bins)->out += out;
+}
+
+/*
+ * The lists and counts may be half changed. What another thread was taking out of the slabs or
+ * putting in, a magazine at most, may stay out for ever.
+ */
+static void make_anew(sy_cache *cache) {
+    cache->torn = false;
+    cache->slabs = cache->last_slab = NULL;
+    cache->slab_count = cache->out = 0;
+    sy_run_each(cache->memory, empty_bins, cache);
+    sy_run_each(cache->memory, add_again, cache);
+}
+
+static void recover(sy_cache *cache) {
+    if (cache->torn) make_anew(cache);
+    cache->trims = 0;
+    if (sy_cache_guards(cache)) cache->guarded = sy_guard_live(cache->watch);
+}
+
+void sy_caches_recover(void) {
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
+         number = client->number)
+        if (client->config.refill == sy_cache_refill) recover(client->config.owner);
+}
