@@ -667,6 +667,31 @@ template <class T, class Tag = T> class handle_map {
     }
 };
 
+/* ---- where the memory is ---- */
+
+/* Calls `visit(const sy_cache_account &)` for each cache of the process: sy_each_cache. What it
+ * throws comes back here, after which no other cache is visited. */
+template <class Visit> void each_cache(Visit visit) {
+    struct state {
+        Visit &visit;
+        std::exception_ptr thrown;
+    } all{visit, nullptr};
+    auto visit_one = [](void *arg, const sy_cache_account *account) {
+        auto &of = *static_cast<state *>(arg);
+        try {
+            of.visit(*account);
+        } catch (...) {
+            of.thrown = std::current_exception();
+        }
+        return of.thrown ? 1 : 0;
+    };
+    sy_each_cache(visit_one, &all);
+    if (all.thrown) std::rethrow_exception(all.thrown);
+}
+
+/* sy_print_stats: false, with errno, if not all was written. */
+inline bool print_stats(int fd = 2) noexcept { return sy_print_stats(fd) == 0; }
+
 } // namespace slabyard
 
 template <class T, class Tag> struct std::hash<slabyard::handle_key<T, Tag>> {

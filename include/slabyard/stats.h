@@ -79,6 +79,39 @@ typedef struct sy_stats {
 /* Fills `stats`. Reads files of the system, for the limits that it sets. errno is kept. */
 SY_API void sy_get_stats(sy_stats *stats);
 
+/* ---- every cache ---- */
+
+typedef enum sy_cache_kind {
+    SY_CACHE_OF_PROGRAM, /* made by sy_cache_create */
+    SY_CACHE_OF_SIZES,   /* a size class of sy_malloc */
+    SY_CACHE_OF_HEAP,    /* a size class of a sy_heap: named after the heap and the size */
+} sy_cache_kind;
+
+typedef struct sy_cache_account {
+    const sy_cache *cache; /* to tell it from others; another thread may destroy it meanwhile */
+    sy_cache_kind kind;
+    sy_cache_stats stats;
+} sy_cache_account;
+
+/*
+ * Calls `visit` for each cache, until it returns something other than 0, which is then returned;
+ * else 0. -1 with EINVAL for NULL. Any thread, at any time: a cache that another thread creates or
+ * destroys meanwhile is visited or not. Large objects of sy_malloc (sy_stats.spans) are in none.
+ *
+ * `visit` gets a copy of the figures, which is its own until it returns. Nothing is held while it
+ * runs, so it may do anything: create caches, and destroy them, the visited one too.
+ */
+SY_API int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void *arg);
+
+/*
+ * Writes a readable account of the process and of each cache to a file descriptor, in lines of at
+ * most 80 columns, the caches with the most memory first. The text is for people, and may change.
+ * Any thread, with no lock held that the descriptor's reader waits for. Uses neither stdio nor
+ * malloc, and a few pages of memory until it returns. 0; -1 with ENOMEM, or with what write() said:
+ * a part may have been written then. The option `stats` has the account written to stderr at exit.
+ */
+SY_API int sy_print_stats(int fd);
+
 SY_END_DECLS
 
 #endif

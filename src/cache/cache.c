@@ -268,7 +268,7 @@ void sy_cache_wipe(const sy_cache *cache, void *object) {
     if (own && !sy_cache_checks(cache)) memset(object, 0, cache->size);
 }
 
-static SY_COLD void raise_double_free(const sy_cache *cache, uintptr_t address) {
+static SY_COLD void sy_cache_raise_double_free(const sy_cache *cache, uintptr_t address) {
     int error = errno;
     sy_fault fault = sy_cache_fault(cache, SY_FAULT_DOUBLE_FREE, address, sy_slab_at(address));
     sy_fault_raise(&fault);
@@ -279,7 +279,7 @@ void sy_cache_free_slow(sy_cache *cache, void *object) {
     bool named = cache->flags & SY_HANDLES;
     if (free_guarded(cache, object, SIZE_MAX)) return;
     if (!named && SY_UNLIKELY(sy_client_freed_last(&cache->client, (uintptr_t)object))) {
-        raise_double_free(cache, (uintptr_t)object);
+        sy_cache_raise_double_free(cache, (uintptr_t)object);
         return;
     }
     if (SY_UNLIKELY(cache->flags & SY_ZERO)) sy_cache_wipe(cache, object);

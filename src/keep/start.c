@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "cache/account.h"
 #include "cache/cache.h"
 #include "cache/limit.h"
 #include "cache/passed.h"
@@ -26,7 +27,7 @@ enum { NOT_STARTED, STARTING, STARTED };
 static _Atomic uint32_t state;
 static SY_TLS bool starting; /* it is this thread that does */
 /* What has started, should the start as a whole have failed before. */
-static bool memory_ready, magazines_ready, fork_ready, leaks_ready;
+static bool memory_ready, magazines_ready, fork_ready, leaks_ready, account_ready;
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_START);
 
@@ -169,6 +170,8 @@ static int start_layers(void) {
     if (survive_forks() != 0) return -1;
     if (!leaks_ready && sy_leaks_start() != 0) return -1;
     leaks_ready = true;
+    if (!account_ready && sy_account_start() != 0) return -1;
+    account_ready = true;
     return 0;
 }
 

@@ -697,19 +697,17 @@ bool sy_fake_catch(void (*body)(void *), void *arg) {
     return false;
 }
 
-void __real_sy_os_write(int fd, const char *text, size_t length);
-void __wrap_sy_os_write(int fd, const char *text, size_t length);
+int __real_sy_os_write(int fd, const char *text, size_t length);
+int __wrap_sy_os_write(int fd, const char *text, size_t length);
 
-void __wrap_sy_os_write(int fd, const char *text, size_t length) {
-    if (fd != 2 || catcher == NULL) {
-        __real_sy_os_write(fd, text, length);
-        return;
-    }
+int __wrap_sy_os_write(int fd, const char *text, size_t length) {
+    if (fd != 2 || catcher == NULL) return __real_sy_os_write(fd, text, length);
     size_t room = WRITTEN_BYTES - 1 - written_length;
     size_t kept = length < room ? length : room;
     memcpy(written + written_length, text, kept);
     written_length += kept;
     written[written_length] = '\0';
+    return 0;
 }
 
 _Noreturn void __real_sy_os_abort(void);

@@ -598,10 +598,11 @@ int sy_os_append(const char *path, const char *text, size_t length) {
     return result;
 }
 
-void sy_os_write(int fd, const char *text, size_t length) {
+int sy_os_write(int fd, const char *text, size_t length) {
     int saved = errno;
-    write_all(fd, text, length);
+    int error = write_all(fd, text, length) == 0 ? 0 : errno;
     errno = saved;
+    return error;
 }
 
 /* ---- the end ---- */

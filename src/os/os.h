@@ -321,8 +321,9 @@ void sy_os_set_failing(bool (*due)(const char *call));
 
 /* ---- the end ---- */
 
-/* Write all of `text` to file descriptor `fd`, giving up at the first error; errno untouched. */
-void sy_os_write(int fd, const char *text, size_t length);
+/* Write all of `text` to file descriptor `fd`. 0, or the number of the first error, at which it
+ * gives up; errno untouched. */
+int sy_os_write(int fd, const char *text, size_t length);
 
 /* End the process with that status, while it is ending already (sy_os_at_exit): what the program's
  * streams hold is written, hooks that have not run yet never do. */

@@ -35,6 +35,8 @@ enum {
     FAIL,
     ONLY,
     REPORT,
+    STATS,
+    HELP,
     COLOUR,
     SYMBOLS,
     EXPLAIN,
@@ -226,6 +228,12 @@ static const row table[OPTIONS] = {
                          "The file to whose end reports are written."},
                 .type = &any_text,
                 .text = TEXT_REPORT},
+    [STATS] = {.says = {"stats", "yes|no", "yes", "no",
+                        "An account of memory, by caches, is written to stderr at exit."},
+               .type = &yes_no},
+    [HELP] = {.says = {"help", "yes|no", "yes", "no",
+                       "These options are listed on stderr at start; the program goes on."},
+              .type = &yes_no},
     [COLOUR] = {.says = {"colour", "auto|always|never", NULL, "auto",
                          "Colours in reports; auto: on a terminal, if NO_COLOR is not set."},
                 .type = &colour},
@@ -333,6 +341,7 @@ static void publish(void) {
     sy_options_now.tools = choice(TOOLS);
     sy_options_now.colour = choice(COLOUR);
     sy_options_now.symbols = is_on(SYMBOLS);
+    sy_options_now.stats = is_on(STATS);
     sy_options_now.explain = choice(EXPLAIN);
     sy_options_now.go_on = choice(ON_FAULT) != 0;
 }
@@ -445,20 +454,64 @@ static void tell_problems(const char *text) {
     }
 }
 
+/* ---- help ---- */
+
+enum { HELP_WIDTH = 80, HELP_INDENT = 6 };
+
+/* Words of a sentence, in lines that are not longer than the terminal's usual width. */
+static void add_wrapped(sy_text *text, const char *sentence) {
+    size_t column = HELP_WIDTH;
+    for (sy_word rest = word_of(sentence); rest.length;) {
+        sy_word word = sy_word_split(&rest, ' ');
+        bool fits = column + 1 + word.length <= HELP_WIDTH;
+        sy_text_add(text, fits ? " " : "\n      ");
+        column = (fits ? column + 1 : HELP_INDENT) + word.length;
+        for (size_t i = 0; i < word.length; i++) sy_text_add(text, (char[]){word.start[i], 0});
+    }
+    sy_text_add(text, "\n");
+}
+
+/*   redzone=BYTES, 16 to 64K, or off (off; alone: 64)
+ *       So many bytes before and behind ... */
+static void tell_option(const sy_option *option) {
+    sy_text text = {.length = 0};
+    sy_text_add(&text, "  ");
+    sy_text_add(&text, option->name);
+    sy_text_add(&text, "=");
+    sy_text_add(&text, option->values);
+    sy_text_add(&text, "  (at first: ");
+    sy_text_add(&text, option->initial);
+    if (option->bare) {
+        sy_text_add(&text, "; the name alone: ");
+        sy_text_add(&text, option->bare);
+    }
+    sy_text_add(&text, ")");
+    add_wrapped(&text, option->meaning);
+    sy_os_write(2, text.bytes, text.length);
+}
+
+static void tell_help(void) {
+    static const char title[] = "slabyard: options of SLABYARD, with commas between:\n";
+    sy_os_write(2, title, sizeof title - 1);
+    for (unsigned i = 0; i < OPTIONS; i++) tell_option(&table[i].says);
+}
+
 void sy_options_load(void) {
     if (atomic_load_explicit(&loaded, memory_order_acquire)) return;
     const char *text = sy_os_option("SLABYARD");
-    bool first = false, fine = true;
+    bool first = false, fine = true, help = false;
     sy_lock_acquire(&lock);
     if (!atomic_load_explicit(&loaded, memory_order_relaxed)) {
         first = true;
         set_initial(&current);
         if (text) fine = set_all(&current, text, &waiting);
         publish();
+        help = is_on(HELP);
         atomic_store_explicit(&loaded, true, memory_order_release);
     }
     sy_lock_release(&lock);
     if (first && !fine) tell_problems(text);
+    if (help) tell_help();
 }
 
 /* ---- the doors ---- */

@@ -50,6 +50,7 @@ typedef struct sy_options {
     _Atomic unsigned tools;       /* sy_tools */
     _Atomic unsigned colour;      /* sy_when */
     _Atomic bool symbols;         /* reports name functions and lines */
+    _Atomic bool stats;           /* an account of memory is written at exit */
     _Atomic bool go_on;           /* reports do not end the process */
 } sy_options;
 

@@ -164,6 +164,24 @@ void a_pool_is_reset() {
     EXPECT(growing.trim() > 0 && *growing.make(2) == 2);
 }
 
+void each_cache_is_visited() {
+    slabyard::cache<order> cache("visited");
+    std::size_t times = 0, all = 0;
+    slabyard::each_cache([&](const sy_cache_account &account) {
+        all++;
+        times += account.cache && std::string(account.stats.name) == "visited";
+    });
+    EXPECT(times == 1 && all > 1);
+    all = 0;
+    try {
+        slabyard::each_cache([&](const sy_cache_account &) { throw ++all; });
+    } catch (std::size_t thrown) {
+        EXPECT(thrown == 1);
+    }
+    EXPECT(all == 1);
+    EXPECT(!slabyard::print_stats(-1) && errno == EBADF);
+}
+
 void memory_is_reserved() {
     slabyard::cache<order> cache("reserved");
     cache.reserve(5000);
@@ -189,5 +207,6 @@ int main() {
     maps_are_moved();
     epochs_are_moved();
     a_pool_is_reset();
+    each_cache_is_visited();
     memory_is_reserved();
 }

@@ -228,6 +228,7 @@ fn structs_and_numbers_are_those_of_c() {
             peak_bytes }
         struct sy_operation as "sy_operation" { freed, object, size, trace }
         struct sy_leak as "sy_leak" { cache, objects, bytes, oldest, newest, example, allocated }
+        struct sy_cache_account as "sy_cache_account" { cache, kind, stats }
         struct sy_cache_config as "sy_cache_config" { name, size, align, construct, destruct, arg,
             limit, flags, memory, dispose, reserved }
         struct sy_cache_head as "struct sy_cache_head" { reserved, loaded_offset, reserved_too }
@@ -267,7 +268,7 @@ fn structs_and_numbers_are_those_of_c() {
         SY_HANDLE_PIN SY_HANDLE_PINS SY_HANDLE_GENERATION SY_HANDLE_GENERATIONS_MAX
         SY_REFUSAL_NONE SY_REFUSAL_SYSTEM SY_REFUSAL_CACHE_LIMIT SY_REFUSAL_HEAP_LIMIT
         SY_REFUSAL_PROCESS_LIMIT SY_REFUSAL_CONSTRUCTOR SY_POOL_PREFAULT SY_POOL_HUGE
-        SY_CACHE_NAME_MAX
+        SY_CACHE_NAME_MAX SY_CACHE_OF_PROGRAM SY_CACHE_OF_SIZES SY_CACHE_OF_HEAP
     };
     structs.sort_unstable();
     numbers.sort_unstable();

@@ -1,6 +1,6 @@
 //! `slabyard/stats.h`: where the memory is, and how often the slow paths ran.
 
-use crate::{c_char, c_int, c_uint, sy_cache};
+use crate::{c_char, c_int, c_uint, c_void, sy_cache};
 
 /// Bytes of a cache's name that are kept.
 pub const SY_CACHE_NAME_MAX: usize = 31;
@@ -71,7 +71,42 @@ pub struct sy_stats {
     pub limits_hit: u64,
 }
 
+/// What a cache is of.
+pub type sy_cache_kind = c_uint;
+/// Made by `sy_cache_create`.
+pub const SY_CACHE_OF_PROGRAM: sy_cache_kind = 0;
+/// A size class of `sy_malloc`.
+pub const SY_CACHE_OF_SIZES: sy_cache_kind = 1;
+/// A size class of a `sy_heap`.
+pub const SY_CACHE_OF_HEAP: sy_cache_kind = 2;
+
+/// What `sy_each_cache` tells of one.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)] // field by field as in the header
+pub struct sy_cache_account {
+    pub cache: *const sy_cache,
+    pub kind: sy_cache_kind,
+    pub stats: sy_cache_stats,
+}
+
+/// Hears of each cache.
+pub type sy_cache_visit =
+    unsafe extern "C" fn(arg: *mut c_void, account: *const sy_cache_account) -> c_int;
+
 extern "C" {
+    /// Calls `visit` for each cache, until it gives something other than 0.
+    ///
+    /// # Safety
+    /// `visit` may be called with `arg`.
+    pub fn sy_each_cache(visit: sy_cache_visit, arg: *mut c_void) -> c_int;
+
+    /// Writes a readable account to a file descriptor; -1 if not all was written.
+    ///
+    /// # Safety
+    /// None beyond the rules of the crate.
+    pub fn sy_print_stats(fd: c_int) -> c_int;
+
     /// Fills `stats`; -1 with `EINVAL` for null.
     ///
     /// # Safety

@@ -168,7 +168,9 @@ pub use refusal::{last_refusal, Refusal};
 pub use report::log_reports;
 pub use report::{no_report_handler, on_report, Action, FaultKind, Report, Trace};
 pub use slot::{Claim, Owned, Slot, Vacant};
-pub use stats::{stats, CacheStats, Stats};
+#[cfg(feature = "std")]
+pub use stats::print_stats;
+pub use stats::{caches, stats, CacheKind, CacheStats, Stats};
 
 #[cfg(feature = "serde")]
 #[doc(hidden)]

@@ -1,6 +1,7 @@
 //! Where the memory is, and how often slow paths ran.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::raw::cache::RawCache;
@@ -170,6 +171,74 @@ pub fn stats() -> Stats {
     // SAFETY: valid for a write.
     unsafe { slabyard_sys::sy_get_stats(&mut stats) };
     Stats::from_sys(&stats)
+}
+
+/// What a cache is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CacheKind {
+    /// A cache that the program made: [`Cache`](crate::Cache), a map, a recycling cache.
+    Program,
+    /// A size class of the allocator [`Slabyard`](crate::Slabyard).
+    Sizes,
+    /// A size class of a heap of the program's own, in C or C++.
+    Heap,
+}
+
+/// All caches of the process now. A cache that another thread creates or drops meanwhile is in the list
+/// or not.
+///
+/// ```
+/// use slabyard::CacheKind;
+///
+/// let cache = slabyard::Cache::new("point");
+/// let _point = cache.insert([0.0f64; 3]);
+/// let caches = slabyard::caches();
+/// let (kind, stats) = caches.iter().find(|(_, stats)| stats.name == "point").unwrap();
+/// assert_eq!((*kind, stats.in_use), (CacheKind::Program, 1));
+/// ```
+pub fn caches() -> Vec<(CacheKind, CacheStats)> {
+    unsafe extern "C" fn add(
+        list: *mut core::ffi::c_void,
+        of: *const slabyard_sys::sy_cache_account,
+    ) -> core::ffi::c_int {
+        // SAFETY: below such a list is passed, which nobody else has meanwhile.
+        let list = unsafe { &mut *list.cast::<Vec<(CacheKind, CacheStats)>>() };
+        // SAFETY: the library passes it for as long as this runs.
+        let of = unsafe { &*of };
+        let kind = match of.kind {
+            slabyard_sys::SY_CACHE_OF_SIZES => CacheKind::Sizes,
+            slabyard_sys::SY_CACHE_OF_HEAP => CacheKind::Heap,
+            _ => CacheKind::Program,
+        };
+        list.push((kind, CacheStats::from_sys(&of.stats)));
+        0
+    }
+
+    let mut list = Vec::new();
+    // SAFETY: the visitor goes with the list.
+    unsafe { slabyard_sys::sy_each_cache(add, (&raw mut list).cast()) };
+    list
+}
+
+/// Writes a readable account of the process and of each cache to a file, the caches with the most memory
+/// first. The option `stats` has it written to stderr at exit.
+///
+/// ```
+/// slabyard::print_stats(std::io::stderr())?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// What writing said; or there is no memory.
+#[cfg(feature = "std")]
+pub fn print_stats(to: impl std::os::fd::AsFd) -> std::io::Result<()> {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the descriptor is open as long as `to` is borrowed.
+    match unsafe { slabyard_sys::sy_print_stats(to.as_fd().as_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
 }
 
 impl CacheStats {

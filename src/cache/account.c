@@ -1,0 +1,264 @@
+/*
+ * account.c: visits all caches, and writes the account of them in words. The rows are collected in
+ * pages of their own and sorted there: nothing is allocated, and no cache is held while a line is
+ * written.
+ */
+#include "cache/account.h"
+
+#include <errno.h>
+#include <slabyard/stats.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/text.h"
+#include "cache/cache.h"
+#include "magazine/client.h"
+#include "os/os.h"
+#include "os/pages.h"
+#include "watch/options.h"
+
+/* ---- every cache ---- */
+
+static sy_cache_kind kind_of(const sy_cache *cache) {
+    if (cache->client.number < SY_CLIENT_DEMANDED) return SY_CACHE_OF_SIZES;
+    bool process = !cache->quota || cache->quota == &sy_quota_process;
+    return process ? SY_CACHE_OF_PROGRAM : SY_CACHE_OF_HEAP;
+}
+
+/* The account of the client, if it is a cache. */
+static bool take_account(const sy_client *client, sy_cache_account *account) {
+    if (client->config.refill != sy_cache_refill) return false;
+    const sy_cache *cache = client->config.owner;
+    account->cache = cache;
+    account->kind = kind_of(cache);
+    return sy_cache_get_stats(cache, &account->stats) == 0;
+}
+
+int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void *arg) {
+    sy_client *client;
+    int result = 0;
+    if (!visit) {
+        errno = EINVAL;
+        return -1;
+    }
+    for (unsigned number = 0; result == 0 && (client = sy_client_pin_next(number)) != NULL;) {
+        sy_cache_account account;
+        number = client->number;
+        bool known = take_account(client, &account);
+        sy_client_unpin(client);
+        if (known) result = visit(arg, &account);
+    }
+    return result;
+}
+
+/* ---- rows ---- */
+
+typedef struct row {
+    char name[SY_CACHE_NAME_MAX + 1];
+    sy_cache_kind kind;
+    size_t size, live, held, waiting; /* bytes, objects, bytes, objects */
+    uint64_t slow;
+} row;
+
+typedef struct account {
+    size_t count, room, unused; /* rows, room for them, caches without memory */
+    size_t untouched;           /* bytes of slabs that hold no memory */
+    row rows[];
+} account;
+
+static int add_row(void *to_, const sy_cache_account *of) {
+    account *to = to_;
+    const sy_cache_stats *stats = &of->stats;
+    bool used = stats->mapped || stats->in_use;
+    to->unused += !used;
+    to->untouched += stats->discarded + stats->never_used;
+    if (!used || to->count == to->room) return 0;
+    row *fresh = &to->rows[to->count++];
+    memcpy(fresh->name, stats->name, sizeof fresh->name);
+    fresh->kind = of->kind;
+    fresh->size = stats->object_size;
+    fresh->live = stats->in_use;
+    fresh->held = stats->mapped;
+    fresh->waiting = stats->in_depot + stats->in_loaded;
+    fresh->slow = stats->refills + stats->flushes;
+    return 0;
+}
+
+static bool is_before(const row *a, const row *b) {
+    return a->held != b->held ? a->held > b->held : strcmp(a->name, b->name) < 0;
+}
+
+/* Shell's method, without memory. */
+static void sort(account *all) {
+    for (size_t gap = all->count / 2; gap > 0; gap /= 2)
+        for (size_t i = gap; i < all->count; i++) {
+            row moved = all->rows[i];
+            size_t at = i;
+            for (; at >= gap && is_before(&moved, &all->rows[at - gap]); at -= gap)
+                all->rows[at] = all->rows[at - gap];
+            all->rows[at] = moved;
+        }
+}
+
+/* ---- words ---- */
+
+enum {
+    NAME_COLUMN = 24, /* where the first figure of a row may begin */
+    DECIMALS_BELOW = 10,
+};
+
+/* Ends at that column, counted from the beginning of the line. */
+static void add_right(sy_text *line, const sy_text *figure, size_t column) {
+    do sy_text_add(line, " ");
+    while (line->length + figure->length < column);
+    for (size_t i = 0; i < figure->length; i++) sy_text_add(line, (char[]){figure->bytes[i], 0});
+}
+
+static void add_bytes(sy_text *line, uint64_t bytes, size_t column) {
+    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+    sy_text figure = {.length = 0};
+    unsigned unit = 0;
+    uint64_t worth = 1;
+    while (bytes / worth >= 1024 && unit < 4) worth *= 1024, unit++;
+    sy_text_add_number(&figure, bytes / worth);
+    if (unit && bytes / worth < DECIMALS_BELOW) {
+        sy_text_add(&figure, ".");
+        sy_text_add_number(&figure, bytes % worth * 10 / worth);
+    }
+    sy_text_add(&figure, units[unit]);
+    add_right(line, &figure, column);
+}
+
+static void add_count(sy_text *line, uint64_t count, size_t column) {
+    sy_text figure = {.length = 0};
+    sy_text_add_number(&figure, count);
+    add_right(line, &figure, column);
+}
+
+static uint64_t percent(uint64_t part, uint64_t whole) {
+    return whole ? (uint64_t)((double)part * 100 / (double)whole + 0.5) : 0;
+}
+
+static void add_percent(sy_text *line, uint64_t part, uint64_t whole, size_t column) {
+    sy_text figure = {.length = 0};
+    sy_text_add_number(&figure, percent(part, whole));
+    sy_text_add(&figure, " %");
+    add_right(line, &figure, column);
+}
+
+/* ---- lines ---- */
+
+typedef struct output {
+    int fd, error;
+} output;
+
+static void end_line(output *to, sy_text *line) {
+    sy_text_add(line, "\n");
+    if (!to->error) to->error = sy_os_write(to->fd, line->bytes, line->length);
+    line->length = 0;
+}
+
+static void write_text(output *to, const char *text) {
+    sy_text line = {.length = 0};
+    sy_text_add(&line, text);
+    end_line(to, &line);
+}
+
+static void write_total(output *to, const char *what, size_t bytes, const char *remark) {
+    sy_text line = {.length = 0};
+    sy_text_add(&line, what);
+    add_bytes(&line, bytes, 40);
+    sy_text_add(&line, remark);
+    end_line(to, &line);
+}
+
+static void write_totals(output *to, const account *all) {
+    sy_stats stats;
+    sy_get_stats(&stats);
+    size_t beside = stats.magazines + stats.side;
+    size_t untouched = stats.units_clean + all->untouched;
+    size_t touched = stats.mapped > untouched ? stats.mapped - untouched : 0;
+    write_total(to, "mapped for objects", stats.mapped, "");
+    write_total(to, "  slabs of caches", stats.slabs, "");
+    write_total(to, "  large objects", stats.spans, "");
+    write_total(to, "  free, for any of these", stats.units_free, "");
+    write_total(to, "  headers", stats.chunk_headers, "");
+    write_total(to, "magazines and tables", beside, "");
+    write_total(to, "in memory, about", touched + beside, "  (without what was never touched)");
+}
+
+static void write_row(output *to, const row *of) {
+    sy_text line = {.length = 0};
+    sy_text_add(&line, of->name);
+    if (line.length >= NAME_COLUMN) end_line(to, &line); /* the figures in a line of their own */
+    add_bytes(&line, of->size, 32);
+    add_count(&line, of->live, 43);
+    add_bytes(&line, of->held, 53);
+    add_percent(&line, (uint64_t)of->live * of->size, of->held, 60);
+    add_count(&line, of->waiting, 70);
+    add_count(&line, of->slow, 80);
+    end_line(to, &line);
+}
+
+static void write_rows(output *to, const account *all, sy_cache_kind kind, const char *title) {
+    bool begun = false;
+    for (size_t i = 0; i < all->count && !to->error; i++) {
+        if (all->rows[i].kind != kind) continue;
+        if (!begun) write_text(to, title);
+        begun = true;
+        write_row(to, &all->rows[i]);
+    }
+}
+
+static void write_account(output *to, const account *all) {
+    sy_text line = {.length = 0};
+    sy_text_add(&line, "slabyard: memory of process ");
+    sy_text_add_number(&line, (uint64_t)sy_os_process());
+    end_line(to, &line);
+    write_totals(to, all);
+    write_text(to, "");
+    write_text(to, "                            size       live      held   used"
+                   "   waiting      slow");
+    write_rows(to, all, SY_CACHE_OF_PROGRAM, "caches:");
+    write_rows(to, all, SY_CACHE_OF_HEAP, "heaps of the program:");
+    write_rows(to, all, SY_CACHE_OF_SIZES, "sizes of sy_malloc:");
+    if (all->unused) {
+        sy_text_add(&line, "caches without memory:");
+        add_count(&line, all->unused, 0);
+        end_line(to, &line);
+    }
+    write_text(to, "used: part of the memory held that live objects are; waiting: free objects in");
+    write_text(to, "magazines; slow: magazines that were filled from slabs and emptied into slabs");
+}
+
+/* ---- the doors ---- */
+
+/* Caches may be created while they are counted; some more than there are now. */
+enum { ROOM_MORE = 64 };
+
+int sy_print_stats(int fd) {
+    sy_stats stats;
+    sy_get_stats(&stats);
+    size_t room = stats.caches + ROOM_MORE;
+    size_t bytes = sy_round_up(sizeof(account) + room * sizeof(row), sy_os_page_size());
+    account *all = sy_pages_take(bytes, sy_os_page_size(), "slabyard account");
+    if (!all) return -1;
+    all->room = room;
+    sy_each_cache(add_row, all);
+    sort(all);
+    output to = {.fd = fd};
+    write_account(&to, all);
+    sy_pages_give(all, bytes);
+    if (to.error) errno = to.error;
+    return to.error ? -1 : 0;
+}
+
+static void print_at_exit(void) {
+    if (atomic_load_explicit(&sy_options_now.stats, memory_order_relaxed)) sy_print_stats(2);
+}
+
+int sy_account_start(void) {
+    bool wanted = atomic_load_explicit(&sy_options_now.stats, memory_order_relaxed);
+    return wanted ? sy_os_at_exit(print_at_exit) : 0;
+}

@@ -1,0 +1,247 @@
+/*
+ * test_account.c: every cache is visited, with its kind; the account in words; what fails of it.
+ */
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include <slabyard/slabyard.h>
+
+#include "os/fake.h"
+#include "support/child.h"
+
+/* The text of a descriptor, from its beginning. */
+static const char *text_of(int fd) {
+    static char text[64 << 10];
+    ssize_t got = pread(fd, text, sizeof text - 1, 0);
+    must(got >= 0);
+    text[got] = 0;
+    return text;
+}
+
+/* ---- by the options, in a process that has not used the library yet ---- */
+
+static const char *said_with_options(const char *options) {
+    int fd = memfd_create("stderr", 0), status;
+    fflush(NULL);
+    pid_t pid = fork();
+    must(fd >= 0 && pid >= 0);
+    if (pid == 0) {
+        must(setenv("SLABYARD", options, 1) == 0 && dup2(fd, 2) == 2);
+        sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "at the end", .size = 24});
+        must(sy_cache_alloc(cache) != NULL);
+        exit(0);
+    }
+    must(waitpid(pid, &status, 0) == pid && status == 0);
+    const char *said = text_of(fd);
+    close(fd);
+    return said;
+}
+
+static void the_option_has_it_written_at_exit(void **state) {
+    (void)state;
+    const char *said = said_with_options("tools=off,stats");
+    assert_non_null(strstr(said, "slabyard: memory of process "));
+    assert_non_null(strstr(said, "\nat the end                  24 B          1 "));
+    assert_string_equal(said_with_options("tools=off"), "");
+}
+
+static int is_in_help(void *help, const sy_option *option) {
+    char line[80];
+    snprintf(line, sizeof line, "\n  %s=", option->name);
+    must(strstr(help, line) != NULL);
+    return 0;
+}
+
+static void the_option_help_lists_all_options_and_the_program_goes_on(void **state) {
+    (void)state;
+    char *help = strdup(said_with_options("tools=off,help"));
+    assert_non_null(strstr(help, "\n  redzone=BYTES, 16 to 64K, or off  (at first: off; the name "
+                                 "alone: 64)\n      So many bytes"));
+    assert_int_equal(sy_each_option(is_in_help, help), 0);
+    free(help);
+}
+
+/* ---- each cache ---- */
+
+typedef struct seen {
+    const char *name;
+    sy_cache_kind kind;
+    size_t in_use;
+    unsigned times;
+} seen;
+
+static int note(void *seen_, const sy_cache_account *account) {
+    seen *of = seen_;
+    if (strcmp(account->stats.name, of->name) != 0) return 0;
+    of->times++;
+    of->kind = account->kind;
+    of->in_use = account->stats.in_use;
+    return 0;
+}
+
+static void expect(const char *name, sy_cache_kind kind, size_t in_use) {
+    seen of = {.name = name};
+    must(sy_each_cache(note, &of) == 0);
+    must(of.times == 1 && of.kind == kind && of.in_use == in_use);
+}
+
+static bool is_there(const char *name) {
+    seen of = {.name = name};
+    must(sy_each_cache(note, &of) == 0);
+    return of.times > 0;
+}
+
+static void caches_of_all_kinds_are_visited(void **state) {
+    (void)state;
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "order", .size = 72});
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "tenant"});
+    void *order = sy_cache_alloc(cache), *small = sy_malloc(200);
+    assert_non_null(sy_heap_alloc(heap, 100));
+    expect("order", SY_CACHE_OF_PROGRAM, 1);
+    expect("tenant-112", SY_CACHE_OF_HEAP, 1);
+    expect("heap-208", SY_CACHE_OF_SIZES, 1);
+    sy_free(small);
+    sy_cache_free(cache, order);
+    sy_cache_destroy(cache);
+    sy_heap_destroy_all(heap);
+    assert_false(is_there("order"));
+    assert_false(is_there("tenant-112"));
+}
+
+static int stop_at_once(void *times, const sy_cache_account *account) {
+    (void)account;
+    return 40 + ++*(int *)times;
+}
+
+static void a_visitor_ends_it(void **state) {
+    (void)state;
+    int times = 0;
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 72});
+    assert_int_equal(sy_each_cache(stop_at_once, &times), 41);
+    assert_int_equal(times, 1);
+    errno = 0;
+    assert_int_equal(sy_each_cache(NULL, NULL), -1);
+    assert_int_equal(errno, EINVAL);
+    sy_cache_destroy(cache);
+}
+
+static int destroy_it(void *cache, const sy_cache_account *account) {
+    if (account->cache != *(sy_cache **)cache) return 0;
+    must(sy_cache_destroy(*(sy_cache **)cache) == 0);
+    *(sy_cache **)cache = NULL;
+    return 0;
+}
+
+static void a_visitor_may_destroy_the_cache(void **state) {
+    (void)state;
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "short life", .size = 72});
+    assert_int_equal(sy_each_cache(destroy_it, &cache), 0);
+    assert_null(cache);
+    assert_false(is_there("short life"));
+}
+
+static _Atomic bool over;
+
+static void *create_and_destroy(void *arg) {
+    while (!over) {
+        sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "come and go", .size = 72});
+        must(cache != NULL);
+        sy_cache_free(cache, sy_cache_alloc(cache));
+        must(sy_cache_destroy(cache) == 0);
+    }
+    return arg;
+}
+
+static int look(void *arg, const sy_cache_account *account) {
+    (void)arg;
+    must(strcmp(account->stats.name, "come and go") != 0 || account->stats.object_size == 72);
+    must(account->stats.in_use <= account->stats.slots);
+    return 0;
+}
+
+static void caches_may_come_and_go_meanwhile(void **state) {
+    (void)state;
+    pthread_t threads[2];
+    int fd = memfd_create("account", 0);
+    for (int i = 0; i < 2; i++)
+        must(pthread_create(&threads[i], NULL, create_and_destroy, NULL) == 0);
+    for (int i = 0; i < 2000; i++) must(sy_each_cache(look, NULL) == 0);
+    for (int i = 0; i < 50; i++) must(sy_print_stats(fd) == 0);
+    over = true;
+    for (int i = 0; i < 2; i++) must(pthread_join(threads[i], NULL) == 0);
+    close(fd);
+}
+
+/* ---- in words ---- */
+
+static void lines_are_short(const char *text) {
+    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1)
+        must(end - text <= 80);
+}
+
+static void the_account_is_readable(void **state) {
+    (void)state;
+    int fd = memfd_create("account", 0);
+    sy_cache *small = sy_cache_create(&(sy_cache_config){.name = "small", .size = 64});
+    sy_cache *large = sy_cache_create(
+        &(sy_cache_config){.name = "of a name that is as long as it", .size = 4096});
+    sy_cache *unused = sy_cache_create(&(sy_cache_config){.name = "unused", .size = 64});
+    void *object = sy_cache_alloc(small), *objects[100];
+    assert_int_equal(sy_cache_alloc_batch(large, objects, 100), 100);
+    errno = 1234;
+    assert_int_equal(sy_print_stats(fd), 0);
+    assert_int_equal(errno, 1234);
+    const char *text = text_of(fd);
+    lines_are_short(text);
+    const char *second = strstr(text, "\nsmall                       64 B          1    64 KiB ");
+    const char *first = strstr(text, "\nof a name that is as long as it\n"
+                                     "                         4.0 KiB        100 ");
+    assert_non_null(second);
+    assert_true(first && first < second);
+    assert_null(strstr(text, "\nunused"));
+    assert_non_null(strstr(text, "\ncaches without memory: "));
+    sy_cache_free(small, object);
+    sy_cache_free_batch(large, objects, 100);
+    sy_cache_destroy(small);
+    sy_cache_destroy(large);
+    sy_cache_destroy(unused);
+    close(fd);
+}
+
+static void what_fails_is_said(void **state) {
+    (void)state;
+    int full = open("/dev/full", O_WRONLY);
+    assert_int_equal(sy_print_stats(-1), -1);
+    assert_int_equal(errno, EBADF);
+    assert_int_equal(sy_print_stats(full), -1);
+    assert_int_equal(errno, ENOSPC);
+    close(full);
+    sy_fake_fail_nth(SY_FAKE_RESERVE, 1);
+    assert_int_equal(sy_print_stats(2), -1);
+    assert_int_equal(errno, ENOMEM);
+    sy_fake_reset();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_option_has_it_written_at_exit),
+        cmocka_unit_test(the_option_help_lists_all_options_and_the_program_goes_on),
+        cmocka_unit_test(caches_of_all_kinds_are_visited),
+        cmocka_unit_test(a_visitor_ends_it),
+        cmocka_unit_test(a_visitor_may_destroy_the_cache),
+        cmocka_unit_test(caches_may_come_and_go_meanwhile),
+        cmocka_unit_test(the_account_is_readable),
+        cmocka_unit_test(what_fails_is_said),
+    };
+    return cmocka_run_group_tests_name("account", tests, NULL, NULL);
+}
