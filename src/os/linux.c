@@ -524,14 +524,12 @@ int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(voi
  * it. It is recursive. fork takes it after the hooks if the process has more than one thread, and
  * makes it anew in the child before the hooks there. Other C libraries have no such lock.
  */
-#pragma weak _IO_list_lock
-#pragma weak _IO_list_unlock
-#pragma weak _IO_list_resetlock
-#pragma weak __libc_single_threaded
-void _IO_list_lock(void);
-void _IO_list_unlock(void);
-void _IO_list_resetlock(void);
-extern char __libc_single_threaded;
+#define OF_GLIBC __attribute__((weak, visibility("default")))
+
+OF_GLIBC void _IO_list_lock(void);
+OF_GLIBC void _IO_list_unlock(void);
+OF_GLIBC void _IO_list_resetlock(void);
+OF_GLIBC extern char __libc_single_threaded;
 
 static __thread unsigned streams_held; /* times */
 
