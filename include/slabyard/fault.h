@@ -55,11 +55,11 @@ typedef struct sy_fault {
     const char *found_cache; /* SY_FAULT_WRONG_CACHE: whose it is; else NULL */
     size_t found_size;       /* of the object concerned, or of the segment that is allocated there:
                               * the size that was asked for; 0: not known */
-    size_t told_size;    /* SY_FAULT_WRONG_SIZE: what the free said, of a checked object; else 0 */
-    const void *object;  /* start of the object concerned; NULL: not known */
-    ptrdiff_t offset;    /* bytes from `object` to `address` */
-    const void *damage;  /* what is there now; NULL: nothing was damaged */
-    size_t damage_bytes; /* of it, from the first damaged byte to the last */
+    size_t told_size;        /* SY_FAULT_WRONG_SIZE: what the free said; 0: nothing, or not known */
+    const void *object;      /* start of the object concerned; NULL: not known */
+    ptrdiff_t offset;        /* bytes from `object` to `address` */
+    const void *damage;      /* what is there now; NULL: nothing was damaged */
+    size_t damage_bytes;     /* of it, from the first damaged byte to the last */
     sy_trace allocated, freed; /* the last time it was */
     sy_access access;          /* what faulted, if the processor said it */
     const char *held_in;       /* SY_FAULT_..._POINTER: the register that has it; else NULL */

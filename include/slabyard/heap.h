@@ -34,8 +34,10 @@ SY_API void *sy_aligned_alloc(size_t align, size_t size);
  * heap's is reported to the fault handler (slabyard/fault.h), not followed. */
 SY_API void sy_free(void *object);
 
-/* The same for an object whose requested size the caller knows; a wrong size is reported where it
- * is seen. */
+/* The same for what sy_malloc, sy_calloc or sy_realloc gave at this size, or sy_aligned_alloc with
+ * an align of up to 16. A size of another class is reported at once, a wrong size of the same class
+ * where the option check is on. Takes some instructions more than sy_free: the object says itself
+ * where it belongs, and the size is compared with that. */
 SY_API void sy_free_sized(void *object, size_t size);
 
 /* Bytes that may be used at `object`, at least as many as asked for; 0 for NULL and what is not the

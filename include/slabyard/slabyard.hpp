@@ -434,6 +434,7 @@ class memory_resource : public std::pmr::memory_resource {
             return reinterpret_cast<void *>(object);
         return allocate_slow(bytes, align);
     }
+    /* As a free to a cache: what is no object of this size is told when the slow path sees it. */
     void do_deallocate(void *object, std::size_t bytes, std::size_t align) override {
         sy_loaded_slot *slot = loaded(bytes, align);
         if (SY_UNLIKELY(object == nullptr)) return;

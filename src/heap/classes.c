@@ -14,3 +14,17 @@
 
 const uint8_t sy_class_table[SY_CLASS_TABLE_MAX / 8 + 1] = {CLASSES_64(0), CLASSES_64(64),
                                                             CLASS(128)};
+
+/* The classes of a doubling, from 8 * 2^k bytes on; their sizes lie apart by 2^k. */
+#define DOUBLING(k)                                                                            \
+    {(8u << (k)) + 1, 1u << (k)}, {(9u << (k)) + 1, 1u << (k)}, {(10u << (k)) + 1, 1u << (k)}, \
+        {(11u << (k)) + 1, 1u << (k)}, {(12u << (k)) + 1, 1u << (k)},                          \
+        {(13u << (k)) + 1, 1u << (k)}, {(14u << (k)) + 1, 1u << (k)}, {                        \
+        (15u << (k)) + 1, 1u << (k)                                                            \
+    }
+
+const sy_class_sizes sy_class_sizes_of[SY_CLASSES] = {
+    {0, 0},      {0, 9},      {9, 8},       {17, 16},     {33, 16},     {49, 16},     {65, 16},
+    {81, 16},    {97, 16},    {113, 16},    DOUBLING(4),  DOUBLING(5),  DOUBLING(6),  DOUBLING(7),
+    DOUBLING(8), DOUBLING(9), DOUBLING(10), DOUBLING(11), DOUBLING(12), DOUBLING(13),
+};

@@ -12,7 +12,9 @@
 #define SY_HEAP_CLASSES_H
 
 #include <slabyard/base.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/bits.h"
 #include "cache/layout.h"
@@ -46,6 +48,20 @@ static inline size_t sy_class_size(unsigned class_number) {
     if (class_number <= SY_CLASS_128) return (class_number - SY_CLASS_16 + 1) * (size_t)16;
     unsigned beyond = class_number - SY_CLASS_128 - 1;
     return (size_t)(9 + beyond % 8) << (4 + beyond / 8);
+}
+
+/* The sizes of a class: so many from the least one on. No size is of class 0. */
+typedef struct sy_class_sizes {
+    uint32_t least, count;
+} sy_class_sizes;
+
+extern SY_HIDDEN const sy_class_sizes sy_class_sizes_of[SY_CLASSES];
+
+/* Whether objects of `size` bytes are in that class. Only the lower 32 bits of a size are compared,
+ * which is cheaper; who asks knows the class from the address. */
+static inline bool sy_class_has(unsigned class_number, size_t size) {
+    const sy_class_sizes *sizes = &sy_class_sizes_of[class_number];
+    return (uint32_t)size - sizes->least < sizes->count;
 }
 
 #endif

@@ -174,6 +174,19 @@ static void raise_fault(sy_fault_kind kind, const void *object, const char *foun
     sy_fault_raise(&fault);
 }
 
+/* The same for a size that no object of that class has. */
+static void sy_raise_wrong_size(const void *object, const char *found, size_t told) {
+    int error = errno;
+    sy_fault fault = {.kind = SY_FAULT_WRONG_SIZE,
+                      .cache = "heap",
+                      .address = object,
+                      .found_cache = found,
+                      .told_size = told};
+    sy_watched_describe(&fault);
+    sy_fault_raise(&fault);
+    errno = error;
+}
+
 /* Frees what lies among guarded objects, one of the heap's or one that cannot be freed here. */
 static SY_COLD void sy_free_at_guards(void *object, size_t told) {
     sy_cpu_keep_frame();
@@ -211,6 +224,10 @@ static void free_unclassed(void *object, size_t told) {
         sy_free_at_guards(object, told);
         return;
     }
+    if (SY_UNLIKELY(span && told <= SY_CLASS_SIZE_MAX)) {
+        sy_raise_wrong_size(object, NULL, told);
+        return;
+    }
     if (span) {
         span->first = 0; /* a second free finds no span */
         sy_quota_give_run(&sy_quota_process, span);
@@ -224,8 +241,6 @@ static void free_unclassed(void *object, size_t told) {
         raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
     else if (cache && sy_checked_owns(cache))
         sy_checked_large_free(object, told);
-    else if (cache && cache->class_number && told != SIZE_MAX)
-        raise_fault(SY_FAULT_WRONG_SIZE, object, cache->name);
     else if (cache)
         raise_fault(SY_FAULT_WRONG_CACHE, object, cache->name);
     else
@@ -259,38 +274,24 @@ void sy_free(void *object) {
         sy_free_slow(object);
 }
 
-/* Whether the class of an object knows better than the caller what its size is. */
-static bool checks_size(unsigned class_number) {
-    return atomic_load_explicit(&class_open[class_number], memory_order_acquire) &&
-           sy_cache_checks(&classes[class_number]);
-}
-
-/* No object is as large as what SIZE_MAX means. */
+/* Where the sizes do not go with the class, the class that checks knows more than that they do not.
+ * No object is as large as what SIZE_MAX means. */
 static SY_COLD void sy_free_sized_slow(void *object, size_t size) {
     sy_cpu_keep_frame();
     unsigned class_number = sy_class_at((uintptr_t)object);
-    if (size <= SY_CLASS_SIZE_MAX && !checks_size(class_number)) class_number = sy_class_of(size);
-    if (object) sy_free_in_class(object, class_number, size == SIZE_MAX ? size - 1 : size);
-}
-
-static inline void free_sized_to_class(void *object, unsigned class_number, size_t size) {
-    if (SY_UNLIKELY(!sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))
-        sy_free_sized_slow(object, size);
-}
-
-/* A function of its own: its call would have the commoner sizes save registers. */
-static __attribute__((noinline)) void sy_free_sized_beyond_table(void *object, size_t size) {
-    if (object && size <= SY_CLASS_SIZE_MAX)
-        free_sized_to_class(object, sy_class_of(size), size);
+    size_t told = size == SIZE_MAX ? size - 1 : size;
+    if (!class_number || sy_class_has(class_number, size) ||
+        sy_cache_checks(&classes[class_number]))
+        sy_free_in_class(object, class_number, told);
     else
-        sy_free_sized_slow(object, size);
+        sy_raise_wrong_size(object, classes[class_number].name, told);
 }
 
 void sy_free_sized(void *object, size_t size) {
-    if (SY_LIKELY(object && size <= SY_CLASS_TABLE_MAX))
-        free_sized_to_class(object, sy_class_table[(size + 7) / 8], size);
-    else
-        sy_free_sized_beyond_table(object, size);
+    unsigned class_number = sy_class_at((uintptr_t)object);
+    if (SY_UNLIKELY(!sy_class_has(class_number, size) ||
+                    !sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))
+        sy_free_sized_slow(object, size);
 }
 
 /* The cache that checks what lies at `object`, guards it or passed it on, or NULL: none does. */

@@ -113,11 +113,16 @@ static void the_heap_tells_each_kind(void **state) {
     expect(SY_FAULT_MISALIGNED_POINTER, small + 16, "heap-112", 112, NULL);
     sy_free(sy_malloc(40));
     sy_free_sized(small, 40);
-    sy_thread_flush();
-    expect(SY_FAULT_WRONG_SIZE, small, "heap-48", 48, "heap-112");
+    assert_int_equal(faults[0].told_size, 40);
+    expect(SY_FAULT_WRONG_SIZE, small, "heap", 0, "heap-112");
+    sy_free_sized(small, 97 - 1);
+    expect(SY_FAULT_WRONG_SIZE, small, "heap", 0, "heap-112");
+    sy_free_sized(small, SIZE_MAX);
+    expect(SY_FAULT_WRONG_SIZE, small, "heap", 0, "heap-112");
     sy_free_sized(span, 40);
-    sy_thread_flush();
-    expect(SY_FAULT_WRONG_CACHE, span, "heap-48", 48, "heap");
+    expect(SY_FAULT_WRONG_SIZE, span, "heap", 0, NULL);
+    sy_free_sized(object, 48);
+    expect(SY_FAULT_WRONG_CACHE, object, "heap", 0, "order");
     errno = 0;
     assert_null(sy_realloc(object, 10));
     assert_int_equal(errno, EINVAL);
@@ -136,6 +141,26 @@ static void the_heap_tells_each_kind(void **state) {
     assert_int_equal(fault_count, 1);
     fault_count = 0;
     end(cache, 1);
+}
+
+/* Nothing that is not the heap's comes to where allocations find it. */
+static void a_sized_free_of_what_is_not_the_heaps_is_told_at_once(void **state) {
+    (void)state;
+    static const size_t sizes[] = {0, 8, 64, 1000, 5000, 100000, 1 << 20, 64 << 20};
+    static _Alignas(64) char local[64];
+    void *const foreign[] = {local, (void *)1, (void *)UINTPTR_MAX, (void *)0x100d6646bb7ac890,
+                             (void *)(uintptr_t)&foreign};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        sy_free(sy_malloc(sizes[s])); /* the class is known */
+        for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+            sy_free_sized(foreign[i], sizes[s]);
+            expect(SY_FAULT_FOREIGN_POINTER, foreign[i], "heap", 0, NULL);
+            void *object = sy_malloc(sizes[s]);
+            assert_ptr_not_equal(object, foreign[i]);
+            sy_free_sized(object, sizes[s]);
+        }
+    }
+    assert_int_equal(fault_count, 0);
 }
 
 /* An address beyond the address space, which is looked up modulo it in the class map. */
@@ -348,6 +373,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(each_kind_is_told_from_the_others),
         TEST(the_heap_tells_each_kind),
+        TEST(a_sized_free_of_what_is_not_the_heaps_is_told_at_once),
         TEST(an_address_beyond_all_is_not_taken_for_the_one_within),
         TEST(the_others_of_a_magazine_are_freed_all_the_same),
         TEST(a_double_free_in_a_row_is_told_at_once),

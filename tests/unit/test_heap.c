@@ -66,9 +66,12 @@ static void classes_follow_one_another_and_lose_an_eighth_at_most(void **state) 
         if (size > 8) assert_int_equal(sy_class_size(class_number) % 16, 0);
         if (size <= SY_CLASS_TABLE_MAX)
             assert_int_equal(sy_class_table[(size + 7) / 8], class_number);
+        for (unsigned other = 0; other < SY_CLASSES; other++)
+            must(sy_class_has(other, size) == (other == class_number));
         last = class_number;
     }
     assert_int_equal(last, SY_CLASSES - 1);
+    assert_false(sy_class_has(last, SY_CLASS_SIZE_MAX + 1));
 }
 
 static void every_size_can_be_had_and_used_whole(void **state) {

@@ -1,0 +1,13 @@
+/* slabyard: free of a pointer that is not an object of Slabyard's: ADDRESS in cache "heap"
+ *   points to: PLACE
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: see where the pointer comes from: another allocator, the stack, a variable, or memory
+ * that was freed and has gone back */
+#include "misuse.h"
+
+int main(void) {
+    static char local[64];
+    sy_free_sized(sy_malloc(64), 64); /* the class is known */
+    sy_free_sized(told(local), 64);
+}
