@@ -69,7 +69,7 @@ typedef struct sy_cache_config {
      * Called with `arg` once for each object before it is first given out, not at each allocation;
      * the object stays constructed while it is free. Returns 0, or anything else: the allocation
      * fails with the errno that it left. Called without any lock held; it may use other caches,
-     * but not this one, nor sy_thread_idle or sy_thread_flush.
+     * but not this one (it may destroy it), nor sy_thread_idle or sy_thread_flush.
      */
     int (*construct)(void *object, void *arg);
     /* Called once for each constructed object before its memory goes away. It may free objects,
@@ -82,8 +82,8 @@ typedef struct sy_cache_config {
     struct sy_memory *memory; /* to hold the objects (memory.h), for longer than the cache exists;
                                  NULL: the system's */
     /* With SY_HANDLES: called with `arg` for each object that is freed, before it is free, by the
-     * thread that was the last to hold it (slabyard/handle.h). It may do anything but destroy the
-     * cache. Not called by sy_cache_destroy_all. */
+     * thread that was the last to hold it (slabyard/handle.h). It may do anything. Not called by
+     * sy_cache_destroy_all. */
     void (*dispose)(void *object, void *arg);
     uintptr_t reserved[6]; /* zero */
 } sy_cache_config;
@@ -100,6 +100,12 @@ SY_API sy_cache *sy_cache_create(const sy_cache_config *config);
  * Destroys a cache of which no object is live: all its memory is given up, destructors are called.
  * 0, or -1 with errno and nothing changed: EBUSY, objects are live; EINVAL, it is a heap's. No
  * other thread may be using the cache. NULL is a no-op.
+ *
+ * A function that Slabyard calls (construct, destruct, dispose, discard, import, release, the
+ * callback of a limit, a fault handler) may destroy any cache, its own too. If the cache is at work
+ * there, further up the stack or in a trim of another thread, the call returns 0 at once and the
+ * destruction is put off: the last thread to leave the cache's functions does it. If an object is
+ * live then, the cache stays as it was.
  */
 SY_API int sy_cache_destroy(sy_cache *cache);
 

@@ -55,13 +55,15 @@ SY_API sy_heap *sy_heap_create(const sy_heap_config *config);
 
 /*
  * Destroys a heap of which no object is live; all its memory is given up. 0, or -1 with EBUSY and
- * nothing changed if objects are live. No other thread may be using it; any may call. NULL is a
- * no-op.
+ * nothing changed if objects are live, or if a function of the program's that the heap has called
+ * asks for it (that of its limit, discard, import, release, a fault handler). No other thread may
+ * be using it; any may call. NULL is a no-op.
  */
 SY_API int sy_heap_destroy(sy_heap *heap);
 
 /* The same, live objects included, pinned ones too, at a cost by slabs and not by objects: their
- * addresses are invalid from now on, their handles stale for ever. */
+ * addresses are invalid from now on, their handles stale for ever. Asked for by a function that the
+ * heap has called, it is done when the heap's functions have been left. */
 SY_API void sy_heap_destroy_all(sy_heap *heap);
 
 /* ---- objects by address ---- */

@@ -57,7 +57,8 @@ SY_API void sy_set_decay(uint64_t milliseconds);
 SY_API int sy_maintenance_start(void);
 
 /* Ends it, and waits until it has done its last step (the thread itself may take a moment longer).
- * Not from a callback of Slabyard's, nor at a thread's end. */
+ * Not from a callback of Slabyard's, nor at a thread's end; in one that the thread itself runs, it
+ * does not wait. */
 SY_API void sy_maintenance_stop(void);
 
 SY_END_DECLS

@@ -90,7 +90,8 @@ typedef struct sy_vmem_config {
 SY_API sy_vmem *sy_vmem_create(const sy_vmem_config *config);
 
 /* Gives its imported spans back, and all memory. 0; -1 with EBUSY, and nothing changed, while
- * anything is allocated. Nobody else may be using the arena. NULL is a no-op. */
+ * anything is allocated, or its import or release is being called. Nobody else may be using the
+ * arena. NULL is a no-op. */
 SY_API int sy_vmem_destroy(sy_vmem *arena);
 
 /*

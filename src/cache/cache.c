@@ -4,6 +4,7 @@
 #include "cache/cache.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -172,8 +173,18 @@ sy_cache *sy_cache_create(const sy_cache_config *config) {
     return NULL;
 }
 
+bool sy_cache_suspend(sy_cache *cache, void (*end)(void *arg), void *arg) {
+    if (sy_client_suspend(&cache->client, end, arg)) return true;
+    sy_reclaim_turns = UINT_MAX; /* the next turn looks at once */
+    return false;
+}
+
+static void end_all(void *cache) { sy_cache_destroy_all(cache); }
+
+static void end_unused(void *cache) { sy_cache_destroy(cache); }
+
 void sy_cache_destroy_all(sy_cache *cache) {
-    if (!cache) return;
+    if (!cache || !sy_cache_suspend(cache, end_all, cache)) return;
     sy_leaks_at_destroy(cache);
     if (cache->flags & SY_EPOCHS) sy_epochs_forget(cache);
     sy_guarded_forget(cache);
@@ -199,7 +210,7 @@ int sy_cache_destroy(sy_cache *cache) {
         errno = EINVAL;
         return -1;
     }
-    sy_client_suspend(&cache->client);
+    if (!sy_cache_suspend(cache, end_unused, cache)) return 0;
     if (sy_cache_in_use(cache) > 0) {
         sy_client_resume(&cache->client);
         sy_leaks_at_destroy(cache);
@@ -211,6 +222,13 @@ int sy_cache_destroy(sy_cache *cache) {
 }
 
 /* ---- allocation and free ---- */
+
+/* At the end of a door: its errno is kept. */
+static void take_turn(void) {
+    int error = errno;
+    sy_reclaim_turn();
+    errno = error;
+}
 
 static void *sy_cache_take_unwatched(sy_cache *cache) {
     uintptr_t object;
@@ -226,10 +244,13 @@ static SY_COLD void *sy_cache_take_watched(sy_cache *cache, size_t size, size_t 
     uintptr_t object;
     bool checks = sy_cache_checks(cache);
     if (checks && sy_limit_fail_due(cache->name, size)) return NULL;
-    void *guarded = sy_cache_guards(cache) ? sy_guarded_alloc(cache, size, align) : NULL;
-    if (guarded) return guarded;
-    if (!checks) return sy_cache_take_unwatched(cache);
-    return sy_watched_take(cache, size, &object) ? (void *)object : NULL;
+    sy_client_begin_call(&cache->client);
+    void *taken = sy_cache_guards(cache) ? sy_guarded_alloc(cache, size, align) : NULL;
+    if (!taken && checks && sy_watched_take(cache, size, &object)) taken = (void *)object;
+    sy_client_end_call();
+    if (!taken && !checks) return sy_cache_take_unwatched(cache);
+    take_turn();
+    return taken;
 }
 
 void *sy_cache_alloc_sized(sy_cache *cache, size_t size, size_t align) {
@@ -241,8 +262,19 @@ void *sy_cache_alloc_sized(sy_cache *cache, size_t size, size_t align) {
 /* Whether it was a guarded object. */
 static inline bool free_guarded(sy_cache *cache, void *object, size_t told) {
     bool guarded = sy_cache_guards(cache) && SY_UNLIKELY(sy_guard_owns((uintptr_t)object));
-    if (guarded) sy_guarded_free(cache, object, told);
-    return guarded;
+    if (!guarded) return false;
+    sy_client_begin_call(&cache->client);
+    sy_guarded_free(cache, object, told);
+    sy_client_end_call();
+    sy_reclaim_turn();
+    return true;
+}
+
+static SY_COLD void sy_cache_free_watched(sy_cache *cache, void *object, size_t told) {
+    sy_client_begin_call(&cache->client);
+    sy_watched_free(cache, object, told);
+    sy_client_end_call();
+    sy_reclaim_turn();
 }
 
 void sy_cache_free_sized(sy_cache *cache, void *object, size_t size) {
@@ -251,7 +283,7 @@ void sy_cache_free_sized(sy_cache *cache, void *object, size_t size) {
         return;
     }
     int error = errno;
-    if (object && !free_guarded(cache, object, size)) sy_watched_free(cache, object, size);
+    if (object && !free_guarded(cache, object, size)) sy_cache_free_watched(cache, object, size);
     errno = error;
 }
 
@@ -288,7 +320,7 @@ void sy_cache_free_slow(sy_cache *cache, void *object) {
     if (SY_UNLIKELY(named)) {
         sy_cache_free_named(cache, object); /* which takes its turn */
     } else if (SY_UNLIKELY(sy_cache_checks(cache))) {
-        sy_watched_free(cache, object, SIZE_MAX);
+        sy_cache_free_watched(cache, object, SIZE_MAX);
     } else {
         sy_client_free(&cache->client, (uintptr_t)object);
         sy_reclaim_turn();
@@ -344,13 +376,14 @@ size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
         return got;
     }
     got = sy_client_alloc_loaded(&cache->client, items, count);
+    sy_client_begin_call(&cache->client);
     while (got < count && sy_cache_take(cache, &items[got])) {
         got++;
         got += sy_client_alloc_loaded(&cache->client, items + got, count - got);
-        int error = errno;
-        sy_reclaim_turn();
-        errno = error;
+        take_turn();
     }
+    sy_client_end_call();
+    take_turn();
     return got;
 }
 
@@ -400,7 +433,8 @@ static size_t free_slots(const sy_cache *cache) {
     return count;
 }
 
-int sy_cache_reserve(sy_cache *cache, size_t count) {
+/* 0, or -1 with ENOMEM. */
+static int provide(sy_cache *cache, size_t count) {
     /* Under a limit what waits in magazines stands in the way of new objects. */
     if (cache->limit != SIZE_MAX) sy_client_drain(&cache->client);
     sy_client_prepare(&cache->client);
@@ -421,6 +455,14 @@ int sy_cache_reserve(sy_cache *cache, size_t count) {
     return -1;
 }
 
+int sy_cache_reserve(sy_cache *cache, size_t count) {
+    sy_client_begin_call(&cache->client);
+    int result = provide(cache, count);
+    sy_client_end_call();
+    take_turn();
+    return result;
+}
+
 int sy_thread_reserve(sy_cache *cache, size_t count) {
     size_t magazines = cache->flags & SY_EPOCHS ? 1 : 2;
     if (count > magazines * cache->client.config.magazine_items) {
@@ -428,7 +470,11 @@ int sy_thread_reserve(sy_cache *cache, size_t count) {
         return -1;
     }
     if (sy_cache_reserve(cache, count) != 0) return -1;
-    if (sy_client_reserve(&cache->client, count) >= count) return 0;
+    sy_client_begin_call(&cache->client);
+    bool reserved = sy_client_reserve(&cache->client, count) >= count;
+    sy_client_end_call();
+    take_turn();
+    if (reserved) return 0;
     errno = ENOMEM;
     return -1;
 }

@@ -122,6 +122,9 @@ void sy_cache_flush(void *cache, uintptr_t *items, size_t count);
 /* A new slab of `cache`, in these bins, its own or a view's; false with ENOMEM. */
 bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins);
 
+/* As sy_client_suspend. */
+bool sy_cache_suspend(sy_cache *cache, void (*end)(void *arg), void *arg);
+
 /* Releases a slab that is in no bin and no list, destructing what is constructed in it. */
 void sy_cache_release_slab(sy_cache *cache, sy_slab *slab);
 

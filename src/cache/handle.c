@@ -45,15 +45,21 @@ static bool swap(uint64_t *word, uint64_t *expected, uint64_t desired) {
 
 /* ---- allocation and free ---- */
 
+static bool sy_handle_take_watched(sy_cache *cache, uintptr_t *ordinal) {
+    if (sy_limit_fail_due(cache->name, cache->size)) return false;
+    sy_client_begin_call(&cache->client);
+    bool taken = sy_watched_take(cache, cache->size, ordinal);
+    sy_client_end_call();
+    return taken;
+}
+
 /* An ordinal that is free and this thread's from now on; false with errno. */
 static bool take(sy_cache *cache, uintptr_t *ordinal) {
     if (!has_handles(cache)) {
         errno = EINVAL;
         return false;
     }
-    if (SY_UNLIKELY(sy_cache_checks(cache)))
-        return !sy_limit_fail_due(cache->name, cache->size) &&
-               sy_watched_take(cache, cache->size, ordinal);
+    if (SY_UNLIKELY(sy_cache_checks(cache))) return sy_handle_take_watched(cache, ordinal);
     if (sy_client_alloc_second(&cache->client, ordinal)) return true;
     int error = errno;
     if (!sy_cache_take(cache, ordinal)) return false;
@@ -199,6 +205,18 @@ static SY_COLD void sy_handle_not_pinned(const sy_cache *cache, sy_handle handle
     });
 }
 
+static void call_dispose(sy_cache *cache, sy_handle handle) {
+    sy_client_begin_call(&cache->client);
+    cache->dispose(sy_handle_place(&cache->names, (uint32_t)handle), cache->arg);
+    sy_client_end_call();
+}
+
+static void take_turn(void) {
+    int error = errno;
+    sy_reclaim_turn();
+    errno = error;
+}
+
 void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
     if (!sy_handle_in_range(&cache->names, handle)) {
         sy_handle_not_pinned(cache, handle);
@@ -209,11 +227,14 @@ void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
     while ((word & ~(SY_HANDLE_PINS | SY_HANDLE_STATE)) == expected && pins_of(word)) {
         uint64_t next = word - SY_HANDLE_PIN;
         bool last = (word & SY_HANDLE_STATE) == SY_HANDLE_DYING && !pins_of(next);
-        if (last && cache->dispose) /* nobody else changes the word now */
-            cache->dispose(sy_handle_place(&cache->names, (uint32_t)handle), cache->arg);
+        if (last && cache->dispose)
+            call_dispose(cache, handle); /* nobody else changes the word now */
         if (last) next &= ~SY_HANDLE_STATE;
         if (!swap(word_of(cache, handle), &word, next)) continue;
-        if (last) sy_handle_put(cache, handle);
+        if (!last) return;
+        bool disposed = cache->dispose;
+        sy_handle_put(cache, handle);
+        if (disposed) take_turn();
         return;
     }
     sy_handle_not_pinned(cache, handle);

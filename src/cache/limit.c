@@ -150,8 +150,10 @@ static SY_COLD bool take_again(sy_cache *cache, uintptr_t *item) {
 }
 
 bool sy_cache_take(sy_cache *cache, uintptr_t *item) {
+    sy_client_begin_call(&cache->client);
     bool got = refill(cache, item) || take_again(cache, item);
     if (SY_UNLIKELY(sy_quota_crossed(cache->quota))) sy_limit_tell(cache->quota);
+    sy_client_end_call();
     return got;
 }
 

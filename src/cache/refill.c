@@ -305,6 +305,7 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count) {
     flush.added = 0;
     flush.returned = flush.faults = 0;
     if (has_handles(cache)) to_addresses(cache, items, count);
+    sy_client_begin_call(&cache->client);
     sy_lock_acquire(&cache->lock);
     for (size_t i = 0; i < count; i++) put_slot(&flush, items[i]);
     leave_slab(&flush);
@@ -318,4 +319,5 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count) {
         sy_cache_release_slab(cache, slab);
     }
     for (size_t i = 0; i < flush.faults; i++) sy_fault_raise(&flush.fault[i]);
+    sy_client_end_call();
 }

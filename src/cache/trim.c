@@ -173,10 +173,16 @@ size_t sy_cache_trim_slabs(sy_cache *cache) {
 
 size_t sy_cache_trim_rest(sy_memory *memory, bool handles) {
     size_t bytes = handles ? sy_directory_trim() : 0;
-    return bytes + sy_chunk_trim(memory) + sy_magazine_trim();
+    sy_memory_hold(memory); /* it may call the program, which may end the cache */
+    bytes += sy_chunk_trim(memory);
+    sy_memory_let_go(memory);
+    return bytes + sy_magazine_trim();
 }
 
 size_t sy_cache_trim(sy_cache *cache) {
+    if (!sy_client_pin(&cache->client)) return 0;
     size_t bytes = sy_cache_trim_slabs(cache);
-    return bytes + sy_cache_trim_rest(cache->memory, cache->flags & SY_HANDLES);
+    bytes += sy_cache_trim_rest(cache->memory, cache->flags & SY_HANDLES);
+    sy_client_unpin(&cache->client);
+    return bytes;
 }

@@ -14,6 +14,7 @@
 #include "cache/watched.h"
 #include "chunk/side.h"
 #include "keep/leaks.h"
+#include "keep/reclaim.h"
 #include "keep/start.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -155,8 +156,14 @@ sy_heap *sy_heap_create(const sy_heap_config *config) {
     return heap;
 }
 
+static void end_all(void *heap) { sy_heap_destroy_all(heap); }
+
 void sy_heap_destroy_all(sy_heap *heap) {
     if (!heap) return;
+    for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
+        sy_cache *cache = sy_heap_cache(heap, i);
+        if (cache && !sy_cache_suspend(cache, end_all, heap)) return;
+    }
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++) sy_cache_destroy_all(sy_heap_cache(heap, i));
     if (heap->classes_of)
         sy_pages_give(heap->classes_of, sy_round_up(SY_HEAP_NUMBERS_BYTES, sy_os_page_size()));
@@ -164,13 +171,13 @@ void sy_heap_destroy_all(sy_heap *heap) {
     sy_side_give(heap, sizeof *heap);
 }
 
-/* Suspends the caches one after the other, as long as they have no live object; how many classes
- * that are. */
+/* Suspends the caches one after the other, as long as they have no live object and are not at work
+ * further up; how many classes that are. */
 static unsigned suspend(const sy_heap *heap) {
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
         sy_cache *cache = sy_heap_cache(heap, i);
         if (!cache) continue;
-        sy_client_suspend(&cache->client);
+        if (!sy_client_suspend(&cache->client, NULL, NULL)) return i;
         if (sy_cache_in_use(cache) == 0) continue;
         sy_client_resume(&cache->client);
         return i;
@@ -323,13 +330,27 @@ void *sy_heap_realloc(sy_heap *heap, void *object, size_t size) {
 
 /* ---- looking ---- */
 
+static sy_cache *first_cache(const sy_heap *heap) {
+    for (unsigned i = 0; i < SY_HEAP_CACHES; i++)
+        if (sy_heap_cache(heap, i)) return sy_heap_cache(heap, i);
+    return NULL;
+}
+
 size_t sy_heap_trim(sy_heap *heap) {
+    sy_cache *first = first_cache(heap);
+    if (!first) return sy_cache_trim_rest(heap->memory, heap->flags & SY_HANDLES);
+    sy_client_begin_call(&first->client); /* the heap does not end before */
     size_t bytes = 0;
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
         sy_cache *cache = sy_heap_cache(heap, i);
-        if (cache) bytes += sy_cache_trim_slabs(cache);
+        if (!cache || !sy_client_pin(&cache->client)) continue;
+        bytes += sy_cache_trim_slabs(cache);
+        sy_client_unpin(&cache->client);
     }
-    return bytes + sy_cache_trim_rest(heap->memory, heap->flags & SY_HANDLES);
+    bytes += sy_cache_trim_rest(heap->memory, heap->flags & SY_HANDLES);
+    sy_client_end_call();
+    sy_reclaim_turn();
+    return bytes;
 }
 
 static size_t or_none(size_t bytes) { return bytes == SIZE_MAX ? 0 : bytes; }

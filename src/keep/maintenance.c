@@ -14,6 +14,7 @@ enum { OFF, RUNS, ENDING };
 static const uint64_t LOOK_NS = 1000000000; /* from one look at the decay to the next, at most */
 
 static _Atomic uint32_t state;
+static SY_TLS bool is_it; /* this thread is the one */
 
 bool sy_maintenance_runs(void) {
     return atomic_load_explicit(&state, memory_order_relaxed) == RUNS;
@@ -38,6 +39,7 @@ static bool wait_until_due(void) {
 }
 
 static void *run(void *unused) {
+    is_it = true;
     while (wait_until_due()) sy_reclaim_by_age();
     become_off();
     return unused;
@@ -49,7 +51,8 @@ int sy_maintenance_start(void) {
         uint32_t seen = OFF;
         if (atomic_compare_exchange_strong(&state, &seen, RUNS)) break;
         if (seen == RUNS) return 0;
-        sy_os_wait(&state, seen);
+        if (is_it && atomic_compare_exchange_strong(&state, &seen, RUNS)) return 0; /* it goes on */
+        if (!is_it) sy_os_wait(&state, seen);
     }
     if (sy_os_start_thread(run, NULL) == 0) return 0;
     become_off();
@@ -62,7 +65,7 @@ void sy_maintenance_stop(void) {
         sy_os_wake(&state, 1 << 20);
         seen = ENDING;
     }
-    while (seen == ENDING) {
+    while (seen == ENDING && !is_it) {
         sy_os_wait(&state, ENDING);
         seen = atomic_load_explicit(&state, memory_order_acquire);
     }

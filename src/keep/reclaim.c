@@ -4,6 +4,7 @@
 #include "keep/reclaim.h"
 
 #include <errno.h>
+#include <limits.h>
 
 #include "cache/cache.h"
 #include "cache/directory.h"
@@ -278,6 +279,8 @@ static void look_with_pass(unsigned begun) {
 
 /* What a step calls may come by a slow path again. */
 void sy_reclaim_take_turn(void) {
+    if (sy_clients_leave())
+        sy_reclaim_turns = UINT_MAX; /* those of doors further up: looks again */
     if (own.busy) return;
     own.busy = true;
     if (sy_reclaim_turns % SY_TURNS_PER_LOOK == 0) look_at_clock();

@@ -76,8 +76,13 @@ typedef struct sy_client {
     _Atomic uint32_t generation; /* threads that see it changed flush their magazines */
     _Atomic uint32_t pins;       /* changed under the lock of the thread list; close waits for 0 */
     bool suspended;              /* guarded by the same: not to be pinned */
+    bool closing;                /* guarded by the same: its end has begun */
     bool awaited;                /* guarded by the same: somebody waits for the pins to go */
     _Atomic uint64_t granted;    /* of loaded_items: what threads may hold at present */
+    void (*end)(void *arg);      /* guarded by the same: its end was put off; who unpins it last */
+    void *end_arg;               /* calls this */
+    struct sy_client
+        *next_held; /* of those that a thread has pinned until it has left their doors */
 } sy_client;
 
 typedef struct sy_client_counts {
@@ -103,9 +108,23 @@ void sy_client_give_number(const sy_client *client);
 /*
  * Nobody uses the client: from now on trims and flushes of other threads pass it by, and those that
  * were at it have finished, so that what it holds is exact. Then close it or resume.
+ *
+ * False: this thread would wait for itself, or for a thread that may wait for it, since it is in a
+ * function of the program's that the layers above have called. Then `end(arg)` is called, unless it
+ * is NULL, by whichever thread is the last to leave the client, with no lock held; or nothing is
+ * done, if the client's end has begun already.
  */
-void sy_client_suspend(sy_client *client);
+bool sy_client_suspend(sy_client *client, void (*end)(void *arg), void *arg);
 void sy_client_resume(sy_client *client);
+
+/* Around calls of the program's functions by a door of the client: until the door has been left the
+ * client does not end. They nest. */
+void sy_client_begin_call(sy_client *client);
+void sy_client_end_call(void);
+
+/* At the end of a door: leaves the clients whose end this thread has put off within it. Whether
+ * there are others, of doors further up. */
+bool sy_clients_leave(void);
 
 /* Bytes from sy_abi_1 to a thread's loaded slot for the client. */
 size_t sy_client_offset(const sy_client *client);

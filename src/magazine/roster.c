@@ -15,28 +15,93 @@ static sy_client *clients[SY_CLIENTS_MAX];      /* by number; guarded by the thr
 static uint16_t unused_numbers[SY_CLIENTS_MAX]; /* closed ones, a stack; guarded by the same */
 static unsigned unused_count, next_number = SY_CLIENT_DEMANDED;
 
-/* What this thread has pinned; in the child of its fork it still has. More than that, by functions
- * of the program's that come back here, a child takes for others'. */
-enum { PINS_MAX = 16 };
-static SY_TLS sy_client *own_pins[PINS_MAX];
+/* ---- what this thread is in the midst of ---- */
 
-static void replace_pin(const sy_client *from, sy_client *to) {
-    unsigned i = 0;
-    while (i < PINS_MAX && own_pins[i] != from) i++;
-    if (i < PINS_MAX) own_pins[i] = to;
+enum { NOTED = 16 }; /* of each: deeper than functions of the program's nest */
+
+/*
+ * A thread that is in a function of the program's waits for no pin: it may have the pin itself, or
+ * two threads may have one each and wait for the other's. So a client that it wants to end is ended
+ * later, by the thread that unpins it last. A slow path has no pin, which would cost a lock; if a
+ * function that it has called wants to end its client, the client is pinned then, until the slow
+ * path has been left.
+ */
+static SY_TLS struct {
+    sy_client *pinned[NOTED], *called[NOTED];
+    unsigned pins, calls; /* more than NOTED: those beyond are not noted, and what is pinned so is
+                           * another thread's to the child of a fork */
+    sy_client *held;      /* pinned for the doors that this thread is in: a list */
+} own;
+
+void sy_client_begin_call(sy_client *client) {
+    if (own.calls < NOTED) own.called[own.calls] = client;
+    own.calls++;
 }
 
+void sy_client_end_call(void) { own.calls--; }
+
+/* Whether a door of the client, further up, is calling the program. */
+static bool is_called(const sy_client *client) {
+    for (unsigned i = 0; i < own.calls && i < NOTED; i++)
+        if (own.called[i] == client) return true;
+    return own.calls > NOTED;
+}
+
+/* The lock is held. */
 static void pin_locked(sy_client *client) {
     atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
-    replace_pin(NULL, client);
+    if (own.pins < NOTED) own.pinned[own.pins] = client;
+    own.pins++;
+}
+
+/* The lock is held before and after, and let go for an end that was put off. */
+static void drop_pin(sy_client *client) {
+    if (!atomic_load_explicit(&client->pins, memory_order_relaxed))
+        return; /* a child's, not noted */
+    if (atomic_fetch_sub_explicit(&client->pins, 1, memory_order_relaxed) != 1) return;
+    if (client->awaited) sy_os_wake(&client->pins, 1 << 20);
+    void (*end)(void *arg) = client->end;
+    client->end = NULL;
+    if (!end) return;
+    void *arg = client->end_arg;
+    sy_threads_unlock();
+    end(arg);
+    sy_threads_lock();
 }
 
 static void unpin_locked(sy_client *client) {
-    replace_pin(client, NULL);
-    if (!atomic_load_explicit(&client->pins, memory_order_relaxed)) return;
-    if (atomic_fetch_sub_explicit(&client->pins, 1, memory_order_relaxed) == 1 && client->awaited)
-        sy_os_wake(&client->pins, 1 << 20);
+    own.pins--;
+    drop_pin(client);
 }
+
+/* The lock is held. */
+static void put_off(sy_client *client, void (*end)(void *arg), void *arg) {
+    client->suspended = true;
+    client->end = end;
+    client->end_arg = arg;
+    if (!is_called(client)) return;
+    atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
+    client->next_held = own.held;
+    own.held = client;
+}
+
+bool sy_clients_leave(void) {
+    sy_client **at = &own.held, *client;
+    while ((client = *at) != NULL) {
+        if (is_called(client)) {
+            at = &client->next_held;
+            continue;
+        }
+        *at = client->next_held;
+        sy_threads_lock();
+        drop_pin(client);
+        sy_threads_unlock();
+        at = &own.held; /* what was called may have put off others */
+    }
+    return own.held;
+}
+
+/* ---- flushing ---- */
 
 /* Takes the magazines of a slot of this thread, and flushes them. The lock is held before and
  * after: another thread may be destroying a cache that this one has used, so the client is pinned.
@@ -60,6 +125,7 @@ void sy_thread_flush(void) {
         if (sy_slot_has_magazines(slot) && !client->suspended) flush_taken(client, slot);
     }
     sy_threads_unlock();
+    sy_clients_leave();
 }
 
 /* Flushes the slot, of which nobody else may make use, if that can be; the lock is held before and
@@ -96,6 +162,7 @@ bool sy_thread_reap_step(void) {
     sy_threads_unlock();
     bool more = number < thread->slots_end;
     thread->next_idle = more ? number : SY_CLIENT_FIRST;
+    sy_clients_leave();
     return more;
 }
 
@@ -128,6 +195,7 @@ void sy_thread_put_back(void) {
         for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++)
             put_back(thread, number);
     sy_threads_unlock();
+    sy_clients_leave();
 }
 
 void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded) {
@@ -265,11 +333,18 @@ static void wait_for_pins(sy_client *client) {
     client->awaited = false;
 }
 
-void sy_client_suspend(sy_client *client) {
+bool sy_client_suspend(sy_client *client, void (*end)(void *arg), void *arg) {
     sy_threads_lock();
-    client->suspended = true;
-    wait_for_pins(client);
+    bool pinned = atomic_load_explicit(&client->pins, memory_order_relaxed) != 0;
+    bool waits = client->closing || is_called(client) || (pinned && (own.pins || own.calls));
+    if (!waits) {
+        client->suspended = true;
+        wait_for_pins(client);
+    } else if (end && !client->end && !client->closing) {
+        put_off(client, end, arg);
+    }
     sy_threads_unlock();
+    return !waits;
 }
 
 void sy_client_resume(sy_client *client) {
@@ -294,6 +369,7 @@ static sy_magazine *take_loaded(sy_client *client) {
 
 void sy_client_close(sy_client *client) {
     sy_threads_lock();
+    client->closing = true;
     wait_for_pins(client);
     sy_magazine *chain = take_loaded(client);
     clients[client->number] = NULL;
@@ -339,6 +415,7 @@ void sy_client_unpin(sy_client *client) {
     sy_threads_lock();
     unpin_locked(client);
     sy_threads_unlock();
+    sy_clients_leave();
 }
 
 size_t sy_magazine_trim(void) { return sy_threads_trim() + sy_store_trim(); }
@@ -356,8 +433,9 @@ void sy_magazine_orphan_others(void) {
     sy_threads_lock();
     sy_threads_orphan_others();
     for (unsigned number = SY_CLIENT_FIRST; number < next_number; number++)
-        if (clients[number]) atomic_store(&clients[number]->pins, 0);
-    for (unsigned i = 0; i < PINS_MAX; i++)
-        if (own_pins[i]) atomic_fetch_add(&own_pins[i]->pins, 1);
+        if (clients[number]) atomic_store(&clients[number]->pins, 0); /* theirs, and our own: */
+    for (unsigned i = 0; i < own.pins && i < NOTED; i++) atomic_fetch_add(&own.pinned[i]->pins, 1);
+    for (sy_client *client = own.held; client; client = client->next_held)
+        atomic_fetch_add(&client->pins, 1);
     sy_threads_unlock();
 }

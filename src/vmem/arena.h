@@ -112,6 +112,7 @@ struct sy_vmem {
     size_t import_min;
     char name[SY_VMEM_NAME_MAX + 1];
     sy_vmem *next, *previous; /* all arenas; guarded by the list's lock */
+    _Atomic unsigned calls;   /* of import and release at present: it is not destroyed meanwhile */
 
     /* Guards all from here to the quantum caches. */
     alignas(64) sy_lock lock;
@@ -265,7 +266,9 @@ void sy_vmem_unlock_after_fork(void);
 
 /* Opens the quantum caches for sizes up to `cached_max`. 0, or -1 with ENOMEM. */
 int sy_quantum_open(sy_vmem *arena, size_t cached_max);
-void sy_quantum_suspend(sy_vmem *arena);
+/* False, and nothing changed: this thread is in a function of the program's that others may wait
+ * for. */
+bool sy_quantum_suspend(sy_vmem *arena);
 void sy_quantum_resume(sy_vmem *arena);
 void sy_quantum_close(sy_vmem *arena);
 /* Units that wait in them. */

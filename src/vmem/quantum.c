@@ -107,8 +107,13 @@ int sy_quantum_open(sy_vmem *arena, size_t cached_max) {
     return 0;
 }
 
-void sy_quantum_suspend(sy_vmem *arena) {
-    for (unsigned i = 0; i < arena->cached_sizes; i++) sy_client_suspend(&arena->caches[i].client);
+bool sy_quantum_suspend(sy_vmem *arena) {
+    for (unsigned i = 0; i < arena->cached_sizes; i++) {
+        if (sy_client_suspend(&arena->caches[i].client, NULL, NULL)) continue;
+        while (i > 0) sy_client_resume(&arena->caches[--i].client);
+        return false;
+    }
+    return true;
 }
 
 void sy_quantum_resume(sy_vmem *arena) {

@@ -161,7 +161,8 @@ static size_t allocated_units(sy_vmem *arena) {
 
 int sy_vmem_destroy(sy_vmem *arena) {
     if (!arena) return 0;
-    sy_quantum_suspend(arena);
+    if (atomic_load_explicit(&arena->calls, memory_order_relaxed)) return fail(EBUSY);
+    if (!sy_quantum_suspend(arena)) return fail(EBUSY);
     if (allocated_units(arena) > sy_quantum_held(arena)) {
         sy_quantum_resume(arena);
         return fail(EBUSY);
@@ -189,13 +190,25 @@ int sy_vmem_add(sy_vmem *arena, uintptr_t start, size_t size) {
 
 /* ---- allocation ---- */
 
+static int call_import(sy_vmem *arena, size_t size, uintptr_t *start, size_t *got) {
+    atomic_fetch_add_explicit(&arena->calls, 1, memory_order_relaxed);
+    int result = arena->import(arena->source, arena->arg, size, start, got);
+    atomic_fetch_sub_explicit(&arena->calls, 1, memory_order_relaxed);
+    return result;
+}
+
+static void call_release(sy_vmem *arena, uintptr_t start, size_t size) {
+    atomic_fetch_add_explicit(&arena->calls, 1, memory_order_relaxed);
+    arena->release(arena->source, arena->arg, start, size);
+    atomic_fetch_sub_explicit(&arena->calls, 1, memory_order_relaxed);
+}
+
 void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings) {
     if (SY_LIKELY(!leavings->any)) return;
     int error = errno;
     sy_tag_blocks_release(leavings->blocks);
     if (leavings->part) sy_pages_give(leavings->part, leavings->part_bytes);
-    if (leavings->span)
-        arena->release(arena->source, arena->arg, leavings->span_start, leavings->span_size);
+    if (leavings->span) release(arena, leavings->span_start, leavings->span_size);
     errno = error;
     *leavings = (sy_leavings){0};
 }
@@ -255,9 +268,9 @@ static sy_import_result serve_by_import(sy_vmem *arena, const sy_request *reques
         return NOTHING_TO_IMPORT;
     uintptr_t start = 0;
     size_t got = size;
-    if (arena->import(arena->source, arena->arg, size, &start, &got) != 0) return NOTHING_TO_IMPORT;
+    if (call_import(arena, size, &start, &got) != 0) return NOTHING_TO_IMPORT;
     if (got >= size && add_and_serve(arena, request, start, got, value)) return SERVED;
-    arena->release(arena->source, arena->arg, start, got);
+    call_release(arena, start, got);
     return OF_NO_USE;
 }
 

@@ -692,7 +692,7 @@ static void close_waits_for_pins(void **state) {
 static _Atomic bool suspended;
 
 static void *suspend_pinned(void *arg) {
-    sy_client_suspend(&((struct bank *)arg)->client);
+    sy_client_suspend(&((struct bank *)arg)->client, NULL, NULL);
     atomic_store(&suspended, true);
     return NULL;
 }

@@ -8,6 +8,8 @@ use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Mutex;
+#[cfg(not(miri))]
+use std::sync::{Arc, Weak};
 
 /// Tests that count constructions wait for each other.
 static ONE: Mutex<()> = Mutex::new(());
@@ -227,6 +229,106 @@ fn destructors_and_constructors_may_do_what_they_like() {
     }
     assert!(DROPS.load(Relaxed) > 1000);
     assert!(CREATIONS.load(Relaxed) >= DROPS.load(Relaxed));
+    assert_eq!(slabyard::verify(), 0);
+}
+
+/// A value that owns the cache that it is kept by, or watches it.
+#[cfg(not(miri))]
+#[derive(Default)]
+struct Owner {
+    owned: Mutex<Option<Arc<RecycleCache<Owner>>>>,
+    watched: Mutex<Weak<RecycleCache<Owner>>>,
+}
+
+#[cfg(not(miri))]
+static OWNERS: AtomicUsize = AtomicUsize::new(0);
+
+#[cfg(not(miri))]
+impl Recycle for Owner {
+    fn create() -> Self {
+        OWNERS.fetch_add(1, Relaxed);
+        Self::default()
+    }
+
+    fn recycle(&mut self) {}
+}
+
+#[cfg(not(miri))]
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(cache) = self.watched.get_mut().unwrap().upgrade() {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            assert!(cache.in_use() <= 100_000);
+        }
+        OWNERS.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Until nobody is left: what was put off ends with the destructors that run, in whatever thread.
+#[cfg(not(miri))]
+fn until_all_are_gone() {
+    while OWNERS.load(Relaxed) > 0 {
+        slabyard::thread_flush();
+        slabyard::trim();
+    }
+}
+
+/// The last owner of a cache goes in a destructor that a trim of the same cache runs.
+#[test]
+#[cfg(not(miri))]
+fn a_value_may_be_the_last_owner_of_its_cache() {
+    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let ends: [fn(Arc<RecycleCache<Owner>>); 4] = [
+        |cache| {
+            slabyard::thread_flush();
+            drop(cache);
+        },
+        |cache| {
+            drop(cache);
+            slabyard::thread_flush();
+        },
+        |cache| {
+            slabyard::thread_flush();
+            cache.trim();
+        },
+        |cache| drop(std::thread::spawn(move || drop(cache)).join()),
+    ];
+    for end in ends {
+        for count in [1, 2, 100, 3000] {
+            let cache = Arc::new(RecycleCache::<Owner>::new("self"));
+            let objects: Vec<_> = (0..count).map(|_| cache.get()).collect();
+            for object in &objects {
+                *object.owned.lock().unwrap() = Some(cache.clone());
+            }
+            drop(objects);
+            end(cache);
+            until_all_are_gone();
+        }
+    }
+    assert_eq!(slabyard::verify(), 0);
+}
+
+/// A value that is being dropped in one thread holds the cache up to the moment when another thread
+/// gives up its owner.
+#[test]
+#[cfg(not(miri))]
+fn a_value_may_become_the_last_owner_in_its_drop() {
+    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for _ in 0..5 {
+        let cache = Arc::new(RecycleCache::<Owner>::new("weak"));
+        let objects: Vec<_> = (0..10).map(|_| cache.get()).collect();
+        for object in &objects {
+            *object.watched.lock().unwrap() = Arc::downgrade(&cache);
+        }
+        drop(objects);
+        slabyard::thread_flush();
+        std::thread::scope(|scope| {
+            scope.spawn(slabyard::trim);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            drop(cache);
+        });
+        until_all_are_gone();
+    }
     assert_eq!(slabyard::verify(), 0);
 }
 
