@@ -208,7 +208,7 @@ void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings) {
     int error = errno;
     sy_tag_blocks_release(leavings->blocks);
     if (leavings->part) sy_pages_give(leavings->part, leavings->part_bytes);
-    if (leavings->span) release(arena, leavings->span_start, leavings->span_size);
+    if (leavings->span) call_release(arena, leavings->span_start, leavings->span_size);
     errno = error;
     *leavings = (sy_leavings){0};
 }
