@@ -75,6 +75,8 @@ static void describe_guarded(sy_fault *fault) {
 
 void sy_watched_describe(sy_fault *fault) {
     const sy_slab *run = sy_slab_at((uintptr_t)fault->address);
+    bool foreign = !run && fault->kind == SY_FAULT_FOREIGN_POINTER;
+    if (foreign && sy_run_ended_at((uintptr_t)fault->address)) fault->kind = SY_FAULT_DOUBLE_FREE;
     if (sy_guard_owns((uintptr_t)fault->address))
         describe_guarded(fault);
     else if (run && run->owner)

@@ -222,7 +222,23 @@ static sy_memory *memory_of(const sy_slab *run) {
     return is_large(run) ? sy_large_memory(run) : chunk_of(run)->memory;
 }
 
+/* ---- runs that have ended: the last of those that share an entry ---- */
+
+enum { ENDED_SHIFT = 8 };
+
+static _Atomic uintptr_t ended[1 << ENDED_SHIFT]; /* where they began */
+
+static _Atomic uintptr_t *ended_entry(uintptr_t start) {
+    uint64_t mixed = (start >> SY_UNIT_SHIFT) * UINT64_C(0x9e3779b97f4a7c15);
+    return &ended[mixed >> (64 - ENDED_SHIFT)];
+}
+
+bool sy_run_ended_at(uintptr_t address) {
+    return atomic_load_explicit(ended_entry(address), memory_order_relaxed) == address;
+}
+
 void sy_run_give(sy_slab *run) {
+    atomic_store_explicit(ended_entry(run->start), run->start, memory_order_relaxed);
     if (is_large(run)) {
         sy_large_give(run);
         return;

@@ -133,10 +133,10 @@ static void the_heap_tells_each_kind(void **state) {
     expect(SY_FAULT_DOUBLE_FREE, small, "heap-112", 112, NULL);
     sy_free(span);
     sy_free(span);
-    expect(SY_FAULT_FOREIGN_POINTER, span, "heap", 0, NULL);
+    expect(SY_FAULT_DOUBLE_FREE, span, "heap", 0, NULL);
     sy_free(large);
     sy_free(large);
-    expect(SY_FAULT_FOREIGN_POINTER, large, "heap", 0, NULL);
+    expect(SY_FAULT_DOUBLE_FREE, large, "heap", 0, NULL);
     sy_free((void *)((uintptr_t)object | (uintptr_t)1 << 63));
     assert_int_equal(fault_count, 1);
     fault_count = 0;

@@ -289,7 +289,7 @@ static void a_double_free_is_seen_by_the_slow_path(void **state) {
     expect_fault(SY_FAULT_DOUBLE_FREE, "tenant-112", object, NULL);
     sy_heap_free(heap, large);
     sy_heap_free(heap, large);
-    expect_fault(SY_FAULT_FOREIGN_POINTER, "tenant", large, NULL);
+    expect_fault(SY_FAULT_DOUBLE_FREE, "tenant", large, NULL);
     end_heap(heap);
     sy_set_fault_handler(before);
 }

@@ -1,0 +1,12 @@
+/* slabyard: double free: ADDRESS in cache "heap"
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=audit to see who freed it before */
+#include "misuse.h"
+
+int main(void) {
+    void *object = told(sy_malloc(9 << 20));
+    sy_free(object);
+    sy_trim();
+    sy_free(sy_realloc(object, 20 << 20));
+}

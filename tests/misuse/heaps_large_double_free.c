@@ -1,0 +1,13 @@
+/* slabyard: double free: ADDRESS in cache "tenant"
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=audit to see who freed it before */
+#include "misuse.h"
+
+int main(void) {
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "tenant"});
+    void *object = told(sy_heap_alloc(heap, 9 << 20));
+    sy_heap_free(heap, object);
+    sy_trim();
+    sy_heap_free(heap, object);
+}
