@@ -101,7 +101,7 @@ static void run_threads(int count) {
 
 static void start_under_a_limit(void *resource) {
     int which = *(int *)resource;
-    set_limit(which, (which == RLIMIT_AS ? address_space() : writable()) + 32 * MIB);
+    set_limit(which, (which == RLIMIT_AS ? address_space() : writable()) + 48 * MIB);
     sy_free(allocate(100));
     sy_free(allocate(8 * MIB));
     sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 200});
