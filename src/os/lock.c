@@ -11,6 +11,7 @@ enum {
     SPINS = 100, /* about the time of one refill, so that a holder on another CPU is waited out */
     LEVEL_SHIFT = 26,
     LEVELS = 30, /* of forks in handlers of signals that came in forks */
+    WAYS = 20,   /* that a thread gives in a row: then it goes on as if it were burdened */
 };
 
 static const uint32_t WAITED = UINT32_C(1) << 31, HOLDER = (UINT32_C(1) << LEVEL_SHIFT) - 1;
@@ -27,7 +28,8 @@ static SY_TLS struct {
     uint32_t level;    /* 0: it is in none */
     uint32_t burdened; /* from this level on (0: not): it holds locks for interrupted work, */
     uint64_t until;    /* and waits until then for those that others hold so */
-    bool gave_way;     /* it is not, and has met a thread that is */
+    bool gave_way;     /* it is not, and has met a thread that is, */
+    uint32_t ways;     /* so often in a row */
     bool child;        /* it is in the child already, */
     uint32_t before;   /* and had this number in the parent */
 } fork_at;
@@ -164,7 +166,8 @@ static uint32_t word_for_fork(void) {
 void sy_lock_begin_fork(void) {
     fork_at.child = fork_at.gave_way = false;
     bool outermost = fork_at.level++ == 0;
-    if (fork_at.burdened || (outermost && sy_lock_self.held == 0)) return;
+    bool unburdened = outermost && sy_lock_self.held == 0 && fork_at.ways < WAYS;
+    if (fork_at.burdened || unburdened) return;
     fork_at.burdened = fork_at.level;
     fork_at.until = sy_os_now() + PATIENCE_NS;
     atomic_fetch_add_explicit(&burdened, 1, memory_order_relaxed);
@@ -191,10 +194,11 @@ bool sy_lock_hold(sy_lock *lock) {
 
 bool sy_lock_gave_way(void) { return fork_at.gave_way; }
 
+/* A handler that forks may have interrupted the counting, so what is counted may be too much. */
 void sy_lock_wait_for_way(void) {
-    uint32_t seen;
-    while ((seen = atomic_load_explicit(&burdened, memory_order_relaxed)) != 0)
-        sy_os_wait(&burdened, seen);
+    uint32_t seen = atomic_load_explicit(&burdened, memory_order_relaxed);
+    fork_at.ways++;
+    if (seen) sy_os_wait_for(&burdened, seen, PATIENCE_NS);
 }
 
 bool sy_lock_has(const sy_lock *lock) { return fork_at.child || is_mine(load(lock)); }
@@ -220,11 +224,20 @@ bool sy_lock_drop(sy_lock *lock) {
     return false;
 }
 
-void sy_lock_end_fork(void) {
-    if (fork_at.level-- != fork_at.burdened) return;
-    fork_at.burdened = 0;
-    atomic_fetch_sub_explicit(&burdened, 1, memory_order_relaxed);
+static void uncount_burdened(void) {
+    uint32_t seen = atomic_load_explicit(&burdened, memory_order_relaxed);
+    while (seen && !atomic_compare_exchange_weak_explicit(
+                       &burdened, &seen, seen - 1, memory_order_relaxed, memory_order_relaxed)) {}
     sy_os_wake(&burdened, 1 << 20);
+}
+
+void sy_lock_end_fork(void) {
+    if (!fork_at.gave_way) fork_at.ways = 0;
+    if (fork_at.level == fork_at.burdened) {
+        fork_at.burdened = 0;
+        uncount_burdened();
+    }
+    fork_at.level--;
 }
 
 void sy_lock_begin_child(void) {
