@@ -502,6 +502,31 @@ static void empty_lists(sy_memory *memory) {
     memory->torn = false;
 }
 
+static unsigned first_of(const sy_chunk *chunk, unsigned unit) {
+    return atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed);
+}
+
+/* A run that was being taken, given or resized: it is as long as its units say, and stays taken if
+ * its first one does. */
+static void mend_runs(sy_chunk *chunk) {
+    for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++) {
+        unsigned first = first_of(chunk, unit);
+        bool goes_on = first == unit || (first < unit && first_of(chunk, unit - 1) == first);
+        if (first && !goes_on) set_first_unit(chunk, unit, 1, 0);
+    }
+    for (unsigned unit = 1, end; unit < SY_CHUNK_UNITS; unit = end) {
+        end = unit + 1;
+        if (!first_of(chunk, unit)) continue;
+        while (end < SY_CHUNK_UNITS && first_of(chunk, end) == unit) end++;
+        sy_slab *run = &chunk->slabs[unit - 1];
+        size_t bytes = (size_t)(end - unit) * SY_UNIT_BYTES;
+        if (run->bytes == bytes) continue;
+        if (run->bytes == 0)
+            *run = (sy_slab){.start = (uintptr_t)chunk + (uintptr_t)unit * SY_UNIT_BYTES};
+        run->bytes = bytes;
+    }
+}
+
 /* A segment that is a chunk comes into the lists, which were half changed, anew. */
 static int list_again(void *arg, unsigned what, uintptr_t start, size_t size) {
     sy_memory *memory = arg;
@@ -510,7 +535,8 @@ static int list_again(void *arg, unsigned what, uintptr_t start, size_t size) {
     if ((uintptr_t)chunk != start || chunk->memory != memory) return 0;
     sy_lock_acquire(&memory->lock);
     if (memory->torn) empty_lists(memory);
-    chunk->free = 0;
+    mend_runs(chunk);
+    chunk->free = chunk->dirty = 0;
     free_again(chunk);
     chunk->aged &= chunk->free;
     count_used(memory, SY_RUN_UNITS_MAX - sy_count_bits(chunk->free));
