@@ -118,9 +118,13 @@ SY_API void *sy_cache_zalloc(sy_cache *cache);
 
 /*
  * Frees `object` and returns true if it is a live object of this cache; else returns false and does
- * nothing. Any address may be passed. It looks for the object in magazines, which is slow, and can
- * be fooled only by an object freed before whose magazine changes hands at this moment; with
- * SY_CHECKED it is quick and exact.
+ * nothing. Any address may be passed. If several threads call it for one live object at the same
+ * time, exactly one is told true. errno is kept.
+ *
+ * It takes locks and looks for the object in all magazines of the cache, which is slow. With
+ * SY_CHECKED or SY_HANDLES it is quick, and always exact. Without, there is one exception: an object
+ * that was free before the call is taken for a live one if another thread carries its magazine from
+ * one place to another at this moment.
  */
 SY_API bool sy_cache_try_free(sy_cache *cache, void *object);
 

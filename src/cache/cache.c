@@ -337,35 +337,20 @@ void *sy_cache_zalloc(sy_cache *cache) {
     return object ? memset(object, 0, cache->size) : NULL;
 }
 
-/* Whether a slot begins at `address` and is out of its slab. */
-static bool is_out(sy_cache *cache, uintptr_t address) {
-    sy_lock_acquire(&cache->lock);
-    const sy_slab *slab = sy_slab_at(address);
-    bool out = slab && slab->owner == cache;
-    if (out) {
-        uint32_t index = sy_slab_index(slab, &cache->layout, address);
-        out = index != UINT32_MAX && !sy_slab_bit(slab->free, index);
-    }
-    sy_lock_release(&cache->lock);
-    return out;
+/* Each kind of object has a word, a list or a bit that decides between two who try. */
+static bool sy_cache_try_free_of_kind(sy_cache *cache, void *object) {
+    if (sy_guard_owns((uintptr_t)object)) return sy_guarded_try_free(cache, object);
+    if (sy_cache_checks(cache)) return sy_watched_try_free(cache, object);
+    return sy_cache_put_live(cache, (uintptr_t)object);
 }
 
 bool sy_cache_try_free(sy_cache *cache, void *object) {
-    uintptr_t address = (uintptr_t)object;
-    size_t size;
     if (cache->flags & SY_HANDLES) return sy_handle_free_inline(cache, sy_handle_of(object));
-    if (sy_guard_owns(address)) {
-        bool own = sy_guarded_size(object) && sy_guarded_cache(object) == cache;
-        if (own) sy_guarded_free(cache, object, SIZE_MAX);
-        return own;
-    }
-    bool live =
-        sy_cache_checks(cache) ? sy_watched_size(cache, address, &size) : is_out(cache, address);
-    if (!live) return false;
-    if (cache->client.config.magazine_items && sy_client_holds(&cache->client, address))
-        return false;
-    sy_cache_free_inline(cache, object);
-    return true;
+    int error = errno;
+    bool freed = sy_cache_try_free_of_kind(cache, object);
+    if (freed) sy_reclaim_turn();
+    errno = error;
+    return freed;
 }
 
 size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {

@@ -55,8 +55,9 @@ struct sy_cache {
 
     size_t empties_least; /* empty slabs kept in any case */
 
-    _Atomic size_t retired;      /* slots of which the handles are spent */
-    _Atomic uint64_t limits_hit; /* allocations refused for a limit of whatever owner */
+    _Atomic(struct sy_try *) tries; /* of sy_cache_try_free, at work */
+    _Atomic size_t retired;         /* slots of which the handles are spent */
+    _Atomic uint64_t limits_hit;    /* allocations refused for a limit of whatever owner */
 
     sy_lock lock; /* guards all below, and the slabs' descriptors */
     sy_bins bins;
@@ -118,6 +119,10 @@ void sy_caches_recover(void);
 /* The client's callbacks. */
 size_t sy_cache_refill(void *cache, uintptr_t *items, size_t count);
 void sy_cache_flush(void *cache, uintptr_t *items, size_t count);
+
+/* Puts an object that is live back into its slab. False: it is none. Of calls for one object at the
+ * same time one is told true. */
+bool sy_cache_put_live(sy_cache *cache, uintptr_t address);
 
 /* A new slab of `cache`, in these bins, its own or a view's; false with ENOMEM. */
 bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins);

@@ -96,6 +96,12 @@ void sy_guarded_free(sy_cache *cache, void *object, size_t told) {
         count_out(cache, construction(cache).construct != NULL);
 }
 
+bool sy_guarded_try_free(sy_cache *cache, void *object) {
+    bool freed = cache->watch && sy_guard_try_free(cache->watch, object, unbuild, cache);
+    if (freed) count_out(cache, construction(cache).construct != NULL);
+    return freed;
+}
+
 void sy_guarded_forget(sy_cache *cache) {
     if (sy_cache_guards(cache)) sy_guard_forget(cache->watch, unbuild, cache);
 }

@@ -32,6 +32,8 @@ void *sy_guarded_alloc(sy_cache *cache, size_t size, size_t align);
 
 /* Frees `object`, which lies there, or raises the fault that it is. errno is kept. */
 void sy_guarded_free(sy_cache *cache, void *object, size_t told);
+/* The same, but false if it is no live object of the cache. */
+bool sy_guarded_try_free(sy_cache *cache, void *object);
 
 /* The cache whose guarded object begins at `object`, or did, or lies around it; NULL: none's. */
 sy_cache *sy_guarded_cache(const void *object);

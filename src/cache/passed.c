@@ -188,6 +188,12 @@ void sy_passed_free(sy_cache *cache, void *object, size_t told) {
     }
 }
 
+bool sy_passed_try_free(sy_cache *cache, void *object) {
+    sy_block found, *block = claim(cache, object, SIZE_MAX, &found);
+    if (block) end(cache, block, object);
+    return block;
+}
+
 /* Takes any object of the cache out of a list; NULL: there is none. */
 static sy_block *take_from(sy_block **link, const sy_cache *cache) {
     sy_lock_acquire(&lock);

@@ -22,6 +22,8 @@ bool sy_passed_take(sy_cache *cache, size_t size, uintptr_t *item);
 /* Frees it. A pointer of another cache, or the wrong size, is a fault; what was never given out, or
  * is not live, goes to the C library all the same: the tool says what it is. */
 void sy_passed_free(sy_cache *cache, void *object, size_t told);
+/* Frees it; false if it is no live object of the cache. */
+bool sy_passed_try_free(sy_cache *cache, void *object);
 
 /* The cache of the live object that begins there, and the bytes that were asked for; NULL: there is
  * none. */

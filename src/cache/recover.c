@@ -87,6 +87,7 @@ static void make_anew(sy_cache *cache) {
 static void recover(sy_cache *cache) {
     if (cache->torn) make_anew(cache);
     cache->trims = 0;
+    atomic_store(&cache->tries, NULL); /* a thread that was at one finds that it is not there */
     if (sy_cache_guards(cache)) cache->guarded = sy_guard_live(cache->watch);
 }
 

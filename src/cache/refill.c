@@ -297,27 +297,113 @@ static void give_up_surplus(sy_flush *flush) {
         give_up_empty(flush, &cache->bins, keep);
 }
 
+static void begin_flush(sy_flush *flush, sy_cache *cache) {
+    flush->cache = cache;
+    flush->slab = flush->surplus = NULL;
+    flush->added = 0;
+    flush->returned = flush->faults = 0;
+}
+
+/* Once all slots are put; the lock is held. */
+static void end_flush(sy_flush *flush) {
+    leave_slab(flush);
+    flush->cache->out -= flush->returned;
+    flush->cache->counts.flushes++;
+    give_up_surplus(flush);
+}
+
+/* What is called without the lock. */
+static void sy_cache_release_surplus(sy_flush *flush) {
+    while (flush->surplus) {
+        sy_slab *slab = flush->surplus;
+        flush->surplus = slab->next;
+        sy_cache_release_slab(flush->cache, slab);
+    }
+}
+
 void sy_cache_flush(void *owner, uintptr_t *items, size_t count) {
     sy_cache *cache = owner;
     sy_flush flush;
-    flush.cache = cache;
-    flush.slab = flush.surplus = NULL;
-    flush.added = 0;
-    flush.returned = flush.faults = 0;
+    begin_flush(&flush, cache);
     if (has_handles(cache)) to_addresses(cache, items, count);
     sy_client_begin_call(&cache->client);
     sy_lock_acquire(&cache->lock);
     for (size_t i = 0; i < count; i++) put_slot(&flush, items[i]);
-    leave_slab(&flush);
-    cache->out -= flush.returned;
-    cache->counts.flushes++;
-    give_up_surplus(&flush);
+    end_flush(&flush);
     sy_lock_release(&cache->lock);
-    while (flush.surplus) {
-        sy_slab *slab = flush.surplus;
-        flush.surplus = slab->next;
-        sy_cache_release_slab(cache, slab);
-    }
+    sy_cache_release_surplus(&flush);
     for (size_t i = 0; i < flush.faults; i++) sy_fault_raise(&flush.fault[i]);
     sy_client_end_call();
+}
+
+/* ---- one live object ---- */
+
+/*
+ * A slot that is out of its slab is live or in a magazine. Nothing that is free goes out of a slab
+ * or into one while the cache's lock is held; so an object that is in no magazine then is live, and
+ * the slot's bit decides between two calls. But the first call's object may be on its way to a
+ * magazine again when the second one looks. So whoever comes says first for which object, without
+ * the lock, and who frees it tells all others that have come for it.
+ */
+typedef struct sy_try {
+    uintptr_t address;
+    bool lost; /* another one has freed it */
+    struct sy_try *next;
+} sy_try;
+
+static void enter_try(sy_cache *cache, sy_try *try) {
+    try->next = atomic_load_explicit(&cache->tries, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&cache->tries, &try->next, try,
+                                                  memory_order_release, memory_order_relaxed)) {}
+}
+
+/* The lock is held, but others may enter. In the child of a fork the list is another. */
+static void leave_try(sy_cache *cache, sy_try *try) {
+    sy_try *at = try;
+    if (atomic_compare_exchange_strong_explicit(&cache->tries, &at, try->next, memory_order_acquire,
+                                                memory_order_acquire))
+        return;
+    while (at && at->next != try) at = at->next;
+    if (at) at->next = try->next;
+}
+
+/* Tells the others. The lock is held. */
+static void win_try(sy_cache *cache, uintptr_t address) {
+    sy_try *at = atomic_load_explicit(&cache->tries, memory_order_acquire);
+    for (; at; at = at->next)
+        if (at->address == address) at->lost = true;
+}
+
+/* Whether a slot begins at `address` and is out of its slab. The lock is held. */
+static bool is_out(const sy_cache *cache, uintptr_t address) {
+    const sy_slab *slab = sy_slab_at(address);
+    if (!slab || slab->owner != cache) return false;
+    uint32_t index = sy_slab_index(slab, &cache->layout, address);
+    return index != UINT32_MAX && !sy_slab_bit(slab->free, index);
+}
+
+static bool is_live(sy_cache *cache, uintptr_t address) {
+    if (!is_out(cache, address)) return false;
+    return !cache->client.config.magazine_items || !sy_client_holds(&cache->client, address);
+}
+
+bool sy_cache_put_live(sy_cache *cache, uintptr_t address) {
+    sy_try try = {.address = address};
+    sy_flush flush;
+    begin_flush(&flush, cache);
+    enter_try(cache, &try);
+    sy_clients_lock();
+    sy_lock_acquire(&cache->lock);
+    leave_try(cache, &try);
+    bool live = !try.lost && is_live(cache, address);
+    if (live) {
+        win_try(cache, address);
+        if (cache->flags & SY_ZERO) sy_cache_wipe(cache, (void *)address);
+        put_slot(&flush, address);
+        end_flush(&flush);
+    }
+    sy_lock_release(&cache->lock);
+    sy_clients_unlock();
+    sy_cache_release_surplus(&flush);
+    return live;
 }

@@ -174,6 +174,15 @@ void sy_watched_free(sy_cache *cache, void *object, size_t told) {
     sy_reclaim_turn();
 }
 
+bool sy_watched_try_free(sy_cache *cache, void *object) {
+    sy_fault fault;
+    if (SY_UNLIKELY(cache->flags & SY_PASSED)) return sy_passed_try_free(cache, object);
+    sy_record *record = find(cache, (uintptr_t)object, &fault);
+    if (!record || !sy_watch_try_claim(cache->watch, record, object)) return false;
+    sy_watched_put_away(cache, record, (uintptr_t)object, true);
+    return true;
+}
+
 void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
     void *object = object_of(cache, ordinal);
     sy_record *record = record_of(cache, object);

@@ -35,6 +35,8 @@ bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item);
 
 /* Frees it, or raises the fault that it is; `told`: its size, SIZE_MAX: not said. */
 void sy_watched_free(sy_cache *cache, void *object, size_t told);
+/* Frees it; false if it is no live object of the cache. */
+bool sy_watched_try_free(sy_cache *cache, void *object);
 
 /* The object of an ordinal that this thread has made free; `spent`: it is not used again. */
 void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent);

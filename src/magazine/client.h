@@ -193,8 +193,13 @@ void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded);
 /* Events since the client was opened. */
 sy_client_counts sy_client_count(const sy_client *client);
 
-/* Whether `item` is in a magazine of the client: exact while no magazine of it changes hands. */
+/* Whether `item` is in a magazine of the client: exact while no magazine of it changes hands. The
+ * lock of the clients is held. */
 bool sy_client_holds(sy_client *client, uintptr_t item);
+
+/* The thread list's lock: no thread begins or ends, and no client is opened or closed. */
+void sy_clients_lock(void);
+void sy_clients_unlock(void);
 
 /* The next client after number `after`, pinned: it is not closed before sy_client_unpin. NULL:
  * none. */

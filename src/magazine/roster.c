@@ -256,15 +256,22 @@ static bool depot_holds(const sy_client *client, uintptr_t item) {
     return false;
 }
 
-bool sy_client_holds(sy_client *client, uintptr_t item) {
+static bool threads_hold(const sy_client *client, uintptr_t item) {
     bool held = false;
-    sy_threads_lock();
     for (sy_thread *thread = sy_threads_first(); thread && !held; thread = thread->next)
         if (client->number < thread->slots_end)
             held = slot_holds(sy_thread_slot(thread, client->number), item);
-    sy_threads_unlock();
-    return held || depot_holds(client, item);
+    return held;
 }
+
+/* Threads twice: a magazine may have gone from the depot to one of them meanwhile. */
+bool sy_client_holds(sy_client *client, uintptr_t item) {
+    return threads_hold(client, item) || depot_holds(client, item) || threads_hold(client, item);
+}
+
+void sy_clients_lock(void) { sy_threads_lock(); }
+
+void sy_clients_unlock(void) { sy_threads_unlock(); }
 
 /* The end of a thread, the lock held: its magazines with items wait in the depot, the others are
  * stored. */

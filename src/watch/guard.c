@@ -446,17 +446,28 @@ static void end(sy_guarded *run, sy_guard_visit *last, void *arg) {
     put_run(run);
 }
 
-bool sy_guard_free(sy_watch *watch, void *object, size_t told, sy_guard_visit *last, void *arg) {
+static void sy_guard_free_claimed(sy_guarded *run, const sy_watch *watch, sy_guard_visit *last,
+                                  void *arg) {
     int error = errno;
+    verify_beside(run, watch, SY_FAULT_UNDERFLOW, open_start(run), run->object);
+    verify_beside(run, watch, SY_FAULT_OVERFLOW, object_end(run), open_end(run));
+    end(run, last, arg);
+    errno = error;
+}
+
+bool sy_guard_free(sy_watch *watch, void *object, size_t told, sy_guard_visit *last, void *arg) {
     sy_guarded *run = run_at((uintptr_t)object);
     bool claimed = claim(run, watch, (uintptr_t)object, told);
-    if (claimed) {
-        verify_beside(run, watch, SY_FAULT_UNDERFLOW, open_start(run), run->object);
-        verify_beside(run, watch, SY_FAULT_OVERFLOW, object_end(run), open_end(run));
-        end(run, last, arg);
-    }
-    errno = error;
+    if (claimed) sy_guard_free_claimed(run, watch, last, arg);
     return claimed;
+}
+
+bool sy_guard_try_free(sy_watch *watch, void *object, sy_guard_visit *last, void *arg) {
+    sy_guarded *run = run_at((uintptr_t)object);
+    const sy_watch *owner = run ? atomic_load_explicit(&run->watch, memory_order_acquire) : NULL;
+    bool won = !misuse(run, owner, watch, (uintptr_t)object, SIZE_MAX) && win(run);
+    if (won) sy_guard_free_claimed(run, watch, last, arg);
+    return won;
 }
 
 size_t sy_guard_size(const void *object, sy_watch **watch) {

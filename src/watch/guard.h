@@ -74,6 +74,8 @@ typedef void sy_guard_visit(void *object, void *arg);
  * such.
  */
 bool sy_guard_free(sy_watch *watch, void *object, size_t told, sy_guard_visit *last, void *arg);
+/* The same, but nothing is raised if it is none such. */
+bool sy_guard_try_free(sy_watch *watch, void *object, sy_guard_visit *last, void *arg);
 
 /* Bytes asked for of the live object that begins there; 0: none does. In *watch whose the run at
  * that address is, or was last; NULL: nobody's who is still there. */
