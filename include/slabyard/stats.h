@@ -57,18 +57,30 @@ typedef struct sy_cache_stats {
 /* Fills `stats`. 0; -1 with EINVAL for NULL. */
 SY_API int sy_cache_get_stats(const sy_cache *cache, sy_cache_stats *stats);
 
-/* The process: mapped == slabs + spans + units_free + chunk_headers; the rest is beside it. Bytes.
+/*
+ * The process, in bytes. The first group is address space that may be written; a page of it holds
+ * memory once it was written, until it is given back. The second group is memory beside it.
+ *
+ *     mapped == slabs + spans + units_free + chunk_headers
+ *     memory held <= mapped - units_clean + magazines + side
+ *
+ * Not counted here: the words of handles (8 bytes an object), the tables that lead from an address
+ * to its chunk (some pages), guarded objects, and the program's own pools.
  */
 typedef struct sy_stats {
     size_t caches; /* number of, the heap's size classes included */
     size_t chunks; /* number of */
-    size_t mapped; /* in chunks and large spans */
-    size_t slabs, spans;
-    size_t units_free;    /* of chunks, in no slab or span */
+
+    size_t mapped;        /* address space of chunks, 4 MiB each, and of large spans */
+    size_t slabs;         /* of mapped: what caches have; what they have not used holds no memory */
+    size_t spans;         /* of mapped: large objects */
+    size_t units_free;    /* of mapped: in chunks, in no slab or span, or kept for reuse */
     size_t units_clean;   /* of units_free: holding no memory */
-    size_t chunk_headers; /* descriptors */
-    size_t magazines;     /* made; what trims took back not deducted */
-    size_t side; /* caches, bitmaps that do not fit in descriptors, tags of address space */
+    size_t chunk_headers; /* of mapped: 64 KiB a chunk; descriptors not used hold no memory */
+
+    size_t magazines; /* memory of magazines and of what each thread has of them */
+    size_t
+        side; /* memory of caches, bitmaps that do not fit in descriptors, tags of address space */
 
     size_t memory_limit; /* bytes that the system grants: control groups and resource limits; 0:
                             none */

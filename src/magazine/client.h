@@ -218,7 +218,7 @@ size_t sy_magazine_trim(void);
 /* The same in steps: from *at on, 0 first; false: all is done. `aged`: what was unused since such a
  * step looked before. */
 bool sy_magazine_trim_step(unsigned *at, bool aged, size_t *bytes);
-/* Bytes of magazines and thread records made. */
+/* Bytes of magazines and thread records that hold memory. */
 size_t sy_magazine_bytes(void);
 
 /* Around fork: the thread list's lock is the outermost of the layer, the store's the innermost. In

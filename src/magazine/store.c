@@ -26,10 +26,11 @@ _Atomic(sy_magazine *) sy_magazine_segments[SY_MAGAZINE_SEGMENTS];
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_STORE);
 static struct segment {
-    uint64_t unused[WORDS];       /* a bit a magazine: in the store */
-    uint64_t dirty[WORDS];        /* a bit a magazine: its items may hold memory, */
-    uint64_t recent[WORDS];       /* and it came back, or got it, since a trim by age looked */
-    unsigned first_word;          /* no unused bit in a word before it */
+    uint64_t unused[WORDS]; /* a bit a magazine: in the store */
+    uint64_t dirty[WORDS];  /* a bit a magazine: its items may hold memory, */
+    uint64_t recent[WORDS]; /* and it came back, or got it, since a trim by age looked */
+    unsigned first_word;    /* no unused bit in a word before it */
+    unsigned made;          /* from here on no magazine was ever given out: no header is written */
 } segments[SY_MAGAZINE_SEGMENTS]; /* guarded by lock */
 static unsigned segment_count;    /* guarded by lock */
 
@@ -65,7 +66,9 @@ static sy_magazine *take_lowest(bool *back) {
             *back = !*dirty && is_backed(index, segment->first_word);
             *dirty |= *back ? ~UINT64_C(0) : UINT64_C(1) << bit;
             if (*back) segment->recent[segment->first_word] = ~UINT64_C(0);
-            return with_header(index, segment->first_word * 64 + bit);
+            unsigned made = segment->first_word * 64 + bit + 1;
+            if (segment->made < made) segment->made = made;
+            return with_header(index, made - 1);
         }
     }
     return NULL;
@@ -188,9 +191,23 @@ size_t sy_store_trim(void) {
     return bytes;
 }
 
+/* Magazines whose items lie on a page with some that may hold memory; the lock is held. */
+static size_t count_backed(const struct segment *segment) {
+    size_t page = sy_os_page_size(), count = 0;
+    unsigned per_page = page > ITEM_BYTES ? (unsigned)(page / ITEM_BYTES) : 1;
+    for (unsigned word = 0; word < WORDS; word++)
+        for (unsigned first = 0; first < 64; first += per_page)
+            if (segment->dirty[word] & sy_low_bits(per_page) << first) count += per_page;
+    return count;
+}
+
 size_t sy_store_bytes(void) {
+    size_t bytes = 0;
     sy_lock_acquire(&lock);
-    size_t bytes = (size_t)segment_count * SEGMENT_BYTES;
+    for (unsigned index = 0; index < segment_count; index++) {
+        bytes += sy_round_up(segments[index].made * sizeof(sy_magazine), sy_os_page_size());
+        bytes += count_backed(&segments[index]) * ITEM_BYTES;
+    }
     sy_lock_release(&lock);
     return bytes;
 }

@@ -61,7 +61,7 @@ size_t sy_store_trim(void);
 /* The same in steps, as sy_magazine_trim_step. */
 bool sy_store_trim_step(unsigned *at, bool aged, size_t *bytes);
 
-/* Magazines in segments made, times the bytes of one. */
+/* Bytes of magazines that hold memory, in whole pages. */
 size_t sy_store_bytes(void);
 
 /* Calls for the memory of each segment, with the lock held. */

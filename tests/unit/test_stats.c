@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -15,6 +16,7 @@
 #include <slabyard/stats.h>
 
 #include "support/child.h"
+#include "support/sanitized.h"
 
 static void add_up(const sy_cache_stats *stats) {
     must(stats->slots + stats->guarded ==
@@ -48,6 +50,62 @@ static sy_cache *make(sy_cache_config config) {
     sy_cache *cache = sy_cache_create(&config);
     must(cache != NULL);
     return cache;
+}
+
+/* ---- the figures and what the system says ---- */
+
+/* Bytes of the process's anonymous memory. */
+static size_t resident(void) {
+    size_t kilobytes = 0;
+    char line[256];
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "Anonymous: %zu", &kilobytes) == 1) break;
+    if (file) fclose(file);
+    return kilobytes << 10;
+}
+
+static size_t most_held(void) {
+    sy_stats stats = process_stats();
+    return stats.mapped - stats.units_clean + stats.magazines + stats.side;
+}
+
+enum { SLACK = 256 << 10 }; /* bytes: the tables from addresses to chunks, pages half used */
+
+/* What the library says that it holds is what came to the process. Of the last slab and the headers
+ * of chunks a part is not used. */
+static void expect_held(size_t before) {
+    size_t said = most_held(), unused = 65536 + process_stats().chunk_headers;
+    size_t now = resident(), came = now > before ? now - before : 0;
+    must(said + SLACK >= came);
+    must(came + unused + SLACK >= said);
+}
+
+static void hold_memory(void *arg) {
+    (void)arg;
+    enum { COUNT = 100000, SIZE = 200 };
+    static void *objects[COUNT];
+    memset(objects, 1, sizeof objects);
+    size_t before = resident();
+    if (!before || SANITIZED) return; /* the system does not say, or there is more than ours */
+    sy_cache *cache = make((sy_cache_config){.size = SIZE});
+    objects[0] = sy_cache_alloc(cache);
+    expect_held(before);
+    must(process_stats().magazines < 128 << 10);
+    for (int i = 1; i < COUNT; i++) objects[i] = sy_cache_alloc(cache);
+    for (int i = 0; i < COUNT; i++) memset(objects[i], 2, SIZE);
+    expect_held(before);
+    for (int i = 0; i < COUNT; i++) sy_cache_free(cache, objects[i]);
+    expect_held(before);
+    sy_trim();
+    expect_held(before);
+    must(most_held() < 1 << 20);
+    sy_cache_destroy(cache);
+}
+
+static void what_is_held_is_said(void **state) {
+    (void)state;
+    assert_int_equal(in_child(hold_memory, NULL), 0);
 }
 
 static void null_is_refused(void **state) {
@@ -221,6 +279,7 @@ static void slabs_in_used_spans_are_slabs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_held_is_said),
         cmocka_unit_test(null_is_refused),
         cmocka_unit_test(the_kind_of_objects_is_told),
         cmocka_unit_test(the_figures_add_up_at_any_moment),

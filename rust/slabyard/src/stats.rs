@@ -153,9 +153,9 @@ snapshot! {
     units_clean: usize,
     /// Descriptors.
     chunk_headers: usize,
-    /// Magazines that were made.
+    /// Memory of magazines.
     magazines: usize,
-    /// Other tables.
+    /// Memory of other tables.
     side: usize,
     /// What the system grants; 0: no limit.
     memory_limit: usize,
