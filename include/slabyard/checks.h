@@ -22,8 +22,9 @@ enum {
     /* Bytes before and behind each object, in a pattern of the cache's own, that are verified when
      * it is freed and by sy_verify. Option `redzone`: how many. */
     SY_REDZONE = 1u << 8,
-    /* A free object is filled, and verified wholly before it is given out again. It is destructed
-     * when it is freed then, and constructed anew. Option `poison`. */
+    /* A free object is filled, and verified wholly before it is given out again. In a cache it is
+     * verified once more when the process ends (option `exit-check`). It is destructed when it is
+     * freed then, and constructed anew. Option `poison`. */
     SY_POISON = 1u << 9,
     /* Freed objects wait until many others were freed, and are reused in random order. Option
      * `quarantine`: how many wait. */

@@ -18,6 +18,7 @@
 #include "keep/leaks.h"
 #include "keep/reclaim.h"
 #include "keep/start.h"
+#include "keep/verify.h"
 #include "os/os.h"
 #include "watch/fault.h"
 
@@ -112,6 +113,7 @@ static void set_up_names(sy_cache *cache) {
 /* 0, or -1 with ENOMEM. */
 static int begin_watch(sy_cache *cache) {
     if (!(cache->flags & SY_WATCH_FLAGS)) return 0;
+    if (cache->flags & SY_POISON && sy_verify_at_exit() != 0) return -1;
     sy_watch *watch = sy_side_take(sizeof *watch);
     if (!watch) return -1;
     if (sy_watch_open(watch, cache->name, cache->size, cache->flags) != 0) {

@@ -281,35 +281,51 @@ void sy_watched_forget(sy_cache *cache, sy_slab *slab, const uint64_t *slots) {
 enum { TOLD_MAX = 16 }; /* faults of one walk that are described; the others are counted */
 
 typedef struct sy_walk {
+    bool free_only; /* live objects and edges are passed over */
     size_t wrong, told;
     sy_fault faults[TOLD_MAX + 2];
 } sy_walk;
 
 static void look_at_slab(const sy_cache *cache, const sy_slab *slab, sy_walk *walk) {
-    size_t edges = look_at_edges(cache, slab, &walk->faults[walk->told]);
+    size_t edges = walk->free_only ? 0 : look_at_edges(cache, slab, &walk->faults[walk->told]);
     walk->wrong += edges;
     walk->told = walk->told + edges < TOLD_MAX ? walk->told + edges : TOLD_MAX;
     for (uint32_t index = 0; sy_cache_checks(cache) && index < slab->slots; index++) {
         const sy_record *record = &sy_watched_records(cache, slab)[index];
         const void *object = (void *)(slab->first + index * cache->layout.slot);
+        if (walk->free_only && sy_record_state(record) != SY_OBJECT_FREE) continue;
         if (!sy_watch_look(cache->watch, record, object, &walk->faults[walk->told])) continue;
         walk->wrong++;
         if (walk->told < TOLD_MAX) walk->told++;
     }
 }
 
-size_t sy_watched_verify(sy_cache *cache) {
-    sy_walk walk;
-    walk.wrong = walk.told = 0;
-    if (!cache->watch) return 0;
+/* `found` is called for what is described, without the lock. */
+static void sy_watched_look_at_all(sy_cache *cache, sy_walk *walk,
+                                   void (*found)(const sy_fault *fault)) {
+    walk->wrong = walk->told = 0;
     sy_lock_acquire(&cache->lock);
     for (const sy_slab *slab = cache->slabs; slab; slab = slab->next)
-        look_at_slab(cache, slab, &walk);
+        look_at_slab(cache, slab, walk);
     sy_lock_release(&cache->lock);
     sy_tool_enter(); /* what is damaged is shown, and may be hidden */
-    for (size_t i = 0; i < walk.told; i++) sy_fault_tell(&walk.faults[i]);
+    for (size_t i = 0; i < walk->told; i++) found(&walk->faults[i]);
     sy_tool_leave();
+}
+
+size_t sy_watched_verify(sy_cache *cache) {
+    sy_walk walk;
+    walk.free_only = false;
+    if (!cache->watch) return 0;
+    sy_watched_look_at_all(cache, &walk, sy_fault_tell);
     return walk.wrong;
+}
+
+void sy_watched_verify_free(sy_cache *cache) {
+    sy_walk walk;
+    walk.free_only = true;
+    if (cache->watch && cache->flags & SY_POISON)
+        sy_watched_look_at_all(cache, &walk, sy_fault_raise);
 }
 
 int sy_cache_history(sy_cache *cache, int (*visit)(void *arg, const sy_operation *operation),

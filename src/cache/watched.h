@@ -73,6 +73,8 @@ uint64_t sy_watched_edges(const sy_cache *cache, const sy_slab *slab);
 
 /* How many objects and edges are damaged at present; each is reported. */
 size_t sy_watched_verify(sy_cache *cache);
+/* Verifies free objects that were filled by poison; damage is raised. */
+void sy_watched_verify_free(sy_cache *cache);
 
 /* Has reports of the tool that is present say more, from now on. */
 void sy_watched_explain(void);

@@ -11,9 +11,12 @@
 
 #include "cache/watched.h"
 #include "chunk/chunk.h"
+#include "keep/verify.h"
 #include "magazine/store.h"
+#include "os/os.h"
 #include "vmem/arena.h"
 #include "watch/guard.h"
+#include "watch/options.h"
 #include "watch/report.h"
 
 enum { LINES = 16, NAME_LENGTH = 31 };
@@ -54,6 +57,28 @@ static void verify_caches(sy_verdict *verdict) {
         sy_client_unpin(client);
     }
 }
+
+/* ---- when the process ends ---- */
+
+static void sy_verify_ending_process(void) {
+    if (!atomic_load_explicit(&sy_options_now.exit_check, memory_order_relaxed)) return;
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        number = client->number;
+        if (client->config.refill == sy_cache_refill) sy_watched_verify_free(client->config.owner);
+        sy_client_unpin(client);
+    }
+}
+
+int sy_verify_at_exit(void) {
+    static _Atomic bool registered;
+    if (atomic_exchange(&registered, true)) return 0;
+    if (sy_os_at_exit(sy_verify_ending_process) == 0) return 0;
+    atomic_store(&registered, false);
+    return -1;
+}
+
+/* ---- on request ---- */
 
 static void verify_memory(sy_memory *memory, void *verdict) {
     note(verdict, "memory", memory->name, sy_chunk_verify(memory));

@@ -20,6 +20,7 @@ enum {
     REDZONE,
     POISON,
     QUARANTINE,
+    EXIT_CHECK,
     ZERO,
     GUARD,
     GUARD_SLOTS,
@@ -166,6 +167,10 @@ static const row table[OPTIONS] = {
                              "So many freed objects of each cache wait before they are reused."},
                     .type = &quarantine,
                     .check = SY_QUARANTINE},
+    [EXIT_CHECK] = {.says = {"exit-check", "yes|no", "yes", "yes",
+                             "Free objects that were filled by poison are verified once more when "
+                             "the process ends."},
+                    .type = &yes_no},
     [ZERO] = {.says = {"zero", "yes|no", "yes", "no",
                        "Objects are filled with zeroes when they are freed."},
               .type = &yes_no,
@@ -286,6 +291,7 @@ sy_options sy_options_now = {.redzone = 64,
                              .guard_every = 1000,
                              .guard_slots = 256,
                              .stack_depth = 16,
+                             .exit_check = true,
                              .symbols = true};
 
 static sy_word word_of(const char *text) { return (sy_word){text, strlen(text)}; }
@@ -340,6 +346,7 @@ static void publish(void) {
     sy_options_now.leak_status = choice(LEAK_STATUS);
     sy_options_now.tools = choice(TOOLS);
     sy_options_now.colour = choice(COLOUR);
+    sy_options_now.exit_check = is_on(EXIT_CHECK);
     sy_options_now.symbols = is_on(SYMBOLS);
     sy_options_now.stats = is_on(STATS);
     sy_options_now.explain = choice(EXPLAIN);

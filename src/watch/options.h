@@ -49,6 +49,7 @@ typedef struct sy_options {
     _Atomic unsigned explain;     /* sy_explain */
     _Atomic unsigned tools;       /* sy_tools */
     _Atomic unsigned colour;      /* sy_when */
+    _Atomic bool exit_check;      /* free objects with poison are verified when the process ends */
     _Atomic bool symbols;         /* reports name functions and lines */
     _Atomic bool stats;           /* an account of memory is written at exit */
     _Atomic bool go_on;           /* reports do not end the process */

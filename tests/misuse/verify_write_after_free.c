@@ -1,4 +1,5 @@
-/* slabyard: write after free: ADDRESS+8 in cache "tenant-112" (112 bytes)
+/* SLABYARD=exit-check=no
+ * slabyard: write after free: ADDRESS+8 in cache "tenant-112" (112 bytes)
  *   offset 8: inside, 8 bytes from its start
  *   1 byte damaged from offset 8:
  *     +8  42                                               B

@@ -1,0 +1,17 @@
+/* slabyard: write after free: ADDRESS+8 in cache "order" (64 bytes)
+ *   offset 8: inside, 8 bytes from its start
+ *   8 bytes damaged from offset 8:
+ *     +8  42 42 42 42 42 42 42 42                          BBBBBBBB
+ *   seen by thread THREAD:
+ *     STACK
+ *   next: run with SLABYARD=poison,audit to see who freed the object, with
+ * SLABYARD=guard=all to stop at the write itself */
+#include "misuse.h"
+
+int main(void) {
+    sy_cache *cache = cache_of("order", 64, SY_POISON | SY_QUARANTINE);
+    char *object = told(sy_cache_alloc(cache));
+    sy_cache_free(cache, object);
+    scribble(object + 8, 8); /* nobody looks at it again */
+    return 0;
+}
