@@ -122,9 +122,9 @@ SY_API void *sy_cache_zalloc(sy_cache *cache);
  * time, exactly one is told true. errno is kept.
  *
  * It takes locks and looks for the object in all magazines of the cache, which is slow. With
- * SY_CHECKED or SY_HANDLES it is quick, and always exact. Without, there is one exception: an object
- * that was free before the call is taken for a live one if another thread carries its magazine from
- * one place to another at this moment.
+ * SY_CHECKED or SY_HANDLES it is quick, and always exact. Without, there is one exception: an
+ * object that was free before the call is taken for a live one if another thread carries its
+ * magazine from one place to another at this moment.
  */
 SY_API bool sy_cache_try_free(sy_cache *cache, void *object);
 
@@ -137,8 +137,14 @@ SY_API void sy_cache_free_batch(sy_cache *cache, void *const *objects, size_t co
 
 /*
  * Provides memory, populated, for the next `count` allocations of this process beyond what is live,
- * so that they need nothing of the OS. A later trim takes back what was not used. 0, or -1 with
- * errno ENOMEM: what had been provided stays.
+ * so that they need nothing of the OS. They succeed, whichever threads make them and whenever these
+ * began. So slabs are provided for the magazines of all threads besides, and one more time for each
+ * thread that comes to use the cache later; if there is no memory for that, such a thread works
+ * without magazines until the allocations were made. Not promised: what a limit of the cache leaves
+ * to magazines (sy_cache_config.limit), and objects that a constructor refuses.
+ *
+ * A later trim ends the promise and takes back what was not used. 0, or -1 with errno ENOMEM: what
+ * had been provided stays.
  */
 SY_API int sy_cache_reserve(sy_cache *cache, size_t count);
 

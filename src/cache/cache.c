@@ -145,6 +145,7 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         .loaded_items = cache->limit == SIZE_MAX ? 0 : cache->limit / LIMIT_SHARE,
         .addresses = !(cache->flags & SY_HANDLES),
         .calls_back = cache->destruct || cache->memory != &sy_memory_main,
+        .admits = sy_cache_admit,
         .one_way = cache->flags & SY_EPOCHS,
         .bursts = cache->flags & SY_HANDLES,
         .sees_frees = cache->flags & (SY_GUARD | SY_ZERO),
@@ -349,7 +350,9 @@ static bool sy_cache_try_free_of_kind(sy_cache *cache, void *object) {
 bool sy_cache_try_free(sy_cache *cache, void *object) {
     if (cache->flags & SY_HANDLES) return sy_handle_free_inline(cache, sy_handle_of(object));
     int error = errno;
+    sy_client_begin_call(&cache->client);
     bool freed = sy_cache_try_free_of_kind(cache, object);
+    sy_client_end_call();
     if (freed) sy_reclaim_turn();
     errno = error;
     return freed;
@@ -411,33 +414,106 @@ static int populate_all(sy_cache *cache) {
     return result;
 }
 
-/* Slots in slabs; those of epochs are for their objects alone. The lock is held. */
-static size_t free_slots(const sy_cache *cache) {
-    size_t count = cache->slab_count * cache->layout.slots - cache->out;
+/*
+ * What was reserved is promised to allocations of any thread, but what waits in the magazines of a
+ * thread that runs can be had by that thread alone. So there are slots for both:
+ *
+ *     slots >= promise + what the magazines of all threads together may hold
+ *
+ * With each thread that comes to use the cache the right side grows. Then slabs are added or, if
+ * there are none to be had, the thread works without magazines. What waits in the depot or in the
+ * magazines of parked threads is brought back before an allocation fails.
+ */
+typedef struct sy_slots {
+    size_t all, out;
+} sy_slots;
+
+/* Those of epochs are for their objects alone. The lock is held. */
+static sy_slots own_slots(const sy_cache *cache) {
+    sy_slots slots = {cache->slab_count * cache->layout.slots, cache->out};
     if (cache->flags & SY_EPOCHS)
-        for (const sy_slab *slab = cache->slabs; slab; slab = slab->next)
-            if (slab->bins != &cache->bins) count -= slab->free_count;
-    return count;
+        for (const sy_slab *slab = cache->slabs; slab; slab = slab->next) {
+            if (slab->bins == &cache->bins) continue;
+            slots.all -= slab->slots;
+            slots.out -= slab->slots - slab->free_count;
+        }
+    return slots;
 }
 
-/* 0, or -1 with ENOMEM. */
-static int provide(sy_cache *cache, size_t count) {
-    /* Under a limit what waits in magazines stands in the way of new objects. */
-    if (cache->limit != SIZE_MAX) sy_client_drain(&cache->client);
-    sy_client_prepare(&cache->client);
-    /* What other threads' magazines may hold when the last of the `count` is wanted here. */
-    size_t slack = sy_thread_count() * 2 * cache->client.config.magazine_items;
+/* Whether there are slots for the promise and so many items. A promise is none any more when as many
+ * are out. */
+static bool has_slots(sy_cache *cache, size_t items, bool *may_add) {
+    sy_lock_acquire(&cache->lock);
+    size_t promise = atomic_load_explicit(&cache->promise, memory_order_relaxed);
+    sy_slots slots = own_slots(cache);
+    if (slots.out >= promise + items) atomic_store(&cache->promise, promise = 0);
+    bool enough = !promise || slots.all >= promise + items;
+    *may_add = !cache->tight;
+    sy_lock_release(&cache->lock);
+    return enough;
+}
+
+static void note_slack(sy_cache *cache, bool added) {
+    sy_lock_acquire(&cache->lock);
+    if (added)
+        cache->empties_max++;
+    else
+        cache->tight = true;
+    sy_lock_release(&cache->lock);
+}
+
+bool sy_cache_admit(void *owner, size_t items) {
+    sy_cache *cache = owner;
+    bool may_add;
+    if (!atomic_load(&cache->promise)) return true;
+    while (!has_slots(cache, items, &may_add)) {
+        bool added = may_add && sy_cache_add_slab(cache, &cache->bins);
+        note_slack(cache, added);
+        if (!added) return false;
+    }
+    return true;
+}
+
+/* Promises `count` slots more than are out; false: nothing can hold so many. *before: the promise
+ * that there was. */
+static bool make_promise(sy_cache *cache, size_t count, size_t *before) {
     sy_lock_acquire(&cache->lock);
     bool passed = cache->flags & SY_PASSED;
     size_t left = passed ? cache->limit - cache->passed : sy_cache_left(cache);
     bool fits = count <= left && count <= SIZE_MAX / 2 / cache->layout.slot;
-    size_t wanted = count + slack, have = free_slots(cache);
-    if (fits) cache->empties_max = wanted / cache->layout.slots + 1;
+    size_t promise = own_slots(cache).out + count;
+    *before = atomic_load_explicit(&cache->promise, memory_order_relaxed);
+    if (fits && !passed && promise > *before) atomic_store(&cache->promise, promise);
+    cache->tight = false;
     sy_lock_release(&cache->lock);
-    for (; fits && !passed && have < wanted; have += cache->layout.slots)
-        fits = sy_cache_add_slab(cache, &cache->bins);
+    return fits;
+}
+
+/* Slabs until there are slots for `count` and what magazines may hold; which are kept. */
+static bool add_slabs(sy_cache *cache, size_t count) {
+    size_t slack = sy_thread_count() * 2 * cache->client.config.magazine_items;
+    sy_lock_acquire(&cache->lock);
+    sy_slots slots = own_slots(cache);
+    size_t wanted = count + slack, have = slots.all - slots.out;
+    cache->empties_max = wanted / cache->layout.slots + 1;
+    sy_lock_release(&cache->lock);
+    bool added = true;
+    for (; added && have < wanted; have += cache->layout.slots)
+        added = sy_cache_add_slab(cache, &cache->bins);
+    return added;
+}
+
+/* 0, or -1 with ENOMEM. */
+static int provide(sy_cache *cache, size_t count) {
+    size_t before;
+    /* Under a limit what waits in magazines stands in the way of new objects. */
+    if (cache->limit != SIZE_MAX) sy_client_drain(&cache->client);
+    sy_client_prepare(&cache->client);
+    bool fits = make_promise(cache, count, &before);
+    bool had = fits && (cache->flags & SY_PASSED || add_slabs(cache, count));
     if (sy_quota_crossed(cache->quota)) sy_limit_tell(cache->quota);
-    if (fits && populate_all(cache) == 0) return 0;
+    if (had && populate_all(cache) == 0) return 0;
+    if (fits) atomic_store(&cache->promise, before);
     errno = ENOMEM;
     return -1;
 }

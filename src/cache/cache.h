@@ -63,13 +63,16 @@ struct sy_cache {
     sy_bins bins;
     sy_slab *slabs, *last_slab; /* all of them, the one that a trim looked at longest ago first */
     size_t slab_count;
-    unsigned trims;     /* whole ones, at work; trims by age wait for them */
-    uint64_t seen;      /* refills and flushes, when a trim by age looked */
-    bool idle;          /* there were none in between */
-    size_t out;         /* slots outside the slabs */
-    size_t guarded;     /* live objects in no slab (guarded.h) */
-    size_t passed;      /* live objects that are blocks of the C library's, with SY_PASSED */
-    size_t empties_max; /* empty slabs kept beyond the layer's own measure: what was reserved */
+    unsigned trims;         /* whole ones, at work; trims by age wait for them */
+    uint64_t seen;          /* refills and flushes, when a trim by age looked */
+    bool idle;              /* there were none in between */
+    size_t out;             /* slots outside the slabs */
+    size_t guarded;         /* live objects in no slab (guarded.h) */
+    size_t passed;          /* live objects that are blocks of the C library's, with SY_PASSED */
+    size_t empties_max;     /* empty slabs kept beyond the layer's own measure: what was reserved */
+    _Atomic size_t promise; /* slots out, of the cache's own slabs, up to which allocations were
+                             * promised; 0: none. Written under the lock */
+    bool tight;             /* no slab more was to be had for magazines beside the promise */
     uint32_t next_colour;
     uint64_t random; /* with SY_RANDOM */
     sy_cache_counts counts;
@@ -119,6 +122,10 @@ void sy_caches_recover(void);
 /* The client's callbacks. */
 size_t sy_cache_refill(void *cache, uintptr_t *items, size_t count);
 void sy_cache_flush(void *cache, uintptr_t *items, size_t count);
+
+/* Whether the magazines of all threads together may hold so many items: then what was reserved can
+ * be had, whatever they hold. */
+bool sy_cache_admit(void *cache, size_t items);
 
 /* Puts an object that is live back into its slab. False: it is none. Of calls for one object at the
  * same time one is told true. */

@@ -138,7 +138,9 @@ static void count_hit(sy_quota *refused) {
 
 static SY_COLD bool take_again(sy_cache *cache, uintptr_t *item) {
     int error = errno;
-    if (make_room(refusing(cache->quota))) {
+    /* What was promised may have been on its way from a magazine to the slabs. */
+    bool promised = atomic_load_explicit(&cache->promise, memory_order_relaxed);
+    if (make_room(refusing(cache->quota)) || promised) {
         if (refill(cache, item)) return true;
         error = errno;
     }

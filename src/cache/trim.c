@@ -19,6 +19,7 @@ static void begin(sy_cache *cache, size_t *left, bool aged) {
     *left = cache->slab_count;
     if (!aged) {
         cache->empties_max = 0;
+        atomic_store(&cache->promise, 0);
         return;
     }
     cache->idle = exchanges == cache->seen;

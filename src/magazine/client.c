@@ -37,11 +37,29 @@ static uint32_t first_capacity(const sy_client *client) {
     return items > START_ITEMS ? START_ITEMS : items ? (uint32_t)items : 1;
 }
 
+static void leave(sy_client *client) { atomic_fetch_sub(&client->holders, 1); }
+
+/* A thread that holds nothing is about to hold something; false: it may not. It is counted before it
+ * asks: whoever limits the others from now on counts it too, or it is told. */
+static bool enter(sy_client *client) {
+    const sy_client_config *config = &client->config;
+    size_t holders = atomic_fetch_add(&client->holders, 1) + 1;
+    if (!config->admits || config->admits(config->owner, holders * 2 * config->magazine_items))
+        return true;
+    leave(client);
+    return false;
+}
+
 /* Lets the slot hold so many items in each magazine; `limit` is not moved. */
 static bool widen(sy_client *client, sy_thread *thread, sy_slot *slot, uint32_t want) {
     if (slot->capacity >= want) return true;
+    bool first = !slot->capacity;
+    if (first && !enter(client)) return false;
     uint64_t more = 2 * (uint64_t)(want - slot->capacity); /* two magazines */
-    if (!grant(client, more)) return false;
+    if (!grant(client, more)) {
+        if (first) leave(client);
+        return false;
+    }
     atomic_fetch_add_explicit(&thread->loaded_bytes, more * client->config.item_bytes,
                               memory_order_relaxed);
     slot->capacity = (uint16_t)want;
@@ -62,6 +80,7 @@ static bool grow(sy_client *client, sy_thread *thread, sy_slot *slot) {
 
 void sy_client_give_up_capacity(sy_client *client, sy_thread *thread, sy_slot *slot) {
     uint64_t items = 2 * (uint64_t)slot->capacity;
+    if (items) leave(client);
     atomic_fetch_sub_explicit(&thread->loaded_bytes, items * client->config.item_bytes,
                               memory_order_relaxed);
     if (client->config.loaded_items)

@@ -57,7 +57,10 @@ typedef struct sy_client_config {
                               shut */
     size_t loaded_items; /* most items in the magazines of all threads together, and then none wait
                           * in the depot but those of ended threads; 0: no such bound */
-    bool addresses;      /* items are addresses of memory that is written next: worth prefetching */
+    /* Whether the magazines of all threads together may hold so many items; NULL: any number. Asked
+     * when a thread that holds none is about to; false: it goes without, for now. */
+    bool (*admits)(void *owner, size_t items);
+    bool addresses;  /* items are addresses of memory that is written next: worth prefetching */
     bool calls_back; /* flush may call functions of the program's: not where it does not expect that
                       */
     bool one_way; /* what is freed is flushed, not given out again: refill may give one thread items
@@ -78,6 +81,7 @@ typedef struct sy_client {
     bool suspended;              /* guarded by the same: not to be pinned */
     bool closing;                /* guarded by the same: its end has begun */
     bool awaited;                /* guarded by the same: somebody waits for the pins to go */
+    _Atomic uint32_t holders;    /* threads that have magazines of it, or may */
     _Atomic uint64_t granted;    /* of loaded_items: what threads may hold at present */
     void (*end)(void *arg);      /* guarded by the same: its end was put off; who unpins it last */
     void *end_arg;               /* calls this */
