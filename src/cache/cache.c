@@ -440,8 +440,8 @@ static sy_slots own_slots(const sy_cache *cache) {
     return slots;
 }
 
-/* Whether there are slots for the promise and so many items. A promise is none any more when as many
- * are out. */
+/* Whether there are slots for the promise and so many items. A promise is none any more when as
+ * many are out. */
 static bool has_slots(sy_cache *cache, size_t items, bool *may_add) {
     sy_lock_acquire(&cache->lock);
     size_t promise = atomic_load_explicit(&cache->promise, memory_order_relaxed);

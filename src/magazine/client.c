@@ -39,8 +39,8 @@ static uint32_t first_capacity(const sy_client *client) {
 
 static void leave(sy_client *client) { atomic_fetch_sub(&client->holders, 1); }
 
-/* A thread that holds nothing is about to hold something; false: it may not. It is counted before it
- * asks: whoever limits the others from now on counts it too, or it is told. */
+/* A thread that holds nothing is about to hold something; false: it may not. It is counted before
+ * it asks, so a limit that is set meanwhile counts it. */
 static bool enter(sy_client *client) {
     const sy_client_config *config = &client->config;
     size_t holders = atomic_fetch_add(&client->holders, 1) + 1;
