@@ -134,6 +134,9 @@ fn every_ending_keeps_what_was_recorded_and_is_said() {
         assert_eq!(output.status.code(), Some(code), "{way}: {said}");
         assert!(said.contains(words), "{way}: {said}");
         assert_eq!(recorded(tried.path()), objects, "{way}: {said}");
+        let killed = !matches!(way, "abort" | "child");
+        let unknown = info(tried.path(), "e.syrec").contains("no process ended by itself");
+        assert_eq!(unknown, killed, "{way}");
         let counts = said.matches(" operations").count();
         let signal = words.starts_with("ended by");
         assert_eq!(counts, if signal { 2 } else { 1 }, "{way}: {said}");

@@ -235,6 +235,7 @@ pub struct Summary {
     pub bytes: u64,
     pub peak_payload: u64,
     pub peak_objects: u64,
+    /// 0 where no process lived to say when it ended.
     pub seconds: f64,
     pub processes: u64,
     pub threads: u64,
@@ -243,6 +244,17 @@ pub struct Summary {
     pub hot: Vec<HotSize>,
     /// What all processes held together: (operation, bytes).
     pub payload: Vec<(u64, u64)>,
+}
+
+impl Summary {
+    /// How long the recorded run took.
+    pub fn duration(&self) -> String {
+        if self.seconds > 0.0 {
+            format!("{:.2} s", self.seconds)
+        } else {
+            "unknown: no process ended by itself".to_string()
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

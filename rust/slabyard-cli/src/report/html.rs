@@ -321,11 +321,7 @@ fn facts_section(page: &mut String, report: &Report) {
     page.push_str("<dl>\n");
     let size = bytes(report.file_bytes);
     fact(page, "recording", &format!("{}, {size}", report.file));
-    fact(
-        page,
-        "recorded run",
-        &format!("{:.2} s with the recorder", summary.seconds),
-    );
+    fact(page, "time when recorded", &summary.duration());
     let objects = format!(
         "{} live at most; {} of {} frees by another thread than the allocation",
         grouped(summary.peak_objects),

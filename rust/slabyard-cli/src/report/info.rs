@@ -31,7 +31,7 @@ fn overview(text: &mut String, recording: &Recording, summary: &Summary) {
     line("asked for", bytes(summary.bytes));
     line("most at a time", bytes(summary.peak_payload));
     line("objects at a time", grouped(summary.peak_objects));
-    line("time", format!("{:.2} s", summary.seconds));
+    line("time", summary.duration());
     line(
         "file",
         format!(
