@@ -72,7 +72,7 @@ typedef struct sy_memory_stats {
     size_t used;    /* by slabs */
     size_t free;    /* in no slab */
     size_t clean;   /* of free: discarded, or never touched in memory of the system's */
-    size_t headers; /* descriptors */
+    size_t headers; /* 64 KiB for each 4 MiB that are in use, where no objects lie */
 } sy_memory_stats;
 
 /* Fills `stats`; NULL for `memory`: what is taken from the system for all other caches and for the

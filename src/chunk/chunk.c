@@ -4,18 +4,12 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "chunk/headers.h"
 #include "chunk/large.h"
-#include "chunk/side.h"
 #include "os/lock.h"
 #include "os/os.h"
 
-/* The address of a chunk that is not in use. */
-typedef struct sy_retired {
-    uintptr_t start;
-    struct sy_retired *next;
-} sy_retired;
-
-static const uint64_t ALL_UNITS = ~UINT64_C(1); /* all but the header's */
+static const uint64_t ALL_UNITS = ~UINT64_C(1); /* all but the first */
 
 enum { STEP_UNITS = 4 }; /* given back in one step of a trim: some tens of microseconds */
 
@@ -116,12 +110,23 @@ static sy_slab *take_run(sy_memory *memory, unsigned units, unsigned align, bool
     *clean = take_units(chunk, unit, units, unit) && memory->systems;
     sy_slab *run = &chunk->slabs[unit - 1];
     memset(run, 0, sizeof *run);
-    run->start = (uintptr_t)chunk + (uintptr_t)unit * SY_UNIT_BYTES;
+    run->start = chunk->start + (uintptr_t)unit * SY_UNIT_BYTES;
     run->bytes = (size_t)units * SY_UNIT_BYTES;
     return run;
 }
 
-/* Makes a chunk known in which no run is, its header zero. */
+static void set_owner(const sy_chunk *chunk, bool owned) {
+    void *owner = owned ? (void *)((uintptr_t)chunk + SY_OWNER_IS_CHUNK) : NULL;
+    sy_map_set_owner(chunk->start, SY_CHUNK_BYTES, owner);
+}
+
+/* The chunk at an address, or NULL. */
+static sy_chunk *chunk_at(uintptr_t address) {
+    uintptr_t owner = (uintptr_t)sy_owner_at(address);
+    return owner & SY_OWNER_IS_CHUNK ? (sy_chunk *)(owner - SY_OWNER_IS_CHUNK) : NULL;
+}
+
+/* Makes a chunk known in which no run is. */
 static void open_chunk(sy_memory *memory, sy_chunk *chunk, uint64_t dirty) {
     chunk->memory = memory;
     chunk->free = ALL_UNITS;
@@ -131,48 +136,35 @@ static void open_chunk(sy_memory *memory, sy_chunk *chunk, uint64_t dirty) {
     list_chunk(chunk);
     append_chunk(chunk);
     memory->chunk_count++;
-    sy_map_set_owner((uintptr_t)chunk, SY_CHUNK_BYTES, chunk);
+    set_owner(chunk, true);
     sy_lock_release(&memory->lock);
 }
 
-/* The address of a retired chunk, or 0. */
-static uintptr_t take_retired(sy_memory *memory) {
-    sy_lock_acquire(&memory->lock);
-    sy_retired *retired = memory->retired;
-    if (retired) memory->retired = retired->next;
-    sy_lock_release(&memory->lock);
-    if (!retired) return 0;
-    uintptr_t start = retired->start;
-    sy_side_give(retired, sizeof *retired);
-    return start;
-}
-
-/* A new one; 0 with ENOMEM. The system's reads as zero. */
-static uintptr_t take_chunk(sy_memory *memory) {
+/* Committed, and in the map's reach; 0 with ENOMEM. The system's reads as zero. */
+static uintptr_t take_chunk(const sy_memory *memory) {
     uintptr_t start;
     if (!sy_memory_take(memory, SY_CHUNK_BYTES, SY_CHUNK_BYTES, &start)) return 0;
     if (sy_memory_commit(memory, start, SY_CHUNK_BYTES) == 0 &&
-        sy_map_cover(start, SY_CHUNK_BYTES) == 0) {
-        if (!memory->systems) memset((void *)start, 0, offsetof(sy_chunk, slabs));
+        sy_map_cover(start, SY_CHUNK_BYTES) == 0)
         return start;
-    }
     sy_memory_give(memory, start, SY_CHUNK_BYTES);
     errno = ENOMEM;
     return 0;
 }
 
 static bool add_chunk(sy_memory *memory) {
-    uintptr_t start = take_retired(memory);
-    if (!start) start = take_chunk(memory);
-    if (!start) return false;
-    open_chunk(memory, (sy_chunk *)start, memory->systems ? 0 : ALL_UNITS);
+    sy_chunk *chunk = sy_header_take();
+    if (!chunk) return false;
+    uintptr_t start = take_chunk(memory);
+    if (!start) {
+        int error = errno;
+        sy_header_give(chunk);
+        errno = error;
+        return false;
+    }
+    chunk->start = start;
+    open_chunk(memory, chunk, memory->systems ? 0 : ALL_UNITS);
     return true;
-}
-
-/* With no room left: what is kept for reuse, or comes back from a trim. Whether there is any. */
-static bool find_room(sy_memory *memory) {
-    size_t bytes;
-    return sy_large_release_kept(memory, &bytes) || sy_memory_wait_for_trim(memory);
 }
 
 static sy_slab *take_units_of_any(sy_memory *memory, unsigned units, unsigned align, bool *clean) {
@@ -184,32 +176,10 @@ static sy_slab *take_units_of_any(sy_memory *memory, unsigned units, unsigned al
     }
 }
 
-sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean) {
-    const size_t most = (size_t)1 << (SY_ADDRESS_BITS - 1);
-    if (bytes > most || align > most) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    size_t units = sy_divide_up(bytes, SY_UNIT_BYTES);
-    size_t align_units = align > SY_UNIT_BYTES ? align / SY_UNIT_BYTES : 1;
-    bool large = units + align_units - 1 > SY_RUN_UNITS_MAX;
-    if (room > most) room = most;
-    for (;;) {
-        sy_slab *run =
-            large ? sy_large_take(memory, units * SY_UNIT_BYTES, align, room, clean)
-                  : take_units_of_any(memory, (unsigned)units, (unsigned)align_units, clean);
-        int error = errno;
-        if (run || !find_room(memory)) {
-            errno = error;
-            return run;
-        }
-    }
-}
-
 static bool is_large(const sy_slab *run) { return sy_owner_at(run->start) == run; }
 
 static sy_chunk *chunk_of(const sy_slab *run) {
-    return (sy_chunk *)(run->start & ~(uintptr_t)(SY_CHUNK_BYTES - 1));
+    return (sy_chunk *)((uintptr_t)run & ~(uintptr_t)(sizeof(sy_chunk) - 1));
 }
 
 static unsigned unit_of(const sy_slab *run) {
@@ -291,7 +261,7 @@ void sy_chunk_punched(const sy_slab *run) {
     bool first = !chunk->punched;
     chunk->punched = true;
     sy_lock_release(&chunk->memory->lock);
-    if (first) sy_os_huge(chunk, SY_CHUNK_BYTES, false);
+    if (first) sy_os_huge((void *)chunk->start, SY_CHUNK_BYTES, false);
 }
 
 /* ---- trim ---- */
@@ -304,7 +274,7 @@ static uint64_t discard_units(const sy_chunk *chunk, uint64_t units) {
         uint64_t rest = ~(units >> first);
         unsigned count = rest ? sy_lowest_bit(rest) : 64;
         uint64_t mask = units_mask(first, count);
-        char *start = (char *)chunk + (size_t)first * SY_UNIT_BYTES;
+        char *start = (char *)chunk->start + (size_t)first * SY_UNIT_BYTES;
         size_t bytes = (size_t)count * SY_UNIT_BYTES;
         if (sy_memory_discard(chunk->memory, start, bytes) == 0) done |= mask;
         units &= ~mask;
@@ -316,25 +286,21 @@ static void unlink_chunk(sy_chunk *chunk) {
     unlist_chunk(chunk);
     remove_chunk(chunk);
     chunk->memory->chunk_count--;
-    sy_map_set_owner((uintptr_t)chunk, SY_CHUNK_BYTES, NULL);
+    set_owner(chunk, false);
 }
 
-/* Gives a chunk without runs back, header included; the lock is held and let go. */
+/* Gives a chunk without runs back, memory and address space; the lock is held and let go. */
 static size_t retire_chunk(sy_chunk *chunk) {
     sy_memory *memory = chunk->memory;
+    uintptr_t start = chunk->start;
     size_t bytes = sy_count_bits(chunk->dirty) * (size_t)SY_UNIT_BYTES + sizeof *chunk;
     unlink_chunk(chunk);
     sy_memory_begin_trim(memory);
     sy_lock_release(&memory->lock);
-    sy_retired *retired = sy_side_take(sizeof *retired);
-    if (retired && sy_os_discard(chunk, SY_CHUNK_BYTES) == 0) {
-        retired->start = (uintptr_t)chunk;
-        sy_lock_acquire(&memory->lock);
-        retired->next = memory->retired;
-        memory->retired = retired;
-        sy_lock_release(&memory->lock);
+    if (sy_os_discard((void *)start, SY_CHUNK_BYTES) == 0) {
+        sy_header_give(chunk);
+        sy_memory_give(memory, start, SY_CHUNK_BYTES);
     } else {
-        if (retired) sy_side_give(retired, sizeof *retired);
         open_chunk(memory, chunk, ALL_UNITS); /* whether its content is lost or not, nobody knows */
         bytes = 0;
     }
@@ -368,6 +334,23 @@ static uint64_t units_aside(const sy_chunk *chunk) {
     for (unsigned i = 0; i < ASIDE_MAX; i++)
         if (own_aside.chunk[i] == chunk) units |= own_aside.units[i];
     return units;
+}
+
+/* Gives back what wholly free chunks there are, so that their address space serves large spans.
+ * Whether one went. */
+static bool retire_unused(sy_memory *memory) {
+    bool any = false;
+    while (memory->systems) {
+        sy_lock_acquire(&memory->lock);
+        sy_chunk *chunk = memory->with[SY_RUN_UNITS_MAX];
+        if (!chunk) {
+            sy_lock_release(&memory->lock);
+            break;
+        }
+        if (retire_chunk(chunk) == 0) break;
+        any = true;
+    }
+    return any;
 }
 
 /* Gives units that are free and dirty back. They are taken out of the free ones meanwhile, so that
@@ -470,14 +453,14 @@ size_t sy_chunk_trim(sy_memory *memory) {
 }
 
 void sy_chunk_release_all(sy_memory *memory) {
-    uintptr_t start;
-    while ((start = take_retired(memory)) != 0) sy_memory_give(memory, start, SY_CHUNK_BYTES);
     while (memory->first) {
         sy_chunk *chunk = memory->first;
+        uintptr_t start = chunk->start;
         sy_lock_acquire(&memory->lock);
         unlink_chunk(chunk);
         sy_lock_release(&memory->lock);
-        sy_memory_give(memory, (uintptr_t)chunk, SY_CHUNK_BYTES);
+        sy_header_give(chunk);
+        sy_memory_give(memory, start, SY_CHUNK_BYTES);
     }
 }
 
@@ -530,9 +513,9 @@ static void mend_runs(sy_chunk *chunk) {
 /* A segment that is a chunk comes into the lists, which were half changed, anew. */
 static int list_again(void *arg, unsigned what, uintptr_t start, size_t size) {
     sy_memory *memory = arg;
-    sy_chunk *chunk = sy_owner_at(start);
+    sy_chunk *chunk = chunk_at(start);
     (void)what, (void)size;
-    if ((uintptr_t)chunk != start || chunk->memory != memory) return 0;
+    if (!chunk || chunk->memory != memory) return 0;
     sy_lock_acquire(&memory->lock);
     if (memory->torn) empty_lists(memory);
     mend_runs(chunk);
@@ -558,6 +541,38 @@ void sy_chunk_recover(sy_memory *memory) {
     sy_lock_release(&memory->lock);
 }
 
+/* ---- taking, where there may be no room ---- */
+
+/* With no room left: what is kept for reuse, chunks that nobody uses, or what comes back from a
+ * trim. Whether there is any. */
+static bool find_room(sy_memory *memory) {
+    size_t bytes;
+    return sy_large_release_kept(memory, &bytes) || retire_unused(memory) ||
+           sy_memory_wait_for_trim(memory);
+}
+
+sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean) {
+    const size_t most = (size_t)1 << (SY_ADDRESS_BITS - 1);
+    if (bytes > most || align > most) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    size_t units = sy_divide_up(bytes, SY_UNIT_BYTES);
+    size_t align_units = align > SY_UNIT_BYTES ? align / SY_UNIT_BYTES : 1;
+    bool large = units + align_units - 1 > SY_RUN_UNITS_MAX;
+    if (room > most) room = most;
+    for (;;) {
+        sy_slab *run =
+            large ? sy_large_take(memory, units * SY_UNIT_BYTES, align, room, clean)
+                  : take_units_of_any(memory, (unsigned)units, (unsigned)align_units, clean);
+        int error = errno;
+        if (run || !find_room(memory)) {
+            errno = error;
+            return run;
+        }
+    }
+}
+
 /* ---- looking ---- */
 
 typedef struct sy_run_visitor {
@@ -565,15 +580,14 @@ typedef struct sy_run_visitor {
     void *arg;
 } sy_run_visitor;
 
-/* A segment is a chunk, a large span, or neither: kept, retired, or another's of the same arena. */
+/* A segment is a chunk, a large span, or neither: kept, or another's of the same arena. */
 static int visit_segment(void *arg, unsigned what, uintptr_t start, size_t size) {
     (void)size, (void)what;
     const sy_run_visitor *visitor = arg;
     void *owner = sy_owner_at(start);
-    if (owner && (uintptr_t)owner != start) visitor->visit(owner, visitor->arg);
-    if ((uintptr_t)owner != start) return 0;
-    sy_chunk *chunk = owner;
-    for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++)
+    sy_chunk *chunk = chunk_at(start);
+    if (owner && !chunk) visitor->visit(owner, visitor->arg);
+    for (unsigned unit = 1; chunk && unit < SY_CHUNK_UNITS; unit++)
         if (atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed) == unit)
             visitor->visit(&chunk->slabs[unit - 1], visitor->arg);
     return 0;
@@ -611,7 +625,8 @@ static size_t verify_chunk(const sy_chunk *chunk, const sy_memory *memory) {
     size_t wrong = (chunk->free & 1) != 0;
     wrong += (chunk->dirty & ~chunk->free) != 0;
     wrong += sy_longest_run(chunk->free) != chunk->longest;
-    wrong += sy_owner_at((uintptr_t)chunk) != chunk || chunk->memory != memory;
+    wrong += sy_owner_at(chunk->start) != (const char *)chunk + SY_OWNER_IS_CHUNK;
+    wrong += chunk->memory != memory;
     for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++) {
         unsigned first = atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed);
         if (!first) continue; /* free, or claimed by a trim under way */

@@ -2,18 +2,23 @@
  * chunk.h: runs of units for slabs and spans, and their descriptors.
  *
  *     chunk, 4 MiB at a multiple of 4 MiB:
- *     | unit 0                  | unit 1      | unit 2    | unit 3    | ...       | unit 63 |
- *     | sy_chunk, with the      |<- a slab -->|<- a slab or a span -->|
- *     | descriptors of the rest |  of 1 unit  |   of 2 to 63 units    |
+ *     | unit 0   | unit 1      | unit 2    | unit 3    | ...       | unit 63 |
+ *     | not used |<- a slab -->|<- a slab or a span -->|
+ *     |          |  of 1 unit  |   of 2 to 63 units    |
+ *
+ *     its header, elsewhere (headers.h): sy_chunk, with a descriptor for each unit but the first
  *
  * A run of units is described by the descriptor of its first unit; `first_unit` leads there from
  * any address in the run. Runs that do not fit in a chunk, and alignments above 2 MiB, are large
- * spans: address space of their own, a descriptor in side memory.
+ * spans: address space of their own, a descriptor of their own.
+ *
+ * With 63 descriptors a header has four pages of 4 KiB; with one for the first unit it would have
+ * five. What is not used there is 1.6 % of address space and no memory.
  *
  * Free units are dirty (they hold what their last owner left, and memory) or clean (they read as
  * zero and hold none). Dirty ones are given out first; a trim cleans them.
  *
- * Below: memory.h, map.h, side.h, os. Above: cache/ (slabs), heap/ (spans).
+ * Below: memory.h, map.h, headers.h, os. Above: cache/ (slabs), heap/ (spans).
  */
 #ifndef SY_CHUNK_CHUNK_H
 #define SY_CHUNK_CHUNK_H
@@ -67,7 +72,7 @@ static inline sy_slab *sy_slab_of_node(sy_heap_node *node) {
 }
 
 typedef struct sy_chunk {
-    /* Guarded by the chunk lock; bit 0, the header's unit, is never set in either. */
+    /* Guarded by the chunk lock; bit 0, of the first unit, is never set in either. */
     uint64_t free;                    /* units in no run */
     uint64_t dirty;                   /* of them: those that hold memory, */
     uint64_t aged;                    /* and did when a trim last looked */
@@ -75,14 +80,17 @@ typedef struct sy_chunk {
     struct sy_chunk *next, *previous; /* chunks whose longest free run is as long */
     uint32_t longest;                 /* free run, in units: which list it is in */
     bool punched; /* asked for no huge pages, since memory was given back in pieces */
-    struct sy_chunk *all_next, *all_previous;               /* all chunks of the memory */
-    uint64_t trim;                                          /* the last that looked at it */
-    sy_memory *memory;                                      /* for ever */
+    struct sy_chunk *all_next, *all_previous; /* all chunks of the memory */
+    uint64_t trim;                            /* the last that looked at it */
+    sy_memory *memory;
+    uintptr_t start;                                        /* of its address space */
     alignas(64) _Atomic uint8_t first_unit[SY_CHUNK_UNITS]; /* of the run of each unit; 0: none */
     alignas(256) sy_slab slabs[SY_CHUNK_UNITS - 1];         /* descriptor of unit 1, 2, ... */
 } sy_chunk;
 
-_Static_assert(sizeof(sy_chunk) <= SY_UNIT_BYTES, "the header is one unit");
+enum { SY_OWNER_IS_CHUNK = 1 }; /* added to a chunk's header in the map, not to a large span */
+
+_Static_assert(sizeof(sy_chunk) == 16 << 10, "chunk_of finds the header of a descriptor");
 
 typedef struct sy_chunk_stats {
     size_t chunks;                  /* number of */
@@ -111,13 +119,16 @@ bool sy_run_resize(sy_slab *run, size_t bytes);
  * is lost; false: it has to be copied. */
 bool sy_run_move(const sy_slab *from, const sy_slab *to, size_t bytes);
 
-/* The descriptor of the run at any address in it, or NULL: it is not ours. Takes any 64 bits. */
+/*
+ * The descriptor of the run at any address in it, or NULL: it is not ours. Takes any 64 bits. Who
+ * does not know that the run stays may read a descriptor that is of another run by now, or of none:
+ * headers are never anything else (headers.h), so what is read is a descriptor's, and the address
+ * need not be in its run.
+ */
 static inline sy_slab *sy_slab_at(uintptr_t address) {
-    void *owner = sy_owner_at(address);
-    if (!owner) return NULL;
-    uintptr_t base = address & ~(uintptr_t)(SY_CHUNK_BYTES - 1);
-    if ((uintptr_t)owner != base) return (sy_slab *)owner;
-    sy_chunk *chunk = (sy_chunk *)owner;
+    uintptr_t owner = (uintptr_t)sy_owner_at(address);
+    if (!(owner & SY_OWNER_IS_CHUNK)) return (sy_slab *)owner;
+    sy_chunk *chunk = (sy_chunk *)(owner - SY_OWNER_IS_CHUNK);
     unsigned unit = address >> SY_UNIT_SHIFT & (SY_CHUNK_UNITS - 1);
     unsigned first = atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed);
     return first ? &chunk->slabs[first - 1] : NULL;
@@ -134,7 +145,7 @@ size_t sy_chunk_trim(sy_memory *memory);
 uint64_t sy_chunk_begin_trim(sy_memory *memory);
 bool sy_chunk_trim_step(sy_memory *memory, uint64_t trim, bool aged, size_t *bytes);
 
-/* Gives all chunks, in use or retired, back to the arena; there is no run in them. */
+/* Gives all chunks back to the arena; there is no run in them. */
 void sy_chunk_release_all(sy_memory *memory);
 
 /* In the child of a fork: units that a trim of another thread had taken aside are free again. */

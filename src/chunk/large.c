@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
-#include "chunk/side.h"
+#include "chunk/headers.h"
 
 enum {
     KEPT_MAX = 8,
@@ -93,7 +93,7 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
     }
     if (!take_segment(memory, bytes, align, room, &start, &reserved)) return NULL;
     if (commit(memory, start, bytes) == 0 && sy_map_cover(start, reserved) == 0)
-        span = sy_side_take(sizeof *span);
+        span = sy_descriptor_take();
     if (!span) {
         sy_memory_give(memory, start, reserved);
         errno = ENOMEM;
@@ -121,7 +121,7 @@ static sy_release release_span(sy_memory *memory, sy_slab *span) {
         return STAYS;
     }
     sy_memory_give(memory, span->start, reserved_bytes(span));
-    sy_side_give(span, sizeof *span);
+    sy_descriptor_give(span);
     return gone ? ALL_WENT : ADDRESS_WENT;
 }
 

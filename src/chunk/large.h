@@ -2,7 +2,7 @@
  * large.h: spans that do not fit in a chunk: segments of the memory's arena, in whole 4 MiB, of
  * which they fill the first part and can grow into the rest, and into what is free behind.
  *
- * A few that were freed are kept for reuse until a trim. Below: memory.h, map.h, side.h. Used by
+ * A few that were freed are kept for reuse until a trim. Below: memory.h, map.h, headers.h. Used by
  * chunk.c alone.
  */
 #ifndef SY_CHUNK_LARGE_H

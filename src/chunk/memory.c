@@ -8,6 +8,7 @@
 #include "base/bits.h"
 #include "chunk/address.h"
 #include "chunk/chunk.h"
+#include "chunk/headers.h"
 #include "chunk/large.h"
 #include "chunk/side.h"
 #include "keep/start.h"
@@ -234,9 +235,11 @@ void sy_memory_lock_for_fork(void) {
     for (sy_memory *memory = all ? memories : NULL; memory; memory = memory->next)
         sy_lock_hold(&memory->large_lock);
     sy_side_lock_for_fork();
+    sy_headers_lock_for_fork();
 }
 
 void sy_memory_unlock_after_fork(void) {
+    sy_headers_unlock_after_fork();
     sy_side_unlock_after_fork();
     if (!sy_lock_has(&list_lock)) return;
     for (sy_memory *memory = memories; memory; memory = memory->next) {

@@ -4,10 +4,9 @@
  *     sy_memory_main     the system's memory: the arena imports spans by way of address.c
  *     others             the program's (slabyard/memory.h): its region, or an arena of its own
  *
- * Every chunk and every large span is a segment of the arena; nothing else is. A chunk's address is
- * a chunk's for ever, in use or retired, since any address may be looked up at any time, and a
- * chunk's header is read there. What large spans leave goes back to the arena. Locks are held for
- * chunks' and spans' lists only: the arena is asked with none held, for it may import.
+ * Every chunk and every large span is a segment of the arena; nothing else is. What they leave goes
+ * back to the arena, and from there to the system. Locks are held for chunks' and spans' lists
+ * only: the arena is asked with none held, for it may import.
  *
  * Above: chunk.c and large.c, each of which has its part of the instance. Below: vmem/, os/.
  */
@@ -44,9 +43,8 @@ struct sy_memory {
     uint64_t trims;                        /* begun so far */
     unsigned whole_trims;                  /* at work; those by age leave the chunks to them */
     size_t chunk_count;
-    _Atomic size_t units_used;  /* in runs */
-    bool torn;                  /* in the child of a fork: a thread was changing the above */
-    struct sy_retired *retired; /* addresses of chunks that are not in use and hold no memory */
+    _Atomic size_t units_used; /* in runs */
+    bool torn;                 /* in the child of a fork: a thread was changing the above */
 
     sy_lock large_lock;   /* guards all below */
     struct sy_slab *kept; /* large spans that were freed, for reuse; linked by next */

@@ -26,6 +26,7 @@
 #include "cache/directory.h"
 #include "cache/guarded.h"
 #include "cache/watched.h"
+#include "chunk/headers.h"
 #include "chunk/side.h"
 #include "keep/leaks.h"
 #include "magazine/store.h"
@@ -323,6 +324,7 @@ bool sy_reach_all(uintptr_t stack) {
     const void *table = sy_guard_table(&bytes);
     if (bytes) add_own(&reach, table, bytes);
     sy_side_each_area(add_piece, &reach);
+    sy_header_each_area(add_piece, &reach);
     sy_store_each_segment(add_piece, &reach);
     sy_memory_each(take_arena, &reach);
     each_cache(&reach, take_cache);

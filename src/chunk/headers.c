@@ -1,0 +1,89 @@
+#include "chunk/headers.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "chunk/chunk.h"
+#include "chunk/side.h"
+#include "os/lock.h"
+#include "os/os.h"
+#include "os/pages.h"
+
+enum { PLACES = 64, HEADER_BYTES = sizeof(sy_chunk), AREA_BYTES = PLACES * HEADER_BYTES };
+
+_Static_assert(HEADER_BYTES == 16 << 10, "whole pages of 4 and 16 KiB, and areas of 1 MiB");
+
+/* In the first place of each area. */
+typedef struct area {
+    struct area *previous;
+    uint64_t unused; /* a bit a place; that of the first is never set */
+} area;
+
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_SIDE);
+static area *last_area;             /* all of them; guarded by the lock, as what is unused */
+static sy_slab *unused_descriptors; /* linked by next; guarded by the lock */
+
+static sy_chunk *take_unused(void) {
+    for (area *each = last_area; each; each = each->previous) {
+        if (!each->unused) continue;
+        unsigned place = sy_lowest_bit(each->unused);
+        each->unused &= each->unused - 1;
+        return (sy_chunk *)((char *)each + (size_t)place * HEADER_BYTES);
+    }
+    return NULL;
+}
+
+static void add_area(area *added) {
+    added->unused = ~UINT64_C(1);
+    sy_lock_acquire(&lock);
+    added->previous = last_area;
+    last_area = added;
+    sy_lock_release(&lock);
+}
+
+sy_chunk *sy_header_take(void) {
+    for (;;) {
+        sy_lock_acquire(&lock);
+        sy_chunk *header = take_unused();
+        sy_lock_release(&lock);
+        if (header) return header;
+        void *added = sy_pages_take(AREA_BYTES, AREA_BYTES, "slabyard headers");
+        if (!added) return NULL;
+        add_area(added);
+    }
+}
+
+void sy_header_give(sy_chunk *header) {
+    uintptr_t address = (uintptr_t)header, start = sy_round_down(address, AREA_BYTES);
+    if (sy_os_page_size() > HEADER_BYTES || sy_os_discard(header, HEADER_BYTES) != 0)
+        memset(header, 0, HEADER_BYTES);
+    sy_lock_acquire(&lock);
+    ((area *)start)->unused |= UINT64_C(1) << (address - start) / HEADER_BYTES;
+    sy_lock_release(&lock);
+}
+
+sy_slab *sy_descriptor_take(void) {
+    sy_lock_acquire(&lock);
+    sy_slab *descriptor = unused_descriptors;
+    if (descriptor) unused_descriptors = descriptor->next;
+    sy_lock_release(&lock);
+    return descriptor ? descriptor : sy_side_take(sizeof *descriptor);
+}
+
+void sy_descriptor_give(sy_slab *descriptor) {
+    sy_lock_acquire(&lock);
+    descriptor->next = unused_descriptors;
+    unused_descriptors = descriptor;
+    sy_lock_release(&lock);
+}
+
+void sy_header_each_area(void (*visit)(const void *start, size_t bytes, void *arg), void *arg) {
+    sy_lock_acquire(&lock);
+    for (const area *each = last_area; each; each = each->previous) visit(each, AREA_BYTES, arg);
+    sy_lock_release(&lock);
+}
+
+void sy_headers_lock_for_fork(void) { sy_lock_hold(&lock); }
+
+void sy_headers_unlock_after_fork(void) { sy_lock_drop(&lock); }
