@@ -76,12 +76,12 @@ typedef struct sy_stats {
     size_t spans;         /* of mapped: large objects */
     size_t units_free;    /* of mapped: in chunks, in no slab or span, or kept for reuse */
     size_t units_clean;   /* of units_free: holding no memory */
-    size_t chunk_headers; /* of mapped: the first 64 KiB of each chunk, which hold no memory; the
-                             descriptors lie elsewhere, 16 KiB a chunk */
+    size_t chunk_headers; /* of mapped: 64 KiB a chunk. It holds no memory: a chunk's descriptors
+                             hold 16 KiB elsewhere, which are counted as this */
 
     size_t magazines; /* memory of magazines and of what each thread has of them */
-    size_t side; /* memory of caches, bitmaps that do not fit in descriptors, tags of address
-                    space */
+    size_t side;      /* memory of caches, of bitmaps that do not fit in descriptors, and of the
+                         arena that gives out address space */
 
     size_t memory_limit; /* bytes that the system grants: control groups and resource limits; 0:
                             none */

@@ -46,7 +46,7 @@ void sy_watched_raise(const sy_cache *cache, uint32_t ordinal, sy_fault_kind kin
 
 /* Adds what is known of the object that the fault's address lies in, whoever's it is: where it
  * begins, how large it is, and with audit who had it. A foreign pointer at which one of the last
- * runs began is a double free. Any address; locks may be held. */
+ * large objects began is a double free. Any address; locks may be held. */
 void sy_watched_describe(sy_fault *fault);
 
 /* Whether a live object begins at `address`, and the bytes that were asked for. */

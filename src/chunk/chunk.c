@@ -192,7 +192,7 @@ static sy_memory *memory_of(const sy_slab *run) {
     return is_large(run) ? sy_large_memory(run) : chunk_of(run)->memory;
 }
 
-/* ---- runs that have ended: the last of those that share an entry ---- */
+/* ---- large objects that have ended: the last of those that share an entry ---- */
 
 enum { ENDED_SHIFT = 8 };
 
@@ -207,8 +207,14 @@ bool sy_run_ended_at(uintptr_t address) {
     return atomic_load_explicit(ended_entry(address), memory_order_relaxed) == address;
 }
 
-void sy_run_give(sy_slab *run) {
+/* The end of a run with many objects is not the free of one of them. */
+static void note_end(const sy_slab *run) {
+    if (run->owner && run->slots > 1) return;
     atomic_store_explicit(ended_entry(run->start), run->start, memory_order_relaxed);
+}
+
+void sy_run_give(sy_slab *run) {
+    note_end(run);
     if (is_large(run)) {
         sy_large_give(run);
         return;

@@ -108,8 +108,9 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
 /* Gives a run back, dirty; nothing looks at its descriptor from now on. */
 void sy_run_give(sy_slab *run);
 
-/* Whether one of the last runs that were given back began there; of an address that is in no run
- * now. (What the address is of since then, if it went back to the system, nobody knows.) */
+/* Whether one of the last runs that were given back and held one object began there; of an address
+ * that is in no run now. (What the address is of since then, if it went back to the system, nobody
+ * knows.) */
 bool sy_run_ended_at(uintptr_t address);
 
 /* Makes a span as long as `bytes` in place; false if it cannot be. */

@@ -1,9 +1,7 @@
-/* slabyard: free of a pointer that is not an object of Slabyard's: ADDRESS in cache "heap"
- *   points to: PLACE
+/* slabyard: double free: ADDRESS in cache "heap"
  *   seen by thread THREAD:
  *     STACK main
- *   next: see where the pointer comes from: another allocator, the stack, a variable, or memory
- * that was freed and has gone back */
+ *   next: run with SLABYARD=audit to see who freed it before */
 #include "misuse.h"
 
 int main(void) {
