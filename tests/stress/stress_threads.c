@@ -100,11 +100,12 @@ static void look(size_t *store_level, size_t *slots_level, bool warm) {
     stress_expect(stats.in_loaded == 0, "threads that have ended hold nothing");
     stress_expect(sy_thread_count() <= 1, "nor do they count");
     stress_expect(sy_threads_bytes() <= threads_bytes_most(), "records are reused");
-    stress_expect(!warm || sy_store_bytes() <= *store_level, "magazines are reused");
+    /* How many are out at the same time differs from one generation to the next. */
+    stress_expect(!warm || sy_store_bytes() <= *store_level * 2, "magazines are reused");
     /* Anywhere between the most that is live and the most that a depot may keep beside it. */
     stress_expect(!warm || stats.slots <= *slots_level * 2, "slots are reused");
     if (warm) return;
-    *store_level = sy_store_bytes();
+    if (sy_store_bytes() > *store_level) *store_level = sy_store_bytes();
     if (stats.slots > *slots_level) *slots_level = stats.slots;
 }
 
