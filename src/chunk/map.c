@@ -11,7 +11,7 @@ static size_t leaf_bytes(void) { return sy_round_up(sizeof(sy_leaf), sy_os_page_
 /* Another thread may make the same one meanwhile: one of the two stays. */
 static int add_leaf(size_t index) {
     uintptr_t none = 0;
-    if (atomic_load_explicit(&sy_the_map.leaf_at[index], memory_order_relaxed)) return 0;
+    if (atomic_load_explicit(&sy_the_map.leaf_at[index], memory_order_acquire)) return 0;
     void *leaf = sy_pages_take(leaf_bytes(), sy_os_page_size(), "slabyard map");
     if (!leaf) return -1;
     uintptr_t at = (uintptr_t)leaf - (uintptr_t)&sy_the_map.nothing;
