@@ -474,13 +474,19 @@ bool sy_cache_admit(void *owner, size_t items) {
     return true;
 }
 
+/* No memory and no directory of ordinals holds more. */
+static size_t most_slots(const sy_cache *cache) {
+    size_t most = SIZE_MAX / 2 / cache->layout.slot;
+    return cache->flags & SY_HANDLES && most > UINT32_MAX ? UINT32_MAX : most;
+}
+
 /* Promises `count` slots more than are out; false: nothing can hold so many. *before: the promise
  * that there was. */
 static bool make_promise(sy_cache *cache, size_t count, size_t *before) {
     sy_lock_acquire(&cache->lock);
     bool passed = cache->flags & SY_PASSED;
     size_t left = passed ? cache->limit - cache->passed : sy_cache_left(cache);
-    bool fits = count <= left && count <= SIZE_MAX / 2 / cache->layout.slot;
+    bool fits = count <= left && count <= most_slots(cache);
     size_t promise = own_slots(cache).out + count;
     *before = atomic_load_explicit(&cache->promise, memory_order_relaxed);
     if (fits && !passed && promise > *before) atomic_store(&cache->promise, promise);

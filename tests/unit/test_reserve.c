@@ -185,6 +185,19 @@ static void a_thread_may_reserve_too(void **state) {
 }
 
 /* It leaves the promise that there was. */
+/* A handle has a 32-bit ordinal. */
+static void more_objects_than_there_are_handles_cost_no_memory(void **state) {
+    (void)state;
+    sy_cache *named = sy_cache_create(&(sy_cache_config){.size = 8, .flags = SY_HANDLES});
+    sy_cache_stats stats;
+    errno = 0;
+    assert_int_equal(sy_cache_reserve(named, (size_t)1 << 33), -1);
+    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(sy_cache_get_stats(named, &stats), 0);
+    assert_int_equal(stats.mapped, 0);
+    assert_int_equal(sy_cache_destroy(named), 0);
+}
+
 static void what_cannot_be_had_promises_nothing(void **state) {
     (void)state;
     begin(0, 60);
@@ -205,6 +218,7 @@ int main(void) {
         cmocka_unit_test(threads_at_work_leave_what_was_reserved),
         cmocka_unit_test(a_promise_ends),
         cmocka_unit_test(a_thread_may_reserve_too),
+        cmocka_unit_test(more_objects_than_there_are_handles_cost_no_memory),
         cmocka_unit_test(what_cannot_be_had_promises_nothing),
     };
     return cmocka_run_group_tests_name("reserve", tests, NULL, NULL);
