@@ -69,7 +69,9 @@ typedef struct sy_cache_config {
      * Called with `arg` once for each object before it is first given out, not at each allocation;
      * the object stays constructed while it is free. Returns 0, or anything else: the allocation
      * fails with the errno that it left. Called without any lock held; it may use other caches,
-     * but not this one (it may destroy it), nor sy_thread_idle or sy_thread_flush.
+     * but not this one (it may destroy it), nor sy_thread_idle or sy_thread_flush. It must return:
+     * if an exception or longjmp leaves it, up to a magazine of objects is lost, and a later
+     * sy_cache_destroy of this thread has no effect. The same holds for `destruct`.
      */
     int (*construct)(void *object, void *arg);
     /* Called once for each constructed object before its memory goes away. It may free objects,

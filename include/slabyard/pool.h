@@ -16,7 +16,7 @@
  * double free sy_pool_in_use() still ends, and its answer lies between 0 and the slots ever given.
  *
  * With SY_CHECKED and its kin (checks.h), or SLABYARD=check, a pool keeps its books outside the
- * objects and sees all of these. For that its doors have to be calls: in code compiled with
+ * objects and sees all of these. Its functions must be calls for this: in code compiled with
  * SY_NO_INLINE each free is checked. Where frees were compiled in, damage is found when the pool is
  * reset or destroyed.
  *

@@ -214,7 +214,7 @@ template <class T> class pool {
     /* False after a move. */
     explicit operator bool() const noexcept { return pool_ != nullptr; }
 
-    /* For what the C doors can besides; it stays this object's. */
+    /* For C functions that have no counterpart here. This object still owns it. */
     sy_pool *get() const noexcept { return pool_.get(); }
 
   private:
@@ -279,7 +279,7 @@ template <class T> class cache {
     /* False after a move. */
     explicit operator bool() const noexcept { return cache_ != nullptr; }
 
-    /* For what the C doors can besides; it stays this object's. */
+    /* For C functions that have no counterpart here. This object still owns it. */
     sy_cache *get() const noexcept { return cache_.get(); }
 
   private:
@@ -384,7 +384,7 @@ class memory_resource : public std::pmr::memory_resource {
         return stats;
     }
 
-    /* For what the C doors can besides; it stays this object's. */
+    /* For C functions that have no counterpart here. This object still owns it. */
     sy_heap *get() const noexcept { return heap_; }
 
   private:
@@ -519,7 +519,7 @@ template <class T, class Tag = T> class handle_key {
 /*
  * Objects by 64-bit keys that are stale for ever once the object is erased (slabyard/handle.h). Any
  * thread, at any time. Who looks at an object holds it: an erase makes the key stale at once, and
- * the object is destroyed by whoever lets go of it last. A ref that outlives the map keeps the
+ * the last holder that lets go destroys the object. A ref that outlives the map keeps the
  * map's memory for good. Maps of one T whose keys are not to be mixed up have different tags, which
  * can be any types.
  */
