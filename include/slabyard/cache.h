@@ -69,9 +69,12 @@ typedef struct sy_cache_config {
      * Called with `arg` once for each object before it is first given out, not at each allocation;
      * the object stays constructed while it is free. Returns 0, or anything else: the allocation
      * fails with the errno that it left. Called without any lock held; it may use other caches,
-     * but not this one (it may destroy it), nor sy_thread_idle or sy_thread_flush. It must return:
-     * if an exception or longjmp leaves it, up to a magazine of objects is lost, and a later
-     * sy_cache_destroy of this thread has no effect. The same holds for `destruct`.
+     * but not this one (it may destroy it), nor sy_thread_idle or sy_thread_flush.
+     *
+     * It must return. If an exception or longjmp leaves it, up to a magazine of objects is lost,
+     * and sy_cache_destroy of this cache has no effect in this thread from then on, though it
+     * returns 0. After seventeen such exits in a thread that holds for every cache, and their
+     * memory is lost. The same is true of `destruct`.
      */
     int (*construct)(void *object, void *arg);
     /* Called once for each constructed object before its memory goes away. It may free objects,
