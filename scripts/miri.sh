@@ -16,7 +16,8 @@ tests=(--lib --tests)
 if [ "${1:-}" = quick ]; then
     shift
     tests=(--lib)
-    for test in arena examples local local_handle_map local_threads pool_model rc recycle seed statics; do
+    for test in arena examples hostile local local_handle_map local_threads pool_model rc recycle \
+        seed serde statics; do
         tests+=(--test "$test")
     done
 fi
