@@ -16,6 +16,7 @@
 #include "os/pages.h"
 #include "watch/options.h"
 #include "watch/report.h"
+#include "watch/stack.h"
 #include "watch/tools.h"
 
 typedef struct sy_group {
@@ -226,11 +227,12 @@ static sy_leak leak_of(const sy_group *group, uint64_t now) {
     };
 }
 
-typedef int sy_leak_visit(void *arg, const sy_leak *leak);
+/* What is done with the groups, sorted. */
+typedef int sy_groups_use(void *arg, const sy_groups *groups);
 
 /* The caller's frames begin at this one's, with what registers they have need of in it. */
-static __attribute__((noinline)) int each_leak(sy_cache *cache, unsigned flags,
-                                               sy_leak_visit *visit, void *arg) {
+static __attribute__((noinline)) int with_groups(sy_cache *cache, unsigned flags,
+                                                 sy_groups_use *use, void *arg) {
     int error = errno, result = 0;
     sy_question question = {.cache = cache, .stack = (uintptr_t)__builtin_frame_address(0)};
     sy_groups *groups = find_groups(flags, &question);
@@ -240,32 +242,55 @@ static __attribute__((noinline)) int each_leak(sy_cache *cache, unsigned flags,
     }
     sort(groups);
     errno = error;
-    uint64_t now = sy_os_now();
-    for (size_t i = 0; i < groups->count && result == 0; i++) {
-        sy_leak leak = leak_of(&groups->group[i], now);
-        result = visit(arg, &leak);
-    }
+    result = use(arg, groups);
     give_groups(groups, question.room);
     return result;
 }
 
-int sy_each_leak(sy_cache *cache, unsigned flags, sy_leak_visit *visit, void *arg) {
+static int find_leaks(sy_cache *cache, unsigned flags, sy_groups_use *use, void *arg) {
     if (flags & ~(unsigned)SY_LEAKS_UNREACHABLE) {
         errno = EINVAL;
         return -1;
     }
     __builtin_unwind_init(); /* all registers that a callee keeps go into this frame */
-    int result = each_leak(cache, flags, visit, arg);
+    int result = with_groups(cache, flags, use, arg);
     __asm__ volatile("" ::: "memory"); /* so that the frame stays until then */
     return result;
+}
+
+typedef struct sy_visitor {
+    int (*visit)(void *arg, const sy_leak *leak);
+    void *arg;
+} sy_visitor;
+
+static int visit_each(void *visitor_, const sy_groups *groups) {
+    const sy_visitor *visitor = visitor_;
+    uint64_t now = sy_os_now();
+    int result = 0;
+    for (size_t i = 0; i < groups->count && result == 0; i++) {
+        sy_leak leak = leak_of(&groups->group[i], now);
+        result = visitor->visit(visitor->arg, &leak);
+    }
+    return result;
+}
+
+int sy_each_leak(sy_cache *cache, unsigned flags, int (*visit)(void *arg, const sy_leak *leak),
+                 void *arg) {
+    sy_visitor visitor = {visit, arg};
+    return find_leaks(cache, flags, visit_each, &visitor);
 }
 
 /* ---- the report ---- */
 
 typedef struct sy_total {
     size_t objects, bytes;
-    bool looked, writing; /* a leak has been looked at; there is a report */
+    bool writing; /* there is a report */
 } sy_total;
+
+/* The groups whose stacks come next in the report. */
+typedef struct sy_later {
+    const sy_group *next, *end;
+} sy_later;
 
 static void add_objects(size_t objects) {
     sy_report_number(objects);
@@ -292,17 +317,33 @@ static void add_headline(const sy_leak *leak) {
     sy_report_text(leak->allocated.depth ? " ago by:\n" : " ago\n");
 }
 
-static int add_leak(void *arg, const sy_leak *leak) {
-    sy_total *total = arg;
-    if (!total->looked) total->writing = sy_report_begin();
-    total->looked = true;
-    if (total->writing) sy_report_look(leak->allocated.frames, leak->allocated.depth);
-    if (total->writing && sy_report_sees_runtime_alone()) return 0;
+static bool next_stack(void *later_, const void *const **frames, size_t *depth) {
+    sy_later *later = later_;
+    if (later->next == later->end) return false;
+    *depth = sy_stack_frames(later->next++->stack, frames);
+    return true;
+}
+
+static void add_leak(sy_total *total, const sy_leak *leak, sy_later later) {
+    const sy_trace *by = &leak->allocated;
+    if (total->writing) sy_report_look(by->frames, by->depth, next_stack, &later);
+    if (total->writing && sy_report_sees_runtime_alone()) return;
     total->objects += leak->objects;
     total->bytes += leak->bytes;
-    if (!total->writing) return 0;
+    if (!total->writing) return;
     add_headline(leak);
     sy_report_looked("    ");
+}
+
+static int add_leaks(void *total_, const sy_groups *groups) {
+    sy_total *total = total_;
+    const sy_group *end = groups->group + groups->count;
+    uint64_t now = sy_os_now();
+    if (groups->count) total->writing = sy_report_begin();
+    for (const sy_group *group = groups->group; group < end; group++) {
+        sy_leak leak = leak_of(group, now);
+        add_leak(total, &leak, (sy_later){group + 1, end});
+    }
     return 0;
 }
 
@@ -324,7 +365,7 @@ static void add_failure(void) {
 size_t sy_report_leaks(sy_cache *cache, unsigned flags) {
     sy_total total = {0};
     int error = errno;
-    if (sy_each_leak(cache, flags, add_leak, &total) != 0) add_failure();
+    if (find_leaks(cache, flags, add_leaks, &total) != 0) add_failure();
     if (total.objects && total.writing) add_total(&total);
     if (total.writing) sy_report_end();
     errno = error;

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "watch/lookup.h"
 #include "watch/options.h"
 #include "watch/symbols.h"
 
@@ -26,7 +27,6 @@ static size_t length;
 static bool full; /* something did not fit */
 static bool coloured;
 static char path[SY_OPTION_TEXT_MAX + 1]; /* "": stderr */
-static sy_symbols symbols;
 
 static SY_TLS bool in_report;
 static SY_TLS int errno_before;
@@ -52,6 +52,7 @@ bool sy_report_begin(void) {
     sy_lock_acquire(&lock);
     length = 0;
     full = false;
+    sy_lookup_forget();
     sy_options_report_path(path);
     coloured = wants_colour();
     return true;
@@ -185,21 +186,21 @@ void sy_report_quiet(void) {
 /* ---- stacks ---- */
 
 enum {
-    LINES_MAX = 1024, /* two for each address that is looked up */
-    START_LINES = 3,  /* of the C library, which calls main */
+    LINES_MAX = 2 * SY_SYMBOLS_MAX,
+    START_LINES = 3, /* of the C library, which calls main */
 };
 
 /* The lines of the stack that was looked up, each beginning with its sy_whose. */
 static const char *lines[LINES_MAX];
 static size_t line_count;
 
-void sy_report_look(const void *const *frames, size_t depth) {
+void sy_report_look(const void *const *frames, size_t depth, sy_lookup_next *next, void *arg) {
     bool deep = atomic_load_explicit(&sy_options_now.symbols, memory_order_relaxed);
-    sy_symbols_find(&symbols, frames, depth, deep);
+    sy_lookup_stack(frames, depth, deep, next, arg);
     if (depth > SY_SYMBOLS_MAX) depth = SY_SYMBOLS_MAX;
     line_count = 0;
     for (size_t i = 0; i < depth; i++)
-        for (const char *line = sy_symbols_lines(&symbols, i); *line;) {
+        for (const char *line = sy_lookup_lines(frames[i]); *line;) {
             if (line_count < LINES_MAX) lines[line_count++] = line;
             line = strchr(line, '\n') + 1;
         }
@@ -266,7 +267,7 @@ void sy_report_looked(const char *indent) {
 }
 
 void sy_report_stack(const void *const *frames, size_t depth, const char *indent) {
-    sy_report_look(frames, depth);
+    sy_report_look(frames, depth, NULL, NULL);
     sy_report_looked(indent);
 }
 

@@ -7,7 +7,7 @@
  *         #0 make_order at orders.c:17
  *       next: ...                                                 what to do
  *
- * Below: symbols.h, options.h, os/. Used by fault.c and the reports of leaks. Whoever begins a
+ * Below: lookup.h, options.h, os/. Used by fault.c and the reports of leaks. Whoever begins a
  * report holds no lock; errno is kept from its beginning to its end.
  */
 #ifndef SY_WATCH_REPORT_H
@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "watch/lookup.h"
 
 /* Begins a report; others wait. If this thread is in one already: false, and nothing is to be
  * done. What is longer than 64 KiB is cut off, and the report says so. */
@@ -48,8 +50,9 @@ void sy_report_quiet(void);
  */
 void sy_report_stack(const void *const *frames, size_t depth, const char *indent);
 /* The same in two steps: the lines are found, and told. Between them: whether Rust's runtime made
- * the call for itself, before main or for what it keeps. */
-void sy_report_look(const void *const *frames, size_t depth);
+ * the call for itself, before main or for what it keeps. `next` (NULL: none) tells the stacks that
+ * are told after this one, so that their lines are found together (lookup.h). */
+void sy_report_look(const void *const *frames, size_t depth, sy_lookup_next *next, void *arg);
 bool sy_report_sees_runtime_alone(void);
 void sy_report_looked(const char *indent);
 /* What was done ("freed"), when, by whom: a line, and one for each frame; nothing if that was not

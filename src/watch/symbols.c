@@ -78,6 +78,9 @@ static size_t counted(sy_symbols *of) {
     return atomic_load_explicit(&of->count, memory_order_relaxed);
 }
 
+/* Something may have been cut. */
+static bool is_full(const sy_symbols *symbols) { return symbols->length >= SY_SYMBOLS_TEXT - 1; }
+
 static void begin_address(sy_symbols *to) { to->at[counted(to)] = to->length; }
 
 /* When the count is seen, by whoever waited for the child's end, so are the lines. */
@@ -99,13 +102,10 @@ static void add_mangled(sy_symbols *to, uintptr_t address, const char *function,
 
 static void add_shallow(sy_symbols *to, uintptr_t address, bool in_child) {
     sy_os_place place;
-    bool known = sy_os_locate(address, &place);
-    begin_address(to);
-    if (known)
+    if (sy_os_locate(address, &place))
         add_mangled(to, address, place.function, place.in_function, &place, in_child);
     else
         add_mangled(to, address, NULL, 0, NULL, in_child);
-    end_address(to);
 }
 
 /* What libdw has no lines for it may still have a name for. */
@@ -122,16 +122,14 @@ static void add_named(sy_symbols *to, uintptr_t address) {
 }
 
 static void add_deep(sy_symbols *to, uintptr_t address) {
-    begin_address(to);
     if (!sy_dwarf_look(address, add_line, to)) add_named(to, address);
-    end_address(to);
 }
 
 /* ---- the child ---- */
 
 typedef struct question {
     const void *const *addresses;
-    size_t count;
+    size_t count, needed;
 } question;
 
 static uintptr_t call_before(const void *address) { return (uintptr_t)address - (address ? 1 : 0); }
@@ -148,10 +146,13 @@ static void answer_all(const void *asked, void *answer) {
     bool deep = sy_dwarf_open();
     for (size_t i = 0; i < all->count; i++) {
         uintptr_t address = call_before(all->addresses[i]);
+        begin_address(answer);
         if (deep)
             add_deep(answer, address);
         else
             add_shallow(answer, address, true);
+        if (i >= all->needed && is_full(answer)) return;
+        end_address(answer);
     }
 }
 
@@ -165,23 +166,28 @@ static bool is_sound(sy_symbols *answer, size_t asked) {
     return true;
 }
 
-static void ask_child(sy_symbols *symbols, const void *const *addresses, size_t count) {
-    const question all = {addresses, count};
-    if (sy_os_ask_child(answer_all, &all, symbols, sizeof *symbols, SECONDS) != 0) return;
+static void ask_child(sy_symbols *symbols, const question *all) {
+    if (sy_os_ask_child(answer_all, all, symbols, sizeof *symbols, SECONDS) != 0) return;
     symbols->text[SY_SYMBOLS_TEXT - 1] = 0;
-    if (is_sound(symbols, count)) return;
+    if (is_sound(symbols, all->count)) return;
     atomic_store_explicit(&symbols->count, 0, memory_order_relaxed);
     symbols->length = 0;
 }
 
-void sy_symbols_find(sy_symbols *symbols, const void *const *addresses, size_t count, bool deep) {
+static size_t at_most(size_t count) { return count < SY_SYMBOLS_MAX ? count : SY_SYMBOLS_MAX; }
+
+void sy_symbols_find(sy_symbols *symbols, const void *const *addresses, size_t count, size_t needed,
+                     bool deep) {
     int saved = errno;
-    if (count > SY_SYMBOLS_MAX) count = SY_SYMBOLS_MAX;
+    const question all = {addresses, at_most(count), at_most(needed)};
     atomic_store_explicit(&symbols->count, 0, memory_order_relaxed);
     symbols->length = 0;
-    if (deep && count > 0 && !sy_os_is_traced()) ask_child(symbols, addresses, count);
-    for (size_t i = counted(symbols); i < count; i++)
+    if (deep && all.count > 0 && !sy_os_is_traced()) ask_child(symbols, &all);
+    for (size_t i = counted(symbols); i < all.needed; i++) {
+        begin_address(symbols);
         add_shallow(symbols, call_before(addresses[i]), false);
+        end_address(symbols);
+    }
     errno = saved;
 }
 

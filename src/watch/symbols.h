@@ -11,7 +11,7 @@
  *
  * Names of Rust are in its own words always, those of C++ by the child.
  *
- * Below: dwarf.h, rust_name.h, cxx_name.h, whose.h, os/. Used by report.c and the leak report.
+ * Below: dwarf.h, rust_name.h, cxx_name.h, whose.h, os/. Used by lookup.c.
  */
 #ifndef SY_WATCH_SYMBOLS_H
 #define SY_WATCH_SYMBOLS_H
@@ -22,7 +22,7 @@
 
 #include "watch/whose.h"
 
-enum { SY_SYMBOLS_MAX = 512, SY_SYMBOLS_TEXT = 128 << 10 };
+enum { SY_SYMBOLS_MAX = 1024, SY_SYMBOLS_TEXT = 256 << 10 };
 
 /* Text of addresses; large, so callers have one for the process, under their own lock. */
 typedef struct sy_symbols {
@@ -33,8 +33,10 @@ typedef struct sy_symbols {
 } sy_symbols;
 
 /*
- * Words for `count` return addresses (not more than SY_SYMBOLS_MAX are taken). Each has one line,
- * or several where functions were inlined there, the innermost first:
+ * Words for `count` return addresses (not more than SY_SYMBOLS_MAX are taken). The first `needed`
+ * have words in any case; those behind them have words if the child finds room and time for them.
+ * symbols->count says how many have. Each has one line, or several where functions were inlined
+ * there, the innermost first:
  *
  *     parse_header at src/parser.c:120
  *     main at server.c:17
@@ -43,15 +45,17 @@ typedef struct sy_symbols {
  *     0x7f0012345640                          (no file)
  *
  * They are of the call, the instruction before the address. Paths are as dwarf.h says. Before each
- * line stands a character, whose function it is: a sy_whose. Text that is too long is cut.
+ * line stands a character, whose function it is: a sy_whose. Text that is too long is cut, if it is
+ * of an address that is needed.
  *
  * `deep` false, or the process is traced: only what the files say, without a child. Calls no malloc
  * of this process, takes no lock, and needs a few KiB of stack. errno is kept.
  */
-void sy_symbols_find(sy_symbols *symbols, const void *const *addresses, size_t count, bool deep);
+void sy_symbols_find(sy_symbols *symbols, const void *const *addresses, size_t count, size_t needed,
+                     bool deep);
 
-/* The lines of address `index` (below `count`), each ended by \n, the last by a 0 besides; "" where
- * there was no more room. */
+/* The lines of address `index` (below symbols->count), each ended by \n, the last by a 0 besides;
+ * "" where there was no more room. */
 const char *sy_symbols_lines(const sy_symbols *symbols, size_t index);
 
 #endif

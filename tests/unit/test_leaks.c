@@ -23,6 +23,7 @@
 
 #include "cache/cache.h"
 #include "os/fake.h"
+#include "os/os.h"
 #include "support/child.h"
 #include "support/sanitized.h"
 #include "watch/guard.h"
@@ -572,6 +573,18 @@ static void without_leaks_nothing_is_written(void **state) {
     sy_cache_destroy(cache);
 }
 
+/* What a child learns of one stack it need not learn again for the next. */
+static void a_report_asks_one_child_for_all_stacks(void **state) {
+    (void)state;
+    sy_cache *cache = make("deep", SY_AUDIT);
+    go_down(cache, 10);
+    assert_int_equal(leaks_of(cache, 0).groups, 10);
+    sy_fake_reset();
+    assert_non_null(strstr(written_by(report_all, cache), "  total: 10 objects"));
+    assert_int_equal(sy_fake_calls(SY_FAKE_ASK_CHILD), sy_os_is_traced() ? 0 : 1);
+    sy_cache_destroy_all(cache);
+}
+
 static void destroy(void *arg) {
     errno = 0;
     must(sy_cache_destroy(arg) == -1 && errno == EBUSY);
@@ -768,6 +781,7 @@ int main(void) {
         cmocka_unit_test(tables_reach_nothing),
         cmocka_unit_test(a_handle_reaches_its_object),
         cmocka_unit_test(a_report_says_what_and_where),
+        cmocka_unit_test(a_report_asks_one_child_for_all_stacks),
         cmocka_unit_test(without_leaks_nothing_is_written),
         cmocka_unit_test(destroying_reports_by_the_option),
         cmocka_unit_test(more_groups_take_more_room),

@@ -71,7 +71,7 @@ static const char *lines_of(size_t index) {
 }
 
 static const char *words(const void *of, bool deep) {
-    sy_symbols_find(&symbols, &of, 1, deep);
+    sy_symbols_find(&symbols, &of, 1, 1, deep);
     assert_int_equal(symbols.count, 1);
     return lines_of(0);
 }
@@ -160,12 +160,12 @@ static void each_address_has_its_own_lines(void **state) {
     int line = call_line;
     around_inlined();
     three[1] = address;
-    sy_symbols_find(&symbols, three, 3, true);
+    sy_symbols_find(&symbols, three, 3, 3, true);
     assert_int_equal(symbols.count, 3);
     expect_line(lines_of(0), "known_function", line);
     expect_line(lines_of(1), "inlined_function", call_line);
     assert_string_equal(sy_symbols_lines(&symbols, 2), sy_symbols_lines(&symbols, 0));
-    sy_symbols_find(&symbols, three, 0, true);
+    sy_symbols_find(&symbols, three, 0, 0, true);
     assert_int_equal(symbols.count, 0);
 }
 
@@ -194,17 +194,22 @@ static void what_has_no_room_is_cut(void **state) {
     (void)state;
     char folder[] = "/tmp/slabyard-symbols-XXXXXX", file[300];
     const char *mapped = map_long_name(folder, file);
+    char line[320];
     static const void *many[SY_SYMBOLS_MAX + 1];
     for (size_t i = 0; i < SY_SYMBOLS_MAX + 1; i++) many[i] = mapped + i + 1;
     for (int deep = 0; deep <= 1; deep++) {
-        sy_symbols_find(&symbols, many, SY_SYMBOLS_MAX + 1, deep);
+        sy_symbols_find(&symbols, many, SY_SYMBOLS_MAX + 1, SY_SYMBOLS_MAX + 1, deep);
         assert_int_equal(symbols.count, SY_SYMBOLS_MAX);
-        char line[320];
         snprintf(line, sizeof line, "0x7 in %s\n", file);
         assert_string_equal(lines_of(7), line);
         assert_string_equal(sy_symbols_lines(&symbols, SY_SYMBOLS_MAX - 1), "");
         assert_int_equal(symbols.length, SY_SYMBOLS_TEXT - 1);
     }
+    sy_symbols_find(&symbols, many, SY_SYMBOLS_MAX, 1, true);
+    assert_in_range(symbols.count, 2, SY_SYMBOLS_MAX - 1); /* what is not needed is not cut */
+    size_t last = symbols.count - 1;
+    snprintf(line, sizeof line, "0x%zx in %s\n", last, file);
+    assert_string_equal(lines_of(last), line);
     unlink(file);
     rmdir(folder);
 }
@@ -280,10 +285,28 @@ static void what_a_child_did_not_say_is_told_without_it(void **state) {
     known_function();
     const void *two[2] = {address, address};
     sy_fake_set_child(say_one_and_die);
-    sy_symbols_find(&symbols, two, 2, true);
+    sy_symbols_find(&symbols, two, 2, 2, true);
     assert_int_equal(symbols.count, 2);
     assert_string_equal(lines_of(0), "said\n");
     expect_place(lines_of(1), "known_function", "/test_symbols");
+    sy_fake_reset();
+}
+
+/* They are known if the child says them, and else they are not. */
+static void what_is_not_needed_is_only_what_a_child_says(void **state) {
+    (void)state;
+    known_function();
+    const void *three[3] = {address, address, address};
+    sy_fake_set_child(say_one_and_die);
+    sy_symbols_find(&symbols, three, 3, 2, true);
+    assert_int_equal(symbols.count, 2);
+    expect_place(lines_of(1), "known_function", "/test_symbols");
+    sy_fake_reset();
+    sy_symbols_find(&symbols, three, 3, 1, true);
+    assert_int_equal(symbols.count, 3);
+    expect_line(lines_of(2), "known_function", call_line);
+    sy_symbols_find(&symbols, three, 3, 1, false);
+    assert_int_equal(symbols.count, 1);
     sy_fake_reset();
 }
 
@@ -342,6 +365,7 @@ int main(void) {
         cmocka_unit_test(without_all_of_the_library_it_is_shallow),
         cmocka_unit_test(without_mappings_there_is_the_address),
         cmocka_unit_test(what_a_child_did_not_say_is_told_without_it),
+        cmocka_unit_test(what_is_not_needed_is_only_what_a_child_says),
         cmocka_unit_test(under_a_debugger_there_is_no_child),
         cmocka_unit_test(what_makes_no_sense_is_not_believed),
         cmocka_unit_test(the_program_sees_no_child),

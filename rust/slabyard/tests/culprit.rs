@@ -43,6 +43,9 @@ mod mistakes {
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).unwrap();
         println!("line of {} bytes", line.len());
+        let caught =
+            std::panic::catch_unwind(|| panic!("{}", std::backtrace::Backtrace::force_capture()));
+        drop(caught);
         std::thread::spawn(|| println!("in a thread"))
             .join()
             .unwrap();
@@ -56,7 +59,6 @@ fn report_of(mistake: &str, options: &str) -> String {
     let output = std::process::Command::new(program)
         .arg(mistake)
         .env("SLABYARD", options)
-        .env_remove("RUST_BACKTRACE") // whose tables would be looked through for minutes
         .stdin(std::process::Stdio::null())
         .output()
         .unwrap();
