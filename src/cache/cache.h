@@ -121,7 +121,7 @@ void sy_caches_recover(void);
 
 /* The client's callbacks. */
 size_t sy_cache_refill(void *cache, uintptr_t *items, size_t count);
-void sy_cache_flush(void *cache, uintptr_t *items, size_t count);
+void sy_cache_flush(void *cache, uintptr_t *items, size_t count, _Atomic uint32_t *held);
 
 /* Whether the magazines of all threads together may hold so many items: then what was reserved can
  * be had, whatever they hold. */

@@ -18,10 +18,12 @@ static size_t in_quarantine(const sy_cache *cache) {
 size_t sy_cache_in_use(const sy_cache *cache_) {
     sy_cache *cache = (sy_cache *)(uintptr_t)cache_; /* whose lock is taken */
     size_t depot, loaded;
+    sy_clients_lock(); /* both locks, so that what a pass moves is counted once */
     sy_lock_acquire(&cache->lock);
     size_t out = cache->out - in_quarantine(cache), elsewhere = cache->guarded + cache->passed;
+    sy_client_held_locked(&cache->client, &depot, &loaded);
     sy_lock_release(&cache->lock);
-    sy_client_held(&cache->client, &depot, &loaded);
+    sy_clients_unlock();
     size_t retired = atomic_load_explicit(&cache->retired, memory_order_relaxed);
     size_t free = depot + loaded + retired;
     return elsewhere + (out > free ? out - free : 0);
@@ -56,8 +58,11 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     };
     memcpy(stats->name, cache->name, sizeof stats->name);
 
+    sy_clients_lock();
     sy_lock_acquire(&cache->lock);
     size_t out = cache->out, passed = cache->passed;
+    sy_client_held_locked(&cache->client, &stats->in_depot, &stats->in_loaded);
+    sy_clients_unlock();
     stats->in_quarantine = in_quarantine(cache);
     stats->guarded = cache->guarded;
     stats->slabs = cache->slab_count;
@@ -78,7 +83,6 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     stats->free = stats->slots - out;
     stats->tail = stats->mapped - stats->slots * layout->slot;
     stats->waste = stats->tail + stats->slots * (layout->slot - cache->size);
-    sy_client_held(&cache->client, &stats->in_depot, &stats->in_loaded);
     stats->retired = atomic_load_explicit(&cache->retired, memory_order_relaxed);
     size_t waiting = stats->in_depot + stats->in_loaded + stats->in_quarantine + stats->retired;
     stats->in_use = stats->guarded + passed + (out > waiting ? out - waiting : 0);

@@ -239,12 +239,19 @@ static inline void leave_slab(sy_flush *flush) {
     flush->added = 0;
 }
 
+/* What it is to free an object that lies in none of the cache's slabs. */
+static SY_COLD sy_fault_kind fault_outside(const sy_cache *cache, const sy_slab *slab) {
+    if (!slab) return SY_FAULT_FOREIGN_POINTER;
+    bool released = slab->owner == cache || (!slab->owner && !slab->first);
+    return released ? SY_FAULT_DOUBLE_FREE : SY_FAULT_WRONG_CACHE;
+}
+
 /* Begins the work on the slab of `address`; false, with the fault noted, if it is none of the
  * cache's. */
 static bool enter_slab(sy_flush *flush, uintptr_t address) {
     sy_slab *slab = sy_slab_at(address);
-    if (SY_UNLIKELY(!slab || slab->owner != flush->cache)) {
-        note_fault(flush, slab ? SY_FAULT_WRONG_CACHE : SY_FAULT_FOREIGN_POINTER, address, slab);
+    if (SY_UNLIKELY(!sy_slab_is_in(slab, flush->cache))) {
+        note_fault(flush, fault_outside(flush->cache, slab), address, slab);
         return false;
     }
     leave_slab(flush);
@@ -321,7 +328,7 @@ static void sy_cache_release_surplus(sy_flush *flush) {
     }
 }
 
-void sy_cache_flush(void *owner, uintptr_t *items, size_t count) {
+void sy_cache_flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_t *held) {
     sy_cache *cache = owner;
     sy_flush flush;
     begin_flush(&flush, cache);
@@ -330,6 +337,7 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count) {
     sy_lock_acquire(&cache->lock);
     for (size_t i = 0; i < count; i++) put_slot(&flush, items[i]);
     end_flush(&flush);
+    if (held) atomic_store_explicit(held, 0, memory_order_relaxed);
     sy_lock_release(&cache->lock);
     sy_cache_release_surplus(&flush);
     for (size_t i = 0; i < flush.faults; i++) sy_fault_raise(&flush.fault[i]);
@@ -377,7 +385,7 @@ static void win_try(sy_cache *cache, uintptr_t address) {
 /* Whether a slot begins at `address` and is out of its slab. The lock is held. */
 static bool is_out(const sy_cache *cache, uintptr_t address) {
     const sy_slab *slab = sy_slab_at(address);
-    if (!slab || slab->owner != cache) return false;
+    if (!sy_slab_is_in(slab, cache)) return false;
     uint32_t index = sy_slab_index(slab, &cache->layout, address);
     return index != UINT32_MAX && !sy_slab_bit(slab->free, index);
 }

@@ -23,6 +23,7 @@ enum {
     SY_BIN_EMPTY = SY_BINS, /* all slots are free */
     SY_BIN_FULL,            /* none is: in no heap */
     SY_BIN_NONE,            /* not in the bins */
+    SY_BIN_GONE,            /* not in its cache any more: it is being released */
 };
 
 struct sy_bins {
@@ -32,6 +33,18 @@ struct sy_bins {
     uint64_t filled, opened, reused; /* slabs that became full, were full, were empty */
     sy_bins *counted;                /* where that is counted; NULL: here */
 };
+
+/*
+ * Whether the slab that sy_slab_at found is one of the cache's, whose lock is held: its bitmap may
+ * be read then. A slab that was unlinked is released without the lock, and its descriptor may be
+ * another's meanwhile; its owner is cleared before that, so it is read once more.
+ */
+__attribute__((no_sanitize("thread"))) static inline bool sy_slab_is_in(const sy_slab *slab,
+                                                                        const void *cache) {
+    if (!slab || __atomic_load_n(&slab->owner, __ATOMIC_ACQUIRE) != cache) return false;
+    bool gone = __atomic_load_n(&slab->bin, __ATOMIC_ACQUIRE) == SY_BIN_GONE;
+    return !gone && __atomic_load_n(&slab->owner, __ATOMIC_RELAXED) == cache;
+}
 
 /* The slab to take from next, or NULL when none has a free slot. */
 sy_slab *sy_bins_best(const sy_bins *bins);

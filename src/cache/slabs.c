@@ -153,6 +153,7 @@ void sy_cache_remove_slab(sy_cache *cache, sy_slab *slab) {
 
 void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab) {
     sy_bins_remove(slab->bins, slab);
+    slab->bin = SY_BIN_GONE;
     sy_cache_remove_slab(cache, slab);
     cache->slab_count--;
     cache->counts.slabs_released++;
@@ -186,6 +187,8 @@ void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
     unhide(cache, slab);
     give_bitmaps(cache, slab);
     sy_bins *bins = slab->bins;
+    slab->first = 0; /* nor is it a span of the heap */
+    __atomic_store_n(&slab->owner, NULL, __ATOMIC_RELEASE);
     sy_quota_give_run(cache->quota, slab);
     if (bins != &cache->bins) sy_view_let_go(sy_view_of(bins));
 }

@@ -177,8 +177,13 @@ void sy_watched_free(sy_cache *cache, void *object, size_t told) {
 bool sy_watched_try_free(sy_cache *cache, void *object) {
     sy_fault fault;
     if (SY_UNLIKELY(cache->flags & SY_PASSED)) return sy_passed_try_free(cache, object);
-    sy_record *record = find(cache, (uintptr_t)object, &fault);
-    if (!record || !sy_watch_try_claim(cache->watch, record, object)) return false;
+    sy_lock_acquire(&cache->lock); /* the slab is not released, nor its records */
+    bool found = sy_slab_is_in(sy_slab_at((uintptr_t)object), cache);
+    sy_record *record = found ? find(cache, (uintptr_t)object, &fault) : NULL;
+    bool claimed = record && sy_watch_try_claim(record);
+    sy_lock_release(&cache->lock);
+    if (!claimed) return false;
+    sy_watch_claimed(cache->watch, record, object);
     sy_watched_put_away(cache, record, (uintptr_t)object, true);
     return true;
 }

@@ -209,7 +209,7 @@ bool sy_run_ended_at(uintptr_t address) {
 
 /* The end of a run with many objects is not the free of one of them. */
 static void note_end(const sy_slab *run) {
-    if (run->owner && run->slots > 1) return;
+    if (run->slots > 1) return;
     atomic_store_explicit(ended_entry(run->start), run->start, memory_order_relaxed);
 }
 

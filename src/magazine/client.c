@@ -5,6 +5,7 @@
 #include "magazine/client.h"
 
 #include <errno.h>
+#include <limits.h>
 
 #include "base/cpu.h"
 #include "magazine/budget.h"
@@ -172,7 +173,12 @@ static void push(const sy_client *client, sy_slot *slot, uintptr_t item) {
 static void flush_magazine(sy_client *client, sy_magazine *magazine) {
     uint32_t count = sy_magazine_count(magazine);
     sy_magazine_set_count(magazine, 0);
-    if (count) client->config.flush(client->config.owner, magazine->items, count);
+    if (count) client->config.flush(client->config.owner, magazine->items, count, NULL);
+}
+
+void sy_client_flush_counted(sy_client *client, sy_magazine *magazine) {
+    uint32_t count = sy_magazine_count(magazine);
+    if (count) client->config.flush(client->config.owner, magazine->items, count, &magazine->count);
 }
 
 /* Flushes the loaded magazine, which stays. */
@@ -182,7 +188,7 @@ static void flush_loaded(sy_client *client, sy_slot *slot) {
     slot->base = slot->loaded->items;
     sy_slot_set_top(slot, slot->base);
     slot->mark = 0;
-    if (count) client->config.flush(client->config.owner, slot->loaded->items, count);
+    if (count) client->config.flush(client->config.owner, slot->loaded->items, count, NULL);
 }
 
 void sy_client_put_back(sy_client *client, sy_thread *thread, sy_slot *slot) {
@@ -298,10 +304,10 @@ static bool fill(sy_client *client, sy_thread *thread, sy_slot *slot) {
     return refill(client, thread, slot);
 }
 
-/* Takes the magazines out of the slots of threads that are parked; a chain. */
+/* Takes the magazines out of the slots of threads that are parked; a chain. The lock is held. */
 static sy_magazine *take_parked(sy_client *client) {
     sy_magazine *chain = NULL;
-    sy_threads_lock();
+    if (!sy_threads_park()) return NULL;
     for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next) {
         if (!sy_thread_claim(thread)) continue;
         if (client->number < thread->slots_end) {
@@ -310,27 +316,38 @@ static sy_magazine *take_parked(sy_client *client) {
         }
         sy_thread_unclaim(thread);
     }
-    sy_threads_unlock();
     return chain;
 }
 
-bool sy_client_flush_chain(sy_client *client, sy_magazine *chain) {
-    bool any = false;
+void sy_client_flush_chain(sy_client *client, sy_magazine *chain) {
     while (chain) {
         sy_magazine *magazine = chain;
         chain = magazine->chain;
-        any |= sy_magazine_count(magazine) > 0;
         flush_magazine(client, magazine);
         sy_store_put(magazine);
     }
-    return any;
+}
+
+/* Flushes magazines that `take` gives, up to `most`; whether there was an item in them. */
+static bool move_out(sy_client *client, sy_magazine *(*take)(sy_client *client, unsigned most),
+                     unsigned most) {
+    sy_move move;
+    sy_threads_lock();
+    sy_move_begin(client, &move, take(client, most));
+    sy_threads_unlock();
+    return sy_move_flush(client, &move);
+}
+
+/* Of parked threads, and of the depot. The lock is held. */
+static sy_magazine *take_all(sy_client *client, unsigned most) {
+    sy_magazine *chain = take_parked(client), **end = &chain;
+    while (*end) end = &(*end)->chain;
+    *end = sy_budget_take(client, most);
+    return chain;
 }
 
 /* Brings back items that wait where this thread does not look; whether there were any. */
-static bool reclaim(sy_client *client) {
-    bool parked = sy_threads_park() && sy_client_flush_chain(client, take_parked(client));
-    return sy_client_flush_chain(client, sy_budget_take_all(client)) || parked;
-}
+static bool reclaim(sy_client *client) { return move_out(client, take_all, UINT_MAX); }
 
 /* This thread's slot as it stands, if it has a magazine loaded and no trim has asked for it since;
  * else NULL. A thread without slots of its own looks at the shut ones, which have none. */
@@ -484,7 +501,7 @@ static void free_one_way(sy_client *client, uintptr_t item) {
         more = empty_outbox(client, thread, slot);
         thread->inside--;
     }
-    client->config.flush(client->config.owner, &item, 1);
+    client->config.flush(client->config.owner, &item, 1, NULL);
 }
 
 void sy_client_free(sy_client *client, uintptr_t item) {
@@ -502,7 +519,7 @@ void sy_client_free(sy_client *client, uintptr_t item) {
     if (SY_LIKELY(slot))
         push(client, slot, item);
     else
-        client->config.flush(client->config.owner, &item, 1);
+        client->config.flush(client->config.owner, &item, 1, NULL);
 }
 
 size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {
@@ -573,6 +590,16 @@ size_t sy_client_reserve(sy_client *client, size_t count) {
     return have;
 }
 
+/* Flushes what this thread's slot holds; its magazines go. */
+static void flush_taken(sy_client *client, sy_slot *slot) {
+    sy_move move;
+    if (client->config.sees_frees) count_allocated(client, slot);
+    sy_threads_lock();
+    sy_move_begin(client, &move, sy_slot_take(slot, NULL));
+    sy_threads_unlock();
+    sy_move_flush(client, &move);
+}
+
 /* Asks running threads to flush; this one does. */
 static void begin_drain(sy_client *client) {
     uint32_t before = atomic_fetch_add_explicit(&client->generation, 1, memory_order_relaxed);
@@ -580,8 +607,7 @@ static void begin_drain(sy_client *client) {
     if (thread && client->number < thread->slots_end) {
         sy_slot *slot = sy_thread_slot(thread, client->number);
         slot->generation = before + 1;
-        slot->reserved = 0;
-        flush_slot(client, slot);
+        if (slot->loaded) flush_taken(client, slot);
     }
 }
 
@@ -592,12 +618,14 @@ void sy_client_drain(sy_client *client) {
 
 /* What parked threads hold waits in the depot from now on, to be flushed in steps. */
 static void deposit_parked(sy_client *client, bool surplus) {
-    sy_magazine *chain = sy_threads_park() ? take_parked(client) : NULL;
+    sy_threads_lock();
+    sy_magazine *chain = take_parked(client);
     while (chain) {
         sy_magazine *magazine = chain;
         chain = magazine->chain;
         sy_budget_put(client, magazine, surplus);
     }
+    sy_threads_unlock();
 }
 
 bool sy_client_drain_step(sy_client *client, bool first) {
@@ -605,7 +633,7 @@ bool sy_client_drain_step(sy_client *client, bool first) {
         begin_drain(client);
         deposit_parked(client, false);
     }
-    return sy_client_flush_chain(client, sy_budget_take(client, STEP_MAGAZINES));
+    return move_out(client, sy_budget_take, STEP_MAGAZINES);
 }
 
 bool sy_client_reap_step(sy_client *client, bool first, bool idle) {
@@ -613,5 +641,5 @@ bool sy_client_reap_step(sy_client *client, bool first, bool idle) {
         sy_budget_begin_reap(client, idle);
         if (idle) deposit_parked(client, true);
     }
-    return sy_client_flush_chain(client, sy_budget_reap(client, STEP_MAGAZINES));
+    return move_out(client, sy_budget_reap, STEP_MAGAZINES);
 }

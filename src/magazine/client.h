@@ -49,8 +49,12 @@ typedef struct sy_client_config {
     /* Gets up to `count` words into `items`, the one to be given out first at the end; returns how
      * many, 0 with errno when there are none. */
     size_t (*refill)(void *owner, uintptr_t *items, size_t count);
-    /* Takes `count` words back. */
-    void (*flush)(void *owner, uintptr_t *items, size_t count);
+    /*
+     * Takes `count` words back. *held is how many of them sy_client_held still counts: the owner
+     * lowers it under the lock under which it takes the words, so that whoever holds that lock and
+     * the clients' finds each word here or there. NULL: they are not counted any more.
+     */
+    void (*flush)(void *owner, uintptr_t *items, size_t count, _Atomic uint32_t *held);
     void *owner;
     size_t item_bytes;     /* what one waiting item holds up: for the bounds below */
     size_t magazine_items; /* most items in a magazine; 0: no magazines at all, the fast path is
@@ -72,6 +76,8 @@ typedef struct sy_client_config {
     unsigned number; /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
 } sy_client_config;
 
+typedef struct sy_magazine sy_magazine;
+
 /* Written by slow paths that are rare; the counters of exchanges are in the shards. */
 typedef struct sy_client {
     sy_client_config config;
@@ -86,8 +92,16 @@ typedef struct sy_client {
     void (*end)(void *arg);      /* guarded by the same: its end was put off; who unpins it last */
     void *end_arg;               /* calls this */
     struct sy_client
-        *next_held; /* of those that a thread has pinned until it has left their doors */
+        *next_held;        /* of those that a thread has pinned until it has left their doors */
+    struct sy_move *moves; /* under way; guarded by the lock of the thread list */
 } sy_client;
+
+/* Magazines that a thread has taken from slots or from the depot to flush them. */
+typedef struct sy_move {
+    sy_magazine *chain;   /* those not flushed yet */
+    const void *thread;   /* whose move it is */
+    struct sy_move *next; /* of the client's */
+} sy_move;
 
 typedef struct sy_client_counts {
     uint64_t depot_hits, depot_misses; /* a full magazine was wanted and found, or not */
@@ -191,8 +205,11 @@ bool sy_client_reap_step(sy_client *client, bool first, bool idle);
  * clients a step; false: it has looked at all. */
 bool sy_thread_reap_step(void);
 
-/* Items in the depot and in loaded slots: exact while nobody uses the client. */
+/* Items in the depot, those on their way from there to the owner included, and in loaded slots:
+ * exact while no thread allocates or frees, whatever passes and trims do meanwhile. `_locked`: the
+ * lock of the clients is held. */
 void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded);
+void sy_client_held_locked(const sy_client *client, size_t *depot, size_t *loaded);
 
 /* Events since the client was opened. */
 sy_client_counts sy_client_count(const sy_client *client);

@@ -103,14 +103,60 @@ bool sy_clients_leave(void) {
 
 /* ---- flushing ---- */
 
+void sy_move_begin(sy_client *client, sy_move *move, sy_magazine *chain) {
+    *move = (sy_move){.chain = chain, .thread = &own, .next = client->moves};
+    client->moves = move;
+}
+
+/* The lock is held. */
+static void sy_move_end(sy_client *client, const sy_move *move) {
+    sy_move **at = &client->moves;
+    while (*at != move) at = &(*at)->next;
+    *at = move->next;
+}
+
+bool sy_move_flush(sy_client *client, sy_move *move) {
+    bool any = false;
+    sy_magazine *magazine;
+    while ((magazine = move->chain) != NULL) {
+        any |= sy_magazine_count(magazine) > 0;
+        sy_client_flush_counted(client, magazine);
+        sy_threads_lock();
+        move->chain = magazine->chain;
+        sy_threads_unlock();
+        sy_store_put(magazine);
+    }
+    sy_threads_lock();
+    sy_move_end(client, move);
+    sy_threads_unlock();
+    return any;
+}
+
+/* In the child of a fork: what other threads were moving waits in the depot. */
+static void end_moves_of_others(sy_client *client) {
+    sy_move **at = &client->moves, *move;
+    while ((move = *at) != NULL) {
+        if (move->thread == &own) {
+            at = &move->next;
+            continue;
+        }
+        *at = move->next;
+        for (sy_magazine *next, *magazine = move->chain; magazine; magazine = next) {
+            next = magazine->chain;
+            sy_budget_put(client, magazine, false);
+        }
+    }
+}
+
 /* Takes the magazines of a slot of this thread, and flushes them. The lock is held before and
  * after: another thread may be destroying a cache that this one has used, so the client is pinned.
  */
 static void flush_taken(sy_client *client, sy_slot *slot) {
-    sy_magazine *chain = sy_slot_take(slot, NULL);
+    sy_move move;
+    sy_move_begin(client, &move, sy_slot_take(slot, NULL));
     pin_locked(client);
     sy_threads_unlock();
-    sy_client_flush_chain(client, chain);
+    sy_move_flush(client, &move);
     sy_threads_lock();
     unpin_locked(client);
 }
@@ -198,14 +244,21 @@ void sy_thread_put_back(void) {
     sy_clients_leave();
 }
 
-void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded) {
+void sy_client_held_locked(const sy_client *client, size_t *depot, size_t *loaded) {
     *depot = *loaded = 0;
     sy_depot_shard *shards = sy_depot_shards_of(client->number);
-    sy_threads_lock(); /* under which the magazines of a thread that ends move to the depot */
     for (unsigned i = 0; i < sy_depot_shard_count; i++) *depot += sy_depot_items(&shards[i]);
+    for (const sy_move *move = client->moves; move; move = move->next)
+        for (const sy_magazine *magazine = move->chain; magazine; magazine = magazine->chain)
+            *depot += sy_magazine_count(magazine);
     for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next)
         if (client->number < thread->slots_end)
             *loaded += sy_slot_items(sy_thread_slot(thread, client->number));
+}
+
+void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded) {
+    sy_threads_lock();
+    sy_client_held_locked(client, depot, loaded);
     sy_threads_unlock();
 }
 
@@ -256,6 +309,13 @@ static bool depot_holds(const sy_client *client, uintptr_t item) {
     return false;
 }
 
+static bool moves_hold(const sy_client *client, uintptr_t item) {
+    for (const sy_move *move = client->moves; move; move = move->next)
+        for (const sy_magazine *magazine = move->chain; magazine; magazine = magazine->chain)
+            if (contains(magazine->items, sy_magazine_count(magazine), item)) return true;
+    return false;
+}
+
 static bool threads_hold(const sy_client *client, uintptr_t item) {
     bool held = false;
     for (sy_thread *thread = sy_threads_first(); thread && !held; thread = thread->next)
@@ -266,7 +326,8 @@ static bool threads_hold(const sy_client *client, uintptr_t item) {
 
 /* Threads twice: a magazine may have gone from the depot to one of them meanwhile. */
 bool sy_client_holds(sy_client *client, uintptr_t item) {
-    return threads_hold(client, item) || depot_holds(client, item) || threads_hold(client, item);
+    return threads_hold(client, item) || depot_holds(client, item) || moves_hold(client, item) ||
+           threads_hold(client, item);
 }
 
 void sy_clients_lock(void) { sy_threads_lock(); }
@@ -440,7 +501,10 @@ void sy_magazine_orphan_others(void) {
     sy_threads_lock();
     sy_threads_orphan_others();
     for (unsigned number = SY_CLIENT_FIRST; number < next_number; number++)
-        if (clients[number]) atomic_store(&clients[number]->pins, 0); /* theirs, and our own: */
+        if (clients[number]) {
+            end_moves_of_others(clients[number]);
+            atomic_store(&clients[number]->pins, 0); /* theirs, and our own: */
+        }
     for (unsigned i = 0; i < own.pins && i < NOTED; i++) atomic_fetch_add(&own.pinned[i]->pins, 1);
     for (sy_client *client = own.held; client; client = client->next_held)
         atomic_fetch_add(&client->pins, 1);

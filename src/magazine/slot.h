@@ -100,11 +100,22 @@ static inline size_t sy_slot_items(const sy_slot *slot) {
     return items;
 }
 
+/* ---- roster.c, for client.c ---- */
+
+/* What is moved stays counted, and is found by sy_client_holds. The lock of the thread list is held
+ * at the beginning, since before the magazines were taken; none is while they are flushed and
+ * stored. Whether there was an item in them. */
+void sy_move_begin(sy_client *client, sy_move *move, sy_magazine *chain);
+bool sy_move_flush(sy_client *client, sy_move *move);
+
 /* ---- client.c, for roster.c ---- */
 
-/* Flushes and stores the magazines of a chain; whether there was an item in them. No lock is held.
- */
-bool sy_client_flush_chain(sy_client *client, sy_magazine *chain);
+/* Flushes and stores the magazines of a chain that nobody else counts or looks for. No lock is
+ * held. */
+void sy_client_flush_chain(sy_client *client, sy_magazine *chain);
+
+/* Flushes a magazine that is counted until then. */
+void sy_client_flush_counted(sy_client *client, sy_magazine *magazine);
 
 /* Flushes the loaded magazine of a one-way client, which stays. */
 void sy_client_put_back(sy_client *client, sy_thread *thread, sy_slot *slot);

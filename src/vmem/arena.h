@@ -271,7 +271,7 @@ int sy_quantum_open(sy_vmem *arena, size_t cached_max);
 bool sy_quantum_suspend(sy_vmem *arena);
 void sy_quantum_resume(sy_vmem *arena);
 void sy_quantum_close(sy_vmem *arena);
-/* Units that wait in them. */
+/* Units that wait in them. The lock of the clients is held. */
 size_t sy_quantum_held(const sy_vmem *arena);
 
 #endif

@@ -34,11 +34,20 @@ int sy_vmem_contains(const sy_vmem *arena_, uintptr_t start, size_t size) {
     return inside;
 }
 
-size_t sy_vmem_size(const sy_vmem *arena_, unsigned what) {
+/* Both locks, so that what is on its way from magazines is counted once. */
+static sy_vmem *lock_with_held(const sy_vmem *arena_, size_t *held) {
+    sy_clients_lock();
     sy_vmem *arena = lock(arena_);
+    *held = sy_quantum_held(arena);
+    sy_clients_unlock();
+    return arena;
+}
+
+size_t sy_vmem_size(const sy_vmem *arena_, unsigned what) {
+    size_t held;
+    sy_vmem *arena = lock_with_held(arena_, &held);
     size_t free = arena->free, allocated = arena->total - free;
     sy_lock_release(&arena->lock);
-    size_t held = sy_quantum_held(arena);
     size_t units = 0;
     if (what & SY_VMEM_FREE) units += free;
     if (what & SY_VMEM_ALLOCATED) units += allocated - (held < allocated ? held : allocated);
@@ -52,8 +61,8 @@ int sy_vmem_get_stats(const sy_vmem *arena_, sy_vmem_stats *stats) {
         errno = EINVAL;
         return -1;
     }
-    size_t held = sy_quantum_held(arena_);
-    sy_vmem *arena = lock(arena_);
+    size_t held;
+    sy_vmem *arena = lock_with_held(arena_, &held);
     size_t allocated = arena->total - arena->free;
     *stats = (sy_vmem_stats){
         .quantum = arena->quantum,

@@ -48,7 +48,7 @@ static size_t refill(void *owner, uintptr_t *items, size_t count) {
     return taken;
 }
 
-static void flush(void *owner, uintptr_t *items, size_t count) {
+static void flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_t *held) {
     sy_quantum_cache *cache = owner;
     sy_vmem *arena = cache->arena;
     struct {
@@ -66,6 +66,7 @@ static void flush(void *owner, uintptr_t *items, size_t count) {
             fault[faults].value = items[i];
             fault[faults++].found_size = tag ? tag->size : 0;
         }
+        if (held) atomic_fetch_sub_explicit(held, 1, memory_order_relaxed);
         if (SY_LIKELY(!leavings.any)) continue;
         sy_lock_release(&arena->lock);
         sy_leavings_settle(arena, &leavings);
@@ -132,7 +133,7 @@ size_t sy_quantum_held(const sy_vmem *arena) {
     size_t units = 0;
     for (unsigned i = 0; i < arena->cached_sizes; i++) {
         size_t depot, loaded;
-        sy_client_held(&arena->caches[i].client, &depot, &loaded);
+        sy_client_held_locked(&arena->caches[i].client, &depot, &loaded);
         units += (depot + loaded) * arena->caches[i].size;
     }
     return units;

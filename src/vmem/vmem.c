@@ -152,18 +152,21 @@ sy_vmem *sy_vmem_create(const sy_vmem_config *config) {
     return arena;
 }
 
-static size_t allocated_units(sy_vmem *arena) {
+/* Nobody uses the arena. */
+static bool has_segments(sy_vmem *arena) {
+    sy_clients_lock();
     sy_lock_acquire(&arena->lock);
-    size_t units = arena->total - arena->free;
+    bool any = arena->total - arena->free > sy_quantum_held(arena);
     sy_lock_release(&arena->lock);
-    return units;
+    sy_clients_unlock();
+    return any;
 }
 
 int sy_vmem_destroy(sy_vmem *arena) {
     if (!arena) return 0;
     if (atomic_load_explicit(&arena->calls, memory_order_relaxed)) return fail(EBUSY);
     if (!sy_quantum_suspend(arena)) return fail(EBUSY);
-    if (allocated_units(arena) > sy_quantum_held(arena)) {
+    if (has_segments(arena)) {
         sy_quantum_resume(arena);
         return fail(EBUSY);
     }

@@ -353,7 +353,7 @@ static void wrong_size(const sy_watch *watch, const sy_record *record, const voi
     sy_fault_raise(&fault);
 }
 
-static void sy_watch_claimed(const sy_watch *watch, sy_record *record, const void *object) {
+void sy_watch_claimed(const sy_watch *watch, sy_record *record, const void *object) {
     sy_finding finding = look_at_zones(watch, record, object);
     record->freed = (sy_stamp){0};
     if (finding.kind) raise_finding(watch, record, object, &finding);
@@ -377,13 +377,10 @@ bool sy_watch_claim(const sy_watch *watch, sy_record *record, void *object, size
     return true;
 }
 
-bool sy_watch_try_claim(const sy_watch *watch, sy_record *record, void *object) {
+bool sy_watch_try_claim(sy_record *record) {
     uint32_t word = atomic_load_explicit(&record->word, memory_order_acquire);
-    bool won =
-        word % SY_OBJECT_STATES == SY_OBJECT_LIVE &&
-        atomic_compare_exchange_strong(&record->word, &word, changed(word, SY_OBJECT_FREEING));
-    if (won) sy_watch_claimed(watch, record, object);
-    return won;
+    return word % SY_OBJECT_STATES == SY_OBJECT_LIVE &&
+           atomic_compare_exchange_strong(&record->word, &word, changed(word, SY_OBJECT_FREEING));
 }
 
 void sy_watch_fill(const sy_watch *watch, sy_record *record, void *object) {

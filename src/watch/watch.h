@@ -131,8 +131,10 @@ void sy_watch_given(const sy_watch *watch, sy_record *record, void *object, size
 /* It comes back: true for one caller. False, with the fault raised, if it is not live or `told` (a
  * size, SIZE_MAX: not said) is not the size. What its zones have suffered is raised too. */
 bool sy_watch_claim(const sy_watch *watch, sy_record *record, void *object, size_t told);
-/* The same, but nothing is raised if it is not live. */
-bool sy_watch_try_claim(const sy_watch *watch, sy_record *record, void *object);
+/* The same in two parts, for callers that hold a lock in the first: whether it is live and now the
+ * caller's, and what is done then. */
+bool sy_watch_try_claim(sy_record *record);
+void sy_watch_claimed(const sy_watch *watch, sy_record *record, const void *object);
 
 /* It is free now, filled if that is wanted, and hidden. */
 void sy_watch_fill(const sy_watch *watch, sy_record *record, void *object);

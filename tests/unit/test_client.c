@@ -54,7 +54,7 @@ static size_t refill(void *owner, uintptr_t *items, size_t count) {
     return got;
 }
 
-static void flush(void *owner, uintptr_t *items, size_t count) {
+static void flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_t *held) {
     struct bank *bank = owner;
     pthread_mutex_lock(&bank->lock);
     for (size_t i = 0; i < count; i++) {
@@ -62,6 +62,7 @@ static void flush(void *owner, uintptr_t *items, size_t count) {
         bank->out[items[i]] = false;
     }
     bank->lent -= count;
+    if (held) atomic_store(held, 0);
     bank->flushes++;
     bank->last_flush = count;
     pthread_mutex_unlock(&bank->lock);
