@@ -193,6 +193,19 @@ fn the_key_of_an_abandoned_entry_comes_never_again() {
     }
 }
 
+/// A slab has few values of this size, so there are few slabs at first, and then many.
+#[test]
+fn values_are_found_in_however_many_slabs() {
+    const ALL: usize = if cfg!(miri) { 20 } else { 400 };
+    let map: HandleMap<[usize; 1024]> = HandleMap::new();
+    for count in 0..ALL {
+        let mut found: Vec<_> = map.iter().map(|(_, value)| value[0]).collect();
+        found.sort_unstable();
+        assert!(found.into_iter().eq(0..count));
+        map.insert([count; 1024]);
+    }
+}
+
 #[test]
 fn values_are_found_by_all_walks() {
     let mut map = HandleMap::new();

@@ -28,6 +28,9 @@ pub(crate) struct Config<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Cache(*mut sys::sy_cache);
 
+/// A walk through so many slabs takes the cache's lock once.
+const FEW_SLABS: usize = 16;
+
 impl Cache {
     /// `None`: no memory, or too many caches, or an alignment beyond what a cache has.
     pub fn create(config: &Config<'_>) -> Option<Self> {
@@ -181,17 +184,24 @@ impl Cache {
 
     /// The first ordinals of the slabs that there are, and how many ordinals each has.
     pub fn slabs(self) -> (Vec<u32>, u32) {
-        let (mut firsts, mut slots) = (Vec::new(), 0);
+        let (mut few, mut slots) = ([0; FEW_SLABS], 0);
+        // SAFETY: the array has that room.
+        let mut count =
+            unsafe { sys::sy_handle_slabs(self.0, few.as_mut_ptr(), FEW_SLABS, &mut slots) };
+        if count <= FEW_SLABS {
+            return (few[..count].to_vec(), slots);
+        }
+        let mut firsts = Vec::new();
         loop {
+            firsts.reserve(count + count / 8);
             let room = firsts.capacity();
             // SAFETY: the vector has that room, and what is counted was written.
             unsafe {
-                let count = sys::sy_handle_slabs(self.0, firsts.as_mut_ptr(), room, &mut slots);
+                count = sys::sy_handle_slabs(self.0, firsts.as_mut_ptr(), room, &mut slots);
                 if count <= room {
                     firsts.set_len(count);
                     return (firsts, slots);
                 }
-                firsts.reserve(count + count / 8);
             }
         }
     }
