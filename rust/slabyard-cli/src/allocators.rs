@@ -1,10 +1,10 @@
 //! Which allocators there are: Slabyard by its heap doors, the peers, and one that does nothing.
 //!
 //! The last hands out places of small rings in turn: always the same place would make every write
-//! wait for the read before it, which no real allocator's objects do. Its memory is there before
-//! the clock starts.
+//! wait for the read before it, which no real allocator's objects do. Its memory is
+//! there before the clock starts.
 
-use crate::replay::memory::Shared;
+use crate::replay::memory::Wheel;
 use anyhow::Result;
 use core::ffi::c_void;
 use slabyard_peers::{Allocator, PEERS};
@@ -74,10 +74,7 @@ const PLACE_BYTES: usize = 4096 + 64;
 const RING_BYTES: usize = PLACES * PLACE_BYTES;
 /// Threads have rings of their own, so as not to disturb each other, as far as these go.
 const RINGS: usize = 64;
-/// What is backed by memory beforehand; larger objects find the rest on their first touch.
-const BACKED_BYTES: usize = RINGS * RING_BYTES + (32 << 20);
-
-static SCRATCH: OnceLock<Shared<u8>> = OnceLock::new();
+static SCRATCH: OnceLock<Wheel> = OnceLock::new();
 static NEXT_RING: AtomicUsize = AtomicUsize::new(0);
 
 /// A thread's ring, and the place that comes next.
@@ -96,13 +93,9 @@ thread_local! {
 /// Makes [`NOTHING`] ready for requests up to `largest` bytes, in this process.
 pub fn prepare_nothing(largest: u64) -> Result<()> {
     if SCRATCH.get().is_none() {
-        let scratch = Shared::new(largest as usize + BACKED_BYTES)?;
+        let scratch = Wheel::new(largest as usize + RINGS * RING_BYTES)?;
         SCRATCH.get_or_init(|| scratch);
     }
-    SCRATCH
-        .get()
-        .into_iter()
-        .for_each(|scratch| scratch.back(BACKED_BYTES));
     Ok(())
 }
 

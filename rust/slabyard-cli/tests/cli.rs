@@ -89,6 +89,34 @@ fn all_allocators_replay_it_and_keep_every_byte() {
     assert_eq!(json["summary"]["unknown_frees"], 0);
 }
 
+/// An allocator that starts before `main` has taken memory then, where its first objects go.
+#[test]
+fn no_peak_is_below_what_was_live() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "my @a = map { \"x\" x 200 } 1..9000; print 5";
+    let words = ["record", "-o", "p.syrec", "perl", "-e", script];
+    let output = slabyard(folder.path(), words);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let words = [
+        "replay",
+        "p.syrec",
+        "-r",
+        "1",
+        "--no-verify",
+        "--json",
+        "p.json",
+    ];
+    let output = slabyard(folder.path(), words);
+    assert!(output.status.success(), "{}", stdout(&output));
+    let text = std::fs::read_to_string(folder.path().join("p.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let live = json["summary"]["peak_payload"].as_f64().unwrap();
+    for one in json["measurement"]["allocators"].as_array().unwrap() {
+        let peak = one["peak_resident"]["median"].as_f64().unwrap();
+        assert!(peak >= live, "{}: {peak} for {live}", one["name"]);
+    }
+}
+
 #[test]
 fn compare_records_replays_and_writes_a_page() {
     let folder = tempfile::tempdir().unwrap();

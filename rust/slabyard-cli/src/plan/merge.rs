@@ -9,6 +9,7 @@
 use super::order::{Action, Cursor, Queue};
 use super::slots::Slots;
 use super::stream::{OpsFile, Stream};
+use super::touch::{sure_bytes, LINE};
 use super::*;
 use crate::recording::{Process, Recording};
 use std::collections::{HashMap, HashSet};
@@ -41,6 +42,8 @@ type AddressSet = HashSet<u64, BuildHasherDefault<AddressHasher>>;
 #[derive(Clone, Copy)]
 struct Live {
     size: u64,
+    /// Bytes of it that are surely in RAM.
+    sure: u64,
     slot: u32,
     thread: u32,
     generation: u16,
@@ -72,6 +75,7 @@ struct ProcessState {
     live: AddressMap<Live>,
     slots: Slots,
     payload: u64,
+    sure: u64,
     /// The most it held, after which operation of which thread, and when.
     peak: (u64, usize, Sample),
     next_sample: u64,
@@ -120,6 +124,13 @@ pub fn make_plan(
     let mut merge = Merge::new(recording, folder)?;
     merge.run(progress);
     merge.finish(folder)
+}
+
+/// What is surely in RAM of an object that a realloc makes `size` bytes long: what it grows by is
+/// written, and no more of the rest than was.
+fn sure_after(live: Live, size: u64) -> u64 {
+    let grown = sure_bytes(size).saturating_sub(sure_bytes(live.size));
+    (live.sure + grown).min(sure_bytes(size))
 }
 
 /// The sizes that occur most; of those that occur alike, the smaller.
@@ -385,6 +396,7 @@ impl<'a> Merge<'a> {
                 address,
                 Live {
                     size,
+                    sure: sure_bytes(size),
                     slot,
                     thread,
                     generation,
@@ -393,6 +405,7 @@ impl<'a> Merge<'a> {
                 },
             );
             state.payload += size;
+            state.sure += sure_bytes(size);
             self.payload += size;
             self.objects += 1;
         }
@@ -478,7 +491,13 @@ impl<'a> Merge<'a> {
         let served = kind != OpKind::Aligned;
         let cache = if served { self.cache_of(size) } else { 0 };
         let log2 = if served { cache } else { log2 };
-        let slot = self.insert(process, thread, at, size, cache);
+        // Memory that is asked for zeroed is only read.
+        let written = if kind == OpKind::Calloc {
+            size.min(LINE as u64)
+        } else {
+            size
+        };
+        let slot = self.insert(process, thread, at, size, sure_bytes(written), cache);
         self.emit(process, thread, Op::new(kind, size, log2, 0, slot, 0));
     }
 
@@ -489,12 +508,21 @@ impl<'a> Merge<'a> {
     }
 
     /// The slot of an object that the thread's next operation allocates.
-    fn insert(&mut self, process: usize, thread: usize, address: u64, size: u64, cache: u8) -> u32 {
+    fn insert(
+        &mut self,
+        process: usize,
+        thread: usize,
+        address: u64,
+        size: u64,
+        sure: u64,
+        cache: u8,
+    ) -> u32 {
         self.count_size(size);
         let state = &mut self.processes[process];
         let (slot, generation) = state.slots.take(thread, state.plan.operations);
         let live = Live {
             size,
+            sure,
             slot,
             thread: thread as u32,
             generation,
@@ -506,6 +534,7 @@ impl<'a> Merge<'a> {
             self.objects -= 1;
         }
         state.payload += size;
+        state.sure += sure;
         self.payload += size;
         self.objects += 1;
         self.summary.peak_payload = self.summary.peak_payload.max(self.payload);
@@ -518,6 +547,7 @@ impl<'a> Merge<'a> {
         let state = &mut self.processes[process];
         state.slots.give(live.slot, thread, state.plan.operations);
         state.payload -= live.size;
+        state.sure -= live.sure;
         self.payload -= live.size;
         self.objects -= 1;
     }
@@ -549,7 +579,7 @@ impl<'a> Merge<'a> {
         let size = size.min(SIZE_LIMIT - 1);
         let Some(live) = given_up else {
             self.summary.unknown_frees += 1;
-            let slot = self.insert(process, thread, new, size, 0);
+            let slot = self.insert(process, thread, new, size, sure_bytes(size), 0);
             self.emit(
                 process,
                 thread,
@@ -566,7 +596,7 @@ impl<'a> Merge<'a> {
             OpKind::Realloc
         };
         let log2 = (live.size | 1).ilog2().min(u32::from(ALIGN_LOG2_LIMIT)) as u8;
-        let slot = self.insert(process, thread, new, size, 0);
+        let slot = self.insert(process, thread, new, size, sure_after(live, size), 0);
         self.emit(
             process,
             thread,
@@ -684,15 +714,8 @@ impl ProcessState {
             live: AddressMap::default(),
             slots: Slots::new(threads.max(1)),
             payload: 0,
-            peak: (
-                0,
-                0,
-                Sample {
-                    at: 0,
-                    x: 0,
-                    payload: 0,
-                },
-            ),
+            sure: 0,
+            peak: (0, 0, Sample::default()),
             next_sample: 0,
             parked: Vec::new(),
             lanes_left: threads,
@@ -709,6 +732,7 @@ impl ProcessState {
             at,
             x,
             payload: self.payload,
+            sure: self.sure,
         });
     }
 
@@ -722,6 +746,7 @@ impl ProcessState {
                     at,
                     x,
                     payload: self.payload,
+                    sure: self.sure,
                 },
             );
         }

@@ -14,6 +14,7 @@ pub mod merge;
 mod order;
 mod slots;
 mod stream;
+pub mod touch;
 
 use anyhow::{Context, Result};
 use memmap2::Mmap;
@@ -153,13 +154,15 @@ pub struct Checkpoint {
 }
 
 /// Resident memory is read before operation `at` of a thread.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
     pub at: u64,
     /// Where that is in the order of all operations of all processes.
     pub x: u64,
     /// What the process held then, in bytes asked for.
     pub payload: u64,
+    /// So much of it is in RAM at least, see [`touch::sure_bytes`].
+    pub sure: u64,
 }
 
 /// A run of elements in one of the plan's files.

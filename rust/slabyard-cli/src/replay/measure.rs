@@ -3,7 +3,7 @@
 use super::histogram::Histogram;
 use super::worker::{Pass, ProcessResult};
 use crate::allocators::{self, NOTHING};
-use crate::plan::Plan;
+use crate::plan::{Plan, ProcessPlan};
 use crate::signals::end_with_parent;
 use crate::ui;
 use anyhow::{bail, Context, Result};
@@ -216,7 +216,6 @@ fn pass_name(pass: Pass) -> &'static str {
 
 fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessResult>> {
     let tool = std::env::current_exe().context("cannot find this program again")?;
-    let word = clap::ValueEnum::to_possible_value(&pass).context("a pass has a name")?;
     let mut worker = Command::new(tool);
     let parent = std::process::id();
     // SAFETY: what is called may be called between fork and exec.
@@ -229,7 +228,7 @@ fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessR
     let output = worker
         .arg("worker")
         .arg(folder)
-        .args([allocator, word.get_name()])
+        .args([allocator, pass.name()])
         .env_remove("LD_PRELOAD")
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
@@ -286,10 +285,7 @@ fn per_operation(runs: &[Vec<ProcessResult>], value: impl Fn(&ProcessResult) -> 
 
 fn summarise(plan: &Plan, allocator: &Allocator, runs: Runs, replay_ns: f64) -> Measured {
     let gross = per_operation(&runs.speed, |result| result.cpu_ns);
-    let net = gross
-        .iter()
-        .map(|gross| (gross - replay_ns).max(0.0))
-        .collect();
+    let net = gross.iter().map(|gross| gross - replay_ns).collect();
     let mut measured = Measured {
         name: allocator.name.to_string(),
         version: (allocator.version)(),
@@ -300,12 +296,12 @@ fn summarise(plan: &Plan, allocator: &Allocator, runs: Runs, replay_ns: f64) -> 
         failure: runs.failure,
         ..Measured::default()
     };
+    let first = runs.speed.first().into_iter().flatten();
+    measured.refused = first.map(|result| result.refused).sum();
     add_latencies(&mut measured, &runs.latency);
     add_memory(&mut measured, plan, &runs.memory);
     let checked = runs.verify.iter().flatten().map(|result| result.checked);
     measured.checked = checked.sum();
-    let first = runs.speed.first().into_iter().flatten();
-    measured.refused = first.map(|result| result.refused).sum();
     measured
 }
 
@@ -332,13 +328,54 @@ fn add_latencies(measured: &mut Measured, runs: &[Vec<ProcessResult>]) {
     measured.reallocate = Latency::of(&sums[2], ns_per_tick);
 }
 
+/// Memory that glibc's malloc may find free in pages that this tool's own objects lie in.
+const OWN_PIECES: u64 = 64 << 10;
+
+/// Why a peak cannot be true: it is below what was live and written. Threads are not in step with
+/// the recording to the operation, so with several of them half of that must be there.
+fn too_little(plan: &Plan, results: &[ProcessResult]) -> Option<String> {
+    let short = plan
+        .processes
+        .iter()
+        .zip(results)
+        .find(|(process, result)| {
+            let (seen, sure) = (peak(&result.resident), sure_peak(process));
+            let due = if process.threads.len() > 1 {
+                sure / 2
+            } else {
+                sure
+            };
+            seen + OWN_PIECES < due
+        });
+    short.map(|(process, result)| {
+        format!(
+            "memory cannot be measured here: {} at the peak of {}, where {} were live and written",
+            ui::bytes(peak(&result.resident)),
+            process.name,
+            ui::bytes(sure_peak(process))
+        )
+    })
+}
+
+fn peak(curve: &[(u64, u64)]) -> u64 {
+    curve.iter().map(|point| point.1).max().unwrap_or(0)
+}
+
+fn sure_peak(process: &ProcessPlan) -> u64 {
+    let samples = process.threads.iter().flat_map(|thread| &thread.samples);
+    samples.map(|sample| sample.sure).max().unwrap_or(0)
+}
+
 fn add_memory(measured: &mut Measured, plan: &Plan, runs: &[Vec<ProcessResult>]) {
+    if measured.failure.is_none() && measured.refused == 0 {
+        let short = runs.iter().find_map(|results| too_little(plan, results));
+        measured.failure = short;
+    }
     let curves: Vec<_> = runs
         .iter()
         .map(|results| combined_curve(plan, results))
         .collect();
-    let peak = |curve: &Vec<(u64, u64)>| curve.iter().map(|point| point.1).max().unwrap_or(0);
-    let peaks: Vec<_> = curves.iter().map(peak).collect();
+    let peaks: Vec<_> = curves.iter().map(|curve| peak(curve)).collect();
     let main = |value: fn(&ProcessResult) -> u64| {
         let first = |results: &Vec<ProcessResult>| results.first().map_or(0, value) as f64;
         Figure::of(runs.iter().map(first).collect())
@@ -411,6 +448,7 @@ pub fn thin_out(curve: &[(u64, u64)], length: u64) -> Vec<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::{Sample, ThreadPlan};
 
     #[test]
     fn figures_are_medians() {
@@ -435,6 +473,47 @@ mod tests {
         assert!(thin.len() <= CURVE_POINTS + 2);
         assert!(thin.contains(&(3333, 99)));
         assert_eq!(thin.last(), curve.last());
+    }
+
+    #[test]
+    fn a_peak_below_what_was_live_and_written_is_refused() {
+        let sample = Sample {
+            sure: 600 << 10,
+            ..Sample::default()
+        };
+        let thread = ThreadPlan {
+            samples: vec![sample],
+            ..ThreadPlan::default()
+        };
+        let process = |threads| ProcessPlan {
+            name: "prog".to_string(),
+            threads: vec![thread.clone(); threads],
+            ..ProcessPlan::default()
+        };
+        let refused = |threads, seen: u64| {
+            let plan = Plan {
+                processes: vec![process(threads)],
+                ..Plan::default()
+            };
+            let result = ProcessResult {
+                resident: vec![(0, 0), (7, seen)],
+                ..ProcessResult::default()
+            };
+            let allocator = allocators::find("glibc").unwrap();
+            let runs = Runs {
+                memory: vec![vec![result]],
+                ..Runs::default()
+            };
+            summarise(&plan, allocator, runs, 0.0).failure
+        };
+        assert_eq!(refused(1, 600 << 10), None);
+        let why = refused(1, 16 << 10).unwrap();
+        assert!(
+            why.contains("16.0 KiB at the peak of prog, where 600 KiB were live"),
+            "{why}"
+        );
+        assert_eq!(refused(2, 400 << 10), None);
+        assert!(refused(2, 16 << 10).is_some());
     }
 
     #[test]

@@ -2,8 +2,10 @@
 //! of what is counted.
 
 use anyhow::{bail, Context, Result};
+use core::ffi::c_void;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, FromRawFd};
 
 /// Zeroed elements in a shared mapping: the kernel does not count them as anonymous memory, which
 /// is what [`Resident`] reads. `T` is valid when all its bytes are zero.
@@ -49,15 +51,10 @@ impl<T: Zeroable> Shared<T> {
         })
     }
 
-    pub fn as_ptr(&self) -> *mut T {
-        self.start
-    }
-
-    /// Has the first `bytes` in RAM, and mapped, if the kernel can do that (Linux 5.14).
-    pub fn back(&self, bytes: usize) {
-        let bytes = bytes.min(self.length * size_of::<T>());
-        // SAFETY: inside our own mapping; contents stay as they are.
-        unsafe { libc::madvise(self.start.cast(), bytes, libc::MADV_POPULATE_WRITE) };
+    /// Has all of it in RAM, and mapped, so that no use of it is a page fault.
+    pub fn populate(&self) -> Result<()> {
+        // SAFETY: our own mapping.
+        unsafe { populate(self.start.cast(), self.length.max(1) * size_of::<T>()) }
     }
 
     pub fn as_slice(&self) -> &[T] {
@@ -69,6 +66,101 @@ impl<T: Zeroable> Shared<T> {
         // SAFETY: as above, and borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
     }
+}
+
+/// Linux can do it at once from 5.14 on.
+///
+/// # Safety
+/// The memory is mapped, and nobody else uses it yet.
+unsafe fn populate(start: *mut c_void, bytes: usize) -> Result<()> {
+    // SAFETY: as the caller says; contents stay as they are.
+    if unsafe { libc::madvise(start, bytes, libc::MADV_POPULATE_WRITE) } == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    if error.raw_os_error() != Some(libc::EINVAL) {
+        bail!("cannot have {bytes} bytes in RAM: {error}");
+    }
+    for at in (0..bytes).step_by(4096) {
+        let byte = start.cast::<u8>().wrapping_add(at);
+        // SAFETY: as above.
+        unsafe { byte.write_volatile(byte.read_volatile()) };
+    }
+    Ok(())
+}
+
+/// A long range of addresses that a little memory serves again and again: all of it is mapped and in
+/// RAM, so that no use of it is a page fault, however long it is.
+pub struct Wheel {
+    start: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: it only owns memory, which nobody reads anything from that matters.
+unsafe impl Send for Wheel {}
+unsafe impl Sync for Wheel {}
+
+/// A round of the wheel.
+const WHEEL_BYTES: usize = 64 << 20;
+
+impl Wheel {
+    pub fn new(bytes: usize) -> Result<Self> {
+        let rounds = bytes.div_ceil(WHEEL_BYTES).max(1);
+        let bytes = rounds * WHEEL_BYTES;
+        // SAFETY: a name that ends in NUL.
+        let fd = unsafe { libc::memfd_create(c"slabyard".as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            bail!("cannot make memory: {}", std::io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is ours.
+        let file = unsafe { File::from_raw_fd(fd) };
+        file.set_len(WHEEL_BYTES as u64)?;
+        let start = map(std::ptr::null_mut(), bytes, None)?;
+        let wheel = Wheel {
+            start: start.cast(),
+            bytes,
+        };
+        for round in 0..rounds {
+            map(
+                start.wrapping_byte_add(round * WHEEL_BYTES),
+                WHEEL_BYTES,
+                Some(&file),
+            )?;
+        }
+        // SAFETY: just mapped.
+        unsafe { populate(start, bytes)? };
+        Ok(wheel)
+    }
+
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start
+    }
+}
+
+impl Drop for Wheel {
+    fn drop(&mut self) {
+        // SAFETY: exactly what new mapped.
+        unsafe { libc::munmap(self.start.cast(), self.bytes) };
+    }
+}
+
+/// Maps a file over addresses that are this module's, or takes addresses without memory.
+fn map(place: *mut c_void, bytes: usize, file: Option<&File>) -> Result<*mut c_void> {
+    let shared = libc::MAP_SHARED | libc::MAP_FIXED;
+    let none = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let (protection, flags, fd) = match file {
+        Some(file) => (libc::PROT_READ | libc::PROT_WRITE, shared, file.as_raw_fd()),
+        None => (libc::PROT_NONE, none, -1),
+    };
+    // SAFETY: fixed only inside what `Wheel::new` has reserved.
+    let start = unsafe { libc::mmap(place, bytes, protection, flags, fd, 0) };
+    if start == libc::MAP_FAILED {
+        bail!(
+            "cannot map {bytes} bytes: {}",
+            std::io::Error::last_os_error()
+        );
+    }
+    Ok(start)
 }
 
 impl<T> Drop for Shared<T> {
@@ -131,6 +223,29 @@ mod tests {
         let with_private = resident.bytes();
         assert!(with_private > before + half, "{before} then {with_private}");
         drop(private);
+    }
+
+    fn page_faults() -> i64 {
+        // SAFETY: all zero is a value, and it is our own.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
+        usage.ru_minflt
+    }
+
+    #[test]
+    fn no_use_of_the_replay_s_own_memory_is_a_page_fault() {
+        let pages = |bytes: usize| (0..bytes).step_by(4096);
+        let wheel = Wheel::new(1 << 30).unwrap();
+        let mut shared = Shared::<u64>::new(1 << 20).unwrap();
+        shared.populate().unwrap();
+        let before = page_faults();
+        for at in pages(1 << 30) {
+            // SAFETY: inside the wheel.
+            unsafe { wheel.as_ptr().add(at).write_volatile(1) };
+        }
+        shared.as_mut_slice().fill(1);
+        let faults = page_faults() - before;
+        assert!(faults < 100, "{faults} page faults");
     }
 
     #[test]

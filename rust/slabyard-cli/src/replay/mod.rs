@@ -12,6 +12,7 @@ pub mod histogram;
 pub mod measure;
 pub mod memory;
 pub mod mode;
+mod startup;
 pub mod thread;
 pub mod worker;
 

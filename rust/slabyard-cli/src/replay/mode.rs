@@ -3,6 +3,7 @@
 use super::clock;
 use super::histogram::{bucket, BUCKETS};
 use super::memory::Shared;
+use crate::plan::touch::{next_touch, LINE};
 use anyhow::Result;
 use core::ffi::c_void;
 
@@ -28,21 +29,6 @@ pub unsafe trait Mode {
     unsafe fn used(&mut self, object: *mut c_void, size: usize, slot: u32);
     /// After a realloc; `old` is at most the old size.
     unsafe fn resized(&mut self, object: *mut c_void, old: usize, size: usize, from: u32, to: u32);
-}
-
-const LINE: usize = 64;
-const PAGE: usize = 4096;
-/// A program writes most of a small object, and at least something on each page of a large one.
-const DENSE: usize = 1024;
-
-/// Where `touch` looks: each line of the first bytes, then each page.
-#[inline(always)]
-fn next_touch(at: usize) -> usize {
-    if at < DENSE {
-        at + LINE
-    } else {
-        (at & !(PAGE - 1)) + PAGE
-    }
 }
 
 /// Writes into `from..to`.

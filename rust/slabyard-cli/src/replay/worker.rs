@@ -10,6 +10,7 @@ use super::crew::{Crew, Done, Progress};
 use super::histogram::Histogram;
 use super::memory::{Resident, Shared};
 use super::mode::{Call, Mode, Timed, Touch, Verify};
+use super::startup;
 use crate::allocators::{self, NOTHING};
 use crate::plan::{MappedPlan, ProcessPlan};
 use crate::signals::end_with_parent;
@@ -34,6 +35,18 @@ pub enum Pass {
     Memory,
     /// That every object keeps its contents.
     Verify,
+}
+
+impl Pass {
+    /// The word for it on a worker's command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Pass::Speed => "speed",
+            Pass::Latency => "latency",
+            Pass::Memory => "memory",
+            Pass::Verify => "verify",
+        }
+    }
 }
 
 /// What a worker saw of one process.
@@ -154,6 +167,8 @@ fn run(
         allocators::prepare_nothing(plan.plan.largest)?;
     }
     let slots = Shared::<AtomicU64>::new(process.slots as usize)?;
+    slots.populate()?;
+    let baseline = Baseline::of(pass)?;
     let crew = Crew {
         plan,
         process,
@@ -164,7 +179,7 @@ fn run(
         sampling: pass == Pass::Memory,
     };
     match pass {
-        Pass::Speed | Pass::Memory => run_touching(&crew, &mut result)?,
+        Pass::Speed | Pass::Memory => run_touching(&crew, baseline, &mut result)?,
         Pass::Latency => run_timed(&crew, &mut result)?,
         Pass::Verify => run_verifying(&crew, &mut result)?,
     }
@@ -179,9 +194,31 @@ fn add_up<M: Mode>(result: &mut ProcessResult, done: &[Done<M>]) {
     }
 }
 
-fn run_touching(crew: &Crew, result: &mut ProcessResult) -> Result<()> {
-    let mut resident = crew.sampling.then(Resident::open).transpose()?;
-    let baseline = resident.as_mut().map_or(0, Resident::bytes);
+/// What this process has in RAM without the allocator: of a memory pass only.
+struct Baseline {
+    resident: Option<Resident>,
+    bytes: u64,
+}
+
+impl Baseline {
+    fn of(pass: Pass) -> Result<Self> {
+        let mut resident = (pass == Pass::Memory).then(Resident::open).transpose()?;
+        // glibc's malloc would use what is free of this tool's own memory, and nobody count it.
+        // SAFETY: no preconditions.
+        unsafe { slabyard_peers::glibc::malloc_trim(0) };
+        let bytes = resident.as_mut().map_or(0, Resident::bytes);
+        Ok(Baseline {
+            resident,
+            bytes: bytes.saturating_sub(startup::bytes()),
+        })
+    }
+}
+
+fn run_touching(crew: &Crew, baseline: Baseline, result: &mut ProcessResult) -> Result<()> {
+    let Baseline {
+        mut resident,
+        bytes: baseline,
+    } = baseline;
     crew.inherit(|_| Ok(Touch))?;
     let start = clock::wall_ns();
     let done = crew.run(&|_| Ok(Touch))?;

@@ -402,7 +402,8 @@ fn reading_section(page: &mut String, report: &Report) {
          <li>Single calls are timed in a pass of their own: the call alone, not what the program \
          then does with the object; the timer\u{2019}s cost is taken off. The rarest times include interrupts and other programs, alike for \
          all.</li>\n\
-         <li>Memory is anonymous memory in RAM, less what the replay had before its first call. \
+         <li>Memory is anonymous memory in RAM, less what the replay has without the allocator. What \
+         an allocator takes when it starts is its own, also where it starts before the program. \
          \u{201c}At the end\u{201d} is what remains when the program had made its last call; \
          \u{201c}after giving back\u{201d} is the same after asking the allocator to return what it \
          can (where it has such a call).</li>\n<li>{verified}</li>\n{refused}</ul>\n</section>\n"
