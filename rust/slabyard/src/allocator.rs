@@ -21,7 +21,8 @@ use crate::raw::heap;
 /// With the feature `allocator-api2` it is an `allocator_api2::alloc::Allocator` as well, for single
 /// containers.
 ///
-/// Any alignment is kept; freeing says the size, which saves finding it. Thread rule: all of it from any
+/// Any alignment is kept. A free of what is not the heap's is reported at once. So is a free with a size
+/// of another size class, unless the alignment is above 16. Thread rule: all of it from any
 /// thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Slabyard;

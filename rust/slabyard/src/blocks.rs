@@ -16,6 +16,10 @@ use crate::{CacheStats, CreateError, Slabyard};
 /// For lists, trees and boxes, whose nodes are of one size; a container of one large piece gains
 /// nothing.
 ///
+/// A free with a layout that no block has goes to the heap, which reports at once what is a block or not
+/// its own. A free with a layout that fits is a free to a cache: what is no block of it is reported at
+/// once with `SLABYARD=check`, else when the cache's slow path meets it.
+///
 /// Thread rule: all of it from any thread. Containers borrow it; dropping it gives its memory up, unless
 /// blocks were forgotten.
 ///
