@@ -34,7 +34,7 @@ static size_t take_segments(sy_vmem *arena, const sy_request *request, uintptr_t
     return taken;
 }
 
-static size_t refill(void *owner, uintptr_t *items, size_t count) {
+static size_t refill_segments(void *owner, uintptr_t *items, size_t count) {
     sy_quantum_cache *cache = owner;
     sy_vmem *arena = cache->arena;
     sy_request request;
@@ -48,7 +48,7 @@ static size_t refill(void *owner, uintptr_t *items, size_t count) {
     return taken;
 }
 
-static void flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_t *held) {
+static void flush_segments(void *owner, uintptr_t *items, size_t count, _Atomic uint32_t *held) {
     sy_quantum_cache *cache = owner;
     sy_vmem *arena = cache->arena;
     struct {
@@ -84,8 +84,8 @@ static int open_cache(sy_vmem *arena, size_t index) {
     cache->arena = arena;
     cache->size = (index + 1) << arena->quantum_shift;
     const sy_client_config config = {
-        .refill = refill,
-        .flush = flush,
+        .refill = refill_segments,
+        .flush = flush_segments,
         .owner = cache,
         .item_bytes = sizeof(sy_boundary),
         /* what a waiting segment holds up of the library's memory */ .magazine_items =
@@ -145,16 +145,16 @@ void sy_vmem_drain(sy_vmem *arena) {
 
 /* ---- the doors with a fast path ---- */
 
-static inline sy_loaded_slot *slot_of(const sy_vmem *arena, size_t index) {
+static inline sy_loaded_slot *slot_of_size(const sy_vmem *arena, size_t index) {
     return (sy_loaded_slot *)((char *)sy_abi_1 + arena->cached_offset[index]);
 }
 
 /* Of the quantum cache for the size; SY_VMEM_CACHED_SIZES and more, size 0 among them: none. */
-static inline size_t index_of(const sy_vmem *arena, size_t size) {
+static inline size_t index_of_size(const sy_vmem *arena, size_t size) {
     return (size - 1) >> arena->quantum_shift;
 }
 
-static SY_COLD int alloc_slow(sy_vmem *arena, size_t index, uintptr_t *value) {
+static SY_COLD int alloc_segment_slow(sy_vmem *arena, size_t index, uintptr_t *value) {
     sy_client *client = &arena->caches[index].client;
     uintptr_t found;
     int error = errno;
@@ -169,7 +169,7 @@ static SY_COLD int alloc_slow(sy_vmem *arena, size_t index, uintptr_t *value) {
     return 0;
 }
 
-static SY_COLD int free_slow(sy_vmem *arena, size_t index, uintptr_t value) {
+static SY_COLD int free_segment_slow(sy_vmem *arena, size_t index, uintptr_t value) {
     sy_client *client = &arena->caches[index].client;
     if (sy_client_freed_last(client, value)) {
         sy_vmem_fault(arena, value, arena->caches[index].size, 0);
@@ -184,16 +184,16 @@ static SY_COLD int free_slow(sy_vmem *arena, size_t index, uintptr_t value) {
 }
 
 int sy_vmem_alloc(sy_vmem *arena, size_t size, sy_vmem_fit fit, uintptr_t *value) {
-    size_t index = index_of(arena, size);
+    size_t index = index_of_size(arena, size);
     if (SY_UNLIKELY(index >= arena->cached_sizes || fit != SY_VMEM_INSTANT))
         return sy_vmem_xalloc(arena, size, NULL, fit, value);
-    if (SY_LIKELY(sy_loaded_pop(slot_of(arena, index), value))) return 0;
-    return alloc_slow(arena, index, value);
+    if (SY_LIKELY(sy_loaded_pop(slot_of_size(arena, index), value))) return 0;
+    return alloc_segment_slow(arena, index, value);
 }
 
 int sy_vmem_free(sy_vmem *arena, uintptr_t value, size_t size) {
-    size_t index = index_of(arena, size);
+    size_t index = index_of_size(arena, size);
     if (SY_UNLIKELY(index >= arena->cached_sizes)) return sy_vmem_xfree(arena, value, size);
-    if (SY_LIKELY(sy_loaded_push_once(slot_of(arena, index), value))) return 0;
-    return free_slow(arena, index, value);
+    if (SY_LIKELY(sy_loaded_push_once(slot_of_size(arena, index), value))) return 0;
+    return free_segment_slow(arena, index, value);
 }
