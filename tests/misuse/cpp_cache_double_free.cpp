@@ -1,0 +1,12 @@
+/* slabyard: double free: ADDRESS in cache "order" (64 bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=audit to see who freed it before */
+#include "misuse.hpp"
+
+int main() {
+    auto &orders = *new slabyard::cache<order>("order"); /* its end would see it, too */
+    order *object = told(orders.make());
+    orders.destroy(object);
+    orders.destroy(object);
+}

@@ -1,0 +1,12 @@
+/* slabyard: double free: ADDRESS in cache "order-64" (64 bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=audit to see who freed it before */
+#include "misuse.hpp"
+
+int main() {
+    auto &orders = *new slabyard::memory_resource("order"); /* its end would see it, too */
+    void *object = told(orders.allocate(64));
+    orders.deallocate(object, 64);
+    orders.deallocate(object, 64);
+}
