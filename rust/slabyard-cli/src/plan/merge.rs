@@ -760,6 +760,7 @@ impl ProcessState {
         if at == 0 {
             state.plan.begins = order;
         }
+        state.plan.ends = order;
         let due = state.checkpoints.last().is_none_or(|last| {
             at - last.at >= CHECKPOINT_OPS || order - last.order >= CHECKPOINT_SPAN
         });

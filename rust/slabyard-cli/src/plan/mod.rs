@@ -176,8 +176,9 @@ pub struct Extent {
 pub struct ThreadPlan {
     pub ops: Extent,
     pub checkpoints: Extent,
-    /// The number of its first operation in its process's order.
+    /// The numbers of its first and its last operation in its process's order.
     pub begins: u64,
+    pub ends: u64,
     pub samples: Vec<Sample>,
 }
 

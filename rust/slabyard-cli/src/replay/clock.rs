@@ -30,6 +30,11 @@ pub fn thread_ns() -> u64 {
     nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// The same of all threads of this process, those that have ended included.
+pub fn process_ns() -> u64 {
+    nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 /// Time on the wall.
 pub fn wall_ns() -> u64 {
     nanoseconds(libc::CLOCK_MONOTONIC)

@@ -4,8 +4,10 @@
 //! the window beyond the slowest. The thread that is furthest behind never waits: what it needs was
 //! done by operations before its own. So the crew cannot lock up. Waiting is timed and left out.
 //!
-//! Thread 0 is this process's main thread, which allocators treat as special. A thread begins when
-//! the others come near its first operation, and ends with its last, as it did in the program.
+//! Thread 0 is this process's main thread, which allocators treat as special. Another thread begins
+//! when the others come near its first operation and those are gone that ended before it in the
+//! program: so there are never more threads at a time than there were. It ends with its last
+//! operation. What an allocator does when a thread begins and ends is part of the time.
 
 use super::caches::Caches;
 use super::clock;
@@ -15,12 +17,17 @@ use super::thread::{Patience, Player};
 use crate::plan::{MappedPlan, Op, OpKind, ProcessPlan, Sample, ThreadPlan, WINDOW};
 use anyhow::Result;
 use slabyard_peers::{Allocator, ThreadGuard};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// How far all threads are, in their process's order; a thread that has ended is at the end of all.
 pub struct Progress {
     places: Vec<Place>,
+    /// The threads, and where each begins, ascending.
+    order: Vec<(usize, u64)>,
+    /// So many of them, from the first on, have ended.
+    ended: AtomicUsize,
     /// At most the smallest of `places`.
     floor: AtomicU64,
 }
@@ -39,8 +46,13 @@ impl Progress {
                 thread.begins
             }))
         };
+        let begins = threads.iter().map(|thread| thread.begins);
+        let mut order: Vec<_> = begins.enumerate().collect();
+        order.sort_by_key(|&(_, begins)| begins);
         Progress {
             places: threads.iter().map(place).collect(),
+            order,
+            ended: AtomicUsize::new(0),
             floor: AtomicU64::new(0),
         }
     }
@@ -54,11 +66,23 @@ impl Progress {
         self.floor.load(Ordering::Acquire).saturating_add(WINDOW) >= order
     }
 
+    /// Looks only at threads that have begun and not ended, and at the next to begin: no thread is
+    /// before its beginning.
     fn look(&self) {
-        let places = self.places.iter();
-        let least = places.map(|place| place.0.load(Ordering::Acquire)).min();
-        self.floor
-            .fetch_max(least.unwrap_or(u64::MAX), Ordering::AcqRel);
+        let ended = self.ended.load(Ordering::Relaxed);
+        let (mut least, mut gone) = (u64::MAX, ended);
+        for (index, &(thread, begins)) in self.order.iter().enumerate().skip(ended) {
+            if begins >= least {
+                break;
+            }
+            let place = self.places[thread].0.load(Ordering::Acquire);
+            least = least.min(place);
+            if place == u64::MAX && gone == index {
+                gone += 1;
+            }
+        }
+        self.ended.fetch_max(gone, Ordering::Relaxed);
+        self.floor.fetch_max(least, Ordering::AcqRel);
     }
 }
 
@@ -102,8 +126,8 @@ impl Patience for Waiting {
 /// What a thread did.
 pub struct Done<M> {
     pub mode: M,
-    /// CPU time without waiting.
-    pub cpu_ns: u64,
+    /// CPU time that it spent waiting for others.
+    pub waited_ns: u64,
     pub refused: u64,
     pub samples: Vec<(u64, u64)>,
 }
@@ -133,17 +157,25 @@ pub struct Crew<'a> {
 }
 
 impl Crew<'_> {
-    /// Runs the whole process; one result per thread.
-    pub fn run<M: Mode + Send>(&self, modes: &impl Modes<M>) -> Result<Vec<Done<M>>> {
-        std::thread::scope(|scope| {
+    /// Runs the whole process: what each thread did, and the CPU time of all without waiting.
+    pub fn run<M: Mode + Send>(&self, modes: &impl Modes<M>) -> Result<(Vec<Done<M>>, u64)> {
+        let start = clock::process_ns();
+        let (results, waited_ns) = std::thread::scope(|scope| {
             let others =
                 (self.process.threads.len() > 1).then(|| scope.spawn(|| self.run_others(modes)));
             let mut results = vec![self.run_thread(0, modes)];
+            let mut waited_ns = 0;
             if let Some(others) = others {
-                results.extend(others.join().expect("replay threads do not panic"));
+                let (more, waited) = others.join().expect("replay threads do not panic");
+                results.extend(more);
+                waited_ns = waited;
             }
-            results.into_iter().collect()
-        })
+            (results, waited_ns)
+        });
+        let cpu_ns = clock::process_ns() - start;
+        let done: Vec<Done<M>> = results.into_iter().collect::<Result<_>>()?;
+        let waited_ns = waited_ns + done.iter().map(|done| done.waited_ns).sum::<u64>();
+        Ok((done, cpu_ns.saturating_sub(waited_ns)))
     }
 
     /// Allocates what the process had from its parent when it was forked.
@@ -181,25 +213,36 @@ impl Crew<'_> {
         }
     }
 
-    /// Starts each thread when its time comes, and waits for all.
-    fn run_others<M: Mode + Send>(&self, modes: &impl Modes<M>) -> Vec<Result<Done<M>>> {
-        let mut order: Vec<usize> = (1..self.process.threads.len()).collect();
-        order.sort_by_key(|&thread| self.process.threads[thread].begins);
-        std::thread::scope(|scope| {
-            let mut running = Vec::new();
-            for thread in order {
-                let begins = self.process.threads[thread].begins;
-                while !self.progress.is_near(begins) {
-                    std::thread::sleep(Duration::from_micros(100));
-                    self.progress.look();
-                }
-                running.push(scope.spawn(move || self.run_thread(thread, modes)));
-            }
-            let join = |handle: std::thread::ScopedJoinHandle<'_, _>| {
-                handle.join().expect("replay threads do not panic")
+    /// Starts each thread when its time comes, and waits for all. The CPU time of waiting comes back
+    /// with what they did.
+    fn run_others<M: Mode + Send>(&self, modes: &impl Modes<M>) -> (Vec<Result<Done<M>>>, u64) {
+        let threads = &self.process.threads;
+        let mut by_begin: Vec<usize> = (1..threads.len()).collect();
+        let mut by_end = by_begin.clone();
+        by_begin.sort_by_key(|&thread| threads[thread].begins);
+        by_end.sort_by_key(|&thread| threads[thread].ends);
+        let mut patience = Waiting::default();
+        let done = std::thread::scope(|scope| {
+            let mut running: Vec<Option<ScopedJoinHandle<'_, _>>> =
+                threads.iter().map(|_| None).collect();
+            let mut results = Vec::new();
+            let mut join = |handle: &mut Option<ScopedJoinHandle<'_, _>>| {
+                let handle = handle.take().expect("it begins before it ends");
+                results.push(handle.join().expect("replay threads do not panic"));
             };
-            running.into_iter().map(join).collect()
-        })
+            let mut next_end = by_end.iter().peekable();
+            for thread in by_begin {
+                let begins = threads[thread].begins;
+                while let Some(&gone) = next_end.next_if(|&&other| threads[other].ends < begins) {
+                    join(&mut running[gone]);
+                }
+                self.come_near(begins, &mut patience);
+                running[thread] = Some(scope.spawn(move || self.run_thread(thread, modes)));
+            }
+            next_end.for_each(|&thread| join(&mut running[thread]));
+            results
+        });
+        (done, patience.waited_ns)
     }
 
     fn run_thread<M: Mode>(&self, number: usize, modes: &impl Modes<M>) -> Result<Done<M>> {
@@ -220,18 +263,16 @@ impl Crew<'_> {
         let mut player = self.player::<M, CACHED>(modes.of(number)?);
         let mut samples = Vec::new();
         let guard = ThreadGuard::new(self.allocator);
-        let start = clock::thread_ns();
         self.run_stretches(number, thread, &mut player, |sample| {
             if let Some(resident) = &mut sampler {
                 samples.push((sample.x, resident.bytes()));
             }
         });
-        let cpu_ns = (clock::thread_ns() - start).saturating_sub(player.patience.waited_ns);
         drop(guard);
         self.progress.say(number, u64::MAX);
         Ok(Done {
             mode: player.mode,
-            cpu_ns,
+            waited_ns: player.patience.waited_ns,
             refused: player.refused,
             samples,
         })
@@ -274,6 +315,10 @@ impl Crew<'_> {
     /// Says how far this thread is, and waits until the others are near.
     fn pass(&self, thread: usize, order: u64, patience: &mut Waiting) {
         self.progress.say(thread, order);
+        self.come_near(order, patience);
+    }
+
+    fn come_near(&self, order: u64, patience: &mut Waiting) {
         if self.progress.is_near(order) {
             return;
         }

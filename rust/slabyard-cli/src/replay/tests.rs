@@ -1,6 +1,7 @@
 //! The crew keeps order, and wrong allocators are found out.
 
 use super::caches::Caches;
+use super::clock;
 use super::crew::{Crew, Progress};
 use super::memory::Shared;
 use super::mode::Verify;
@@ -10,7 +11,7 @@ use crate::recording::tests::{at, file_of, free, malloc, Sketch};
 use crate::recording::{Operation, Record, Recording, Strictness};
 use core::ffi::c_void;
 use slabyard_peers::Allocator;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn planned(blocks: Vec<(u32, Vec<Record>)>) -> (MappedPlan, tempfile::TempDir) {
     let file = file_of(&[Sketch {
@@ -23,8 +24,15 @@ fn planned(blocks: Vec<(u32, Vec<Record>)>) -> (MappedPlan, tempfile::TempDir) {
     (MappedPlan::open(folder.path()).unwrap(), folder)
 }
 
-/// How many objects were checked, how many were wrong, and how many refused.
-fn verify(plan: &MappedPlan, allocator: &Allocator) -> (u64, u64, u64) {
+/// How many objects were checked, how many were wrong, how many refused, and what it took.
+struct Verified {
+    checked: u64,
+    wrong: u64,
+    refused: u64,
+    cpu_ns: u64,
+}
+
+fn verify(plan: &MappedPlan, allocator: &Allocator) -> Verified {
     let process = &plan.plan.processes[0];
     let slots = Shared::<AtomicU64>::new(process.slots as usize).unwrap();
     let sizes = Shared::<AtomicU64>::new(process.slots as usize).unwrap();
@@ -37,13 +45,14 @@ fn verify(plan: &MappedPlan, allocator: &Allocator) -> (u64, u64, u64) {
         progress: Progress::new(&process.threads),
         sampling: false,
     };
-    let done = crew.run(&|_| Ok(Verify::new(sizes.as_slice()))).unwrap();
+    let (done, cpu_ns) = crew.run(&|_| Ok(Verify::new(sizes.as_slice()))).unwrap();
     let sum = |value: fn(&super::crew::Done<Verify>) -> u64| done.iter().map(value).sum();
-    (
-        sum(|done| done.mode.checked),
-        sum(|done| done.mode.wrong),
-        sum(|done| done.refused),
-    )
+    Verified {
+        checked: sum(|done| done.mode.checked),
+        wrong: sum(|done| done.mode.wrong),
+        refused: sum(|done| done.refused),
+        cpu_ns,
+    }
 }
 
 /// Threads hand objects around in a ring: each frees, or resizes, what the one before allocated.
@@ -99,9 +108,10 @@ fn objects_that_wander_between_threads_keep_their_contents_on_every_allocator() 
     // A slot passes to another thread only at a distance, so there are more than live objects.
     assert!(plan.plan.processes[0].slots < 15_000);
     for allocator in allocators::all() {
-        let (checked, wrong, refused) = verify(&plan, allocator);
-        assert!(checked >= 24_000 - 1, "{}: {checked}", allocator.name);
-        assert_eq!((wrong, refused), (0, 0), "{}", allocator.name);
+        let seen = verify(&plan, allocator);
+        let (checked, name) = (seen.checked, allocator.name);
+        assert!(checked >= 24_000 - 1, "{name}: {checked}");
+        assert_eq!((seen.wrong, seen.refused), (0, 0), "{name}");
     }
 }
 
@@ -118,9 +128,56 @@ fn threads_that_begin_late_or_do_little_do_not_stop_the_others() {
         ));
     }
     let (plan, _folder) = planned(blocks);
-    let (checked, wrong, _) = verify(&plan, slabyard_peers::find("glibc").unwrap());
-    assert!(checked >= 10_000);
-    assert_eq!(wrong, 0);
+    let seen = verify(&plan, slabyard_peers::find("glibc").unwrap());
+    assert!(seen.checked >= 10_000);
+    assert_eq!(seen.wrong, 0);
+}
+
+static LIVING: AtomicU64 = AtomicU64::new(0);
+static MOST_LIVING: AtomicU64 = AtomicU64::new(0);
+/// CPU time that a thread spends in the allocator when it begins, and when it ends.
+const BUSY_NS: u64 = 1_000_000;
+
+fn be_busy() {
+    let start = clock::thread_ns();
+    while clock::thread_ns() - start < BUSY_NS {}
+}
+
+unsafe extern "C" fn thread_begins() {
+    let living = LIVING.fetch_add(1, Ordering::Relaxed) + 1;
+    MOST_LIVING.fetch_max(living, Ordering::Relaxed);
+    be_busy();
+}
+
+unsafe extern "C" fn thread_ends() {
+    be_busy();
+    LIVING.fetch_sub(1, Ordering::Relaxed);
+}
+
+#[test]
+fn threads_that_came_one_after_the_other_do_so_again_and_their_ends_count() {
+    const THREADS: u64 = 30;
+    let mut blocks = vec![(0, vec![malloc(1, 0x10, 8), free(99_000, 0x10)])];
+    for thread in 1..=THREADS {
+        let (stamp, address) = (100 * thread, 0x1000 + 64 * thread);
+        let records = (0..5).flat_map(|n| {
+            let stamp = stamp + 2 * n;
+            [malloc(stamp, address, 8), free(stamp + 1, address)]
+        });
+        blocks.push((thread as u32, records.collect()));
+    }
+    let (plan, _folder) = planned(blocks);
+    let counting = Allocator {
+        thread_init: Some(thread_begins),
+        thread_exit: Some(thread_ends),
+        ..*slabyard_peers::find("glibc").unwrap()
+    };
+    let seen = verify(&plan, &counting);
+    assert_eq!((seen.checked, seen.wrong), (5 * THREADS + 1, 0));
+    // The main thread, and one that came and went.
+    assert_eq!(MOST_LIVING.load(Ordering::Relaxed), 2);
+    let least = 2 * BUSY_NS * (THREADS + 1);
+    assert!(seen.cpu_ns >= least, "{} of {least}", seen.cpu_ns);
 }
 
 /// Lets two live objects share memory.
@@ -131,9 +188,9 @@ fn an_allocator_that_gives_memory_twice_is_found_out() {
     let frees = (0..200).map(|n| free(1000 + n, 0x1000 + 64 * n));
     let (plan, _folder) = planned(vec![(0, records.chain(frees).collect())]);
     let nothing = allocators::find(allocators::NOTHING).unwrap();
-    let (checked, wrong, _) = verify(&plan, nothing);
-    assert_eq!(checked, 200);
-    assert!(wrong > 100, "{wrong}");
+    let seen = verify(&plan, nothing);
+    assert_eq!(seen.checked, 200);
+    assert!(seen.wrong > 100, "{}", seen.wrong);
 }
 
 extern "C" fn refuses(_: usize) -> *mut c_void {
@@ -171,5 +228,6 @@ fn refusals_and_dirty_memory_are_counted() {
             free(4, 0x2000),
         ],
     )]);
-    assert_eq!(verify(&plan, &broken), (1, 1, 1));
+    let seen = verify(&plan, &broken);
+    assert_eq!((seen.checked, seen.wrong, seen.refused), (1, 1, 1));
 }

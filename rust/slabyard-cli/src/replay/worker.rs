@@ -188,7 +188,6 @@ fn run(
 
 fn add_up<M: Mode>(result: &mut ProcessResult, done: &[Done<M>]) {
     for thread in done {
-        result.cpu_ns += thread.cpu_ns;
         result.refused += thread.refused;
         result.resident.extend_from_slice(&thread.samples);
     }
@@ -221,8 +220,9 @@ fn run_touching(crew: &Crew, baseline: Baseline, result: &mut ProcessResult) -> 
     } = baseline;
     crew.inherit(|_| Ok(Touch))?;
     let start = clock::wall_ns();
-    let done = crew.run(&|_| Ok(Touch))?;
+    let (done, cpu_ns) = crew.run(&|_| Ok(Touch))?;
     result.wall_ns = clock::wall_ns() - start;
+    result.cpu_ns = cpu_ns;
     add_up(result, &done);
     if let Some(resident) = &mut resident {
         result.final_resident = resident.bytes().saturating_sub(baseline);
@@ -240,7 +240,7 @@ fn run_timed(crew: &Crew, result: &mut ProcessResult) -> Result<()> {
     result.ns_per_tick = clock::ns_per_tick();
     let overhead = clock::overhead_ticks();
     crew.inherit(|_| Timed::new(overhead))?;
-    let done = crew.run(&|_| Timed::new(overhead))?;
+    let (done, _) = crew.run(&|_| Timed::new(overhead))?;
     add_up(result, &done);
     for Done { mode, .. } in &done {
         result
@@ -259,7 +259,7 @@ fn run_timed(crew: &Crew, result: &mut ProcessResult) -> Result<()> {
 fn run_verifying(crew: &Crew, result: &mut ProcessResult) -> Result<()> {
     let sizes = Shared::<AtomicU64>::new(crew.process.slots as usize)?;
     crew.inherit(|_| Ok(Verify::new(sizes.as_slice())))?;
-    let done = crew.run(&|_| Ok(Verify::new(sizes.as_slice())))?;
+    let (done, _) = crew.run(&|_| Ok(Verify::new(sizes.as_slice())))?;
     add_up(result, &done);
     for Done { mode: verify, .. } in &done {
         result.checked += verify.checked;
