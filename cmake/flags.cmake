@@ -23,7 +23,8 @@ endif()
 add_library(slabyard_house INTERFACE)
 target_compile_features(slabyard_house INTERFACE c_std_11)
 target_compile_options(slabyard_house INTERFACE
-    $<$<COMPILE_LANGUAGE:C>:${SLABYARD_WARNINGS}> -fvisibility=hidden ${SLABYARD_SANITIZE_FLAGS})
+    $<$<COMPILE_LANGUAGE:C>:${SLABYARD_WARNINGS}> -fvisibility=hidden -fexceptions
+    ${SLABYARD_SANITIZE_FLAGS})
 target_link_options(slabyard_house INTERFACE ${SLABYARD_SANITIZE_FLAGS})
 if(SLABYARD_DEBUG)
     target_compile_definitions(slabyard_house INTERFACE SY_DEBUG=1)

@@ -71,14 +71,13 @@ typedef struct sy_cache_config {
      * fails with the errno that it left. Called without any lock held; it may use other caches,
      * but not this one (it may destroy it), nor sy_thread_idle or sy_thread_flush.
      *
-     * It must return. If an exception or longjmp leaves it, up to a magazine of objects is lost,
-     * and sy_cache_destroy of this cache has no effect in this thread from then on, though it
-     * returns 0. After seventeen such exits in a thread that holds for every cache, and their
-     * memory is lost. The same is true of `destruct`.
+     * It may throw a C++ exception, and its thread may end in it. Then its memory goes back, and
+     * the exception goes on to the caller of the allocation. It must not be left by longjmp.
      */
     int (*construct)(void *object, void *arg);
     /* Called once for each constructed object before its memory goes away. It may free objects,
-     * those of this cache included, but not call sy_thread_idle or sy_thread_flush. */
+     * those of this cache included, but not call sy_thread_idle or sy_thread_flush. It must
+     * return (base.h). */
     void (*destruct)(void *object, void *arg);
     void *arg;
     size_t limit;   /* most live objects, 0: unlimited. Fewer may be had: up to an eighth can wait
@@ -87,8 +86,8 @@ typedef struct sy_cache_config {
     struct sy_memory *memory; /* to hold the objects (memory.h), for longer than the cache exists;
                                  NULL: the system's */
     /* With SY_HANDLES: called with `arg` for each object that is freed, before it is free, by the
-     * thread that was the last to hold it (slabyard/handle.h). It may do anything. Not called by
-     * sy_cache_destroy_all. */
+     * thread that was the last to hold it (slabyard/handle.h). It may do anything, but must return
+     * (base.h). Not called by sy_cache_destroy_all. */
     void (*dispose)(void *object, void *arg);
     uintptr_t reserved[6]; /* zero */
 } sy_cache_config;

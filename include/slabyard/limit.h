@@ -18,7 +18,7 @@
 
 SY_BEGIN_DECLS
 
-/* `used` is more than before, or would have to be: see sy_limit. */
+/* `used` is more than before, or would have to be: see sy_limit. It must return (base.h). */
 typedef void (*sy_limit_callback)(void *arg, size_t used, size_t soft);
 
 /* Bytes; zeroes: no limit. */

@@ -45,6 +45,7 @@ typedef struct sy_memory_config {
      * if it was not. NULL: memory stays. No lock is held, and no other thread waits for its end:
      * while it runs, its range cannot be had, so an allocation (also one that it makes itself) that
      * finds nothing else free is refused. A trim gives at most 256 KiB of small objects at a time.
+     * It must return (base.h).
      */
     int (*discard)(void *arg, void *start, size_t bytes);
     void *arg;

@@ -48,7 +48,8 @@ enum {
  * Gets at least `size` units for an arena, a multiple of its quantum: writes where they begin and
  * how many they are (initially `size`), both multiples of the quantum. 0, or anything else for
  * none. They belong to the arena until it releases them. Import and release may use other arenas,
- * but not the one that they serve, nor call sy_thread_idle or sy_thread_flush.
+ * but not the one that they serve, nor call sy_thread_idle or sy_thread_flush. They must return
+ * (base.h).
  */
 typedef int (*sy_vmem_import)(sy_vmem *source, void *arg, size_t size, uintptr_t *start,
                               size_t *got);

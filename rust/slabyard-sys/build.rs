@@ -37,6 +37,7 @@ fn build_of(core: &Path, include: &Path) -> cc::Build {
         .opt_level(2)
         .force_frame_pointer(false)
         .flag("-fvisibility=hidden")
+        .flag("-fexceptions")
         .include(include)
         .include(core);
     build

@@ -47,7 +47,10 @@ int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void
         number = client->number;
         bool known = take_account(client, &account);
         sy_client_unpin(client);
-        if (known) result = visit(arg, &account);
+        if (!known) continue;
+        SY_CALLBACK(call, .function = "visitor of sy_each_cache");
+        result = visit(arg, &account);
+        call.returned = true;
     }
     return result;
 }

@@ -243,14 +243,19 @@ static void *sy_cache_take_unwatched(sy_cache *cache) {
     return (void *)object;
 }
 
-static SY_COLD void *sy_cache_take_watched(sy_cache *cache, size_t size, size_t align) {
+static void *take_guarded_or_checked(sy_cache *cache, size_t size, size_t align) {
     uintptr_t object;
+    SY_SLOW_PATH(&cache->client);
+    void *taken = sy_cache_guards(cache) ? sy_guarded_alloc(cache, size, align) : NULL;
+    if (!taken && sy_cache_checks(cache) && sy_watched_take(cache, size, &object))
+        taken = (void *)object;
+    return taken;
+}
+
+static SY_COLD void *sy_cache_take_watched(sy_cache *cache, size_t size, size_t align) {
     bool checks = sy_cache_checks(cache);
     if (checks && sy_limit_fail_due(cache->name, size)) return NULL;
-    sy_client_begin_call(&cache->client);
-    void *taken = sy_cache_guards(cache) ? sy_guarded_alloc(cache, size, align) : NULL;
-    if (!taken && checks && sy_watched_take(cache, size, &object)) taken = (void *)object;
-    sy_client_end_call();
+    void *taken = take_guarded_or_checked(cache, size, align);
     if (!taken && !checks) return sy_cache_take_unwatched(cache);
     take_turn();
     return taken;
@@ -266,17 +271,19 @@ void *sy_cache_alloc_sized(sy_cache *cache, size_t size, size_t align) {
 static inline bool free_guarded(sy_cache *cache, void *object, size_t told) {
     bool guarded = sy_cache_guards(cache) && SY_UNLIKELY(sy_guard_owns((uintptr_t)object));
     if (!guarded) return false;
-    sy_client_begin_call(&cache->client);
-    sy_guarded_free(cache, object, told);
-    sy_client_end_call();
+    {
+        SY_SLOW_PATH(&cache->client);
+        sy_guarded_free(cache, object, told);
+    }
     sy_reclaim_turn();
     return true;
 }
 
 static SY_COLD void sy_cache_free_watched(sy_cache *cache, void *object, size_t told) {
-    sy_client_begin_call(&cache->client);
-    sy_watched_free(cache, object, told);
-    sy_client_end_call();
+    {
+        SY_SLOW_PATH(&cache->client);
+        sy_watched_free(cache, object, told);
+    }
     sy_reclaim_turn();
 }
 
@@ -342,6 +349,7 @@ void *sy_cache_zalloc(sy_cache *cache) {
 
 /* Each kind of object has a word, a list or a bit that decides between two who try. */
 static bool sy_cache_try_free_of_kind(sy_cache *cache, void *object) {
+    SY_SLOW_PATH(&cache->client);
     if (sy_guard_owns((uintptr_t)object)) return sy_guarded_try_free(cache, object);
     if (sy_cache_checks(cache)) return sy_watched_try_free(cache, object);
     return sy_cache_put_live(cache, (uintptr_t)object);
@@ -350,31 +358,48 @@ static bool sy_cache_try_free_of_kind(sy_cache *cache, void *object) {
 bool sy_cache_try_free(sy_cache *cache, void *object) {
     if (cache->flags & SY_HANDLES) return sy_handle_free_inline(cache, sy_handle_of(object));
     int error = errno;
-    sy_client_begin_call(&cache->client);
     bool freed = sy_cache_try_free_of_kind(cache, object);
-    sy_client_end_call();
     if (freed) sy_reclaim_turn();
     errno = error;
     return freed;
 }
 
-size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
-    uintptr_t *items = (uintptr_t *)objects;
-    size_t got = 0;
-    if (cache->flags & (SY_HANDLES | SY_CHECKED | SY_GUARD)) {
-        while (got < count && (objects[got] = sy_cache_alloc_inline(cache)) != NULL) got++;
-        return got;
-    }
-    got = sy_client_alloc_loaded(&cache->client, items, count);
-    sy_client_begin_call(&cache->client);
-    while (got < count && sy_cache_take(cache, &items[got])) {
-        got++;
-        got += sy_client_alloc_loaded(&cache->client, items + got, count - got);
+typedef struct sy_batch {
+    sy_cache *cache;
+    void **objects;
+    size_t got;
+    bool done;
+} sy_batch;
+
+/* A constructor has thrown: the caller is not told of the objects that there were. */
+static void end_batch(const sy_batch *batch) {
+    if (SY_UNLIKELY(!batch->done)) sy_cache_free_batch(batch->cache, batch->objects, batch->got);
+}
+
+static void take_batch(sy_batch *batch, size_t count) {
+    sy_cache *cache = batch->cache;
+    uintptr_t *items = (uintptr_t *)batch->objects;
+    batch->got = sy_client_alloc_loaded(&cache->client, items, count);
+    SY_SLOW_PATH(&cache->client);
+    while (batch->got < count && sy_cache_take(cache, &items[batch->got])) {
+        batch->got++;
+        batch->got +=
+            sy_client_alloc_loaded(&cache->client, items + batch->got, count - batch->got);
         take_turn();
     }
-    sy_client_end_call();
-    take_turn();
-    return got;
+}
+
+size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
+    sy_batch batch SY_CLEANUP(end_batch) = {cache, objects, 0, false};
+    if (cache->flags & (SY_HANDLES | SY_CHECKED | SY_GUARD)) {
+        while (batch.got < count && (objects[batch.got] = sy_cache_alloc_inline(cache)) != NULL)
+            batch.got++;
+    } else {
+        take_batch(&batch, count);
+        take_turn();
+    }
+    batch.done = true;
+    return batch.got;
 }
 
 void sy_cache_free_batch(sy_cache *cache, void *const *objects, size_t count) {
@@ -511,6 +536,7 @@ static bool add_slabs(sy_cache *cache, size_t count) {
 
 /* 0, or -1 with ENOMEM. */
 static int provide(sy_cache *cache, size_t count) {
+    SY_SLOW_PATH(&cache->client);
     size_t before;
     /* Under a limit what waits in magazines stands in the way of new objects. */
     if (cache->limit != SIZE_MAX) sy_client_drain(&cache->client);
@@ -525,11 +551,14 @@ static int provide(sy_cache *cache, size_t count) {
 }
 
 int sy_cache_reserve(sy_cache *cache, size_t count) {
-    sy_client_begin_call(&cache->client);
     int result = provide(cache, count);
-    sy_client_end_call();
     take_turn();
     return result;
+}
+
+static bool fill_magazines(sy_cache *cache, size_t count) {
+    SY_SLOW_PATH(&cache->client);
+    return sy_client_reserve(&cache->client, count) >= count;
 }
 
 int sy_thread_reserve(sy_cache *cache, size_t count) {
@@ -539,9 +568,7 @@ int sy_thread_reserve(sy_cache *cache, size_t count) {
         return -1;
     }
     if (sy_cache_reserve(cache, count) != 0) return -1;
-    sy_client_begin_call(&cache->client);
-    bool reserved = sy_client_reserve(&cache->client, count) >= count;
-    sy_client_end_call();
+    bool reserved = fill_magazines(cache, count);
     take_turn();
     if (reserved) return 0;
     errno = ENOMEM;

@@ -15,6 +15,7 @@
 #include "chunk/side.h"
 #include "keep/start.h"
 #include "os/os.h"
+#include "watch/callback.h"
 
 struct sy_epoch {
     char name[SY_EPOCH_NAME_MAX + 1];
@@ -280,7 +281,9 @@ static sy_epoch *next_epoch(sy_epoch *held, sy_epoch_stats *stats) {
 int sy_epoch_each(sy_epoch_visit visit, void *arg) {
     sy_epoch_stats stats;
     for (sy_epoch *epoch = NULL; (epoch = next_epoch(epoch, &stats)) != NULL;) {
+        SY_CALLBACK(call, .function = "visitor of sy_epoch_each");
         int result = visit(arg, &stats);
+        call.returned = true;
         if (result == 0) continue;
         let_go(epoch);
         return result;

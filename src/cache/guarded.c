@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "cache/watched.h"
+#include "watch/callback.h"
 #include "watch/fault.h"
 
 bool sy_guarded_can(unsigned flags, const sy_memory *memory) {
@@ -32,15 +33,36 @@ static sy_rebuilds construction(const sy_cache *cache) {
     return (sy_rebuilds){cache->construct, cache->destruct};
 }
 
+typedef struct sy_building {
+    sy_cache *cache;
+    void *object;
+    bool built, returned;
+} sy_building;
+
+/* Gives the object back if its constructor has failed or thrown. */
+static void end_building(const sy_building *work) {
+    if (work->built) return;
+    sy_guard_free(work->cache->watch, work->object, SIZE_MAX, NULL, NULL);
+    if (!work->returned) count_out(work->cache, true);
+}
+
+static bool build_guarded(sy_cache *cache, int (*construct)(void *object, void *arg),
+                          void *object) {
+    sy_building work SY_CLEANUP(end_building) = {cache, object, false, false};
+    SY_CALLBACK(call, "constructor", "cache", cache->name, true);
+    work.built = construct(object, cache->arg) == 0;
+    work.returned = true;
+    return work.built;
+}
+
 /* One whose constructor fails is none: the cache goes on as if it had no room. */
 static void *make(sy_cache *cache, size_t size, size_t align) {
     sy_rebuilds build = construction(cache);
     if (align < SY_MALLOC_ALIGN) align = SY_MALLOC_ALIGN;
     if (align > cache->layout.align) align = cache->layout.align;
     void *object = sy_guard_alloc(cache->watch, size, align);
-    if (!object || !build.construct || build.construct(object, cache->arg) == 0) return object;
-    sy_guard_free(cache->watch, object, SIZE_MAX, NULL, NULL);
-    return NULL;
+    if (!object || !build.construct) return object;
+    return build_guarded(cache, build.construct, object) ? object : NULL;
 }
 
 /* Nothing asked for is a byte, so that it has an address. */
@@ -59,7 +81,9 @@ void *sy_guarded_alloc(sy_cache *cache, size_t size, size_t align) {
 static void unbuild(void *object, void *cache_) {
     const sy_cache *cache = cache_;
     sy_rebuilds build = construction(cache);
+    SY_CALLBACK(call, "destructor", "cache", cache->name, false);
     if (build.destruct) build.destruct(object, cache->arg);
+    call.returned = true;
 }
 
 sy_cache *sy_guarded_cache(const void *object) {

@@ -47,10 +47,8 @@ static bool swap(uint64_t *word, uint64_t *expected, uint64_t desired) {
 
 static bool sy_handle_take_watched(sy_cache *cache, uintptr_t *ordinal) {
     if (sy_limit_fail_due(cache->name, cache->size)) return false;
-    sy_client_begin_call(&cache->client);
-    bool taken = sy_watched_take(cache, cache->size, ordinal);
-    sy_client_end_call();
-    return taken;
+    SY_SLOW_PATH(&cache->client);
+    return sy_watched_take(cache, cache->size, ordinal);
 }
 
 /* An ordinal that is free and this thread's from now on; false with errno. */
@@ -206,9 +204,10 @@ static SY_COLD void sy_handle_not_pinned(const sy_cache *cache, sy_handle handle
 }
 
 static void call_dispose(sy_cache *cache, sy_handle handle) {
-    sy_client_begin_call(&cache->client);
+    SY_SLOW_PATH(&cache->client);
+    SY_CALLBACK(call, "dispose function", "cache", cache->name, false);
     cache->dispose(sy_handle_place(&cache->names, (uint32_t)handle), cache->arg);
-    sy_client_end_call();
+    call.returned = true;
 }
 
 static void take_turn(void) {
@@ -324,7 +323,9 @@ static int visit_slab(sy_cache *cache, uint32_t first, sy_handle_visit visit, vo
         sy_handle handle = live_handle(cache, first + i);
         void *object = handle ? sy_handle_pin(cache, handle) : NULL;
         if (!object) continue;
+        SY_CALLBACK(call, .function = "visitor of sy_handle_each");
         result = visit(arg, handle, object);
+        call.returned = true;
         sy_handle_unpin(cache, handle);
     }
     return result;

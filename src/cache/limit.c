@@ -4,6 +4,7 @@
 
 #include "base/bits.h"
 #include "keep/start.h"
+#include "watch/callback.h"
 
 /* Of each thread. */
 static SY_TLS struct {
@@ -55,7 +56,11 @@ static void call_back(sy_quota *quota) {
     size_t soft = atomic_load_explicit(&quota->soft, memory_order_relaxed);
     if (locked) sy_start_unlock();
     size_t used = atomic_load_explicit(&quota->used, memory_order_relaxed);
-    if (callback) callback(arg, used, soft == SIZE_MAX ? 0 : soft);
+    if (callback) {
+        SY_CALLBACK(call, .function = "callback of a limit");
+        callback(arg, used, soft == SIZE_MAX ? 0 : soft);
+        call.returned = true;
+    }
     own.last = last;
 }
 
@@ -118,11 +123,12 @@ static bool make_room(sy_quota *refused) {
 
 /* ---- doors ---- */
 
+/* Also if a constructor throws. */
+static void end_refill(const unsigned *outer) { own.refills = *outer; }
+
 static bool refill(sy_cache *cache, uintptr_t *item) {
-    own.refills++;
-    bool got = sy_client_alloc(&cache->client, item);
-    own.refills--;
-    return got;
+    unsigned outer SY_CLEANUP(end_refill) = own.refills++;
+    return sy_client_alloc(&cache->client, item);
 }
 
 /* The quota that is in the way. It is the cache's own or a parent, so it is still there. */
@@ -152,10 +158,9 @@ static SY_COLD bool take_again(sy_cache *cache, uintptr_t *item) {
 }
 
 bool sy_cache_take(sy_cache *cache, uintptr_t *item) {
-    sy_client_begin_call(&cache->client);
+    SY_SLOW_PATH(&cache->client);
     bool got = refill(cache, item) || take_again(cache, item);
     if (SY_UNLIKELY(sy_quota_crossed(cache->quota))) sy_limit_tell(cache->quota);
-    sy_client_end_call();
     return got;
 }
 

@@ -109,21 +109,37 @@ static void *make(sy_cache *cache, size_t size, sy_block **block) {
     return NULL;
 }
 
+typedef struct sy_building {
+    sy_cache *cache;
+    sy_block *block;
+    void *object;
+    bool built;
+} sy_building;
+
+/* Gives all back if the constructor has failed or thrown. */
+static void end_building(const sy_building *work) {
+    if (work->built) return;
+    int error = errno;
+    sy_os_block_free(work->object);
+    sy_side_give(work->block, sizeof *work->block);
+    count_live(work->cache, -(size_t)1);
+    sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
+    errno = error;
+}
+
+static bool build_passed(sy_cache *cache, sy_block *block, void *object) {
+    sy_building work SY_CLEANUP(end_building) = {cache, block, object, false};
+    work.built = sy_watched_build(cache, object);
+    return work.built;
+}
+
 bool sy_passed_take(sy_cache *cache, size_t size, uintptr_t *item) {
     sy_block *block;
     if (!enter(cache)) return refuse(cache, SY_REFUSAL_CACHE_LIMIT);
     void *object = make(cache, size, &block);
     if (!object) return refuse(cache, SY_REFUSAL_SYSTEM);
     int error = errno;
-    if (!sy_watched_build(cache, object)) {
-        error = errno;
-        sy_os_block_free(object);
-        sy_side_give(block, sizeof *block);
-        count_live(cache, -(size_t)1);
-        sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
-        errno = error;
-        return false;
-    }
+    if (!build_passed(cache, block, object)) return false;
     block->cache = cache;
     block->size = size;
     insert(block, object);

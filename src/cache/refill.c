@@ -65,11 +65,11 @@ static size_t take_slots(sy_cache *cache, sy_bins *bins, uintptr_t *end, size_t 
 }
 
 /* Puts a slot back that was taken and not given out; the lock is held. */
-static void untake_slot(sy_cache *cache, uintptr_t address) {
+static void untake_slot(sy_cache *cache, uintptr_t address, bool built) {
     sy_slab *slab = sy_slab_at(address);
     uint32_t index = sy_slab_index(slab, &cache->layout, address);
     slab->free[index / 64] |= UINT64_C(1) << index % 64;
-    slab->built[index / 64] &= ~(UINT64_C(1) << index % 64);
+    if (slab->built && !built) slab->built[index / 64] &= ~(UINT64_C(1) << index % 64);
     slab->free_count++;
     if (index / 64 < slab->first_word) slab->first_word = (uint16_t)(index / 64);
     sy_bins_update(slab->bins, slab);
@@ -92,39 +92,60 @@ static bool mark_unbuilt(sy_cache *cache, uintptr_t *items, size_t count) {
     return any;
 }
 
-/*
- * Constructs the marked slots, those to be given out first first. When a constructor fails, its
- * slot and the marked ones that remain go back; what is constructed is moved together. How many
- * there are, from items[0].
- */
-static size_t construct(sy_cache *cache, uintptr_t *items, size_t count) {
-    size_t built = 0, next = count;
-    int error = 0;
-    while (next > 0) {
-        uintptr_t item = items[next - 1];
-        if (item & UNBUILT) {
-            if (cache->construct((void *)(item - UNBUILT), cache->arg) != 0) {
-                error = errno;
-                sy_refuse(SY_REFUSAL_CONSTRUCTOR);
-                break;
-            }
-            items[next - 1] = item - UNBUILT;
-            built++;
-        }
-        next--;
-    }
+typedef struct sy_construction {
+    sy_cache *cache;
+    uintptr_t *items;
+    size_t count, built;
+    size_t kept;   /* once it has ended: constructed items, from items[0] on */
+    bool returned; /* the constructors have; else one has thrown, and nothing is kept */
+} sy_construction;
+
+/* Slots that are not constructed go back, and what is is moved together. */
+static void end_construction(sy_construction *work) {
+    sy_cache *cache = work->cache;
     size_t kept = 0;
     sy_lock_acquire(&cache->lock);
-    cache->counts.constructed += built;
-    for (size_t i = 0; i < count; i++) {
-        if (items[i] & UNBUILT)
-            untake_slot(cache, items[i] - UNBUILT);
+    cache->counts.constructed += work->built;
+    for (size_t i = 0; i < work->count; i++) {
+        uintptr_t item = work->items[i];
+        bool built = !(item & UNBUILT);
+        if (built && work->returned)
+            work->items[kept++] = item;
         else
-            items[kept++] = items[i];
+            untake_slot(cache, item & ~UNBUILT, built);
     }
     sy_lock_release(&cache->lock);
+    work->kept = kept;
+}
+
+/* Only where a constructor has thrown is there something to do. */
+static void end_thrown(sy_construction *work) {
+    if (!work->returned) end_construction(work);
+}
+
+/*
+ * Constructs the marked slots, those to be given out first first. When a constructor fails, its
+ * slot and the marked ones that remain go back. How many there are, from items[0].
+ */
+static size_t construct(sy_cache *cache, uintptr_t *items, size_t count) {
+    sy_construction work SY_CLEANUP(end_thrown) = {cache, items, count, 0, 0, false};
+    SY_CALLBACK(call, "constructor", "cache", cache->name, true);
+    int error = 0;
+    for (size_t next = count; next > 0; next--) {
+        uintptr_t item = items[next - 1];
+        if (!(item & UNBUILT)) continue;
+        if (cache->construct((void *)(item - UNBUILT), cache->arg) != 0) {
+            error = errno;
+            sy_refuse(SY_REFUSAL_CONSTRUCTOR);
+            break;
+        }
+        items[next - 1] = item - UNBUILT;
+        work.built++;
+    }
+    work.returned = true;
+    end_construction(&work);
     if (error) errno = error;
-    return kept;
+    return work.kept;
 }
 
 /* A slab that a trim had set aside may be back by now. */
@@ -332,8 +353,8 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_
     sy_cache *cache = owner;
     sy_flush flush;
     begin_flush(&flush, cache);
+    SY_SLOW_PATH(&cache->client);
     if (has_handles(cache)) to_addresses(cache, items, count);
-    sy_client_begin_call(&cache->client);
     sy_lock_acquire(&cache->lock);
     for (size_t i = 0; i < count; i++) put_slot(&flush, items[i]);
     end_flush(&flush);
@@ -341,7 +362,6 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_
     sy_lock_release(&cache->lock);
     sy_cache_release_surplus(&flush);
     for (size_t i = 0; i < flush.faults; i++) sy_fault_raise(&flush.fault[i]);
-    sy_client_end_call();
 }
 
 /* ---- one live object ---- */

@@ -13,6 +13,7 @@
 #include "chunk/side.h"
 #include "keep/reclaim.h"
 #include "os/os.h"
+#include "watch/callback.h"
 
 /* ---- what a slab has beside its units ---- */
 
@@ -168,12 +169,14 @@ sy_slab *sy_cache_unlink_empty(sy_cache *cache, sy_bins *bins, size_t keep) {
 
 void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slots) {
     size_t count = 0;
+    SY_CALLBACK(call, "destructor", "cache", cache->name, false);
     for (uint32_t word = 0; word < cache->layout.words; word++)
         for (uint64_t left = slots[word]; left; left &= left - 1, count++)
             if (cache->destruct)
                 cache->destruct(
                     (void *)(slab->first + (word * 64 + sy_lowest_bit(left)) * cache->layout.slot),
                     cache->arg);
+    call.returned = true;
     sy_lock_acquire(&cache->lock);
     cache->counts.destructed += count;
     sy_lock_release(&cache->lock);

@@ -97,6 +97,7 @@ static void count_built(sy_cache *cache, uint64_t constructed, uint64_t destruct
 
 bool sy_watched_build(sy_cache *cache, void *object) {
     if (!cache->rebuilds.construct) return true;
+    SY_CALLBACK(call, "constructor", "cache", cache->name, true);
     if (cache->rebuilds.construct(object, cache->arg) != 0) return false;
     count_built(cache, 1, 0);
     return true;
@@ -104,7 +105,9 @@ bool sy_watched_build(sy_cache *cache, void *object) {
 
 void sy_watched_unbuild(sy_cache *cache, void *object) {
     if (!cache->rebuilds.construct) return;
+    SY_CALLBACK(call, "destructor", "cache", cache->name, false);
     if (cache->rebuilds.destruct) cache->rebuilds.destruct(object, cache->arg);
+    call.returned = true;
     count_built(cache, 0, 1);
 }
 
@@ -119,6 +122,30 @@ static bool take_item(sy_cache *cache, uintptr_t *item) {
     return false;
 }
 
+typedef struct sy_building {
+    sy_cache *cache;
+    sy_record *record;
+    void *object;
+    uintptr_t item;
+    bool built;
+} sy_building;
+
+/* Puts the object back if its constructor has failed or thrown. */
+static void end_building(const sy_building *work) {
+    if (work->built) return;
+    int error = errno;
+    sy_watch_forget(work->cache->watch, work->record, work->object);
+    sy_client_free(&work->cache->client, work->item);
+    sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
+    errno = error;
+}
+
+static bool build_taken(sy_cache *cache, sy_record *record, void *object, uintptr_t item) {
+    sy_building work SY_CLEANUP(end_building) = {cache, record, object, item, false};
+    work.built = sy_watched_build(cache, object);
+    return work.built;
+}
+
 bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item) {
     if (SY_UNLIKELY(cache->flags & SY_PASSED)) return sy_passed_take(cache, size, item);
     if (!take_item(cache, item)) return false;
@@ -127,14 +154,7 @@ bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item) {
     int error = errno;
     sy_watch_taken(cache->watch, record, object);
     sy_watch_show(cache->watch, record, object, size);
-    if (!sy_watched_build(cache, object)) {
-        error = errno;
-        sy_watch_forget(cache->watch, record, object);
-        sy_client_free(&cache->client, *item);
-        sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
-        errno = error;
-        return false;
-    }
+    if (!build_taken(cache, record, object, *item)) return false;
     bool built = cache->construct || cache->rebuilds.construct;
     sy_watch_given(cache->watch, record, object, size, built);
     sy_reclaim_turn();

@@ -14,6 +14,7 @@
 #include "keep/start.h"
 #include "os/os.h"
 #include "vmem/arena.h"
+#include "watch/callback.h"
 
 static sy_vmem main_arena;
 sy_memory sy_memory_main = {
@@ -80,7 +81,11 @@ bool sy_memory_discards(const sy_memory *memory) { return memory->systems || mem
 
 int sy_memory_discard(const sy_memory *memory, void *start, size_t bytes) {
     if (memory->systems) return sy_os_discard(start, bytes);
-    return memory->discard && memory->discard(memory->arg, start, bytes) == 0 ? 0 : -1;
+    if (!memory->discard) return -1;
+    SY_CALLBACK(call, .function = "discard function of a memory");
+    int result = memory->discard(memory->arg, start, bytes);
+    call.returned = true;
+    return result == 0 ? 0 : -1;
 }
 
 /* ---- trims under way ---- */

@@ -336,10 +336,8 @@ static sy_cache *first_cache(const sy_heap *heap) {
     return NULL;
 }
 
-size_t sy_heap_trim(sy_heap *heap) {
-    sy_cache *first = first_cache(heap);
-    if (!first) return sy_cache_trim_rest(heap->memory, heap->flags & SY_HANDLES);
-    sy_client_begin_call(&first->client); /* the heap does not end before */
+static size_t trim_caches(sy_heap *heap, sy_cache *first) {
+    SY_SLOW_PATH(&first->client); /* the heap does not end before */
     size_t bytes = 0;
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
         sy_cache *cache = sy_heap_cache(heap, i);
@@ -347,8 +345,13 @@ size_t sy_heap_trim(sy_heap *heap) {
         bytes += sy_cache_trim_slabs(cache);
         sy_client_unpin(&cache->client);
     }
-    bytes += sy_cache_trim_rest(heap->memory, heap->flags & SY_HANDLES);
-    sy_client_end_call();
+    return bytes + sy_cache_trim_rest(heap->memory, heap->flags & SY_HANDLES);
+}
+
+size_t sy_heap_trim(sy_heap *heap) {
+    sy_cache *first = first_cache(heap);
+    if (!first) return sy_cache_trim_rest(heap->memory, heap->flags & SY_HANDLES);
+    size_t bytes = trim_caches(heap, first);
     sy_reclaim_turn();
     return bytes;
 }

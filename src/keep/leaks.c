@@ -14,6 +14,7 @@
 #include "keep/start.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "watch/callback.h"
 #include "watch/options.h"
 #include "watch/report.h"
 #include "watch/stack.h"
@@ -269,7 +270,9 @@ static int visit_each(void *visitor_, const sy_groups *groups) {
     int result = 0;
     for (size_t i = 0; i < groups->count && result == 0; i++) {
         sy_leak leak = leak_of(&groups->group[i], now);
+        SY_CALLBACK(call, .function = "visitor of sy_each_leak");
         result = visitor->visit(visitor->arg, &leak);
+        call.returned = true;
     }
     return result;
 }

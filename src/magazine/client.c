@@ -170,6 +170,17 @@ static void push(const sy_client *client, sy_slot *slot, uintptr_t item) {
 
 /* ---- slow paths ---- */
 
+/* The thread is at work on a slot to the end of the scope, if only by an exception: it does not look
+ * for idle ones. */
+static sy_thread *begin_inside(sy_thread *thread) {
+    thread->inside++;
+    return thread;
+}
+
+static void end_inside(sy_thread *const *thread) { (*thread)->inside--; }
+
+#define SY_INSIDE(thread) sy_thread *inside SY_CLEANUP(end_inside) = begin_inside(thread)
+
 static void flush_magazine(sy_client *client, sy_magazine *magazine) {
     uint32_t count = sy_magazine_count(magazine);
     sy_magazine_set_count(magazine, 0);
@@ -228,9 +239,8 @@ static sy_slot *ready_slot(sy_client *client, sy_thread **self) {
     if (SY_UNLIKELY(slot->generation != generation)) {
         slot->generation = generation;
         slot->reserved = 0;
-        thread->inside++;
+        SY_INSIDE(thread);
         flush_slot(client, slot);
-        thread->inside--;
     }
     return slot;
 }
@@ -267,13 +277,17 @@ static bool note_one_way(sy_thread *thread, const sy_client *client) {
     return true;
 }
 
+static size_t refill_magazine(sy_client *client, sy_thread *thread, sy_magazine *empty,
+                              size_t count) {
+    SY_INSIDE(thread);
+    return client->config.refill(client->config.owner, empty->items, count);
+}
+
 /* Of a one-way client the first refill since the last put-back may be for a few items only. */
 static bool refill(sy_client *client, sy_thread *thread, sy_slot *slot) {
     sy_magazine *empty = slot->loaded;
     bool first = client->config.one_way && note_one_way(thread, client);
-    thread->inside++;
-    size_t count = client->config.refill(client->config.owner, empty->items, slot->capacity);
-    thread->inside--;
+    size_t count = refill_magazine(client, thread, empty, slot->capacity);
     if (!first) grow(client, thread, slot);
     sy_magazine_set_count(empty, count);
     load(client, slot, empty);
@@ -497,9 +511,8 @@ static void free_one_way(sy_client *client, uintptr_t item) {
     bool more = true;
     while (more && (slot = ready_slot(client, &thread)) != NULL) {
         if (put_out(client, slot, item)) return;
-        thread->inside++;
+        SY_INSIDE(thread);
         more = empty_outbox(client, thread, slot);
-        thread->inside--;
     }
     client->config.flush(client->config.owner, &item, 1, NULL);
 }
@@ -512,9 +525,8 @@ void sy_client_free(sy_client *client, uintptr_t item) {
     sy_thread *thread;
     sy_slot *slot;
     while ((slot = ready_slot(client, &thread)) != NULL && !has_room(client, slot)) {
-        thread->inside++;
+        SY_INSIDE(thread);
         make_room(client, thread, slot);
-        thread->inside--;
     }
     if (SY_LIKELY(slot))
         push(client, slot, item);
@@ -583,11 +595,9 @@ size_t sy_client_reserve(sy_client *client, size_t count) {
     if (!slot || !widen(client, thread, slot, (uint32_t)first)) return 0;
     slot->reserved = count;
     if (client->config.one_way) note_one_way(thread, client);
-    thread->inside++;
+    SY_INSIDE(thread);
     size_t have = fill_loaded(client, slot, first);
-    have += fill_previous(client, thread, slot, rest);
-    thread->inside--;
-    return have;
+    return have + fill_previous(client, thread, slot, rest);
 }
 
 /* Flushes what this thread's slot holds; its magazines go. */
@@ -607,7 +617,11 @@ static void begin_drain(sy_client *client) {
     if (thread && client->number < thread->slots_end) {
         sy_slot *slot = sy_thread_slot(thread, client->number);
         slot->generation = before + 1;
-        if (slot->loaded) flush_taken(client, slot);
+        slot->reserved = 0;
+        if (thread->inside) /* perhaps in this slot: a constructor that trims */
+            flush_slot(client, slot);
+        else if (slot->loaded)
+            flush_taken(client, slot);
     }
 }
 

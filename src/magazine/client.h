@@ -33,6 +33,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "watch/callback.h"
+
 enum {
     /* Numbers of clients. Each costs 64 bytes of address space a thread. */
     SY_CLIENTS_MAX = 16384,
@@ -135,12 +137,19 @@ void sy_client_give_number(const sy_client *client);
 bool sy_client_suspend(sy_client *client, void (*end)(void *arg), void *arg);
 void sy_client_resume(sy_client *client);
 
-/* Around calls of the program's functions by a door of the client: until the door has been left the
- * client does not end. They nest. */
-void sy_client_begin_call(sy_client *client);
-void sy_client_end_call(void);
+/*
+ * A slow path of the client that may call functions of the program's: until it has been left, by an
+ * exception too, the client does not end. They nest.
+ *
+ * SY_SLOW_PATH(client) begins one, which ends with the scope. Turns (sy_reclaim_turn) come after
+ * that: there what was put off is done.
+ */
+#define SY_SLOW_PATH(client) \
+    unsigned slow_path SY_CLEANUP(sy_slow_path_end) = sy_slow_path_begin(client)
+unsigned sy_slow_path_begin(sy_client *client); /* those that this thread is in already */
+void sy_slow_path_end(const unsigned *outer);
 
-/* At the end of a door: leaves the clients whose end this thread has put off within it. Whether
+/* At the end of a slow path: leaves the clients whose end this thread has put off within it. Whether
  * there are others, of doors further up. */
 bool sy_clients_leave(void);
 

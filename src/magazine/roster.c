@@ -8,6 +8,7 @@
 #include "magazine/budget.h"
 #include "magazine/slot.h"
 #include "os/os.h"
+#include "watch/callback.h"
 
 enum { STEP_SLOTS = 64, STEP_FLUSHES = 4 }; /* of a thread that looks for idle ones */
 
@@ -30,17 +31,18 @@ static SY_TLS struct {
     sy_client *pinned[NOTED], *called[NOTED];
     unsigned pins, calls; /* more than NOTED: those beyond are not noted, and what is pinned so is
                            * another thread's to the child of a fork */
-    sy_client *held;      /* pinned for the doors that this thread is in: a list */
+    sy_client *held;      /* pinned for the slow paths that this thread is in: a list */
 } own;
 
-void sy_client_begin_call(sy_client *client) {
+unsigned sy_slow_path_begin(sy_client *client) {
+    sy_callback_check();
     if (own.calls < NOTED) own.called[own.calls] = client;
-    own.calls++;
+    return own.calls++;
 }
 
-void sy_client_end_call(void) { own.calls--; }
+void sy_slow_path_end(const unsigned *outer) { own.calls = *outer; }
 
-/* Whether a door of the client, further up, is calling the program. */
+/* Whether a slow path of the client, further up, is calling the program. */
 static bool is_called(const sy_client *client) {
     for (unsigned i = 0; i < own.calls && i < NOTED; i++)
         if (own.called[i] == client) return true;
@@ -402,6 +404,7 @@ static void wait_for_pins(sy_client *client) {
 }
 
 bool sy_client_suspend(sy_client *client, void (*end)(void *arg), void *arg) {
+    sy_callback_check();
     sy_threads_lock();
     bool pinned = atomic_load_explicit(&client->pins, memory_order_relaxed) != 0;
     bool waits = client->closing || is_called(client) || (pinned && (own.pins || own.calls));

@@ -9,6 +9,7 @@
 #include "os/os.h"
 #include "os/pages.h"
 #include "vmem/arena.h"
+#include "watch/callback.h"
 
 static const unsigned EVERYTHING = SY_VMEM_ALLOCATED | SY_VMEM_FREE | SY_VMEM_SPANS;
 
@@ -150,9 +151,11 @@ int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void 
         }
         size_t count = copy_views(arena, what, views, room);
         int result = 0;
+        SY_CALLBACK(call, .function = "visitor of sy_vmem_walk");
         if (count <= room)
             for (size_t i = 0; i < count && result == 0; i++)
                 result = visit(arg, views[i].what, views[i].start, views[i].size);
+        call.returned = true;
         sy_pages_give(views, bytes);
         if (count <= room) return result;
         room = count + count / 8;

@@ -10,6 +10,7 @@
 #include "os/os.h"
 #include "os/pages.h"
 #include "vmem/arena.h"
+#include "watch/callback.h"
 #include "watch/fault.h"
 
 /* All arenas, for fork. */
@@ -195,14 +196,18 @@ int sy_vmem_add(sy_vmem *arena, uintptr_t start, size_t size) {
 
 static int call_import(sy_vmem *arena, size_t size, uintptr_t *start, size_t *got) {
     atomic_fetch_add_explicit(&arena->calls, 1, memory_order_relaxed);
+    SY_CALLBACK(call, "import function", "arena", arena->name, false);
     int result = arena->import(arena->source, arena->arg, size, start, got);
+    call.returned = true;
     atomic_fetch_sub_explicit(&arena->calls, 1, memory_order_relaxed);
     return result;
 }
 
 static void call_release(sy_vmem *arena, uintptr_t start, size_t size) {
     atomic_fetch_add_explicit(&arena->calls, 1, memory_order_relaxed);
+    SY_CALLBACK(call, "release function", "arena", arena->name, false);
     arena->release(arena->source, arena->arg, start, size);
+    call.returned = true;
     atomic_fetch_sub_explicit(&arena->calls, 1, memory_order_relaxed);
 }
 

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "watch/callback.h"
 #include "watch/options.h"
 #include "watch/report.h"
 #include "watch/stack.h"
@@ -368,8 +369,11 @@ void sy_report_fault(const sy_fault *fault) {
 /* Whether there is a handler that was told. */
 static bool handled(const sy_fault *fault) {
     sy_fault_handler current = atomic_load(&handler);
-    if (current) current(fault);
-    return current;
+    if (!current) return false;
+    SY_CALLBACK(call, .function = "fault handler");
+    current(fault);
+    call.returned = true;
+    return true;
 }
 
 void sy_fault_raise(const sy_fault *fault) {

@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "watch/callback.h"
 
 /* An entry as it was read. */
 typedef struct sy_noted {
@@ -106,7 +107,9 @@ int sy_history_each(const sy_history *history,
     int result = 0;
     for (size_t i = 0; i < count && result == 0; i++) {
         sy_operation operation = operation_of(&noted[i]);
+        SY_CALLBACK(call, .function = "visitor of sy_cache_history");
         result = visit(arg, &operation);
+        call.returned = true;
     }
     sy_pages_give(noted, bytes);
     return result;

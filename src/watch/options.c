@@ -10,6 +10,7 @@
 #include "base/glob.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "watch/callback.h"
 #include "watch/fail.h"
 #include "watch/values.h"
 
@@ -572,7 +573,9 @@ int sy_get_option(const char *name, char *value, size_t room) {
 
 int sy_each_option(int (*visit)(void *arg, const sy_option *option), void *arg) {
     int result = 0;
+    SY_CALLBACK(call, .function = "visitor of sy_each_option");
     for (unsigned i = 0; i < OPTIONS && result == 0; i++) result = visit(arg, &table[i].says);
+    call.returned = true;
     return result;
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "os/lock.h"
+#include "watch/callback.h"
 
 typedef struct sy_tag_counts {
     alignas(64) _Atomic uint64_t allocations;
@@ -105,7 +106,9 @@ int sy_each_tag(int (*visit)(void *arg, const sy_tag_stats *stats), void *arg) {
     int result = 0;
     for (sy_tag tag = 0; tag < end && result == 0; tag++) {
         sy_tag_stats stats = stats_of(tag);
+        SY_CALLBACK(call, .function = "visitor of sy_each_tag");
         result = visit(arg, &stats);
+        call.returned = true;
     }
     return result;
 }

@@ -35,8 +35,8 @@ use() { # use NAME COMMAND...: builds ./program and runs it
 for pair in gcc:g++ clang:clang++; do
     cc=${pair%:*} cxx=${pair#*:}
     command -v $cc >/dev/null && command -v $cxx >/dev/null || continue
-    $cc -std=c11 $warnings -O2 -g -c slabyard/slabyard.c -o slabyard.o || fail "$cc has something to say"
-    shown=$(nm -g --defined-only slabyard.o | awk '$3 !~ /^sy_/ { print $3 }')
+    $cc -std=c11 $warnings -fexceptions -O2 -g -c slabyard/slabyard.c -o slabyard.o || fail "$cc has something to say"
+    shown=$(nm -g --defined-only slabyard.o | awk '$3 !~ /^(sy_|DW\.ref\.)/ { print $3 }')
     [ -z "$shown" ] || fail "slabyard.c defines" $shown
     use $cc-c $cc -std=c11 $warnings -O2 consumer.c slabyard.o -pthread
     use $cc-called $cc -std=c11 $warnings -O2 -DSY_NO_INLINE consumer.c slabyard.o -pthread

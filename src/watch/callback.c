@@ -1,0 +1,58 @@
+#include "watch/callback.h"
+
+#include "os/os.h"
+#include "watch/report.h"
+#include "watch/stack.h"
+
+SY_TLS sy_callback_note sy_callback_now;
+
+/* The destructor of cache "order" */
+static void add_callee(const sy_callee *callee) {
+    sy_report_text("the ");
+    sy_report_text(callee->function);
+    if (!callee->of) return;
+    sy_report_text(" of ");
+    sy_report_text(callee->of);
+    sy_report_text(" \"");
+    sy_report_text(callee->name);
+    sy_report_text("\"");
+}
+
+static void add_stack(void) {
+    const void *const *frames;
+    size_t depth = sy_stack_frames(sy_stack_whole(), &frames);
+    sy_report_text("  seen by thread ");
+    sy_report_number(sy_os_thread());
+    sy_report_text(depth ? ":\n" : "\n");
+    if (depth) sy_report_stack(frames, depth, "    ");
+}
+
+static SY_COLD void sy_callback_report(const char *how, const char *next) {
+    if (sy_report_begin()) {
+        sy_report_loud();
+        sy_report_text("slabyard: callback left: ");
+        add_callee(&sy_callback_now.callee);
+        sy_report_text(how);
+        sy_report_quiet();
+        sy_report_text("\n");
+        add_stack();
+        sy_report_text("  next: ");
+        sy_report_text(next);
+        sy_report_text("\n");
+        sy_report_end();
+    }
+    sy_os_abort();
+}
+
+SY_COLD void sy_callback_unwound(void) {
+    sy_callback_report(" was left by an exception, or by the end of its thread",
+                       "catch what it throws, and let it return");
+}
+
+SY_COLD void sy_callback_jumped(uintptr_t frame) {
+    uintptr_t low, high, noted = (uintptr_t)sy_callback_now.frame;
+    if (!sy_os_stack(&low, &high)) return;
+    if (frame < low || frame >= high || noted < low || noted >= high) return;
+    sy_callback_report(" was left by longjmp, before this call",
+                       "look for the longjmp, and let the function return");
+}

@@ -1,0 +1,84 @@
+/*
+ * callback.h: calls of the program's functions, and what is done about one that does not return.
+ *
+ * A function of the program's can be left in three ways: it returns; it is unwound, by a C++
+ * exception or by the end of its thread (pthread_exit, pthread_cancel); or longjmp jumps over it and
+ * its callers. Only a constructor may be unwound: those who have called it put their state right in
+ * cleanups. All else would leave locks, counts or memory behind, so it is reported and the process
+ * ends: at once after unwinding, and after longjmp at a later call that the thread makes.
+ *
+ * A call is noted with the address of its caller's frame, and with where that returns to. Frames of
+ * calls within it are lower, and leave that as it is. If one is not, or does not, longjmp has jumped
+ * over the frame that is noted, or the program is on another stack now; then nothing is said.
+ *
+ * Cleanups run only where the compiler is told -fexceptions. Without, what is unwound is reported as
+ * what longjmp leaves is.
+ *
+ * Below: report.h, os/. Used by every layer that calls the program.
+ */
+#ifndef SY_WATCH_CALLBACK_H
+#define SY_WATCH_CALLBACK_H
+
+#include <slabyard/base.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Who is called: the destructor of cache "order". */
+typedef struct sy_callee {
+    const char *function;
+    const char *of;   /* "cache", "arena"; NULL: it is of nothing that has a name */
+    const char *name; /* as long as that exists */
+    bool may_unwind;
+} sy_callee;
+
+/* The innermost call that a thread is in. */
+typedef struct sy_callback_note {
+    const uintptr_t *frame; /* of the caller; NULL: there is no call */
+    uintptr_t returns_to;
+    sy_callee callee;
+} sy_callback_note;
+
+typedef struct sy_callback {
+    bool returned;
+    sy_callback_note outer; /* the call within which this one is */
+} sy_callback;
+
+extern SY_HIDDEN SY_TLS sy_callback_note sy_callback_now;
+
+__attribute__((nothrow)) void sy_callback_jumped(uintptr_t frame);
+__attribute__((nothrow)) void sy_callback_unwound(void);
+
+/* frame[0] is the frame of its caller, frame[1] the return address (x86-64, AArch64). */
+#define SY_FRAME ((const uintptr_t *)__builtin_frame_address(0))
+
+/* At the beginning of what is a slow path anyhow: whether longjmp has left a call. */
+static inline __attribute__((always_inline)) void sy_callback_check(void) {
+    const uintptr_t *noted = sy_callback_now.frame;
+    if (SY_LIKELY(!noted)) return;
+    if (noted <= SY_FRAME || noted[1] != sy_callback_now.returns_to)
+        sy_callback_jumped((uintptr_t)SY_FRAME);
+}
+
+static inline __attribute__((always_inline)) void sy_callback_begin(sy_callback *call,
+                                                                    sy_callee callee) {
+    sy_callback_check();
+    call->returned = false;
+    call->outer = sy_callback_now;
+    sy_callback_now = (sy_callback_note){SY_FRAME, SY_FRAME[1], callee};
+}
+
+static inline void sy_callback_end(const sy_callback *call) {
+    if (SY_UNLIKELY(!call->returned && !sy_callback_now.callee.may_unwind)) sy_callback_unwound();
+    sy_callback_now = call->outer;
+}
+
+#define SY_CLEANUP(function) __attribute__((cleanup(function), unused))
+
+/* Before a call, and to the end of the scope:
+ * SY_CALLBACK(call, "destructor", "cache", cache->name, false); then the call itself, and then
+ * call.returned = true. */
+#define SY_CALLBACK(call, ...)                    \
+    sy_callback call SY_CLEANUP(sy_callback_end); \
+    sy_callback_begin(&(call), (sy_callee){__VA_ARGS__})
+
+#endif

@@ -1,0 +1,480 @@
+/*
+ * cpp_callbacks.cpp: functions of the program's that do not return. A constructor may be left by an
+ * exception or by the end of its thread, and nothing is lost; any other function, or longjmp, is
+ * reported and ends the process.
+ */
+#include <slabyard/slabyard.h>
+
+#include <csetjmp>
+#include <csignal>
+#include <cstring>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include "cpp_test.hpp"
+
+namespace {
+
+/* ---- constructors ---- */
+
+constexpr long mark = 0x600d;
+long built, unbuilt, until; /* objects constructed, destructed; constructions until one is left */
+void (*leave)();
+
+int construct(void *object, void *) {
+    if (--until == 0) leave();
+    *static_cast<long *>(object) = mark;
+    built++;
+    return 0;
+}
+
+void destruct(void *object, void *) {
+    EXPECT(*static_cast<long *>(object) == mark);
+    unbuilt++;
+}
+
+void throw_42() { throw 42; }
+
+sy_cache *make_cache(unsigned flags, size_t limit = 0) {
+    sy_cache_config config{};
+    config.name = "callbacks";
+    config.size = 100;
+    config.construct = construct;
+    config.destruct = destruct;
+    config.flags = flags;
+    config.limit = limit;
+    sy_cache *cache = sy_cache_create(&config);
+    EXPECT(cache != nullptr);
+    return cache;
+}
+
+size_t caches() {
+    sy_stats stats;
+    sy_get_stats(&stats);
+    return stats.caches;
+}
+
+/* All objects have come back, and the end of the cache is not put off. */
+void end_cache(sy_cache *cache, size_t others) {
+    until = 0;
+    EXPECT(sy_cache_in_use(cache) == 0);
+    EXPECT(sy_verify() == 0);
+    EXPECT(sy_cache_destroy(cache) == 0);
+    EXPECT(caches() == others);
+    EXPECT(built == unbuilt);
+}
+
+bool alloc_or_thrown(sy_cache *cache, std::vector<void *> &objects) {
+    try {
+        void *object = sy_cache_alloc(cache);
+        EXPECT(object != nullptr && *static_cast<long *>(object) == mark);
+        objects.push_back(object);
+    } catch (int) {
+        return false;
+    }
+    return true;
+}
+
+void thrown_by_allocations(unsigned flags, size_t limit) {
+    size_t others = caches();
+    sy_cache *cache = make_cache(flags, limit);
+    leave = throw_42;
+    int thrown = 0;
+    for (int round = 1; round <= 40; round++) {
+        std::vector<void *> objects;
+        until = round;
+        for (int i = 0; i < 300; i++) {
+            if (alloc_or_thrown(cache, objects)) continue;
+            thrown++;
+            EXPECT(sy_cache_in_use(cache) == objects.size());
+        }
+        for (void *object : objects) sy_cache_free(cache, object);
+        EXPECT(sy_cache_in_use(cache) == 0);
+        until = 0;
+        sy_cache_trim(cache);
+    }
+    EXPECT(thrown == 40);
+    end_cache(cache, others);
+}
+
+void thrown_by_batches(unsigned flags) {
+    size_t others = caches();
+    sy_cache *cache = make_cache(flags);
+    leave = throw_42;
+    void *objects[500];
+    for (int round = 1; round <= 300; round += 23) {
+        until = round;
+        EXPECT(throws<int>([&] { sy_cache_alloc_batch(cache, objects, 500); }));
+        EXPECT(sy_cache_in_use(cache) == 0);
+        sy_cache_trim(cache);
+    }
+    end_cache(cache, others);
+}
+
+void thrown_by_a_reserve() {
+    size_t others = caches();
+    sy_cache *cache = make_cache(0);
+    leave = throw_42;
+    for (int round = 1; round <= 100; round += 9) {
+        until = round;
+        EXPECT(throws<int>([&] { sy_thread_reserve(cache, 150); }));
+        EXPECT(sy_cache_in_use(cache) == 0);
+        EXPECT(sy_thread_reserve(cache, 150) == 0);
+        sy_cache_trim(cache);
+    }
+    end_cache(cache, others);
+}
+
+void thrown_by_handles() {
+    size_t others = caches();
+    sy_cache *cache = make_cache(SY_HANDLES);
+    leave = throw_42;
+    for (int round = 1; round <= 60; round++) {
+        sy_handle handle;
+        until = round;
+        std::vector<sy_handle> handles;
+        EXPECT(throws<int>([&] {
+            while (sy_handle_alloc(cache, &handle) != nullptr) handles.push_back(handle);
+        }));
+        EXPECT(sy_cache_in_use(cache) == handles.size());
+        for (sy_handle each : handles) EXPECT(sy_handle_free(cache, each));
+        sy_cache_trim(cache);
+    }
+    end_cache(cache, others);
+}
+
+/* The end of a thread unwinds as an exception does. */
+void exit_thread() { pthread_exit(nullptr); }
+
+void cancel_thread() {
+    pthread_cancel(pthread_self());
+    pthread_testcancel();
+}
+
+void *alloc_until_left(void *cache) {
+    for (;;) sy_cache_alloc(static_cast<sy_cache *>(cache));
+}
+
+void threads_that_end_in_a_constructor() {
+    for (unsigned flags : {0u, unsigned(SY_CHECKED), unsigned(SY_POISON)})
+        for (void (*way)() : {exit_thread, cancel_thread}) {
+            size_t others = caches();
+            sy_cache *cache = make_cache(flags);
+            leave = way;
+            until = 100;
+            pthread_t thread;
+            EXPECT(pthread_create(&thread, nullptr, alloc_until_left, cache) == 0);
+            EXPECT(pthread_join(thread, nullptr) == 0);
+            until = 0;
+            size_t live = sy_cache_in_use(cache);
+            EXPECT(live < 100);
+            sy_cache_destroy_all(cache);
+            EXPECT(caches() == others && built == unbuilt);
+        }
+}
+
+int told;
+
+/* A thread whose constructors have thrown is told of limits as before. */
+void limits_after_a_constructor_has_thrown() {
+    thrown_by_allocations(0, 0);
+    sy_heap_config config{};
+    config.limit.hard = 8 << 20;
+    config.limit.soft = 4 << 20;
+    config.limit.callback = [](void *, size_t, size_t) { told++; };
+    sy_heap *heap = sy_heap_create(&config);
+    EXPECT(heap != nullptr);
+    while (sy_heap_alloc(heap, 4000) != nullptr) {}
+    EXPECT(told > 0);
+    sy_heap_destroy_all(heap);
+}
+
+/* ---- what has to return ---- */
+
+std::jmp_buf back;
+
+void jump() { std::longjmp(back, 1); }
+
+/* Of the cache that each of these uses. */
+void destroy_one(unsigned flags) {
+    sy_cache_config config{};
+    config.name = "left";
+    config.size = 64;
+    config.flags = flags;
+    config.construct = [](void *, void *) { return 0; };
+    config.destruct = [](void *, void *) { leave(); };
+    sy_cache *cache = sy_cache_create(&config);
+    sy_cache_free(cache, sy_cache_alloc(cache));
+    sy_cache_destroy(cache);
+}
+
+void destructor() { destroy_one(0); }
+void destructor_of_checked() { destroy_one(SY_POISON); }
+
+void constructor() {
+    sy_cache_config config{};
+    config.name = "left";
+    config.size = 64;
+    config.construct = [](void *, void *) {
+        leave();
+        return 0;
+    };
+    sy_cache_alloc(sy_cache_create(&config));
+}
+
+void dispose() {
+    sy_cache_config config{};
+    config.name = "left";
+    config.size = 64;
+    config.flags = SY_HANDLES;
+    config.dispose = [](void *, void *) { leave(); };
+    sy_cache *cache = sy_cache_create(&config);
+    sy_handle handle;
+    sy_handle_alloc(cache, &handle);
+    sy_handle_free(cache, handle);
+}
+
+void limit() {
+    sy_heap_config config{};
+    config.limit.soft = 1 << 20;
+    config.limit.callback = [](void *, size_t, size_t) { leave(); };
+    sy_heap *heap = sy_heap_create(&config);
+    for (int i = 0; i < 1000; i++) sy_heap_alloc(heap, 4000);
+}
+
+void fault() {
+    sy_set_fault_handler([](const sy_fault *) { leave(); });
+    void *object = sy_malloc(40);
+    sy_free(object);
+    sy_free(object);
+}
+
+void discard() {
+    sy_memory_config config{};
+    size_t bytes = 16 << 20;
+    config.start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    config.bytes = bytes;
+    config.discard = [](void *, void *, size_t) {
+        leave();
+        return 0;
+    };
+    sy_memory *memory = sy_memory_create(&config);
+    sy_cache_config of{};
+    of.size = 4096;
+    of.memory = memory;
+    sy_cache *cache = sy_cache_create(&of);
+    std::vector<void *> objects;
+    for (int i = 0; i < 500; i++) objects.push_back(sy_cache_alloc(cache));
+    for (void *object : objects) sy_cache_free(cache, object);
+    sy_trim();
+}
+
+sy_vmem *make_arena(sy_vmem_import import, sy_vmem_release release) {
+    sy_vmem_config config{};
+    config.name = "left";
+    config.import = import;
+    config.release = release;
+    return sy_vmem_create(&config);
+}
+
+void import() {
+    uintptr_t value;
+    sy_vmem *arena = make_arena(
+        [](sy_vmem *, void *, size_t, uintptr_t *, size_t *) {
+            leave();
+            return 1;
+        },
+        [](sy_vmem *, void *, uintptr_t, size_t) {});
+    sy_vmem_alloc(arena, 100, SY_VMEM_INSTANT, &value);
+}
+
+void release() {
+    uintptr_t value;
+    sy_vmem *arena = make_arena(
+        [](sy_vmem *, void *, size_t, uintptr_t *start, size_t *) {
+            *start = 4096;
+            return 0;
+        },
+        [](sy_vmem *, void *, uintptr_t, size_t) { leave(); });
+    sy_vmem_alloc(arena, 100, SY_VMEM_INSTANT, &value);
+    sy_vmem_free(arena, value, 100);
+}
+
+void each_handle() {
+    sy_cache_config config{};
+    config.size = 64;
+    config.flags = SY_HANDLES;
+    sy_cache *cache = sy_cache_create(&config);
+    sy_handle handle;
+    sy_handle_alloc(cache, &handle);
+    sy_handle_each(
+        cache, [](void *, sy_handle, void *) { return leave(), 0; }, nullptr);
+}
+
+void each_cache() {
+    sy_cache_config config{};
+    config.size = 64;
+    sy_cache_create(&config);
+    sy_each_cache([](void *, const sy_cache_account *) { return leave(), 0; }, nullptr);
+}
+
+void each_option() {
+    sy_each_option([](void *, const sy_option *) { return leave(), 0; }, nullptr);
+}
+
+void each_tag() {
+    sy_each_tag([](void *, const sy_tag_stats *) { return leave(), 0; }, nullptr);
+}
+
+void each_leak() {
+    sy_cache_config config{};
+    config.size = 64;
+    config.flags = SY_AUDIT;
+    sy_cache *cache = sy_cache_create(&config);
+    sy_cache_alloc(cache);
+    sy_each_leak(
+        cache, 0, [](void *, const sy_leak *) { return leave(), 0; }, nullptr);
+}
+
+void each_epoch() {
+    sy_epoch_create("left");
+    sy_epoch_each([](void *, const sy_epoch_stats *) { return leave(), 0; }, nullptr);
+}
+
+void walk() {
+    uintptr_t value;
+    sy_vmem_config config{};
+    sy_vmem *arena = sy_vmem_create(&config);
+    sy_vmem_add(arena, 1, 100);
+    sy_vmem_alloc(arena, 10, SY_VMEM_INSTANT, &value);
+    sy_vmem_walk(
+        arena, SY_VMEM_ALLOCATED, [](void *, unsigned, uintptr_t, size_t) { return leave(), 0; },
+        nullptr);
+}
+
+struct left {
+    void (*use)();
+    const char *name; /* in the report */
+    bool may_unwind;
+};
+
+const left all_left[] = {
+    {constructor, "the constructor of cache \"left\"", true},
+    {destructor, "the destructor of cache \"left\"", false},
+    {destructor_of_checked, "the destructor of cache \"left\"", false},
+    {dispose, "the dispose function of cache \"left\"", false},
+    {limit, "the callback of a limit", false},
+    {fault, "the fault handler", false},
+    {discard, "the discard function of a memory", false},
+    {import, "the import function of arena \"left\"", false},
+    {release, "the release function of arena \"left\"", false},
+    {each_handle, "the visitor of sy_handle_each", false},
+    {each_cache, "the visitor of sy_each_cache", false},
+    {each_option, "the visitor of sy_each_option", false},
+    {each_tag, "the visitor of sy_each_tag", false},
+    {each_leak, "the visitor of sy_each_leak", false},
+    {each_epoch, "the visitor of sy_epoch_each", false},
+    {walk, "the visitor of sy_vmem_walk", false},
+};
+
+/* So that what is used later has its frames higher. */
+__attribute__((noinline)) void use_deeper(const left &one) {
+    char room[4096];
+    std::memset(room, 1, sizeof room);
+    one.use();
+    EXPECT(room[sizeof room - 1] == 1);
+}
+
+void *end_in(void *one) {
+    use_deeper(*static_cast<const left *>(one));
+    return nullptr;
+}
+
+[[noreturn]] void run(const left &one, void (*way)()) {
+    leave = way;
+    if (way == jump) {
+        if (setjmp(back) == 0) use_deeper(one);
+        sy_cache_config config{};
+        config.size = 8;
+        sy_cache_destroy(sy_cache_create(&config));
+    } else if (way == exit_thread) {
+        pthread_t thread;
+        pthread_create(&thread, nullptr, end_in, const_cast<left *>(&one));
+        pthread_join(thread, nullptr);
+    } else {
+        try {
+            use_deeper(one);
+        } catch (int) {}
+    }
+    _exit(0);
+}
+
+/* What a child says on stderr, and how it ends. */
+std::string say(const left &one, void (*way)(), int *status) {
+    int ends[2];
+    EXPECT(pipe(ends) == 0);
+    pid_t child = fork();
+    EXPECT(child >= 0);
+    if (child == 0) {
+        dup2(ends[1], 2);
+        close(ends[0]);
+        close(ends[1]);
+        run(one, way);
+    }
+    close(ends[1]);
+    std::string said;
+    char part[512];
+    for (ssize_t got; (got = read(ends[0], part, sizeof part)) > 0;)
+        said.append(part, static_cast<size_t>(got));
+    close(ends[0]);
+    EXPECT(waitpid(child, status, 0) == child);
+    return said;
+}
+
+void expect_report(const left &one, void (*way)(), const char *how) {
+    int status;
+    std::string said = say(one, way, &status);
+    std::string expected = std::string("slabyard: callback left: ") + one.name + how;
+    bool reported = said.find(expected) != std::string::npos && WIFSIGNALED(status) &&
+                    WTERMSIG(status) == SIGABRT;
+    if (reported) return;
+    std::fprintf(stderr, "expected: %s\nstatus %x, said: %s\n", expected.c_str(), status,
+                 said.c_str());
+    std::abort();
+}
+
+void what_is_left_is_reported() {
+    for (const left &one : all_left) {
+        expect_report(one, jump, " was left by longjmp, before this call");
+        int status;
+        if (one.may_unwind) {
+            EXPECT(say(one, throw_42, &status).empty() && WIFEXITED(status));
+            EXPECT(say(one, exit_thread, &status).empty() && WIFEXITED(status));
+            continue;
+        }
+        const char *unwound = " was left by an exception, or by the end of its thread";
+        expect_report(one, throw_42, unwound);
+        expect_report(one, exit_thread, unwound);
+    }
+}
+
+} // namespace
+
+int main() {
+    for (unsigned flags : {0u, unsigned(SY_CHECKED), unsigned(SY_POISON), unsigned(SY_RANDOM),
+                           unsigned(SY_EPOCHS), unsigned(SY_COLOUR)}) {
+        thrown_by_allocations(flags, 0);
+        thrown_by_batches(flags);
+    }
+    thrown_by_allocations(0, 5000);
+    thrown_by_allocations(SY_LIMIT_EXACT, 5000);
+    thrown_by_a_reserve();
+    thrown_by_handles();
+    threads_that_end_in_a_constructor();
+    limits_after_a_constructor_has_thrown();
+    what_is_left_is_reported();
+}
