@@ -125,7 +125,7 @@ static void set_a_limit_later(void *resource) {
     sy_free(allocate(100));
     set_limit(*(int *)resource, 200 * MIB);
     void *large = allocate(8 * MIB);
-    run_threads(40);
+    run_threads(100);
     sy_free(large);
 }
 

@@ -263,6 +263,59 @@ static void a_cache_can_go_while_another_thread_trims(void **state) {
     pthread_join(thread, NULL);
 }
 
+/* ---- two that try to free one object ---- */
+
+enum { TRIES = 2, ROUNDS = 100, IN_HAND = 2048 };
+
+static sy_cache *tried;
+static void *wanted;
+
+static void *try_free(void *freed) {
+    if (sy_cache_try_free(tried, wanted)) atomic_fetch_add((_Atomic int *)freed, 1);
+    return NULL;
+}
+
+/* Takes all slots out of the slabs, as a refill does whose magazine nobody can see yet; again until
+ * `wanted` is among them. How many. */
+static size_t take_in_hand(uintptr_t *items) {
+    for (;;) {
+        size_t count = sy_cache_refill(tried, items, IN_HAND);
+        for (size_t i = 0; i < count; i++)
+            if (items[i] == (uintptr_t)wanted) return count;
+        sy_cache_flush(tried, items, count, NULL);
+    }
+}
+
+/*
+ * Both have come for the object, and wait. One frees it. Before the other looks, the slot is on its
+ * way to a magazine: out of its slab and in no magazine, like a live object.
+ */
+static void one_frees_what_goes_to_a_magazine_before_the_other_looks(void **state) {
+    (void)state;
+    tried = make((sy_cache_config){.size = 64});
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t threads[TRIES];
+        _Atomic int freed = 0;
+        uintptr_t items[IN_HAND];
+        wanted = get(tried);
+        sy_thread_flush(); /* all other slots are in their slab */
+        sy_clients_lock();
+        sy_lock_acquire(&tried->lock);
+        for (int i = 0; i < TRIES; i++) { /* each has come when the list has a new head */
+            const void *before = atomic_load(&tried->tries);
+            assert_int_equal(pthread_create(&threads[i], NULL, try_free, (void *)&freed), 0);
+            while (atomic_load(&tried->tries) == before) sched_yield();
+        }
+        sy_clients_unlock();
+        sy_lock_release(&tried->lock);
+        size_t count = take_in_hand(items);
+        for (int i = 0; i < TRIES; i++) pthread_join(threads[i], NULL);
+        assert_int_equal(freed, 1);
+        sy_cache_flush(tried, items, count, NULL);
+    }
+    end(tried);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(objects_outlive_the_thread_that_took_them),
@@ -273,6 +326,7 @@ int main(void) {
         cmocka_unit_test(a_cache_can_go_while_a_thread_ends),
         cmocka_unit_test(a_cache_can_go_while_a_thread_flushes),
         cmocka_unit_test(a_cache_can_go_while_another_thread_trims),
+        cmocka_unit_test(one_frees_what_goes_to_a_magazine_before_the_other_looks),
     };
     return cmocka_run_group_tests_name("cache threads", tests, NULL, NULL);
 }
