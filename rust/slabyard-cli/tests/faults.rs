@@ -179,12 +179,30 @@ fn only_some_are_made_to_fail() {
 fn calls_to_the_system_fail_too() {
     let folder = folder();
     let shown = shown(&faults(&folder, &["--os", "reserve"], "system"), 1);
-    // Which of them is not survived is the library's business.
-    let (call, rest) = shown.split_once(" of sy_os_reserve: ").unwrap();
-    let number = call.strip_prefix("call ").unwrap();
-    assert!(rest.starts_with("killed by SIGSEGV\n"), "{shown}");
-    let again = format!("again: SLABYARD=fail=os:reserve:{number} ./failures system\n");
-    assert!(rest.contains(&again), "{shown}");
+    // Which of them is not survived is the library's business; all before it are tried, and survived.
+    let (call, _) = shown.split_once(" of sy_os_reserve: ").unwrap();
+    let number: u32 = call.strip_prefix("call ").unwrap().parse().unwrap();
+    let again = format!("SLABYARD=fail=os:reserve:{number} ./failures system");
+    let expected = format!(
+        "\
+call {number} of sy_os_reserve: killed by SIGSEGV
+  again: {again}
+
+{number} failure{}, 1 not survived
+stopped at the first (--all goes on); --from {} takes it up again
+",
+        if number == 1 { "" } else { "s" },
+        number + 1
+    );
+    assert_eq!(shown, expected);
+    let again = Command::new("sh")
+        .current_dir(folder.path())
+        .args(["-c", &again])
+        .output()
+        .unwrap();
+    let told = format!("slabyard: made call {number} of sy_os_reserve fail");
+    assert!(text(&again.stderr).contains(&told));
+    assert!(!again.status.success());
 }
 
 #[test]
