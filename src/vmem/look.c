@@ -37,6 +37,8 @@ int sy_vmem_contains(const sy_vmem *arena_, uintptr_t start, size_t size) {
 
 /* Both locks, so that what is on its way from magazines is counted once. */
 static sy_vmem *lock_with_held(const sy_vmem *arena_, size_t *held) {
+    *held = 0;
+    if (!arena_->cached_sizes) return lock(arena_);
     sy_clients_lock();
     sy_vmem *arena = lock(arena_);
     *held = sy_quantum_held(arena);

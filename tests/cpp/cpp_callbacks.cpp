@@ -149,6 +149,19 @@ void thrown_by_handles() {
 /* The end of a thread unwinds as an exception does. */
 void exit_thread() { pthread_exit(nullptr); }
 
+/* AddressSanitizer does not see that the frames of a thread that ends early are gone. */
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool threads_may_end = false;
+#elif defined(__has_feature)
+#    if __has_feature(address_sanitizer)
+constexpr bool threads_may_end = false;
+#    else
+constexpr bool threads_may_end = true;
+#    endif
+#else
+constexpr bool threads_may_end = true;
+#endif
+
 void cancel_thread() {
     pthread_cancel(pthread_self());
     pthread_testcancel();
@@ -453,12 +466,13 @@ void what_is_left_is_reported() {
         int status;
         if (one.may_unwind) {
             EXPECT(say(one, throw_42, &status).empty() && WIFEXITED(status));
-            EXPECT(say(one, exit_thread, &status).empty() && WIFEXITED(status));
+            EXPECT(!threads_may_end ||
+                   (say(one, exit_thread, &status).empty() && WIFEXITED(status)));
             continue;
         }
         const char *unwound = " was left by an exception, or by the end of its thread";
         expect_report(one, throw_42, unwound);
-        expect_report(one, exit_thread, unwound);
+        if (threads_may_end) expect_report(one, exit_thread, unwound);
     }
 }
 
@@ -474,7 +488,7 @@ int main() {
     thrown_by_allocations(SY_LIMIT_EXACT, 5000);
     thrown_by_a_reserve();
     thrown_by_handles();
-    threads_that_end_in_a_constructor();
+    if (threads_may_end) threads_that_end_in_a_constructor();
     limits_after_a_constructor_has_thrown();
     what_is_left_is_reported();
 }
