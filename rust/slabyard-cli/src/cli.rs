@@ -77,10 +77,16 @@ struct MeasureArgs {
     /// Only this allocator; may be given several times
     #[arg(short, long = "allocator", value_name = "NAME", value_parser = allocator_named)]
     allocators: Vec<&'static Allocator>,
-    /// How often each allocator is timed; the median counts
+    /// How often each allocator is timed
     #[arg(short, long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: u16,
+    /// Time them more often, until each ratio to the fastest is known to so much of itself
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    precision: Option<f64>,
+    /// Seconds after which --precision begins no further round
+    #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
+    within: u64,
     /// Do not check that every object keeps its contents (saves a pass)
     #[arg(long)]
     no_verify: bool,
@@ -192,6 +198,16 @@ fn allocator_named(name: &str) -> Result<&'static Allocator, String> {
         .into_iter()
         .find(|allocator| allocator.name == name);
     found.ok_or_else(|| format!("there are {}", known()))
+}
+
+/// `5%` or `5`, as a share of 1.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim_end().parse();
+    let percent = number
+        .ok()
+        .filter(|percent| (0.1..=100.0).contains(percent));
+    let percent: f64 = percent.ok_or("from 0.1% to 100%")?;
+    Ok(percent / 100.0)
 }
 
 /// A name as the option `fail` takes it: what has a meaning there is written as ?.
@@ -320,6 +336,8 @@ fn measure_file(file: &Path, args: &MeasureArgs) -> Result<Report> {
         allocators: wanted,
         repeats: usize::from(args.repeats),
         verify: !args.no_verify,
+        precision: args.precision,
+        within: Duration::from_secs(args.within),
     };
     let measurement = measure::measure(&plan, scratch.path(), &options)?;
     Ok(make_report(file, &recording, plan, measurement))

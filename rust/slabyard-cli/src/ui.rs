@@ -69,7 +69,8 @@ pub fn grouped(number: u64) -> String {
 /// Nanoseconds with about three digits, as a number without unit.
 pub fn nanoseconds(value: f64) -> String {
     if value.abs() >= 100.0 {
-        grouped(value.round().max(0.0) as u64)
+        let sign = if value < 0.0 { "-" } else { "" };
+        format!("{sign}{}", grouped(value.abs().round() as u64))
     } else {
         format!("{value:.1}")
     }
@@ -90,5 +91,6 @@ mod tests {
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(nanoseconds(12.34), "12.3");
         assert_eq!(nanoseconds(12_345.6), "12,346");
+        assert_eq!(nanoseconds(-12_345.6), "-12,346");
     }
 }

@@ -118,6 +118,35 @@ fn no_peak_is_below_what_was_live() {
 }
 
 #[test]
+fn rounds_go_on_until_the_wanted_precision_or_the_end_of_the_time() {
+    let (folder, _) = record_threads();
+    let words = [
+        "replay",
+        "t.syrec",
+        "-r",
+        "2",
+        "-a",
+        "glibc",
+        "-a",
+        "slabyard",
+        "--no-verify",
+    ];
+    let runs = |more: &[&str]| {
+        let figures = ["-f", "--json", "t.json"];
+        let output = slabyard(folder.path(), words.iter().chain(&figures).chain(more));
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = std::fs::read_to_string(folder.path().join("t.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let said = stdout(&output).replace('\n', " ");
+        let missed = said.contains("was asked for. --within gives it more");
+        (json["measurement"]["repeats"].as_u64().unwrap(), missed)
+    };
+    assert_eq!(runs(&[]), (2, false));
+    let (rounds, missed) = runs(&["--precision", "0.1%", "--within", "1"]);
+    assert!(rounds > 2 && missed, "{rounds}");
+}
+
+#[test]
 fn compare_records_replays_and_writes_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let words = [
@@ -348,6 +377,8 @@ fn wrong_words_are_refused() {
         &["compare"],
         &["record"],
         &["replay", "x", "-a", "umem"],
+        &["replay", "x", "--precision", "0"],
+        &["replay", "x", "--within", "0"],
     ] {
         let output = slabyard(folder.path(), words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");

@@ -1,5 +1,6 @@
 //! Starts workers, in turn over the allocators, and makes figures of what they say.
 
+use super::certainty::{self, Interval};
 use super::histogram::Histogram;
 use super::worker::{Pass, ProcessResult};
 use crate::allocators::{self, NOTHING};
@@ -13,19 +14,20 @@ use slabyard_peers::Allocator;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Points of a curve, at most this many.
 const CURVE_POINTS: usize = 320;
 /// Runs of the passes that look at single calls and at memory; more do not change their picture.
 const DETAIL_REPEATS: usize = 3;
 
-/// A median, and the bounds of the middle half of all runs: one that was disturbed by other
-/// programs moves neither.
+/// One value a run, their median and their mean.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figure {
     pub median: f64,
-    pub low: f64,
-    pub high: f64,
+    pub mean: f64,
+    /// Of the mean; none of a single run.
+    pub interval: Option<Interval>,
     pub runs: Vec<f64>,
 }
 
@@ -33,7 +35,7 @@ impl Figure {
     pub fn of(runs: Vec<f64>) -> Self {
         let mut sorted = runs.clone();
         sorted.sort_by(f64::total_cmp);
-        let (middle, quarter) = (sorted.len() / 2, sorted.len() / 4);
+        let middle = sorted.len() / 2;
         let median = match sorted.len() {
             0 => 0.0,
             n if n % 2 == 1 => sorted[middle],
@@ -41,18 +43,9 @@ impl Figure {
         };
         Figure {
             median,
-            low: sorted.get(quarter).copied().unwrap_or(0.0),
-            high: sorted.iter().rev().nth(quarter).copied().unwrap_or(0.0),
+            mean: certainty::mean(&runs),
+            interval: certainty::of_mean(&runs),
             runs,
-        }
-    }
-
-    /// Half of what the middle half spans, as a share of the median.
-    pub fn spread(&self) -> f64 {
-        if self.median > 0.0 {
-            (self.high - self.low) / 2.0 / self.median
-        } else {
-            0.0
         }
     }
 }
@@ -105,6 +98,10 @@ pub struct Measured {
     /// CPU time of the replay per operation, and the same without the replay's own.
     pub gross_ns: Figure,
     pub ns_per_op: Figure,
+    /// Its time to that of the fastest, where that can be told.
+    pub ratio: Option<Interval>,
+    /// By time, from 1 on; the same for those that cannot be told apart. None after a single run.
+    pub rank: Option<usize>,
     pub wall_ns_per_op: Figure,
     pub all: Latency,
     pub allocate: Latency,
@@ -127,6 +124,10 @@ pub struct Options {
     pub allocators: Vec<&'static Allocator>,
     pub repeats: usize,
     pub verify: bool,
+    /// Rounds go on until all ratios are known to this share of themselves...
+    pub precision: Option<f64>,
+    /// ... or for so long.
+    pub within: Duration,
 }
 
 /// All figures, and what the replay itself takes.
@@ -135,6 +136,12 @@ pub struct Measurement {
     pub repeats: usize,
     /// CPU time per operation of a replay on an allocator that does nothing.
     pub replay_ns: Figure,
+    /// To which share of itself the least certain ratio is known; none where one is not known at all.
+    pub precision: Option<f64>,
+    /// What was asked for in its place.
+    pub wanted_precision: Option<f64>,
+    /// How it shows that other programs ran meanwhile.
+    pub busy: Option<String>,
     pub allocators: Vec<Measured>,
 }
 
@@ -156,22 +163,114 @@ pub fn measure(plan: &Plan, folder: &Path, options: &Options) -> Result<Measurem
     let mut runs: Vec<Runs> = everyone.iter().map(|_| Runs::default()).collect();
     let schedule = schedule(everyone.len(), options);
     let bar = ui::bar("replaying", schedule.len() as u64);
+    let start = Instant::now();
     for (pass, index) in schedule {
         run_one(folder, everyone[index], pass, &mut runs[index], &bar);
+    }
+    while options
+        .precision
+        .is_some_and(|wanted| !is_precise(&runs, wanted))
+        && start.elapsed() < options.within
+    {
+        let round = runs[everyone.len() - 1].speed.len();
+        bar.inc_length(everyone.len() as u64);
+        for index in (0..everyone.len()).map(|index| (index + round) % everyone.len()) {
+            run_one(folder, everyone[index], Pass::Speed, &mut runs[index], &bar);
+        }
     }
     bar.finish_and_clear();
     let floor = runs.pop().unwrap_or_default();
     if let Some(failure) = floor.failure {
         bail!("the replay itself does not work: {failure}");
     }
-    let replay_ns = Figure::of(per_operation(&floor.speed, |result| result.cpu_ns));
     let figures = options.allocators.iter().zip(runs);
-    Ok(Measurement {
-        repeats: options.repeats,
+    let mut measurement = Measurement {
+        repeats: floor.speed.len(),
+        replay_ns: Figure::of(floor.times()),
+        wanted_precision: options.precision,
         allocators: figures
-            .map(|(allocator, runs)| summarise(plan, allocator, runs, replay_ns.median))
+            .map(|(allocator, runs)| summarise(plan, allocator, runs, &floor))
             .collect(),
-        replay_ns,
+        ..Measurement::default()
+    };
+    rank(&mut measurement.allocators);
+    measurement.precision = precision(&measurement.allocators);
+    measurement.busy = busy(plan, &measurement);
+    Ok(measurement)
+}
+
+/// Gives ranks, and ratios to the fastest.
+pub fn rank(all: &mut [Measured]) {
+    let mut order: Vec<usize> = (0..all.len())
+        .filter(|&index| all[index].failure.is_none())
+        .collect();
+    let times = |index: usize| -> &[f64] { &all[index].ns_per_op.runs };
+    order.sort_by(|&a, &b| certainty::mean(times(a)).total_cmp(&certainty::mean(times(b))));
+    let mut ranks = Vec::new();
+    let mut leader = (0, 0);
+    for (place, &index) in order.iter().enumerate() {
+        let apart = certainty::of_difference(times(index), times(order[leader.1]));
+        if place == 0 || apart.is_some_and(|apart| !apart.holds(0.0)) {
+            leader = (place + 1, place);
+        }
+        let ratio = certainty::of_ratio(times(index), times(order[0]));
+        ranks.push((index, ratio, times(index).len() > 1, leader.0));
+    }
+    for (index, ratio, known, rank) in ranks {
+        all[index].ratio = ratio;
+        all[index].rank = known.then_some(rank);
+    }
+}
+
+/// The worst of all ratios to the fastest, which is exactly 1 for itself.
+fn precision(all: &[Measured]) -> Option<f64> {
+    let good = all.iter().filter(|one| one.failure.is_none());
+    good.map(|one| one.ratio.map(|ratio| ratio.precision()))
+        .try_fold(0.0, |worst: f64, next| Some(worst.max(next?)))
+}
+
+/// Whether the rounds so far are enough. The last runs are the floor's.
+fn is_precise(runs: &[Runs], wanted: f64) -> bool {
+    let Some((floor, runs)) = runs.split_last() else {
+        return true;
+    };
+    let mut all: Vec<Measured> = runs.iter().map(|runs| times_of(runs, floor)).collect();
+    rank(&mut all);
+    floor.failure.is_some() || precision(&all).is_some_and(|reached| reached <= wanted)
+}
+
+/// Time on the wall beyond this much of the CPU time, for a program with one thread, and a floor
+/// that spans this much of itself, come from other programs.
+const BUSY_WALL: f64 = 1.25;
+const BUSY_FLOOR: f64 = 0.25;
+
+fn busy(plan: &Plan, measurement: &Measurement) -> Option<String> {
+    let alone = plan
+        .processes
+        .iter()
+        .all(|process| process.threads.len() < 2);
+    let good = measurement
+        .allocators
+        .iter()
+        .filter(|one| one.failure.is_none());
+    let (wall, cpu) = good.fold((0.0, 0.0), |(wall, cpu), one| {
+        (wall + one.wall_ns_per_op.mean, cpu + one.gross_ns.mean)
+    });
+    if alone && wall > cpu * BUSY_WALL {
+        return Some(format!(
+            "the replay took {:.1} times its CPU time",
+            wall / cpu
+        ));
+    }
+    let floor = &measurement.replay_ns;
+    let least = floor.runs.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = floor.runs.iter().copied().fold(0.0, f64::max);
+    (most - least > floor.median * BUSY_FLOOR).then(|| {
+        format!(
+            "the replay itself took {} to {} ns an operation from round to round",
+            ui::nanoseconds(least),
+            ui::nanoseconds(most)
+        )
     })
 }
 
@@ -254,6 +353,11 @@ fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessR
 }
 
 impl Runs {
+    /// CPU time per operation of each round.
+    fn times(&self) -> Vec<f64> {
+        per_operation(&self.speed, |result| result.cpu_ns)
+    }
+
     fn add(&mut self, pass: Pass, results: Vec<ProcessResult>) {
         match pass {
             Pass::Speed => self.speed.push(results),
@@ -283,18 +387,28 @@ fn per_operation(runs: &[Vec<ProcessResult>], value: impl Fn(&ProcessResult) -> 
     runs.iter().map(per_run).collect()
 }
 
-fn summarise(plan: &Plan, allocator: &Allocator, runs: Runs, replay_ns: f64) -> Measured {
-    let gross = per_operation(&runs.speed, |result| result.cpu_ns);
-    let net = gross.iter().map(|gross| gross - replay_ns).collect();
+/// What it takes, each round less the floor of the same round.
+fn times_of(runs: &Runs, floor: &Runs) -> Measured {
+    let gross = runs.times();
+    let net = gross
+        .iter()
+        .zip(floor.times())
+        .map(|(gross, floor)| gross - floor);
+    Measured {
+        ns_per_op: Figure::of(net.collect()),
+        gross_ns: Figure::of(gross),
+        failure: runs.failure.clone(),
+        ..Measured::default()
+    }
+}
+
+fn summarise(plan: &Plan, allocator: &Allocator, runs: Runs, floor: &Runs) -> Measured {
     let mut measured = Measured {
         name: allocator.name.to_string(),
         version: (allocator.version)(),
-        gross_ns: Figure::of(gross),
-        ns_per_op: Figure::of(net),
         wall_ns_per_op: Figure::of(per_operation(&runs.speed, |result| result.wall_ns)),
         has_purge: allocator.purge.is_some(),
-        failure: runs.failure,
-        ..Measured::default()
+        ..times_of(&runs, floor)
     };
     let first = runs.speed.first().into_iter().flatten();
     measured.refused = first.map(|result| result.refused).sum();
@@ -453,15 +567,102 @@ mod tests {
     #[test]
     fn figures_are_medians() {
         let figure = Figure::of(vec![3.0, 1.0, 2.0]);
-        assert_eq!((figure.median, figure.low, figure.high), (2.0, 1.0, 3.0));
-        assert_eq!(figure.spread(), 0.5);
-        let disturbed = Figure::of(vec![900.0, 10.0, 11.0, 9.0, 12.0]);
-        assert_eq!(
-            (disturbed.median, disturbed.low, disturbed.high),
-            (11.0, 10.0, 12.0)
-        );
+        assert_eq!((figure.median, figure.mean), (2.0, 2.0));
+        assert_eq!(Figure::of(vec![900.0, 10.0, 11.0, 9.0, 12.0]).median, 11.0);
         assert_eq!(Figure::of(vec![1.0, 2.0]).median, 1.5);
-        assert_eq!(Figure::of(vec![]).spread(), 0.0);
+        assert_eq!(Figure::of(vec![1.0]).interval, None);
+        assert_eq!(Figure::of(vec![]).mean, 0.0);
+    }
+
+    /// An allocator with these times of its rounds.
+    fn timed(runs: &[f64]) -> Measured {
+        Measured {
+            ns_per_op: Figure::of(runs.to_vec()),
+            ..Measured::default()
+        }
+    }
+
+    #[test]
+    fn those_that_cannot_be_told_apart_share_a_rank() {
+        let mut all = [
+            timed(&[20.0, 21.0, 22.0, 21.5]),
+            timed(&[10.1, 11.3, 11.8, 11.2]),
+            timed(&[10.0, 11.2, 12.0, 11.0]),
+        ];
+        rank(&mut all);
+        assert_eq!(
+            all.each_ref().map(|one| one.rank),
+            [Some(3), Some(1), Some(1)]
+        );
+        let ratio = all[0].ratio.unwrap();
+        assert!(
+            ratio.holds(21.1 / 11.05) && ratio.precision() < 0.1,
+            "{ratio:?}"
+        );
+        assert!(precision(&all).unwrap() < 0.1);
+        let mut once = [timed(&[20.0]), timed(&[10.0])];
+        rank(&mut once);
+        assert!(once
+            .iter()
+            .all(|one| one.rank.is_none() && one.ratio.is_none()));
+        assert_eq!(precision(&once), None);
+    }
+
+    #[test]
+    fn no_time_is_set_to_zero_and_ratios_to_nothing_are_not_told() {
+        let mut all = [timed(&[5.0, 5.2, 5.1]), timed(&[-0.2, 0.3, -0.4])];
+        rank(&mut all);
+        assert!(all[1].ns_per_op.mean < 0.0);
+        assert_eq!((all[1].rank, all[0].rank), (Some(1), Some(2)));
+        assert_eq!((all[0].ratio, precision(&all)), (None, None));
+    }
+
+    #[test]
+    fn rounds_go_on_until_the_ratios_are_as_precise_as_wanted() {
+        let runs = |times: &[u64]| Runs {
+            speed: times.iter().map(|&cpu_ns| vec![ran(cpu_ns)]).collect(),
+            ..Runs::default()
+        };
+        let rounds = |count: usize| {
+            let round =
+                |base: u64| -> Vec<u64> { (0..count as u64).map(|n| base + n % 3 * 40).collect() };
+            [
+                runs(&round(3000)),
+                runs(&round(2000)),
+                runs(&[500].repeat(count)),
+            ]
+        };
+        assert!(!is_precise(&rounds(1), 0.05));
+        assert!(!is_precise(&rounds(3), 0.02));
+        assert!(is_precise(&rounds(30), 0.02));
+    }
+
+    fn ran(cpu_ns: u64) -> ProcessResult {
+        ProcessResult {
+            operations: 100,
+            cpu_ns,
+            ..ProcessResult::default()
+        }
+    }
+
+    #[test]
+    fn a_busy_machine_is_seen() {
+        let plan = Plan::default();
+        let measurement = |wall: f64, floor: &[f64]| Measurement {
+            replay_ns: Figure::of(floor.to_vec()),
+            allocators: vec![Measured {
+                gross_ns: Figure::of(vec![20.0]),
+                wall_ns_per_op: Figure::of(vec![wall]),
+                ..Measured::default()
+            }],
+            ..Measurement::default()
+        };
+        let quiet = [8.0, 8.3, 8.1];
+        assert_eq!(busy(&plan, &measurement(20.5, &quiet)), None);
+        let waits = busy(&plan, &measurement(40.0, &quiet)).unwrap();
+        assert!(waits.contains("2.0 times its CPU time"), "{waits}");
+        let drifts = busy(&plan, &measurement(20.5, &[8.0, 12.0, 8.1])).unwrap();
+        assert!(drifts.contains("8.0 to 12.0 ns"), "{drifts}");
     }
 
     #[test]
@@ -504,7 +705,7 @@ mod tests {
                 memory: vec![vec![result]],
                 ..Runs::default()
             };
-            summarise(&plan, allocator, runs, 0.0).failure
+            summarise(&plan, allocator, runs, &Runs::default()).failure
         };
         assert_eq!(refused(1, 600 << 10), None);
         let why = refused(1, 16 << 10).unwrap();
@@ -522,6 +723,8 @@ mod tests {
             allocators: Vec::new(),
             repeats: 3,
             verify: false,
+            precision: None,
+            within: Duration::ZERO,
         };
         let schedule = schedule(4, &options);
         let firsts: Vec<_> = schedule[..12].chunks(4).map(|round| round[0].1).collect();

@@ -1,9 +1,9 @@
 //! Pictures as inline SVG. Colours and fonts are the page's (see `page.css`), by class: an
 //! allocator's colour is the class `c-NAME`.
 
-use super::{ratio, Report};
+use super::Report;
 use crate::plan::SizeClass;
-use crate::replay::measure::Measured;
+use crate::replay::measure::{Figure, Measured};
 use crate::ui::{bytes, grouped, nanoseconds, round_bytes};
 use std::fmt::Write;
 
@@ -177,14 +177,20 @@ fn curve(svg: &mut String, name: &str, points: &[(f64, f64)], as_steps: bool) {
     );
 }
 
-/// Time per operation: a bar each, with what the middle half of the runs spans.
+/// Where the true mean lies; of a single run, itself.
+fn sure_range(figure: &Figure) -> (f64, f64) {
+    let only = (figure.mean, figure.mean);
+    figure.interval.map_or(only, |sure| (sure.low, sure.high))
+}
+
+/// Time per operation: a bar each, with where the true mean lies.
 pub fn speed(report: &Report) -> String {
     const ROW: f64 = 34.0;
     let ranked = report.ranked();
     let height = TOP + ROW * ranked.len() as f64 + 8.0;
     let most = ranked
         .iter()
-        .map(|one| one.ns_per_op.high)
+        .map(|one| sure_range(&one.ns_per_op).1)
         .fold(1e-9, f64::max);
     let axis = Axis {
         from: 0.0,
@@ -202,7 +208,8 @@ pub fn speed(report: &Report) -> String {
 }
 
 fn speed_row(svg: &mut String, report: &Report, one: &Measured, axis: &Axis, y: f64) {
-    let figure = &one.ns_per_op;
+    let mean = one.ns_per_op.mean;
+    let (low, high) = sure_range(&one.ns_per_op);
     let middle = y + 11.0;
     text(
         svg,
@@ -211,13 +218,13 @@ fn speed_row(svg: &mut String, report: &Report, one: &Measured, axis: &Axis, y: 
         &format!("name end f-{}", one.name),
         &one.name,
     );
-    let length = axis.at(figure.median) - axis.start;
+    let length = axis.at(mean) - axis.start;
     let hint = format!(
         "{}: {} ns, {} to {}",
         one.name,
-        nanoseconds(figure.median),
-        nanoseconds(figure.low),
-        nanoseconds(figure.high)
+        nanoseconds(mean),
+        nanoseconds(low),
+        nanoseconds(high)
     );
     bar(
         svg,
@@ -231,18 +238,15 @@ fn speed_row(svg: &mut String, report: &Report, one: &Measured, axis: &Axis, y: 
     line(
         svg,
         "range",
-        (axis.at(figure.low), middle),
-        (axis.at(figure.high), middle),
+        (axis.at(low), middle),
+        (axis.at(high), middle),
     );
-    let times = ratio(figure.median, report.best_ns());
-    let words = format!("{} ns   {times:.2}\u{d7}", nanoseconds(figure.median));
-    text(
-        svg,
-        axis.at(figure.high) + 12.0,
-        middle + 5.0,
-        "value",
-        &words,
-    );
+    let times = match report.time_ratio(one).as_str() {
+        "-" => String::new(),
+        told => format!("   {told}\u{d7}"),
+    };
+    let words = format!("{} ns{times}", nanoseconds(mean));
+    text(svg, axis.at(high) + 12.0, middle + 5.0, "value", &words);
 }
 
 /// Resident memory over the run, and what the program itself had asked for.

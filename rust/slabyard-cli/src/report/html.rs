@@ -1,7 +1,7 @@
 //! The page: one file that needs nothing else.
 
 use super::chart::{self, escape};
-use super::{ratio, Report};
+use super::{listed, ratio, Report};
 use crate::replay::measure::{Latency, Measured};
 use crate::ui::{bytes, grouped, nanoseconds};
 use std::fmt::Write;
@@ -102,11 +102,20 @@ fn tiles(page: &mut String, report: &Report) {
         return;
     };
     page.push_str("<div class=\"tiles\">\n");
-    let ns = nanoseconds(fastest.ns_per_op.median);
+    let ns = nanoseconds(fastest.ns_per_op.mean);
+    let ties = ranked.iter().skip(1);
+    let ties: Vec<_> = ties
+        .take_while(|one| one.rank.is_some() && one.rank == fastest.rank)
+        .map(|one| one.name.clone())
+        .collect();
+    let tied = match ties.is_empty() {
+        true => String::new(),
+        false => format!(", not told apart from {}", listed(&ties)),
+    };
     tile(
         page,
         &format!("{ns} ns"),
-        &format!("per operation on {}, the fastest", fastest.name),
+        &format!("per operation on {}, the fastest{tied}", fastest.name),
     );
     let by_peak =
         |a: &&&Measured, b: &&&Measured| a.peak_resident.median.total_cmp(&b.peak_resident.median);
@@ -148,10 +157,10 @@ fn picture(page: &mut String, svg: &str) {
 fn speed_section(page: &mut String, report: &Report) {
     let measurement = &report.measurement;
     let note = format!(
-        "Nanoseconds per operation; shorter is better. The median of {} interleaved runs; the line \
-         spans the middle half of them. The {} ns that the replay itself takes are taken off.",
+        "Nanoseconds per operation; shorter is better. The mean of {} interleaved runs; the true \
+         mean lies within the line (95 %). The {} ns that the replay itself takes are taken off.",
         measurement.repeats,
-        nanoseconds(measurement.replay_ns.median)
+        nanoseconds(measurement.replay_ns.mean)
     );
     section(page, "Time per operation", &note);
     picture(page, &chart::speed(report));
@@ -163,13 +172,14 @@ fn table_section(page: &mut String, report: &Report) {
         page,
         "All figures",
         &format!(
-            "Best of each column in colour. p50 to p99.99 are single calls, in nanoseconds. {}",
+            "Best of each column in colour. p50 to p99.99 are single calls, in nanoseconds. {} {}",
+            escape(&report.certainty()),
             escape(&report.about_slabyard())
         ),
     );
     page.push_str(
-        "<div class=\"scroll\"><table>\n<tr><th>allocator</th><th>ns per<br/>operation</th>\
-         <th>to the<br/>fastest</th><th>spread</th><th>p50</th><th>p99</th><th>p99.9</th>\
+        "<div class=\"scroll\"><table>\n<tr><th>allocator</th><th>rank</th><th>ns per<br/>operation</th>\
+         <th>to the<br/>fastest</th><th>95 %</th><th>p50</th><th>p99</th><th>p99.9</th>\
          <th>p99.99</th><th>peak<br/>memory</th><th>to the<br/>smallest</th><th>at the<br/>end</th>\
          <th>after giving<br/>back</th></tr>\n",
     );
@@ -181,7 +191,7 @@ fn table_section(page: &mut String, report: &Report) {
         let name = escape(&one.name);
         let _ = writeln!(
             page,
-            "<tr><td>{name}</td><td class=\"why\" colspan=\"11\">failed: {why}</td></tr>"
+            "<tr><td>{name}</td><td class=\"why\" colspan=\"12\">failed: {why}</td></tr>"
         );
     }
     page.push_str("</table></div>\n</section>\n");
@@ -213,20 +223,15 @@ fn table_row(page: &mut String, report: &Report, one: &Measured) {
         let class = if best { " class=\"best\"" } else { "" };
         let _ = write!(page, "<td{class}>{}</td>", escape(&text));
     };
-    let ns: Value = |m| m.ns_per_op.median;
+    let ns: Value = |m| m.ns_per_op.mean;
     let peak: Value = |m| m.peak_resident.median;
     let end: Value = |m| m.final_resident.median;
     let purged: Value = |m| m.purged_resident.median;
     let best = |value: Value| value(one) <= least(report, value);
+    cell(report.rank(one), false);
     cell(nanoseconds(ns(one)), best(ns));
-    cell(
-        format!("{:.2}\u{d7}", ratio(ns(one), report.best_ns())),
-        false,
-    );
-    cell(
-        format!("\u{b1}{:.0} %", one.ns_per_op.spread() * 100.0),
-        false,
-    );
+    cell(report.time_ratio(one), false);
+    cell(report.time_interval(one), false);
     for time in times {
         cell(nanoseconds(time(one)), best(time));
     }

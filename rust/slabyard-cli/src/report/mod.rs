@@ -7,6 +7,7 @@ pub mod table;
 
 use crate::machine::Machine;
 use crate::plan::Summary;
+use crate::replay::certainty::Interval;
 use crate::replay::measure::{Measured, Measurement};
 use serde::Serialize;
 
@@ -35,7 +36,7 @@ impl Report {
     pub fn ranked(&self) -> Vec<&Measured> {
         let all = self.measurement.allocators.iter();
         let mut good: Vec<_> = all.filter(|one| one.failure.is_none()).collect();
-        good.sort_by(|a, b| a.ns_per_op.median.total_cmp(&b.ns_per_op.median));
+        good.sort_by(|a, b| a.ns_per_op.mean.total_cmp(&b.ns_per_op.mean));
         good
     }
 
@@ -47,7 +48,68 @@ impl Report {
     pub fn best_ns(&self) -> f64 {
         self.ranked()
             .first()
-            .map_or(0.0, |best| best.ns_per_op.median)
+            .map_or(0.0, |best| best.ns_per_op.mean)
+    }
+
+    /// The place of an allocator, with = where it shares it.
+    pub fn rank(&self, one: &Measured) -> String {
+        let Some(rank) = one.rank else {
+            return "-".to_string();
+        };
+        let ranked = self.ranked();
+        let sharing = ranked.iter().filter(|other| other.rank == Some(rank));
+        format!("{rank}{}", if sharing.count() > 1 { "=" } else { "" })
+    }
+
+    /// Its time to the fastest; - where that cannot be told.
+    pub fn time_ratio(&self, one: &Measured) -> String {
+        let best = self.best_ns();
+        let told = one.ratio.is_some() || one.rank.is_none() && best > 0.0;
+        if told {
+            format!("{:.2}", one.ns_per_op.mean / best)
+        } else {
+            "-".to_string()
+        }
+    }
+
+    /// Where that ratio surely is; the fastest's to itself needs no telling.
+    pub fn time_interval(&self, one: &Measured) -> String {
+        let ratio = one.ratio.filter(|ratio| ratio.low < ratio.high);
+        ratio.map_or("-".to_string(), |Interval { low, high }| {
+            format!("{low:.2} to {high:.2}")
+        })
+    }
+
+    /// Those whose time cannot be told from none at all.
+    pub fn within_noise(&self) -> Vec<String> {
+        let near_zero = |one: &&Measured| {
+            let interval = one.ns_per_op.interval;
+            interval.is_some_and(|interval| interval.low <= 0.0)
+        };
+        let ranked = self.ranked().into_iter().filter(near_zero);
+        ranked.map(|one| one.name.clone()).collect()
+    }
+
+    /// What equal ranks and intervals mean, and what could not be told.
+    pub fn certainty(&self) -> String {
+        let repeats = self.measurement.repeats;
+        if repeats < 2 {
+            return "One run says nothing of how sure a time is: with --repeats 5 it does."
+                .to_string();
+        }
+        let mut text = format!(
+            "ns/op is the mean of {repeats} runs in turn. The ratio to the fastest lies between the two \
+             figures of its 95 % column. Allocators of the same rank (=) cannot be told apart."
+        );
+        let near = self.within_noise();
+        if !near.is_empty() {
+            text += &format!(
+                " What {} takes is within the noise of the replay itself, so no ratio to that is \
+                 told.",
+                listed(&near)
+            );
+        }
+        text
     }
 
     pub fn best_peak(&self) -> f64 {
@@ -62,6 +124,15 @@ impl Report {
     pub fn caveats(&self) -> Vec<String> {
         use crate::ui::grouped;
         let mut caveats = Vec::new();
+        if let Some(busy) = &self.measurement.busy {
+            caveats.push(format!(
+                "The machine was busy with other programs: {busy}. Times are less sure than they \
+                 could be, and may be wrong: measure again on a quiet machine."
+            ));
+        }
+        if let Some(wanted) = self.measurement.wanted_precision {
+            caveats.extend(self.missed(wanted));
+        }
         let operations = self.summary.operations;
         if operations < ENOUGH_OPERATIONS {
             caveats.push(format!(
@@ -80,6 +151,23 @@ impl Report {
             );
         }
         caveats
+    }
+
+    /// Says that the precision that was asked for is not reached.
+    fn missed(&self, wanted: f64) -> Option<String> {
+        let reached = self.measurement.precision;
+        if reached.is_some_and(|reached| reached <= wanted) {
+            return None;
+        }
+        let reached = reached.map_or("not told at all".to_string(), |reached| {
+            format!("known to {:.1} %", reached * 100.0)
+        });
+        Some(format!(
+            "After {} rounds the least certain ratio is {reached}, where {:.1} % was asked for. \
+             --within gives it more time.",
+            self.measurement.repeats,
+            wanted * 100.0
+        ))
     }
 
     /// What the rows called slabyard are.

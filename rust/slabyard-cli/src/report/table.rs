@@ -5,11 +5,12 @@ use crate::replay::measure::Measured;
 use crate::ui::{bytes, nanoseconds};
 use std::fmt::Write;
 
-const HEADS: [&str; 11] = [
+const HEADS: [&str; 12] = [
     "allocator",
+    "rank",
     "ns/op",
     "ns ratio",
-    "+-",
+    "95 %",
     "p50",
     "p99",
     "p99.9",
@@ -62,14 +63,15 @@ fn wrapped(sentence: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-fn row(report: &Report, one: &Measured) -> [String; 11] {
+fn row(report: &Report, one: &Measured) -> [String; 12] {
     let ns = |value: f64| nanoseconds(value);
     let memory = |value: f64| bytes(value as u64);
     [
         one.name.clone(),
-        ns(one.ns_per_op.median),
-        format!("{:.2}", ratio(one.ns_per_op.median, report.best_ns())),
-        format!("{:.0} %", one.ns_per_op.spread() * 100.0),
+        report.rank(one),
+        ns(one.ns_per_op.mean),
+        report.time_ratio(one),
+        report.time_interval(one),
         ns(one.all.p50),
         ns(one.all.p99),
         ns(one.all.p999),
@@ -81,7 +83,7 @@ fn row(report: &Report, one: &Measured) -> [String; 11] {
 }
 
 /// The first column to the left, all others to the right.
-fn lay_out(text: &mut String, rows: &[[String; 11]]) {
+fn lay_out(text: &mut String, rows: &[[String; 12]]) {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
     for (number, row) in rows.iter().enumerate() {
@@ -101,11 +103,11 @@ fn footnotes(text: &mut String, report: &Report) {
     let measurement = &report.measurement;
     let _ = writeln!(
         text,
-        "\nns/op: median of {} runs, less the {} ns of the replay itself; +-: half the span of their\n\
-         middle half. p50 to p99.99: single calls in ns. peak, final: anonymous memory in RAM.",
-        measurement.repeats,
-        nanoseconds(measurement.replay_ns.median)
+        "\nns/op: CPU time less the {} ns of the replay itself. p50 to p99.99: single calls in ns.\n\
+         peak, final: anonymous memory in RAM.",
+        nanoseconds(measurement.replay_ns.mean)
     );
+    let _ = writeln!(text, "{}", wrapped(&report.certainty(), 96));
     let _ = writeln!(text, "{}", wrapped(&report.about_slabyard(), 96));
     for one in report.failed() {
         let why = one.failure.as_deref().unwrap_or("");

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::{HotSize, SizeClass};
-use crate::replay::measure::{Figure, Latency};
+use crate::replay::measure::{rank, Figure, Latency};
 
 fn measured(name: &str, ns: f64) -> Measured {
     let all = Latency {
@@ -53,6 +53,7 @@ fn report() -> Report {
         .map(|(size, count)| HotSize { size, count })
         .to_vec();
     report.measurement.allocators = vec![measured("slow", 30.0), measured("quick", 10.0)];
+    rank(&mut report.measurement.allocators);
     report
 }
 
@@ -249,7 +250,74 @@ fn the_table_ranks_and_compares() {
         .unwrap();
     assert!(quick < slow);
     let slow: Vec<_> = text.lines().nth(slow).unwrap().split_whitespace().collect();
-    assert_eq!(slow[..5], ["slow", "30.0", "3.00", "3", "%"]);
+    assert_eq!(slow[..4], ["slow", "2", "30.0", "3.00"]);
+    assert_eq!(slow[5], "to");
+}
+
+#[test]
+fn ties_are_shown_as_ties() {
+    let mut report = report();
+    report.measurement.allocators[0] = measured("like", 10.2);
+    let like = &mut report.measurement.allocators[0];
+    like.ns_per_op = Figure::of(vec![11.2, 9.1, 10.2]);
+    rank(&mut report.measurement.allocators);
+    let (text, page) = (table::render(&report), html::render(&report));
+    let first = |name: &str| {
+        let row = text.lines().find(|line| line.starts_with(name)).unwrap();
+        row.split_whitespace().nth(1).unwrap().to_string()
+    };
+    assert_eq!((first("quick"), first("like")), ("1=".into(), "1=".into()));
+    assert!(page.contains("quick, the fastest, not told apart from like"));
+    assert!(text.contains("(=) cannot be told apart"), "{text}");
+}
+
+#[test]
+fn one_run_has_no_interval_and_what_is_within_the_noise_is_called_so() {
+    let mut once = report();
+    once.measurement.repeats = 1;
+    for one in &mut once.measurement.allocators {
+        one.ns_per_op = Figure::of(vec![one.ns_per_op.mean]);
+    }
+    rank(&mut once.measurement.allocators);
+    let text = table::render(&once);
+    let slow = text.lines().find(|line| line.starts_with("slow")).unwrap();
+    let slow: Vec<_> = slow.split_whitespace().collect();
+    assert_eq!(slow[..5], ["slow", "-", "30.0", "3.00", "-"]);
+    assert!(text.contains("One run says nothing of how sure"), "{text}");
+
+    let mut none = report();
+    none.measurement.allocators[1].ns_per_op = Figure::of(vec![-0.3, 0.2, -0.2]);
+    rank(&mut none.measurement.allocators);
+    let text = table::render(&none);
+    assert!(
+        text.replace('\n', " ")
+            .contains("What quick takes is within the noise"),
+        "{text}"
+    );
+    let row = |name| text.lines().find(|line| line.starts_with(name)).unwrap();
+    let slow: Vec<_> = row("slow").split_whitespace().collect();
+    assert_eq!(slow[..5], ["slow", "2", "30.0", "-", "-"]);
+    let quick: Vec<_> = row("quick").split_whitespace().collect();
+    assert_eq!(quick[..3], ["quick", "1", "-0.1"]);
+    parse(&html::render(&none));
+}
+
+#[test]
+fn a_busy_machine_and_a_missed_precision_are_said() {
+    let mut report = report();
+    report.summary.operations = ENOUGH_OPERATIONS;
+    report.measurement.busy = Some("the replay took 2.0 times its CPU time".to_string());
+    report.measurement.wanted_precision = Some(0.05);
+    report.measurement.precision = Some(0.123);
+    let said = report.caveats().join(" ");
+    assert!(
+        said.contains("busy with other programs: the replay took 2.0"),
+        "{said}"
+    );
+    assert!(said.contains("known to 12.3 %, where 5.0 %"), "{said}");
+    report.measurement.busy = None;
+    report.measurement.precision = Some(0.04);
+    assert_eq!(report.caveats(), [""; 0]);
 }
 
 #[test]
@@ -265,6 +333,8 @@ fn figures_are_in_the_json() {
     let json = serde_json::to_value(report()).unwrap();
     let one = &json["measurement"]["allocators"][1];
     assert_eq!(one["name"], "quick");
-    assert_eq!(one["ns_per_op"]["median"], 10.0);
+    assert_eq!(one["ns_per_op"]["mean"], 10.0);
+    assert!(one["ratio"]["low"].as_f64().unwrap() <= 1.0);
+    assert_eq!(one["rank"], 1);
     assert_eq!(one["ns_per_op"]["runs"].as_array().unwrap().len(), 3);
 }

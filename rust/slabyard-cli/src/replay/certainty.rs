@@ -1,0 +1,159 @@
+//! How sure a mean is, and a ratio of two means.
+//!
+//! Allocators take turns, round after round, so a round disturbs all of them alike, and figures of one
+//! round belong together. All intervals hold the true value in 95 of 100 measurements, as far as
+//! rounds differ by chance alone.
+
+use serde::Serialize;
+
+/// The true value lies in here.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Interval {
+    fn around(middle: f64, half: f64) -> Self {
+        Interval {
+            low: middle - half,
+            high: middle + half,
+        }
+    }
+
+    pub fn holds(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    /// Half its width, as a share of its middle.
+    pub fn precision(&self) -> f64 {
+        (self.high - self.low) / (self.high + self.low).abs()
+    }
+}
+
+/// Student's t for 95 %, by degrees of freedom: 1, 2, 3, ...
+const STUDENT: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+];
+
+/// For more it is the normal distribution's, and the first term of what it differs by.
+fn student(freedom: usize) -> f64 {
+    STUDENT
+        .get(freedom - 1)
+        .copied()
+        .unwrap_or(1.960 + 2.372 / freedom as f64)
+}
+
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The square of the standard error of the mean; of two lists, their means' common variation.
+fn error(a: &[f64], b: &[f64]) -> f64 {
+    let (mean_a, mean_b) = (mean(a), mean(b));
+    let products = a.iter().zip(b).map(|(a, b)| (a - mean_a) * (b - mean_b));
+    products.sum::<f64>() / ((a.len() - 1) * a.len()) as f64
+}
+
+/// The interval of a mean; none for fewer than two values.
+pub fn of_mean(values: &[f64]) -> Option<Interval> {
+    if values.len() < 2 {
+        return None;
+    }
+    let half = student(values.len() - 1) * error(values, values).sqrt();
+    Some(Interval::around(mean(values), half))
+}
+
+/// The interval of `mean(a) - mean(b)`, where `a` and `b` come from the same rounds.
+pub fn of_difference(a: &[f64], b: &[f64]) -> Option<Interval> {
+    let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+    of_mean(&differences)
+}
+
+/// The interval of `mean(a) / mean(b)`, where `a` and `b` come from the same rounds (Fieller's: all
+/// ratios r for which `a - r * b` may have the mean 0). None where `mean(b)` may be 0.
+pub fn of_ratio(a: &[f64], b: &[f64]) -> Option<Interval> {
+    if a.len() < 2 || a.len() != b.len() {
+        return None;
+    }
+    let (mean_a, mean_b) = (mean(a), mean(b));
+    let t = student(a.len() - 1).powi(2);
+    let square = mean_b * mean_b - t * error(b, b);
+    let product = mean_a * mean_b - t * error(a, b);
+    let constant = mean_a * mean_a - t * error(a, a);
+    if mean_b <= 0.0 || square <= 0.0 {
+        return None;
+    }
+    let half = (product * product - square * constant).max(0.0).sqrt() / square;
+    Some(Interval::around(product / square, half))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random, evenly in -1 to 1.
+    struct Noise(u64);
+
+    impl Noise {
+        fn next(&mut self) -> f64 {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        }
+    }
+
+    /// Rounds of two allocators that really take 30 and 20, each round disturbed as a whole and
+    /// each run by itself.
+    fn rounds(noise: &mut Noise, count: usize) -> (Vec<f64>, Vec<f64>) {
+        let mut round = || {
+            let all = 5.0 * noise.next();
+            (30.0 + all + noise.next(), 20.0 + all + noise.next())
+        };
+        (0..count).map(|_| round()).unzip()
+    }
+
+    #[test]
+    fn nineteen_of_twenty_intervals_hold_the_truth() {
+        let mut noise = Noise(7);
+        for count in [3, 5, 10, 40] {
+            let (mut means, mut differences, mut ratios) = (0, 0, 0);
+            for _ in 0..2000 {
+                let (a, b) = rounds(&mut noise, count);
+                means += u32::from(of_mean(&a).unwrap().holds(30.0));
+                differences += u32::from(of_difference(&a, &b).unwrap().holds(10.0));
+                ratios += u32::from(of_ratio(&a, &b).is_none_or(|ratio| ratio.holds(1.5)));
+            }
+            for hits in [means, differences, ratios] {
+                assert!(
+                    (1840..=1980).contains(&hits),
+                    "{count} rounds: {hits} of 2000"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_disturbs_a_whole_round_does_not_hide_a_difference() {
+        let (a, b) = rounds(&mut Noise(1), 10);
+        let difference = of_difference(&a, &b).unwrap();
+        let (mean_a, mean_b) = (of_mean(&a).unwrap(), of_mean(&b).unwrap());
+        let width = |interval: Interval| interval.high - interval.low;
+        assert!(width(difference) < width(mean_a).min(width(mean_b)) / 2.0);
+    }
+
+    #[test]
+    fn there_is_no_interval_where_nothing_is_known() {
+        assert_eq!(of_mean(&[3.0]), None);
+        assert_eq!(of_ratio(&[3.0], &[2.0]), None);
+        // The divisor may be 0, or is negative: no ratio can be told.
+        assert_eq!(of_ratio(&[3.0, 3.1, 2.9], &[0.1, -0.2, 0.3]), None);
+        assert_eq!(of_ratio(&[3.0, 3.1], &[-2.0, -2.0]), None);
+        let same = of_ratio(&[3.0, 4.0, 5.0], &[3.0, 4.0, 5.0]).unwrap();
+        assert!((same.low - 1.0).abs() < 1e-9 && (same.high - 1.0).abs() < 1e-9);
+    }
+}
