@@ -94,6 +94,9 @@ struct record_end {
     uint32_t lost; /* blocks that could not be written */
     uint64_t ticks;
     uint64_t nanoseconds;
+    /* The most memory that the process had in RAM, its code and the buffers included; 0 if the system
+     * does not say. Readers take a shorter block, without this, too. */
+    uint64_t peak_resident;
 };
 
 /* How a buffer of RECORD_BUFFER_BYTES begins; `filled` is stored last. */
@@ -110,7 +113,7 @@ struct record_buffer {
 
 _Static_assert(sizeof(struct record_block_header) == 32, "the file has no padding");
 _Static_assert(sizeof(struct record_process) == 32, "the file has no padding");
-_Static_assert(sizeof(struct record_end) == 24, "the file has no padding");
+_Static_assert(sizeof(struct record_end) == 32, "the file has no padding");
 _Static_assert(sizeof(struct record_buffer) == 40, "the tool reads it as it lies");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
 

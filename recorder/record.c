@@ -597,12 +597,25 @@ static void after_fork_in_child(void) {
     after_fork_in_parent();
 }
 
+/* What the system has seen as the process's largest size in RAM, in bytes. */
+static uint64_t peak_resident(void) {
+    char text[2048];
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    const char *line = strstr(text, "\nVmHWM:");
+    return line != NULL ? strtoull(line + sizeof "\nVmHWM:" - 1, NULL, 10) * 1024 : 0;
+}
+
 static void write_end(enum record_end_reason reason) {
     struct record_end end = {
         .reason = reason,
         .lost = lost,
         .ticks = stamp_now(),
         .nanoseconds = nanoseconds(),
+        .peak_resident = peak_resident(),
     };
     struct record_block_header header = {
         .kind = BLOCK_END,

@@ -2,8 +2,8 @@
 
 use crate::allocators;
 use crate::faults::{self, Faults, Stopped};
-use crate::machine::Machine;
-use crate::plan::{merge, Plan};
+use crate::machine::{self, Machine};
+use crate::plan::{merge, Plan, ProcessPlan};
 use crate::record::{self, Recorded};
 use crate::recording::{Recording, Strictness};
 use crate::replay::measure::{self, Measurement, Options};
@@ -325,6 +325,7 @@ fn measure_file(file: &Path, args: &MeasureArgs) -> Result<Report> {
     let scratch = scratch.context("cannot make a folder for the plan")?;
     signals::remove_when_ended(scratch.path().to_path_buf());
     let plan = make_plan(&recording, scratch.path())?;
+    must_fit(&plan, machine::available_bytes())?;
     let mut wanted = args.allocators.clone();
     if wanted.is_empty() {
         wanted = allocators::all();
@@ -341,6 +342,21 @@ fn measure_file(file: &Path, args: &MeasureArgs) -> Result<Report> {
     };
     let measurement = measure::measure(&plan, scratch.path(), &options)?;
     Ok(make_report(file, &recording, plan, measurement))
+}
+
+/// A replay writes what the program asks for, whether the program did or not.
+fn must_fit(plan: &Plan, available: Option<u64>) -> Result<()> {
+    let needed = plan.processes.iter().map(ProcessPlan::sure_peak).max();
+    let (needed, available) = (needed.unwrap_or(0), available.unwrap_or(u64::MAX));
+    if needed > available {
+        bail!(
+            "a replay needs {} of memory, for it writes what the program only asks for; this \
+             machine has {} to give",
+            ui::bytes(needed),
+            ui::bytes(available)
+        );
+    }
+    Ok(())
 }
 
 fn make_plan(recording: &Recording, folder: &Path) -> Result<Plan> {

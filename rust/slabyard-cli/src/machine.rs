@@ -55,6 +55,13 @@ fn date() -> String {
     )
 }
 
+/// Memory that a program can have now without anything being swapped out, if the system says.
+pub fn available_bytes() -> Option<u64> {
+    let available = value_of(&file("/proc/meminfo"), "MemAvailable", ':')?;
+    let kib: u64 = available.split(' ').next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
 impl Machine {
     pub fn look() -> Self {
         let unknown = || "unknown".to_string();

@@ -118,6 +118,50 @@ fn no_peak_is_below_what_was_live() {
 }
 
 #[test]
+fn memory_that_a_program_does_not_touch_is_told_beside_the_replay_s() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(&folder, "sparse", &[]);
+    let program = program.to_str().unwrap();
+    let output = slabyard(folder.path(), ["record", "-o", "s.syrec", program]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let words = [
+        "replay",
+        "s.syrec",
+        "-r",
+        "1",
+        "-a",
+        "glibc",
+        "--no-verify",
+        "--json",
+        "s.json",
+    ];
+    let output = slabyard(folder.path(), words);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = stdout(&output).replace('\n', " ");
+    assert!(said.contains("they write on every page"), "{said}");
+    let text = std::fs::read_to_string(folder.path().join("s.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let peak = json["summary"]["peak_resident"].as_u64().unwrap();
+    assert!((256 << 10..32 << 20).contains(&peak), "{peak}");
+}
+
+#[test]
+fn a_replay_that_needs_more_memory_than_there_is_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(&folder, "sparse", &[]);
+    let program = program.to_str().unwrap();
+    let output = slabyard(folder.path(), ["record", "-o", "s.syrec", program, "more"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    if number(&info(folder.path(), "s.syrec"), "refused to program") > 0 {
+        return; // This system gives no more than it has.
+    }
+    let output = slabyard(folder.path(), ["replay", "s.syrec", "-r", "1"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    let said = stderr(&output);
+    assert!(said.contains("a replay needs"), "{said}");
+}
+
+#[test]
 fn rounds_go_on_until_the_wanted_precision_or_the_end_of_the_time() {
     let (folder, _) = record_threads();
     let words = [

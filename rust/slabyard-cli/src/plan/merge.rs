@@ -692,6 +692,8 @@ impl<'a> Merge<'a> {
         let end = recorded.iter().map(last_stamp).max();
         let ticks = end.unwrap_or(0).saturating_sub(begin.unwrap_or(0));
         self.summary.seconds = ticks as f64 * self.recording.ns_per_tick() * 1e-9;
+        let resident = recorded.iter().map(|process| process.peak_resident);
+        self.summary.peak_resident = resident.max().unwrap_or(0);
         self.summary.processes = recorded.len() as u64;
         self.summary.threads = self.lanes.len() as u64;
         let left = self

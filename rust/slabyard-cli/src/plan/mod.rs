@@ -239,6 +239,9 @@ pub struct Summary {
     pub bytes: u64,
     pub peak_payload: u64,
     pub peak_objects: u64,
+    /// The most that the program itself had in RAM, code and libraries included: the largest of its
+    /// processes. 0 where none said.
+    pub peak_resident: u64,
     /// 0 where no process lived to say when it ended.
     pub seconds: f64,
     pub processes: u64,
@@ -250,7 +253,23 @@ pub struct Summary {
     pub payload: Vec<(u64, u64)>,
 }
 
+impl ProcessPlan {
+    /// So much is surely in RAM at some time of its replay.
+    pub fn sure_peak(&self) -> u64 {
+        let samples = self.threads.iter().flat_map(|thread| &thread.samples);
+        samples.map(|sample| sample.sure).max().unwrap_or(0)
+    }
+}
+
 impl Summary {
+    /// What the program itself had in RAM, where it said that.
+    pub fn real_peak(&self) -> String {
+        match self.peak_resident {
+            0 => "unknown: no process ended by itself".to_string(),
+            most => format!("{}, with code and libraries", crate::ui::bytes(most)),
+        }
+    }
+
     /// How long the recorded run took.
     pub fn duration(&self) -> String {
         if self.seconds > 0.0 {

@@ -85,6 +85,8 @@ pub struct Process {
     pub birth_ns: u64,
     /// Ticks and nanoseconds of its end, unless it was killed.
     pub end: Option<(u64, u64)>,
+    /// The most it had in RAM, code and libraries included; 0 where it did not say.
+    pub peak_resident: u64,
     /// Blocks that the recorder could not write.
     pub lost_blocks: u32,
     pub command: Vec<String>,
@@ -412,7 +414,7 @@ impl<'a> Scan<'a> {
 
     fn end(&mut self, header: &Header) -> Result<(), Damage> {
         let payload = self.payload(header);
-        if payload.len() != END_BYTES {
+        if ![END_BYTES, SHORT_END_BYTES].contains(&payload.len()) {
             return self.damage(self.at, "an end block of the wrong size");
         }
         let Some(process) = self.processes.last_mut() else {
@@ -420,6 +422,9 @@ impl<'a> Scan<'a> {
         };
         process.lost_blocks = u32_at(payload, 4);
         process.end = Some((u64_at(payload, 8), u64_at(payload, 16)));
+        if payload.len() == END_BYTES {
+            process.peak_resident = u64_at(payload, 24);
+        }
         Ok(())
     }
 

@@ -25,7 +25,9 @@ pub const KIND_FINISH: u8 = 4;
 
 /// A process block's fixed part; the command line follows.
 pub const PROCESS_BYTES: usize = 32;
-pub const END_BYTES: usize = 24;
+/// With and without the largest size in RAM, which recorders of before do not say.
+pub const END_BYTES: usize = 32;
+pub const SHORT_END_BYTES: usize = 24;
 pub const FINISH_BYTES: usize = 24;
 
 /// A thread's buffer in shared memory, and the fixed part at its beginning.

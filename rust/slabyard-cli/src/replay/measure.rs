@@ -4,7 +4,7 @@ use super::certainty::{self, Interval};
 use super::histogram::Histogram;
 use super::worker::{Pass, ProcessResult};
 use crate::allocators::{self, NOTHING};
-use crate::plan::{Plan, ProcessPlan};
+use crate::plan::Plan;
 use crate::signals::end_with_parent;
 use crate::ui;
 use anyhow::{bail, Context, Result};
@@ -453,7 +453,7 @@ fn too_little(plan: &Plan, results: &[ProcessResult]) -> Option<String> {
         .iter()
         .zip(results)
         .find(|(process, result)| {
-            let (seen, sure) = (peak(&result.resident), sure_peak(process));
+            let (seen, sure) = (peak(&result.resident), process.sure_peak());
             let due = if process.threads.len() > 1 {
                 sure / 2
             } else {
@@ -466,18 +466,13 @@ fn too_little(plan: &Plan, results: &[ProcessResult]) -> Option<String> {
             "memory cannot be measured here: {} at the peak of {}, where {} were live and written",
             ui::bytes(peak(&result.resident)),
             process.name,
-            ui::bytes(sure_peak(process))
+            ui::bytes(process.sure_peak())
         )
     })
 }
 
 fn peak(curve: &[(u64, u64)]) -> u64 {
     curve.iter().map(|point| point.1).max().unwrap_or(0)
-}
-
-fn sure_peak(process: &ProcessPlan) -> u64 {
-    let samples = process.threads.iter().flat_map(|thread| &thread.samples);
-    samples.map(|sample| sample.sure).max().unwrap_or(0)
 }
 
 fn add_memory(measured: &mut Measured, plan: &Plan, runs: &[Vec<ProcessResult>]) {
@@ -562,7 +557,7 @@ pub fn thin_out(curve: &[(u64, u64)], length: u64) -> Vec<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Sample, ThreadPlan};
+    use crate::plan::{ProcessPlan, Sample, ThreadPlan};
 
     #[test]
     fn figures_are_medians() {

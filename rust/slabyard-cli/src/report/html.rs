@@ -334,6 +334,7 @@ fn facts_section(page: &mut String, report: &Report) {
         grouped(summary.frees)
     );
     fact(page, "objects", &objects);
+    fact(page, "in RAM when recorded", &summary.real_peak());
     let left_out = format!(
         "{} refused to the program, {} frees of unseen objects, {} objects whose free was not seen",
         grouped(summary.failed),

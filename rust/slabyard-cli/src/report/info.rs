@@ -30,6 +30,7 @@ fn overview(text: &mut String, recording: &Recording, summary: &Summary) {
     line("  refused to program", grouped(summary.failed));
     line("asked for", bytes(summary.bytes));
     line("most at a time", bytes(summary.peak_payload));
+    line("in RAM at its peak", summary.real_peak());
     line("objects at a time", grouped(summary.peak_objects));
     line("time", summary.duration());
     line(

@@ -15,6 +15,9 @@ use serde::Serialize;
 /// the first use of its memory, take up to one.
 pub const ENOUGH_OPERATIONS: u64 = 1_000_000;
 
+/// A replay that has so much more memory than the program is no model of it.
+const FAR_OFF: f64 = 1.25;
+
 /// Everything a report is made of.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
@@ -143,6 +146,7 @@ impl Report {
                 grouped(ENOUGH_OPERATIONS)
             ));
         }
+        caveats.extend(self.untouched());
         if self.python {
             caveats.push(
                 "Python keeps an allocator of its own for objects of up to 512 bytes, and malloc does \
@@ -151,6 +155,23 @@ impl Report {
             );
         }
         caveats
+    }
+
+    /// Says that replays touch much more memory than the program did.
+    fn untouched(&self) -> Option<String> {
+        use crate::ui::bytes;
+        let real = self.summary.peak_resident as f64;
+        let told = real > 0.0 && self.summary.processes == 1 && self.best_peak().is_finite();
+        if !told || self.best_peak() <= real * FAR_OFF {
+            return None;
+        }
+        Some(format!(
+            "The program itself had at most {} in RAM, with its code and libraries. Replays had {} \
+             and more: they write on every page that it asked for, and it did not. Memory, and the \
+             time of page faults, are far too high here.",
+            bytes(real as u64),
+            bytes(self.best_peak() as u64)
+        ))
     }
 
     /// Says that the precision that was asked for is not reached.

@@ -107,6 +107,10 @@ fn footnotes(text: &mut String, report: &Report) {
          peak, final: anonymous memory in RAM.",
         nanoseconds(measurement.replay_ns.mean)
     );
+    if report.summary.peak_resident > 0 {
+        let real = report.summary.real_peak();
+        let _ = writeln!(text, "The program itself had at its peak {real}.");
+    }
     let _ = writeln!(text, "{}", wrapped(&report.certainty(), 96));
     let _ = writeln!(text, "{}", wrapped(&report.about_slabyard(), 96));
     for one in report.failed() {

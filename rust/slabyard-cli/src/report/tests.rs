@@ -255,6 +255,29 @@ fn the_table_ranks_and_compares() {
 }
 
 #[test]
+fn memory_that_the_program_never_touched_is_said() {
+    let mut report = report();
+    report.summary.operations = ENOUGH_OPERATIONS;
+    report.summary.processes = 1;
+    let peak = report.best_peak() as u64;
+    for (real, said) in [(peak / 2, true), (peak, false), (0, false)] {
+        report.summary.peak_resident = real;
+        let caveats = report.caveats().join(" ");
+        assert_eq!(
+            caveats.contains("itself had at most 4.8 MiB in RAM"),
+            said,
+            "{caveats}"
+        );
+    }
+    report.summary.peak_resident = peak;
+    let text = table::render(&report);
+    assert!(
+        text.contains("had at its peak 9.5 MiB, with code"),
+        "{text}"
+    );
+}
+
+#[test]
 fn ties_are_shown_as_ties() {
     let mut report = report();
     report.measurement.allocators[0] = measured("like", 10.2);
