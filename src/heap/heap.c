@@ -351,10 +351,7 @@ void *sy_realloc(void *object, size_t size) {
     if (!object) return alloc(size);
     size_t have;
     if (!find_object(object, &have)) {
-        if (checking(object))
-            sy_free(object); /* which names the fault */
-        else
-            raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
+        sy_free(object); /* which names the fault */
         errno = EINVAL;
         return NULL;
     }

@@ -126,7 +126,7 @@ static void the_heap_tells_each_kind(void **state) {
     errno = 0;
     assert_null(sy_realloc(object, 10));
     assert_int_equal(errno, EINVAL);
-    expect(SY_FAULT_FOREIGN_POINTER, object, "heap", 0, NULL);
+    expect(SY_FAULT_WRONG_CACHE, object, "heap", 0, "order");
     sy_free(small);
     sy_free(small);
     sy_thread_flush();
