@@ -359,11 +359,7 @@ fn facts_section(page: &mut String, report: &Report) {
         machine.huge_pages
     );
     fact(page, "pages", &pages);
-    let versions = report.measurement.allocators.iter();
-    let versions: Vec<_> = versions
-        .map(|one| format!("{} {}", one.name, one.version))
-        .collect();
-    fact(page, "versions", &versions.join(", "));
+    fact(page, "allocators", &report.versions());
     fact(page, "date", &machine.date);
     page.push_str("</dl>\n</section>\n");
 }

@@ -210,6 +210,22 @@ impl Report {
         )
     }
 
+    /// Which versions the figures are of, and how one of them is less than it could be.
+    pub fn versions(&self) -> String {
+        let all = &self.measurement.allocators;
+        let versions: Vec<_> = all
+            .iter()
+            .map(|one| format!("{} {}", one.name, one.version))
+            .collect();
+        let mut text = format!("Versions: {}.", versions.join(", "));
+        if all.iter().any(|one| one.name == "tcmalloc") {
+            text +=
+                " tcmalloc runs without its per-CPU caches, which it does not start when it is \
+                     linked statically: where it has them it is faster.";
+        }
+        text
+    }
+
     /// One sentence on what was replayed.
     pub fn what(&self) -> String {
         use crate::ui::{bytes, grouped};

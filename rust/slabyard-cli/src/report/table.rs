@@ -113,6 +113,7 @@ fn footnotes(text: &mut String, report: &Report) {
     }
     let _ = writeln!(text, "{}", wrapped(&report.certainty(), 96));
     let _ = writeln!(text, "{}", wrapped(&report.about_slabyard(), 96));
+    let _ = writeln!(text, "{}", wrapped(&report.versions(), 96));
     for one in report.failed() {
         let why = one.failure.as_deref().unwrap_or("");
         let _ = writeln!(text, "{} FAILED: {why}", one.name);

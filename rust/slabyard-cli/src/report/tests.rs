@@ -278,6 +278,29 @@ fn memory_that_the_program_never_touched_is_said() {
 }
 
 #[test]
+fn versions_are_told_and_that_tcmalloc_lacks_its_caches() {
+    let mut report = report();
+    let said = |report: &Report| {
+        let (table, page) = (table::render(report), words_of(&html::render(report)));
+        [table, page].map(|text| text.replace('\n', " "))
+    };
+    for text in said(&report) {
+        assert!(
+            text.contains("Versions: slow 1 <beta>, quick 1 <beta>."),
+            "{text}"
+        );
+        assert!(!text.contains("per-CPU"), "{text}");
+    }
+    report.measurement.allocators[0].name = "tcmalloc".to_string();
+    for text in said(&report) {
+        assert!(
+            text.contains("tcmalloc runs without its per-CPU caches"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn ties_are_shown_as_ties() {
     let mut report = report();
     report.measurement.allocators[0] = measured("like", 10.2);
