@@ -22,9 +22,9 @@ enum {
     /* Bytes before and behind each object, in a pattern of the cache's own, that are verified when
      * it is freed and by sy_verify. Option `redzone`: how many. */
     SY_REDZONE = 1u << 8,
-    /* A free object is filled, and verified wholly before it is given out again. In a cache it is
-     * verified once more when the process ends (option `exit-check`). It is destructed when it is
-     * freed then, and constructed anew. Option `poison`. */
+    /* A free object is filled, and verified wholly before it is given out again, and once more when
+     * the process ends (option `exit-check`). It is destructed when it is freed then, and
+     * constructed anew. Option `poison`. */
     SY_POISON = 1u << 9,
     /* Freed objects wait until many others were freed, and are reused in random order. Option
      * `quarantine`: how many wait. */
@@ -56,9 +56,9 @@ enum {
                      SY_EDGES | SY_GUARD | SY_ZERO | SY_NO_DUMP | SY_LOCKED, /* all of them */
 };
 
-/* Violations of the library's invariants and damage to objects at present: 0 when all is well. Each
- * damage is reported as a fault that does not end the process, other violations by a line. Any
- * thread, any time; slow. */
+/* Violations of the library's invariants and damage to objects at present, of pools too: 0 when all
+ * is well. Each damage is reported as a fault that does not end the process, other violations by a
+ * line. Any thread, any time, while other threads use their pools; slow. */
 SY_API size_t sy_verify(void);
 
 SY_END_DECLS

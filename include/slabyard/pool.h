@@ -17,8 +17,10 @@
  *
  * With SY_CHECKED and its kin (checks.h), or SLABYARD=check, a pool keeps its books outside the
  * objects and sees all of these. Its functions must be calls for this: in code compiled with
- * SY_NO_INLINE each free is checked. Where frees were compiled in, damage is found when the pool is
- * reset or destroyed.
+ * SY_NO_INLINE each free is checked, and with SY_POISON free objects are verified once more when
+ * the process ends (option `exit-check`). Where frees were compiled in, damage around an object is
+ * found when the pool is reset or destroyed, and a write to a free object never. A pool without
+ * checks keeps nothing with which a free slot could be verified.
  *
  * Memory: address space is taken in extents of which each is as large as all before it together
  * (1 GiB at most, unless one object needs more), so 8 GiB of objects take some twenty mappings.

@@ -14,6 +14,7 @@
 #include "magazine/client.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "pool/checked.h"
 #include "vmem/arena.h"
 #include "watch/fail.h"
 #include "watch/guard.h"
@@ -50,6 +51,7 @@ static void hold_all(void) {
     sy_memory_lock_for_fork();
     sy_passed_lock_for_fork();
     sy_store_lock_for_fork();
+    sy_checked_pools_lock_for_fork();
     sy_guard_lock_for_fork();
     sy_options_lock_for_fork();
     sy_fail_lock_for_fork();
@@ -63,6 +65,7 @@ static void drop_all(void) {
     sy_fail_unlock_after_fork();
     sy_options_unlock_after_fork();
     sy_guard_unlock_after_fork();
+    sy_checked_pools_unlock_after_fork();
     sy_store_unlock_after_fork();
     sy_passed_unlock_after_fork();
     sy_memory_unlock_after_fork();

@@ -13,11 +13,12 @@
 #include "chunk/chunk.h"
 #include "keep/verify.h"
 #include "magazine/store.h"
-#include "os/os.h"
+#include "pool/checked.h"
 #include "vmem/arena.h"
 #include "watch/guard.h"
 #include "watch/options.h"
 #include "watch/report.h"
+#include "watch/watch.h"
 
 enum { LINES = 16, NAME_LENGTH = 31 };
 
@@ -71,11 +72,8 @@ static void sy_verify_ending_process(void) {
 }
 
 int sy_verify_at_exit(void) {
-    static _Atomic bool registered;
-    if (atomic_exchange(&registered, true)) return 0;
-    if (sy_os_at_exit(sy_verify_ending_process) == 0) return 0;
-    atomic_store(&registered, false);
-    return -1;
+    static sy_exit_check check = {.verify = sy_verify_ending_process};
+    return sy_watch_at_exit(&check);
 }
 
 /* ---- on request ---- */
@@ -103,6 +101,7 @@ size_t sy_verify(void) {
     sy_verdict verdict;
     verdict.wrong = verdict.lines = 0;
     verify_caches(&verdict);
+    verdict.wrong += sy_checked_pools_verify();
     sy_memory_each(verify_memory, &verdict);
     sy_vmem_each(verify_arena, &verdict);
     note(&verdict, "store", "magazines", sy_store_verify());

@@ -1,6 +1,6 @@
 /*
- * verify.h: free objects are looked at once more when the process ends. Nobody else verifies what
- * waits in quarantine, or was never given out again.
+ * verify.h: caches' free objects are looked at once more when the process ends (pools' by
+ * pool/checked.c). Nobody else verifies what waits in quarantine, or was never given out again.
  *
  * Above: cache/, when a cache with SY_POISON is made. Below: all layers up to cache/.
  */

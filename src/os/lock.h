@@ -52,6 +52,7 @@ typedef enum sy_rank {
     SY_RANK_SIDE,       /* pools of descriptors and side bitmaps (chunk/) */
     SY_RANK_PASSED,     /* the table of objects that are blocks of the C library's (cache/) */
     SY_RANK_STORE,      /* magazines that nobody uses (magazine/) */
+    SY_RANK_POOLS,      /* the list of pools that check (pool/) */
     SY_RANK_GUARD,      /* the slots of guarded objects (watch/) */
     SY_RANK_OPTIONS,    /* what the options say (watch/) */
     SY_RANK_FAILURES,   /* what is made to fail (watch/) */

@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "os/pages.h"
 #include "watch/fault.h"
+#include "watch/options.h"
 #include "watch/watch.h"
 
 static const size_t SLOTS_BYTES = (size_t)64 << 30; /* of address space, for an unbounded pool */
@@ -23,10 +25,13 @@ typedef struct checked_pool {
     uintptr_t word;            /* the caller's */
     char name[SY_POOL_NAME_MAX + 1];
     sy_watch watch;
-    size_t size, lead;  /* of an object; bytes before the first */
-    size_t slots, most; /* that were given ever; that fit */
+    size_t size, lead;    /* of an object; bytes before the first */
+    _Atomic size_t slots; /* that were given ever */
+    size_t most;          /* that fit */
     size_t live, free_count;
     sy_range memory, records, numbers;
+    struct checked_pool *next; /* in the list; guarded by its lock */
+    bool passed_over;          /* it is being reset; guarded by the list's lock */
 } checked_pool;
 
 _Static_assert(offsetof(checked_pool, word) == sizeof(sy_pool), "where sy_pool_word says");
@@ -90,6 +95,81 @@ static void put_slot(checked_pool *pool, size_t slot) {
     ((size_t *)(void *)pool->numbers.start)[pool->free_count++] = slot;
 }
 
+/* ---- the list of all ---- */
+
+enum { TOLD_MAX = 16 }; /* faults of one walk that are described; the others are counted */
+
+typedef struct pool_walk {
+    bool free_only; /* live objects are passed over */
+    size_t wrong, told;
+    sy_fault faults[TOLD_MAX];
+    char names[TOLD_MAX][SY_POOL_NAME_MAX + 1]; /* a pool may be gone when its fault is told */
+} pool_walk;
+
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_POOLS);
+static checked_pool *pools; /* guarded by lock */
+
+static void list_pool(checked_pool *pool) {
+    sy_lock_acquire(&lock);
+    pool->next = pools;
+    pools = pool;
+    sy_lock_release(&lock);
+}
+
+static void unlist_pool(const checked_pool *pool) {
+    sy_lock_acquire(&lock);
+    checked_pool **at = &pools;
+    while (*at != pool) at = &(*at)->next;
+    *at = pool->next;
+    sy_lock_release(&lock);
+}
+
+static void pass_pool_over(checked_pool *pool, bool passed_over) {
+    sy_lock_acquire(&lock);
+    pool->passed_over = passed_over;
+    sy_lock_release(&lock);
+}
+
+static void look_at_pool(const checked_pool *pool, pool_walk *walk) {
+    for (size_t slot = 0; slot < pool->slots; slot++) {
+        const sy_record *record = record_at(pool, slot);
+        sy_fault fault;
+        if (walk->free_only && sy_record_state(record) != SY_OBJECT_FREE) continue;
+        if (!sy_watch_look(&pool->watch, record, object_at(pool, slot), &fault)) continue;
+        walk->wrong++;
+        if (walk->told == TOLD_MAX) continue;
+        char *name = walk->names[walk->told];
+        memcpy(name, pool->name, sizeof pool->name);
+        fault.cache = name;
+        walk->faults[walk->told++] = fault;
+    }
+}
+
+/* `found` is called for what is described, without the lock. */
+static size_t look_at_pools(bool free_only, void (*found)(const sy_fault *fault)) {
+    pool_walk walk;
+    walk.free_only = free_only;
+    walk.wrong = walk.told = 0;
+    sy_lock_acquire(&lock);
+    for (const checked_pool *pool = pools; pool; pool = pool->next)
+        if (!pool->passed_over) look_at_pool(pool, &walk);
+    sy_lock_release(&lock);
+    for (size_t i = 0; i < walk.told; i++) found(&walk.faults[i]);
+    return walk.wrong;
+}
+
+size_t sy_checked_pools_verify(void) { return look_at_pools(false, sy_fault_tell); }
+
+static void verify_pools_at_exit(void) {
+    if (atomic_load_explicit(&sy_options_now.exit_check, memory_order_relaxed))
+        look_at_pools(true, sy_fault_raise);
+}
+
+void sy_checked_pools_lock_for_fork(void) { sy_lock_hold(&lock); }
+
+/* Each change of the list is one store: it is whole in the child of a fork, whoever was at it. */
+void sy_checked_pools_unlock_after_fork(void) { sy_lock_drop(&lock); }
+
 /* ---- creation ---- */
 
 static bool reserve_all(checked_pool *pool, size_t align) {
@@ -137,9 +217,13 @@ sy_pool *sy_checked_pool_create(const sy_pool_config *config, size_t align, unsi
     pool->lead = sy_round_up(zone, align);
     pool->pool.stride = sy_round_up(pool->size + 2 * zone, align);
     pool->pool.capacity = config->capacity;
-    if (sy_watch_open(&pool->watch, pool->name, pool->size, checks) == 0 &&
-        make_room(pool, config->capacity, align) && use_slots(pool, config->capacity))
+    static sy_exit_check check = {.verify = verify_pools_at_exit};
+    if ((!(checks & SY_POISON) || sy_watch_at_exit(&check) == 0) &&
+        sy_watch_open(&pool->watch, pool->name, pool->size, checks) == 0 &&
+        make_room(pool, config->capacity, align) && use_slots(pool, config->capacity)) {
+        list_pool(pool);
         return &pool->pool;
+    }
     sy_checked_pool_give_up(pool);
     errno = ENOMEM;
     return NULL;
@@ -240,13 +324,16 @@ static void forget_all(checked_pool *pool) {
 void sy_checked_pool_reset(sy_pool *pool_) {
     checked_pool *pool = whole_of(pool_);
     uintptr_t waited;
+    pass_pool_over(pool, true);
     forget_all(pool);
     while (sy_watch_next(&pool->watch, &waited)) {}
     pool->pool.free = NULL;
     pool->slots = pool->live = pool->free_count = 0;
+    pass_pool_over(pool, false);
 }
 
 void sy_checked_pool_destroy(sy_pool *pool) {
+    unlist_pool(whole_of(pool));
     forget_all(whole_of(pool));
     sy_checked_pool_give_up(whole_of(pool));
 }

@@ -12,7 +12,12 @@
  * (without SY_NO_INLINE) cannot be shut: it puts the object on the inline list, from where it is
  * given again, unseen.
  *
- * Used by pool.c and calls.c. Below: watch/, os/.
+ * All such pools are in one list, so that sy_verify and the end of the process find them. A thread
+ * may use its pool while another one verifies it: the records are atomic, and a reset or a destroy
+ * keeps the pool from being looked at meanwhile. But while damage in a pool is being reported, no
+ * other thread may destroy the pool.
+ *
+ * Used by pool.c, calls.c and keep/. Below: watch/, os/.
  */
 #ifndef SY_POOL_CHECKED_H
 #define SY_POOL_CHECKED_H
@@ -36,5 +41,12 @@ size_t sy_checked_pool_slot_size(const sy_pool *pool);
 size_t sy_checked_pool_capacity(const sy_pool *pool);
 /* Objects that are damaged; each is reported. */
 size_t sy_checked_pool_verify(const sy_pool *pool);
+
+/* The same for all pools that check. Any thread, while others use their pools. */
+size_t sy_checked_pools_verify(void);
+
+/* Around fork; between the locks of the magazines' store and of the guarded objects. */
+void sy_checked_pools_lock_for_fork(void);
+void sy_checked_pools_unlock_after_fork(void);
 
 #endif

@@ -297,6 +297,15 @@ bool sy_watch_look_at_edge(const sy_watch *watch, const void *start, size_t byte
     return finding.kind;
 }
 
+/* ---- when the process ends ---- */
+
+int sy_watch_at_exit(sy_exit_check *check) {
+    if (atomic_exchange(&check->registered, true)) return 0;
+    if (sy_os_at_exit(check->verify) == 0) return 0;
+    atomic_store(&check->registered, false);
+    return -1;
+}
+
 /* ---- an object's life ---- */
 
 static uint32_t changed(uint32_t word, sy_object_state state) {

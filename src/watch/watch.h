@@ -116,6 +116,17 @@ size_t sy_watch_zone(unsigned checks);
 int sy_watch_open(sy_watch *watch, const char *name, size_t size, unsigned checks);
 void sy_watch_close(sy_watch *watch);
 
+/* What is to be verified once more when the process ends. */
+typedef struct sy_exit_check {
+    void (*verify)(void);
+    _Atomic bool registered;
+} sy_exit_check;
+
+/* From now on `check->verify` is called when the process ends by exit() or from main(). It asks
+ * whether the option `exit-check` wants it. 0, or -1 with ENOMEM. Any thread, any number of times.
+ */
+int sy_watch_at_exit(sy_exit_check *check);
+
 /* ---- an object's life ---- */
 
 /* A slot was taken for an allocation: what was free is verified (SY_FAULT_WRITE_AFTER_FREE). */

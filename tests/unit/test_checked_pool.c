@@ -11,7 +11,10 @@
 #define SY_NO_INLINE 1
 
 #include <errno.h>
+#include <pthread.h>
+#include <slabyard/checks.h>
 #include <slabyard/pool.h>
+#include <stdatomic.h>
 
 #include "os/fake.h"
 #include "pool/audit.h"
@@ -30,6 +33,80 @@ static void end(sy_pool *pool) {
     assert_int_equal(sy_pool_in_use(pool), 0);
     assert_null(sy_pool_audit(pool));
     sy_pool_destroy(pool);
+    expect_none();
+}
+
+/* The first pool of the process with SY_POISON registers the verification at its end. */
+static void a_pool_that_cannot_be_verified_at_exit_is_none(void **state) {
+    (void)state;
+    size_t reserved = sy_fake_reserved();
+    sy_fake_fail_nth(SY_FAKE_AT_EXIT, 1);
+    assert_null(sy_pool_create(&(sy_pool_config){.size = 64, .flags = SY_POISON}));
+    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(sy_fake_reserved(), reserved);
+    unsigned long before = (unsigned long)sy_fake_calls(SY_FAKE_AT_EXIT);
+    sy_pool_destroy(make(64, 0, SY_CHECKED)); /* nothing to verify */
+    assert_int_equal(sy_fake_calls(SY_FAKE_AT_EXIT), before);
+    for (int i = 0; i < 3; i++) sy_pool_destroy(make(64, 0, SY_POISON));
+    assert_int_equal(sy_fake_calls(SY_FAKE_AT_EXIT), before + 1); /* once */
+}
+
+static void damage_is_seen_by_verify(void **state) {
+    (void)state;
+    enum { POOLS = 3 };
+    sy_pool *pools[POOLS];
+    char *freed[POOLS], *live[POOLS];
+    for (int i = 0; i < POOLS; i++) {
+        pools[i] = make(64, 0, ALL);
+        live[i] = sy_pool_alloc(pools[i]);
+        sy_pool_free(pools[i], freed[i] = sy_pool_alloc(pools[i]));
+    }
+    assert_int_equal(sy_verify(), 0);
+    scribble(freed[1], 8, 'B', 8);
+    scribble(live[2], 64, 'B', 1);
+    assert_int_equal(sy_verify(), 2);
+    faults_seen = 0;
+    sy_pool_destroy(pools[1]); /* from the midst of the list; it tells once more */
+    expect_seen(SY_FAULT_WRITE_AFTER_FREE, "node", freed[1] + 8);
+    assert_int_equal(sy_verify(), 1);
+    faults_seen = 0;
+    sy_pool_reset(pools[2]);
+    expect_seen(SY_FAULT_OVERFLOW, "node", live[2] + 64);
+    assert_int_equal(sy_verify(), 0);
+    sy_pool_free(pools[0], live[0]);
+    end(pools[0]);
+    end(pools[2]);
+    assert_int_equal(sy_verify(), 0);
+}
+
+static _Atomic bool verified;
+
+static void *use_pools(void *arg) {
+    (void)arg;
+    while (!atomic_load(&verified)) {
+        sy_pool *pool = make(64, 0, ALL);
+        for (int round = 0; round < 3; round++) {
+            void *objects[300];
+            for (int i = 0; i < 300; i++) memset(objects[i] = sy_pool_alloc(pool), i, 64);
+            for (int i = 0; i < 200; i++) sy_pool_free(pool, objects[i]);
+            sy_pool_reset(pool);
+        }
+        sy_pool_destroy(pool);
+    }
+    return NULL;
+}
+
+/* Each thread has its own pools, and another one verifies all. */
+static void pools_in_use_are_verified(void **state) {
+    (void)state;
+    enum { USERS = 3, TIMES = 100 };
+    pthread_t users[USERS];
+    for (int i = 0; i < USERS; i++) pthread_create(&users[i], NULL, use_pools, NULL);
+    size_t wrong = 0;
+    for (int i = 0; i < TIMES; i++) wrong += sy_verify();
+    atomic_store(&verified, true);
+    for (int i = 0; i < USERS; i++) pthread_join(users[i], NULL);
+    assert_int_equal(wrong, 0);
     expect_none();
 }
 
@@ -176,7 +253,10 @@ static void configurations_that_make_no_sense(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_pool_that_cannot_be_verified_at_exit_is_none, watch_faults),
         cmocka_unit_test_setup(objects_are_as_ever, watch_faults),
+        cmocka_unit_test_setup(damage_is_seen_by_verify, watch_faults),
+        cmocka_unit_test_setup(pools_in_use_are_verified, watch_faults),
         cmocka_unit_test_setup(what_was_freed_last_is_given_first, watch_faults),
         cmocka_unit_test_setup(a_bounded_pool_is_full_when_it_is, watch_faults),
         cmocka_unit_test_setup(mistakes_are_seen, watch_faults),
