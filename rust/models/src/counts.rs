@@ -2,7 +2,7 @@
 
 /// What the crate's file finds as `super::atomic`.
 mod atomic {
-    pub(super) use loom::sync::atomic::{fence, AtomicUsize, Ordering};
+    pub(super) use loom::sync::atomic::{AtomicUsize, Ordering};
     pub(super) use loom::thread::yield_now as spin;
 }
 

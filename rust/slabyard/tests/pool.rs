@@ -308,7 +308,7 @@ fn an_array_is_filled_or_what_there_is_of_it_dropped() {
 }
 
 /// Pages that this thread had to wait for.
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", not(any(miri, slabyard_tsan))))]
 fn page_faults() -> usize {
     let text = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
     let (_, after_name) = text.rsplit_once(')').unwrap();
@@ -316,7 +316,7 @@ fn page_faults() -> usize {
 }
 
 #[test]
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", not(any(miri, slabyard_tsan))))] // which has pages for what is touched
 fn each_page_of_what_is_reserved_is_touched() {
     const PAGES: usize = 11;
     type Object = [u8; PAGES * 4096 + 100];

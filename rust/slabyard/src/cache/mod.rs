@@ -37,7 +37,7 @@ use crate::{CacheBox, CacheStats, Counted, Full, ObjectArc, ObjectBox};
 /// What the counts are made of.
 mod atomic {
     pub(super) use core::hint::spin_loop as spin;
-    pub(super) use core::sync::atomic::{fence, AtomicUsize, Ordering};
+    pub(super) use core::sync::atomic::{AtomicUsize, Ordering};
 }
 
 pub(crate) use builder::ALIGN_MAX;
