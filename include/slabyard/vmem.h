@@ -135,7 +135,10 @@ typedef struct sy_vmem_constraints {
 } sy_vmem_constraints;
 
 /*
- * `size` units under constraints, never from a quantum cache; NULL: none. -1 with errno:
+ * `size` units under constraints, never from a quantum cache; NULL: none. align, phase, nocross and
+ * a bound that most free segments satisfy cost no more than sy_vmem_alloc. If few or none of the
+ * free segments that are large enough lie between min and max, it looks at all of these before it
+ * takes one or gives up: the time is proportional to their number. -1 with errno:
  *   EINVAL  as sy_vmem_alloc; align or nocross not a power of two, or less than the quantum; phase
  *           not below align or not a multiple of the quantum; constraints that no value can
  *           satisfy (nocross or max - min less than size, max not above min, an align and phase

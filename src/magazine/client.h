@@ -149,7 +149,7 @@ void sy_client_resume(sy_client *client);
 unsigned sy_slow_path_begin(sy_client *client); /* those that this thread is in already */
 void sy_slow_path_end(const unsigned *outer);
 
-/* At the end of a slow path: leaves the clients whose end this thread has put off within it. Whether
+/* At the end of a slow path: leaves the clients whose end this thread put off within it. Whether
  * there are others, of doors further up. */
 bool sy_clients_leave(void);
 

@@ -2,14 +2,15 @@
  * callback.h: calls of the program's functions, and what is done about one that does not return.
  *
  * A function of the program's can be left in three ways: it returns; it is unwound, by a C++
- * exception or by the end of its thread (pthread_exit, pthread_cancel); or longjmp jumps over it and
- * its callers. Only a constructor may be unwound: those who have called it put their state right in
- * cleanups. All else would leave locks, counts or memory behind, so it is reported and the process
- * ends: at once after unwinding, and after longjmp at a later call that the thread makes.
+ * exception or by the end of its thread (pthread_exit, pthread_cancel); or longjmp jumps over it
+ * and its callers. Only a constructor may be unwound: its callers put their state right in cleanups.
+ * Everything else would leave counts or memory behind, so it is reported and the process ends: at
+ * once after unwinding, at a later slow path of the thread after longjmp.
  *
- * A call is noted with the address of its caller's frame, and with where that returns to. Frames of
- * calls within it are lower, and leave that as it is. If one is not, or does not, longjmp has jumped
- * over the frame that is noted, or the program is on another stack now; then nothing is said.
+ * Each call is noted with the address and the return address of its caller's frame. While the
+ * caller waits, frames of later calls are lower, and its return address stays as it is. If a slow
+ * path finds this not to be so, longjmp has jumped over the noted frame. Or the program is on
+ * another stack now: then nothing is reported.
  *
  * Cleanups run only where the compiler is told -fexceptions. Without, what is unwound is reported as
  * what longjmp leaves is.

@@ -2,10 +2,10 @@
  * stress_counts.c: sy_cache_in_use and the like are exact while nobody allocates or frees, whatever
  * trims and passes are at work.
  *
- * In each round a few threads allocate and free, and end or park. Then one thread trims, flushes and
- * works on passes; meanwhile another one asks again and again how many objects are in use, how many
- * units of an arena are allocated, and tries to free an object for the second time. What it is told
- * has to be the same each time.
+ * In each round a few threads allocate, free and end. Then one thread trims, flushes and works on
+ * passes. Meanwhile another thread asks again and again how many objects are in use, how many units
+ * of an arena are allocated, and tries to free an object for the second time. The answers have to
+ * be the same each time.
  */
 #include <pthread.h>
 #include <stdatomic.h>
