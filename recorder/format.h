@@ -94,8 +94,8 @@ struct record_end {
     uint32_t lost; /* blocks that could not be written */
     uint64_t ticks;
     uint64_t nanoseconds;
-    /* The most memory that the process had in RAM, its code and the buffers included; 0 if the system
-     * does not say. Readers take a shorter block, without this, too. */
+    /* The most memory that the process had in RAM, its code and the buffers included; 0 if the
+     * system does not say. Readers take a shorter block, without this, too. */
     uint64_t peak_resident;
 };
 

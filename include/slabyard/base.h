@@ -15,11 +15,12 @@
  * language, a program that must outlive a change of layout) has a function of the same name.
  *
  * Functions that you give to Slabyard (constructors, destructors, handlers, visitors and so on) are
- * called without a lock held, and must return. One may be left otherwise: the constructor of a cache
- * (sy_cache_config.construct) by a C++ exception or by the end of its thread (pthread_exit,
- * pthread_cancel). All else is reported with the name of the function and of its cache, and ends the
- * process: at once if it is an exception or the end of a thread, at one of the thread's next calls
- * if it is longjmp. In a function, do not switch to another stack on which Slabyard is called.
+ * called without a lock held, and must return. There is one exception: a C++ exception, or the end
+ * of its thread (pthread_exit, pthread_cancel), may leave the constructor of a cache
+ * (sy_cache_config.construct). Everything else is reported with the name of the function and of its
+ * cache, and ends the process: at once if it is an exception or the end of a thread, at one of the
+ * thread's next calls if it is longjmp. In such a function, do not switch to another stack on which
+ * Slabyard is called.
  *
  * What an inline body calls when it is out of luck carries the number of the layout in its symbol
  * (SY_ABI_NAME): a program compiled against one layout does not link with a library of another.

@@ -67,10 +67,11 @@ typedef struct sy_fault {
 
 /*
  * Called without any lock held, in the thread that saw the fault, which need not be the one that
- * made it. It must return, or end the process (base.h). If it returns, the pointer is ignored, or what was damaged is repaired, and the program
- * goes on (but not after SY_FAULT_GUARD_..., SY_FAULT_USE_AFTER_FREE, SY_FAULT_FREED_POINTER and
- * SY_FAULT_UNWRITTEN_POINTER: the access is done again, outside of Slabyard). It may use Slabyard.
- * What the fault points to is valid until it returns.
+ * made it. It must return, or end the process (base.h). If it returns, the pointer is ignored, or
+ * what was damaged is repaired, and the program goes on (but not after SY_FAULT_GUARD_...,
+ * SY_FAULT_USE_AFTER_FREE, SY_FAULT_FREED_POINTER and SY_FAULT_UNWRITTEN_POINTER: the access is
+ * done again, outside of Slabyard). It may use Slabyard. What the fault points to is valid until it
+ * returns.
  */
 typedef void (*sy_fault_handler)(const sy_fault *fault);
 

@@ -170,7 +170,7 @@ static void push(const sy_client *client, sy_slot *slot, uintptr_t item) {
 
 /* ---- slow paths ---- */
 
-/* The thread is at work on a slot to the end of the scope, if only by an exception: it does not look
+/* To the end of the scope, however that is left, the thread is at work on a slot: it does not look
  * for idle ones. */
 static sy_thread *begin_inside(sy_thread *thread) {
     thread->inside++;

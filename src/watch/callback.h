@@ -3,17 +3,17 @@
  *
  * A function of the program's can be left in three ways: it returns; it is unwound, by a C++
  * exception or by the end of its thread (pthread_exit, pthread_cancel); or longjmp jumps over it
- * and its callers. Only a constructor may be unwound: its callers put their state right in cleanups.
- * Everything else would leave counts or memory behind, so it is reported and the process ends: at
- * once after unwinding, at a later slow path of the thread after longjmp.
+ * and its callers. Only a constructor may be unwound: its callers put their state right in
+ * cleanups. Everything else would leave counts or memory behind, so it is reported and the process
+ * ends: at once after unwinding, at a later slow path of the thread after longjmp.
  *
  * Each call is noted with the address and the return address of its caller's frame. While the
  * caller waits, frames of later calls are lower, and its return address stays as it is. If a slow
- * path finds this not to be so, longjmp has jumped over the noted frame. Or the program is on
- * another stack now: then nothing is reported.
+ * path finds this not to be so, longjmp has jumped over the noted frame. Or the program is on a
+ * second stack now: then nothing is reported.
  *
- * Cleanups run only where the compiler is told -fexceptions. Without, what is unwound is reported as
- * what longjmp leaves is.
+ * Cleanups run only where the compiler is told -fexceptions. Without it an exception is reported as
+ * longjmp is.
  *
  * Below: report.h, os/. Used by every layer that calls the program.
  */

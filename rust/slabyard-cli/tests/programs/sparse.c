@@ -1,5 +1,5 @@
-/* Asks for far more memory than it uses: a byte of each MiB of 64; with an argument for twice as much
- * as the machine has, and uses none. Then allocates and frees small objects. */
+/* Asks for far more memory than it uses: a byte of each MiB of 64; with an argument for twice as
+ * much as the machine has, and uses none. Then allocates and frees small objects. */
 #include <stdlib.h>
 #include <unistd.h>
 
