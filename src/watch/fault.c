@@ -370,6 +370,10 @@ void sy_report_fault(const sy_fault *fault) {
 static bool handled(const sy_fault *fault) {
     sy_fault_handler current = atomic_load(&handler);
     if (!current) return false;
+    if (sy_os_interrupted()) { /* thread-local storage may have to be made yet, which allocates */
+        current(fault);
+        return true;
+    }
     SY_CALLBACK(call, .function = "fault handler");
     current(fault);
     call.returned = true;
