@@ -134,7 +134,17 @@ bool sy_move_flush(sy_client *client, sy_move *move) {
     return any;
 }
 
-/* In the child of a fork: what other threads were moving waits in the depot. */
+/* The first magazine may be in the midst of its flush, so what it holds is lost; the others wait in
+ * the depot. */
+static void end_move_of_other(sy_client *client, sy_move *move) {
+    if (move->chain) sy_magazine_set_count(move->chain, 0);
+    for (sy_magazine *next, *magazine = move->chain; magazine; magazine = next) {
+        next = magazine->chain;
+        sy_budget_put(client, magazine, false);
+    }
+}
+
+/* In the child of a fork. */
 static void end_moves_of_others(sy_client *client) {
     sy_move **at = &client->moves, *move;
     while ((move = *at) != NULL) {
@@ -143,10 +153,7 @@ static void end_moves_of_others(sy_client *client) {
             continue;
         }
         *at = move->next;
-        for (sy_magazine *next, *magazine = move->chain; magazine; magazine = next) {
-            next = magazine->chain;
-            sy_budget_put(client, magazine, false);
-        }
+        end_move_of_other(client, move);
     }
 }
 
