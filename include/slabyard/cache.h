@@ -126,9 +126,9 @@ SY_API void *sy_cache_zalloc(sy_cache *cache);
  * time, exactly one is told true. errno is kept.
  *
  * It takes locks and looks for the object in all magazines of the cache, which is slow. With
- * SY_CHECKED or SY_HANDLES it is quick, and always exact. Without, there is one exception: if
- * another thread allocates from or frees to this cache and moves a full magazine at this moment,
- * an object in that magazine, which is free, is taken for a live one. Trims are no exception.
+ * SY_CHECKED or SY_HANDLES it is quick, and always exact. Without, there is one exception. If at
+ * this moment another thread moves a magazine, since it allocates from this cache, frees to it, or
+ * begins or ends an epoch, then a free object in that magazine is taken for a live one.
  */
 SY_API bool sy_cache_try_free(sy_cache *cache, void *object);
 

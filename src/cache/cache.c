@@ -373,14 +373,15 @@ typedef struct sy_batch {
 
 /* A constructor has thrown: the caller is not told of the objects that there were. */
 static void end_batch(const sy_batch *batch) {
-    if (SY_UNLIKELY(!batch->done)) sy_cache_free_batch(batch->cache, batch->objects, batch->got);
+    if (SY_LIKELY(batch->done)) return;
+    sy_cache_free_batch(batch->cache, batch->objects, batch->got);
+    sy_callback_unwinding = true; /* not what slow paths made of it */
 }
 
 static void take_batch(sy_batch *batch, size_t count) {
     sy_cache *cache = batch->cache;
     uintptr_t *items = (uintptr_t *)batch->objects;
     batch->got = sy_client_alloc_loaded(&cache->client, items, count);
-    SY_SLOW_PATH(&cache->client);
     while (batch->got < count && sy_cache_take(cache, &items[batch->got])) {
         batch->got++;
         batch->got +=
@@ -389,17 +390,23 @@ static void take_batch(sy_batch *batch, size_t count) {
     }
 }
 
-size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
+static size_t alloc_batch(sy_cache *cache, void **objects, size_t count) {
+    SY_SLOW_PATH(&cache->client); /* until end_batch is done with the cache */
     sy_batch batch SY_CLEANUP(end_batch) = {cache, objects, 0, false};
     if (cache->flags & (SY_HANDLES | SY_CHECKED | SY_GUARD)) {
         while (batch.got < count && (objects[batch.got] = sy_cache_alloc_inline(cache)) != NULL)
             batch.got++;
     } else {
         take_batch(&batch, count);
-        take_turn();
     }
     batch.done = true;
     return batch.got;
+}
+
+size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
+    size_t got = alloc_batch(cache, objects, count);
+    take_turn();
+    return got;
 }
 
 void sy_cache_free_batch(sy_cache *cache, void *const *objects, size_t count) {

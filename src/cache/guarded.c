@@ -42,8 +42,10 @@ typedef struct sy_building {
 /* Gives the object back if its constructor has failed or thrown. */
 static void end_building(const sy_building *work) {
     if (work->built) return;
+    bool unwinding = sy_callback_unwinding;
     sy_guard_free(work->cache->watch, work->object, SIZE_MAX, NULL, NULL);
     if (!work->returned) count_out(work->cache, true);
+    sy_callback_unwinding = unwinding;
 }
 
 static bool build_guarded(sy_cache *cache, int (*construct)(void *object, void *arg),
@@ -51,7 +53,7 @@ static bool build_guarded(sy_cache *cache, int (*construct)(void *object, void *
     sy_building work SY_CLEANUP(end_building) = {cache, object, false, false};
     SY_CALLBACK(call, "constructor", "cache", cache->name, true);
     work.built = construct(object, cache->arg) == 0;
-    work.returned = true;
+    work.returned = call.returned = true;
     return work.built;
 }
 

@@ -120,10 +120,12 @@ typedef struct sy_building {
 static void end_building(const sy_building *work) {
     if (work->built) return;
     int error = errno;
+    bool unwinding = sy_callback_unwinding;
     sy_os_block_free(work->object);
     sy_side_give(work->block, sizeof *work->block);
     count_live(work->cache, -(size_t)1);
     sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
+    sy_callback_unwinding = unwinding;
     errno = error;
 }
 

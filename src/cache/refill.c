@@ -104,23 +104,36 @@ typedef struct sy_construction {
 static void end_construction(sy_construction *work) {
     sy_cache *cache = work->cache;
     size_t kept = 0;
+    sy_slab *slab, *surplus = NULL; /* empty slabs of an epoch, which does not keep any */
     sy_lock_acquire(&cache->lock);
     cache->counts.constructed += work->built;
     for (size_t i = 0; i < work->count; i++) {
         uintptr_t item = work->items[i];
         bool built = !(item & UNBUILT);
-        if (built && work->returned)
+        if (built && work->returned) {
             work->items[kept++] = item;
-        else
-            untake_slot(cache, item & ~UNBUILT, built);
+            continue;
+        }
+        slab = sy_slab_at(item & ~UNBUILT);
+        untake_slot(cache, item & ~UNBUILT, built);
+        if (slab->bins == &cache->bins || slab->bin != SY_BIN_EMPTY) continue;
+        sy_cache_unlink_slab(cache, slab);
+        slab->next = surplus;
+        surplus = slab;
     }
     sy_lock_release(&cache->lock);
     work->kept = kept;
+    while ((slab = surplus) != NULL) {
+        surplus = slab->next;
+        sy_cache_release_slab(cache, slab);
+    }
 }
 
 /* Only where a constructor has thrown is there something to do. */
 static void end_thrown(sy_construction *work) {
-    if (!work->returned) end_construction(work);
+    if (work->returned) return;
+    end_construction(work);
+    sy_callback_unwinding = true; /* not what destructors made of it */
 }
 
 /*
@@ -142,7 +155,7 @@ static size_t construct(sy_cache *cache, uintptr_t *items, size_t count) {
         items[next - 1] = item - UNBUILT;
         work.built++;
     }
-    work.returned = true;
+    work.returned = call.returned = true;
     end_construction(&work);
     if (error) errno = error;
     return work.kept;

@@ -98,9 +98,10 @@ static void count_built(sy_cache *cache, uint64_t constructed, uint64_t destruct
 bool sy_watched_build(sy_cache *cache, void *object) {
     if (!cache->rebuilds.construct) return true;
     SY_CALLBACK(call, "constructor", "cache", cache->name, true);
-    if (cache->rebuilds.construct(object, cache->arg) != 0) return false;
-    count_built(cache, 1, 0);
-    return true;
+    bool built = cache->rebuilds.construct(object, cache->arg) == 0;
+    call.returned = true;
+    if (built) count_built(cache, 1, 0);
+    return built;
 }
 
 void sy_watched_unbuild(sy_cache *cache, void *object) {
@@ -134,9 +135,11 @@ typedef struct sy_building {
 static void end_building(const sy_building *work) {
     if (work->built) return;
     int error = errno;
+    bool unwinding = sy_callback_unwinding;
     sy_watch_forget(work->cache->watch, work->record, work->object);
     sy_client_free(&work->cache->client, work->item);
     sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
+    sy_callback_unwinding = unwinding;
     errno = error;
 }
 

@@ -351,7 +351,10 @@ void *sy_realloc(void *object, size_t size) {
     if (!object) return alloc(size);
     size_t have;
     if (!find_object(object, &have)) {
-        sy_free(object); /* which names the fault */
+        if (checking(object) || sy_slab_at((uintptr_t)object))
+            sy_free(object); /* which names the fault */
+        else
+            raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
         errno = EINVAL;
         return NULL;
     }

@@ -313,8 +313,11 @@ size_t sy_heap_usable_size(const sy_heap *heap, const void *object) {
 
 void *sy_heap_realloc(sy_heap *heap, void *object, size_t size) {
     if (!object) return sy_heap_alloc(heap, size);
-    sy_cache *cache = owner_of(heap, object);
+    sy_fault_kind fault;
+    const char *found;
+    sy_cache *cache = cache_at(heap, object, &fault, &found);
     if (!cache) {
+        sy_heap_fault(heap, fault, object, found);
         errno = EINVAL;
         return NULL;
     }

@@ -564,9 +564,10 @@ static size_t top_up(sy_client *client, sy_magazine *magazine, size_t have, size
     return have + config->refill(config->owner, magazine->items + have, want - have);
 }
 
-static size_t fill_loaded(sy_client *client, sy_slot *slot, size_t want) {
+static size_t fill_loaded(sy_client *client, sy_slot *slot, size_t want, size_t reserved) {
     size_t have = (size_t)(slot->top - slot->loaded->items);
     have = top_up(client, slot->loaded, have, want);
+    slot->reserved = reserved;
     sy_magazine_set_count(slot->loaded, have);
     load(client, slot, slot->loaded);
     return have;
@@ -593,10 +594,9 @@ size_t sy_client_reserve(sy_client *client, size_t count) {
     size_t first = count < most ? count : most, rest = count - first;
     if (rest > (client->config.one_way ? 0 : most)) return 0;
     if (!slot || !widen(client, thread, slot, (uint32_t)first)) return 0;
-    slot->reserved = count;
     if (client->config.one_way) note_one_way(thread, client);
     SY_INSIDE(thread);
-    size_t have = fill_loaded(client, slot, first);
+    size_t have = fill_loaded(client, slot, first, count);
     return have + fill_previous(client, thread, slot, rest);
 }
 
@@ -610,19 +610,16 @@ static void flush_taken(sy_client *client, sy_slot *slot) {
     sy_move_flush(client, &move);
 }
 
-/* Asks running threads to flush; this one does. */
+/* Asks running threads to flush. This one does, unless it is inside a slot, perhaps this one: a
+ * constructor trims. Then it does so at its next slow path, as the others. */
 static void begin_drain(sy_client *client) {
     uint32_t before = atomic_fetch_add_explicit(&client->generation, 1, memory_order_relaxed);
     sy_thread *thread = sy_thread_running();
-    if (thread && client->number < thread->slots_end) {
-        sy_slot *slot = sy_thread_slot(thread, client->number);
-        slot->generation = before + 1;
-        slot->reserved = 0;
-        if (thread->inside) /* perhaps in this slot: a constructor that trims */
-            flush_slot(client, slot);
-        else if (slot->loaded)
-            flush_taken(client, slot);
-    }
+    if (!thread || thread->inside || client->number >= thread->slots_end) return;
+    sy_slot *slot = sy_thread_slot(thread, client->number);
+    slot->generation = before + 1;
+    slot->reserved = 0;
+    if (slot->loaded) flush_taken(client, slot);
 }
 
 void sy_client_drain(sy_client *client) {

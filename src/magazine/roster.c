@@ -36,11 +36,10 @@ static SY_TLS struct {
 
 unsigned sy_slow_path_begin(sy_client *client) {
     sy_callback_check();
+    sy_callback_unwinding = false; /* what was thrown has been caught */
     if (own.calls < NOTED) own.called[own.calls] = client;
     return own.calls++;
 }
-
-void sy_slow_path_end(const unsigned *outer) { own.calls = *outer; }
 
 /* Whether a slow path of the client, further up, is calling the program. */
 static bool is_called(const sy_client *client) {
@@ -101,6 +100,14 @@ bool sy_clients_leave(void) {
         at = &own.held; /* what was called may have put off others */
     }
     return own.held;
+}
+
+/* Where a constructor has thrown there is no turn to come, in which what was put off is done. */
+void sy_slow_path_end(const unsigned *outer) {
+    own.calls = *outer;
+    if (SY_LIKELY(!sy_callback_unwinding || !own.held)) return;
+    sy_clients_leave();
+    sy_callback_unwinding = true; /* not what slow paths made of it */
 }
 
 /* ---- flushing ---- */

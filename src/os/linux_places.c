@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -121,6 +122,11 @@ bool sy_os_stack(uintptr_t *low, uintptr_t *high) {
     else
         return false;
     return true;
+}
+
+bool sy_os_on_signal_stack(void) {
+    stack_t now;
+    return sigaltstack(NULL, &now) == 0 && now.ss_flags & SS_ONSTACK;
 }
 
 /* ---- symbols ---- */

@@ -251,6 +251,9 @@ typedef struct sy_os_data {
     uint64_t behind;                 /* bytes behind its beginning */
 } sy_os_data;
 
+/* Whether the thread is on the stack that it has for signals' handlers. */
+bool sy_os_on_signal_stack(void);
+
 /* What the address is of. Reads files; may wait for a lock of the loader's. */
 void sy_os_find(uintptr_t address, sy_os_data *data);
 

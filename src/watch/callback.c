@@ -5,6 +5,7 @@
 #include "watch/stack.h"
 
 SY_TLS sy_callback_note sy_callback_now;
+SY_TLS bool sy_callback_unwinding;
 
 /* The destructor of cache "order" */
 static void add_callee(const sy_callee *callee) {
@@ -49,10 +50,15 @@ SY_COLD void sy_callback_unwound(void) {
                        "catch what it throws, and let it return");
 }
 
+/* The stack of a fiber may be gone with the frame that is noted. */
+SY_COLD bool sy_callback_returns_elsewhere(uintptr_t frame) {
+    return sy_stack_is_own(frame) &&
+           sy_callback_return((const uintptr_t *)frame) != sy_callback_now.returns_to;
+}
+
 SY_COLD void sy_callback_jumped(uintptr_t frame) {
-    uintptr_t low, high, noted = (uintptr_t)sy_callback_now.frame;
-    if (!sy_os_stack(&low, &high)) return;
-    if (frame < low || frame >= high || noted < low || noted >= high) return;
+    bool both = sy_stack_is_own(frame) && sy_stack_is_own((uintptr_t)sy_callback_now.frame);
+    if (!both || sy_os_on_signal_stack()) return;
     sy_callback_report(" was left by longjmp, before this call",
                        "look for the longjmp, and let the function return");
 }

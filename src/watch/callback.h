@@ -46,18 +46,41 @@ typedef struct sy_callback {
 
 extern SY_HIDDEN SY_TLS sy_callback_note sy_callback_now;
 
+/* Whether a call of this thread was unwound, and no call has returned, nor slow path begun, since. A
+ * cleanup that does one of these restores it. */
+extern SY_HIDDEN SY_TLS bool sy_callback_unwinding;
+
 __attribute__((nothrow)) void sy_callback_jumped(uintptr_t frame);
 __attribute__((nothrow)) void sy_callback_unwound(void);
+__attribute__((nothrow)) bool sy_callback_returns_elsewhere(uintptr_t frame);
 
-/* frame[0] is the frame of its caller, frame[1] the return address (x86-64, AArch64). */
 #define SY_FRAME ((const uintptr_t *)__builtin_frame_address(0))
+
+/* Where a frame returns to: 0 if it is not known where that is kept. */
+static inline __attribute__((always_inline)) uintptr_t sy_callback_return(const uintptr_t *frame) {
+#if defined(__x86_64__) || defined(__aarch64__)
+    return frame[1];
+#else
+    return (void)frame, 0;
+#endif
+}
 
 /* At the beginning of what is a slow path anyhow: whether longjmp has left a call. */
 static inline __attribute__((always_inline)) void sy_callback_check(void) {
     const uintptr_t *noted = sy_callback_now.frame;
     if (SY_LIKELY(!noted)) return;
-    if (noted <= SY_FRAME || noted[1] != sy_callback_now.returns_to)
+    if (noted <= SY_FRAME || sy_callback_returns_elsewhere((uintptr_t)noted))
         sy_callback_jumped((uintptr_t)SY_FRAME);
+}
+
+/* A signal's handler finds the whole note, or none. */
+static inline void sy_callback_set(const sy_callback_note *note) {
+    sy_callback_now.frame = NULL;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    sy_callback_now.returns_to = note->returns_to;
+    sy_callback_now.callee = note->callee;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    sy_callback_now.frame = note->frame;
 }
 
 static inline __attribute__((always_inline)) void sy_callback_begin(sy_callback *call,
@@ -65,12 +88,13 @@ static inline __attribute__((always_inline)) void sy_callback_begin(sy_callback 
     sy_callback_check();
     call->returned = false;
     call->outer = sy_callback_now;
-    sy_callback_now = (sy_callback_note){SY_FRAME, SY_FRAME[1], callee};
+    sy_callback_set(&(sy_callback_note){SY_FRAME, sy_callback_return(SY_FRAME), callee});
 }
 
 static inline void sy_callback_end(const sy_callback *call) {
     if (SY_UNLIKELY(!call->returned && !sy_callback_now.callee.may_unwind)) sy_callback_unwound();
-    sy_callback_now = call->outer;
+    sy_callback_unwinding = !call->returned;
+    sy_callback_set(&call->outer);
 }
 
 #define SY_CLEANUP(function) __attribute__((cleanup(function), unused))

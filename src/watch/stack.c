@@ -271,9 +271,7 @@ typedef struct bounds {
 static SY_TLS bounds own_stack;
 static SY_TLS bool busy;
 
-/* Is this frame on the thread's own stack? Not on one of signals or of coroutines, whose bounds
- * nobody knows. */
-static bool on_own_stack(uintptr_t frame) {
+bool sy_stack_is_own(uintptr_t frame) {
     if (!own_stack.asked) {
         own_stack.asked = true;
         if (!sy_os_stack(&own_stack.low, &own_stack.high)) own_stack.low = own_stack.high = 0;
@@ -333,7 +331,7 @@ static bool is_confirmed(const entry *known, const trace *walked) {
 static uint32_t take_by_frames(uintptr_t frame, unsigned max) {
     trace walked;
     begin(&walked, max, frame);
-    walk(frame, on_own_stack(frame) ? own_stack.high : 0, &walked);
+    walk(frame, sy_stack_is_own(frame) ? own_stack.high : 0, &walked);
     return keep_trace(&walked);
 }
 
@@ -361,7 +359,7 @@ static uint32_t confirm(const trace *walked, uintptr_t frame) {
 }
 
 static uint32_t take_by_either(uintptr_t frame, unsigned max) {
-    if (!on_own_stack(frame)) return take_by_tables(frame, max, 0);
+    if (!sy_stack_is_own(frame)) return take_by_tables(frame, max, 0);
     trace walked;
     begin(&walked, max, frame);
     walk(frame, own_stack.high, &walked);

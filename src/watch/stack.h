@@ -12,6 +12,7 @@
 #ifndef SY_WATCH_STACK_H
 #define SY_WATCH_STACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,10 @@ uint32_t sy_stack_here(void);
 
 /* The same, however deep it is. */
 uint32_t sy_stack_whole(void);
+
+/* Whether a frame is on the thread's own stack, and not on one of signals or of coroutines, whose
+ * bounds nobody knows. Reads a file at a thread's first call. */
+bool sy_stack_is_own(uintptr_t frame);
 
 /* The same from `code` outwards, an instruction that the signal interrupted whose handler calls
  * this; 0 also if it is not found there. */

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <pthread.h>
+#include <set>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -187,6 +188,114 @@ void threads_that_end_in_a_constructor() {
             sy_cache_destroy_all(cache);
             EXPECT(caches() == others && built == unbuilt);
         }
+}
+
+/* ---- constructors that do more than construct ---- */
+
+/* What a thread has at hand stays its own while a constructor trims, or meets a limit. */
+void a_constructor_trims_in_a_reserve() {
+    size_t others = caches();
+    sy_cache *cache = make_cache(0);
+    until = 0;
+    void *first = sy_cache_alloc(cache);
+    leave = [] { sy_trim(); };
+    until = 5;
+    EXPECT(sy_thread_reserve(cache, 200) == 0);
+    std::set<void *> objects{first};
+    for (int i = 0; i < 2000; i++) EXPECT(objects.insert(sy_cache_alloc(cache)).second);
+    EXPECT(sy_cache_in_use(cache) == objects.size());
+    for (void *object : objects) sy_cache_free(cache, object);
+    end_cache(cache, others);
+}
+
+sy_cache *ended;
+
+void end_and_throw() {
+    sy_cache_destroy_all(ended);
+    throw 42;
+}
+
+void end_and_exit() {
+    sy_cache_destroy_all(ended);
+    pthread_exit(nullptr);
+}
+
+/* The end of a cache is put off until its constructor has been left, by an exception too. */
+void a_constructor_ends_its_cache_and_throws() {
+    void *objects[1000];
+    for (unsigned flags : {0u, unsigned(SY_CHECKED), unsigned(SY_POISON)}) {
+        size_t others = caches();
+        leave = end_and_throw;
+        for (int kind = 0; kind < 2; kind++) {
+            ended = make_cache(flags);
+            until = kind ? 400 : 3;
+            EXPECT(throws<int>([&] {
+                if (kind) sy_cache_alloc_batch(ended, objects, 1000);
+                while (!kind) sy_cache_alloc(ended);
+            }));
+            EXPECT(caches() == others && built == unbuilt);
+        }
+        if (!threads_may_end) continue;
+        leave = end_and_exit;
+        ended = make_cache(flags);
+        until = 3;
+        pthread_t thread;
+        EXPECT(pthread_create(&thread, nullptr, alloc_until_left, ended) == 0);
+        EXPECT(pthread_join(thread, nullptr) == 0);
+        EXPECT(caches() == others && built == unbuilt);
+    }
+    until = 0;
+}
+
+sy_epoch *closed;
+
+/* An epoch that is closed while a constructor for it runs ends, though the constructor throws. */
+void a_constructor_closes_its_epoch_and_throws() {
+    size_t others = caches();
+    sy_cache *cache = make_cache(SY_EPOCHS);
+    closed = sy_epoch_create("closed");
+    EXPECT(sy_epoch_begin(closed) == 0);
+    leave = [] {
+        sy_epoch_end(closed);
+        sy_epoch_close(closed);
+        throw 42;
+    };
+    until = 1;
+    EXPECT(throws<int>([&] { sy_cache_alloc(cache); }));
+    int epochs = 0;
+    sy_epoch_each(
+        [](void *count, const sy_epoch_stats *) { return ++*static_cast<int *>(count), 0; },
+        &epochs);
+    EXPECT(epochs == 0);
+    end_cache(cache, others);
+}
+
+sy_cache *of_handler;
+
+/* A handler on another stack, above the frames that it interrupts, is not taken for a longjmp. */
+void a_signal_in_a_destructor_has_its_own_stack() {
+    char stack[65536];
+    stack_t own{}, before{};
+    own.ss_sp = stack;
+    own.ss_size = sizeof stack;
+    EXPECT(sigaltstack(&own, &before) == 0);
+    struct sigaction action {
+    }, old{};
+    action.sa_handler = [](int) {
+        for (int i = 0; i < 200; i++) sy_cache_alloc(of_handler);
+    };
+    action.sa_flags = SA_ONSTACK;
+    EXPECT(sigaction(SIGUSR1, &action, &old) == 0);
+    sy_cache_config config{};
+    config.size = 4000;
+    of_handler = sy_cache_create(&config);
+    config.construct = [](void *, void *) { return 0; };
+    config.destruct = [](void *, void *) { raise(SIGUSR1); };
+    sy_cache *cache = sy_cache_create(&config);
+    sy_cache_free(cache, sy_cache_alloc(cache));
+    EXPECT(sy_cache_destroy(cache) == 0);
+    sy_cache_destroy_all(of_handler);
+    EXPECT(sigaction(SIGUSR1, &old, nullptr) == 0 && sigaltstack(&before, nullptr) == 0);
 }
 
 int told;
@@ -489,6 +598,10 @@ int main() {
     thrown_by_a_reserve();
     thrown_by_handles();
     if (threads_may_end) threads_that_end_in_a_constructor();
+    a_constructor_trims_in_a_reserve();
+    a_constructor_ends_its_cache_and_throws();
+    a_constructor_closes_its_epoch_and_throws();
+    a_signal_in_a_destructor_has_its_own_stack();
     limits_after_a_constructor_has_thrown();
     what_is_left_is_reported();
 }

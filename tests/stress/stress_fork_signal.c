@@ -107,8 +107,17 @@ static _Noreturn void end_child(slot *slots, uint64_t *random) {
     _exit(0);
 }
 
+/* A sanitizer works at the beginning and the end of a thread; it cannot be forked there. */
+static void let_signals(bool through) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    pthread_sigmask(through ? SIG_UNBLOCK : SIG_BLOCK, &signals, NULL);
+}
+
 static void *worker(void *argument) {
     uint64_t random = *(uint64_t *)argument;
+    let_signals(true);
     slot *slots = sy_calloc(OBJECTS, sizeof *slots);
     stress_expect(slots != NULL, "there is memory");
     while (!over) {
@@ -119,6 +128,7 @@ static void *worker(void *argument) {
         if (slots[i].object) empty_slot(&slots[i]);
     sy_free(slots);
     if (is_child) _exit(0);
+    if (SANITIZED) let_signals(false);
     return NULL;
 }
 
@@ -126,19 +136,17 @@ int main(int argc, char **argv) {
     stress_run run = stress_arguments(argc, argv);
     uint64_t random = run.seed, seeds[WORKERS];
     pthread_t workers[WORKERS];
-    sigset_t signals;
     double end = stress_now() + run.seconds;
     struct sigaction action = {.sa_handler = fork_in_handler, .sa_flags = SA_RESTART};
     cache = sy_cache_create(&(sy_cache_config){.size = 40});
     stress_expect(cache != NULL, "a cache is made");
     sigaction(SIGUSR1, &action, NULL);
+    if (SANITIZED) let_signals(false);
     for (unsigned i = 0; i < WORKERS; i++) {
         seeds[i] = stress_random(&random);
         stress_expect(pthread_create(&workers[i], NULL, worker, &seeds[i]) == 0, "a thread starts");
     }
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    let_signals(false);
     while (stress_now() < end) {
         pthread_kill(workers[stress_below(&random, WORKERS)], SIGUSR1);
         usleep(APART_US);

@@ -261,6 +261,20 @@ static void the_heap_passes_on_every_size(void **state) {
     assert_int_equal(fault_count, 0);
 }
 
+/* A block of the C library's that was not passed on is not the heap's to change. */
+static void the_heap_does_not_grow_what_is_not_its_own(void **state) {
+    (void)state;
+    char *block = malloc(100);
+    assert_null(sy_realloc(block, 200));
+    expect_fault(SY_FAULT_FOREIGN_POINTER, block, NULL);
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "mine"});
+    assert_null(sy_heap_realloc(heap, block, 200));
+    expect_fault(SY_FAULT_FOREIGN_POINTER, block, NULL);
+    assert_int_equal(sy_heap_destroy(heap), 0);
+    memset(block, 1, 100);
+    free(block);
+}
+
 static void the_heap_sees_a_wrong_size(void **state) {
     (void)state;
     char *object = sy_malloc(100), *large = sy_malloc(200000);
@@ -401,6 +415,7 @@ int main(void) {
         TEST(no_passed_object_is_guarded),
         TEST(what_has_to_lie_in_slabs_does),
         TEST(the_heap_passes_on_every_size),
+        TEST(the_heap_does_not_grow_what_is_not_its_own),
         TEST(the_heap_sees_a_wrong_size),
         TEST(heaps_pass_on_too),
         TEST(without_a_block_there_is_no_object),
