@@ -158,7 +158,7 @@ pub struct Crew<'a> {
 
 impl Crew<'_> {
     /// Runs the whole process: what each thread did, and the CPU time of all without waiting.
-    pub fn run<M: Mode + Send>(&self, modes: &impl Modes<M>) -> Result<(Vec<Done<M>>, u64)> {
+    pub fn run<M: Mode + Send>(&self, modes: &impl Modes<M>) -> Result<(Vec<Done<M>>, i64)> {
         let start = clock::process_ns();
         let (results, waited_ns) = std::thread::scope(|scope| {
             let others =
@@ -175,7 +175,7 @@ impl Crew<'_> {
         let cpu_ns = clock::process_ns() - start;
         let done: Vec<Done<M>> = results.into_iter().collect::<Result<_>>()?;
         let waited_ns = waited_ns + done.iter().map(|done| done.waited_ns).sum::<u64>();
-        Ok((done, cpu_ns.saturating_sub(waited_ns)))
+        Ok((done, cpu_ns as i64 - waited_ns as i64))
     }
 
     /// Allocates what the process had from its parent when it was forked.

@@ -113,7 +113,7 @@ pub struct Measured {
     pub purged_resident: Figure,
     pub has_purge: bool,
     /// (operation, bytes).
-    pub resident: Vec<(u64, u64)>,
+    pub resident: Vec<(u64, i64)>,
     pub refused: u64,
     /// Objects whose contents were checked; 0 where that was not asked for.
     pub checked: u64,
@@ -355,7 +355,7 @@ fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessR
 impl Runs {
     /// CPU time per operation of each round.
     fn times(&self) -> Vec<f64> {
-        per_operation(&self.speed, |result| result.cpu_ns)
+        per_operation(&self.speed, |result| result.cpu_ns as f64)
     }
 
     fn add(&mut self, pass: Pass, results: Vec<ProcessResult>) {
@@ -379,10 +379,10 @@ impl Runs {
 }
 
 /// One figure per run: the sum over processes, per operation.
-fn per_operation(runs: &[Vec<ProcessResult>], value: impl Fn(&ProcessResult) -> u64) -> Vec<f64> {
+fn per_operation(runs: &[Vec<ProcessResult>], value: impl Fn(&ProcessResult) -> f64) -> Vec<f64> {
     let per_run = |results: &Vec<ProcessResult>| {
         let operations: u64 = results.iter().map(|result| result.operations).sum();
-        results.iter().map(&value).sum::<u64>() as f64 / operations.max(1) as f64
+        results.iter().map(&value).sum::<f64>() / operations.max(1) as f64
     };
     runs.iter().map(per_run).collect()
 }
@@ -406,7 +406,7 @@ fn summarise(plan: &Plan, allocator: &Allocator, runs: Runs, floor: &Runs) -> Me
     let mut measured = Measured {
         name: allocator.name.to_string(),
         version: (allocator.version)(),
-        wall_ns_per_op: Figure::of(per_operation(&runs.speed, |result| result.wall_ns)),
+        wall_ns_per_op: Figure::of(per_operation(&runs.speed, |result| result.wall_ns as f64)),
         has_purge: allocator.purge.is_some(),
         ..times_of(&runs, floor)
     };
@@ -443,7 +443,7 @@ fn add_latencies(measured: &mut Measured, runs: &[Vec<ProcessResult>]) {
 }
 
 /// Memory that glibc's malloc may find free in pages that this tool's own objects lie in.
-const OWN_PIECES: u64 = 64 << 10;
+const OWN_PIECES: i64 = 64 << 10;
 
 /// Why a peak cannot be true: it is below what was live and written. Threads are not in step with
 /// the recording to the operation, so with several of them half of that must be there.
@@ -459,19 +459,19 @@ fn too_little(plan: &Plan, results: &[ProcessResult]) -> Option<String> {
             } else {
                 sure
             };
-            seen + OWN_PIECES < due
+            seen + OWN_PIECES < due as i64
         });
     short.map(|(process, result)| {
         format!(
             "memory cannot be measured here: {} at the peak of {}, where {} were live and written",
-            ui::bytes(peak(&result.resident)),
+            ui::bytes(peak(&result.resident).max(0) as u64),
             process.name,
             ui::bytes(process.sure_peak())
         )
     })
 }
 
-fn peak(curve: &[(u64, u64)]) -> u64 {
+fn peak(curve: &[(u64, i64)]) -> i64 {
     curve.iter().map(|point| point.1).max().unwrap_or(0)
 }
 
@@ -485,7 +485,7 @@ fn add_memory(measured: &mut Measured, plan: &Plan, runs: &[Vec<ProcessResult>])
         .map(|results| combined_curve(plan, results))
         .collect();
     let peaks: Vec<_> = curves.iter().map(|curve| peak(curve)).collect();
-    let main = |value: fn(&ProcessResult) -> u64| {
+    let main = |value: fn(&ProcessResult) -> i64| {
         let first = |results: &Vec<ProcessResult>| results.first().map_or(0, value) as f64;
         Figure::of(runs.iter().map(first).collect())
     };
@@ -501,7 +501,7 @@ fn add_memory(measured: &mut Measured, plan: &Plan, runs: &[Vec<ProcessResult>])
 
 /// What all processes held together, at each sample of any. The first process lives to the end;
 /// another is gone after its last operation.
-fn combined_curve(plan: &Plan, results: &[ProcessResult]) -> Vec<(u64, u64)> {
+fn combined_curve(plan: &Plan, results: &[ProcessResult]) -> Vec<(u64, i64)> {
     let end = plan.summary.operations;
     let mut steps: Vec<(u64, i64)> = Vec::new();
     for (index, (process, result)) in plan.processes.iter().zip(results).enumerate() {
@@ -512,34 +512,33 @@ fn combined_curve(plan: &Plan, results: &[ProcessResult]) -> Vec<(u64, u64)> {
         ));
         let mut before = 0;
         for (x, bytes) in points {
-            steps.push((x, bytes as i64 - before));
-            before = bytes as i64;
+            steps.push((x, bytes - before));
+            before = bytes;
         }
         if index > 0 {
             steps.push((process.last_x + 1, -before));
         }
     }
     steps.sort_unstable();
-    let mut curve: Vec<(u64, u64)> = Vec::new();
+    let mut curve: Vec<(u64, i64)> = Vec::new();
     let mut sum = 0;
     for (x, step) in steps {
         sum += step;
-        let bytes = sum.max(0) as u64;
         match curve.last_mut() {
-            Some(last) if last.0 == x => last.1 = bytes,
-            _ => curve.push((x, bytes)),
+            Some(last) if last.0 == x => last.1 = sum,
+            _ => curve.push((x, sum)),
         }
     }
     curve
 }
 
 /// The highest point of each stretch.
-pub fn thin_out(curve: &[(u64, u64)], length: u64) -> Vec<(u64, u64)> {
+pub fn thin_out<T: Copy + PartialOrd>(curve: &[(u64, T)], length: u64) -> Vec<(u64, T)> {
     if curve.len() <= CURVE_POINTS {
         return curve.to_vec();
     }
     let width = length.div_ceil(CURVE_POINTS as u64).max(1);
-    let mut thin: Vec<(u64, u64)> = Vec::new();
+    let mut thin: Vec<(u64, T)> = Vec::new();
     for &(x, bytes) in curve {
         match thin.last_mut() {
             Some(last) if last.0 / width == x / width => {
@@ -614,13 +613,13 @@ mod tests {
 
     #[test]
     fn rounds_go_on_until_the_ratios_are_as_precise_as_wanted() {
-        let runs = |times: &[u64]| Runs {
+        let runs = |times: &[i64]| Runs {
             speed: times.iter().map(|&cpu_ns| vec![ran(cpu_ns)]).collect(),
             ..Runs::default()
         };
         let rounds = |count: usize| {
             let round =
-                |base: u64| -> Vec<u64> { (0..count as u64).map(|n| base + n % 3 * 40).collect() };
+                |base: i64| -> Vec<i64> { (0..count as i64).map(|n| base + n % 3 * 40).collect() };
             [
                 runs(&round(3000)),
                 runs(&round(2000)),
@@ -632,7 +631,7 @@ mod tests {
         assert!(is_precise(&rounds(30), 0.02));
     }
 
-    fn ran(cpu_ns: u64) -> ProcessResult {
+    fn ran(cpu_ns: i64) -> ProcessResult {
         ProcessResult {
             operations: 100,
             cpu_ns,
@@ -686,7 +685,7 @@ mod tests {
             threads: vec![thread.clone(); threads],
             ..ProcessPlan::default()
         };
-        let refused = |threads, seen: u64| {
+        let refused = |threads, seen: i64| {
             let plan = Plan {
                 processes: vec![process(threads)],
                 ..Plan::default()
@@ -710,6 +709,36 @@ mod tests {
         );
         assert_eq!(refused(2, 400 << 10), None);
         assert!(refused(2, 16 << 10).is_some());
+    }
+
+    #[test]
+    fn differences_below_zero_stay_so() {
+        let plan = Plan {
+            processes: vec![ProcessPlan::default()],
+            ..Plan::default()
+        };
+        let result = ProcessResult {
+            resident: vec![(0, -4096), (7, -8192)],
+            final_resident: -8192,
+            ..ran(-300)
+        };
+        let runs = Runs {
+            speed: vec![vec![ran(-300)]],
+            memory: vec![vec![result]],
+            ..Runs::default()
+        };
+        let floor = Runs {
+            speed: vec![vec![ran(200)]],
+            ..Runs::default()
+        };
+        let measured = summarise(&plan, allocators::find("glibc").unwrap(), runs, &floor);
+        assert_eq!(measured.failure, None);
+        assert_eq!(
+            (measured.gross_ns.mean, measured.ns_per_op.mean),
+            (-3.0, -5.0)
+        );
+        let memory = (measured.peak_resident.mean, measured.final_resident.mean);
+        assert_eq!(memory, (-4096.0, -8192.0));
     }
 
     #[test]

@@ -29,7 +29,7 @@ struct Verified {
     checked: u64,
     wrong: u64,
     refused: u64,
-    cpu_ns: u64,
+    cpu_ns: i64,
 }
 
 fn verify(plan: &MappedPlan, allocator: &Allocator) -> Verified {
@@ -176,7 +176,7 @@ fn threads_that_came_one_after_the_other_do_so_again_and_their_ends_count() {
     assert_eq!((seen.checked, seen.wrong), (5 * THREADS + 1, 0));
     // The main thread, and one that came and went.
     assert_eq!(MOST_LIVING.load(Ordering::Relaxed), 2);
-    let least = 2 * BUSY_NS * (THREADS + 1);
+    let least = 2 * BUSY_NS as i64 * (THREADS as i64 + 1);
     assert!(seen.cpu_ns >= least, "{} of {least}", seen.cpu_ns);
 }
 

@@ -53,7 +53,8 @@ impl Pass {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessResult {
     pub operations: u64,
-    pub cpu_ns: u64,
+    /// Less the waiting. Negative where that cannot be told from the whole.
+    pub cpu_ns: i64,
     pub wall_ns: u64,
     pub refused: u64,
     /// In nanoseconds per tick; only of a latency pass.
@@ -61,11 +62,12 @@ pub struct ProcessResult {
     pub allocate: Histogram,
     pub free: Histogram,
     pub reallocate: Histogram,
-    /// (operation, bytes), ascending; what the process had before its first operation is left out.
-    pub resident: Vec<(u64, u64)>,
+    /// (operation, bytes), ascending; what the process had before its first operation is taken off,
+    /// which leaves less than nothing where the tool has given memory back meanwhile.
+    pub resident: Vec<(u64, i64)>,
     /// After the last operation, and after asking the allocator to give memory back.
-    pub final_resident: u64,
-    pub purged_resident: u64,
+    pub final_resident: i64,
+    pub purged_resident: i64,
     pub checked: u64,
     pub wrong: u64,
     pub first_wrong: Option<String>,
@@ -189,14 +191,16 @@ fn run(
 fn add_up<M: Mode>(result: &mut ProcessResult, done: &[Done<M>]) {
     for thread in done {
         result.refused += thread.refused;
-        result.resident.extend_from_slice(&thread.samples);
+        let samples = thread.samples.iter();
+        let signed = samples.map(|&(x, bytes)| (x, bytes as i64));
+        result.resident.extend(signed);
     }
 }
 
 /// What this process has in RAM without the allocator: of a memory pass only.
 struct Baseline {
     resident: Option<Resident>,
-    bytes: u64,
+    bytes: i64,
 }
 
 impl Baseline {
@@ -208,7 +212,7 @@ impl Baseline {
         let bytes = resident.as_mut().map_or(0, Resident::bytes);
         Ok(Baseline {
             resident,
-            bytes: bytes.saturating_sub(startup::bytes()),
+            bytes: bytes as i64 - startup::bytes() as i64,
         })
     }
 }
@@ -225,13 +229,13 @@ fn run_touching(crew: &Crew, baseline: Baseline, result: &mut ProcessResult) -> 
     result.cpu_ns = cpu_ns;
     add_up(result, &done);
     if let Some(resident) = &mut resident {
-        result.final_resident = resident.bytes().saturating_sub(baseline);
+        result.final_resident = resident.bytes() as i64 - baseline;
         crew.purge();
-        result.purged_resident = resident.bytes().saturating_sub(baseline);
+        result.purged_resident = resident.bytes() as i64 - baseline;
     }
     result.resident.sort_unstable();
     for (_, bytes) in &mut result.resident {
-        *bytes = bytes.saturating_sub(baseline);
+        *bytes -= baseline;
     }
     Ok(())
 }

@@ -253,13 +253,12 @@ fn speed_row(svg: &mut String, report: &Report, one: &Measured, axis: &Axis, y: 
 pub fn memory(report: &Report) -> String {
     const HEIGHT: f64 = 400.0;
     let ranked = report.ranked();
-    let highest = |curve: &[(u64, u64)]| curve.iter().map(|point| point.1).max().unwrap_or(0);
-    let most = ranked
-        .iter()
-        .map(|one| highest(&one.resident))
-        .max()
-        .unwrap_or(0);
-    let most = most.max(highest(&report.summary.payload)).max(1) as f64;
+    let resident = ranked.iter().flat_map(|one| &one.resident);
+    let held = report.summary.payload.iter().map(|point| point.1 as f64);
+    let most = resident
+        .map(|point| point.1 as f64)
+        .chain(held)
+        .fold(1.0, f64::max);
     let ticks = steps(most, 5.0, true);
     let to = ticks.last().copied().unwrap_or(most);
     let operations = report.summary.operations.max(1) as f64;
@@ -277,19 +276,17 @@ pub fn memory(report: &Report) -> String {
         end: TOP,
         logarithmic: false,
     };
-    let place = |curve: &[(u64, u64)]| -> Vec<(f64, f64)> {
-        curve
-            .iter()
-            .map(|&(at, bytes)| (x.at(at as f64), y.at(bytes as f64)))
-            .collect()
-    };
+    let place = |at: u64, bytes: f64| (x.at(at as f64), y.at(bytes));
     let mut svg = open(HEIGHT, "Resident memory over the run of each allocator");
     vertical_axis(&mut svg, &y, &ticks, |tick| round_bytes(tick as u64));
     operations_axis(&mut svg, &x, HEIGHT);
-    payload_area(&mut svg, &place(&thin(&report.summary.payload)), y.start);
+    let payload = thin(&report.summary.payload).into_iter();
+    let payload: Vec<_> = payload.map(|(at, bytes)| place(at, bytes as f64)).collect();
+    payload_area(&mut svg, &payload, y.start);
     let mut ends = Vec::new();
     for one in &ranked {
-        let points = place(&one.resident);
+        let points = one.resident.iter();
+        let points: Vec<_> = points.map(|&(at, bytes)| place(at, bytes as f64)).collect();
         ends.extend(points.last().map(|end| (end.1, one.name.as_str())));
         curve(&mut svg, &one.name, &points, true);
     }

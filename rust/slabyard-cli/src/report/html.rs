@@ -1,7 +1,7 @@
 //! The page: one file that needs nothing else.
 
 use super::chart::{self, escape};
-use super::{listed, ratio, Report};
+use super::{listed, memory, ratio, Report};
 use crate::replay::measure::{Latency, Measured};
 use crate::ui::{bytes, grouped, nanoseconds};
 use std::fmt::Write;
@@ -120,7 +120,7 @@ fn tiles(page: &mut String, report: &Report) {
     let by_peak =
         |a: &&&Measured, b: &&&Measured| a.peak_resident.median.total_cmp(&b.peak_resident.median);
     if let Some(smallest) = ranked.iter().min_by(by_peak) {
-        let peak = bytes(smallest.peak_resident.median as u64);
+        let peak = memory(smallest.peak_resident.median);
         tile(
             page,
             &peak,
@@ -235,14 +235,17 @@ fn table_row(page: &mut String, report: &Report, one: &Measured) {
     for time in times {
         cell(nanoseconds(time(one)), best(time));
     }
-    cell(bytes(peak(one) as u64), best(peak));
-    cell(
-        format!("{:.2}\u{d7}", ratio(peak(one), report.best_peak())),
-        false,
-    );
-    cell(bytes(end(one) as u64), best(end));
-    cell(bytes(purged(one) as u64), best(purged));
+    cell(memory(peak(one)), best(peak));
+    cell(with_times(&ratio(peak(one), report.best_peak())), false);
+    cell(memory(end(one)), best(end));
+    cell(memory(purged(one)), best(purged));
     page.push_str("</tr>\n");
+}
+
+/// A ratio with its sign; what was not told stays so.
+fn with_times(ratio: &str) -> String {
+    let sign = if ratio == "-" { "" } else { "\u{d7}" };
+    format!("{ratio}{sign}")
 }
 
 fn memory_section(page: &mut String, report: &Report) {

@@ -259,12 +259,21 @@ fn listed(words: &[String]) -> String {
     }
 }
 
-/// How much `value` is of the best: 1.00 for the best itself.
-pub fn ratio(value: f64, best: f64) -> f64 {
-    if best > 0.0 {
-        value / best
+/// How much `value` is of the best, 1.00 for the best itself; - where either is within the noise.
+pub fn ratio(value: f64, best: f64) -> String {
+    if value >= 0.0 && best > 0.0 {
+        format!("{:.2}", value / best)
     } else {
-        1.0
+        "-".to_string()
+    }
+}
+
+/// Bytes beyond what the replay has without the allocator: a few pages less than that are noise.
+pub fn memory(bytes: f64) -> String {
+    if bytes < 0.0 {
+        "within the noise".to_string()
+    } else {
+        crate::ui::bytes(bytes as u64)
     }
 }
 

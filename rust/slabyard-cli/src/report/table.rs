@@ -1,8 +1,8 @@
 //! The table for the terminal.
 
-use super::{ratio, Report};
+use super::{memory, ratio, Report};
 use crate::replay::measure::Measured;
-use crate::ui::{bytes, nanoseconds};
+use crate::ui::nanoseconds;
 use std::fmt::Write;
 
 const HEADS: [&str; 12] = [
@@ -65,7 +65,6 @@ fn wrapped(sentence: &str, width: usize) -> String {
 
 fn row(report: &Report, one: &Measured) -> [String; 12] {
     let ns = |value: f64| nanoseconds(value);
-    let memory = |value: f64| bytes(value as u64);
     [
         one.name.clone(),
         report.rank(one),
@@ -77,7 +76,7 @@ fn row(report: &Report, one: &Measured) -> [String; 12] {
         ns(one.all.p999),
         ns(one.all.p9999),
         memory(one.peak_resident.median),
-        format!("{:.2}", ratio(one.peak_resident.median, report.best_peak())),
+        ratio(one.peak_resident.median, report.best_peak()),
         memory(one.final_resident.median),
     ]
 }

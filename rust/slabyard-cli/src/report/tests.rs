@@ -349,6 +349,29 @@ fn one_run_has_no_interval_and_what_is_within_the_noise_is_called_so() {
 }
 
 #[test]
+fn memory_below_that_without_the_allocator_is_within_the_noise() {
+    let mut report = report();
+    let quick = &mut report.measurement.allocators[1];
+    quick.peak_resident = Figure::of(vec![-8192.0]);
+    quick.final_resident = Figure::of(vec![-4096.0]);
+    quick.resident = vec![(0, 0), (500, -8192), (999, -4096)];
+    let (text, page) = (table::render(&report), html::render(&report));
+    let row = |name| text.lines().find(|line| line.starts_with(name)).unwrap();
+    assert_eq!(
+        row("quick").matches("within the noise").count(),
+        2,
+        "{text}"
+    );
+    assert!(row("slow").contains("28.6 MiB           -"), "{text}");
+    assert!(
+        !page.contains("<td class=\"best\">0 B</td><td>1.00"),
+        "{page}"
+    );
+    assert!(page.contains("within the noise"));
+    parse(&page);
+}
+
+#[test]
 fn a_busy_machine_and_a_missed_precision_are_said() {
     let mut report = report();
     report.summary.operations = ENOUGH_OPERATIONS;
