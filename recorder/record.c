@@ -35,6 +35,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -45,6 +47,7 @@
 #include "format.h"
 
 #define EXPORT           __attribute__((visibility("default")))
+#define ALWAYS_INLINE    static inline __attribute__((always_inline))
 #define RECORD_BYTES_MAX 64u /* head, logarithm, and five varints of at most 10 bytes */
 #define BOOT_BYTES       ((size_t)32 << 10)
 #define PATH_BYTES       4096u
@@ -57,6 +60,7 @@ struct buffer {
     uint64_t stamp;      /* of the previous record */
     uintptr_t address;   /* of the previous record */
     bool taken;          /* a thread owns it; guarded by `files` */
+    pid_t leaver;        /* the thread that owns it, if its destructors had run before; else 0 */
     struct record_block_header header;
     unsigned char payload[];
 };
@@ -114,7 +118,7 @@ static uint32_t crc_table[8][256];
 THREAD_LOCAL struct buffer *mine;
 THREAD_LOCAL uint32_t my_thread; /* 1 and up; 0 until the first operation */
 THREAD_LOCAL bool busy;          /* inside the recorder or the real allocator */
-THREAD_LOCAL bool gone;          /* the thread's destructors have run: write every record at once */
+THREAD_LOCAL bool gone;          /* the thread's destructors have run: its end will not be told */
 
 /* ---- what serves until the real functions are known ------------------------------------------ */
 
@@ -191,7 +195,7 @@ static uint32_t crc_more(uint32_t crc, const void *bytes, size_t length) {
     const unsigned char *p = bytes;
     for (; length >= 8; p += 8, length -= 8) {
         uint64_t word;
-        memcpy(&word, p, 8);
+        __builtin_memcpy(&word, p, 8); /* no call, which -fno-builtin would make of it */
         word ^= crc;
         crc = 0;
         for (int slice = 0; slice < 8; slice++)
@@ -235,13 +239,12 @@ static void unlock_files(const struct pause *pause) {
     pthread_sigmask(SIG_SETMASK, &pause->signals, NULL);
 }
 
-/* Beyond a file size limit a write fails, and sends a signal that the program did not earn. */
-static void forget_size_signal(int error) {
-    if (error != EFBIG) return;
-    sigset_t signal;
-    sigemptyset(&signal);
-    sigaddset(&signal, SIGXFSZ);
-    sigtimedwait(&signal, NULL, &(struct timespec){0});
+/* A write beyond the process's limit (ulimit -f) sends SIGXFSZ, which the program did not earn, and
+ * may leave a part of a block. So no such write is tried. */
+static bool is_below_limit(off_t end, size_t length) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
+    return end >= 0 && (rlim_t)end + length <= limit.rlim_cur;
 }
 
 /* Nothing more is recorded: a gap would make nonsense of what follows. */
@@ -256,7 +259,6 @@ static bool append(int fd, const void *bytes, size_t length) {
         ssize_t written = write(fd, p, length);
         if (written < 0 && errno == EINTR) continue;
         if (written <= 0) {
-            forget_size_signal(errno);
             give_up(written < 0 ? errno : ENOSPC);
             return false;
         }
@@ -270,6 +272,14 @@ static bool append_block(int fd, struct record_block_header *header, const void 
     header->magic = RECORD_BLOCK_MAGIC;
     seal(header, payload);
     return append(fd, header, sizeof *header) && append(fd, payload, header->length);
+}
+
+/* Every other block leaves room for the one that says how the process ended. */
+static bool has_room(int fd, size_t length, bool is_last) {
+    if (!is_last) length += sizeof(struct record_block_header) + sizeof(struct record_end);
+    if (is_below_limit(lseek(fd, 0, SEEK_END), length)) return true;
+    give_up(EFBIG);
+    return false;
 }
 
 /* The program's name and arguments, separated by NUL bytes. */
@@ -298,7 +308,8 @@ static bool append_process(int fd) {
         .stamp = birth.ticks,
         .length = (uint32_t)(sizeof birth + command),
     };
-    return append(fd, &top, sizeof top) && append_block(fd, &header, payload);
+    return has_room(fd, sizeof top + sizeof header + header.length, false) &&
+           append(fd, &top, sizeof top) && append_block(fd, &header, payload);
 }
 
 /* The same number may name several programs one after the other (exec): each has its own file. */
@@ -326,14 +337,18 @@ static void begin_file(void) {
     close(fd);
 }
 
+/* Where the file reached its limit its end is whole, and says so. */
 static bool write_block(struct record_block_header *header, const void *payload) {
-    bool written = false;
-    if (broken == 0) {
-        int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-        if (fd < 0) give_up(errno);
-        written = fd >= 0 && append_block(fd, header, payload);
-        if (fd >= 0) close(fd);
+    bool is_last = header->kind == BLOCK_END;
+    if (broken != 0 && !(is_last && broken == EFBIG)) return false;
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (fd < 0) {
+        give_up(errno);
+        return false;
     }
+    bool written =
+        has_room(fd, sizeof *header + header->length, is_last) && append_block(fd, header, payload);
+    close(fd);
     return written;
 }
 
@@ -349,6 +364,16 @@ static void write_buffer(struct buffer *buffer) {
     buffer->shared.error = (uint32_t)broken;
     buffer->shared.lost++;
     lost++;
+}
+
+static void empty_buffer(struct buffer *buffer) {
+    write_buffer(buffer);
+    atomic_store_explicit(&buffer->shared.filled, 0, memory_order_release);
+}
+
+static void leave_buffer(struct buffer *buffer) {
+    empty_buffer(buffer);
+    buffer->taken = false;
 }
 
 /* ---- a thread's buffer ----------------------------------------------------------------------- */
@@ -375,9 +400,8 @@ static void *map_shared(void) {
     int fd = open(shared_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) return MAP_FAILED;
     void *memory = MAP_FAILED;
-    int error = posix_fallocate(fd, shared_bytes, (off_t)RECORD_BUFFER_BYTES);
-    forget_size_signal(error);
-    if (error == 0) {
+    if (is_below_limit(shared_bytes, RECORD_BUFFER_BYTES) &&
+        posix_fallocate(fd, shared_bytes, (off_t)RECORD_BUFFER_BYTES) == 0) {
         memory =
             mmap(NULL, RECORD_BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, shared_bytes);
         shared_bytes += (off_t)RECORD_BUFFER_BYTES;
@@ -401,9 +425,18 @@ static struct buffer *map_buffer(void) {
     return buffer;
 }
 
+/* A thread whose destructors have run takes a buffer for what it still frees, and nothing tells
+ * when that is over but the thread's end. */
+static bool was_left(const struct buffer *buffer) {
+    return buffer->leaver != 0 && syscall(SYS_tgkill, pid, buffer->leaver, 0) != 0 &&
+           errno == ESRCH;
+}
+
 static struct buffer *find_buffer(void) {
     for (struct buffer *buffer = buffers; buffer != NULL; buffer = buffer->next) {
-        if (!buffer->taken && buffer->shared.closed == 0) return buffer;
+        if (buffer->shared.closed != 0) continue;
+        if (buffer->taken && was_left(buffer)) leave_buffer(buffer);
+        if (!buffer->taken) return buffer;
     }
     struct buffer *buffer = map_buffer();
     if (buffer == NULL) return NULL;
@@ -418,14 +451,9 @@ static void choose_buffer(void) {
     mine = find_buffer();
     if (mine == NULL) return;
     mine->taken = true;
+    mine->leaver = gone ? (pid_t)syscall(SYS_gettid) : 0;
     mine->shared.thread = my_thread - 1;
     mine->shared.error = (uint32_t)broken;
-}
-
-static void empty_mine(void) {
-    if (mine == NULL) return; /* a hidden fork was noticed: what there was is the parent's */
-    write_buffer(mine);
-    atomic_store_explicit(&mine->shared.filled, 0, memory_order_release);
 }
 
 static bool take_buffer(void) {
@@ -443,7 +471,7 @@ static void flush_mine(void) {
     int saved = errno;
     struct pause pause;
     lock_files(&pause);
-    empty_mine();
+    if (mine != NULL) empty_buffer(mine); /* else a hidden fork was noticed: it was the parent's */
     unlock_files(&pause);
     errno = saved;
 }
@@ -452,8 +480,7 @@ static void give_buffer(void) {
     int saved = errno;
     struct pause pause;
     lock_files(&pause);
-    empty_mine();
-    if (mine != NULL) mine->taken = false;
+    if (mine != NULL) leave_buffer(mine);
     mine = NULL;
     unlock_files(&pause);
     errno = saved;
@@ -470,13 +497,13 @@ static void thread_exits(void *unused) {
 
 /* ---- one record ------------------------------------------------------------------------------ */
 
-static inline unsigned char *put_varint(unsigned char *p, uint64_t value) {
+ALWAYS_INLINE unsigned char *put_varint(unsigned char *p, uint64_t value) {
     for (; value >= 128; value >>= 7) *p++ = (unsigned char)(value | 128);
     *p++ = (unsigned char)value;
     return p;
 }
 
-static inline unsigned char *put_address(unsigned char *p, uintptr_t from, uintptr_t to,
+ALWAYS_INLINE unsigned char *put_address(unsigned char *p, uintptr_t from, uintptr_t to,
                                          int shift) {
     int64_t distance = ((int64_t)to - (int64_t)from) >> shift;
     return put_varint(p, ((uint64_t)distance << 1) ^ (uint64_t)(distance >> 63));
@@ -491,53 +518,56 @@ struct operation {
     uint64_t took; /* a realloc's ticks */
 };
 
-static inline unsigned char *put_head(unsigned char *p, const struct operation *op, bool coarse) {
+ALWAYS_INLINE unsigned char *put_head(unsigned char *p, const struct operation *op, bool coarse) {
     unsigned align = op->align_log2 < 3 ? 0 : op->align_log2 - 3;
     *p++ = (unsigned char)(op->kind | (coarse ? 8u : 0) | (align < 15 ? align : 15u) << 4);
     return align < 15 ? p : put_varint(p, align);
 }
 
-static inline unsigned char *put_record(unsigned char *p, const struct operation *op) {
-    bool coarse = ((op->address | op->second | mine->address) & 15) == 0;
+/* The previous record's are passed as values: a byte that is stored might change any of `mine`. */
+ALWAYS_INLINE unsigned char *put_record(unsigned char *p, const struct operation *op,
+                                        uint64_t elapsed, uintptr_t previous) {
+    bool coarse = ((op->address | op->second | previous) & 15) == 0;
     int shift = coarse ? 4 : 0;
     p = put_head(p, op, coarse);
-    uint64_t elapsed = op->stamp > mine->stamp ? op->stamp - mine->stamp : 0;
     p = put_varint(p, elapsed);
-    p = put_address(p, mine->address, op->address, shift);
+    p = put_address(p, previous, op->address, shift);
     if (op->kind == RECORD_REALLOC) {
         p = put_address(p, op->address, op->second, shift);
         p = put_varint(p, op->took);
     }
-    if (op->kind != RECORD_FREE) p = put_varint(p, op->size);
-    mine->stamp += elapsed + op->took;
-    mine->address = op->kind == RECORD_REALLOC ? op->second : op->address;
-    return p;
+    return op->kind != RECORD_FREE ? put_varint(p, op->size) : p;
 }
 
-static void begin_block(uint64_t stamp) {
-    mine->shared.stamp = stamp;
-    mine->stamp = stamp;
-    mine->address = 0;
+static void begin_block(struct buffer *buffer, uint64_t stamp) {
+    buffer->shared.stamp = stamp;
+    buffer->stamp = stamp;
+    buffer->address = 0;
 }
 
-/* The caller is busy. */
-static inline void record(struct operation op) {
+/* The caller is busy. Inlined, for so an operation's fields stay in registers, and those that its
+ * kind does not have cost nothing. */
+ALWAYS_INLINE void record(struct operation op) {
     if (__builtin_expect(mine == NULL || is_hidden_fork(), 0) && !take_buffer()) return;
-    uint64_t filled = atomic_load_explicit(&mine->shared.filled, memory_order_relaxed);
+    struct buffer *buffer = mine;
+    uint64_t filled = atomic_load_explicit(&buffer->shared.filled, memory_order_relaxed);
     if (__builtin_expect((uint32_t)filled + RECORD_BYTES_MAX > PAYLOAD_BYTES, 0)) {
         flush_mine();
         filled = 0;
     }
-    if (filled == 0) begin_block(op.stamp);
-    unsigned char *start = mine->payload + (uint32_t)filled;
-    uint64_t bytes = (uint64_t)(put_record(start, &op) - start);
+    if (filled == 0) begin_block(buffer, op.stamp);
+    uint64_t elapsed = op.stamp > buffer->stamp ? op.stamp - buffer->stamp : 0;
+    uintptr_t previous = buffer->address;
+    buffer->stamp += elapsed + op.took;
+    buffer->address = op.kind == RECORD_REALLOC ? op.second : op.address;
+    unsigned char *start = buffer->payload + (uint32_t)filled;
+    uint64_t bytes = (uint64_t)(put_record(start, &op, elapsed, previous) - start);
     filled += bytes + ((uint64_t)1 << 32);
-    atomic_store_explicit(&mine->shared.filled, filled, memory_order_release);
-    if (__builtin_expect(gone || atomic_load_explicit(&ended, memory_order_relaxed), 0))
-        give_buffer();
+    atomic_store_explicit(&buffer->shared.filled, filled, memory_order_release);
+    if (__builtin_expect(atomic_load_explicit(&ended, memory_order_relaxed), 0)) give_buffer();
 }
 
-static inline void record_allocation(enum record_operation kind, const void *object, size_t size,
+ALWAYS_INLINE void record_allocation(enum record_operation kind, const void *object, size_t size,
                                      unsigned align_log2) {
     record((struct operation){
         .kind = object != NULL ? kind : RECORD_FAILED,
@@ -642,7 +672,7 @@ static void write_all(enum record_end_reason reason) {
     struct pause pause;
     lock_files(&pause);
     if (getpid() == pid) {
-        empty_mine();
+        if (mine != NULL) empty_buffer(mine);
         write_others();
         write_end(reason);
         if (begun && broken == 0) unlink(shared_path);
@@ -756,15 +786,18 @@ EXPORT void free(void *object) {
     if (own) leave();
 }
 
+/* What nobody can have stands for what cannot be told. */
+static size_t product(size_t count, size_t size) {
+    size_t bytes;
+    return __builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes;
+}
+
 EXPORT void *calloc(size_t count, size_t size) {
     bool own = enter();
-    if (__builtin_expect(real.calloc == NULL, 0)) {
-        size_t bytes;
-        return __builtin_mul_overflow(count, size, &bytes) ? NULL : boot_alloc(bytes);
-    }
+    if (__builtin_expect(real.calloc == NULL, 0)) return boot_alloc(product(count, size));
     void *object = real.calloc(count, size);
     if (own) {
-        record_allocation(RECORD_CALLOC, object, object != NULL ? count * size : 0, 0);
+        record_allocation(RECORD_CALLOC, object, product(count, size), 0);
         leave();
     }
     return object;
@@ -805,17 +838,24 @@ EXPORT void *realloc(void *object, size_t size) {
     return moved;
 }
 
+static void *refuse_overflow(void) {
+    if (enter()) {
+        record_allocation(RECORD_FAILED, NULL, SIZE_MAX, 0);
+        leave();
+    }
+    errno = ENOMEM;
+    return NULL;
+}
+
 EXPORT void *reallocarray(void *object, size_t count, size_t size) {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes)) {
-        errno = ENOMEM;
-        return NULL;
-    }
+    if (__builtin_mul_overflow(count, size, &bytes)) return refuse_overflow();
     return realloc(object, bytes);
 }
 
+/* Of the power of two that the C library makes of it: memalign takes any number. */
 static unsigned log2_of(size_t align) {
-    return align > 1 ? (unsigned)(63 - __builtin_clzll(align)) : 0;
+    return align > 1 ? 64u - (unsigned)__builtin_clzll(align - 1) : 0;
 }
 
 static void *aligned_done(bool own, void *object, size_t align, size_t size) {
@@ -850,7 +890,8 @@ EXPORT void *valloc(size_t size) {
 
 EXPORT void *pvalloc(size_t size) {
     bool own = enter();
-    return aligned_done(own, real.pvalloc(size), (size_t)sysconf(_SC_PAGESIZE), size);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size + page - 1) & ~(page - 1);
+    return aligned_done(own, real.pvalloc(size), page, whole < size ? size : whole);
 }
 
 /* ---- the ways out of a process that run no destructor ---------------------------------------- */

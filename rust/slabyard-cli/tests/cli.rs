@@ -45,6 +45,26 @@ fn every_operation_of_threads_and_children_is_recorded() {
     assert!(processes[1].1.ends_with("(forked)"));
 }
 
+/// Nothing tells the recorder that such a thread's last free has come.
+#[test]
+fn frees_of_a_thread_that_ends_are_written_in_blocks_and_leave_no_buffer() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(&folder, "leaving", &[]);
+    let words = [OsStr::new("record"), "-o".as_ref(), "l.syrec".as_ref()];
+    let output = slabyard(
+        folder.path(),
+        words.into_iter().chain([program.as_os_str()]),
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    let info = info(folder.path(), "l.syrec");
+    assert!(number(&info, "malloc") >= 200_000, "{info}");
+    assert!(number(&info, "free") >= 200_000, "{info}");
+    let size = folder.path().join("l.syrec").metadata().unwrap().len();
+    assert!(size < 10 * number(&info, "operations"), "{info}");
+    let buffers: u32 = stdout(&output).trim().parse().unwrap();
+    assert!((1..=10).contains(&buffers), "{buffers} buffers");
+}
+
 #[test]
 fn all_allocators_replay_it_and_keep_every_byte() {
     let (folder, _) = record_threads();

@@ -229,6 +229,34 @@ fn a_file_size_limit_ends_the_recording_and_not_the_program() {
     assert!(number(&info(tried.path(), "e.syrec"), "operations") > 30_000);
 }
 
+/// Whatever the limit, no signal ends the program, and the tool says that something is missing.
+#[test]
+fn a_program_that_limits_its_own_files_is_recorded_as_far_as_they_go() {
+    let tried = Try::new();
+    for (kibibytes, words, blocks) in [
+        (0, "could not write the beginning of its file", false),
+        (1, "blocks could not be written", false),
+        (40, "blocks could not be written", false),
+        (100, "stops early: File too large", true),
+        (300, "stops early: File too large", true),
+    ] {
+        let output = tried.run(&format!("limit {kibibytes}"));
+        let said = stderr(&output);
+        assert!(said.contains(words), "{kibibytes}: {said}");
+        assert!(
+            !said.contains("panicked") && !said.contains("signal"),
+            "{said}"
+        );
+        let code = if kibibytes == 0 { 125 } else { 3 };
+        assert_eq!(output.status.code(), Some(code), "{kibibytes}: {said}");
+        if kibibytes > 0 {
+            let info = info(tried.path(), "e.syrec");
+            assert_eq!(number(&info, "operations") > 10_000, blocks, "{info}");
+            assert!(!info.contains("no process ended by itself"), "{info}");
+        }
+    }
+}
+
 /// Too small for the recorder itself: the program is not started.
 #[test]
 fn a_tiny_file_size_limit_is_said() {

@@ -11,7 +11,7 @@ use crate::signals;
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use join::Joined;
-use parts::Part;
+use parts::{Left, Part};
 use program::{Ended, Signals};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -46,11 +46,16 @@ pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
     let signals = Signals::hold();
     let scratch = Scratch::make(file)?;
     let ended = program::run(preloaded(command, &scratch), &signals)?;
-    let parts = parts::collect(scratch.parts.path())?;
+    let Left {
+        parts,
+        without_file,
+    } = parts::collect(scratch.parts.path())?;
+    say_who_has_no_file(&without_file);
     if parts.is_empty() {
         say_how_it_ended(&ended, None);
         match parts::first_error(scratch.parts.path()) {
             Some(error) => bail!("nothing was recorded: {error}"),
+            None if !without_file.is_empty() => bail!("nothing was recorded"),
             None => bail!("{}", why_nothing(program)),
         }
     }
@@ -165,6 +170,15 @@ fn say_how_it_ended(ended: &Ended, operations: Option<u64>) {
     });
 }
 
+fn say_who_has_no_file(without_file: &[String]) {
+    for pid in without_file {
+        ui::warn(&format!(
+            "process {pid} could not write the beginning of its file: there is no room, or a limit \
+             (ulimit -f) forbids it"
+        ));
+    }
+}
+
 fn say_what_is_missing(parts: &[Part], ended: &Ended) {
     for part in parts {
         let who = part.who();
@@ -231,4 +245,60 @@ fn has_interpreter(path: &Path) -> Option<bool> {
     let (table, size, count) = (number(0x20, 8)?, number(0x36, 2)?, number(0x38, 2)?);
     let kinds = (0..count).map(|index| number(table + index * size, 4));
     Some(kinds.flatten().any(|kind| kind as u32 == PT_INTERP))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::records::Operation;
+    use crate::recording::{Recording, Strictness};
+
+    /// What one of the tests' programs did, in the order of its first thread.
+    fn operations_of(name: &str) -> Vec<Operation> {
+        let folder = tempfile::tempdir().unwrap();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
+        let (program, file) = (folder.path().join(name), folder.path().join("o.syrec"));
+        let mut compiler = Command::new("cc");
+        compiler
+            .args(["-O0", "-fno-builtin", "-w", "-o"])
+            .arg(&program);
+        assert!(compiler.arg(source).status().unwrap().success());
+        record(&[program.into_os_string()], &file).unwrap();
+        let recording = Recording::open(&file, Strictness::Whole).unwrap();
+        let blocks = &recording.processes[0].threads[0].blocks;
+        let mut operations = Vec::new();
+        for block in blocks {
+            let mut records = recording.records(block);
+            while let Some(record) = records.next().unwrap() {
+                operations.push(record.operation);
+            }
+        }
+        operations
+    }
+
+    #[test]
+    fn calls_that_give_more_than_they_name_are_noted_as_they_are() {
+        let done = operations_of("odd_calls");
+        let aligned: Vec<_> = done
+            .iter()
+            .filter_map(|operation| match *operation {
+                Operation::Aligned {
+                    size, align_log2, ..
+                } => Some((size, align_log2)),
+                _ => None,
+            })
+            .collect();
+        // SAFETY: no preconditions.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+        let pages = 100_001u64.next_multiple_of(page);
+        assert_eq!(aligned, [(1001, 6), (pages, page.ilog2() as u8)]);
+        let failed: Vec<_> = done
+            .iter()
+            .filter_map(|operation| match *operation {
+                Operation::Failed { size } => Some(size),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(failed, [u64::MAX, u64::MAX, u64::MAX / 8 * 2]);
+    }
 }

@@ -44,9 +44,17 @@ struct Buffers {
     error: Option<i32>,
 }
 
-/// All that the processes left in `folder`, in the order of their births.
-pub fn collect(folder: &Path) -> Result<Vec<Part>> {
-    let mut parts = Vec::new();
+/// All that the processes left in `folder`.
+#[derive(Default)]
+pub struct Left {
+    /// In the order of the processes' births.
+    pub parts: Vec<Part>,
+    /// The numbers of processes that could not even write how their file begins.
+    pub without_file: Vec<String>,
+}
+
+pub fn collect(folder: &Path) -> Result<Left> {
+    let mut left = Left::default();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let stem = path.file_name().and_then(|name| name.to_str());
@@ -54,12 +62,18 @@ pub fn collect(folder: &Path) -> Result<Vec<Part>> {
             continue;
         };
         let buffers = read_buffers(&folder.join("live").join(format!("{stem}.buffers")));
-        if let Ok(recording) = Recording::open(&path, Strictness::Part) {
-            parts.push(part_of(path, &recording, buffers));
+        match Recording::open(&path, Strictness::Part) {
+            Ok(recording) if !recording.processes.is_empty() => {
+                left.parts.push(part_of(path, &recording, buffers));
+            }
+            _ => {
+                let pid = stem.split('.').next().unwrap_or(stem);
+                left.without_file.push(pid.to_string());
+            }
         }
     }
-    parts.sort_by_key(|part| part.process.birth_ticks);
-    Ok(parts)
+    left.parts.sort_by_key(|part| part.process.birth_ticks);
+    Ok(left)
 }
 
 /// Why a process could not write anything at all.

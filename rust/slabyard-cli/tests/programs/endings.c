@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -78,8 +79,24 @@ static void child_that_is_killed(void) {
     waitpid(child, NULL, 0);
 }
 
+static void *many_in_a_thread(void *unused) {
+    for (size_t round = 0; round < 100000; round++) free(malloc(round % 1000));
+    return unused;
+}
+
+/* Its files may have so many KiB, from the first of its calls on. */
+static void be_limited(const char *kibibytes) {
+    rlim_t most = (rlim_t)atoi(kibibytes) << 10;
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){most, most});
+    pthread_t threads[4];
+    for (int number = 0; number < 4; number++)
+        pthread_create(&threads[number], NULL, many_in_a_thread, NULL);
+    for (int number = 0; number < 4; number++) pthread_join(threads[number], NULL);
+}
+
 int main(int argc, char **argv) {
     const char *way = argc > 1 ? argv[1] : "";
+    if (strncmp(way, "limit ", 6) == 0) be_limited(way + 6);
     allocate(NULL);
     pthread_t thread;
     if (strcmp(way, "crash") == 0) crash();
