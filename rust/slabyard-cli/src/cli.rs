@@ -8,7 +8,7 @@ use crate::record::{self, Recorded};
 use crate::recording::{Recording, Strictness};
 use crate::replay::measure::{self, Measurement, Options};
 use crate::replay::worker::{self, Pass};
-use crate::report::{html, info, table, Report};
+use crate::report::{answer, html, info, table, Report};
 use crate::signals;
 use crate::ui;
 use anyhow::{bail, Context, Result};
@@ -379,6 +379,7 @@ fn make_report(file: &Path, recording: &Recording, plan: Plan, measurement: Meas
             .any(|process| is_python(process.name()))
             && !std::env::var("PYTHONMALLOC").is_ok_and(|which| which.starts_with("malloc")),
         damage: recording.damage.as_ref().map(ToString::to_string),
+        answer: answer::of(&plan.summary, &measurement),
         summary: plan.summary,
         measurement,
     }

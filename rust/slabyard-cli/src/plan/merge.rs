@@ -615,11 +615,10 @@ impl<'a> Merge<'a> {
         stream.change(live.allocated_by, Op::forget_cache, &mut self.ops);
     }
 
-    /// Class n holds sizes up to 2^n; class 3 is the first.
     fn count_size(&mut self, size: u64) {
         self.summary.bytes += size;
         self.largest = self.largest.max(size);
-        let class = size.max(1).next_power_of_two().trailing_zeros().max(3) as usize - 3;
+        let class = super::size_class(size);
         let classes = &mut self.summary.size_classes;
         while classes.len() <= class {
             let up_to = 8 << classes.len();

@@ -203,7 +203,13 @@ pub struct ProcessPlan {
     pub last_payload: u64,
 }
 
-/// How often sizes of one class were asked for. Class n holds sizes up to 2^n.
+/// The class of a size: class n holds sizes up to 8 * 2^n.
+#[inline(always)]
+pub fn size_class(size: u64) -> usize {
+    size.max(8).next_power_of_two().trailing_zeros() as usize - 3
+}
+
+/// How often sizes of one class were asked for.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SizeClass {
     pub up_to: u64,

@@ -50,13 +50,57 @@ pub fn ns_per_tick() -> f64 {
     (wall_ns() - wall) as f64 / elapsed as f64
 }
 
-/// What two readings in a row cost: the median of many.
-pub fn overhead_ticks() -> u64 {
+/// What two readings in a row differ by, ascending, of many.
+fn differences() -> [u64; 1001] {
     let mut readings = [0; 1001];
     for reading in &mut readings {
         let start = ticks();
         *reading = ticks() - start;
     }
     readings.sort_unstable();
+    readings
+}
+
+/// What two readings in a row cost: the median of many.
+pub fn overhead_ticks() -> u64 {
+    let readings = differences();
     readings[readings.len() / 2]
+}
+
+/// By how much the clock goes forward at a time.
+pub fn step_ticks() -> u64 {
+    step_of(&differences())
+}
+
+/// A clock whose step is longer than a reading stands still between some; any other goes forward by
+/// multiples of its step.
+fn step_of(ascending: &[u64]) -> u64 {
+    let mut moved = ascending.iter().copied().filter(|&reading| reading > 0);
+    let least = moved.next().unwrap_or(1);
+    match ascending.first() {
+        Some(0) => least,
+        _ => moved.fold(least, common_divisor),
+    }
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 {
+        a
+    } else {
+        common_divisor(b, a % b)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_s_step_is_found() {
+        assert_eq!(step_of(&[0, 0, 10, 10, 20]), 10);
+        assert_eq!(step_of(&[0, 41, 42, 83]), 41);
+        assert_eq!(step_of(&[26, 26, 28, 40, 104]), 2);
+        assert_eq!(step_of(&[25, 26, 30]), 1);
+        assert!(step_ticks() >= 1);
+    }
 }

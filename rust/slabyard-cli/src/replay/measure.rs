@@ -2,6 +2,7 @@
 
 use super::certainty::{self, Interval};
 use super::histogram::Histogram;
+use super::mode::{CALLS, SIZES};
 use super::worker::{Pass, ProcessResult};
 use crate::allocators::{self, NOTHING};
 use crate::plan::Plan;
@@ -18,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// Points of a curve, at most this many.
 const CURVE_POINTS: usize = 320;
+/// Linked statically, it starts without the caches that it is fastest with.
+pub const TCMALLOC: &str = "tcmalloc";
 /// Runs of the passes that look at single calls and at memory; more do not change their picture.
 const DETAIL_REPEATS: usize = 3;
 
@@ -50,7 +53,7 @@ impl Figure {
     }
 }
 
-/// Durations of calls in nanoseconds.
+/// Durations of calls in nanoseconds. A percentile that is the clock's step is that or less.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Latency {
     pub calls: u64,
@@ -65,7 +68,8 @@ pub struct Latency {
 }
 
 impl Latency {
-    fn of(histogram: &Histogram, ns_per_tick: f64) -> Self {
+    /// What lies below the clock's step is shown as that.
+    fn of(histogram: &Histogram, ns_per_tick: f64, step_ns: f64) -> Self {
         let ns = |bucket: u32| super::histogram::middle(bucket as usize) * ns_per_tick;
         let points: Vec<_> = histogram
             .counts
@@ -74,7 +78,7 @@ impl Latency {
             .collect();
         let sum: f64 = points.iter().map(|&(ns, count)| ns * count as f64).sum();
         let calls = histogram.total();
-        let quantile = |share| histogram.quantile(share) * ns_per_tick;
+        let quantile = |share| (histogram.quantile(share) * ns_per_tick).max(step_ns);
         Latency {
             calls,
             mean: sum / (calls.max(1)) as f64,
@@ -93,6 +97,8 @@ impl Latency {
 pub struct Measured {
     pub name: String,
     pub version: String,
+    /// How what was measured is less than the allocator can be.
+    pub note: Option<&'static str>,
     /// Why there are no figures, or no complete ones.
     pub failure: Option<String>,
     /// CPU time of the replay per operation, and the same without the replay's own.
@@ -107,6 +113,11 @@ pub struct Measured {
     pub allocate: Latency,
     pub free: Latency,
     pub reallocate: Latency,
+    /// By which the clock of single calls goes forward at a time.
+    pub clock_step_ns: f64,
+    /// Nanoseconds that all calls of a kind (allocate, free, reallocate) take with a size of a class,
+    /// the timer's cost taken off.
+    pub calls_ns: Vec<Vec<f64>>,
     pub peak_resident: Figure,
     pub final_resident: Figure,
     /// After the call that gives memory back.
@@ -406,40 +417,59 @@ fn summarise(plan: &Plan, allocator: &Allocator, runs: Runs, floor: &Runs) -> Me
     let mut measured = Measured {
         name: allocator.name.to_string(),
         version: (allocator.version)(),
+        note: (allocator.name == TCMALLOC).then_some("no per-CPU caches"),
         wall_ns_per_op: Figure::of(per_operation(&runs.speed, |result| result.wall_ns as f64)),
         has_purge: allocator.purge.is_some(),
         ..times_of(&runs, floor)
     };
     let first = runs.speed.first().into_iter().flatten();
     measured.refused = first.map(|result| result.refused).sum();
-    add_latencies(&mut measured, &runs.latency);
+    measured.clock_step_ns = add_latencies(&mut measured, &runs.latency);
     add_memory(&mut measured, plan, &runs.memory);
     let checked = runs.verify.iter().flatten().map(|result| result.checked);
     measured.checked = checked.sum();
     measured
 }
 
-fn add_latencies(measured: &mut Measured, runs: &[Vec<ProcessResult>]) {
+/// Gives the clock's step.
+fn add_latencies(measured: &mut Measured, runs: &[Vec<ProcessResult>]) -> f64 {
     let mut sums = [
         Histogram::default(),
         Histogram::default(),
         Histogram::default(),
     ];
-    let mut ns_per_tick = Vec::new();
+    let (mut ns_per_tick, mut steps) = (Vec::new(), Vec::new());
     for result in runs.iter().flatten().filter(|result| result.operations > 0) {
         let parts = [&result.allocate, &result.free, &result.reallocate];
         sums.iter_mut()
             .zip(parts)
             .for_each(|(sum, part)| sum.add(part));
         ns_per_tick.push(result.ns_per_tick);
+        steps.push(result.step_ticks as f64);
     }
     let ns_per_tick = Figure::of(ns_per_tick).median;
+    let step_ns = Figure::of(steps).median * ns_per_tick;
+    measured.calls_ns = calls_ns(runs, ns_per_tick);
     let mut all = Histogram::default();
     sums.iter().for_each(|sum| all.add(sum));
-    measured.all = Latency::of(&all, ns_per_tick);
-    measured.allocate = Latency::of(&sums[0], ns_per_tick);
-    measured.free = Latency::of(&sums[1], ns_per_tick);
-    measured.reallocate = Latency::of(&sums[2], ns_per_tick);
+    measured.all = Latency::of(&all, ns_per_tick, step_ns);
+    measured.allocate = Latency::of(&sums[0], ns_per_tick, step_ns);
+    measured.free = Latency::of(&sums[1], ns_per_tick, step_ns);
+    measured.reallocate = Latency::of(&sums[2], ns_per_tick, step_ns);
+    step_ns
+}
+
+/// Of one run, the mean of all.
+fn calls_ns(runs: &[Vec<ProcessResult>], ns_per_tick: f64) -> Vec<Vec<f64>> {
+    let mut all = vec![vec![0.0; SIZES]; CALLS];
+    for result in runs.iter().flatten() {
+        for (sums, ticks) in all.iter_mut().zip(&result.ticks) {
+            for (sum, &ticks) in sums.iter_mut().zip(ticks) {
+                *sum += ticks as f64 * ns_per_tick / runs.len() as f64;
+            }
+        }
+    }
+    all
 }
 
 /// Memory that glibc's malloc may find free in pages that this tool's own objects lie in.

@@ -4,6 +4,7 @@ use super::clock;
 use super::histogram::{bucket, BUCKETS};
 use super::memory::Shared;
 use crate::plan::touch::{next_touch, LINE};
+use crate::plan::{size_class, SIZE_LIMIT};
 use anyhow::Result;
 use core::ffi::c_void;
 
@@ -16,13 +17,16 @@ pub enum Call {
 }
 
 pub const CALLS: usize = 3;
+/// Classes of sizes, see [`size_class`].
+pub const SIZES: usize = SIZE_LIMIT.ilog2() as usize - 2;
 
 /// Hooks of the replay loop. An object is `size` bytes at `object`, which is never NULL.
 ///
 /// # Safety
 /// The loop passes objects that the allocator just gave, or is about to be given back.
 pub unsafe trait Mode {
-    fn call<R>(&mut self, call: Call, f: impl FnOnce() -> R) -> R;
+    /// `size` is the object's, after a realloc.
+    fn call<R>(&mut self, call: Call, size: usize, f: impl FnOnce() -> R) -> R;
     unsafe fn allocated(&mut self, object: *mut c_void, size: usize, align: usize, slot: u32);
     unsafe fn zeroed(&mut self, object: *mut c_void, size: usize, slot: u32);
     /// Before a free or a realloc; `size` may be less than the object's.
@@ -51,7 +55,7 @@ pub struct Touch;
 // SAFETY: stays inside the objects.
 unsafe impl Mode for Touch {
     #[inline(always)]
-    fn call<R>(&mut self, _: Call, f: impl FnOnce() -> R) -> R {
+    fn call<R>(&mut self, _: Call, _: usize, f: impl FnOnce() -> R) -> R {
         f()
     }
 
@@ -87,6 +91,7 @@ unsafe impl Mode for Touch {
 /// Touches, and times every call. All threads of a process share the counts of their own thread.
 pub struct Timed {
     counts: Shared<u64>,
+    sums: [[i64; SIZES]; CALLS],
     overhead: u64,
 }
 
@@ -94,22 +99,34 @@ impl Timed {
     pub fn new(overhead: u64) -> Result<Self> {
         let mut counts = Shared::new(CALLS * BUCKETS)?;
         counts.as_mut_slice().fill(0);
-        Ok(Timed { counts, overhead })
+        Ok(Timed {
+            counts,
+            sums: [[0; SIZES]; CALLS],
+            overhead,
+        })
     }
 
     pub fn counts(&self, call: Call) -> &[u64] {
         &self.counts.as_slice()[call as usize * BUCKETS..][..BUCKETS]
+    }
+
+    /// The time of all calls of a kind, by the class of their size.
+    pub fn sums(&self, call: Call) -> &[i64; SIZES] {
+        &self.sums[call as usize]
     }
 }
 
 // SAFETY: does to objects what Touch does.
 unsafe impl Mode for Timed {
     #[inline(always)]
-    fn call<R>(&mut self, call: Call, f: impl FnOnce() -> R) -> R {
+    fn call<R>(&mut self, call: Call, size: usize, f: impl FnOnce() -> R) -> R {
         let start = clock::ticks();
         let result = f();
-        let elapsed = (clock::ticks() - start).saturating_sub(self.overhead);
-        self.counts.as_mut_slice()[call as usize * BUCKETS + bucket(elapsed)] += 1;
+        let elapsed = (clock::ticks() - start) as i64 - self.overhead as i64;
+        // Less than nothing is less than the clock's step, as nothing is: no percentile tells it.
+        let bucket = bucket(elapsed.max(0) as u64);
+        self.counts.as_mut_slice()[call as usize * BUCKETS + bucket] += 1;
+        self.sums[call as usize][size_class(size as u64)] += elapsed;
         result
     }
 
@@ -197,7 +214,7 @@ fn pattern(slot: u32, index: usize) -> u8 {
 
 // SAFETY: stays inside the objects; sizes come from `write`.
 unsafe impl Mode for Verify<'_> {
-    fn call<R>(&mut self, _: Call, f: impl FnOnce() -> R) -> R {
+    fn call<R>(&mut self, _: Call, _: usize, f: impl FnOnce() -> R) -> R {
         f()
     }
 

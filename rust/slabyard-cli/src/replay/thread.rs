@@ -78,8 +78,10 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
         let object = match self.cache(op) {
             Some((caches, number)) => self
                 .mode
-                .call(Call::Allocate, || unsafe { caches.alloc(number) }),
-            None => self.mode.call(Call::Allocate, || unsafe { malloc(size) }),
+                .call(Call::Allocate, size, || unsafe { caches.alloc(number) }),
+            None => self
+                .mode
+                .call(Call::Allocate, size, || unsafe { malloc(size) }),
         };
         if !object.is_null() {
             unsafe { self.mode.allocated(object, size, 1, op.slot) };
@@ -93,10 +95,10 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
         let object = match self.cache(op) {
             Some((caches, number)) => self
                 .mode
-                .call(Call::Allocate, || unsafe { caches.zalloc(number) }),
+                .call(Call::Allocate, size, || unsafe { caches.zalloc(number) }),
             None => self
                 .mode
-                .call(Call::Allocate, || unsafe { calloc(1, size) }),
+                .call(Call::Allocate, size, || unsafe { calloc(1, size) }),
         };
         if !object.is_null() {
             unsafe { self.mode.zeroed(object, size, op.slot) };
@@ -108,8 +110,9 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
         let (aligned_alloc, size) = (self.allocator.aligned_alloc, op.size());
         let align = 1usize << op.log2();
         let object = if align <= self.allocator.max_align {
-            self.mode
-                .call(Call::Allocate, || unsafe { aligned_alloc(align, size) })
+            self.mode.call(Call::Allocate, size, || unsafe {
+                aligned_alloc(align, size)
+            })
         } else {
             core::ptr::null_mut()
         };
@@ -127,10 +130,12 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
         unsafe { self.mode.used(object, op.size(), op.slot) };
         let free = self.allocator.free;
         match self.cache(op) {
-            Some((caches, number)) => self
+            Some((caches, number)) => self.mode.call(Call::Free, op.size(), || unsafe {
+                caches.free(number, object)
+            }),
+            None => self
                 .mode
-                .call(Call::Free, || unsafe { caches.free(number, object) }),
-            None => self.mode.call(Call::Free, || unsafe { free(object) }),
+                .call(Call::Free, op.size(), || unsafe { free(object) }),
         }
     }
 
@@ -160,7 +165,7 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
         let asked = size.max(1);
         let moved = self
             .mode
-            .call(Call::Reallocate, || unsafe { realloc(object, asked) });
+            .call(Call::Reallocate, size, || unsafe { realloc(object, asked) });
         if !moved.is_null() && refused {
             unsafe { self.mode.allocated(moved, size, 1, op.second) };
         } else if !moved.is_null() {

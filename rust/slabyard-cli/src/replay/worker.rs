@@ -9,7 +9,7 @@ use super::clock;
 use super::crew::{Crew, Done, Progress};
 use super::histogram::Histogram;
 use super::memory::{Resident, Shared};
-use super::mode::{Call, Mode, Timed, Touch, Verify};
+use super::mode::{Call, Mode, Timed, Touch, Verify, CALLS, SIZES};
 use super::startup;
 use crate::allocators::{self, NOTHING};
 use crate::plan::{MappedPlan, ProcessPlan};
@@ -59,6 +59,9 @@ pub struct ProcessResult {
     pub refused: u64,
     /// In nanoseconds per tick; only of a latency pass.
     pub ns_per_tick: f64,
+    pub step_ticks: u64,
+    /// Of all calls of a kind (see [`Call`]) with a size of a class.
+    pub ticks: Vec<Vec<i64>>,
     pub allocate: Histogram,
     pub free: Histogram,
     pub reallocate: Histogram,
@@ -242,11 +245,18 @@ fn run_touching(crew: &Crew, baseline: Baseline, result: &mut ProcessResult) -> 
 
 fn run_timed(crew: &Crew, result: &mut ProcessResult) -> Result<()> {
     result.ns_per_tick = clock::ns_per_tick();
+    result.step_ticks = clock::step_ticks();
     let overhead = clock::overhead_ticks();
     crew.inherit(|_| Timed::new(overhead))?;
     let (done, _) = crew.run(&|_| Timed::new(overhead))?;
     add_up(result, &done);
+    result.ticks = vec![vec![0; SIZES]; CALLS];
     for Done { mode, .. } in &done {
+        for call in [Call::Allocate, Call::Free, Call::Reallocate] {
+            let sums = result.ticks[call as usize].iter_mut();
+            sums.zip(mode.sums(call))
+                .for_each(|(sum, ticks)| *sum += ticks);
+        }
         result
             .allocate
             .add(&Histogram::from_dense(mode.counts(Call::Allocate)));

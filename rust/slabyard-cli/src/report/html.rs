@@ -1,8 +1,8 @@
 //! The page: one file that needs nothing else.
 
 use super::chart::{self, escape};
-use super::{listed, memory, ratio, Report};
-use crate::replay::measure::{Latency, Measured};
+use super::{listed, memory, named, ratio, Report};
+use crate::replay::measure::{Figure, Latency, Measured};
 use crate::ui::{bytes, grouped, nanoseconds};
 use std::fmt::Write;
 
@@ -60,11 +60,23 @@ fn colour_rules() -> String {
     rules
 }
 
+fn answer(report: &Report) -> String {
+    let Some(answer) = &report.answer else {
+        return String::new();
+    };
+    format!(
+        "<p class=\"answer\">{}</p>\n<p class=\"note\">{}</p>\n",
+        escape(&answer.sentence),
+        escape(&answer.origin)
+    )
+}
+
 fn header(page: &mut String, report: &Report, program: &str) {
     let _ = write!(
         page,
-        "<h1>What {program} costs on each allocator</h1>\n<p><code>{}</code></p>\n\
+        "<h1>What {program} costs on each allocator</h1>\n{}<p><code>{}</code></p>\n\
          <p class=\"what\">{}.</p>\n",
+        answer(report),
         escape(&shortened(&report.command)),
         escape(&report.what())
     );
@@ -172,7 +184,8 @@ fn table_section(page: &mut String, report: &Report) {
         page,
         "All figures",
         &format!(
-            "Best of each column in colour. p50 to p99.99 are single calls, in nanoseconds. {} {}",
+            "The best of each column, and what cannot be told from it, in colour. {} {} {}",
+            report.about_clock(),
             escape(&report.certainty()),
             escape(&report.about_slabyard())
         ),
@@ -217,28 +230,37 @@ fn table_row(page: &mut String, report: &Report, one: &Measured) {
     let name = escape(&one.name);
     let _ = write!(
         page,
-        "<tr><td><span class=\"dot b-{name}\"></span>{name}</td>"
+        "<tr><td><span class=\"dot b-{name}\"></span>{}</td>",
+        escape(&named(one))
     );
     let mut cell = |text: String, best: bool| {
         let class = if best { " class=\"best\"" } else { "" };
         let _ = write!(page, "<td{class}>{}</td>", escape(&text));
     };
-    let ns: Value = |m| m.ns_per_op.mean;
-    let peak: Value = |m| m.peak_resident.median;
-    let end: Value = |m| m.final_resident.median;
-    let purged: Value = |m| m.purged_resident.median;
-    let best = |value: Value| value(one) <= least(report, value);
+    let figures: [fn(&Measured) -> &Figure; 3] = [
+        |m| &m.peak_resident,
+        |m| &m.final_resident,
+        |m| &m.purged_resident,
+    ];
     cell(report.rank(one), false);
-    cell(nanoseconds(ns(one)), best(ns));
+    cell(
+        nanoseconds(one.ns_per_op.mean),
+        report.is_least(one, |m| &m.ns_per_op),
+    );
     cell(report.time_ratio(one), false);
     cell(report.time_interval(one), false);
     for time in times {
-        cell(nanoseconds(time(one)), best(time));
+        let text = report.percentile(time(one));
+        let best = text == report.percentile(least(report, time));
+        cell(text, best);
     }
-    cell(memory(peak(one)), best(peak));
-    cell(with_times(&ratio(peak(one), report.best_peak())), false);
-    cell(memory(end(one)), best(end));
-    cell(memory(purged(one)), best(purged));
+    let peak = one.peak_resident.median;
+    let to_smallest = with_times(&ratio(peak, report.best_peak()));
+    for (figure, more) in figures.into_iter().zip([Some(to_smallest), None, None]) {
+        let text = memory(figure(one).median);
+        cell(text, report.is_least(one, figure));
+        more.into_iter().for_each(|text| cell(text, false));
+    }
     page.push_str("</tr>\n");
 }
 
@@ -273,14 +295,14 @@ fn latency_section(page: &mut String, report: &Report) {
          <th>p50</th><th>p90</th><th>p99</th><th>p99.9</th><th>p99.99</th></tr>\n",
     );
     for one in report.ranked() {
-        latency_row(page, one, "allocate", &one.allocate);
-        latency_row(page, one, "free", &one.free);
-        latency_row(page, one, "realloc", &one.reallocate);
+        latency_row(page, report, one, "allocate", &one.allocate);
+        latency_row(page, report, one, "free", &one.free);
+        latency_row(page, report, one, "realloc", &one.reallocate);
     }
     page.push_str("</table></div>\n</details>\n</section>\n");
 }
 
-fn latency_row(page: &mut String, one: &Measured, kind: &str, latency: &Latency) {
+fn latency_row(page: &mut String, report: &Report, one: &Measured, kind: &str, latency: &Latency) {
     if latency.calls == 0 {
         return;
     }
@@ -299,8 +321,9 @@ fn latency_row(page: &mut String, one: &Measured, kind: &str, latency: &Latency)
         p9999,
         ..
     } = *latency;
-    for value in [mean, p50, p90, p99, p999, p9999] {
-        let _ = write!(page, "<td>{}</td>", nanoseconds(value));
+    let _ = write!(page, "<td>{}</td>", nanoseconds(mean));
+    for value in [p50, p90, p99, p999, p9999] {
+        let _ = write!(page, "<td>{}</td>", escape(&report.percentile(value)));
     }
     page.push_str("</tr>\n");
 }

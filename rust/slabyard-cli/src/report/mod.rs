@@ -1,5 +1,6 @@
 //! Reports: the same figures as a table for the terminal, a page, and JSON (by serde).
 
+pub mod answer;
 pub mod chart;
 pub mod html;
 pub mod info;
@@ -7,8 +8,9 @@ pub mod table;
 
 use crate::machine::Machine;
 use crate::plan::Summary;
-use crate::replay::certainty::Interval;
-use crate::replay::measure::{Measured, Measurement};
+use crate::replay::certainty::{self, Interval};
+use crate::replay::measure::{Figure, Measured, Measurement, TCMALLOC};
+use answer::Answer;
 use serde::Serialize;
 
 /// So many operations are enough to judge by: they take some 20 ms, where an allocator's start, and
@@ -32,6 +34,8 @@ pub struct Report {
     pub damage: Option<String>,
     pub summary: Summary,
     pub measurement: Measurement,
+    /// None where Slabyard or glibc was not measured.
+    pub answer: Option<Answer>,
 }
 
 impl Report {
@@ -113,6 +117,38 @@ impl Report {
             );
         }
         text
+    }
+
+    /// By which the clock of single calls goes forward at a time, of all runs the most.
+    pub fn clock_step(&self) -> f64 {
+        let ranked = self.ranked().into_iter();
+        ranked.map(|one| one.clock_step_ns).fold(0.0, f64::max)
+    }
+
+    /// A percentile of single calls: none is told below the clock's step.
+    pub fn percentile(&self, ns: f64) -> String {
+        let step = self.clock_step();
+        let below = ns <= step && step > 0.0;
+        let sign = if below { "<=" } else { "" };
+        format!("{sign}{}", crate::ui::nanoseconds(ns.max(step)))
+    }
+
+    pub fn about_clock(&self) -> String {
+        format!(
+            "p50 to p99.99: single calls in ns, by a clock that goes forward by {:.2} ns at a time.",
+            self.clock_step()
+        )
+    }
+
+    /// Whether an allocator's figure is the least of all, or cannot be told from that.
+    pub fn is_least(&self, one: &Measured, figure: fn(&Measured) -> &Figure) -> bool {
+        let ranked = self.ranked().into_iter();
+        let least = ranked.map(figure).min_by(|a, b| a.mean.total_cmp(&b.mean));
+        least.is_some_and(|least| {
+            let (ours, least) = (figure(one), least);
+            let apart = certainty::of_difference(&ours.runs, &least.runs);
+            ours.mean <= least.mean || apart.is_some_and(|apart| apart.holds(0.0))
+        })
     }
 
     pub fn best_peak(&self) -> f64 {
@@ -218,7 +254,7 @@ impl Report {
             .map(|one| format!("{} {}", one.name, one.version))
             .collect();
         let mut text = format!("Versions: {}.", versions.join(", "));
-        if all.iter().any(|one| one.name == "tcmalloc") {
+        if all.iter().any(|one| one.name == TCMALLOC) {
             text +=
                 " tcmalloc runs without its per-CPU caches, which it does not start when it is \
                      linked statically: where it has them it is faster.";
@@ -248,6 +284,12 @@ impl Report {
             bytes(summary.peak_payload),
         )
     }
+}
+
+/// An allocator's name, and what is to be known with it.
+pub fn named(one: &Measured) -> String {
+    let note = one.note.map_or(String::new(), |note| format!(" ({note})"));
+    format!("{}{note}", one.name)
 }
 
 /// `a`, `a and b`, `a, b and c`.

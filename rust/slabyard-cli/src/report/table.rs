@@ -1,6 +1,6 @@
 //! The table for the terminal.
 
-use super::{memory, ratio, Report};
+use super::{memory, named, ratio, Report};
 use crate::replay::measure::Measured;
 use crate::ui::nanoseconds;
 use std::fmt::Write;
@@ -24,6 +24,11 @@ pub fn render(report: &Report) -> String {
     let mut rows = vec![HEADS.map(str::to_string)];
     rows.extend(report.ranked().into_iter().map(|one| row(report, one)));
     let mut text = String::from("\n");
+    if let Some(answer) = &report.answer {
+        for words in [&answer.sentence, &answer.origin] {
+            let _ = writeln!(text, "{}\n", wrapped(words, 96));
+        }
+    }
     let _ = writeln!(
         text,
         "{}\n{}\n",
@@ -64,17 +69,16 @@ fn wrapped(sentence: &str, width: usize) -> String {
 }
 
 fn row(report: &Report, one: &Measured) -> [String; 12] {
-    let ns = |value: f64| nanoseconds(value);
     [
-        one.name.clone(),
+        named(one),
         report.rank(one),
-        ns(one.ns_per_op.mean),
+        nanoseconds(one.ns_per_op.mean),
         report.time_ratio(one),
         report.time_interval(one),
-        ns(one.all.p50),
-        ns(one.all.p99),
-        ns(one.all.p999),
-        ns(one.all.p9999),
+        report.percentile(one.all.p50),
+        report.percentile(one.all.p99),
+        report.percentile(one.all.p999),
+        report.percentile(one.all.p9999),
         memory(one.peak_resident.median),
         ratio(one.peak_resident.median, report.best_peak()),
         memory(one.final_resident.median),
@@ -102,9 +106,10 @@ fn footnotes(text: &mut String, report: &Report) {
     let measurement = &report.measurement;
     let _ = writeln!(
         text,
-        "\nns/op: CPU time less the {} ns of the replay itself. p50 to p99.99: single calls in ns.\n\
+        "\nns/op: CPU time less the {} ns of the replay itself.\n{}\n\
          peak, final: anonymous memory in RAM.",
-        nanoseconds(measurement.replay_ns.mean)
+        nanoseconds(measurement.replay_ns.mean),
+        report.about_clock()
     );
     if report.summary.peak_resident > 0 {
         let real = report.summary.real_peak();

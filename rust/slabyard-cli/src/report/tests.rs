@@ -397,6 +397,145 @@ fn failures_are_named_and_not_ranked() {
     assert!(table::render(&report).contains("quick FAILED: killed by signal 6"));
 }
 
+/// Slabyard beside glibc, in five rounds, for a program of a second with ten million operations.
+fn with_answer(ours: [f64; 5], theirs: [f64; 5]) -> Report {
+    let mut report = report();
+    report.summary.operations = 10_000_000;
+    report.summary.seconds = 1.0;
+    report.summary.threads = 1;
+    let one = |name: &str, times: [f64; 5], peak: f64, calls: [f64; 2]| Measured {
+        ns_per_op: Figure::of(times.to_vec()),
+        peak_resident: Figure::of(vec![peak, peak * 1.01, peak * 0.99]),
+        calls_ns: vec![calls.to_vec(), vec![0.0, calls[1] / 2.0], vec![0.0; 2]],
+        ..measured(name, 10.0)
+    };
+    report.measurement.allocators = vec![
+        one("slabyard", ours, 12.1e6, [10e6, 40e6]),
+        one("glibc", theirs, 10.0e6, [12e6, 80e6]),
+    ];
+    report.answer = answer::of(&report.summary, &report.measurement);
+    report
+}
+
+const THEIRS: [f64; 5] = [20.1, 20.4, 19.8, 20.2, 20.0];
+
+#[test]
+fn the_answer_comes_first_and_says_how_sure_it_is() {
+    let report = with_answer([17.0, 17.5, 16.8, 17.2, 17.0], THEIRS);
+    let sentence = "Under Slabyard this program would take 3.0 % less time than with glibc (30 of \
+                    1,000 ms) and 21 % more memory at its peak; certain to within 0.1 % of the time \
+                    (0.9 ms) and 0.0 % of the memory.";
+    let origin =
+        "By kind of call, each timed alone: allocations 42 ms less and frees 20 ms less. By \
+                  size, the largest differences: up to 16 B 60 ms less.";
+    let answer = report.answer.as_ref().unwrap();
+    assert_eq!(
+        (answer.sentence.as_str(), answer.origin.as_str()),
+        (sentence, origin)
+    );
+    let first = table::render(&report).replace('\n', " ");
+    assert!(first.trim_start().starts_with(sentence), "{first}");
+    let words = words_of(&html::render(&report));
+    assert_eq!(words.lines().nth(2), Some(sentence));
+    assert_eq!(words.lines().nth(3), Some(origin));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["answer"]["sentence"], sentence);
+    assert!(json["answer"]["time_interval_ms"]["high"].as_f64().unwrap() < 0.0);
+    assert_eq!(json["answer"]["by_size"][0][0], "up to 16 B");
+}
+
+#[test]
+fn an_answer_claims_no_more_than_is_known() {
+    let said = |report: &Report| report.answer.as_ref().unwrap().sentence.clone();
+    let tie = said(&with_answer([20.0, 20.6, 19.9, 20.1, 19.9], THEIRS));
+    assert!(
+        tie.contains("as much time as with glibc, as far as can be told"),
+        "{tie}"
+    );
+    let mut report = with_answer([17.0, 17.5, 16.8, 17.2, 17.0], THEIRS);
+    report.summary.threads = 3;
+    let answer = |report: &Report| answer::of(&report.summary, &report.measurement);
+    let several = answer(&report).unwrap().sentence;
+    assert!(
+        several.contains("take 30 ms less CPU time than with glibc"),
+        "{several}"
+    );
+    for one in &mut report.measurement.allocators {
+        one.ns_per_op = Figure::of(vec![one.ns_per_op.mean]);
+        one.peak_resident = Figure::of(vec![1e6]);
+    }
+    let once = answer(&report).unwrap().sentence;
+    assert!(
+        once.ends_with("how sure that is, one run does not tell."),
+        "{once}"
+    );
+    report.measurement.allocators[1].failure = Some("killed".to_string());
+    assert!(answer(&report).is_none());
+}
+
+#[test]
+fn no_percentile_is_below_the_clock_s_step_which_is_told() {
+    let mut report = report();
+    for one in &mut report.measurement.allocators {
+        one.clock_step_ns = 20.0;
+    }
+    let (text, page) = (table::render(&report), html::render(&report));
+    assert!(
+        text.contains("goes forward by 20.00 ns at a time"),
+        "{text}"
+    );
+    assert!(page.contains("goes forward by 20.00 ns at a time"));
+    let quick = text.lines().find(|line| line.starts_with("quick")).unwrap();
+    let quick: Vec<_> = quick.split_whitespace().collect();
+    assert_eq!(quick[5..8], ["<=20.0", "<=20.0", "30.0"], "{text}");
+}
+
+/// The cells of a row of the first table that are in colour.
+fn best_cells(page: &str, name: &str) -> Vec<bool> {
+    let dot = format!("</span>{name}</");
+    let row = page
+        .split(&dot)
+        .nth(1)
+        .unwrap()
+        .split("</tr>")
+        .next()
+        .unwrap();
+    let cells = row.split("<td").skip(1);
+    cells
+        .map(|cell| cell.starts_with(" class=\"best\""))
+        .collect()
+}
+
+#[test]
+fn what_cannot_be_told_from_the_best_has_its_colour() {
+    let mut report = report();
+    report.measurement.allocators[0] = measured("like", 10.2);
+    let like = &mut report.measurement.allocators[0];
+    like.ns_per_op = Figure::of(vec![11.2, 9.1, 10.2]);
+    like.peak_resident = Figure::of(vec![1.01e7, 0.98e7, 1.02e7]);
+    report.measurement.allocators[1].peak_resident = Figure::of(vec![1e7, 0.97e7, 1.03e7]);
+    rank(&mut report.measurement.allocators);
+    let page = html::render(&report);
+    for name in ["quick", "like"] {
+        let cells = best_cells(&page, name);
+        assert!(cells[1] && cells[8], "{name}: {cells:?}");
+    }
+}
+
+#[test]
+fn tcmalloc_is_told_beside_its_name_and_in_the_json() {
+    let mut report = report();
+    report.measurement.allocators[0].note = Some("no per-CPU caches");
+    let beside = "slow (no per-CPU caches)";
+    assert!(table::render(&report).contains(beside));
+    assert!(words_of(&html::render(&report)).contains(beside));
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(
+        json["measurement"]["allocators"][0]["note"],
+        "no per-CPU caches"
+    );
+}
+
 #[test]
 fn figures_are_in_the_json() {
     let json = serde_json::to_value(report()).unwrap();
