@@ -1,7 +1,7 @@
 //! Pictures as inline SVG. Colours and fonts are the page's (see `page.css`), by class: an
 //! allocator's colour is the class `c-NAME`.
 
-use super::Report;
+use super::{memory as memory_of, Report};
 use crate::plan::SizeClass;
 use crate::replay::measure::{Figure, Measured};
 use crate::ui::{bytes, grouped, nanoseconds, round_bytes};
@@ -78,12 +78,23 @@ fn steps(most: f64, count: f64, binary: bool) -> Vec<f64> {
         .collect()
 }
 
-fn open(height: f64, label: &str) -> String {
-    let label = escape(label);
+/// `id` is the picture's own on the page; those who do not see it are read its title and what it says.
+fn open(height: f64, id: &str, title: &str, says: &str) -> String {
+    let (title, says) = (escape(title), escape(says));
     format!(
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{label}\" \
-         xmlns=\"http://www.w3.org/2000/svg\">\n"
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-title\" \
+         aria-describedby=\"{id}-says\" xmlns=\"http://www.w3.org/2000/svg\">\n\
+         <title id=\"{id}-title\">{title}</title>\n<desc id=\"{id}-says\">{says}</desc>\n"
     )
+}
+
+/// The figure that a picture shows of each allocator.
+fn each(ranked: &[&Measured], figure: impl Fn(&Measured) -> String) -> String {
+    let all: Vec<_> = ranked
+        .iter()
+        .map(|one| format!("{}: {}", one.name, figure(one)))
+        .collect();
+    all.join("; ")
 }
 
 fn text(svg: &mut String, x: f64, y: f64, class: &str, words: &str) {
@@ -199,7 +210,14 @@ pub fn speed(report: &Report) -> String {
         end: WIDTH - 190.0,
         logarithmic: false,
     };
-    let mut svg = open(height, "Nanoseconds per operation of each allocator");
+    let mut svg = open(
+        height,
+        "speed",
+        "Nanoseconds per operation of each allocator",
+        &each(&ranked, |one| {
+            format!("{} ns", nanoseconds(one.ns_per_op.mean))
+        }),
+    );
     for (index, one) in ranked.iter().enumerate() {
         let y = TOP + ROW * index as f64;
         speed_row(&mut svg, report, one, &axis, y);
@@ -277,7 +295,19 @@ pub fn memory(report: &Report) -> String {
         logarithmic: false,
     };
     let place = |at: u64, bytes: f64| (x.at(at as f64), y.at(bytes));
-    let mut svg = open(HEIGHT, "Resident memory over the run of each allocator");
+    let mut svg = open(
+        HEIGHT,
+        "memory",
+        "Resident memory over the run of each allocator",
+        &each(&ranked, |one| {
+            let (peak, end) = (one.peak_resident.median, one.final_resident.median);
+            format!(
+                "{} at its peak, {} at the end",
+                memory_of(peak),
+                memory_of(end)
+            )
+        }),
+    );
     vertical_axis(&mut svg, &y, &ticks, |tick| round_bytes(tick as u64));
     operations_axis(&mut svg, &x, HEIGHT);
     let payload = thin(&report.summary.payload).into_iter();
@@ -376,7 +406,15 @@ pub fn latency(report: &Report) -> String {
         end: HEIGHT - BOTTOM,
         logarithmic: true,
     };
-    let mut svg = open(HEIGHT, "How many calls take longer than a given time");
+    let mut svg = open(
+        HEIGHT,
+        "latency",
+        "How many calls take longer than a given time",
+        &each(&ranked, |one| {
+            let (half, rare) = (nanoseconds(one.all.p50), nanoseconds(one.all.p9999));
+            format!("half longer than {half} ns, 1 in 10,000 longer than {rare} ns")
+        }),
+    );
     let ticks: Vec<f64> = (0..=6)
         .map(|n| 10f64.powi(-n))
         .filter(|&t| t >= rarest * 0.99)
@@ -502,7 +540,12 @@ pub fn sizes(report: &Report) -> String {
         .max()
         .unwrap_or(1)
         .max(1);
-    let mut svg = open(height, "Allocations and bytes by size");
+    let mut svg = open(
+        height,
+        "sizes",
+        "Allocations and bytes by size",
+        &sizes_in_words(&classes),
+    );
     text(&mut svg, LEFT - 10.0, TOP + 6.0, "axis end", "up to");
     text(&mut svg, LEFT, TOP + 6.0, "axis", "allocations");
     text(
@@ -549,6 +592,15 @@ pub fn sizes(report: &Report) -> String {
         }
     }
     svg + "</svg>\n"
+}
+
+fn sizes_in_words(classes: &[&SizeClass]) -> String {
+    let words = |class: &&SizeClass| {
+        let (up_to, count) = (round_bytes(class.up_to), grouped(class.count));
+        format!("up to {up_to}: {count} allocations, {}", bytes(class.bytes))
+    };
+    let all: Vec<_> = classes.iter().map(words).collect();
+    all.join("; ")
 }
 
 /// Without the empty classes at both ends.

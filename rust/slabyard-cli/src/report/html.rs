@@ -191,10 +191,26 @@ fn table_section(page: &mut String, report: &Report) {
         ),
     );
     page.push_str(
-        "<div class=\"scroll\"><table>\n<tr><th>allocator</th><th>rank</th><th>ns per<br/>operation</th>\
-         <th>to the<br/>fastest</th><th>95 %</th><th>p50</th><th>p99</th><th>p99.9</th>\
-         <th>p99.99</th><th>peak<br/>memory</th><th>to the<br/>smallest</th><th>at the<br/>end</th>\
-         <th>after giving<br/>back</th></tr>\n",
+        "<div class=\"scroll\"><table>\n<caption>All figures of each allocator, the fastest \
+         first</caption>\n",
+    );
+    heads(
+        page,
+        &[
+            "allocator",
+            "rank",
+            "ns per<br/>operation",
+            "to the<br/>fastest",
+            "95 %",
+            "p50",
+            "p99",
+            "p99.9",
+            "p99.99",
+            "peak<br/>memory",
+            "to the<br/>smallest",
+            "at the<br/>end",
+            "after giving<br/>back",
+        ],
     );
     for one in report.ranked() {
         table_row(page, report, one);
@@ -204,10 +220,19 @@ fn table_section(page: &mut String, report: &Report) {
         let name = escape(&one.name);
         let _ = writeln!(
             page,
-            "<tr><td>{name}</td><td class=\"why\" colspan=\"12\">failed: {why}</td></tr>"
+            "<tr><th scope=\"row\">{name}</th><td class=\"why\" colspan=\"12\">failed: {why}</td></tr>"
         );
     }
     page.push_str("</table></div>\n</section>\n");
+}
+
+/// The first row of a table.
+fn heads(page: &mut String, names: &[&str]) {
+    page.push_str("<tr>");
+    for name in names {
+        let _ = write!(page, "<th scope=\"col\">{name}</th>");
+    }
+    page.push_str("</tr>\n");
 }
 
 /// The least of one value over all allocators.
@@ -230,7 +255,7 @@ fn table_row(page: &mut String, report: &Report, one: &Measured) {
     let name = escape(&one.name);
     let _ = write!(
         page,
-        "<tr><td><span class=\"dot b-{name}\"></span>{}</td>",
+        "<tr><th scope=\"row\"><span class=\"dot b-{name}\"></span>{}</th>",
         escape(&named(one))
     );
     let mut cell = |text: String, best: bool| {
@@ -291,8 +316,21 @@ fn latency_section(page: &mut String, report: &Report) {
     );
     picture(page, &chart::latency(report));
     page.push_str(
-        "<details><summary>By kind of call</summary>\n<div class=\"scroll\"><table>\n<tr><th>kind of call, in ns</th><th>calls</th><th>mean</th>\
-         <th>p50</th><th>p90</th><th>p99</th><th>p99.9</th><th>p99.99</th></tr>\n",
+        "<details><summary>By kind of call</summary>\n<div class=\"scroll\"><table>\n\
+         <caption>Single calls of each allocator by kind, in ns</caption>\n",
+    );
+    heads(
+        page,
+        &[
+            "kind of call, in ns",
+            "calls",
+            "mean",
+            "p50",
+            "p90",
+            "p99",
+            "p99.9",
+            "p99.99",
+        ],
     );
     for one in report.ranked() {
         latency_row(page, report, one, "allocate", &one.allocate);
@@ -309,7 +347,8 @@ fn latency_row(page: &mut String, report: &Report, one: &Measured, kind: &str, l
     let name = escape(&one.name);
     let _ = write!(
         page,
-        "<tr><td><span class=\"dot b-{name}\"></span>{name} <small>{kind}</small></td><td>{}</td>",
+        "<tr><th scope=\"row\"><span class=\"dot b-{name}\"></span>{name} <small>{kind}</small></th>\
+         <td>{}</td>",
         grouped(latency.calls)
     );
     let Latency {

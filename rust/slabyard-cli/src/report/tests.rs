@@ -106,7 +106,7 @@ fn columns_have_names_of_their_own() {
     let table = page.split("<table>").nth(1).unwrap();
     let row = table.split("</tr>").next().unwrap().replace("<br/>", " ");
     let of_page = row
-        .split("<th>")
+        .split("<th scope=\"col\">")
         .skip(1)
         .map(|head| head.trim_end_matches("</th>"));
     for mut names in [heads, of_page.collect()] {
@@ -188,6 +188,104 @@ fn the_page_is_readable_on_a_phone() {
         page.matches("<div class=\"scroll\">\n<svg").count(),
         page.matches("<svg").count()
     );
+}
+
+/// The colours of a scheme in the style sheet: the first is for light paper, the second for dark.
+fn palette(scheme: usize) -> std::collections::BTreeMap<String, [f64; 3]> {
+    let style = include_str!("page.css");
+    let block = style.split(":root {").nth(1 + scheme).unwrap();
+    let block = block.split('}').next().unwrap();
+    let colours = block.split(';').filter_map(|one| {
+        let (name, colour) = one.trim().strip_prefix("--")?.split_once(": #")?;
+        let part = |at: usize| u8::from_str_radix(&colour[at..at + 2], 16).unwrap();
+        let parts = [0, 2, 4].map(|at| f64::from(part(at)) / 255.0);
+        Some((name.to_string(), parts))
+    });
+    colours.collect()
+}
+
+/// As the Web Content Accessibility Guidelines define it: 1 for no difference, 21 for black on white.
+fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
+    let light = |colour: [f64; 3]| {
+        let [red, green, blue] = colour.map(|part| match part {
+            dark if dark <= 0.04045 => dark / 12.92,
+            part => ((part + 0.055) / 1.055).powf(2.4),
+        });
+        0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05
+    };
+    (light(a) / light(b)).max(light(b) / light(a))
+}
+
+#[test]
+fn every_label_can_be_read_on_what_it_stands_on() {
+    const LEAST: f64 = 4.5;
+    assert!((contrast([0.0; 3], [1.0; 3]) - 21.0).abs() < 1e-9);
+    let mut unreadable = Vec::new();
+    for scheme in [0, 1] {
+        let palette = palette(scheme);
+        let not_text = [
+            "paper", "card", "faint", "rule", "payload", "count", "volume",
+        ];
+        let texts = palette
+            .iter()
+            .filter(|(name, _)| !not_text.contains(&name.as_str()));
+        let mut pairs: Vec<_> = texts
+            .flat_map(|(text, _)| [(text.as_str(), "card"), (text.as_str(), "paper")])
+            .collect();
+        assert!(pairs.len() >= 2 * 11, "{pairs:?}");
+        pairs.push(("ink", "faint"));
+        for (text, paper) in pairs {
+            let seen = contrast(palette[text], palette[paper]);
+            if seen < LEAST {
+                unreadable.push(format!("{text} on {paper}, scheme {scheme}: {seen:.2}"));
+            }
+        }
+    }
+    assert!(unreadable.is_empty(), "{unreadable:#?}");
+}
+
+#[test]
+fn tables_and_pictures_can_be_read_aloud() {
+    let page = html::render(&report());
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    let document = roxmltree::Document::parse_with_options(&page, options).unwrap();
+    let all = |name: &'static str| {
+        let nodes = document.descendants();
+        nodes.filter(move |node| node.tag_name().name() == name)
+    };
+    for table in all("table") {
+        let first = table.first_element_child().unwrap();
+        assert!(first.has_tag_name("caption") && first.text().is_some());
+    }
+    assert!(all("th").all(|head| matches!(head.attribute("scope"), Some("col" | "row"))));
+    for row in all("tr") {
+        assert!(row.first_element_child().unwrap().has_tag_name("th"));
+    }
+    assert_eq!((all("table").count(), all("svg").count()), (2, 4));
+    let mut ids = Vec::new();
+    for svg in all("svg") {
+        let parts: Vec<_> = svg
+            .children()
+            .filter(|node| node.is_element())
+            .take(2)
+            .collect();
+        for (part, name, by) in [
+            (parts[0], "title", "aria-labelledby"),
+            (parts[1], "desc", "aria-describedby"),
+        ] {
+            assert_eq!(part.tag_name().name(), name);
+            assert!(part.text().is_some_and(|text| text.len() > 10));
+            assert_eq!(part.attribute("id"), svg.attribute(by));
+            ids.extend(part.attribute("id"));
+        }
+    }
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!((ids.len(), count), (8, 8));
 }
 
 fn parse(page: &str) {
