@@ -46,8 +46,8 @@ typedef struct sy_callback {
 
 extern SY_HIDDEN SY_TLS sy_callback_note sy_callback_now;
 
-/* Whether a call of this thread was unwound, and no call has returned, nor slow path begun, since. A
- * cleanup that does one of these restores it. */
+/* Whether a call of this thread was unwound, and no call has returned nor a slow path begun since.
+ * A cleanup that does one of these restores it. */
 extern SY_HIDDEN SY_TLS bool sy_callback_unwinding;
 
 __attribute__((nothrow)) void sy_callback_jumped(uintptr_t frame);
