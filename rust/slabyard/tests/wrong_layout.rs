@@ -122,10 +122,10 @@ fn what_comes_to_the_heap_is_told_at_once() {
         let large = "size_of_a_class_for_a_large_one_to_the_heap";
         is_told(large, options, &[WRONG_SIZE]);
         is_told("variable_to_the_heap", options, &[FOREIGN]);
-        is_told("block_grown_as_more_than_a_block", options, &[FOREIGN]);
         for test in [
             "block_to_the_heap",
             "block_as_more_than_a_block",
+            "block_grown_as_more_than_a_block",
             "block_as_more_aligned_than_a_block",
         ] {
             is_told(test, options, &[WRONG_CACHE, "belongs to cache \"node\""]);
