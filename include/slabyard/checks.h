@@ -58,7 +58,8 @@ enum {
 
 /* Violations of the library's invariants and damage to objects at present, of pools too: 0 when all
  * is well. Each damage is reported as a fault that does not end the process, other violations by a
- * line. Any thread, any time, while other threads use their pools; slow. */
+ * line. Any thread, any time, while other threads use their pools; slow. No other thread may
+ * destroy a pool meanwhile. */
 SY_API size_t sy_verify(void);
 
 SY_END_DECLS
