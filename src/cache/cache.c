@@ -245,10 +245,11 @@ static void *sy_cache_take_unwatched(sy_cache *cache) {
 
 static void *take_guarded_or_checked(sy_cache *cache, size_t size, size_t align) {
     uintptr_t object;
-    SY_SLOW_PATH(&cache->client);
+    SY_CONSTRUCTING_PATH(path, &cache->client);
     void *taken = sy_cache_guards(cache) ? sy_guarded_alloc(cache, size, align) : NULL;
     if (!taken && sy_cache_checks(cache) && sy_watched_take(cache, size, &object))
         taken = (void *)object;
+    path.done = true;
     return taken;
 }
 
@@ -371,11 +372,9 @@ typedef struct sy_batch {
     bool done;
 } sy_batch;
 
-/* A constructor has thrown: the caller is not told of the objects that there were. */
+/* If a constructor has thrown, the caller does not learn how many objects there were. */
 static void end_batch(const sy_batch *batch) {
-    if (SY_LIKELY(batch->done)) return;
-    sy_cache_free_batch(batch->cache, batch->objects, batch->got);
-    sy_callback_unwinding = true; /* not what slow paths made of it */
+    if (!batch->done) sy_cache_free_batch(batch->cache, batch->objects, batch->got);
 }
 
 static void take_batch(sy_batch *batch, size_t count) {
@@ -391,7 +390,7 @@ static void take_batch(sy_batch *batch, size_t count) {
 }
 
 static size_t alloc_batch(sy_cache *cache, void **objects, size_t count) {
-    SY_SLOW_PATH(&cache->client); /* until end_batch is done with the cache */
+    SY_CONSTRUCTING_PATH(path, &cache->client); /* ends after `batch`, which uses the cache */
     sy_batch batch SY_CLEANUP(end_batch) = {cache, objects, 0, false};
     if (cache->flags & (SY_HANDLES | SY_CHECKED | SY_GUARD)) {
         while (batch.got < count && (objects[batch.got] = sy_cache_alloc_inline(cache)) != NULL)
@@ -399,7 +398,7 @@ static size_t alloc_batch(sy_cache *cache, void **objects, size_t count) {
     } else {
         take_batch(&batch, count);
     }
-    batch.done = true;
+    batch.done = path.done = true;
     return batch.got;
 }
 
@@ -564,8 +563,10 @@ int sy_cache_reserve(sy_cache *cache, size_t count) {
 }
 
 static bool fill_magazines(sy_cache *cache, size_t count) {
-    SY_SLOW_PATH(&cache->client);
-    return sy_client_reserve(&cache->client, count) >= count;
+    SY_CONSTRUCTING_PATH(path, &cache->client);
+    bool filled = sy_client_reserve(&cache->client, count) >= count;
+    path.done = true;
+    return filled;
 }
 
 int sy_thread_reserve(sy_cache *cache, size_t count) {

@@ -151,6 +151,10 @@ void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab);
  * lock is held. */
 sy_slab *sy_cache_unlink_empty(sy_cache *cache, sy_bins *bins, size_t keep);
 
+/* The fault of freeing an address to the cache that lies in none of its slabs, but in `slab`, or in
+ * none (NULL). In a slab that is being released all objects are free. */
+sy_fault_kind sy_cache_fault_outside(const sy_cache *cache, const sy_slab *slab);
+
 /* What is wrong with freeing `address` to the cache; `slab`: where it lies, or NULL. */
 sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t address,
                         const sy_slab *slab);

@@ -21,7 +21,7 @@ size_t sy_cache_in_use(const sy_cache *cache_) {
     sy_clients_lock(); /* both locks, so that what a pass moves is counted once */
     sy_lock_acquire(&cache->lock);
     size_t out = cache->out - in_quarantine(cache), elsewhere = cache->guarded + cache->passed;
-    sy_client_held_locked(&cache->client, &depot, &loaded);
+    sy_client_held(&cache->client, &depot, &loaded);
     sy_lock_release(&cache->lock);
     sy_clients_unlock();
     size_t retired = atomic_load_explicit(&cache->retired, memory_order_relaxed);
@@ -61,7 +61,7 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     sy_clients_lock();
     sy_lock_acquire(&cache->lock);
     size_t out = cache->out, passed = cache->passed;
-    sy_client_held_locked(&cache->client, &stats->in_depot, &stats->in_loaded);
+    sy_client_held(&cache->client, &stats->in_depot, &stats->in_loaded);
     sy_clients_unlock();
     stats->in_quarantine = in_quarantine(cache);
     stats->guarded = cache->guarded;

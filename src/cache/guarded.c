@@ -33,38 +33,30 @@ static sy_rebuilds construction(const sy_cache *cache) {
     return (sy_rebuilds){cache->construct, cache->destruct};
 }
 
-typedef struct sy_building {
+/* What an allocation has, until its object is constructed. */
+typedef struct sy_made {
     sy_cache *cache;
     void *object;
-    bool built, returned;
-} sy_building;
+} sy_made;
 
-/* Gives the object back if its constructor has failed or thrown. */
-static void end_building(const sy_building *work) {
-    if (work->built) return;
-    bool unwinding = sy_callback_unwinding;
-    sy_guard_free(work->cache->watch, work->object, SIZE_MAX, NULL, NULL);
-    if (!work->returned) count_out(work->cache, true);
-    sy_callback_unwinding = unwinding;
+static void give_made_back(const void *made_) {
+    const sy_made *made = made_;
+    sy_guard_free(made->cache->watch, made->object, SIZE_MAX, NULL, NULL);
+    count_out(made->cache, true);
 }
 
-static bool build_guarded(sy_cache *cache, int (*construct)(void *object, void *arg),
-                          void *object) {
-    sy_building work SY_CLEANUP(end_building) = {cache, object, false, false};
-    SY_CALLBACK(call, "constructor", "cache", cache->name, true);
-    work.built = construct(object, cache->arg) == 0;
-    work.returned = call.returned = true;
-    return work.built;
-}
-
-/* One whose constructor fails is none: the cache goes on as if it had no room. */
+/* An object that is counted already; NULL: none, and it is not counted any more. If its constructor
+ * fails, the cache goes on as if there were no room among guarded objects. */
 static void *make(sy_cache *cache, size_t size, size_t align) {
     sy_rebuilds build = construction(cache);
     if (align < SY_MALLOC_ALIGN) align = SY_MALLOC_ALIGN;
     if (align > cache->layout.align) align = cache->layout.align;
     void *object = sy_guard_alloc(cache->watch, size, align);
+    if (!object) count_out(cache, build.construct != NULL);
     if (!object || !build.construct) return object;
-    return build_guarded(cache, build.construct, object) ? object : NULL;
+    const sy_made made = {cache, object};
+    bool built = sy_watched_construct(cache, build.construct, object, give_made_back, &made);
+    return built ? object : NULL;
 }
 
 /* Nothing asked for is a byte, so that it has an address. */
@@ -75,7 +67,6 @@ void *sy_guarded_alloc(sy_cache *cache, size_t size, size_t align) {
     bool builds = construction(cache).construct;
     if (!sy_client_due(&cache->client) || !count_in(cache, builds)) return NULL;
     void *object = make(cache, size_there(size), align);
-    if (!object) count_out(cache, builds);
     errno = error;
     return object;
 }

@@ -47,8 +47,10 @@ static bool swap(uint64_t *word, uint64_t *expected, uint64_t desired) {
 
 static bool sy_handle_take_watched(sy_cache *cache, uintptr_t *ordinal) {
     if (sy_limit_fail_due(cache->name, cache->size)) return false;
-    SY_SLOW_PATH(&cache->client);
-    return sy_watched_take(cache, cache->size, ordinal);
+    SY_CONSTRUCTING_PATH(path, &cache->client);
+    bool taken = sy_watched_take(cache, cache->size, ordinal);
+    path.done = true;
+    return taken;
 }
 
 /* An ordinal that is free and this thread's from now on; false with errno. */
@@ -244,8 +246,10 @@ void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
 bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordinal,
                       sy_fault_kind *fault) {
     const sy_slab *slab = sy_slab_at(address);
-    *fault = slab ? SY_FAULT_WRONG_CACHE : SY_FAULT_FOREIGN_POINTER;
-    if (!slab || slab->owner != cache) return false;
+    if (!slab || slab->owner != cache) {
+        *fault = sy_cache_fault_outside(cache, slab);
+        return false;
+    }
     uint32_t index = sy_slab_index(slab, &cache->layout, address);
     *fault = SY_FAULT_MISALIGNED_POINTER;
     if (index == UINT32_MAX) return false;

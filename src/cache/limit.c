@@ -158,9 +158,10 @@ static SY_COLD bool take_again(sy_cache *cache, uintptr_t *item) {
 }
 
 bool sy_cache_take(sy_cache *cache, uintptr_t *item) {
-    SY_SLOW_PATH(&cache->client);
+    SY_CONSTRUCTING_PATH(path, &cache->client);
     bool got = refill(cache, item) || take_again(cache, item);
     if (SY_UNLIKELY(sy_quota_crossed(cache->quota))) sy_limit_tell(cache->quota);
+    path.done = true;
     return got;
 }
 

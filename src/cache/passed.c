@@ -109,30 +109,19 @@ static void *make(sy_cache *cache, size_t size, sy_block **block) {
     return NULL;
 }
 
-typedef struct sy_building {
+/* What an allocation has, until its object is constructed. */
+typedef struct sy_made {
     sy_cache *cache;
     sy_block *block;
     void *object;
-    bool built;
-} sy_building;
+} sy_made;
 
-/* Gives all back if the constructor has failed or thrown. */
-static void end_building(const sy_building *work) {
-    if (work->built) return;
-    int error = errno;
-    bool unwinding = sy_callback_unwinding;
-    sy_os_block_free(work->object);
-    sy_side_give(work->block, sizeof *work->block);
-    count_live(work->cache, -(size_t)1);
+static void give_made_back(const void *made_) {
+    const sy_made *made = made_;
+    sy_os_block_free(made->object);
+    sy_side_give(made->block, sizeof *made->block);
+    count_live(made->cache, -(size_t)1);
     sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
-    sy_callback_unwinding = unwinding;
-    errno = error;
-}
-
-static bool build_passed(sy_cache *cache, sy_block *block, void *object) {
-    sy_building work SY_CLEANUP(end_building) = {cache, block, object, false};
-    work.built = sy_watched_build(cache, object);
-    return work.built;
 }
 
 bool sy_passed_take(sy_cache *cache, size_t size, uintptr_t *item) {
@@ -141,7 +130,8 @@ bool sy_passed_take(sy_cache *cache, size_t size, uintptr_t *item) {
     void *object = make(cache, size, &block);
     if (!object) return refuse(cache, SY_REFUSAL_SYSTEM);
     int error = errno;
-    if (!build_passed(cache, block, object)) return false;
+    const sy_made made = {cache, block, object};
+    if (!sy_watched_build(cache, object, give_made_back, &made)) return false;
     block->cache = cache;
     block->size = size;
     insert(block, object);

@@ -96,11 +96,12 @@ typedef struct sy_construction {
     sy_cache *cache;
     uintptr_t *items;
     size_t count, built;
-    size_t kept;   /* once it has ended: constructed items, from items[0] on */
-    bool returned; /* the constructors have; else one has thrown, and nothing is kept */
+    size_t kept;   /* constructed items, from items[0] on; known when the construction has ended */
+    bool returned; /* false: a constructor has thrown, and no item is kept */
 } sy_construction;
 
-/* Slots that are not constructed go back, and what is is moved together. */
+/* Slots that are not constructed go back to their slabs; the constructed ones move together. If a
+ * constructor has thrown, all go back. */
 static void end_construction(sy_construction *work) {
     sy_cache *cache = work->cache;
     size_t kept = 0;
@@ -129,11 +130,8 @@ static void end_construction(sy_construction *work) {
     }
 }
 
-/* Only where a constructor has thrown is there something to do. */
-static void end_thrown(sy_construction *work) {
-    if (work->returned) return;
-    end_construction(work);
-    sy_callback_unwinding = true; /* not what destructors made of it */
+static void end_thrown_construction(sy_construction *work) {
+    if (!work->returned) end_construction(work);
 }
 
 /*
@@ -141,7 +139,7 @@ static void end_thrown(sy_construction *work) {
  * slot and the marked ones that remain go back. How many there are, from items[0].
  */
 static size_t construct(sy_cache *cache, uintptr_t *items, size_t count) {
-    sy_construction work SY_CLEANUP(end_thrown) = {cache, items, count, 0, 0, false};
+    sy_construction work SY_CLEANUP(end_thrown_construction) = {cache, items, count, 0, 0, false};
     SY_CALLBACK(call, "constructor", "cache", cache->name, true);
     int error = 0;
     for (size_t next = count; next > 0; next--) {
@@ -222,14 +220,13 @@ sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t add
     if (guarding) kind = SY_FAULT_WRONG_CACHE;
     if (kind == SY_FAULT_WRONG_CACHE && found && found->class_number && cache->class_number)
         kind = SY_FAULT_WRONG_SIZE;
+    bool is_elsewhere = (slab || guarding) && found != cache && kind != SY_FAULT_DOUBLE_FREE;
     sy_fault fault = {
         .kind = kind,
         .cache = cache->name,
         .object_size = cache->size,
         .address = (void *)address,
-        .found_cache = (!slab && !guarding) || found == cache ? NULL
-                       : found                                ? found->name
-                                                              : "heap",
+        .found_cache = is_elsewhere ? found ? found->name : "heap" : NULL,
     };
     sy_watched_describe(&fault);
     return fault;
@@ -273,8 +270,7 @@ static inline void leave_slab(sy_flush *flush) {
     flush->added = 0;
 }
 
-/* What it is to free an object that lies in none of the cache's slabs. */
-static SY_COLD sy_fault_kind fault_outside(const sy_cache *cache, const sy_slab *slab) {
+SY_COLD sy_fault_kind sy_cache_fault_outside(const sy_cache *cache, const sy_slab *slab) {
     if (!slab) return SY_FAULT_FOREIGN_POINTER;
     bool released = slab->owner == cache || (!slab->owner && !slab->first);
     return released ? SY_FAULT_DOUBLE_FREE : SY_FAULT_WRONG_CACHE;
@@ -285,7 +281,7 @@ static SY_COLD sy_fault_kind fault_outside(const sy_cache *cache, const sy_slab 
 static bool enter_slab(sy_flush *flush, uintptr_t address) {
     sy_slab *slab = sy_slab_at(address);
     if (SY_UNLIKELY(!sy_slab_is_in(slab, flush->cache))) {
-        note_fault(flush, fault_outside(flush->cache, slab), address, slab);
+        note_fault(flush, sy_cache_fault_outside(flush->cache, slab), address, slab);
         return false;
     }
     leave_slab(flush);

@@ -34,8 +34,7 @@ static sy_record *record_of(const sy_cache *cache, const void *object) {
 static sy_record *find(const sy_cache *cache, uintptr_t address, sy_fault *fault) {
     const sy_slab *slab = sy_slab_at(address);
     if (!slab || slab->owner != cache) {
-        sy_fault_kind kind = slab ? SY_FAULT_WRONG_CACHE : SY_FAULT_FOREIGN_POINTER;
-        *fault = sy_cache_fault(cache, kind, address, slab);
+        *fault = sy_cache_fault(cache, sy_cache_fault_outside(cache, slab), address, slab);
         return NULL;
     }
     uint32_t index = sy_slab_index(slab, &cache->layout, address);
@@ -95,11 +94,31 @@ static void count_built(sy_cache *cache, uint64_t constructed, uint64_t destruct
     sy_lock_release(&cache->lock);
 }
 
-bool sy_watched_build(sy_cache *cache, void *object) {
-    if (!cache->rebuilds.construct) return true;
+typedef struct sy_building {
+    sy_undo *undo;
+    const void *work;
+    bool built;
+} sy_building;
+
+static void end_building(const sy_building *building) {
+    if (building->built) return;
+    int error = errno;
+    building->undo(building->work);
+    errno = error;
+}
+
+bool sy_watched_construct(sy_cache *cache, int (*construct)(void *object, void *arg), void *object,
+                          sy_undo *undo, const void *work) {
+    sy_building building SY_CLEANUP(end_building) = {undo, work, false};
     SY_CALLBACK(call, "constructor", "cache", cache->name, true);
-    bool built = cache->rebuilds.construct(object, cache->arg) == 0;
+    building.built = construct(object, cache->arg) == 0;
     call.returned = true;
+    return building.built;
+}
+
+bool sy_watched_build(sy_cache *cache, void *object, sy_undo *undo, const void *work) {
+    if (!cache->rebuilds.construct) return true;
+    bool built = sy_watched_construct(cache, cache->rebuilds.construct, object, undo, work);
     if (built) count_built(cache, 1, 0);
     return built;
 }
@@ -123,30 +142,19 @@ static bool take_item(sy_cache *cache, uintptr_t *item) {
     return false;
 }
 
-typedef struct sy_building {
+/* What an allocation has, until its object is constructed. */
+typedef struct sy_taken {
     sy_cache *cache;
     sy_record *record;
     void *object;
     uintptr_t item;
-    bool built;
-} sy_building;
+} sy_taken;
 
-/* Puts the object back if its constructor has failed or thrown. */
-static void end_building(const sy_building *work) {
-    if (work->built) return;
-    int error = errno;
-    bool unwinding = sy_callback_unwinding;
-    sy_watch_forget(work->cache->watch, work->record, work->object);
-    sy_client_free(&work->cache->client, work->item);
+static void put_taken_back(const void *taken_) {
+    const sy_taken *taken = taken_;
+    sy_watch_forget(taken->cache->watch, taken->record, taken->object);
+    sy_client_free(&taken->cache->client, taken->item);
     sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
-    sy_callback_unwinding = unwinding;
-    errno = error;
-}
-
-static bool build_taken(sy_cache *cache, sy_record *record, void *object, uintptr_t item) {
-    sy_building work SY_CLEANUP(end_building) = {cache, record, object, item, false};
-    work.built = sy_watched_build(cache, object);
-    return work.built;
 }
 
 bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item) {
@@ -157,7 +165,8 @@ bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item) {
     int error = errno;
     sy_watch_taken(cache->watch, record, object);
     sy_watch_show(cache->watch, record, object, size);
-    if (!build_taken(cache, record, object, *item)) return false;
+    const sy_taken taken = {cache, record, object, *item};
+    if (!sy_watched_build(cache, object, put_taken_back, &taken)) return false;
     bool built = cache->construct || cache->rebuilds.construct;
     sy_watch_given(cache->watch, record, object, size, built);
     sy_reclaim_turn();

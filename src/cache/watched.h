@@ -52,9 +52,16 @@ void sy_watched_describe(sy_fault *fault);
 /* Whether a live object begins at `address`, and the bytes that were asked for. */
 bool sy_watched_size(const sy_cache *cache, uintptr_t address, size_t *size);
 
-/* Constructs and destructs an object where that is done at each allocation and free; false with
- * errno: the constructor failed. */
-bool sy_watched_build(sy_cache *cache, void *object);
+/* Takes back what an allocation has done before its object was to be constructed. */
+typedef void sy_undo(const void *work);
+
+/* Constructs an object by `construct`. If that fails (false, with the errno that it left) or
+ * throws, undo(work) is called. */
+bool sy_watched_construct(sy_cache *cache, int (*construct)(void *object, void *arg), void *object,
+                          sy_undo *undo, const void *work);
+
+/* Constructs, likewise, and destructs an object where that is done at each allocation and free. */
+bool sy_watched_build(sy_cache *cache, void *object, sy_undo *undo, const void *work);
 void sy_watched_unbuild(sy_cache *cache, void *object);
 
 /* What waits in quarantine goes back to the slabs; whether anything did. */

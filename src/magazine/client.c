@@ -601,7 +601,7 @@ size_t sy_client_reserve(sy_client *client, size_t count) {
 }
 
 /* Flushes what this thread's slot holds; its magazines go. */
-static void flush_taken(sy_client *client, sy_slot *slot) {
+static void flush_own_slot(sy_client *client, sy_slot *slot) {
     sy_move move;
     if (client->config.sees_frees) count_allocated(client, slot);
     sy_threads_lock();
@@ -619,7 +619,7 @@ static void begin_drain(sy_client *client) {
     sy_slot *slot = sy_thread_slot(thread, client->number);
     slot->generation = before + 1;
     slot->reserved = 0;
-    if (slot->loaded) flush_taken(client, slot);
+    if (slot->loaded) flush_own_slot(client, slot);
 }
 
 void sy_client_drain(sy_client *client) {

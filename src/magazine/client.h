@@ -138,16 +138,25 @@ bool sy_client_suspend(sy_client *client, void (*end)(void *arg), void *arg);
 void sy_client_resume(sy_client *client);
 
 /*
- * A slow path of the client that may call functions of the program's: until it has been left, by an
- * exception too, the client does not end. They nest.
+ * A slow path of the client that may call functions of the program's. The client does not end until
+ * the slow path has been left. Slow paths nest.
  *
- * SY_SLOW_PATH(client) begins one, which ends with the scope. Turns (sy_reclaim_turn) come after
- * that: there what was put off is done.
+ * SY_SLOW_PATH(client) begins one that ends with the scope. sy_reclaim_turn comes after the scope,
+ * and carries out the ends that were put off. A constructor that throws leaves no turn to come. So
+ * a slow path that constructs is SY_CONSTRUCTING_PATH(path, client), with `path.done = true` before
+ * it returns. If it is unwound, its cleanup carries out these ends.
  */
+typedef struct sy_slow_path {
+    unsigned outer; /* slow paths that this thread was in already */
+    bool done;
+} sy_slow_path;
+
 #define SY_SLOW_PATH(client) \
-    unsigned slow_path SY_CLEANUP(sy_slow_path_end) = sy_slow_path_begin(client)
-unsigned sy_slow_path_begin(sy_client *client); /* those that this thread is in already */
-void sy_slow_path_end(const unsigned *outer);
+    sy_slow_path slow_path SY_CLEANUP(sy_slow_path_end) = {sy_slow_path_begin(client), true}
+#define SY_CONSTRUCTING_PATH(path, client) \
+    sy_slow_path path SY_CLEANUP(sy_slow_path_end) = {sy_slow_path_begin(client), false}
+unsigned sy_slow_path_begin(sy_client *client);
+void sy_slow_path_end(const sy_slow_path *path);
 
 /* At the end of a slow path: leaves the clients whose end this thread put off within it. Whether
  * there are others, of doors further up. */
@@ -215,10 +224,9 @@ bool sy_client_reap_step(sy_client *client, bool first, bool idle);
 bool sy_thread_reap_step(void);
 
 /* Items in the depot, those on their way from there to the owner included, and in loaded slots:
- * exact while no thread allocates or frees, whatever passes and trims do meanwhile. `_locked`: the
- * lock of the clients is held. */
+ * exact while no thread allocates or frees, whatever passes and trims do meanwhile. The lock of the
+ * clients is held. */
 void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded);
-void sy_client_held_locked(const sy_client *client, size_t *depot, size_t *loaded);
 
 /* Events since the client was opened. */
 sy_client_counts sy_client_count(const sy_client *client);

@@ -36,7 +36,6 @@ static SY_TLS struct {
 
 unsigned sy_slow_path_begin(sy_client *client) {
     sy_callback_check();
-    sy_callback_unwinding = false; /* what was thrown has been caught */
     if (own.calls < NOTED) own.called[own.calls] = client;
     return own.calls++;
 }
@@ -102,12 +101,9 @@ bool sy_clients_leave(void) {
     return own.held;
 }
 
-/* Where a constructor has thrown there is no turn to come, in which what was put off is done. */
-void sy_slow_path_end(const unsigned *outer) {
-    own.calls = *outer;
-    if (SY_LIKELY(!sy_callback_unwinding || !own.held)) return;
-    sy_clients_leave();
-    sy_callback_unwinding = true; /* not what slow paths made of it */
+void sy_slow_path_end(const sy_slow_path *path) {
+    own.calls = path->outer;
+    if (SY_UNLIKELY(!path->done && own.held)) sy_clients_leave();
 }
 
 /* ---- flushing ---- */
@@ -167,7 +163,7 @@ static void end_moves_of_others(sy_client *client) {
 /* Takes the magazines of a slot of this thread, and flushes them. The lock is held before and
  * after: another thread may be destroying a cache that this one has used, so the client is pinned.
  */
-static void flush_taken(sy_client *client, sy_slot *slot) {
+static void flush_and_pin(sy_client *client, sy_slot *slot) {
     sy_move move;
     sy_move_begin(client, &move, sy_slot_take(slot, NULL));
     pin_locked(client);
@@ -184,7 +180,7 @@ void sy_thread_flush(void) {
     for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++) {
         sy_slot *slot = sy_thread_slot(thread, number);
         sy_client *client = clients[number];
-        if (sy_slot_has_magazines(slot) && !client->suspended) flush_taken(client, slot);
+        if (sy_slot_has_magazines(slot) && !client->suspended) flush_and_pin(client, slot);
     }
     sy_threads_unlock();
     sy_clients_leave();
@@ -196,7 +192,7 @@ static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
     sy_client *client = clients[number];
     if (client->suspended || client->config.calls_back) return;
     sy_client_give_up_capacity(client, thread, slot);
-    flush_taken(client, slot);
+    flush_and_pin(client, slot);
 }
 
 /* Whether the slot holds items and has had no exchange since this was asked before. */
@@ -260,7 +256,7 @@ void sy_thread_put_back(void) {
     sy_clients_leave();
 }
 
-void sy_client_held_locked(const sy_client *client, size_t *depot, size_t *loaded) {
+void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded) {
     *depot = *loaded = 0;
     sy_depot_shard *shards = sy_depot_shards_of(client->number);
     for (unsigned i = 0; i < sy_depot_shard_count; i++) *depot += sy_depot_items(&shards[i]);
@@ -270,12 +266,6 @@ void sy_client_held_locked(const sy_client *client, size_t *depot, size_t *loade
     for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next)
         if (client->number < thread->slots_end)
             *loaded += sy_slot_items(sy_thread_slot(thread, client->number));
-}
-
-void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded) {
-    sy_threads_lock();
-    sy_client_held_locked(client, depot, loaded);
-    sy_threads_unlock();
 }
 
 sy_client_counts sy_client_count(const sy_client *client) {

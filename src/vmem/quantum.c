@@ -133,7 +133,7 @@ size_t sy_quantum_held(const sy_vmem *arena) {
     size_t units = 0;
     for (unsigned i = 0; i < arena->cached_sizes; i++) {
         size_t depot, loaded;
-        sy_client_held_locked(&arena->caches[i].client, &depot, &loaded);
+        sy_client_held(&arena->caches[i].client, &depot, &loaded);
         units += (depot + loaded) * arena->caches[i].size;
     }
     return units;

@@ -5,7 +5,6 @@
 #include "watch/stack.h"
 
 SY_TLS sy_callback_note sy_callback_now;
-SY_TLS bool sy_callback_unwinding;
 
 /* The destructor of cache "order" */
 static void add_callee(const sy_callee *callee) {
@@ -19,15 +18,6 @@ static void add_callee(const sy_callee *callee) {
     sy_report_text("\"");
 }
 
-static void add_stack(void) {
-    const void *const *frames;
-    size_t depth = sy_stack_frames(sy_stack_whole(), &frames);
-    sy_report_text("  seen by thread ");
-    sy_report_number(sy_os_thread());
-    sy_report_text(depth ? ":\n" : "\n");
-    if (depth) sy_report_stack(frames, depth, "    ");
-}
-
 static SY_COLD void sy_callback_report(const char *how, const char *next) {
     if (sy_report_begin()) {
         sy_report_loud();
@@ -36,7 +26,7 @@ static SY_COLD void sy_callback_report(const char *how, const char *next) {
         sy_report_text(how);
         sy_report_quiet();
         sy_report_text("\n");
-        add_stack();
+        sy_report_place(sy_stack_whole());
         sy_report_text("  next: ");
         sy_report_text(next);
         sy_report_text("\n");

@@ -46,10 +46,6 @@ typedef struct sy_callback {
 
 extern SY_HIDDEN SY_TLS sy_callback_note sy_callback_now;
 
-/* Whether a call of this thread was unwound, and no call has returned nor a slow path begun since.
- * A cleanup that does one of these restores it. */
-extern SY_HIDDEN SY_TLS bool sy_callback_unwinding;
-
 __attribute__((nothrow)) void sy_callback_jumped(uintptr_t frame);
 __attribute__((nothrow)) void sy_callback_unwound(void);
 __attribute__((nothrow)) bool sy_callback_returns_elsewhere(uintptr_t frame);
@@ -93,7 +89,6 @@ static inline __attribute__((always_inline)) void sy_callback_begin(sy_callback 
 
 static inline void sy_callback_end(const sy_callback *call) {
     if (SY_UNLIKELY(!call->returned && !sy_callback_now.callee.may_unwind)) sy_callback_unwound();
-    sy_callback_unwinding = !call->returned;
     sy_callback_set(&call->outer);
 }
 

@@ -322,17 +322,6 @@ static uint32_t stack_seen(void) {
     return stack ? stack : sy_stack_whole();
 }
 
-/* Where the fault was seen: the second of two frees, or the first that looked at what was damaged.
- */
-static void add_place(void) {
-    const void *const *frames;
-    size_t depth = sy_stack_frames(stack_seen(), &frames);
-    sy_report_text("  seen by thread ");
-    sy_report_number(sy_os_thread());
-    sy_report_text(depth ? ":\n" : "\n");
-    if (depth) sy_report_stack(frames, depth, "    ");
-}
-
 static bool guards_all(void) {
     return atomic_load_explicit(&sy_options_now.checks, memory_order_relaxed) & SY_GUARD &&
            atomic_load_explicit(&sy_options_now.guard_every, memory_order_relaxed) == 1;
@@ -359,7 +348,7 @@ void sy_report_fault(const sy_fault *fault) {
     add_position(fault);
     add_target(fault);
     add_damage(fault);
-    add_place();
+    sy_report_place(stack_seen()); /* the second of two frees, or the first look at damage */
     sy_report_trace("allocated", &fault->allocated);
     sy_report_trace("freed", &fault->freed);
     add_next(fault);

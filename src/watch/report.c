@@ -11,6 +11,7 @@
 #include "os/os.h"
 #include "watch/lookup.h"
 #include "watch/options.h"
+#include "watch/stack.h"
 #include "watch/symbols.h"
 
 enum {
@@ -269,6 +270,15 @@ void sy_report_looked(const char *indent) {
 void sy_report_stack(const void *const *frames, size_t depth, const char *indent) {
     sy_report_look(frames, depth, NULL, NULL);
     sy_report_looked(indent);
+}
+
+void sy_report_place(uint32_t stack) {
+    const void *const *frames;
+    size_t depth = sy_stack_frames(stack, &frames);
+    sy_report_text("  seen by thread ");
+    sy_report_number(sy_os_thread());
+    sy_report_text(depth ? ":\n" : "\n");
+    if (depth) sy_report_stack(frames, depth, "    ");
 }
 
 void sy_report_trace(const char *done, const sy_trace *trace) {

@@ -55,6 +55,8 @@ void sy_report_stack(const void *const *frames, size_t depth, const char *indent
 void sy_report_look(const void *const *frames, size_t depth, sy_lookup_next *next, void *arg);
 bool sy_report_sees_runtime_alone(void);
 void sy_report_looked(const char *indent);
+/* Which thread writes the report, and the stack (stack.h) of where it is. */
+void sy_report_place(uint32_t stack);
 /* What was done ("freed"), when, by whom: a line, and one for each frame; nothing if that was not
  * noted (no frames and no thread). */
 void sy_report_trace(const char *done, const sy_trace *trace);

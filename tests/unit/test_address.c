@@ -174,8 +174,8 @@ static void fill(void *arg) {
     /* Extents grow by a quarter of what there is: 49 or 50, as neighbours merge or not. Extents of
      * the least size would be more than 500. */
     must(sy_fake_calls(SY_FAKE_RESERVE) < 100);
-    printf("# 8 GiB in %zu extents, %zu pieces of address space\n",
-           sy_fake_calls(SY_FAKE_RESERVE), sy_fake_pieces());
+    printf("# 8 GiB in %zu extents, %zu pieces of address space\n", sy_fake_calls(SY_FAKE_RESERVE),
+           sy_fake_pieces());
 }
 
 static void eight_gibibytes_are_few_pieces(void **state) {

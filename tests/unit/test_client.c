@@ -127,9 +127,15 @@ static void put_held(struct bank *bank, uintptr_t word) {
     put(bank, word);
 }
 
+static void count_held(const struct bank *bank, size_t *depot, size_t *loaded) {
+    sy_clients_lock();
+    sy_client_held(&bank->client, depot, loaded);
+    sy_clients_unlock();
+}
+
 static size_t waiting(struct bank *bank) {
     size_t depot, loaded;
-    sy_client_held(&bank->client, &depot, &loaded);
+    count_held(bank, &depot, &loaded);
     return depot + loaded;
 }
 
@@ -245,7 +251,7 @@ static void a_depot_holds_no_more_than_its_budget(void **state) {
     for (uintptr_t i = 0; i < 20000; i++) get_new(bank);
     for (uintptr_t i = 0; i < 20000; i++) put_held(bank, i);
     size_t depot, loaded;
-    sy_client_held(&bank->client, &depot, &loaded);
+    count_held(bank, &depot, &loaded);
     assert_true(depot <= 256); /* 4 MiB of them in one shard: what the start and one raise allow */
     assert_true(loaded * ITEM <= 8 << 20);
     assert_int_equal(bank->lent, depot + loaded);
@@ -345,12 +351,12 @@ static void all_threads_together_hold_what_is_granted(void **state) {
         assert_int_equal(pthread_create(&threads[i], NULL, hold_some, bank), 0);
     pthread_barrier_wait(&barrier);
     size_t depot, loaded;
-    sy_client_held(&bank->client, &depot, &loaded);
+    count_held(bank, &depot, &loaded);
     assert_true(loaded <= BOUND && loaded > 0);
     assert_int_equal(depot, 0);
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    sy_client_held(&bank->client, &depot, &loaded);
+    count_held(bank, &depot, &loaded);
     assert_int_equal(loaded, 0);
     assert_true(depot <= BOUND);
     assert_int_equal(atomic_load(&bank->client.granted), 0);
@@ -373,7 +379,7 @@ static void an_ended_threads_words_wait_for_others(void **state) {
     for (int i = 0; i < 100; i++) get_new(bank);
     in_thread(put_all_and_end, bank);
     size_t depot, loaded;
-    sy_client_held(&bank->client, &depot, &loaded);
+    count_held(bank, &depot, &loaded);
     assert_int_equal(loaded, 0);
     assert_int_equal(bank->lent, depot);
     for (int i = 0; i < 100; i++) get_new(bank);
@@ -417,7 +423,7 @@ static void *put_all_and_run_on(void *arg) {
     must(waited > 0);
     must(sy_client_alloc(&((struct bank *)arg)->client, &word));
     size_t depot, loaded;
-    sy_client_held(&((struct bank *)arg)->client, &depot, &loaded);
+    count_held(arg, &depot, &loaded);
     must(loaded <= 64 && loaded + 1 == ((struct bank *)arg)->lent);
     put(arg, word);
     return NULL;
@@ -434,7 +440,7 @@ static void a_running_thread_drains_at_its_next_exchange(void **state) {
     size_t flushes = bank->flushes;
     sy_client_drain(&bank->client);
     size_t depot, loaded;
-    sy_client_held(&bank->client, &depot, &loaded);
+    count_held(bank, &depot, &loaded);
     assert_int_equal(depot, 0);
     assert_true(loaded > 0);
     assert_int_equal(bank->lent, loaded);
@@ -492,7 +498,7 @@ static void flush_empties_this_thread_alone(void **state) {
     put(other, word);
     sy_thread_flush();
     size_t depot, loaded;
-    sy_client_held(&bank->client, &depot, &loaded);
+    count_held(bank, &depot, &loaded);
     assert_int_equal(loaded, 0);
     assert_true(depot > 0);
     assert_int_equal(bank->lent, depot + 1);
@@ -532,7 +538,7 @@ static void alloc_loaded_takes_both_magazines_and_no_more(void **state) {
     for (int i = 0; i < 1000; i++) get_new(bank);
     for (uintptr_t i = 0; i < 1000; i++) put_held(bank, i);
     size_t depot, loaded, refills = bank->refills;
-    sy_client_held(&bank->client, &depot, &loaded);
+    count_held(bank, &depot, &loaded);
     assert_int_equal(sy_client_alloc_loaded(&bank->client, words, 0), 0);
     assert_int_equal(sy_client_alloc_loaded(&bank->client, words, 2000), loaded);
     for (size_t i = 0; i < loaded; i++) {
@@ -778,7 +784,7 @@ static void no_word_has_two_owners(void **state) {
 
 static size_t in_depot(const struct bank *bank) {
     size_t depot, loaded;
-    sy_client_held(&bank->client, &depot, &loaded);
+    count_held(bank, &depot, &loaded);
     return depot;
 }
 
