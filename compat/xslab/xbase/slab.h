@@ -3,13 +3,17 @@
  *
  *     cc program.c -I<prefix>/include/slabyard/compat/xslab -lslabyard
  *
+ * It is included as <xbase/slab.h>, as the document of xslab says, or as <x/base/slab.h>, as the
+ * programs in its repository do.
+ *
  * xSlab is a pool of one thread: the slot freed last is the next one given, exactly. xSlabMt is an
  * object cache: any thread allocates and frees, with no lock in common, and a thread is given again
  * what it freed last.
  *
  * Where the document of xslab left a choice, contradicts itself, or was not kept:
  *   - alignment: any power of two up to 2 MiB holds exactly; others are refused (NULL, EINVAL).
- *     Slots are whole words: one of 12 bytes at an alignment of 4 has 16;
+ *     Slots are whole words: an object of 12 bytes at an alignment of 4 takes 16 bytes, where it
+ *     took 12, and xSlabSlotSize says so. All of a slot may be written;
  *   - sizes that overflow are refused (NULL), instead of a division by zero later; what no system
  *     has is refused by xSlabMtAlloc at the latest;
  *   - it says of xSlabMt that it has a spinlock, and that it has none: here there is none, nor an
@@ -32,8 +36,8 @@
 
 SY_BEGIN_DECLS
 
-#define XSLAB_DEFAULT_ALIGN       16
-#define XSLAB_DEFAULT_CHUNK_BYTES (64 * 1024)
+#define XSLAB_DEFAULT_ALIGN       SY_CAST(size_t, 16)
+#define XSLAB_DEFAULT_CHUNK_BYTES SY_CAST(size_t, 64 * 1024)
 
 typedef struct xSlab xSlab;     /* a sy_pool */
 typedef struct xSlabMt xSlabMt; /* a sy_cache */

@@ -7,6 +7,8 @@
 #include <xbase/slab.h>
 
 _Static_assert(XSLAB_DEFAULT_ALIGN == 16, "as the document says");
+_Static_assert(_Generic(XSLAB_DEFAULT_ALIGN, size_t: 1), "so that it may be an argument of printf");
+_Static_assert(_Generic(XSLAB_DEFAULT_CHUNK_BYTES, size_t: 1), "the same");
 _Static_assert(XSLAB_DEFAULT_CHUNK_BYTES == 64 * 1024, "as the document says");
 
 /* ---- what the document shows ---- */
