@@ -63,7 +63,7 @@ static void sizes_up_to_the_limits(void) {
     errno = 0;
     EXPECT(!alloc_obj(alloc, 513, &h) && h == 77 && errno == EINVAL);
     EXPECT(!alloc_obj(alloc, UINT32_MAX, &h) && h == 77);
-    EXPECT(!alloc_obj(alloc, 64, NULL));
+    slab_free(alloc, alloc_obj(alloc, 64, NULL)); /* an object without a handle */
     for (size_t size = 1; size <= 504; size++) {
         void *p = slab_malloc(alloc, size);
         EXPECT(p && (uintptr_t)p % 64 == 0);
@@ -128,6 +128,15 @@ static void counters_count(void) {
     get_perf_counters(alloc, 4, &now);
     EXPECT(memcmp(&now, &none, sizeof now) == 0);
     slab_allocator_free(alloc);
+}
+
+static void utilities_measure(void) {
+    EXPECT(SLAB_PAGE_SIZE == 4096 && slab_object_count(128) == 32 && slab_object_count(100) == 40);
+    EXPECT(slab_object_count(4096) == 1 && slab_object_count(4097) == 0);
+    EXPECT(slab_object_count(0) == 0 && slab_object_count(UINT32_MAX) == 0);
+    uint64_t before = now_ns(), resident = read_rss_bytes_linux();
+    EXPECT(now_ns() >= before && now_ns() != 0);
+    EXPECT(resident > 0 && resident % (uint64_t)sysconf(_SC_PAGESIZE) == 0);
 }
 
 static void no_memory_is_null(void) {
@@ -296,6 +305,7 @@ int main(void) {
     in_storage_of_the_callers();
     sizes_up_to_the_limits();
     counters_count();
+    utilities_measure();
     no_memory_is_null();
     a_stale_handle_stays_stale();
     what_is_no_handle_is_refused();
