@@ -21,7 +21,9 @@
  * record of the block (the first counts from the block's stamp), then address as signed (zigzag)
  * distance from the previous address in the block (the first from 0). A realloc has two addresses,
  * the old and then the new one, and the ticks that the call took. Everything but a free ends with
- * its size.
+ * its size. Before the free or the realloc of an object of RECORD_LARGE_BYTES or more comes a
+ * record of how many bytes of its pages were in RAM. It is no operation of the program's; its size
+ * is that number.
  *
  * The stamp of a free is taken before the call, that of an allocation after it, and a realloc has
  * both: it gives the old address up at the first and has the new one at the second. So if one
@@ -53,7 +55,8 @@ enum record_block {
     BLOCK_PROCESS = 1,    /* a process begins: struct record_process, then its command line */
     BLOCK_OPERATIONS = 2, /* what one thread did */
     BLOCK_END = 3,        /* the process left in good order: struct record_end */
-    BLOCK_FINISH = 4      /* written by `slabyard record` once all processes' files are joined */
+    BLOCK_FINISH = 4,     /* written by `slabyard record` once all processes' files are joined */
+    BLOCK_UNTOUCHED = 5   /* before BLOCK_END: see RECORD_LARGE_BYTES */
 };
 
 enum record_operation {
@@ -62,8 +65,16 @@ enum record_operation {
     RECORD_REALLOC = 2,
     RECORD_CALLOC = 3,
     RECORD_ALIGNED = 4,
-    RECORD_FAILED = 5 /* an allocation that the program was refused: address 0 */
+    RECORD_FAILED = 5, /* an allocation that the program was refused: address 0 */
+    RECORD_TOUCHED = 6 /* what the next record's object had in RAM */
 };
+
+/* Objects of so many usable bytes are looked at: how much of them has the program touched? Of those
+ * that are live when the process ends, BLOCK_UNTOUCHED tells it. It lists runs of pages of the
+ * process's writable memory that are not in RAM. A run is two varints: the number of pages from the
+ * run before (in each block the first counts from address 0), and its length in pages. `records`
+ * counts the runs. A process that was killed has no such block. */
+#define RECORD_LARGE_BYTES ((size_t)64 << 10)
 
 enum record_origin { ORIGIN_EXEC = 0, ORIGIN_FORK = 1 };
 enum record_end_reason { END_EXIT = 0, END_EXEC = 1 };

@@ -78,6 +78,7 @@ static struct {
     void *(*memalign)(size_t, size_t);
     void *(*valloc)(size_t);
     void *(*pvalloc)(size_t);
+    size_t (*usable_size)(void *);
     int (*execve)(const char *, char *const *, char *const *);
     int (*execvpe)(const char *, char *const *, char *const *);
     int (*execveat)(int, const char *, char *const *, char *const *, int);
@@ -578,6 +579,144 @@ ALWAYS_INLINE void record_allocation(enum record_operation kind, const void *obj
     });
 }
 
+/* ---- what the program touched of large objects ----------------------------------------------- */
+
+enum { WINDOW_PAGES = 1024 };
+
+/* Looks at one window of pages, from `at` to `end` at most: a byte for each, whose lowest bit says
+ * whether the page is in RAM. How many they are; 0 if that cannot be told. */
+static size_t look_at_pages(uintptr_t at, uintptr_t end, unsigned char *in_ram) {
+    size_t pages = (end - at) / birth.page_size;
+    if (pages > WINDOW_PAGES) pages = WINDOW_PAGES;
+    return mincore((void *)at, pages * birth.page_size, in_ram) == 0 ? pages : 0;
+}
+
+static bool count_in_ram(const void *object, size_t bytes, size_t *in_ram) {
+    unsigned char window[WINDOW_PAGES];
+    uintptr_t page = birth.page_size, at = (uintptr_t)object & ~(page - 1);
+    uintptr_t end = ((uintptr_t)object + bytes + page - 1) & ~(page - 1);
+    *in_ram = 0;
+    for (size_t pages; at < end; at += pages * page) {
+        pages = look_at_pages(at, end, window);
+        if (pages == 0) return false;
+        for (size_t i = 0; i < pages; i++) *in_ram += (window[i] & 1) != 0 ? page : 0;
+    }
+    return true;
+}
+
+static __attribute__((noinline)) void record_touched(const void *object, size_t bytes) {
+    int saved = errno;
+    size_t in_ram;
+    bool known = count_in_ram(object, bytes, &in_ram);
+    errno = saved;
+    if (!known) return;
+    record((struct operation){.kind = RECORD_TOUCHED,
+                              .address = (uintptr_t)object,
+                              .size = in_ram,
+                              .stamp = stamp_now()});
+}
+
+/* Before an object is given up. */
+ALWAYS_INLINE void note_touched(void *object) {
+    if (real.usable_size == NULL) return;
+    size_t bytes = real.usable_size(object);
+    if (__builtin_expect(bytes >= RECORD_LARGE_BYTES, 0)) record_touched(object, bytes);
+}
+
+/* ---- ... and of those that are live at the end; under `files` -------------------------------- */
+
+/* A look at more pages than these takes long: 64 GiB are some 0.3 s. */
+#define PAGES_MAX ((size_t)1 << 24)
+
+static struct {
+    unsigned char bytes[4096];
+    size_t filled;
+    uint32_t runs;
+    uint64_t end;  /* the page behind the last run */
+    size_t looked; /* at so many pages */
+} untouched;
+
+static void write_untouched(void) {
+    struct record_block_header header = {
+        .kind = BLOCK_UNTOUCHED,
+        .records = untouched.runs,
+        .stamp = stamp_now(),
+        .length = (uint32_t)untouched.filled,
+    };
+    write_block(&header, untouched.bytes);
+    untouched.filled = 0;
+    untouched.runs = 0;
+    untouched.end = 0;
+}
+
+static void add_untouched(uint64_t first, uint64_t pages) {
+    if (untouched.filled + 20 > sizeof untouched.bytes) write_untouched();
+    unsigned char *p = untouched.bytes + untouched.filled;
+    p = put_varint(p, first - untouched.end);
+    p = put_varint(p, pages);
+    untouched.filled = (size_t)(p - untouched.bytes);
+    untouched.end = first + pages;
+    untouched.runs++;
+}
+
+/* Adds the runs of pages that are not in RAM. Another thread may unmap some meanwhile. */
+static void look_at_mapping(uintptr_t start, uintptr_t end) {
+    unsigned char window[WINDOW_PAGES];
+    uint64_t page = birth.page_size, run = 0;
+    for (size_t pages; start < end && untouched.looked < PAGES_MAX; start += pages * page) {
+        pages = look_at_pages(start, end, window);
+        if (pages == 0) break;
+        untouched.looked += pages;
+        for (size_t i = 0; i < pages; i++) {
+            if ((window[i] & 1) == 0) {
+                run++;
+            } else if (run > 0) {
+                add_untouched(start / page + i - run, run);
+                run = 0;
+            }
+        }
+    }
+    if (run > 0) add_untouched(start / page - run, run);
+}
+
+struct lines {
+    int fd;
+    ssize_t length, at; /* of what has been read */
+    char text[1024];
+};
+
+/* The beginning of the next line; false behind the last. */
+static bool next_line(struct lines *lines, char *line, size_t room) {
+    for (size_t kept = 0;;) {
+        if (lines->at == lines->length) {
+            lines->at = 0;
+            lines->length = read(lines->fd, lines->text, sizeof lines->text);
+            if (lines->length <= 0) return false;
+        }
+        char next = lines->text[lines->at++];
+        if (kept + 1 < room) line[kept++] = next != '\n' ? next : '\0';
+        if (next == '\n') return true;
+    }
+}
+
+/* Of a line such as "7f0012345000-7f0012366000 rw-p ...". */
+static void look_at_line(const char *line) {
+    char *rest;
+    uintptr_t start = strtoul(line, &rest, 16);
+    uintptr_t end = strtoul(rest + 1, &rest, 16);
+    bool is_own = strncmp(rest, " rw", 3) == 0 && rest[4] == 'p';
+    if (is_own && end - start >= RECORD_LARGE_BYTES) look_at_mapping(start, end);
+}
+
+static void note_untouched(void) {
+    char line[64] = "";
+    struct lines lines = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    if (lines.fd < 0) return;
+    while (next_line(&lines, line, sizeof line)) look_at_line(line);
+    close(lines.fd);
+    write_untouched(); /* also without a run: that is known then */
+}
+
 /* ---- birth, fork and end of a process -------------------------------------------------------- */
 
 static void note_birth(void) {
@@ -674,6 +813,7 @@ static void write_all(enum record_end_reason reason) {
     if (getpid() == pid) {
         if (mine != NULL) empty_buffer(mine);
         write_others();
+        if (begun) note_untouched();
         write_end(reason);
         if (begun && broken == 0) unlink(shared_path);
         if (reason == END_EXIT) atomic_store(&ended, true);
@@ -711,6 +851,7 @@ static void find_real(void) {
     FIND(memalign, "memalign");
     FIND(valloc, "valloc");
     FIND(pvalloc, "pvalloc");
+    FIND(usable_size, "malloc_usable_size");
     FIND(execve, "execve");
     FIND(execvpe, "execvpe");
     FIND(execveat, "execveat");
@@ -779,6 +920,7 @@ EXPORT void free(void *object) {
     if (object == NULL || __builtin_expect(is_boot(object), 0)) return;
     bool own = enter();
     if (own) {
+        note_touched(object);
         record((struct operation){
             .kind = RECORD_FREE, .address = (uintptr_t)object, .stamp = stamp_now()});
     }
@@ -810,6 +952,7 @@ static uint64_t after_since(uint64_t before) {
 
 /* The old object is given up when the call begins: see format.h about stamps. */
 static void *recorded_realloc(void *object, size_t size) {
+    note_touched(object);
     uint64_t before = stamp_now();
     void *moved = real.realloc(object, size);
     if (moved == NULL && size == 0) {

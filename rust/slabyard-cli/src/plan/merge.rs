@@ -9,7 +9,7 @@
 use super::order::{Action, Cursor, Queue};
 use super::slots::Slots;
 use super::stream::{OpsFile, Stream};
-use super::touch::{sure_bytes, LINE};
+use super::touch::{pages_of, sure_bytes, sure_of_touched, Touched, LARGE, LINE};
 use super::*;
 use crate::recording::{Process, Recording};
 use std::collections::{HashMap, HashSet};
@@ -47,9 +47,33 @@ struct Live {
     slot: u32,
     thread: u32,
     generation: u16,
-    /// Of the cache that would serve it, and which operation of its thread allocated it.
+    /// Of the cache that would serve it.
     cache: u8,
-    allocated_by: u64,
+    /// Which operation of its thread allocated it; none of an object of the process's parent. When that
+    /// was, and how many pages, and touched ones, the object had before it, if it was a realloc.
+    allocated_by: Option<u64>,
+    since: u64,
+    before: (u64, u64),
+}
+
+/// An object that an operation makes; the fields are those of [`Live`].
+struct Made {
+    size: u64,
+    sure: u64,
+    cache: u8,
+    before: (u64, u64),
+}
+
+impl Made {
+    /// By malloc, without a cache.
+    fn of(size: u64) -> Self {
+        Made {
+            size,
+            sure: sure_bytes(size),
+            cache: 0,
+            before: (0, 0),
+        }
+    }
 }
 
 /// A lane that waits until `address` is live, or is not.
@@ -66,7 +90,12 @@ struct ThreadState {
     plan: ThreadPlan,
     stream: Stream,
     /// What a realloc has given up and not yet replaced.
-    given_up: Option<Live>,
+    given_up: Option<GivenUp>,
+}
+
+struct GivenUp {
+    live: Live,
+    touched: Option<u64>,
 }
 
 struct ProcessState {
@@ -128,9 +157,11 @@ pub fn make_plan(
 
 /// What is surely in RAM of an object that a realloc makes `size` bytes long: what it grows by is
 /// written, and no more of the rest than was.
-fn sure_after(live: Live, size: u64) -> u64 {
+fn sure_after(live: Live, pages_touched: u64, size: u64) -> u64 {
     let grown = sure_bytes(size).saturating_sub(sure_bytes(live.size));
-    (live.sure + grown).min(sure_bytes(size))
+    let all = pages_touched == pages_of(live.size);
+    let sure = if all { live.sure } else { 0 };
+    (sure + grown).min(sure_bytes(size))
 }
 
 /// The sizes that occur most; of those that occur alike, the smaller.
@@ -401,7 +432,9 @@ impl<'a> Merge<'a> {
                     thread,
                     generation,
                     cache: 0,
-                    allocated_by: 0,
+                    allocated_by: None,
+                    since: 0,
+                    before: (0, 0),
                 },
             );
             state.payload += size;
@@ -425,11 +458,37 @@ impl<'a> Merge<'a> {
         if state.lanes_left > 0 || state.births_left > 0 {
             return;
         }
+        let live = std::mem::take(&mut state.live);
         self.payload -= state.payload;
-        self.objects -= state.live.len() as u64;
+        self.objects -= live.len() as u64;
         state.plan.last_payload = state.payload;
         state.payload = 0;
-        state.live = AddressMap::default();
+        let recorded = &self.recording.processes[process];
+        for (address, live) in live {
+            if live.size >= LARGE {
+                let touched = recorded.bytes_touched(address, live.size);
+                self.know_touched(process, live, touched);
+            }
+        }
+    }
+
+    /// What the program had touched of an object is known only at its end; `None`: not even then. What
+    /// was said of the object is put right. The pages of it that were touched.
+    fn know_touched(&mut self, process: usize, live: Live, touched: Option<u64>) -> u64 {
+        let pages = pages_of(live.size);
+        let (Some(bytes), Some(at)) = (touched.filter(|_| live.size >= LARGE), live.allocated_by)
+        else {
+            return pages;
+        };
+        let touched = pages_of(bytes).min(pages);
+        let (pages_before, touched_before) = live.before;
+        let made = pages.saturating_sub(pages_before);
+        let share = Touched::share(touched.saturating_sub(touched_before), made);
+        let state = &mut self.processes[process];
+        let stream = &mut state.threads[live.thread as usize].stream;
+        stream.change(at, |op| op.set_touched(share), &mut self.ops);
+        state.lower_sure(live.since, live.sure.saturating_sub(sure_of_touched(bytes)));
+        touched
     }
 
     fn apply(&mut self, process: usize, thread: usize, action: Action, forced: bool) -> Outcome {
@@ -457,10 +516,11 @@ impl<'a> Merge<'a> {
             } => {
                 self.allocate(process, thread, kind, object, size, align_log2);
             }
-            Action::Free { object } => self.free(process, thread, object),
-            Action::GiveUp { old } => {
+            Action::Free { object, touched } => self.free(process, thread, object, touched),
+            Action::GiveUp { old, touched } => {
                 let state = &mut self.processes[process];
-                state.threads[thread].given_up = state.live.remove(&old);
+                let live = state.live.remove(&old);
+                state.threads[thread].given_up = live.map(|live| GivenUp { live, touched });
                 return Outcome::Done;
             }
             Action::Receive { new, size } => self.reallocate(process, thread, new, size),
@@ -497,7 +557,12 @@ impl<'a> Merge<'a> {
         } else {
             size
         };
-        let slot = self.insert(process, thread, at, size, sure_bytes(written), cache);
+        let made = Made {
+            sure: sure_bytes(written),
+            cache,
+            ..Made::of(size)
+        };
+        let slot = self.insert(process, thread, at, made);
         self.emit(process, thread, Op::new(kind, size, log2, 0, slot, 0));
     }
 
@@ -508,15 +573,8 @@ impl<'a> Merge<'a> {
     }
 
     /// The slot of an object that the thread's next operation allocates.
-    fn insert(
-        &mut self,
-        process: usize,
-        thread: usize,
-        address: u64,
-        size: u64,
-        sure: u64,
-        cache: u8,
-    ) -> u32 {
+    fn insert(&mut self, process: usize, thread: usize, address: u64, made: Made) -> u32 {
+        let Made { size, sure, .. } = made;
         self.count_size(size);
         let state = &mut self.processes[process];
         let (slot, generation) = state.slots.take(thread, state.plan.operations);
@@ -526,8 +584,10 @@ impl<'a> Merge<'a> {
             slot,
             thread: thread as u32,
             generation,
-            cache,
-            allocated_by: state.threads[thread].plan.ops.count,
+            cache: made.cache,
+            allocated_by: Some(state.threads[thread].plan.ops.count),
+            since: self.summary.operations,
+            before: made.before,
         };
         if state.live.insert(address, live).is_some() {
             self.summary.unseen_frees += 1;
@@ -552,12 +612,13 @@ impl<'a> Merge<'a> {
         self.objects -= 1;
     }
 
-    fn free(&mut self, process: usize, thread: usize, address: u64) {
+    fn free(&mut self, process: usize, thread: usize, address: u64, touched: Option<u64>) {
         self.summary.frees += 1;
         let Some(live) = self.processes[process].live.remove(&address) else {
             self.summary.unknown_frees += 1;
             return;
         };
+        self.know_touched(process, live, touched);
         self.drop_object(process, thread, live);
         let kind = if live.thread == thread as u32 {
             OpKind::Free
@@ -577,9 +638,9 @@ impl<'a> Merge<'a> {
         self.summary.reallocs += 1;
         let given_up = self.processes[process].threads[thread].given_up.take();
         let size = size.min(SIZE_LIMIT - 1);
-        let Some(live) = given_up else {
+        let Some(GivenUp { live, touched }) = given_up else {
             self.summary.unknown_frees += 1;
-            let slot = self.insert(process, thread, new, size, sure_bytes(size), 0);
+            let slot = self.insert(process, thread, new, Made::of(size));
             self.emit(
                 process,
                 thread,
@@ -589,6 +650,7 @@ impl<'a> Merge<'a> {
         };
         self.drop_object(process, thread, live);
         self.leave_cache(process, live);
+        let known = self.know_touched(process, live, touched);
         let foreign = live.thread != thread as u32;
         let kind = if foreign {
             OpKind::ReallocForeign
@@ -596,7 +658,12 @@ impl<'a> Merge<'a> {
             OpKind::Realloc
         };
         let log2 = (live.size | 1).ilog2().min(u32::from(ALIGN_LOG2_LIMIT)) as u8;
-        let slot = self.insert(process, thread, new, size, sure_after(live, size), 0);
+        let made = Made {
+            sure: sure_after(live, known, size),
+            before: (pages_of(live.size), known),
+            ..Made::of(size)
+        };
+        let slot = self.insert(process, thread, new, made);
         self.emit(
             process,
             thread,
@@ -610,9 +677,12 @@ impl<'a> Merge<'a> {
             return;
         }
         self.summary.hot[usize::from(live.cache) - 1].count -= 1;
+        let Some(at) = live.allocated_by else {
+            return;
+        };
         let allocator = &mut self.processes[process].threads[live.thread as usize];
         let stream = &mut allocator.stream;
-        stream.change(live.allocated_by, Op::forget_cache, &mut self.ops);
+        stream.change(at, Op::forget_cache, &mut self.ops);
     }
 
     fn count_size(&mut self, size: u64) {
@@ -735,6 +805,20 @@ impl ProcessState {
             payload: self.payload,
             sure: self.sure,
         });
+    }
+
+    /// Takes what was not sure from all samples since then.
+    fn lower_sure(&mut self, since: u64, bytes: u64) {
+        let samples = self.threads.iter_mut().flat_map(|thread| {
+            let samples = &mut thread.plan.samples;
+            let first = samples.partition_point(|sample| sample.x < since);
+            &mut samples[first..]
+        });
+        for sample in samples.chain([&mut self.peak.2]) {
+            if sample.x >= since {
+                sample.sure = sample.sure.saturating_sub(bytes);
+            }
+        }
     }
 
     fn note_peak(&mut self, thread: usize, x: u64) {

@@ -21,6 +21,7 @@ use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use touch::Touched;
 
 /// A thread may begin an operation whose number in the process's order is at most this far beyond
 /// the first operation that is not done yet, counted at checkpoints.
@@ -79,7 +80,8 @@ impl OpKind {
 ///
 /// The size is the one asked for; of a free, that of the object. The logarithm is that of the
 /// alignment, or of a realloc's old size; of a malloc, a calloc and a free it is instead the number of
-/// the cache that would serve the object, 0 for none. The generation is that of the object that is taken.
+/// the cache that would serve the object, 0 for none. The generation is that of the object that is taken;
+/// of what the thread itself allocates or resizes it is instead what the program touched, see [`Touched`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Op {
@@ -120,6 +122,21 @@ impl Op {
     #[inline(always)]
     pub fn cache(&self) -> u32 {
         self.log2()
+    }
+
+    /// Of the memory that the operation makes; not known of a realloc of another thread's object.
+    #[inline(always)]
+    pub fn touched(&self) -> Touched {
+        match self.kind() {
+            OpKind::ReallocForeign => Touched::UNKNOWN,
+            _ => Touched(self.generation() as u16),
+        }
+    }
+
+    fn set_touched(&mut self, touched: Touched) {
+        if self.kind() != OpKind::ReallocForeign {
+            self.word = self.word & !(0xFFFF << 8) | u64::from(touched.0) << 8;
+        }
     }
 
     fn forget_cache(&mut self) {

@@ -14,12 +14,15 @@ pub enum Action {
         size: u64,
         align_log2: u8,
     },
+    /// `touched`: so many of its bytes were in RAM, where that is known.
     Free {
         object: u64,
+        touched: Option<u64>,
     },
     /// A realloc begins: the old address may be given to others from now on.
     GiveUp {
         old: u64,
+        touched: Option<u64>,
     },
     /// It ends: the new address is there.
     Receive {
@@ -33,7 +36,7 @@ impl Action {
     /// Which address is given up.
     pub fn gives_up(self) -> Option<u64> {
         match self {
-            Action::Free { object } | Action::GiveUp { old: object } => Some(object),
+            Action::Free { object, .. } | Action::GiveUp { old: object, .. } => Some(object),
             _ => None,
         }
     }
@@ -54,8 +57,8 @@ pub struct Event {
     pub action: Action,
 }
 
-/// What a record means; of a realloc the second moment too.
-fn events(record: Record) -> (Event, Option<Event>) {
+/// What a record means; of a realloc the second moment too. `touched`: what the record before says.
+fn events(record: Record, touched: Option<(u64, u64)>) -> (Event, Option<Event>) {
     let stamp = record.stamp;
     let allocate = |kind, object, size, align_log2| Action::Allocate {
         kind,
@@ -63,6 +66,7 @@ fn events(record: Record) -> (Event, Option<Event>) {
         size,
         align_log2,
     };
+    let touched_of = |object| touched.and_then(|(of, bytes)| (of == object).then_some(bytes));
     let mut second = None;
     let action = match record.operation {
         Operation::Malloc { object, size } => allocate(OpKind::Malloc, object, size, 0),
@@ -72,7 +76,10 @@ fn events(record: Record) -> (Event, Option<Event>) {
             size,
             align_log2,
         } => allocate(OpKind::Aligned, object, size, align_log2),
-        Operation::Free { object } => Action::Free { object },
+        Operation::Free { object } => Action::Free {
+            object,
+            touched: touched_of(object),
+        },
         Operation::Realloc {
             old,
             new,
@@ -84,9 +91,13 @@ fn events(record: Record) -> (Event, Option<Event>) {
                 stamp,
                 action: Action::Receive { new, size },
             });
-            Action::GiveUp { old }
+            Action::GiveUp {
+                old,
+                touched: touched_of(old),
+            }
         }
         Operation::Failed { .. } => Action::Failed,
+        Operation::Touched { .. } => unreachable!("a note, not an event"),
     };
     (Event { stamp, action }, second)
 }
@@ -97,6 +108,8 @@ pub struct Cursor<'a> {
     thread: &'a Thread,
     block: usize,
     records: Option<Records<'a>>,
+    /// The object and its bytes in RAM that the record before noted.
+    touched: Option<(u64, u64)>,
     second: Option<Event>,
     pub next: Option<Event>,
 }
@@ -108,6 +121,7 @@ impl<'a> Cursor<'a> {
             thread,
             block: 0,
             records: None,
+            touched: None,
             second: None,
             next: None,
         };
@@ -126,7 +140,11 @@ impl<'a> Cursor<'a> {
             if let Some(records) = &mut self.records {
                 // Opening the recording has checked every record.
                 if let Ok(Some(record)) = records.next() {
-                    let (first, second) = events(record);
+                    if let Operation::Touched { object, bytes } = record.operation {
+                        self.touched = Some((object, bytes));
+                        continue;
+                    }
+                    let (first, second) = events(record, self.touched.take());
                     self.next = Some(first);
                     self.second = second;
                     return;

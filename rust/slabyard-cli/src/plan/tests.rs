@@ -341,3 +341,56 @@ fn samples_cover_the_run_and_its_peak() {
         .any(|sample| sample.payload == 80_000 + (1 << 20)));
     assert!(samples.is_sorted_by_key(|sample| sample.at));
 }
+
+fn touched(stamp: u64, object: u64, bytes: u64) -> Record {
+    at(stamp, Operation::Touched { object, bytes })
+}
+
+/// Half of an object is touched; it grows by as much, of which nothing is; and another is touched by a
+/// quarter when the process ends.
+fn half_touched(untouched: Vec<Vec<(u64, u64)>>) -> Planned {
+    let (size, old, new) = (1 << 20, 0x100_0010, 0x900_0000);
+    let realloc = Operation::Realloc {
+        old,
+        new,
+        took: 1,
+        size: 2 * size,
+    };
+    let records = vec![
+        malloc(1, old, size),
+        malloc(2, 0x4000_0000, size),
+        touched(3, old, size / 2),
+        at(4, realloc),
+        touched(6, new, size / 2),
+        free(7, new),
+        malloc(8, 16, 8),
+    ];
+    plan(&[Sketch {
+        blocks: vec![(0, records)],
+        untouched,
+        ..Sketch::default()
+    }])
+}
+
+#[test]
+fn what_the_program_touched_of_large_objects_is_replayed() {
+    use super::touch::{pages_of, Touched};
+    let pages = pages_of(1 << 20);
+    let plan = half_touched(vec![vec![(0x4_0040, 3 * pages / 4)]]);
+    let ops = plan.ops(0, 0);
+    let shares: Vec<_> = ops.iter().map(Op::touched).collect();
+    let share = |touched| Touched::share(touched, pages);
+    assert_eq!(shares[..3], [share(pages / 2), share(pages / 4), share(0)]);
+    assert_eq!(plan.summary().operations, 5);
+    // What is sure is what was touched, at the peak too, without the pages at both ends.
+    let sure = plan.mapped.plan.processes[0].sure_peak();
+    let live = (pages / 2 + pages / 4) * 4096;
+    assert!((live - 4 * 4096..=live).contains(&sure), "{sure} of {live}");
+}
+
+#[test]
+fn what_nobody_says_of_an_objects_pages_is_not_known() {
+    let plan = half_touched(Vec::new());
+    assert!(!plan.ops(0, 0)[1].touched().is_known());
+    assert!(plan.ops(0, 0)[0].touched().is_known());
+}

@@ -27,6 +27,57 @@ pub fn sure_bytes(size: u64) -> u64 {
     start + ((size - 1) / page).saturating_sub(1) * page
 }
 
+/// Objects of so many bytes may have pages that the program never touches, and the recorder looks at
+/// them. It is `RECORD_LARGE_BYTES` of `recorder/format.h`.
+pub const LARGE: u64 = 64 << 10;
+
+/// The number of pages that a large object has, counted from its first byte.
+pub fn pages_of(size: u64) -> u64 {
+    size.div_ceil(PAGE as u64)
+}
+
+/// How many pages the program touched of those that an operation makes: 1 to [`Touched::ALL`] stand for
+/// none to all, 0 says that it is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched(pub u16);
+
+impl Touched {
+    pub const UNKNOWN: Touched = Touched(0);
+    const ALL: u64 = u16::MAX as u64;
+
+    pub fn share(touched: u64, pages: u64) -> Touched {
+        let parts = u128::from(touched.min(pages)) * u128::from(Touched::ALL - 1);
+        let rounded = (parts + u128::from(pages) / 2) / u128::from(pages.max(1));
+        Touched(1 + rounded as u16)
+    }
+
+    #[inline(always)]
+    pub fn is_known(self) -> bool {
+        self != Touched::UNKNOWN
+    }
+
+    /// The bytes that a replay touches from `from` up to `to`, if the share is known: the beginning
+    /// densely, then one of each page that is touched. These lie evenly among the others.
+    pub fn places(self, from: usize, to: usize) -> impl Iterator<Item = usize> {
+        let pages = (to.saturating_sub(from)).div_ceil(PAGE);
+        let parts = pages as u64 * u64::from(self.0.saturating_sub(1));
+        let count = (parts + Touched::ALL / 2) / (Touched::ALL - 1);
+        let dense = if count > 0 {
+            to.min(from + DENSE)
+        } else {
+            from
+        };
+        let page = move |n: u64| from + (n as usize * pages / count as usize) * PAGE;
+        (from..dense).step_by(LINE).chain((1..count).map(page))
+    }
+}
+
+/// So many bytes are in RAM at least of an object whose memory had `touched` of them there: its first
+/// and its last page it may share with others.
+pub fn sure_of_touched(touched: u64) -> u64 {
+    touched.saturating_sub(2 * PAGE as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +105,26 @@ mod tests {
             );
         }
         assert_eq!(sure_bytes(0), 0);
+    }
+
+    #[test]
+    fn a_share_of_the_pages_is_touched_evenly() {
+        let size = 1000 * PAGE + 5;
+        for touched in [0u64, 1, 2, 7, 63, 500, 1000, 1001, 5000] {
+            let share = Touched::share(touched, pages_of(size as u64));
+            let places: Vec<_> = share.places(0, size).collect();
+            let pages: BTreeSet<_> = places.iter().map(|at| at / PAGE).collect();
+            assert_eq!(pages.len() as u64, touched.min(1001), "{touched}");
+            assert!(places.iter().all(|&at| at < size));
+            assert!(places.windows(2).all(|two| two[0] < two[1]));
+            let gaps = pages.iter().zip(pages.iter().skip(1)).map(|(a, b)| b - a);
+            let (least, most) = gaps.fold((usize::MAX, 0), |(l, m), gap| (l.min(gap), m.max(gap)));
+            assert!(
+                pages.len() < 2 || most - least <= 1,
+                "{touched}: {least} to {most}"
+            );
+        }
+        assert!(!Touched::UNKNOWN.is_known() && Touched::share(0, 16).is_known());
+        assert_eq!(Touched::share(16, 16).places(100, 100).count(), 0);
     }
 }

@@ -102,12 +102,13 @@ fn close(path: &Path) -> Result<u64> {
         let counts = (
             recording.processes.len() as u64,
             recording.blocks,
-            recording.operations(),
+            recording.records_of_all(),
         );
+        let operations = recording.operations();
         let (end, last) = (recording.good_bytes, recording.last_block);
         drop(recording);
         let error = match finish(path, end, counts) {
-            Ok(()) => return Ok(counts.2),
+            Ok(()) => return Ok(operations),
             Err(error) => error,
         };
         // Without its first block, which says whose it is, it is no recording.

@@ -16,6 +16,11 @@ const PASSED_ON: [i32; 6] = [
     libc::SIGTERM,
 ];
 
+const LOOK_AGAIN: libc::timespec = libc::timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
+
 /// How the program ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
@@ -80,14 +85,20 @@ impl Signals {
         }
     }
 
-    /// The next signal, and whether the terminal sent it.
-    fn next(&self) -> (i32, bool) {
-        // SAFETY: all zero is a siginfo_t, which sigwaitinfo fills.
-        unsafe {
+    /// The next signal that is to be passed on, and whether the terminal sent it. `None` when it is time
+    /// to look at the program: after SIGCHLD, and now and then, for in a process with other threads one
+    /// of these may have taken SIGCHLD.
+    fn next(&self) -> Option<(i32, bool)> {
+        // SAFETY: all zero is a siginfo_t, which sigtimedwait fills.
+        let (signal, info) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
-            let signal = libc::sigwaitinfo(&self.waited_for, &mut info);
-            (signal, info.si_code == libc::SI_KERNEL)
-        }
+            (
+                libc::sigtimedwait(&self.waited_for, &mut info, &LOOK_AGAIN),
+                info,
+            )
+        };
+        let passed_on = signal > 0 && signal != libc::SIGCHLD;
+        passed_on.then_some((signal, info.si_code == libc::SI_KERNEL))
     }
 }
 
@@ -118,20 +129,23 @@ pub fn run(mut command: Command, signals: &Signals) -> Result<Ended> {
     };
     let mut passed_on = None;
     loop {
-        let (signal, from_terminal) = signals.next();
-        if signal == libc::SIGCHLD {
-            let status = child.try_wait().context("cannot wait for the program")?;
-            if let Some(status) = status {
-                return Ok(Ended {
-                    pid: child.id(),
-                    status,
-                    passed_on,
-                });
-            }
-        } else if signal > 0 && !from_terminal {
+        match signals.next() {
             // What a terminal sends goes to the program too. SAFETY: a child not waited for yet.
-            unsafe { libc::kill(child.id() as libc::pid_t, signal) };
-            passed_on = Some(signal);
+            Some((signal, false)) => {
+                unsafe { libc::kill(child.id() as libc::pid_t, signal) };
+                passed_on = Some(signal);
+            }
+            Some(_) => (),
+            None => {
+                let status = child.try_wait().context("cannot wait for the program")?;
+                if let Some(status) = status {
+                    return Ok(Ended {
+                        pid: child.id(),
+                        status,
+                        passed_on,
+                    });
+                }
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Opening reads the whole file once: every checksum and every record, so that whoever comes after
 //! may rely on both. The file is mapped, not read into memory.
 
-use super::records::{Operation, Records};
+use super::records::{Malformed, Operation, Records, Runs};
 use super::*;
 use memmap2::Mmap;
 use std::collections::HashMap;
@@ -87,6 +87,10 @@ pub struct Process {
     pub end: Option<(u64, u64)>,
     /// The most it had in RAM, code and libraries included; 0 where it did not say.
     pub peak_resident: u64,
+    /// The size of a page of its memory, and which of them were not in RAM when it ended: `None` where
+    /// it did not say.
+    pub page_bytes: u64,
+    pub untouched: Option<Runs>,
     /// Blocks that the recorder could not write.
     pub lost_blocks: u32,
     pub command: Vec<String>,
@@ -96,6 +100,17 @@ pub struct Process {
 impl Process {
     pub fn records(&self) -> u64 {
         self.threads.iter().map(|thread| thread.records).sum()
+    }
+
+    /// How many of the bytes from `address` on the process's memory had in RAM at its end.
+    pub fn bytes_touched(&self, address: u64, bytes: u64) -> Option<u64> {
+        let (runs, page) = (self.untouched.as_ref()?, self.page_bytes);
+        let (first, end) = (address / page, address.saturating_add(bytes).div_ceil(page));
+        let before = runs.partition_point(|&(start, pages)| start + pages <= first);
+        let overlapping = runs[before..].iter().take_while(|&&(start, _)| start < end);
+        let untouched =
+            overlapping.map(|&(start, pages)| (start + pages).min(end) - start.max(first));
+        Some((end - first - untouched.sum::<u64>()).saturating_mul(page))
     }
 
     /// The program's name without its folder.
@@ -117,6 +132,8 @@ pub struct Recording {
     pub good_bytes: u64,
     /// How often each size up to [`SMALL_BYTES`] was asked for by malloc and calloc.
     pub small_sizes: Vec<u64>,
+    /// How many records are none of an operation.
+    notes: u64,
 }
 
 enum Source {
@@ -155,7 +172,7 @@ impl Recording {
         let mut scan = Scan::new(bytes.bytes());
         let mut damage = scan.run().err();
         let (blocks, last_block, good_bytes) = (scan.blocks, scan.last as u64, scan.at as u64);
-        let (processes, small_sizes) = (scan.processes, scan.small_sizes);
+        let (processes, small_sizes, notes) = (scan.processes, scan.small_sizes, scan.notes);
         if strictness == Strictness::Part && good_bytes == bytes.bytes().len() as u64 {
             damage = None;
         }
@@ -171,6 +188,7 @@ impl Recording {
                 last_block,
                 good_bytes,
                 small_sizes,
+                notes,
             }),
         }
     }
@@ -194,8 +212,13 @@ impl Recording {
         self.bytes.bytes().len() as u64
     }
 
-    pub fn operations(&self) -> u64 {
+    pub fn records_of_all(&self) -> u64 {
         self.processes.iter().map(Process::records).sum()
+    }
+
+    /// What the program asked for: so many records.
+    pub fn operations(&self) -> u64 {
+        self.records_of_all() - self.notes
     }
 
     /// How many nanoseconds a tick takes: measured over the longest process that ended well.
@@ -224,6 +247,7 @@ struct Scan<'a> {
     blocks: u64,
     records: u64,
     small_sizes: Vec<u64>,
+    notes: u64,
 }
 
 /// A block's header, checked.
@@ -247,6 +271,7 @@ impl<'a> Scan<'a> {
             blocks: 0,
             records: 0,
             small_sizes: vec![0; SMALL_BYTES + 1],
+            notes: 0,
         }
     }
 
@@ -330,6 +355,7 @@ impl<'a> Scan<'a> {
         match header.kind {
             KIND_PROCESS => self.process(header),
             KIND_OPERATIONS => self.operations(header),
+            KIND_UNTOUCHED => self.untouched(header),
             KIND_END => self.end(header),
             kind => self.damage(self.at, format!("a block of unknown kind {kind}")),
         }
@@ -354,6 +380,7 @@ impl<'a> Scan<'a> {
             pid: u32_at(payload, 0),
             parent: u32_at(payload, 4),
             forked: u32_at(payload, 8) == 1,
+            page_bytes: u64::from(u32_at(payload, 12)).max(1),
             birth_ticks: u64_at(payload, 16),
             birth_ns: u64_at(payload, 24),
             command,
@@ -392,7 +419,7 @@ impl<'a> Scan<'a> {
             match records.next() {
                 Ok(Some(record)) => {
                     count += 1;
-                    self.count_size(record.operation);
+                    self.count(record.operation);
                 }
                 Ok(None) if count == u64::from(header.records) => return Ok(()),
                 Ok(None) => {
@@ -404,12 +431,37 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn count_size(&mut self, operation: Operation) {
-        if let Operation::Malloc { size, .. } | Operation::Calloc { size, .. } = operation {
-            if size <= SMALL_BYTES as u64 {
+    fn count(&mut self, operation: Operation) {
+        match operation {
+            Operation::Malloc { size, .. } | Operation::Calloc { size, .. }
+                if size <= SMALL_BYTES as u64 =>
+            {
                 self.small_sizes[size as usize] += 1;
             }
+            Operation::Touched { .. } => self.notes += 1,
+            _ => (),
         }
+    }
+
+    fn untouched(&mut self, header: &Header) -> Result<(), Damage> {
+        let runs = match Records::runs(self.payload(header)) {
+            Ok(runs) => runs,
+            Err(Malformed { at, what }) => return self.damage(header.payload + at, what),
+        };
+        if runs.len() as u64 != u64::from(header.records) {
+            let what = format!("a block of {} runs says {}", runs.len(), header.records);
+            return self.damage(self.at, what);
+        }
+        let Some(process) = self.processes.last_mut() else {
+            return self.damage(self.at, "pages before any process");
+        };
+        let known = process.untouched.get_or_insert_default();
+        let behind = known.last().map_or(0, |&(first, pages)| first + pages);
+        if runs.first().is_some_and(|&(first, _)| first < behind) {
+            return self.damage(self.at, "pages that do not ascend");
+        }
+        known.extend(runs);
+        Ok(())
     }
 
     fn end(&mut self, header: &Header) -> Result<(), Damage> {

@@ -22,6 +22,7 @@ pub const KIND_PROCESS: u8 = 1;
 pub const KIND_OPERATIONS: u8 = 2;
 pub const KIND_END: u8 = 3;
 pub const KIND_FINISH: u8 = 4;
+pub const KIND_UNTOUCHED: u8 = 5;
 
 /// A process block's fixed part; the command line follows.
 pub const PROCESS_BYTES: usize = 32;

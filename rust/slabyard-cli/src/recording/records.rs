@@ -29,6 +29,12 @@ pub enum Operation {
     Failed {
         size: u64,
     },
+    /// Of the object that the next record gives up: so many bytes were in RAM. No operation of the
+    /// program's.
+    Touched {
+        object: u64,
+        bytes: u64,
+    },
 }
 
 /// One operation and when it was, in ticks of the recorder's clock.
@@ -37,6 +43,9 @@ pub struct Record {
     pub stamp: u64,
     pub operation: Operation,
 }
+
+/// Runs of pages, ascending: the first page and how many they are.
+pub type Runs = Vec<(u64, u64)>;
 
 /// Why a block's payload is not what a recorder writes, and where in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +71,26 @@ impl<'a> Records<'a> {
             stamp,
             address: 0,
         }
+    }
+
+    /// The runs of a block that tells which pages were not in RAM.
+    pub fn runs(payload: &[u8]) -> Result<Runs, Malformed> {
+        let mut numbers = Records::new(payload, 0);
+        let (mut runs, mut page) = (Runs::new(), 0u64);
+        while numbers.at < payload.len() {
+            let start = numbers.at;
+            let mut run = || {
+                let first = page.checked_add(numbers.varint()?);
+                let pages = numbers.varint()?;
+                let first = first.ok_or("pages beyond the address space")?;
+                page = first
+                    .checked_add(pages)
+                    .ok_or("pages beyond the address space")?;
+                Ok((first, pages))
+            };
+            runs.push(run().map_err(|what| Malformed { at: start, what })?);
+        }
+        Ok(runs)
     }
 
     /// The next record, `None` after the last.
@@ -117,6 +146,10 @@ impl<'a> Records<'a> {
             },
             5 => Operation::Failed {
                 size: self.varint()?,
+            },
+            6 => Operation::Touched {
+                object,
+                bytes: self.varint()?,
             },
             _ => return Err("an operation that does not exist"),
         };

@@ -40,6 +40,7 @@ fn encode_one(out: &mut Vec<u8>, record: &Record, last: &mut u64, address: &mut 
             align_log2,
         } => (4, object, None, Some(size), align_log2),
         Operation::Failed { size } => (5, 0, None, Some(size), 3),
+        Operation::Touched { object, bytes } => (6, object, None, Some(bytes), 3),
     };
     let to = second.map_or(first, |(new, _)| new);
     let coarse = (first | to | *address) & 15 == 0;
@@ -75,6 +76,8 @@ pub(crate) struct Sketch {
     /// Each is one block of a thread.
     pub blocks: Vec<(u32, Vec<Record>)>,
     pub ended: bool,
+    /// Runs of pages that are not in RAM at the end, in as many blocks.
+    pub untouched: Vec<Vec<(u64, u64)>>,
 }
 
 impl Default for Sketch {
@@ -86,8 +89,20 @@ impl Default for Sketch {
             birth: 0,
             blocks: Vec::new(),
             ended: true,
+            untouched: Vec::new(),
         }
     }
+}
+
+/// Each run counts from the end of the one before.
+fn encode_runs(runs: &[(u64, u64)]) -> Vec<u8> {
+    let (mut out, mut page) = (Vec::new(), 0);
+    for &(first, pages) in runs {
+        put(&mut out, first - page);
+        put(&mut out, pages);
+        page = first + pages;
+    }
+    out
 }
 
 /// A whole file of these processes.
@@ -119,7 +134,15 @@ pub(crate) fn file_of(processes: &[Sketch]) -> Vec<u8> {
             write_block(&mut file, head, &encode(of_block, stamp)).unwrap();
             records += of_block.len() as u64;
         }
-        blocks += 1 + process.blocks.len() as u64;
+        for runs in &process.untouched {
+            let head = Head {
+                kind: KIND_UNTOUCHED,
+                records: runs.len() as u32,
+                ..Head::default()
+            };
+            write_block(&mut file, head, &encode_runs(runs)).unwrap();
+        }
+        blocks += 1 + (process.blocks.len() + process.untouched.len()) as u64;
         if process.ended {
             let mut end = vec![0; 8];
             end.extend((process.birth + 1_000_000).to_le_bytes());
@@ -184,6 +207,13 @@ fn one_of_each() -> Vec<Record> {
             },
         ),
         at(13, Operation::Failed { size: u64::MAX }),
+        at(
+            14,
+            Operation::Touched {
+                object: 0x7000_0040,
+                bytes: 8192,
+            },
+        ),
         free(1 << 50, 0x7000_0040),
         free((1 << 50) + 1, 0x7000_2008),
     ]
@@ -193,6 +223,7 @@ fn small_file() -> Vec<u8> {
     file_of(&[
         Sketch {
             blocks: vec![(0, one_of_each()), (1, vec![malloc(1, 16, 1)])],
+            untouched: vec![vec![(0x7_0001, 3), (0x7_0010, 0x100)], vec![(0x8_0000, 1)]],
             ..Sketch::default()
         },
         Sketch {
@@ -241,6 +272,22 @@ fn what_is_written_is_read() {
     assert_eq!(child.name(), "program");
     assert_eq!(child.command, ["/usr/bin/program", "argument"]);
     assert_eq!(recording.ns_per_tick(), 0.5);
+}
+
+#[test]
+fn what_was_in_ram_at_the_end_is_known_of_any_address() {
+    let recording = read(&small_file(), Strictness::Whole).unwrap();
+    let process = &recording.processes[0];
+    let touched = |address, bytes| process.bytes_touched(address, bytes).unwrap();
+    assert_eq!(touched(0x7000_0010, 4080), 4096);
+    assert_eq!(touched(0x7000_0010, 4081), 4096);
+    assert_eq!(touched(0x7000_1000, 3 * 4096), 0);
+    assert_eq!(touched(0x7000_3fff, 2), 4096);
+    assert_eq!(touched(0x7000_0000, 0x20 * 4096), (0x20 - 3 - 0x10) * 4096);
+    assert_eq!(touched(0x7010_0000, 0x10_0000), 0xf0 * 4096);
+    assert_eq!(touched(0x8000_0000, 8192), 4096);
+    assert_eq!(touched(u64::MAX, u64::MAX), 4096);
+    assert_eq!(recording.processes[1].bytes_touched(0, 4096), None);
 }
 
 #[test]
@@ -331,6 +378,20 @@ fn a_block_that_lies_is_refused_though_its_checksum_is_right() {
         &[],
     );
     assert!(damage.what.contains("unknown kind 9"), "{damage}");
+    let untouched = |records| Head {
+        kind: KIND_UNTOUCHED,
+        records,
+        ..Head::default()
+    };
+    let (damage, begin) = block(untouched(2), &[5, 1]);
+    assert_eq!(damage.offset, begin);
+    let (damage, begin) = block(untouched(2), &[5, 1, 0x80]);
+    assert_eq!(damage.offset, begin + BLOCK_HEADER_BYTES as u64 + 2);
+    let mut beyond = Vec::new();
+    put(&mut beyond, u64::MAX);
+    beyond.push(2);
+    let (damage, _) = block(untouched(1), &beyond);
+    assert!(damage.what.contains("beyond"), "{damage}");
     let (damage, begin) = block(
         Head {
             kind: KIND_FINISH,
@@ -347,7 +408,7 @@ fn any_operation() -> impl Strategy<Value = Operation> {
     let address = prop_oneof![address, coarse];
     let size = prop_oneof![0..100_000u64, any::<u64>()];
     (
-        0..6,
+        0..7,
         address.clone(),
         address,
         size,
@@ -369,7 +430,11 @@ fn any_operation() -> impl Strategy<Value = Operation> {
                 size,
                 align_log2,
             },
-            _ => Operation::Failed { size },
+            5 => Operation::Failed { size },
+            _ => Operation::Touched {
+                object,
+                bytes: size,
+            },
         })
 }
 
@@ -412,6 +477,7 @@ proptest! {
     fn random_payloads_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let mut records = Records::new(&bytes, 0);
         while let Ok(Some(_)) = records.next() {}
+        let _ = Records::runs(&bytes);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::clock;
 use super::histogram::{bucket, BUCKETS};
 use super::memory::Shared;
-use crate::plan::touch::{next_touch, LINE};
+use crate::plan::touch::{next_touch, Touched, LINE};
 use crate::plan::{size_class, SIZE_LIMIT};
 use anyhow::Result;
 use core::ffi::c_void;
@@ -27,25 +27,53 @@ pub const SIZES: usize = SIZE_LIMIT.ilog2() as usize - 2;
 pub unsafe trait Mode {
     /// `size` is the object's, after a realloc.
     fn call<R>(&mut self, call: Call, size: usize, f: impl FnOnce() -> R) -> R;
-    unsafe fn allocated(&mut self, object: *mut c_void, size: usize, align: usize, slot: u32);
-    unsafe fn zeroed(&mut self, object: *mut c_void, size: usize, slot: u32);
+    /// `touched`: how much the program touched of it; here, of zeroed memory and of what a realloc adds.
+    unsafe fn allocated(
+        &mut self,
+        object: *mut c_void,
+        size: usize,
+        align: usize,
+        slot: u32,
+        touched: Touched,
+    );
+    unsafe fn zeroed(&mut self, object: *mut c_void, size: usize, slot: u32, touched: Touched);
     /// Before a free or a realloc; `size` may be less than the object's.
     unsafe fn used(&mut self, object: *mut c_void, size: usize, slot: u32);
-    /// After a realloc; `old` is at most the old size.
-    unsafe fn resized(&mut self, object: *mut c_void, old: usize, size: usize, from: u32, to: u32);
+    /// After a realloc, which moves from one slot to another; `old` is at most the old size.
+    unsafe fn resized(
+        &mut self,
+        object: *mut c_void,
+        old: usize,
+        size: usize,
+        slots: (u32, u32),
+        touched: Touched,
+    );
 }
 
-/// Writes into `from..to`.
+/// Writes into `from..to` as the program did, or as programs do where that is not known.
 ///
 /// # Safety
 /// The object has `to` bytes.
 #[inline(always)]
-unsafe fn touch_write(object: *mut c_void, from: usize, to: usize) {
+unsafe fn touch_write(object: *mut c_void, from: usize, to: usize, touched: Touched) {
+    if touched.is_known() {
+        return unsafe { touch_places(object, from, to, touched) };
+    }
     let mut at = from;
     while at < to {
         // SAFETY: inside the object.
         unsafe { object.cast::<u8>().add(at).write_volatile(1) };
         at = next_touch(at);
+    }
+}
+
+/// # Safety
+/// The object has `to` bytes.
+#[cold]
+unsafe fn touch_places(object: *mut c_void, from: usize, to: usize, touched: Touched) {
+    for at in touched.places(from, to) {
+        // SAFETY: inside the object.
+        unsafe { object.cast::<u8>().add(at).write_volatile(1) };
     }
 }
 
@@ -60,19 +88,30 @@ unsafe impl Mode for Touch {
     }
 
     #[inline(always)]
-    unsafe fn allocated(&mut self, object: *mut c_void, size: usize, _: usize, _: u32) {
-        unsafe { touch_write(object, 0, size) };
+    unsafe fn allocated(
+        &mut self,
+        object: *mut c_void,
+        size: usize,
+        _: usize,
+        _: u32,
+        touched: Touched,
+    ) {
+        unsafe { touch_write(object, 0, size, touched) };
     }
 
-    /// Memory that is asked for zeroed is read; what is written first is its beginning.
+    /// Memory that is asked for zeroed is read, and what is written first is its beginning, unless it
+    /// is known what the program touched.
     #[inline(always)]
-    unsafe fn zeroed(&mut self, object: *mut c_void, size: usize, _: u32) {
+    unsafe fn zeroed(&mut self, object: *mut c_void, size: usize, _: u32, touched: Touched) {
+        if touched.is_known() {
+            return unsafe { touch_places(object, 0, size, touched) };
+        }
         let mut at = 0;
         while at < size {
             unsafe { object.cast::<u8>().add(at).read_volatile() };
             at = next_touch(at);
         }
-        unsafe { touch_write(object, 0, size.min(LINE)) };
+        unsafe { touch_write(object, 0, size.min(LINE), Touched::UNKNOWN) };
     }
 
     #[inline(always)]
@@ -83,8 +122,15 @@ unsafe impl Mode for Touch {
     }
 
     #[inline(always)]
-    unsafe fn resized(&mut self, object: *mut c_void, old: usize, size: usize, _: u32, _: u32) {
-        unsafe { touch_write(object, old, size) };
+    unsafe fn resized(
+        &mut self,
+        object: *mut c_void,
+        old: usize,
+        size: usize,
+        _: (u32, u32),
+        touched: Touched,
+    ) {
+        unsafe { touch_write(object, old, size, touched) };
     }
 }
 
@@ -131,13 +177,20 @@ unsafe impl Mode for Timed {
     }
 
     #[inline(always)]
-    unsafe fn allocated(&mut self, object: *mut c_void, size: usize, align: usize, slot: u32) {
-        unsafe { Touch.allocated(object, size, align, slot) };
+    unsafe fn allocated(
+        &mut self,
+        object: *mut c_void,
+        size: usize,
+        align: usize,
+        slot: u32,
+        touched: Touched,
+    ) {
+        unsafe { Touch.allocated(object, size, align, slot, touched) };
     }
 
     #[inline(always)]
-    unsafe fn zeroed(&mut self, object: *mut c_void, size: usize, slot: u32) {
-        unsafe { Touch.zeroed(object, size, slot) };
+    unsafe fn zeroed(&mut self, object: *mut c_void, size: usize, slot: u32, touched: Touched) {
+        unsafe { Touch.zeroed(object, size, slot, touched) };
     }
 
     #[inline(always)]
@@ -146,26 +199,34 @@ unsafe impl Mode for Timed {
     }
 
     #[inline(always)]
-    unsafe fn resized(&mut self, object: *mut c_void, old: usize, size: usize, from: u32, to: u32) {
-        unsafe { Touch.resized(object, old, size, from, to) };
+    unsafe fn resized(
+        &mut self,
+        object: *mut c_void,
+        old: usize,
+        size: usize,
+        slots: (u32, u32),
+        touched: Touched,
+    ) {
+        unsafe { Touch.resized(object, old, size, slots, touched) };
     }
 }
 
-/// Writes every byte of every object and looks whether it is still there at the end.
+/// Writes every byte of every object and looks whether it is still there at the end. Of a large object
+/// of which the program left pages untouched, it writes as much as the program did.
 ///
-/// The pattern is made of the slot, so that two objects that overlap are seen. Sizes are kept
-/// beside the slots, written before the object is published and read after it was taken.
+/// The pattern is made of the slot, so that two objects that overlap are seen. What was written is kept
+/// beside the slots (see [`Written`]), stored before the object is published and read after it was taken.
 pub struct Verify<'a> {
-    sizes: &'a [std::sync::atomic::AtomicU64],
+    written: &'a [std::sync::atomic::AtomicU64],
     pub checked: u64,
     pub wrong: u64,
     pub first_wrong: Option<String>,
 }
 
 impl<'a> Verify<'a> {
-    pub fn new(sizes: &'a [std::sync::atomic::AtomicU64]) -> Self {
+    pub fn new(written: &'a [std::sync::atomic::AtomicU64]) -> Self {
         Verify {
-            sizes,
+            written,
             checked: 0,
             wrong: 0,
             first_wrong: None,
@@ -179,29 +240,62 @@ impl<'a> Verify<'a> {
         }
     }
 
-    unsafe fn write(&mut self, object: *mut c_void, size: usize, slot: u32) {
+    unsafe fn write(&mut self, object: *mut c_void, written: Written, slot: u32) {
+        let start = object.cast::<u8>();
         // SAFETY: the object has size bytes.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(object.cast::<u8>(), size) };
-        for (index, byte) in bytes.iter_mut().enumerate() {
-            *byte = pattern(slot, index);
-        }
+        written.each(|at| unsafe { start.add(at).write(pattern(slot, at)) });
         let order = std::sync::atomic::Ordering::Relaxed;
-        self.sizes[slot as usize].store(size as u64, order);
+        self.written[slot as usize].store(written.word(), order);
     }
 
-    unsafe fn check(&mut self, object: *mut c_void, size: usize, slot: u32, when: &str) {
-        // SAFETY: the object has size bytes.
-        let bytes = unsafe { std::slice::from_raw_parts(object.cast::<u8>(), size) };
-        let wrong = (0..size).find(|&index| bytes[index] != pattern(slot, index));
+    /// The first `kept` bytes.
+    unsafe fn check(&mut self, object: *mut c_void, kept: usize, slot: u32, when: &str) {
+        let (start, written) = (object.cast::<u8>(), self.written(slot));
+        let mut wrong = None;
+        written.each(|at| {
+            // SAFETY: the object has kept bytes.
+            if at < kept && unsafe { start.add(at).read() } != pattern(slot, at) {
+                wrong.get_or_insert(at);
+            }
+        });
         self.expect(wrong.is_none(), || {
             let at = wrong.unwrap_or(0);
-            format!("byte {at} of {size} at {object:p} had changed {when}")
+            format!("byte {at} of {kept} at {object:p} had changed {when}")
         });
         self.checked += 1;
     }
 
-    fn size(&self, slot: u32) -> usize {
-        self.sizes[slot as usize].load(std::sync::atomic::Ordering::Relaxed) as usize
+    fn written(&self, slot: u32) -> Written {
+        Written::of(self.written[slot as usize].load(std::sync::atomic::Ordering::Relaxed))
+    }
+}
+
+/// Which bytes of an object have been written.
+#[derive(Clone, Copy)]
+struct Written {
+    size: usize,
+    touched: Touched,
+}
+
+impl Written {
+    /// Sizes have 40 bits, see [`SIZE_LIMIT`].
+    fn word(self) -> u64 {
+        self.size as u64 | u64::from(self.touched.0) << SIZE_LIMIT.ilog2()
+    }
+
+    fn of(word: u64) -> Self {
+        Written {
+            size: (word & (SIZE_LIMIT - 1)) as usize,
+            touched: Touched((word >> SIZE_LIMIT.ilog2()) as u16),
+        }
+    }
+
+    fn each(self, visit: impl FnMut(usize)) {
+        if self.touched.is_known() {
+            self.touched.places(0, self.size).for_each(visit);
+        } else {
+            (0..self.size).for_each(visit);
+        }
     }
 }
 
@@ -218,15 +312,22 @@ unsafe impl Mode for Verify<'_> {
         f()
     }
 
-    unsafe fn allocated(&mut self, object: *mut c_void, size: usize, align: usize, slot: u32) {
+    unsafe fn allocated(
+        &mut self,
+        object: *mut c_void,
+        size: usize,
+        align: usize,
+        slot: u32,
+        touched: Touched,
+    ) {
         let due = align.max(if size < 16 { 8 } else { 16 });
         self.expect((object as usize).is_multiple_of(due), || {
             format!("{object:p} of {size} bytes is not a multiple of {due}")
         });
-        unsafe { self.write(object, size, slot) };
+        unsafe { self.write(object, Written { size, touched }, slot) };
     }
 
-    unsafe fn zeroed(&mut self, object: *mut c_void, size: usize, slot: u32) {
+    unsafe fn zeroed(&mut self, object: *mut c_void, size: usize, slot: u32, touched: Touched) {
         // SAFETY: the object has size bytes.
         let bytes = unsafe { std::slice::from_raw_parts(object.cast::<u8>(), size) };
         let dirty = bytes.iter().position(|&byte| byte != 0);
@@ -236,19 +337,26 @@ unsafe impl Mode for Verify<'_> {
                 dirty.unwrap_or(0)
             )
         });
-        unsafe { self.write(object, size, slot) };
+        unsafe { self.write(object, Written { size, touched }, slot) };
     }
 
     unsafe fn used(&mut self, object: *mut c_void, _: usize, slot: u32) {
-        let size = self.size(slot);
+        let size = self.written(slot).size;
         unsafe { self.check(object, size, slot, "when it was freed") };
     }
 
-    unsafe fn resized(&mut self, object: *mut c_void, _: usize, size: usize, from: u32, to: u32) {
-        let kept = self.size(from).min(size);
+    unsafe fn resized(
+        &mut self,
+        object: *mut c_void,
+        _: usize,
+        size: usize,
+        (from, to): (u32, u32),
+        touched: Touched,
+    ) {
+        let kept = self.written(from).size.min(size);
         unsafe {
             self.check(object, kept, from, "by realloc");
-            self.write(object, size, to);
+            self.write(object, Written { size, touched }, to);
         }
     }
 }

@@ -180,6 +180,50 @@ fn threads_that_came_one_after_the_other_do_so_again_and_their_ends_count() {
     assert!(seen.cpu_ns >= least, "{} of {least}", seen.cpu_ns);
 }
 
+/// Large objects of which a part is touched, by all calls that make them.
+fn partly_touched() -> Vec<(u32, Vec<Record>)> {
+    let size = 1 << 20;
+    let records = (1..=60u64).flat_map(|n| {
+        let (stamp, object) = (10 * n, n << 32);
+        let bytes = n * size / 60;
+        let make = match n % 3 {
+            0 => Operation::Calloc { object, size },
+            1 => Operation::Malloc { object, size },
+            _ => Operation::Aligned {
+                object,
+                size,
+                align_log2: 14,
+            },
+        };
+        let (old, new) = (object, object + 16);
+        let resize = Operation::Realloc {
+            old,
+            new,
+            took: 1,
+            size: if n % 2 == 0 { 3 * size } else { size / 2 },
+        };
+        let touched = |object, bytes| Operation::Touched { object, bytes };
+        [
+            at(stamp, make),
+            at(stamp + 1, touched(object, bytes)),
+            at(stamp + 2, resize),
+            at(stamp + 4, touched(new, bytes + 4096)),
+            free(stamp + 5, new),
+        ]
+    });
+    vec![(0, records.collect())]
+}
+
+#[test]
+fn what_was_touched_of_large_objects_keeps_its_contents() {
+    let (plan, _folder) = planned(partly_touched());
+    for allocator in allocators::all() {
+        let seen = verify(&plan, allocator);
+        let result = (seen.checked, seen.wrong, seen.refused);
+        assert_eq!(result, (3 * 60, 0, 0), "{}", allocator.name);
+    }
+}
+
 /// Lets two live objects share memory.
 #[test]
 fn an_allocator_that_gives_memory_twice_is_found_out() {

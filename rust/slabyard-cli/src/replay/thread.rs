@@ -6,6 +6,7 @@
 
 use super::caches::Caches;
 use super::mode::{Call, Mode};
+use crate::plan::touch::Touched;
 use crate::plan::{Op, OpKind};
 use core::ffi::c_void;
 use slabyard_peers::Allocator;
@@ -84,7 +85,7 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
                 .call(Call::Allocate, size, || unsafe { malloc(size) }),
         };
         if !object.is_null() {
-            unsafe { self.mode.allocated(object, size, 1, op.slot) };
+            unsafe { self.mode.allocated(object, size, 1, op.slot, op.touched()) };
         }
         self.publish(op.slot, object);
     }
@@ -101,7 +102,7 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
                 .call(Call::Allocate, size, || unsafe { calloc(1, size) }),
         };
         if !object.is_null() {
-            unsafe { self.mode.zeroed(object, size, op.slot) };
+            unsafe { self.mode.zeroed(object, size, op.slot, op.touched()) };
         }
         self.publish(op.slot, object);
     }
@@ -117,7 +118,10 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
             core::ptr::null_mut()
         };
         if !object.is_null() {
-            unsafe { self.mode.allocated(object, size, align, op.slot) };
+            unsafe {
+                self.mode
+                    .allocated(object, size, align, op.slot, op.touched())
+            };
         }
         self.publish(op.slot, object);
     }
@@ -167,9 +171,11 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
             .mode
             .call(Call::Reallocate, size, || unsafe { realloc(object, asked) });
         if !moved.is_null() && refused {
-            unsafe { self.mode.allocated(moved, size, 1, op.second) };
+            let all = Touched::UNKNOWN;
+            unsafe { self.mode.allocated(moved, size, 1, op.second, all) };
         } else if !moved.is_null() {
-            unsafe { self.mode.resized(moved, old, size, op.slot, op.second) };
+            let (slots, touched) = ((op.slot, op.second), op.touched());
+            unsafe { self.mode.resized(moved, old, size, slots, touched) };
         }
         self.publish(op.second, moved);
     }

@@ -1,27 +1,40 @@
-/* Asks for far more memory than it uses: a byte of each MiB of 64; with an argument for twice as
- * much as the machine has, and uses none. Then allocates and frees small objects. */
+/* Asks for far more memory than it uses. Without an argument: 64 MiB, of which it writes one byte of
+ * each MiB, then half of 64 MiB that grew by realloc, then small objects. "pieces": 60 KiB at a time,
+ * of which it writes one byte. "killed": twice as much as the machine has, and is killed. */
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-enum { MIB = 1 << 20, PIECES = 8 };
+enum { KIB = 1 << 10, MIB = 1 << 20, PARTS = 8, PIECES = 2000 };
 
 static void use_a_little(void) {
-    char *piece = malloc(64 * MIB);
-    for (size_t at = 0; at < 64 * MIB; at += MIB) piece[at] = 1;
+    char *sparse = malloc(64 * MIB);
+    for (size_t at = 0; at < 64 * MIB; at += MIB) sparse[at] = 1;
+    char *grown = malloc(MIB);
+    memset(grown, 1, MIB);
+    grown = realloc(grown, 64 * MIB);
+    memset(grown + MIB, 1, 3 * MIB);
     for (int round = 0; round < 10000; round++) free(malloc(50));
-    free(piece);
+    free(sparse); /* and the other is still there at the end */
+}
+
+static void use_pieces(void) {
+    for (int piece = 0; piece < PIECES; piece++) *(char *)malloc(60 * KIB) = 1;
 }
 
 static void ask_for_more_than_there_is(void) {
-    size_t bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / PIECES * 2;
-    void *pieces[PIECES];
-    for (int piece = 0; piece < PIECES; piece++) pieces[piece] = malloc(bytes);
-    for (int piece = 0; piece < PIECES; piece++) free(pieces[piece]);
+    size_t bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / PARTS * 2;
+    void *volatile parts[PARTS];
+    for (int part = 0; part < PARTS; part++) parts[part] = malloc(bytes);
+    kill(getpid(), SIGKILL);
 }
 
 int main(int count, char **arguments) {
-    (void)arguments;
-    if (count > 1)
+    const char *what = count > 1 ? arguments[1] : "";
+    if (strcmp(what, "pieces") == 0)
+        use_pieces();
+    else if (strcmp(what, "killed") == 0)
         ask_for_more_than_there_is();
     else
         use_a_little();
