@@ -14,13 +14,17 @@
  *   - slab_cache_destroy with live objects says so on stderr, and leaves them and the cache alone;
  *   - slabs have colours whatever the objects' size; any alignment up to 2 MiB holds exactly all
  *     the same; and there is no limit on the number of caches short of SY_CACHES_MAX;
- *   - slab_kmalloc serves every size, where it ended at 4096, from classes closer than powers of
- *     two; slab_kfree wants the size that was asked for, and one of another class is reported where
- *     it is seen.
+ *   - of the fields of struct slab_cache there are those below, to be read. How many slabs there
+ *     are is counted by slab_cache_stats and slab_cache_shrink, and at times where magazines are
+ *     filled and emptied (without magazines: where objects are), so it may be some of these old;
+ *   - slab_kmalloc has classes closer than powers of two. It ends at 4096 bytes, as there
+ *     (slabyard/heap.h has every size); slab_kfree wants the size that was asked for, and one of
+ *     another class is reported where it is seen.
  */
 #ifndef SLABYARD_COMPAT_MAGAZINE_SLAB_H
 #define SLABYARD_COMPAT_MAGAZINE_SLAB_H
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,11 +40,43 @@ SY_BEGIN_DECLS
 #define SLAB_DEBUG        (SLAB_RED_ZONE | SLAB_POISON)
 #define SLAB_NO_MAGAZINES 0x04 /* an object that is freed is in its slab at once */
 
+#define SLAB_KMALLOC_MIN_SHIFT 3
+#define SLAB_KMALLOC_MAX_SHIFT 12 /* 4096 bytes */
+
 struct slab_cache {
     sy_cache *cache;
+    uint32_t uncounted; /* slow paths until slabs are counted again */
     void (*ctor)(void *obj);
     void (*dtor)(void *obj);
+
+    const char *name;
+    size_t obj_size; /* bytes from one object to the next */
+    size_t raw_size; /* that were asked for */
+    size_t align;
+    uint32_t flags;
+    size_t slab_size;
+    uint16_t objs_per_slab;
+    uint32_t nr_slabs, nr_partial, nr_free; /* when they were counted */
 };
+
+/* Counts the slabs. Any thread; those that read the fields meanwhile find old numbers or new. */
+static inline void sy_magazine_slab_count(struct slab_cache *cache, const sy_cache_stats *stats) {
+    __atomic_store_n(&cache->nr_slabs, (uint32_t)stats->slabs, __ATOMIC_RELAXED);
+    __atomic_store_n(&cache->nr_partial, (uint32_t)stats->partial, __ATOMIC_RELAXED);
+    __atomic_store_n(&cache->nr_free, (uint32_t)stats->empty, __ATOMIC_RELAXED);
+    __atomic_store_n(&cache->uncounted, 16 + (uint32_t)stats->slabs, __ATOMIC_RELAXED);
+}
+
+/* After a slow path. Counting takes a time that is proportional to the number of slabs, so it is
+ * done after as many slow paths. */
+static inline void sy_magazine_slab_count_at_times(struct slab_cache *cache) {
+    uint32_t uncounted = __atomic_load_n(&cache->uncounted, __ATOMIC_RELAXED);
+    sy_cache_stats stats;
+    if (uncounted > 0)
+        __atomic_store_n(&cache->uncounted, uncounted - 1, __ATOMIC_RELAXED);
+    else if (sy_cache_get_stats(cache->cache, &stats) == 0)
+        sy_magazine_slab_count(cache, &stats);
+}
 
 static inline int sy_magazine_slab_construct(void *object, void *arg) {
     ((struct slab_cache *)arg)->ctor(object);
@@ -49,6 +85,17 @@ static inline int sy_magazine_slab_construct(void *object, void *arg) {
 
 static inline void sy_magazine_slab_destruct(void *object, void *arg) {
     ((struct slab_cache *)arg)->dtor(object);
+}
+
+/* What the engine made of it. */
+static inline void sy_magazine_slab_describe(struct slab_cache *cache) {
+    sy_cache_stats stats;
+    (void)sy_cache_get_stats(cache->cache, &stats);
+    cache->obj_size = stats.slot_size;
+    cache->align = stats.align;
+    cache->slab_size = stats.slab_bytes;
+    cache->objs_per_slab = (uint16_t)stats.slots_per_slab;
+    sy_magazine_slab_count(cache, &stats);
 }
 
 /* A cache of objects of `size` bytes at `align` (0: 16, or 8 up to 8 bytes). NULL with errno EINVAL
@@ -75,9 +122,15 @@ static inline struct slab_cache *slab_cache_create(const char *name, size_t size
     cache->ctor = ctor;
     cache->dtor = dtor;
     cache->cache = sy_cache_create(&config);
-    if (cache->cache) return cache;
-    sy_free(cache);
-    return NULL;
+    if (!cache->cache) {
+        sy_free(cache);
+        return NULL;
+    }
+    cache->name = name;
+    cache->raw_size = size;
+    cache->flags = flags;
+    sy_magazine_slab_describe(cache);
+    return cache;
 }
 
 /* No object is live, and nobody uses the cache any more. NULL is a no-op. */
@@ -91,36 +144,54 @@ static inline void slab_cache_destroy(struct slab_cache *cache) {
     sy_free(cache);
 }
 
+/* What slab_alloc and slab_free do when the thread's magazine is of no use. */
+static inline void *sy_magazine_slab_alloc_slow(struct slab_cache *cache) {
+    void *object = sy_cache_alloc(cache->cache);
+    sy_magazine_slab_count_at_times(cache);
+    return object;
+}
+
+static inline void sy_magazine_slab_free_slow(struct slab_cache *cache, void *obj) {
+    sy_cache_free(cache->cache, obj);
+    sy_magazine_slab_count_at_times(cache);
+}
+
 /* An object, its content undefined, or as constructed or freed; NULL with ENOMEM, and for a cache
  * that is NULL. Any thread. */
 static inline void *slab_alloc(struct slab_cache *cache) {
-    return cache ? sy_cache_alloc(cache->cache) : NULL;
+    if (!cache) return NULL;
+#ifndef SY_NO_INLINE
+    uintptr_t object;
+    if (SY_LIKELY(sy_loaded_pop(sy_cache_loaded(cache->cache), &object))) return (void *)object;
+#endif
+    return sy_magazine_slab_alloc_slow(cache);
 }
 
 /* Gives an object back; NULL is a no-op, for either. Any thread. */
 static inline void slab_free(struct slab_cache *cache, void *obj) {
-    if (cache) sy_cache_free(cache->cache, obj);
-}
-
-static inline uint64_t sy_magazine_slab_released(const sy_cache *cache) {
-    sy_cache_stats stats;
-    return sy_cache_get_stats(cache, &stats) == 0 ? stats.slabs_released : 0;
+    if (!cache || !obj) return;
+#ifndef SY_NO_INLINE
+    if (SY_LIKELY(sy_loaded_push_once(sy_cache_loaded(cache->cache), (uintptr_t)obj))) return;
+#endif
+    sy_magazine_slab_free_slow(cache, obj);
 }
 
 /* Gives free memory back to the system; returns how many slabs were given up as a whole, 0 for
  * NULL. */
 static inline uint32_t slab_cache_shrink(struct slab_cache *cache) {
-    uint64_t before;
-    if (!cache) return 0;
-    before = sy_magazine_slab_released(cache->cache);
+    sy_cache_stats before, after;
+    if (!cache || sy_cache_get_stats(cache->cache, &before) != 0) return 0;
     sy_cache_trim(cache->cache);
-    return (uint32_t)(sy_magazine_slab_released(cache->cache) - before);
+    (void)sy_cache_get_stats(cache->cache, &after);
+    sy_magazine_slab_count(cache, &after);
+    return (uint32_t)(after.slabs_released - before.slabs_released);
 }
 
-/* Writes what the cache has to stderr; NULL is a no-op. */
+/* Writes what the cache has to stderr, and counts its slabs; NULL is a no-op. */
 static inline void slab_cache_stats(const struct slab_cache *cache) {
     sy_cache_stats stats;
     if (!cache || sy_cache_get_stats(cache->cache, &stats) != 0) return;
+    sy_magazine_slab_count((struct slab_cache *)(uintptr_t)cache, &stats);
     fprintf(stderr,
             "cache %s: objects of %zu bytes: %zu live, %zu free in magazines, %zu free in slabs; "
             "%zu slabs of %zu bytes: %zu full, %zu partial, %zu empty\n",
@@ -136,8 +207,12 @@ static inline void slab_system_fini(void) { sy_trim(); }
 
 /* ---- any size ---- */
 
-/* `size` bytes; NULL with ENOMEM. */
-static inline void *slab_kmalloc(size_t size) { return sy_malloc(size); }
+/* `size` bytes. NULL with ENOMEM, for more than 4096 too. */
+static inline void *slab_kmalloc(size_t size) {
+    if (size <= (size_t)1 << SLAB_KMALLOC_MAX_SHIFT) return sy_malloc(size);
+    errno = ENOMEM;
+    return NULL;
+}
 
 /* Gives it back, with the size it was asked for; NULL is a no-op. */
 static inline void slab_kfree(void *ptr, size_t size) { sy_free_sized(ptr, size); }

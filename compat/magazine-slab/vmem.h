@@ -5,7 +5,9 @@
  *
  * Where its document left a choice, or was not kept:
  *   - what fits is found: also what lies behind free segments that are too small;
- *   - sizes that overflow when they are rounded up to the quantum are refused;
+ *   - sizes that overflow when they are rounded up to the quantum are refused; vmem_create and
+ *     vmem_add refuse a size that is no multiple of it, instead of taking what lies behind, and
+ *     integers that are in the arena already;
  *   - a free takes the same short time whatever is allocated; a value that is not allocated, or
  *     another size, is reported with the arena's name (slabyard/fault.h) and ends the process
  *     unless a handler says otherwise;
@@ -53,6 +55,15 @@ static inline void vmem_destroy(vmem_t *vm) {
             sy_vmem_size(arena, SY_VMEM_ALLOCATED));
     (void)sy_vmem_walk(arena, SY_VMEM_ALLOCATED, sy_magazine_vmem_forget, arena);
     (void)sy_vmem_destroy(arena);
+}
+
+/* The integers from `addr` on, `size` of them, are in the arena too. 0; -1 with errno EINVAL (no
+ * arena; size 0; one that is no multiple of the quantum, or past the end of the integers), EEXIST
+ * (some of them are in it already) or ENOMEM. */
+static inline int vmem_add(vmem_t *vm, uintptr_t addr, size_t size) {
+    if (vm) return sy_vmem_add((sy_vmem *)vm, addr, size);
+    errno = EINVAL;
+    return -1;
 }
 
 /* -1 with EINVAL if there is no arena, or nowhere to put a value; else 0. */

@@ -37,6 +37,7 @@ static void any_size(void) {
         memset(object, 2, size);
         slab_kfree(object, size);
     }
+    EXPECT(slab_kmalloc(4097) == NULL && errno == ENOMEM && slab_kmalloc(SIZE_MAX) == NULL);
     slab_system_fini();
 }
 
@@ -64,6 +65,34 @@ static void statistics_are_printed(void) {
     overhear(print, cache, text, sizeof text);
     EXPECT(strstr(text, "my_cache") && strstr(text, "64 bytes") && strstr(text, " 1 live"));
     slab_free(cache, object);
+    slab_cache_destroy(cache);
+}
+
+static void fields_say_what_was_asked_for_and_made(void) {
+    struct slab_cache *cache = slab_cache_create("fields", 30, 32, SLAB_NO_MAGAZINES, NULL, NULL);
+    sy_cache_stats stats;
+    EXPECT(sy_cache_get_stats(cache->cache, &stats) == 0);
+    EXPECT(strcmp(cache->name, "fields") == 0 && cache->flags == SLAB_NO_MAGAZINES);
+    EXPECT(cache->raw_size == 30 && cache->obj_size == 32 && cache->align == 32);
+    EXPECT(cache->slab_size == stats.slab_bytes && cache->objs_per_slab == stats.slots_per_slab);
+    slab_cache_destroy(cache);
+    cache = slab_cache_create("zoned", 30, 0, SLAB_RED_ZONE, NULL, NULL);
+    EXPECT(cache->obj_size >= 30 + 2 * 8 && cache->raw_size == 30 && cache->align == 16);
+    slab_cache_destroy(cache);
+}
+
+/* They are read as nothing is called but slab_alloc and slab_free; then as it is known better. */
+static void slabs_are_counted_as_they_come_and_go(uint32_t flags) {
+    struct slab_cache *cache = slab_cache_create("counted", 64, 0, flags, NULL, NULL);
+    unsigned count = 5u * cache->objs_per_slab;
+    EXPECT(cache->nr_slabs == 0 && count <= OBJECTS);
+    for (unsigned i = 0; i < count; i++) EXPECT((objects[i] = slab_alloc(cache)) != NULL);
+    EXPECT(cache->nr_slabs >= 3 && cache->nr_slabs <= 5 && cache->nr_free == 0);
+    slab_cache_stats(cache);
+    EXPECT(cache->nr_slabs == 5 && cache->nr_partial == 0 && cache->nr_free == 0);
+    for (unsigned i = 0; i < count; i++) slab_free(cache, objects[i]);
+    EXPECT(flags == 0 || cache->nr_free > 0);
+    EXPECT(slab_cache_shrink(cache) > 0 && cache->nr_slabs == 0 && cache->nr_free == 0);
     slab_cache_destroy(cache);
 }
 
@@ -358,6 +387,9 @@ int main(void) {
     a_cache_and_its_life();
     any_size();
     statistics_are_printed();
+    fields_say_what_was_asked_for_and_made();
+    slabs_are_counted_as_they_come_and_go(0);
+    slabs_are_counted_as_they_come_and_go(SLAB_NO_MAGAZINES);
     empty_slabs_are_given_up();
     a_threads_end_empties_its_magazines();
     without_magazines_an_object_is_in_its_slab_at_once();

@@ -49,6 +49,22 @@ static void sizes_are_rounded_up_to_the_quantum(void) {
     EXPECT(!vmem_create("thirds", 0, 300, 3) && !vmem_create("half", 0x800, 0x1000, 4096));
 }
 
+static void spans_are_added(void) {
+    vmem_t *vm = vmem_create("spans", 0, 128, 64);
+    uintptr_t value;
+    EXPECT(vmem_alloc(vm, 128, &value) == 0 && vmem_alloc(vm, 64, &value) == -1);
+    EXPECT(vmem_add(vm, 0x10000, 256) == 0);
+    EXPECT(vmem_alloc(vm, 256, &value) == 0 && value == 0x10000);
+    vmem_free(vm, value, 256);
+    errno = 0;
+    EXPECT(vmem_add(vm, 64, 64) == -1 && errno == EEXIST); /* it is in there */
+    errno = 0;
+    EXPECT(vmem_add(vm, 0x20000, 100) == -1 && errno == EINVAL); /* not a whole quantum */
+    EXPECT(vmem_add(vm, 0x20000, 0) == -1 && vmem_add(vm, UINTPTR_MAX - 127, 256) == -1);
+    vmem_free(vm, 0, 128);
+    vmem_destroy(vm);
+}
+
 static void print(void *vm) { vmem_stats(vm); }
 
 static void statistics_are_printed(void) {
@@ -141,6 +157,7 @@ int main(void) {
     an_arena_and_its_life();
     constraints_hold();
     sizes_are_rounded_up_to_the_quantum();
+    spans_are_added();
     statistics_are_printed();
     an_arena_is_destroyed_with_what_is_live();
     what_fits_is_found();

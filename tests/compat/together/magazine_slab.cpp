@@ -13,7 +13,7 @@ int with_magazine_slab_in_cpp(void) {
     int wrong = *number != 7;
     slab_free(cache, number);
     slab_cache_destroy(cache);
-    slab_kfree(slab_kmalloc(5000), 5000);
+    slab_kfree(slab_kmalloc(4096), 4096);
 
     vmem_t *vm = vmem_create("ids", 1, 100, 1);
     uintptr_t id = 0;
