@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::fs;
+use std::path::Path;
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Machine {
@@ -55,11 +56,70 @@ fn date() -> String {
     )
 }
 
-/// Memory that a program can have now without anything being swapped out, if the system says.
+/// Memory that a program can have now without anything being swapped out, if the system says: of the
+/// machine's, and of what the control groups of this process may have.
 pub fn available_bytes() -> Option<u64> {
     let available = value_of(&file("/proc/meminfo"), "MemAvailable", ':')?;
     let kib: u64 = available.split(' ').next()?.parse().ok()?;
-    Some(kib * 1024)
+    let groups = room_in_groups(Path::new("/sys/fs/cgroup"), &file("/proc/self/cgroup"));
+    Some(groups.unwrap_or(u64::MAX).min(kib * 1024))
+}
+
+/// What a kernel calls a group's limit, what the group has, and what of that it can give back at once.
+struct GroupFiles {
+    limit: &'static str,
+    used: &'static str,
+    file_cache: &'static str,
+}
+
+const VERSION_1: GroupFiles = GroupFiles {
+    limit: "memory.limit_in_bytes",
+    used: "memory.usage_in_bytes",
+    file_cache: "total_inactive_file",
+};
+const VERSION_2: GroupFiles = GroupFiles {
+    limit: "memory.max",
+    used: "memory.current",
+    file_cache: "inactive_file",
+};
+
+/// The least that any group of memory of this process has room for. `groups`: /proc/self/cgroup.
+fn room_in_groups(root: &Path, groups: &str) -> Option<u64> {
+    let folders = groups.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let path = Path::new(path.trim_start_matches('/'));
+        if controllers.split(',').any(|name| name == "memory") {
+            Some((root.join("memory"), path, &VERSION_1))
+        } else {
+            controllers
+                .is_empty()
+                .then(|| (root.to_path_buf(), path, &VERSION_2))
+        }
+    });
+    // A limit of a group holds for those inside it too.
+    let rooms = folders.flat_map(|(root, path, files)| {
+        path.ancestors()
+            .filter_map(move |path| files.room(&root.join(path)))
+    });
+    rooms.min()
+}
+
+impl GroupFiles {
+    fn room(&self, folder: &Path) -> Option<u64> {
+        let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        let number = |name: &str| text(name)?.trim().parse::<u64>().ok();
+        let cache = value_of(
+            &text("memory.stat").unwrap_or_default(),
+            self.file_cache,
+            ' ',
+        );
+        let cache = cache
+            .and_then(|bytes| bytes.parse::<u64>().ok())
+            .unwrap_or(0);
+        let used = number(self.used)?.saturating_sub(cache);
+        Some(number(self.limit)?.saturating_sub(used))
+    }
 }
 
 impl Machine {
@@ -96,6 +156,29 @@ mod tests {
         assert!(machine.cpus > 0 && machine.memory_bytes > 0);
         assert!(machine.kernel.starts_with(|c: char| c.is_ascii_digit()));
         assert!(machine.date.ends_with("UTC"));
+    }
+
+    fn group(root: &Path, path: &str, files: &[(&str, &str)]) {
+        fs::create_dir_all(root.join(path)).unwrap();
+        for (name, text) in files {
+            fs::write(root.join(path).join(name), text).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_least_room_of_all_groups_counts() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let stat = ("memory.stat", "anon 5\ninactive_file 300\n");
+        let (max, current) = ("memory.max", "memory.current");
+        group(root, "a", &[(max, "1000\n"), (current, "700\n"), stat]);
+        group(root, "a/b", &[(max, "max\n"), (current, "600\n")]);
+        assert_eq!(room_in_groups(root, "0::/a/b\n"), Some(600));
+        assert_eq!(room_in_groups(root, "0::/elsewhere\n"), None);
+        let (limit, usage) = ("memory.limit_in_bytes", "memory.usage_in_bytes");
+        group(root, "memory/c", &[(limit, "50\n"), (usage, "60\n")]);
+        assert_eq!(room_in_groups(root, "4:cpu,memory:/c\n0::/a\n"), Some(0));
+        assert_eq!(room_in_groups(root, "nonsense\n"), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
-/* Asks for far more memory than it uses. Without an argument: 64 MiB, of which it writes one byte of
- * each MiB, then half of 64 MiB that grew by realloc, then small objects. "pieces": 60 KiB at a time,
- * of which it writes one byte. "killed": twice as much as the machine has, and is killed. */
+/* Asks for far more memory than it uses. Without an argument: 64 MiB, of which it writes one byte
+ * of each MiB; then half a MiB grows to 64 by realloc, and it writes 4 of them; then small objects.
+ * "pieces": 60 KiB at a time, of which it writes one byte. "killed": twice as much as the machine
+ * has, and is killed. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,10 @@ enum { KIB = 1 << 10, MIB = 1 << 20, PARTS = 8, PIECES = 2000 };
 static void use_a_little(void) {
     char *sparse = malloc(64 * MIB);
     for (size_t at = 0; at < 64 * MIB; at += MIB) sparse[at] = 1;
-    char *grown = malloc(MIB);
-    memset(grown, 1, MIB);
+    char *grown = malloc(MIB / 2);
+    memset(grown, 1, MIB / 2);
     grown = realloc(grown, 64 * MIB);
-    memset(grown + MIB, 1, 3 * MIB);
+    memset(grown, 1, 4 * MIB);
     for (int round = 0; round < 10000; round++) free(malloc(50));
     free(sparse); /* and the other is still there at the end */
 }
