@@ -56,7 +56,10 @@ enum record_block {
     BLOCK_OPERATIONS = 2, /* what one thread did */
     BLOCK_END = 3,        /* the process left in good order: struct record_end */
     BLOCK_FINISH = 4,     /* written by `slabyard record` once all processes' files are joined */
-    BLOCK_UNTOUCHED = 5   /* before BLOCK_END: see RECORD_LARGE_BYTES */
+    BLOCK_UNTOUCHED = 5,  /* before BLOCK_END: see RECORD_LARGE_BYTES */
+    BLOCK_MEMORY = 6      /* written by `slabyard record`: the process's anonymous memory in RAM at
+                             times, each two varints: nanoseconds since the time before (the first
+                             since the birth of the process), and bytes */
 };
 
 enum record_operation {

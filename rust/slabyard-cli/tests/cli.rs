@@ -175,6 +175,11 @@ fn memory_of_large_objects_that_a_program_does_not_touch_is_not_replayed() {
     let least = f64::from(64 * 4096 + (4 << 20));
     assert!((least..1.1 * least).contains(&peak), "{peak} of {least}");
     assert!(!said.contains("they write on every page"), "{said}");
+    let seen = json["summary"]["resident"].as_array().unwrap().iter();
+    let most = seen
+        .map(|sample| sample[1].as_f64().unwrap())
+        .fold(0.0, f64::max);
+    assert!((least..2.0 * least).contains(&most), "{most} of {least}");
 }
 
 #[test]

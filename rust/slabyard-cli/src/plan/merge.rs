@@ -127,6 +127,7 @@ struct Lane<'a> {
 
 struct Merge<'a> {
     recording: &'a Recording,
+    resident: Resident,
     lanes: Vec<Lane<'a>>,
     processes: Vec<ProcessState>,
     queue: Queue,
@@ -137,6 +138,66 @@ struct Merge<'a> {
     step: u64,
     largest: u64,
     patience: u64,
+}
+
+/// The samples of all processes, in the order of time.
+struct Resident {
+    /// When, in ticks; of which process; and what that had.
+    samples: Vec<(u64, usize, u64)>,
+    /// So many have been seen; when the next one is due.
+    seen: usize,
+    next: u64,
+    /// What each process had when it was last seen, and all together.
+    last: Vec<u64>,
+    sum: u64,
+}
+
+impl Resident {
+    fn of(recording: &Recording) -> Self {
+        let rate = recording.ns_per_tick();
+        let mut samples = Vec::new();
+        for (index, process) in recording.processes.iter().enumerate() {
+            let ticks = |ns: u64| {
+                let since = ns.saturating_sub(process.birth_ns) as f64 / rate;
+                process.birth_ticks.saturating_add(since as u64)
+            };
+            let seen = process.samples.iter();
+            samples.extend(seen.map(|&(ns, bytes)| (ticks(ns), index, bytes)));
+            // The first process's memory is there to the end.
+            let end = process.end.filter(|_| index > 0);
+            samples.extend(end.map(|(ticks, _)| (ticks, index, 0)));
+        }
+        samples.sort_unstable();
+        let mut resident = Resident {
+            samples,
+            seen: 0,
+            next: 0,
+            last: vec![0; recording.processes.len()],
+            sum: 0,
+        };
+        resident.next = resident.due();
+        resident
+    }
+
+    fn due(&self) -> u64 {
+        self.samples
+            .get(self.seen)
+            .map_or(u64::MAX, |sample| sample.0)
+    }
+
+    /// What all processes had together at each sample up to `now`.
+    fn until(&mut self, now: u64) -> Vec<u64> {
+        let mut sums = Vec::new();
+        while let Some(&(_, process, bytes)) = self.samples.get(self.seen).filter(|s| s.0 <= now) {
+            let others = self.sum.wrapping_sub(self.last[process]);
+            self.sum = others.wrapping_add(bytes); // which a damaged recording makes too large
+            self.last[process] = bytes;
+            sums.push(self.sum);
+            self.seen += 1;
+        }
+        self.next = self.due();
+        sums
+    }
 }
 
 enum Outcome {
@@ -228,6 +289,7 @@ impl<'a> Merge<'a> {
         let records = recording.operations();
         let mut merge = Merge {
             recording,
+            resident: Resident::of(recording),
             lanes: Vec::new(),
             processes: Vec::new(),
             queue: Queue::default(),
@@ -334,6 +396,9 @@ impl<'a> Merge<'a> {
                 self.queue.push(record.stamp, index);
                 return;
             }
+            if record.stamp >= self.resident.next {
+                self.see_resident(record.stamp);
+            }
             let (process, thread) = (self.lanes[index].process, self.lanes[index].thread);
             let forced = self.lanes[index].forced || self.processes[process].threads.len() == 1;
             match self.apply(process, thread, record.action, forced) {
@@ -359,6 +424,18 @@ impl<'a> Merge<'a> {
             }
         }
         self.lane_ends(index);
+    }
+
+    fn see_resident(&mut self, now: u64) {
+        let (x, step) = (self.summary.operations, self.step);
+        let curve = &mut self.summary.resident;
+        for bytes in self.resident.until(now) {
+            match curve.last_mut() {
+                // Of a stretch, the highest.
+                Some(last) if last.0 / step == x / step => last.1 = last.1.max(bytes),
+                _ => curve.push((x, bytes)),
+            }
+        }
     }
 
     /// What lies behind in the recording is not needed: the system may have its memory back.
@@ -735,6 +812,7 @@ impl<'a> Merge<'a> {
 
     /// Writes what is not in place yet: checkpoints and the plan itself.
     fn finish(mut self, folder: &Path) -> Result<Plan> {
+        self.see_resident(u64::MAX);
         self.summarise();
         let threads = self.processes.iter_mut().flat_map(|p| &mut p.threads);
         threads.for_each(|thread| thread.stream.flush(&mut self.ops));

@@ -274,6 +274,8 @@ pub struct Summary {
     pub hot: Vec<HotSize>,
     /// What all processes held together: (operation, bytes).
     pub payload: Vec<(u64, u64)>,
+    /// The anonymous memory that they had in RAM together, as far as it was seen: (operation, bytes).
+    pub resident: Vec<(u64, u64)>,
 }
 
 impl ProcessPlan {
@@ -289,8 +291,20 @@ impl Summary {
     pub fn real_peak(&self) -> String {
         match self.peak_resident {
             0 => "unknown: no process ended by itself".to_string(),
-            most => format!("{}, with code and libraries", crate::ui::bytes(most)),
+            most => format!(
+                "{}, with code and libraries{}",
+                crate::ui::bytes(most),
+                self.seen_peak()
+            ),
         }
+    }
+
+    fn seen_peak(&self) -> String {
+        let peak = self.resident.iter().map(|sample| sample.1).max();
+        peak.map_or(String::new(), |peak| {
+            let peak = crate::ui::bytes(peak);
+            format!("; its anonymous memory was {peak} at most, as far as samples tell")
+        })
     }
 
     /// How long the recorded run took.

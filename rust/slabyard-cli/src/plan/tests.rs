@@ -394,3 +394,29 @@ fn what_nobody_says_of_an_objects_pages_is_not_known() {
     assert!(!plan.ops(0, 0)[1].touched().is_known());
     assert!(plan.ops(0, 0)[0].touched().is_known());
 }
+
+#[test]
+fn what_the_processes_had_in_ram_is_told_by_the_operation() {
+    // A tick is half a nanosecond, see `file_of`.
+    let first = Sketch {
+        blocks: vec![(
+            0,
+            (0..480).map(|n| malloc(100 * n, 16 * n + 16, 8)).collect(),
+        )],
+        samples: vec![(50, 1000), (500, 5000), (510, 4000), (20_000, 7000)],
+        ..Sketch::default()
+    };
+    let second = Sketch {
+        pid: 101,
+        birth: 2000,
+        blocks: vec![(0, vec![malloc(2000, 16, 8), malloc(3000, 32, 8)])],
+        samples: vec![(2100, 300)],
+        ..Sketch::default()
+    };
+    let plan = plan(&[first, second]);
+    let resident = &plan.summary().resident;
+    let bytes: Vec<_> = resident.iter().map(|sample| sample.1).collect();
+    assert_eq!(bytes, [1000, 5000, 4300, 7300, 7000], "{resident:?}");
+    let at: Vec<_> = resident.iter().map(|sample| sample.0).collect();
+    assert_eq!(at, [1, 10, 23, 402, 482]);
+}

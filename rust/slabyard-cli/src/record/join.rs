@@ -91,7 +91,10 @@ fn append_rest(out: &mut impl Write, part: &Part) -> io::Result<()> {
         };
         writer::write_block(out, head, &rest.payload)?;
     }
-    Ok(())
+    if part.samples.is_empty() {
+        return Ok(());
+    }
+    writer::write_samples(out, part.process.birth_ns, &part.samples)
 }
 
 /// Writes the closing block after the last whole one; where there is no room for it, the last

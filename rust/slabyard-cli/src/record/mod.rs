@@ -1,11 +1,13 @@
 //! `slabyard record`: runs a program with the recorder preloaded and joins what its processes left.
 //!
 //! [`program`] runs it and passes signals on, [`parts`] finds what its processes left, in files and in
-//! the buffers of those that were killed, [`join`] makes one recording of it.
+//! the buffers of those that were killed, [`samples`] has seen their memory, [`join`] makes one recording
+//! of it.
 
 mod join;
 mod parts;
 mod program;
+mod samples;
 
 use crate::signals;
 use crate::ui;
@@ -13,6 +15,7 @@ use anyhow::{bail, Context, Result};
 use join::Joined;
 use parts::{Left, Part};
 use program::{Ended, Signals};
+use samples::Sampler;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -45,12 +48,17 @@ pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
     let program = command.first().context("there is no program to record")?;
     let signals = Signals::hold();
     let scratch = Scratch::make(file)?;
-    let ended = program::run(preloaded(command, &scratch), &signals)?;
+    let mut sampler = Sampler::new(scratch.parts.path());
+    let command = preloaded(command, &scratch);
+    let ended = program::run(command, &signals, &mut || sampler.take())?;
     let Left {
-        parts,
+        mut parts,
         without_file,
     } = parts::collect(scratch.parts.path())?;
     say_who_has_no_file(&without_file);
+    for part in &mut parts {
+        part.samples = sampler.of(&part.process);
+    }
     if parts.is_empty() {
         say_how_it_ended(&ended, None);
         match parts::first_error(scratch.parts.path()) {

@@ -1,6 +1,7 @@
 //! What the recorded processes left: a file each, and the buffers of those that ended without
 //! notice.
 
+use super::samples::Sample;
 use crate::recording::{u32_at, u64_at, BUFFER_BYTES, BUFFER_HEAD_BYTES, BUFFER_MAGIC};
 use crate::recording::{Process, Recording, Records, Strictness};
 use anyhow::Result;
@@ -22,6 +23,8 @@ pub struct Part {
     /// Whether the process still runs, and may write.
     pub runs: bool,
     pub rest: Vec<Rest>,
+    /// What it had in RAM while it ran.
+    pub samples: Vec<Sample>,
     /// Whether there were buffers to be read, or the process had written all.
     pub is_whole: bool,
     /// Why the process could not write, where it could not.
@@ -99,6 +102,7 @@ fn part_of(path: PathBuf, recording: &Recording, buffers: Option<Buffers>) -> Pa
         good_bytes: recording.good_bytes,
         runs,
         rest: buffers.rest,
+        samples: Vec::new(),
         is_whole,
         error: buffers.error.map(std::io::Error::from_raw_os_error),
         damage: recording.damage.as_ref().map(ToString::to_string),

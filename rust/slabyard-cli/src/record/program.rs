@@ -18,7 +18,7 @@ const PASSED_ON: [i32; 6] = [
 
 const LOOK_AGAIN: libc::timespec = libc::timespec {
     tv_sec: 0,
-    tv_nsec: 200_000_000,
+    tv_nsec: 10_000_000,
 };
 
 /// How the program ended.
@@ -108,9 +108,9 @@ impl Drop for Signals {
     }
 }
 
-/// Runs `command` to its end. It is killed when the tool is killed, so that it does not go on
-/// writing to files that nobody joins.
-pub fn run(mut command: Command, signals: &Signals) -> Result<Ended> {
+/// Runs `command` to its end, and calls `meanwhile` now and then. It is killed when the tool is killed, so
+/// that it does not go on writing to files that nobody joins.
+pub fn run(mut command: Command, signals: &Signals, meanwhile: &mut dyn FnMut()) -> Result<Ended> {
     let program = command.get_program().to_string_lossy().into_owned();
     let tool = std::process::id();
     let before = signals.before;
@@ -137,6 +137,7 @@ pub fn run(mut command: Command, signals: &Signals) -> Result<Ended> {
             }
             Some(_) => (),
             None => {
+                meanwhile();
                 let status = child.try_wait().context("cannot wait for the program")?;
                 if let Some(status) = status {
                     return Ok(Ended {

@@ -91,6 +91,8 @@ pub struct Process {
     /// it did not say.
     pub page_bytes: u64,
     pub untouched: Option<Runs>,
+    /// Its anonymous memory in RAM while it ran: when, in nanoseconds, and bytes.
+    pub samples: Vec<(u64, u64)>,
     /// Blocks that the recorder could not write.
     pub lost_blocks: u32,
     pub command: Vec<String>,
@@ -356,6 +358,7 @@ impl<'a> Scan<'a> {
             KIND_PROCESS => self.process(header),
             KIND_OPERATIONS => self.operations(header),
             KIND_UNTOUCHED => self.untouched(header),
+            KIND_MEMORY => self.memory(header),
             KIND_END => self.end(header),
             kind => self.damage(self.at, format!("a block of unknown kind {kind}")),
         }
@@ -443,15 +446,34 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn untouched(&mut self, header: &Header) -> Result<(), Damage> {
-        let runs = match Records::runs(self.payload(header)) {
-            Ok(runs) => runs,
-            Err(Malformed { at, what }) => return self.damage(header.payload + at, what),
-        };
-        if runs.len() as u64 != u64::from(header.records) {
-            let what = format!("a block of {} runs says {}", runs.len(), header.records);
-            return self.damage(self.at, what);
+    /// The pairs of a block, as many as it says.
+    fn counted(
+        &self,
+        header: &Header,
+        pairs: Result<Vec<(u64, u64)>, Malformed>,
+    ) -> Result<Vec<(u64, u64)>, Damage> {
+        match pairs {
+            Err(Malformed { at, what }) => self.damage(header.payload + at, what),
+            Ok(pairs) if pairs.len() as u64 != u64::from(header.records) => {
+                let what = format!("a block of {} pairs says {}", pairs.len(), header.records);
+                self.damage(self.at, what)
+            }
+            Ok(pairs) => Ok(pairs),
         }
+    }
+
+    fn memory(&mut self, header: &Header) -> Result<(), Damage> {
+        let Some(process) = self.processes.last() else {
+            return self.damage(self.at, "samples before any process");
+        };
+        let samples = Records::samples(self.payload(header), process.birth_ns);
+        let samples = self.counted(header, samples)?;
+        self.processes.last_mut().expect("just seen").samples = samples;
+        Ok(())
+    }
+
+    fn untouched(&mut self, header: &Header) -> Result<(), Damage> {
+        let runs = self.counted(header, Records::runs(self.payload(header)))?;
         let Some(process) = self.processes.last_mut() else {
             return self.damage(self.at, "pages before any process");
         };

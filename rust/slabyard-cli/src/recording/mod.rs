@@ -23,6 +23,7 @@ pub const KIND_OPERATIONS: u8 = 2;
 pub const KIND_END: u8 = 3;
 pub const KIND_FINISH: u8 = 4;
 pub const KIND_UNTOUCHED: u8 = 5;
+pub const KIND_MEMORY: u8 = 6;
 
 /// A process block's fixed part; the command line follows.
 pub const PROCESS_BYTES: usize = 32;

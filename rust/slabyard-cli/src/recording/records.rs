@@ -62,6 +62,21 @@ pub struct Records<'a> {
     address: u64,
 }
 
+/// All numbers of a payload, two by two. `None` stands for more than 64 bits.
+fn pairs(
+    payload: &[u8],
+    mut pair: impl FnMut(u64, u64) -> Option<(u64, u64)>,
+) -> Result<Vec<(u64, u64)>, Malformed> {
+    let mut numbers = Records::new(payload, 0);
+    let mut all = Vec::new();
+    while numbers.at < payload.len() {
+        let start = numbers.at;
+        let mut next = || pair(numbers.varint()?, numbers.varint()?).ok_or("numbers run over");
+        all.push(next().map_err(|what| Malformed { at: start, what })?);
+    }
+    Ok(all)
+}
+
 impl<'a> Records<'a> {
     /// The records of a block whose header carries `stamp`.
     pub fn new(payload: &'a [u8], stamp: u64) -> Self {
@@ -75,22 +90,21 @@ impl<'a> Records<'a> {
 
     /// The runs of a block that tells which pages were not in RAM.
     pub fn runs(payload: &[u8]) -> Result<Runs, Malformed> {
-        let mut numbers = Records::new(payload, 0);
-        let (mut runs, mut page) = (Runs::new(), 0u64);
-        while numbers.at < payload.len() {
-            let start = numbers.at;
-            let mut run = || {
-                let first = page.checked_add(numbers.varint()?);
-                let pages = numbers.varint()?;
-                let first = first.ok_or("pages beyond the address space")?;
-                page = first
-                    .checked_add(pages)
-                    .ok_or("pages beyond the address space")?;
-                Ok((first, pages))
-            };
-            runs.push(run().map_err(|what| Malformed { at: start, what })?);
-        }
-        Ok(runs)
+        let mut end = 0u64;
+        pairs(payload, |distance, pages| {
+            let first = end.checked_add(distance)?;
+            end = first.checked_add(pages)?;
+            Some((first, pages))
+        })
+    }
+
+    /// The samples of a process that was born at `birth`: when, and bytes in RAM.
+    pub fn samples(payload: &[u8], birth: u64) -> Result<Vec<(u64, u64)>, Malformed> {
+        let mut now = birth;
+        pairs(payload, |elapsed, bytes| {
+            now = now.checked_add(elapsed)?;
+            Some((now, bytes))
+        })
     }
 
     /// The next record, `None` after the last.

@@ -2,7 +2,7 @@
 
 use super::blocks::{ReadError, Strictness};
 use super::records::{Operation, Record};
-use super::writer::{header, write_block, write_finish, Head};
+use super::writer::{header, put_varint as put, write_block, write_finish, write_samples, Head};
 use super::*;
 use proptest::prelude::*;
 
@@ -13,14 +13,6 @@ pub(crate) fn encode(records: &[Record], stamp: u64) -> Vec<u8> {
         encode_one(&mut out, record, &mut last, &mut address);
     }
     out
-}
-
-fn put(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 128 {
-        out.push(value as u8 | 128);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 fn encode_one(out: &mut Vec<u8>, record: &Record, last: &mut u64, address: &mut u64) {
@@ -78,6 +70,8 @@ pub(crate) struct Sketch {
     pub ended: bool,
     /// Runs of pages that are not in RAM at the end, in as many blocks.
     pub untouched: Vec<Vec<(u64, u64)>>,
+    /// What it had in RAM, and when.
+    pub samples: Vec<(u64, u64)>,
 }
 
 impl Default for Sketch {
@@ -90,6 +84,7 @@ impl Default for Sketch {
             blocks: Vec::new(),
             ended: true,
             untouched: Vec::new(),
+            samples: Vec::new(),
         }
     }
 }
@@ -141,6 +136,10 @@ pub(crate) fn file_of(processes: &[Sketch]) -> Vec<u8> {
                 ..Head::default()
             };
             write_block(&mut file, head, &encode_runs(runs)).unwrap();
+        }
+        if !process.samples.is_empty() {
+            write_samples(&mut file, process.birth, &process.samples).unwrap();
+            blocks += 1;
         }
         blocks += 1 + (process.blocks.len() + process.untouched.len()) as u64;
         if process.ended {
@@ -232,6 +231,7 @@ fn small_file() -> Vec<u8> {
             forked: true,
             birth: 50,
             ended: false,
+            samples: vec![(60, 4096), (200, 1 << 40)],
             ..Sketch::default()
         },
     ])
@@ -270,6 +270,7 @@ fn what_is_written_is_read() {
     let child = &recording.processes[1];
     assert!(child.forked && child.parent == 100 && child.end.is_none());
     assert_eq!(child.name(), "program");
+    assert_eq!(child.samples, [(60, 4096), (200, 1 << 40)]);
     assert_eq!(child.command, ["/usr/bin/program", "argument"]);
     assert_eq!(recording.ns_per_tick(), 0.5);
 }
@@ -385,13 +386,20 @@ fn a_block_that_lies_is_refused_though_its_checksum_is_right() {
     };
     let (damage, begin) = block(untouched(2), &[5, 1]);
     assert_eq!(damage.offset, begin);
+    let memory = Head {
+        kind: KIND_MEMORY,
+        records: 2,
+        ..Head::default()
+    };
+    let (damage, begin) = block(memory, &[5, 1]);
+    assert_eq!(damage.offset, begin);
     let (damage, begin) = block(untouched(2), &[5, 1, 0x80]);
     assert_eq!(damage.offset, begin + BLOCK_HEADER_BYTES as u64 + 2);
     let mut beyond = Vec::new();
     put(&mut beyond, u64::MAX);
     beyond.push(2);
     let (damage, _) = block(untouched(1), &beyond);
-    assert!(damage.what.contains("beyond"), "{damage}");
+    assert!(damage.what.contains("run over"), "{damage}");
     let (damage, begin) = block(
         Head {
             kind: KIND_FINISH,
@@ -477,7 +485,7 @@ proptest! {
     fn random_payloads_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let mut records = Records::new(&bytes, 0);
         while let Ok(Some(_)) = records.next() {}
-        let _ = Records::runs(&bytes);
+        let _ = (Records::runs(&bytes), Records::samples(&bytes, 7));
     }
 
     #[test]

@@ -40,6 +40,34 @@ pub fn write_block(out: &mut impl Write, head: Head, payload: &[u8]) -> io::Resu
     out.write_all(payload)
 }
 
+/// Writes what a process had in RAM: nanoseconds from the sample before, or from its birth, and bytes.
+pub fn write_samples(
+    out: &mut impl Write,
+    birth_ns: u64,
+    samples: &[(u64, u64)],
+) -> io::Result<()> {
+    let (mut payload, mut before) = (Vec::new(), birth_ns);
+    for &(ns, bytes) in samples {
+        put_varint(&mut payload, ns.saturating_sub(before));
+        put_varint(&mut payload, bytes);
+        before = ns;
+    }
+    let head = Head {
+        kind: KIND_MEMORY,
+        records: samples.len() as u32,
+        ..Head::default()
+    };
+    write_block(out, head, &payload)
+}
+
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 128 {
+        out.push(value as u8 | 128);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
 /// Writes the closing block of a recording.
 pub fn write_finish(
     out: &mut impl Write,

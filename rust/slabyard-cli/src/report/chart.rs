@@ -273,9 +273,11 @@ pub fn memory(report: &Report) -> String {
     let ranked = report.ranked();
     let resident = ranked.iter().flat_map(|one| &one.resident);
     let held = report.summary.payload.iter().map(|point| point.1 as f64);
+    let seen = report.summary.resident.iter().map(|point| point.1 as f64);
     let most = resident
         .map(|point| point.1 as f64)
         .chain(held)
+        .chain(seen)
         .fold(1.0, f64::max);
     let ticks = steps(most, 5.0, true);
     let to = ticks.last().copied().unwrap_or(most);
@@ -314,6 +316,12 @@ pub fn memory(report: &Report) -> String {
     let payload: Vec<_> = payload.map(|(at, bytes)| place(at, bytes as f64)).collect();
     payload_area(&mut svg, &payload, y.start);
     let mut ends = Vec::new();
+    let seen = thin(&report.summary.resident).into_iter();
+    let seen: Vec<_> = seen.map(|(at, bytes)| place(at, bytes as f64)).collect();
+    if let Some(end) = seen.last() {
+        ends.push((end.1, "program"));
+        curve(&mut svg, "program", &seen, true);
+    }
     for one in &ranked {
         let points = one.resident.iter();
         let points: Vec<_> = points.map(|&(at, bytes)| place(at, bytes as f64)).collect();

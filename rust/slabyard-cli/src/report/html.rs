@@ -8,8 +8,9 @@ use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Each has a colour in the style sheet.
-const COLOURED: [&str; 8] = [
+/// Each has a colour in the style sheet; `program` is what was recorded.
+const COLOURED: [&str; 9] = [
+    "program",
     "slabyard",
     "slabyard-caches",
     "glibc",
@@ -303,6 +304,13 @@ fn memory_section(page: &mut String, report: &Report) {
          The shaded area is what the program itself had asked for at that moment: what lies above \
          it is the allocator's.",
     );
+    if !report.summary.resident.is_empty() {
+        page.push_str(
+            "<p class=\"note\">The dashed line is what the program itself had when it was recorded: all \
+             its anonymous memory in RAM, its stacks and data included, looked at every 10 ms or less \
+             often.</p>\n",
+        );
+    }
     picture(page, &chart::memory(report));
     page.push_str("</section>\n");
 }
@@ -459,7 +467,8 @@ fn reading_section(page: &mut String, report: &Report) {
          recorded threads as threads, recorded processes one after the other.</li>\n\
          <li>Objects are touched as a program would: written after allocation (each cache line of \
          the first KiB, then each page), read before they are freed, read where they were asked for \
-         zeroed, the grown part written after a realloc. What that costs in cache and page faults \
+         zeroed, the grown part written after a realloc. Of objects of 64 KiB or more, as many pages \
+         are written as the program had touched. What that costs in cache and page faults \
          is part of the time per operation, for it depends on where the allocator put the \
          object.</li>\n\
          <li>Time is CPU time in user and kernel. Waiting of one replay thread for another is left \

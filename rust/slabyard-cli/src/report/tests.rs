@@ -35,6 +35,7 @@ fn report() -> Report {
     };
     report.summary.operations = 1000;
     report.summary.payload = vec![(0, 0), (400, 900_000), (1000, 3)];
+    report.summary.resident = vec![(100, 200_000), (600, 1_200_000)];
     report.summary.size_classes = vec![
         SizeClass {
             up_to: 8,

@@ -1,5 +1,6 @@
 /* Asks for far more memory than it uses. Without an argument: 64 MiB, of which it writes one byte
- * of each MiB; then half a MiB grows to 64 by realloc, and it writes 4 of them; then small objects.
+ * of each MiB; then half a MiB grows to 64 by realloc, and it writes 4 of them; then small objects,
+ * and it waits a second.
  * "pieces": 60 KiB at a time, of which it writes one byte. "killed": twice as much as the machine
  * has, and is killed. */
 #include <signal.h>
@@ -17,6 +18,7 @@ static void use_a_little(void) {
     grown = realloc(grown, 64 * MIB);
     memset(grown, 1, 4 * MIB);
     for (int round = 0; round < 10000; round++) free(malloc(50));
+    sleep(1);     /* so that it is looked at while it has this */
     free(sparse); /* and the other is still there at the end */
 }
 
