@@ -39,6 +39,8 @@ SY_BEGIN_DECLS
 #define SLAB_POISON       0x02 /* what is written into a freed object is seen */
 #define SLAB_DEBUG        (SLAB_RED_ZONE | SLAB_POISON)
 #define SLAB_NO_MAGAZINES 0x04 /* an object that is freed is in its slab at once */
+#define SLAB_QUARANTINE   0x08 /* since version 1.2: freed objects wait before they are used again */
+#define SLAB_POOL_TAGS    0x10 /* since version 1.2: for slab_alloc_tag */
 
 #define SLAB_KMALLOC_MIN_SHIFT 3
 #define SLAB_KMALLOC_MAX_SHIFT 12 /* 4096 bytes */
@@ -98,11 +100,23 @@ static inline void sy_magazine_slab_describe(struct slab_cache *cache) {
     sy_magazine_slab_count(cache, &stats);
 }
 
-/* A cache of objects of `size` bytes at `align` (0: 16, or 8 up to 8 bytes). NULL with errno EINVAL
- * (an unknown flag among it) or ENOMEM. */
-static inline struct slab_cache *slab_cache_create(const char *name, size_t size, size_t align,
-                                                   uint32_t flags, void (*ctor)(void *),
-                                                   void (*dtor)(void *)) {
+/* The engine's flags; unknown ones, which it refuses, for unknown ones. */
+static inline unsigned sy_magazine_slab_flags(uint32_t flags) {
+    unsigned known = SLAB_DEBUG | SLAB_NO_MAGAZINES | SLAB_QUARANTINE | SLAB_POOL_TAGS;
+    unsigned result = SY_COLOUR;
+    if (flags & ~known) result = ~0u;
+    if (flags & SLAB_RED_ZONE) result |= SY_REDZONE;
+    if (flags & SLAB_POISON) result |= SY_POISON;
+    if (flags & SLAB_QUARANTINE || (flags & SLAB_DEBUG) == SLAB_DEBUG) result |= SY_QUARANTINE;
+    if (flags & SLAB_NO_MAGAZINES) result |= SY_CHECKED;
+    return result;
+}
+
+/* slab_cache_create, with objects in `memory` (NULL: the system's). */
+static inline struct slab_cache *sy_magazine_slab_create(const char *name, size_t size,
+                                                         size_t align, uint32_t flags,
+                                                         void (*ctor)(void *), void (*dtor)(void *),
+                                                         struct sy_memory *memory) {
     struct slab_cache *cache = (struct slab_cache *)sy_malloc(sizeof *cache);
     sy_cache_config config;
     if (!cache) return NULL;
@@ -113,12 +127,8 @@ static inline struct slab_cache *slab_cache_create(const char *name, size_t size
     config.construct = ctor ? sy_magazine_slab_construct : NULL;
     config.destruct = dtor ? sy_magazine_slab_destruct : NULL;
     config.arg = cache;
-    config.flags = SY_COLOUR;
-    if (flags & ~(uint32_t)(SLAB_DEBUG | SLAB_NO_MAGAZINES)) config.flags |= ~0u;
-    if (flags & SLAB_RED_ZONE) config.flags |= SY_REDZONE;
-    if (flags & SLAB_POISON) config.flags |= SY_POISON;
-    if ((flags & SLAB_DEBUG) == SLAB_DEBUG) config.flags |= SY_QUARANTINE;
-    if (flags & SLAB_NO_MAGAZINES) config.flags |= SY_CHECKED;
+    config.flags = sy_magazine_slab_flags(flags);
+    config.memory = memory;
     cache->ctor = ctor;
     cache->dtor = dtor;
     cache->cache = sy_cache_create(&config);
@@ -131,6 +141,14 @@ static inline struct slab_cache *slab_cache_create(const char *name, size_t size
     cache->flags = flags;
     sy_magazine_slab_describe(cache);
     return cache;
+}
+
+/* A cache of objects of `size` bytes at `align` (0: 16, or 8 up to 8 bytes). NULL with errno EINVAL
+ * (an unknown flag among it) or ENOMEM. */
+static inline struct slab_cache *slab_cache_create(const char *name, size_t size, size_t align,
+                                                   uint32_t flags, void (*ctor)(void *),
+                                                   void (*dtor)(void *)) {
+    return sy_magazine_slab_create(name, size, align, flags, ctor, dtor, NULL);
 }
 
 /* No object is live, and nobody uses the cache any more. NULL is a no-op. */

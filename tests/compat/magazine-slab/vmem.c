@@ -31,8 +31,8 @@ static void constraints_hold(void) {
     EXPECT(value == 0x80000);
     EXPECT(vmem_xalloc(vm, 0x100, 0, 0, 0, 0x80000, 0x800ff, &value) == -1);
     sy_vmem_stats stats;
-    EXPECT(sy_vmem_get_stats((sy_vmem *)vm, &stats) == 0 && stats.segments_allocated == 3);
-    EXPECT(sy_vmem_verify((sy_vmem *)vm) == 0);
+    EXPECT(sy_vmem_get_stats(vm->arena, &stats) == 0 && stats.segments_allocated == 3);
+    EXPECT(sy_vmem_verify(vm->arena) == 0);
     vmem_destroy(vm);
 }
 
@@ -132,7 +132,7 @@ static void a_free_finds_its_segment_at_once(void) {
     }
     shuffle(values, SEGMENTS, &random);
     for (unsigned i = 0; i < SEGMENTS; i++) vmem_free(vm, (uintptr_t)values[i], 1);
-    EXPECT(sy_vmem_get_stats((sy_vmem *)vm, &stats) == 0 && stats.frees == SEGMENTS);
+    EXPECT(sy_vmem_get_stats(vm->arena, &stats) == 0 && stats.frees == SEGMENTS);
     EXPECT(stats.steps < 4 * SEGMENTS);
     vmem_destroy(vm);
 }

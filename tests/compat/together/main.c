@@ -9,6 +9,8 @@ static int said(const char *what, int wrong) {
 
 int main(void) {
     int wrong = said("xslab", with_xslab()) + said("magazine-slab", with_magazine_slab());
+    wrong += said("magazine-slab 1.2", with_magazine_slab_1_2());
+    wrong += said("magazine-slab 1.2, C++", with_magazine_slab_1_2_in_cpp());
     wrong += said("zns-slab", with_zns_slab());
     wrong += said("xslab, C++", with_xslab_in_cpp());
     wrong += said("magazine-slab, C++", with_magazine_slab_in_cpp());
