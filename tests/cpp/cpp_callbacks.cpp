@@ -220,27 +220,62 @@ void end_and_exit() {
     pthread_exit(nullptr);
 }
 
+/* Each slow path that constructs. */
+void end_by_alloc() {
+    for (;;) EXPECT(sy_cache_alloc(ended) != nullptr);
+}
+
+void end_by_batch() {
+    static void *objects[1000];
+    sy_cache_alloc_batch(ended, objects, 1000);
+}
+
+void end_by_reserve() { sy_thread_reserve(ended, 100); }
+
+void end_by_handle() {
+    sy_handle handle;
+    for (;;) EXPECT(sy_handle_alloc(ended, &handle) != nullptr);
+}
+
+struct ending {
+    void (*use)();
+    unsigned flags;
+    int until; /* the construction that ends the cache */
+};
+
+const ending all_endings[] = {
+    {end_by_alloc, 0, 3},
+    {end_by_alloc, SY_CHECKED, 3},
+    {end_by_alloc, SY_POISON, 3},
+    {end_by_batch, 0, 400},
+    {end_by_batch, SY_CHECKED, 400},
+    {end_by_batch, SY_POISON, 400},
+    {end_by_reserve, 0, 3},
+    {end_by_handle, SY_HANDLES, 3},
+    {end_by_handle, SY_HANDLES | SY_CHECKED, 3},
+    {end_by_handle, SY_HANDLES | SY_POISON, 3},
+};
+
+void *use_in_thread(void *of) {
+    static_cast<const ending *>(of)->use();
+    return nullptr;
+}
+
 /* The end of a cache is put off until its constructor has been left, by an exception too. */
 void a_constructor_ends_its_cache_and_throws() {
-    void *objects[1000];
-    for (unsigned flags : {0u, unsigned(SY_CHECKED), unsigned(SY_POISON)}) {
+    for (const ending &each : all_endings) {
         size_t others = caches();
         leave = end_and_throw;
-        for (int kind = 0; kind < 2; kind++) {
-            ended = make_cache(flags);
-            until = kind ? 400 : 3;
-            EXPECT(throws<int>([&] {
-                if (kind) sy_cache_alloc_batch(ended, objects, 1000);
-                while (!kind) sy_cache_alloc(ended);
-            }));
-            EXPECT(caches() == others && built == unbuilt);
-        }
+        ended = make_cache(each.flags);
+        until = each.until;
+        EXPECT(throws<int>(each.use));
+        EXPECT(caches() == others && built == unbuilt);
         if (!threads_may_end) continue;
         leave = end_and_exit;
-        ended = make_cache(flags);
-        until = 3;
+        ended = make_cache(each.flags);
+        until = each.until;
         pthread_t thread;
-        EXPECT(pthread_create(&thread, nullptr, alloc_until_left, ended) == 0);
+        EXPECT(pthread_create(&thread, nullptr, use_in_thread, const_cast<ending *>(&each)) == 0);
         EXPECT(pthread_join(thread, nullptr) == 0);
         EXPECT(caches() == others && built == unbuilt);
     }
