@@ -50,6 +50,7 @@ static _Atomic(before_call *) before[SY_FAKE_ANY];
 
 static interval_set reserved;
 static interval_set committed;
+static _Atomic size_t blocks;
 
 static __thread int thread_cpu = -1;
 static unsigned cpu_count;
@@ -257,6 +258,8 @@ size_t sy_fake_reserved(void) { return read_size(&reserved.bytes); }
 size_t sy_fake_pieces(void) { return read_size(&reserved.count); }
 
 size_t sy_fake_committed(void) { return read_size(&committed.bytes); }
+
+size_t sy_fake_blocks(void) { return atomic_load(&blocks); }
 
 bool sy_fake_is_committed(const void *start, size_t bytes) {
     pthread_mutex_lock(&lock);
@@ -529,7 +532,17 @@ void *__wrap_sy_os_block(size_t bytes, size_t align);
 
 void *__wrap_sy_os_block(size_t bytes, size_t align) {
     if (align == 0 || (align & (align - 1)) != 0) broken("block with a wrong align", NULL, align);
-    return decide(SY_FAKE_BLOCK) ? NULL : __real_sy_os_block(bytes, align);
+    void *block = decide(SY_FAKE_BLOCK) ? NULL : __real_sy_os_block(bytes, align);
+    if (block) atomic_fetch_add(&blocks, 1);
+    return block;
+}
+
+void __real_sy_os_block_free(void *block);
+void __wrap_sy_os_block_free(void *block);
+
+void __wrap_sy_os_block_free(void *block) {
+    if (block) atomic_fetch_sub(&blocks, 1);
+    __real_sy_os_block_free(block);
 }
 
 /* ---- words with a person ---- */

@@ -108,6 +108,9 @@ size_t sy_fake_reserved(void);
 size_t sy_fake_pieces(void);
 size_t sy_fake_committed(void);
 
+/* Blocks of the C library's that the library has asked for, less those that it has freed. */
+size_t sy_fake_blocks(void);
+
 /* Is all of the range held, and committed? */
 bool sy_fake_is_committed(const void *start, size_t bytes);
 

@@ -319,6 +319,34 @@ static void a_double_free_by_two_threads_is_seen(void **state) {
     end(cache, 0);
 }
 
+/* A slab is released without the lock, after it has left its cache. Its bitmap may be another's by
+ * then: here it says that every slot is out. */
+static void free_into_a_slab_that_is_being_released(void *arg) {
+    (void)arg;
+    alarm(60); /* the heaps of slabs may be a ring otherwise */
+    sy_cache *cache = make("order", 0);
+    void *object = sy_cache_alloc(cache);
+    free_now(cache, object);
+    sy_slab *slab = sy_slab_at((uintptr_t)object);
+    size_t bytes = cache->layout.words * sizeof *slab->free;
+    sy_lock_acquire(&cache->lock);
+    sy_cache_unlink_slab(cache, slab);
+    sy_lock_release(&cache->lock);
+    memset(slab->free, 0, bytes);
+    must(!sy_cache_try_free(cache, object));
+    free_now(cache, object);
+    must(fault_count == 1 && faults[0].kind == SY_FAULT_DOUBLE_FREE);
+    for (size_t i = 0; i < bytes; i++) must(((char *)slab->free)[i] == 0);
+    sy_cache_release_slab(cache, slab);
+    must(!slab->owner); /* for the next run the rest is cleared, in any order */
+    must(sy_cache_destroy(cache) == 0);
+}
+
+static void the_bitmap_of_a_slab_that_is_being_released_is_not_read(void **state) {
+    (void)state;
+    assert_int_equal(in_child(free_into_a_slab_that_is_being_released, NULL), 0);
+}
+
 static sy_cache *used_by_handler;
 
 static void use_slabyard(const sy_fault *fault) {
@@ -382,6 +410,7 @@ int main(void) {
         TEST(the_heap_tells_a_double_free_in_a_row_at_once),
         TEST(what_is_freed_and_taken_in_turn_is_no_double_free),
         TEST(a_double_free_by_two_threads_is_seen),
+        TEST(the_bitmap_of_a_slab_that_is_being_released_is_not_read),
         TEST(the_handler_may_use_slabyard),
         TEST(setting_a_handler_gives_the_one_before),
         TEST(free_keeps_errno_when_it_tells),

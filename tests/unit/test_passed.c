@@ -16,6 +16,7 @@
 #include "cache/cache.h"
 #include "cache/guarded.h"
 #include "cache/passed.h"
+#include "chunk/side.h"
 #include "os/fake.h"
 #include "support/child.h"
 
@@ -147,6 +148,12 @@ static void a_failing_constructor_leaves_nothing(void **state) {
     assert_int_equal(errno, EPERM);
     assert_int_equal(sy_last_refusal(), SY_REFUSAL_CONSTRUCTOR);
     assert_int_equal(sy_cache_in_use(cache), 0);
+    size_t blocks = sy_fake_blocks(), side = sy_side_bytes();
+    refusals = 1;
+    for (int i = 0; i < 10000; i++) assert_null(sy_cache_alloc(cache));
+    refusals = 0;
+    assert_int_equal(sy_fake_blocks(), blocks);
+    assert_int_equal(sy_side_bytes(), side);
     assert_int_equal(sy_cache_destroy(cache), 0);
 }
 
@@ -242,6 +249,7 @@ static void what_has_to_lie_in_slabs_does(void **state) {
 
 static void the_heap_passes_on_every_size(void **state) {
     (void)state;
+    size_t blocks = sy_fake_blocks();
     for (size_t size = 0; size < 3 << 20; size = size * 3 + 1) {
         char *object = sy_malloc(size);
         assert_null(sy_slab_at((uintptr_t)object));
@@ -257,6 +265,7 @@ static void the_heap_passes_on_every_size(void **state) {
         char *aligned = sy_aligned_alloc(4096, size);
         assert_int_equal((uintptr_t)aligned % 4096, 0);
         sy_free(aligned);
+        assert_int_equal(sy_fake_blocks(), blocks);
     }
     assert_int_equal(fault_count, 0);
 }
