@@ -305,6 +305,39 @@ void a_constructor_closes_its_epoch_and_throws() {
     end_cache(cache, others);
 }
 
+pid_t forked;
+bool child_throws;
+
+void fork_and_throw() {
+    forked = fork();
+    EXPECT(forked >= 0);
+    if ((forked == 0) == child_throws) throw 42;
+}
+
+/* Whichever of the two throws, both go on with all their objects. */
+void a_constructor_forks_and_one_of_both_throws(unsigned flags) {
+    for (bool in_child : {true, false}) {
+        size_t others = caches();
+        child_throws = in_child;
+        sy_cache *cache = make_cache(flags);
+        leave = fork_and_throw;
+        forked = -1;
+        until = 20;
+        std::vector<void *> objects;
+        int thrown = 0;
+        for (int i = 0; i < 300; i++) {
+            if (!alloc_or_thrown(cache, objects)) thrown++;
+            EXPECT(sy_cache_in_use(cache) == objects.size());
+        }
+        EXPECT(forked >= 0 && thrown == ((forked == 0) == in_child));
+        for (void *object : objects) sy_cache_free(cache, object);
+        end_cache(cache, others);
+        if (forked == 0) _exit(0);
+        int status;
+        EXPECT(waitpid(forked, &status, 0) == forked && status == 0);
+    }
+}
+
 sy_cache *of_handler;
 
 /* A handler on another stack, above the frames that it interrupts, is not taken for a longjmp. */
@@ -627,6 +660,7 @@ int main() {
                            unsigned(SY_EPOCHS), unsigned(SY_COLOUR)}) {
         thrown_by_allocations(flags, 0);
         thrown_by_batches(flags);
+        a_constructor_forks_and_one_of_both_throws(flags);
     }
     thrown_by_allocations(0, 5000);
     thrown_by_allocations(SY_LIMIT_EXACT, 5000);
