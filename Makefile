@@ -24,8 +24,9 @@ demo: ## record a real program's allocations and compare allocators on them
 test: ## everything that a change has to pass: builds, tests, sanitizers, checks
 	@scripts/test.sh
 
-bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, cpp, server, --help)
+bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, cpp, server, truth, --help)
 	@scripts/install.sh $(if $(filter server,$(ARGS)),bench-server,bench)
+	@$(if $(filter truth,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --bins --examples)
 	@cd rust && cargo run --locked --release -p slabyard-bench -- $(ARGS)
 
 check: build ## formatting, lint, include order, what programs rely on, documents

@@ -1,5 +1,5 @@
 //! Compiles the kernels once a layout: the same source, placed differently; and the server that one
-//! part of the benchmark asks.
+//! part of the benchmark asks, and the programs that another part runs and replays.
 //!
 //! The flags are those of an ordinary program: -O2, position-independent executable, no tuning for
 //! the machine. snmalloc's inline form is compiled from the source that its crate carries.
@@ -159,6 +159,22 @@ fn key_value_server() {
     println!("cargo::rustc-env=BENCH_KV_SERVER={}", program.display());
 }
 
+/// The programs that are run for real, and recorded and replayed.
+fn truth_programs() {
+    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
+    let program = output.join("truth_programs");
+    let sources = ["main", "texts", "containers", "sizes", "buffers", "threads"];
+    let status = cpp("c++17")
+        .get_compiler()
+        .to_command()
+        .args(sources.map(|name| format!("kernels/truth/{name}.cpp")))
+        .args(["-pthread", "-o"])
+        .arg(&program)
+        .status();
+    assert!(status.expect("the C++ compiler runs").success(), "truth");
+    println!("cargo::rustc-env=BENCH_TRUTH={}", program.display());
+}
+
 fn compiler_version() -> String {
     let tool = cc::Build::new().cpp(true).get_compiler();
     let output = tool.to_command().arg("--version").output();
@@ -210,6 +226,7 @@ fn main() {
     containers();
     secure_mimalloc();
     key_value_server();
+    truth_programs();
     println!("cargo::rerun-if-changed=kernels");
     println!("cargo::rustc-env=BENCH_CXX={}", compiler_version());
     println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());

@@ -17,7 +17,8 @@
 //! * `rust`: such rows: the Rust crate beside other crates, and `Box` over the peers;
 //! * `cpp`: such rows: containers of the C++ library over allocators and resources;
 //! * `requests`: a server of requests, whose memory is looked at after each burst of them;
-//! * `server`: the key-value server of the examples, asked over sockets.
+//! * `server`: the key-value server of the examples, asked over sockets;
+//! * `truth`: programs run for real, beside what `slabyard compare` predicts for them.
 
 pub mod allocators;
 pub mod alone;
@@ -36,4 +37,5 @@ pub mod run;
 pub mod rust;
 pub mod server;
 pub mod stats;
+pub mod truth;
 pub mod vmem;

@@ -1,6 +1,5 @@
 //! Starts workers, in turn over the allocators, and makes figures of what they say.
 
-use super::certainty::{self, Interval};
 use super::histogram::Histogram;
 use super::mode::{CALLS, SIZES};
 use super::worker::{Pass, ProcessResult};
@@ -11,6 +10,7 @@ use crate::ui;
 use anyhow::{bail, Context, Result};
 use indicatif::ProgressBar;
 use serde::Serialize;
+use slabyard_certainty::{self as certainty, Interval};
 use slabyard_peers::Allocator;
 use std::os::unix::process::CommandExt;
 use std::path::Path;

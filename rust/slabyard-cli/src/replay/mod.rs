@@ -6,7 +6,6 @@
 //! gathers what they say.
 
 mod caches;
-pub mod certainty;
 pub mod clock;
 pub mod crew;
 pub mod histogram;

@@ -2,10 +2,10 @@
 //! with glibc, in one sentence, and says which calls and sizes the difference comes from.
 
 use crate::plan::Summary;
-use crate::replay::certainty::{self, Interval};
 use crate::replay::measure::{Measured, Measurement};
 use crate::ui::{bytes, grouped};
 use serde::Serialize;
+use slabyard_certainty::{self as certainty, Interval};
 
 const KINDS: [&str; 3] = ["allocations", "frees", "reallocs"];
 /// So many sizes are named, and only those with this share of all differences.

@@ -8,10 +8,10 @@ pub mod table;
 
 use crate::machine::Machine;
 use crate::plan::Summary;
-use crate::replay::certainty::{self, Interval};
 use crate::replay::measure::{Figure, Measured, Measurement, TCMALLOC};
 use answer::Answer;
 use serde::Serialize;
+use slabyard_certainty::{self as certainty, Interval};
 
 /// So many operations are enough to judge by: they take some 20 ms, where an allocator's start, and
 /// the first use of its memory, take up to one.

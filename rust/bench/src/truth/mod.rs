@@ -1,0 +1,269 @@
+//! Is it true what `slabyard compare` predicts? Programs run for real on each allocator, and their
+//! recordings are replayed.
+//!
+//! * `programs`: which ones (the sources are in `kernels/truth`); `who`: the allocators, as libraries
+//!   to be preloaded (`preload`), of the builds that the tool replays on;
+//! * `real`: a program run once; `replay`: the tool, and what it says;
+//! * `verdict`: how far both are apart; `table`: the same as text;
+//! * here: all of them in turn.
+//!
+//! Rounds go over the allocators, so that drift of the machine meets all of them alike. The peak is
+//! that of anonymous memory, less what the process has that does no work, as in the tool.
+
+pub mod programs;
+pub mod real;
+pub mod replay;
+pub mod table;
+pub mod verdict;
+pub mod who;
+
+use crate::machine;
+use crate::report;
+use crate::vmem::figure::{self, Figure};
+use programs::{Program, ALL, NOTHING};
+use real::Run;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use table::{Entry, Found};
+use verdict::Pair;
+use who::Who;
+
+/// What `slabyard compare` predicts beside what is true: CPU time and peak memory of programs that run
+/// for real on each allocator.
+///
+/// Figures are means with their intervals (95 %); raw data is kept as CSV.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Options {
+    /// A tenth of the work, three rounds
+    #[arg(long)]
+    pub quick: bool,
+    /// Only these programs, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Only these allocators beside glibc, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    pub allocators: Vec<String>,
+    /// How often each program runs for real on each allocator [default: 10, quick: 3]
+    #[arg(long)]
+    pub rounds: Option<usize>,
+    /// How often each recording is replayed on each allocator [default: 7, quick: 3]
+    #[arg(long)]
+    pub repeats: Option<usize>,
+    /// The tool [default: slabyard, in the folder of this program]
+    #[arg(long)]
+    pub tool: Option<PathBuf>,
+    /// Where the files go, their names but for the endings [default: new ones in out/bench]
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+}
+
+/// How much of everything.
+struct Effort {
+    quick: bool,
+    rounds: usize,
+    repeats: usize,
+    tool: PathBuf,
+}
+
+/// Where cargo has put this program, and the tool and the libraries beside it. A test lies a folder
+/// deeper.
+fn output_folder() -> Result<PathBuf, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let folder = program.parent().unwrap_or(Path::new("/"));
+    let above = folder.parent().filter(|_| folder.ends_with("deps"));
+    Ok(above.unwrap_or(folder).to_owned())
+}
+
+impl Options {
+    fn effort(&self, folder: &Path) -> Result<Effort, String> {
+        let tool = self.tool.clone().unwrap_or_else(|| folder.join("slabyard"));
+        if !tool.exists() {
+            return Err(format!(
+                "there is no {}: cargo build --release -p slabyard-cli makes it",
+                tool.display()
+            ));
+        }
+        let of = |chosen: Option<usize>, whole, quick| {
+            chosen
+                .unwrap_or(if self.quick { quick } else { whole })
+                .max(2)
+        };
+        Ok(Effort {
+            quick: self.quick,
+            rounds: of(self.rounds, 10, 3),
+            repeats: of(self.repeats, 7, 3),
+            tool,
+        })
+    }
+
+    fn programs(&self) -> Result<Vec<Program>, String> {
+        let known = |name: &&String| ALL.iter().any(|program| program.name == **name);
+        if let Some(name) = self.only.iter().find(|name| !known(name)) {
+            let names = ALL.map(|program| program.name).join(", ");
+            return Err(format!("no program is called {name}; there are {names}"));
+        }
+        let wanted = |program: &Program| {
+            self.only.is_empty() || self.only.iter().any(|name| name == program.name)
+        };
+        Ok(ALL.into_iter().filter(wanted).collect())
+    }
+}
+
+/// Runs a program on all allocators in turn, round after round, each beginning with another one.
+/// The runs of each allocator, or why it has none.
+fn run_rounds(program: &Program, effort: &Effort, who: &[Who]) -> Vec<Result<Vec<Run>, String>> {
+    let mut all: Vec<Result<Vec<Run>, String>> = who.iter().map(|_| Ok(Vec::new())).collect();
+    let size = program.size(effort.quick);
+    for round in 0..effort.rounds {
+        for index in (0..who.len()).map(|index| (index + round) % who.len()) {
+            let Ok(runs) = &mut all[index] else { continue };
+            match real::run(program, size, &who[index]) {
+                Ok(run) => runs.push(run),
+                Err(what) => all[index] = Err(what),
+            }
+        }
+    }
+    all
+}
+
+/// All runs led to the same.
+fn agree<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
+    let results: Vec<&String> = runs.map(|run| &run.result).collect();
+    results.windows(2).all(|two| two[0] == two[1])
+}
+
+/// What a process has in RAM that does no work.
+fn empty_kib(effort: &Effort, who: &[Who]) -> Result<f64, String> {
+    let glibc = &who[..1];
+    let runs = run_rounds(&NOTHING, effort, glibc).remove(0)?;
+    let peaks: Vec<f64> = runs.iter().map(|run| run.peak_kib).collect();
+    Ok(slabyard_certainty::mean(&peaks))
+}
+
+/// One program, real and predicted, and what went wrong.
+fn measure(
+    program: &Program,
+    effort: &Effort,
+    (who, empty_kib): (&[Who], f64),
+    folder: &Path,
+) -> Result<(Found, Vec<String>), String> {
+    let mut failures = Vec::new();
+    let all = run_rounds(program, effort, who);
+    if !agree(all.iter().flatten().flatten()) {
+        return Err(format!(
+            "{}: allocators lead to different results",
+            program.name
+        ));
+    }
+    let size = program.size(effort.quick);
+    let mut predicted =
+        replay::predict(&effort.tool, folder, (program, size), who, effort.repeats)?;
+    let mut entries = Vec::new();
+    for (one, runs) in who.iter().zip(all) {
+        let missing = || Err("no replay".to_owned());
+        let replayed = predicted.remove(one.name).unwrap_or_else(missing);
+        match (runs, replayed) {
+            (Ok(runs), Ok(replayed)) => entries.push(Entry {
+                who: one.name,
+                cpu: Pair {
+                    real: runs.iter().map(|run| run.cpu_ms).collect(),
+                    replayed: replayed.cpu_ms,
+                },
+                peak: Pair {
+                    real: runs.iter().map(|run| run.peak_kib - empty_kib).collect(),
+                    replayed: replayed.peak_kib,
+                },
+            }),
+            (Err(what), _) => failures.push(what),
+            (_, Err(what)) => failures.push(format!("{} on {}: {what}", program.name, one.name)),
+        }
+    }
+    let found = Found {
+        program: program.name,
+        says: program.says,
+        entries,
+    };
+    Ok((found, failures))
+}
+
+/// The raw data: a value each round.
+fn figures(found: &[Found]) -> Vec<Figure> {
+    let mut all = Vec::new();
+    for (program, entry) in found
+        .iter()
+        .flat_map(|one| one.entries.iter().map(|entry| (one.program, entry)))
+    {
+        let lists = [
+            ("real ms", &entry.cpu.real),
+            ("replayed ms", &entry.cpu.replayed),
+            ("real peak KiB", &entry.peak.real),
+            ("replayed peak KiB", &entry.peak.replayed),
+        ];
+        for (metric, values) in lists {
+            all.extend(values.iter().enumerate().map(|(round, &value)| Figure {
+                row: program.to_owned(),
+                metric: metric.to_owned(),
+                who: entry.who.to_owned(),
+                layout: round,
+                value,
+            }));
+        }
+    }
+    all
+}
+
+fn header(who: &[Who], missing: &[String], effort: &Effort) -> String {
+    let mut lines = machine::conditions();
+    let names: Vec<&str> = who.iter().map(|one| one.name).collect();
+    lines.push(format!("allocators     {}", names.join(", ")));
+    lines.extend_from_slice(missing);
+    lines.push("tcmalloc       without per-CPU caches, for real and in the replay".to_owned());
+    lines.push(format!(
+        "run            {} real rounds, {} replays",
+        effort.rounds, effort.repeats
+    ));
+    lines.join("\n") + "\n"
+}
+
+/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
+/// name none.
+pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
+    let programs = options.programs()?;
+    let folder = output_folder()?;
+    let effort = options.effort(&folder)?;
+    let (who, missing) = who::present(who::chosen(&options.allocators, &folder)?);
+    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut text = header(&who, &missing, &effort);
+    print!("{text}");
+    let empty_kib = empty_kib(&effort, &who)?;
+    let start = Instant::now();
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
+    for program in &programs {
+        eprintln!("{} after {}", program.name, machine::elapsed(start));
+        match measure(program, &effort, (&who, empty_kib), scratch.path()) {
+            Ok((found, failed)) => {
+                let block = table::block(&found);
+                print!("{block}");
+                text += &block;
+                all.push(found);
+                failures.extend(failed);
+            }
+            Err(what) => failures.push(what),
+        }
+    }
+    let mut rest = table::tables(&all) + &table::summary(&all);
+    for what in &failures {
+        let _ = writeln!(rest, "FAILED: {what}");
+    }
+    print!("{rest}");
+    text += &rest;
+    let base = options.out.as_deref().unwrap_or(default);
+    println!("\nkept:");
+    report::keep(&base.with_extension("txt"), &text)?;
+    report::keep(&base.with_extension("csv"), &figure::csv(&figures(&all)))?;
+    match failures.len() {
+        0 => Ok(()),
+        count => Err(format!("{count} measurements failed")),
+    }
+}
