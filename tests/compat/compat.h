@@ -25,20 +25,26 @@
         abort();                                                                \
     } while (0)
 
-/* ---- answers to NULL and 0 ---- */
+/* ---- answers to bad input ---- */
 
 /*
- * A table ANSWERS(A) has a row A(name, holds) for each call; `holds` is true if the answer is that
- * of the earlier system. A call that answers nothing is written (call, true).
+ * A table ANSWERS(A) has a row A(function, INPUT, holds) for each function and each kind of bad
+ * input that it can get; `holds` is true if the answer is that of the earlier system, or a report
+ * where that system went on with damage. A call that answers nothing is written (call, true).
  */
+enum { NOTHING = 1, ZERO = 2, HUGE_SIZE = 4, FOREIGN = 8, STALE = 16, OTHER = 32 };
+static const char *const input_names[] = {"NULL", "0", "overflow", "foreign", "stale"};
+
 typedef struct answer {
+    const char *function;
+    unsigned input;
     const char *text;
     bool (*holds)(void);
 } answer;
 
-#define ANSWER_FUNCTION(name, holds) \
-    static bool name(void) { return holds; }
-#define ANSWER_ROW(name, holds) {#holds, name},
+#define ANSWER_FUNCTION(function, input, holds) \
+    static bool function##_##input(void) { return holds; }
+#define ANSWER_ROW(function, input, holds) {#function, input, #holds, function##_##input},
 
 /* Each row in a process of its own: one that crashes does not hide the others. */
 static inline int check_answers(const answer *answers, size_t count) {
@@ -54,6 +60,63 @@ static inline int check_answers(const answer *answers, size_t count) {
         wrong++;
     }
     return wrong;
+}
+
+/* Bad input that a function with these parameters can get. */
+static inline unsigned inputs_of(const char *name, const char *parameters) {
+    bool frees = strstr(name, "free") || strstr(name, "Free");
+    unsigned inputs = strchr(parameters, '*') ? NOTHING : 0;
+    if (strstr(parameters, "size_t ") || strstr(parameters, "uint32_t "))
+        inputs |= ZERO | HUGE_SIZE;
+    if (frees && (strstr(parameters, "void *") || strstr(parameters, "uintptr_t ")))
+        inputs |= FOREIGN | STALE;
+    if (strstr(parameters, "SlabHandle handle")) inputs |= ZERO | FOREIGN | STALE;
+    return inputs;
+}
+
+/* True if the table has all of them for a function, and at least one row. */
+static inline bool are_answered(const answer *answers, size_t count, const char *name,
+                                unsigned inputs) {
+    unsigned answered = 0;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(answers[i].function, name) == 0) answered |= answers[i].input;
+    for (unsigned i = 0; i < sizeof input_names / sizeof *input_names; i++)
+        if (inputs & ~answered & 1u << i)
+            fprintf(stderr, "no row for %s and %s\n", name, input_names[i]);
+    if (!answered) fprintf(stderr, "no row for %s\n", name);
+    return answered && !(inputs & ~answered);
+}
+
+/* The end of a list of parameters that begins at `at`, behind its bracket. */
+static inline char *after_parameters(char *at) {
+    for (unsigned open = 1; open > 0; at++) {
+        open += *at == '(';
+        open -= *at == ')';
+    }
+    return at;
+}
+
+/* The functions of a header that are not in the table with all that they can get. What begins with
+ * sy_ is no program's. */
+static inline int check_header(const char *path, const answer *answers, size_t count) {
+    static const char start[] = "\nstatic inline ";
+    static char text[1 << 16];
+    int missing = 0, functions = 0;
+    FILE *file = fopen(path, "r");
+    EXPECT(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    EXPECT(feof(file) && fclose(file) == 0);
+    for (char *at = text; (at = strstr(at, start)) != NULL;) {
+        char *bracket = strchr(at + sizeof start - 1, '('), *name = bracket;
+        at = after_parameters(bracket + 1);
+        while (name[-1] != ' ' && name[-1] != '*') name--;
+        *bracket = at[-1] = '\0';
+        if (strncmp(name, "sy_", 3) == 0) continue;
+        functions++;
+        missing += !are_answered(answers, count, name, inputs_of(name, bracket + 1));
+    }
+    EXPECT(functions > 0);
+    return missing;
 }
 
 /* ---- patterns: what an owner writes over the whole of its object ---- */
@@ -87,6 +150,12 @@ static unsigned faults;
 static inline void note_fault(const sy_fault *fault) {
     last_fault = *fault;
     faults++;
+}
+
+/* True if a mistake was reported; and without checks, where it may go by. */
+static inline bool reported(void) {
+    const char *options = getenv("SLABYARD");
+    return faults > 0 || !options || !strstr(options, "check");
 }
 
 /* ---- what is written to stderr ---- */
