@@ -1,15 +1,15 @@
 /*
- * slab_tags.h: the tags of magazine-slab since version 1.2: four characters, for which objects are
- * counted. It has two of the kind, and so have we:
+ * slab_tags.h: the tags of magazine-slab since version 1.2. A tag is four characters; objects and
+ * bytes are counted for each. There are two sets of counters:
  *
  *     counted by                             if                     read with
  *     slab_alloc_tag, slab_free_tag          SLAB_POOL_TAGS is set  slab_pool_tag_find
  *     slab_alloc_tagged, slab_free_tagged,   slab_tags_init was     slab_tag_lookup
  *     slab_tag_alloc, slab_tag_free          called
  *
- * Both are in one table, which each tag enters once and never leaves: what was found stays valid.
- * Any thread may use all of it; nothing waits for anything. (slabyard/audit.h has tags which no
- * call has to name.)
+ * One table holds both. A tag is never removed from it, so what a lookup returned stays valid. Any
+ * thread may call any function, and no function waits. (slabyard/audit.h has tags that need no
+ * special calls.)
  */
 #ifndef SLABYARD_COMPAT_MAGAZINE_1_2_SLAB_TAGS_H
 #define SLABYARD_COMPAT_MAGAZINE_1_2_SLAB_TAGS_H
@@ -121,12 +121,13 @@ static inline void sy_tag_set_to(void *counter, uint64_t value) {
     __atomic_store_n((uint64_t *)counter, value, __ATOMIC_RELAXED);
 }
 
-/* Less, too: modulo 2^64. */
+/* Adds modulo 2^64, so that it subtracts too. */
 static inline uint64_t sy_tag_add(void *counter, uint64_t more) {
     return __atomic_add_fetch((uint64_t *)counter, more, __ATOMIC_RELAXED);
 }
 
-/* The peak is of what may be below 0: freed with a tag that it was not allocated with. */
+/* Signed: a counter is below 0 when objects were freed with a tag that they were not allocated
+ * with. */
 static inline void sy_tag_add_with_peak(void *counter, void *peak_, uint64_t more) {
     int64_t *peak = (int64_t *)peak_, now = (int64_t)sy_tag_add(counter, more);
     int64_t before = (int64_t)sy_tag_read(peak);
@@ -187,7 +188,7 @@ static inline void sy_pool_tag_report(struct sy_slab_tag *tag) {
 /* Writes a line for each tag to stderr. */
 static inline void slab_pool_tag_stats(void) { sy_slab_tag_each(sy_pool_tag_report); }
 
-/* ---- from slab_tags_init to slab_tags_fini ---- */
+/* ---- counted from slab_tags_init to slab_tags_fini ---- */
 
 static inline void sy_slab_tag_clear(struct sy_slab_tag *tag) {
     sy_tag_set_to(&tag->stats.alloc_count, 0);
@@ -202,7 +203,7 @@ static inline bool sy_slab_tags_ready(void) {
     return __atomic_load_n(&sy_slab_tags.ready, __ATOMIC_RELAXED) != 0;
 }
 
-/* All counts are 0. */
+/* Sets all counters to 0, and begins to count. */
 static inline void slab_tags_init(void) {
     sy_slab_tag_each(sy_slab_tag_clear);
     __atomic_store_n(&sy_slab_tags.ready, 1, __ATOMIC_RELAXED);
@@ -224,7 +225,7 @@ static inline void slab_tag_free(slab_tag_t tag, size_t obj_size) {
     sy_tag_add(&entry->stats.active_bytes, -(uint64_t)obj_size);
 }
 
-/* NULL: nothing was counted for the tag, or nothing is. */
+/* NULL: nothing was counted for the tag since slab_tags_init, or it was not called. */
 static inline const struct slab_tag_stats *slab_tag_lookup(slab_tag_t tag) {
     struct sy_slab_tag *entry = sy_slab_tags_ready() ? sy_slab_tag_find(tag) : NULL;
     if (!entry ||
@@ -254,7 +255,7 @@ static inline void slab_tag_report(bool show_all) {
     sy_slab_tag_each(show_all ? sy_slab_tag_report : sy_slab_tag_report_live);
 }
 
-/* Reports what is live; nothing is counted any more. */
+/* Reports the tags that have live objects, and ends counting. */
 static inline void slab_tags_fini(void) {
     if (!sy_slab_tags_ready()) return;
     slab_tag_report(false);

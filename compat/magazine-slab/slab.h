@@ -14,9 +14,9 @@
  *   - slab_cache_destroy with live objects says so on stderr, and leaves them and the cache alone;
  *   - slabs have colours whatever the objects' size; any alignment up to 2 MiB holds exactly all
  *     the same; and there is no limit on the number of caches short of SY_CACHES_MAX;
- *   - of the fields of struct slab_cache there are those below, to be read. How many slabs there
- *     are is counted by slab_cache_stats and slab_cache_shrink, and at times where magazines are
- *     filled and emptied (without magazines: where objects are), so it may be some of these old;
+ *   - struct slab_cache has the fields below, for reading. slab_cache_stats and slab_cache_shrink
+ *     count the slabs; so do slab_alloc and slab_free from time to time, when no magazine serves
+ *     them. The numbers are those of the last count;
  *   - slab_kmalloc has classes closer than powers of two. It ends at 4096 bytes, as there
  *     (slabyard/heap.h has every size); slab_kfree wants the size that was asked for, and one of
  *     another class is reported where it is seen.
@@ -58,10 +58,11 @@ struct slab_cache {
     uint32_t flags;
     size_t slab_size;
     uint16_t objs_per_slab;
-    uint32_t nr_slabs, nr_partial, nr_free; /* when they were counted */
+    uint32_t nr_slabs, nr_partial, nr_free; /* at the last count */
 };
 
-/* Counts the slabs. Any thread; those that read the fields meanwhile find old numbers or new. */
+/* Sets the numbers of slabs. Any thread; a thread that reads a field meanwhile finds the old number
+ * or the new one. */
 static inline void sy_magazine_slab_count(struct slab_cache *cache, const sy_cache_stats *stats) {
     __atomic_store_n(&cache->nr_slabs, (uint32_t)stats->slabs, __ATOMIC_RELAXED);
     __atomic_store_n(&cache->nr_partial, (uint32_t)stats->partial, __ATOMIC_RELAXED);
@@ -69,8 +70,8 @@ static inline void sy_magazine_slab_count(struct slab_cache *cache, const sy_cac
     __atomic_store_n(&cache->uncounted, 16 + (uint32_t)stats->slabs, __ATOMIC_RELAXED);
 }
 
-/* After a slow path. Counting takes a time that is proportional to the number of slabs, so it is
- * done after as many slow paths. */
+/* Called on each slow path. A count takes time in proportion to the number of slabs, so there is one
+ * count for at least as many slow paths as there are slabs. */
 static inline void sy_magazine_slab_count_at_times(struct slab_cache *cache) {
     uint32_t uncounted = __atomic_load_n(&cache->uncounted, __ATOMIC_RELAXED);
     sy_cache_stats stats;
@@ -89,7 +90,7 @@ static inline void sy_magazine_slab_destruct(void *object, void *arg) {
     ((struct slab_cache *)arg)->dtor(object);
 }
 
-/* What the engine made of it. */
+/* Sets the fields that say how the engine laid the cache out. */
 static inline void sy_magazine_slab_describe(struct slab_cache *cache) {
     sy_cache_stats stats;
     (void)sy_cache_get_stats(cache->cache, &stats);
@@ -100,7 +101,7 @@ static inline void sy_magazine_slab_describe(struct slab_cache *cache) {
     sy_magazine_slab_count(cache, &stats);
 }
 
-/* The engine's flags; unknown ones, which it refuses, for unknown ones. */
+/* The engine's flags for these. Unknown flags give flags that sy_cache_create refuses. */
 static inline unsigned sy_magazine_slab_flags(uint32_t flags) {
     unsigned known = SLAB_DEBUG | SLAB_NO_MAGAZINES | SLAB_QUARANTINE | SLAB_POOL_TAGS;
     unsigned result = SY_COLOUR;
@@ -162,7 +163,7 @@ static inline void slab_cache_destroy(struct slab_cache *cache) {
     sy_free(cache);
 }
 
-/* What slab_alloc and slab_free do when the thread's magazine is of no use. */
+/* slab_alloc and slab_free when the thread's magazine is empty or full, or the cache uses none. */
 static inline void *sy_magazine_slab_alloc_slow(struct slab_cache *cache) {
     void *object = sy_cache_alloc(cache->cache);
     sy_magazine_slab_count_at_times(cache);

@@ -29,7 +29,7 @@
 
 SY_BEGIN_DECLS
 
-/* The first is all that version 1.0 has. */
+/* Version 1.0 uses the first field alone. */
 typedef struct vmem {
     sy_vmem *arena;
     int (*import_fn)(void *arg, size_t size, uintptr_t *addrp, size_t *actual_size);
@@ -38,6 +38,7 @@ typedef struct vmem {
     sy_memory *memory; /* over the arena, for caches; NULL: there were none yet */
 } vmem_t;
 
+/* An arena with the functions and the argument of `from`. */
 static inline vmem_t *sy_magazine_vmem_create(const vmem_t *from, const sy_vmem_config *config) {
     sy_vmem_config own = *config;
     vmem_t *vm = (vmem_t *)sy_malloc(sizeof *vm);

@@ -1,7 +1,8 @@
 /*
- * slab_alloc_internal.h: for programs of ZNS-Slab that include its internal header, as its own
- * tests and benchmarks do. They need from it no more than an allocator in storage of their own,
- * which slab_alloc.h has, and the headers and names below. Slabs and their lists are Slabyard's.
+ * slab_alloc_internal.h: for programs that include ZNS-Slab's internal header, as its own tests
+ * and benchmarks do. They use three things of it: an allocator in storage of their own, which
+ * slab_alloc.h has too, the two headers that it includes, and the name below. The structures of
+ * slabs and lists are not here.
  */
 #ifndef SLABYARD_COMPAT_ZNS_SLAB_ALLOC_INTERNAL_H
 #define SLABYARD_COMPAT_ZNS_SLAB_ALLOC_INTERNAL_H

@@ -49,6 +49,42 @@ static void sizes_are_rounded_up_to_the_quantum(void) {
     EXPECT(!vmem_create("thirds", 0, 300, 3) && !vmem_create("half", 0x800, 0x1000, 4096));
 }
 
+/* In order from the start; of two holes the smaller one, which is exactly as large or larger. */
+static void the_smallest_hole_is_taken(void) {
+    vmem_t *vm = vmem_create("holes", 0x1000, 1024, 64);
+    uintptr_t first, small, between, large, again;
+    EXPECT(vmem_alloc(vm, 64, &first) == 0 && first == 0x1000);
+    EXPECT(vmem_alloc(vm, 128, &small) == 0 && small == first + 64);
+    EXPECT(vmem_alloc(vm, 64, &between) == 0 && between == small + 128);
+    EXPECT(vmem_alloc(vm, 256, &large) == 0 && large == between + 64);
+    vmem_free(vm, small, 128);
+    vmem_free(vm, large, 256);
+    EXPECT(vmem_alloc(vm, 64, &again) == 0 && again == small);
+    vmem_free(vm, again, 64);
+    EXPECT(vmem_alloc(vm, 256, &again) == 0 && again == large);
+    vmem_destroy(vm);
+}
+
+enum { ROUNDS = 10000 };
+
+static void *take_and_give(void *vm) {
+    uintptr_t value;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        EXPECT(vmem_alloc(vm, 64, &value) == 0);
+        vmem_free(vm, value, 64);
+    }
+    return NULL;
+}
+
+static void threads_share_an_arena(void) {
+    vmem_t *vm = vmem_create("shared", 0, 1 << 20, 64);
+    uintptr_t value;
+    in_threads(8, take_and_give, vm);
+    EXPECT(vmem_alloc(vm, 1 << 20, &value) == 0 && value == 0); /* it is one segment again */
+    vmem_free(vm, 0, 1 << 20);
+    vmem_destroy(vm);
+}
+
 static void spans_are_added(void) {
     vmem_t *vm = vmem_create("spans", 0, 128, 64);
     uintptr_t value;
@@ -157,6 +193,8 @@ int main(void) {
     an_arena_and_its_life();
     constraints_hold();
     sizes_are_rounded_up_to_the_quantum();
+    the_smallest_hole_is_taken();
+    threads_share_an_arena();
     spans_are_added();
     statistics_are_printed();
     an_arena_is_destroyed_with_what_is_live();

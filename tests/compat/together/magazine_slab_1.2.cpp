@@ -16,6 +16,7 @@ int with_magazine_slab_1_2_in_cpp(void) {
     uintptr_t next = 64, value = 0;
     vmem_t *vm = vmem_create("brought", 0, 0, 1, bring, nullptr, &next, 100);
     if (!vm || vmem_alloc(vm, 1, &value) != 0 || value != 64 || next != 164) return 1;
+    vmem_free(vm, value, 1);
     vmem_destroy(vm);
     return !both || both->allocs != 1 || both->active_bytes != 0;
 }
