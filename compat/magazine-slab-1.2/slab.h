@@ -29,7 +29,7 @@ SY_BEGIN_DECLS
 
 #define SLAB_QUARANTINE_SIZE 64 /* objects that waited there; here see SLABYARD=quarantine */
 
-/* The memory of all caches over an arena; NULL with ENOMEM, or EINVAL: the quantum is over 4 MiB. */
+/* The memory of all caches over an arena. NULL with ENOMEM or EINVAL (a quantum over 4 MiB). */
 static inline sy_memory *sy_magazine_vmem_memory(vmem_t *vm) {
     sy_memory *memory = __atomic_load_n(&vm->memory, __ATOMIC_ACQUIRE), *there = NULL;
     sy_memory_config config;

@@ -39,8 +39,8 @@ SY_BEGIN_DECLS
 #define SLAB_POISON       0x02 /* what is written into a freed object is seen */
 #define SLAB_DEBUG        (SLAB_RED_ZONE | SLAB_POISON)
 #define SLAB_NO_MAGAZINES 0x04 /* an object that is freed is in its slab at once */
-#define SLAB_QUARANTINE   0x08 /* since version 1.2: freed objects wait before they are used again */
-#define SLAB_POOL_TAGS    0x10 /* since version 1.2: for slab_alloc_tag */
+#define SLAB_QUARANTINE   0x08 /* since 1.2: freed objects wait before they are used again */
+#define SLAB_POOL_TAGS    0x10 /* since 1.2: for slab_alloc_tag */
 
 #define SLAB_KMALLOC_MIN_SHIFT 3
 #define SLAB_KMALLOC_MAX_SHIFT 12 /* 4096 bytes */
@@ -70,8 +70,8 @@ static inline void sy_magazine_slab_count(struct slab_cache *cache, const sy_cac
     __atomic_store_n(&cache->uncounted, 16 + (uint32_t)stats->slabs, __ATOMIC_RELAXED);
 }
 
-/* Called on each slow path. A count takes time in proportion to the number of slabs, so there is one
- * count for at least as many slow paths as there are slabs. */
+/* Called on each slow path. A count takes time in proportion to the number of slabs, so it is done
+ * once for at least as many slow paths as there are slabs. */
 static inline void sy_magazine_slab_count_at_times(struct slab_cache *cache) {
     uint32_t uncounted = __atomic_load_n(&cache->uncounted, __ATOMIC_RELAXED);
     sy_cache_stats stats;

@@ -19,7 +19,7 @@ int with_zns_slab(void);
 int with_xslab_in_cpp(void);
 int with_magazine_slab_in_cpp(void);
 int with_magazine_slab_1_2_in_cpp(void); /* after with_magazine_slab_1_2 */
-int with_userland_slab_in_cpp(void); /* a cache is left: with_userland_slab destroys it */
+int with_userland_slab_in_cpp(void);     /* a cache is left: with_userland_slab destroys it */
 int with_zns_slab_in_cpp(void);
 
 #ifdef __cplusplus
