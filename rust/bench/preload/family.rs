@@ -78,7 +78,6 @@ macro_rules! family {
 
         #[no_mangle]
         unsafe extern "C" fn free(object: *mut c_void) {
-            $ready();
             unsafe { $free(object) }
         }
 

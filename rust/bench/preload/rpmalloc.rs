@@ -47,12 +47,22 @@ fn ready() {
     }
 }
 
+/// The C library frees NULL after the keys' destructors: a thread that were initialised again by that
+/// would never be finalised, and its heap never used again.
+unsafe fn free_known(object: *mut c_void) {
+    if !object.is_null() {
+        ready();
+        // SAFETY: as the caller of free says.
+        unsafe { peer::rpfree(object) };
+    }
+}
+
 family!(
     ready,
     peer::rpmalloc,
     peer::rpcalloc,
     peer::rprealloc,
     peer::rpaligned_alloc,
-    peer::rpfree,
+    free_known,
     peer::rpmalloc_usable_size
 );
