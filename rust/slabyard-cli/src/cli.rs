@@ -435,7 +435,7 @@ fn replay(args: &ReplayArgs) -> Result<u8> {
     may_write_json(&args.measure)?;
     let report = measure_file(&args.file, &args.measure)?;
     ui::print(&table::render(&report))?;
-    write_json(&report, args.measure.json.as_deref())?;
+    write_json(&report.figures(), args.measure.json.as_deref())?;
     Ok(verdict(&report))
 }
 
@@ -460,7 +460,7 @@ fn compare(args: &CompareArgs) -> Result<u8> {
     let report = measure_file(&file, &args.measure)?;
     ui::print(&table::render(&report))?;
     write_whole(&page, &html::render(&report))?;
-    write_json(&report, args.measure.json.as_deref())?;
+    write_json(&report.figures(), args.measure.json.as_deref())?;
     ui::print(&format!("\nThe page: {}\n", page.display()))?;
     Ok(verdict(&report))
 }

@@ -20,6 +20,11 @@ pub const ENOUGH_OPERATIONS: u64 = 1_000_000;
 /// A replay that has so much more memory than the program is no model of it.
 const FAR_OFF: f64 = 1.25;
 
+/// Objects of this size at most, on average, and so many bytes of them, are nodes of large structures: a
+/// processor's own caches do not hold them.
+const MOST_LIVE_SMALL: u64 = 256;
+const BEYOND_CACHES: u64 = 2 << 20;
+
 /// Everything a report is made of.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
@@ -38,7 +43,24 @@ pub struct Report {
     pub answer: Option<Answer>,
 }
 
+/// A report as it is written to a file.
+#[derive(Serialize)]
+struct Figures<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    /// Why the figures may mislead.
+    caveats: Vec<String>,
+}
+
 impl Report {
+    /// Everything, for JSON.
+    pub fn figures(&self) -> impl Serialize + '_ {
+        Figures {
+            report: self,
+            caveats: self.caveats(),
+        }
+    }
+
     /// Those with figures, fastest first.
     pub fn ranked(&self) -> Vec<&Measured> {
         let all = self.measurement.allocators.iter();
@@ -183,6 +205,7 @@ impl Report {
             ));
         }
         caveats.extend(self.untouched());
+        caveats.extend(self.not_replayed());
         if self.python {
             caveats.push(
                 "Python keeps an allocator of its own for objects of up to 512 bytes, and malloc does \
@@ -191,6 +214,31 @@ impl Report {
             );
         }
         caveats
+    }
+
+    /// Says that what the program does between its calls may matter more than the calls. `make bench
+    /// ARGS=truth` has shown for which programs that is so.
+    fn not_replayed(&self) -> Vec<String> {
+        let summary = &self.summary;
+        let mut found = Vec::new();
+        if summary.threads > summary.processes {
+            found.push(
+                "This program has several threads. A replay has none of their work between the calls, so \
+                 they meet each other at other moments. The real difference to glibc in time can be half \
+                 as large or twice as large, and the real peak half as large."
+                    .to_string(),
+            );
+        }
+        let small = summary.peak_payload < MOST_LIVE_SMALL * summary.peak_objects;
+        if small && summary.peak_payload >= BEYOND_CACHES {
+            found.push(
+                "This program holds many small objects. If it reads them often, its own time depends on how \
+                 closely the allocator places them, which a replay does not see: the real difference to \
+                 glibc can be twice and three times as large."
+                    .to_string(),
+            );
+        }
+        found
     }
 
     /// Says that replays touch much more memory than the program did.

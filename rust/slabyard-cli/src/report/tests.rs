@@ -120,6 +120,38 @@ fn columns_have_names_of_their_own() {
     }
 }
 
+/// The report says it in the table, on the page and in JSON.
+fn says(report: &Report, what: &str) -> bool {
+    let json = serde_json::to_value(report.figures()).unwrap();
+    let caveats = json["caveats"].as_array().unwrap();
+    let told = [
+        table::render(report).replace('\n', " ").contains(what),
+        html::render(report).contains(what),
+        caveats
+            .iter()
+            .any(|one| one.as_str().unwrap().contains(what)),
+    ];
+    assert!(told.iter().all(|&one| one == told[0]), "{told:?}");
+    told[0]
+}
+
+#[test]
+fn programs_whose_own_work_decides_are_called_so() {
+    let mut report = report();
+    report.summary.operations = ENOUGH_OPERATIONS;
+    let (threads, objects) = ("several threads", "many small objects");
+    (report.summary.threads, report.summary.processes) = (2, 2);
+    assert!(!says(&report, threads) && !says(&report, objects));
+    report.summary.threads = 3;
+    assert!(says(&report, threads));
+    (report.summary.peak_payload, report.summary.peak_objects) = (4 << 20, 40_000);
+    assert!(says(&report, objects));
+    report.summary.peak_objects = 4_000;
+    assert!(!says(&report, objects), "they are large");
+    (report.summary.peak_payload, report.summary.peak_objects) = (1 << 20, 40_000);
+    assert!(!says(&report, objects), "the caches hold them");
+}
+
 #[test]
 fn small_recordings_are_called_so_and_large_ones_not() {
     let mut report = report();
