@@ -163,8 +163,8 @@ static inline void slab_cache_destroy(struct slab_cache *cache) {
     sy_free(cache);
 }
 
-/* slab_alloc and slab_free when the thread's magazine is empty or full, or the cache uses none. They
- * are never inlined, so that the fast paths need no stack. */
+/* slab_alloc and slab_free when the thread's magazine is empty or full, or the cache uses none.
+ * They are never inlined, so that the fast paths need no stack. */
 static SY_COLD __attribute__((unused)) void *sy_magazine_slab_alloc_slow(struct slab_cache *cache) {
     void *object = sy_cache_alloc(cache->cache);
     sy_magazine_slab_count_at_times(cache);
