@@ -4,14 +4,12 @@
  */
 #define _GNU_SOURCE
 
-#include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -21,27 +19,15 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
+#include "support/resident.h"
 #include "support/sanitized.h"
 
 static const size_t KIB = 1 << 10, MIB = 1 << 20;
 
-/* Bytes of this process in memory, without allocating. */
-static size_t resident(void) {
-    char text[128];
-    int file = open("/proc/self/statm", O_RDONLY);
-    ssize_t length = read(file, text, sizeof text - 1);
-    close(file);
-    must(length > 0);
-    text[length] = 0;
-    char *second = strchr(text, ' ');
-    must(second != NULL);
-    return strtoull(second, NULL, 10) * sy_os_page_size();
-}
-
 /* The process has at most `bytes` more in memory than `before`. (Sanitizers keep books of their
  * own, of which memory grows.) */
 static void grew_at_most(size_t before, size_t bytes) {
-    size_t now = resident();
+    size_t now = resident_anonymous();
     if (!SANITIZED && now > before + bytes)
         print_error("resident: %zu KiB before, %zu now\n", before / KIB, now / KIB);
     if (!SANITIZED) assert_true(now <= before + bytes);
@@ -79,7 +65,7 @@ static void *consume(void *arg) {
 }
 
 static void note_size(size_t i) {
-    size_t now = mapped(shared), pages = resident();
+    size_t now = mapped(shared), pages = resident_anonymous();
     if (now > mapped_most) mapped_most = now;
     if (pages > resident_most) resident_most = pages;
     if (i != WARM) return;
@@ -133,7 +119,7 @@ static void rounds_of_all_and_nothing_stay_flat(void **state) {
         for (size_t i = 0; i < MANY; i++) memset(objects[i] = sy_cache_alloc(cache), 1, 200);
         size_t now = mapped(cache);
         for (size_t i = 0; i < MANY; i++) sy_cache_free(cache, objects[i]);
-        if (round == 2) mapped_first = now, resident_first = resident();
+        if (round == 2) mapped_first = now, resident_first = resident_anonymous();
         if (round > 2) assert_true(now <= mapped_first);
     }
     grew_at_most(resident_first, 256 * KIB);
@@ -146,7 +132,7 @@ static void destroy_returns_the_process_to_its_size(void **state) {
     sy_cache_destroy_all(make(64)); /* what starts once has started */
     sy_trim();
     sy_get_stats(&stats_before);
-    size_t before = resident();
+    size_t before = resident_anonymous();
     for (int round = 0; round < 10; round++)
         for (size_t size = 16; size <= 4096; size *= 4) {
             sy_cache *cache = make(size);
@@ -189,7 +175,7 @@ static void a_thousand_cycles_of_churn_do_not_grow(void **state) {
         sy_get_stats(&stats);
         if (cycle < 100 && stats.slabs > mapped_first) mapped_first = stats.slabs;
         if (cycle >= 100 && stats.slabs > mapped_last) mapped_last = stats.slabs;
-        if (cycle == 100) resident_first = resident();
+        if (cycle == 100) resident_first = resident_anonymous();
         for (size_t i = 1000; i < 10000; i++) {
             sy_free(objects[i]);
             objects[i] = NULL;
@@ -227,7 +213,7 @@ static void all_but_half_a_percent_goes_back(void **state) {
 
     sy_trim();
     pthread_barrier_init(&barrier, NULL, 2);
-    size_t before = resident(), peak = MANY * 256;
+    size_t before = resident_anonymous(), peak = MANY * 256;
     for (size_t i = 0; i < MANY; i++) memset(objects[i] = sy_cache_alloc(cache), 1, 256);
     assert_int_equal(pthread_create(&idle, NULL, free_then_idle, cache), 0);
     pthread_barrier_wait(&barrier);
@@ -248,7 +234,7 @@ static void after_random_frees_only_pages_with_live_objects_stay(void **state) {
     size_t page = sy_os_page_size(), kept = 0, pages = 0;
     sy_cache *cache = make(64);
     sy_trim();
-    size_t before = resident();
+    size_t before = resident_anonymous();
     uint64_t random = 16;
     for (size_t i = 0; i < MANY; i++) memset(objects[i] = sy_cache_alloc(cache), 1, 64);
     shuffle(objects, MANY, &random);
@@ -276,7 +262,7 @@ static void objects_cost_what_they_hold(void **state) {
     for (int s = 0; s < 6; s++) {
         sy_cache *cache = make(sizes[s]);
         sy_trim();
-        size_t before = resident(), count = s < 5 ? MANY : MANY / 4;
+        size_t before = resident_anonymous(), count = s < 5 ? MANY : MANY / 4;
         for (size_t i = 0; i < count; i++) memset(sy_cache_alloc(cache), 1, sizes[s]);
         size_t payload = count * sizes[s];
         grew_at_most(before, payload + payload / 200 + count / 8 + 144 * KIB);
@@ -294,5 +280,6 @@ int main(void) {
         cmocka_unit_test(after_random_frees_only_pages_with_live_objects_stay),
         cmocka_unit_test(objects_cost_what_they_hold),
     };
+    take_small_pages_only();
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

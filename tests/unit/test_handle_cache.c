@@ -14,6 +14,7 @@
 
 #include "os/os.h"
 #include "support/handles.h"
+#include "support/resident.h"
 #include "support/sanitized.h"
 
 /* ---- by address ---- */
@@ -445,15 +446,6 @@ static void destroying_all_destructs_live_pinned_and_dying_objects(void **state)
     sy_cache_destroy_all(next);
 }
 
-/* Bytes of memory that the process has. */
-static size_t resident(void) {
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    must(file && fscanf(file, "%*u %lu", &pages) == 1);
-    fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 enum { RESIDENT_BYTES = 64 << 20, RESIDENT_SHARE = 30 /* one part in so many may stay */ };
 
 static void memory_goes_back(void *arg) {
@@ -462,13 +454,13 @@ static void memory_goes_back(void *arg) {
     sy_handle *all = malloc(count * sizeof *all);
     memset(all, 1, count * sizeof *all);
     sy_handle_free(cache, (get(cache, all), *all));
-    size_t before = resident();
+    size_t before = resident_anonymous();
     for (size_t i = 0; i < count; i++) memset(get(cache, &all[i]), 1, size);
-    size_t full = resident();
+    size_t full = resident_anonymous();
     for (size_t i = 0; i < count; i++) must(sy_handle_free(cache, all[i]));
     must(sy_cache_trim(cache) > 0);
     sy_trim();
-    size_t after = resident();
+    size_t after = resident_anonymous();
     for (size_t i = 0; i < count; i++) refused(cache, all[i]);
     must(SANITIZED || full - before > RESIDENT_BYTES / 2);
     must(SANITIZED || after < before + RESIDENT_BYTES / RESIDENT_SHARE);

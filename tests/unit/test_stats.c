@@ -16,6 +16,7 @@
 #include <slabyard/stats.h>
 
 #include "support/child.h"
+#include "support/resident.h"
 #include "support/sanitized.h"
 
 static void add_up(const sy_cache_stats *stats) {
@@ -85,6 +86,7 @@ static void hold_memory(void *arg) {
     (void)arg;
     enum { COUNT = 100000, SIZE = 200 };
     static void *objects[COUNT];
+    take_small_pages_only();
     memset(objects, 1, sizeof objects);
     size_t before = resident();
     if (!before || SANITIZED) return; /* the system does not say, or there is more than ours */
