@@ -7,7 +7,6 @@ use common::*;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How many of the program's objects of 4321 bytes the recording has.
@@ -106,14 +105,6 @@ fn end_of(mut tool: Child) -> (Option<i32>, String) {
 fn send(process: u32, signal: i32) {
     // SAFETY: kill touches no memory.
     assert_eq!(unsafe { libc::kill(process as libc::pid_t, signal) }, 0);
-}
-
-/// Waits until a process is no more, or is dead and not waited for.
-fn is_gone(process: u32) -> bool {
-    until(|| {
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
-        stat.map_or(true, |stat| stat.contains(") Z "))
-    })
 }
 
 #[test]
@@ -335,17 +326,6 @@ fn runs(word: &str) -> bool {
         let words = std::fs::read(path).unwrap_or_default();
         String::from_utf8_lossy(&words).contains(word)
     })
-}
-
-fn until(what: impl Fn() -> bool) -> bool {
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(20) {
-        if what() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    false
 }
 
 #[test]

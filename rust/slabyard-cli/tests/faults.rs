@@ -1,5 +1,8 @@
 //! `slabyard faults` as a user runs it, on a program linked with the library.
 
+mod common;
+
+use common::is_gone;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -117,11 +120,11 @@ fn a_report_is_shown() {
     );
 }
 
-/// Whether the process whose number is in the file runs no more.
-fn has_gone(file: &Path) -> bool {
+/// Whether the process ends whose number is in the file. It was killed, but it dies when it comes to
+/// run, which may be after the tool has ended.
+fn dies(file: &Path) -> bool {
     let number = std::fs::read_to_string(file).unwrap();
-    let state = std::fs::read_to_string(format!("/proc/{}/stat", number.trim()));
-    state.is_err() || state.is_ok_and(|line| line.contains(") Z "))
+    is_gone(number.trim().parse().unwrap())
 }
 
 #[test]
@@ -130,7 +133,7 @@ fn a_program_that_hangs_is_ended_with_its_children() {
     let shown = shown(&faults(&folder, &["--timeout", "3"], "hang"), 1);
     let head = "allocation 2 of cache \"trade\" (64 bytes): still running after 3 s\n";
     assert!(shown.starts_with(head), "{shown}");
-    assert!(has_gone(&folder.path().join("child")));
+    assert!(dies(&folder.path().join("child")));
 }
 
 #[test]
@@ -156,7 +159,7 @@ fn an_interrupt_ends_all_and_shows_what_there_is() {
     let after_one = "1 failure, all survived\ninterrupted; --from 2 takes it up again\n";
     let before = "0 failures, all survived\ninterrupted; --from 1 takes it up again\n";
     assert!(shown == after_one || shown == before, "{shown}");
-    assert!(has_gone(&child));
+    assert!(dies(&child));
 }
 
 #[test]

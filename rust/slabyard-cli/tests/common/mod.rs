@@ -1,9 +1,10 @@
 //! What the tests of the tool share.
 #![allow(dead_code)]
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub fn slabyard<I: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = I>) -> Output {
@@ -13,6 +14,61 @@ pub fn slabyard<I: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Ite
         .stdin(Stdio::null())
         .output()
         .unwrap()
+}
+
+#[track_caller]
+fn ended<I: AsRef<OsStr>>(
+    folder: &Path,
+    arguments: impl IntoIterator<Item = I>,
+    status: i32,
+) -> Output {
+    let words = arguments.into_iter().map(|word| word.as_ref().to_owned());
+    let words: Vec<OsString> = words.collect();
+    let output = slabyard(folder, &words);
+    let (out, said) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(status), "{words:?}: {out}{said}");
+    output
+}
+
+/// What comes of it when nothing goes wrong.
+#[track_caller]
+pub fn done<I: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = I>) -> Output {
+    ended(folder, arguments, 0)
+}
+
+/// What it says on stderr when it ends with this status.
+#[track_caller]
+pub fn ends_with<I: AsRef<OsStr>>(
+    folder: &Path,
+    arguments: impl IntoIterator<Item = I>,
+    status: i32,
+) -> String {
+    stderr(&ended(folder, arguments, status))
+}
+
+pub fn json(folder: &Path, file: &str) -> serde_json::Value {
+    let text = std::fs::read_to_string(folder.join(file)).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Whether it comes to be so; there is time enough for it on a busy machine.
+pub fn until(what: impl Fn() -> bool) -> bool {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(20) {
+        if what() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+/// Waits until a process is no more, or is dead and not waited for.
+pub fn is_gone(process: u32) -> bool {
+    until(|| {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+        stat.map_or(true, |stat| stat.contains(") Z "))
+    })
 }
 
 pub fn stderr(output: &Output) -> String {
@@ -48,9 +104,7 @@ pub fn number(info: &str, name: &str) -> u64 {
 }
 
 pub fn info(folder: &Path, file: &str) -> String {
-    let output = slabyard(folder, ["info", file]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    stdout(&output)
+    stdout(&done(folder, ["info", file]))
 }
 
 /// How many processes the table at the end of `info` shows, and their operations.
