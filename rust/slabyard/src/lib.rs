@@ -153,6 +153,8 @@ pub use handle::{
     DefaultKey, HandleMap, HandleMapBuilder, Key, LocalHandleMap, RawKey, SecondaryMap, TakeError,
 };
 pub use limit::{memory_used, Limit, LimitError};
+#[cfg(feature = "std")]
+pub use local::LocalStatic;
 pub use options::{get_option, options, set_options, OptionError, OptionInfo};
 pub use pinned::{Pinned, PinnedSlot};
 pub use pool::Pool;

@@ -192,7 +192,7 @@ fn slots_of_many_chunks_are_in_one_list() -> Outcome {
 fn leaked_slots() -> Outcome {
     quote_alloc::Allocator::builder().build()?;
     let slot = quote_alloc::BoxSlot::new(Quote(7));
-    let leaked: slabyard::local::LocalStatic<Quote> = slot.leak();
+    let leaked: slabyard::LocalStatic<Quote> = slot.leak();
     assert_eq!(leaked.0, 7);
     assert_eq!(leaked.pin().get_ref(), &Quote(7));
     assert_eq!(quote_alloc::Allocator::in_use(), 1);

@@ -54,7 +54,7 @@ macro_rules! bounded_allocator {
 /// quote_alloc::Allocator::builder().chunk_size(4096).build()?;
 /// let slot = quote_alloc::BoxSlot::new(Quote(1));
 /// assert_eq!(slot.0, 1);
-/// let leaked: slabyard::local::LocalStatic<Quote> = slot.leak();
+/// let leaked: slabyard::LocalStatic<Quote> = slot.leak();
 /// assert_eq!(leaked.0, 1);
 /// # Ok(())
 /// # }
