@@ -564,7 +564,10 @@ impl<'a> Merge<'a> {
         let state = &mut self.processes[process];
         let stream = &mut state.threads[live.thread as usize].stream;
         stream.change(at, |op| op.set_touched(share), &mut self.ops);
-        state.lower_sure(live.since, live.sure.saturating_sub(sure_of_touched(bytes)));
+        state.lower_sure(
+            live.since,
+            live.sure.saturating_sub(sure_of_touched(bytes, live.size)),
+        );
         touched
     }
 

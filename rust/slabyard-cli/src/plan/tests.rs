@@ -382,10 +382,11 @@ fn what_the_program_touched_of_large_objects_is_replayed() {
     let share = |touched| Touched::share(touched, pages);
     assert_eq!(shares[..3], [share(pages / 2), share(pages / 4), share(0)]);
     assert_eq!(plan.summary().operations, 5);
-    // What is sure is what was touched, at the peak too, without the pages at both ends.
+    // What is sure is what was touched, at the peak too, without the pages at both ends and what rounding
+    // may take.
     let sure = plan.mapped.plan.processes[0].sure_peak();
     let live = (pages / 2 + pages / 4) * 4096;
-    assert!((live - 4 * 4096..=live).contains(&sure), "{sure} of {live}");
+    assert!((live - 5 * 4096..=live).contains(&sure), "{sure} of {live}");
 }
 
 #[test]

@@ -80,10 +80,10 @@ impl Touched {
     }
 }
 
-/// So many bytes are in RAM at least of an object whose memory had `touched` of them there: its first
-/// and its last page it may share with others.
-pub fn sure_of_touched(touched: u64) -> u64 {
-    touched.saturating_sub(2 * PAGE as u64)
+/// So many bytes are in RAM at least of an object of `size` bytes that had `touched` of them there: its
+/// first and its last page it may share with others, and a share is rounded.
+pub fn sure_of_touched(touched: u64, size: u64) -> u64 {
+    touched.saturating_sub(2 * PAGE as u64 + size / (Touched::ALL - 1))
 }
 
 #[cfg(test)]
@@ -113,6 +113,19 @@ mod tests {
             );
         }
         assert_eq!(sure_bytes(0), 0);
+    }
+
+    #[test]
+    fn what_is_sure_of_a_share_is_touched() {
+        for size in [LARGE, 1 << 20, (1 << 30) + 5, 1 << 36] {
+            for touched in [1u64, 2, 3, 10, 999].map(|pages| pages * PAGE as u64) {
+                let share = Touched::share(pages_of(touched), pages_of(size));
+                let places = share.places(0, size as usize);
+                let pages: BTreeSet<_> = places.map(|at| at / PAGE).collect();
+                let sure = sure_of_touched(touched.min(size), size);
+                assert!(sure <= (pages.len() * PAGE) as u64, "{size}, {touched}");
+            }
+        }
     }
 
     #[test]
