@@ -5,6 +5,7 @@ mod common;
 
 use common::*;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
@@ -50,6 +51,8 @@ impl Try {
             .arg(&self.program)
             .arg(way)
             .stdin(Stdio::null());
+        // SAFETY: signal may be called between fork and exec.
+        unsafe { command.pre_exec(ignore_no_signal) };
         command
     }
 
@@ -92,6 +95,15 @@ impl Try {
         assert!(buffers.exists());
         (tool, line.trim().parse().unwrap(), buffers)
     }
+}
+
+/// Tests that run in the background, or under nohup, have some signals ignored.
+fn ignore_no_signal() -> std::io::Result<()> {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+        // SAFETY: the default action is no function of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    Ok(())
 }
 
 /// The status and what was said.
