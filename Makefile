@@ -6,11 +6,11 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench check format install uninstall manual amalgamation clean
+.PHONY: help build demo quick test check-all bench check format install uninstall manual amalgamation clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 build: ## build the libraries, libslabyard.a and libslabyard.so, in build/library
 	@scripts/install.sh build
@@ -21,8 +21,14 @@ demo: ## record a real program's allocations and compare allocators on them
 	@scripts/install.sh demo
 	@scripts/demo.sh
 
-test: ## everything that a change has to pass: builds, tests, sanitizers, checks
-	@scripts/test.sh
+quick: ## test a change of a C file: unit tests, misuse and short stress; under a minute
+	@scripts/test.sh quick
+
+test: ## test what a change has to pass, with sanitizers; under a quarter of an hour on two cores
+	@scripts/test.sh merge
+
+check-all: ## run all tests, in all builds, at full length; under an hour on two cores
+	@scripts/test.sh everything
 
 bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, cpp, server, truth, --help)
 	@scripts/install.sh $(if $(filter server,$(ARGS)),bench-server,bench)

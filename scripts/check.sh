@@ -14,6 +14,5 @@ check scripts/check-headers
 check scripts/check-abi build/library/libslabyard.so
 check tests/docs/check.sh
 (cd rust && cargo fmt --all --check) && echo "rustfmt: fine" || worst=1
-(cd rust && cargo clippy --locked --quiet --release --workspace --all-targets -- -D warnings) &&
-    echo "clippy: fine" || worst=1
+scripts/clippy.sh && echo "clippy: fine" || worst=1
 exit $worst

@@ -1,9 +1,15 @@
 #!/usr/bin/env bash
-# `make test`: everything that a change has to pass, cheapest first. Each stage writes its log to
-# build/log/; the first one that fails is shown and ends the run. The last line counts the tests of
-# ctest and cargo, and each check as one.
+# Runs the tests, in one of three sizes. Times are those of a quiet machine with two cores:
+#   quick        make quick: after a change of a C file; under a minute
+#   merge        make test: what a change has to pass; under a quarter of an hour
+#   everything   make check-all: all tests, in all builds, at full length; under an hour
+# The cheapest stages run first. Each stage writes its log to build/log/; the first one that fails is
+# shown and ends the run. The last line counts the tests of ctest and cargo, and each check as one.
+# Usage: scripts/test.sh [quick|merge|everything]
 set -uo pipefail
 cd "$(dirname "$0")/.."
+
+size=${1:-merge}
 
 jobs=${JOBS:-$(nproc)}
 logs=build/log
@@ -66,41 +72,86 @@ build() { # build PRESET CMAKE_OPTIONS...
     cmake --preset "$@" && cmake --build --preset "$1" -j "$jobs"
 }
 
-preset() { # preset NAME CMAKE_OPTIONS...: builds it and runs all its tests
-    stage "$1: build" build "$@"
-    stage "$1: test" ctest --preset "$1" -j "$jobs"
+# preset NAME "CMAKE_OPTIONS" CTEST_OPTIONS...: builds it and runs the tests that are chosen.
+preset() {
+    local name=$1 options=$2
+    shift 2
+    # shellcheck disable=SC2086 # several options
+    stage "$name: build" build "$name" $options
+    stage "$name: test" ctest --preset "$name" -j "$jobs" "$@"
 }
 
 in_rust() { (cd rust && "$@"); }
 
+forms() {
+    check "include order" scripts/check-layers
+    check "formatting" scripts/check-format
+    check "headers and sources alone" scripts/check-headers
+    check "rustfmt" in_rust cargo fmt --all --check
+}
+
+binaries() {
+    check "calls point down" scripts/check-layers --calls build/release
+    check "what programs rely on" scripts/check-abi build/release/libslabyard.so
+}
+
+documents() {
+    check "cargo: documents" in_rust env RUSTDOCFLAGS="-D warnings" \
+        cargo doc --locked --release --no-deps -p slabyard-sys -p slabyard --all-features
+    check "cargo: a stranger's project" tests/install/rust.sh
+    check "clippy" scripts/clippy.sh
+    check "the document test itself" tests/docs/self-test.sh build/release
+    check "documents" tests/docs/check.sh --build build/release
+}
+
+quick() {
+    preset release "-DSLABYARD_STRESS_SECONDS=0.5 -DSLABYARD_FUZZ_RUNS=" -L 'unit|misuse|compat|cpp|stress' -LE long
+}
+
+# Each line of the library runs under a sanitizer, and each test that guards one; what differs from
+# check-all is how long, and how often in other builds. The peers' allocators are not built.
+merge() {
+    local crates=(slabyard-sys slabyard slabyard-golden slabyard-models slabyard-certainty)
+    forms
+    preset release "-DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=" -LE long
+    binaries
+    preset asan "-DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300" \
+        -L 'unit|fuzz|cpp|compat|examples' -LE long
+    preset tsan "-DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=100" \
+        -L 'unit|stress|checked|cpp' -LE long
+    stage "cargo: the tool" in_rust cargo test --locked --release -p slabyard-cli \
+        --no-default-features
+    stage "cargo: the crate" in_rust cargo test --locked --release "${crates[@]/#/--package=}" \
+        -- --skip holes_are_closed
+    documents
+}
+
+everything() {
+    local whole="-DSLABYARD_STRESS_SECONDS=3 -DSLABYARD_FUZZ_RUNS="
+    forms
+    preset release "$whole"
+    binaries
+    preset release-clang "$whole"
+    preset debug "$whole"
+    preset asan "$whole"
+    # Fuzzers have one thread each, so that there is little for ThreadSanitizer in them.
+    preset tsan "${whole}100"
+    stage "cargo: build" in_rust cargo build --locked --release --workspace --all-targets
+    # With all features the pools' functions are calls, so the crate is tested with its default ones
+    # too, but for what must not compile.
+    stage "cargo: test" in_rust cargo test --locked --release --workspace -- --skip holes_are_closed
+    stage "cargo: test, all features" in_rust cargo test --locked --release -p slabyard --all-features
+    stage "miri: test" scripts/miri.sh
+    check "cargo: without std" in_rust cargo check --locked --release -p slabyard --no-default-features
+    documents
+}
+
+case $size in
+quick | merge | everything) ;;
+*) echo "test.sh: quick, merge or everything, not '$size'" >&2 && exit 2 ;;
+esac
 scripts/install.sh test || exit 1
 mkdir -p $logs
 rm -f $logs/*.log
-
-check "include order" scripts/check-layers
-check "formatting" scripts/check-format
-check "headers and sources alone" scripts/check-headers
-check "rustfmt" in_rust cargo fmt --all --check
-preset release
-check "calls point down" scripts/check-layers --calls build/release
-check "what programs rely on" scripts/check-abi build/release/libslabyard.so
-preset release-clang -DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300
-preset asan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=1000
-# Fuzzers have one thread each, so that there is little for ThreadSanitizer in them.
-preset tsan -DSLABYARD_STRESS_SECONDS=2 -DSLABYARD_FUZZ_RUNS=100
-stage "cargo: build" in_rust cargo build --locked --release --workspace --all-targets
-# With all features the pools' doors are calls, so the crate is tested with its default ones too, but
-# for what must not compile.
-stage "cargo: test" in_rust cargo test --locked --release --workspace -- --skip holes_are_closed
-stage "cargo: test, all features" in_rust cargo test --locked --release -p slabyard --all-features
-stage "miri: test" scripts/miri.sh quick
-check "cargo: without std" in_rust cargo check --locked --release -p slabyard --no-default-features
-check "cargo: documents" in_rust env RUSTDOCFLAGS="-D warnings" \
-    cargo doc --locked --release --no-deps -p slabyard-sys -p slabyard --all-features
-check "cargo: a stranger's project" tests/install/rust.sh
-check "clippy" in_rust cargo clippy --locked --release --workspace --all-targets -- -D warnings
-check "clippy, all features" in_rust cargo clippy --locked --release -p slabyard --all-targets \
-    --all-features -- -D warnings
-check "the document test itself" tests/docs/self-test.sh build/release
-check "documents" tests/docs/check.sh --build build/release
+$size
 finish 0

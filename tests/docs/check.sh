@@ -112,7 +112,7 @@ check_cargo() { # check_cargo WORDS...
 check_make() { # check_make WORDS...
     local word
     for word in "$@"; do
-        [[ $word =~ ^[a-z]+$ ]] || continue
+        [[ $word =~ ^[a-z][a-z-]*$ ]] || continue
         commands=$((commands + 1))
         grep -q "^$word:" Makefile || error "the Makefile has no target $word"
     done

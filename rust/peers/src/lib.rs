@@ -51,13 +51,18 @@ pub struct Allocator {
     pub max_align: usize,
 }
 
-/// All peers; glibc first.
-pub static PEERS: [Allocator; 6] = [
+/// All peers that were built in; glibc first.
+pub static PEERS: &[Allocator] = &[
     glibc::ALLOCATOR,
+    #[cfg(feature = "mimalloc")]
     mimalloc::ALLOCATOR,
+    #[cfg(feature = "snmalloc")]
     snmalloc::ALLOCATOR,
+    #[cfg(feature = "jemalloc")]
     jemalloc::ALLOCATOR,
+    #[cfg(feature = "tcmalloc")]
     tcmalloc::ALLOCATOR,
+    #[cfg(feature = "rpmalloc")]
     rpmalloc::ALLOCATOR,
 ];
 
@@ -132,6 +137,7 @@ pub mod glibc {
 }
 
 /// Microsoft's mimalloc, version 3.
+#[cfg(feature = "mimalloc")]
 pub mod mimalloc {
     use super::*;
     use libmimalloc_sys as _;
@@ -176,6 +182,7 @@ pub mod mimalloc {
 }
 
 /// Microsoft Research's snmalloc. It has no call that gives memory back.
+#[cfg(feature = "snmalloc")]
 pub mod snmalloc {
     use super::*;
     use snmalloc_sys as _;
@@ -206,6 +213,7 @@ pub mod snmalloc {
 }
 
 /// jemalloc, as TiKV packages it.
+#[cfg(feature = "jemalloc")]
 pub mod jemalloc {
     use super::*;
     use tikv_jemalloc_sys as _;
@@ -270,6 +278,7 @@ pub mod jemalloc {
 
 /// Google's TCMalloc with 8 KiB pages, per-CPU caches where the kernel has restartable sequences.
 /// Its background thread, which a program has to start itself, is not running.
+#[cfg(feature = "tcmalloc")]
 pub mod tcmalloc {
     use super::*;
     use libtcmalloc_sys as _;
@@ -313,6 +322,7 @@ pub mod tcmalloc {
 }
 
 /// Mattias Jansson's rpmalloc. Each thread has to say that it begins and ends.
+#[cfg(feature = "rpmalloc")]
 pub mod rpmalloc {
     use super::*;
     use rpmalloc_sys as _;

@@ -34,7 +34,7 @@ fn names_are_unique_and_versions_known() {
 
 #[test]
 fn allocates_every_size_and_keeps_contents() {
-    for peer in &PEERS {
+    for peer in PEERS {
         let _guard = ThreadGuard::new(peer);
         let objects: Vec<_> = SIZES
             .iter()
@@ -63,7 +63,7 @@ fn allocates_every_size_and_keeps_contents() {
 
 #[test]
 fn calloc_is_zero_after_reuse() {
-    for peer in &PEERS {
+    for peer in PEERS {
         let _guard = ThreadGuard::new(peer);
         for &size in &SIZES {
             unsafe {
@@ -86,7 +86,7 @@ fn calloc_is_zero_after_reuse() {
 
 #[test]
 fn alignment_is_honoured() {
-    for peer in &PEERS {
+    for peer in PEERS {
         let _guard = ThreadGuard::new(peer);
         for shift in 3..=21 {
             let align = 1usize << shift;
@@ -111,7 +111,7 @@ unsafe impl Send for Sent {}
 
 #[test]
 fn threads_free_what_others_allocated() {
-    for peer in &PEERS {
+    for peer in PEERS {
         let (sender, receiver) = mpsc::sync_channel::<Sent>(64);
         std::thread::scope(|scope| {
             for thread in 0..3 {
@@ -159,7 +159,7 @@ fn no_peer_overrides_malloc() {
 
 #[test]
 fn purge_leaves_live_objects_alone() {
-    for peer in &PEERS {
+    for peer in PEERS {
         let _guard = ThreadGuard::new(peer);
         unsafe {
             let keep = (peer.malloc)(1000);

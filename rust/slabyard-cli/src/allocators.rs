@@ -22,10 +22,7 @@ pub const SLABYARD_CACHES: &str = "slabyard-caches";
 
 /// All that are compared, in the order of the table.
 pub fn all() -> Vec<&'static Allocator> {
-    [&SLABYARD, &WITH_CACHES]
-        .into_iter()
-        .chain(&PEERS)
-        .collect()
+    [&SLABYARD, &WITH_CACHES].into_iter().chain(PEERS).collect()
 }
 
 /// What this thread has loaded goes to the slabs, and empty slabs to the system.
