@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test check-all bench check format install uninstall manual amalgamation clean
+.PHONY: help build demo quick test check-all bench check format install uninstall manual amalgamation release clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
@@ -58,6 +58,10 @@ manual: ## man pages and an HTML reference from the headers, in build/manual
 amalgamation: ## the library as slabyard.c, slabyard.h and slabyard.hpp, in build/amalgamation
 	@scripts/install.sh manual
 	@scripts/amalgamate build/amalgamation
+
+release: ## write the archives of the last commit and their checksums into out/release
+	@scripts/install.sh manual
+	@scripts/release out/release
 
 clean: ## remove everything that was built
 	@rm -rf build out rust/target
