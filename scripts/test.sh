@@ -108,8 +108,8 @@ quick() {
     preset release "-DSLABYARD_STRESS_SECONDS=0.5 -DSLABYARD_FUZZ_RUNS=" -L 'unit|misuse|compat|cpp|stress' -LE long
 }
 
-# Each line of the library runs under a sanitizer, and each test that guards one; what differs from
-# check-all is how long, and how often in other builds. The peers' allocators are not built.
+# Each line of the library runs under a sanitizer. Fuzzers have one thread each, so there is nothing in
+# them for ThreadSanitizer. The peers' allocators are not built: that takes minutes.
 merge() {
     local crates=(slabyard-sys slabyard slabyard-golden slabyard-models slabyard-certainty)
     forms
@@ -118,7 +118,7 @@ merge() {
     preset asan "-DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300" \
         -L 'unit|fuzz|cpp|compat|examples' -LE long
     preset tsan "-DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=100" \
-        -L 'unit|stress|checked|cpp' -LE long
+        -L 'unit|stress|checked|cpp' -LE long -E '^checked\.fuzz'
     stage "cargo: the tool" in_rust cargo test --locked --release -p slabyard-cli \
         --no-default-features
     stage "cargo: the crate" in_rust cargo test --locked --release "${crates[@]/#/--package=}" \

@@ -16,23 +16,24 @@
 SY_BEGIN_DECLS
 
 typedef enum sy_fault_kind {
-    SY_FAULT_FOREIGN_POINTER = 1, /* freed, but no memory of Slabyard, or not in use */
-    SY_FAULT_MISALIGNED_POINTER,  /* inside a slab of the cache, but not the start of an object */
-    SY_FAULT_WRONG_CACHE,         /* an object of another cache, or of the heap */
-    SY_FAULT_DOUBLE_FREE,         /* an object that is free already */
-    SY_FAULT_WRONG_SIZE,          /* a sized free with a size of another class */
-    SY_FAULT_NOT_ALLOCATED,       /* freed to an arena, but no segment allocated there */
-    SY_FAULT_SEGMENT_SIZE,        /* freed to an arena with another size than it was allocated */
-    SY_FAULT_OVERFLOW,            /* the red zone behind an object was written to */
-    SY_FAULT_UNDERFLOW,           /* the one before it */
-    SY_FAULT_WRITE_AFTER_FREE,    /* a free object was written to */
-    SY_FAULT_SLAB_EDGE,           /* the edge of a slab was written to: far out of an object */
-    SY_FAULT_GUARD_OVERFLOW,      /* an access hit the guard page behind an object, */
-    SY_FAULT_GUARD_UNDERFLOW,     /* before it, */
-    SY_FAULT_USE_AFTER_FREE,      /* or an object on a page of its own after it was freed */
-    SY_FAULT_NOT_PINNED,          /* a handle was unpinned that has no pin */
-    SY_FAULT_FREED_POINTER,       /* an access by a pointer that was read from a free object, */
-    SY_FAULT_UNWRITTEN_POINTER,   /* or from one that was not written to since its allocation */
+    SY_FAULT_NONE,               /* no fault; a handler is never called with it */
+    SY_FAULT_FOREIGN_POINTER,    /* freed, but no memory of Slabyard, or not in use */
+    SY_FAULT_MISALIGNED_POINTER, /* inside a slab of the cache, but not the start of an object */
+    SY_FAULT_WRONG_CACHE,        /* an object of another cache, or of the heap */
+    SY_FAULT_DOUBLE_FREE,        /* an object that is free already */
+    SY_FAULT_WRONG_SIZE,         /* a sized free with a size of another class */
+    SY_FAULT_NOT_ALLOCATED,      /* freed to an arena, but no segment allocated there */
+    SY_FAULT_SEGMENT_SIZE,       /* freed to an arena with another size than it was allocated */
+    SY_FAULT_OVERFLOW,           /* the red zone behind an object was written to */
+    SY_FAULT_UNDERFLOW,          /* the one before it */
+    SY_FAULT_WRITE_AFTER_FREE,   /* a free object was written to */
+    SY_FAULT_SLAB_EDGE,          /* the edge of a slab was written to: far out of an object */
+    SY_FAULT_GUARD_OVERFLOW,     /* an access hit the guard page behind an object, */
+    SY_FAULT_GUARD_UNDERFLOW,    /* before it, */
+    SY_FAULT_USE_AFTER_FREE,     /* or an object on a page of its own after it was freed */
+    SY_FAULT_NOT_PINNED,         /* a handle was unpinned that has no pin */
+    SY_FAULT_FREED_POINTER,      /* an access by a pointer that was read from a free object, */
+    SY_FAULT_UNWRITTEN_POINTER,  /* or from one that was not written to since its allocation */
 } sy_fault_kind;
 
 typedef enum sy_access { SY_ACCESS_UNKNOWN, SY_ACCESS_READ, SY_ACCESS_WRITE } sy_access;

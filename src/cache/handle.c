@@ -26,6 +26,7 @@
 #include "cache/limit.h"
 #include "cache/watched.h"
 #include "keep/reclaim.h"
+#include "os/invariant.h"
 #include "os/os.h"
 #include "os/pages.h"
 #include "watch/fault.h"
@@ -68,19 +69,30 @@ static bool take(sy_cache *cache, uintptr_t *ordinal) {
     return true;
 }
 
+/* The word of an ordinal that nobody has: of this cache, neither live nor pinned. */
+static bool word_is_free(const sy_cache *cache, uintptr_t ordinal) {
+    uint64_t word = __atomic_load_n(&cache->names.words[ordinal], __ATOMIC_RELAXED);
+    return !(word & (SY_HANDLE_STATE | SY_HANDLE_PINS)) &&
+           (uint32_t)word >> SY_HANDLE_CACHE == cache->client.number;
+}
+
 bool SY_ABI_NAME(sy_handle_take_slow)(sy_cache *cache, uint32_t *ordinal) {
     uintptr_t item;
     bool taken = take(cache, &item);
+    SY_INVARIANT(!taken || word_is_free(cache, item));
     if (taken) *ordinal = (uint32_t)item;
     return taken;
 }
 
 void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
     uintptr_t ordinal;
-    return take(cache, &ordinal) ? sy_handle_enliven(&cache->names, ordinal, handle) : NULL;
+    if (!take(cache, &ordinal)) return NULL;
+    SY_INVARIANT(word_is_free(cache, ordinal));
+    return sy_handle_enliven(&cache->names, ordinal, handle);
 }
 
 bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
+    SY_INVARIANT(word_is_free(cache, ordinal));
     if (SY_UNLIKELY(cache->flags & SY_ZERO))
         sy_cache_wipe(cache, sy_handle_place(&cache->names, ordinal));
     if (SY_UNLIKELY(sy_cache_checks(cache))) {

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "os/invariant.h"
 
 enum { REARM_SHARE = 8 }; /* of the soft mark: how far below it the next time counts */
 
@@ -45,7 +46,9 @@ static bool charge_one(sy_quota *quota, size_t bytes) {
 }
 
 static void uncharge_one(sy_quota *quota, size_t bytes) {
-    size_t used = atomic_fetch_sub_explicit(&quota->used, bytes, memory_order_relaxed) - bytes;
+    size_t before = atomic_fetch_sub_explicit(&quota->used, bytes, memory_order_relaxed);
+    SY_INVARIANT(before >= bytes);
+    size_t used = before - bytes;
     size_t soft = load(&quota->soft);
     if (used < soft - soft / REARM_SHARE &&
         !atomic_load_explicit(&quota->armed, memory_order_relaxed))

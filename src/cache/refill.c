@@ -11,6 +11,7 @@
 #include "cache/guarded.h"
 #include "cache/limit.h"
 #include "cache/watched.h"
+#include "os/invariant.h"
 #include "watch/fault.h"
 
 /* In a magazine-full between taking and constructing: the slot has yet to be constructed. Slots are
@@ -58,6 +59,7 @@ static size_t take_slots(sy_cache *cache, sy_bins *bins, uintptr_t *end, size_t 
         else
             sy_slab_take(slab, &cache->layout, end - taken, some);
         sy_bins_update(bins, slab);
+        SY_INVARIANT(sy_slab_is_valid(slab, &cache->layout));
         taken += some;
     }
     count_out(cache, bins, taken);
@@ -73,6 +75,7 @@ static void untake_slot(sy_cache *cache, uintptr_t address, bool built) {
     slab->free_count++;
     if (index / 64 < slab->first_word) slab->first_word = (uint16_t)(index / 64);
     sy_bins_update(slab->bins, slab);
+    SY_INVARIANT(sy_slab_is_valid(slab, &cache->layout));
     count_out(cache, slab->bins, -(size_t)1);
 }
 
@@ -266,6 +269,7 @@ static inline void leave_slab(sy_flush *flush) {
     flush->slab->free_count += flush->added;
     flush->returned += flush->added;
     sy_bins_update(flush->slab->bins, flush->slab);
+    SY_INVARIANT(sy_slab_is_valid(flush->slab, &flush->cache->layout));
     if (SY_UNLIKELY(flush->slab->bins != &flush->cache->bins)) leave_slab_of_view(flush);
     flush->added = 0;
 }

@@ -5,11 +5,25 @@
 
 #include "base/bits.h"
 #include "base/random.h"
+#include "os/invariant.h"
 #include "os/os.h"
 
 _Static_assert(SY_UNIT_BYTES / SY_SLOT_MIN < UINT16_MAX, "counts of slots fit in 16 bits");
 
 /* ---- bins ---- */
+
+/* A bin's bit is set if it has a slab, and its root has as many free slots as belong in it. */
+static bool bins_are_ordered(const sy_bins *bins) {
+    for (unsigned bin = 0; bin <= SY_BINS; bin++) {
+        const sy_heap_node *root = bins->heap[bin];
+        if ((bins->occupied >> bin & 1) != (root != NULL)) return false;
+        if (!root) continue;
+        const sy_slab *slab = sy_slab_of_node((sy_heap_node *)(uintptr_t)root);
+        if (slab->bin != bin || slab->bins != bins || bins->count[bin] == 0) return false;
+        if (root->child && root->child < root) return false; /* lower addresses come first */
+    }
+    return true;
+}
 
 sy_slab *sy_bins_best(const sy_bins *bins) {
     return bins->occupied ? sy_slab_of_node(bins->heap[sy_lowest_bit(bins->occupied)]) : NULL;
@@ -38,6 +52,7 @@ void sy_bins_insert(sy_bins *bins, sy_slab *slab) {
     if (slab->bin == SY_BIN_FULL) return;
     sy_heap_insert(&bins->heap[slab->bin], &slab->node);
     bins->occupied |= 1u << slab->bin;
+    SY_INVARIANT(bins_are_ordered(bins));
 }
 
 void sy_bins_remove(sy_bins *bins, sy_slab *slab) {
@@ -48,6 +63,7 @@ void sy_bins_remove(sy_bins *bins, sy_slab *slab) {
         if (!bins->heap[slab->bin]) bins->occupied &= ~(1u << slab->bin);
     }
     slab->bin = SY_BIN_NONE;
+    SY_INVARIANT(bins_are_ordered(bins));
 }
 
 void sy_bins_set_aside(sy_bins *bins, sy_slab *slab) {
@@ -183,18 +199,22 @@ uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t k
     return chosen;
 }
 
-size_t sy_slab_verify(const sy_slab *slab, const sy_layout *layout) {
-    size_t wrong = 0, free_count = 0;
+bool sy_slab_is_valid(const sy_slab *slab, const sy_layout *layout) {
+    size_t free_count = 0;
     for (uint32_t word = 0; word < layout->words; word++) {
+        if (word < slab->first_word && slab->free[word] != 0) return false;
         free_count += sy_count_bits(slab->free[word]);
-        wrong += word < slab->first_word && slab->free[word] != 0;
     }
     uint32_t beyond = layout->slots % 64;
-    if (beyond) wrong += (slab->free[layout->words - 1] & ~sy_low_bits(beyond)) != 0;
+    if (beyond && slab->free[layout->words - 1] & ~sy_low_bits(beyond)) return false;
+    return free_count == slab->free_count && slab->slots == layout->slots &&
+           slab->free_count >= slab->free_least && slab->free_count <= slab->free_most;
+}
+
+size_t sy_slab_verify(const sy_slab *slab, const sy_layout *layout) {
+    size_t wrong = !sy_slab_is_valid(slab, layout);
     for (uint32_t slot = slab->watermark; slot < layout->slots; slot++)
         wrong += !sy_slab_bit(slab->free, slot);
-    wrong += free_count != slab->free_count || slab->slots != layout->slots;
-    wrong += slab->free_count < slab->free_least || slab->free_count > slab->free_most;
     wrong += (slab->first - layout->lead - slab->start) % layout->colour_step != 0;
     wrong += slab->first - layout->lead + sy_layout_used(layout) > slab->start + slab->bytes;
     return wrong;

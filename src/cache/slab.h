@@ -100,6 +100,10 @@ size_t sy_slab_granule(const sy_slab *slab);
 uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t kept,
                         uint64_t *slots);
 
+/* Whether the free slots are as many as the bitmap says, none of them before `first_word` or behind
+ * the last slot, and the slab is in the bin for as many. The cache's lock is held. */
+bool sy_slab_is_valid(const sy_slab *slab, const sy_layout *layout);
+
 /* Violations of the slab's invariants, 0 when sound. */
 size_t sy_slab_verify(const sy_slab *slab, const sy_layout *layout);
 

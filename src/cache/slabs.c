@@ -12,6 +12,7 @@
 #include "cache/watched.h"
 #include "chunk/side.h"
 #include "keep/reclaim.h"
+#include "os/invariant.h"
 #include "os/os.h"
 #include "watch/callback.h"
 
@@ -126,6 +127,7 @@ bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
     cache->slab_count++;
     cache->counts.slabs_made++;
     sy_bins_insert(bins, slab);
+    SY_INVARIANT(sy_slab_is_valid(slab, layout));
     if (bins != &cache->bins) sy_view_hold(sy_view_of(bins));
     sy_lock_release(&cache->lock);
     return true;

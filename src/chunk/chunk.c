@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "chunk/headers.h"
 #include "chunk/large.h"
+#include "os/invariant.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -33,10 +34,20 @@ static void unlist_chunk(sy_chunk *chunk) {
     if (!memory->with[chunk->longest]) memory->lists &= ~(UINT64_C(1) << chunk->longest);
 }
 
+/* Unit 0 is never free; what is aged is dirty, and what is dirty is free; and the chunk is in the
+ * list of its longest free run. */
+static bool chunk_is_valid(const sy_chunk *chunk) {
+    return !(chunk->free & 1) && !(chunk->dirty & ~chunk->free) && !(chunk->aged & ~chunk->dirty) &&
+           chunk->longest == sy_longest_run(chunk->free) &&
+           chunk->memory->lists >> chunk->longest & 1;
+}
+
 static void relist_chunk(sy_chunk *chunk) {
-    if (sy_longest_run(chunk->free) == chunk->longest) return;
-    unlist_chunk(chunk);
-    list_chunk(chunk);
+    if (sy_longest_run(chunk->free) != chunk->longest) {
+        unlist_chunk(chunk);
+        list_chunk(chunk);
+    }
+    SY_INVARIANT(chunk_is_valid(chunk));
 }
 
 /* At the end of all chunks, as trimmed by now. */
@@ -628,9 +639,7 @@ sy_chunk_stats sy_chunk_count(void) {
 }
 
 static size_t verify_chunk(const sy_chunk *chunk, const sy_memory *memory) {
-    size_t wrong = (chunk->free & 1) != 0;
-    wrong += (chunk->dirty & ~chunk->free) != 0;
-    wrong += sy_longest_run(chunk->free) != chunk->longest;
+    size_t wrong = !chunk_is_valid(chunk);
     wrong += sy_owner_at(chunk->start) != (const char *)chunk + SY_OWNER_IS_CHUNK;
     wrong += chunk->memory != memory;
     for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++) {

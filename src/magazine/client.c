@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "magazine/budget.h"
 #include "magazine/slot.h"
+#include "os/invariant.h"
 #include "watch/guard.h"
 
 enum {
@@ -227,6 +228,14 @@ static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
     return true;
 }
 
+/* Its two magazines are different ones, and the items of each end within it. */
+static bool slot_is_bounded(const sy_slot *slot) {
+    const sy_magazine *loaded = slot->loaded, *previous = slot->previous;
+    if (loaded == previous || slot->capacity > SY_MAGAZINE_ITEMS) return false;
+    if (previous && sy_magazine_count(previous) > SY_MAGAZINE_ITEMS) return false;
+    return slot->top >= loaded->items && slot->top <= loaded->items + SY_MAGAZINE_ITEMS;
+}
+
 /* The calling thread's slot, with a magazine loaded, after doing what a trim has asked for since;
  * NULL when it has to go without. */
 static sy_slot *ready_slot(sy_client *client, sy_thread **self) {
@@ -242,6 +251,7 @@ static sy_slot *ready_slot(sy_client *client, sy_thread **self) {
         SY_INSIDE(thread);
         flush_slot(client, slot);
     }
+    SY_INVARIANT(slot_is_bounded(slot));
     return slot;
 }
 

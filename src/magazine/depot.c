@@ -1,6 +1,7 @@
 #include "magazine/depot.h"
 
 #include "base/bits.h"
+#include "os/invariant.h"
 #include "os/os.h"
 #include "os/pages.h"
 
@@ -34,7 +35,16 @@ static uint64_t with_next_tag(uint64_t top, uint32_t number) {
     return ((top | NUMBER_MASK) + 1) | number;
 }
 
+/* It has an item at least, and no more than fit; its number names it, and the word before its items
+ * is 0. Nobody else holds it. */
+static bool magazine_is_bounded(const sy_magazine *magazine) {
+    uint32_t items = atomic_load_explicit(&magazine->count, memory_order_relaxed);
+    return items > 0 && items <= SY_MAGAZINE_ITEMS && magazine->number &&
+           sy_magazine_of(magazine->number) == magazine && magazine->items[-1] == 0;
+}
+
 void sy_depot_push(sy_depot_shard *shard, sy_magazine *magazine) {
+    SY_INVARIANT(magazine_is_bounded(magazine));
     uint64_t items = atomic_load_explicit(&magazine->count, memory_order_relaxed);
     uint64_t top = atomic_load_explicit(&shard->top, memory_order_acquire);
     do {
@@ -57,8 +67,10 @@ sy_magazine *sy_depot_pop(sy_depot_shard *shard) {
         sy_magazine *magazine = sy_magazine_of(number);
         uint32_t next = atomic_load_explicit(&magazine->next, memory_order_relaxed);
         if (atomic_compare_exchange_weak_explicit(&shard->top, &top, with_next_tag(top, next),
-                                                  memory_order_acq_rel, memory_order_acquire))
+                                                  memory_order_acq_rel, memory_order_acquire)) {
+            SY_INVARIANT(magazine_is_bounded(magazine));
             return magazine;
+        }
     }
 }
 

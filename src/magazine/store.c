@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/bits.h"
+#include "os/invariant.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -119,9 +120,17 @@ sy_magazine *sy_store_take(void) {
     }
 }
 
+/* It was given out and has not come back. The lock is held. */
+static bool magazine_is_out(const sy_magazine *magazine) {
+    const struct segment *segment = &segments[magazine->number / SY_MAGAZINES_PER_SEGMENT];
+    unsigned index = magazine->number % SY_MAGAZINES_PER_SEGMENT;
+    return index < segment->made && !(segment->unused[index / 64] >> index % 64 & 1);
+}
+
 void sy_store_put(sy_magazine *magazine) {
     unsigned index = magazine->number % SY_MAGAZINES_PER_SEGMENT;
     sy_lock_acquire(&lock);
+    SY_INVARIANT(magazine_is_out(magazine));
     struct segment *segment = &segments[magazine->number / SY_MAGAZINES_PER_SEGMENT];
     segment->unused[index / 64] |= UINT64_C(1) << index % 64;
     segment->recent[index / 64] |= UINT64_C(1) << index % 64;

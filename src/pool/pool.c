@@ -30,6 +30,7 @@
 
 #include "audit.h"
 #include "base/bits.h"
+#include "os/invariant.h"
 #include "os/os.h"
 #include "pool/checked.h"
 #include "watch/fault.h"
@@ -155,6 +156,15 @@ static bool commit(sy_pool_extent *extent, size_t bytes, unsigned flags) {
     return true;
 }
 
+/* base <= bump <= limit <= committed, and bump and limit are whole strides from base. */
+static bool pool_is_bounded(const sy_pool *pool) {
+    const sy_pool_extent *extent = pool->extent;
+    if (pool->limit > extent->committed || pool->bump > pool->limit) return false;
+    size_t carved = (size_t)(pool->bump - extent->base),
+           room = (size_t)(pool->limit - extent->base);
+    return pool->bump >= extent->base && carved % pool->stride == 0 && room % pool->stride == 0;
+}
+
 /* ---- growing ---- */
 
 /* The offset in the extent up to which to commit next, `step` being the least that is of use. Large
@@ -225,11 +235,13 @@ static bool grow(whole_pool *whole) {
             pool->limit = pool->extent->base + slots_in(whole, pool->extent) * pool->stride;
         }
     }
+    SY_INVARIANT(pool_is_bounded(pool));
     return true;
 }
 
 void *SY_ABI_NAME(sy_pool_grow)(sy_pool *pool) {
     if (sy_pool_is_checked(pool)) return sy_checked_pool_alloc(pool);
+    SY_INVARIANT(pool_is_bounded(pool));
     bool bounded = pool->capacity != 0;
     if (bounded || !grow(whole_of(pool))) {
         errno = ENOMEM;

@@ -3,6 +3,7 @@
  * making one of neighbours.
  */
 #include "base/bits.h"
+#include "os/invariant.h"
 #include "vmem/arena.h"
 
 /* ---- lists by size ---- */
@@ -110,6 +111,22 @@ static void settle_rotor(sy_vmem *arena, sy_boundary *tag) {
 
 /* ---- segments ---- */
 
+/* Two tags that follow one another: the second begins where the first ends, or, after a span, where
+ * the span begins; and they are not both free. Between spans there may be a gap. */
+static bool tags_agree(const sy_boundary *tag, const sy_boundary *next) {
+    if (next->previous != tag) return false;
+    if (next->kind == SY_TAG_SPAN) return sy_tag_last(tag) < next->start;
+    if (tag->kind == SY_TAG_SPAN) return next->start == tag->start;
+    bool both_free = tag->kind == SY_TAG_FREE && next->kind == SY_TAG_FREE;
+    return next->start == sy_tag_last(tag) + 1 && !both_free;
+}
+
+/* The segment and those beside it, in its span. */
+static bool segment_neighbours_agree(const sy_boundary *tag) {
+    if (!tag->previous || tag->previous->next != tag || tag->kind == SY_TAG_SPAN) return false;
+    return tags_agree(tag->previous, tag) && (!tag->next || tags_agree(tag, tag->next));
+}
+
 /* A tag whose segment has become part of the one before it. */
 static void drop(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings) {
     sy_tag_unlink(arena, tag);
@@ -142,6 +159,7 @@ sy_boundary *sy_segment_carve(sy_vmem *arena, sy_boundary *free, uintptr_t value
     if (rotor) settle_rotor(arena, leftmost);
     sy_table_insert(arena, taken);
     arena->allocs++;
+    SY_INVARIANT(segment_neighbours_agree(taken));
     return taken;
 }
 
@@ -162,6 +180,7 @@ void sy_segment_free(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings) {
     } else {
         sy_free_list_add(arena, tag);
     }
+    SY_INVARIANT(segment_neighbours_agree(tag));
     sy_boundary *span = tag->previous;
     if (span->kind == SY_TAG_SPAN && span->imported && span->size == tag->size)
         sy_span_remove(arena, span, leavings);
@@ -184,5 +203,6 @@ bool sy_segment_resize(sy_vmem *arena, sy_boundary *tag, size_t size, sy_leaving
         sy_free_list_add(arena, after);
     }
     if (rotor) settle_rotor(arena, tag);
+    SY_INVARIANT(segment_neighbours_agree(tag));
     return true;
 }

@@ -536,11 +536,11 @@ static const sy_guarded *nearest(uintptr_t address) {
     return distance(right, address) < distance(left, address) ? right : left;
 }
 
-/* What an access to the address did wrong; 0: it is allowed. */
+/* What an access to the address did wrong; SY_FAULT_NONE: it is allowed. */
 static sy_fault_kind bad_access(const sy_guarded *run, uintptr_t address) {
     if (state_of(run) != SY_OBJECT_LIVE) return SY_FAULT_USE_AFTER_FREE;
     if (address < open_start(run)) return SY_FAULT_GUARD_UNDERFLOW;
-    return address >= open_end(run) ? SY_FAULT_GUARD_OVERFLOW : 0;
+    return address >= open_end(run) ? SY_FAULT_GUARD_OVERFLOW : SY_FAULT_NONE;
 }
 
 bool sy_guard_explain(const sy_os_access *access) {
@@ -550,7 +550,7 @@ bool sy_guard_explain(const sy_os_access *access) {
     if (!run) run = nearest(address);
     if (!run || !run->object) return false;
     sy_fault_kind kind = bad_access(run, address);
-    if (!kind) return false;
+    if (kind == SY_FAULT_NONE) return false;
     sy_fault fault = fault_of(run, kind, address);
     fault.access = (sy_access)access->way;
     sy_fault_tell(&fault);

@@ -244,7 +244,7 @@ void sy_watch_raise(const sy_watch *watch, const sy_record *record, sy_fault_kin
 /* ---- damage ---- */
 
 typedef struct sy_finding {
-    sy_fault_kind kind; /* 0: nothing */
+    sy_fault_kind kind; /* SY_FAULT_NONE: nothing was found */
     const void *first;
     size_t bytes;
 } sy_finding;
@@ -417,7 +417,7 @@ bool sy_watch_look(const sy_watch *watch, const sy_record *record, const void *o
     sy_finding finding = {0};
     if (word % SY_OBJECT_STATES == SY_OBJECT_LIVE) finding = look_at_zones(watch, record, object);
     if (word % SY_OBJECT_STATES == SY_OBJECT_FREE) finding = look_at_poison(watch, object);
-    if (!finding.kind) return false;
+    if (finding.kind == SY_FAULT_NONE) return false;
     *fault = describe_finding(watch, record, object, &finding);
     /* It may have been given out, or back, while it was looked at. */
     atomic_thread_fence(memory_order_acquire);

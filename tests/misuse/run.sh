@@ -88,7 +88,7 @@ canonical() {
 }
 
 expectation "$source" >"$scratch/wanted"
-options=tools=off,$(sed -n 's/^SLABYARD=//p' "$scratch/wanted") # it is Slabyard that is to see it
+options=${SLABYARD:-tools=off},$(sed -n 's/^SLABYARD=//p' "$scratch/wanted") # it is Slabyard that is to see it
 end=$(sed -n 's/^ends with //p' "$scratch/wanted")
 ! grep -q '^slabyard: .*(guard page)' "$scratch/wanted" || end=${end:-SIGSEGV}
 

@@ -1,0 +1,37 @@
+/*
+ * invariant.h: conditions that hold whenever a structure passes from one layer to another.
+ *
+ *     SY_INVARIANT(sy_slab_is_valid(slab, layout));
+ *
+ * A build with SY_DEBUG evaluates the condition. If it is false, the process writes the condition
+ * and its place to stderr, and aborts. Other builds compile the condition and never evaluate it.
+ *
+ * Each structure has a predicate beside its code, which is also its documentation:
+ *
+ *     sy_slab_is_valid, bins_are_ordered        cache/slab.c
+ *     magazine_is_bounded                       magazine/depot.c
+ *     slot_is_bounded                           magazine/client.c
+ *     magazine_is_out                           magazine/store.c
+ *     segment_neighbours_agree                  vmem/segments.c
+ *     chunk_is_valid                            chunk/chunk.c
+ *     word_is_free                              cache/handle.c
+ *     pool_is_bounded                           pool/pool.c
+ *
+ * The caller holds the lock that guards the structure. A predicate takes no lock, changes nothing, and
+ * is bounded in time, so that debug builds stay usable. The sy_*_verify functions look at everything;
+ * tests call them at rest.
+ */
+#ifndef SY_OS_INVARIANT_H
+#define SY_OS_INVARIANT_H
+
+/* Writes the condition and its place to stderr, and aborts. */
+_Noreturn void sy_invariant_broken(const char *condition, const char *file, int line);
+
+#ifdef SY_DEBUG
+#    define SY_INVARIANT(condition) \
+        ((condition) ? (void)0 : sy_invariant_broken(#condition, __FILE__, __LINE__))
+#else
+#    define SY_INVARIANT(condition) ((void)(0 && (condition)))
+#endif
+
+#endif
