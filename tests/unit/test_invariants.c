@@ -1,6 +1,7 @@
 /*
- * Every predicate that debug builds ask is shown a structure that is broken on purpose, in a child,
- * and has to end it with the condition's text. Other builds do not ask, so there is nothing to test.
+ * test_invariants.c: every predicate that debug builds evaluate meets a structure that was broken on
+ * purpose, in a child process, and has to end it with the condition's text. Other builds evaluate
+ * none, so they skip the test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
