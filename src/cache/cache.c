@@ -78,7 +78,7 @@ static bool may_pass(const sy_cache_config *config) {
            !(config->flags & (SY_HANDLES | SY_EPOCHS | SY_ZERO | SY_NO_DUMP | SY_LOCKED));
 }
 
-static void set_up(sy_cache *cache, const sy_cache_config *config) {
+static void set_up_cache(sy_cache *cache, const sy_cache_config *config) {
     const char *name = config->name ? config->name : "cache";
     for (size_t i = 0; i < SY_CACHE_NAME_MAX && name[i]; i++) cache->name[i] = name[i];
     cache->flags = sy_watch_checks(config->flags, cache->name, may_pass(config));
@@ -134,7 +134,7 @@ static void end_watch(sy_cache *cache) {
 }
 
 int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number) {
-    set_up(cache, config);
+    set_up_cache(cache, config);
     if (begin_watch(cache) != 0) return -1;
     const sy_client_config client = {
         .refill = sy_cache_refill,

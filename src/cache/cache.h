@@ -164,6 +164,8 @@ void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slo
 
 /* ---- handle.c: caches with SY_HANDLES ---- */
 
+static inline bool sy_cache_has_handles(const sy_cache *cache) { return cache->flags & SY_HANDLES; }
+
 /* The ordinal of an object of the cache, or false with the fault that freeing it would be. */
 bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordinal,
                       sy_fault_kind *fault);

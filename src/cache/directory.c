@@ -1,3 +1,7 @@
+/*
+ * directory.c: the tables of ordinals. A new slab of a cache with handles takes a range of ordinals
+ * here; a released slab gives it back; a trim gives the memory of unused ranges to the system.
+ */
 #include "cache/directory.h"
 
 #include <errno.h>
@@ -152,7 +156,7 @@ static int commit_part(void *table, uint64_t from, size_t bytes_each, size_t ord
 }
 
 /* Another thread that found them missing may have added them. */
-static bool add(uint64_t from) {
+static bool add_pages(uint64_t from) {
     return sy_vmem_add(&arena, from, GROW) == 0 || sy_vmem_contains(&arena, from, GROW);
 }
 
@@ -160,7 +164,7 @@ static bool add(uint64_t from) {
  * it gets some now, or there is none still. */
 static bool add_missing(uint64_t seen) {
     for (uint64_t at = 0; at < seen; at += GROW)
-        if (!sy_vmem_contains(&arena, at, GROW)) return add(at);
+        if (!sy_vmem_contains(&arena, at, GROW)) return add_pages(at);
     return true;
 }
 
@@ -174,7 +178,7 @@ static void back_words(uint64_t from) {
 }
 
 /* More ordinals, unless another thread has added some since there were `seen`. */
-static bool grow(uint64_t seen) {
+static bool grow_directory(uint64_t seen) {
     if (seen && !sy_vmem_contains(&arena, 0, seen)) return add_missing(seen);
     if (seen + GROW > UINT64_C(1) << shift_of(tables()) ||
         commit_part(sy_directory_words(), seen, sizeof(uint64_t), 1) != 0 ||
@@ -187,7 +191,7 @@ static bool grow(uint64_t seen) {
     if (!atomic_compare_exchange_strong(&limit, &seen, seen + GROW)) return true;
     if (seen) back_words(seen);
     /* Where there is no memory for tags they come the next time. */
-    return add(seen);
+    return add_pages(seen);
 }
 
 bool sy_ordinals_take(uint32_t count, uint32_t *first) {
@@ -195,7 +199,7 @@ bool sy_ordinals_take(uint32_t count, uint32_t *first) {
     for (;;) {
         uint64_t seen = sy_ordinals_limit();
         if (sy_vmem_alloc(&arena, count, SY_VMEM_INSTANT, &ordinal) == 0) break;
-        if (!grow(seen)) return false;
+        if (!grow_directory(seen)) return false;
     }
     *first = (uint32_t)ordinal;
     return true;
@@ -255,7 +259,7 @@ void sy_ordinals_give(uint32_t first, uint32_t count) {
  */
 
 /* Takes the ordinals of these pages from the arena; false: some are in use. */
-static bool claim(uint64_t first, size_t count) {
+static bool claim_pages(uint64_t first, size_t count) {
     uintptr_t taken;
     const sy_vmem_constraints there = {.min = first, .max = first + count};
     return sy_vmem_xalloc(&arena, count, &there, SY_VMEM_INSTANT, &taken) == 0;
@@ -264,7 +268,7 @@ static bool claim(uint64_t first, size_t count) {
 /* Discards the words of these pages if nobody has any of their ordinals. False: some are in use. */
 static bool discard_unused(uint64_t first, size_t count, size_t *bytes) {
     size_t of_words = count * sizeof(uint64_t);
-    if (!claim(first, count)) return false;
+    if (!claim_pages(first, count)) return false;
     if (sy_os_discard(sy_directory_words() + first, of_words) == 0)
         *bytes += of_words;
     else

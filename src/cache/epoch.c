@@ -36,7 +36,7 @@ static SY_TLS struct {
     sy_epoch *in[SY_EPOCH_DEPTH_MAX];
     unsigned depth;
     sy_epoch *passing; /* that it is beginning, or ending */
-} own;
+} own_epochs;
 
 /* ---- holds ---- */
 
@@ -145,40 +145,42 @@ sy_epoch *sy_epoch_create(const char *name) {
     return epoch;
 }
 
-sy_epoch *sy_epoch_current(void) { return own.depth ? own.in[own.depth - 1] : NULL; }
+sy_epoch *sy_epoch_current(void) {
+    return own_epochs.depth ? own_epochs.in[own_epochs.depth - 1] : NULL;
+}
 
 int sy_epoch_begin(sy_epoch *epoch) {
     if (epoch && is_closed(epoch)) {
         errno = EINVAL;
         return -1;
     }
-    if (own.depth == SY_EPOCH_DEPTH_MAX) {
+    if (own_epochs.depth == SY_EPOCH_DEPTH_MAX) {
         errno = EAGAIN;
         return -1;
     }
-    sy_epoch *outer = own.passing;
+    sy_epoch *outer = own_epochs.passing;
     if (epoch) {
         hold(epoch);
-        own.passing = epoch;
+        own_epochs.passing = epoch;
         atomic_fetch_add_explicit(&epoch->threads, 1, memory_order_relaxed);
     }
     if (epoch != sy_epoch_current()) sy_thread_put_back();
-    own.in[own.depth++] = epoch;
-    own.passing = outer;
+    own_epochs.in[own_epochs.depth++] = epoch;
+    own_epochs.passing = outer;
     return 0;
 }
 
 int sy_epoch_end(sy_epoch *epoch) {
-    if (!own.depth || own.in[own.depth - 1] != epoch) {
+    if (!own_epochs.depth || own_epochs.in[own_epochs.depth - 1] != epoch) {
         errno = EINVAL;
         return -1;
     }
-    sy_epoch *outer = own.passing;
-    own.passing = epoch;
-    own.depth--;
+    sy_epoch *outer = own_epochs.passing;
+    own_epochs.passing = epoch;
+    own_epochs.depth--;
     if (epoch != sy_epoch_current()) sy_thread_put_back();
     if (epoch) atomic_fetch_sub_explicit(&epoch->threads, 1, memory_order_relaxed);
-    own.passing = outer;
+    own_epochs.passing = outer;
     if (epoch) let_go(epoch);
     return 0;
 }
@@ -314,7 +316,7 @@ static void add_caches(sy_text *text, const sy_epoch *epoch) {
 
 /* slabyard: epoch "login" is stuck: closed 12 s ago, 2 threads in it, 17 objects in 3 slabs (192
  * KiB), 12 of "session", 5 of "packet". The lock is held. */
-static void describe(sy_text *text, const sy_epoch *epoch, const sy_epoch_stats *stats) {
+static void describe_epoch(sy_text *text, const sy_epoch *epoch, const sy_epoch_stats *stats) {
     sy_text_add(text, "slabyard: epoch \"");
     sy_text_add(text, stats->name);
     sy_text_add(text, "\" is stuck: closed ");
@@ -330,7 +332,7 @@ static void describe(sy_text *text, const sy_epoch *epoch, const sy_epoch_stats 
 static void report(const sy_epoch *epoch, const sy_epoch_stats *stats) {
     sy_text text = {.length = 0};
     sy_lock_acquire(&lock);
-    describe(&text, epoch, stats);
+    describe_epoch(&text, epoch, stats);
     sy_lock_release(&lock);
     sy_os_write(2, text.bytes, text.length);
 }
@@ -353,8 +355,8 @@ void sy_epochs_lock_for_fork(void) { sy_lock_hold(&lock); }
 void sy_epochs_unlock_after_fork(void) { sy_lock_drop(&lock); }
 
 static unsigned times_in(const sy_epoch *epoch) {
-    unsigned times = own.passing == epoch;
-    for (unsigned i = 0; i < own.depth; i++) times += own.in[i] == epoch;
+    unsigned times = own_epochs.passing == epoch;
+    for (unsigned i = 0; i < own_epochs.depth; i++) times += own_epochs.in[i] == epoch;
     return times;
 }
 

@@ -1,3 +1,7 @@
+/*
+ * guarded.c: allocates and frees the objects of a cache that have pages of their own (SY_GUARD).
+ * The slow paths of cache.c come here before they use the slabs.
+ */
 #include "cache/guarded.h"
 
 #include <errno.h>
@@ -47,7 +51,7 @@ static void give_made_back(const void *made_) {
 
 /* An object that is counted already; NULL: none, and it is not counted any more. If its constructor
  * fails, the cache goes on as if there were no room among guarded objects. */
-static void *make(sy_cache *cache, size_t size, size_t align) {
+static void *make_guarded(sy_cache *cache, size_t size, size_t align) {
     sy_rebuilds build = construction(cache);
     if (align < SY_MALLOC_ALIGN) align = SY_MALLOC_ALIGN;
     if (align > cache->layout.align) align = cache->layout.align;
@@ -66,7 +70,7 @@ void *sy_guarded_alloc(sy_cache *cache, size_t size, size_t align) {
     int error = errno;
     bool builds = construction(cache).construct;
     if (!sy_client_due(&cache->client) || !count_in(cache, builds)) return NULL;
-    void *object = make(cache, size_there(size), align);
+    void *object = make_guarded(cache, size_there(size), align);
     errno = error;
     return object;
 }

@@ -31,8 +31,6 @@
 #include "os/pages.h"
 #include "watch/fault.h"
 
-static bool has_handles(const sy_cache *cache) { return cache->flags & SY_HANDLES; }
-
 static uint64_t *word_of(const sy_cache *cache, sy_handle handle) {
     return &cache->names.words[(uint32_t)handle];
 }
@@ -55,8 +53,8 @@ static bool sy_handle_take_watched(sy_cache *cache, uintptr_t *ordinal) {
 }
 
 /* An ordinal that is free and this thread's from now on; false with errno. */
-static bool take(sy_cache *cache, uintptr_t *ordinal) {
-    if (!has_handles(cache)) {
+static bool take_ordinal(sy_cache *cache, uintptr_t *ordinal) {
+    if (!sy_cache_has_handles(cache)) {
         errno = EINVAL;
         return false;
     }
@@ -78,7 +76,7 @@ static bool word_is_free(const sy_cache *cache, uintptr_t ordinal) {
 
 bool SY_ABI_NAME(sy_handle_take_slow)(sy_cache *cache, uint32_t *ordinal) {
     uintptr_t item;
-    bool taken = take(cache, &item);
+    bool taken = take_ordinal(cache, &item);
     SY_INVARIANT(!taken || word_is_free(cache, item));
     if (taken) *ordinal = (uint32_t)item;
     return taken;
@@ -86,7 +84,7 @@ bool SY_ABI_NAME(sy_handle_take_slow)(sy_cache *cache, uint32_t *ordinal) {
 
 void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
     uintptr_t ordinal;
-    if (!take(cache, &ordinal)) return NULL;
+    if (!take_ordinal(cache, &ordinal)) return NULL;
     SY_INVARIANT(word_is_free(cache, ordinal));
     return sy_handle_enliven(&cache->names, ordinal, handle);
 }
@@ -149,8 +147,9 @@ static uint64_t prepared(const sy_cache *cache, sy_handle handle) {
 
 void *sy_handle_prepare(sy_cache *cache, sy_handle *handle) {
     uintptr_t ordinal;
-    if (!(has_handles(cache) && sy_loaded_pop(sy_handle_loaded(&cache->names), &ordinal)) &&
-        !take(cache, &ordinal))
+    if (!(sy_cache_has_handles(cache) &&
+          sy_loaded_pop(sy_handle_loaded(&cache->names), &ordinal)) &&
+        !take_ordinal(cache, &ordinal))
         return NULL;
     uint64_t *word = &cache->names.words[ordinal];
     uint64_t generation = (__atomic_load_n(word, __ATOMIC_RELAXED) >> SY_HANDLE_GENERATION) + 1;
@@ -197,14 +196,14 @@ void *sy_handle_pin(sy_cache *cache, sy_handle handle) {
 }
 
 /* Whether the ordinal is one of this cache's slabs'. */
-static bool is_own(const sy_cache *cache, sy_handle handle) {
+static bool is_own_ordinal(const sy_cache *cache, sy_handle handle) {
     if (!sy_handle_in_range(&cache->names, handle)) return false;
     uint64_t word = __atomic_load_n(word_of(cache, handle), __ATOMIC_RELAXED);
     return (uint32_t)word >> SY_HANDLE_CACHE == cache->client.number;
 }
 
 static SY_COLD void sy_handle_not_pinned(const sy_cache *cache, sy_handle handle) {
-    bool own = is_own(cache, handle);
+    bool own = is_own_ordinal(cache, handle);
     if (own && sy_cache_checks(cache)) {
         sy_watched_raise(cache, (uint32_t)handle, SY_FAULT_NOT_PINNED);
         return;
@@ -282,7 +281,7 @@ sy_handle sy_handle_of(const void *object) {
     const sy_cache *cache = slab ? __atomic_load_n(&slab->owner, __ATOMIC_RELAXED) : NULL;
     uint32_t ordinal;
     sy_fault_kind fault;
-    if (!cache || !has_handles(cache) ||
+    if (!cache || !sy_cache_has_handles(cache) ||
         !sy_cache_ordinal(cache, (uintptr_t)object, &ordinal, &fault))
         return 0;
     /* Where no object is live the slab may be changing hands, and all of that be of different ones.
@@ -327,7 +326,7 @@ static size_t copy_ordinals(sy_cache *cache, uint32_t *firsts, size_t room) {
 }
 
 size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t *slots) {
-    if (!has_handles(cache)) return 0;
+    if (!sy_cache_has_handles(cache)) return 0;
     *slots = cache->layout.slots;
     return copy_ordinals(cache, firsts, room);
 }
@@ -347,19 +346,19 @@ static int visit_slab(sy_cache *cache, uint32_t first, sy_handle_visit visit, vo
     return result;
 }
 
-static uint32_t *make_room(size_t count, size_t *bytes) {
+static uint32_t *take_ordinals_room(size_t count, size_t *bytes) {
     *bytes = sy_round_up((count + 1) * sizeof(uint32_t), sy_os_page_size());
     return sy_pages_take(*bytes, sy_os_page_size(), "slabyard handles walk");
 }
 
 int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg) {
-    if (!has_handles(cache)) {
+    if (!sy_cache_has_handles(cache)) {
         errno = EINVAL;
         return -1;
     }
     for (size_t room = copy_ordinals(cache, NULL, 0);;) {
         size_t bytes;
-        uint32_t *firsts = make_room(room, &bytes);
+        uint32_t *firsts = take_ordinals_room(room, &bytes);
         if (!firsts) {
             errno = ENOMEM;
             return -1;

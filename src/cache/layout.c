@@ -1,3 +1,6 @@
+/*
+ * layout.c: computes the slot size, slab size and slot count of a cache, once, when it is created.
+ */
 #include "cache/layout.h"
 
 #include "base/bits.h"

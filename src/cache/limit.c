@@ -1,3 +1,7 @@
+/*
+ * limit.c: the slow paths come here when a limit refuses memory. They free memory, call the
+ * limit's callback, try once more, and note the reason of a failure for sy_last_refusal.
+ */
 #include "cache/limit.h"
 
 #include <errno.h>
@@ -13,25 +17,25 @@ static SY_TLS struct {
     unsigned refills;  /* doors in which this thread is refilling at present */
     bool busy;         /* it is making room, or in a callback */
     const sy_quota *refused;
-} own;
+} own_limit;
 
 /* ---- reasons ---- */
 
 void sy_refuse(sy_refusal reason) {
-    own.reason = reason;
-    own.refused = NULL;
+    own_limit.reason = reason;
+    own_limit.refused = NULL;
 }
 
 void sy_refuse_run(const sy_quota *refused) {
     sy_refuse(!refused                       ? SY_REFUSAL_SYSTEM
               : refused == &sy_quota_process ? SY_REFUSAL_PROCESS_LIMIT
                                              : SY_REFUSAL_HEAP_LIMIT);
-    own.refused = refused;
+    own_limit.refused = refused;
 }
 
-void sy_limit_refuse(sy_refusal reason) { own.last = reason; }
+void sy_limit_refuse(sy_refusal reason) { own_limit.last = reason; }
 
-sy_refusal sy_last_refusal(void) { return own.last; }
+sy_refusal sy_last_refusal(void) { return own_limit.last; }
 
 const char *sy_refusal_text(sy_refusal refusal) {
     switch (refusal) {
@@ -49,7 +53,7 @@ const char *sy_refusal_text(sy_refusal refusal) {
 
 /* What the callback is refused is not what its caller was. */
 static void call_back(sy_quota *quota) {
-    sy_refusal last = own.last;
+    sy_refusal last = own_limit.last;
     bool locked = sy_start_lock();
     sy_limit_callback callback = quota->callback;
     void *arg = quota->arg;
@@ -61,19 +65,19 @@ static void call_back(sy_quota *quota) {
         callback(arg, used, soft == SIZE_MAX ? 0 : soft);
         call.returned = true;
     }
-    own.last = last;
+    own_limit.last = last;
 }
 
 /* The parent is looked up before: what the callback does is not known. */
 void sy_limit_tell(sy_quota *quota) {
     int error = errno;
-    if (own.busy || own.refills) return;
-    own.busy = true;
+    if (own_limit.busy || own_limit.refills) return;
+    own_limit.busy = true;
     for (sy_quota *parent; quota; quota = parent) {
         parent = quota->parent;
         if (atomic_exchange(&quota->crossed, false)) call_back(quota);
     }
-    own.busy = false;
+    own_limit.busy = false;
     errno = error;
 }
 
@@ -112,46 +116,46 @@ static void bring_back(const sy_quota *quota) {
 
 /* Whether it is worth a second try. Nobody is told in a constructor: its cache is being refilled.
  */
-static bool make_room(sy_quota *refused) {
-    if (!refused || own.busy) return false;
-    own.busy = true;
+static bool make_room_below_limit(sy_quota *refused) {
+    if (!refused || own_limit.busy) return false;
+    own_limit.busy = true;
     bring_back(refused);
-    if (!own.refills) call_back(refused);
-    own.busy = false;
+    if (!own_limit.refills) call_back(refused);
+    own_limit.busy = false;
     return true;
 }
 
 /* ---- doors ---- */
 
 /* Also if a constructor throws. */
-static void end_refill(const unsigned *outer) { own.refills = *outer; }
+static void end_refill(const unsigned *outer) { own_limit.refills = *outer; }
 
 static bool refill(sy_cache *cache, uintptr_t *item) {
-    unsigned outer SY_CLEANUP(end_refill) = own.refills++;
+    unsigned outer SY_CLEANUP(end_refill) = own_limit.refills++;
     return sy_client_alloc(&cache->client, item);
 }
 
 /* The quota that is in the way. It is the cache's own or a parent, so it is still there. */
 static sy_quota *refusing(sy_quota *quota) {
-    while (quota && quota != own.refused) quota = quota->parent;
+    while (quota && quota != own_limit.refused) quota = quota->parent;
     return quota;
 }
 
 static void count_hit(sy_quota *refused) {
     if (refused) atomic_fetch_add_explicit(&refused->hits, 1, memory_order_relaxed);
-    own.last = own.reason;
+    own_limit.last = own_limit.reason;
 }
 
 static SY_COLD bool take_again(sy_cache *cache, uintptr_t *item) {
     int error = errno;
     /* What was promised may have been on its way from a magazine to the slabs. */
     bool promised = atomic_load_explicit(&cache->promise, memory_order_relaxed);
-    if (make_room(refusing(cache->quota)) || promised) {
+    if (make_room_below_limit(refusing(cache->quota)) || promised) {
         if (refill(cache, item)) return true;
         error = errno;
     }
     count_hit(refusing(cache->quota));
-    if (own.reason != SY_REFUSAL_SYSTEM && own.reason != SY_REFUSAL_CONSTRUCTOR)
+    if (own_limit.reason != SY_REFUSAL_SYSTEM && own_limit.reason != SY_REFUSAL_CONSTRUCTOR)
         atomic_fetch_add_explicit(&cache->limits_hit, 1, memory_order_relaxed);
     errno = error;
     return false;
@@ -176,7 +180,7 @@ static sy_slab *take_span(size_t bytes, size_t align, size_t room, bool *clean) 
 sy_slab *sy_limit_take_span(size_t bytes, size_t align, size_t room, bool *clean) {
     if (sy_limit_fail_due("heap", bytes)) return NULL;
     sy_slab *span = take_span(bytes, align, room, clean);
-    if (!span && make_room(refusing(&sy_quota_process)))
+    if (!span && make_room_below_limit(refusing(&sy_quota_process)))
         span = take_span(bytes, align, room, clean);
     if (!span) count_hit(refusing(&sy_quota_process));
     if (SY_UNLIKELY(sy_quota_crossed(&sy_quota_process))) sy_limit_tell(&sy_quota_process);
@@ -186,7 +190,8 @@ sy_slab *sy_limit_take_span(size_t bytes, size_t align, size_t room, bool *clean
 
 static bool charge(size_t bytes) {
     sy_quota *refused = sy_quota_charge(&sy_quota_process, bytes);
-    return !refused || (make_room(refused) && !sy_quota_charge(&sy_quota_process, bytes));
+    return !refused ||
+           (make_room_below_limit(refused) && !sy_quota_charge(&sy_quota_process, bytes));
 }
 
 bool sy_limit_resize_span(sy_slab *span, size_t bytes) {

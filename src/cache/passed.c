@@ -1,3 +1,7 @@
+/*
+ * passed.c: caches with SY_PASSED take each object from the C library's malloc. This file keeps
+ * the table of their live objects.
+ */
 #include "cache/passed.h"
 
 #include <errno.h>
@@ -58,7 +62,7 @@ static void insert(sy_block *block, const void *object) {
 }
 
 /* Where the object is linked, or where the list ends. The lock is held. */
-static sy_block **find(const void *object) {
+static sy_block **find_block(const void *object) {
     sy_block **link = bucket_of(object);
     while (*link && (*link)->not_address != ~(uintptr_t)object) link = &(*link)->next;
     return link;
@@ -67,7 +71,7 @@ static sy_block **find(const void *object) {
 sy_cache *sy_passed_owner(const void *object, size_t *size) {
     if (!table_now()) return NULL;
     sy_lock_acquire(&lock);
-    const sy_block *block = *find(object);
+    const sy_block *block = *find_block(object);
     sy_cache *owner = block ? block->cache : NULL;
     if (block) *size = block->size;
     sy_lock_release(&lock);
@@ -91,7 +95,7 @@ static bool refuse(sy_cache *cache, sy_refusal reason) {
 }
 
 /* Whether the limit has room for one more, which is counted. */
-static bool enter(sy_cache *cache) {
+static bool count_in(sy_cache *cache) {
     sy_lock_acquire(&cache->lock);
     bool room = cache->passed < cache->limit;
     cache->passed += room;
@@ -100,7 +104,7 @@ static bool enter(sy_cache *cache) {
 }
 
 /* Memory for an object that is counted, and its entry; NULL: it is not counted any more. */
-static void *make(sy_cache *cache, size_t size, sy_block **block) {
+static void *make_block(sy_cache *cache, size_t size, sy_block **block) {
     *block = make_table() ? sy_side_take(sizeof **block) : NULL;
     void *object = *block ? sy_os_block(size, cache->layout.align) : NULL;
     if (object) return object;
@@ -126,8 +130,8 @@ static void give_made_back(const void *made_) {
 
 bool sy_passed_take(sy_cache *cache, size_t size, uintptr_t *item) {
     sy_block *block;
-    if (!enter(cache)) return refuse(cache, SY_REFUSAL_CACHE_LIMIT);
-    void *object = make(cache, size, &block);
+    if (!count_in(cache)) return refuse(cache, SY_REFUSAL_CACHE_LIMIT);
+    void *object = make_block(cache, size, &block);
     if (!object) return refuse(cache, SY_REFUSAL_SYSTEM);
     int error = errno;
     const sy_made made = {cache, block, object};
@@ -144,11 +148,12 @@ bool sy_passed_take(sy_cache *cache, size_t size, uintptr_t *item) {
 
 /* Takes the object's entry, if it is the cache's and has the size; else NULL, and *found is a copy
  * of what there is. */
-static sy_block *claim(const sy_cache *cache, const void *object, size_t told, sy_block *found) {
+static sy_block *claim_block(const sy_cache *cache, const void *object, size_t told,
+                             sy_block *found) {
     *found = (sy_block){0};
     if (!table_now()) return NULL;
     sy_lock_acquire(&lock);
-    sy_block **link = find(object), *block = *link;
+    sy_block **link = find_block(object), *block = *link;
     if (block) *found = *block;
     bool right = block && block->cache == cache && (told == SIZE_MAX || told == block->size);
     if (right) *link = block->next;
@@ -181,7 +186,7 @@ static void raise_fault(const sy_cache *cache, const void *object, const sy_bloc
 }
 
 void sy_passed_free(sy_cache *cache, void *object, size_t told) {
-    sy_block found, *block = claim(cache, object, told, &found);
+    sy_block found, *block = claim_block(cache, object, told, &found);
     const sy_slab *slab = found.cache ? NULL : sy_slab_at((uintptr_t)object);
     bool other = slab || sy_guard_owns((uintptr_t)object);
     if (block) {
@@ -197,7 +202,7 @@ void sy_passed_free(sy_cache *cache, void *object, size_t told) {
 }
 
 bool sy_passed_try_free(sy_cache *cache, void *object) {
-    sy_block found, *block = claim(cache, object, SIZE_MAX, &found);
+    sy_block found, *block = claim_block(cache, object, SIZE_MAX, &found);
     if (block) end(cache, block, object);
     return block;
 }

@@ -1,3 +1,7 @@
+/*
+ * quota.c: charges the bytes of a slab or span to its cache, its heap and the process before it is
+ * taken, and uncharges them after it was given back.
+ */
 #include "cache/quota.h"
 
 #include <errno.h>
@@ -31,14 +35,14 @@ void sy_quota_set(sy_quota *quota, const sy_limit *limit) {
 
 /* ---- the account ---- */
 
-static size_t load(const _Atomic size_t *bytes) {
+static size_t load_bytes(const _Atomic size_t *bytes) {
     return atomic_load_explicit(bytes, memory_order_relaxed);
 }
 
 static bool charge_one(sy_quota *quota, size_t bytes) {
-    size_t used = load(&quota->used);
+    size_t used = load_bytes(&quota->used);
     do {
-        size_t hard = load(&quota->hard);
+        size_t hard = load_bytes(&quota->hard);
         if (used > hard || bytes > hard - used) return false;
     } while (!atomic_compare_exchange_weak_explicit(&quota->used, &used, used + bytes,
                                                     memory_order_relaxed, memory_order_relaxed));
@@ -49,7 +53,7 @@ static void uncharge_one(sy_quota *quota, size_t bytes) {
     size_t before = atomic_fetch_sub_explicit(&quota->used, bytes, memory_order_relaxed);
     SY_INVARIANT(before >= bytes);
     size_t used = before - bytes;
-    size_t soft = load(&quota->soft);
+    size_t soft = load_bytes(&quota->soft);
     if (used < soft - soft / REARM_SHARE &&
         !atomic_load_explicit(&quota->armed, memory_order_relaxed))
         atomic_store(&quota->armed, true);
@@ -70,7 +74,8 @@ void sy_quota_uncharge(sy_quota *quota, size_t bytes) {
 
 void sy_quota_note(sy_quota *quota) {
     for (; quota; quota = quota->parent)
-        if (load(&quota->used) >= load(&quota->soft) && atomic_exchange(&quota->armed, false))
+        if (load_bytes(&quota->used) >= load_bytes(&quota->soft) &&
+            atomic_exchange(&quota->armed, false))
             atomic_store(&quota->crossed, true);
 }
 

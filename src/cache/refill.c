@@ -18,8 +18,6 @@
  * multiples of 8, so the bit is free. */
 static const uintptr_t UNBUILT = 1;
 
-static bool has_handles(const sy_cache *cache) { return cache->flags & SY_HANDLES; }
-
 /* ---- ordinals in place of addresses, in the magazines of caches with handles ---- */
 
 static size_t to_ordinals(sy_cache *cache, uintptr_t *items, size_t count) {
@@ -185,7 +183,7 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
         if (taken) {
             if (taken < count) memmove(items, first, taken * sizeof *items);
             if (unbuilt) taken = construct(cache, items, taken);
-            return has_handles(cache) ? to_ordinals(cache, items, taken) : taken;
+            return sy_cache_has_handles(cache) ? to_ordinals(cache, items, taken) : taken;
         }
         if (limited) {
             sy_refuse(SY_REFUSAL_CACHE_LIMIT);
@@ -321,7 +319,7 @@ static inline void put_slot(sy_flush *flush, uintptr_t address) {
  * longer than a flush, so one free in many is slow instead of one for each slab. */
 static size_t batch(const sy_cache *cache) {
     enum { BATCH_MOST = 16 };
-    size_t share = has_handles(cache) ? cache->slab_count / EMPTIES_SHARE : 0;
+    size_t share = sy_cache_has_handles(cache) ? cache->slab_count / EMPTIES_SHARE : 0;
     return share < BATCH_MOST ? share : BATCH_MOST;
 }
 
@@ -367,7 +365,7 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_
     sy_flush flush;
     begin_flush(&flush, cache);
     SY_SLOW_PATH(&cache->client);
-    if (has_handles(cache)) to_addresses(cache, items, count);
+    if (sy_cache_has_handles(cache)) to_addresses(cache, items, count);
     sy_lock_acquire(&cache->lock);
     for (size_t i = 0; i < count; i++) put_slot(&flush, items[i]);
     end_flush(&flush);

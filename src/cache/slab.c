@@ -1,3 +1,7 @@
+/*
+ * slab.c: takes slots out of the bitmap of one slab, and keeps the slabs of a cache in bins by how
+ * many of their slots are free. refill.c calls it for a magazine-full at a time.
+ */
 #include "cache/slab.h"
 
 #include <slabyard/base.h>

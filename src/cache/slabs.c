@@ -52,8 +52,6 @@ static int take_bitmaps(const sy_cache *cache, sy_slab *slab) {
     return -1;
 }
 
-static bool has_handles(const sy_cache *cache) { return cache->flags & SY_HANDLES; }
-
 static void place_slab(sy_cache *cache, sy_slab *slab) {
     const sy_layout *layout = &cache->layout;
     uint64_t end = (uint64_t)slab->ordinal + layout->slots;
@@ -64,7 +62,7 @@ static void place_slab(sy_cache *cache, sy_slab *slab) {
 static void fill_slab(sy_cache *cache, sy_slab *slab, uint32_t colour) {
     const sy_layout *layout = &cache->layout;
     slab->first = slab->start + colour * layout->colour_step + layout->lead;
-    if (has_handles(cache)) place_slab(cache, slab);
+    if (sy_cache_has_handles(cache)) place_slab(cache, slab);
     slab->slots = slab->free_count = layout->slots;
     for (uint32_t word = 0; word < layout->words; word++)
         slab->free[word] = sy_low_bits(layout->slots - word * 64);
@@ -92,9 +90,9 @@ static void unhide(const sy_cache *cache, const sy_slab *slab) {
 
 static bool take_all(const sy_cache *cache, sy_slab *slab) {
     if (take_bitmaps(cache, slab) != 0) return false;
-    if (!has_handles(cache) || sy_ordinals_take(cache->layout.slots, &slab->ordinal)) {
+    if (!sy_cache_has_handles(cache) || sy_ordinals_take(cache->layout.slots, &slab->ordinal)) {
         if (hide(cache, slab) == 0) return true;
-        if (has_handles(cache)) sy_ordinals_give(slab->ordinal, cache->layout.slots);
+        if (sy_cache_has_handles(cache)) sy_ordinals_give(slab->ordinal, cache->layout.slots);
     }
     give_bitmaps(cache, slab);
     return false;
@@ -188,7 +186,7 @@ void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
     if (slab->built) sy_cache_destruct(cache, slab, slab->built);
     if (cache->watch) sy_watched_forget(cache, slab, NULL);
     if (cache->class_number) sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, 0);
-    if (has_handles(cache)) sy_ordinals_give(slab->ordinal, cache->layout.slots);
+    if (sy_cache_has_handles(cache)) sy_ordinals_give(slab->ordinal, cache->layout.slots);
     unhide(cache, slab);
     give_bitmaps(cache, slab);
     sy_bins *bins = slab->bins;

@@ -14,7 +14,7 @@ enum {
 
 /* Notes what is to be looked at. A reserve ends with a trim that is not by age; the lock is held.
  */
-static void begin(sy_cache *cache, size_t *left, bool aged) {
+static void begin_trim_of_cache(sy_cache *cache, size_t *left, bool aged) {
     uint64_t exchanges = cache->counts.refills + cache->counts.flushes;
     *left = cache->slab_count;
     if (!aged) {
@@ -31,7 +31,7 @@ static void begin(sy_cache *cache, size_t *left, bool aged) {
 bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged) {
     for (int i = 0; i < STEP_EMPTIES; i++) {
         sy_lock_acquire(&cache->lock);
-        if (*left == SIZE_MAX) begin(cache, left, aged);
+        if (*left == SIZE_MAX) begin_trim_of_cache(cache, left, aged);
         bool may = !aged || (cache->idle && !cache->empties_max);
         sy_slab *slab = may ? sy_cache_unlink_empty(cache, &cache->bins, 0) : NULL;
         sy_lock_release(&cache->lock);

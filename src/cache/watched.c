@@ -1,3 +1,7 @@
+/*
+ * watched.c: allocation and free in caches with SY_CHECKED. Every operation validates the object's
+ * record; a freed object waits in quarantine before it is reused.
+ */
 #include "cache/watched.h"
 
 #include <errno.h>
@@ -31,7 +35,7 @@ static sy_record *record_of(const sy_cache *cache, const void *object) {
 }
 
 /* The record of the slot that begins at `address`; NULL, with the fault that a free of it is. */
-static sy_record *find(const sy_cache *cache, uintptr_t address, sy_fault *fault) {
+static sy_record *find_record(const sy_cache *cache, uintptr_t address, sy_fault *fault) {
     const sy_slab *slab = sy_slab_at(address);
     if (!slab || slab->owner != cache) {
         *fault = sy_cache_fault(cache, sy_cache_fault_outside(cache, slab), address, slab);
@@ -46,7 +50,7 @@ static sy_record *find(const sy_cache *cache, uintptr_t address, sy_fault *fault
 bool sy_watched_size(const sy_cache *cache, uintptr_t address, size_t *size) {
     if (cache->flags & SY_PASSED) return sy_passed_owner((void *)address, size) == cache;
     sy_fault fault;
-    const sy_record *record = find(cache, address, &fault);
+    const sy_record *record = find_record(cache, address, &fault);
     if (!record || sy_record_state(record) != SY_OBJECT_LIVE) return false;
     *size = sy_record_size(record);
     return true;
@@ -196,7 +200,7 @@ void sy_watched_free(sy_cache *cache, void *object, size_t told) {
         sy_passed_free(cache, object, told);
         return;
     }
-    sy_record *record = find(cache, (uintptr_t)object, &fault);
+    sy_record *record = find_record(cache, (uintptr_t)object, &fault);
     if (!record) {
         sy_fault_raise(&fault);
         return;
@@ -211,7 +215,7 @@ bool sy_watched_try_free(sy_cache *cache, void *object) {
     if (SY_UNLIKELY(cache->flags & SY_PASSED)) return sy_passed_try_free(cache, object);
     sy_lock_acquire(&cache->lock); /* the slab is not released, nor its records */
     bool found = sy_slab_is_in(sy_slab_at((uintptr_t)object), cache);
-    sy_record *record = found ? find(cache, (uintptr_t)object, &fault) : NULL;
+    sy_record *record = found ? find_record(cache, (uintptr_t)object, &fault) : NULL;
     bool claimed = record && sy_watch_try_claim(record);
     sy_lock_release(&cache->lock);
     if (!claimed) return false;
@@ -374,7 +378,7 @@ int sy_cache_history(sy_cache *cache, int (*visit)(void *arg, const sy_operation
 /* ---- reports of tools ---- */
 
 /* In whichever slot it lies; it may lie in none, or be no address of ours. */
-static void explain(uintptr_t address) {
+static void explain_address(uintptr_t address) {
     const sy_slab *slab = sy_slab_at(address);
     const sy_cache *cache = slab ? slab->owner : NULL;
     if (!cache || !(cache->flags & SY_TOLD)) return;
@@ -385,4 +389,4 @@ static void explain(uintptr_t address) {
                          (void *)(slab->first + index * layout->slot));
 }
 
-void sy_watched_explain(void) { sy_tool_on_report(explain); }
+void sy_watched_explain(void) { sy_tool_on_report(explain_address); }

@@ -1,3 +1,7 @@
+/*
+ * address.c: takes address space for chunks and large spans from the system, in large extents, and
+ * gives it back.
+ */
 #include "chunk/address.h"
 
 #include <stdatomic.h>

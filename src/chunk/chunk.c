@@ -1,3 +1,7 @@
+/*
+ * chunk.c: takes runs of units from chunks for slabs and spans, takes them back, and gives the
+ * memory of free units to the system when a trim asks.
+ */
 #include "chunk/chunk.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * headers.c: the memory of chunk headers and of large spans' descriptors, which stays mapped for
+ * the life of the process, so that a lookup of any address can read it.
+ */
 #include "chunk/headers.h"
 
 #include <stdint.h>

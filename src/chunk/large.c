@@ -1,3 +1,7 @@
+/*
+ * large.c: spans too long for a chunk. A freed one is kept until a trim, because reusing it costs
+ * no system call.
+ */
 #include "chunk/large.h"
 
 #include <errno.h>
@@ -25,8 +29,8 @@ static size_t reserved_bytes(const sy_slab *span) { return span->bits[RESERVED];
 
 sy_memory *sy_large_memory(const sy_slab *span) { return (sy_memory *)span->bits[MEMORY]; }
 
-static void describe(sy_slab *span, sy_memory *memory, uintptr_t start, size_t bytes,
-                     size_t reserved) {
+static void describe_span(sy_slab *span, sy_memory *memory, uintptr_t start, size_t bytes,
+                          size_t reserved) {
     *span = (sy_slab){.start = start, .bytes = bytes};
     span->bits[RESERVED] = reserved;
     span->bits[MEMORY] = (uintptr_t)memory;
@@ -77,7 +81,7 @@ static bool take_segment(sy_memory *memory, size_t bytes, size_t align, size_t r
 }
 
 /* To the end of its last 4 MiB, so that neighbours are one mapping. */
-static int commit(const sy_memory *memory, uintptr_t start, size_t bytes) {
+static int commit_span(const sy_memory *memory, uintptr_t start, size_t bytes) {
     return sy_memory_commit(memory, start, sy_round_up(bytes, SY_CHUNK_BYTES));
 }
 
@@ -87,19 +91,19 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
     sy_slab *span = take_kept(memory, bytes, align, room);
     *clean = !span && memory->systems;
     if (span) {
-        describe(span, memory, span->start, span->bytes, reserved_bytes(span));
+        describe_span(span, memory, span->start, span->bytes, reserved_bytes(span));
         sy_map_set_owner(span->start, reserved_bytes(span), span);
         return span;
     }
     if (!take_segment(memory, bytes, align, room, &start, &reserved)) return NULL;
-    if (commit(memory, start, bytes) == 0 && sy_map_cover(start, reserved) == 0)
+    if (commit_span(memory, start, bytes) == 0 && sy_map_cover(start, reserved) == 0)
         span = sy_descriptor_take();
     if (!span) {
         sy_memory_give(memory, start, reserved);
         errno = ENOMEM;
         return NULL;
     }
-    describe(span, memory, start, bytes, reserved);
+    describe_span(span, memory, start, bytes, reserved);
     sy_lock_acquire(&memory->large_lock);
     memory->used_bytes += bytes;
     sy_lock_release(&memory->large_lock);
@@ -168,7 +172,7 @@ bool sy_large_resize(sy_slab *span, size_t bytes) {
     if (bytes <= SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES) return false; /* it belongs in a chunk */
     if (!extend(memory, span, bytes)) return false;
     char *start = (char *)span->start;
-    if (bytes > span->bytes && commit(memory, span->start, bytes) != 0) return false;
+    if (bytes > span->bytes && commit_span(memory, span->start, bytes) != 0) return false;
     if (bytes < span->bytes && sy_memory_discard(memory, start + bytes, span->bytes - bytes) != 0)
         return true; /* as long as it was: what is given back one day is what it has used */
     sy_lock_acquire(&memory->large_lock);

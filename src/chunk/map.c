@@ -1,3 +1,7 @@
+/*
+ * map.c: the two tables from an address to its chunk or span and to its size class. A free looks
+ * its object up here.
+ */
 #include "chunk/map.h"
 
 #include "base/bits.h"

@@ -125,7 +125,7 @@ static bool whole_chunks(const sy_memory_config *config, uintptr_t *start, size_
 }
 
 /* Finds the region, if it is to be one. */
-static bool valid_config(const sy_memory_config *config, uintptr_t *start, size_t *bytes) {
+static bool valid_memory_config(const sy_memory_config *config, uintptr_t *start, size_t *bytes) {
     if (!config || (config->arena && (config->start || config->bytes))) return false;
     if (config->arena && config->arena->quantum > SY_CHUNK_BYTES) return false;
     *start = *bytes = 0;
@@ -135,7 +135,7 @@ static bool valid_config(const sy_memory_config *config, uintptr_t *start, size_
     return true;
 }
 
-static void set_up(sy_memory *memory, const sy_memory_config *config) {
+static void set_up_memory(sy_memory *memory, const sy_memory_config *config) {
     const char *name = config->name ? config->name : "memory";
     for (size_t i = 0; i < SY_VMEM_NAME_MAX && name[i]; i++) memory->name[i] = name[i];
     memory->discard = config->discard;
@@ -147,14 +147,14 @@ static void set_up(sy_memory *memory, const sy_memory_config *config) {
 sy_memory *sy_memory_create(const sy_memory_config *config) {
     uintptr_t start;
     size_t bytes;
-    if (!valid_config(config, &start, &bytes)) {
+    if (!valid_memory_config(config, &start, &bytes)) {
         errno = EINVAL;
         return NULL;
     }
     if (sy_start() != 0) return NULL;
     sy_memory *memory = sy_side_take(sizeof *memory);
     if (!memory) return NULL;
-    set_up(memory, config);
+    set_up_memory(memory, config);
     memory->own_arena = !config->arena;
     memory->arena = config->arena;
     if (memory->own_arena)

@@ -1,3 +1,7 @@
+/*
+ * side.c: memory for the library's own records: caches, long bitmaps, descriptors. Blocks are
+ * reused by size and never given back to the system.
+ */
 #include "chunk/side.h"
 
 #include <stdint.h>
@@ -45,7 +49,7 @@ static unsigned class_of(size_t bytes) {
 }
 
 /* A block from the unused ones or the area, or NULL; the lock is held. */
-static void *take(unsigned class_index) {
+static void *take_block(unsigned class_index) {
     struct block *block = unused[class_index];
     size_t size = (size_t)1 << (class_index + LEAST_SHIFT);
     if (block) {
@@ -85,7 +89,7 @@ void *sy_side_take(size_t bytes) {
     unsigned class_index = class_of(bytes);
     for (;;) {
         sy_lock_acquire(&lock);
-        void *block = take(class_index);
+        void *block = take_block(class_index);
         uintptr_t seen = area_end;
         sy_lock_release(&lock);
         if (block) return memset(block, 0, (size_t)1 << (class_index + LEAST_SHIFT));

@@ -1,3 +1,7 @@
+/*
+ * checked.c: large objects of the general heap while checks are on. A separate heap serves them
+ * then, so that they are checked as small ones are.
+ */
 #include "heap/checked.h"
 
 #include <errno.h>
@@ -11,7 +15,7 @@ static _Atomic(sy_heap *) large; /* for ever; NULL: not made yet */
 bool sy_heap_checks_large(void) { return sy_watch_checks(0, "heap", true) & SY_CHECKED; }
 
 /* Two threads may make it at once: one of them is not used. */
-static sy_heap *make(void) {
+static sy_heap *make_checked_heap(void) {
     sy_heap *fresh = sy_heap_create(&(sy_heap_config){.name = "heap"}), *seen = NULL;
     if (!fresh || atomic_compare_exchange_strong(&large, &seen, fresh)) return fresh;
     sy_heap_destroy_all(fresh);
@@ -20,7 +24,7 @@ static sy_heap *make(void) {
 
 void *sy_checked_large_alloc(size_t size, size_t align) {
     sy_heap *heap = atomic_load_explicit(&large, memory_order_acquire);
-    if (!heap) heap = make();
+    if (!heap) heap = make_checked_heap();
     if (!heap) return NULL;
     return align > 16 ? sy_heap_aligned_alloc(heap, align, size) : sy_heap_alloc(heap, size);
 }

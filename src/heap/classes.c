@@ -1,3 +1,6 @@
+/*
+ * classes.c: the table from a size in bytes to its size class.
+ */
 #include "heap/classes.h"
 
 /* The class for 8 * n bytes, as sy_class_of but a constant expression. */

@@ -90,7 +90,9 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
 }
 
 /* Whether the cache is one of the heap's. */
-static bool is_own(const sy_cache *cache) { return cache->class_number || sy_checked_owns(cache); }
+static bool is_own_class(const sy_cache *cache) {
+    return cache->class_number || sy_checked_owns(cache);
+}
 
 /* The span that begins at `object`, or NULL. */
 static sy_slab *span_of(const void *object) {
@@ -209,7 +211,7 @@ static bool free_block(void *object, size_t told) {
     if (!cache && !sy_watch_passes()) return false;
     if (!cache)
         sy_os_block_free(object);
-    else if (is_own(cache))
+    else if (is_own_class(cache))
         sy_cache_free_sized(cache, object, told);
     else
         raise_fault(SY_FAULT_WRONG_CACHE, object, cache->name);
@@ -300,7 +302,7 @@ static const sy_cache *checking(const void *object) {
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
     const sy_cache *cache = slab ? slab->owner : sy_guarded_cache(object);
     if (!slab && !cache) cache = sy_passed_owner(object, &size);
-    return cache && is_own(cache) && (!slab || sy_cache_checks(cache)) ? cache : NULL;
+    return cache && is_own_class(cache) && (!slab || sy_cache_checks(cache)) ? cache : NULL;
 }
 
 /* Whether an object of the heap's may begin there (if it is checked or guarded: does), and the

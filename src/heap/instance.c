@@ -118,14 +118,14 @@ sy_cache *sy_heap_cache_for(sy_heap *heap, size_t size) {
 
 /* ---- life ---- */
 
-static bool valid_config(const sy_heap_config *config) {
+static bool valid_heap_config(const sy_heap_config *config) {
     if (!config || config->flags & ~KNOWN_FLAGS || !sy_limit_valid(&config->limit)) return false;
     for (size_t i = 0; i < sizeof config->reserved / sizeof *config->reserved; i++)
         if (config->reserved[i]) return false;
     return true;
 }
 
-static void set_up(sy_heap *heap, const sy_heap_config *config) {
+static void set_up_heap(sy_heap *heap, const sy_heap_config *config) {
     const char *name = config->name ? config->name : "heap";
     for (size_t i = 0; i < SY_HEAP_NAME_MAX && name[i]; i++) heap->name[i] = name[i];
     heap->flags = config->flags;
@@ -135,7 +135,7 @@ static void set_up(sy_heap *heap, const sy_heap_config *config) {
 }
 
 sy_heap *sy_heap_create(const sy_heap_config *config) {
-    if (!valid_config(config)) {
+    if (!valid_heap_config(config)) {
         errno = EINVAL;
         return NULL;
     }
@@ -151,7 +151,7 @@ sy_heap *sy_heap_create(const sy_heap_config *config) {
             return NULL;
         }
     }
-    set_up(heap, config);
+    set_up_heap(heap, config);
     sy_memory_hold(heap->memory);
     return heap;
 }

@@ -173,7 +173,7 @@ static void answer(const void *question, void *groups) {
 }
 
 /* Those that nothing points to, by a copy in which every structure is whole. */
-static bool ask(sy_groups *groups, const sy_question *question) {
+static bool ask_copy(sy_groups *groups, const sy_question *question) {
     sy_start_lock_all();
     return sy_os_ask_copy(answer, question, groups, groups_bytes(question->room),
                           sy_start_unlock_all) == 0;
@@ -185,7 +185,7 @@ static sy_groups *find_groups(unsigned flags, sy_question *question) {
         sy_groups *groups = take_groups(question->room);
         if (!groups) return NULL;
         if (flags & SY_LEAKS_UNREACHABLE)
-            ask(groups, question);
+            ask_copy(groups, question);
         else
             fill_groups(groups, question->room, question->cache);
         if (groups->done && !groups->full) return groups;
@@ -301,7 +301,7 @@ static void add_objects(size_t objects) {
 }
 
 /* slabyard: 3 objects leaked: 192 bytes in cache "order", allocated 1.2 s to 3 s ago by: */
-static void add_headline(const sy_leak *leak) {
+static void add_leak_headline(const sy_leak *leak) {
     sy_report_loud();
     sy_report_text("slabyard: ");
     add_objects(leak->objects);
@@ -334,7 +334,7 @@ static void add_leak(sy_total *total, const sy_leak *leak, sy_later later) {
     total->objects += leak->objects;
     total->bytes += leak->bytes;
     if (!total->writing) return;
-    add_headline(leak);
+    add_leak_headline(leak);
     sy_report_looked("    ");
 }
 

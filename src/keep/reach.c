@@ -60,7 +60,7 @@ static void add_own(sy_reach *reach, const void *start, size_t bytes);
 
 /* The table is a range as well, and stays one when it was too small: its address must be nobody
  * else's. */
-static bool grow(sy_reach *reach) {
+static bool grow_reached(sy_reach *reach) {
     size_t bytes = bytes_of(reach->own_room + 1) * 2;
     sy_range *more = sy_pages_take(bytes, sy_os_page_size(), "slabyard leaks");
     if (!more) return false;
@@ -72,7 +72,7 @@ static bool grow(sy_reach *reach) {
 }
 
 static void add_own(sy_reach *reach, const void *start, size_t bytes) {
-    if (reach->own_count == reach->own_room && !grow(reach)) {
+    if (reach->own_count == reach->own_room && !grow_reached(reach)) {
         reach->failed = true;
         return;
     }

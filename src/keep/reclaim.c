@@ -48,7 +48,7 @@ static void enter_stage(sy_pass *pass, sy_stage stage) {
     if (stage == CHUNKS || stage == CHUNKS_FIRST) pass->trim = sy_chunk_begin_trim(&sy_memory_main);
 }
 
-static void begin(sy_pass *pass, sy_kind kind) {
+static void begin_stages(sy_pass *pass, sy_kind kind) {
     static _Atomic uint64_t last_number;
     uint64_t number = atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
     *pass = (sy_pass){.number = number, .kind = kind, .may_call = kind == WHATEVER_GOES};
@@ -157,23 +157,23 @@ static SY_TLS struct {
     bool looking, busy; /* at a turn */
     bool holds;         /* the pass at work, or is about to, or has just let go */
     bool has_taken;     /* what sy_trim_some keeps; the same */
-} own;
+} own_turns;
 
 static bool hold(void) {
-    bool before = own.holds;
-    own.holds = true;
+    bool before = own_turns.holds;
+    own_turns.holds = true;
     bool got = !atomic_exchange_explicit(&held, true, memory_order_acquire);
-    own.holds = got || before;
+    own_turns.holds = got || before;
     return got;
 }
 
 static void let_go(void) {
     atomic_store_explicit(&held, false, memory_order_release);
-    own.holds = false;
+    own_turns.holds = false;
 }
 
 static void begin_at_work(sy_kind kind) {
-    begin(&at_work, kind);
+    begin_stages(&at_work, kind);
     atomic_fetch_add_explicit(&passes, 1, memory_order_relaxed);
     atomic_store_explicit(&sy_reclaim_at_work, true, memory_order_relaxed);
 }
@@ -228,8 +228,8 @@ void sy_reclaim_note_slab(size_t bytes) {
 
 /* This thread, in the child of its fork, may itself be in the midst of a step, or of a trim. */
 void sy_reclaim_recover(void) {
-    if (!own.has_taken) atomic_store(&taken, false);
-    if (own.holds) return;
+    if (!own_turns.has_taken) atomic_store(&taken, false);
+    if (own_turns.holds) return;
     at_work.stage = NOTHING;
     atomic_store(&sy_reclaim_at_work, false);
     atomic_store(&age_is_due, false);
@@ -260,7 +260,7 @@ static void look_at_clock(void) {
     uint64_t interval = sy_reclaim_interval(), next;
     if (!interval) return;
     uint64_t now = sy_os_now();
-    if (is_due(own.next_look, now, interval, &own.next_look)) own.looking = true;
+    if (is_due(own_turns.next_look, now, interval, &own_turns.next_look)) own_turns.looking = true;
     uint64_t when = atomic_load_explicit(&next_pass, memory_order_relaxed);
     bool due = is_due(when, now, interval, &next);
     if (next == when || !atomic_compare_exchange_strong(&next_pass, &when, next)) return;
@@ -271,24 +271,24 @@ static void look_at_clock(void) {
  * is no less of use to it for that. */
 static void look_with_pass(unsigned begun) {
     uint64_t now = sy_os_now();
-    own.passes = begun;
-    if (now - own.looked < LOOKS_APART_NS) return;
-    own.looked = now;
-    own.looking = true;
+    own_turns.passes = begun;
+    if (now - own_turns.looked < LOOKS_APART_NS) return;
+    own_turns.looked = now;
+    own_turns.looking = true;
 }
 
 /* What a step calls may come by a slow path again. */
 void sy_reclaim_take_turn(void) {
     if (sy_clients_leave())
         sy_reclaim_turns = UINT_MAX; /* those of doors further up: looks again */
-    if (own.busy) return;
-    own.busy = true;
+    if (own_turns.busy) return;
+    own_turns.busy = true;
     if (sy_reclaim_turns % SY_TURNS_PER_LOOK == 0) look_at_clock();
     unsigned begun = atomic_load_explicit(&passes, memory_order_relaxed);
-    if (own.passes != begun) look_with_pass(begun);
-    if (own.looking) own.looking = sy_thread_reap_step();
+    if (own_turns.passes != begun) look_with_pass(begun);
+    if (own_turns.looking) own_turns.looking = sy_thread_reap_step();
     if (atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed)) work(false);
-    own.busy = false;
+    own_turns.busy = false;
 }
 
 /* ---- on request ---- */
@@ -314,13 +314,13 @@ size_t sy_trim(void) {
 static size_t trim_until(sy_pass *pass, size_t bytes, uint64_t budget_ns) {
     uint64_t began = sy_os_now();
     int rounds = pass->stage == NOTHING ? 1 : 2;
-    if (pass->stage == NOTHING) begin(pass, WHATEVER_GOES);
+    if (pass->stage == NOTHING) begin_stages(pass, WHATEVER_GOES);
     size_t before = pass->bytes;
     while (pass->bytes - before < bytes && sy_os_now() - began < budget_ns) {
         if (step(pass)) continue;
         if (--rounds == 0) break;
         size_t so_far = pass->bytes;
-        begin(pass, WHATEVER_GOES);
+        begin_stages(pass, WHATEVER_GOES);
         pass->bytes = so_far;
     }
     return pass->bytes - before;
@@ -329,13 +329,13 @@ static size_t trim_until(sy_pass *pass, size_t bytes, uint64_t budget_ns) {
 size_t sy_trim_some(size_t bytes, uint64_t budget_ns) {
     sy_pass other = {.stage = NOTHING};
     int error = errno;
-    bool outer = own.has_taken;
-    own.has_taken = true;
+    bool outer = own_turns.has_taken;
+    own_turns.has_taken = true;
     bool mine = !atomic_exchange_explicit(&taken, true, memory_order_acquire);
-    own.has_taken = mine || outer;
+    own_turns.has_taken = mine || outer;
     size_t done = trim_until(mine ? &kept : &other, bytes, budget_ns);
     if (mine) atomic_store_explicit(&taken, false, memory_order_release);
-    own.has_taken = outer;
+    own_turns.has_taken = outer;
     errno = error;
     return done;
 }

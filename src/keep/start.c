@@ -1,3 +1,7 @@
+/*
+ * start.c: starts the layers on the first call of the process, in order, and takes and releases
+ * all locks around a fork.
+ */
 #include "keep/start.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * budget.c: decides whether a full magazine goes to the depot or is flushed to the slabs, and
+ * adapts the number of items that each shard of the depot may hold.
+ */
 #include "magazine/budget.h"
 
 #include "magazine/slot.h"

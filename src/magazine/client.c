@@ -39,16 +39,16 @@ static uint32_t first_capacity(const sy_client *client) {
     return items > START_ITEMS ? START_ITEMS : items ? (uint32_t)items : 1;
 }
 
-static void leave(sy_client *client) { atomic_fetch_sub(&client->holders, 1); }
+static void leave_as_holder(sy_client *client) { atomic_fetch_sub(&client->holders, 1); }
 
 /* A thread that holds nothing is about to hold something; false: it may not. It is counted before
  * it asks, so a limit that is set meanwhile counts it. */
-static bool enter(sy_client *client) {
+static bool enter_as_holder(sy_client *client) {
     const sy_client_config *config = &client->config;
     size_t holders = atomic_fetch_add(&client->holders, 1) + 1;
     if (!config->admits || config->admits(config->owner, holders * 2 * config->magazine_items))
         return true;
-    leave(client);
+    leave_as_holder(client);
     return false;
 }
 
@@ -56,10 +56,10 @@ static bool enter(sy_client *client) {
 static bool widen(sy_client *client, sy_thread *thread, sy_slot *slot, uint32_t want) {
     if (slot->capacity >= want) return true;
     bool first = !slot->capacity;
-    if (first && !enter(client)) return false;
+    if (first && !enter_as_holder(client)) return false;
     uint64_t more = 2 * (uint64_t)(want - slot->capacity); /* two magazines */
     if (!grant(client, more)) {
-        if (first) leave(client);
+        if (first) leave_as_holder(client);
         return false;
     }
     atomic_fetch_add_explicit(&thread->loaded_bytes, more * client->config.item_bytes,
@@ -69,7 +69,7 @@ static bool widen(sy_client *client, sy_thread *thread, sy_slot *slot, uint32_t 
 }
 
 /* Raises the capacity of the slot's magazines if the bounds let it. */
-static bool grow(sy_client *client, sy_thread *thread, sy_slot *slot) {
+static bool grow_capacity(sy_client *client, sy_thread *thread, sy_slot *slot) {
     uint32_t have = slot->capacity, most = (uint32_t)client->config.magazine_items;
     if (have >= most || (have >= EASY_ITEMS && slot->exchanges < EXCHANGES_MORE)) return false;
     uint32_t want = have ? have * 2 : first_capacity(client);
@@ -82,7 +82,7 @@ static bool grow(sy_client *client, sy_thread *thread, sy_slot *slot) {
 
 void sy_client_give_up_capacity(sy_client *client, sy_thread *thread, sy_slot *slot) {
     uint64_t items = 2 * (uint64_t)slot->capacity;
-    if (items) leave(client);
+    if (items) leave_as_holder(client);
     atomic_fetch_sub_explicit(&thread->loaded_bytes, items * client->config.item_bytes,
                               memory_order_relaxed);
     if (client->config.loaded_items)
@@ -137,7 +137,7 @@ bool sy_client_due(sy_client *client) {
 /* ---- what a slot has loaded ---- */
 
 /* As sy_slot_load, with free shut where nothing comes back inline. */
-static void load(const sy_client *client, sy_slot *slot, sy_magazine *magazine) {
+static void load_magazine(const sy_client *client, sy_slot *slot, sy_magazine *magazine) {
     bool sees_frees = client->config.sees_frees;
     if (sees_frees && slot->loaded) count_allocated(client, slot);
     sy_slot_load(slot, magazine);
@@ -217,14 +217,14 @@ static void flush_slot(sy_client *client, sy_slot *slot) {
 
 /* Gives a slot its first magazine; false if there is none or the slot may hold nothing. */
 static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
-    if (!slot->capacity && !grow(client, thread, slot)) return false;
+    if (!slot->capacity && !grow_capacity(client, thread, slot)) return false;
     sy_magazine *magazine = sy_thread_take_empty(thread);
     if (!magazine) return false;
     slot->generation = atomic_load_explicit(&client->generation, memory_order_relaxed);
     sy_magazine_set_count(magazine, 0);
     if (client->number >= thread->slots_end)
         atomic_store_explicit(&thread->slots_end, client->number + 1, memory_order_relaxed);
-    load(client, slot, magazine);
+    load_magazine(client, slot, magazine);
     return true;
 }
 
@@ -298,9 +298,9 @@ static bool refill(sy_client *client, sy_thread *thread, sy_slot *slot) {
     sy_magazine *empty = slot->loaded;
     bool first = client->config.one_way && note_one_way(thread, client);
     size_t count = refill_magazine(client, thread, empty, slot->capacity);
-    if (!first) grow(client, thread, slot);
+    if (!first) grow_capacity(client, thread, slot);
     sy_magazine_set_count(empty, count);
-    load(client, slot, empty);
+    load_magazine(client, slot, empty);
     return count > 0;
 }
 
@@ -477,11 +477,11 @@ static void put_away_previous(sy_client *client, sy_thread *thread, sy_slot *slo
 
 /* Works on a loaded magazine that is full, so that there is room in one, most often: what flush
  * calls (destructors, the handler of faults) may use this slot too. The caller looks again. */
-static void make_room(sy_client *client, sy_thread *thread, sy_slot *slot) {
+static void make_room_in_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
     slot->exchanges++;
     slot->reserved = 0;
-    if (grow(client, thread, slot)) {
-        load(client, slot, sy_slot_unload(slot));
+    if (grow_capacity(client, thread, slot)) {
+        load_magazine(client, slot, sy_slot_unload(slot));
         /* A magazine of another thread may hold more than this one's may, even after growing. */
         if (has_room(client, slot)) return;
     }
@@ -536,7 +536,7 @@ void sy_client_free(sy_client *client, uintptr_t item) {
     sy_slot *slot;
     while ((slot = ready_slot(client, &thread)) != NULL && !has_room(client, slot)) {
         SY_INSIDE(thread);
-        make_room(client, thread, slot);
+        make_room_in_slot(client, thread, slot);
     }
     if (SY_LIKELY(slot))
         push(client, slot, item);
@@ -579,7 +579,7 @@ static size_t fill_loaded(sy_client *client, sy_slot *slot, size_t want, size_t 
     have = top_up(client, slot->loaded, have, want);
     slot->reserved = reserved;
     sy_magazine_set_count(slot->loaded, have);
-    load(client, slot, slot->loaded);
+    load_magazine(client, slot, slot->loaded);
     return have;
 }
 

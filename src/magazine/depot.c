@@ -1,3 +1,7 @@
+/*
+ * depot.c: pushes and pops magazines on a shard's stack without a lock. A thread comes here when
+ * its own two magazines are both full or both empty.
+ */
 #include "magazine/depot.h"
 
 #include "base/bits.h"

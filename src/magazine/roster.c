@@ -32,26 +32,26 @@ static SY_TLS struct {
     unsigned pins, calls; /* more than NOTED: those beyond are not noted, and what is pinned so is
                            * another thread's to the child of a fork */
     sy_client *held;      /* pinned for the slow paths that this thread is in: a list */
-} own;
+} own_moves;
 
 unsigned sy_slow_path_begin(sy_client *client) {
     sy_callback_check();
-    if (own.calls < NOTED) own.called[own.calls] = client;
-    return own.calls++;
+    if (own_moves.calls < NOTED) own_moves.called[own_moves.calls] = client;
+    return own_moves.calls++;
 }
 
 /* Whether a slow path of the client, further up, is calling the program. */
 static bool is_called(const sy_client *client) {
-    for (unsigned i = 0; i < own.calls && i < NOTED; i++)
-        if (own.called[i] == client) return true;
-    return own.calls > NOTED;
+    for (unsigned i = 0; i < own_moves.calls && i < NOTED; i++)
+        if (own_moves.called[i] == client) return true;
+    return own_moves.calls > NOTED;
 }
 
 /* The lock is held. */
 static void pin_locked(sy_client *client) {
     atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
-    if (own.pins < NOTED) own.pinned[own.pins] = client;
-    own.pins++;
+    if (own_moves.pins < NOTED) own_moves.pinned[own_moves.pins] = client;
+    own_moves.pins++;
 }
 
 /* The lock is held before and after, and let go for an end that was put off. */
@@ -70,7 +70,7 @@ static void drop_pin(sy_client *client) {
 }
 
 static void unpin_locked(sy_client *client) {
-    own.pins--;
+    own_moves.pins--;
     drop_pin(client);
 }
 
@@ -81,12 +81,12 @@ static void put_off(sy_client *client, void (*end)(void *arg), void *arg) {
     client->end_arg = arg;
     if (!is_called(client)) return;
     atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
-    client->next_held = own.held;
-    own.held = client;
+    client->next_held = own_moves.held;
+    own_moves.held = client;
 }
 
 bool sy_clients_leave(void) {
-    sy_client **at = &own.held, *client;
+    sy_client **at = &own_moves.held, *client;
     while ((client = *at) != NULL) {
         if (is_called(client)) {
             at = &client->next_held;
@@ -96,20 +96,20 @@ bool sy_clients_leave(void) {
         sy_threads_lock();
         drop_pin(client);
         sy_threads_unlock();
-        at = &own.held; /* what was called may have put off others */
+        at = &own_moves.held; /* what was called may have put off others */
     }
-    return own.held;
+    return own_moves.held;
 }
 
 void sy_slow_path_end(const sy_slow_path *path) {
-    own.calls = path->outer;
-    if (SY_UNLIKELY(!path->done && own.held)) sy_clients_leave();
+    own_moves.calls = path->outer;
+    if (SY_UNLIKELY(!path->done && own_moves.held)) sy_clients_leave();
 }
 
 /* ---- flushing ---- */
 
 void sy_move_begin(sy_client *client, sy_move *move, sy_magazine *chain) {
-    *move = (sy_move){.chain = chain, .thread = &own, .next = client->moves};
+    *move = (sy_move){.chain = chain, .thread = &own_moves, .next = client->moves};
     client->moves = move;
 }
 
@@ -151,7 +151,7 @@ static void end_move_of_other(sy_client *client, sy_move *move) {
 static void end_moves_of_others(sy_client *client) {
     sy_move **at = &client->moves, *move;
     while ((move = *at) != NULL) {
-        if (move->thread == &own) {
+        if (move->thread == &own_moves) {
             at = &move->next;
             continue;
         }
@@ -411,7 +411,8 @@ bool sy_client_suspend(sy_client *client, void (*end)(void *arg), void *arg) {
     sy_callback_check();
     sy_threads_lock();
     bool pinned = atomic_load_explicit(&client->pins, memory_order_relaxed) != 0;
-    bool waits = client->closing || is_called(client) || (pinned && (own.pins || own.calls));
+    bool waits =
+        client->closing || is_called(client) || (pinned && (own_moves.pins || own_moves.calls));
     if (!waits) {
         client->suspended = true;
         wait_for_pins(client);
@@ -512,8 +513,9 @@ void sy_magazine_orphan_others(void) {
             end_moves_of_others(clients[number]);
             atomic_store(&clients[number]->pins, 0); /* theirs, and our own: */
         }
-    for (unsigned i = 0; i < own.pins && i < NOTED; i++) atomic_fetch_add(&own.pinned[i]->pins, 1);
-    for (sy_client *client = own.held; client; client = client->next_held)
+    for (unsigned i = 0; i < own_moves.pins && i < NOTED; i++)
+        atomic_fetch_add(&own_moves.pinned[i]->pins, 1);
+    for (sy_client *client = own_moves.held; client; client = client->next_held)
         atomic_fetch_add(&client->pins, 1);
     sy_threads_unlock();
 }

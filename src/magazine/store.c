@@ -1,3 +1,7 @@
+/*
+ * store.c: hands out empty magazines, creates them in segments of 4,096, and gives the memory of
+ * unused ones to the system.
+ */
 #include "magazine/store.h"
 
 #include "magazine/client.h"

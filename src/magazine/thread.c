@@ -1,3 +1,7 @@
+/*
+ * thread.c: the record of each thread. It is made at the thread's first slow path, parked while
+ * the thread is idle, and reused by another thread after its end.
+ */
 #include "magazine/thread.h"
 
 #include "base/bits.h"
@@ -49,7 +53,7 @@ unsigned sy_thread_count(void) {
 }
 
 /* The lock is held. */
-static void set_state(sy_thread *thread, sy_thread_state state) {
+static void set_thread_state(sy_thread *thread, sy_thread_state state) {
     atomic_store_explicit(&thread->state, state, memory_order_relaxed);
 }
 
@@ -121,7 +125,7 @@ static sy_thread *take_record(void) {
         unsigned seen = record_count;
         if (thread) {
             free_records = thread->next_free;
-            set_state(thread, SY_THREAD_RUNNING);
+            set_thread_state(thread, SY_THREAD_RUNNING);
             in_hand = thread;
         }
         sy_lock_release(&lock);
@@ -141,7 +145,7 @@ static void give_record(sy_thread *thread) {
     empty_slots(thread);
     while (thread->empties > 0) sy_store_put(thread->empty[--thread->empties]);
     forget(thread);
-    set_state(thread, SY_THREAD_FREE);
+    set_thread_state(thread, SY_THREAD_FREE);
     thread->next_free = free_records;
     free_records = thread;
     in_hand = NULL;
@@ -183,7 +187,7 @@ static SY_COLD sy_thread *attach(void) {
 /* Whoever has claimed the record holds the lock until it is parked again. */
 static SY_COLD void resume_claimed(sy_thread *thread) {
     sy_lock_acquire(&lock);
-    set_state(thread, SY_THREAD_RUNNING);
+    set_thread_state(thread, SY_THREAD_RUNNING);
     sy_lock_release(&lock);
 }
 
@@ -281,7 +285,7 @@ void sy_threads_orphan_others(void) {
         if (atomic_load(&thread->state) == SY_THREAD_FREE) continue;
         empty_slots(thread);
         forget(thread);
-        set_state(thread, SY_THREAD_FREE);
+        set_thread_state(thread, SY_THREAD_FREE);
         thread->next_free = free_records;
         free_records = thread;
     }

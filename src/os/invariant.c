@@ -1,3 +1,6 @@
+/*
+ * invariant.c: reports a broken invariant in a debug build.
+ */
 #include "os/invariant.h"
 
 #include <stdio.h>

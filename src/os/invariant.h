@@ -17,9 +17,9 @@
  *     word_is_free                              cache/handle.c
  *     pool_is_bounded                           pool/pool.c
  *
- * The caller holds the lock that guards the structure. A predicate takes no lock, changes nothing, and
- * is bounded in time, so that debug builds stay usable. The sy_*_verify functions look at everything;
- * tests call them at rest.
+ * The caller holds the lock that guards the structure. A predicate takes no lock, changes nothing,
+ * and is bounded in time, so that debug builds stay usable. The sy_*_verify functions look at
+ * everything; tests call them at rest.
  */
 #ifndef SY_OS_INVARIANT_H
 #define SY_OS_INVARIANT_H

@@ -62,7 +62,7 @@
 static const uint64_t NS_PER_SECOND = 1000000000;
 #define AUXV_RSEQ_FEATURE_SIZE 27 /* 6.3 */
 
-static int fail(int error) {
+static int fail_with_errno(int error) {
     errno = error;
     return -1;
 }
@@ -209,7 +209,7 @@ int sy_os_populate(void *start, size_t bytes) {
         errno = saved;
         return 0;
     }
-    if (errno != EINVAL) return fail(ENOMEM);
+    if (errno != EINVAL) return fail_with_errno(ENOMEM);
     touch(start, bytes);
     errno = saved;
     return 0;
@@ -275,7 +275,7 @@ int sy_os_dump(void *start, size_t bytes, bool wanted) {
 
 int sy_os_lock(void *start, size_t bytes, bool wanted) {
     int saved = errno;
-    if ((wanted ? mlock(start, bytes) : munlock(start, bytes)) != 0) return fail(ENOMEM);
+    if ((wanted ? mlock(start, bytes) : munlock(start, bytes)) != 0) return fail_with_errno(ENOMEM);
     errno = saved;
     return 0;
 }
@@ -467,14 +467,14 @@ int sy_os_start_thread(void *(*body)(void *), void *arg) {
     pthread_attr_t attributes;
     pthread_t thread;
     int error = pthread_attr_init(&attributes);
-    if (error != 0) return fail(error);
+    if (error != 0) return fail_with_errno(error);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     error = pthread_create(&thread, &attributes, body, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
-    return error == 0 ? 0 : fail(error);
+    return error == 0 ? 0 : fail_with_errno(error);
 }
 
 typedef void exit_hook(void *);
@@ -494,7 +494,7 @@ static int find_key(pthread_key_t *key) {
     uint64_t known = atomic_load_explicit(&thread_exit_key, memory_order_acquire);
     if (known == 0) {
         int error = pthread_key_create(key, run_thread_exit_hook);
-        if (error != 0) return fail(error);
+        if (error != 0) return fail_with_errno(error);
         if (atomic_compare_exchange_strong(&thread_exit_key, &known, (uint64_t)*key + 1)) return 0;
         pthread_key_delete(*key);
     }
@@ -506,17 +506,17 @@ int sy_os_at_thread_exit(void (*hook)(void *), void *arg) {
     if (made_to_fail("at_thread_exit")) return -1;
     exit_hook *known = NULL;
     if (!atomic_compare_exchange_strong(&thread_exit_hook, &known, hook) && known != hook)
-        return fail(EINVAL);
+        return fail_with_errno(EINVAL);
     pthread_key_t key;
     if (find_key(&key) != 0) return -1;
     int error = pthread_setspecific(key, arg);
-    return error == 0 ? 0 : fail(error);
+    return error == 0 ? 0 : fail_with_errno(error);
 }
 
 int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
     if (made_to_fail("at_fork")) return -1;
     int error = pthread_atfork(prepare, parent, child);
-    return error == 0 ? 0 : fail(error);
+    return error == 0 ? 0 : fail_with_errno(error);
 }
 
 /*
@@ -554,7 +554,7 @@ void sy_os_drop_streams(bool in_child) {
     streams_held = in_child ? 0 : streams_held - 1;
 }
 
-int sy_os_at_exit(void (*hook)(void)) { return atexit(hook) == 0 ? 0 : fail(ENOMEM); }
+int sy_os_at_exit(void (*hook)(void)) { return atexit(hook) == 0 ? 0 : fail_with_errno(ENOMEM); }
 
 /* ---- words with a person ---- */
 
@@ -579,7 +579,7 @@ static int write_all(int fd, const char *text, size_t length) {
         ssize_t written = write(fd, text, length);
         if (written < 0 && errno == EINTR) continue;
         if (written < 0) return -1;
-        if (written == 0) return fail(ENOSPC);
+        if (written == 0) return fail_with_errno(ENOSPC);
         text += written;
         length -= (size_t)written;
     }

@@ -144,7 +144,7 @@ uintptr_t sy_os_interrupted(void) {
 /* The kernel found it, in doing an access; si_code is not positive for what a process sent. */
 static bool is_access(const siginfo_t *info) { return info->si_code > 0; }
 
-static void explain(const siginfo_t *info, const ucontext_t *context) {
+static void explain_signal(const siginfo_t *info, const ucontext_t *context) {
     explainer *body = atomic_load_explicit(&bad_access, memory_order_acquire);
     if (!is_access(info)) return;
     int saved = errno;
@@ -173,7 +173,7 @@ static void leave_to_system(int signal_number, const struct sigaction *before,
 
 static void on_bad_access(int signal_number, siginfo_t *info, void *context) {
     struct sigaction before = before_us[signal_number == SIGBUS];
-    explain(info, context);
+    explain_signal(info, context);
     if (before.sa_flags & (int)SA_RESETHAND) signal(signal_number, SIG_DFL);
     bool handled = before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
     if (before.sa_flags & SA_SIGINFO)

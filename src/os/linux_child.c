@@ -122,7 +122,7 @@ static void await(pid_t pid) {
 }
 
 /* `bytes` of answer come back in `answer`; the job's own is not set yet. */
-static int ask(job *wanted, void *answer, size_t bytes) {
+static int ask_child(job *wanted, void *answer, size_t bytes) {
     int saved = errno;
     void *both = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (both == MAP_FAILED) {
@@ -148,7 +148,7 @@ int sy_os_ask_child(sy_os_work *work, const void *question, void *answer, size_t
     void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, own, -1, 0);
     if (stack == MAP_FAILED) return -1;
     job wanted = {.work = work, .question = question, .stack = stack, .seconds = seconds};
-    int result = ask(&wanted, answer, bytes), error = errno;
+    int result = ask_child(&wanted, answer, bytes), error = errno;
     munmap(stack, STACK_BYTES);
     errno = error;
     return result;
@@ -157,7 +157,7 @@ int sy_os_ask_child(sy_os_work *work, const void *question, void *answer, size_t
 int sy_os_ask_copy(sy_os_work *work, const void *question, void *answer, size_t bytes,
                    void (*made)(void)) {
     job wanted = {.work = work, .question = question, .made = made};
-    return ask(&wanted, answer, bytes);
+    return ask_child(&wanted, answer, bytes);
 }
 
 int sy_os_process(void) { return (int)getpid(); }

@@ -34,7 +34,7 @@ typedef struct reader {
 } reader;
 
 /* The next character, or -1. */
-static int next(reader *maps) {
+static int next_of_maps(reader *maps) {
     if (maps->at < maps->end) return (unsigned char)maps->buffer[maps->at++];
     do maps->end = read(maps->file, maps->buffer, sizeof maps->buffer);
     while (maps->end < 0 && errno == EINTR);
@@ -46,7 +46,7 @@ static int next(reader *maps) {
 static uintptr_t next_number(reader *maps) {
     uintptr_t number = 0;
     for (;;) {
-        int c = next(maps);
+        int c = next_of_maps(maps);
         if (c >= '0' && c <= '9')
             number = number * 16 + (unsigned)(c - '0');
         else if (c >= 'a' && c <= 'f')
@@ -61,11 +61,11 @@ static bool next_mapping(reader *maps, sy_os_piece *piece, bool *wanted) {
     piece->mapping = next_number(maps);
     piece->mapping_end = next_number(maps);
     char rights[4];
-    for (int i = 0; i < 4; i++) rights[i] = (char)next(maps);
+    for (int i = 0; i < 4; i++) rights[i] = (char)next_of_maps(maps);
     *wanted = rights[0] == 'r' && rights[1] == 'w' && rights[3] == 'p' &&
               piece->mapping_end - piece->mapping <= MAPPING_MAX;
     int c;
-    do c = next(maps);
+    do c = next_of_maps(maps);
     while (c >= 0 && c != '\n');
     return c >= 0;
 }

@@ -32,7 +32,7 @@ typedef struct reader {
 } reader;
 
 /* The next byte, 0 at the end. */
-static char next(reader *from) {
+static char next_byte(reader *from) {
     if (from->at == from->length) {
         ssize_t got;
         do got = read(from->fd, from->bytes, sizeof from->bytes);
@@ -48,7 +48,7 @@ static char next(reader *from) {
 static uint64_t number(reader *from) {
     uint64_t value = 0;
     for (;;) {
-        char c = next(from);
+        char c = next_byte(from);
         if (c >= '0' && c <= '9')
             value = value * 16 + (uint64_t)(c - '0');
         else if (c >= 'a' && c <= 'f')
@@ -61,7 +61,7 @@ static uint64_t number(reader *from) {
 /* Up to the next space or the end of the line; whether it was a space. */
 static bool skip_word(reader *from) {
     for (;;) {
-        char c = next(from);
+        char c = next_byte(from);
         if (c == ' ') return true;
         if (c == '\n' || c == 0) return false;
     }
@@ -70,7 +70,7 @@ static bool skip_word(reader *from) {
 /* The rest of the line without the spaces before it; cut where it is too long. */
 static void take_path(reader *from, char *path) {
     size_t length = 0;
-    for (char c = next(from); c != '\n' && c != 0; c = next(from)) {
+    for (char c = next_byte(from); c != '\n' && c != 0; c = next_byte(from)) {
         if (c == ' ' && length == 0) continue;
         if (length + 1 < SY_OS_FILE_MAX) path[length++] = c;
     }

@@ -1,3 +1,7 @@
+/*
+ * lock.c: the slow path of a lock, and what happens to locks when a thread forks while it or
+ * others hold some.
+ */
 #include "os/lock.h"
 
 #ifdef SY_DEBUG
@@ -55,20 +59,20 @@ static bool is_for_fork(uint32_t word) {
     return is_mine(word) && level_of(word) != 0 && level_of(word) != INHERITED;
 }
 
-static uint32_t load(const sy_lock *lock) {
+static uint32_t load_word(const sy_lock *lock) {
     return atomic_load_explicit(&lock->word, memory_order_relaxed);
 }
 
 static bool try_lock(sy_lock *lock, uint32_t word) {
     uint32_t unheld = 0;
-    return load(lock) == 0 &&
+    return load_word(lock) == 0 &&
            atomic_compare_exchange_strong_explicit(&lock->word, &unheld, word, memory_order_acquire,
                                                    memory_order_relaxed);
 }
 
 /* Marks the word, so that its holder wakes this thread. What it is then, 0 if it is free. */
 static uint32_t mark_waited(sy_lock *lock) {
-    uint32_t word = load(lock);
+    uint32_t word = load_word(lock);
     while (word && !(word & WAITED))
         if (atomic_compare_exchange_weak_explicit(&lock->word, &word, word | WAITED,
                                                   memory_order_relaxed, memory_order_relaxed))
@@ -90,7 +94,7 @@ static void wait_for(sy_lock *lock, uint32_t word) {
 
 void sy_lock_acquire_slow(sy_lock *lock) {
     uint32_t self = number();
-    if (!is_for_fork(load(lock))) wait_for(lock, self);
+    if (!is_for_fork(load_word(lock))) wait_for(lock, self);
 }
 
 /* What the word was. */
@@ -146,12 +150,12 @@ static void shed(void) {
 }
 
 void sy_lock_release_slow(sy_lock *lock) {
-    if (is_for_fork(load(lock))) return;
+    if (is_for_fork(load_word(lock))) return;
     if (level_of(set_free(lock)) == INHERITED) shed();
 }
 
 bool sy_lock_is_mine(const sy_lock *lock) {
-    uint32_t word = load(lock);
+    uint32_t word = load_word(lock);
     return is_mine(word) && !is_for_fork(word);
 }
 
@@ -183,7 +187,7 @@ static bool is_hopeless(uint32_t word) {
 }
 
 bool sy_lock_hold(sy_lock *lock) {
-    if (is_mine(load(lock))) return true;
+    if (is_mine(load_word(lock))) return true;
     for (uint32_t word = word_for_fork(); !try_lock(lock, word); word |= WAITED) {
         uint32_t seen = mark_waited(lock);
         if (seen && is_hopeless(seen)) return false;
@@ -201,11 +205,11 @@ void sy_lock_wait_for_way(void) {
     if (seen) sy_os_wait_for(&burdened, seen, PATIENCE_NS);
 }
 
-bool sy_lock_has(const sy_lock *lock) { return fork_at.child || is_mine(load(lock)); }
+bool sy_lock_has(const sy_lock *lock) { return fork_at.child || is_mine(load_word(lock)); }
 
 /* Locks of an outer fork, which this one came in, stay that one's. */
 static bool drop_in_child(sy_lock *lock) {
-    uint32_t word = load(lock), level = level_of(word), kept = 0;
+    uint32_t word = load_word(lock), level = level_of(word), kept = 0;
     bool mine = word && (word & HOLDER) == fork_at.before;
     bool for_work = level == 0 || level == INHERITED;
     if (mine && for_work) {
@@ -220,7 +224,7 @@ static bool drop_in_child(sy_lock *lock) {
 
 bool sy_lock_drop(sy_lock *lock) {
     if (fork_at.child) return drop_in_child(lock);
-    if ((load(lock) & ~WAITED) == word_for_fork()) set_free(lock);
+    if ((load_word(lock) & ~WAITED) == word_for_fork()) set_free(lock);
     return false;
 }
 

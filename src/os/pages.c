@@ -1,3 +1,6 @@
+/*
+ * pages.c: whole mappings for the library's own tables.
+ */
 #include "os/pages.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/*
+ * checked.c: pools with checks on. They have the same functions as plain pools, and keep their
+ * records and free list outside of the slots.
+ */
 #include "pool/checked.h"
 
 #include <errno.h>
@@ -36,7 +40,9 @@ typedef struct checked_pool {
 
 _Static_assert(offsetof(checked_pool, word) == sizeof(sy_pool), "where sy_pool_word says");
 
-static checked_pool *whole_of(const sy_pool *pool) { return (checked_pool *)(uintptr_t)pool; }
+static checked_pool *checked_whole_of(const sy_pool *pool) {
+    return (checked_pool *)(uintptr_t)pool;
+}
 
 /* ---- memory ---- */
 
@@ -186,7 +192,7 @@ static void release_all(checked_pool *pool) {
 }
 
 /* As many slots as there is address space for, should that be limited. */
-static bool make_room(checked_pool *pool, size_t capacity, size_t align) {
+static bool reserve_slots(checked_pool *pool, size_t capacity, size_t align) {
     if (capacity) {
         pool->most = capacity;
         return capacity <= PTRDIFF_MAX / 2 / pool->pool.stride && reserve_all(pool, align);
@@ -220,7 +226,7 @@ sy_pool *sy_checked_pool_create(const sy_pool_config *config, size_t align, unsi
     static sy_exit_check check = {.verify = verify_pools_at_exit};
     if ((!(checks & SY_POISON) || sy_watch_at_exit(&check) == 0) &&
         sy_watch_open(&pool->watch, pool->name, pool->size, checks) == 0 &&
-        make_room(pool, config->capacity, align) && use_slots(pool, config->capacity)) {
+        reserve_slots(pool, config->capacity, align) && use_slots(pool, config->capacity)) {
         list_pool(pool);
         return &pool->pool;
     }
@@ -232,7 +238,7 @@ sy_pool *sy_checked_pool_create(const sy_pool_config *config, size_t align, unsi
 /* ---- doors ---- */
 
 void *sy_checked_pool_alloc(sy_pool *pool_) {
-    checked_pool *pool = whole_of(pool_);
+    checked_pool *pool = checked_whole_of(pool_);
     size_t slot;
     if (!take_slot(pool, &slot)) {
         errno = ENOMEM;
@@ -246,7 +252,8 @@ void *sy_checked_pool_alloc(sy_pool *pool_) {
 }
 
 /* The slot that begins there, or the fault that its free is. */
-static bool find(const checked_pool *pool, const void *object, size_t *slot, sy_fault_kind *kind) {
+static bool find_slot(const checked_pool *pool, const void *object, size_t *slot,
+                      sy_fault_kind *kind) {
     size_t offset = (uintptr_t)object - (uintptr_t)object_at(pool, 0);
     size_t stride = pool->pool.stride;
     *kind = offset / stride >= pool->slots ? SY_FAULT_FOREIGN_POINTER : SY_FAULT_MISALIGNED_POINTER;
@@ -255,12 +262,12 @@ static bool find(const checked_pool *pool, const void *object, size_t *slot, sy_
 }
 
 void sy_checked_pool_free(sy_pool *pool_, void *object) {
-    checked_pool *pool = whole_of(pool_);
+    checked_pool *pool = checked_whole_of(pool_);
     size_t slot;
     sy_fault_kind kind;
     uintptr_t out;
     if (!object) return;
-    if (!find(pool, object, &slot, &kind)) {
+    if (!find_slot(pool, object, &slot, &kind)) {
         sy_watch_raise(&pool->watch, NULL, kind, object, NULL);
         return;
     }
@@ -272,10 +279,10 @@ void sy_checked_pool_free(sy_pool *pool_, void *object) {
 }
 
 void sy_checked_pool_freed_twice(const sy_pool *pool_, const void *object) {
-    const checked_pool *pool = whole_of(pool_);
+    const checked_pool *pool = checked_whole_of(pool_);
     size_t slot;
     sy_fault_kind kind;
-    const sy_record *record = find(pool, object, &slot, &kind) ? record_at(pool, slot) : NULL;
+    const sy_record *record = find_slot(pool, object, &slot, &kind) ? record_at(pool, slot) : NULL;
     sy_watch_raise(&pool->watch, record, SY_FAULT_DOUBLE_FREE, object, NULL);
 }
 
@@ -288,17 +295,17 @@ static size_t freed_inline(const checked_pool *pool) {
 }
 
 size_t sy_checked_pool_in_use(const sy_pool *pool) {
-    return whole_of(pool)->live - freed_inline(whole_of(pool));
+    return checked_whole_of(pool)->live - freed_inline(checked_whole_of(pool));
 }
 
-size_t sy_checked_pool_slot_size(const sy_pool *pool) { return whole_of(pool)->size; }
+size_t sy_checked_pool_slot_size(const sy_pool *pool) { return checked_whole_of(pool)->size; }
 
 size_t sy_checked_pool_capacity(const sy_pool *pool) {
-    return pool->capacity ? pool->capacity : whole_of(pool)->slots;
+    return pool->capacity ? pool->capacity : checked_whole_of(pool)->slots;
 }
 
 size_t sy_checked_pool_verify(const sy_pool *pool_) {
-    const checked_pool *pool = whole_of(pool_);
+    const checked_pool *pool = checked_whole_of(pool_);
     size_t wrong = 0;
     sy_fault fault;
     for (size_t slot = 0; slot < pool->slots; slot++) {
@@ -322,7 +329,7 @@ static void forget_all(checked_pool *pool) {
 }
 
 void sy_checked_pool_reset(sy_pool *pool_) {
-    checked_pool *pool = whole_of(pool_);
+    checked_pool *pool = checked_whole_of(pool_);
     uintptr_t waited;
     pass_pool_over(pool, true);
     forget_all(pool);
@@ -333,7 +340,7 @@ void sy_checked_pool_reset(sy_pool *pool_) {
 }
 
 void sy_checked_pool_destroy(sy_pool *pool) {
-    unlist_pool(whole_of(pool));
-    forget_all(whole_of(pool));
-    sy_checked_pool_give_up(whole_of(pool));
+    unlist_pool(checked_whole_of(pool));
+    forget_all(checked_whole_of(pool));
+    sy_checked_pool_give_up(checked_whole_of(pool));
 }

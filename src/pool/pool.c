@@ -109,7 +109,7 @@ static size_t slots_in(const whole_pool *whole, const sy_pool_extent *extent) {
 }
 
 /* Carve from the start of the extent. */
-static void enter(whole_pool *whole, sy_pool_extent *extent) {
+static void enter_extent(whole_pool *whole, sy_pool_extent *extent) {
     whole->pool.extent = extent;
     whole->pool.bump = extent->base;
     whole->pool.limit = extent->base + slots_in(whole, extent) * whole->pool.stride;
@@ -144,7 +144,7 @@ static void release(const sy_pool_extent *extent) {
 
 /* Commit `bytes` more, and back them if the pool was made so. What fails is given up again, but for
  * the right to use the pages, which costs nothing. */
-static bool commit(sy_pool_extent *extent, size_t bytes, unsigned flags) {
+static bool commit_extent(sy_pool_extent *extent, size_t bytes, unsigned flags) {
     if (sy_os_commit(extent->committed, bytes) != 0) return false;
     if ((flags & SY_POOL_PREFAULT) != 0 && sy_os_populate(extent->committed, bytes) != 0) {
         int saved = errno;
@@ -181,8 +181,8 @@ static bool commit_step(const whole_pool *whole, sy_pool_extent *extent) {
     size_t least = larger(whole->pool.chunk_bytes, whole->pool.stride);
     size_t most = larger(least, extent->bytes / COMMIT_STEPS);
     if ((whole->flags & SY_POOL_PREFAULT) != 0) most = least;
-    return commit(extent, commit_end(extent, most) - done, whole->flags) ||
-           (most > least && commit(extent, commit_end(extent, least) - done, whole->flags));
+    return commit_extent(extent, commit_end(extent, most) - done, whole->flags) ||
+           (most > least && commit_extent(extent, commit_end(extent, least) - done, whole->flags));
 }
 
 /* Reserve the extent after the last: as much again as there is, or half of that, or a quarter, down
@@ -219,13 +219,13 @@ static bool enter_next(whole_pool *whole) {
         *next = made;
     }
     whole->pool.carved_before += slots_in(whole, whole->pool.extent);
-    enter(whole, next);
+    enter_extent(whole, next);
     return true;
 }
 
 /* Make bump < limit. Every step of the loop commits more or moves on, and each extent holds a slot
  * once it is committed whole. */
-static bool grow(whole_pool *whole) {
+static bool grow_pool(whole_pool *whole) {
     sy_pool *pool = &whole->pool;
     while (pool->bump == pool->limit) {
         if (committed_whole(pool->extent)) {
@@ -243,7 +243,7 @@ void *SY_ABI_NAME(sy_pool_grow)(sy_pool *pool) {
     if (sy_pool_is_checked(pool)) return sy_checked_pool_alloc(pool);
     SY_INVARIANT(pool_is_bounded(pool));
     bool bounded = pool->capacity != 0;
-    if (bounded || !grow(whole_of(pool))) {
+    if (bounded || !grow_pool(whole_of(pool))) {
         errno = ENOMEM;
         return NULL;
     }
@@ -319,7 +319,7 @@ sy_pool *sy_pool_create(const sy_pool_config *config) {
     size_t stride = round_up(larger(config->size, sizeof(void *)), align);
     sy_pool_extent first;
     if (!reserve(&first, first_extent_bytes(config, stride), align, config->flags)) return NULL;
-    if (!commit(&first, first.bytes, config->flags)) {
+    if (!commit_extent(&first, first.bytes, config->flags)) {
         release(&first);
         return NULL;
     }
@@ -333,7 +333,7 @@ sy_pool *sy_pool_create(const sy_pool_config *config) {
     whole->pool.capacity = config->capacity;
     whole->pool.chunk_bytes = chunk_of(config);
     whole->pool.stride = stride;
-    enter(whole, &whole->first);
+    enter_extent(whole, &whole->first);
     return &whole->pool;
 }
 
@@ -360,7 +360,7 @@ void sy_pool_reset(sy_pool *pool) {
     whole_pool *whole = whole_of(pool);
     pool->free = NULL;
     pool->carved_before = 0;
-    enter(whole, &whole->first);
+    enter_extent(whole, &whole->first);
 }
 
 size_t sy_pool_trim(sy_pool *pool) {

@@ -133,7 +133,7 @@ static size_t copy_views(const sy_vmem *arena_, unsigned what, sy_view *views, s
     return count;
 }
 
-static sy_view *make_room(size_t views, size_t *bytes) {
+static sy_view *take_views(size_t views, size_t *bytes) {
     *bytes = sy_round_up((views + 1) * sizeof(sy_view), sy_os_page_size());
     return sy_pages_take(*bytes, sy_os_page_size(), "slabyard arena walk");
 }
@@ -146,7 +146,7 @@ int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void 
     sy_vmem_drain((sy_vmem *)(uintptr_t)arena);
     for (size_t room = copy_views(arena, what, NULL, 0);;) {
         size_t bytes;
-        sy_view *views = make_room(room, &bytes);
+        sy_view *views = take_views(room, &bytes);
         if (!views) {
             errno = ENOMEM;
             return -1;

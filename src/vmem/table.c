@@ -65,7 +65,7 @@ void sy_table_ready(sy_vmem *arena) {
 }
 
 /* Splits one bucket off, if there is memory for it. */
-static void grow(sy_vmem *arena) {
+static void grow_table(sy_vmem *arena) {
     size_t added = arena->buckets;
     unsigned digits = sy_highest_bit(added);
     if (!arena->part[part_of(added)]) return;
@@ -104,7 +104,7 @@ void sy_table_insert(sy_vmem *arena, sy_boundary *tag) {
     sy_boundary **bucket = bucket_of(arena, tag->start);
     tag->kin = *bucket;
     *bucket = tag;
-    if (++arena->allocated_segments > arena->buckets) grow(arena);
+    if (++arena->allocated_segments > arena->buckets) grow_table(arena);
 }
 
 sy_boundary *sy_table_find(sy_vmem *arena, uintptr_t value) {

@@ -17,7 +17,7 @@
 static sy_lock list_lock = SY_LOCK_INIT(SY_RANK_ARENAS);
 static sy_vmem *arenas; /* guarded by it */
 
-static int fail(int error) {
+static int fail_with(int error) {
     errno = error;
     return -1;
 }
@@ -69,7 +69,7 @@ static void release_to(sy_vmem *source, void *arg, uintptr_t start, size_t size)
         sy_vmem_xfree(source, start, size);
 }
 
-static void set_up(sy_vmem *arena, const sy_vmem_config *config) {
+static void set_up_arena(sy_vmem *arena, const sy_vmem_config *config) {
     const char *name = config->name ? config->name : "arena";
     for (size_t i = 0; i < SY_VMEM_NAME_MAX && name[i]; i++) arena->name[i] = name[i];
     arena->quantum = config->quantum ? config->quantum : 1;
@@ -108,8 +108,8 @@ static void delist(sy_vmem *arena) {
 }
 
 int sy_vmem_open(sy_vmem *arena, const sy_vmem_config *config) {
-    if (!valid_config(config)) return fail(EINVAL);
-    set_up(arena, config);
+    if (!valid_config(config)) return fail_with(EINVAL);
+    set_up_arena(arena, config);
     enlist(arena);
     if (!config->size || sy_vmem_add(arena, config->base, config->size) == 0) return 0;
     sy_vmem_close(arena);
@@ -165,11 +165,11 @@ static bool has_segments(sy_vmem *arena) {
 
 int sy_vmem_destroy(sy_vmem *arena) {
     if (!arena) return 0;
-    if (atomic_load_explicit(&arena->calls, memory_order_relaxed)) return fail(EBUSY);
-    if (!sy_quantum_suspend(arena)) return fail(EBUSY);
+    if (atomic_load_explicit(&arena->calls, memory_order_relaxed)) return fail_with(EBUSY);
+    if (!sy_quantum_suspend(arena)) return fail_with(EBUSY);
     if (has_segments(arena)) {
         sy_quantum_resume(arena);
-        return fail(EBUSY);
+        return fail_with(EBUSY);
     }
     sy_quantum_close(arena);
     sy_vmem_close(arena);
@@ -178,7 +178,7 @@ int sy_vmem_destroy(sy_vmem *arena) {
 }
 
 int sy_vmem_add(sy_vmem *arena, uintptr_t start, size_t size) {
-    if (!valid_range(arena->quantum, start, size)) return fail(EINVAL);
+    if (!valid_range(arena->quantum, start, size)) return fail_with(EINVAL);
     int error = 0;
     sy_lock_acquire(&arena->lock);
     bool ready = sy_tags_ready(arena, SY_TAGS_PER_SPAN);
@@ -189,7 +189,7 @@ int sy_vmem_add(sy_vmem *arena, uintptr_t start, size_t size) {
     else
         sy_span_insert(arena, start, size, false);
     sy_lock_release(&arena->lock);
-    return error ? fail(error) : 0;
+    return error ? fail_with(error) : 0;
 }
 
 /* ---- allocation ---- */
@@ -222,7 +222,8 @@ void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings) {
 }
 
 /* Takes the request from a free segment; the lock is held. */
-static void take(sy_vmem *arena, const sy_request *request, sy_boundary *free, uintptr_t value) {
+static void take_segment(sy_vmem *arena, const sy_request *request, sy_boundary *free,
+                         uintptr_t value) {
     sy_boundary *taken = sy_segment_carve(arena, free, value, request->size);
     if (request->fit != SY_VMEM_NEXT) return;
     arena->rotor_set = true;
@@ -238,14 +239,14 @@ static int serve_here(sy_vmem *arena, const sy_request *request, uintptr_t *valu
     if (SY_LIKELY(sy_tags_ready(arena, SY_TAGS_PER_SPLIT))) {
         sy_boundary *free = sy_fit_find(arena, request, value);
         if (SY_LIKELY(free != NULL))
-            take(arena, request, free, *value);
+            take_segment(arena, request, free, *value);
         else
             error = EAGAIN;
     } else {
         error = ENOMEM;
     }
     sy_lock_release(&arena->lock);
-    return error ? fail(error) : 0;
+    return error ? fail_with(error) : 0;
 }
 
 typedef enum sy_import_result { SERVED, NOTHING_TO_IMPORT, OF_NO_USE } sy_import_result;
@@ -261,7 +262,7 @@ static bool add_and_serve(sy_vmem *arena, const sy_request *request, uintptr_t s
         !sy_span_overlaps(arena, start, size)) {
         sy_boundary *free = sy_span_insert(arena, start, size, true);
         served = sy_fit_in(arena, request, free, value);
-        take(arena, request, free, *value);
+        take_segment(arena, request, free, *value);
     }
     sy_lock_release(&arena->lock);
     return served;
@@ -315,7 +316,7 @@ int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value, b
         if (errno == ENOMEM) return -1;
         if (!serve_otherwise(arena, request, value, drain)) {
             count_failure(arena);
-            return fail(ENOMEM);
+            return fail_with(ENOMEM);
         }
     }
     errno = error;
@@ -365,7 +366,7 @@ int sy_vmem_xfree(sy_vmem *arena, uintptr_t value, size_t size) {
     sy_lock_release(&arena->lock);
     if (SY_UNLIKELY(!tag)) {
         sy_vmem_fault(arena, value, size, found_size);
-        return fail(EINVAL);
+        return fail_with(EINVAL);
     }
     sy_leavings_settle(arena, &leavings);
     return 0;
@@ -374,7 +375,7 @@ int sy_vmem_xfree(sy_vmem *arena, uintptr_t value, size_t size) {
 int sy_vmem_resize(sy_vmem *arena, uintptr_t value, size_t size, size_t new_size) {
     sy_leavings leavings = {0};
     size_t rounded, found_size;
-    if (!sy_vmem_round(arena, new_size, &rounded)) return fail(EINVAL);
+    if (!sy_vmem_round(arena, new_size, &rounded)) return fail_with(EINVAL);
     sy_lock_acquire(&arena->lock);
     bool ready = sy_tags_ready(arena, 1);
     sy_boundary *tag = find_exact(arena, value, size, &found_size);
@@ -382,10 +383,10 @@ int sy_vmem_resize(sy_vmem *arena, uintptr_t value, size_t size, size_t new_size
     sy_lock_release(&arena->lock);
     if (!tag) {
         sy_vmem_fault(arena, value, size, found_size);
-        return fail(EINVAL);
+        return fail_with(EINVAL);
     }
     sy_leavings_settle(arena, &leavings);
-    return done ? 0 : fail(ENOMEM);
+    return done ? 0 : fail_with(ENOMEM);
 }
 
 /* ---- fork ---- */

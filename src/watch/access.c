@@ -54,7 +54,7 @@ bool sy_access_explain_pattern(const sy_os_access *access) {
 
 /* ---- the handler ---- */
 
-static bool explain(const sy_os_access *access) {
+static bool explain_access(const sy_os_access *access) {
     sy_explainer *of_guards = atomic_load_explicit(&guards, memory_order_acquire);
     if (of_guards && of_guards(access)) return true;
     return atomic_load_explicit(&patterns, memory_order_relaxed) &&
@@ -68,11 +68,11 @@ static sy_explain option(void) {
 void sy_access_expect_guards(sy_explainer *of_guards) {
     if (option() == SY_EXPLAIN_NO) return;
     atomic_store_explicit(&guards, of_guards, memory_order_release);
-    sy_os_on_bad_access(explain);
+    sy_os_on_bad_access(explain_access);
 }
 
 void sy_access_expect_patterns(void) {
     if (option() == SY_EXPLAIN_NO) return;
     atomic_store_explicit(&patterns, true, memory_order_relaxed);
-    if (option() == SY_EXPLAIN_YES) sy_os_on_bad_access(explain);
+    if (option() == SY_EXPLAIN_YES) sy_os_on_bad_access(explain_access);
 }

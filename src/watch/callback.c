@@ -1,3 +1,6 @@
+/*
+ * callback.c: notes each call of a function of the program's, and reports one that did not return.
+ */
 #include "watch/callback.h"
 
 #include "os/os.h"

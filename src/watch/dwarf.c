@@ -115,7 +115,7 @@ static void *session;
 static const char *own_path;
 static size_t own_length;
 
-static bool load(void) {
+static bool load_libdw(void) {
     void *library = sy_os_load("libdw.so.1");
     if (!library) return false;
     for (size_t i = 0; i < FUNCTIONS; i++) {
@@ -159,7 +159,7 @@ static const char *name_of(die *function, uintptr_t address, bool *rust) {
     return address ? name_by_symbol(name, address, rust) : name;
 }
 
-static bool is_own(const char *path) {
+static bool is_own_file(const char *path) {
     return own_path && strncmp(path, own_path, own_length) == 0;
 }
 
@@ -175,7 +175,7 @@ static const char *own_file(const char *path) {
 
 /* As the compiler was given it, if that was relative to where it ran; else its last two names. */
 static const char *shortened(const char *path, const char *directory) {
-    if (is_own(path)) return own_file(path);
+    if (is_own_file(path)) return own_file(path);
     size_t length = directory ? strlen(directory) : 0;
     if (length && strncmp(path, directory, length) == 0 && path[length] == '/') {
         path += length + 1;
@@ -243,7 +243,7 @@ static void find_own_path(void) {
 }
 
 bool sy_dwarf_open(void) {
-    if (!load()) return false;
+    if (!load_libdw()) return false;
     static callbacks ways;
     ways.find_elf = dw.dwfl_linux_proc_find_elf;
     ways.find_debuginfo = dw.dwfl_standard_find_debuginfo;
@@ -257,7 +257,7 @@ bool sy_dwarf_open(void) {
 /* ---- functions ---- */
 
 /* What the unit says of functions may be in a file of its own (-gsplit-dwarf). */
-static die whole_of(die *unit) {
+static die whole_unit_of(die *unit) {
     die split = {0};
     dw.dwarf_cu_info(unit->unit, NULL, NULL, NULL, &split, NULL, NULL, NULL);
     return split.at ? split : *unit;
@@ -330,7 +330,7 @@ static void tell_function(sy_dwarf_line *tell, void *arg, die *function, uintptr
                           const source *at, bool core) {
     bool rust;
     const char *name = name_of(function, address, &rust);
-    bool own = core || (at->path && is_own(at->path));
+    bool own = core || (at->path && is_own_file(at->path));
     sy_whose whose = own ? SY_WHOSE_OWN : sy_whose_function(name, at->path, rust);
     tell(arg, whose, name, at->path ? shortened(at->path, at->directory) : NULL, at->line);
 }
@@ -342,7 +342,7 @@ bool sy_dwarf_look(uintptr_t address, sy_dwarf_line *tell, void *arg) {
     if (!unit) return false;
     found.address = address - bias;
     found.count = 0;
-    die whole = whole_of(unit);
+    die whole = whole_unit_of(unit);
     find_scopes(&whole, &found);
     bool core = found.count && is_of_core(&found.at[0]);
     source at = source_at(unit, found.address);

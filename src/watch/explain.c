@@ -22,8 +22,8 @@ static void add_place(const sy_record *record, const char *address, const char *
     sy_report_exactly(size);
 }
 
-static void add_headline(const sy_watch *watch, const sy_record *record, const void *address,
-                         const void *object) {
+static void add_object_headline(const sy_watch *watch, const sy_record *record, const void *address,
+                                const void *object) {
     sy_report_loud();
     sy_report_text("slabyard: ");
     sy_report_hex((uintptr_t)address);
@@ -42,7 +42,7 @@ static void add_headline(const sy_watch *watch, const sy_record *record, const v
 void sy_watch_explain(const sy_watch *watch, const sy_record *record, const void *address,
                       const void *object) {
     if (!sy_report_begin()) return;
-    add_headline(watch, record, address, object);
+    add_object_headline(watch, record, address, object);
     if (sy_record_state(record) != SY_OBJECT_FRESH) {
         add_trace("allocated", &record->allocated);
         if (sy_record_state(record) != SY_OBJECT_LIVE) add_trace("freed", &record->freed);

@@ -183,7 +183,7 @@ static bool tells_found_size(const sy_fault *fault) {
     return fault->kind == SY_FAULT_SEGMENT_SIZE || fault->kind == SY_FAULT_WRONG_SIZE;
 }
 
-static void add_headline(const sy_fault *fault) {
+static void add_fault_headline(const sy_fault *fault) {
     bool segment = fault->kind == SY_FAULT_NOT_ALLOCATED || fault->kind == SY_FAULT_SEGMENT_SIZE;
     sy_report_loud();
     sy_report_text("slabyard: ");
@@ -344,7 +344,7 @@ static void add_next(const sy_fault *fault) {
 
 void sy_report_fault(const sy_fault *fault) {
     if (!sy_report_begin()) return;
-    add_headline(fault);
+    add_fault_headline(fault);
     add_position(fault);
     add_target(fault);
     add_damage(fault);

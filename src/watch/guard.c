@@ -204,7 +204,7 @@ static bool make_region(bool all) {
 
 /* Commits a step more, all of it guards: pages from the first slot's up to the guard behind the
  * last. */
-static void grow(void) {
+static void grow_guards(void) {
     uint32_t more = slot_count - ready < STEP_SLOTS ? slot_count - ready : STEP_SLOTS;
     void *start = (void *)slot_start(ready);
     size_t bytes = 2 * (size_t)more * page_bytes();
@@ -247,7 +247,7 @@ static sy_guarded *dequeue(unsigned order) {
 
 /* ---- runs ---- */
 
-static void set_state(sy_guarded *run, sy_object_state state) {
+static void set_run_state(sy_guarded *run, sy_object_state state) {
     atomic_store_explicit(&run->record.word, state, memory_order_release);
 }
 
@@ -262,7 +262,7 @@ static void replace_own(const sy_guarded *from, const sy_guarded *to) {
     if (i < OWN_MAX) own_runs[i] = to;
 }
 
-static bool is_own(const sy_guarded *run) {
+static bool is_own_place(const sy_guarded *run) {
     for (unsigned i = 0; i < OWN_MAX; i++)
         if (own_runs[i] == run) return true;
     return false;
@@ -283,7 +283,7 @@ static bool win(sy_guarded *run) {
 static sy_guarded *try_run(unsigned order, bool reused) {
     sy_guarded *run = carve(order);
     if (!run && reused) run = dequeue(order);
-    if (run) set_state(run, SY_OBJECT_TAKEN);
+    if (run) set_run_state(run, SY_OBJECT_TAKEN);
     if (run) replace_own(NULL, run);
     return run;
 }
@@ -299,7 +299,7 @@ static sy_guarded *take_run(unsigned order, bool *left) {
     left_side = !left_side;
     sy_lock_release(&lock);
     if (run || !may_grow) return run;
-    grow();
+    grow_guards();
     sy_lock_acquire(&lock);
     run = try_run(order, true);
     sy_lock_release(&lock);
@@ -308,7 +308,7 @@ static sy_guarded *take_run(unsigned order, bool *left) {
 
 static void put_run(sy_guarded *run) {
     sy_lock_acquire(&lock);
-    set_state(run, SY_OBJECT_FREE);
+    set_run_state(run, SY_OBJECT_FREE);
     enqueue(run);
     replace_own(run, NULL);
     sy_lock_release(&lock);
@@ -370,7 +370,7 @@ static void note_owner(sy_guarded *run, sy_watch *watch) {
 
 /* Makes an object in a run that this thread has taken; NULL, with the run as it was, if its pages
  * cannot be opened. */
-static void *begin(sy_guarded *run, sy_watch *watch, uintptr_t object, size_t size) {
+static void *begin_object(sy_guarded *run, sy_watch *watch, uintptr_t object, size_t size) {
     uintptr_t start = sy_round_down(object, page_bytes());
     if (sy_os_guard((void *)start, sy_round_up(object + size, page_bytes()) - start, false) != 0)
         return NULL;
@@ -380,7 +380,7 @@ static void *begin(sy_guarded *run, sy_watch *watch, uintptr_t object, size_t si
     run->record.freed = (sy_stamp){0};
     note_owner(run, watch);
     fill_beside(watch, run);
-    set_state(run, SY_OBJECT_LIVE);
+    set_run_state(run, SY_OBJECT_LIVE);
     replace_own(run, NULL);
     return (void *)object;
 }
@@ -390,7 +390,7 @@ void *sy_guard_alloc(sy_watch *watch, size_t size, size_t align) {
     bool left, all = atomic_load_explicit(&sy_options_now.guard_every, memory_order_relaxed) == 1;
     unsigned order = order_for(size, align, all);
     sy_guarded *run = order < ORDER_NONE && make_region(all) ? take_run(order, &left) : NULL;
-    void *object = run ? begin(run, watch, place(run, size, align, left), size) : NULL;
+    void *object = run ? begin_object(run, watch, place(run, size, align, left), size) : NULL;
     if (run && !object) put_run(run);
     errno = error;
     return object;
@@ -419,7 +419,7 @@ static SY_COLD void raise_misuse(const sy_guarded *run, const sy_watch *watch, u
 }
 
 /* Makes it this thread's to free; false, with the fault raised, if it is not live. */
-static bool claim(sy_guarded *run, const sy_watch *watch, uintptr_t object, size_t told) {
+static bool claim_run(sy_guarded *run, const sy_watch *watch, uintptr_t object, size_t told) {
     const sy_watch *owner = run ? atomic_load_explicit(&run->watch, memory_order_acquire) : NULL;
     sy_fault_kind kind = misuse(run, owner, watch, object, told);
     if (!kind && !win(run)) kind = SY_FAULT_DOUBLE_FREE;
@@ -457,7 +457,7 @@ static void sy_guard_free_claimed(sy_guarded *run, const sy_watch *watch, sy_gua
 
 bool sy_guard_free(sy_watch *watch, void *object, size_t told, sy_guard_visit *last, void *arg) {
     sy_guarded *run = run_at((uintptr_t)object);
-    bool claimed = claim(run, watch, (uintptr_t)object, told);
+    bool claimed = claim_run(run, watch, (uintptr_t)object, told);
     if (claimed) sy_guard_free_claimed(run, watch, last, arg);
     return claimed;
 }
@@ -611,7 +611,7 @@ void sy_guard_recover(void) {
     for (sy_guarded *run = next_run(NULL); run; run = next_run(run)) {
         sy_object_state state = state_of(run);
         if (state != SY_OBJECT_TAKEN && state != SY_OBJECT_FREEING) continue;
-        if (is_own(run)) continue;
+        if (is_own_place(run)) continue;
         uintptr_t start = slot_start(number_of(run));
         sy_os_guard((void *)start, run_end(run) - start, true);
         put_run(run);

@@ -1,3 +1,7 @@
+/*
+ * history.c: the ring of a cache's last operations, written by any number of threads without a
+ * lock.
+ */
 #include "watch/history.h"
 
 #include <errno.h>
@@ -30,7 +34,7 @@ size_t sy_history_bytes(const sy_history *history) { return history->bytes; }
 
 /* ---- writing ---- */
 
-static bool claim(sy_entry *entry, uint64_t number) {
+static bool claim_entry(sy_entry *entry, uint64_t number) {
     uint64_t seen = atomic_load_explicit(&entry->sequence, memory_order_relaxed);
     if (seen % 2 || seen > 2 * number) return false;
     return atomic_compare_exchange_strong_explicit(&entry->sequence, &seen, 2 * number + 1,
@@ -51,7 +55,7 @@ void sy_history_note(sy_history *history, bool freed, const void *object, size_t
                      const sy_stamp *stamp) {
     uint64_t number = atomic_fetch_add_explicit(&history->next, 1, memory_order_relaxed);
     sy_entry *entry = &history->entries[number & (history->operations - 1)];
-    if (!claim(entry, number)) return;
+    if (!claim_entry(entry, number)) return;
     set(&entry->object, (uintptr_t)object);
     set(&entry->size_and_freed, (uint64_t)size << 1 | freed);
     set(&entry->time, stamp->time);

@@ -42,7 +42,7 @@ static bool is_known(const void *const *frames, size_t depth) {
 }
 
 /* All of a stack, or false: there is no room for as many addresses. */
-static bool add(const void *const *frames, size_t depth) {
+static bool add_stack(const void *const *frames, size_t depth) {
     if (depth > SY_SYMBOLS_MAX - asked_count) return false;
     for (size_t i = 0; i < depth; i++) {
         uint16_t *place = place_of(frames[i]);
@@ -58,8 +58,8 @@ void sy_lookup_stack(const void *const *frames, size_t depth, bool deep, sy_look
     if (depth > SY_SYMBOLS_MAX) depth = SY_SYMBOLS_MAX;
     if (is_known(frames, depth)) return;
     sy_lookup_forget();
-    add(frames, depth);
+    add_stack(frames, depth);
     size_t needed = asked_count;
-    while (next && next(arg, &frames, &depth) && add(frames, depth)) continue;
+    while (next && next(arg, &frames, &depth) && add_stack(frames, depth)) continue;
     sy_symbols_find(&symbols, asked, asked_count, needed, deep);
 }

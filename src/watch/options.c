@@ -358,7 +358,7 @@ static void publish(void) {
 
 typedef enum problem { NONE, UNKNOWN, NO_SUCH_VALUE, VALUE_NEEDED } problem;
 
-static unsigned find(sy_word name) {
+static unsigned find_option(sy_word name) {
     unsigned which = 0;
     while (which < OPTIONS && !sy_word_is(name, table[which].says.name)) which++;
     return which;
@@ -384,7 +384,7 @@ static bool next_part(sy_word *rest, part *next) {
 
 /* Sets what a part says, and notes its row in *said. */
 static problem set_part(settings *all, part said_part, uint64_t *said) {
-    unsigned which = find(said_part.name);
+    unsigned which = find_option(said_part.name);
     if (which == OPTIONS) return UNKNOWN;
     const char *bare = table[which].says.bare;
     if (said_part.bare && !bare) return VALUE_NEEDED;
@@ -446,7 +446,7 @@ static void tell(problem what, part said) {
         sy_text_add(&text, what == VALUE_NEEDED ? " needs a value" : " cannot be ");
         if (what == NO_SUCH_VALUE) add_word(&text, said.value);
         sy_text_add(&text, " (SLABYARD), it takes ");
-        sy_text_add(&text, table[find(said.name)].says.values);
+        sy_text_add(&text, table[find_option(said.name)].says.values);
     }
     sy_text_add(&text, "\n");
     sy_os_write(2, text.bytes, text.length);
@@ -548,7 +548,7 @@ int sy_set_options(const char *text) {
 }
 
 int sy_get_option(const char *name, char *value, size_t room) {
-    unsigned which = name ? find(word_of(name)) : OPTIONS;
+    unsigned which = name ? find_option(word_of(name)) : OPTIONS;
     if (which == OPTIONS) {
         errno = EINVAL;
         return -1;

@@ -102,7 +102,7 @@ void sy_report_recover(void) {
 
 /* ---- words ---- */
 
-static void add(const char *text, size_t bytes) {
+static void add_text(const char *text, size_t bytes) {
     if (bytes > REPORT_MAX - length || full) {
         full = true;
         return;
@@ -111,18 +111,18 @@ static void add(const char *text, size_t bytes) {
     length += bytes;
 }
 
-void sy_report_text(const char *text) { add(text, strlen(text)); }
+void sy_report_text(const char *text) { add_text(text, strlen(text)); }
 
 static void add_in_base(uint64_t value, unsigned base) {
     sy_text text = {.length = 0};
     sy_text_add_in_base(&text, value, base);
-    add(text.bytes, text.length);
+    add_text(text.bytes, text.length);
 }
 
 void sy_report_number(uint64_t value) { add_in_base(value, 10); }
 
 void sy_report_hex(uint64_t value) {
-    add("0x", 2);
+    add_text("0x", 2);
     add_in_base(value, 16);
 }
 
@@ -130,10 +130,10 @@ void sy_report_hex(uint64_t value) {
 static void add_amount(uint64_t value, uint64_t unit, const char *name) {
     add_in_base(value / unit, 10);
     if (unit > 1 && value / unit < 10) {
-        add(".", 1);
+        add_text(".", 1);
         add_in_base(value % unit * 10 / unit, 10);
     }
-    add(" ", 1);
+    add_text(" ", 1);
     sy_report_text(name);
 }
 
@@ -256,10 +256,10 @@ bool sy_report_sees_runtime_alone(void) {
 static void add_frame(const char *indent, size_t number, const char *line) {
     const char *end = strchr(line, '\n') + 1;
     sy_report_text(indent);
-    add("#", 1);
+    add_text("#", 1);
     sy_report_number(number);
-    add(" ", 1);
-    add(line + 1, (size_t)(end - line) - 1);
+    add_text(" ", 1);
+    add_text(line + 1, (size_t)(end - line) - 1);
 }
 
 void sy_report_looked(const char *indent) {
@@ -327,7 +327,7 @@ __attribute__((no_sanitize_address, no_sanitize_thread)) static void dump_line(
         bool printable = at[i] >= ' ' && at[i] < 127;
         sy_text_add(&text, (char[]){printable ? (char)at[i] : '.', 0});
     }
-    add(text.bytes, text.length);
+    add_text(text.bytes, text.length);
 }
 
 void sy_report_dump(const void *start, size_t bytes, ptrdiff_t offset, const char *indent) {
@@ -340,6 +340,6 @@ void sy_report_dump(const void *start, size_t bytes, ptrdiff_t offset, const cha
         sy_report_text(indent);
         dump_line((const unsigned char *)start + done, left < DUMP_LINE ? left : DUMP_LINE,
                   offset + (ptrdiff_t)done, width);
-        add("\n", 1);
+        add_text("\n", 1);
     }
 }

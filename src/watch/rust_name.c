@@ -46,22 +46,22 @@ static void put_number(reader *in, uint64_t value) {
     put(in, first);
 }
 
-static void fail(reader *in) {
+static void fail_name(reader *in) {
     in->failed = true;
     in->at = in->end;
 }
 
 static char peek(const reader *in) { return in->at < in->end ? *in->at : 0; }
 
-static char next(reader *in) {
+static char next_char(reader *in) {
     if (in->at == in->end) {
-        fail(in);
+        fail_name(in);
         return 0;
     }
     return *in->at++;
 }
 
-static bool take(reader *in, char wanted) {
+static bool take_char(reader *in, char wanted) {
     if (peek(in) != wanted) return false;
     in->at++;
     return true;
@@ -71,19 +71,19 @@ static bool is_digit(char character) { return character >= '0' && character <= '
 
 static uint64_t read_decimal(reader *in) {
     uint64_t value = 0;
-    if (!is_digit(peek(in))) fail(in);
-    if (take(in, '0')) return 0; /* what follows is of something else */
+    if (!is_digit(peek(in))) fail_name(in);
+    if (take_char(in, '0')) return 0; /* what follows is of something else */
     while (is_digit(peek(in)) && value < UINT32_MAX)
-        value = value * 10 + (uint64_t)(next(in) - '0');
+        value = value * 10 + (uint64_t)(next_char(in) - '0');
     return value;
 }
 
 /* Digits 0 to 9, a to z, A to Z and a _ behind them; the _ alone is 0. */
 static uint64_t read_base_62(reader *in) {
     uint64_t value = 0;
-    if (take(in, '_')) return 0;
-    while (!in->failed && !take(in, '_')) {
-        char digit = next(in);
+    if (take_char(in, '_')) return 0;
+    while (!in->failed && !take_char(in, '_')) {
+        char digit = next_char(in);
         if (is_digit(digit))
             value = value * 62 + (uint64_t)(digit - '0');
         else if (digit >= 'a' && digit <= 'z')
@@ -91,18 +91,20 @@ static uint64_t read_base_62(reader *in) {
         else if (digit >= 'A' && digit <= 'Z')
             value = value * 62 + (uint64_t)(digit - 'A') + 36;
         else
-            fail(in);
+            fail_name(in);
     }
     return value + 1;
 }
 
 /* What tells things of the same name apart: s and a number; 0: nothing does. */
-static uint64_t read_disambiguator(reader *in) { return take(in, 's') ? read_base_62(in) + 1 : 0; }
+static uint64_t read_disambiguator(reader *in) {
+    return take_char(in, 's') ? read_base_62(in) + 1 : 0;
+}
 
 static piece read_bytes(reader *in, uint64_t length) {
     piece bytes = {in->at, (size_t)length};
     if (length > (uint64_t)(in->end - in->at)) {
-        fail(in);
+        fail_name(in);
         return (piece){in->end, 0};
     }
     in->at += length;
@@ -115,21 +117,21 @@ static void read_path(reader *in, bool in_value);
 static void read_type(reader *in);
 static void read_constant(reader *in);
 
-/* Counts a path, type or constant that begins; whoever hears true says leave() at its end. */
-static bool enter(reader *in) {
-    if (in->failed || in->depth == DEPTH_MAX || ++in->steps > STEPS_MAX) fail(in);
+/* Counts a path, type or constant that begins. If true, call leave_nested() at its end. */
+static bool enter_nested(reader *in) {
+    if (in->failed || in->depth == DEPTH_MAX || ++in->steps > STEPS_MAX) fail_name(in);
     if (in->failed) return false;
     in->depth++;
     return true;
 }
 
-static void leave(reader *in) { in->depth--; }
+static void leave_nested(reader *in) { in->depth--; }
 
 /* The name of something: u, if it is no ASCII, its length and itself. */
 static piece read_name(reader *in) {
-    take(in, 'u');
+    take_char(in, 'u');
     uint64_t length = read_decimal(in);
-    take(in, '_');
+    take_char(in, '_');
     return read_bytes(in, length);
 }
 
@@ -139,7 +141,7 @@ static void follow(reader *in, void (*read)(reader *in)) {
     uint64_t where = read_base_62(in);
     const char *back = in->at;
     if (in->failed || where >= (uint64_t)(from - in->begin)) {
-        fail(in);
+        fail_name(in);
         return;
     }
     if (in->silent) return;
@@ -162,17 +164,17 @@ static void skip_place(reader *in) {
 
 /* A lifetime has no name. */
 static void skip_lifetime(reader *in) {
-    if (take(in, 'L')) read_base_62(in);
+    if (take_char(in, 'L')) read_base_62(in);
 }
 
 static void skip_binder(reader *in) {
-    if (take(in, 'G')) read_base_62(in);
+    if (take_char(in, 'G')) read_base_62(in);
 }
 
 /* How many there were. */
 static unsigned read_each_until_end(reader *in, void (*read)(reader *in), const char *between) {
     unsigned count = 0;
-    for (; !in->failed && !take(in, 'E'); count++) {
+    for (; !in->failed && !take_char(in, 'E'); count++) {
         if (count) put(in, between);
         read(in);
     }
@@ -183,7 +185,7 @@ static void read_argument(reader *in) {
     if (peek(in) == 'L') {
         put(in, "'_");
         skip_lifetime(in);
-    } else if (take(in, 'K')) {
+    } else if (take_char(in, 'K')) {
         read_constant(in);
     } else {
         read_type(in);
@@ -192,7 +194,7 @@ static void read_argument(reader *in) {
 
 /* A name within another: a function, a type, a closure. */
 static void read_nested(reader *in, bool in_value) {
-    char kind = next(in);
+    char kind = next_char(in);
     read_path(in, in_value);
     uint64_t which = read_disambiguator(in);
     piece name = read_name(in);
@@ -239,14 +241,14 @@ static void read_path_of(reader *in, char kind, bool in_value) {
         put(in, ">");
         return;
     case 'B': follow(in, in_value ? read_value_path : read_type_path); return;
-    default: fail(in);
+    default: fail_name(in);
     }
 }
 
 static void read_path(reader *in, bool in_value) {
-    if (!enter(in)) return;
-    read_path_of(in, next(in), in_value);
-    leave(in);
+    if (!enter_nested(in)) return;
+    read_path_of(in, next_char(in), in_value);
+    leave_nested(in);
 }
 
 static const char *basic_type(char letter) {
@@ -259,15 +261,15 @@ static const char *basic_type(char letter) {
 
 static void read_function_type(reader *in) {
     skip_binder(in);
-    if (take(in, 'U')) put(in, "unsafe ");
-    if (take(in, 'K')) {
+    if (take_char(in, 'U')) put(in, "unsafe ");
+    if (take_char(in, 'K')) {
         put(in, "extern ");
-        if (!take(in, 'C')) read_name(in);
+        if (!take_char(in, 'C')) read_name(in);
     }
     put(in, "fn(");
     read_each_until_end(in, read_type, ", ");
     put(in, ")");
-    if (take(in, 'u')) return; /* gives nothing back */
+    if (take_char(in, 'u')) return; /* gives nothing back */
     put(in, " -> ");
     read_type(in);
 }
@@ -276,7 +278,7 @@ static void read_function_type(reader *in) {
 static void read_bound(reader *in) {
     read_path(in, false);
     in->silent++;
-    while (take(in, 'p')) {
+    while (take_char(in, 'p')) {
         read_name(in);
         read_type(in);
     }
@@ -329,23 +331,23 @@ static void read_type_of(reader *in, char kind) {
 }
 
 static void read_type(reader *in) {
-    if (!enter(in)) return;
-    char kind = next(in);
+    if (!enter_nested(in)) return;
+    char kind = next_char(in);
     const char *basic = basic_type(kind);
     if (basic)
         put(in, basic);
     else if (!in->failed)
         read_type_of(in, kind);
-    leave(in);
+    leave_nested(in);
 }
 
 /* The digits of a constant, and the _ behind them; -1: there are more than a number has. */
 static uint64_t read_hex(reader *in) {
     uint64_t value = 0;
-    while (!in->failed && !take(in, '_')) {
-        char digit = next(in);
+    while (!in->failed && !take_char(in, '_')) {
+        char digit = next_char(in);
         bool letter = digit >= 'a' && digit <= 'f';
-        if (!letter && !is_digit(digit)) fail(in);
+        if (!letter && !is_digit(digit)) fail_name(in);
         value = value << 4 | (uint64_t)(letter ? digit - 'a' + 10 : digit - '0');
     }
     return value;
@@ -358,21 +360,21 @@ static void read_constant_of(reader *in, char kind) {
     } else if (kind == 'B') {
         follow(in, read_constant);
     } else if (basic_type(kind)) {
-        if (take(in, 'n')) put(in, "-");
+        if (take_char(in, 'n')) put(in, "-");
         uint64_t value = read_hex(in);
         if (kind == 'b')
             put(in, value ? "true" : "false");
         else
             put_number(in, value);
     } else {
-        fail(in);
+        fail_name(in);
     }
 }
 
 static void read_constant(reader *in) {
-    if (!enter(in)) return;
-    read_constant_of(in, next(in));
-    leave(in);
+    if (!enter_nested(in)) return;
+    read_constant_of(in, next_char(in));
+    leave_nested(in);
 }
 
 /* ---- legacy ---- */

@@ -110,7 +110,7 @@ static table *known_table(void) { return atomic_load_explicit(&stacks, memory_or
 
 /* Makes the table's first `bytes` accessible. Whoever reads `committed` has it so: the one who
  * wrote it had. */
-static bool commit(table *in, size_t bytes) {
+static bool commit_table(table *in, size_t bytes) {
     size_t known = atomic_load_explicit(&in->committed, memory_order_acquire);
     while (known < bytes) {
         if (sy_os_commit((char *)in + known, COMMIT_BYTES) != 0) return false;
@@ -125,7 +125,7 @@ static bool commit(table *in, size_t bytes) {
 static uint32_t take_room(table *in, size_t bytes) {
     size_t at = atomic_load_explicit(&in->used, memory_order_relaxed);
     do {
-        if (bytes > TABLE_BYTES - at || !commit(in, at + bytes)) return 0;
+        if (bytes > TABLE_BYTES - at || !commit_table(in, at + bytes)) return 0;
     } while (!atomic_compare_exchange_weak_explicit(&in->used, &at, at + bytes,
                                                     memory_order_acquire, memory_order_relaxed));
     return (uint32_t)(at / UNIT);
@@ -161,7 +161,7 @@ static entry *search(table *in, uint32_t from, uint32_t to, uint32_t hash,
     return NULL;
 }
 
-static entry *find(const void *const *frames, size_t depth) {
+static entry *find_stack(const void *const *frames, size_t depth) {
     table *in = known_table();
     if (!in) return NULL;
     uint32_t hash = hash_of(frames, depth);
@@ -256,7 +256,7 @@ typedef struct trace {
     const void *frames[SY_STACK_DEPTH_MAX + ROOT_FRAMES + 1];
 } trace;
 
-static void begin(trace *empty, size_t max, uintptr_t inner) {
+static void begin_trace(trace *empty, size_t max, uintptr_t inner) {
     empty->depth = 0;
     empty->max = max;
     empty->inner = inner;
@@ -330,14 +330,14 @@ static bool is_confirmed(const entry *known, const trace *walked) {
 
 static uint32_t take_by_frames(uintptr_t frame, unsigned max) {
     trace walked;
-    begin(&walked, max, frame);
+    begin_trace(&walked, max, frame);
     walk(frame, sy_stack_is_own(frame) ? own_stack.high : 0, &walked);
     return keep_trace(&walked);
 }
 
 static uint32_t take_by_tables(uintptr_t frame, unsigned max, uintptr_t from) {
     trace taken;
-    begin(&taken, max, frame);
+    begin_trace(&taken, max, frame);
     taken.from = from;
     _Unwind_Backtrace(add_frame, &taken);
     return keep_trace(&taken);
@@ -346,7 +346,7 @@ static uint32_t take_by_tables(uintptr_t frame, unsigned max, uintptr_t from) {
 /* Both ways; the stack as walked is the one that is kept if they agree, so that it is found. */
 static uint32_t confirm(const trace *walked, uintptr_t frame) {
     trace taken;
-    begin(&taken, walked->max + ROOT_FRAMES + 1, frame);
+    begin_trace(&taken, walked->max + ROOT_FRAMES + 1, frame);
     _Unwind_Backtrace(add_frame, &taken);
     if (!agree(walked, &taken)) {
         if (taken.depth > walked->max) taken.depth = walked->max;
@@ -361,15 +361,15 @@ static uint32_t confirm(const trace *walked, uintptr_t frame) {
 static uint32_t take_by_either(uintptr_t frame, unsigned max) {
     if (!sy_stack_is_own(frame)) return take_by_tables(frame, max, 0);
     trace walked;
-    begin(&walked, max, frame);
+    begin_trace(&walked, max, frame);
     walk(frame, own_stack.high, &walked);
-    const entry *known = walked.depth ? find(walked.frames, walked.depth) : NULL;
+    const entry *known = walked.depth ? find_stack(walked.frames, walked.depth) : NULL;
     if (known && is_confirmed(known, &walked)) return known->number;
     return confirm(&walked, frame);
 }
 
 /* `from`: as in a trace. Frame pointers pass by the function that a signal interrupted. */
-static uint32_t take(uintptr_t frame, uintptr_t from, unsigned max) {
+static uint32_t take_stack(uintptr_t frame, uintptr_t from, unsigned max) {
     unsigned way = atomic_load_explicit(&sy_options_now.unwind, memory_order_relaxed);
     if (max > SY_STACK_DEPTH_MAX) max = SY_STACK_DEPTH_MAX;
     if (max == 0) return 0;
@@ -383,7 +383,7 @@ static uint32_t take_once(uintptr_t frame, uintptr_t from, unsigned max) {
     if (busy) return 0;
     int saved = errno;
     busy = true;
-    uint32_t number = take(frame, from, max);
+    uint32_t number = take_stack(frame, from, max);
     busy = false;
     errno = saved;
     return number;

@@ -23,7 +23,7 @@ enum { SECONDS = 20 };
 /* ---- text ---- */
 
 /* Room is kept for the end of a line and of an address. */
-static void add(sy_symbols *to, const char *text) {
+static void add_symbol_text(sy_symbols *to, const char *text) {
     while (*text && to->length < SY_SYMBOLS_TEXT - 2) to->text[to->length++] = *text++;
 }
 
@@ -32,14 +32,16 @@ static void add_number(sy_symbols *to, const char *before, uint64_t value, unsig
     sy_text_add(&digits, before);
     sy_text_add_in_base(&digits, value, base);
     digits.bytes[digits.length] = 0;
-    add(to, digits.bytes);
+    add_symbol_text(to, digits.bytes);
 }
 
 static void end_line(sy_symbols *to) {
     if (to->length < SY_SYMBOLS_TEXT - 1) to->text[to->length++] = '\n';
 }
 
-static void begin_line(sy_symbols *to, sy_whose whose) { add(to, (const char[]){(char)whose, 0}); }
+static void begin_line(sy_symbols *to, sy_whose whose) {
+    add_symbol_text(to, (const char[]){(char)whose, 0});
+}
 
 /* A line of what is known without debug information: of `function`, whose name is in words. */
 static void add_place(sy_symbols *to, uintptr_t address, const char *function, uint64_t behind,
@@ -48,14 +50,14 @@ static void add_place(sy_symbols *to, uintptr_t address, const char *function, u
     sy_whose whose = known ? sy_whose_function(function, NULL, rust) : SY_WHOSE_PROGRAM;
     begin_line(to, place && sy_whose_library(place->file) ? SY_WHOSE_OWN : whose);
     if (known) {
-        add(to, function);
+        add_symbol_text(to, function);
         add_number(to, "+0x", behind, 16);
     } else {
         add_number(to, "0x", place ? place->in_file : address, 16);
     }
     if (place) {
-        add(to, " in ");
-        add(to, place->file);
+        add_symbol_text(to, " in ");
+        add_symbol_text(to, place->file);
     }
     end_line(to);
 }
@@ -63,10 +65,10 @@ static void add_place(sy_symbols *to, uintptr_t address, const char *function, u
 static void add_line(void *arg, sy_whose whose, const char *function, const char *path, int line) {
     sy_symbols *to = arg;
     begin_line(to, whose);
-    add(to, function);
+    add_symbol_text(to, function);
     if (path) {
-        add(to, " at ");
-        add(to, path);
+        add_symbol_text(to, " at ");
+        add_symbol_text(to, path);
         if (line > 0) add_number(to, ":", (uint64_t)line, 10);
     }
     end_line(to);

@@ -32,15 +32,15 @@ static SY_TLS sy_tag current;
 
 /* ---- names ---- */
 
-static sy_tag find(const char *name, sy_tag end) {
+static sy_tag find_tag(const char *name, sy_tag end) {
     sy_tag tag = 0;
     while (tag < end && strncmp(names[tag], name, SY_TAG_NAME_MAX) != 0) tag++;
     return tag;
 }
 
 /* The lock is held. */
-static sy_tag add(const char *name) {
-    sy_tag end = atomic_load_explicit(&count, memory_order_relaxed), tag = find(name, end);
+static sy_tag add_tag(const char *name) {
+    sy_tag end = atomic_load_explicit(&count, memory_order_relaxed), tag = find_tag(name, end);
     if (tag < end || tag == TAGS) return tag;
     for (size_t i = 0; i < SY_TAG_NAME_MAX && name[i]; i++) names[tag][i] = name[i];
     atomic_store_explicit(&count, tag + 1, memory_order_release);
@@ -49,7 +49,7 @@ static sy_tag add(const char *name) {
 
 sy_tag sy_tag_open(const char *name) {
     sy_lock_acquire(&lock);
-    sy_tag tag = add(name);
+    sy_tag tag = add_tag(name);
     sy_lock_release(&lock);
     if (tag < TAGS) return tag;
     errno = ENOMEM;

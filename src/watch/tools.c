@@ -1,3 +1,7 @@
+/*
+ * tools.c: tells Valgrind and AddressSanitizer which objects are live, if the process runs under
+ * one of them.
+ */
 #include "watch/tools.h"
 
 #include <slabyard/base.h>
@@ -31,13 +35,14 @@ enum {
     MAKE_DEFINED,
 };
 
-static uintptr_t ask(uintptr_t number, uintptr_t first, uintptr_t second, uintptr_t third) {
+static uintptr_t ask_valgrind(uintptr_t number, uintptr_t first, uintptr_t second,
+                              uintptr_t third) {
     const uintptr_t request[6] = {number, first, second, third, 0, 0};
     return sy_valgrind_ask(request, 0);
 }
 
 static uintptr_t mark(uintptr_t number, const void *start, size_t bytes) {
-    return ask(number, (uintptr_t)start, bytes, 0);
+    return ask_valgrind(number, (uintptr_t)start, bytes, 0);
 }
 
 /* ---- which ---- */
@@ -57,11 +62,11 @@ static inline bool is(sy_tool tool) {
 void sy_tool_open(const void *owner, size_t zone) {
     sy_tool present = sy_tool_present();
     atomic_store_explicit(&told, present, memory_order_relaxed);
-    if (present == SY_TOOL_MEMCHECK) ask(CREATE_POOL, (uintptr_t)owner, zone, false);
+    if (present == SY_TOOL_MEMCHECK) ask_valgrind(CREATE_POOL, (uintptr_t)owner, zone, false);
 }
 
 void sy_tool_close(const void *owner) {
-    if (is(SY_TOOL_MEMCHECK)) ask(DESTROY_POOL, (uintptr_t)owner, 0, 0);
+    if (is(SY_TOOL_MEMCHECK)) ask_valgrind(DESTROY_POOL, (uintptr_t)owner, 0, 0);
 }
 
 /* ---- slabs ---- */
@@ -106,16 +111,16 @@ void sy_tool_end(const void *slab, size_t bytes) {
 
 void sy_tool_allocated(const void *owner, const void *object, size_t size) {
     if (is(SY_TOOL_ASAN)) __asan_unpoison_memory_region(object, size);
-    if (is(SY_TOOL_MEMCHECK)) ask(POOL_ALLOC, (uintptr_t)owner, (uintptr_t)object, size);
+    if (is(SY_TOOL_MEMCHECK)) ask_valgrind(POOL_ALLOC, (uintptr_t)owner, (uintptr_t)object, size);
 }
 
 void sy_tool_freed(const void *owner, const void *object, size_t size) {
     if (is(SY_TOOL_ASAN)) __asan_poison_memory_region(object, size);
-    if (is(SY_TOOL_MEMCHECK)) ask(POOL_FREE, (uintptr_t)owner, (uintptr_t)object, 0);
+    if (is(SY_TOOL_MEMCHECK)) ask_valgrind(POOL_FREE, (uintptr_t)owner, (uintptr_t)object, 0);
 }
 
 void sy_tool_freed_twice(const void *owner, const void *object) {
-    if (is(SY_TOOL_MEMCHECK)) ask(POOL_FREE, (uintptr_t)owner, (uintptr_t)object, 0);
+    if (is(SY_TOOL_MEMCHECK)) ask_valgrind(POOL_FREE, (uintptr_t)owner, (uintptr_t)object, 0);
 }
 
 void sy_tool_unwritten(const void *object, size_t size) {
@@ -125,11 +130,11 @@ void sy_tool_unwritten(const void *object, size_t size) {
 /* ---- the library's own accesses ---- */
 
 void sy_tool_enter(void) {
-    if (is(SY_TOOL_MEMCHECK)) ask(DISABLE_ERRORS, 1, 0, 0);
+    if (is(SY_TOOL_MEMCHECK)) ask_valgrind(DISABLE_ERRORS, 1, 0, 0);
 }
 
 void sy_tool_leave(void) {
-    if (is(SY_TOOL_MEMCHECK)) ask(DISABLE_ERRORS, (uintptr_t)-1, 0, 0);
+    if (is(SY_TOOL_MEMCHECK)) ask_valgrind(DISABLE_ERRORS, (uintptr_t)-1, 0, 0);
 }
 
 /* ---- reports ---- */

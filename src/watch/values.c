@@ -1,3 +1,6 @@
+/*
+ * values.c: reads and prints the values of options: numbers, sizes, times, words.
+ */
 #include "watch/values.h"
 
 #include <string.h>

@@ -1,3 +1,7 @@
+/*
+ * watch.c: red zones, poison and records of the slots of one cache or pool: they are written at
+ * each allocation and free, and compared later.
+ */
 #include "watch/watch.h"
 
 #include <string.h>
@@ -221,8 +225,8 @@ void sy_watch_describe(const sy_record *record, sy_fault *fault) {
     if (free) fault->freed = trace_of(&record->freed);
 }
 
-static sy_fault describe(const sy_watch *watch, const sy_record *record, sy_fault_kind kind,
-                         const void *address, const void *object) {
+static sy_fault describe_fault(const sy_watch *watch, const sy_record *record, sy_fault_kind kind,
+                               const void *address, const void *object) {
     sy_fault fault = {
         .kind = kind,
         .cache = watch->name,
@@ -237,7 +241,7 @@ static sy_fault describe(const sy_watch *watch, const sy_record *record, sy_faul
 
 void sy_watch_raise(const sy_watch *watch, const sy_record *record, sy_fault_kind kind,
                     const void *address, const void *object) {
-    sy_fault fault = describe(watch, record, kind, address, object);
+    sy_fault fault = describe_fault(watch, record, kind, address, object);
     sy_fault_raise(&fault);
 }
 
@@ -276,7 +280,7 @@ static sy_finding look_at_poison(const sy_watch *watch, const void *object) {
 
 static sy_fault describe_finding(const sy_watch *watch, const sy_record *record, const void *object,
                                  const sy_finding *finding) {
-    sy_fault fault = describe(watch, record, finding->kind, finding->first, object);
+    sy_fault fault = describe_fault(watch, record, finding->kind, finding->first, object);
     fault.damage = finding->first;
     fault.damage_bytes = finding->bytes;
     return fault;
@@ -313,7 +317,7 @@ static uint32_t changed(uint32_t word, sy_object_state state) {
 }
 
 /* Of an object that is this thread's at the moment. */
-static void set_state(sy_record *record, sy_object_state state) {
+static void set_record_state(sy_record *record, sy_object_state state) {
     uint32_t word = atomic_load_explicit(&record->word, memory_order_relaxed);
     atomic_store_explicit(&record->word, changed(word, state), memory_order_release);
 }
@@ -326,7 +330,7 @@ static void sy_watch_verify_free(const sy_watch *watch, const sy_record *record,
 
 void sy_watch_taken(const sy_watch *watch, sy_record *record, void *object) {
     bool was_free = sy_record_state(record) == SY_OBJECT_FREE;
-    set_state(record, SY_OBJECT_TAKEN);
+    set_record_state(record, SY_OBJECT_TAKEN);
     if (was_free) sy_watch_verify_free(watch, record, object);
 }
 
@@ -352,12 +356,12 @@ void sy_watch_given(const sy_watch *watch, sy_record *record, void *object, size
         fill((char *)object + size, watch->size - size + watch->zone, watch->pattern);
         fill((char *)object - watch->zone, watch->zone, watch->pattern);
     }
-    set_state(record, SY_OBJECT_LIVE);
+    set_record_state(record, SY_OBJECT_LIVE);
 }
 
 static void wrong_size(const sy_watch *watch, const sy_record *record, const void *object,
                        size_t told) {
-    sy_fault fault = describe(watch, record, SY_FAULT_WRONG_SIZE, object, object);
+    sy_fault fault = describe_fault(watch, record, SY_FAULT_WRONG_SIZE, object, object);
     fault.told_size = told;
     sy_fault_raise(&fault);
 }
@@ -398,7 +402,7 @@ void sy_watch_fill(const sy_watch *watch, sy_record *record, void *object) {
     else if (watch->checks & SY_ZERO)
         memset(object, 0, sy_record_size(record));
     hide(watch, object, sy_record_size(record));
-    set_state(record, SY_OBJECT_FREE);
+    set_record_state(record, SY_OBJECT_FREE);
 }
 
 void sy_watch_forget(const sy_watch *watch, sy_record *record, void *object) {
@@ -407,7 +411,7 @@ void sy_watch_forget(const sy_watch *watch, sy_record *record, void *object) {
     if (counted) sy_tag_count_free(record->tag, sy_record_size(record));
     if (state == SY_OBJECT_LIVE || state == SY_OBJECT_TAKEN)
         hide(watch, object, sy_record_size(record));
-    set_state(record, SY_OBJECT_FRESH);
+    set_record_state(record, SY_OBJECT_FRESH);
     if (state == SY_OBJECT_FREE) sy_watch_verify_free(watch, record, object);
 }
 

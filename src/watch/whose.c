@@ -1,3 +1,7 @@
+/*
+ * whose.c: tells from a function's name and source file whether it is the program's, Slabyard's,
+ * or the C++ or Rust library's.
+ */
 #include "watch/whose.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
- * test_invariants.c: every predicate that debug builds evaluate meets a structure that was broken on
- * purpose, in a child process, and has to end it with the condition's text. Other builds evaluate
- * none, so they skip the test.
+ * test_invariants.c: every predicate that debug builds evaluate meets a structure that was broken
+ * on purpose, in a child process, and has to end it with the condition's text. Other builds
+ * evaluate none, so they skip the test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
