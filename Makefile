@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test check-all coverage bench check format install uninstall manual amalgamation release clean
+.PHONY: help build demo quick test check-all coverage fuzz bench check format install uninstall manual amalgamation release clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
@@ -34,6 +34,10 @@ bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, v
 	@scripts/install.sh $(if $(filter server,$(ARGS)),bench-server,bench)
 	@$(if $(filter truth,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --bins --examples)
 	@cd rust && cargo run --locked --release -p slabyard-bench -- $(ARGS)
+
+fuzz: ## fuzz the C library for TIME seconds (TIME=600), guided by coverage; 60 by default
+	@scripts/install.sh test
+	@scripts/fuzz $(or $(TIME),60)
 
 coverage: ## show which lines and branches of src/ the C tests reach, by file
 	@scripts/install.sh test

@@ -1,7 +1,8 @@
 /*
  * driver.c: runs a fuzz program without a fuzzer. `fuzz_x [RUNS [SEED]]` makes RUNS inputs up, the
- * same ones for the same seed; `fuzz_x FILE...` runs the inputs in files. When the program dies,
- * the input is left in the file that is named last, to be run again alone.
+ * same ones for the same seed; `fuzz_x FILE...` runs the inputs in files. A file whose name ends in
+ * .hex has an input a line, as hexadecimal digits; any other file is one input. When the program
+ * dies, the input is left in fuzz-input.bin, to be run again alone.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -52,17 +53,47 @@ static int run_random(uint64_t runs, uint64_t seed) {
     return 0;
 }
 
+static bool ends_in(const char *text, const char *end) {
+    size_t length = strlen(text), wanted = strlen(end);
+    return length >= wanted && strcmp(text + length - wanted, end) == 0;
+}
+
+/* The next line's input; false at the end of the file, or at what is not hexadecimal. */
+static bool read_line(FILE *file) {
+    unsigned byte;
+    input_bytes = 0;
+    while (input_bytes < INPUT_BYTES && fscanf(file, "%2x", &byte) == 1) {
+        input[input_bytes++] = (uint8_t)byte;
+        int next = fgetc(file);
+        if (next == '\n' || next == EOF) break;
+        ungetc(next, file);
+    }
+    return input_bytes > 0;
+}
+
+static unsigned run_lines(FILE *file) {
+    unsigned runs = 0;
+    for (; read_line(file); runs++) LLVMFuzzerTestOneInput(input, input_bytes);
+    return runs;
+}
+
+static unsigned run_whole(FILE *file) {
+    input_bytes = fread(input, 1, sizeof input, file);
+    LLVMFuzzerTestOneInput(input, input_bytes);
+    return 1;
+}
+
 static int run_file(const char *path) {
     FILE *file = fopen(path, "rb");
     if (file == NULL) {
         perror(path);
         return 1;
     }
-    input_bytes = fread(input, 1, sizeof input, file);
+    unsigned runs = ends_in(path, ".hex") ? run_lines(file) : run_whole(file);
+    bool whole = runs > 0 && fgetc(file) == EOF;
     fclose(file);
-    LLVMFuzzerTestOneInput(input, input_bytes);
-    printf("fuzz: %s passes\n", path);
-    return 0;
+    printf("fuzz: %s: %u inputs%s\n", path, runs, whole ? "" : ", then what is none");
+    return !whole;
 }
 
 static bool is_number(const char *text) {
