@@ -6,7 +6,6 @@
 
 use crate::shared::{Slot, SlotCell};
 use crate::store::Store;
-use crate::Full;
 use slabyard::parts::{Name, Shape, CALLS};
 use std::alloc::Layout;
 use std::fmt;
@@ -95,16 +94,6 @@ impl<T, K: Kind> Slab<T, K> {
     pub unsafe fn free_ptr(&self, cell: *mut SlotCell<T>) {
         // SAFETY: as the caller says.
         unsafe { self.store.push(cell.cast()) }
-    }
-
-    /// Takes a slot and puts the value in.
-    #[inline(always)]
-    pub(crate) fn put(&self, value: T) -> Result<Slot<T>, Full<T>> {
-        match self.take_cell() {
-            // SAFETY: the slot is ours, and empty.
-            Some(cell) => Ok(unsafe { Slot::fill(cell, value) }),
-            None => Err(Full(value)),
-        }
     }
 
     /// Takes a slot, which goes back if nothing is put in.

@@ -75,12 +75,37 @@ impl Store {
         self.chunk_slots.set(chunk_slots);
     }
 
+    /// The first slot of the list, or null.
+    #[inline(always)]
+    pub(crate) fn head(&self) -> *mut Free {
+        self.free.get()
+    }
+
+    /// The list behind a slot of the list.
+    ///
+    /// # Safety
+    /// It is such a slot.
+    #[inline(always)]
+    pub(crate) unsafe fn behind(slot: *mut Free) -> *mut Free {
+        // SAFETY: it begins with the address of the next one.
+        unsafe { (*slot).next }
+    }
+
+    /// Takes the first slot.
+    ///
+    /// # Safety
+    /// The list is the one behind the head, and nothing was taken or given back since.
+    #[inline(always)]
+    pub(crate) unsafe fn set_list(&self, list: *mut Free) {
+        self.free.set(list);
+    }
+
     /// A slot of the list.
     #[inline(always)]
     pub(crate) fn pop(&self) -> Option<NonNull<Free>> {
         let slot = NonNull::new(self.free.get())?;
-        // SAFETY: a slot of the list begins with the address of the next one.
-        self.free.set(unsafe { (*slot.as_ptr()).next });
+        // SAFETY: it is the first slot of the list.
+        self.free.set(unsafe { Self::behind(slot.as_ptr()) });
         Some(slot)
     }
 

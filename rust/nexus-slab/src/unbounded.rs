@@ -80,9 +80,10 @@ impl<T> Slab<T> {
     #[inline]
     #[track_caller]
     pub fn alloc(&self, value: T) -> Slot<T> {
-        match self.put(value) {
-            Ok(slot) => slot,
-            Err(_) => self.no_slot(),
+        match self.take_cell() {
+            // SAFETY: the slot is ours, and empty.
+            Some(cell) => unsafe { Slot::fill(cell, value) },
+            None => self.no_slot(),
         }
     }
 
