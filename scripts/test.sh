@@ -97,7 +97,8 @@ binaries() {
 
 documents() {
     check "cargo: documents" in_rust env RUSTDOCFLAGS="-D warnings" \
-        cargo doc --locked --release --no-deps -p slabyard-sys -p slabyard --all-features
+        cargo doc --locked --release --no-deps -p slabyard-sys -p slabyard -p slabyard-nexus-slab \
+        --all-features
     check "cargo: a stranger's project" tests/install/rust.sh
     check "clippy" scripts/clippy.sh
     check "the document test itself" tests/docs/self-test.sh build/release
@@ -111,7 +112,8 @@ quick() {
 # Each line of the library runs under a sanitizer. Fuzzers have one thread each, so there is nothing in
 # them for ThreadSanitizer. The peers' allocators are not built: that takes minutes.
 merge() {
-    local crates=(slabyard-sys slabyard slabyard-golden slabyard-models slabyard-certainty)
+    local crates=(slabyard-sys slabyard slabyard-nexus-slab slabyard-golden slabyard-models
+        slabyard-certainty)
     forms
     preset release "-DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=" -LE long
     binaries
@@ -140,7 +142,8 @@ everything() {
     # With all features the pools' functions are calls, so the crate is tested with its default ones
     # too, but for what must not compile.
     stage "cargo: test" in_rust cargo test --locked --release --workspace -- --skip holes_are_closed
-    stage "cargo: test, all features" in_rust cargo test --locked --release -p slabyard --all-features
+    stage "cargo: test, all features" in_rust cargo test --locked --release -p slabyard \
+        -p slabyard-nexus-slab --all-features
     stage "miri: test" scripts/miri.sh
     check "cargo: without std" in_rust cargo check --locked --release -p slabyard --no-default-features
     documents

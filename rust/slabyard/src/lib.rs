@@ -120,6 +120,9 @@ mod limit;
 #[cfg(feature = "std")]
 pub mod local;
 mod options;
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub mod parts;
 mod pinned;
 mod pool;
 mod pool_doors;

@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 const ROUNDS: u32 = if cfg!(slabyard_tsan) { 3 } else { 4 };
 
 /// Ends a pool of this thread; the argument says whether it is the last time. False: not yet.
-pub(super) type End = fn(bool) -> bool;
+pub type End = fn(bool) -> bool;
 
 /// A pool that goes when the thread ends.
 struct Record {
@@ -70,7 +70,7 @@ fn set(key: libc::pthread_key_t, first: *mut Record) -> bool {
 }
 
 /// From here on the thread's end ends a pool. False, and nothing happened: there is no memory.
-pub(super) fn register(end: End) -> bool {
+pub fn register(end: End) -> bool {
     let Some(key) = key() else { return false };
     let next = first(key);
     // A destructor of another key may build a pool while the thread ends: the count goes on.

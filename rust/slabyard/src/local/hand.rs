@@ -78,7 +78,8 @@ impl Hand {
     #[inline(never)]
     fn given_twice(&self, slot: NonNull<u8>) {
         if let Some(pool) = self.pool() {
-            pool.given_twice(slot);
+            // SAFETY: the pool exists, and is this thread's.
+            unsafe { pool.given_twice(slot) }
         }
     }
 

@@ -16,8 +16,9 @@ pub struct LocalStatic<T: 'static> {
 impl<T> LocalStatic<T> {
     /// # Safety
     /// The value is there until the process ends, and nobody changes it.
+    #[doc(hidden)]
     #[inline]
-    pub(super) unsafe fn new(value: NonNull<T>) -> Self {
+    pub unsafe fn new(value: NonNull<T>) -> Self {
         LocalStatic {
             value,
             of: PhantomData,
@@ -47,6 +48,13 @@ impl<T> Deref for LocalStatic<T> {
     }
 }
 
+impl<T> AsRef<T> for LocalStatic<T> {
+    #[inline(always)]
+    fn as_ref(&self) -> &T {
+        self
+    }
+}
+
 impl<T> Copy for LocalStatic<T> {}
 impl<T> Clone for LocalStatic<T> {
     fn clone(&self) -> Self {
@@ -56,6 +64,6 @@ impl<T> Clone for LocalStatic<T> {
 
 impl<T: fmt::Debug> fmt::Debug for LocalStatic<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
+        f.debug_tuple("LocalStatic").field(&&**self).finish()
     }
 }

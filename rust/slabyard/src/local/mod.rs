@@ -25,7 +25,7 @@
 //! forgotten, keeps its memory until the process ends. The main thread's pools stay.
 
 mod builder;
-mod end;
+pub(crate) mod end;
 mod hand;
 mod leaked;
 mod macros;

@@ -10,27 +10,32 @@ use core::ptr::NonNull;
 use slabyard_sys::{sy_pool, sy_pool_word};
 
 /// Are the doors calls?
-pub(crate) const CALLS: bool = cfg!(all(not(miri), any(feature = "checked", debug_assertions)));
+pub const CALLS: bool = cfg!(all(not(miri), any(feature = "checked", debug_assertions)));
 
 /// What kind of pool: `sy_pool_config` with types.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub struct Shape {
+    /// Size and alignment of an object.
     pub slot: Layout,
     /// Most objects, 0 for an unbounded pool.
     pub capacity: usize,
     /// Least growth in bytes, or 0.
     pub chunk_bytes: usize,
+    /// Memory is touched when it is taken from the system.
     pub prefault: bool,
+    /// Memory is asked for in huge pages.
     pub huge: bool,
+    /// The name in reports.
     pub name: Name,
 }
 
 /// The name in reports: a C string, cut at what the library keeps of it.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(miri, allow(dead_code))]
-pub(crate) struct Name([u8; 32]);
+pub struct Name([u8; 32]);
 
 impl Name {
+    /// The first 31 bytes of it.
     pub fn new(name: &str) -> Name {
         let mut kept = [0; 32];
         for (to, from) in kept[..31].iter_mut().zip(name.bytes()) {
@@ -50,7 +55,7 @@ impl RawPool {
     /// # Safety
     /// The pool exists, and is this thread's.
     #[inline(always)]
-    pub(crate) unsafe fn pop(self) -> Option<NonNull<u8>> {
+    pub unsafe fn pop(self) -> Option<NonNull<u8>> {
         // SAFETY: as the caller says.
         NonNull::new(unsafe { slabyard_sys::sy_pool_pop(self.0.as_ptr()) }.cast())
     }
@@ -69,7 +74,7 @@ impl RawPool {
 #[cfg(not(miri))]
 impl RawPool {
     /// A new pool; `None` if there is not that much memory.
-    pub(crate) fn create(shape: &Shape) -> Option<RawPool> {
+    pub fn create(shape: &Shape) -> Option<RawPool> {
         let named = shape.name.0[0] != 0;
         let flag = |said: bool, flag| if said { flag } else { 0 };
         let config = slabyard_sys::sy_pool_config {
@@ -94,7 +99,7 @@ impl RawPool {
     ///
     /// # Safety
     /// The pool exists and is this thread's.
-    pub(crate) unsafe fn grow(self) -> Option<NonNull<u8>> {
+    pub unsafe fn grow(self) -> Option<NonNull<u8>> {
         // SAFETY: as the caller says.
         NonNull::new(unsafe { slabyard_sys::sy_pool_grow(self.0.as_ptr()) }.cast())
     }
@@ -104,7 +109,7 @@ impl RawPool {
     /// # Safety
     /// The object is one of the pool, which is this thread's, and is not used again.
     #[inline(always)]
-    pub(crate) unsafe fn push(self, object: NonNull<u8>) {
+    pub unsafe fn push(self, object: NonNull<u8>) {
         let object = object.as_ptr().cast();
         // SAFETY: as the caller says.
         unsafe {
@@ -117,22 +122,28 @@ impl RawPool {
     }
 
     /// Reports that the object that was given back last is given back again.
+    ///
+    /// # Safety
+    /// The pool exists and is this thread's.
     #[cold]
     #[inline(never)]
-    pub(crate) fn given_twice(self, object: NonNull<u8>) {
-        // SAFETY: the pool exists, and is this thread's; the object is looked at by nobody.
+    pub unsafe fn given_twice(self, object: NonNull<u8>) {
+        // SAFETY: as the caller says; the object is looked at by nobody.
         unsafe { slabyard_sys::sy_pool_freed_twice(self.0.as_ptr(), object.as_ptr().cast()) }
     }
 
     /// # Safety
     /// The pool exists, is this thread's, and no object of it nor the pool is used again.
-    pub(crate) unsafe fn destroy(self) {
+    pub unsafe fn destroy(self) {
         // SAFETY: as the caller says.
         unsafe { slabyard_sys::sy_pool_destroy(self.0.as_ptr()) }
     }
 
     /// Says that the pool will stay until the process ends.
-    pub(crate) fn keep(self) {}
+    ///
+    /// # Safety
+    /// The pool exists, and is not used again but for the objects that are out.
+    pub unsafe fn keep(self) {}
 
     /// Objects that are out.
     ///
@@ -147,7 +158,7 @@ impl RawPool {
     ///
     /// # Safety
     /// As [`RawPool::in_use`].
-    pub(crate) unsafe fn slot_size(self) -> usize {
+    pub unsafe fn slot_size(self) -> usize {
         // SAFETY: as the caller says.
         unsafe { slabyard_sys::sy_pool_slot_size(self.0.as_ptr()) }
     }

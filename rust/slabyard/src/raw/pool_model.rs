@@ -47,7 +47,7 @@ impl RawPool {
         self.0.as_ptr().cast()
     }
 
-    pub(crate) fn create(shape: &Shape) -> Option<RawPool> {
+    pub fn create(shape: &Shape) -> Option<RawPool> {
         let align = shape.slot.align().max(8);
         let mut model = Box::new(Model {
             // SAFETY: numbers and pointers.
@@ -66,7 +66,7 @@ impl RawPool {
         NonNull::new(Box::into_raw(model).cast()).map(RawPool)
     }
 
-    pub(crate) unsafe fn grow(self) -> Option<NonNull<u8>> {
+    pub unsafe fn grow(self) -> Option<NonNull<u8>> {
         // SAFETY: the pool exists and is this thread's.
         unsafe {
             if (*self.model()).pool.capacity != 0 {
@@ -77,16 +77,16 @@ impl RawPool {
         }
     }
 
-    pub(crate) unsafe fn push(self, object: NonNull<u8>) {
+    pub unsafe fn push(self, object: NonNull<u8>) {
         // SAFETY: as the caller says.
         unsafe { slabyard_sys::sy_pool_free_inline(self.0.as_ptr(), object.as_ptr().cast()) }
     }
 
-    pub(crate) fn given_twice(self, object: NonNull<u8>) {
+    pub unsafe fn given_twice(self, object: NonNull<u8>) {
         panic!("double free of {object:?}");
     }
 
-    pub(crate) unsafe fn destroy(self) {
+    pub unsafe fn destroy(self) {
         // SAFETY: made by create, and not used again.
         let model = unsafe { Box::from_raw(self.model()) };
         for (chunk, layout) in &model.chunks {
@@ -95,7 +95,7 @@ impl RawPool {
         }
     }
 
-    pub(crate) fn keep(self) {
+    pub unsafe fn keep(self) {
         let mut first = KEPT.load(Ordering::Relaxed);
         loop {
             // SAFETY: the pool exists, and its owner is giving it up.
@@ -121,7 +121,7 @@ impl RawPool {
         }
     }
 
-    pub(crate) unsafe fn slot_size(self) -> usize {
+    pub unsafe fn slot_size(self) -> usize {
         // SAFETY: the pool exists.
         unsafe { (*self.model()).pool.stride }
     }

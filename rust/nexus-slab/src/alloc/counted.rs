@@ -1,0 +1,471 @@
+//! A slot with several owners.
+//!
+//! The counts lie in the slot, before the value ([`RcInner`]). All owners together hold one of the
+//! weak names, so the slot is freed with the last weak name. The value is reached from the slot's
+//! address alone, never through a reference to the counts, as an owner may be changing it.
+
+use super::{Alloc, BoundedAlloc, Full, UnboundedAlloc};
+use crate::shared::{RcInner, Slot, SlotCell};
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::ptr::NonNull;
+
+/// A slot with counts, without an owner of its own.
+struct Counted<T>(NonNull<SlotCell<RcInner<T>>>);
+
+impl<T> Copy for Counted<T> {}
+impl<T> Clone for Counted<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Counted<T> {
+    /// # Safety
+    /// The pointer is that of a slot.
+    #[inline(always)]
+    unsafe fn at(cell: *mut SlotCell<RcInner<T>>) -> Self {
+        // SAFETY: no slot is at address 0.
+        Counted(unsafe { NonNull::new_unchecked(cell) })
+    }
+
+    #[inline(always)]
+    fn as_ptr(self) -> *mut SlotCell<RcInner<T>> {
+        self.0.as_ptr()
+    }
+
+    #[inline(always)]
+    fn inner(self) -> *mut RcInner<T> {
+        self.0.as_ptr().cast()
+    }
+
+    /// How many own the value.
+    ///
+    /// # Safety
+    /// The slot is taken as long as the reference is used; so for `weak`.
+    #[inline(always)]
+    unsafe fn strong<'a>(self) -> &'a Cell<u32> {
+        // SAFETY: as the caller says.
+        unsafe { &(*self.inner()).strong }
+    }
+
+    /// How many keep the slot.
+    #[inline(always)]
+    unsafe fn weak<'a>(self) -> &'a Cell<u32> {
+        // SAFETY: as the caller says.
+        unsafe { &(*self.inner()).weak }
+    }
+
+    /// Where the value lies.
+    ///
+    /// # Safety
+    /// The slot is taken.
+    #[inline(always)]
+    unsafe fn value(self) -> *mut T {
+        // SAFETY: as the caller says; no reference is made.
+        unsafe { (&raw mut (*self.inner()).value).cast() }
+    }
+
+    /// The raw slot.
+    ///
+    /// # Safety
+    /// It is taken, and the caller answers for it.
+    #[inline(always)]
+    unsafe fn slot(self) -> Slot<RcInner<T>> {
+        // SAFETY: as the caller says.
+        unsafe { Slot::from_cell(self.0) }
+    }
+}
+
+/// One more; a panic after 4 billion that were forgotten, where it would wrap.
+#[inline(always)]
+#[track_caller]
+fn count_up(count: &Cell<u32>) {
+    match count.get().checked_add(1) {
+        Some(more) => count.set(more),
+        None => too_many(),
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn too_many() -> ! {
+    panic!("there are too many names of one slot")
+}
+
+/// One of several owners of a value in a slot of the allocator `A`: 8 bytes. The value is dropped
+/// with its last owner, the slot freed with its last name. It cannot leave its thread.
+#[must_use = "an owner that is dropped counts no more"]
+pub struct RcSlot<T, A: Alloc<Item = RcInner<T>>> {
+    slot: Counted<T>,
+    of: PhantomData<(T, A)>,
+}
+
+impl<T, A: BoundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
+    /// Puts the value into a slot.
+    ///
+    /// # Errors
+    /// [`Full`], with the value: no slot is free.
+    #[inline]
+    pub fn try_new(value: T) -> Result<Self, Full<T>> {
+        match A::try_alloc(RcInner::new(value)) {
+            Ok(slot) => Ok(Self::own(Counted(slot.into_cell()))),
+            Err(Full(inner)) => Err(Full(ManuallyDrop::into_inner(inner.value))),
+        }
+    }
+}
+
+impl<T, A: UnboundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
+    /// Puts the value into a slot of an allocator that grows.
+    #[inline]
+    pub fn new(value: T) -> Self {
+        Self::own(Counted(A::alloc(RcInner::new(value)).into_cell()))
+    }
+}
+
+impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
+    /// An owner that was counted.
+    #[inline(always)]
+    fn own(slot: Counted<T>) -> Self {
+        RcSlot {
+            slot,
+            of: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    fn strong(&self) -> &Cell<u32> {
+        // SAFETY: the slot is taken as long as it has an owner.
+        unsafe { self.slot.strong() }
+    }
+
+    #[inline(always)]
+    fn weak(&self) -> &Cell<u32> {
+        // SAFETY: as in `strong`.
+        unsafe { self.slot.weak() }
+    }
+
+    /// A name that does not keep the value.
+    ///
+    /// # Panics
+    /// There are 4 billion.
+    #[inline]
+    #[track_caller]
+    pub fn downgrade(&self) -> WeakSlot<T, A> {
+        count_up(self.weak());
+        WeakSlot::name(self.slot)
+    }
+
+    /// How many own the value.
+    #[inline]
+    pub fn strong_count(&self) -> u32 {
+        self.strong().get()
+    }
+
+    /// How many weak names there are.
+    #[inline]
+    pub fn weak_count(&self) -> u32 {
+        self.weak().get().saturating_sub(1)
+    }
+
+    fn is_only(&self) -> bool {
+        self.strong_count() == 1 && self.weak_count() == 0
+    }
+
+    /// The value as a pinned one. A value that must not move once it is pinned has
+    /// [`into_pin`](Self::into_pin).
+    #[inline]
+    pub fn pin(&self) -> Pin<&T>
+    where
+        T: Unpin,
+    {
+        Pin::new(self)
+    }
+
+    /// The value as a pinned one, if it has no other name.
+    #[inline]
+    pub fn pin_get_mut(&mut self) -> Option<Pin<&mut T>>
+    where
+        T: Unpin,
+    {
+        self.get_mut().map(Pin::new)
+    }
+
+    /// Pins the value for good, if it has no other name: owners that are cloned from what comes back
+    /// are pinned too.
+    ///
+    /// # Errors
+    /// This, if there is another name.
+    #[inline]
+    pub fn into_pin(self) -> Result<Pin<Self>, Self> {
+        if !self.is_only() {
+            return Err(self);
+        }
+        // SAFETY: no other name can move the value, and a pinned owner gives none that can.
+        Ok(unsafe { Pin::new_unchecked(self) })
+    }
+
+    /// The value, if it has no other name.
+    #[inline]
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        // SAFETY: the only name of the slot is borrowed for that long.
+        self.is_only().then(|| unsafe { self.get_mut_unchecked() })
+    }
+
+    /// The value, to be changed.
+    ///
+    /// # Safety
+    /// There is no other reference to the value as long as this one is used.
+    #[inline]
+    #[allow(clippy::mut_from_ref)] // the caller answers for it
+    pub unsafe fn get_mut_unchecked(&self) -> &mut T {
+        // SAFETY: as the caller says; the value is there as long as it has an owner.
+        unsafe { &mut *self.slot.value() }
+    }
+
+    /// The raw slot, if it has no other name; else this owner is dropped. The value is in the slot,
+    /// counted by nobody: to free the slot does not drop it.
+    #[inline]
+    pub fn into_slot(self) -> Option<Slot<RcInner<T>>> {
+        if !self.is_only() {
+            return None;
+        }
+        self.strong().set(0);
+        self.weak().set(0);
+        // SAFETY: this was the only name.
+        Some(unsafe { self.into_slot_unchecked() })
+    }
+
+    /// The raw slot, whose counts are left as they are.
+    ///
+    /// # Safety
+    /// Other names count this owner still. When the slot is freed, none of them is used any more,
+    /// not even to be dropped.
+    #[inline]
+    pub unsafe fn into_slot_unchecked(self) -> Slot<RcInner<T>> {
+        // SAFETY: the slot is taken; the owner is forgotten.
+        unsafe { ManuallyDrop::new(self).slot.slot() }
+    }
+
+    /// Where the slot lies.
+    #[inline]
+    pub fn as_ptr(&self) -> *mut SlotCell<RcInner<T>> {
+        self.slot.as_ptr()
+    }
+
+    /// Where the slot lies. The owner is still counted.
+    #[inline]
+    pub fn into_raw(self) -> *mut SlotCell<RcInner<T>> {
+        ManuallyDrop::new(self).slot.as_ptr()
+    }
+
+    /// An owner that is counted already.
+    ///
+    /// # Safety
+    /// It is a slot of `A` on this thread that holds a value, and one of the owners that it counts
+    /// is nobody else's.
+    #[inline]
+    pub unsafe fn from_raw(cell: *mut SlotCell<RcInner<T>>) -> Self {
+        // SAFETY: as the caller says.
+        Self::own(unsafe { Counted::at(cell) })
+    }
+
+    /// Counts one more owner.
+    ///
+    /// # Safety
+    /// It is a slot that holds a value, which has an owner.
+    ///
+    /// # Panics
+    /// There are 4 billion.
+    #[inline]
+    #[track_caller]
+    pub unsafe fn increment_strong_count(cell: *mut SlotCell<RcInner<T>>) {
+        // SAFETY: as the caller says.
+        count_up(unsafe { Counted::at(cell).strong() });
+    }
+
+    /// Drops an owner.
+    ///
+    /// # Safety
+    /// As [`from_raw`](Self::from_raw).
+    #[inline]
+    pub unsafe fn decrement_strong_count(cell: *mut SlotCell<RcInner<T>>) {
+        // SAFETY: as the caller says.
+        drop(unsafe { Self::from_raw(cell) });
+    }
+}
+
+impl<T: Clone, A: UnboundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
+    /// The value, to be changed. If it has another name, a clone of it in a slot of its own.
+    #[inline]
+    pub fn make_mut(&mut self) -> &mut T {
+        if !self.is_only() {
+            *self = Self::new((**self).clone());
+        }
+        // SAFETY: it has no other name.
+        unsafe { self.get_mut_unchecked() }
+    }
+}
+
+impl<T: Clone, A: BoundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
+    /// The value, to be changed. If it has another name, a clone of it in a slot of its own.
+    ///
+    /// # Errors
+    /// [`Full`]: no slot is free for the clone.
+    #[inline]
+    pub fn try_make_mut(&mut self) -> Result<&mut T, Full<()>> {
+        if !self.is_only() {
+            *self = Self::try_new((**self).clone()).map_err(|_| Full(()))?;
+        }
+        // SAFETY: it has no other name.
+        Ok(unsafe { self.get_mut_unchecked() })
+    }
+}
+
+impl<T, A: Alloc<Item = RcInner<T>>> Clone for RcSlot<T, A> {
+    /// One more owner.
+    ///
+    /// # Panics
+    /// There are 4 billion.
+    #[inline]
+    #[track_caller]
+    fn clone(&self) -> Self {
+        count_up(self.strong());
+        Self::own(self.slot)
+    }
+}
+
+impl<T, A: Alloc<Item = RcInner<T>>> Drop for RcSlot<T, A> {
+    #[inline]
+    fn drop(&mut self) {
+        let left = self.strong().get() - 1;
+        self.strong().set(left);
+        if left == 0 {
+            // The name that all owners hold together, dropped after the value, in a panic too.
+            let _name: WeakSlot<T, A> = WeakSlot::name(self.slot);
+            // SAFETY: the last owner's value. No weak name can reach it, as no owner is counted.
+            unsafe { self.slot.value().drop_in_place() }
+        }
+    }
+}
+
+impl<T, A: Alloc<Item = RcInner<T>>> Deref for RcSlot<T, A> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the value is there as long as it has an owner, and changed only if it has no
+        // other name.
+        unsafe { &*self.slot.value() }
+    }
+}
+
+impl<T, A: Alloc<Item = RcInner<T>>> AsRef<T> for RcSlot<T, A> {
+    #[inline]
+    fn as_ref(&self) -> &T {
+        self
+    }
+}
+
+impl<T: fmt::Debug, A: Alloc<Item = RcInner<T>>> fmt::Debug for RcSlot<T, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RcSlot")
+            .field("strong", &self.strong_count())
+            .field("weak", &self.weak_count())
+            .field("value", &**self)
+            .finish()
+    }
+}
+
+/// A name of a slot that keeps the slot but not the value: 8 bytes.
+pub struct WeakSlot<T, A: Alloc<Item = RcInner<T>>> {
+    slot: Counted<T>,
+    of: PhantomData<(T, A)>,
+}
+
+impl<T, A: Alloc<Item = RcInner<T>>> WeakSlot<T, A> {
+    /// A name that was counted.
+    #[inline(always)]
+    fn name(slot: Counted<T>) -> Self {
+        WeakSlot {
+            slot,
+            of: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    fn strong(&self) -> &Cell<u32> {
+        // SAFETY: the slot is taken as long as it has a name.
+        unsafe { self.slot.strong() }
+    }
+
+    #[inline(always)]
+    fn weak(&self) -> &Cell<u32> {
+        // SAFETY: as in `strong`.
+        unsafe { self.slot.weak() }
+    }
+
+    /// An owner of the value, if it is still there.
+    ///
+    /// # Panics
+    /// There are 4 billion.
+    #[inline]
+    #[track_caller]
+    pub fn upgrade(&self) -> Option<RcSlot<T, A>> {
+        if self.strong_count() == 0 {
+            return None;
+        }
+        count_up(self.strong());
+        Some(RcSlot::own(self.slot))
+    }
+
+    /// How many own the value.
+    #[inline]
+    pub fn strong_count(&self) -> u32 {
+        self.strong().get()
+    }
+
+    /// How many weak names there are.
+    #[inline]
+    pub fn weak_count(&self) -> u32 {
+        self.weak().get() - u32::from(self.strong_count() > 0)
+    }
+}
+
+impl<T, A: Alloc<Item = RcInner<T>>> Clone for WeakSlot<T, A> {
+    /// One more name.
+    ///
+    /// # Panics
+    /// There are 4 billion.
+    #[inline]
+    #[track_caller]
+    fn clone(&self) -> Self {
+        count_up(self.weak());
+        Self::name(self.slot)
+    }
+}
+
+impl<T, A: Alloc<Item = RcInner<T>>> Drop for WeakSlot<T, A> {
+    #[inline]
+    fn drop(&mut self) {
+        let left = self.weak().get() - 1;
+        self.weak().set(left);
+        if left == 0 {
+            // SAFETY: the last name of a slot of this allocator, whose value is dropped.
+            unsafe { A::free(self.slot.slot()) }
+        }
+    }
+}
+
+impl<T, A: Alloc<Item = RcInner<T>>> fmt::Debug for WeakSlot<T, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakSlot")
+            .field("strong", &self.strong_count())
+            .field("weak", &self.weak_count())
+            .finish()
+    }
+}

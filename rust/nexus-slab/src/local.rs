@@ -1,0 +1,239 @@
+//! A slab of each thread under the name of a type: what the macros stand on.
+//!
+//! The slab lies in a thread-local variable without a destructor, so the destructors of other
+//! thread-local variables can use slots of it, in whatever order they run. It gives its memory back
+//! after them, when the thread ends, if no slot is taken. If one is, the memory stays until the
+//! process ends. The main thread's slabs stay.
+
+use crate::alloc::{Alloc, BoundedAlloc, UnboundedAlloc};
+use crate::bounded::Bounded;
+use crate::macros::AlreadyInitialized;
+use crate::shared::Slot;
+use crate::slab::{Kind, Slab};
+use crate::unbounded::Unbounded;
+use crate::Full;
+use slabyard::parts::at_thread_end;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::thread::LocalKey;
+
+pub use std::thread_local;
+
+/// Slots of a chunk, unless the builder is told another number.
+const CHUNK_SLOTS: usize = 4096;
+
+/// A thread's slab.
+pub struct LocalSlab<T, K: Kind>(ManuallyDrop<Slab<T, K>>);
+
+impl<T, K: Kind> LocalSlab<T, K> {
+    /// One that is not initialized.
+    #[allow(clippy::new_without_default)] // only for a constant
+    pub const fn new() -> Self {
+        LocalSlab(ManuallyDrop::new(Slab::new()))
+    }
+}
+
+impl<T, K: Kind> fmt::Debug for LocalSlab<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A type that names a slab of each thread. The macros implement it.
+///
+/// # Safety
+/// The key is of a `thread_local!` whose value is `const { LocalSlab::new() }`, and of no other
+/// type.
+pub unsafe trait Local: Sized + 'static {
+    /// What a slot holds.
+    type Item: 'static;
+    /// Whether the slab grows.
+    type Kind: Kind;
+    /// Where the thread's slab is.
+    const SLAB: &'static LocalKey<LocalSlab<Self::Item, Self::Kind>>;
+}
+
+/// Calls a function with this thread's slab.
+#[inline(always)]
+fn with<L: Local, R>(function: impl FnOnce(&Slab<L::Item, L::Kind>) -> R) -> R {
+    L::SLAB.with(|slab| function(&slab.0))
+}
+
+// SAFETY: the key is a constant, so each thread has one slab for L. It gives memory back only when
+// no slot is taken.
+unsafe impl<L: Local> Alloc for L {
+    type Item = L::Item;
+
+    #[inline]
+    fn is_initialized() -> bool {
+        with::<L, _>(|slab| slab.is_initialized())
+    }
+
+    #[inline]
+    fn capacity() -> usize {
+        with::<L, _>(|slab| slab.capacity())
+    }
+
+    #[inline]
+    unsafe fn free(slot: Slot<L::Item>) {
+        // SAFETY: as the caller says.
+        with::<L, _>(|slab| unsafe { slab.free(slot) })
+    }
+
+    #[inline]
+    unsafe fn take(slot: Slot<L::Item>) -> L::Item {
+        // SAFETY: as the caller says.
+        with::<L, _>(|slab| unsafe { slab.take(slot) })
+    }
+}
+
+// SAFETY: the slots are of this thread's slab.
+unsafe impl<L: Local<Kind = Bounded>> BoundedAlloc for L {
+    #[inline(always)]
+    fn try_alloc(value: L::Item) -> Result<Slot<L::Item>, Full<L::Item>> {
+        // The value stays out of the closure: its bytes would be copied into it.
+        match with::<L, _>(Slab::take_cell) {
+            // SAFETY: the slot is ours, and empty.
+            Some(cell) => Ok(unsafe { Slot::fill(cell, value) }),
+            None => {
+                debug_assert!(L::is_initialized(), "allocator not initialized");
+                Err(Full(value))
+            }
+        }
+    }
+}
+
+// SAFETY: the slots are of this thread's slab.
+unsafe impl<L: Local<Kind = Unbounded>> UnboundedAlloc for L {
+    #[inline(always)]
+    fn alloc(value: L::Item) -> Slot<L::Item> {
+        match with::<L, _>(Slab::take_cell) {
+            // SAFETY: as in `try_alloc`.
+            Some(cell) => unsafe { Slot::fill(cell, value) },
+            None => with::<L, _>(|slab| slab.no_slot()),
+        }
+    }
+
+    #[inline]
+    fn reserve_chunks(count: usize) {
+        with::<L, _>(|slab| slab.reserve_chunks(count))
+    }
+
+    #[inline]
+    fn chunk_count() -> usize {
+        with::<L, _>(|slab| slab.chunk_count())
+    }
+}
+
+/// Initializes this thread's slab, which gives its memory back when the thread ends.
+fn build<L: Local>(
+    initialize: impl FnOnce(&Slab<L::Item, L::Kind>),
+) -> Result<(), AlreadyInitialized> {
+    if L::is_initialized() {
+        return Err(AlreadyInitialized);
+    }
+    with::<L, _>(initialize);
+    // Where the system has no memory to note it, the slab stays.
+    at_thread_end(end::<L>);
+    Ok(())
+}
+
+/// Gives the memory of this thread's slab back, and whether that is settled. It is the last time
+/// that it is asked to if `last` says so.
+fn end<L: Local>(last: bool) -> bool {
+    with::<L, _>(|slab| {
+        let gone = slab.store().release();
+        if !gone && last {
+            slab.store().keep();
+        }
+        gone || last
+    })
+}
+
+/// Builds this thread's slab of a fixed number of slots.
+#[must_use = "a builder does nothing until build is called"]
+pub struct BoundedBuilder<L> {
+    capacity: Option<usize>,
+    of: PhantomData<L>,
+}
+
+impl<L: Local<Kind = Bounded>> BoundedBuilder<L> {
+    #[doc(hidden)]
+    #[allow(clippy::new_without_default)] // the macros call it
+    #[inline]
+    pub fn new() -> Self {
+        BoundedBuilder {
+            capacity: None,
+            of: PhantomData,
+        }
+    }
+
+    /// So many slots. It has to be said.
+    #[inline]
+    pub fn capacity(mut self, capacity: usize) -> Self {
+        self.capacity = Some(capacity);
+        self
+    }
+
+    /// Takes the memory for all slots.
+    ///
+    /// # Errors
+    /// [`AlreadyInitialized`]: this thread has done it before.
+    ///
+    /// # Panics
+    /// The capacity was not said, or is 0, or there is no memory for so many slots.
+    pub fn build(self) -> Result<(), AlreadyInitialized> {
+        let capacity = self.capacity.expect("capacity must be set before build()");
+        build::<L>(|slab| slab.init(capacity))
+    }
+}
+
+/// Builds this thread's slab that grows.
+#[must_use = "a builder does nothing until build is called"]
+pub struct UnboundedBuilder<L> {
+    chunk_size: usize,
+    initial_chunks: usize,
+    of: PhantomData<L>,
+}
+
+impl<L: Local<Kind = Unbounded>> UnboundedBuilder<L> {
+    #[doc(hidden)]
+    #[allow(clippy::new_without_default)] // the macros call it
+    #[inline]
+    pub fn new() -> Self {
+        UnboundedBuilder {
+            chunk_size: CHUNK_SLOTS,
+            initial_chunks: 0,
+            of: PhantomData,
+        }
+    }
+
+    /// Chunks of so many slots; 4096 unless said.
+    #[inline]
+    pub fn chunk_size(mut self, slots: usize) -> Self {
+        self.chunk_size = slots;
+        self
+    }
+
+    /// So many chunks from the start; none unless said.
+    #[inline]
+    pub fn initial_chunks(mut self, chunks: usize) -> Self {
+        self.initial_chunks = chunks;
+        self
+    }
+
+    /// Makes the slab, with its first chunks.
+    ///
+    /// # Errors
+    /// [`AlreadyInitialized`]: this thread has done it before.
+    ///
+    /// # Panics
+    /// The size of a chunk is 0, or there is no memory for the first chunks.
+    pub fn build(self) -> Result<(), AlreadyInitialized> {
+        build::<L>(|slab| {
+            slab.init(self.chunk_size);
+            slab.reserve_chunks(self.initial_chunks);
+        })
+    }
+}

@@ -1,0 +1,110 @@
+//! Slabs that grow by chunks.
+
+use crate::shared::Slot;
+use crate::slab::{self, Kind};
+
+/// The kind of [`Slab`]: as many chunks as are needed.
+#[derive(Debug)]
+pub enum Unbounded {}
+
+impl Kind for Unbounded {
+    const GROWS: bool = true;
+}
+
+/// A slab that adds a chunk of slots when none is free. What is in it never moves. All chunks have
+/// one list of free slots, so a free takes the same time however many chunks there are.
+///
+/// ```
+/// use nexus_slab::unbounded::Slab;
+///
+/// let slab = Slab::with_chunk_capacity(4096);
+/// let slot = slab.alloc(42u64);
+/// assert_eq!((*slot, slab.chunk_count()), (42, 1));
+/// // SAFETY: the slot is of this slab, and not used again.
+/// unsafe { slab.free(slot) };
+/// ```
+pub type Slab<T> = slab::Slab<T, Unbounded>;
+
+/// A slot of a [`Slab`] that is taken and has no value yet. Dropped, it goes back.
+pub type Claim<'a, T> = slab::Claim<'a, T, Unbounded>;
+
+impl<T> Slab<T> {
+    /// A slab whose chunks have so many slots. The first chunk comes with the first value.
+    ///
+    /// # Panics
+    /// `chunk_capacity` is 0.
+    #[inline]
+    pub fn with_chunk_capacity(chunk_capacity: usize) -> Self {
+        let slab = Self::new();
+        slab.init(chunk_capacity);
+        slab
+    }
+
+    /// Says how many slots a chunk has.
+    ///
+    /// # Panics
+    /// The slab is initialized, or `chunk_capacity` is 0.
+    pub fn init(&self, chunk_capacity: usize) {
+        assert!(chunk_capacity > 0, "chunk_capacity must be non-zero");
+        self.store().initialize(chunk_capacity);
+    }
+
+    /// Slots of a chunk; 0 until the slab is initialized.
+    #[inline]
+    pub fn chunk_capacity(&self) -> usize {
+        self.store().chunk_slots()
+    }
+
+    /// Chunks that there are.
+    #[inline]
+    pub fn chunk_count(&self) -> usize {
+        self.store().chunks()
+    }
+
+    /// Adds chunks until there are so many.
+    ///
+    /// # Panics
+    /// The slab is not initialized, or there is no memory.
+    pub fn reserve_chunks(&self, count: usize) {
+        while self.chunk_count() < count {
+            if !self.is_initialized() || !self.add_chunk() {
+                self.no_slot();
+            }
+        }
+    }
+
+    /// Puts the value into a slot.
+    ///
+    /// # Panics
+    /// The slab is not initialized, or there is no memory.
+    #[inline]
+    #[track_caller]
+    pub fn alloc(&self, value: T) -> Slot<T> {
+        match self.take_cell() {
+            // SAFETY: the slot is ours, and empty.
+            Some(cell) => unsafe { Slot::fill(cell, value) },
+            None => self.no_slot(),
+        }
+    }
+
+    /// Takes a slot, for a value to be written in place.
+    ///
+    /// # Panics
+    /// The slab is not initialized, or there is no memory.
+    #[inline]
+    #[track_caller]
+    pub fn claim(&self) -> Claim<'_, T> {
+        match self.claim_cell() {
+            Some(claim) => claim,
+            None => self.no_slot(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    pub(crate) fn no_slot(&self) -> ! {
+        assert!(self.is_initialized(), "allocator not initialized");
+        panic!("there is no memory for another chunk")
+    }
+}
