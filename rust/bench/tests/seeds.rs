@@ -159,8 +159,7 @@ fn every_figure_of_the_documents_is_measured() {
     for document in &ALL {
         for row in document.rows {
             let name = document.full_name(row);
-            let is_in_rust = document.name == "nexus-slab";
-            if is_in_rust && !only.contains(row.name) {
+            if document.is_rust() && !only.contains(row.name) {
                 continue;
             }
             for figure in row.figures {
@@ -173,7 +172,7 @@ fn every_figure_of_the_documents_is_measured() {
                         "{name}: {values:?}"
                     );
                 }
-                assert_eq!(of("original").is_some(), is_in_rust, "{name}");
+                assert_eq!(of("original").is_some(), document.is_rust(), "{name}");
             }
         }
     }

@@ -35,6 +35,11 @@ pub struct Document {
 }
 
 impl Document {
+    /// The system is a crate, and measured in Rust.
+    pub fn is_rust(&self) -> bool {
+        self.name == NEXUS_SLAB.name
+    }
+
     pub fn full_name(&self, row: &Row) -> String {
         format!("{}/{}", self.name, row.name)
     }

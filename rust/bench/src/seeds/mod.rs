@@ -7,8 +7,9 @@
 //! * `table`: what was found;
 //! * here: all rows in turn.
 //!
-//! Rounds go over those who are in a row, so that drift of the machine meets all of them alike.
-//! nexus-slab is a crate that is always there; the others are measured where their folders are given.
+//! Each round goes over all rows and those who are in them, so that drift of the machine meets all
+//! alike. nexus-slab is a crate that is always there; the others are measured where their folders
+//! are given.
 
 pub mod documents;
 pub mod originals;
@@ -84,58 +85,60 @@ impl Options {
     }
 }
 
-/// A row to be measured.
+/// A row that is measured, and what was found so far.
 struct Task<'a> {
     document: &'static Document,
     row: &'static Row,
     /// The system's own program.
     original: Option<&'a Path>,
+    /// Who is in it. Who fails once is left out.
+    who: Vec<Who>,
+    found: Vec<(Who, Vec<Figure>)>,
 }
 
-impl Task<'_> {
-    fn is_in_rust(&self) -> bool {
-        self.document.name == "nexus-slab"
-    }
-
-    /// Who is in it.
-    fn who(&self) -> Vec<Who> {
-        let has_original = self.is_in_rust() || self.original.is_some();
-        let mut all = Who::ALL.to_vec();
-        all.retain(|who| *who != Who::Original || has_original);
-        all
+impl<'a> Task<'a> {
+    fn new(document: &'static Document, row: &'static Row, originals: &'a [Original]) -> Self {
+        let original = originals.iter().find(|one| one.system == document.name);
+        let mut who = Who::ALL.to_vec();
+        who.retain(|who| *who != Who::Original || document.is_rust() || original.is_some());
+        Task {
+            document,
+            row,
+            original: original.map(|one| one.program.as_path()),
+            who,
+            found: Vec::new(),
+        }
     }
 
     fn measure(&self, who: Who, samples: Samples, round: usize) -> Result<Vec<Figure>, String> {
-        match self.is_in_rust() {
+        match self.document.is_rust() {
             true => run::in_rust(self.row, who, samples, round),
             false => run::in_program(self.row, who, samples, (self.document.name, self.original)),
         }
     }
 
-    /// All rounds, each beginning with another of them: the lines of the table, and what went
-    /// wrong. Who fails once is left out.
-    fn rounds(&self, rounds: usize, samples: Samples) -> (Vec<Line>, Vec<String>) {
-        let mut who = self.who();
-        let mut found: Vec<(Who, Vec<Figure>)> = Vec::new();
+    /// One round; the next one begins with another of those who are in it. What went wrong.
+    fn measure_all(&mut self, samples: Samples, round: usize) -> Vec<String> {
         let mut failures = Vec::new();
-        for round in 0..rounds {
-            who.retain(|&one| match self.measure(one, samples, round) {
-                Ok(figures) => {
-                    found.push((one, figures));
-                    true
-                }
+        for who in self.who.clone() {
+            match self.measure(who, samples, round) {
+                Ok(figures) => self.found.push((who, figures)),
                 Err(what) => {
                     failures.push(what);
-                    false
+                    self.who.retain(|one| *one != who);
+                    self.found.retain(|(one, _)| *one != who);
                 }
-            });
-            let turn = 1.min(who.len());
-            who.rotate_left(turn);
+            }
         }
-        found.retain(|(one, _)| who.contains(one));
-        let lines = self.row.figures.iter().map(|figure| {
+        let turn = 1.min(self.who.len());
+        self.who.rotate_left(turn);
+        failures
+    }
+
+    fn lines(&self) -> impl Iterator<Item = Line> + '_ {
+        self.row.figures.iter().map(|figure| {
             let values = |wanted: Who| {
-                let here = found.iter().filter(|(one, _)| *one == wanted);
+                let here = self.found.iter().filter(|(one, _)| *one == wanted);
                 here.filter_map(|(_, figures)| run::value(figures, figure.metric))
                     .collect()
             };
@@ -147,8 +150,7 @@ impl Task<'_> {
                 slabyard: values(Who::Slabyard),
                 peer: values(Who::Peer),
             }
-        });
-        (lines.collect(), failures)
+        })
     }
 }
 
@@ -192,24 +194,22 @@ pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
     let originals = originals::build(&options.original, scratch.path())?;
     let mut text = header(options, &originals);
     print!("{text}");
-    let start = Instant::now();
-    let (mut lines, mut failures) = (Vec::new(), Vec::new());
+    let mut tasks = Vec::new();
     for (document, row) in rows {
-        let name = document.full_name(row);
-        eprintln!("{name} after {}", machine::elapsed(start));
-        let described = format!("{name}: {}\n", row.says);
+        let described = format!("{}: {}\n", document.full_name(row), row.says);
         print!("{described}");
         text += &described;
-        let original = originals.iter().find(|one| one.system == document.name);
-        let task = Task {
-            document,
-            row,
-            original: original.map(|one| one.program.as_path()),
-        };
-        let (found, failed) = task.rounds(options.rounds(), options.samples());
-        lines.extend(found);
-        failures.extend(failed);
+        tasks.push(Task::new(document, row, &originals));
     }
+    let start = Instant::now();
+    let mut failures = Vec::new();
+    for round in 0..options.rounds() {
+        eprintln!("round {} after {}", round + 1, machine::elapsed(start));
+        for task in &mut tasks {
+            failures.extend(task.measure_all(options.samples(), round));
+        }
+    }
+    let lines: Vec<Line> = tasks.iter().flat_map(Task::lines).collect();
     let mut rest = table::tables(&lines, machine::processors().len()) + &table::noise(&lines);
     for what in &failures {
         let _ = writeln!(rest, "FAILED: {what}");
