@@ -117,7 +117,13 @@ impl Line {
             measured(&self.original),
             measured(&self.slabyard),
             measured(&self.peer),
-            ratio(self.to_original()),
+            match self.original.is_empty() {
+                false => ratio(self.to_original()),
+                true => self.to_claim().map_or_else(
+                    || "-".to_owned(),
+                    |to_claim| format!("to the claim {}", to_claim.text()),
+                ),
+            },
             ratio(self.to_peer()),
         ];
         format!("| {} |\n", cells.join(" | "))
@@ -291,7 +297,13 @@ mod tests {
         };
         assert_eq!(beside(15.0, 38.0).loss(), None);
         assert_eq!(beside(15.0, 12.0).loss(), Some(1.25));
-        assert_eq!(beside(30.6, 38.0).loss(), Some(2.0));
+        let worse = beside(30.6, 38.0);
+        assert_eq!(worse.loss(), Some(2.0));
+        let cells = worse.cells(2);
+        assert!(
+            cells.contains("| to the claim **2.00 (2.00 to 2.00)** |"),
+            "{cells}"
+        );
         let unclaimed = Line {
             slabyard: vec![9.0; 2],
             ..line("zns-slab/latency", "alloc p99")
