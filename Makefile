@@ -30,7 +30,7 @@ test: ## test what a change has to pass, with sanitizers; under a quarter of an 
 check-all: ## run all tests, in all builds, at full length; under an hour on two cores
 	@scripts/test.sh everything
 
-bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, cpp, server, truth, --help)
+bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, cpp, server, truth, seeds, --help)
 	@scripts/install.sh $(if $(filter server,$(ARGS)),bench-server,bench)
 	@$(if $(filter truth,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --bins --examples)
 	@cd rust && cargo run --locked --release -p slabyard-bench -- $(ARGS)

@@ -1,5 +1,6 @@
-//! Compiles the kernels once a layout: the same source, placed differently; and the server that one
-//! part of the benchmark asks, and the programs that another part runs and replays.
+//! Compiles the kernels once a layout: the same source, placed differently; the server that one part
+//! of the benchmark asks; the programs that another part runs and replays; and those that repeat the
+//! tables of earlier systems.
 //!
 //! The flags are those of an ordinary program: -O2, position-independent executable, no tuning for
 //! the machine. snmalloc's inline form is compiled from the source that its crate carries.
@@ -175,6 +176,38 @@ fn truth_programs() {
     println!("cargo::rustc-env=BENCH_TRUTH={}", program.display());
 }
 
+/// The programs that repeat the tables of the earlier C systems, over Slabyard's headers for users of
+/// these systems. They are built as the benchmark builds them over the systems themselves.
+fn seed_programs() {
+    let [include, library] = ["INCLUDE", "LIBRARY"]
+        .map(|what| std::env::var_os(format!("DEP_SLABYARD_{what}")).expect("set by slabyard-sys"));
+    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
+    let systems = ["magazine-slab", "userland-slab", "xslab", "zns-slab"];
+    for system in systems {
+        let headers = format!("../../compat/{system}");
+        let status = cc::Build::new()
+            .std("gnu11")
+            .opt_level(2)
+            .debug(false)
+            .force_frame_pointer(false)
+            .pic(false)
+            .include(&headers)
+            .include(&include)
+            .warnings(true)
+            .extra_warnings(true)
+            .get_compiler()
+            .to_command()
+            .arg(format!("kernels/seeds/{}.c", system.replace('-', "_")))
+            .arg(&library)
+            .args(["-pthread", "-o"])
+            .arg(output.join(format!("seeds_{system}")))
+            .status();
+        assert!(status.expect("the C compiler runs").success(), "{system}");
+        println!("cargo::rerun-if-changed={headers}");
+    }
+    println!("cargo::rustc-env=BENCH_SEEDS={}", output.display());
+}
+
 fn compiler_version() -> String {
     let tool = cc::Build::new().cpp(true).get_compiler();
     let output = tool.to_command().arg("--version").output();
@@ -227,6 +260,7 @@ fn main() {
     secure_mimalloc();
     key_value_server();
     truth_programs();
+    seed_programs();
     println!("cargo::rerun-if-changed=kernels");
     println!("cargo::rustc-env=BENCH_CXX={}", compiler_version());
     println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());

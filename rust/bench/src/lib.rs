@@ -18,7 +18,8 @@
 //! * `cpp`: such rows: containers of the C++ library over allocators and resources;
 //! * `requests`: a server of requests, whose memory is looked at after each burst of them;
 //! * `server`: the key-value server of the examples, asked over sockets;
-//! * `truth`: programs run for real, beside what `slabyard compare` predicts for them.
+//! * `truth`: programs run for real, beside what `slabyard compare` predicts for them;
+//! * `seeds`: the tables of five earlier systems' documents, repeated.
 
 pub mod allocators;
 pub mod alone;
@@ -35,6 +36,7 @@ pub mod requests;
 pub mod rows;
 pub mod run;
 pub mod rust;
+pub mod seeds;
 pub mod server;
 pub mod stats;
 pub mod truth;

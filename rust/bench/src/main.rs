@@ -5,7 +5,9 @@ use slabyard_bench::allocators::{self, Allocator};
 use slabyard_bench::measure::{Effort, TRICKLE};
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
-use slabyard_bench::{alone, checks, cpp, machine, report, requests, rust, server, truth, vmem};
+use slabyard_bench::{
+    alone, checks, cpp, machine, report, requests, rust, seeds, server, truth, vmem,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,7 +18,8 @@ use std::time::Duration;
 /// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV. A run
 /// that no option narrows goes on with the arenas; `vmem` measures those alone, `requests` what a
 /// server of requests holds, `server` the key-value server of the examples, `checks` what checks
-/// cost, `rust` the Rust crate, `cpp` containers, `truth` whether `slabyard compare` is right.
+/// cost, `rust` the Rust crate, `cpp` containers, `truth` whether `slabyard compare` is right, `seeds`
+/// the tables of five earlier systems.
 #[derive(Parser)]
 #[command(name = "slabyard-bench", args_conflicts_with_subcommands = true)]
 struct Options {
@@ -71,6 +74,7 @@ enum Other {
     Cpp(alone::Options),
     Server(server::Options),
     Truth(truth::Options),
+    Seeds(seeds::Options),
 }
 
 impl Options {
@@ -235,6 +239,7 @@ fn bench_other(other: &Other) -> Result<ExitCode, String> {
         Other::Cpp(options) => alone::bench::<cpp::Row>(options, &default_path("-cpp")),
         Other::Server(options) => server::bench(options, &default_path("-server")),
         Other::Truth(options) => truth::bench(options, &default_path("-truth")),
+        Other::Seeds(options) => seeds::bench(options, &default_path("-seeds")),
     }?;
     Ok(ExitCode::SUCCESS)
 }

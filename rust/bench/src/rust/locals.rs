@@ -96,6 +96,7 @@ sizes! {
     bytes_64 8;
     bytes_128 16;
     bytes_512 64;
+    bytes_1024 128;
     bytes_4096 512;
 }
 

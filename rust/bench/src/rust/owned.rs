@@ -310,13 +310,13 @@ pub struct Who {
     frees: bool,
     /// The peer whose thread rules apply.
     peer: Option<&'static str>,
-    /// For 32, 64, 128, 512 and 4096 bytes.
-    measure: [Measure; 5],
+    /// For 32, 64, 128, 512, 1024 and 4096 bytes.
+    measure: [Measure; 6],
 }
 
-fn five<M>(name: &'static str, peer: Option<&'static str>) -> Who
+fn untyped<M>(name: &'static str, peer: Option<&'static str>) -> Who
 where
-    M: Maker<4> + Maker<8> + Maker<16> + Maker<64> + Maker<512>,
+    M: Maker<4> + Maker<8> + Maker<16> + Maker<64> + Maker<128> + Maker<512>,
 {
     Who {
         name,
@@ -327,6 +327,7 @@ where
             measure::<8, M>,
             measure::<16, M>,
             measure::<64, M>,
+            measure::<128, M>,
             measure::<512, M>,
         ],
     }
@@ -348,7 +349,7 @@ macro_rules! typed {
             name: $name,
             frees: true,
             peer: None,
-            measure: [one::<4>, one::<8>, one::<16>, one::<64>, one::<512>],
+            measure: [one::<4>, one::<8>, one::<16>, one::<64>, one::<128>, one::<512>],
         }
     }};
 }
@@ -365,18 +366,18 @@ pub fn all() -> Vec<Who> {
         typed!("Pool Slot", Pool),
         typed!("CacheBox", Cache),
         typed!("StaticBox", Static),
-        five::<Boxes<OurHeap>>("Box on the heap", None),
+        untyped::<Boxes<OurHeap>>("Box on the heap", None),
         typed!("nexus bounded", |W| bounded::Slab<Object<W>>),
         typed!("nexus unbounded", |W| unbounded::Slab<Object<W>>),
         typed!("nexus 0.11 BoxSlot", Nexus011),
         arena(typed!("typed-arena", |W| Arena<W>)),
-        arena(five::<bumpalo::Bump>("bumpalo", None)),
-        five::<StdBox>("Box on glibc", Some("glibc")),
-        five::<Boxes<Mimalloc>>("Box on mimalloc", Some("mimalloc")),
-        five::<Boxes<Snmalloc>>("Box on snmalloc", Some("snmalloc")),
-        five::<Boxes<Jemalloc>>("Box on jemalloc", Some("jemalloc")),
-        five::<Boxes<Tcmalloc>>("Box on tcmalloc", Some("tcmalloc")),
-        five::<Boxes<Rpmalloc>>("Box on rpmalloc", Some("rpmalloc")),
+        arena(untyped::<bumpalo::Bump>("bumpalo", None)),
+        untyped::<StdBox>("Box on glibc", Some("glibc")),
+        untyped::<Boxes<Mimalloc>>("Box on mimalloc", Some("mimalloc")),
+        untyped::<Boxes<Snmalloc>>("Box on snmalloc", Some("snmalloc")),
+        untyped::<Boxes<Jemalloc>>("Box on jemalloc", Some("jemalloc")),
+        untyped::<Boxes<Tcmalloc>>("Box on tcmalloc", Some("tcmalloc")),
+        untyped::<Boxes<Rpmalloc>>("Box on rpmalloc", Some("rpmalloc")),
     ]
 }
 

@@ -1,0 +1,331 @@
+//! What was found, as tables: first the figures at which Slabyard loses, then all others by system.
+
+use super::documents::{Document, Figure, Row};
+use crate::report::figure as shown;
+use slabyard_certainty::{self as certainty, Interval};
+use std::fmt::Write;
+
+/// A figure as claimed and as measured: a value each round, and none where nothing was measured.
+pub struct Line {
+    pub document: &'static Document,
+    pub row: &'static Row,
+    pub figure: &'static Figure,
+    pub original: Vec<f64>,
+    pub slabyard: Vec<f64>,
+    pub peer: Vec<f64>,
+}
+
+/// Slabyard's figure over another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ratio {
+    value: f64,
+    /// None where rounds differ too much to tell.
+    interval: Option<Interval>,
+}
+
+impl Ratio {
+    /// Of lists from the same rounds.
+    fn of(own: &[f64], other: &[f64]) -> Option<Ratio> {
+        let are_there = !own.is_empty() && !other.is_empty();
+        are_there.then(|| Ratio {
+            value: certainty::mean(own) / certainty::mean(other),
+            interval: certainty::of_ratio(own, other),
+        })
+    }
+
+    /// To a figure that is known without a doubt.
+    fn to_claim(own: &[f64], claim: f64) -> Option<Ratio> {
+        (!own.is_empty()).then(|| Ratio {
+            value: certainty::mean(own) / claim,
+            interval: certainty::of_mean(own).map(|interval| Interval {
+                low: interval.low / claim,
+                high: interval.high / claim,
+            }),
+        })
+    }
+
+    /// Slabyard's figure is surely the larger one. All figures are better when they are smaller.
+    fn is_loss(self) -> bool {
+        self.interval.is_some_and(|interval| interval.low > 1.0)
+    }
+
+    fn text(self) -> String {
+        let Ratio { value, interval } = self;
+        let digits = if (value - 1.0).abs() < 0.1 { 3 } else { 2 };
+        let Some(Interval { low, high }) = interval else {
+            return format!("{value:.digits$} (unsure)");
+        };
+        let text = format!("{value:.digits$} ({low:.digits$} to {high:.digits$})");
+        if self.is_loss() {
+            format!("**{text}**")
+        } else {
+            text
+        }
+    }
+}
+
+impl Line {
+    fn to_original(&self) -> Option<Ratio> {
+        Ratio::of(&self.slabyard, &self.original)
+    }
+
+    fn to_peer(&self) -> Option<Ratio> {
+        Ratio::of(&self.slabyard, &self.peer)
+    }
+
+    fn to_claim(&self) -> Option<Ratio> {
+        Ratio::to_claim(&self.slabyard, self.figure.system?)
+    }
+
+    /// The largest ratio of those that are losses: to the original, and where that was not measured
+    /// to the claim or to the C library.
+    fn loss(&self) -> Option<f64> {
+        let judged = match self.original.is_empty() {
+            false => [self.to_original(), None],
+            true => [self.to_claim(), self.to_peer()],
+        };
+        let losses = judged.into_iter().flatten().filter(|ratio| ratio.is_loss());
+        losses.map(|ratio| ratio.value).max_by(f64::total_cmp)
+    }
+
+    /// The row and its figure, and how few processors its threads had.
+    fn label(&self, processors: usize) -> String {
+        let mut text = format!("`{}`", self.document.full_name(self.row));
+        if self.row.figures.len() > 1 || self.figure.metric != self.row.unit {
+            let _ = write!(text, " {}", self.figure.metric);
+        }
+        if self.figure.metric != self.row.unit && !self.figure.metric.contains('/') {
+            let _ = write!(text, ", {}", self.row.unit);
+        }
+        if self.row.threads > processors {
+            let _ = write!(text, " ({processors} processors)");
+        }
+        text
+    }
+
+    fn cells(&self, processors: usize) -> String {
+        let claimed = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), shown);
+        let measured = |values: &[f64]| match values {
+            [] => "-".to_owned(),
+            _ => shown(certainty::mean(values)),
+        };
+        let ratio = |ratio: Option<Ratio>| ratio.map_or_else(|| "-".to_owned(), Ratio::text);
+        let cells = [
+            self.label(processors),
+            claimed(self.figure.system),
+            claimed(self.figure.peer),
+            measured(&self.original),
+            measured(&self.slabyard),
+            measured(&self.peer),
+            match self.original.is_empty() {
+                false => ratio(self.to_original()),
+                true => self.to_claim().map_or_else(
+                    || "-".to_owned(),
+                    |to_claim| format!("to the claim {}", to_claim.text()),
+                ),
+            },
+            ratio(self.to_peer()),
+        ];
+        format!("| {} |\n", cells.join(" | "))
+    }
+}
+
+const HEADING: &str = "\
+| | claimed | malloc there | original | Slabyard | malloc | Slabyard / original | Slabyard / malloc |
+|---|---:|---:|---:|---:|---:|---:|---:|
+";
+
+fn table<'a>(lines: impl Iterator<Item = &'a Line>, processors: usize) -> String {
+    let rows: String = lines.map(|line| line.cells(processors)).collect();
+    match rows.is_empty() {
+        true => "none\n".to_owned(),
+        false => HEADING.to_owned() + &rows,
+    }
+}
+
+/// All tables. Threads had so many processors.
+pub fn tables(lines: &[Line], processors: usize) -> String {
+    let mut losses: Vec<(f64, &Line)> = lines
+        .iter()
+        .filter_map(|line| Some((line.loss()?, line)))
+        .collect();
+    losses.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut text = String::from(
+        "\nWhere Slabyard loses to the original, or without one to the claim or to malloc:\n\n",
+    );
+    text += &table(losses.iter().map(|(_, line)| *line), processors);
+    let mut others: Vec<&Line> = lines.iter().filter(|line| line.loss().is_none()).collect();
+    while let Some(first) = others.first() {
+        let document = first.document;
+        let (here, rest) = others
+            .into_iter()
+            .partition::<Vec<&Line>, _>(|line| line.document.name == document.name);
+        let _ = write!(
+            text,
+            "\n{} {}; claimed figures: {}\n\n{}",
+            document.name,
+            document.version,
+            document.machine,
+            table(here.into_iter(), processors)
+        );
+        others = rest;
+    }
+    text
+}
+
+/// How far the ratios' intervals reach, as shares of the ratios: the middle one, and the widest.
+pub fn noise(lines: &[Line]) -> String {
+    let ratios = lines
+        .iter()
+        .flat_map(|line| [line.to_original(), line.to_peer()]);
+    let precisions: Vec<f64> = ratios
+        .flatten()
+        .filter_map(|ratio| Some(ratio.interval?.precision()))
+        .collect();
+    let at = |share| crate::stats::quantile(&precisions, share).unwrap_or(f64::NAN) * 100.0;
+    format!(
+        "\nnoise: half of the intervals reach less than {:.1} % to each side, nine in ten less than \
+         {:.1} %\n",
+        at(0.5),
+        at(0.9)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seeds::documents::ALL;
+
+    fn line(name: &str, metric: &str) -> Line {
+        let named = ALL.iter().flat_map(|document| {
+            let rows = document.rows.iter();
+            rows.flat_map(move |row| {
+                row.figures
+                    .iter()
+                    .map(move |figure| (document, row, figure))
+            })
+        });
+        let wanted = |(document, row, figure): &(&Document, &Row, &Figure)| {
+            document.full_name(row) == name && figure.metric == metric
+        };
+        let (document, row, figure) = named.into_iter().find(wanted).unwrap();
+        Line {
+            document: ALL
+                .iter()
+                .find(|one| one.name == document.name)
+                .map(leak)
+                .unwrap(),
+            row: leak(row),
+            figure: leak(figure),
+            original: Vec::new(),
+            slabyard: Vec::new(),
+            peer: Vec::new(),
+        }
+    }
+
+    fn leak<T: Copy>(value: &T) -> &'static T {
+        Box::leak(Box::new(*value))
+    }
+
+    #[test]
+    fn losses_come_first_and_the_largest_before_all() {
+        let lines = [
+            Line {
+                original: vec![10.0; 3],
+                slabyard: vec![5.0; 3],
+                peer: vec![4.0; 3],
+                ..line("xslab/pair", "ns")
+            },
+            Line {
+                original: vec![10.0; 3],
+                slabyard: vec![12.0; 3],
+                peer: vec![20.0; 3],
+                ..line("xslab/batch-16", "ns")
+            },
+            Line {
+                original: vec![10.0; 3],
+                slabyard: vec![30.0; 3],
+                peer: vec![20.0; 3],
+                ..line("magazine-slab/steady", "ns")
+            },
+        ];
+        let text = tables(&lines, 2);
+        let place = |name: &str| text.find(name).unwrap();
+        let rest = place("claimed figures: Apple");
+        assert!(
+            place("magazine-slab/steady") < place("xslab/batch-16"),
+            "{text}"
+        );
+        assert!(
+            place("xslab/batch-16") < rest && rest < place("xslab/pair"),
+            "{text}"
+        );
+        let row = "| `xslab/pair` | 2.580 | 18.90 | 10.00 | 5.000 | 4.000 | \
+                   0.50 (0.50 to 0.50) | **1.25 (1.25 to 1.25)** |";
+        assert!(text.contains(row), "{text}");
+    }
+
+    #[test]
+    fn a_difference_that_chance_explains_is_no_loss() {
+        let unsure = Line {
+            original: vec![10.0, 12.0, 9.0],
+            slabyard: vec![12.0, 9.5, 10.5],
+            ..line("xslab/pair", "ns")
+        };
+        assert!(unsure.to_original().unwrap().value > 1.0);
+        assert_eq!(unsure.loss(), None);
+        assert!(tables(&[unsure], 2).contains("none\n"));
+    }
+
+    #[test]
+    fn a_ratio_of_which_nothing_is_known_has_no_interval() {
+        let wild = Line {
+            original: vec![0.1, 90.0, 0.2],
+            slabyard: vec![1.0, 2.0, 1.0],
+            ..line("xslab/pair", "ns")
+        };
+        assert!(wild.cells(2).contains("0.04 (unsure)"), "{}", wild.cells(2));
+        assert_eq!(wild.loss(), None);
+    }
+
+    #[test]
+    fn without_an_original_the_claim_and_malloc_judge() {
+        let beside = |slabyard: f64, peer: f64| Line {
+            slabyard: vec![slabyard; 2],
+            peer: vec![peer; 2],
+            ..line("userland-slab/memory-8", "MiB")
+        };
+        assert_eq!(beside(15.0, 38.0).loss(), None);
+        assert_eq!(beside(15.0, 12.0).loss(), Some(1.25));
+        let worse = beside(30.6, 38.0);
+        assert_eq!(worse.loss(), Some(2.0));
+        let cells = worse.cells(2);
+        assert!(
+            cells.contains("| to the claim **2.00 (2.00 to 2.00)** |"),
+            "{cells}"
+        );
+        let unclaimed = Line {
+            slabyard: vec![9.0; 2],
+            ..line("zns-slab/latency", "alloc p99")
+        };
+        assert_eq!(unclaimed.loss(), None);
+    }
+
+    #[test]
+    fn labels_name_the_figure_its_unit_and_too_few_processors() {
+        let label = |name, metric, processors| line(name, metric).label(processors);
+        assert_eq!(label("xslab/pair", "ns", 1), "`xslab/pair`");
+        assert_eq!(
+            label("xslab/threads-4", "ns", 2),
+            "`xslab/threads-4` (2 processors)"
+        );
+        assert_eq!(
+            label("nexus-slab/churn/32", "p99.9", 2),
+            "`nexus-slab/churn/32` p99.9, cycles"
+        );
+        assert_eq!(
+            label("zns-slab/churn", "after / before", 2),
+            "`zns-slab/churn` after / before"
+        );
+    }
+}
