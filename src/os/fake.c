@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -690,6 +691,32 @@ int __wrap_sy_os_at_exit(void (*hook)(void));
 
 int __wrap_sy_os_at_exit(void (*hook)(void)) {
     return decide(SY_FAKE_AT_EXIT) ? -1 : __real_sy_os_at_exit(hook);
+}
+
+/* ---- waiting ---- */
+
+static _Atomic unsigned waiting;
+
+void __real_sy_os_wait(_Atomic uint32_t *word, uint32_t expected);
+void __wrap_sy_os_wait(_Atomic uint32_t *word, uint32_t expected);
+
+void __wrap_sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
+    atomic_fetch_add(&waiting, 1);
+    __real_sy_os_wait(word, expected);
+    atomic_fetch_sub(&waiting, 1);
+}
+
+void __real_sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns);
+void __wrap_sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns);
+
+void __wrap_sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns) {
+    atomic_fetch_add(&waiting, 1);
+    __real_sy_os_wait_for(word, expected, ns);
+    atomic_fetch_sub(&waiting, 1);
+}
+
+void sy_fake_await_waiting(unsigned threads) {
+    while (atomic_load(&waiting) < threads) sched_yield();
 }
 
 /* ---- the end ---- */

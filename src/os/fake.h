@@ -111,6 +111,9 @@ size_t sy_fake_committed(void);
 /* Blocks of the C library's that the library has asked for, less those that it has freed. */
 size_t sy_fake_blocks(void);
 
+/* Returns once so many threads at least wait for a word (sy_os_wait, sy_os_wait_for). */
+void sy_fake_await_waiting(unsigned threads);
+
 /* Is all of the range held, and committed? */
 bool sy_fake_is_committed(const void *start, size_t bytes);
 

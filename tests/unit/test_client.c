@@ -690,7 +690,7 @@ static void close_waits_for_pins(void **state) {
     sy_client *pinned = sy_client_pin_next(number - 1);
     assert_ptr_equal(pinned, &bank->client);
     assert_int_equal(pthread_create(&thread, NULL, close_pinned, bank), 0);
-    usleep(20000); /* if it did not wait, it is done by now, most likely */
+    sy_fake_await_waiting(1);
     sy_client *still = sy_client_pin_next(number - 1);
     assert_ptr_equal(still, &bank->client);
     sy_client_unpin(still);
@@ -719,7 +719,7 @@ static void suspending_waits_for_pins_and_keeps_new_ones_off(void **state) {
     assert_ptr_equal(sy_client_pin_next(number - 1), &bank->client);
     atomic_store(&suspended, false);
     assert_int_equal(pthread_create(&thread, NULL, suspend_pinned, bank), 0);
-    usleep(20000); /* if it did not wait, it is done by now, most likely */
+    sy_fake_await_waiting(1);
     assert_false(atomic_load(&suspended));
     sy_client_unpin(&bank->client);
     pthread_join(thread, NULL);

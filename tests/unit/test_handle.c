@@ -5,6 +5,7 @@
  * test_handle_narrow.c.
  */
 #include <errno.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -656,14 +657,14 @@ static void a_child_goes_on_with_the_handles_of_its_parent(void **state) {
 typedef struct pinner {
     sy_cache *cache;
     sy_handle handle;
-    _Atomic int step; /* 1: it is pinned; 2: unpin it */
+    sem_t pinned, may_unpin;
 } pinner;
 
 static void *pin_for_a_while(void *arg) {
     pinner *self = arg;
     must(sy_handle_pin(self->cache, self->handle) != NULL);
-    self->step = 1;
-    while (self->step != 2) usleep(1000);
+    sem_post(&self->pinned);
+    while (sem_wait(&self->may_unpin) != 0) continue;
     sy_handle_unpin(self->cache, self->handle);
     return NULL;
 }
@@ -687,10 +688,11 @@ static void what_a_lost_thread_has_pinned_stays_in_the_child(void **state) {
     pthread_t thread;
     pinner other = {.cache = make_orders(0)};
     memset(get(other.cache, &other.handle), 0xa5, 48);
+    must(sem_init(&other.pinned, 0, 0) == 0 && sem_init(&other.may_unpin, 0, 0) == 0);
     must(pthread_create(&thread, NULL, pin_for_a_while, &other) == 0);
-    while (other.step != 1) usleep(1000);
+    while (sem_wait(&other.pinned) != 0) continue;
     assert_int_equal(in_child(free_what_a_lost_thread_has_pinned, &other), 0);
-    other.step = 2;
+    sem_post(&other.may_unpin);
     pthread_join(thread, NULL);
     must(sy_handle_free(other.cache, other.handle));
     end(other.cache);

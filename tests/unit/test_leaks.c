@@ -8,6 +8,7 @@
  * reachable none may be missed.
  */
 #include <errno.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -252,12 +253,12 @@ static void what_the_caller_holds_is_reachable(void **state) {
     sy_cache_destroy(cache);
 }
 
-static _Atomic int asked, answered;
+static sem_t asked, answered;
 
 static void *hold_on_stack(void *arg) {
     node *volatile object = sy_cache_alloc(arg);
-    atomic_store(&asked, 1);
-    while (!atomic_load(&answered)) usleep(1000);
+    sem_post(&asked);
+    while (sem_wait(&answered) != 0) continue;
     sy_cache_free(arg, object);
     return NULL;
 }
@@ -266,11 +267,12 @@ static void what_another_thread_holds_is_reachable(void **state) {
     (void)state;
     sy_cache *cache = make("elsewhere", SY_AUDIT);
     pthread_t thread;
+    must(sem_init(&asked, 0, 0) == 0 && sem_init(&answered, 0, 0) == 0);
     must(pthread_create(&thread, NULL, hold_on_stack, cache) == 0);
-    while (!atomic_load(&asked)) usleep(1000);
+    while (sem_wait(&asked) != 0) continue;
     assert_int_equal(leaks_of(cache, 0).objects, 1);
     assert_int_equal(unreachable(cache), 0);
-    atomic_store(&answered, 1);
+    sem_post(&answered);
     must(pthread_join(thread, NULL) == 0);
     sy_cache_destroy(cache);
 }

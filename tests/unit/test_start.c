@@ -193,7 +193,7 @@ static void let_another_come(void) {
     if (came) return;
     came = true;
     must(pthread_create(&other, NULL, start_in_thread, NULL) == 0);
-    usleep(10000); /* it comes to wait, most likely */
+    sy_fake_await_waiting(1);
     enter_again();
 }
 
@@ -382,9 +382,9 @@ static void fork_in_the_midst_of_opening(void *arg) {
         pthread_t opener, forker;
         sy_threads_lock();
         must(pthread_create(&opener, NULL, open_the_next_class, (void *)class_number) == 0);
-        usleep(2000); /* so that both wait, most likely */
+        sy_fake_await_waiting(1);
         must(pthread_create(&forker, NULL, fork_meanwhile, arg) == 0);
-        usleep(2000);
+        sy_fake_await_waiting(2);
         sy_threads_unlock();
         must(pthread_join(opener, NULL) == 0);
         must(pthread_join(forker, NULL) == 0);

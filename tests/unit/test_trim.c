@@ -322,7 +322,7 @@ static void an_allocation_waits_for_the_system(void *arg) {
     must(pthread_create(&trimmer, NULL, trim_in_thread, NULL) == 0);
     while (sem_wait(&discarding) != 0) continue;
     must(pthread_create(&allocator, NULL, alloc_in_thread, NULL) == 0);
-    usleep(20000); /* it comes to wait, most likely */
+    sy_fake_await_waiting(1);
     sem_post(&go_on);
     void *object;
     must(pthread_join(allocator, &object) == 0);
