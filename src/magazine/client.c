@@ -1,6 +1,33 @@
 /*
- * client.c: the slow paths: what happens when a magazine has run empty or full, on first use, and
- * when a thread does without magazines.
+ * client.c: the slow path of an allocation and of a free. The inline code of slabyard/loaded.h comes
+ * here when the thread's loaded magazine is empty (allocation) or full (free).
+ *
+ * A thread has two magazines of a client: the loaded one, and the previous one, which is empty or
+ * full (Bonwick and Adams, "Magazines and Vmem", 2001, section 3). An allocation tries, in this
+ * order:
+ *
+ *     1. the loaded magazine, of which only a window was open    next_window
+ *     2. the previous magazine, if it is full: exchange          sy_client_alloc_second, fill
+ *     3. a full magazine from the depot                          fill, sy_budget_withdraw
+ *     4. the slabs: the client's refill fills the magazine       refill
+ *     5. items of parked threads, of other shards and of this    reclaim, flush_outbox
+ *        thread's outbox: flushed to the slabs, then one item
+ *     6. no memory: false, with errno
+ *
+ * A free tries, in this order:
+ *
+ *     1. the loaded magazine, if it has room                     push
+ *     2. the previous magazine, if it is empty: exchange         sy_client_free_second
+ *     3. a larger capacity for both, if the bounds allow it      grow_capacity
+ *     4. the previous magazine goes to the depot, or, if that    put_away_previous
+ *        has enough, to the slabs: the client's flush
+ *     5. an empty magazine takes the previous one's place        make_room_in_slot
+ *     6. there is none: the loaded magazine is flushed           flush_loaded
+ *
+ * A thread without a record, or a client without magazines, goes straight to refill and flush. A
+ * one-way client (an epoch's) never exchanges: its previous magazine is an outbox for frees. A
+ * client that sees frees (guards, zeroing) keeps its inline windows shut: each free comes here, and
+ * so does the allocation that is to be guarded.
  */
 #include "magazine/client.h"
 
