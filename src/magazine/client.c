@@ -1,6 +1,6 @@
 /*
- * client.c: the slow path of an allocation and of a free. The inline code of slabyard/loaded.h comes
- * here when the thread's loaded magazine is empty (allocation) or full (free).
+ * client.c: the slow path of an allocation and of a free. The inline code of slabyard/loaded.h
+ * comes here when the thread's loaded magazine is empty (allocation) or full (free).
  *
  * A thread has two magazines of a client: the loaded one, and the previous one, which is empty or
  * full (Bonwick and Adams, "Magazines and Vmem", 2001, section 3). An allocation tries, in this
