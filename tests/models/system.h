@@ -1,0 +1,56 @@
+/*
+ * system.h: what the models have in place of os/: memory that is there from the beginning, and
+ * locks whose owners are waited for by the checker.
+ */
+#ifndef MODEL_SYSTEM_H
+#define MODEL_SYSTEM_H
+
+#include <slabyard/base.h>
+#include <stddef.h>
+
+#include "model.h"
+
+/* What a thread has of its own is found by its number here: GenMC has thread-local variables of
+ * simple types only. This turns the declaration into that of a function. */
+#undef SY_TLS
+#define SY_TLS
+#define sy_lock_self (*model_lock_self())
+#include "os/lock.h"
+#undef SY_TLS
+#define SY_TLS __thread
+
+#include "os/os.h"
+#include "os/pages.h"
+
+/* ---- locks: the inline functions of os/lock.h, without what they call when they have to wait ----
+ */
+
+sy_lock_holder *model_lock_self(void) {
+    static sy_lock_holder selves[MODEL_THREADS];
+    return &selves[model_number];
+}
+
+void sy_lock_acquire_slow(sy_lock *lock) {
+    uint32_t unheld = 0;
+    sy_lock_self.number = model_number;
+    while (!atomic_compare_exchange_strong_explicit(&lock->word, &unheld, model_number,
+                                                    memory_order_acquire, memory_order_relaxed)) {
+        model_wait();
+        unheld = 0;
+    }
+}
+
+void sy_lock_release_slow(sy_lock *lock) {
+    (void)lock;
+    assert(!"a lock is released by a thread that does not hold it");
+}
+
+/* ---- memory ---- */
+
+enum { MODEL_PAGE = 4096 };
+
+size_t sy_os_page_size(void) { return MODEL_PAGE; }
+
+int sy_os_populate(void *start, size_t bytes) { return (void)start, (void)bytes, 0; }
+
+#endif
