@@ -40,9 +40,12 @@ static inline model_id model_create(void *(*run)(void *), void *arg) {
 
 static inline void model_wait_for_end(model_id id) { pthread_join(id, NULL); }
 
-/* A thread finds that it has to wait for another one. The checker also runs the order in which it
- * has not, so this one ends here. */
-static inline void model_wait(void) { __VERIFIER_assume(0); }
+/* This thread has looked at the word, and cannot go on until another one stores to it. GenMC also
+ * runs the order in which it looks later, so this execution ends here. */
+static inline void model_wait(const void *word) {
+    (void)word;
+    __VERIFIER_assume(0);
+}
 
 #else /* rust/explore */
 
@@ -61,7 +64,7 @@ typedef uintptr_t model_id;
 
 model_id model_create(void *(*run)(void *), void *arg);
 void model_wait_for_end(model_id id);
-void model_wait(void);
+void model_wait(const void *word);
 _Noreturn void model_failed(const char *file, int line);
 
 #    define assert(condition) ((condition) ? (void)0 : model_failed(__FILE__, __LINE__))

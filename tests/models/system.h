@@ -31,11 +31,11 @@ sy_lock_holder *model_lock_self(void) {
 }
 
 void sy_lock_acquire_slow(sy_lock *lock) {
-    uint32_t unheld = 0;
-    sy_lock_self.number = model_number;
-    while (!atomic_compare_exchange_strong_explicit(&lock->word, &unheld, model_number,
+    uint32_t unheld = 0, number = model_number + 1;
+    sy_lock_self.number = number;
+    while (!atomic_compare_exchange_strong_explicit(&lock->word, &unheld, number,
                                                     memory_order_acquire, memory_order_relaxed)) {
-        model_wait();
+        model_wait(&lock->word);
         unheld = 0;
     }
 }

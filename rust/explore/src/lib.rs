@@ -15,14 +15,14 @@
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{fence, AtomicU64, Ordering};
-use loom::thread::{JoinHandle, ThreadId};
+use loom::thread::{JoinHandle, Thread, ThreadId};
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::ptr::{addr_of, addr_of_mut, null_mut};
 
 /// Variables of one model that its threads may share.
 const ATOMICS: usize = 64;
-const CELLS: usize = 256;
+const CELLS: usize = 1024;
 
 /// Steps in one execution; more are a loop that does not end.
 const MOST_STEPS: usize = 10_000;
@@ -82,6 +82,8 @@ struct Execution {
     before: HashMap<usize, u64>,
     locals: HashMap<(ThreadId, usize), Vec<u128>>,
     threads: Vec<Option<JoinHandle<()>>>,
+    /// Those that wait until there is a store to an atomic variable.
+    waiting: Vec<(usize, Thread)>,
 }
 
 static mut EXECUTION: *mut Execution = null_mut();
@@ -136,7 +138,9 @@ fn read(address: usize, bits: u32) -> u64 {
     value
 }
 
+/// An atomic variable has this value from now on.
 fn write(address: usize, bits: u32, value: u64) {
+    wake(address);
     keep(address, bits as usize / 8);
     // SAFETY: as above.
     unsafe {
@@ -544,11 +548,18 @@ extern "C" fn model_wait_for_end(thread: usize) {
     thread.expect("it is waited for once").join().unwrap();
 }
 
-/// The thread cannot go on until another one has done something.
+/// The thread has just looked at the word, and cannot go on before another one stores to it.
 #[no_mangle]
-extern "C" fn model_wait() {
+extern "C" fn model_wait(word: usize) {
     tell_stored();
-    loom::thread::yield_now();
+    execution().waiting.push((word, loom::thread::current()));
+    loom::thread::park();
+}
+
+fn wake(word: usize) {
+    while let Some(at) = execution().waiting.iter().position(|it| it.0 == word) {
+        execution().waiting.swap_remove(at).1.unpark();
+    }
 }
 
 /// An assertion does not hold.
