@@ -105,7 +105,8 @@ class Loom:
         return next(name for names in made for name in names if "slabyard_explore" in name)
 
     def program(self, file, overlay, scratch):
-        """Compiles the file. What it does not use is left out, with what that would call."""
+        """Compiles the file. What nothing calls in it is left out, and a function that is missing is
+        not to be called."""
         compiled, program = f"{scratch}/{file.stem}.o", f"{scratch}/{file.stem}"
         commands = [
             ["clang", "-std=gnu11", "-O1", "-g", "-fsanitize=thread", "-femulated-tls",
@@ -113,7 +114,7 @@ class Loom:
              "-o", compiled],
             ["objcopy", "--redefine-sym", "memset=model_memset", "--redefine-sym",
              "memcpy=model_memcpy", compiled],
-            ["clang", "-Wl,--gc-sections", compiled, self.library, "-lpthread", "-ldl", "-lm", "-o",
+            ["clang", "-no-pie", "-Wl,--gc-sections,--unresolved-symbols=ignore-all", compiled, self.library, "-lpthread", "-ldl", "-lm", "-o",
              program],
         ]
         for command in commands:

@@ -11,11 +11,13 @@
 #include "model.h"
 
 /* What a thread has of its own is found by its number here: GenMC has thread-local variables of
- * simple types only. This turns the declaration into that of a function. */
+ * simple types only. This turns the declarations into those of functions. */
 #undef SY_TLS
 #define SY_TLS
-#define sy_lock_self (*model_lock_self())
+#define sy_lock_self    (*model_lock_self())
+#define sy_callback_now (*model_callback_now())
 #include "os/lock.h"
+#include "watch/callback.h"
 #undef SY_TLS
 #define SY_TLS __thread
 
@@ -43,6 +45,13 @@ void sy_lock_acquire_slow(sy_lock *lock) {
 void sy_lock_release_slow(sy_lock *lock) {
     (void)lock;
     assert(!"a lock is released by a thread that does not hold it");
+}
+
+/* ---- calls of the program's functions ---- */
+
+sy_callback_note *model_callback_now(void) {
+    static sy_callback_note now[MODEL_THREADS];
+    return &now[model_number];
 }
 
 /* ---- memory ---- */

@@ -21,7 +21,7 @@ use std::ffi::{c_char, c_int, c_void, CStr};
 use std::ptr::{addr_of, addr_of_mut, null_mut};
 
 /// Variables of one model that its threads may share.
-const ATOMICS: usize = 64;
+const ATOMICS: usize = 160;
 const CELLS: usize = 1024;
 
 /// Steps in one execution; more are a loop that does not end.
@@ -627,6 +627,11 @@ fn explore(run: extern "C" fn()) {
             EXECUTIONS += 1;
         }
         run();
+        let left = execution().threads.iter().flatten().count();
+        assert_eq!(
+            left, 0,
+            "the model waits for each thread that it has started"
+        );
         put_back(&execution().before);
     });
 }
