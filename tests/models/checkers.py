@@ -4,7 +4,7 @@ A model is a function MODEL(name) in a C file of this folder. A checker runs it 
 threads, and with the values that the memory orders let a load see:
 
   genmc  interprets what clang makes of the file, in all orders and with all values that the memory
-         models RC11 and IMM allow. It takes the order of a compare-exchange that fails to be that of
+         models RC11 and IMM allow (the one of C and C++, and one of processors). It takes the order of a compare-exchange that fails to be that of
          one that succeeds.
   loom   runs the file itself, and lets a thread be interrupted a few times in each execution. A
          sequentially consistent operation is an acquiring and releasing one to it.
@@ -35,8 +35,9 @@ def files():
     return sorted(FOLDER.glob("*.c"))
 
 
-def models(file):
-    return re.findall(r"^MODEL\((\w+)\)", file.read_text(), re.M)
+def models(file, checker):
+    kinds = "MODEL(?:_FOR_LOOM)?" if isinstance(checker, Loom) else "MODEL"
+    return re.findall(rf"^{kinds}\((\w+)\)", file.read_text(), re.M)
 
 
 def include_flags(overlay):
@@ -78,7 +79,8 @@ class Genmc:
             # before the loop need not be that of one in it. And it names each element of each array
             # that it has debug information of.
             text, passed = run(["genmc", f"--{self.memory_model}", "--disable-estimation",
-                                "--disable-spin-assume", f"--program-entry-function={name}", "--",
+                                "--disable-spin-assume", "--disable-loop-jump-threading",
+                                f"--program-entry-function={name}", "--",
                                 "-DMODEL_GENMC", "-std=gnu11", "-g0", *include_flags(overlay), str(file)])
             seen = re.search(r"complete executions explored: (\d+)", text)
             passed = passed and seen is not None and "No errors were detected" in text
@@ -130,7 +132,9 @@ class Loom:
                 yield Outcome(name, passed and bool(seen), int(seen[1]) if seen else 0, text)
 
 
-def checkers():
-    """All that there are on this machine."""
-    there = [Genmc("rc11"), Genmc("imm")] if Genmc.is_there() else []
-    return there + ([Loom()] if Loom.is_there() else [])
+def checkers(imm=True):
+    """All that there are on this machine, the fastest first."""
+    there = [Loom()] if Loom.is_there() else []
+    if Genmc.is_there():
+        there += [Genmc("rc11")] + ([Genmc("imm")] if imm else [])
+    return there

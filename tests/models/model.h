@@ -14,12 +14,14 @@
  *         assert(...);
  *     }
  *
- * It begins with all of the sources' variables as they are when a program starts.
+ * It begins with all of the sources' variables as they are when a program starts, and waits for the end
+ * of each thread that it starts. MODEL_FOR_LOOM is one that GenMC cannot run.
  */
 #ifndef MODEL_H
 #define MODEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef MODEL_GENMC
@@ -28,7 +30,23 @@
 #    include <genmc.h>
 #    include <pthread.h>
 
-#    define MODEL(name) void name(void)
+#    define MODEL(name)          void name(void)
+#    define MODEL_FOR_LOOM(name) static __attribute__((unused)) void name(void)
+
+/* What compilers make of assignments of structures, which GenMC leaves to the model: word by word,
+ * so not for structures in which threads look at less. */
+static inline void *model_copy(uint64_t *to, const uint64_t *from, size_t words) {
+    for (size_t i = 0; i < words; i++) to[i] = from[i];
+    return to;
+}
+
+void *memcpy(void *to, const void *from, size_t bytes) { return model_copy(to, from, bytes / 8); }
+
+void *memset(void *to, int byte, size_t bytes) {
+    assert(byte == 0);
+    for (size_t i = 0; i < bytes / 8; i++) ((uint64_t *)to)[i] = 0;
+    return to;
+}
 
 typedef pthread_t model_id;
 
@@ -59,6 +77,8 @@ typedef struct model_entry {
         static const model_entry model_##name                                \
             __attribute__((section("model_entries"), used)) = {#name, name}; \
         static void name(void)
+
+#    define MODEL_FOR_LOOM(name) MODEL(name)
 
 typedef uintptr_t model_id;
 
