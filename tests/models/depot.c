@@ -2,7 +2,7 @@
  * depot.c: models of the depot's stacks: no magazine is popped twice, none is lost, whoever pops
  * one has what was put in it, and a count of items is one that was true.
  */
-#include "system.h"
+#include "locks.h"
 
 #include "magazine/depot.c"
 #include "magazine/slot.h"

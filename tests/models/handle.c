@@ -5,7 +5,7 @@
  *
  * The magazines are a list under a lock here, and the slab is one slot, with ordinal 0.
  */
-#include "system.h"
+#include "locks.h"
 
 #include "cache/handle.c"
 

@@ -6,7 +6,7 @@
  * There is one client, whose magazines hold an item each, and a depot of two shards. Items are
  * numbers of objects; those that are in no magazine and not allocated are in the slab.
  */
-#include "system.h"
+#include "locks.h"
 
 /* Two of the files have something of this name each. */
 #define lock        threads_lock

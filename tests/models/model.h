@@ -33,6 +33,9 @@
 #    define MODEL(name)          void name(void)
 #    define MODEL_FOR_LOOM(name) static __attribute__((unused)) void name(void)
 
+/* One for handlers of signals, of which there are none. GenMC takes it to be one for threads. */
+#    define __atomic_signal_fence(order) ((void)(order))
+
 /* What compilers make of assignments of structures, which GenMC leaves to the model: word by word,
  * so not for structures in which threads look at less. */
 static inline void *model_copy(uint64_t *to, const uint64_t *from, size_t words) {

@@ -2,7 +2,7 @@
  * park.c: models of a thread's record: its slots are the thread's own or a claimer's, who sees what
  * the other wrote.
  */
-#include "system.h"
+#include "locks.h"
 
 #include "magazine/thread.c"
 

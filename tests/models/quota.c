@@ -2,7 +2,7 @@
  * quota.c: models of a quota's account: it is never above its limit, and exact at rest; and of the
  * soft mark, of which one thread is told.
  */
-#include "system.h"
+#include "locks.h"
 
 #include "cache/quota.c"
 

@@ -2,7 +2,7 @@
  * store.c: models of the store: a magazine is given out once, whoever adds the memory for it; and a
  * trim leaves those alone that are in use.
  */
-#include "system.h"
+#include "locks.h"
 
 #include "magazine/store.c"
 

@@ -1,6 +1,5 @@
 /*
- * system.h: what the models have in place of os/: memory that is there from the beginning, and
- * locks whose owners are waited for by the checker.
+ * system.h: what the models have in place of os/.
  */
 #ifndef MODEL_SYSTEM_H
 #define MODEL_SYSTEM_H
@@ -24,27 +23,9 @@
 #include "os/os.h"
 #include "os/pages.h"
 
-/* ---- locks: the inline functions of os/lock.h, without what they call when they have to wait ----
- */
-
 sy_lock_holder *model_lock_self(void) {
     static sy_lock_holder selves[MODEL_THREADS];
     return &selves[model_number];
-}
-
-void sy_lock_acquire_slow(sy_lock *lock) {
-    uint32_t unheld = 0, number = model_number + 1;
-    sy_lock_self.number = number;
-    while (!atomic_compare_exchange_strong_explicit(&lock->word, &unheld, number,
-                                                    memory_order_acquire, memory_order_relaxed)) {
-        model_wait(&lock->word);
-        unheld = 0;
-    }
-}
-
-void sy_lock_release_slow(sy_lock *lock) {
-    (void)lock;
-    assert(!"a lock is released by a thread that does not hold it");
 }
 
 /* ---- calls of the program's functions ---- */
