@@ -25,7 +25,8 @@
  * again, which must then have changed: items_down is released after the exchange that took the
  * magazine, so whoever reads the one sees the other.
  *
- * rust/models explores this algorithm, and shows that each order said here is needed.
+ * tests/models/depot.c has models of this. tests/models/mutants weakens each order, and shows which
+ * model then fails, or why none does.
  *
  * Below: store.h. Used by the rest of magazine/ alone.
  */
