@@ -1,6 +1,6 @@
 /*
- * locks.h: locks for the models of all else: the inline functions of os/lock.h, and in place of what
- * they call when they have to wait, a wait that the checker knows.
+ * locks.h: locks for the models of all else: the inline functions of os/lock.h. Instead of what
+ * they call when they have to wait, there is a wait that the checker knows.
  */
 #ifndef MODEL_LOCKS_H
 #define MODEL_LOCKS_H

@@ -2,20 +2,20 @@
  * model.h: what the models in this folder are written with.
  *
  * A model is a small program over the library's own sources: two or three threads, a few operations
- * each, and assertions. A checker runs it in every order of its threads, and with every value that
- * the memory orders in the sources let a load see. `tests/models/run` says which checkers there are
- * and runs all models. A model is written
+ * each, and assertions. A checker runs it in many orders of its threads, and with the values that
+ * the memory orders in the sources let a load see. tests/models/run runs all models; checkers.py
+ * says what the checkers are. A model is written
  *
  *     MODEL(each_magazine_is_popped_once) {
  *         model_thread other;
- *         model_start(&other, push_one, &magazine);
+ *         model_start(&other, 1, push_one, &magazine);
  *         ...
  *         model_join(&other);
  *         assert(...);
  *     }
  *
- * It begins with all of the sources' variables as they are when a program starts, and waits for the end
- * of each thread that it starts. MODEL_FOR_LOOM is one that GenMC cannot run.
+ * It begins with all of the sources' variables as they are when a program starts, and waits for the
+ * end of each thread that it starts. MODEL_FOR_LOOM is one that GenMC cannot run.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -36,14 +36,12 @@
 /* One for handlers of signals, of which there are none. GenMC takes it to be one for threads. */
 #    define __atomic_signal_fence(order) ((void)(order))
 
-/* What compilers make of assignments of structures, which GenMC leaves to the model: word by word,
- * so not for structures in which threads look at less. */
-static inline void *model_copy(uint64_t *to, const uint64_t *from, size_t words) {
-    for (size_t i = 0; i < words; i++) to[i] = from[i];
+/* What compilers make of assignments of structures is left to the model. Each word is one access,
+ * so these are for structures of whole words. */
+void *memcpy(void *to, const void *from, size_t bytes) {
+    for (size_t i = 0; i < bytes / 8; i++) ((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
     return to;
 }
-
-void *memcpy(void *to, const void *from, size_t bytes) { return model_copy(to, from, bytes / 8); }
 
 void *memset(void *to, int byte, size_t bytes) {
     assert(byte == 0);
