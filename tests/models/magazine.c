@@ -252,11 +252,19 @@ static void use_first(void *arg) {
     give(allocate());
 }
 
-/* A thread gets its slots, and its first magazine, while they are counted. */
+static void free_two(void *arg) {
+    (void)arg;
+    begin_thread();
+    give(taken[0]);
+    give(taken[1]);
+}
+
+/* A thread gets its slots, and its two magazines, while they are counted. */
 MODEL(a_first_use_is_counted) {
     model_thread other;
     begin();
-    model_start(&other, 1, use_first, NULL);
+    for (int i = 0; i < 2; i++) taken[i] = allocate();
+    model_start(&other, 1, free_two, NULL);
     count_all();
     model_join(&other);
     assert(count_all() == OBJECTS);
@@ -285,9 +293,35 @@ MODEL_FOR_LOOM(an_ended_threads_items_are_counted) {
 MODEL_FOR_LOOM(an_item_is_looked_for_beside_a_first_use) {
     model_thread other;
     begin();
-    model_start(&other, 1, use_first, NULL);
+    for (int i = 0; i < 2; i++) taken[i] = allocate();
+    model_start(&other, 1, free_two, NULL);
     sy_clients_lock();
     sy_client_holds(&client, OBJECTS);
     sy_clients_unlock();
+    model_join(&other);
+}
+
+/* Into a shard, a magazine that was never used before, with an item. */
+static void push_new(unsigned index) {
+    sy_magazine *magazine = sy_store_take();
+    magazine->items[0] = 0;
+    sy_magazine_set_count(magazine, 1);
+    sy_depot_push(&sy_depot_shards_of(SY_CLIENT_FIRST)[index], magazine);
+}
+
+static void push_new_and_move_onto_it(void *arg) {
+    (void)arg;
+    sy_depot_shard *shards_of_client = sy_depot_shards_of(SY_CLIENT_FIRST);
+    push_new(1);
+    sy_depot_push(&shards_of_client[1], sy_depot_pop(&shards_of_client[0]));
+}
+
+/* Whoever looks follows a magazine into the other shard, to one below it. */
+MODEL_FOR_LOOM(an_item_is_looked_for_beside_a_move) {
+    model_thread other;
+    begin();
+    push_new(0);
+    model_start(&other, 1, push_new_and_move_onto_it, NULL);
+    depot_holds(&client, OBJECTS);
     model_join(&other);
 }
