@@ -1,11 +1,11 @@
 """What runs the models: GenMC where it is installed, and loom, by way of rust/explore.
 
-A model is a function MODEL(name) in a C file of this folder. A checker runs it in many orders of its
-threads, and with the values that the memory orders let a load see:
+A model is a function MODEL(name) in a C file of this folder. A checker runs it in many orders of
+its threads, and with the values that the memory orders let a load see:
 
   genmc  interprets what clang makes of the file, in all orders and with all values that the memory
-         models RC11 and IMM allow (the one of C and C++, and one of processors). It takes the order of a compare-exchange that fails to be that of
-         one that succeeds.
+         models RC11 and IMM allow: the one of C and C++, and one of processors. It takes the order
+         of a compare-exchange that fails to be that of one that succeeds.
   loom   runs the file itself, and lets a thread be interrupted a few times in each execution. A
          sequentially consistent operation is an acquiring and releasing one to it.
 """
@@ -75,10 +75,22 @@ class Genmc:
             # A loop that tries again is not to be taken for one that waits: the order of a load
             # before the loop need not be that of one in it. And it names each element of each array
             # that it has debug information of.
-            text, passed = run(["genmc", f"--{self.memory_model}", "--disable-estimation",
-                                "--disable-spin-assume", "--disable-loop-jump-threading",
-                                f"--program-entry-function={name}", "--",
-                                "-DMODEL_GENMC", "-std=gnu11", "-g0", *include_flags(overlay), str(file)])
+            text, passed = run(
+                [
+                    "genmc",
+                    f"--{self.memory_model}",
+                    "--disable-estimation",
+                    "--disable-spin-assume",
+                    "--disable-loop-jump-threading",
+                    f"--program-entry-function={name}",
+                    "--",
+                    "-DMODEL_GENMC",
+                    "-std=gnu11",
+                    "-g0",
+                    *include_flags(overlay),
+                    str(file),
+                ]
+            )
             seen = re.search(r"complete executions explored: (\d+)", text)
             passed = passed and seen is not None and "No errors were detected" in text
             if not passed and "Verification unsuccessful" not in text:
@@ -99,24 +111,62 @@ class Loom:
     @staticmethod
     def build():
         """The library that the models are linked with."""
-        command = ["cargo", "build", "--locked", "--release", "-p", "slabyard-explore",
-                   "--message-format=json", "-q"]
-        done = subprocess.run(command, cwd=ROOT / "rust", check=True, capture_output=True, text=True)
+        command = [
+            "cargo",
+            "build",
+            "--locked",
+            "--release",
+            "-p",
+            "slabyard-explore",
+            "--message-format=json",
+            "-q",
+        ]
+        done = subprocess.run(
+            command, cwd=ROOT / "rust", check=True, capture_output=True, text=True
+        )
         made = [json.loads(line).get("filenames", []) for line in done.stdout.splitlines()]
         return next(name for names in made for name in names if "slabyard_explore" in name)
 
     def program(self, file, overlay, scratch):
-        """Compiles the file. What nothing calls in it is left out, and a function that is missing is
-        not to be called."""
+        """Compiles the file. What nothing calls in it is left out, and a function that is missing
+        is not to be called."""
         compiled, program = f"{scratch}/{file.stem}.o", f"{scratch}/{file.stem}"
         commands = [
-            ["clang", "-std=gnu11", "-O1", "-g", "-fsanitize=thread", "-femulated-tls",
-             "-ffunction-sections", "-fdata-sections", *include_flags(overlay), "-c", str(file),
-             "-o", compiled],
-            ["objcopy", "--redefine-sym", "memset=model_memset", "--redefine-sym",
-             "memcpy=model_memcpy", compiled],
-            ["clang", "-no-pie", "-Wl,--gc-sections,--unresolved-symbols=ignore-all", compiled, self.library, "-lpthread", "-ldl", "-lm", "-o",
-             program],
+            [
+                "clang",
+                "-std=gnu11",
+                "-O1",
+                "-g",
+                "-fsanitize=thread",
+                "-femulated-tls",
+                "-ffunction-sections",
+                "-fdata-sections",
+                *include_flags(overlay),
+                "-c",
+                str(file),
+                "-o",
+                compiled,
+            ],
+            [
+                "objcopy",
+                "--redefine-sym",
+                "memset=model_memset",
+                "--redefine-sym",
+                "memcpy=model_memcpy",
+                compiled,
+            ],
+            [
+                "clang",
+                "-no-pie",
+                "-Wl,--gc-sections,--unresolved-symbols=ignore-all",
+                compiled,
+                self.library,
+                "-lpthread",
+                "-ldl",
+                "-lm",
+                "-o",
+                program,
+            ],
         ]
         for command in commands:
             subprocess.run(command, check=True, stderr=subprocess.DEVNULL if overlay else None)

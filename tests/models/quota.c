@@ -13,7 +13,7 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
     return NULL;
 }
 
-static size_t used(const sy_quota *of) { return load(&of->used); }
+static size_t used(const sy_quota *of) { return load_bytes(&of->used); }
 
 static void set(sy_quota *of, size_t soft, size_t hard) {
     atomic_store_explicit(&of->soft, soft, memory_order_relaxed);
@@ -27,7 +27,7 @@ static bool charged[2];
 
 static void charge(size_t bytes, bool *done) {
     *done = !sy_quota_charge(&quota, bytes);
-    assert(used(&quota) <= load(&quota.hard) && used(&parent) <= load(&parent.hard));
+    assert(used(&quota) <= load_bytes(&quota.hard) && used(&parent) <= load_bytes(&parent.hard));
 }
 
 static void charge_first(void *arg) { charge(FIRST, arg); }
