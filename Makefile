@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test check-all coverage fuzz bench check format install uninstall manual amalgamation release clean
+.PHONY: help build demo quick test check-all models coverage fuzz bench check format install uninstall manual amalgamation release clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
@@ -29,6 +29,10 @@ test: ## test what a change has to pass, with sanitizers; under a quarter of an 
 
 check-all: ## run all tests, in all builds, at full length; under an hour on two cores
 	@scripts/test.sh everything
+
+models: ## run models of the lock-free parts in all orders of their threads (ARGS=depot: those alone)
+	@scripts/install.sh test
+	@tests/models/run $(ARGS)
 
 bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, cpp, server, truth, seeds, --help)
 	@scripts/install.sh $(if $(filter server,$(ARGS)),bench-server,bench)

@@ -56,7 +56,7 @@ void sy_depot_push(sy_depot_shard *shard, sy_magazine *magazine) {
         uint64_t items_below =
             below ? atomic_load_explicit(&sy_magazine_of(below)->items_down, memory_order_relaxed)
                   : 0;
-        atomic_store_explicit(&magazine->next, below, memory_order_relaxed);
+        atomic_store_explicit(&magazine->next, below, memory_order_release);
         atomic_store_explicit(&magazine->items_down, items_below + items, memory_order_release);
     } while (!atomic_compare_exchange_weak_explicit(&shard->top, &top,
                                                     with_next_tag(top, magazine->number),

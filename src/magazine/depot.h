@@ -25,7 +25,12 @@
  * again, which must then have changed: items_down is released after the exchange that took the
  * magazine, so whoever reads the one sees the other.
  *
- * rust/models explores this algorithm, and shows that each order said here is needed.
+ * Whoever looks through a stack without popping (sy_client_holds) may follow next to a magazine of
+ * another stack, of which it has acquired nothing. A push therefore releases next, so that the
+ * header below is seen whole.
+ *
+ * tests/models/depot.c has models of this. tests/models/mutants weakens each order, and shows which
+ * model then fails, or why none does.
  *
  * Below: store.h. Used by the rest of magazine/ alone.
  */

@@ -1,8 +1,8 @@
 //! Values in a map of keys: the words as the crate `slabyard` changes them, which has to drop a
 //! value after its last guard and before its slot is free.
 //!
-//! As in [`crate::handle`], magazines are a list under a lock, and there is one ordinal. The rules
-//! are numbered as in `slabyard/src/handle/mod.rs`.
+//! Magazines are a list under a lock, and there is one ordinal. The rules are numbered as in
+//! `slabyard/src/handle/mod.rs`.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,0 +1,46 @@
+/*
+ * system.h: what the models have in place of os/.
+ */
+#ifndef MODEL_SYSTEM_H
+#define MODEL_SYSTEM_H
+
+#include <slabyard/base.h>
+#include <stddef.h>
+
+#include "model.h"
+
+/* What a thread has of its own is found by its number here: GenMC has thread-local variables of
+ * simple types only. This turns the declarations into those of functions. */
+#undef SY_TLS
+#define SY_TLS
+#define sy_lock_self    (*model_lock_self())
+#define sy_callback_now (*model_callback_now())
+#include "os/lock.h"
+#include "watch/callback.h"
+#undef SY_TLS
+#define SY_TLS __thread
+
+#include "os/os.h"
+#include "os/pages.h"
+
+sy_lock_holder *model_lock_self(void) {
+    static sy_lock_holder selves[MODEL_THREADS];
+    return &selves[model_number];
+}
+
+/* ---- calls of the program's functions ---- */
+
+sy_callback_note *model_callback_now(void) {
+    static sy_callback_note now[MODEL_THREADS];
+    return &now[model_number];
+}
+
+/* ---- memory ---- */
+
+enum { MODEL_PAGE = 4096 };
+
+size_t sy_os_page_size(void) { return MODEL_PAGE; }
+
+int sy_os_populate(void *start, size_t bytes) { return (void)start, (void)bytes, 0; }
+
+#endif
