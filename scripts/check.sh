@@ -8,6 +8,7 @@ worst=0
 check() {
     "$@" || worst=1
 }
+check scripts/check-scripts
 check scripts/check-layers
 check scripts/check-format
 check scripts/check-headers

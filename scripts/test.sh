@@ -84,6 +84,7 @@ preset() {
 in_rust() { (cd rust && "$@"); }
 
 forms() {
+    check "shell scripts" scripts/check-scripts
     check "include order" scripts/check-layers
     check "formatting" scripts/check-format
     check "headers and sources alone" scripts/check-headers

@@ -24,7 +24,7 @@ flags="-std=gnu11 -O2 -fvisibility=hidden -Iinclude -Isrc"
 if [ "$(uname -m)" = x86_64 ]; then flags="$flags -fcf-protection=none"; fi
 
 # gcc or clang, whatever a compiler is called.
-family_of() { if "$1" --version | grep -qi clang; then echo clang; else echo gcc; fi; }
+family_of() { if "$1" --version | grep -i clang >/dev/null; then echo clang; else echo gcc; fi; }
 
 major_of() { "$1" -dumpversion | cut -d. -f1; }
 

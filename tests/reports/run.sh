@@ -11,7 +11,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 bad=0
 lines=false
-! ldconfig -p | grep -q 'libdw\.so\.1' || lines=true
+if ldconfig -p | grep "libdw\.so\.1" >/dev/null; then lines=true; fi
 
 # The library as it is, and as distributions and release builds have it: without lines.
 cp "$build/libslabyard.a" "$scratch/libslabyard.a"

@@ -78,7 +78,7 @@ large=$(head -c 100000 /dev/zero | tr '\0' x)
 expect OK set large "$large"
 expect "$large" get large
 expect 1 dbsize
-ask nonsense 2>&1 | grep -q "ERR unknown command" || fail "nonsense is understood"
+ask nonsense 2>&1 | grep "ERR unknown command" >/dev/null || fail "nonsense is understood"
 
 # A number is digits alone, to the end of its line, and what all words may be at most.
 for number in '' + - +1 -1 ' 1' '\t1' '\n1' '1 ' 1x 1\\n 65 00000000000 -18446744073709551615 18446744073709551617; do
