@@ -219,8 +219,8 @@ static const row table[OPTIONS] = {
                         "off",
                         "Live objects are reported when their cache is destroyed, "
                         "when the process exits, or at both times (all); with "
-                        "unreachable, only those that nothing points to. Turns audit "
-                        "on."},
+                        "unreachable, the report at exit lists only those that "
+                        "nothing points to. Turns audit on."},
                .type = &leaks},
     [LEAK_STATUS] = {.says = {"leak-status", "N, 0 to 255", NULL, "0",
                               "The exit status of a process that has leaks at exit; 0: the "
