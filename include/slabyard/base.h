@@ -54,7 +54,7 @@
  * library therefore takes its place in the static TLS block and is loaded at program start, or by
  * dlopen while the C library has surplus left. With SY_DLOPEN it is wherever the loader finds room,
  * at any time, and a call finds it: so is libslabyard-dlopen.so compiled, and so has to be what
- * uses that library's inline doors (docs/platforms.md). */
+ * uses that library's inline functions (docs/platforms.md). */
 #ifdef SY_DLOPEN
 #    define SY_TLS __thread
 #else

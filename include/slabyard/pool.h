@@ -102,7 +102,7 @@ SY_API SY_MUST_USE size_t sy_pool_slot_size(const sy_pool *pool) SY_NONNULL(1);
  * those given included, before it grows again. */
 SY_API SY_MUST_USE size_t sy_pool_capacity(const sy_pool *pool) SY_NONNULL(1);
 
-/* A word of the caller's that goes with the pool: 0 at first, and untouched by the doors. */
+/* A word of the caller's that goes with the pool: 0 at first, which the pool never changes. */
 static inline uintptr_t *sy_pool_word(sy_pool *pool) {
     return SY_CAST(uintptr_t *, SY_CAST(void *, pool + 1));
 }

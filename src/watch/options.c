@@ -157,55 +157,59 @@ static const row table[OPTIONS] = {
                .type = &yes_no,
                .check = SY_CHECKED},
     [REDZONE] = {.says = {"redzone", "BYTES, 16 to 64K, or off", "64", "off",
-                          "So many bytes before and behind each object are filled and verified."},
+                          "This many bytes before and behind each object are filled and "
+                          "verified."},
                  .type = &redzone,
                  .check = SY_REDZONE},
     [POISON] = {.says = {"poison", "yes|no", "yes", "no",
-                         "Free objects are filled, and verified before they are given out again."},
+                         "Free objects are filled with a pattern, which is verified "
+                         "before they are given out again."},
                 .type = &yes_no,
                 .check = SY_POISON},
     [QUARANTINE] = {.says = {"quarantine", "N, 1 to 1048576, or off", "256", "off",
-                             "So many freed objects of each cache wait before they are reused."},
+                             "This many freed objects of each cache wait before they are "
+                             "reused."},
                     .type = &quarantine,
                     .check = SY_QUARANTINE},
     [EXIT_CHECK] = {.says = {"exit-check", "yes|no", "yes", "yes",
-                             "Free objects that were filled by poison are verified once more when "
-                             "the process ends."},
+                             "Free objects that poison has filled are verified once more "
+                             "when the process ends."},
                     .type = &yes_no},
     [ZERO] = {.says = {"zero", "yes|no", "yes", "no",
                        "Objects are filled with zeroes when they are freed."},
               .type = &yes_no,
               .check = SY_ZERO},
     [GUARD] = {.says = {"guard", "1/N, N, all or off", "1/1000", "off",
-                        "One allocation in N gets pages of its own, with inaccessible ones beside "
-                        "them."},
+                        "One allocation in N gets pages of its own, with inaccessible "
+                        "pages beside them."},
                .type = &guard,
                .check = SY_GUARD},
     [GUARD_SLOTS] = {.says = {"guard-slots", "N, 1 to 65536", NULL, "256",
-                              "So many objects are guarded at a time, freed ones included."},
+                              "The number of objects that are guarded at a time, freed ones "
+                              "included."},
                      .type = &guard_slots},
     [RANDOM] = {.says = {"random", "yes|no", "yes", "no", "Slots are given out in random order."},
                 .type = &yes_no,
                 .check = SY_RANDOM},
     [EDGES] = {.says = {"edges", "yes|no", "yes", "no",
-                        "The ends of each slab are filled, and verified when it is released."},
+                        "The ends of each slab are filled, and verified when the slab "
+                        "is released."},
                .type = &yes_no,
                .check = SY_EDGES},
-    [DUMP] = {.says = {"dump", "yes|no", "yes", "yes",
-                       "The memory of objects is part of core dumps."},
+    [DUMP] = {.says = {"dump", "yes|no", "yes", "yes", "Core dumps contain the memory of objects."},
               .type = &yes_no},
     [LOCK] = {.says = {"lock", "yes|no", "yes", "no",
                        "The memory of objects is locked: never written to swap."},
               .type = &yes_no,
               .check = SY_LOCKED},
-    [AUDIT] =
-        {.says = {"audit", "N, 0 to 1048576, or off", "0", "off",
-                  "Who allocated and freed each object is noted, and the last N operations of "
-                  "each cache are kept (N is rounded up to a power of two)."},
-         .type = &audit,
-         .check = SY_AUDIT},
+    [AUDIT] = {.says = {"audit", "N, 0 to 1048576, or off", "0", "off",
+                        "The stack, thread and time of each allocation and free are "
+                        "recorded, and the last N operations of each cache are kept "
+                        "(N is rounded up to a power of two)."},
+               .type = &audit,
+               .check = SY_AUDIT},
     [STACK_DEPTH] = {.says = {"stack-depth", "N, 1 to 64", NULL, "16",
-                              "So many frames of a stack are noted."},
+                              "The number of frames that are recorded of each stack."},
                      .type = &stack_depth},
     [UNWIND] = {.says = {"unwind", "auto|frames|tables", NULL, "auto",
                          "How stacks are found: by frame pointers, by unwinding tables, or by "
@@ -213,32 +217,34 @@ static const row table[OPTIONS] = {
                 .type = &unwind},
     [LEAKS] = {.says = {"leaks", "off, all, or destroy, exit, unreachable with + between", "exit",
                         "off",
-                        "Objects that are still live are told when their cache is destroyed, at "
-                        "exit, or at both (all); with unreachable, only those that nothing points "
-                        "to. Brings audit along."},
+                        "Live objects are reported when their cache is destroyed, "
+                        "when the process exits, or at both times (all); with "
+                        "unreachable, the report at exit lists only those that "
+                        "nothing points to. Turns audit on."},
                .type = &leaks},
     [LEAK_STATUS] = {.says = {"leak-status", "N, 0 to 255", NULL, "0",
-                              "The exit status of a process in which leaks were found at exit; 0: "
-                              "what it would be without."},
+                              "The exit status of a process that has leaks at exit; 0: the "
+                              "status stays as it is."},
                      .type = &leak_status},
     [FAIL] = {.says = {"fail", "SPECIFICATION, or off", NULL, "off",
                        "Allocations, or calls to the system, are made to fail."},
               .type = &failures,
               .text = TEXT_FAIL},
-    [ONLY] = {.says =
-                  {"only", "NAMES", NULL, "*",
-                   "The caches that checks are for: names, with * and ? in them and + between."},
+    [ONLY] = {.says = {"only", "NAMES", NULL, "*",
+                       "The caches that checks apply to: names, which may contain * "
+                       "and ?, with + between them."},
               .type = &any_text,
               .text = TEXT_ONLY},
     [REPORT] = {.says = {"report", "PATH, or stderr", NULL, "stderr",
-                         "The file to whose end reports are written."},
+                         "The file that reports are appended to."},
                 .type = &any_text,
                 .text = TEXT_REPORT},
     [STATS] = {.says = {"stats", "yes|no", "yes", "no",
-                        "An account of memory, by caches, is written to stderr at exit."},
+                        "A table of memory by cache is written to stderr at exit."},
                .type = &yes_no},
     [HELP] = {.says = {"help", "yes|no", "yes", "no",
-                       "These options are listed on stderr at start; the program goes on."},
+                       "All options are listed on stderr at start; the program then "
+                       "runs as usual."},
               .type = &yes_no},
     [COLOUR] = {.says = {"colour", "auto|always|never", NULL, "auto",
                          "Colours in reports; auto: on a terminal, if NO_COLOR is not set."},
@@ -247,24 +253,29 @@ static const row table[OPTIONS] = {
                           "Reports name functions, files and lines."},
                  .type = &yes_no},
     [EXPLAIN] = {.says = {"explain", "auto|yes|no", "yes", "auto",
-                          "SIGSEGV and SIGBUS are reported, if a guarded object is concerned or a "
-                          "pointer that was read from poison; auto: once an object is guarded."},
+                          "A report explains a SIGSEGV or SIGBUS that hits a guarded "
+                          "object or comes from a pointer that was read from poison; "
+                          "auto: once an object is guarded."},
                  .type = &explain},
     [ON_FAULT] = {.says = {"on-fault", "abort|continue", NULL, "abort",
-                           "What follows a report: the end of the process, or nothing."},
+                           "After a report, the process aborts or continues."},
                   .type = &on_fault},
     [TOOLS] = {.says = {"tools", "auto|off|malloc", NULL, "auto",
-                        "Valgrind and AddressSanitizer, where they are at work, are told about "
-                        "objects; or not (off); or objects come from malloc."},
+                        "Valgrind or AddressSanitizer, if present, is told about each "
+                        "object (auto) or not (off); or objects are allocated with "
+                        "malloc (malloc)."},
                .type = &tools},
     [DECAY] = {.says = {"decay", "TIME: 1500ms, 2s, 1min, or off", NULL, "1s",
-                        "Free memory that nobody uses goes back within two to four times this."},
+                        "Memory that stays unused returns to the system within two to "
+                        "four times this time."},
                .type = &decay},
     [MAINTENANCE] = {.says = {"maintenance", "yes|no", "yes", "no",
-                              "A thread gives memory back, rather than those that allocate."},
+                              "A background thread returns unused memory, instead of the "
+                              "threads that allocate."},
                      .type = &yes_no},
     [LIMIT] = {.says = {"limit", "BYTES: 500M, 2G, or off", NULL, "off",
-                        "The process may have so many bytes of slabs and large objects."},
+                        "The most bytes that slabs and large objects of the process "
+                        "may take."},
                .type = &limit},
 };
 
@@ -479,18 +490,18 @@ static void add_wrapped(sy_text *text, const char *sentence) {
     sy_text_add(text, "\n");
 }
 
-/*   redzone=BYTES, 16 to 64K, or off (off; alone: 64)
- *       So many bytes before and behind ... */
+/*   redzone=BYTES, 16 to 64K, or off  (default: off; name alone: 64)
+ *       This many bytes before and behind ... */
 static void tell_option(const sy_option *option) {
     sy_text text = {.length = 0};
     sy_text_add(&text, "  ");
     sy_text_add(&text, option->name);
     sy_text_add(&text, "=");
     sy_text_add(&text, option->values);
-    sy_text_add(&text, "  (at first: ");
+    sy_text_add(&text, "  (default: ");
     sy_text_add(&text, option->initial);
     if (option->bare) {
-        sy_text_add(&text, "; the name alone: ");
+        sy_text_add(&text, "; name alone: ");
         sy_text_add(&text, option->bare);
     }
     sy_text_add(&text, ")");

@@ -65,8 +65,8 @@ static int is_in_help(void *help, const sy_option *option) {
 static void the_option_help_lists_all_options_and_the_program_goes_on(void **state) {
     (void)state;
     char *help = strdup(said_with_options("tools=off,help"));
-    assert_non_null(strstr(help, "\n  redzone=BYTES, 16 to 64K, or off  (at first: off; the name "
-                                 "alone: 64)\n      So many bytes"));
+    assert_non_null(strstr(help, "\n  redzone=BYTES, 16 to 64K, or off  (default: off; name "
+                                 "alone: 64)\n      This many bytes"));
     assert_int_equal(sy_each_option(is_in_help, help), 0);
     free(help);
 }
