@@ -1,29 +1,31 @@
 /*
- * base.h: what every public header of Slabyard shares. Nothing here allocates, and nothing here is
- * a door; programs include it through the others.
+ * base.h: definitions that every public header of Slabyard needs. Programs include it through the
+ * other headers. It declares no function.
  *
  * Above: every header in this folder. Below: the compiler (gcc or clang, C11 or C++11 and later).
  *
- * A door that has an inline form is written three times, always in this shape:
+ * A function that has an inline form is written three times, always in this shape:
  *
  *     static inline void *sy_pool_alloc_inline(sy_pool *pool) { ... }     the body, in the header
  *     static inline void *sy_pool_alloc(sy_pool *pool) { the body }       without SY_NO_INLINE
  *     SY_API void *sy_pool_alloc(sy_pool *pool);                          with SY_NO_INLINE
  *
- * and a file calls.c of its layer, which defines SY_NO_INLINE before it includes the header, gives
- * the exported function that the third line declares. So whoever cannot inline C (another
- * language, a program that must outlive a change of layout) has a function of the same name.
+ * The third line declares an exported function. A file calls.c of the function's layer defines it:
+ * the file defines SY_NO_INLINE before it includes the header. So a program that cannot inline C
+ * (because it is written in another language, or must keep working when the layout changes) has a
+ * function of the same name.
  *
  * Functions that you give to Slabyard (constructors, destructors, handlers, visitors and so on) are
  * called without a lock held, and must return. There is one exception: a C++ exception, or the end
  * of its thread (pthread_exit, pthread_cancel), may leave the constructor of a cache
- * (sy_cache_config.construct). Everything else is reported with the name of the function and of its
- * cache, and ends the process: at once if it is an exception or the end of a thread, at one of the
- * thread's next calls if it is longjmp. In such a function, do not switch to another stack on which
- * Slabyard is called.
+ * (sy_cache_config.construct). If any other function of yours does not return, Slabyard reports the
+ * name of the function and of its cache, and ends the process. It does so at once for an exception
+ * or the end of a thread, and at one of the thread's next calls for longjmp. In such a function, do
+ * not switch to another stack on which Slabyard is called.
  *
- * What an inline body calls when it is out of luck carries the number of the layout in its symbol
- * (SY_ABI_NAME): a program compiled against one layout does not link with a library of another.
+ * The functions that an inline body calls on its slow path carry the number of the layout in their
+ * symbols (SY_ABI_NAME). So a program compiled for one layout does not link with a library of
+ * another.
  */
 #ifndef SLABYARD_BASE_H
 #define SLABYARD_BASE_H
@@ -41,28 +43,30 @@
 #    define SY_CAST(type, value) ((type)(value))
 #endif
 
-/* A function that the shared library exports; everything else is hidden. Whoever compiles the
- * library as a part of his own can say otherwise. */
+/* A function that the shared library exports; all others are hidden. If you compile the library as
+ * a part of your own program, you can define SY_API differently. */
 #ifndef SY_API
 #    define SY_API __attribute__((visibility("default")))
 #endif
 
-/* A variable of the library's own: reached without the detour for what a program may replace. */
+/* A variable that the library alone uses. It is reached directly, without the indirection that a
+ * variable needs if a program can replace it. */
 #define SY_HIDDEN __attribute__((visibility("hidden")))
 
-/* A variable of each thread at a fixed distance from the thread pointer: one load, no call. The
- * library therefore takes its place in the static TLS block and is loaded at program start, or by
- * dlopen while the C library has surplus left. With SY_DLOPEN it is wherever the loader finds room,
- * at any time, and a call finds it: so is libslabyard-dlopen.so compiled, and so has to be what
- * uses that library's inline functions (docs/platforms.md). */
+/* A thread-local variable at a fixed distance from the thread pointer: reading it takes one load
+ * and no call. The library therefore needs space in the static TLS block. It must be loaded when
+ * the program starts, or by dlopen while the C library has static TLS space left. With SY_DLOPEN
+ * the loader may place the variable anywhere, so the library can be loaded at any time, but a call
+ * is needed to find the variable. libslabyard-dlopen.so is compiled with SY_DLOPEN, and so must be
+ * every program that uses the inline functions of that library (docs/platforms.md). */
 #ifdef SY_DLOPEN
 #    define SY_TLS __thread
 #else
 #    define SY_TLS __thread __attribute__((tls_model("initial-exec")))
 #endif
 
-/* The same, where the program says that it links the static library into an executable: one
- * instruction less on every fast path. Elsewhere it does not link. */
+/* The same, for a program that links the static library into an executable and says so by defining
+ * SY_STATIC: every fast path is one instruction shorter. Other programs do not link with it. */
 #if defined(SY_STATIC) && defined(SY_DLOPEN)
 #    error "SY_STATIC is for executables, SY_DLOPEN for what is loaded as they run"
 #elif defined(SY_STATIC)
@@ -74,14 +78,14 @@
 #define SY_LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define SY_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-/* A slow path: never inlined, laid out away from the code that runs. */
+/* A slow path: never inlined, and placed away from the code that runs often. */
 #define SY_COLD __attribute__((cold, noinline))
 
 #define SY_MUST_USE     __attribute__((warn_unused_result))
 #define SY_NONNULL(...) __attribute__((nonnull(__VA_ARGS__)))
 
-/* The number of the layout that inline bodies know: structures, and the meaning of their fields.
- * It changes when one of them does, together with the names made here. */
+/* The number of the layout that inline bodies depend on: the structures, and the meaning of their
+ * fields. The number changes when one of them changes, and the names made here change with it. */
 #define SY_ABI            1
 #define SY_ABI_NAME(name) name##_abi_1
 
