@@ -1,9 +1,10 @@
 /*
- * slabyard/handle.h: objects by name: 64-bit handles that are recognised as stale for ever.
+ * slabyard/handle.h: objects by handle: 64-bit names that stay invalid once their object is freed.
  *
- * A handle is an ordinal, which says where, and a generation, which says which of the objects that
- * were there. When the object is freed its handle is stale, and stays so whatever comes to lie in
- * its place: it can be kept in messages, queues, other processes, tables that nobody cleans up.
+ * A handle is an ordinal and a generation. The ordinal is the number of a place for an object. The
+ * generation says which of the objects that were there is meant. When an object is freed its handle
+ * becomes stale, and it stays stale whatever object is placed there later. So handles can be kept
+ * in messages, queues, other processes, and tables that are never cleaned up.
  *
  *     sy_cache *sessions = sy_cache_create(
  *         &(sy_cache_config){.name = "session", .size = 200, .flags = SY_HANDLES});
@@ -13,20 +14,21 @@
  *     session = sy_handle_get(sessions, handle);      NULL once it is freed
  *     sy_handle_free(sessions, handle);               true; a second time false
  *
- * Any 64 bits may be passed as a handle: they are compared, never followed. 0 is never one. A
- * handle of another cache is refused. When a place has been through all its generations, 2^32 - 1
- * of them, it is retired with its slot (sy_cache_stats.retired).
+ * You may pass any 64 bits as a handle: they are compared, never used as an address. 0 is never a
+ * valid handle. A handle of another cache is refused. When a place has used all its generations,
+ * 2^32 - 1 of them, it is retired with its slot (sy_cache_stats.retired).
  *
- * Which door: sy_handle_get costs a few loads and is for whoever owns the object, so that nobody
- * frees it meanwhile. sy_handle_pin is for all others: between pin and unpin the object stays, and
- * a free that comes meanwhile makes the handle stale at once and takes the object at the last
- * unpin. What is to be done to an object then, the cache's `dispose` does for whoever comes last.
+ * Two functions look up an object. sy_handle_get costs a few loads. Use it in the code that owns
+ * the object, so that no other thread can free it meanwhile. Use sy_handle_pin everywhere else:
+ * between pin and unpin the object stays. If it is freed meanwhile, its handle becomes stale at
+ * once, and the object is freed at the last unpin. The cache's `dispose` function is then called by
+ * the thread that unpins last.
  *
- * A cache with SY_HANDLES gives objects by sy_cache_alloc and takes them by sy_cache_free too, more
- * slowly; all of its objects have handles (sy_handle_of).
+ * In a cache with SY_HANDLES, sy_cache_alloc and sy_cache_free work too, but are slower. All
+ * objects of the cache have handles (sy_handle_of).
  *
  * Thread rule: any thread, at any time. After a fork, the pins that other threads held stay in the
- * child: what they pinned is never freed there.
+ * child, so the objects that they pinned are never freed there.
  */
 #ifndef SLABYARD_HANDLE_H
 #define SLABYARD_HANDLE_H
@@ -37,48 +39,56 @@ SY_BEGIN_DECLS
 
 typedef uint64_t sy_handle;
 
-/* Most pins of one object at a time. */
+/* The largest number of pins that an object can have at a time. */
 enum { SY_HANDLE_PINS_MAX = (1 << 16) - 1 };
 
 /*
- * A new object that nobody sees yet, while it is being made: its handle is refused, and no
- * iteration comes by, until sy_handle_publish. Or sy_handle_cancel gives it back, without
- * `dispose`. NULL as sy_handle_alloc. One of the two has to follow, once; anything else is reported
- * as an unpin without a pin.
+ * sy_handle_prepare allocates an object that no other thread can see while you initialise it. Its
+ * handle is refused, and sy_handle_each does not visit it. Returns NULL with errno as
+ * sy_handle_alloc.
+ *
+ * sy_handle_publish makes the object live. sy_handle_cancel frees it instead, without calling
+ * `dispose`. Call exactly one of the two, once. Any other use is reported as an unpin without a
+ * pin.
  */
 SY_API void *sy_handle_prepare(sy_cache *cache, sy_handle *handle);
 SY_API void sy_handle_publish(sy_cache *cache, sy_handle handle);
 SY_API void sy_handle_cancel(sy_cache *cache, sy_handle handle);
 
-/* The object of a live handle of this cache, which stays until it is unpinned; NULL for any other
- * handle, or with errno EAGAIN if the object has SY_HANDLE_PINS_MAX pins. Pins are counted. */
+/* Pins the object of a live handle of this cache and returns it. The object stays until it is
+ * unpinned. Pins are counted. Returns NULL for any other handle, or NULL with errno EAGAIN if the
+ * object has SY_HANDLE_PINS_MAX pins. */
 SY_API void *sy_handle_pin(sy_cache *cache, sy_handle handle);
 
-/* Ends one pin, also of a handle that has become stale since. Frees the object if that was to be. A
- * handle that is not pinned is SY_FAULT_NOT_PINNED (fault.h), and nothing changes. */
+/* Ends one pin, also if the handle has become stale since. If the object was freed while it was
+ * pinned, the last unpin frees it. A handle that is not pinned is the fault SY_FAULT_NOT_PINNED
+ * (fault.h), and nothing changes. */
 SY_API void sy_handle_unpin(sy_cache *cache, sy_handle handle);
 
-/* The handle of a live object, or 0: no object of a cache with SY_HANDLES begins at this address.
- * Any address may be passed. */
+/* Returns the handle of a live object. Returns 0 if no live object of a cache with SY_HANDLES
+ * begins at this address. Any address may be passed. */
 SY_API sy_handle sy_handle_of(const void *object);
 
-/* Called for each; nonzero ends it. The object is pinned meanwhile. */
+/* Called for each object, which is pinned during the call. A return value other than 0 ends the
+ * iteration. */
 typedef int (*sy_handle_visit)(void *arg, sy_handle handle, void *object);
 
 /*
- * Calls `visit` for the live objects of the cache: for all that were live throughout, for some of
- * those that came or went meanwhile. Objects with SY_HANDLE_PINS_MAX pins are passed over. It may
- * allocate, get and free, in this cache too. 0; what
- * visit returned if that ended it; -1 with errno: EINVAL (no SY_HANDLES), ENOMEM.
+ * Calls `visit` for the live objects of the cache: for all that were live during the whole call,
+ * and for some of those that were allocated or freed meanwhile. Objects with SY_HANDLE_PINS_MAX
+ * pins are skipped. `visit` may allocate, get and free, also in this cache. Returns 0; or the value
+ * with which `visit` ended the iteration; or -1 with errno: EINVAL (the cache has no SY_HANDLES),
+ * ENOMEM.
  */
 SY_API int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg);
 
 /*
- * Where the ordinals of a cache are: the first ordinal of each slab that it has at this moment into
- * `firsts`, if all find `room` there, else none; in *slots how many objects a slab has, whose
- * ordinals follow one another. How many slabs there are; 0 for a cache without SY_HANDLES. For
- * whoever goes through the words below by himself: an ordinal may be another cache's by then, which
- * its word says.
+ * Lists the ordinals of a cache, for programs that read the words below themselves. The objects of
+ * a slab have consecutive ordinals. The function writes the first ordinal of each slab that the
+ * cache has at this moment to `firsts`, if `room` entries are enough for all of them; else it
+ * writes none. It sets *slots to the number of objects in a slab. Returns the number of slabs; 0
+ * for a cache without SY_HANDLES. An ordinal may belong to another cache by the time that you use
+ * it; its word then says so.
  */
 SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t *slots);
 
@@ -91,9 +101,11 @@ SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, ui
  *     | generation | cache     | pins      |state|
  *
  * state: free (0), live (1), dying (2: freed while it was pinned). An ordinal without a slab has a
- * word of zeros. The cache's number is in its words as long as they have a slab. A program that
- * changes words itself may make a word dying without pins, which no door touches: the object is
- * that thread's alone, which then stores a free word and puts the ordinal.
+ * word of zeros. The number of the cache is in the word as long as the ordinal has a slab.
+ *
+ * A program that changes words itself may set the state dying with 0 pins. The object then belongs
+ * to the thread that stored the word, and no function here changes it. The thread ends this state
+ * by storing a free word and putting the ordinal back.
  */
 #define SY_HANDLE_LIVE       UINT64_C(1)
 #define SY_HANDLE_DYING      UINT64_C(2)
@@ -104,25 +116,28 @@ SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, ui
 #define SY_HANDLE_GENERATION 32
 
 #ifndef SY_HANDLE_GENERATIONS_MAX
-#    define SY_HANDLE_GENERATIONS_MAX UINT32_MAX /* tests build with fewer */
+#    define SY_HANDLE_GENERATIONS_MAX UINT32_MAX /* tests define a smaller number */
 #endif
 
-/* What the functions below read of a cache with SY_HANDLES, in place of sy_cache_head. */
+/* The part of a cache with SY_HANDLES that the inline functions read, in place of sy_cache_head. */
 struct sy_handle_head {
-    uint64_t *words;      /* of all ordinals */
-    uintptr_t *places;    /* of all ordinals, 64 by 64: where the first of them lies */
-    uint64_t limit;       /* no ordinal of this cache is as large; grows */
-    uint64_t live;        /* the lower half of the word of a live, unpinned object of this cache */
-    size_t slot;          /* bytes from one object to the next */
-    size_t loaded_offset; /* of sy_cache_alloc and sy_cache_free: of a slot that is shut */
-    size_t names_offset;  /* bytes from sy_abi_1 to this cache's loaded slot, of free ordinals */
-    uint64_t plain;       /* `live`, if a free is no more than that; else of no word */
+    uint64_t *words;   /* indexed by ordinal */
+    uintptr_t *places; /* the address of the first of each 64 ordinals, indexed by ordinal / 64 */
+    uint64_t limit;    /* all ordinals of this cache are smaller; grows */
+    uint64_t live;     /* the lower half of the word of a live, unpinned object of this cache */
+    size_t slot;       /* bytes from one object to the next */
+    size_t loaded_offset; /* for sy_cache_alloc and sy_cache_free: of a slot that is always shut */
+    size_t names_offset;  /* bytes from sy_abi_1 to this cache's loaded slot of free ordinals */
+    uint64_t plain;       /* `live`, if a free changes nothing but the word; else a value that no
+                             word has */
 };
 
 SY_API void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle);
 SY_API bool SY_ABI_NAME(sy_handle_free_slow)(sy_cache *cache, sy_handle handle);
 
-/* A free ordinal, the caller's until it has made the object live, and freed it, or puts it back. */
+/* sy_handle_take_slow takes a free ordinal. It belongs to the caller, which either makes the object
+ * live and frees it later, or puts the ordinal back with sy_handle_put_slow. Returns false with
+ * errno as sy_handle_alloc. */
 SY_API bool SY_ABI_NAME(sy_handle_take_slow)(sy_cache *cache, uint32_t *ordinal);
 SY_API bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal);
 
@@ -139,17 +154,18 @@ static inline void *sy_handle_place(const struct sy_handle_head *head, uint64_t 
     return (void *)(first + ordinal % 64 * head->slot);
 }
 
-/* The word of a live, unpinned object with this handle. */
+/* The word that a live, unpinned object with this handle has. */
 static inline uint64_t sy_handle_expected(const struct sy_handle_head *head, sy_handle handle) {
     return (handle >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION) | head->live;
 }
 
-/* Of whatever is passed as a handle; a cache without SY_HANDLES has the limit 0. */
+/* Whether the ordinal of any 64 bits can be one of this cache. A cache without SY_HANDLES has the
+ * limit 0. */
 static inline bool sy_handle_in_range(const struct sy_handle_head *head, sy_handle handle) {
     return (uint32_t)handle < __atomic_load_n(&head->limit, __ATOMIC_RELAXED);
 }
 
-/* The object of a free ordinal comes to life. Nobody else changes a free word. */
+/* Makes the object of a free ordinal live. No other thread changes a free word. */
 static inline void *sy_handle_enliven(const struct sy_handle_head *head, uint64_t ordinal,
                                       sy_handle *handle) {
     uint64_t *word = &head->words[ordinal];
@@ -191,14 +207,14 @@ static inline bool sy_handle_free_inline(sy_cache *cache, sy_handle handle) {
 }
 
 /*
- * sy_handle_alloc: a new object and, in *handle, its handle. NULL with errno as sy_cache_alloc, or
- * EINVAL for a cache without SY_HANDLES; *handle is then as before.
+ * sy_handle_alloc: allocates an object and writes its handle to *handle. Returns NULL with errno as
+ * sy_cache_alloc, or EINVAL for a cache without SY_HANDLES; *handle is then unchanged.
  *
- * sy_handle_get: the object of a live handle of this cache, else NULL; errno is kept. If another
- * thread may free it, it may be gone when the caller looks at it: then pin.
+ * sy_handle_get: returns the object of a live handle of this cache, else NULL; errno is kept. If
+ * another thread may free the object while you use it, call sy_handle_pin instead.
  *
- * sy_handle_free: frees the object. True once for each handle; false for what is stale, forged, 0,
- * or of another cache. The object stays until the last pin is gone.
+ * sy_handle_free: frees the object. Returns true once for each handle; false for a handle that is
+ * stale, forged, 0, or of another cache. A pinned object stays until its last pin ends.
  */
 #ifdef SY_NO_INLINE
 SY_API void *sy_handle_alloc(sy_cache *cache, sy_handle *handle);
