@@ -1,9 +1,10 @@
 /*
  * slabyard/heap.h: memory of any size: the malloc family over size-class caches and large spans.
  *
- * Sizes up to 128 KiB come from size classes (at most an eighth is lost above 128 bytes); larger
- * ones are spans of 64 KiB units. Any thread may free what another allocated. Errors are NULL with
- * errno; nothing here is async-signal-safe.
+ * Sizes up to 128 KiB come from size classes; above 128 bytes, rounding up to a class wastes at
+ * most an eighth. Larger sizes are spans of 64 KiB units. Any thread may call these functions, and
+ * any thread may free memory that another allocated. Functions that fail return NULL and set errno.
+ * Do not call them in a signal handler.
  */
 #ifndef SLABYARD_HEAP_H
 #define SLABYARD_HEAP_H
@@ -14,34 +15,41 @@
 
 SY_BEGIN_DECLS
 
-/* `size` bytes, aligned to 16 (to 8 for sizes up to 8); size 0 gives a unique pointer. ENOMEM. */
+/* Allocates `size` bytes, aligned to 16 (to 8 for sizes up to 8). The content is undefined. Size 0
+ * gives a unique pointer. The caller frees the memory with sy_free. Returns NULL with ENOMEM. */
 SY_API void *sy_malloc(size_t size);
 
-/* `count` times `size` bytes, all zero. ENOMEM, also when the product overflows. */
+/* Allocates `count` times `size` bytes, all zero. Returns NULL with ENOMEM, also if the product
+ * overflows. */
 SY_API void *sy_calloc(size_t count, size_t size);
 
 /*
- * The object with its first min(old, new) bytes at `size` bytes, moved if it must be; then the old
- * pointer is gone. NULL acts as sy_malloc. Size 0 keeps a minimal object. On ENOMEM the old object
- * stays as it is.
+ * Changes the size of an object to `size` bytes. The first min(old, new) bytes keep their content.
+ * Returns the object's address, which may be new; the old pointer is then invalid. NULL as `object`
+ * acts as sy_malloc. With size 0 a minimal object stays allocated. On failure it returns NULL with
+ * ENOMEM, and the old object stays as it is. An address that is no object of the heap is reported;
+ * if the fault handler returns, the result is NULL with EINVAL.
  */
 SY_API void *sy_realloc(void *object, size_t size);
 
-/* `size` bytes at a multiple of `align`, any power of two (else EINVAL). ENOMEM. */
+/* Allocates `size` bytes at a multiple of `align`. Returns NULL with EINVAL if `align` is no power
+ * of two, or with ENOMEM. */
 SY_API void *sy_aligned_alloc(size_t align, size_t size);
 
-/* Frees what any function above gave; NULL is a no-op; errno is kept. A pointer that is none of the
- * heap's is reported to the fault handler (slabyard/fault.h), not followed. */
+/* Frees an object that one of the functions above returned. NULL is allowed and does nothing. errno
+ * is kept. A pointer that the heap did not return is reported to the fault handler
+ * (slabyard/fault.h), and nothing is freed. */
 SY_API void sy_free(void *object);
 
-/* The same for what sy_malloc, sy_calloc or sy_realloc gave at this size, or sy_aligned_alloc with
- * an align of up to 16. A size of another class is reported at once, a wrong size of the same class
- * where the option check is on. Takes some instructions more than sy_free: the object says itself
- * where it belongs, and the size is compared with that. */
+/* The same for an object whose size you know: `size` bytes from sy_malloc, sy_calloc or sy_realloc,
+ * or from sy_aligned_alloc with an `align` of up to 16. A size of another class is reported at
+ * once. A wrong size of the same class is reported if the option `check` is on. This takes a few
+ * instructions more than sy_free, because the heap finds the class from the address and compares
+ * the size with it. */
 SY_API void sy_free_sized(void *object, size_t size);
 
-/* Bytes that may be used at `object`, at least as many as asked for; 0 for NULL and what is not the
- * heap's. */
+/* Returns the number of bytes that may be used at `object`: at least as many as were asked for.
+ * Returns 0 for NULL and for an address that is not the heap's. */
 SY_API size_t sy_usable_size(const void *object);
 
 SY_END_DECLS
