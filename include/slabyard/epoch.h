@@ -1,11 +1,12 @@
 /*
- * slabyard/epoch.h: objects of one phase together, so that its memory comes back when it is over.
+ * slabyard/epoch.h: objects of one phase in slabs of their own, so that the memory comes back when
+ * the phase ends.
  *
- * Objects that live and die together (of one request, one frame, one connection, one generation of
- * a table) lie among others in the slabs of ordinary caches, and a few that live long hold up slabs
- * in which all others have died. In an epoch the allocations of a phase are taken from slabs of its
- * own: when the phase is over and its objects are freed, these slabs are empty, whole, and used for
- * anything else.
+ * Objects that live and die together (those of one request, one frame, one connection, one
+ * generation of a table) lie among others in the slabs of ordinary caches. There, a few objects
+ * that live long keep slabs in which all others have died. In an epoch the allocations of a phase
+ * are taken from slabs of its own. When the phase is over and its objects are freed, these slabs
+ * are empty, and their memory can be used for anything else.
  *
  *     sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 200, .flags = SY_EPOCHS});
  *     sy_epoch *request = sy_epoch_create("request");
@@ -13,19 +14,21 @@
  *     void *object = sy_cache_alloc(cache);           from the slabs of the epoch
  *     sy_epoch_end(request);
  *     sy_cache_free(cache, object);                   any time, by any thread
- *     sy_epoch_close(request);                        what is empty is given up at once
+ *     sy_epoch_close(request);                        releases its empty slabs at once
  *
- * An epoch is for all caches with SY_EPOCHS, and for as many threads as are in it. There may be any
- * number of them; threads may be in several, one within the other: the innermost counts. Nothing is
- * freed with an epoch: objects are freed one by one, before or after it is closed.
+ * An epoch covers all caches with SY_EPOCHS, and any number of threads may be in it. There may be
+ * any number of epochs. A thread may be in several, one within the other; it then allocates from
+ * the innermost. An epoch frees no object: you free the objects one by one, before or after the
+ * epoch is closed.
  *
- * What it costs: in caches with SY_EPOCHS an allocation is as fast as in others, a free is a call
- * that puts the object into this thread's outbox, from which objects go to their slabs by the
- * magazine-full and are not given out before. Beginning and ending puts back what this thread has
- * at hand for other epochs: some tens of nanoseconds a cache.
+ * Costs: in a cache with SY_EPOCHS an allocation is as fast as in others. A free is a function call
+ * that puts the object into the thread's outbox. From there objects return to their slabs a whole
+ * magazine at a time, and they are not allocated again before. Beginning or ending an epoch returns
+ * the free objects that the thread has at hand for other epochs, which takes some tens of
+ * nanoseconds for each cache.
  *
- * Thread rule: any thread, except where said. A thread ends the epochs that it is in before it ends
- * itself. In the child of a fork the other threads are in no epoch.
+ * Thread rule: any thread, except where a comment says otherwise. A thread must end the epochs that
+ * it is in before it ends itself. In the child of a fork the other threads are in no epoch.
  */
 #ifndef SLABYARD_EPOCH_H
 #define SLABYARD_EPOCH_H
@@ -42,54 +45,59 @@ enum {
 
 typedef struct sy_epoch sy_epoch;
 
-/* An epoch, which is open; it is the caller's until closed. `name` is copied; NULL: "epoch". NULL
- * with errno ENOMEM. */
+/* Creates an epoch, which is open. The caller owns it until sy_epoch_close. `name` is copied; NULL:
+ * "epoch". Returns NULL with errno ENOMEM. */
 SY_API sy_epoch *sy_epoch_create(const char *name);
 
 /*
- * From here on the calling thread allocates from the epoch, until the matching sy_epoch_end; NULL:
- * from no epoch, as outside of all. 0; -1 with errno EINVAL (it is closed), or EAGAIN (the thread
- * is in SY_EPOCH_DEPTH_MAX already). Not from a constructor, nor a destructor.
+ * From now on the calling thread allocates from the epoch, until the matching sy_epoch_end. With
+ * NULL it allocates from no epoch, as outside of all epochs. Returns 0; or -1 with errno EINVAL
+ * (the epoch is closed) or EAGAIN (the thread is in SY_EPOCH_DEPTH_MAX epochs already). Do not call
+ * it in a constructor or a destructor.
  */
 SY_API int sy_epoch_begin(sy_epoch *epoch);
 
-/* Ends the innermost epoch of the calling thread, which has to be this one: else -1 with EINVAL,
- * and nothing has changed. */
+/* Ends the innermost epoch of the calling thread. Returns 0; or -1 with EINVAL and nothing changed
+ * if `epoch` is not the innermost. */
 SY_API int sy_epoch_end(sy_epoch *epoch);
 
-/* The innermost one of the calling thread, or NULL. */
+/* Returns the innermost epoch of the calling thread, or NULL. */
 SY_API sy_epoch *sy_epoch_current(void);
 
 /*
- * The phase is over: nobody begins the epoch any more, and it is the caller's no longer. Slabs of
- * which no object is live go to all caches at once (to the OS with a trim, slabyard/reclaim.h), the
- * others as soon as that comes true, through the frees that are still to be made; threads that are
- * in the epoch may finish. What other running threads have at hand, and in their outboxes, counts
- * as live until these have come by a slow path. Returns how many count as live. NULL is a no-op.
+ * Closes the epoch when its phase is over. From then on no thread can begin it, and the caller no
+ * longer owns it. Threads that are in the epoch may finish.
+ *
+ * Slabs without live objects become available to all caches at once; a trim returns them to the
+ * operating system (slabyard/reclaim.h). Each other slab follows when its last live object is
+ * freed. Free objects that other running threads have at hand or in their outboxes count as live
+ * until those threads reach a slow path.
+ *
+ * Returns the number of objects that count as live. NULL is allowed and does nothing.
  */
 SY_API size_t sy_epoch_close(sy_epoch *epoch);
 
-/* ---- those that do not end ---- */
+/* ---- epochs that do not end ---- */
 
 typedef struct sy_epoch_stats {
     char name[SY_EPOCH_NAME_MAX + 1];
     uint64_t number;              /* in order of creation */
-    uint64_t age_ns, closed_ns;   /* since creation; since it was closed, 0: it is open */
-    unsigned threads;             /* that are in it; one that is in it twice counts twice */
-    size_t objects, slabs, bytes; /* live, as of sy_epoch_close; of slabs */
+    uint64_t age_ns, closed_ns;   /* since creation; since the epoch was closed, 0: it is open */
+    unsigned threads;             /* in the epoch; one that is in it twice counts twice */
+    size_t objects, slabs, bytes; /* objects: live, as sy_epoch_close counts; bytes: of slabs */
 } sy_epoch_stats;
 
-/* Called for each, without any lock; nonzero ends it. */
+/* Called for each epoch, without any lock held. A return value other than 0 ends the iteration. */
 typedef int (*sy_epoch_visit)(void *arg, const sy_epoch_stats *stats);
 
 /* Calls `visit` for the open epochs, and for closed ones that still have slabs or threads, in order
- * of creation. 0, or what `visit` returned. */
+ * of creation. Returns 0, or the value with which `visit` ended the iteration. */
 SY_API int sy_epoch_each(sy_epoch_visit visit, void *arg);
 
 /*
- * Writes a line to stderr for each epoch that was closed `ns` nanoseconds ago or longer and is
- * stuck: its name, what is live in it, of which caches, and how many threads never ended it.
- * Returns how many there are.
+ * Writes a line to stderr for each stuck epoch: one that was closed at least `ns` nanoseconds ago
+ * and still has slabs or threads. The line gives its name, its live objects and their caches, and
+ * the number of threads that never ended it. Returns the number of stuck epochs.
  */
 SY_API size_t sy_epoch_report_stuck(uint64_t ns);
 
