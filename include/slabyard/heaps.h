@@ -1,24 +1,27 @@
 /*
- * slabyard/heaps.h: heaps of the program's own: memory of any size that is counted, limited and
- * given up together: of a tenant, a request, a plug-in, a level of a game.
+ * slabyard/heaps.h: separate heaps: memory of any size that is counted, limited and released
+ * together, for example that of a tenant, a request, a plug-in, or a level of a game.
  *
  *     sy_heap *tenant = sy_heap_create(
  *         &(sy_heap_config){.name = "tenant", .limit = {.hard = 64 << 20}});
  *     char *text = sy_heap_alloc(tenant, 100);
  *     ...
  *     sy_heap_free(tenant, text);
- *     sy_heap_destroy_all(tenant);        with whatever is still live in it
+ *     sy_heap_destroy_all(tenant);        frees all that is still live in it
  *
- * A heap has caches for the size classes of sy_malloc, made when they are first needed, and beyond
- * 128 KiB for further ones (8 to a doubling, in whole 64 KiB). They are named in faults and
- * statistics after heap and size, "tenant-112". With SY_HANDLES its objects have handles too.
+ * A heap has caches for the size classes of sy_malloc, created when they are first needed. Beyond
+ * 128 KiB it has further classes: 8 for each doubling of the size, in whole 64 KiB. In faults and
+ * statistics these caches are named after heap and size, "tenant-112". In a heap with SY_HANDLES
+ * all objects have handles.
  *
- * Errors are NULL or -1 with errno; sy_last_refusal (limit.h) has the reason. Any thread may use a
- * heap at any time, but for its end. After a fork, parent and child have a copy each.
+ * Functions that fail return NULL or -1 and set errno; sy_last_refusal (limit.h) gives the reason.
+ * Any thread may use a heap at any time, except while it is destroyed. After a fork, parent and
+ * child each have their own copy.
  *
- * Misuse is reported as for caches (cache.h): a pointer of another heap, of a cache or of
- * sy_malloc, or one that is no object's start, at once; a double free at once if the object is what
- * the thread freed last, else where the slow path sees it; with SY_CHECKED always at once.
+ * Misuse is reported as for caches (cache.h). A pointer of another heap, of a cache or of sy_malloc
+ * is reported at once, as is a pointer that is not the start of an object. A double free is
+ * reported at once if the object is the one that the thread freed last; otherwise when the object
+ * reaches the slow path. With SY_CHECKED a double free is always reported at once.
  */
 #ifndef SLABYARD_HEAPS_H
 #define SLABYARD_HEAPS_H
@@ -36,9 +39,9 @@ typedef struct sy_heap sy_heap;
 
 enum { SY_HEAP_NAME_MAX = 15 }; /* bytes of the name that are kept */
 
-/* Zeroes are sensible. */
+/* The configuration of a heap. Every field may be zero. */
 typedef struct sy_heap_config {
-    const char *name;         /* copied; for reports. NULL: "heap" */
+    const char *name;         /* for reports; copied. NULL: "heap" */
     sy_limit limit;           /* bytes (limit.h) */
     unsigned flags;           /* SY_CHECKED, SY_HANDLES, SY_EPOCHS */
     struct sy_memory *memory; /* to hold the objects (memory.h), for longer than the heap exists;
@@ -47,80 +50,87 @@ typedef struct sy_heap_config {
 } sy_heap_config;
 
 /*
- * A heap, or NULL with errno EINVAL (no config, another flag, `limit` as in sy_set_limit, reserved
- * not zero) or ENOMEM. The caller owns it. It counts towards SY_CACHES_MAX with each size class
- * that is used in it.
+ * Creates a heap. The caller owns it until sy_heap_destroy or sy_heap_destroy_all. Each size class
+ * that is used in it counts towards SY_CACHES_MAX. Returns NULL with errno EINVAL (no config,
+ * another flag, a `limit` that sy_set_limit would refuse, reserved not zero) or ENOMEM.
  */
 SY_API sy_heap *sy_heap_create(const sy_heap_config *config);
 
 /*
- * Destroys a heap of which no object is live; all its memory is given up. 0, or -1 with EBUSY and
- * nothing changed if objects are live, or if a function of the program's that the heap has called
- * asks for it (that of its limit, discard, import, release, a fault handler). No other thread may
- * be using it; any may call. NULL is a no-op.
+ * Destroys a heap without live objects and releases all its memory. Any thread may call it; no
+ * other thread may be using the heap. NULL is allowed and does nothing. Returns 0. Returns -1 with
+ * EBUSY and nothing changed if objects are live, or if it is called by a function of yours that the
+ * heap has called (the callback of its limit, discard, import, release, a fault handler).
  */
 SY_API int sy_heap_destroy(sy_heap *heap);
 
-/* The same, live objects included, pinned ones too, at a cost by slabs and not by objects: their
- * addresses are invalid from now on, their handles stale for ever. Asked for by a function that the
- * heap has called, it is done when the heap's functions have been left. */
+/* The same for a heap with live objects, pinned ones included. Their addresses become invalid and
+ * their handles stay stale. The time depends on the number of slabs, not of objects. If a function
+ * that the heap has called calls it, the heap is destroyed when the heap's functions have
+ * returned. */
 SY_API void sy_heap_destroy_all(sy_heap *heap);
 
 /* ---- objects by address ---- */
 
-/* `size` bytes, aligned to 16 (to 8 for sizes up to 8), content undefined; size 0 gives a unique
- * pointer. ENOMEM: no memory, or a limit is reached. */
+/* Allocates `size` bytes, aligned to 16 (to 8 for sizes up to 8), with undefined content. Size 0
+ * gives a unique pointer. Returns NULL with ENOMEM: no memory, or a limit is reached. */
 SY_API void *sy_heap_alloc(sy_heap *heap, size_t size);
 
-/* `count` times `size` bytes, all zero. ENOMEM, also when the product overflows. */
+/* Allocates `count` times `size` bytes, all zero. Returns NULL with ENOMEM, also if the product
+ * overflows. */
 SY_API void *sy_heap_calloc(sy_heap *heap, size_t count, size_t size);
 
-/* `size` bytes at a multiple of `align`, a power of two up to SY_CACHE_ALIGN_MAX (else EINVAL);
- * it takes `align` bytes at least. ENOMEM. */
+/* Allocates `size` bytes at a multiple of `align`, which takes at least `align` bytes. Returns NULL
+ * with EINVAL if `align` is no power of two up to SY_CACHE_ALIGN_MAX, or with ENOMEM. */
 SY_API void *sy_heap_aligned_alloc(sy_heap *heap, size_t align, size_t size);
 
 /*
- * The object with its first min(old, new) bytes at `size` bytes, moved if its size class changes;
- * then the old pointer is gone, and its handle stale. NULL acts as sy_heap_alloc. Size 0 keeps a
- * minimal object. On ENOMEM the old object stays as it is. What is no object of the heap's is a
- * fault, and NULL with EINVAL.
+ * Changes the size of an object to `size` bytes. The first min(old, new) bytes keep their content.
+ * If the size class changes, the object moves: the old pointer becomes invalid and its handle
+ * stale. Returns the object's address. NULL as `object` acts as sy_heap_alloc. With size 0 a
+ * minimal object stays allocated. Returns NULL with ENOMEM and leaves the old object as it is; or,
+ * after a report, NULL with EINVAL if the address is no object of the heap.
  */
 SY_API void *sy_heap_realloc(sy_heap *heap, void *object, size_t size);
 
-/* Frees an object of this heap; NULL is a no-op; errno is kept. */
+/* Frees an object of this heap. NULL is allowed and does nothing. errno is kept. */
 SY_API void sy_heap_free(sy_heap *heap, void *object);
 
-/* The same for an object of sy_heap_alloc, calloc or realloc whose size the caller knows; a size of
- * another class is reported. */
+/* The same for an object from sy_heap_alloc, sy_heap_calloc or sy_heap_realloc whose size you know.
+ * A size of another class is reported. */
 SY_API void sy_heap_free_sized(sy_heap *heap, void *object, size_t size);
 
 /* Frees `object` and returns true if it is a live object of this heap; else returns false and does
- * nothing. Any address may be passed; as sy_cache_try_free. */
+ * nothing. Any address may be passed. Thread rule and cost are those of sy_cache_try_free. */
 SY_API bool sy_heap_try_free(sy_heap *heap, void *object);
 
-/* Bytes that may be used at `object`, at least as many as asked for; 0 for NULL and where no object
- * of the heap can begin. */
+/* Returns the number of bytes that may be used at `object`: at least as many as were asked for.
+ * Returns 0 for NULL, and for an address where no object of the heap can begin. */
 SY_API size_t sy_heap_usable_size(const sy_heap *heap, const void *object);
 
 /*
- * The cache that sy_heap_alloc has objects of `size` bytes from: where the size is known
- * beforehand, sy_cache_alloc and sy_cache_free on it are inline. One for all sizes up to 1 KiB with
- * the same multiple of 8 above them. It is the heap's and exists as long: sy_cache_destroy refuses
- * it, and sy_cache_destroy_all must not be given it. The objects are the heap's too: sy_cache_free
- * and sy_heap_free take them, and checks know the size of the class, not what was asked for
- * (sy_heap_free_sized has to be told that size). Opened if need be; NULL with ENOMEM.
+ * Returns the cache from which sy_heap_alloc takes objects of `size` bytes. If you know the size
+ * beforehand, call sy_cache_alloc and sy_cache_free on this cache: they are inline. All sizes up to
+ * 1 KiB that round up to the same multiple of 8 have the same cache.
+ *
+ * The cache belongs to the heap and exists as long as the heap: sy_cache_destroy refuses it, and
+ * you must not pass it to sy_cache_destroy_all. Its objects belong to the heap too, so both
+ * sy_cache_free and sy_heap_free accept them. Checks know the size of the class, not the size that
+ * you asked for, so pass the size of the class to sy_heap_free_sized.
+ *
+ * The cache is created if necessary. Returns NULL with ENOMEM.
  */
 SY_API sy_cache *sy_heap_cache_for(sy_heap *heap, size_t size);
 
 /* ---- objects by handle: a heap with SY_HANDLES (handle.h) ---- */
 
-/* An object of `size` bytes and, in *handle, its handle. NULL as sy_heap_alloc, or EINVAL without
- * SY_HANDLES; *handle is then as before. */
+/* Allocates an object of `size` bytes and writes its handle to *handle. Returns NULL with errno as
+ * sy_heap_alloc, or EINVAL without SY_HANDLES; *handle is then unchanged. */
 SY_API void *sy_heap_alloc_handle(sy_heap *heap, size_t size, sy_handle *handle);
 
 /*
  * As sy_handle_get, sy_handle_free, sy_handle_pin and sy_handle_unpin, for handles of this heap.
- * Any 64 bits may be passed; stale and forged ones, and those of other heaps and caches, are
+ * Any 64 bits may be passed. Handles that are stale or forged, or of another heap or cache, are
  * refused.
  */
 SY_API void *sy_heap_get(const sy_heap *heap, sy_handle handle);
@@ -128,28 +138,29 @@ SY_API bool sy_heap_free_handle(sy_heap *heap, sy_handle handle);
 SY_API void *sy_heap_pin(sy_heap *heap, sy_handle handle);
 SY_API void sy_heap_unpin(sy_heap *heap, sy_handle handle);
 
-/* As sy_handle_each, for all sizes; classes that `visit` uses for the first time may be left out.
- */
+/* As sy_handle_each, for objects of all sizes. Size classes that `visit` uses for the first time
+ * may be left out. */
 SY_API int sy_heap_each(sy_heap *heap, sy_handle_visit visit, void *arg);
 
-/* ---- looking ---- */
+/* ---- trimming and statistics ---- */
 
-/* Gives free memory of the heap back to the OS, as sy_cache_trim. Bytes given back. */
+/* Returns free memory of the heap to the operating system, as sy_cache_trim. Returns the number of
+ * bytes. */
 SY_API size_t sy_heap_trim(sy_heap *heap);
 
 typedef struct sy_heap_stats {
     char name[SY_HEAP_NAME_MAX + 1];
-    size_t used;         /* bytes: what counts for the limit */
-    size_t limit;        /* bytes: hard; 0: none */
+    size_t used;         /* bytes that count for the limit */
+    size_t limit;        /* bytes: the hard limit; 0: none */
     size_t soft;         /* bytes; 0: none */
-    size_t objects;      /* number of: live */
-    size_t live_bytes;   /* of the classes' sizes */
-    size_t caches;       /* number of: classes that were used */
-    uint64_t limits_hit; /* allocations refused for the limit of this heap */
+    size_t objects;      /* number of live objects */
+    size_t live_bytes;   /* bytes of live objects, each as large as its class */
+    size_t caches;       /* number of classes that were used */
+    uint64_t limits_hit; /* allocations refused because of this heap's limit */
 } sy_heap_stats;
 
-/* Fills `stats`: exact while nobody uses the heap, else a snapshot of each. 0; -1 with EINVAL for
- * NULL. */
+/* Fills `stats`. The figures are exact while no thread uses the heap; else each is a snapshot.
+ * Returns 0, or -1 with EINVAL for NULL. */
 SY_API int sy_heap_get_stats(const sy_heap *heap, sy_heap_stats *stats);
 
 SY_END_DECLS
