@@ -1,27 +1,28 @@
 /*
- * slabyard/reclaim.h: free memory goes back to the OS: all of it on request, some of it within a
- * time, and by itself what nobody has wanted for a while. Included by slabyard/cache.h.
+ * slabyard/reclaim.h: return of free memory to the operating system: all of it on request, some of
+ * it within a time, or automatically what was unused for a while. Included by slabyard/cache.h.
  *
  *     sy_trim();                            everything that can go, however long it takes
- *     sy_trim_some(16 << 20, 200000);       16 MiB, or what 0.2 ms are enough for
- *     sy_set_decay(1000);                   the default: what was not used goes after 2 to 4 s
- *     sy_maintenance_start();               by a thread of its own rather than on slow paths
+ *     sy_trim_some(16 << 20, 200000);       16 MiB, or as much as 0.2 ms are enough for
+ *     sy_set_decay(1000);                   the default: memory unused for 2 to 4 s goes back
+ *     sy_maintenance_start();               by a background thread rather than on slow paths
  *
- * By itself: now and then a thread that is on a slow path does a step of the work, some tens of
- * microseconds of it: first what waits in magazines that were not wanted, then empty slabs, then
- * pages of slabs that are not in use, then units of chunks. So a program that allocates is kept
- * small, and one that does nothing is left alone; for that there is the maintenance thread. Caches
- * that grow make others give up, for them to use, what these have in magazines and do not want.
+ * Automatic return: now and then a thread that is on a slow path does a step of the work, which
+ * takes some tens of microseconds. The steps release, in this order, free objects in unused
+ * magazines, empty slabs, unused pages of slabs, and units of chunks. So a
+ * program that allocates stays small. In a program that does nothing, nothing happens, unless the
+ * background thread runs. When a cache grows, other caches release the free objects in magazines
+ * that they do not use, so that the growing cache can use the memory.
  *
- * What calls functions of the program's (caches with a destructor, and in memory of its own;
- * quantum caches of arenas) is left to the maintenance thread and to trims: a slow path may be on a
- * thread that holds locks of the program's.
+ * Some steps call functions of yours: in caches with a destructor, in caches over your own memory,
+ * and in quantum caches of arenas. Slow paths leave these steps to the background thread and to
+ * trims, because a thread on a slow path may hold locks of your program.
  *
- * Objects in the magazines of a running thread go at its next slow path; a thread that is going to
- * wait for long says so (sy_thread_idle).
+ * The free objects in the magazines of a running thread are released at its next slow path. A
+ * thread that is going to wait for long should call sy_thread_idle first.
  *
- * Thread rule: any thread, except where said. What sy_cache_reserve has provided goes with sy_trim
- * and sy_trim_some alone.
+ * Thread rule: any thread, except where a comment says otherwise. Only sy_trim and sy_trim_some
+ * release the memory that sy_cache_reserve has reserved.
  */
 #ifndef SLABYARD_RECLAIM_H
 #define SLABYARD_RECLAIM_H
@@ -33,32 +34,34 @@
 
 SY_BEGIN_DECLS
 
-/* Gives the free memory of all caches, of the heap and of the library itself back to the OS, as
- * sy_cache_trim does; returns bytes given back. */
+/* Returns the free memory of all caches, of the heap and of the library itself to the operating
+ * system, as sy_cache_trim does for one cache. Returns the number of bytes. */
 SY_API size_t sy_trim(void);
 
 /*
- * The same, until `bytes` have gone back or `budget_ns` nanoseconds have passed, at the next end of
- * a step of some tens of microseconds. It goes on where the last one has stopped. Returns bytes
- * given back; fewer than asked for within the time: there is no more but what magazines of running
- * threads hold, and words of handles (slabyard/handle.h), which sy_trim gives back.
+ * The same, until `bytes` have been returned or `budget_ns` nanoseconds have passed. It stops at
+ * the end of a step, and a step takes some tens of microseconds. Each call continues where the last
+ * one stopped. Returns the number of bytes. If these are fewer than asked for and the time was not
+ * used up, the only free memory left is in magazines of running threads and in words of handles
+ * (slabyard/handle.h). sy_trim returns the latter.
  */
 SY_API size_t sy_trim_some(size_t bytes, uint64_t budget_ns);
 
-/* Free memory that nobody uses goes back by itself within two to four times `milliseconds`, as it
- * has to come down from magazines to slabs to the OS; 0: never. At first 1000. */
+/* Sets the decay time. Free memory that is not used is returned within two to four times
+ * `milliseconds`, because it moves in steps from magazines to slabs to the operating system. 0:
+ * never. The default is 1000. */
 SY_API void sy_set_decay(uint64_t milliseconds);
 
 /*
- * Starts a thread that does what slow paths do otherwise, once every decay time. 0, also if it is
- * running already; -1 with errno EAGAIN or ENOMEM. The child of a fork is without it until it
- * starts its own.
+ * Starts the maintenance thread, a background thread that does the steps in place of the slow
+ * paths, once every decay time. Returns 0, also if it is running already; or -1 with errno EAGAIN
+ * or ENOMEM. In the child of a fork it does not run until the child starts it.
  */
 SY_API int sy_maintenance_start(void);
 
-/* Ends it, and waits until it has done its last step (the thread itself may take a moment longer).
- * Not from a callback of Slabyard's, nor at a thread's end; in one that the thread itself runs, it
- * does not wait. */
+/* Stops the background thread and waits until it has done its last step (the thread itself may end
+ * a moment later). Do not call it in a callback of Slabyard or while a thread ends. If a callback
+ * calls it on the background thread itself, it does not wait. */
 SY_API void sy_maintenance_stop(void);
 
 SY_END_DECLS
