@@ -1,9 +1,10 @@
 /*
- * slabyard/fault.h: what happens when misuse is seen that means corruption.
+ * slabyard/fault.h: reports and handlers for misuse that would corrupt memory.
  *
- * It is reported, and the process ends: on stderr, or where the option `report` says, in one format
- * for all kinds: what happened, in which cache, where, who had the object and what to do next. A
- * handler of the program's can take the place of that.
+ * By default Slabyard reports the misuse and ends the process. The report goes to stderr, or to the
+ * place that the option `report` names. All kinds have the same format: what happened, in which
+ * cache, at which address, who allocated or freed the object, and what to do next. A handler of
+ * your own can take the place of the report.
  */
 #ifndef SLABYARD_FAULT_H
 #define SLABYARD_FAULT_H
@@ -17,71 +18,75 @@ SY_BEGIN_DECLS
 
 typedef enum sy_fault_kind {
     SY_FAULT_NONE,               /* no fault; a handler is never called with it */
-    SY_FAULT_FOREIGN_POINTER,    /* freed, but no memory of Slabyard, or not in use */
+    SY_FAULT_FOREIGN_POINTER,    /* freed, but not memory of Slabyard, or not in use */
     SY_FAULT_MISALIGNED_POINTER, /* inside a slab of the cache, but not the start of an object */
     SY_FAULT_WRONG_CACHE,        /* an object of another cache, or of the heap */
     SY_FAULT_DOUBLE_FREE,        /* an object that is free already */
     SY_FAULT_WRONG_SIZE,         /* a sized free with a size of another class */
-    SY_FAULT_NOT_ALLOCATED,      /* freed to an arena, but no segment allocated there */
-    SY_FAULT_SEGMENT_SIZE,       /* freed to an arena with another size than it was allocated */
+    SY_FAULT_NOT_ALLOCATED,      /* freed to an arena that has no segment allocated there */
+    SY_FAULT_SEGMENT_SIZE,       /* freed to an arena with another size than allocated */
     SY_FAULT_OVERFLOW,           /* the red zone behind an object was written to */
-    SY_FAULT_UNDERFLOW,          /* the one before it */
+    SY_FAULT_UNDERFLOW,          /* the red zone before an object was written to */
     SY_FAULT_WRITE_AFTER_FREE,   /* a free object was written to */
-    SY_FAULT_SLAB_EDGE,          /* the edge of a slab was written to: far out of an object */
-    SY_FAULT_GUARD_OVERFLOW,     /* an access hit the guard page behind an object, */
-    SY_FAULT_GUARD_UNDERFLOW,    /* before it, */
-    SY_FAULT_USE_AFTER_FREE,     /* or an object on a page of its own after it was freed */
-    SY_FAULT_NOT_PINNED,         /* a handle was unpinned that has no pin */
-    SY_FAULT_FREED_POINTER,      /* an access by a pointer that was read from a free object, */
-    SY_FAULT_UNWRITTEN_POINTER,  /* or from one that was not written to since its allocation */
+    SY_FAULT_SLAB_EDGE,          /* the edge of a slab was written to, far from any object */
+    SY_FAULT_GUARD_OVERFLOW,     /* an access hit the guard page behind an object */
+    SY_FAULT_GUARD_UNDERFLOW,    /* an access hit the guard page before an object */
+    SY_FAULT_USE_AFTER_FREE,     /* an access to a guarded object after it was freed */
+    SY_FAULT_NOT_PINNED,         /* an unpin of a handle that has no pin */
+    SY_FAULT_FREED_POINTER,      /* an access through a pointer read from a free object */
+    SY_FAULT_UNWRITTEN_POINTER,  /* the same, from an object unwritten since its allocation */
 } sy_fault_kind;
 
 typedef enum sy_access { SY_ACCESS_UNKNOWN, SY_ACCESS_READ, SY_ACCESS_WRITE } sy_access;
 
-/* Who did something to an object, as far as the option or flag audit had it noted. */
+/* The stack of an allocation or a free. It is recorded only with SY_AUDIT or the option `audit`. */
 typedef struct sy_trace {
-    const void *const *frames; /* return addresses, the innermost first; valid for ever */
-    size_t depth;              /* number of; 0: not noted */
-    unsigned thread;           /* the system's number for it; 0: not noted */
-    uint64_t age;              /* nanoseconds since then */
+    const void *const *frames; /* return addresses, the innermost first; always valid */
+    size_t depth;              /* number of frames; 0: not recorded */
+    unsigned thread;           /* the system's number of the thread; 0: not recorded */
+    uint64_t age;              /* nanoseconds since the allocation or free */
 } sy_trace;
 
 typedef struct sy_fault {
     sy_fault_kind kind;
-    const char *cache;       /* name of the cache, heap or arena asked to free; "heap": sy_free;
-                              * "": not known, of a pointer that was read from a pattern */
-    size_t object_size;      /* bytes of its objects, 0 for a heap; of an arena: the size given */
-    const void *address;     /* what was freed, or the first byte that was damaged or accessed, or
-                              * the pointer that was followed */
-    const char *found_cache; /* SY_FAULT_WRONG_CACHE: whose it is; else NULL */
-    size_t found_size;       /* of the object concerned, or of the segment that is allocated there:
-                              * the size that was asked for; 0: not known */
-    size_t told_size;        /* SY_FAULT_WRONG_SIZE: what the free said; 0: nothing, or not known */
-    const void *object;      /* start of the object concerned; NULL: not known */
-    ptrdiff_t offset;        /* bytes from `object` to `address` */
-    const void *damage;      /* what is there now; NULL: nothing was damaged */
-    size_t damage_bytes;     /* of it, from the first damaged byte to the last */
-    sy_trace allocated, freed; /* the last time it was */
-    sy_access access;          /* what faulted, if the processor said it */
-    const char *held_in;       /* SY_FAULT_..._POINTER: the register that has it; else NULL */
+    const char *cache;         /* name of the cache, heap or arena asked to free; "heap": sy_free;
+                              * "": not known: the pointer was read from a pattern */
+    size_t object_size;        /* bytes of its objects; 0: a heap. Of an arena: the size passed */
+    const void *address;       /* the address that was freed, or the first byte that was damaged or
+                              * accessed, or the pointer that was followed */
+    const char *found_cache;   /* SY_FAULT_WRONG_CACHE: its cache; else NULL */
+    size_t found_size;         /* size that was asked for of the object at fault, or of the segment
+                              * that is allocated there; 0: not known */
+    size_t told_size;          /* SY_FAULT_WRONG_SIZE: the size passed; 0: none, or not known */
+    const void *object;        /* start of the object at fault; NULL: not known */
+    ptrdiff_t offset;          /* bytes from `object` to `address` */
+    const void *damage;        /* the bytes found there now; NULL: nothing was damaged */
+    size_t damage_bytes;       /* from the first damaged byte to the last */
+    sy_trace allocated, freed; /* the last allocation and the last free */
+    sy_access access;          /* read or write, if the processor reported it */
+    const char *held_in;       /* SY_FAULT_..._POINTER: the register that holds it; else NULL */
 } sy_fault;
 
 /*
- * Called without any lock held, in the thread that saw the fault, which need not be the one that
- * made it. It must return, or end the process (base.h). If it returns, the pointer is ignored, or
- * what was damaged is repaired, and the program goes on (but not after SY_FAULT_GUARD_...,
- * SY_FAULT_USE_AFTER_FREE, SY_FAULT_FREED_POINTER and SY_FAULT_UNWRITTEN_POINTER: the access is
- * done again, outside of Slabyard). It may use Slabyard. What the fault points to is valid until it
- * returns.
+ * A fault handler. It is called without any lock held, in the thread that found the fault, which
+ * may not be the thread that caused it. It must return or end the process (base.h).
+ *
+ * If it returns, the bad pointer is ignored or the damage is repaired, and the program continues.
+ * After SY_FAULT_GUARD_..., SY_FAULT_USE_AFTER_FREE, SY_FAULT_FREED_POINTER and
+ * SY_FAULT_UNWRITTEN_POINTER it does not simply continue: the access is repeated, outside of
+ * Slabyard.
+ *
+ * The handler may call functions of Slabyard. Everything that the fault points to is valid until
+ * the handler returns.
  */
 typedef void (*sy_fault_handler)(const sy_fault *fault);
 
-/* Sets the handler of the process and gives the one before; NULL: report and abort, or
- * go on if the option on-fault says so. Any thread. */
+/* Sets the fault handler of the process and returns the previous one. NULL: report and abort, or
+ * continue if the option on-fault says so. Any thread. */
 SY_API sy_fault_handler sy_set_fault_handler(sy_fault_handler handler);
 
-/* Writes the report of a fault where it would go without a handler; for handlers that add to it.
- * Takes no memory of Slabyard's. Any thread; errno is kept. */
+/* Writes the report of a fault to the place where it would go without a handler. It is meant for
+ * handlers that add to the report. It takes no memory from Slabyard. Any thread; errno is kept. */
 SY_API void sy_report_fault(const sy_fault *fault);
 
 SY_END_DECLS
