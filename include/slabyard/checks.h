@@ -1,10 +1,10 @@
 /*
- * slabyard/checks.h: flags that make caches, heaps and pools look for mistakes, or keep secrets.
+ * slabyard/checks.h: flags with which caches, heaps and pools look for mistakes or keep secrets.
  *
- * Each is said in the `flags` of a configuration, or by the option of the same name for everything,
- * without compiling anything again (slabyard/options.h). What is off costs nothing; a cache with
- * one that has to see each operation has its fast path shut, and operations are calls.
- * docs/checks.md says which mistake is found by which of them, when, and what it costs.
+ * Set a flag in the `flags` of a configuration. Or set the option of the same name for all caches,
+ * heaps and pools, without recompiling anything (slabyard/options.h). A flag that is off costs
+ * nothing. A flag that must see each operation shuts the fast path of its cache, so that operations
+ * are function calls. docs/checks.md says which flag finds which mistake, when, and at what cost.
  */
 #ifndef SLABYARD_CHECKS_H
 #define SLABYARD_CHECKS_H
@@ -16,50 +16,56 @@
 SY_BEGIN_DECLS
 
 enum {
-    /* Every free is validated: foreign or misaligned pointer, object of another cache, double free,
-     * wrong size. Option `check`. The next four bring it along. */
+    /* Validates every free: foreign or misaligned pointer, object of another cache, double free,
+     * wrong size. Option `check`. The next four flags include it. */
     SY_CHECKED = 1u << 7,
-    /* Bytes before and behind each object, in a pattern of the cache's own, that are verified when
-     * it is freed and by sy_verify. Option `redzone`: how many. */
+    /* Puts bytes before and behind each object that hold a pattern of the cache's own. They are
+     * verified when the object is freed, and by sy_verify. Option `redzone`: how many bytes. */
     SY_REDZONE = 1u << 8,
-    /* A free object is filled, and verified wholly before it is given out again, and once more when
-     * the process ends (option `exit-check`). It is destructed when it is freed then, and
-     * constructed anew. Option `poison`. */
+    /* Fills each freed object with a pattern. The whole object is verified before it is allocated
+     * again, and once more when the process ends (option `exit-check`). With this flag objects are
+     * destructed when they are freed, and constructed again when they are allocated. Option
+     * `poison`. */
     SY_POISON = 1u << 9,
-    /* Freed objects wait until many others were freed, and are reused in random order. Option
-     * `quarantine`: how many wait. */
+    /* Keeps freed objects back until many others were freed; they are then reused in random order.
+     * Option `quarantine`: how many objects are kept back. */
     SY_QUARANTINE = 1u << 10,
-    /* Who allocated and who freed an object, and when, is noted for reports, leaks and tags.
-     * Option `audit`. */
+    /* Records for each object which code allocated it and which freed it, and when: for reports,
+     * leaks and tags. Option `audit`. */
     SY_AUDIT = 1u << 11,
-    /* Slots are taken in random order. Option `random`. Leaves the fast path open. */
+    /* Allocates slots in random order. Option `random`. The fast path stays open. */
     SY_RANDOM = 1u << 12,
-    /* The two ends of each slab hold a pattern, verified when it is released and by sy_verify.
-     * Option `edges`. Leaves the fast path open. */
+    /* Puts a pattern at both ends of each slab. It is verified when the slab is released, and by
+     * sy_verify. Option `edges`. The fast path stays open. */
     SY_EDGES = 1u << 13,
-    /* Now and then an object gets pages of its own, with inaccessible ones beside it, and they stay
-     * inaccessible after it was freed, until they are reused. Option `guard`: how often. Leaves
-     * allocation open; each free is a call. Not for objects that have handles, are locked, kept out
-     * of dumps or in the program's own memory, for spans (unless they are checked), nor for what
-     * sy_thread_reserve provided. With a constructor a guarded object is constructed at its
-     * allocation and destructed at its free. */
+    /*
+     * Now and then places an object on pages of its own, with inaccessible pages beside them. After
+     * the object is freed its pages stay inaccessible until they are reused. Option `guard`: how
+     * often. The fast path of allocation stays open; each free is a function call. With a
+     * constructor, a guarded object is constructed when it is allocated and destructed when it is
+     * freed.
+     *
+     * Never guarded: objects that have handles, are locked, are kept out of core dumps, or lie in
+     * memory of your own; spans, unless they are checked; objects that sy_thread_reserve has
+     * reserved.
+     */
     SY_GUARD = 1u << 14,
-    /* Objects are filled with zeroes when they are freed. Option `zero`. */
+    /* Fills objects with zeroes when they are freed. Option `zero`. */
     SY_ZERO = 1u << 15,
-    /* The memory of objects is kept out of core dumps. Option `dump=no`. */
+    /* Keeps the memory of objects out of core dumps. Option `dump=no`. */
     SY_NO_DUMP = 1u << 16,
-    /* The memory of objects is locked: not written to swap. An allocation fails if it cannot be.
-     * Option `lock`. */
+    /* Locks the memory of objects, so that it is never written to swap. An allocation fails if its
+     * memory cannot be locked. Option `lock`. */
     SY_LOCKED = 1u << 17,
 
     SY_CHECK_FLAGS = SY_CHECKED | SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT | SY_RANDOM |
                      SY_EDGES | SY_GUARD | SY_ZERO | SY_NO_DUMP | SY_LOCKED, /* all of them */
 };
 
-/* Violations of the library's invariants and damage to objects at present, of pools too: 0 when all
- * is well. Each damage is reported as a fault that does not end the process, other violations by a
- * line. Any thread, any time, while other threads use their pools; slow. No other thread may
- * destroy a pool meanwhile. */
+/* Examines the whole process, pools included. Returns the number of violated invariants of the
+ * library and of damaged objects: 0 if all is well. Each damaged object is reported as a fault that
+ * does not end the process, each other violation by a line. Any thread, at any time; it is slow.
+ * Other threads may use their pools meanwhile, but may not destroy a pool. */
 SY_API size_t sy_verify(void);
 
 SY_END_DECLS
