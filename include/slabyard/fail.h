@@ -1,12 +1,13 @@
 /*
- * slabyard/fail.h: allocations that are made to fail, to see what the program does then.
+ * slabyard/fail.h: allocation failures on request, to test how a program handles them.
  *
- *     SLABYARD=fail=order:7 ./server        the 7th object of the cache "order" is not to be had
+ *     SLABYARD=fail=order:7 ./server        the 7th allocation of the cache "order" fails
  *
  * `slabyard faults -- ./server` runs a program once for each of its allocations and shows the first
- * failure that it does not survive; docs/faults.md is the guide.
+ * failure that the program does not survive; docs/faults.md is the guide.
  *
- * A specification is one rule, or several with + between. Each says who, and when:
+ * A specification is one rule, or several with + between. Each rule says which allocations fail,
+ * and when:
  *
  *     rule:  [WHO:]WHEN
  *     WHO:   NAME           allocations of caches of this name, with * and ? standing for any text
@@ -18,24 +19,28 @@
  *                           for the same seed as long as they come in the same order
  *            size>N         each of more than N bytes; not with os:
  *
- * An allocation is an object asked of a cache or heap through any door that gives one: each object
- * of a batch is one, with or without handle, in an epoch or not, reserved or not; so is a realloc
- * that needs a new place. The size classes of the heap are caches named "heap-64", and what is
- * larger than they are is of "heap"; while the heap is checked, and in heaps of the program's own,
- * that is of size classes too: "heap-196608", "tenant-64". The size is that of the cache's objects,
- * or what was asked of the heap. Slabs, magazines and other memory of the library's own are no
- * allocations, nor are those of pools and arenas: what they need can fail by os: alone.
+ * An allocation is one object that is requested from a cache or heap, through any function that
+ * returns objects. Each object of a batch counts as one. It makes no difference whether the object
+ * has a handle, is in an epoch, or was reserved. A realloc that needs a new place counts too.
+ * Slabs, magazines and other memory of the library itself are no allocations. Those of pools and
+ * arenas do not count either; only the system calls that they make can fail, by os: rules.
  *
- * What fails returns NULL with ENOMEM, as if there were no memory, and leaves everything as it was.
- * It is told, on stderr or where the option `report` says, with the rule's count:
+ * The size classes of sy_malloc are caches named "heap-64", and larger objects belong to "heap".
+ * While sy_malloc is checked, and in separate heaps, larger objects have size classes too:
+ * "heap-196608", "tenant-64". The size of an allocation is the object size of the cache, or the
+ * size that was asked of the heap.
+ *
+ * An allocation that is made to fail returns NULL with ENOMEM, as if there were no memory, and
+ * changes nothing. It is reported on stderr, or where the option `report` says, with the count of
+ * the rule:
  *
  *     slabyard: made allocation 7 of cache "order" (64 bytes) fail
  *     slabyard: made call 3 of sy_os_commit fail
  *
- * A cache that a rule names when it is created has its fast path shut, so that every allocation is
- * seen. Of one that no rule named then, and that has no checks, no allocation is ever counted: say
- * the specification before, or by the option. A child of fork goes on with counts of its own, from
- * where its parent's were.
+ * If a rule names a cache when the cache is created, its fast path is shut, so that every
+ * allocation is seen. In a cache that no rule named then, and that has no checks, no allocation is
+ * ever counted. So set the specification before you create the cache, or set it by the option. The
+ * child of a fork continues with its own counts, which start from the parent's.
  */
 #ifndef SLABYARD_FAIL_H
 #define SLABYARD_FAIL_H
@@ -46,12 +51,13 @@
 
 SY_BEGIN_DECLS
 
-/* Takes the place of what was specified before, and counts begin anew; NULL or "": nothing is made
- * to fail. 0; or -1 with EINVAL: it is no specification, is longer than 255 bytes or has more than
- * 16 rules, and nothing was changed. Any thread. */
+/* Sets the specification, in place of the one before, and starts all counts again. NULL or "": no
+ * allocation is made to fail. Any thread. Returns 0; or -1 with EINVAL and nothing changed: the
+ * text is no specification, is longer than 255 bytes, or has more than 16 rules. */
 SY_API int sy_set_failures(const char *specification);
 
-/* How many allocations and calls were made to fail since then. Any thread. */
+/* Returns how many allocations and calls were made to fail since the specification was set. Any
+ * thread. */
 SY_API uint64_t sy_failures(void);
 
 SY_END_DECLS
