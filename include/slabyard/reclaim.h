@@ -9,10 +9,10 @@
  *
  * Automatic return: now and then a thread that is on a slow path does a step of the work, which
  * takes some tens of microseconds. The steps release, in this order, free objects in unused
- * magazines, empty slabs, unused pages of slabs, and units of chunks. So a
- * program that allocates stays small. In a program that does nothing, nothing happens, unless the
- * background thread runs. When a cache grows, other caches release the free objects in magazines
- * that they do not use, so that the growing cache can use the memory.
+ * magazines, empty slabs, unused pages of slabs, and units of chunks. So a program that allocates
+ * stays small. In a program that does nothing, nothing happens, unless the maintenance thread runs
+ * (a background thread, see sy_maintenance_start). When a cache grows, other caches release the
+ * free objects in their unused magazines, so that the growing cache can use the memory.
  *
  * Some steps call functions of yours: in caches with a destructor, in caches over your own memory,
  * and in quantum caches of arenas. Slow paths leave these steps to the background thread and to
@@ -21,8 +21,10 @@
  * The free objects in the magazines of a running thread are released at its next slow path. A
  * thread that is going to wait for long should call sy_thread_idle first.
  *
- * Thread rule: any thread, except where a comment says otherwise. Only sy_trim and sy_trim_some
- * release the memory that sy_cache_reserve has reserved.
+ * Memory that sy_cache_reserve has reserved is released by trims alone (sy_trim, sy_trim_some,
+ * sy_cache_trim, sy_heap_trim), never automatically.
+ *
+ * Thread rule: any thread, except where a comment says otherwise.
  */
 #ifndef SLABYARD_RECLAIM_H
 #define SLABYARD_RECLAIM_H
