@@ -1,15 +1,15 @@
 /*
- * slabyard/memory.h: caches over memory of the program's own: shared memory, huge pages, a file, a
- * device. Without it they take theirs from the system.
+ * slabyard/memory.h: caches over memory of your own: shared memory, huge pages, a file, a device.
+ * Caches without it take their memory from the operating system.
  *
- * A memory is an engine instance: chunks of 4 MiB in the program's region hold the slabs of the
- * caches and heaps that are created with it (sy_cache_config.memory, sy_heap_config.memory), and
- * nothing else does. Slabyard writes into the region: objects, and descriptors in the first 64 KiB
- * of each chunk.
+ * A memory is an engine instance: its chunks of 4 MiB in your region hold the slabs of the caches
+ * and heaps that are created with it (sy_cache_config.memory, sy_heap_config.memory), and nothing
+ * else. Slabyard writes into the region: objects, and descriptors in the first 64 KiB of each
+ * chunk.
  *
- * Objects may be read and written by other processes that map the region; all else is this
- * process's alone. After a fork, one of parent and child at most may use a memory that they share
- * and its caches in any way, trims of all caches included.
+ * Other processes that map the region may read and write the objects; everything else belongs to
+ * this process. After a fork, at most one of parent and child may use a memory that they share and
+ * its caches. This includes trims of all caches.
  */
 #ifndef SLABYARD_MEMORY_H
 #define SLABYARD_MEMORY_H
@@ -25,27 +25,32 @@ struct sy_vmem;
 
 typedef struct sy_memory sy_memory;
 
-/* Either a region or an arena of addresses. */
+/* The configuration of a memory: either a region, or an arena of addresses. */
 typedef struct sy_memory_config {
     const char *name; /* copied; NULL: "memory" */
 
-    /* Readable and writable for as long as the memory exists, whatever is in it; not Slabyard's
-     * own. Used as far as it has whole 4 MiB at multiples of 4 MiB. Where slabs have been, there
-     * will be slabs alone; objects that do not fit in a chunk need 4 MiB and more that had none. */
+    /* The region: its start, and its size in bytes. It must be readable and writable as long as the
+     * memory exists, may have any content, and must not be memory of Slabyard. Only whole 4 MiB at
+     * multiples of 4 MiB are used. A chunk that once held slabs holds only slabs from then on. An
+     * object that does not fit in a chunk needs 4 MiB or more that never held slabs. */
     void *start;
     size_t bytes;
-    /* Or: whence addresses of such memory come, 4 MiB and more at a time; it may import them
-     * (vmem.h), and serve others too. Its quantum is 4 MiB at most. Must outlive the memory, which
-     * gives back what held large objects, and all else when it is destroyed. */
+    /* Or an arena, from which the memory takes addresses of such memory, 4 MiB and more at a time.
+     * The arena may import them (vmem.h), and may serve other users too. Its quantum is 4 MiB at
+     * most. It must outlive the memory. While the memory exists, it frees only segments that held
+     * large objects. It frees all others when it is destroyed. */
     struct sy_vmem *arena;
 
     /*
-     * Called by trims, and by frees of large objects, for a range in whole pages that holds
-     * nothing: its memory may be given back, its content may become anything. 0, or anything else
-     * if it was not. NULL: memory stays. No lock is held, and no other thread waits for its end:
-     * while it runs, its range cannot be had, so an allocation (also one that it makes itself) that
-     * finds nothing else free is refused. A trim gives at most 256 KiB of small objects at a time.
-     * It must return (base.h).
+     * Called by trims, and by frees of large objects, for a range of whole pages that holds
+     * nothing. The function may return the range's memory to the system, and the content may become
+     * anything. It returns 0, or another value if it did not release the memory. NULL: the memory
+     * is kept.
+     *
+     * No lock is held, and no other thread waits until the function ends. While it runs, its range
+     * cannot be allocated. So an allocation that finds nothing else free is refused; this includes
+     * one that the function itself makes. A trim passes at most 256 KiB of small objects at a time.
+     * The function must return (base.h).
      */
     int (*discard)(void *arg, void *start, size_t bytes);
     void *arg;
@@ -53,31 +58,32 @@ typedef struct sy_memory_config {
 } sy_memory_config;
 
 /*
- * A new memory, owned by the caller. NULL and errno:
+ * Creates a memory. The caller owns it until sy_memory_destroy. Any thread. Returns NULL with errno
+ *
  *   EINVAL  no config; no region and no arena, or both; less than 4 MiB of use in the region; past
- *           the end of the address space; memory of Slabyard's own; an arena with a larger quantum;
- *           a reserved field that is not zero;
- *   ENOMEM  no memory for what is kept about it.
- * Any thread.
+ *           the end of the address space; memory of Slabyard; an arena with a larger quantum; a
+ *           reserved field that is not zero
+ *   ENOMEM  no memory for the records about it
  */
 SY_API sy_memory *sy_memory_create(const sy_memory_config *config);
 
-/* Gives the arena back what was taken. 0; -1 with EBUSY, and nothing changed, while there are
- * caches or heaps over it. Nobody else may be using it. NULL is a no-op. */
+/* Destroys a memory and frees to the arena all that was taken from it. No other thread may be using
+ * the memory. NULL is allowed and does nothing. Returns 0; or -1 with EBUSY and nothing changed if
+ * there are caches or heaps over it. */
 SY_API int sy_memory_destroy(sy_memory *memory);
 
 /* Bytes: mapped == used + free + headers. */
 typedef struct sy_memory_stats {
-    size_t chunks;  /* number of: 4 MiB each */
-    size_t mapped;  /* chunks and large objects */
+    size_t chunks;  /* number of chunks, 4 MiB each */
+    size_t mapped;  /* of chunks and large objects */
     size_t used;    /* by slabs */
     size_t free;    /* in no slab */
-    size_t clean;   /* of free: discarded, or never touched in memory of the system's */
-    size_t headers; /* 64 KiB for each 4 MiB that are in use, where no objects lie */
+    size_t clean;   /* of free: discarded, or never touched if the system provides it */
+    size_t headers; /* 64 KiB for each 4 MiB in use, which hold no objects */
 } sy_memory_stats;
 
-/* Fills `stats`; NULL for `memory`: what is taken from the system for all other caches and for the
- * heap. 0; -1 with EINVAL for NULL. Any thread. */
+/* Fills `stats`. NULL for `memory` means the memory that all other caches and sy_malloc take from
+ * the operating system. Any thread. Returns 0, or -1 with EINVAL if `stats` is NULL. */
 SY_API int sy_memory_get_stats(const sy_memory *memory, sy_memory_stats *stats);
 
 SY_END_DECLS
