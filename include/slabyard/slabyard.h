@@ -1,22 +1,24 @@
 /*
- * slabyard.h: all the doors at once.
+ * slabyard.h: all interfaces at once.
  *
- *     pool.h    objects of one kind, one thread at a time
+ *     pool.h    objects of one size, one thread at a time
  *     cache.h   objects of one kind, any thread
- *     handle.h  objects by 64-bit names that are stale for ever once they are freed
+ *     handle.h  objects by 64-bit handles that stay invalid once the object is freed
  *     heap.h    any size: the malloc family
- *     heaps.h   heaps of the program's own, limited and given up as a whole
+ *     heaps.h   separate heaps, limited and released as a whole
+ *     epoch.h   objects of one phase in slabs of their own
  *     limit.h   limits in bytes, and why an allocation was refused
- *     memory.h  caches over memory of the program's own
- *     vmem.h    arenas: ids, offsets, addresses: any resource that is integers
+ *     reclaim.h return of free memory to the operating system
+ *     memory.h  caches over memory of your own
+ *     vmem.h    arenas: ids, offsets, addresses: any resource that is a set of integers
  *     stats.h   what the caches hold and where the memory is
  *     checks.h  flags that look for mistakes
- *     fault.h   what happens when corruption is found
- *     audit.h   who has what: tags, the last operations of a cache, leaks
- *     fail.h    allocations that are made to fail, for tests
- *     options.h what can be set without compiling again
+ *     fault.h   reports and handlers for misuse that would corrupt memory
+ *     audit.h   allocation tags, the last operations of a cache, leaks
+ *     fail.h    allocation failures on request, for tests
+ *     options.h options that are set without recompiling
  *
- * Each header stands alone; this one adds nothing.
+ * Each header can be included by itself; this one adds nothing.
  */
 #ifndef SLABYARD_SLABYARD_H
 #define SLABYARD_SLABYARD_H
