@@ -116,12 +116,12 @@ static inline uintptr_t *sy_pool_word(sy_pool *pool) {
     return SY_CAST(uintptr_t *, SY_CAST(void *, pool + 1));
 }
 
-/* The slow path of sy_pool_alloc: the free list is empty and no slot is left to carve, so the pool
- * grows, and one slot is carved. Not for callers. */
+/* Not for callers: the slow path of sy_pool_alloc. The free list is empty and no slot is left to
+ * carve, so the pool grows, and one slot is carved. */
 SY_API SY_COLD void *SY_ABI_NAME(sy_pool_grow)(sy_pool *pool) SY_NONNULL(1);
 
-/* The slow path of sy_pool_free for the object that was freed last: reports the double free. Not
- * for callers. */
+/* Not for callers: the slow path of sy_pool_free for the object that was freed last. It reports the
+ * double free. */
 SY_API SY_COLD void SY_ABI_NAME(sy_pool_freed_twice)(sy_pool *pool, void *object) SY_NONNULL(1);
 
 /* The first word of a free slot. It may be read as this type, whatever type the object had. */
