@@ -1,30 +1,31 @@
 /*
- * slabyard.hpp: the doors for C++17. Everything is in namespace slabyard, nothing is compiled but
- * what is used, and what is thrown is std::bad_alloc, or what a constructor throws (its slot is
- * free again then). What is named try_ gives nothing in place of std::bad_alloc.
+ * slabyard.hpp: the interfaces for C++17, in namespace slabyard. Only what your program uses is
+ * compiled. A function throws std::bad_alloc if there is no memory, or the exception of an object's
+ * constructor (the object's slot is then free again). A function whose name begins with try_
+ * returns an empty result instead of throwing std::bad_alloc.
  *
  *     slabyard::cache<order> orders("order");
- *     auto one = orders.make_unique("ACME", 100);          given back by whoever drops it
+ *     auto one = orders.make_unique("ACME", 100);          freed when the pointer is destroyed
  *
  *     std::map<int, order, std::less<>, slabyard::allocator<std::pair<const int, order>>> book;
  *     auto shared = slabyard::make_shared<order>("ACME", 100);
  *
- *     slabyard::memory_resource tenant("tenant");          std::pmr: counted and given up together
+ *     slabyard::memory_resource tenant("tenant");          std::pmr: counted and released together
  *     std::pmr::vector<int> numbers(&tenant);
  *
  *     slabyard::handle_map<session> sessions("session");
  *     auto key = sessions.emplace(socket);
- *     if (auto session = sessions.get(key)) session->poll();   it stays while somebody looks
+ *     if (auto session = sessions.get(key)) session->poll();   it stays while `session` exists
  *     sessions.erase(key);
  *
- * Which is for whom: pool for one thread; cache, allocator, memory_resource and handle_map for all.
- * The headers of the C doors say what each costs; nothing is added to it but the calls of
+ * Thread rules: use a pool in one thread at a time; cache, allocator, memory_resource and
+ * handle_map in any thread. The C headers say what each costs. The classes add only the calls of
  * constructors and destructors.
  *
- * Pools, caches, epochs and maps can be moved; the objects, unique pointers, keys and refs of the
- * source are the target's then. A source owns nothing afterwards: it converts to false, and can be
- * assigned to and destroyed, but not used. A memory_resource cannot be moved, because containers
- * keep its address.
+ * Pools, caches, epochs and maps can be moved. The objects, unique pointers, keys and refs of the
+ * source then belong to the target. After the move the source owns nothing: it converts to false,
+ * and can be assigned to and destroyed, but not used. A memory_resource cannot be moved, because
+ * containers keep its address.
  */
 #ifndef SLABYARD_SLABYARD_HPP
 #define SLABYARD_SLABYARD_HPP
@@ -51,17 +52,18 @@
 
 namespace slabyard {
 
-/* ---- what follows is built from ---- */
+/* ---- helpers for the classes below ---- */
 
 namespace detail {
 
-/* A pointer that is one. */
+/* The pointer, which is not null; for a null pointer it throws std::bad_alloc. */
 template <class P> P *checked(P *pointer) {
     if (SY_UNLIKELY(pointer == nullptr)) throw std::bad_alloc();
     return pointer;
 }
 
-/* The status of a function that fails for want of memory. */
+/* Throws std::bad_alloc if `status`, the result of a function that fails for lack of memory, is not
+ * 0. */
 inline void check(int status) {
     if (SY_UNLIKELY(status != 0)) throw std::bad_alloc();
 }
@@ -72,7 +74,7 @@ inline sy_cache_stats stats_of(const sy_cache *cache) noexcept {
     return stats;
 }
 
-/* A T in `slot`; if its constructor throws, `give_back(slot)` is called. */
+/* Constructs a T in `slot`. If its constructor throws, `give_back(slot)` is called. */
 template <class T, class GiveBack, class... Args>
 T *construct(void *slot, GiveBack give_back, Args &&...args) {
     if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
@@ -87,14 +89,15 @@ T *construct(void *slot, GiveBack give_back, Args &&...args) {
     }
 }
 
-/* How the unique pointers of the owners below end what they own. */
+/* The deleters with which the owners below release what they own. */
 struct ends {
     void operator()(sy_pool *pool) const noexcept { sy_pool_destroy(pool); }
     void operator()(sy_cache *cache) const noexcept { sy_cache_destroy(cache); }
     void operator()(sy_epoch *epoch) const noexcept { sy_epoch_close(epoch); }
 };
 
-/* What T asks for, and no less than a free slot's own words do. */
+/* The alignment of T, and at least the alignment of a pointer, because a free slot holds
+ * pointers. */
 template <class T>
 inline constexpr std::size_t align_of = alignof(T) > alignof(void *) ? alignof(T) : alignof(void *);
 
@@ -111,7 +114,8 @@ sy_cache *create_cache(const char *name, std::size_t limit, unsigned flags,
     return checked(sy_cache_create(&config));
 }
 
-/* The name of T as the compiler writes it: the end of this function's own, from "T = " on. */
+/* Writes the name of T as the compiler writes it: the end of this function's own name, from "T = "
+ * on. */
 template <class T> void name_of(char (&name)[SY_CACHE_NAME_MAX + 1]) {
     const char *begin = std::strstr(__PRETTY_FUNCTION__, "T = ");
     begin = begin ? begin + 4 : __PRETTY_FUNCTION__;
@@ -121,9 +125,10 @@ template <class T> void name_of(char (&name)[SY_CACHE_NAME_MAX + 1]) {
     name[length] = 0;
 }
 
-/* The cache of a type, of the whole program: made when it is first used, and there for ever, as
- * objects may be freed after every destructor has run. It is as visible as the functions that make
- * it: where a shared object has a copy of the library to itself, the cache is that copy's. */
+/* The cache of a type, one for the whole program. It is created when it is first used, and is never
+ * destroyed, because objects may be freed after every destructor has run. It is as visible to the
+ * linker as the functions that create it: if a shared object has its own copy of the library, it
+ * has its own cache too. */
 template <class T> class SY_API type_cache {
   public:
     static sy_cache *get() {
@@ -146,12 +151,12 @@ template <class T> class SY_API type_cache {
 
 } // namespace detail
 
-/* ---- one thread ---- */
+/* ---- objects for one thread ---- */
 
 /*
- * Objects of one kind for one thread at a time: sy_pool. The object freed last is the next one
- * given. Memory goes back when the pool is destroyed; objects that are live then are not destroyed,
- * and must not be used.
+ * Objects of one kind for one thread at a time: sy_pool. The object that was freed last is the next
+ * one allocated. The memory is released when the pool is destroyed. The destructors of objects that
+ * are live then are not called, and these objects must not be used any more.
  */
 template <class T> class pool {
   public:
@@ -164,7 +169,8 @@ template <class T> class pool {
     };
     using unique = std::unique_ptr<T, deleter>;
 
-    /* capacity: most objects at a time, their memory taken now; 0: it grows. */
+    /* capacity: objects at a time at most, whose memory is taken at once; 0: the pool grows. name:
+     * copied, for reports. flags: as in sy_pool_config. */
     explicit pool(std::size_t capacity = 0, const char *name = nullptr, unsigned flags = 0) {
         sy_pool_config config{};
         config.size = sizeof(T);
@@ -175,7 +181,7 @@ template <class T> class pool {
         pool_.reset(detail::checked(sy_pool_create(&config)));
     }
 
-    /* A new object. nullptr: the pool is full, or there is no memory. */
+    /* Makes an object. Returns nullptr if the pool is full or there is no memory. */
     template <class... Args> T *try_make(Args &&...args) {
         void *slot = sy_pool_alloc(get());
         if (SY_UNLIKELY(slot == nullptr)) return nullptr;
@@ -184,7 +190,7 @@ template <class T> class pool {
             std::forward<Args>(args)...);
     }
 
-    /* The same, with std::bad_alloc. */
+    /* The same, but throws std::bad_alloc. */
     template <class... Args> T *make(Args &&...args) {
         return detail::checked(try_make(std::forward<Args>(args)...));
     }
@@ -196,16 +202,16 @@ template <class T> class pool {
         return unique(make(std::forward<Args>(args)...), deleter{get()});
     }
 
-    /* Destroys an object of this pool; nullptr is a no-op. */
+    /* Destroys an object of this pool. nullptr is allowed and does nothing. */
     void destroy(T *object) noexcept {
         if (object != nullptr) deleter{get()}(object);
     }
 
-    /* Every object goes, without its destructor; all memory stays. It takes the same time for one
-     * object as for millions. */
+    /* Frees every object without calling its destructor, and keeps all memory. It takes the same
+     * time for one object as for millions. */
     void reset() noexcept { sy_pool_reset(get()); }
 
-    /* Gives memory back to the system if no object is live; how many bytes. */
+    /* Returns memory to the operating system if no object is live. Returns the number of bytes. */
     std::size_t trim() noexcept { return sy_pool_trim(get()); }
 
     std::size_t in_use() const noexcept { return sy_pool_in_use(get()); }
@@ -214,18 +220,18 @@ template <class T> class pool {
     /* False after a move. */
     explicit operator bool() const noexcept { return pool_ != nullptr; }
 
-    /* For C functions that have no counterpart here. This object still owns it. */
+    /* For C functions that have no counterpart here. The class still owns the pool. */
     sy_pool *get() const noexcept { return pool_.get(); }
 
   private:
     std::unique_ptr<sy_pool, detail::ends> pool_;
 };
 
-/* ---- any thread ---- */
+/* ---- objects for any thread ---- */
 
 /*
- * Objects of one kind for all threads: sy_cache. Objects that are live when the cache is destroyed
- * stay, and so does their memory.
+ * Objects of one kind for all threads: sy_cache. If objects are live when the cache is destroyed,
+ * they stay valid, and their memory is not released.
  */
 template <class T> class cache {
   public:
@@ -238,12 +244,12 @@ template <class T> class cache {
     };
     using unique = std::unique_ptr<T, deleter>;
 
-    /* name: copied, for reports; limit: most live objects, 0: any; flags: SY_COLOUR, SY_CHECKED...
-     */
+    /* name: copied, for reports. limit: of live objects; 0: none. flags: SY_COLOUR, SY_CHECKED
+     * ... */
     explicit cache(const char *name = nullptr, std::size_t limit = 0, unsigned flags = 0)
         : cache_(detail::create_cache<T>(name, limit, flags)) {}
 
-    /* A new object. nullptr: no memory, or the limit is reached. */
+    /* Makes an object. Returns nullptr if there is no memory or the limit is reached. */
     template <class... Args> T *try_make(Args &&...args) {
         void *slot = sy_cache_alloc(get());
         if (SY_UNLIKELY(slot == nullptr)) return nullptr;
@@ -252,7 +258,7 @@ template <class T> class cache {
             std::forward<Args>(args)...);
     }
 
-    /* The same, with std::bad_alloc. */
+    /* The same, but throws std::bad_alloc. */
     template <class... Args> T *make(Args &&...args) {
         return detail::checked(try_make(std::forward<Args>(args)...));
     }
@@ -264,12 +270,12 @@ template <class T> class cache {
         return unique(make(std::forward<Args>(args)...), deleter{get()});
     }
 
-    /* Destroys an object of this cache; nullptr is a no-op. */
+    /* Destroys an object of this cache. nullptr is allowed and does nothing. */
     void destroy(T *object) noexcept {
         if (object != nullptr) deleter{get()}(object);
     }
 
-    /* Provides memory for the next `count` objects (sy_cache_reserve). std::bad_alloc. */
+    /* Reserves memory for `count` more objects (sy_cache_reserve). Throws std::bad_alloc. */
     void reserve(std::size_t count) { detail::check(sy_cache_reserve(get(), count)); }
 
     std::size_t in_use() const noexcept { return sy_cache_in_use(get()); }
@@ -279,7 +285,7 @@ template <class T> class cache {
     /* False after a move. */
     explicit operator bool() const noexcept { return cache_ != nullptr; }
 
-    /* For C functions that have no counterpart here. This object still owns it. */
+    /* For C functions that have no counterpart here. The class still owns the cache. */
     sy_cache *get() const noexcept { return cache_.get(); }
 
   private:
@@ -289,10 +295,12 @@ template <class T> class cache {
 /* ---- containers ---- */
 
 /*
- * For the containers of the standard library: single objects, as nodes are, come from a cache of
- * their type, several at a time from the heap. Stateless: all are equal. Caches of types stay for
- * ever. Where a program and its shared libraries pass such containers to each other, their types
- * must not be hidden (-fvisibility): there is one cache for a type as long as the linker sees one.
+ * An allocator for the containers of the standard library. Single objects, such as nodes, come from
+ * a cache of their type; arrays come from sy_malloc or sy_aligned_alloc. It has no state: all
+ * allocators are equal. The caches of types exist until the process ends.
+ *
+ * If a program and its shared libraries pass such containers to each other, they must export the
+ * element types (-fvisibility). Otherwise each has a cache of its own for the type.
  */
 template <class T> class allocator {
   public:
@@ -335,7 +343,7 @@ template <class T, class U> bool operator!=(const allocator<T> &, const allocato
     return false;
 }
 
-/* Objects from the cache of their type; the pointers have the size of a pointer. */
+/* A unique_ptr to an object from the cache of its type. It has the size of a plain pointer. */
 template <class T> struct type_deleter {
     void operator()(T *object) const noexcept {
         object->~T();
@@ -351,7 +359,7 @@ template <class T, class... Args> unique_ptr<T> make_unique(Args &&...args) {
         std::forward<Args>(args)...));
 }
 
-/* Object and counts in one slot of one cache. */
+/* Object and reference counts are in one slot of one cache. */
 template <class T, class... Args> std::shared_ptr<T> make_shared(Args &&...args) {
     return std::allocate_shared<T>(allocator<T>(), std::forward<Args>(args)...);
 }
@@ -359,9 +367,10 @@ template <class T, class... Args> std::shared_ptr<T> make_shared(Args &&...args)
 /* ---- std::pmr ---- */
 
 /*
- * A heap of the program's own (slabyard/heaps.h) for std::pmr: any thread, every size from a cache
- * of its class, limited in bytes (0: not), and given up as a whole with what is still in it. What
- * is given back wrongly is seen as in caches: with SY_CHECKED at once, else in the slow path.
+ * A separate heap (slabyard/heaps.h) for std::pmr. Any thread may use it. Every size comes from the
+ * cache of its class. `limit` is in bytes (0: none). The destructor releases the whole heap, with
+ * all that is still live in it. Misuse is found as in caches: at once with SY_CHECKED, else in the
+ * slow path.
  */
 class memory_resource : public std::pmr::memory_resource {
   public:
@@ -384,21 +393,21 @@ class memory_resource : public std::pmr::memory_resource {
         return stats;
     }
 
-    /* For C functions that have no counterpart here. This object still owns it. */
+    /* For C functions that have no counterpart here. The class still owns the heap. */
     sy_heap *get() const noexcept { return heap_; }
 
   private:
-    static constexpr std::size_t most_known = 1024; /* bytes: up to there caches are remembered */
+    static constexpr std::size_t most_known = 1024; /* bytes: largest with a remembered cache */
 
     sy_heap *heap_;
     std::atomic<sy_cache *> caches_[most_known / 8 + 1] = {}; /* by size in words; null: not yet */
 
-    /* Does sy_heap_alloc align such objects so? */
+    /* Whether sy_heap_alloc gives objects of this size such an alignment. */
     static constexpr bool is_natural(std::size_t bytes, std::size_t align) noexcept {
         return align <= 8 || (align <= alignof(std::max_align_t) && bytes > 8);
     }
 
-    /* This thread's loaded slot for such objects; nullptr: take the heap's door. */
+    /* This thread's loaded slot for such objects. nullptr: call the heap's functions. */
     sy_loaded_slot *loaded(std::size_t bytes, std::size_t align) const noexcept {
 #    ifndef SY_NO_INLINE
         if (SY_LIKELY(bytes <= most_known && is_natural(bytes, align))) {
@@ -434,7 +443,8 @@ class memory_resource : public std::pmr::memory_resource {
             return reinterpret_cast<void *>(object);
         return allocate_slow(bytes, align);
     }
-    /* As a free to a cache: what is no object of this size is told when the slow path sees it. */
+    /* As a free to a cache: an address that is no object of this size is reported when it reaches
+     * the slow path. */
     void do_deallocate(void *object, std::size_t bytes, std::size_t align) override {
         sy_loaded_slot *slot = loaded(bytes, align);
         if (SY_UNLIKELY(object == nullptr)) return;
@@ -451,21 +461,22 @@ class memory_resource : public std::pmr::memory_resource {
 /* ---- phases ---- */
 
 /*
- * A phase (slabyard/epoch.h), over when this is destroyed or close() is called. What a thread
- * allocates in a scope of it, from caches with SY_EPOCHS, lies in slabs of its own.
+ * A phase (slabyard/epoch.h). It ends when this is destroyed or close() is called. What a thread
+ * allocates within a scope of the epoch, from caches with SY_EPOCHS, is placed in slabs of its own.
  */
 class epoch {
   public:
     explicit epoch(const char *name = nullptr) : epoch_(detail::checked(sy_epoch_create(name))) {}
 
-    /* How many objects count as live. Again, or after a move: 0. */
+    /* Returns how many objects count as live. Returns 0 if it was closed before, or after a
+     * move. */
     std::size_t close() noexcept { return sy_epoch_close(epoch_.release()); }
 
     /* False once it is closed, and after a move. */
     explicit operator bool() const noexcept { return epoch_ != nullptr; }
 
-    /* From here to its end this thread is in the epoch. std::bad_alloc: it is in
-     * SY_EPOCH_DEPTH_MAX already, or the epoch is closed. */
+    /* While a scope exists, its thread is in the epoch. The constructor throws std::bad_alloc if
+     * the thread is in SY_EPOCH_DEPTH_MAX epochs already, or if the epoch is closed. */
     class scope {
       public:
         explicit scope(epoch &in) : epoch_(in.epoch_.get()) {
@@ -486,14 +497,15 @@ class epoch {
 /* ---- handles ---- */
 
 /*
- * The key of an object in a handle_map<T, Tag>, and of no other map's type: 64 bits, which can be
- * sent anywhere and come back. A key made by default is no object's, and converts to false.
+ * The key of an object in a handle_map<T, Tag>: 64 bits, which can be sent anywhere and come back.
+ * Maps with another T or Tag have another type of key. A default-constructed key belongs to no
+ * object and converts to false.
  */
 template <class T, class Tag = T> class handle_key {
   public:
     constexpr handle_key() noexcept = default;
 
-    /* Any bits may be passed: a map compares them, and follows nothing. */
+    /* Any bits may be passed: a map only compares them, and never uses them as an address. */
     static constexpr handle_key from_bits(std::uint64_t bits) noexcept {
         handle_key key;
         key.bits_ = bits;
@@ -517,17 +529,20 @@ template <class T, class Tag = T> class handle_key {
 };
 
 /*
- * Objects by 64-bit keys that are stale for ever once the object is erased (slabyard/handle.h). Any
- * thread, at any time. Who looks at an object holds it: an erase makes the key stale at once, and
- * the last holder that lets go destroys the object. A ref that outlives the map keeps the
- * map's memory for good. Maps of one T whose keys are not to be mixed up have different tags, which
- * can be any types.
+ * Objects by 64-bit keys that stay invalid once the object is erased (slabyard/handle.h). Any
+ * thread may use a map, at any time.
+ *
+ * A ref holds its object. If the object is erased meanwhile, its key becomes stale at once, and the
+ * object is destroyed when its last ref ends. If a ref outlives the map, the memory of the map is
+ * never released.
+ *
+ * To give two maps of one T different key types, give them different tags; any types will do.
  */
 template <class T, class Tag = T> class handle_map {
   public:
     using key = handle_key<T, Tag>;
 
-    /* An object that is held, or nothing. */
+    /* A held object, or nothing. */
     class ref {
       public:
         ref() noexcept = default;
@@ -563,8 +578,9 @@ template <class T, class Tag = T> class handle_map {
         : cache_(detail::create_cache<T>(name, limit, flags | SY_HANDLES, destroy)) {}
 
     /*
-     * Destroys what is in it, as clear() does. All memory stays if objects do: those that are
-     * held, those beyond the last pass, and all if there is no memory to go through them.
+     * Destroys all objects, as clear() does. If objects remain, the whole memory of the map stays.
+     * Objects remain if they are held, if they were left after the last pass, or if there is no
+     * memory for a pass.
      */
     ~handle_map() {
         if (cache_ == nullptr) return;
@@ -578,7 +594,8 @@ template <class T, class Tag = T> class handle_map {
         return *this;
     }
 
-    /* A new object, or a key that is false: no memory, or the limit is reached. */
+    /* Makes an object and returns its key. Returns a false key if there is no memory or the limit
+     * is reached. */
     template <class... Args> key try_emplace(Args &&...args) {
         sy_handle handle;
         void *slot = sy_handle_prepare(cache_, &handle);
@@ -590,27 +607,28 @@ template <class T, class Tag = T> class handle_map {
         return key::from_bits(handle);
     }
 
-    /* The same, with std::bad_alloc. */
+    /* The same, but throws std::bad_alloc. */
     template <class... Args> key emplace(Args &&...args) {
         key made = try_emplace(std::forward<Args>(args)...);
         if (SY_UNLIKELY(!made)) throw std::bad_alloc();
         return made;
     }
 
-    /* The object, held; nothing if the key is stale, or never was one. */
+    /* Returns the object, held; or an empty ref if the key is stale or was never valid. */
     ref get(key name) noexcept {
         return ref(cache_, name, static_cast<T *>(sy_handle_pin(cache_, name.to_bits())));
     }
 
-    /* True once for each key. The object is destroyed now, or when nobody holds it any more. */
+    /* Erases an object. Returns true once for each key. The object is destroyed now, or when its
+     * last ref ends. */
     bool erase(key name) noexcept { return sy_handle_free(cache_, name.to_bits()); }
 
-    /* Calls `visit(key, object)` for each object, held meanwhile. std::bad_alloc, and what `visit`
-     * throws, which ends it. */
+    /* Calls `visit(key, object)` for each object, which is held during the call. Throws
+     * std::bad_alloc, or the exception of `visit`, which ends the iteration. */
     template <class Visit> void each(Visit visit) {
         struct walk {
             Visit &visit;
-            std::exception_ptr thrown; /* it does not pass through C */
+            std::exception_ptr thrown; /* it must not pass through C code */
         } walk{visit, nullptr};
         auto call = [](void *arg, sy_handle handle, void *object) {
             auto &to = *static_cast<struct walk *>(arg);
@@ -627,13 +645,13 @@ template <class T, class Tag = T> class handle_map {
     }
 
     /*
-     * Erases all, in passes over the map until one finds nothing: so what destructors emplace is
-     * erased, too. After 1,000 passes it ends all the same, for a destructor that always emplaces
-     * another object. std::bad_alloc: there is no memory to go through the map.
+     * Erases all objects, in passes over the map until a pass finds none. So objects that
+     * destructors emplace are erased too. It stops after 1,000 passes, in case a destructor always
+     * emplaces another object. Throws std::bad_alloc if there is no memory for a pass.
      */
     void clear() { detail::check(erase_all()); }
 
-    /* Provides memory for the next `count` objects (sy_cache_reserve). std::bad_alloc. */
+    /* Reserves memory for `count` more objects (sy_cache_reserve). Throws std::bad_alloc. */
     void reserve(std::size_t count) { detail::check(sy_cache_reserve(cache_, count)); }
 
     std::size_t size() const noexcept { return sy_cache_in_use(cache_); }
@@ -650,7 +668,7 @@ template <class T, class Tag = T> class handle_map {
 
     static void destroy(void *object, void *) noexcept { static_cast<T *>(object)->~T(); }
 
-    /* 0, or -1: there was no memory for a pass. */
+    /* Returns 0, or -1 if there was no memory for a pass. */
     int erase_all() noexcept {
         struct pass {
             sy_cache *cache;
@@ -668,10 +686,10 @@ template <class T, class Tag = T> class handle_map {
     }
 };
 
-/* ---- where the memory is ---- */
+/* ---- statistics ---- */
 
-/* Calls `visit(const sy_cache_account &)` for each cache of the process: sy_each_cache. What it
- * throws comes back here, after which no other cache is visited. */
+/* Calls `visit(const sy_cache_account &)` for each cache of the process (sy_each_cache). If `visit`
+ * throws, no other cache is visited, and the exception is thrown here. */
 template <class Visit> void each_cache(Visit visit) {
     struct state {
         Visit &visit;
@@ -690,7 +708,7 @@ template <class Visit> void each_cache(Visit visit) {
     if (all.thrown) std::rethrow_exception(all.thrown);
 }
 
-/* sy_print_stats: false, with errno, if not all was written. */
+/* As sy_print_stats. Returns false with errno if not everything was written. */
 inline bool print_stats(int fd = 2) noexcept { return sy_print_stats(fd) == 0; }
 
 } // namespace slabyard
