@@ -46,7 +46,7 @@ struct pool_tag_entry {
     POOL_TAG tag;
     SY_TAG_COUNTER(uint64_t) allocs, frees;
     SY_TAG_COUNTER(int64_t) active_bytes, peak_bytes;
-    size_t obj_size; /* of the object that came first */
+    size_t obj_size; /* of the first object that was counted */
 };
 
 struct slab_tag_stats {
@@ -67,7 +67,7 @@ struct sy_slab_tag {
 
 struct sy_slab_tags {
     struct sy_slab_tag *buckets[SY_SLAB_TAG_BUCKETS];
-    int ready; /* for slab_tag_alloc and its kin */
+    int ready; /* for slab_tag_alloc and slab_tag_free */
 };
 __attribute__((weak, visibility("hidden"))) struct sy_slab_tags sy_slab_tags = {{NULL}, 0};
 
@@ -90,7 +90,7 @@ static inline struct sy_slab_tag *sy_slab_tag_find(uint32_t tag) {
     return sy_slab_tag_in(__atomic_load_n(sy_slab_tag_bucket(tag), __ATOMIC_ACQUIRE), tag);
 }
 
-/* The tag, entered if it is new; NULL: no memory. */
+/* Returns the tag's entry, and enters the tag if it is new. Returns NULL if there is no memory. */
 static inline struct sy_slab_tag *sy_slab_tag_enter(uint32_t tag, size_t size) {
     struct sy_slab_tag **bucket = sy_slab_tag_bucket(tag), *fresh, *found;
     struct sy_slab_tag *first = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
@@ -121,13 +121,13 @@ static inline void sy_tag_set_to(void *counter, uint64_t value) {
     __atomic_store_n((uint64_t *)counter, value, __ATOMIC_RELAXED);
 }
 
-/* Adds modulo 2^64, so that it subtracts too. */
+/* Adds modulo 2^64, so it can also subtract. */
 static inline uint64_t sy_tag_add(void *counter, uint64_t more) {
     return __atomic_add_fetch((uint64_t *)counter, more, __ATOMIC_RELAXED);
 }
 
-/* Signed: a counter is below 0 when objects were freed with a tag that they were not allocated
- * with. */
+/* Adds to a counter and updates its peak. The counter is signed: it is below 0 if objects were
+ * freed with another tag than they were allocated with. */
 static inline void sy_tag_add_with_peak(void *counter, void *peak_, uint64_t more) {
     int64_t *peak = (int64_t *)peak_, now = (int64_t)sy_tag_add(counter, more);
     int64_t before = (int64_t)sy_tag_read(peak);
@@ -136,7 +136,7 @@ static inline void sy_tag_add_with_peak(void *counter, void *peak_, uint64_t mor
         continue;
 }
 
-/* `visit` for each tag. */
+/* Calls `visit` for each tag. */
 static inline void sy_slab_tag_each(void (*visit)(struct sy_slab_tag *tag)) {
     for (unsigned i = 0; i < SY_SLAB_TAG_BUCKETS; i++) {
         struct sy_slab_tag *tag = __atomic_load_n(&sy_slab_tags.buckets[i], __ATOMIC_ACQUIRE);
@@ -149,7 +149,7 @@ static inline void sy_slab_tag_print(uint32_t tag) {
             (int)(tag >> 16 & 255), (int)(tag >> 24));
 }
 
-/* ---- of caches with SLAB_POOL_TAGS ---- */
+/* ---- the counters of caches with SLAB_POOL_TAGS ---- */
 
 static inline void sy_pool_tag_alloc(POOL_TAG tag, size_t size) {
     struct sy_slab_tag *entry = sy_slab_tag_enter(tag, size);
@@ -165,7 +165,7 @@ static inline void sy_pool_tag_free(POOL_TAG tag, size_t size) {
     sy_tag_add(&entry->pool.active_bytes, -(uint64_t)size);
 }
 
-/* NULL: nothing was allocated or freed with the tag. */
+/* Returns the counters of a tag, or NULL if nothing was allocated or freed with it. */
 static inline const struct pool_tag_entry *slab_pool_tag_find(POOL_TAG tag) {
     struct sy_slab_tag *entry = sy_slab_tag_find(tag);
     if (!entry || sy_tag_read(&entry->pool.allocs) + sy_tag_read(&entry->pool.frees) == 0)
@@ -188,7 +188,7 @@ static inline void sy_pool_tag_report(struct sy_slab_tag *tag) {
 /* Writes a line for each tag to stderr. */
 static inline void slab_pool_tag_stats(void) { sy_slab_tag_each(sy_pool_tag_report); }
 
-/* ---- counted from slab_tags_init to slab_tags_fini ---- */
+/* ---- the counters between slab_tags_init and slab_tags_fini ---- */
 
 static inline void sy_slab_tag_clear(struct sy_slab_tag *tag) {
     sy_tag_set_to(&tag->stats.alloc_count, 0);
@@ -203,7 +203,7 @@ static inline bool sy_slab_tags_ready(void) {
     return __atomic_load_n(&sy_slab_tags.ready, __ATOMIC_RELAXED) != 0;
 }
 
-/* Sets all counters to 0, and begins to count. */
+/* Sets all counters to 0 and starts counting. */
 static inline void slab_tags_init(void) {
     sy_slab_tag_each(sy_slab_tag_clear);
     __atomic_store_n(&sy_slab_tags.ready, 1, __ATOMIC_RELAXED);
@@ -225,7 +225,8 @@ static inline void slab_tag_free(slab_tag_t tag, size_t obj_size) {
     sy_tag_add(&entry->stats.active_bytes, -(uint64_t)obj_size);
 }
 
-/* NULL: nothing was counted for the tag since slab_tags_init, or it was not called. */
+/* Returns the counters of a tag, or NULL if nothing was counted for it since slab_tags_init, or
+ * slab_tags_init was not called. */
 static inline const struct slab_tag_stats *slab_tag_lookup(slab_tag_t tag) {
     struct sy_slab_tag *entry = sy_slab_tags_ready() ? sy_slab_tag_find(tag) : NULL;
     if (!entry ||
@@ -250,12 +251,13 @@ static inline void sy_slab_tag_report_live(struct sy_slab_tag *tag) {
     if (sy_tag_read(&tag->stats.active_count) != 0) sy_slab_tag_report(tag);
 }
 
-/* Writes a line for each tag to stderr, or for each that has live objects. */
+/* Writes a line to stderr for each tag, or (if `show_all` is false) for each tag with live
+ * objects. */
 static inline void slab_tag_report(bool show_all) {
     sy_slab_tag_each(show_all ? sy_slab_tag_report : sy_slab_tag_report_live);
 }
 
-/* Reports the tags that have live objects, and ends counting. */
+/* Reports the tags that have live objects, and stops counting. */
 static inline void slab_tags_fini(void) {
     if (!sy_slab_tags_ready()) return;
     slab_tag_report(false);
