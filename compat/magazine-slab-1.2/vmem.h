@@ -1,12 +1,12 @@
 /*
- * vmem.h: the arenas of magazine-slab since version 1.2, over Slabyard's: those of version 1.0,
- * which import.
+ * vmem.h: the arenas of magazine-slab since version 1.2, implemented by Slabyard's. They are those
+ * of version 1.0, and can also import spans.
  *
  *     cc program.c -I<prefix>/include/slabyard/compat/magazine-slab-1.2 -lslabyard
  *
- * Imported spans are released, each as a whole, when nothing of them is allocated any more, and
- * when the arena is destroyed; magazine-slab never called `release_fn`. The rest is said in the
- * header of version 1.0.
+ * An imported span is released as a whole when nothing in it is allocated any more, and when the
+ * arena is destroyed. (magazine-slab never called `release_fn`.) The header of version 1.0
+ * describes everything else.
  */
 #ifndef SLABYARD_COMPAT_MAGAZINE_1_2_VMEM_H
 #define SLABYARD_COMPAT_MAGAZINE_1_2_VMEM_H
@@ -16,11 +16,12 @@
 
 SY_BEGIN_DECLS
 
-/* Gets at least `size` integers: where they begin, and how many they are (initially `size`), both
- * multiples of the quantum. 0, or anything else for none. */
+/* Imports at least `size` integers. The function writes the first to *addrp and their number to
+ * *actual_size (initially `size`); both are multiples of the quantum. It returns 0, or another
+ * value if it has none. */
 typedef int (*vmem_import_fn)(void *arg, size_t size, uintptr_t *addrp, size_t *actual_size);
 
-/* Takes back what an import gave, all of it, once. */
+/* Releases an imported span: all of it, once. */
 typedef void (*vmem_release_fn)(void *arg, uintptr_t addr, size_t size);
 
 static inline int sy_magazine_vmem_import(sy_vmem *source, void *vm_, size_t size, uintptr_t *addr,
@@ -37,9 +38,10 @@ static inline void sy_magazine_vmem_release(sy_vmem *source, void *vm_, uintptr_
     if (vm->release_fn) vm->release_fn(vm->import_arg, addr, size);
 }
 
-/* The integers from `base` on, `size` of them (0: none), in units of `quantum`, a power of two; and
- * what `import_fn` (NULL: nothing) brings when there is no room, `import_quantum` at a time at
- * least. `release_fn` may be NULL. NULL with errno EINVAL or ENOMEM. */
+/* Creates an arena of `size` integers (0: none) from `base` on, in units of `quantum`, a power of
+ * two. When there is no room, `import_fn` (NULL: none) imports at least `import_quantum` more.
+ * `release_fn` may be NULL. The caller owns the arena until vmem_destroy. Returns NULL with errno
+ * EINVAL or ENOMEM. */
 static inline vmem_t *vmem_create(const char *name, uintptr_t base, size_t size, size_t quantum,
                                   vmem_import_fn import_fn, vmem_release_fn release_fn,
                                   void *import_arg, size_t import_quantum) {
