@@ -1,25 +1,27 @@
 /*
- * slab.h: the object caches of magazine-slab, over Slabyard's.
+ * slab.h: the object caches of magazine-slab, implemented by Slabyard's.
  *
  *     cc program.c -I<prefix>/include/slabyard/compat/magazine-slab -lslabyard
  *
- * Where its document left a choice, or was not kept:
- *   - constructors and destructors are called once for each object, before it is first given out
- *     and before its memory goes; with SLAB_POISON around each allocation, as freed objects are
- *     filled then;
- *   - SLAB_RED_ZONE and SLAB_POISON switch off what would hide mistakes, magazines among it. What
- *     they find is reported with the cache's name (slabyard/fault.h), and ends the process unless a
- *     handler says otherwise. With both, SLAB_DEBUG, freed objects besides wait before they are
- *     used again (quarantine);
- *   - slab_cache_destroy with live objects says so on stderr, and leaves them and the cache alone;
- *   - slabs have colours whatever the objects' size; any alignment up to 2 MiB holds exactly all
- *     the same; and there is no limit on the number of caches short of SY_CACHES_MAX;
+ * In these points magazine-slab's document leaves a choice, or magazine-slab does not do what it
+ * says. Here:
+ *   - Constructors and destructors are called once for each object, before the object is first
+ *     allocated and before its memory is released. With SLAB_POISON they are called at each
+ *     allocation and free, because freed objects are filled.
+ *   - SLAB_RED_ZONE and SLAB_POISON switch off everything that would hide mistakes, including
+ *     magazines. Mistakes are reported with the cache's name (slabyard/fault.h), and the process
+ *     ends unless a fault handler returns. With both flags, SLAB_DEBUG, freed objects are also kept
+ *     back before they are used again (quarantine).
+ *   - slab_cache_destroy with live objects writes a message to stderr, and leaves the objects and
+ *     the cache as they are.
+ *   - Slabs have colours whatever the size of the objects. Any alignment up to 2 MiB is kept
+ *     exactly all the same. The number of caches is limited only by SY_CACHES_MAX.
  *   - struct slab_cache has the fields below, for reading. slab_cache_stats and slab_cache_shrink
- *     count the slabs; so do slab_alloc and slab_free from time to time, when no magazine serves
- *     them. The numbers are those of the last count;
- *   - slab_kmalloc has classes closer than powers of two. It ends at 4096 bytes, as there
- *     (slabyard/heap.h has every size); slab_kfree wants the size that was asked for, and one of
- *     another class is reported where it is seen.
+ *     count the slabs; so do slab_alloc and slab_free from time to time, on their slow path. The
+ *     numbers are those of the last count.
+ *   - slab_kmalloc has classes closer than powers of two. It ends at 4096 bytes, as in
+ *     magazine-slab (slabyard/heap.h has every size). slab_kfree needs the size that was asked for.
+ *     A size of another class is reported when it is found.
  */
 #ifndef SLABYARD_COMPAT_MAGAZINE_SLAB_H
 #define SLABYARD_COMPAT_MAGAZINE_SLAB_H
@@ -35,11 +37,11 @@
 
 SY_BEGIN_DECLS
 
-#define SLAB_RED_ZONE     0x01 /* what is written beside an object is seen */
-#define SLAB_POISON       0x02 /* what is written into a freed object is seen */
+#define SLAB_RED_ZONE     0x01 /* finds writes beside an object */
+#define SLAB_POISON       0x02 /* finds writes to a freed object */
 #define SLAB_DEBUG        (SLAB_RED_ZONE | SLAB_POISON)
-#define SLAB_NO_MAGAZINES 0x04 /* an object that is freed is in its slab at once */
-#define SLAB_QUARANTINE   0x08 /* since 1.2: freed objects wait before they are used again */
+#define SLAB_NO_MAGAZINES 0x04 /* a freed object is returned to its slab at once */
+#define SLAB_QUARANTINE   0x08 /* since 1.2: keeps freed objects back before they are reused */
 #define SLAB_POOL_TAGS    0x10 /* since 1.2: for slab_alloc_tag */
 
 #define SLAB_KMALLOC_MIN_SHIFT 3
@@ -53,7 +55,7 @@ struct slab_cache {
 
     const char *name;
     size_t obj_size; /* bytes from one object to the next */
-    size_t raw_size; /* that were asked for */
+    size_t raw_size; /* bytes asked for */
     size_t align;
     uint32_t flags;
     size_t slab_size;
@@ -61,7 +63,7 @@ struct slab_cache {
     uint32_t nr_slabs, nr_partial, nr_free; /* at the last count */
 };
 
-/* Sets the numbers of slabs. Any thread; a thread that reads a field meanwhile finds the old number
+/* Sets the numbers of slabs. Any thread. A thread that reads a field meanwhile gets the old number
  * or the new one. */
 static inline void sy_magazine_slab_count(struct slab_cache *cache, const sy_cache_stats *stats) {
     __atomic_store_n(&cache->nr_slabs, (uint32_t)stats->slabs, __ATOMIC_RELAXED);
@@ -70,8 +72,8 @@ static inline void sy_magazine_slab_count(struct slab_cache *cache, const sy_cac
     __atomic_store_n(&cache->uncounted, 16 + (uint32_t)stats->slabs, __ATOMIC_RELAXED);
 }
 
-/* Called on each slow path. A count takes time in proportion to the number of slabs, so it is done
- * once for at least as many slow paths as there are slabs. */
+/* Called on each slow path. A count takes time in proportion to the number of slabs. So one count
+ * is made for at least as many slow paths as there are slabs. */
 static inline void sy_magazine_slab_count_at_times(struct slab_cache *cache) {
     uint32_t uncounted = __atomic_load_n(&cache->uncounted, __ATOMIC_RELAXED);
     sy_cache_stats stats;
@@ -90,7 +92,7 @@ static inline void sy_magazine_slab_destruct(void *object, void *arg) {
     ((struct slab_cache *)arg)->dtor(object);
 }
 
-/* Sets the fields that say how the engine laid the cache out. */
+/* Sets the fields that describe how Slabyard laid out the cache. */
 static inline void sy_magazine_slab_describe(struct slab_cache *cache) {
     sy_cache_stats stats;
     (void)sy_cache_get_stats(cache->cache, &stats);
@@ -101,7 +103,7 @@ static inline void sy_magazine_slab_describe(struct slab_cache *cache) {
     sy_magazine_slab_count(cache, &stats);
 }
 
-/* The engine's flags for these. Unknown flags give flags that sy_cache_create refuses. */
+/* Returns Slabyard's flags for these. If one is unknown, sy_cache_create refuses the result. */
 static inline unsigned sy_magazine_slab_flags(uint32_t flags) {
     unsigned known = SLAB_DEBUG | SLAB_NO_MAGAZINES | SLAB_QUARANTINE | SLAB_POOL_TAGS;
     unsigned result = SY_COLOUR;
@@ -113,7 +115,7 @@ static inline unsigned sy_magazine_slab_flags(uint32_t flags) {
     return result;
 }
 
-/* slab_cache_create, with objects in `memory` (NULL: the system's). */
+/* As slab_cache_create, with objects in `memory` (NULL: the operating system's). */
 static inline struct slab_cache *sy_magazine_slab_create(const char *name, size_t size,
                                                          size_t align, uint32_t flags,
                                                          void (*ctor)(void *), void (*dtor)(void *),
@@ -144,15 +146,17 @@ static inline struct slab_cache *sy_magazine_slab_create(const char *name, size_
     return cache;
 }
 
-/* A cache of objects of `size` bytes at `align` (0: 16, or 8 up to 8 bytes). NULL with errno EINVAL
- * (an unknown flag among it) or ENOMEM. */
+/* Creates a cache of objects of `size` bytes at `align` (0: 16, or 8 for sizes up to 8). The caller
+ * owns it until slab_cache_destroy. Returns NULL with errno EINVAL (also for an unknown flag) or
+ * ENOMEM. */
 static inline struct slab_cache *slab_cache_create(const char *name, size_t size, size_t align,
                                                    uint32_t flags, void (*ctor)(void *),
                                                    void (*dtor)(void *)) {
     return sy_magazine_slab_create(name, size, align, flags, ctor, dtor, NULL);
 }
 
-/* No object is live, and nobody uses the cache any more. NULL is a no-op. */
+/* Destroys a cache without live objects. No other thread may be using it. NULL is allowed and does
+ * nothing. */
 static inline void slab_cache_destroy(struct slab_cache *cache) {
     if (!cache) return;
     if (sy_cache_destroy(cache->cache) != 0) {
@@ -163,8 +167,8 @@ static inline void slab_cache_destroy(struct slab_cache *cache) {
     sy_free(cache);
 }
 
-/* slab_alloc and slab_free when the thread's magazine is empty or full, or the cache uses none.
- * They are never inlined, so that the fast paths need no stack. */
+/* The slow paths of slab_alloc and slab_free: the thread's magazine is empty or full, or the cache
+ * uses none. They are never inlined, so that the fast paths need no stack. */
 static SY_COLD __attribute__((unused)) void *sy_magazine_slab_alloc_slow(struct slab_cache *cache) {
     void *object = sy_cache_alloc(cache->cache);
     sy_magazine_slab_count_at_times(cache);
@@ -177,8 +181,8 @@ static SY_COLD __attribute__((unused)) void sy_magazine_slab_free_slow(struct sl
     sy_magazine_slab_count_at_times(cache);
 }
 
-/* An object, its content undefined, or as constructed or freed; NULL with ENOMEM, and for a cache
- * that is NULL. Any thread. */
+/* Allocates an object. Its content is undefined; with a constructor, it is as constructed, or as it
+ * was freed. Any thread. Returns NULL with ENOMEM, and NULL if `cache` is NULL. */
 static inline void *slab_alloc(struct slab_cache *cache) {
     if (!cache) return NULL;
 #ifndef SY_NO_INLINE
@@ -188,7 +192,7 @@ static inline void *slab_alloc(struct slab_cache *cache) {
     return sy_magazine_slab_alloc_slow(cache);
 }
 
-/* Gives an object back; NULL is a no-op, for either. Any thread. */
+/* Frees an object. Either argument may be NULL; the function then does nothing. Any thread. */
 static inline void slab_free(struct slab_cache *cache, void *obj) {
     if (!cache || !obj) return;
 #ifndef SY_NO_INLINE
@@ -197,8 +201,8 @@ static inline void slab_free(struct slab_cache *cache, void *obj) {
     sy_magazine_slab_free_slow(cache, obj);
 }
 
-/* Gives free memory back to the system; returns how many slabs were given up as a whole, 0 for
- * NULL. */
+/* Returns free memory to the operating system. Returns the number of slabs that were released as a
+ * whole; 0 for NULL. */
 static inline uint32_t slab_cache_shrink(struct slab_cache *cache) {
     sy_cache_stats before, after;
     if (!cache || sy_cache_get_stats(cache->cache, &before) != 0) return 0;
@@ -208,7 +212,8 @@ static inline uint32_t slab_cache_shrink(struct slab_cache *cache) {
     return (uint32_t)(after.slabs_released - before.slabs_released);
 }
 
-/* Writes what the cache has to stderr, and counts its slabs; NULL is a no-op. */
+/* Writes the cache's statistics to stderr and counts its slabs. NULL is allowed and does
+ * nothing. */
 static inline void slab_cache_stats(const struct slab_cache *cache) {
     sy_cache_stats stats;
     if (!cache || sy_cache_get_stats(cache->cache, &stats) != 0) return;
@@ -220,22 +225,23 @@ static inline void slab_cache_stats(const struct slab_cache *cache) {
             stats.free, stats.slabs, stats.slab_bytes, stats.full, stats.partial, stats.empty);
 }
 
-/* Nothing has to be done before the first cache; */
+/* Does nothing: the first cache needs no preparation. */
 static inline void slab_system_init(void) {}
 
-/* after the last one this gives back what memory is free. */
+/* Returns free memory to the operating system. Call it after the last cache was destroyed. */
 static inline void slab_system_fini(void) { sy_trim(); }
 
-/* ---- any size ---- */
+/* ---- memory of any size ---- */
 
-/* `size` bytes. NULL with ENOMEM, for more than 4096 too. */
+/* Allocates `size` bytes. Returns NULL with ENOMEM, also for more than 4096 bytes. */
 static inline void *slab_kmalloc(size_t size) {
     if (size <= (size_t)1 << SLAB_KMALLOC_MAX_SHIFT) return sy_malloc(size);
     errno = ENOMEM;
     return NULL;
 }
 
-/* Gives it back, with the size it was asked for; NULL is a no-op. */
+/* Frees memory of slab_kmalloc; pass the size that was asked for. NULL is allowed and does
+ * nothing. */
 static inline void slab_kfree(void *ptr, size_t size) { sy_free_sized(ptr, size); }
 
 SY_END_DECLS
