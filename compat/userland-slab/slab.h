@@ -1,18 +1,20 @@
 /*
- * slab.h: the object caches of userland_slab, over Slabyard's.
+ * slab.h: the object caches of userland_slab, implemented by Slabyard's.
  *
  *     cc program.c -I<prefix>/include/slabyard/compat/userland-slab -lslabyard
  *
- * Where its document left a choice, or was not kept:
- *   - slab_allocator_init and objs_cache_init say whether they succeeded: not 0, not NULL. Without
- *     slab_allocator_init there are no caches: objs_cache_init gives NULL;
- *   - the constructor is called at each allocation, as it says, and never for anything else;
- *   - objects may have any size, 16 bytes and more are 16-aligned; without memory an allocation is
- *     NULL with ENOMEM, and NULL may be passed everywhere, where it ended the process;
- *   - objs_cache_destroy and slab_allocator_destroy give all memory back to the system, objects
- *     that are not freed included, and what else is free; both may be called again, and in any
- *     order;
- *   - any thread may use a cache.
+ * In these points userland_slab's document leaves a choice, or userland_slab does not do what it
+ * says. Here:
+ *   - slab_allocator_init and objs_cache_init report success by a result that is not 0 and not
+ *     NULL. Without slab_allocator_init there are no caches, and objs_cache_init returns NULL.
+ *   - The constructor is called at each allocation, as the document says, and at no other time.
+ *   - Objects may have any size; those of 16 bytes and more are aligned to 16. If there is no
+ *     memory, an allocation returns NULL with ENOMEM. NULL may be passed to every function (in
+ *     userland_slab it ended the process).
+ *   - objs_cache_destroy and slab_allocator_destroy release all memory, including objects that were
+ *     not freed, and return it to the operating system with all other free memory. Both may be
+ *     called again, and in any order.
+ *   - Any thread may use a cache.
  */
 #ifndef SLABYARD_COMPAT_USERLAND_SLAB_H
 #define SLABYARD_COMPAT_USERLAND_SLAB_H
@@ -26,15 +28,15 @@
 
 SY_BEGIN_DECLS
 
-/* The caller's; only objs_cache_init writes it. */
+/* The memory of this structure belongs to the caller; only objs_cache_init writes it. */
 struct Objs_cache {
-    sy_cache *cache;      /* NULL: there is none */
-    unsigned long number; /* of it */
+    sy_cache *cache;      /* NULL: there is no cache */
+    unsigned long number; /* of the cache */
     void (*ctor)(void *);
 };
 
-/* The caches that there are, so that slab_allocator_destroy can give them up: once a program. They
- * are known by number, as an Objs_cache may outlive its cache, or go before it. */
+/* All caches of the program, so that slab_allocator_destroy can release them. A cache is identified
+ * by its number, because an Objs_cache may outlive its cache, or end before it. */
 struct sy_userland_cache {
     sy_cache *cache;
     unsigned long number;
@@ -42,14 +44,14 @@ struct sy_userland_cache {
 struct sy_userland_slab {
     pthread_mutex_t lock; /* guards the rest */
     int ready;
-    unsigned long numbers; /* given */
+    unsigned long numbers; /* used so far */
     struct sy_userland_cache *caches;
     size_t count;
 };
 __attribute__((weak, visibility("hidden"))) struct sy_userland_slab sy_userland_slab = {
     PTHREAD_MUTEX_INITIALIZER, 0, 0, NULL, 0};
 
-/* 1. */
+/* Allows caches to be created. Returns 1. */
 static inline int slab_allocator_init(void) {
     pthread_mutex_lock(&sy_userland_slab.lock);
     sy_userland_slab.ready = 1;
@@ -57,7 +59,7 @@ static inline int slab_allocator_init(void) {
     return 1;
 }
 
-/* All caches go, with all objects. */
+/* Destroys all caches with all their objects. */
 static inline void slab_allocator_destroy(void) {
     struct sy_userland_slab *all = &sy_userland_slab;
     pthread_mutex_lock(&all->lock);
@@ -70,7 +72,7 @@ static inline void slab_allocator_destroy(void) {
     sy_trim();
 }
 
-/* Adds a cache to those that there are; its number, or 0: no memory, or no slab_allocator_init. */
+/* Adds a cache to the list. Returns its number, or 0: no memory, or no slab_allocator_init. */
 static inline unsigned long sy_userland_slab_add(sy_cache *cache) {
     struct sy_userland_slab *all = &sy_userland_slab;
     struct sy_userland_cache *more = NULL;
@@ -87,9 +89,9 @@ static inline unsigned long sy_userland_slab_add(sy_cache *cache) {
     return number;
 }
 
-/* `cache`, which now gives objects of `obj_size` bytes, each of which `ctor` (NULL: nobody) is
- * called with when it is allocated. Size 0 is 1. NULL with errno EINVAL (no cache) or ENOMEM (no
- * memory, or no slab_allocator_init). */
+/* Creates a cache of objects of `obj_size` bytes (0 acts as 1) in `cache`. `ctor` is called with
+ * each object that is allocated; NULL: no constructor. Returns `cache`, or NULL with errno EINVAL
+ * (`cache` is NULL) or ENOMEM (no memory, or no slab_allocator_init). */
 static inline struct Objs_cache *objs_cache_init(struct Objs_cache *cache, size_t obj_size,
                                                  void (*ctor)(void *)) {
     sy_cache_config config;
@@ -111,7 +113,8 @@ static inline struct Objs_cache *objs_cache_init(struct Objs_cache *cache, size_
     return NULL;
 }
 
-/* An object, constructed; NULL with ENOMEM, or EINVAL: no cache, or it was destroyed. */
+/* Allocates an object and constructs it. Returns NULL with errno ENOMEM, or EINVAL: no cache, or it
+ * was destroyed. */
 static inline void *objs_cache_alloc(struct Objs_cache *cache) {
     void *object;
     if (!cache || !cache->cache) {
@@ -123,12 +126,12 @@ static inline void *objs_cache_alloc(struct Objs_cache *cache) {
     return object;
 }
 
-/* Gives an object back; NULL is a no-op, for either. */
+/* Frees an object. Either argument may be NULL; the function then does nothing. */
 static inline void objs_cache_free(struct Objs_cache *cache, void *obj) {
     if (cache && cache->cache) sy_cache_free(cache->cache, obj);
 }
 
-/* All memory of the cache goes, with all objects. */
+/* Destroys a cache with all its objects and releases all its memory. */
 static inline void objs_cache_destroy(struct Objs_cache *cache) {
     struct sy_userland_slab *all = &sy_userland_slab;
     if (!cache || !cache->cache) return;
