@@ -1,22 +1,24 @@
 /*
- * slab_alloc.h: the allocator of ZNS-Slab, by handle and by pointer, over Slabyard's handles.
+ * slab_alloc.h: the allocator of ZNS-Slab, by handle and by pointer, implemented by Slabyard's
+ * handles.
  *
  *     cc program.c -I<prefix>/include/slabyard/compat/zns-slab -lslabyard
  *
- * Where its document left a choice, or was not kept:
- *   - the largest object is 512 bytes by handle and 504 by pointer, as it says; more is NULL with
- *     EINVAL. (There is no header any more; slabyard/heap.h has every size.) 0 bytes are served by
- *     handle, and are NULL by pointer;
- *   - a handle is stale for ever once it is freed, whatever lies in its place since; forged handles
- *     and those of another allocator are refused, and never followed. 0 is never one;
- *   - slab_free of what is not a live object of this allocator does nothing. It frees what
- *     alloc_obj gave, too;
- *   - objects are aligned to 64 bytes, their class's size at most;
- *   - it keeps slabs mapped until the allocator is destroyed, for the sake of stale handles, and
- *     promises bounded memory: here empty slabs are reused by anybody, and their memory goes back
- *     to the system by itself after a while (slabyard/reclaim.h), and all of it at the end; what is
- *     said about handles holds all the same;
- *   - allocators have nothing in common, whatever threads use them.
+ * In these points ZNS-Slab's document leaves a choice, or ZNS-Slab does not do what it says. Here:
+ *   - The largest object is 512 bytes by handle and 504 by pointer, as the document says. For more,
+ *     the result is NULL with EINVAL. (Objects have no header here; slabyard/heap.h has every
+ *     size.) An object of 0 bytes is allocated by handle; by pointer the result is NULL.
+ *   - A handle stays invalid once its object is freed, whatever is placed there later. Forged
+ *     handles and those of another allocator are refused, and never used as an address. 0 is never
+ *     a handle.
+ *   - slab_free does nothing for an address that is no live object of this allocator. It also frees
+ *     objects of alloc_obj.
+ *   - Objects are aligned to 64 bytes.
+ *   - ZNS-Slab keeps slabs mapped until the allocator is destroyed, because of stale handles, and
+ *     promises bounded memory. Here empty slabs are reused for other caches, and their memory
+ *     returns to the operating system after a while (slabyard/reclaim.h), all of it at the end. The
+ *     promises about handles hold all the same.
+ *   - Allocators share nothing, whichever threads use them.
  */
 #ifndef SLABYARD_COMPAT_ZNS_SLAB_ALLOC_H
 #define SLABYARD_COMPAT_ZNS_SLAB_ALLOC_H
@@ -35,27 +37,27 @@
 
 SY_BEGIN_DECLS
 
-#define SLAB_PAGE_SIZE 4096u /* what slab_object_count counts in; slabs are larger here */
+#define SLAB_PAGE_SIZE 4096u /* the unit of slab_object_count; slabs are larger here */
 
 enum { SY_ZNS_CLASSES = 4, SY_ZNS_LEAST = 64, SY_ZNS_MOST = 512, SY_ZNS_MOST_BY_POINTER = 504 };
 
 typedef uint64_t SlabHandle;
 
-/* The caller's, or from slab_allocator_create. */
+/* The structure belongs to the caller, or comes from slab_allocator_create. */
 typedef struct SlabAllocator {
     sy_cache *classes[SY_ZNS_CLASSES]; /* of 64, 128, 256 and 512 bytes; NULL: no memory for it */
 } SlabAllocator;
 
-/* Events since the allocator was made. */
+/* Events since the allocator was created. */
 typedef struct PerfCounters {
     uint64_t slow_path_hits;            /* magazines filled from slabs */
     uint64_t new_slab_count;            /* slabs taken from the chunks */
     uint64_t list_move_partial_to_full; /* slabs that became full */
-    uint64_t list_move_full_to_partial; /* that were full, and are not any more */
-    uint64_t current_partial_null;      /* no slab had a free slot but an empty or a new one */
-    uint64_t current_partial_full;      /* the slab that was taken from had no slot any more */
-    uint64_t empty_slab_recycled;       /* slabs that were empty, and are used again */
-    uint64_t empty_slab_overflowed;     /* empty slabs given back to the chunks */
+    uint64_t list_move_full_to_partial; /* slabs that were full, and are so no longer */
+    uint64_t current_partial_null;      /* only an empty or a new slab had a free slot */
+    uint64_t current_partial_full;      /* the slab in use had no free slot any more */
+    uint64_t empty_slab_recycled;       /* empty slabs that were used again */
+    uint64_t empty_slab_overflowed;     /* empty slabs returned to the chunks */
 } PerfCounters;
 
 /* ---- lifecycle ---- */
@@ -74,7 +76,8 @@ static inline void allocator_init(SlabAllocator *alloc) {
     }
 }
 
-/* All memory goes, with all objects. NULL is a no-op. */
+/* Destroys an allocator with all its objects and releases all its memory. NULL is allowed and does
+ * nothing. */
 static inline void allocator_destroy(SlabAllocator *alloc) {
     if (!alloc) return;
     for (unsigned i = 0; i < SY_ZNS_CLASSES; i++) sy_cache_destroy_all(alloc->classes[i]);
@@ -82,14 +85,15 @@ static inline void allocator_destroy(SlabAllocator *alloc) {
     sy_trim();
 }
 
-/* NULL: no memory. */
+/* Creates an allocator. The caller owns it until slab_allocator_free. Returns NULL if there is no
+ * memory. */
 static inline SlabAllocator *slab_allocator_create(void) {
     SlabAllocator *alloc = (SlabAllocator *)sy_malloc(sizeof *alloc);
     if (alloc) allocator_init(alloc);
     return alloc;
 }
 
-/* NULL is a no-op. */
+/* Destroys an allocator of slab_allocator_create. NULL is allowed and does nothing. */
 static inline void slab_allocator_free(SlabAllocator *alloc) {
     allocator_destroy(alloc);
     sy_free(alloc);
@@ -97,9 +101,9 @@ static inline void slab_allocator_free(SlabAllocator *alloc) {
 
 /* ---- by handle ---- */
 
-/* An object and, in *out_handle, its handle; NULL for out_handle: the object alone, which slab_free
- * frees. NULL with errno EINVAL (more than 512 bytes, or no allocator) or ENOMEM; *out_handle is
- * then as before. */
+/* Allocates an object and writes its handle to *out_handle. If `out_handle` is NULL, the object has
+ * to be freed with slab_free. Returns NULL with errno EINVAL (more than 512 bytes, or no allocator)
+ * or ENOMEM; *out_handle is then unchanged. */
 static inline void *alloc_obj(SlabAllocator *alloc, uint32_t size, SlabHandle *out_handle) {
     SlabHandle unwanted;
     unsigned i = 0;
@@ -114,8 +118,8 @@ static inline void *alloc_obj(SlabAllocator *alloc, uint32_t size, SlabHandle *o
     return NULL;
 }
 
-/* Frees an object. True once for each handle; false for any other 64 bits, and without an
- * allocator. */
+/* Frees an object. Returns true once for each handle; false for any other 64 bits, and if `alloc`
+ * is NULL. */
 static inline bool free_obj(SlabAllocator *alloc, SlabHandle handle) {
     for (unsigned i = 0; alloc && i < SY_ZNS_CLASSES; i++) {
         sy_cache *cache = alloc->classes[i];
@@ -126,22 +130,23 @@ static inline bool free_obj(SlabAllocator *alloc, SlabHandle handle) {
 
 /* ---- by pointer ---- */
 
-/* NULL with errno EINVAL (0 bytes, or more than 504; no allocator) or ENOMEM. */
+/* Allocates an object. Returns NULL with errno EINVAL (0 bytes, or more than 504; no allocator) or
+ * ENOMEM. */
 static inline void *slab_malloc(SlabAllocator *alloc, size_t size) {
     if (size && size <= SY_ZNS_MOST_BY_POINTER) return alloc_obj(alloc, (uint32_t)size, NULL);
     errno = EINVAL;
     return NULL;
 }
 
-/* NULL is a no-op, for either. */
+/* Frees an object. Either argument may be NULL; the function then does nothing. */
 static inline void slab_free(SlabAllocator *alloc, void *ptr) {
     free_obj(alloc, sy_handle_of(ptr));
 }
 
-/* ---- what happened ---- */
+/* ---- statistics ---- */
 
-/* Of class 0 (64 bytes) to 3 (512 bytes); all 0 for others, and without an allocator. Does nothing
- * if `out` is NULL. */
+/* Writes the counters of a class, 0 (64 bytes) to 3 (512 bytes), to *out. For another class, or
+ * without an allocator, all counters are 0. If `out` is NULL, it does nothing. */
 static inline void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, PerfCounters *out) {
     sy_cache_stats stats;
     if (!out) return;
@@ -154,20 +159,20 @@ static inline void get_perf_counters(SlabAllocator *alloc, uint32_t size_class, 
     out->list_move_full_to_partial = stats.slabs_opened;
     out->current_partial_null = stats.slabs_reused;
     out->current_partial_full = stats.slabs_filled;
-    if (stats.slabs_reused > stats.slabs_made) /* new ones are empty at first */
+    if (stats.slabs_reused > stats.slabs_made) /* a new slab is empty at first */
         out->empty_slab_recycled = stats.slabs_reused - stats.slabs_made;
     out->empty_slab_overflowed = stats.slabs_released;
 }
 
 /* ---- utilities ---- */
 
-/* Objects of `obj_size` bytes in SLAB_PAGE_SIZE bytes, which have no header here: 32 of 128 bytes,
- * where it was 31. 0 for 0. */
+/* Returns how many objects of `obj_size` bytes fit in SLAB_PAGE_SIZE bytes. Slabs have no header
+ * here, so 32 objects of 128 bytes fit (31 in ZNS-Slab). Returns 0 for 0. */
 static inline uint32_t slab_object_count(uint32_t obj_size) {
     return obj_size ? SLAB_PAGE_SIZE / obj_size : 0;
 }
 
-/* Bytes of the process that are in memory; 0 where there is no /proc. */
+/* Returns the resident memory of the process in bytes, or 0 if there is no /proc. */
 static inline uint64_t read_rss_bytes_linux(void) {
     unsigned long all, resident;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -177,9 +182,9 @@ static inline uint64_t read_rss_bytes_linux(void) {
     return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Nanoseconds since some start. The clock is the monotonic one if <time.h> shows it, as it does
- * unless a program asks for ISO C alone (-std=c11 without _POSIX_C_SOURCE or the like); then it is
- * the time of day. */
+/* Returns nanoseconds since a fixed moment. The clock is the monotonic one if <time.h> declares it.
+ * It does so unless a program asks for ISO C alone (-std=c11 without _POSIX_C_SOURCE or a similar
+ * macro); then the clock is the time of day. */
 static inline uint64_t now_ns(void) {
     struct timespec now;
 #ifdef CLOCK_MONOTONIC
