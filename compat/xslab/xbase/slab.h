@@ -1,29 +1,33 @@
 /*
- * xbase/slab.h: the pools of xslab, over Slabyard's.
+ * xbase/slab.h: the pools of xslab, implemented by Slabyard's.
  *
  *     cc program.c -I<prefix>/include/slabyard/compat/xslab -lslabyard
  *
- * It is included as <xbase/slab.h>, as the document of xslab says, or as <x/base/slab.h>, as the
- * programs in its repository do.
+ * Include it as <xbase/slab.h>, as the document of xslab says, or as <x/base/slab.h>, as the
+ * programs in xslab's repository do.
  *
- * xSlab is a pool of one thread: the slot freed last is the next one given, exactly. xSlabMt is an
- * object cache: any thread allocates and frees, with no lock in common, and a thread is given again
- * what it freed last.
+ * xSlab is a pool for one thread: the slot that was freed last is always the next one allocated.
+ * xSlabMt is an object cache: any thread allocates and frees, without a common lock, and a thread
+ * that allocates gets the slot that it freed last.
  *
- * Where the document of xslab left a choice, contradicts itself, or was not kept:
- *   - alignment: any power of two up to 2 MiB holds exactly; others are refused (NULL, EINVAL).
- *     Slots are whole words: an object of 12 bytes at an alignment of 4 takes 16 bytes, where it
- *     took 12, and xSlabSlotSize says so. All of a slot may be written;
- *   - sizes that overflow are refused (NULL), instead of a division by zero later; what no system
- *     has is refused by xSlabMtAlloc at the latest;
- *   - it says of xSlabMt that it has a spinlock, and that it has none: here there is none, nor an
- *     atomic operation for each slot;
- *   - it says that no slot may be live at xSlabReset, and resets pools with live ones: they may be,
- *     and are invalid after it. It touches no slot: it takes the same time for one as for millions;
- *   - xSlabInUse is exact, and counts the free slots for that: it is for tests and reports;
- *   - xSlabMt gives free memory back to the system before it is destroyed too (slabyard/reclaim.h),
- *     and chooses how much it takes at a time: `chunk_bytes` says nothing to it;
- *   - misuse is found with SLABYARD=check (slabyard/checks.h); for xSlab compile with SY_NO_INLINE.
+ * In these points the document of xslab leaves a choice or contradicts itself, or xslab does not do
+ * what it says. Here:
+ *   - Alignment: any power of two up to 2 MiB is kept exactly; others are refused (NULL, EINVAL).
+ *     Slots are whole words: an object of 12 bytes at an alignment of 4 takes 16 bytes (12 in
+ *     xslab), and xSlabSlotSize says so. All of a slot may be written.
+ *   - Sizes that overflow are refused (NULL); in xslab they cause a division by zero later. A size
+ *     that no system can supply is refused by xSlabMtAlloc at the latest.
+ *   - The document says of xSlabMt both that it has a spinlock and that it has none. Here it has
+ *     none, nor an atomic operation for each slot.
+ *   - The document says that no slot may be live at xSlabReset, and also resets pools with live
+ *     slots. Here slots may be live, and are invalid afterwards. The reset touches no slot, so it
+ *     takes the same time for one as for millions.
+ *   - xSlabInUse is exact. To be so it counts the free slots, so use it for tests and reports.
+ *   - xSlabMt returns free memory to the operating system also before it is destroyed
+ *     (slabyard/reclaim.h). It chooses itself how much memory it takes at a time and ignores
+ *     `chunk_bytes`.
+ *   - Misuse is found with SLABYARD=check (slabyard/checks.h); for xSlab, compile with
+ *     SY_NO_INLINE.
  */
 #ifndef SLABYARD_COMPAT_XBASE_SLAB_H
 #define SLABYARD_COMPAT_XBASE_SLAB_H
@@ -42,16 +46,18 @@ SY_BEGIN_DECLS
 typedef struct xSlab xSlab;     /* a sy_pool */
 typedef struct xSlabMt xSlabMt; /* a sy_cache */
 
-/* Bytes of a slot, all of which are the program's; 0, which is refused, if there are no so many. */
+/* Returns the bytes of a slot, all of which the program may use. Returns 0, which is refused, if
+ * the size overflows. */
 static inline size_t sy_xslab_slot_size(size_t size, size_t align) {
     size_t step = align > sizeof(void *) ? align : sizeof(void *);
     return (size + step - 1) / step * step;
 }
 
-/* ---- one thread ---- */
+/* ---- pools for one thread ---- */
 
-/* Slots of `obj_size` bytes at `obj_align` (0: 16), from chunks of `chunk_bytes` (0: 64 KiB) and
- * more. NULL with errno EINVAL or ENOMEM. */
+/* Creates a pool with slots of `obj_size` bytes at `obj_align` (0: 16). It takes memory in chunks
+ * of at least `chunk_bytes` (0: 64 KiB). The caller owns it until xSlabDestroy. Returns NULL with
+ * errno EINVAL or ENOMEM. */
 static inline xSlab *xSlabCreate(size_t obj_size, size_t obj_align, size_t chunk_bytes) {
     sy_pool_config config;
     if (obj_align > SY_CACHE_ALIGN_MAX) {
@@ -66,36 +72,38 @@ static inline xSlab *xSlabCreate(size_t obj_size, size_t obj_align, size_t chunk
     return (xSlab *)sy_pool_create(&config);
 }
 
-/* All slots and all memory go. NULL is a no-op. */
+/* Destroys a pool with all its slots and releases all its memory. NULL is allowed and does
+ * nothing. */
 static inline void xSlabDestroy(xSlab *s) { sy_pool_destroy((sy_pool *)s); }
 
-/* A slot, its content undefined; NULL: no memory, or no pool. */
+/* Allocates a slot with undefined content. Returns NULL if there is no memory, or if `s` is
+ * NULL. */
 static inline void *xSlabAlloc(xSlab *s) { return s ? sy_pool_alloc((sy_pool *)s) : NULL; }
 
-/* Gives a slot back; NULL is a no-op, for either. */
+/* Frees a slot. Either argument may be NULL; the function then does nothing. */
 static inline void xSlabFree(xSlab *s, void *p) {
     if (s) sy_pool_free((sy_pool *)s, p);
 }
 
-/* All slots are free again, those in use too; all memory stays. NULL is a no-op. */
+/* Frees all slots, also live ones, and keeps all memory. NULL is allowed and does nothing. */
 static inline void xSlabReset(xSlab *s) {
     if (s) sy_pool_reset((sy_pool *)s);
 }
 
-/* Slots given and not freed; 0 for NULL. */
+/* Returns the number of live slots; 0 for NULL. */
 static inline size_t xSlabInUse(const xSlab *s) {
     return s ? sy_pool_in_use((const sy_pool *)s) : 0;
 }
 
-/* Bytes of a slot: the size, rounded up to the alignment and to 8. All of them may be written. 0
- * for NULL. */
+/* Returns the bytes of a slot: the size, rounded up to the alignment and to 8. All of them may be
+ * written. Returns 0 for NULL. */
 static inline size_t xSlabSlotSize(const xSlab *s) {
     return s ? sy_pool_slot_size((const sy_pool *)s) : 0;
 }
 
-/* ---- any thread ---- */
+/* ---- caches for any thread ---- */
 
-/* The same, for all threads; NULL does the same, too. */
+/* The same functions for all threads. NULL is allowed as above. */
 static inline xSlabMt *xSlabMtCreate(size_t obj_size, size_t obj_align, size_t chunk_bytes) {
     sy_cache_config config;
     (void)chunk_bytes;
@@ -106,7 +114,8 @@ static inline xSlabMt *xSlabMtCreate(size_t obj_size, size_t obj_align, size_t c
     return (xSlabMt *)sy_cache_create(&config);
 }
 
-/* All slots and all memory go; nobody uses it any more. NULL is a no-op. */
+/* Destroys a cache with all its slots and releases all its memory. No other thread may be using it.
+ * NULL is allowed and does nothing. */
 static inline void xSlabMtDestroy(xSlabMt *s) {
     if (!s) return;
     sy_cache_destroy_all((sy_cache *)s);
