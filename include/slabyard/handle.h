@@ -21,8 +21,8 @@
  * Two functions look up an object. sy_handle_get costs a few loads. Use it in the code that owns
  * the object, so that no other thread can free it meanwhile. Use sy_handle_pin everywhere else:
  * between pin and unpin the object stays. If it is freed meanwhile, its handle becomes stale at
- * once, and the object is freed at the last unpin. The cache's `dispose` function is then called by
- * the thread that unpins last.
+ * once, and the object is freed at the last unpin. The cache's `dispose` function is called by the
+ * thread that held the object last: the one that frees it, or that unpins it last.
  *
  * In a cache with SY_HANDLES, sy_cache_alloc and sy_cache_free work too, but are slower. All
  * objects of the cache have handles (sy_handle_of).
@@ -128,8 +128,7 @@ struct sy_handle_head {
     size_t slot;       /* bytes from one object to the next */
     size_t loaded_offset; /* for sy_cache_alloc and sy_cache_free: of a slot that is always shut */
     size_t names_offset;  /* bytes from sy_abi_1 to this cache's loaded slot of free ordinals */
-    uint64_t plain;       /* `live`, if a free changes nothing but the word; else a value that no
-                             word has */
+    uint64_t plain;       /* `live`, if a free changes only the word; else no word's value */
 };
 
 SY_API void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle);
