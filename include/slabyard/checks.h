@@ -19,8 +19,8 @@ enum {
     /* Validates every free: foreign or misaligned pointer, object of another cache, double free,
      * wrong size. Option `check`. The next four flags include it. */
     SY_CHECKED = 1u << 7,
-    /* Puts bytes before and behind each object that hold a pattern of the cache's own. They are
-     * verified when the object is freed, and by sy_verify. Option `redzone`: how many bytes. */
+    /* Puts red zones before and behind each object: bytes with a pattern of the cache's own. They
+     * are verified when the object is freed, and by sy_verify. Option `redzone`: how many bytes. */
     SY_REDZONE = 1u << 8,
     /* Fills each freed object with a pattern. The whole object is verified before it is allocated
      * again, and once more when the process ends (option `exit-check`). With this flag objects are

@@ -3,10 +3,10 @@
  * the phase ends.
  *
  * Objects that live and die together (those of one request, one frame, one connection, one
- * generation of a table) lie among others in the slabs of ordinary caches. There, a few objects
- * that live long keep slabs in which all others have died. In an epoch the allocations of a phase
- * are taken from slabs of its own. When the phase is over and its objects are freed, these slabs
- * are empty, and their memory can be used for anything else.
+ * generation of a table) lie among others in the slabs of ordinary caches. There, a few long-lived
+ * objects hold slabs whose other objects were freed long ago. In an epoch the allocations of a
+ * phase are taken from slabs of its own. When the phase is over and its objects are freed, these
+ * slabs are empty, and their memory can be used for anything else.
  *
  *     sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 200, .flags = SY_EPOCHS});
  *     sy_epoch *request = sy_epoch_create("request");

@@ -39,7 +39,8 @@ typedef enum sy_fault_kind {
 
 typedef enum sy_access { SY_ACCESS_UNKNOWN, SY_ACCESS_READ, SY_ACCESS_WRITE } sy_access;
 
-/* The stack of an allocation or a free. It is recorded only with SY_AUDIT or the option `audit`. */
+/* The stack of an allocation or a free. It is recorded with SY_AUDIT or the option `audit`, and for
+ * guarded objects. */
 typedef struct sy_trace {
     const void *const *frames; /* return addresses, the innermost first; always valid */
     size_t depth;              /* number of frames; 0: not recorded */
@@ -50,15 +51,15 @@ typedef struct sy_trace {
 typedef struct sy_fault {
     sy_fault_kind kind;
     const char *cache;         /* name of the cache, heap or arena asked to free; "heap": sy_free;
-                              * "": not known: the pointer was read from a pattern */
+                                * "": not known: the pointer was read from a pattern */
     size_t object_size;        /* bytes of its objects; 0: a heap. Of an arena: the size passed */
     const void *address;       /* the address that was freed, or the first byte that was damaged or
-                              * accessed, or the pointer that was followed */
+                                * accessed, or the pointer that was followed */
     const char *found_cache;   /* SY_FAULT_WRONG_CACHE: its cache; else NULL */
-    size_t found_size;         /* size that was asked for of the object at fault, or of the segment
-                              * that is allocated there; 0: not known */
+    size_t found_size;         /* size asked for, of the object concerned or of the segment that is
+                                * allocated there; 0: not known */
     size_t told_size;          /* SY_FAULT_WRONG_SIZE: the size passed; 0: none, or not known */
-    const void *object;        /* start of the object at fault; NULL: not known */
+    const void *object;        /* start of the object concerned; NULL: not known */
     ptrdiff_t offset;          /* bytes from `object` to `address` */
     const void *damage;        /* the bytes found there now; NULL: nothing was damaged */
     size_t damage_bytes;       /* from the first damaged byte to the last */

@@ -44,8 +44,8 @@ typedef struct sy_heap_config {
     const char *name;         /* for reports; copied. NULL: "heap" */
     sy_limit limit;           /* bytes (limit.h) */
     unsigned flags;           /* SY_CHECKED, SY_HANDLES, SY_EPOCHS */
-    struct sy_memory *memory; /* to hold the objects (memory.h), for longer than the heap exists;
-                                 NULL: the system's */
+    struct sy_memory *memory; /* memory of your own for the objects (memory.h), which has to
+                                 exist for longer than the heap; NULL: the system's */
     uintptr_t reserved[7];    /* zero */
 } sy_heap_config;
 
@@ -66,8 +66,8 @@ SY_API int sy_heap_destroy(sy_heap *heap);
 
 /* The same for a heap with live objects, pinned ones included. Their addresses become invalid and
  * their handles stay stale. The time depends on the number of slabs, not of objects. If a function
- * that the heap has called calls it, the heap is destroyed when the heap's functions have
- * returned. */
+ * of yours calls it that the heap has called, the heap is destroyed later: when the heap's
+ * functions have returned. */
 SY_API void sy_heap_destroy_all(sy_heap *heap);
 
 /* ---- objects by address ---- */

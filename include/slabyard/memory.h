@@ -9,7 +9,7 @@
  *
  * Other processes that map the region may read and write the objects; everything else belongs to
  * this process. After a fork, at most one of parent and child may use a memory that they share and
- * its caches. This includes trims of all caches.
+ * its caches. A trim of all caches (sy_trim) is a use too.
  */
 #ifndef SLABYARD_MEMORY_H
 #define SLABYARD_MEMORY_H
