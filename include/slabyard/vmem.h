@@ -136,8 +136,8 @@ SY_API int sy_vmem_alloc(sy_vmem *arena, size_t size, sy_vmem_fit fit, uintptr_t
 
 /* Conditions for a segment. Every field may be zero: no condition. */
 typedef struct sy_vmem_constraints {
-    size_t align; /* a power of two; 0: the quantum. value is `phase` more than a multiple of it */
-    size_t phase; /* less than align, a multiple of the quantum */
+    size_t align;   /* a power of two; 0: the quantum. value is `phase` above a multiple of it */
+    size_t phase;   /* less than align, a multiple of the quantum */
     size_t nocross; /* a power of two; 0: none. No multiple of it is in (value, value + size) */
     uintptr_t min;  /* value is not less */
     uintptr_t max;  /* value + size is not more; 0: the end of the integers */
