@@ -186,6 +186,20 @@ static void a_trim_ends_a_reserve(void **state) {
     assert_int_equal(sy_cache_destroy(cache), 0);
 }
 
+static void after_a_trim_nothing_is_reserved(void **state) {
+    (void)state;
+    sy_cache *cache = make(64, 0);
+    sy_cache_stats stats;
+    assert_int_equal(sy_cache_reserve(cache, 20000), 0);
+    sy_cache_trim(cache);
+    for (size_t i = 0; i < 5000; i++) objects[i] = sy_cache_alloc(cache);
+    for (size_t i = 0; i < 5000; i++) sy_cache_free(cache, objects[i]);
+    sy_client_drain(&cache->client);
+    sy_cache_get_stats(cache, &stats);
+    assert_int_equal(stats.slabs, 1);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+}
+
 static void trim_of_all_takes_every_cache_and_the_heap(void **state) {
     (void)state;
     sy_cache *caches[20];
@@ -357,6 +371,7 @@ int main(void) {
         TEST(a_trim_that_fails_loses_nothing),
         TEST(objects_taken_during_a_trim_are_whole),
         TEST(units_that_a_trim_has_aside_are_waited_for),
+        TEST(after_a_trim_nothing_is_reserved),
     };
     return cmocka_run_group_tests_name("trim", tests, NULL, NULL);
 }
