@@ -58,6 +58,15 @@ static void the_option_has_it_written_at_exit(void **state) {
     assert_string_equal(said_with_options("tools=off"), "");
 }
 
+static void turn_off(void) { must(sy_set_options("stats=no") == 0); }
+
+static void the_option_may_be_turned_off_before_the_exit(void **state) {
+    (void)state;
+    at_start = turn_off;
+    assert_string_equal(said_with_options("tools=off,stats"), "");
+    at_start = NULL;
+}
+
 static int is_in_help(void *help, const sy_option *option) {
     char line[80];
     snprintf(line, sizeof line, "\n  %s=", option->name);
@@ -266,18 +275,10 @@ static void there_are_no_more_rows_than_room(void **state) {
     for (int i = 0; i < LATE; i++) sy_cache_destroy_all(late[i]);
 }
 
-static void turn_off(void) { must(sy_set_options("stats=no") == 0); }
-
-static void the_option_may_be_turned_off_before_the_exit(void **state) {
-    (void)state;
-    at_start = turn_off;
-    assert_string_equal(said_with_options("tools=off,stats"), "");
-    at_start = NULL;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_option_has_it_written_at_exit),
+        cmocka_unit_test(the_option_may_be_turned_off_before_the_exit),
         cmocka_unit_test(the_option_help_lists_all_options_and_the_program_goes_on),
         cmocka_unit_test(caches_of_all_kinds_are_visited),
         cmocka_unit_test(a_visitor_ends_it),
@@ -286,7 +287,6 @@ int main(void) {
         cmocka_unit_test(the_account_is_readable),
         cmocka_unit_test(what_fails_is_said),
         cmocka_unit_test(there_are_no_more_rows_than_room),
-        cmocka_unit_test(the_option_may_be_turned_off_before_the_exit),
     };
     return cmocka_run_group_tests_name("account", tests, NULL, NULL);
 }
