@@ -1192,6 +1192,18 @@ static void who_may_hold_nothing_is_no_holder(void **state) {
     close_bank(bank);
 }
 
+static void all_that_was_granted_is_held(void **state) {
+    (void)state;
+    sy_client_config config = PLAIN;
+    config.loaded_items = 2 * 16; /* two magazines as they are at first */
+    struct bank *bank = open_bank(&the_bank, 100, config);
+    for (int i = 0; i < 16; i++) get_new(bank);
+    assert_int_equal(bank->refills, 1);
+    assert_int_equal(bank->last_refill, 16);
+    put_all_and_end(bank);
+    close_bank(bank);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         /* First: as long as there is no record and no magazine. */
@@ -1238,6 +1250,7 @@ int main(void) {
         cmocka_unit_test(a_thread_has_so_much_loaded_at_most),
         cmocka_unit_test(who_may_hold_nothing_is_no_holder),
         cmocka_unit_test(anothers_magazine_is_fetched_in_windows),
+        cmocka_unit_test(all_that_was_granted_is_held),
     };
     return cmocka_run_group_tests_name("client", tests, start, NULL);
 }

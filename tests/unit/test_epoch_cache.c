@@ -498,6 +498,26 @@ static void views_give_their_memory_back(void **state) {
     end(cache);
 }
 
+/* A thread that leaves epochs with most of its magazine unused takes fewer items at a time. */
+static void what_is_mostly_put_back_is_taken_in_smaller_parts(void **state) {
+    (void)state;
+    sy_cache *cache = make((sy_cache_config){.size = 64});
+    const sy_slot *slot = sy_thread_slot(sy_thread_self(), cache->client.number);
+    sy_epoch *epoch = open_epoch("request");
+    begin(epoch);
+    size_t count = 0;
+    take(cache, objects, count = 1000);
+    while ((size_t)(slot->top - slot->base) * 2 < slot->capacity) take(cache, &objects[count++], 1);
+    unsigned before = slot->capacity;
+    assert_true(before >= 32);
+    finish(epoch);
+    assert_int_equal(slot->capacity, before - before / 2);
+    for (size_t i = 0; i < count; i++) sy_cache_free(cache, objects[i]);
+    sy_epoch_close(epoch);
+    sy_thread_flush();
+    end(cache);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         /* In children of a process that has not used the library yet. */
@@ -518,6 +538,7 @@ int main(void) {
         TEST(slabs_of_epochs_are_counted),
         TEST(a_slab_whose_objects_cannot_be_constructed_goes),
         TEST(views_give_their_memory_back),
+        TEST(what_is_mostly_put_back_is_taken_in_smaller_parts),
     };
     return cmocka_run_group_tests_name("epochs of caches", tests, NULL, NULL);
 }

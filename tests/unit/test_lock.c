@@ -64,6 +64,20 @@ static void a_sleeper_is_woken(void **state) {
     assert_int_equal(guarded, 1);
 }
 
+/* Who wakes leaves those behind him to be woken. */
+static void all_sleepers_are_woken(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    guarded = 0;
+    sy_lock_acquire(&lock);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, add_one, NULL), 0);
+    sy_fake_await_waiting(THREADS);
+    sy_lock_release(&lock);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(guarded, THREADS);
+}
+
 static void a_lock_can_be_made_at_run_time(void **state) {
     (void)state;
     sy_lock made;
@@ -263,6 +277,7 @@ int main(void) {
         cmocka_unit_test(a_wrong_order_is_seen),
         cmocka_unit_test(a_release_unheld_is_seen),
 #endif
+        cmocka_unit_test(all_sleepers_are_woken),
     };
     return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
 }
