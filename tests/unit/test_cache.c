@@ -1074,50 +1074,6 @@ static int reset_fake(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, reset_fake, reset_fake)
 
-static void one_empty_slab_is_kept(void **state) {
-    (void)state;
-    enum { OBJECTS = 20000 };
-    static void *objects[OBJECTS];
-    sy_cache *cache = make((sy_cache_config){.size = 64});
-    for (int i = 0; i < OBJECTS; i++) objects[i] = get(cache);
-    for (int i = 0; i < OBJECTS; i++) sy_cache_free(cache, objects[i]);
-    sy_client_drain(&cache->client);
-    sy_cache_stats stats;
-    assert_int_equal(sy_cache_get_stats(cache, &stats), 0);
-    assert_int_equal(stats.empty, 1);
-    assert_int_equal(stats.slabs, 1);
-    end(cache);
-}
-
-static void what_was_reserved_stays_when_it_was_used(void **state) {
-    (void)state;
-    enum { OBJECTS = 20000 };
-    static void *objects[OBJECTS];
-    sy_cache *cache = make((sy_cache_config){.size = 64});
-    assert_int_equal(sy_cache_reserve(cache, OBJECTS), 0);
-    for (int i = 0; i < OBJECTS; i++) objects[i] = get(cache);
-    for (int i = 0; i < OBJECTS; i++) sy_cache_free(cache, objects[i]);
-    sy_client_drain(&cache->client);
-    sy_cache_stats stats;
-    assert_int_equal(sy_cache_get_stats(cache, &stats), 0);
-    assert_true(stats.free >= OBJECTS);
-    end(cache);
-}
-
-static void a_cache_that_is_busy_can_be_trimmed(void **state) {
-    (void)state;
-    sy_cache *cache = make((sy_cache_config){.size = 4096});
-    void *stays = get(cache), *objects[100];
-    for (int i = 0; i < 100; i++) memset(objects[i] = get(cache), 1, 4096);
-    for (int i = 0; i < 100; i++) sy_cache_free(cache, objects[i]);
-    errno = 0;
-    assert_int_equal(sy_cache_destroy(cache), -1);
-    assert_int_equal(errno, EBUSY);
-    assert_true(sy_cache_trim(cache) >= 90 * 4096);
-    sy_cache_free(cache, stays);
-    end(cache);
-}
-
 static void magazines_hold_a_part_of_the_limit(void **state) {
     (void)state;
     sy_cache *cache = make((sy_cache_config){.size = 64, .limit = 480});
@@ -1211,9 +1167,6 @@ int main(void) {
         TEST(thousands_of_caches_keep_apart),
         TEST(as_many_caches_as_promised),
         TEST(numbers_are_reused_thousands_of_times),
-        TEST(one_empty_slab_is_kept),
-        TEST(what_was_reserved_stays_when_it_was_used),
-        TEST(a_cache_that_is_busy_can_be_trimmed),
         TEST(magazines_hold_a_part_of_the_limit),
         TEST(a_cache_without_a_number_costs_nothing),
         TEST(a_torn_cache_is_made_anew),

@@ -1,6 +1,6 @@
 /*
- * test_client.c: the magazine layer over a bank of words: 0, 1, 2 ... The bank notices a word that
- * is taken twice or put back twice; whatever it has lent is with the test or in a magazine.
+ * test_client.c: the magazine layer over a bank of words (support/bank.h): who has which, what is
+ * counted, and the life of clients. What a thread may hold is in test_client_bounds.c.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -14,132 +14,15 @@
 
 #include <slabyard/cache.h>
 
-#include "magazine/budget.h"
 #include "magazine/client.h"
 #include "magazine/depot.h"
 #include "magazine/store.h"
-#include "magazine/thread.h"
 #include "os/fake.h"
+#include "support/bank.h"
 #include "support/child.h"
 #include "watch/guard.h"
 
-enum { WORDS_MAX = 1 << 16 };
-
-struct bank {
-    sy_client client;
-    pthread_mutex_t lock;
-    size_t words, lent;
-    size_t refills, flushes, last_refill, last_flush;
-    bool out[WORDS_MAX];
-};
-
-/* The lowest words first: the one to be given out first is at the end. */
-static size_t refill(void *owner, uintptr_t *items, size_t count) {
-    struct bank *bank = owner;
-    size_t got = 0;
-    pthread_mutex_lock(&bank->lock);
-    for (size_t word = 0; word < bank->words && got < count; word++)
-        if (!bank->out[word]) {
-            bank->out[word] = true;
-            items[got++] = word;
-        }
-    bank->lent += got;
-    bank->refills++;
-    bank->last_refill = count;
-    pthread_mutex_unlock(&bank->lock);
-    for (size_t i = 0; i < got / 2; i++) {
-        uintptr_t word = items[i];
-        items[i] = items[got - 1 - i];
-        items[got - 1 - i] = word;
-    }
-    if (!got) errno = ENOSPC;
-    return got;
-}
-
-static void flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_t *held) {
-    struct bank *bank = owner;
-    pthread_mutex_lock(&bank->lock);
-    for (size_t i = 0; i < count; i++) {
-        must(items[i] < bank->words && bank->out[items[i]]);
-        bank->out[items[i]] = false;
-    }
-    bank->lent -= count;
-    if (held) atomic_store(held, 0);
-    bank->flushes++;
-    bank->last_flush = count;
-    pthread_mutex_unlock(&bank->lock);
-}
-
-static struct bank the_bank, other_bank;
-
-static struct bank *open_bank(struct bank *bank, size_t words, sy_client_config config) {
-    memset(bank, 0, sizeof *bank);
-    pthread_mutex_init(&bank->lock, NULL);
-    bank->words = words;
-    config.refill = refill;
-    config.flush = flush;
-    config.owner = bank;
-    must(sy_client_open(&bank->client, &config) == 0);
-    return bank;
-}
-
-static void close_bank(struct bank *bank) {
-    sy_client_close(&bank->client);
-    sy_client_give_number(&bank->client);
-    must(bank->lent == 0);
-    must(sy_store_verify() == 0);
-}
-
-static const sy_client_config PLAIN = {.item_bytes = 64, .magazine_items = SY_MAGAZINE_ITEMS};
-
-static sy_loaded_slot *slot_of(const struct bank *bank) {
-    return (sy_loaded_slot *)((char *)sy_abi_1 + sy_client_offset(&bank->client));
-}
-
-/* The fast path, as the inline functions have it. */
-static bool get(struct bank *bank, uintptr_t *word) {
-    sy_loaded_slot *slot = slot_of(bank);
-    if (slot->top <= slot->base) return sy_client_alloc(&bank->client, word);
-    *word = *--slot->top;
-    return true;
-}
-
-static void put(struct bank *bank, uintptr_t word) {
-    sy_loaded_slot *slot = slot_of(bank);
-    if (slot->top >= slot->limit)
-        sy_client_free(&bank->client, word);
-    else
-        *slot->top++ = word;
-}
-
-/* Words held: in a bitmap, so that a word given twice is noticed. */
-static bool held[WORDS_MAX];
-
-static uintptr_t get_new(struct bank *bank) {
-    uintptr_t word;
-    must(get(bank, &word));
-    must(word < bank->words && bank->out[word] && !held[word]);
-    held[word] = true;
-    return word;
-}
-
-static void put_held(struct bank *bank, uintptr_t word) {
-    must(held[word]);
-    held[word] = false;
-    put(bank, word);
-}
-
-static void count_held(const struct bank *bank, size_t *depot, size_t *loaded) {
-    sy_clients_lock();
-    sy_client_held(&bank->client, depot, loaded);
-    sy_clients_unlock();
-}
-
-static size_t waiting(struct bank *bank) {
-    size_t depot, loaded;
-    count_held(bank, &depot, &loaded);
-    return depot + loaded;
-}
+static struct bank other_bank;
 
 /* ---- words go round ---- */
 
@@ -367,13 +250,6 @@ static void all_threads_together_hold_what_is_granted(void **state) {
 }
 
 /* ---- threads that do not run, or no more ---- */
-
-static void *put_all_and_end(void *arg) {
-    struct bank *bank = arg;
-    for (uintptr_t i = 0; i < bank->words; i++)
-        if (held[i]) put_held(bank, i);
-    return NULL;
-}
 
 static void an_ended_threads_words_wait_for_others(void **state) {
     (void)state;
@@ -1090,120 +966,6 @@ static int start(void **state) {
     return result;
 }
 
-static void reverse_for_others(sy_client *client, sy_magazine *magazine) {
-    bool remote;
-    for (uintptr_t i = 0; i < 3; i++) magazine->items[i] = i;
-    atomic_store(&magazine->count, 3);
-    sy_fake_set_cpu(0);
-    must(sy_budget_deposit(client, magazine));
-    sy_fake_set_cpu(1);
-    must(sy_budget_withdraw(client, &remote) == magazine && remote);
-}
-
-/* What one processor frees and another takes is taken in the order in which it was freed. */
-static void what_others_take_is_turned_round(void **state) {
-    (void)state;
-    if (sy_depot_shard_count == 1) skip();
-    struct bank *bank = open_bank(&the_bank, 100, PLAIN);
-    sy_magazine *magazine = sy_store_take();
-    reverse_for_others(&bank->client, magazine);
-    assert_int_equal(magazine->items[0], 0); /* that others take it is not known before */
-    reverse_for_others(&bank->client, magazine);
-    for (uintptr_t i = 0; i < 3; i++) assert_int_equal(magazine->items[i], 2 - i);
-    sy_store_put(magazine);
-    sy_fake_reset();
-    close_bank(bank);
-}
-
-/* A magazine of another processor is given out in windows, which are asked for ahead of use. */
-static void anothers_magazine_is_fetched_in_windows(void **state) {
-    (void)state;
-    enum { WINDOW = 16 };
-    sy_client_config config = PLAIN;
-    config.addresses = true;
-    if (sy_depot_shard_count == 1) skip();
-    struct bank *bank = open_bank(&the_bank, 2000, config);
-    sy_fake_set_cpu(0);
-    for (int i = 0; i < 2000; i++) get_new(bank);
-    for (uintptr_t i = 0; i < 2000; i++) put_held(bank, i);
-    sy_fake_set_cpu(1);
-    const sy_slot *slot = sy_thread_slot(sy_thread_self(), bank->client.number);
-    size_t windows = 0;
-    for (int i = 0; i < 1000; i++) {
-        get_new(bank);
-        bool ahead = slot->base > slot->loaded->items;
-        assert_true(!ahead || slot->top - slot->base <= WINDOW);
-        windows += ahead && slot->top == slot->base;
-    }
-    assert_true(windows > 1000 / WINDOW / 2);
-    put_all_and_end(bank);
-    sy_fake_reset();
-    close_bank(bank);
-}
-
-/* More is refused: the outbox is no place for it. */
-static void one_magazine_is_reserved_of_what_is_one_way(void **state) {
-    (void)state;
-    sy_client_config config = PLAIN;
-    config.one_way = true;
-    struct bank *bank = open_bank(&the_bank, 1000, config);
-    assert_int_equal(sy_client_reserve(&bank->client, SY_MAGAZINE_ITEMS + 1), 0);
-    assert_int_equal(sy_client_reserve(&bank->client, SY_MAGAZINE_ITEMS), SY_MAGAZINE_ITEMS);
-    close_bank(bank);
-}
-
-/* The bytes that a thread may have loaded are bounded, and free again when a client is closed. */
-static void a_thread_has_so_much_loaded_at_most(void **state) {
-    (void)state;
-    enum { BANKS = 40, LOADED_MOST = 4 << 20, FIRST = 2 * 16 << 10 };
-    static struct bank banks[BANKS];
-    const sy_client_config config = {.item_bytes = 16 << 10, .magazine_items = 32};
-    const sy_thread *thread = sy_thread_self();
-    uint64_t before = atomic_load(&thread->loaded_bytes);
-    for (int b = 0; b < BANKS; b++) {
-        uintptr_t words[200];
-        struct bank *bank = open_bank(&banks[b], 400, config);
-        for (int round = 0; round < 40; round++) {
-            for (int i = 0; i < 200; i++) must(get(bank, &words[i]));
-            for (int i = 0; i < 200; i++) put(bank, words[i]);
-        }
-        assert_true(atomic_load(&thread->loaded_bytes) <= LOADED_MOST + BANKS * FIRST);
-    }
-    for (int b = 0; b < BANKS; b++) close_bank(&banks[b]);
-    assert_int_equal(atomic_load(&thread->loaded_bytes), before);
-}
-
-static bool admit_none(void *owner, size_t items) {
-    (void)owner;
-    return items == 0;
-}
-
-static void who_may_hold_nothing_is_no_holder(void **state) {
-    (void)state;
-    sy_client_config config = PLAIN;
-    config.admits = admit_none;
-    struct bank *bank = open_bank(&the_bank, 1000, config);
-    for (int i = 0; i < 10; i++) {
-        uintptr_t word;
-        must(sy_client_alloc(&bank->client, &word));
-        sy_client_free(&bank->client, word);
-    }
-    assert_int_equal(atomic_load(&bank->client.holders), 0);
-    close_bank(bank);
-}
-
-static void all_that_was_granted_is_held(void **state) {
-    (void)state;
-    sy_client_config config = PLAIN;
-    config.loaded_items = 2 * 16; /* two magazines as they are at first */
-    struct bank *bank = open_bank(&the_bank, 100, config);
-    for (int i = 0; i < 16; i++) get_new(bank);
-    assert_int_equal(bank->refills, 1);
-    assert_int_equal(bank->last_refill, 16);
-    put_all_and_end(bank);
-    close_bank(bank);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         /* First: as long as there is no record and no magazine. */
@@ -1245,12 +1007,6 @@ int main(void) {
         cmocka_unit_test(what_is_reserved_is_not_guarded),
         cmocka_unit_test(without_magazines_each_allocation_counts),
         cmocka_unit_test(they_exchange_no_more_than_others),
-        cmocka_unit_test(what_others_take_is_turned_round),
-        cmocka_unit_test(one_magazine_is_reserved_of_what_is_one_way),
-        cmocka_unit_test(a_thread_has_so_much_loaded_at_most),
-        cmocka_unit_test(who_may_hold_nothing_is_no_holder),
-        cmocka_unit_test(anothers_magazine_is_fetched_in_windows),
-        cmocka_unit_test(all_that_was_granted_is_held),
     };
     return cmocka_run_group_tests_name("client", tests, start, NULL);
 }
