@@ -130,6 +130,15 @@ static void all_that_was_granted_is_held(void **state) {
     close_bank(bank);
 }
 
+/* As on a machine with two processors. */
+static int start(void **state) {
+    (void)state;
+    sy_fake_set_cpu_count(2);
+    int result = sy_magazine_start();
+    sy_fake_reset();
+    return result;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_others_take_is_turned_round),
@@ -139,5 +148,5 @@ int main(void) {
         cmocka_unit_test(who_may_hold_nothing_is_no_holder),
         cmocka_unit_test(all_that_was_granted_is_held),
     };
-    return cmocka_run_group_tests_name("bounds of clients", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("bounds of clients", tests, start, NULL);
 }
