@@ -478,6 +478,21 @@ static void torn_lists_are_made_anew(void **state) {
     sound();
 }
 
+static void neighbouring_units_go_back_together(void **state) {
+    (void)state;
+    sy_chunk_trim(&sy_memory_main);
+    sy_run_give(take_units(63)); /* so that all units are alike */
+    sy_slab *stays = take_units(1), *goes = take_units(20);
+    must(goes->start == stays->start + UNIT);
+    sy_chunk_trim(&sy_memory_main);
+    sy_run_give(goes);
+    sy_fake_reset();
+    assert_int_equal(sy_chunk_trim(&sy_memory_main), 20 * UNIT);
+    assert_int_equal(sy_fake_calls(SY_FAKE_DISCARD), 1);
+    sy_run_give(stays);
+    sound();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_memory_there_is_no_run), /* first: there is no chunk yet */
@@ -502,6 +517,7 @@ int main(void) {
         cmocka_unit_test(a_run_does_not_grow_over_another),
         cmocka_unit_test(a_chunk_that_cannot_be_had_leaves_nothing),
         cmocka_unit_test(torn_lists_are_made_anew),
+        cmocka_unit_test(neighbouring_units_go_back_together),
     };
     return cmocka_run_group_tests_name("chunk", tests, start, NULL);
 }
