@@ -10,6 +10,7 @@ check() {
 }
 check scripts/check-scripts
 check scripts/check-layers
+check scripts/mutate --check
 check scripts/check-format
 check scripts/check-headers
 check scripts/check-abi build/library/libslabyard.so

@@ -30,6 +30,8 @@ static const char *text_of(int fd) {
 
 /* ---- by the options, in a process that has not used the library yet ---- */
 
+static void (*at_start)(void); /* once the process has used it; NULL: nothing */
+
 static const char *said_with_options(const char *options) {
     int fd = memfd_create("stderr", 0), status;
     fflush(NULL);
@@ -39,6 +41,7 @@ static const char *said_with_options(const char *options) {
         must(setenv("SLABYARD", options, 1) == 0 && dup2(fd, 2) == 2);
         sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "at the end", .size = 24});
         must(sy_cache_alloc(cache) != NULL);
+        if (at_start) at_start();
         exit(0);
     }
     must(waitpid(pid, &status, 0) == pid && status == 0);
@@ -53,6 +56,15 @@ static void the_option_has_it_written_at_exit(void **state) {
     assert_non_null(strstr(said, "slabyard: memory of process "));
     assert_non_null(strstr(said, "\nat the end                  24 B          1 "));
     assert_string_equal(said_with_options("tools=off"), "");
+}
+
+static void turn_off(void) { must(sy_set_options("stats=no") == 0); }
+
+static void the_option_may_be_turned_off_before_the_exit(void **state) {
+    (void)state;
+    at_start = turn_off;
+    assert_string_equal(said_with_options("tools=off,stats"), "");
+    at_start = NULL;
 }
 
 static int is_in_help(void *help, const sy_option *option) {
@@ -232,9 +244,41 @@ static void what_fails_is_said(void **state) {
     sy_fake_reset();
 }
 
+static void rows_of(size_t caches, sy_cache **made) {
+    for (size_t i = 0; i < caches; i++) {
+        must((made[i] = sy_cache_create(&(sy_cache_config){.name = "late", .size = 24})) != NULL);
+        must(sy_cache_alloc(made[i]) != NULL);
+    }
+}
+
+enum { LATE = 500 };
+static sy_cache *late[LATE];
+
+static void create_late(void) {
+    sy_fake_run_before(SY_FAKE_RESERVE, NULL);
+    rows_of(LATE, late);
+}
+
+/* Caches that come when room for the rows is taken already, more than there is room for. */
+static void there_are_no_more_rows_than_room(void **state) {
+    (void)state;
+    int fd = memfd_create("account", 0);
+    sy_stats before;
+    size_t rows = 0;
+    sy_get_stats(&before);
+    sy_fake_run_before(SY_FAKE_RESERVE, create_late);
+    assert_int_equal(sy_print_stats(fd), 0);
+    sy_fake_reset();
+    for (const char *at = text_of(fd); (at = strstr(at, "\nlate ")) != NULL; at++) rows++;
+    assert_in_range(rows, 1, before.caches + 64);
+    close(fd);
+    for (int i = 0; i < LATE; i++) sy_cache_destroy_all(late[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_option_has_it_written_at_exit),
+        cmocka_unit_test(the_option_may_be_turned_off_before_the_exit),
         cmocka_unit_test(the_option_help_lists_all_options_and_the_program_goes_on),
         cmocka_unit_test(caches_of_all_kinds_are_visited),
         cmocka_unit_test(a_visitor_ends_it),
@@ -242,6 +286,7 @@ int main(void) {
         cmocka_unit_test(caches_may_come_and_go_meanwhile),
         cmocka_unit_test(the_account_is_readable),
         cmocka_unit_test(what_fails_is_said),
+        cmocka_unit_test(there_are_no_more_rows_than_room),
     };
     return cmocka_run_group_tests_name("account", tests, NULL, NULL);
 }

@@ -1074,6 +1074,47 @@ static int reset_fake(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, reset_fake, reset_fake)
 
+static void magazines_hold_a_part_of_the_limit(void **state) {
+    (void)state;
+    sy_cache *cache = make((sy_cache_config){.size = 64, .limit = 480});
+    sy_cache_stats stats;
+    assert_int_equal(sy_cache_get_stats(cache, &stats), 0);
+    assert_int_equal(stats.magazine_items, 480 / 16);
+    end(cache);
+}
+
+static void a_cache_without_a_number_costs_nothing(void **state) {
+    (void)state;
+    static sy_cache *caches[20000];
+    const sy_cache_config watched = {.size = 64, .flags = SY_QUARANTINE};
+    size_t count = 0;
+    while ((caches[count] = sy_cache_create(&(sy_cache_config){.size = 64})) != NULL) count++;
+    assert_null(sy_cache_create(&watched));
+    size_t before = sy_fake_reserved();
+    for (int i = 0; i < 10; i++) must(sy_cache_create(&watched) == NULL && errno == ENOMEM);
+    assert_int_equal(sy_fake_reserved(), before);
+    while (count > 0) must(sy_cache_destroy(caches[--count]) == 0);
+}
+
+/* What the child of a fork does with a cache that was being changed: all is counted anew. */
+static void a_torn_cache_is_made_anew(void **state) {
+    (void)state;
+    enum { OBJECTS = 1500 };
+    static void *objects[OBJECTS];
+    sy_cache *cache = make((sy_cache_config){.size = 64});
+    for (int i = 0; i < OBJECTS; i++) objects[i] = get(cache);
+    for (int i = 0; i < OBJECTS; i += 3) sy_cache_free(cache, objects[i]);
+    sy_client_drain(&cache->client);
+    size_t in_use = sy_cache_in_use(cache);
+    cache->torn = true;
+    sy_caches_recover();
+    sound(cache);
+    assert_int_equal(sy_cache_in_use(cache), in_use);
+    for (int i = 0; i < OBJECTS; i++)
+        if (i % 3) sy_cache_free(cache, objects[i]);
+    end(cache);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(what_was_reserved_needs_nothing_of_the_system), /* first: nothing has started yet */
@@ -1126,6 +1167,9 @@ int main(void) {
         TEST(thousands_of_caches_keep_apart),
         TEST(as_many_caches_as_promised),
         TEST(numbers_are_reused_thousands_of_times),
+        TEST(magazines_hold_a_part_of_the_limit),
+        TEST(a_cache_without_a_number_costs_nothing),
+        TEST(a_torn_cache_is_made_anew),
     };
     return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
 }

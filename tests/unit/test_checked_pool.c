@@ -251,6 +251,32 @@ static void configurations_that_make_no_sense(void **state) {
     assert_int_equal(errno, ENOMEM);
 }
 
+static void what_was_never_given_is_foreign(void **state) {
+    (void)state;
+    sy_pool *pool = make(64, 0, SY_CHECKED);
+    char *first = sy_pool_alloc(pool), *second = sy_pool_alloc(pool);
+    char *never = second + (second - first);
+    sy_pool_free(pool, never);
+    expect_seen(SY_FAULT_FOREIGN_POINTER, "node", never);
+    sy_pool_free(pool, first);
+    sy_pool_free(pool, second);
+    end(pool);
+}
+
+static void a_reset_empties_the_quarantine(void **state) {
+    (void)state;
+    enum { CAPACITY = 8 };
+    void *objects[CAPACITY];
+    sy_pool *pool = make(64, CAPACITY, ALL);
+    for (int i = 0; i < CAPACITY; i++) objects[i] = sy_pool_alloc(pool);
+    for (int i = 0; i < CAPACITY; i++) sy_pool_free(pool, objects[i]);
+    sy_pool_reset(pool);
+    for (int i = 0; i < CAPACITY; i++) assert_non_null(objects[i] = sy_pool_alloc(pool));
+    assert_null(sy_pool_alloc(pool)); /* all are live */
+    for (int i = 0; i < CAPACITY; i++) sy_pool_free(pool, objects[i]);
+    end(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_pool_that_cannot_be_verified_at_exit_is_none, watch_faults),
@@ -265,6 +291,8 @@ int main(void) {
         cmocka_unit_test_setup(without_memory_there_is_no_pool, watch_faults),
         cmocka_unit_test_setup(where_address_space_is_short_the_pool_is_smaller, watch_faults),
         cmocka_unit_test_setup(configurations_that_make_no_sense, watch_faults),
+        cmocka_unit_test_setup(what_was_never_given_is_foreign, watch_faults),
+        cmocka_unit_test_setup(a_reset_empties_the_quarantine, watch_faults),
     };
     return cmocka_run_group_tests_name("checked pool", tests, NULL, NULL);
 }

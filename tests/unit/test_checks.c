@@ -478,6 +478,19 @@ static void a_heap_knows_what_was_asked_for(void **state) {
     expect_none();
 }
 
+static void a_quarantine_is_bounded_in_bytes(void **state) {
+    (void)state;
+    enum { SIZE_OF_LARGE = 1 << 20, BYTES_MOST = 16 << 20 };
+    sy_cache *cache =
+        sy_cache_create(&(sy_cache_config){.size = SIZE_OF_LARGE, .flags = SY_QUARANTINE});
+    sy_cache_stats stats;
+    assert_non_null(cache);
+    for (int i = 0; i < 100; i++) sy_cache_free(cache, sy_cache_alloc(cache));
+    assert_int_equal(sy_cache_get_stats(cache, &stats), 0);
+    assert_in_range(stats.in_quarantine, 1, BYTES_MOST / SIZE_OF_LARGE + 1);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(objects_are_as_ever, watch_faults),
@@ -502,6 +515,7 @@ int main(void) {
         cmocka_unit_test_setup(a_constructor_that_fails_is_an_allocation_that_does, watch_faults),
         cmocka_unit_test_setup(objects_with_handles_are_watched_too, watch_faults),
         cmocka_unit_test_setup(a_heap_knows_what_was_asked_for, watch_faults),
+        cmocka_unit_test_setup(a_quarantine_is_bounded_in_bytes, watch_faults),
     };
     return cmocka_run_group_tests_name("checks", tests, NULL, NULL);
 }

@@ -405,6 +405,94 @@ static int start(void **state) {
     return sy_memory_start();
 }
 
+static void dirty_units_are_taken_first(void **state) {
+    (void)state;
+    bool clean;
+    sy_chunk_trim(&sy_memory_main);
+    sy_slab *whole = take_units(63), *low = (sy_run_give(whole), take_units(1));
+    sy_slab *middle = take_units(1), *high = take_units(1);
+    uintptr_t start = high->start;
+    must(low->start < middle->start && middle->start < high->start);
+    sy_run_give(low);
+    sy_chunk_trim(&sy_memory_main); /* clean again */
+    sy_run_give(high);
+    sy_slab *again = take(UNIT, UNIT, &clean);
+    assert_int_equal(again->start, start);
+    assert_false(clean);
+    sy_run_give(again);
+    sy_run_give(middle);
+    sound();
+}
+
+static void a_run_does_not_grow_over_another(void **state) {
+    (void)state;
+    sy_chunk_trim(&sy_memory_main);
+    sy_run_give(take_units(63)); /* so that all units are alike */
+    sy_slab *first = take_units(1), *next = take_units(1), *last = take_units(1);
+    must(first->start + UNIT == next->start && next->start + UNIT == last->start);
+    sy_run_give(last);
+    assert_false(sy_run_resize(first, 3 * UNIT));
+    assert_int_equal(first->bytes, UNIT);
+    assert_ptr_equal(sy_slab_at(next->start), next);
+    sy_run_give(first);
+    sy_run_give(next);
+    sound();
+}
+
+/* Neither address space nor a header. */
+static void a_chunk_that_cannot_be_had_leaves_nothing(void **state) {
+    (void)state;
+    enum { TIMES = 300 };
+    bool clean;
+    sy_slab *runs[64];
+    size_t count = 0;
+    sy_fake_fail_above(SY_FAKE_COMMIT, SY_CHUNK_BYTES / 2);
+    while ((runs[count] = sy_run_take(&sy_memory_main, 63 * UNIT, UNIT, 0, &clean)))
+        must(++count < 64);
+    size_t allocated = sy_vmem_size(sy_memory_main.arena, SY_VMEM_ALLOCATED);
+    size_t reserved = sy_fake_reserved();
+    for (int i = 0; i < TIMES; i++) {
+        errno = 0;
+        must(!sy_run_take(&sy_memory_main, 63 * UNIT, UNIT, 0, &clean) && errno == ENOMEM);
+    }
+    assert_int_equal(sy_vmem_size(sy_memory_main.arena, SY_VMEM_ALLOCATED), allocated);
+    assert_int_equal(sy_fake_reserved(), reserved);
+    sy_fake_reset();
+    while (count > 0) sy_run_give(runs[--count]);
+    sound();
+}
+
+/* As in the child of a fork, if another thread was changing them. */
+static void torn_lists_are_made_anew(void **state) {
+    (void)state;
+    sy_slab *whole = take_units(63), *some = take_units(5);
+    sy_memory_main.torn = true;
+    sy_chunk_recover(&sy_memory_main);
+    sound();
+    assert_int_equal(whole->bytes, 63 * UNIT);
+    assert_int_equal(some->bytes, 5 * UNIT);
+    for (unsigned unit = 0; unit < 63; unit++)
+        assert_ptr_equal(sy_slab_at(whole->start + unit * UNIT), whole);
+    sy_run_give(whole);
+    sy_run_give(some);
+    sound();
+}
+
+static void neighbouring_units_go_back_together(void **state) {
+    (void)state;
+    sy_chunk_trim(&sy_memory_main);
+    sy_run_give(take_units(63)); /* so that all units are alike */
+    sy_slab *stays = take_units(1), *goes = take_units(20);
+    must(goes->start == stays->start + UNIT);
+    sy_chunk_trim(&sy_memory_main);
+    sy_run_give(goes);
+    sy_fake_reset();
+    assert_int_equal(sy_chunk_trim(&sy_memory_main), 20 * UNIT);
+    assert_int_equal(sy_fake_calls(SY_FAKE_DISCARD), 1);
+    sy_run_give(stays);
+    sound();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_memory_there_is_no_run), /* first: there is no chunk yet */
@@ -425,6 +513,11 @@ int main(void) {
         cmocka_unit_test(a_step_gives_back_a_few_units),
         cmocka_unit_test(by_age_a_trim_takes_what_was_free_before),
         cmocka_unit_test(trims_that_overlap_leave_nothing_out),
+        cmocka_unit_test(dirty_units_are_taken_first),
+        cmocka_unit_test(a_run_does_not_grow_over_another),
+        cmocka_unit_test(a_chunk_that_cannot_be_had_leaves_nothing),
+        cmocka_unit_test(torn_lists_are_made_anew),
+        cmocka_unit_test(neighbouring_units_go_back_together),
     };
     return cmocka_run_group_tests_name("chunk", tests, start, NULL);
 }

@@ -21,6 +21,7 @@
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "chunk/chunk.h"
+#include "chunk/side.h"
 #include "keep/start.h"
 #include "magazine/store.h"
 #include "os/fake.h"
@@ -582,6 +583,45 @@ static void ordinals_without_tags_are_not_lost(void **state) {
     passes_in_child(fail_without_tags);
 }
 
+/* Objects of 8 bytes have bitmaps beside their slabs. */
+static void fail_for_ordinals(void *arg) {
+    (void)arg;
+    must(sy_start() == 0);
+    sy_fake_fail_above(SY_FAKE_RESERVE, 12 << 20);
+    must(sy_directory_start() == 0);
+    sy_fake_reset();
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 8, .flags = SY_HANDLES});
+    sy_handle handle;
+    while (sy_handle_alloc(cache, &handle)) continue;
+    size_t before = sy_side_bytes();
+    for (int i = 0; i < 100; i++) must(!sy_handle_alloc(cache, &handle));
+    must(sy_side_bytes() == before);
+    sy_cache_destroy_all(cache);
+}
+
+static void a_slab_without_ordinals_leaves_no_bitmap(void **state) {
+    (void)state;
+    passes_in_child(fail_for_ordinals);
+}
+
+/* A range may begin in the midst of a page and end on the next. */
+static void give_across_pages(void *arg) {
+    (void)arg;
+    start();
+    const uint32_t page = (uint32_t)(sy_os_page_size() / sizeof(uint64_t));
+    uint32_t first = take(page - GROUP), across = take(2 * GROUP);
+    must(across == first + page - GROUP);
+    use(across + 2 * GROUP - 1);
+    sy_directory_trim();
+    sy_ordinals_give(across, 2 * GROUP);
+    must(sy_directory_trim() == sy_os_page_size());
+}
+
+static void the_last_page_of_a_range_goes_back(void **state) {
+    (void)state;
+    passes_in_child(give_across_pages);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_directory_starts_once),
@@ -602,6 +642,8 @@ int main(void) {
         cmocka_unit_test(ordinals_without_tags_are_not_lost),
         cmocka_unit_test(what_was_reserved_needs_no_system),
         cmocka_unit_test(an_iteration_without_memory_is_enomem),
+        cmocka_unit_test(a_slab_without_ordinals_leaves_no_bitmap),
+        cmocka_unit_test(the_last_page_of_a_range_goes_back),
     };
     return cmocka_run_group_tests_name("directory", tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "chunk/side.h"
 #include "magazine/thread.h"
 #include "os/fake.h"
 #include "os/os.h"
@@ -463,6 +464,60 @@ static int reset_fake(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, reset_fake, reset_fake)
 
+static int refuse_construction(void *object, void *arg) {
+    (void)object;
+    (void)arg;
+    return -1;
+}
+
+static void a_slab_whose_objects_cannot_be_constructed_goes(void **state) {
+    (void)state;
+    sy_cache *cache = make((sy_cache_config){.construct = refuse_construction});
+    sy_epoch *epoch = open_epoch("request");
+    begin(epoch);
+    assert_null(sy_cache_alloc(cache));
+    assert_int_equal(slabs_of(cache), 0);
+    finish(epoch);
+    assert_int_equal(sy_epoch_close(epoch), 0);
+    end(cache);
+}
+
+static void views_give_their_memory_back(void **state) {
+    (void)state;
+    enum { EPOCHS = 3000 };
+    size_t before = 0;
+    sy_cache *cache = make((sy_cache_config){.size = SIZE});
+    for (int i = 0; i < EPOCHS; i++) {
+        sy_epoch *epoch = open_epoch("request");
+        take_in(epoch, cache, objects, 1);
+        give(cache, objects, 1);
+        assert_int_equal(sy_epoch_close(epoch), 0);
+        if (i == 0) before = sy_side_bytes();
+    }
+    assert_int_equal(sy_side_bytes(), before);
+    end(cache);
+}
+
+/* A thread that leaves epochs with most of its magazine unused takes fewer items at a time. */
+static void what_is_mostly_put_back_is_taken_in_smaller_parts(void **state) {
+    (void)state;
+    sy_cache *cache = make((sy_cache_config){.size = 64});
+    const sy_slot *slot = sy_thread_slot(sy_thread_self(), cache->client.number);
+    sy_epoch *epoch = open_epoch("request");
+    begin(epoch);
+    size_t count = 0;
+    take(cache, objects, count = 1000);
+    while ((size_t)(slot->top - slot->base) * 2 < slot->capacity) take(cache, &objects[count++], 1);
+    unsigned before = slot->capacity;
+    assert_true(before >= 32);
+    finish(epoch);
+    assert_int_equal(slot->capacity, before - before / 2);
+    for (size_t i = 0; i < count; i++) sy_cache_free(cache, objects[i]);
+    sy_epoch_close(epoch);
+    sy_thread_flush();
+    end(cache);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         /* In children of a process that has not used the library yet. */
@@ -481,6 +536,9 @@ int main(void) {
         TEST(what_empties_during_a_trim_goes_too),
         TEST(own_memory_without_discard_comes_back_to_its_caches),
         TEST(slabs_of_epochs_are_counted),
+        TEST(a_slab_whose_objects_cannot_be_constructed_goes),
+        TEST(views_give_their_memory_back),
+        TEST(what_is_mostly_put_back_is_taken_in_smaller_parts),
     };
     return cmocka_run_group_tests_name("epochs of caches", tests, NULL, NULL);
 }

@@ -517,6 +517,18 @@ static int begin(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
+static void a_large_object_that_shrinks_gives_memory_back(void **state) {
+    (void)state;
+    char *object = sy_malloc((size_t)40 << 20);
+    assert_non_null(object);
+    object[0] = 'x';
+    object = sy_realloc(object, (size_t)6 << 20);
+    assert_non_null(object);
+    assert_true(sy_usable_size(object) < (size_t)12 << 20);
+    assert_int_equal(object[0], 'x');
+    sy_free(object);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(the_first_users_of_a_class_agree), /* first: no class is open yet */
@@ -546,6 +558,7 @@ int main(void) {
         TEST(freed_memory_is_used_again),
         TEST(trim_gives_spans_and_classes_back),
         TEST(threads_never_share_an_object),
+        TEST(a_large_object_that_shrinks_gives_memory_back),
     };
     return cmocka_run_group_tests_name("heap", tests, NULL, NULL);
 }

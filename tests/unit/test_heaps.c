@@ -94,6 +94,15 @@ static void calloc_gives_zeroes(void **state) {
     end_heap(heap);
 }
 
+static void a_product_that_runs_over_is_refused(void **state) {
+    (void)state;
+    sy_heap *heap = make_heap("tenant", 0);
+    errno = 0;
+    assert_null(sy_heap_calloc(heap, SIZE_MAX / 2 + 2, 2));
+    assert_int_equal(errno, ENOMEM);
+    end_heap(heap);
+}
+
 static void objects_can_be_aligned(void **state) {
     (void)state;
     sy_heap *heap = make_heap("tenant", 0);
@@ -635,6 +644,7 @@ int main(void) {
         cmocka_unit_test(statistics_count_what_is_live),
         cmocka_unit_test(a_heap_over_memory_of_the_program),
         cmocka_unit_test(a_child_has_its_own_copy),
+        cmocka_unit_test(a_product_that_runs_over_is_refused),
     };
     return cmocka_run_group_tests_name("heaps", tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "chunk/side.h"
 #include "os/fake.h"
 #include "support/heaps.h"
 #include "support/history.h"
@@ -198,10 +199,27 @@ static void all_calls_may_fail_for_a_while(void **state) {
     history_fail_each(&whole, true, 50);
 }
 
+static void fail_to_create(void *arg) {
+    (void)arg;
+    const sy_heap_config named = {.name = "tenant", .flags = SY_HANDLES};
+    sy_heap *heap = sy_heap_create(&named);
+    must(heap != NULL && sy_heap_destroy(heap) == 0);
+    sy_fake_fail_from(SY_FAKE_RESERVE, 1);
+    size_t before = sy_side_bytes();
+    for (int i = 0; i < 100; i++) must(!sy_heap_create(&named));
+    must(sy_side_bytes() == before);
+}
+
+static void a_heap_that_cannot_be_had_leaves_nothing(void **state) {
+    (void)state;
+    assert_int_equal(in_child(fail_to_create, NULL), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_one_call_may_fail),
         cmocka_unit_test(all_calls_may_fail_for_a_while),
+        cmocka_unit_test(a_heap_that_cannot_be_had_leaves_nothing),
     };
     return cmocka_run_group_tests_name("heaps_failures", tests, NULL, NULL);
 }

@@ -229,6 +229,21 @@ static void what_is_read_is_whole(void **state) {
     sy_history_end(ring);
 }
 
+/* The thread that writes an entry may be slower than a whole round of the others. */
+static void an_entry_is_left_to_who_writes_it(void **state) {
+    (void)state;
+    enum { OPERATIONS = 4 };
+    sy_history *history = sy_history_make(OPERATIONS);
+    assert_non_null(history);
+    const sy_stamp stamp = {0};
+    atomic_store(&history->next, OPERATIONS);
+    atomic_store(&history->entries[0].sequence, 1); /* of the first operation, in the midst */
+    sy_history_note(history, false, &stamp, 24, &stamp);
+    assert_int_equal(atomic_load(&history->entries[0].sequence), 1);
+    assert_int_equal(atomic_load(&history->entries[0].object), 0);
+    sy_history_end(history);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_latest_comes_first),
@@ -241,6 +256,7 @@ int main(void) {
         cmocka_unit_test(a_cache_without_its_history_is_none),
         cmocka_unit_test(looking_fails_without_memory),
         cmocka_unit_test(what_is_read_is_whole),
+        cmocka_unit_test(an_entry_is_left_to_who_writes_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

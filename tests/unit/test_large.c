@@ -224,6 +224,18 @@ static void what_is_kept_is_bounded(void **state) {
     nothing_is_left();
 }
 
+static void a_few_spans_are_kept(void **state) {
+    (void)state;
+    enum { SPANS = 12, KEPT = 8 };
+    bool clean;
+    sy_slab *spans[SPANS];
+    for (int i = 0; i < SPANS; i++) spans[i] = take(5 * MIB, &clean);
+    for (int i = 0; i < SPANS; i++) sy_run_give(spans[i]);
+    assert_int_equal(kept(), KEPT * 5 * MIB);
+    sy_large_trim(&sy_memory_main);
+    nothing_is_left();
+}
+
 static void a_span_that_is_huge_is_not_kept(void **state) {
     (void)state;
     bool clean;
@@ -439,6 +451,7 @@ int main(void) {
         TEST(a_part_is_taken_again),
         TEST(by_age_a_step_takes_what_was_there_before),
         TEST(a_step_that_fails_keeps_the_span),
+        TEST(a_few_spans_are_kept),
     };
     return cmocka_run_group_tests_name("large", tests, start, NULL);
 }

@@ -405,6 +405,22 @@ static void what_the_callback_is_refused_is_its_own(void **state) {
     refused(sy_malloc(3 * UNIT), SY_REFUSAL_PROCESS_LIMIT);
 }
 
+static void what_the_callback_is_refused_at_the_mark_is_its_own(void **state) {
+    (void)state;
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 64, .limit = 1});
+    void *only = sy_cache_alloc(cache);
+    assert_non_null(only);
+    refused(sy_cache_alloc(cache), SY_REFUSAL_CACHE_LIMIT);
+    const sy_limit limit = {.soft = sy_limit_used() + UNIT, .callback = ask_for_too_much};
+    assert_int_equal(sy_set_limit(&limit), 0);
+    void *span = sy_malloc(3 * UNIT);
+    assert_non_null(span);
+    assert_int_equal(sy_last_refusal(), SY_REFUSAL_CACHE_LIMIT);
+    sy_free(span);
+    sy_cache_free(cache, only);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+}
+
 static void before_it_refuses_the_callback_is_asked(void **state) {
     (void)state;
     told = (struct told){0};
@@ -654,6 +670,7 @@ int main(void) {
         limit_test(what_cannot_be_set_changes_nothing),
         limit_test(what_the_system_grants_is_shown),
         limit_test(a_child_counts_on),
+        cmocka_unit_test(what_the_callback_is_refused_at_the_mark_is_its_own),
     };
     return cmocka_run_group_tests_name("limit", tests, NULL, NULL);
 }

@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
 
 #include "os/fake.h"
 #include "os/lock.h"
@@ -62,6 +64,20 @@ static void a_sleeper_is_woken(void **state) {
     sy_lock_release(&lock);
     pthread_join(thread, NULL);
     assert_int_equal(guarded, 1);
+}
+
+/* Who wakes leaves those behind him to be woken. */
+static void all_sleepers_are_woken(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    guarded = 0;
+    sy_lock_acquire(&lock);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, add_one, NULL), 0);
+    sy_fake_await_waiting(THREADS);
+    sy_lock_release(&lock);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    assert_int_equal(guarded, THREADS);
 }
 
 static void a_lock_can_be_made_at_run_time(void **state) {
@@ -212,6 +228,92 @@ static void one_that_is_not_gives_way(void **state) {
     pthread_barrier_destroy(&barrier);
 }
 
+/* The child of a process, in which this thread has another number. */
+static void be_a_child(void) {
+    sy_os_thread_forked();
+    recovered = 0;
+    sy_lock_begin_child();
+    sy_lock_drop(&second);
+    sy_lock_end_child(recover);
+}
+
+static void go_on_in_child(void) {
+    be_a_child();
+    must(recovered == 0 && sy_lock_is_mine(&second));
+    sy_lock_release(&second);
+    must(recovered == 1 && is_free(&second));
+}
+
+/* Without the hooks that the library has for fork. */
+static int in_bare_child(void (*body)(void)) {
+    int status = -1;
+    pid_t pid = (pid_t)syscall(SYS_clone, (long)SIGCHLD, NULL, NULL, NULL, NULL);
+    if (pid == 0) {
+        body();
+        _exit(0);
+    }
+    must(pid > 0 && waitpid(pid, &status, 0) == pid);
+    return status;
+}
+
+static void a_child_has_a_number_of_its_own(void **state) {
+    (void)state;
+    sy_lock_acquire(&second);
+    sy_lock_begin_fork();
+    assert_int_equal(in_bare_child(go_on_in_child), 0);
+    sy_lock_drop(&second);
+    sy_lock_end_fork();
+    sy_lock_release(&second);
+    assert_true(is_free(&second));
+}
+
+/* Holds it until this process's other thread waits for it. */
+static void *let_go_when_awaited(void *arg) {
+    sy_lock_acquire(&second);
+    pthread_barrier_wait(&barrier);
+    sy_fake_await_waiting(1);
+    sy_lock_release(&second);
+    return arg;
+}
+
+static void wait_in_child(void *arg) {
+    (void)arg;
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    must(pthread_create(&thread, NULL, let_go_when_awaited, NULL) == 0);
+    pthread_barrier_wait(&barrier);
+    sy_lock_begin_fork();
+    must(sy_lock_hold(&second) && !sy_lock_gave_way());
+    sy_lock_drop(&second);
+    sy_lock_end_fork();
+    pthread_join(thread, NULL);
+}
+
+static void *be_burdened(void *arg) {
+    sy_lock_acquire(&first);
+    sy_lock_begin_fork();
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    sy_lock_end_fork();
+    sy_lock_release(&first);
+    return arg;
+}
+
+/* What the parent's other threads have interrupted is nothing to the child. */
+static void a_child_has_no_burden_of_others(void **state) {
+    (void)state;
+    pthread_t thread;
+    pthread_barrier_init(&barrier, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, be_burdened, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    sy_lock_begin_fork();
+    assert_int_equal(in_child(wait_in_child, NULL), 0);
+    sy_lock_end_fork();
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&barrier);
+}
+
 #ifdef SY_DEBUG
 static void take_out_of_order(void *arg) {
     (void)arg;
@@ -263,6 +365,9 @@ int main(void) {
         cmocka_unit_test(a_wrong_order_is_seen),
         cmocka_unit_test(a_release_unheld_is_seen),
 #endif
+        cmocka_unit_test(all_sleepers_are_woken),
+        cmocka_unit_test(a_child_has_a_number_of_its_own),
+        cmocka_unit_test(a_child_has_no_burden_of_others),
     };
     return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
 }

@@ -20,6 +20,8 @@
 
 #include "cache/cache.h"
 #include "chunk/chunk.h"
+#include "chunk/map.h"
+#include "os/fake.h"
 #include "support/child.h"
 
 static const size_t MIB = 1 << 20;
@@ -499,6 +501,75 @@ static void the_systems_memory_is_counted_too(void **state) {
     sy_free(object);
 }
 
+/* The tables from addresses have no place for what lies beyond the last one of user space. */
+static void a_span_beyond_all_addresses_is_refused(void **state) {
+    (void)state;
+    const uintptr_t end = (uintptr_t)1 << SY_ADDRESS_BITS;
+    sy_vmem *arena = sy_vmem_create(
+        &(sy_vmem_config){.base = end - 8 * MIB, .size = 32 * MIB, .quantum = 4 * MIB});
+    sy_memory *memory = sy_memory_create(&(sy_memory_config){.arena = arena});
+    bool clean;
+    assert_true(arena && memory);
+    errno = 0;
+    assert_null(sy_run_take(memory, 12 * MIB, SY_UNIT_BYTES, 0, &clean));
+    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(sy_vmem_size(arena, SY_VMEM_ALLOCATED), 0);
+    assert_int_equal(sy_memory_destroy(memory), 0);
+    assert_int_equal(sy_vmem_destroy(arena), 0);
+}
+
+static void count_memory(sy_memory *memory, void *count) {
+    (void)memory;
+    ++*(int *)count;
+}
+
+/* One may end before those that were made after it. */
+static void memories_end_in_any_order(void **state) {
+    (void)state;
+    int before = 0;
+    sy_memory_each(count_memory, &before);
+    enum { MEMORIES = 4 };
+    char *regions[MEMORIES];
+    sy_memory *memories[MEMORIES];
+    static const int order[MEMORIES] = {1, 3, 0, 2};
+    for (int i = 0; i < MEMORIES; i++) {
+        regions[i] = map_region(12 * MIB);
+        memories[i] = sy_memory_create(&(sy_memory_config){.start = regions[i], .bytes = 12 * MIB});
+        assert_non_null(memories[i]);
+    }
+    for (int i = 0; i < MEMORIES; i++) {
+        assert_int_equal(sy_memory_destroy(memories[order[i]]), 0);
+        munmap(regions[order[i]], 12 * MIB);
+        int count = 0;
+        sy_memory_each(count_memory, &count);
+        assert_int_equal(count, before + MEMORIES - 1 - i);
+    }
+}
+
+/* A span that would grow into 4 GiB for which there is no table yet. */
+static void a_span_that_cannot_be_entered_does_not_grow(void **state) {
+    (void)state;
+    const size_t leaf = (size_t)1 << SY_LEAF_SHIFT, room = 3 * leaf;
+    char *space = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    must(space != MAP_FAILED);
+    uintptr_t boundary = ((uintptr_t)space + leaf + leaf - 1) & ~(leaf - 1);
+    sy_memory *memory = sy_memory_create(
+        &(sy_memory_config){.start = (void *)(boundary - 16 * MIB), .bytes = 32 * MIB});
+    bool clean;
+    sy_slab *span = sy_run_take(memory, 16 * MIB, SY_UNIT_BYTES, 0, &clean);
+    assert_non_null(span);
+    assert_int_equal(span->start, boundary - 16 * MIB);
+    if (atomic_load(&sy_the_map.leaf_at[boundary >> SY_LEAF_SHIFT])) skip();
+    sy_fake_fail_from(SY_FAKE_RESERVE, 1);
+    assert_false(sy_run_resize(span, 24 * MIB));
+    sy_fake_reset();
+    assert_int_equal(span->bytes, 16 * MIB);
+    assert_int_equal(sy_vmem_size(memory->arena, SY_VMEM_ALLOCATED), 16 * MIB);
+    sy_run_give(span);
+    assert_int_equal(sy_memory_destroy(memory), 0);
+    munmap(space, room);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(create_refuses_what_it_documents),
@@ -514,6 +585,9 @@ int main(void) {
         cmocka_unit_test(threads_share_a_region),
         cmocka_unit_test(another_process_reads_and_writes_objects),
         cmocka_unit_test(the_systems_memory_is_counted_too),
+        cmocka_unit_test(a_span_beyond_all_addresses_is_refused),
+        cmocka_unit_test(memories_end_in_any_order),
+        cmocka_unit_test(a_span_that_cannot_be_entered_does_not_grow),
     };
     sem_init(&inside, 0, 0);
     sem_init(&go_on, 0, 0);

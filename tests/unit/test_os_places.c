@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <sys/stat.h>
 
 #include "os/os.h"
 #include "support/child.h"
@@ -183,6 +184,70 @@ static void a_mapping_is_told_from_none(void **state) {
     assert_int_equal(region_at((void *)UINTPTR_MAX), SY_OS_NOWHERE);
 }
 
+static void a_mapping_ends_where_it_ends(void **state) {
+    (void)state;
+    size_t page = sy_os_page_size();
+    char *memory = mmap(NULL, 3 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    assert_int_equal(munmap(memory + page, page), 0);
+    assert_int_equal(region_at(memory + page - 1), SY_OS_ANONYMOUS);
+    assert_int_equal(region_at(memory + page), SY_OS_NOWHERE);
+    assert_int_equal(region_at(memory + 2 * page), SY_OS_ANONYMOUS);
+    munmap(memory, 3 * page);
+}
+
+/* Two variables, one behind the other. */
+__asm__(".pushsection .data\n"
+        ".type variable_before, @object\n.type variable_behind, @object\n"
+        ".size variable_before, 16\n.size variable_behind, 16\n"
+        "variable_before: .zero 16\nvariable_behind: .zero 16\n"
+        ".popsection\n");
+extern char variable_before[16] __attribute__((visibility("hidden")));
+extern char variable_behind[16] __attribute__((visibility("hidden")));
+
+static void a_variable_ends_where_it_ends(void **state) {
+    (void)state;
+    assert_ptr_equal(variable_before + 16, variable_behind);
+    expect_variable(variable_before + 15, ".data", "variable_before");
+    expect_variable(variable_behind, ".data", "variable_behind");
+}
+
+/* A folder within another, until the path is longer than what is kept of it. */
+static int open_far_down(void) {
+    char name[120];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    char top[] = "/tmp/slabyard-XXXXXX";
+    int folder, file = -1;
+    if (!mkdtemp(top)) return -1;
+    folder = open(top, O_RDONLY | O_DIRECTORY);
+    for (size_t length = 0; folder >= 0 && length < 3 * SY_OS_FILE_MAX; length += sizeof name) {
+        int inner = mkdirat(folder, name, 0700) == 0 ? openat(folder, name, O_RDONLY) : -1;
+        close(folder);
+        folder = inner;
+    }
+    if (folder >= 0) file = openat(folder, "file", O_RDWR | O_CREAT, 0600);
+    if (folder >= 0) close(folder);
+    char remove[64];
+    snprintf(remove, sizeof remove, "rm -r %s", top);
+    must(system(remove) == 0);
+    return file;
+}
+
+static void a_long_path_is_cut(void **state) {
+    (void)state;
+    size_t page = sy_os_page_size();
+    int file = open_far_down();
+    assert_true(file >= 0 && ftruncate(file, (off_t)page) == 0);
+    char *memory = mmap(NULL, page, PROT_READ, MAP_PRIVATE, file, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    sy_os_place place;
+    assert_true(sy_os_locate((uintptr_t)memory, &place));
+    assert_int_equal(strnlen(place.file, sizeof place.file), SY_OS_FILE_MAX - 1);
+    munmap(memory, page);
+    close(file);
+}
+
 static void a_file_and_the_heap_are_named(void **state) {
     (void)state;
     sy_os_data data;
@@ -277,6 +342,9 @@ int main(void) {
         cmocka_unit_test(a_file_and_the_heap_are_named),
         cmocka_unit_test(a_file_says_where_its_parts_belong),
         cmocka_unit_test(a_file_is_not_believed),
+        cmocka_unit_test(a_mapping_ends_where_it_ends),
+        cmocka_unit_test(a_variable_ends_where_it_ends),
+        cmocka_unit_test(a_long_path_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

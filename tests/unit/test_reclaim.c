@@ -464,6 +464,7 @@ static void a_pass_by_age_follows_one_by_growth(void **state) {
     take(cache, 64, 0, COUNT);
     give(cache, 0, COUNT);
     sy_thread_flush();
+    uint64_t before = sy_fake_bytes(SY_FAKE_DISCARD);
     for (int i = 0; i < ENOUGH_PASSES; i++) {
         sy_reclaim_note_slab((size_t)1 << 40);
         must(pass_at_work()); /* by growth */
@@ -471,7 +472,7 @@ static void a_pass_by_age_follows_one_by_growth(void **state) {
         must(!pass_at_work());
     }
     assert_int_equal(stats_of(cache).slabs, 0);
-    assert_true(sy_fake_bytes(SY_FAKE_DISCARD) >= COUNT * 64 / 2);
+    assert_true(sy_fake_bytes(SY_FAKE_DISCARD) - before >= COUNT * 64 / 2);
     end(cache);
 }
 
@@ -751,6 +752,24 @@ static void a_turn_leaves_errno_alone(void **state) {
     end(batch);
 }
 
+static void find_the_pass_untouched(void) {
+    take_turns(2000);
+    must(pass_at_work());
+}
+
+/* As long as there is a thread for it no other does a step of a pass by age. */
+static void passes_by_age_are_the_maintenance_threads(void **state) {
+    (void)state;
+    begin_pass();
+    sy_fake_run_before(SY_FAKE_START_THREAD, find_the_pass_untouched);
+    sy_fake_fail_nth(SY_FAKE_START_THREAD, 1);
+    assert_int_equal(sy_maintenance_start(), -1);
+    sy_fake_run_before(SY_FAKE_START_THREAD, NULL);
+    sy_fake_succeed(SY_FAKE_START_THREAD);
+    take_turns(2000); /* there is none, after all */
+    assert_false(pass_at_work());
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(with_a_decay_of_0_nothing_goes),
@@ -782,6 +801,7 @@ int main(void) {
         TEST(the_child_of_a_fork_goes_on),
         TEST(a_trim_that_the_child_lacks_does_not_stop_ageing_there),
         TEST(a_turn_leaves_errno_alone),
+        TEST(passes_by_age_are_the_maintenance_threads),
     };
     return cmocka_run_group_tests_name("reclaim", tests, NULL, NULL);
 }

@@ -212,6 +212,48 @@ static void what_cannot_be_had_promises_nothing(void **state) {
     end();
 }
 
+static void *find_magazines_after_reserve(void *arg) {
+    pthread_barrier_t *barrier = arg;
+    sy_free(sy_malloc(64)); /* the thread counts from here on */
+    pthread_barrier_wait(barrier);
+    pthread_barrier_wait(barrier);
+    must(loaded_of_this_thread() > 0);
+    return NULL;
+}
+
+/* Threads that run have room for their magazines reserved, though nothing else is left. */
+static void a_reserve_has_room_for_magazines(void **state) {
+    (void)state;
+    pthread_t thread;
+    pthread_barrier_t barrier;
+    begin(0, 50);
+    pthread_barrier_init(&barrier, NULL, 2);
+    must(!pthread_create(&thread, NULL, find_magazines_after_reserve, &barrier));
+    pthread_barrier_wait(&barrier);
+    assert_int_equal(sy_cache_reserve(cache, promised), 0);
+    sy_cache *greedy = sy_cache_create(&(sy_cache_config){.size = 60000, .memory = memory});
+    while (sy_cache_alloc(greedy)) continue;
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&barrier);
+    sy_cache_destroy_all(greedy);
+    end();
+}
+
+/* When as many objects are out as were promised, with what magazines hold, the promise is kept. */
+static void a_promise_that_was_kept_is_none(void **state) {
+    (void)state;
+    bool yes = true;
+    begin(0, 20);
+    assert_int_equal(sy_cache_reserve(cache, promised), 0);
+    assert_true(atomic_load(&cache->promise) > 0);
+    size_t magazines = 4 * cache->client.config.magazine_items;
+    for (size_t i = 0; i < promised + magazines; i++) take();
+    in_thread(has_magazines, &yes);
+    assert_int_equal(atomic_load(&cache->promise), 0);
+    end();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_that_come_later_leave_what_was_reserved),
@@ -220,6 +262,8 @@ int main(void) {
         cmocka_unit_test(a_thread_may_reserve_too),
         cmocka_unit_test(more_objects_than_there_are_handles_cost_no_memory),
         cmocka_unit_test(what_cannot_be_had_promises_nothing),
+        cmocka_unit_test(a_reserve_has_room_for_magazines),
+        cmocka_unit_test(a_promise_that_was_kept_is_none),
     };
     return cmocka_run_group_tests_name("reserve", tests, NULL, NULL);
 }

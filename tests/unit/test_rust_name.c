@@ -38,6 +38,7 @@ static const char *const known[][2] = {
     {"_RINvCs1_4shop4openQPmOSeTmEE", "shop::open::<&mut *const u32, *mut [str], (u32,)>"},
     {"_RINvCs1_4shop4openKb1_Kln5_KpE", "shop::open::<true, -5, _>"},
     {"_RNvMNtCs1_4shop3binNtB2_5Order4open", "<shop::bin::Order>::open"},
+    {"_RNCNvCs1_4shop4opensA_0", "shop::open::{closure#38}"},
 };
 
 static void names_are_in_words(void **state) {
@@ -51,11 +52,23 @@ static void names_are_in_words(void **state) {
 
 static void other_names_are_not_rusts(void **state) {
     (void)state;
-    static const char *const others[] = {
-        "",      "main",   "_Z4openi",        "_ZN4book4shop4openEi",
-        "_R",    "_ZN",    "_RNvC",           "_ZN4shop17h20d18f73558f62d!E",
-        "_RB_",  "_RNvB_", "_ZN9999999999aE", "_RINvCs1_4shop4openKc",
-        "_RC9a", "_ZN0E"};
+    static const char *const others[] = {"",
+                                         "main",
+                                         "_Z4openi",
+                                         "_ZN4book4shop4openEi",
+                                         "_R",
+                                         "_ZN",
+                                         "_RNvC",
+                                         "_ZN4shop17h20d18f73558f62d!E",
+                                         "_RB_",
+                                         "_RNvB_",
+                                         "_ZN9999999999aE",
+                                         "_RINvCs1_4shop4openKc",
+                                         "_RC9a",
+                                         "_ZN0E",
+                                         "_RNvC1a3bc",
+                                         "_ZN3shop3fadE",
+                                         "_ZN4shop3fadE"};
     char name[SY_RUST_NAME_MAX];
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_false(sy_rust_name(others[i], name));

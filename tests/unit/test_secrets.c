@@ -18,6 +18,7 @@
 
 #include <slabyard/slabyard.h>
 
+#include "cache/directory.h"
 #include "os/fake.h"
 #include "support/child.h"
 #include "support/sanitized.h"
@@ -123,6 +124,32 @@ static void what_is_destroyed_is_zeroed(void **state) {
     sy_cache_destroy_all(other);
 }
 
+static void what_cannot_be_locked_takes_no_ordinals(void **state) {
+    (void)state;
+    sy_cache *secret = make(SY_LOCKED | SY_HANDLES);
+    sy_fake_fail_from(SY_FAKE_LOCK, 1);
+    assert_null(sy_cache_alloc(secret));
+    uint64_t before = sy_ordinals_limit();
+    for (int i = 0; i < 300; i++) must(!sy_cache_alloc(secret));
+    assert_int_equal(sy_ordinals_limit(), before);
+    sy_fake_reset();
+    assert_int_equal(sy_cache_destroy(secret), 0);
+}
+
+static void memory_for_others_is_not_locked(void **state) {
+    (void)state;
+    sy_cache *secret = make(SY_LOCKED), *other = make(0);
+    void *stays = sy_cache_alloc(other); /* so that the memory is not unmapped */
+    void *key = sy_cache_alloc(secret);
+    if (!key || SANITIZED) skip(); /* nothing may be locked here */
+    assert_true(has_flag(key, " lo"));
+    sy_cache_free(secret, key);
+    assert_int_equal(sy_cache_destroy(secret), 0);
+    assert_false(has_flag(key, " lo"));
+    sy_cache_free(other, stays);
+    assert_int_equal(sy_cache_destroy(other), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_dumped_is_marked_so),
@@ -130,6 +157,8 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_locked_is_not_allocated),
         cmocka_unit_test(what_is_freed_is_zeroed),
         cmocka_unit_test(what_is_destroyed_is_zeroed),
+        cmocka_unit_test(what_cannot_be_locked_takes_no_ordinals),
+        cmocka_unit_test(memory_for_others_is_not_locked),
     };
     return cmocka_run_group_tests_name("secrets", tests, NULL, NULL);
 }

@@ -148,6 +148,19 @@ static void what_was_discarded_does_not_count_until_touched(void **state) {
     assert_int_equal(sy_slab_unused(&it.slab, &layout, 0, slots), 1);
 }
 
+static void all_that_a_slot_reaches_into_is_touched(void **state) {
+    (void)state;
+    sy_layout layout = sy_layout_make(3000, 0, false, 0, 0);
+    size_t page = sy_os_page_size();
+    made it;
+    uintptr_t items[2];
+    make(&it, &layout, START);
+    uint64_t all = it.slab.holes = sy_low_bits((unsigned)(layout.slab_bytes / page));
+    sy_slab_take(&it.slab, &layout, items + 2, 2);
+    unsigned touched = (unsigned)((2 * layout.slot - 1) / page + 1);
+    assert_int_equal(it.slab.holes, all & ~sy_low_bits(touched));
+}
+
 static void a_slab_set_aside_is_not_given_out(void **state) {
     (void)state;
     sy_layout layout = sy_layout_make(64, 0, false, 0, 0);
@@ -281,6 +294,7 @@ int main(void) {
         cmocka_unit_test(every_slab_length_has_at_most_64_granules_of_whole_pages),
         cmocka_unit_test(verify_sees_what_is_wrong),
         cmocka_unit_test(the_fullest_is_best_and_of_those_the_lowest),
+        cmocka_unit_test(all_that_a_slot_reaches_into_is_touched),
     };
     return cmocka_run_group_tests_name("slab", tests, NULL, NULL);
 }

@@ -247,6 +247,30 @@ static void names_are_added_after_a_fork(void **state) {
     sy_cache_destroy(cache);
 }
 
+static void a_tag_that_is_not_open_is_none(void **state) {
+    (void)state;
+    sy_tag last = sy_tag_open("the newest of all");
+    assert_int_not_equal(last, 0);
+    sy_tag_set(last);
+    assert_int_equal(sy_tag_set((sy_tag)(last + 1)), last);
+    assert_int_equal(sy_tag_set(0), 0);
+}
+
+static void the_peak_stays(void **state) {
+    (void)state;
+    sy_cache *cache = make(SY_AUDIT);
+    sy_tag tag = sy_tag_open("high and low");
+    sy_tag_set(tag);
+    void *one = sy_cache_alloc(cache), *two = sy_cache_alloc(cache);
+    sy_cache_free(cache, one);
+    sy_cache_free(cache, two);
+    one = sy_cache_alloc(cache);
+    expect(tag, 3, 2, 40, 80);
+    sy_cache_free(cache, one);
+    sy_tag_set(0);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_name_has_one_tag),
@@ -261,6 +285,8 @@ int main(void) {
         cmocka_unit_test(without_audit_nothing_is_counted),
         cmocka_unit_test(counts_hold_among_threads),
         cmocka_unit_test(names_are_added_after_a_fork),
+        cmocka_unit_test(a_tag_that_is_not_open_is_none),
+        cmocka_unit_test(the_peak_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include <slabyard/cache.h>
 
 #include "magazine/client.h"
+#include "magazine/store.h"
 #include "magazine/thread.h"
 #include "os/fake.h"
 #include "support/child.h"
@@ -240,6 +241,36 @@ static int start(void **state) {
     return sy_magazine_start();
 }
 
+static void a_thread_keeps_a_few_empty_magazines(void **state) {
+    (void)state;
+    sy_thread *thread = sy_thread_self();
+    for (int i = 0; i < 5 * SY_EMPTIES; i++) {
+        sy_thread_put_empty(thread, sy_store_take());
+        assert_in_range(thread->empties, 1, SY_EMPTIES);
+    }
+    while (thread->empties > 0) sy_store_put(sy_thread_take_empty(thread));
+    assert_int_equal(sy_store_verify(), 0);
+}
+
+static void *keep_empty_magazines(void *arg) {
+    for (int i = 0; i < SY_EMPTIES; i++) sy_thread_put_empty(sy_thread_self(), sy_store_take());
+    return arg;
+}
+
+static uint32_t lowest_in_store(void) {
+    sy_magazine *magazine = sy_store_take();
+    uint32_t number = magazine->number;
+    sy_store_put(magazine);
+    return number;
+}
+
+static void an_ended_threads_empty_magazines_are_stored(void **state) {
+    (void)state;
+    uint32_t before = lowest_in_store();
+    in_thread(keep_empty_magazines, NULL);
+    assert_int_equal(lowest_in_store(), before);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         /* First: as long as there are no records yet, one has to be made. */
@@ -252,6 +283,8 @@ int main(void) {
         cmocka_unit_test(a_thread_whose_slots_are_claimed_waits),
         cmocka_unit_test(trim_takes_the_slots_of_ended_threads),
         cmocka_unit_test(a_trim_that_fails_keeps_the_record),
+        cmocka_unit_test(a_thread_keeps_a_few_empty_magazines),
+        cmocka_unit_test(an_ended_threads_empty_magazines_are_stored),
     };
     return cmocka_run_group_tests_name("thread", tests, start, NULL);
 }

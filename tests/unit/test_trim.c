@@ -186,6 +186,20 @@ static void a_trim_ends_a_reserve(void **state) {
     assert_int_equal(sy_cache_destroy(cache), 0);
 }
 
+static void after_a_trim_nothing_is_reserved(void **state) {
+    (void)state;
+    sy_cache *cache = make(64, 0);
+    sy_cache_stats stats;
+    assert_int_equal(sy_cache_reserve(cache, 20000), 0);
+    sy_cache_trim(cache);
+    for (size_t i = 0; i < 5000; i++) objects[i] = sy_cache_alloc(cache);
+    for (size_t i = 0; i < 5000; i++) sy_cache_free(cache, objects[i]);
+    sy_client_drain(&cache->client);
+    sy_cache_get_stats(cache, &stats);
+    assert_int_equal(stats.slabs, 1);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+}
+
 static void trim_of_all_takes_every_cache_and_the_heap(void **state) {
     (void)state;
     sy_cache *caches[20];
@@ -344,6 +358,49 @@ static int reset_fake(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, reset_fake, reset_fake)
 
+static void one_empty_slab_is_kept(void **state) {
+    (void)state;
+    sy_cache *cache = make(64, 0);
+    for (int i = 0; i < COUNT; i++) objects[i] = sy_cache_alloc(cache);
+    for (int i = 0; i < COUNT; i++) sy_cache_free(cache, objects[i]);
+    sy_client_drain(&cache->client);
+    sy_cache_stats stats;
+    assert_int_equal(sy_cache_get_stats(cache, &stats), 0);
+    assert_int_equal(stats.empty, 1);
+    assert_int_equal(stats.slabs, 1);
+    sound(cache);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+}
+
+static void what_was_reserved_stays_when_it_was_used(void **state) {
+    (void)state;
+    sy_cache *cache = make(64, 0);
+    assert_int_equal(sy_cache_reserve(cache, COUNT), 0);
+    for (int i = 0; i < COUNT; i++) objects[i] = sy_cache_alloc(cache);
+    for (int i = 0; i < COUNT; i++) sy_cache_free(cache, objects[i]);
+    sy_client_drain(&cache->client);
+    sy_cache_stats stats;
+    assert_int_equal(sy_cache_get_stats(cache, &stats), 0);
+    assert_true(stats.free >= COUNT);
+    sound(cache);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+}
+
+static void a_cache_that_is_busy_can_be_trimmed(void **state) {
+    (void)state;
+    sy_cache *cache = make(4096, 0);
+    void *stays = sy_cache_alloc(cache);
+    for (int i = 0; i < 100; i++) memset(objects[i] = sy_cache_alloc(cache), 1, 4096);
+    for (int i = 0; i < 100; i++) sy_cache_free(cache, objects[i]);
+    errno = 0;
+    assert_int_equal(sy_cache_destroy(cache), -1);
+    assert_int_equal(errno, EBUSY);
+    assert_true(sy_cache_trim(cache) >= 90 * 4096);
+    sy_cache_free(cache, stays);
+    sound(cache);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(all_that_was_freed_goes_back),
@@ -357,6 +414,10 @@ int main(void) {
         TEST(a_trim_that_fails_loses_nothing),
         TEST(objects_taken_during_a_trim_are_whole),
         TEST(units_that_a_trim_has_aside_are_waited_for),
+        TEST(after_a_trim_nothing_is_reserved),
+        TEST(one_empty_slab_is_kept),
+        TEST(what_was_reserved_stays_when_it_was_used),
+        TEST(a_cache_that_is_busy_can_be_trimmed),
     };
     return cmocka_run_group_tests_name("trim", tests, NULL, NULL);
 }

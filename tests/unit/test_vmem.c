@@ -506,6 +506,33 @@ static void operations_take_no_longer_among_many(void **state) {
     assert_true(steps_many <= 400); /* a table that is never loaded more than its buckets */
 }
 
+static sy_vmem *growing;
+static bool is_growing;
+
+/* Another thread would do the same meanwhile. */
+static void grow_too(void) {
+    uintptr_t value;
+    if (is_growing) return;
+    is_growing = true;
+    must(sy_vmem_alloc(growing, 1, SY_VMEM_INSTANT, &value) == 0);
+    is_growing = false;
+}
+
+static void a_table_that_comes_twice_is_given_back(void **state) {
+    (void)state;
+    enum { UNITS = 5000 };
+    size_t reserved = sy_fake_reserved();
+    growing = make_plain(4 * UNITS);
+    sy_fake_run_before(SY_FAKE_RESERVE, grow_too);
+    for (int i = 0; i < UNITS; i++) get(growing, 1);
+    sy_fake_run_before(SY_FAKE_RESERVE, NULL);
+    assert_int_equal(sy_vmem_verify(growing), 0);
+    sy_vmem_stats stats = stats_of(growing);
+    for (uintptr_t value = 0; value < stats.allocated; value++) give(growing, value, 1);
+    end(growing);
+    assert_int_equal(sy_fake_reserved(), reserved);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(an_arena_of_zeroes_has_nothing),
@@ -544,6 +571,7 @@ int main(void) {
         TEST(statistics_need_a_place),
         TEST(the_largest_free_segment_is_known_to_an_eighth),
         TEST(operations_take_no_longer_among_many),
+        TEST(a_table_that_comes_twice_is_given_back),
     };
     return cmocka_run_group_tests_name("vmem", tests, NULL, NULL);
 }

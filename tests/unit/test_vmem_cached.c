@@ -16,6 +16,7 @@
 #include "os/fake.h"
 #include "support/arenas.h"
 #include "support/child.h"
+#include "vmem/arena.h"
 
 static sy_vmem *make_cached(size_t size) {
     return make((sy_vmem_config){.name = "ports", .size = size, .cached_max = 4});
@@ -298,6 +299,21 @@ static void caches_over_imports_give_every_span_back(void **state) {
     nothing_is_out(&from);
 }
 
+/* The caches that were suspended before one that is busy go on. */
+static void an_arena_that_is_busy_keeps_all_its_caches(void **state) {
+    (void)state;
+    sy_vmem *arena = make_cached(100);
+    sy_client *first = &arena->caches[0].client, *last = &arena->caches[3].client;
+    assert_true(sy_client_pin(last));
+    errno = 0;
+    assert_int_equal(sy_vmem_destroy(arena), -1);
+    assert_int_equal(errno, EBUSY);
+    assert_true(sy_client_pin(first));
+    sy_client_unpin(first);
+    sy_client_unpin(last);
+    end(arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_cached_value_comes_back),
@@ -319,6 +335,7 @@ int main(void) {
         TEST(a_walk_drains_first),
         TEST(what_threads_leave_behind_can_be_had),
         TEST(caches_over_imports_give_every_span_back),
+        TEST(an_arena_that_is_busy_keeps_all_its_caches),
     };
     return cmocka_run_group_tests_name("vmem_cached", tests, NULL, NULL);
 }

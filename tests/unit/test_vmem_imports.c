@@ -413,6 +413,41 @@ static void what_caches_give_back_can_be_imported_again(void **state) {
     end(source);
 }
 
+static void an_import_of_what_is_there_is_given_back(void **state) {
+    (void)state;
+    supply from = {.next = 105, .gap = (size_t)-20}; /* the same again */
+    sy_vmem *arena = make(supplied(&from));
+    assert_int_equal(sy_vmem_add(arena, 100, 10), 0);
+    uintptr_t all = get(arena, 10);
+    not_given(arena, 20, ENOMEM);
+    assert_int_equal(from.released, from.count);
+    assert_true(from.count > 0);
+    assert_int_equal(stats_of(arena).total, 10);
+    give(arena, all, 10);
+    end(arena);
+}
+
+/* Where a source has nothing either, all free segments are looked at, however many are too small. */
+static void what_is_far_down_a_list_is_found_in_the_end(void **state) {
+    (void)state;
+    enum { SMALL = 64, LARGE = 71, MANY = 200 };
+    static uintptr_t small[MANY], between[MANY + 1];
+    supply from = {.refuses = true};
+    sy_vmem_config config = supplied(&from);
+    config.size = MANY * (SMALL + 1) + LARGE + 1;
+    sy_vmem *arena = make(config);
+    for (int i = 0; i < MANY; i++) small[i] = get(arena, SMALL), between[i] = get(arena, 1);
+    uintptr_t large = get(arena, LARGE);
+    between[MANY] = get(arena, 1);
+    give(arena, large, LARGE); /* the last of its list */
+    for (int i = 0; i < MANY; i++) give(arena, small[i], SMALL);
+    assert_int_equal(get(arena, LARGE), large);
+    assert_true(from.calls > 0);
+    give(arena, large, LARGE);
+    for (int i = 0; i <= MANY; i++) give(arena, between[i], 1);
+    end(arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_span_is_imported_when_there_is_no_room),
@@ -434,6 +469,8 @@ int main(void) {
         TEST(a_source_of_a_smaller_quantum_serves_multiples_of_the_larger),
         TEST(a_chain_of_arenas_serves_and_is_served),
         TEST(what_caches_give_back_can_be_imported_again),
+        TEST(an_import_of_what_is_there_is_given_back),
+        TEST(what_is_far_down_a_list_is_found_in_the_end),
     };
     return cmocka_run_group_tests_name("vmem_imports", tests, NULL, NULL);
 }

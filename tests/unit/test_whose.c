@@ -40,6 +40,7 @@ static void public_headers_are_ours_wherever_they_are(void **state) {
 
 static void names_of_cxx_have_types_before_them(void **state) {
     (void)state;
+    assert_int_equal(in_c("std::vector<unsigned long>::push_back(int)", NULL), SY_WHOSE_LANGUAGE);
     assert_int_equal(in_c("slabyard::cache<order>::destroy(order*)", NULL), SY_WHOSE_OWN);
     assert_int_equal(in_c("order* slabyard::cache<order>::make<int&>(int&)", NULL), SY_WHOSE_OWN);
     assert_int_equal(in_c("slabyard::unique<order> shop::open<int>(int)", NULL), SY_WHOSE_PROGRAM);
