@@ -427,7 +427,7 @@ static void an_import_of_what_is_there_is_given_back(void **state) {
     end(arena);
 }
 
-/* Where a source has nothing either, all free segments are looked at, however many are too small. */
+/* Where a source has nothing either, all free segments are tried, however many are too small. */
 static void what_is_far_down_a_list_is_found_in_the_end(void **state) {
     (void)state;
     enum { SMALL = 64, LARGE = 71, MANY = 200 };
