@@ -1,7 +1,7 @@
 /*
  * bank.h: a bank of words, 0, 1, 2 ..., that the tests of the magazine layer have as a client's
- * slabs. The bank notices a word that is taken twice or put back twice; whatever it has lent is with
- * the test or in a magazine.
+ * slabs. The bank notices a word that is taken twice or put back twice; whatever it has lent is
+ * with the test or in a magazine.
  */
 #ifndef SLABYARD_TESTS_BANK_H
 #define SLABYARD_TESTS_BANK_H
