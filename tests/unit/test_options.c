@@ -489,6 +489,16 @@ static void load_names_nearby(void *arg) {
     load_from(near[which][0], told);
 }
 
+static void load_a_name_far_away(void *arg) {
+    (void)arg;
+    load_from("maintenxxxe", "slabyard: option \"maintenxxxe\" is unknown (SLABYARD)\n");
+}
+
+static void a_name_far_away_is_not_suggested(void **state) {
+    (void)state;
+    assert_int_equal(in_child(load_a_name_far_away, NULL), 0);
+}
+
 static void a_name_nearby_is_suggested(void **state) {
     (void)state;
     size_t which = 0;
@@ -637,6 +647,7 @@ int main(void) {
         cmocka_unit_test(the_environment_is_read_once),
         cmocka_unit_test(problems_are_told_and_the_rest_holds),
         cmocka_unit_test(what_is_long_is_told_in_short),
+        cmocka_unit_test(a_name_far_away_is_not_suggested),
         cmocka_unit_test(a_name_nearby_is_suggested),
         cmocka_unit_test(no_environment_is_fine),
         cmocka_unit_test(a_call_comes_after_the_environment),
