@@ -17,8 +17,8 @@
 #include "os/fake.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "support/sanitized.h"
 #include "support/child.h"
+#include "support/sanitized.h"
 
 enum { THREADS = 4, ROUNDS = 20000 };
 
