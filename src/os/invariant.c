@@ -3,9 +3,11 @@
  */
 #include "os/invariant.h"
 
-#include <stdio.h>
+#ifdef SY_DEBUG
 
-#include "os/os.h"
+#    include <stdio.h>
+
+#    include "os/os.h"
 
 _Noreturn void sy_invariant_broken(const char *condition, const char *file, int line) {
     char text[512];
@@ -14,3 +16,5 @@ _Noreturn void sy_invariant_broken(const char *condition, const char *file, int 
     sy_os_write(2, text, length < (int)sizeof text ? (size_t)length : sizeof text - 1);
     sy_os_abort();
 }
+
+#endif

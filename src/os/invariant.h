@@ -24,10 +24,10 @@
 #ifndef SY_OS_INVARIANT_H
 #define SY_OS_INVARIANT_H
 
+#ifdef SY_DEBUG
 /* Writes the condition and its place to stderr, and aborts. */
 _Noreturn void sy_invariant_broken(const char *condition, const char *file, int line);
 
-#ifdef SY_DEBUG
 #    define SY_INVARIANT(condition) \
         ((condition) ? (void)0 : sy_invariant_broken(#condition, __FILE__, __LINE__))
 #else

@@ -171,8 +171,9 @@ impl Store {
     /// The slot is one of the pool, and not used again.
     #[inline]
     unsafe fn give(&self, pool: RawPool, slot: NonNull<Free>) {
-        self.out.set(self.out.get().saturating_sub(1)); // a double free is for the pool to report
-                                                        // SAFETY: as the caller says; the pool exists, and is this thread's.
+        // A double free is for the pool to report.
+        self.out.set(self.out.get().saturating_sub(1));
+        // SAFETY: as the caller says; the pool exists, and is this thread's.
         unsafe { pool.push(slot.cast()) }
     }
 
