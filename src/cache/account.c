@@ -261,7 +261,9 @@ static void print_at_exit(void) {
     if (atomic_load_explicit(&sy_options_now.stats, memory_order_relaxed)) sy_print_stats(2);
 }
 
-int sy_account_start(void) {
+static int announce_account(void) {
     bool wanted = atomic_load_explicit(&sy_options_now.stats, memory_order_relaxed);
     return wanted ? sy_os_at_exit(print_at_exit) : 0;
 }
+
+const sy_part sy_account_part = {.finish = announce_account};

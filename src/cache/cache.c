@@ -4,7 +4,6 @@
 #include "cache/cache.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -15,11 +14,9 @@
 #include "cache/passed.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
-#include "keep/leaks.h"
-#include "keep/reclaim.h"
-#include "keep/start.h"
-#include "keep/verify.h"
+#include "magazine/turn.h"
 #include "os/os.h"
+#include "os/start.h"
 #include "watch/fault.h"
 
 enum {
@@ -113,7 +110,7 @@ static void set_up_names(sy_cache *cache) {
 /* 0, or -1 with ENOMEM. */
 static int begin_watch(sy_cache *cache) {
     if (!(cache->flags & SY_WATCH_FLAGS)) return 0;
-    if (cache->flags & SY_POISON && sy_verify_at_exit() != 0) return -1;
+    if (cache->flags & SY_POISON && sy_watched_verify_at_exit() != 0) return -1;
     sy_watch *watch = sy_side_take(sizeof *watch);
     if (!watch) return -1;
     if (sy_watch_open(watch, cache->name, cache->size, cache->flags) != 0) {
@@ -178,8 +175,17 @@ sy_cache *sy_cache_create(const sy_cache_config *config) {
 
 bool sy_cache_suspend(sy_cache *cache, void (*end)(void *arg), void *arg) {
     if (sy_client_suspend(&cache->client, end, arg)) return true;
-    sy_reclaim_turns = UINT_MAX; /* the next turn looks at once */
+    sy_turn_soon();
     return false;
+}
+
+static _Atomic(void (*)(sy_cache *)) on_destroy;
+
+void sy_cache_on_destroy(void (*tell)(sy_cache *cache)) { atomic_store(&on_destroy, tell); }
+
+static void tell_destroyed(sy_cache *cache) {
+    void (*tell)(sy_cache * cache) = atomic_load(&on_destroy);
+    if (tell) tell(cache);
 }
 
 static void end_all(void *cache) { sy_cache_destroy_all(cache); }
@@ -188,7 +194,7 @@ static void end_unused(void *cache) { sy_cache_destroy(cache); }
 
 void sy_cache_destroy_all(sy_cache *cache) {
     if (!cache || !sy_cache_suspend(cache, end_all, cache)) return;
-    sy_leaks_at_destroy(cache);
+    tell_destroyed(cache);
     if (cache->flags & SY_EPOCHS) sy_epochs_forget(cache);
     sy_guarded_forget(cache);
     sy_client_close(&cache->client);
@@ -216,7 +222,7 @@ int sy_cache_destroy(sy_cache *cache) {
     if (!sy_cache_suspend(cache, end_unused, cache)) return 0;
     if (sy_cache_in_use(cache) > 0) {
         sy_client_resume(&cache->client);
-        sy_leaks_at_destroy(cache);
+        tell_destroyed(cache);
         errno = EBUSY;
         return -1;
     }
@@ -229,7 +235,7 @@ int sy_cache_destroy(sy_cache *cache) {
 /* At the end of a door: its errno is kept. */
 static void take_turn(void) {
     int error = errno;
-    sy_reclaim_turn();
+    sy_turn();
     errno = error;
 }
 
@@ -238,7 +244,7 @@ static void *sy_cache_take_unwatched(sy_cache *cache) {
     if (sy_client_alloc_second(&cache->client, &object)) return (void *)object;
     int error = errno;
     if (!sy_cache_take(cache, &object)) return NULL;
-    sy_reclaim_turn();
+    sy_turn();
     errno = error;
     return (void *)object;
 }
@@ -276,7 +282,7 @@ static inline bool free_guarded(sy_cache *cache, void *object, size_t told) {
         SY_SLOW_PATH(&cache->client);
         sy_guarded_free(cache, object, told);
     }
-    sy_reclaim_turn();
+    sy_turn();
     return true;
 }
 
@@ -285,7 +291,7 @@ static SY_COLD void sy_cache_free_watched(sy_cache *cache, void *object, size_t 
         SY_SLOW_PATH(&cache->client);
         sy_watched_free(cache, object, told);
     }
-    sy_reclaim_turn();
+    sy_turn();
 }
 
 void sy_cache_free_sized(sy_cache *cache, void *object, size_t size) {
@@ -334,7 +340,7 @@ void sy_cache_free_slow(sy_cache *cache, void *object) {
         sy_cache_free_watched(cache, object, SIZE_MAX);
     } else {
         sy_client_free(&cache->client, (uintptr_t)object);
-        sy_reclaim_turn();
+        sy_turn();
     }
     errno = error;
 }
@@ -360,7 +366,7 @@ bool sy_cache_try_free(sy_cache *cache, void *object) {
     if (cache->flags & SY_HANDLES) return sy_handle_free_inline(cache, sy_handle_of(object));
     int error = errno;
     bool freed = sy_cache_try_free_of_kind(cache, object);
-    if (freed) sy_reclaim_turn();
+    if (freed) sy_turn();
     errno = error;
     return freed;
 }

@@ -15,10 +15,11 @@
 
 #include <slabyard/fault.h>
 
-#include "cache/quota.h"
 #include "cache/slab.h"
+#include "chunk/quota.h"
 #include "magazine/client.h"
 #include "os/lock.h"
+#include "os/start.h"
 
 /* What is called for each object at its allocation and its free, not for each slot once: where what
  * is free is overwritten. */
@@ -110,12 +111,13 @@ void sy_cache_free_sized(sy_cache *cache, void *object, size_t size);
  * what is checked for watch/ to fill. */
 void sy_cache_wipe(const sy_cache *cache, void *object);
 
-/* Waits for all caches' locks, or lets go of them. */
-void sy_caches_lock_for_fork(void);
-void sy_caches_unlock_after_fork(void);
-/* In the child of a fork: no trims of other threads are at work, and what they were guarding is
- * not. A cache whose lock could not be had is made anew from its slabs' bitmaps. */
-void sy_caches_recover(void);
+/* Has `tell` called with each cache that is to be destroyed and may have live objects. Of a heap's
+ * caches the heap tells itself. */
+void sy_cache_on_destroy(void (*tell)(sy_cache *cache));
+
+/* In the child of a fork no trims of other threads are at work, and what they were guarding is not. A
+ * cache whose lock could not be had is made anew from its slabs' bitmaps. */
+extern SY_HIDDEN const sy_part sy_caches_part;
 
 /* ---- refill.c: between magazines and slabs ---- */
 
@@ -133,6 +135,12 @@ bool sy_cache_put_live(sy_cache *cache, uintptr_t address);
 
 /* A new slab of `cache`, in these bins, its own or a view's; false with ENOMEM. */
 bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins);
+
+/* A slab was made of so many bytes. No lock is held. */
+void sy_caches_note_growth(size_t bytes);
+/* Whether all caches together have made a sixteenth more of slabs, 1 MiB at least, since they had
+ * last; of calls at the same time one is told true. A turn is wanted when they have. */
+bool sy_caches_grew(void);
 
 /* As sy_client_suspend. */
 bool sy_cache_suspend(sy_cache *cache, void (*end)(void *arg), void *arg);
@@ -176,10 +184,8 @@ void sy_cache_free_named(sy_cache *cache, void *object);
 
 /* ---- epoch.c ---- */
 
-void sy_epochs_lock_for_fork(void);
-void sy_epochs_unlock_after_fork(void);
-/* In the child of a fork: other threads are in no epoch. */
-void sy_epochs_recover(void);
+/* In the child of a fork other threads are in no epoch. */
+extern SY_HIDDEN const sy_part sy_epochs_part;
 
 /* ---- trim.c ---- */
 

@@ -9,9 +9,9 @@
 #include <stdatomic.h>
 
 #include "base/bits.h"
-#include "keep/start.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "os/start.h"
 #include "vmem/arena.h"
 
 enum {

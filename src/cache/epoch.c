@@ -13,8 +13,8 @@
 #include "base/text.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
-#include "keep/start.h"
 #include "os/os.h"
+#include "os/start.h"
 #include "watch/callback.h"
 
 struct sy_epoch {
@@ -350,9 +350,9 @@ size_t sy_epoch_report_stuck(uint64_t ns) {
 
 /* ---- fork ---- */
 
-void sy_epochs_lock_for_fork(void) { sy_lock_hold(&lock); }
+static void hold_epochs(void) { sy_lock_hold(&lock); }
 
-void sy_epochs_unlock_after_fork(void) { sy_lock_drop(&lock); }
+static void drop_epochs(void) { sy_lock_drop(&lock); }
 
 static unsigned times_in(const sy_epoch *epoch) {
     unsigned times = own_epochs.passing == epoch;
@@ -361,7 +361,7 @@ static unsigned times_in(const sy_epoch *epoch) {
 }
 
 /* What only other threads held ends with the next hold that is let go, or here. */
-void sy_epochs_recover(void) {
+static void recover_epochs(void) {
     sy_epoch *epoch = first_epoch;
     while (epoch) {
         sy_epoch *next = epoch->next;
@@ -374,3 +374,6 @@ void sy_epochs_recover(void) {
         epoch = next;
     }
 }
+
+const sy_part sy_epochs_part = {
+    .hold = hold_epochs, .drop = drop_epochs, .recover = recover_epochs};

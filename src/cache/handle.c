@@ -25,7 +25,7 @@
 #include "cache/directory.h"
 #include "cache/limit.h"
 #include "cache/watched.h"
-#include "keep/reclaim.h"
+#include "magazine/turn.h"
 #include "os/invariant.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -62,7 +62,7 @@ static bool take_ordinal(sy_cache *cache, uintptr_t *ordinal) {
     if (sy_client_alloc_second(&cache->client, ordinal)) return true;
     int error = errno;
     if (!sy_cache_take(cache, ordinal)) return false;
-    sy_reclaim_turn();
+    sy_turn();
     errno = error;
     return true;
 }
@@ -96,12 +96,12 @@ bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
     if (SY_UNLIKELY(sy_cache_checks(cache))) {
         int error = errno;
         sy_watched_put(cache, ordinal, false);
-        sy_reclaim_turn();
+        sy_turn();
         errno = error;
     } else if (!sy_client_free_second(&cache->client, ordinal)) {
         int error = errno;
         sy_client_free(&cache->client, ordinal);
-        sy_reclaim_turn();
+        sy_turn();
         errno = error;
     }
     return true;
@@ -225,7 +225,7 @@ static void call_dispose(sy_cache *cache, sy_handle handle) {
 
 static void take_turn(void) {
     int error = errno;
-    sy_reclaim_turn();
+    sy_turn();
     errno = error;
 }
 

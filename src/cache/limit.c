@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
-#include "keep/start.h"
+#include "os/start.h"
 #include "watch/callback.h"
 
 /* Of each thread. */
@@ -251,7 +251,7 @@ static void count_again(sy_cache *cache) {
     if (has_own_quota(cache)) atomic_fetch_add(&cache->quota->used, sy_cache_slab_bytes(cache));
 }
 
-void sy_limits_recover(void) {
+static void recover_quotas(void) {
     each_cache(forget);
     each_cache(count_again);
     sy_chunk_stats stats = {0};
@@ -260,3 +260,5 @@ void sy_limits_recover(void) {
     atomic_store(&sy_quota_process.used,
                  units * SY_UNIT_BYTES + stats.large_bytes + sy_quota_in_hand);
 }
+
+const sy_part sy_limits_part = {.recover = recover_quotas};

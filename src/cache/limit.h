@@ -15,6 +15,7 @@
 #define SY_CACHE_LIMIT_H
 
 #include "cache/cache.h"
+#include "os/start.h"
 #include "watch/fail.h"
 
 /* Notes why a refill got nothing, for the door that will come back empty-handed. */
@@ -47,8 +48,8 @@ static inline bool sy_limit_fail_due(const char *name, size_t size) {
  * at liberty. No lock is held; errno is kept. */
 void sy_limit_tell(sy_quota *quota);
 
-/* In the child of a fork, once all locks are free: what other threads were taking or giving at that
- * moment is counted as what it has become. */
-void sy_limits_recover(void);
+/* In the child of a fork what other threads were taking or giving at that moment is counted as what
+ * it has become. */
+extern SY_HIDDEN const sy_part sy_limits_part;
 
 #endif

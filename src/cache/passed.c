@@ -29,9 +29,11 @@ static const size_t TABLE_BYTES = sizeof(sy_block *) << BUCKET_BITS;
 static _Atomic(sy_block **) table;
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_PASSED); /* guards the lists */
 
-void sy_passed_lock_for_fork(void) { sy_lock_hold(&lock); }
+static void hold_blocks(void) { sy_lock_hold(&lock); }
 
-void sy_passed_unlock_after_fork(void) { sy_lock_drop(&lock); }
+static void drop_blocks(void) { sy_lock_drop(&lock); }
+
+const sy_part sy_passed_part = {.hold = hold_blocks, .drop = drop_blocks};
 
 /* ---- the table ---- */
 

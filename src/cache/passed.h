@@ -15,6 +15,7 @@
 #define SY_CACHE_PASSED_H
 
 #include "cache/cache.h"
+#include "os/start.h"
 
 /* An object of `size` bytes, ready to be used; false with errno as sy_cache_take. */
 bool sy_passed_take(sy_cache *cache, size_t size, uintptr_t *item);
@@ -32,7 +33,6 @@ sy_cache *sy_passed_owner(const void *object, size_t *size);
 /* Frees all that is live, after its destructor. The cache is quiescent. */
 void sy_passed_forget(sy_cache *cache);
 
-void sy_passed_lock_for_fork(void);
-void sy_passed_unlock_after_fork(void);
+extern SY_HIDDEN const sy_part sy_passed_part;
 
 #endif

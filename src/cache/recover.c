@@ -8,9 +8,9 @@
 
 /* ---- fork: every cache's lock, by rising client number ---- */
 
-void sy_caches_lock_for_fork(void) {
+static void hold_caches(void) {
     sy_client *client;
-    if (!sy_magazine_locked_for_fork()) return;
+    if (!sy_threads_are_held()) return;
     for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
          number = client->number)
         if (client->config.refill == sy_cache_refill)
@@ -21,9 +21,9 @@ static void drop(sy_cache *cache) {
     if (sy_lock_drop(&cache->lock)) cache->torn = true;
 }
 
-void sy_caches_unlock_after_fork(void) {
+static void drop_caches(void) {
     sy_client *client;
-    if (!sy_magazine_locked_for_fork()) return;
+    if (!sy_threads_are_held()) return;
     for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
          number = client->number)
         if (client->config.refill == sy_cache_refill) drop(client->config.owner);
@@ -91,9 +91,12 @@ static void recover(sy_cache *cache) {
     if (sy_cache_guards(cache)) cache->guarded = sy_guard_live(cache->watch);
 }
 
-void sy_caches_recover(void) {
+static void recover_caches(void) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
          number = client->number)
         if (client->config.refill == sy_cache_refill) recover(client->config.owner);
 }
+
+const sy_part sy_caches_part = {
+    .hold = hold_caches, .drop = drop_caches, .recover = recover_caches};

@@ -11,7 +11,7 @@
 #include "cache/limit.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
-#include "keep/reclaim.h"
+#include "magazine/turn.h"
 #include "os/invariant.h"
 #include "os/os.h"
 #include "watch/callback.h"
@@ -98,6 +98,31 @@ static bool take_all(const sy_cache *cache, sy_slab *slab) {
     return false;
 }
 
+/* ---- growth ---- */
+
+enum {
+    GROWTH_LEAST = 1 << 20, /* bytes of slabs made, */
+    GROWTH_SHARE = 16,      /* or this part of all slabs, if that is more */
+};
+
+static _Atomic size_t grown; /* bytes of slabs made since sy_caches_grew was due last */
+static _Atomic bool grew;
+
+void sy_caches_note_growth(size_t bytes) {
+    size_t units = atomic_load_explicit(&sy_memory_main.units_used, memory_order_relaxed);
+    size_t most = units * SY_UNIT_BYTES / GROWTH_SHARE;
+    if (most < GROWTH_LEAST) most = GROWTH_LEAST;
+    if (atomic_fetch_add_explicit(&grown, bytes, memory_order_relaxed) + bytes < most) return;
+    atomic_store_explicit(&grown, 0, memory_order_relaxed);
+    atomic_store_explicit(&grew, true, memory_order_relaxed);
+    atomic_store_explicit(&sy_turn_wanted, true, memory_order_relaxed);
+}
+
+bool sy_caches_grew(void) {
+    return atomic_load_explicit(&grew, memory_order_relaxed) &&
+           atomic_exchange_explicit(&grew, false, memory_order_relaxed);
+}
+
 /* ---- a slab comes and goes ---- */
 
 bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
@@ -114,7 +139,7 @@ bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
         errno = ENOMEM;
         return false;
     }
-    if (layout->slots > 1) sy_reclaim_note_slab(slab->bytes);
+    if (layout->slots > 1) sy_caches_note_growth(slab->bytes);
     if (cache->class_number)
         sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, cache->class_number);
     sy_lock_acquire(&cache->lock);

@@ -11,9 +11,10 @@
 #include "cache/guarded.h"
 #include "cache/limit.h"
 #include "cache/passed.h"
-#include "keep/reclaim.h"
+#include "magazine/turn.h"
 #include "watch/fault.h"
 #include "watch/history.h"
+#include "watch/options.h"
 #include "watch/tools.h"
 
 /* ---- from an object to what is known of it ---- */
@@ -173,7 +174,7 @@ bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item) {
     if (!sy_watched_build(cache, object, put_taken_back, &taken)) return false;
     bool built = cache->construct || cache->rebuilds.construct;
     sy_watch_given(cache->watch, record, object, size, built);
-    sy_reclaim_turn();
+    sy_turn();
     errno = error;
     return true;
 }
@@ -207,7 +208,7 @@ void sy_watched_free(sy_cache *cache, void *object, size_t told) {
     }
     if (!sy_watch_claim(cache->watch, record, object, told)) return;
     sy_watched_put_away(cache, record, (uintptr_t)object, true);
-    sy_reclaim_turn();
+    sy_turn();
 }
 
 bool sy_watched_try_free(sy_cache *cache, void *object) {
@@ -362,11 +363,26 @@ size_t sy_watched_verify(sy_cache *cache) {
     return walk.wrong;
 }
 
-void sy_watched_verify_free(sy_cache *cache) {
+static void verify_free(sy_cache *cache) {
     sy_walk walk;
     walk.free_only = true;
     if (cache->watch && cache->flags & SY_POISON)
         sy_watched_look_at_all(cache, &walk, sy_fault_raise);
+}
+
+static void verify_ending_process(void) {
+    if (!atomic_load_explicit(&sy_options_now.exit_check, memory_order_relaxed)) return;
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        number = client->number;
+        if (client->config.refill == sy_cache_refill) verify_free(client->config.owner);
+        sy_client_unpin(client);
+    }
+}
+
+int sy_watched_verify_at_exit(void) {
+    static sy_exit_check check = {.verify = verify_ending_process};
+    return sy_watch_at_exit(&check);
 }
 
 int sy_cache_history(sy_cache *cache, int (*visit)(void *arg, const sy_operation *operation),

@@ -80,8 +80,11 @@ uint64_t sy_watched_edges(const sy_cache *cache, const sy_slab *slab);
 
 /* How many objects and edges are damaged at present; each is reported. */
 size_t sy_watched_verify(sy_cache *cache);
-/* Verifies free objects that were filled by poison; damage is raised. */
-void sy_watched_verify_free(sy_cache *cache);
+/* From now on each cache's free objects that were filled by poison are verified when the process
+ * ends by exit() or from main(), unless the option `exit-check` says no; damage is a fault: nobody
+ * else verifies what waits in quarantine, or was never given out again. 0, or -1 with ENOMEM. Any
+ * thread, any number of times. (Pools: pool/checked.c.) */
+int sy_watched_verify_at_exit(void);
 
 /* Has reports of the tool that is present say more, from now on. */
 void sy_watched_explain(void);

@@ -11,8 +11,8 @@
 #include "chunk/headers.h"
 #include "chunk/large.h"
 #include "chunk/side.h"
-#include "keep/start.h"
 #include "os/os.h"
+#include "os/start.h"
 #include "vmem/arena.h"
 #include "watch/callback.h"
 
@@ -28,7 +28,7 @@ sy_memory sy_memory_main = {
 static sy_lock list_lock = SY_LOCK_INIT(SY_RANK_MEMORIES);
 static sy_memory *memories = &sy_memory_main; /* guarded by it */
 
-int sy_memory_start(void) {
+static int start_main(void) {
     return sy_vmem_open(&main_arena, &(sy_vmem_config){.name = "slabyard",
                                                        .quantum = SY_CHUNK_BYTES,
                                                        .import = sy_address_import,
@@ -233,7 +233,7 @@ int sy_memory_get_stats(const sy_memory *memory, sy_memory_stats *stats) {
 
 /* ---- fork: all locks of one rank, then those of the next ---- */
 
-void sy_memory_lock_for_fork(void) {
+static void hold_memories(void) {
     bool all = sy_lock_hold(&list_lock);
     for (sy_memory *memory = all ? memories : NULL; memory; memory = memory->next)
         sy_lock_hold(&memory->lock);
@@ -243,7 +243,7 @@ void sy_memory_lock_for_fork(void) {
     sy_headers_lock_for_fork();
 }
 
-void sy_memory_unlock_after_fork(void) {
+static void drop_memories(void) {
     sy_headers_unlock_after_fork();
     sy_side_unlock_after_fork();
     if (!sy_lock_has(&list_lock)) return;
@@ -255,9 +255,12 @@ void sy_memory_unlock_after_fork(void) {
 }
 
 /* There is one thread: no lock, whose rank is below that of the arenas. */
-void sy_memory_recover(void) {
+static void recover_memories(void) {
     for (sy_memory *memory = memories; memory; memory = memory->next) {
         atomic_store_explicit(&memory->trimming, 0, memory_order_relaxed);
         sy_chunk_recover(memory);
     }
 }
+
+const sy_part sy_memory_part = {
+    .start = start_main, .hold = hold_memories, .drop = drop_memories, .recover = recover_memories};

@@ -20,6 +20,7 @@
 
 #include "chunk/map.h"
 #include "os/lock.h"
+#include "os/start.h"
 
 struct sy_chunk;
 struct sy_slab;
@@ -53,9 +54,6 @@ struct sy_memory {
 
 extern SY_HIDDEN sy_memory sy_memory_main;
 
-/* Starts sy_memory_main. 0, or -1 with ENOMEM: nothing has happened. Once. */
-int sy_memory_start(void);
-
 /* A segment of the arena in whole 4 MiB, at a multiple of `align` (at least 4 MiB); false with
  * ENOMEM. Nothing in it is committed. */
 bool sy_memory_take(const sy_memory *memory, size_t bytes, size_t align, uintptr_t *start);
@@ -86,9 +84,9 @@ void sy_memory_let_go(sy_memory *memory);
 
 /* Calls for each instance, with the list's lock held. */
 void sy_memory_each(void (*visit)(sy_memory *memory, void *arg), void *arg);
-void sy_memory_lock_for_fork(void);
-void sy_memory_unlock_after_fork(void);
-/* In the child, once all locks are free: what trims of other threads had taken aside comes back. */
-void sy_memory_recover(void);
+
+/* The start of sy_memory_main, before any other call. In the child of a fork what trims of other
+ * threads had taken aside comes back. */
+extern SY_HIDDEN const sy_part sy_memory_part;
 
 #endif

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "heap/instance.h"
-#include "keep/start.h"
+#include "os/start.h"
 #include "watch/watch.h"
 
 static _Atomic(sy_heap *) large; /* for ever; NULL: not made yet */

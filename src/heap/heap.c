@@ -22,9 +22,9 @@
 #include "cache/watched.h"
 #include "heap/checked.h"
 #include "heap/classes.h"
-#include "keep/reclaim.h"
-#include "keep/start.h"
+#include "magazine/turn.h"
 #include "os/os.h"
+#include "os/start.h"
 #include "watch/fault.h"
 
 static sy_cache classes[SY_CLASSES];        /* opened at first use, for ever */
@@ -84,7 +84,7 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
     if (!span) return NULL;
     span->first = span->start;
     int error = errno;
-    sy_reclaim_turn();
+    sy_turn();
     errno = error;
     return (void *)span->start;
 }
@@ -233,7 +233,7 @@ static void free_unclassed(void *object, size_t told) {
     if (span) {
         span->first = 0; /* a second free finds no span */
         sy_quota_give_run(&sy_quota_process, span);
-        sy_reclaim_turn();
+        sy_turn();
         return;
     }
     sy_slab *slab = sy_slab_at((uintptr_t)object);

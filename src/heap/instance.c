@@ -14,10 +14,10 @@
 #include "cache/watched.h"
 #include "chunk/side.h"
 #include "keep/leaks.h"
-#include "keep/reclaim.h"
-#include "keep/start.h"
+#include "magazine/turn.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "os/start.h"
 #include "watch/fault.h"
 
 static const unsigned KNOWN_FLAGS = SY_HANDLES | SY_EPOCHS | SY_CHECK_FLAGS;
@@ -355,7 +355,7 @@ size_t sy_heap_trim(sy_heap *heap) {
     sy_cache *first = first_cache(heap);
     if (!first) return sy_cache_trim_rest(heap->memory, heap->flags & SY_HANDLES);
     size_t bytes = trim_caches(heap, first);
-    sy_reclaim_turn();
+    sy_turn();
     return bytes;
 }
 

@@ -11,9 +11,9 @@
 #include "base/bits.h"
 #include "cache/guarded.h"
 #include "cache/watched.h"
-#include "keep/start.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "os/start.h"
 #include "watch/callback.h"
 #include "watch/options.h"
 #include "watch/report.h"
@@ -393,4 +393,13 @@ static void tell_at_exit(void) {
     if (found && status) sy_os_end((int)status);
 }
 
-int sy_leaks_start(void) { return option() & SY_LEAKS_AT_EXIT ? sy_os_at_exit(tell_at_exit) : 0; }
+static int watch_destroys(void) {
+    sy_cache_on_destroy(sy_leaks_at_destroy);
+    return 0;
+}
+
+static int announce_leaks(void) {
+    return option() & SY_LEAKS_AT_EXIT ? sy_os_at_exit(tell_at_exit) : 0;
+}
+
+const sy_part sy_leaks_part = {.start = watch_destroys, .finish = announce_leaks};

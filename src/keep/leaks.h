@@ -5,7 +5,7 @@
  *     leaks.c   the groups, what is told of them
  *     reach.c   which objects something points to; in a copy of the process
  *
- * Above: cache/ and heap/, when something is destroyed; start.c. Below: all layers up to cache/.
+ * Above: heap/, when one is destroyed. Below: all layers up to cache/.
  */
 #ifndef SY_KEEP_LEAKS_H
 #define SY_KEEP_LEAKS_H
@@ -15,12 +15,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os/start.h"
+
 /* What is live in a cache that is to be destroyed is told, if the option `leaks` says so. No lock
  * is held; errno is kept. */
 void sy_leaks_at_destroy(sy_cache *cache);
 
-/* Has leaks told at the end of the process, if the option says so. 0, or -1 with ENOMEM. */
-int sy_leaks_start(void);
+/* Has leaks told at the end of the process, if the option says so. */
+extern SY_HIDDEN const sy_part sy_leaks_part;
 
 /*
  * For a copy of the process that nobody works in but the caller, and that does nothing but look for

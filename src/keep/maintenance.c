@@ -3,11 +3,16 @@
  *
  *     OFF --start--> RUNS --stop--> ENDING --the thread--> OFF
  */
+#include "keep/reclaim.h"
+
+#include <errno.h>
+#include <slabyard/limit.h>
 #include <stddef.h>
 
-#include "keep/reclaim.h"
-#include "keep/start.h"
 #include "os/os.h"
+#include "os/start.h"
+#include "watch/fail.h"
+#include "watch/options.h"
 
 enum { OFF, RUNS, ENDING };
 
@@ -71,4 +76,34 @@ void sy_maintenance_stop(void) {
     }
 }
 
-void sy_maintenance_recover(void) { atomic_store(&state, OFF); }
+static void forget_thread(void) { atomic_store(&state, OFF); }
+
+/* ---- options ---- */
+
+static void tell_no_thread(void) {
+    static const char line[] = "slabyard: the thread that the option \"maintenance\" asks for "
+                               "cannot be started\n";
+    sy_os_write(2, line, sizeof line - 1);
+}
+
+/* Carries out what was said in options since the last time. */
+static void apply_options(void) {
+    int error = errno;
+    uint64_t value;
+    sy_fail_apply_option();
+    if (sy_options_take(SY_LATE_DECAY, &value)) sy_set_decay(value);
+    if (sy_options_take(SY_LATE_LIMIT, &value)) sy_set_limit(&(sy_limit){.hard = (size_t)value});
+    if (sy_options_take(SY_LATE_MAINTENANCE, &value)) {
+        if (!value) sy_maintenance_stop();
+        if (value && sy_maintenance_start() != 0) tell_no_thread();
+    }
+    errno = error;
+}
+
+static int obey_options(void) {
+    sy_options_on_change(apply_options);
+    apply_options();
+    return 0;
+}
+
+const sy_part sy_maintenance_part = {.finish = obey_options, .recover = forget_thread};

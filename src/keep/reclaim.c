@@ -4,18 +4,16 @@
 #include "keep/reclaim.h"
 
 #include <errno.h>
-#include <limits.h>
 
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "chunk/chunk.h"
 #include "magazine/client.h"
+#include "magazine/turn.h"
 #include "os/os.h"
 
 enum {
-    GROWTH_LEAST = 1 << 20, /* bytes of slabs made that start a pass, */
-    GROWTH_SHARE = 16,      /* or this part of all slabs, if that is more */
-    GROWTH_STEPS = 4,       /* of a pass by growth in one turn: it must keep up */
+    GROWTH_STEPS = 4, /* of a pass by growth in one turn: it must keep up */
 };
 
 static const uint64_t LOOKS_APART_NS = 2000000; /* of a thread, through its slots, at least */
@@ -138,14 +136,12 @@ static bool step(sy_pass *pass) {
 
 /* ---- the pass at work ---- */
 
-_Atomic bool sy_reclaim_at_work;
 static _Atomic bool held; /* by the thread that is doing a step; guards the pass */
-static sy_pass at_work;   /* its stage is NOTHING unless sy_reclaim_at_work */
+static sy_pass at_work;   /* its stage is NOTHING unless sy_turn_wanted */
 static _Atomic uint64_t decay = 1000000000; /* nanoseconds */
 static _Atomic uint64_t next_pass;          /* by age: when; 0: at nobody's first look yet */
 static _Atomic bool age_is_due;             /* once the pass at work is over */
 static _Atomic unsigned passes;             /* begun so far */
-static _Atomic size_t grown;                /* bytes of slabs made since a pass by growth began */
 static _Atomic bool taken;                  /* by a thread that trims some; guards what is */
 static sy_pass kept;                        /* for the next: where the last one stopped */
 
@@ -175,13 +171,13 @@ static void let_go(void) {
 static void begin_at_work(sy_kind kind) {
     begin_stages(&at_work, kind);
     atomic_fetch_add_explicit(&passes, 1, memory_order_relaxed);
-    atomic_store_explicit(&sy_reclaim_at_work, true, memory_order_relaxed);
+    atomic_store_explicit(&sy_turn_wanted, true, memory_order_relaxed);
 }
 
 /* Unless one is at work; one by age then begins after that. */
 static void begin_pass(sy_kind kind) {
     if (kind == BY_AGE) atomic_store_explicit(&age_is_due, true, memory_order_relaxed);
-    if (atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed) || !hold()) return;
+    if (!hold()) return;
     if (at_work.stage == NOTHING) {
         if (kind == BY_AGE) atomic_store_explicit(&age_is_due, false, memory_order_relaxed);
         begin_at_work(kind);
@@ -194,7 +190,7 @@ static void end_pass(void) {
     if (atomic_exchange_explicit(&age_is_due, false, memory_order_relaxed))
         begin_at_work(BY_AGE);
     else
-        atomic_store_explicit(&sy_reclaim_at_work, false, memory_order_relaxed);
+        atomic_store_explicit(&sy_turn_wanted, false, memory_order_relaxed);
 }
 
 /* Does a few steps; false: somebody else is at it. Passes by age are for the thread of maintenance,
@@ -213,25 +209,16 @@ static bool work(bool may_call) {
 void sy_reclaim_by_age(void) {
     static _Atomic uint32_t nothing;
     begin_pass(BY_AGE);
-    while (atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed))
+    while (atomic_load_explicit(&sy_turn_wanted, memory_order_relaxed))
         if (!work(true)) sy_os_wait_for(&nothing, 0, OTHERS_STEP_NS);
 }
 
-void sy_reclaim_note_slab(size_t bytes) {
-    size_t units = atomic_load_explicit(&sy_memory_main.units_used, memory_order_relaxed);
-    size_t most = units * SY_UNIT_BYTES / GROWTH_SHARE;
-    if (most < GROWTH_LEAST) most = GROWTH_LEAST;
-    if (atomic_fetch_add_explicit(&grown, bytes, memory_order_relaxed) + bytes < most) return;
-    atomic_store_explicit(&grown, 0, memory_order_relaxed);
-    begin_pass(BY_GROWTH);
-}
-
 /* This thread, in the child of its fork, may itself be in the midst of a step, or of a trim. */
-void sy_reclaim_recover(void) {
+static void recover_passes(void) {
     if (!own_turns.has_taken) atomic_store(&taken, false);
     if (own_turns.holds) return;
     at_work.stage = NOTHING;
-    atomic_store(&sy_reclaim_at_work, false);
+    atomic_store(&sy_turn_wanted, false);
     atomic_store(&age_is_due, false);
     atomic_store(&held, false);
 }
@@ -246,8 +233,6 @@ void sy_set_decay(uint64_t milliseconds) {
     atomic_store_explicit(&decay, milliseconds * 1000000, memory_order_relaxed);
     atomic_store_explicit(&next_pass, 0, memory_order_relaxed);
 }
-
-SY_TLS unsigned sy_reclaim_turns;
 
 /* Whether `*when` is past; then it is one interval from now. */
 static bool is_due(uint64_t when, uint64_t now, uint64_t interval, uint64_t *next) {
@@ -278,18 +263,24 @@ static void look_with_pass(unsigned begun) {
 }
 
 /* What a step calls may come by a slow path again. */
-void sy_reclaim_take_turn(void) {
-    if (sy_clients_leave())
-        sy_reclaim_turns = UINT_MAX; /* those of doors further up: looks again */
+static void take_turn_of_pass(void) {
     if (own_turns.busy) return;
     own_turns.busy = true;
-    if (sy_reclaim_turns % SY_TURNS_PER_LOOK == 0) look_at_clock();
+    if (sy_turns % SY_TURNS_PER_LOOK == 0) look_at_clock();
+    if (sy_caches_grew()) begin_pass(BY_GROWTH);
     unsigned begun = atomic_load_explicit(&passes, memory_order_relaxed);
     if (own_turns.passes != begun) look_with_pass(begun);
     if (own_turns.looking) own_turns.looking = sy_thread_reap_step();
-    if (atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed)) work(false);
+    if (atomic_load_explicit(&sy_turn_wanted, memory_order_relaxed)) work(false);
     own_turns.busy = false;
 }
+
+static int serve_turns(void) {
+    sy_turn_serve(take_turn_of_pass);
+    return 0;
+}
+
+const sy_part sy_reclaim_part = {.start = serve_turns, .recover = recover_passes};
 
 /* ---- on request ---- */
 

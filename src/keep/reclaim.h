@@ -1,5 +1,5 @@
 /*
- * reclaim.h: slabyard/reclaim.h for the layers below: a turn at the end of each slow path.
+ * reclaim.h: passes, by which unused memory goes back to the OS, and the thread of maintenance.
  *
  * A *pass* goes through all clients and chunks in steps that are bounded in time. One is at work at
  * most; whoever comes by a slow path while it is does a step of it. There are two kinds:
@@ -10,32 +10,17 @@
  *
  * Beside, each thread looks through its own loaded slots, which nobody else may touch.
  *
- * Above: the doors of cache/, and the thread of maintenance. Below: all layers up to cache/.
+ * A step is what a thread does in its turn (magazine/turn.h). Below: all layers up to cache/.
  */
 #ifndef SY_KEEP_RECLAIM_H
 #define SY_KEEP_RECLAIM_H
 
 #include <slabyard/base.h>
 #include <slabyard/reclaim.h>
-#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
-enum { SY_TURNS_PER_LOOK = 16 }; /* of a thread, from one look at the clock to the next */
-
-extern SY_HIDDEN _Atomic bool sy_reclaim_at_work;  /* a pass is */
-extern SY_HIDDEN SY_TLS unsigned sy_reclaim_turns; /* taken by this thread */
-
-void sy_reclaim_take_turn(void);
-
-/* At the end of a slow path: no lock is held, nothing half done, errno may change. */
-static inline void sy_reclaim_turn(void) {
-    if (SY_UNLIKELY(++sy_reclaim_turns % SY_TURNS_PER_LOOK == 0 ||
-                    atomic_load_explicit(&sy_reclaim_at_work, memory_order_relaxed)))
-        sy_reclaim_take_turn();
-}
-
-/* A slab was made of so many bytes. No lock is held. */
-void sy_reclaim_note_slab(size_t bytes);
+#include "os/start.h"
 
 /* One pass by age from begin to end, unless one is at work already: then the rest of it. */
 void sy_reclaim_by_age(void);
@@ -43,12 +28,13 @@ void sy_reclaim_by_age(void);
 /* Nanoseconds from one pass by age to the next; 0: there are none. */
 uint64_t sy_reclaim_interval(void);
 
-/* In the child of a fork: no pass is at work. */
-void sy_reclaim_recover(void);
+/* Turns begin. In the child of a fork no pass is at work. */
+extern SY_HIDDEN const sy_part sy_reclaim_part;
 
 /* Whether the thread of maintenance runs, so that others leave passes by age to it. */
 bool sy_maintenance_runs(void);
-/* In the child of a fork: it does not. */
-void sy_maintenance_recover(void);
+/* The options of which this layer and those below are told late. In the child of a fork the thread
+ * does not run. */
+extern SY_HIDDEN const sy_part sy_maintenance_part;
 
 #endif

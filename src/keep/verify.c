@@ -11,12 +11,10 @@
 
 #include "cache/watched.h"
 #include "chunk/chunk.h"
-#include "keep/verify.h"
 #include "magazine/store.h"
 #include "pool/checked.h"
 #include "vmem/arena.h"
 #include "watch/guard.h"
-#include "watch/options.h"
 #include "watch/report.h"
 #include "watch/watch.h"
 
@@ -57,23 +55,6 @@ static void verify_caches(sy_verdict *verdict) {
         }
         sy_client_unpin(client);
     }
-}
-
-/* ---- when the process ends ---- */
-
-static void sy_verify_ending_process(void) {
-    if (!atomic_load_explicit(&sy_options_now.exit_check, memory_order_relaxed)) return;
-    sy_client *client;
-    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
-        number = client->number;
-        if (client->config.refill == sy_cache_refill) sy_watched_verify_free(client->config.owner);
-        sy_client_unpin(client);
-    }
-}
-
-int sy_verify_at_exit(void) {
-    static sy_exit_check check = {.verify = sy_verify_ending_process};
-    return sy_watch_at_exit(&check);
 }
 
 /* ---- on request ---- */

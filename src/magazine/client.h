@@ -33,6 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/start.h"
 #include "watch/callback.h"
 
 enum {
@@ -110,9 +111,6 @@ typedef struct sy_client_counts {
     uint64_t depot_steals;             /* of the hits: in another CPU's shard */
 } sy_client_counts;
 
-/* Starts the layer. 0, or -1 with ENOMEM. Once, before any other call. */
-int sy_magazine_start(void);
-
 /* Opens a client. 0, or -1 with ENOMEM (no number free) or EBUSY (that number is taken). */
 int sy_client_open(sy_client *client, const sy_client_config *config);
 
@@ -141,7 +139,7 @@ void sy_client_resume(sy_client *client);
  * A slow path of the client that may call functions of the program's. The client does not end until
  * the slow path has been left. Slow paths nest.
  *
- * SY_SLOW_PATH(client) begins one that ends with the scope. sy_reclaim_turn comes after the scope,
+ * SY_SLOW_PATH(client) begins one that ends with the scope. sy_turn comes after the scope,
  * and carries out the ends that were put off. A constructor that throws leaves no turn to come. So
  * a slow path that constructs is SY_CONSTRUCTING_PATH(path, client), with `path.done = true` before
  * it returns. If it is unwound, its cleanup carries out these ends.
@@ -259,13 +257,12 @@ bool sy_magazine_trim_step(unsigned *at, bool aged, size_t *bytes);
 /* Bytes of magazines and thread records that hold memory. */
 size_t sy_magazine_bytes(void);
 
-/* Around fork: the thread list's lock is the outermost of the layer, the store's the innermost. In
- * the child, once all locks are free: what other threads had loaded is kept. */
-void sy_magazine_lock_for_fork(void);
-bool sy_magazine_locked_for_fork(void); /* else the clients may not be walked */
-void sy_magazine_unlock_after_fork(void);
-void sy_store_lock_for_fork(void);
-void sy_store_unlock_after_fork(void);
-void sy_magazine_orphan_others(void);
+/* The start of the layer, before any other call, and its outermost lock, that of the thread list. In
+ * the child of a fork what other threads had loaded is kept. */
+extern SY_HIDDEN const sy_part sy_threads_part;
+/* Around a fork, whether that lock was had: else the clients may not be walked. */
+bool sy_threads_are_held(void);
+/* The innermost lock. */
+extern SY_HIDDEN const sy_part sy_store_part;
 
 #endif

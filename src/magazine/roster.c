@@ -361,7 +361,7 @@ static void empty_slots(sy_thread *thread) {
     }
 }
 
-int sy_magazine_start(void) {
+static int start_magazines(void) {
     sy_threads_start(empty_slots);
     return sy_budget_start();
 }
@@ -505,7 +505,7 @@ bool sy_magazine_trim_step(unsigned *at, bool aged, size_t *bytes) {
 
 size_t sy_magazine_bytes(void) { return sy_threads_bytes() + sy_store_bytes(); }
 
-void sy_magazine_orphan_others(void) {
+static void orphan_others(void) {
     sy_threads_lock();
     sy_threads_orphan_others();
     for (unsigned number = SY_CLIENT_FIRST; number < next_number; number++)
@@ -519,3 +519,8 @@ void sy_magazine_orphan_others(void) {
         atomic_fetch_add(&client->pins, 1);
     sy_threads_unlock();
 }
+
+const sy_part sy_threads_part = {.start = start_magazines,
+                                 .hold = sy_threads_hold,
+                                 .drop = sy_threads_drop,
+                                 .recover = orphan_others};

@@ -247,10 +247,12 @@ size_t sy_store_verify(void) {
     return wrong;
 }
 
-void sy_store_lock_for_fork(void) { sy_lock_hold(&lock); }
+static void hold_store(void) { sy_lock_hold(&lock); }
 
 /* In the child a magazine may be in the store before the word where the search begins says so. */
-void sy_store_unlock_after_fork(void) {
+static void drop_store(void) {
     if (!sy_lock_drop(&lock)) return;
     for (unsigned index = 0; index < segment_count; index++) segments[index].first_word = 0;
 }
+
+const sy_part sy_store_part = {.hold = hold_store, .drop = drop_store};

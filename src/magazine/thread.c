@@ -35,11 +35,11 @@ void sy_threads_lock(void) { sy_lock_acquire(&lock); }
 
 void sy_threads_unlock(void) { sy_lock_release(&lock); }
 
-void sy_magazine_lock_for_fork(void) { sy_lock_hold(&lock); }
+void sy_threads_hold(void) { sy_lock_hold(&lock); }
 
-bool sy_magazine_locked_for_fork(void) { return sy_lock_has(&lock); }
+bool sy_threads_are_held(void) { return sy_lock_has(&lock); }
 
-void sy_magazine_unlock_after_fork(void) { sy_lock_drop(&lock); }
+void sy_threads_drop(void) { sy_lock_drop(&lock); }
 
 sy_thread *sy_threads_first(void) { return all_records; }
 

@@ -98,6 +98,9 @@ static inline sy_slot *sy_thread_slot(sy_thread *thread, unsigned number) {
 /* The list's lock: guards states, records that do not run, and the clients' numbers. */
 void sy_threads_lock(void);
 void sy_threads_unlock(void);
+/* The same around a fork; start.h. */
+void sy_threads_hold(void);
+void sy_threads_drop(void);
 /* The newest record; the lock is held. */
 sy_thread *sy_threads_first(void);
 

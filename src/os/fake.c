@@ -70,7 +70,7 @@ static char written[WRITTEN_BYTES];
 static size_t written_length;
 
 /* A fork must not catch another thread holding the lock. Registered before anything else, the
- * library's own hooks (keep/start.c) included, so that of the prepare hooks it is the last to run,
+ * library's own hooks (os/start.c) included, so that of the prepare hooks it is the last to run,
  * under whatever locks the library takes in its own. */
 
 static void hold_lock(void) { pthread_mutex_lock(&lock); }

@@ -18,7 +18,7 @@
  *              in a handler of a signal that came within the first, and so on. INHERITED: the
  *              thread held it for a piece of work when it forked, and this is the child
  *
- * Around a fork the forking thread holds all locks (keep/start.c), so that the child finds every
+ * Around a fork the forking thread holds all locks (os/start.c), so that the child finds every
  * structure whole. Three things are different then:
  *   - What the thread holds for the fork it may acquire and release again. Hooks of fork that run
  *     meanwhile can therefore allocate and free.

@@ -171,10 +171,12 @@ static void verify_pools_at_exit(void) {
         look_at_pools(true, sy_fault_raise);
 }
 
-void sy_checked_pools_lock_for_fork(void) { sy_lock_hold(&lock); }
+static void hold_pools(void) { sy_lock_hold(&lock); }
 
 /* Each change of the list is one store: it is whole in the child of a fork, whoever was at it. */
-void sy_checked_pools_unlock_after_fork(void) { sy_lock_drop(&lock); }
+static void drop_pools(void) { sy_lock_drop(&lock); }
+
+const sy_part sy_pools_part = {.hold = hold_pools, .drop = drop_pools};
 
 /* ---- creation ---- */
 

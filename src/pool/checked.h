@@ -25,6 +25,8 @@
 #include <slabyard/pool.h>
 #include <stdbool.h>
 
+#include "os/start.h"
+
 /* A pool of the other kind has an extent. */
 static inline bool sy_pool_is_checked(const sy_pool *pool) { return pool->extent == NULL; }
 
@@ -45,8 +47,6 @@ size_t sy_checked_pool_verify(const sy_pool *pool);
 /* The same for all pools that check. Any thread, while others use their pools. */
 size_t sy_checked_pools_verify(void);
 
-/* Around fork; between the locks of the magazines' store and of the guarded objects. */
-void sy_checked_pools_lock_for_fork(void);
-void sy_checked_pools_unlock_after_fork(void);
+extern SY_HIDDEN const sy_part sy_pools_part;
 
 #endif

@@ -35,6 +35,7 @@
 
 #include "magazine/client.h"
 #include "os/lock.h"
+#include "os/start.h"
 
 typedef enum sy_tag_kind { SY_TAG_SPAN, SY_TAG_FREE, SY_TAG_ALLOCATED } sy_tag_kind;
 
@@ -258,9 +259,7 @@ int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value, b
 void sy_vmem_fault(const sy_vmem *arena, uintptr_t value, size_t size, size_t found_size);
 /* Calls for each arena, with the list's lock held. */
 void sy_vmem_each(void (*visit)(sy_vmem *arena, void *arg), void *arg);
-/* All arenas, around fork. */
-void sy_vmem_lock_for_fork(void);
-void sy_vmem_unlock_after_fork(void);
+extern SY_HIDDEN const sy_part sy_arenas_part;
 
 /* ---- quantum.c ---- */
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <slabyard/loaded.h>
 
-#include "keep/start.h"
+#include "os/start.h"
 #include "vmem/arena.h"
 
 enum { MAGAZINE_ITEMS = 127, FAULTS_MAX = 4 };

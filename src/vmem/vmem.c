@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "keep/start.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "os/start.h"
 #include "vmem/arena.h"
 #include "watch/callback.h"
 #include "watch/fault.h"
@@ -397,13 +397,15 @@ void sy_vmem_each(void (*visit)(sy_vmem *arena, void *arg), void *arg) {
     sy_lock_release(&list_lock);
 }
 
-void sy_vmem_lock_for_fork(void) {
+static void hold_arenas(void) {
     if (!sy_lock_hold(&list_lock)) return;
     for (sy_vmem *arena = arenas; arena; arena = arena->next) sy_lock_hold(&arena->lock);
 }
 
-void sy_vmem_unlock_after_fork(void) {
+static void drop_arenas(void) {
     if (!sy_lock_has(&list_lock)) return;
     for (sy_vmem *arena = arenas; arena; arena = arena->next) sy_lock_drop(&arena->lock);
     sy_lock_drop(&list_lock);
 }
+
+const sy_part sy_arenas_part = {.hold = hold_arenas, .drop = drop_arenas};

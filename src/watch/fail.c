@@ -272,6 +272,14 @@ int sy_set_failures(const char *specification) {
 
 uint64_t sy_failures(void) { return atomic_load_explicit(&failures, memory_order_relaxed); }
 
-void sy_fail_lock_for_fork(void) { sy_lock_hold(&lock); }
+static int start_failures(void) {
+    sy_fail_apply_option();
+    return 0;
+}
 
-void sy_fail_unlock_after_fork(void) { sy_lock_drop(&lock); }
+static void hold_failures(void) { sy_lock_hold(&lock); }
+
+static void drop_failures(void) { sy_lock_drop(&lock); }
+
+const sy_part sy_fail_part = {
+    .start = start_failures, .hold = hold_failures, .drop = drop_failures};

@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "os/start.h"
+
 /* Whether there are rules. */
 extern SY_HIDDEN _Atomic bool sy_fail_armed;
 
@@ -41,8 +43,6 @@ bool sy_fail_valid(const char *specification);
 /* Carries out what the option `fail` says, if it was said since the last time; options.h. */
 void sy_fail_apply_option(void);
 
-/* Around fork; after all other locks. */
-void sy_fail_lock_for_fork(void);
-void sy_fail_unlock_after_fork(void);
+extern SY_HIDDEN const sy_part sy_fail_part;
 
 #endif

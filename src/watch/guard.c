@@ -602,11 +602,11 @@ size_t sy_guard_verify(void) {
 
 /* ---- fork ---- */
 
-void sy_guard_lock_for_fork(void) { sy_lock_hold(&lock); }
+static void hold_guarded(void) { sy_lock_hold(&lock); }
 
-void sy_guard_unlock_after_fork(void) { sy_lock_drop(&lock); }
+static void drop_guarded(void) { sy_lock_drop(&lock); }
 
-void sy_guard_recover(void) {
+static void recover_guarded(void) {
     growing = own_growing;
     for (sy_guarded *run = next_run(NULL); run; run = next_run(run)) {
         sy_object_state state = state_of(run);
@@ -617,3 +617,6 @@ void sy_guard_recover(void) {
         put_run(run);
     }
 }
+
+const sy_part sy_guard_part = {
+    .hold = hold_guarded, .drop = drop_guarded, .recover = recover_guarded};

@@ -32,6 +32,7 @@
 #include <stdint.h>
 
 #include "os/os.h"
+#include "os/start.h"
 #include "watch/watch.h"
 
 /* Bytes from one address to the next that cannot be told apart by page; written once. */
@@ -108,10 +109,7 @@ const void *sy_guard_table(size_t *bytes);
 /* Violations of its invariants. */
 size_t sy_guard_verify(void);
 
-/* Around fork. In the child, once all locks are free: what other threads were taking or freeing is
- * free. */
-void sy_guard_lock_for_fork(void);
-void sy_guard_unlock_after_fork(void);
-void sy_guard_recover(void);
+/* In the child of a fork what other threads were taking or freeing is free. */
+extern SY_HIDDEN const sy_part sy_guard_part;
 
 #endif

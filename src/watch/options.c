@@ -631,6 +631,14 @@ bool sy_options_take(sy_late option, uint64_t *value) {
 
 void sy_options_on_change(void (*changed)(void)) { atomic_store(&on_change, changed); }
 
-void sy_options_lock_for_fork(void) { sy_lock_hold(&lock); }
+static int start_options(void) {
+    sy_options_load();
+    return 0;
+}
 
-void sy_options_unlock_after_fork(void) { sy_lock_drop(&lock); }
+static void hold_options(void) { sy_lock_hold(&lock); }
+
+static void drop_options(void) { sy_lock_drop(&lock); }
+
+const sy_part sy_options_part = {
+    .start = start_options, .hold = hold_options, .drop = drop_options};

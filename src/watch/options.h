@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/start.h"
+
 enum { SY_OPTION_TEXT_MAX = 255 }; /* bytes of a path, of names, of a specification of failures */
 
 typedef enum sy_when { SY_WHEN_AUTO, SY_WHEN_ALWAYS, SY_WHEN_NEVER } sy_when;
@@ -75,8 +77,6 @@ bool sy_options_take(sy_late option, uint64_t *value);
 /* From now on `changed` is called, without a lock, when sy_set_options has changed something. */
 void sy_options_on_change(void (*changed)(void));
 
-/* Around fork. */
-void sy_options_lock_for_fork(void);
-void sy_options_unlock_after_fork(void);
+extern SY_HIDDEN const sy_part sy_options_part;
 
 #endif

@@ -95,10 +95,12 @@ void sy_report_line(const char *line, size_t bytes) {
     errno = error;
 }
 
-void sy_report_recover(void) {
+static void forget_report(void) {
     sy_lock_init(&lock, SY_RANK_REPORT);
     in_report = false;
 }
+
+const sy_part sy_report_part = {.inherit = forget_report};
 
 /* ---- words ---- */
 

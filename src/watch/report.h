@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/start.h"
 #include "watch/lookup.h"
 
 /* Begins a report; others wait. If this thread is in one already: false, and nothing is to be
@@ -25,8 +26,8 @@
 bool sy_report_begin(void);
 /* Writes what there is, and lets others. If the file cannot be written: to stderr, and says so. */
 void sy_report_end(void);
-/* In the child of a fork: nobody is in a report. */
-void sy_report_recover(void);
+/* In the child of a fork nobody is in a report. */
+extern SY_HIDDEN const sy_part sy_report_part;
 
 /* A line that is no report: written at once, whatever reports are being made; locks may be held,
  * but that of the options. errno is kept. */

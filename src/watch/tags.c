@@ -62,9 +62,11 @@ sy_tag sy_tag_set(sy_tag tag) {
     return before;
 }
 
-void sy_tags_lock_for_fork(void) { sy_lock_hold(&lock); }
+static void hold_names(void) { sy_lock_hold(&lock); }
 
-void sy_tags_unlock_after_fork(void) { sy_lock_drop(&lock); }
+static void drop_names(void) { sy_lock_drop(&lock); }
+
+const sy_part sy_tags_part = {.hold = hold_names, .drop = drop_names};
 
 /* ---- counts ---- */
 

@@ -13,14 +13,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/start.h"
+
 /* Counts an allocation by this thread; the tag that it has. */
 sy_tag sy_tag_count_allocation(size_t size);
 
 /* Counts the end of an object of that tag. */
 void sy_tag_count_free(sy_tag tag, size_t size);
 
-/* Around fork: nobody is in the midst of adding a name. */
-void sy_tags_lock_for_fork(void);
-void sy_tags_unlock_after_fork(void);
+/* Around a fork nobody is in the midst of adding a name. */
+extern SY_HIDDEN const sy_part sy_tags_part;
 
 #endif

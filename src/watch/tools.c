@@ -75,9 +75,11 @@ void sy_tool_close(const void *owner) {
  * nobody holds ours. */
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_TOOLS);
 
-void sy_tool_lock_for_fork(void) { sy_lock_hold(&lock); }
+static void hold_roots(void) { sy_lock_hold(&lock); }
 
-void sy_tool_unlock_after_fork(void) { sy_lock_drop(&lock); }
+static void drop_roots(void) { sy_lock_drop(&lock); }
+
+const sy_part sy_tools_part = {.hold = hold_roots, .drop = drop_roots};
 
 static void register_root(const void *slab, size_t bytes) {
     if (!__lsan_register_root_region) return;

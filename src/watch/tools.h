@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/start.h"
+
 typedef enum sy_tool { SY_TOOL_NONE, SY_TOOL_ASAN, SY_TOOL_MEMCHECK } sy_tool;
 
 /* The tool this process runs under, whatever the option `tools` says. */
@@ -48,8 +50,7 @@ void sy_tool_unwritten(const void *object, size_t size);
 void sy_tool_enter(void);
 void sy_tool_leave(void);
 
-void sy_tool_lock_for_fork(void);
-void sy_tool_unlock_after_fork(void);
+extern SY_HIDDEN const sy_part sy_tools_part;
 
 /* Has `explain` called with the address of each access that AddressSanitizer reports, at the end of
  * its report; for ever, in the place of a callback of the program's. */

@@ -22,8 +22,8 @@ static sy_cache cache;
 /* ---- magazines, and what else handle.c calls ---- */
 
 SY_API SY_TLS sy_loaded_slot *sy_abi_1;
-SY_TLS unsigned sy_reclaim_turns;
-_Atomic bool sy_reclaim_at_work, sy_fail_armed;
+SY_TLS unsigned sy_turns;
+_Atomic bool sy_turn_wanted, sy_fail_armed;
 sy_map sy_the_map;
 static sy_loaded_slot shut;
 static sy_lock magazine_lock = SY_LOCK_INIT(SY_RANK_CACHE);

@@ -4,7 +4,7 @@
  */
 #include "locks.h"
 
-#include "cache/quota.c"
+#include "chunk/quota.c"
 
 static sy_quota parent, quota = {.parent = &parent};
 

@@ -22,6 +22,7 @@
 #include "chunk/chunk.h"
 #include "keep/reclaim.h"
 #include "magazine/store.h"
+#include "magazine/turn.h"
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
@@ -45,7 +46,7 @@ static inline void take_turns(unsigned count) {
     for (; count > 0; count--) sy_cache_free(driver, sy_cache_alloc(driver));
 }
 
-static inline bool pass_at_work(void) { return atomic_load(&sy_reclaim_at_work); }
+static inline bool pass_at_work(void) { return atomic_load(&sy_turn_wanted); }
 
 static inline void end_pass(void) {
     while (pass_at_work()) take_turns(1);

@@ -66,7 +66,7 @@ static void retire(void *arg) {
     static sy_slab *chunks[CHUNKS];
     bool clean;
     (void)arg;
-    must(sy_memory_start() == 0);
+    must(sy_memory_part.start() == 0);
     for (int i = 0; i < CHUNKS; i++) {
         chunks[i] = sy_run_take(&sy_memory_main, 63 * SY_UNIT_BYTES, 1, 0, &clean);
         must(chunks[i] != NULL);
@@ -102,7 +102,7 @@ static void take_turns(void *arg) {
     bool clean;
     uintptr_t start;
     (void)arg;
-    must(sy_memory_start() == 0);
+    must(sy_memory_part.start() == 0);
     must(sy_memory_take(&sy_memory_main, 64 * MIB, SY_CHUNK_BYTES, &start));
     sy_memory_shorten(&sy_memory_main, start, 64 * MIB,
                       SY_CHUNK_BYTES);                                /* so that the rest stays */
@@ -161,7 +161,7 @@ static void fill(void *arg) {
     bool clean;
     uint64_t random = 1;
     (void)arg;
-    must(sy_memory_start() == 0);
+    must(sy_memory_part.start() == 0);
     for (size_t bytes = 0; bytes < (size_t)8192 * MIB;) {
         size_t wanted = next_random(&random) % 50 ? 1 + next_random(&random) % (2 * MIB)
                                                   : 4 * MIB + next_random(&random) % (200 * MIB);
@@ -186,7 +186,7 @@ static void eight_gibibytes_are_few_pieces(void **state) {
 static void no_commit(void *arg) {
     bool clean;
     (void)arg;
-    must(sy_memory_start() == 0);
+    must(sy_memory_part.start() == 0);
     sy_slab *run = sy_run_take(&sy_memory_main, 1, 1, 0, &clean);
     must(run != NULL);
     sy_vmem_stats before, after;

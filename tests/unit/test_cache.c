@@ -1107,7 +1107,7 @@ static void a_torn_cache_is_made_anew(void **state) {
     sy_client_drain(&cache->client);
     size_t in_use = sy_cache_in_use(cache);
     cache->torn = true;
-    sy_caches_recover();
+    sy_caches_part.recover();
     sound(cache);
     assert_int_equal(sy_cache_in_use(cache), in_use);
     for (int i = 0; i < OBJECTS; i++)

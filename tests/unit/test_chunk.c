@@ -235,7 +235,7 @@ static void no_chunk(void *call) {
     bool clean;
     sy_slab *fill[200];
     int count = 0;
-    must(sy_memory_start() == 0);
+    must(sy_memory_part.start() == 0);
     sy_fake_fail_from(*(sy_fake_call *)call, 1);
     errno = 0;
     while ((fill[count] = sy_run_take(&sy_memory_main, UNIT, UNIT, 0, &clean)) != NULL)
@@ -402,7 +402,7 @@ static void trims_that_overlap_leave_nothing_out(void **state) {
 
 static int start(void **state) {
     (void)state;
-    return sy_memory_start();
+    return sy_memory_part.start();
 }
 
 static void dirty_units_are_taken_first(void **state) {

@@ -194,7 +194,7 @@ static void *fill_with_the_last_magazines(void *arg) {
 }
 
 static void in_a_fresh_library(void *body) {
-    must(sy_magazine_start() == 0);
+    must(sy_threads_part.start() == 0);
     struct bank *bank = open_bank(&the_bank, 5000, PLAIN);
     in_thread((void *(*)(void *))(uintptr_t)body, bank);
     close_bank(bank);
@@ -961,7 +961,7 @@ static int start(void **state) {
     (void)state;
     sy_fake_set_cpu_count(2);
     (void)sy_guard_due(); /* begins this thread's first interval */
-    int result = sy_magazine_start();
+    int result = sy_threads_part.start();
     sy_fake_reset();
     return result;
 }

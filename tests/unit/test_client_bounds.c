@@ -134,7 +134,7 @@ static void all_that_was_granted_is_held(void **state) {
 static int start(void **state) {
     (void)state;
     sy_fake_set_cpu_count(2);
-    int result = sy_magazine_start();
+    int result = sy_threads_part.start();
     sy_fake_reset();
     return result;
 }

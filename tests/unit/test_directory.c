@@ -22,10 +22,10 @@
 #include "cache/directory.h"
 #include "chunk/chunk.h"
 #include "chunk/side.h"
-#include "keep/start.h"
 #include "magazine/store.h"
 #include "os/fake.h"
 #include "os/os.h"
+#include "os/start.h"
 #include "support/child.h"
 #include "support/history.h"
 

@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#include "keep/start.h"
 #include "os/fake.h"
 #include "os/os.h"
+#include "os/start.h"
 #include "support/child.h"
 #include "watch/guard.h"
 #include "watch/options.h"

@@ -16,7 +16,7 @@
 #include <slabyard/slabyard.h>
 
 #include "cache/cache.h"
-#include "keep/start.h"
+#include "os/start.h"
 #include "support/child.h"
 #include "watch/guard.h"
 #include "watch/options.h"

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
-#include "cache/quota.h"
+#include "chunk/quota.h"
 #include "magazine/depot.h"
 #include "magazine/slot.h"
 #include "vmem/arena.h"

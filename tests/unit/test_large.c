@@ -262,7 +262,7 @@ enum { SIDE_AND_TAGS = (4 << 20) + 65536 }; /* what is had for good */
 /* The n-th call fails; it ends with 1 if there were not as many. */
 static void refused(void *arg) {
     bool clean;
-    must(sy_memory_start() == 0);
+    must(sy_memory_part.start() == 0);
     size_t reserved = reserved_space();
     sy_fake_fail_nth(SY_FAKE_ANY, *(uint64_t *)arg);
     errno = 0;
@@ -426,7 +426,7 @@ static int reset_fake(void **state) {
 
 static int start(void **state) {
     (void)state;
-    return sy_memory_start();
+    return sy_memory_part.start();
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, reset_fake, reset_fake)

@@ -16,8 +16,8 @@
 #include <slabyard/reclaim.h>
 
 #include "keep/reclaim.h"
-#include "keep/start.h"
 #include "os/fake.h"
+#include "os/start.h"
 #include "support/child.h"
 #include "watch/options.h"
 

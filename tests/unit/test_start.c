@@ -18,10 +18,10 @@
 #include "cache/cache.h"
 #include "chunk/chunk.h"
 #include "heap/classes.h"
-#include "keep/start.h"
 #include "magazine/store.h"
 #include "magazine/thread.h"
 #include "os/fake.h"
+#include "os/start.h"
 #include "support/child.h"
 
 static void sound(sy_cache *cache) {

@@ -189,7 +189,7 @@ static void *find_none(void *call) {
 }
 
 static void without_a_record(void *call) {
-    must(sy_magazine_start() == 0);
+    must(sy_threads_part.start() == 0);
     size_t before = sy_fake_reserved();
     in_thread(find_none, call);
     sy_fake_reset();
@@ -238,7 +238,7 @@ static void a_trim_that_fails_keeps_the_record(void **state) {
 
 static int start(void **state) {
     (void)state;
-    return sy_magazine_start();
+    return sy_threads_part.start();
 }
 
 static void a_thread_keeps_a_few_empty_magazines(void **state) {

@@ -10,10 +10,10 @@
  *     used == bytes of runs held + of those being taken or given at this moment
  *
  * This is the account alone, without locks: what is done when it is refused, and who is told of the
- * soft mark, is limit.h's. Below: chunk/. Above: refill.c, limit.c.
+ * soft mark, is cache/limit.h's. Below: chunk.h. Above: cache/.
  */
-#ifndef SY_CACHE_QUOTA_H
-#define SY_CACHE_QUOTA_H
+#ifndef SY_CHUNK_QUOTA_H
+#define SY_CHUNK_QUOTA_H
 
 #include <slabyard/limit.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
  * quota.c: charges the bytes of a slab or span to its cache, its heap and the process before it is
  * taken, and uncharges them after it was given back.
  */
-#include "cache/quota.h"
+#include "chunk/quota.h"
 
 #include <errno.h>
 

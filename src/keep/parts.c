@@ -1,0 +1,41 @@
+/*
+ * parts.c: the list of all parts of the library, for the start and for forks (os/start.h).
+ */
+#include "cache/account.h"
+#include "cache/cache.h"
+#include "cache/limit.h"
+#include "cache/passed.h"
+#include "chunk/memory.h"
+#include "keep/leaks.h"
+#include "keep/reclaim.h"
+#include "magazine/client.h"
+#include "os/start.h"
+#include "pool/checked.h"
+#include "vmem/arena.h"
+#include "watch/fail.h"
+#include "watch/guard.h"
+#include "watch/options.h"
+#include "watch/report.h"
+#include "watch/tags.h"
+#include "watch/tools.h"
+
+/* By the rank of their locks. A part without one stands outside of all parts that it uses. */
+const sy_part *const sy_parts[] = {
+    &sy_maintenance_part, /* the options that it and the layers below carry out */
+    &sy_reclaim_part,     &sy_leaks_part,  &sy_account_part,
+    &sy_limits_part,      &sy_epochs_part, /* SY_RANK_EPOCHS */
+    &sy_threads_part,                      /* SY_RANK_THREADS */
+    &sy_caches_part,                       /* SY_RANK_CACHE */
+    &sy_arenas_part,                       /* SY_RANK_ARENAS, SY_RANK_ARENA */
+    &sy_memory_part,                       /* SY_RANK_MEMORIES to SY_RANK_SIDE */
+    &sy_passed_part,                       /* SY_RANK_PASSED */
+    &sy_store_part,                        /* SY_RANK_STORE */
+    &sy_pools_part,                        /* SY_RANK_POOLS */
+    &sy_report_part,      &sy_guard_part,  /* SY_RANK_GUARD */
+    &sy_fail_part,                         /* SY_RANK_FAILURES */
+    &sy_options_part,                      /* SY_RANK_OPTIONS */
+    &sy_tags_part,                         /* SY_RANK_TAGS */
+    &sy_tools_part,                        /* SY_RANK_TOOLS */
+};
+
+const size_t sy_part_count = sizeof sy_parts / sizeof *sy_parts;

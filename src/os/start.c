@@ -1,0 +1,164 @@
+/*
+ * start.c: starts the parts on the first call of the process, in order, and takes and releases all
+ * locks around a fork.
+ */
+#include "os/start.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "os/lock.h"
+#include "os/os.h"
+
+enum { NOT_STARTED, STARTING, STARTED };
+
+static _Atomic uint32_t state;
+static SY_TLS bool starting; /* it is this thread that does */
+/* What has been done of it, should the start as a whole have failed before. */
+static bool survives_forks;
+static size_t parts_started, parts_finished;
+
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_START);
+
+bool sy_start_lock(void) {
+    if (sy_lock_is_mine(&lock)) return false;
+    sy_lock_acquire(&lock);
+    return true;
+}
+
+void sy_start_unlock(void) { sy_lock_release(&lock); }
+
+/* ---- fork ---- */
+
+static void hold_all(void) {
+    sy_lock_hold(&lock);
+    for (size_t i = 0; i < sy_part_count; i++)
+        if (sy_parts[i]->hold) sy_parts[i]->hold();
+}
+
+static void drop_all(void) {
+    for (size_t i = sy_part_count; i-- > 0;)
+        if (sy_parts[i]->drop) sy_parts[i]->drop();
+    sy_lock_drop(&lock);
+}
+
+/* Another thread that starts the library would be missing in the child, the start half done. */
+static void wait_for_start(void) {
+    while (atomic_load_explicit(&state, memory_order_acquire) == STARTING && !starting &&
+           sy_lock_self.held == 0)
+        sy_os_wait(&state, STARTING);
+}
+
+/* All locks, with those of the C library's that `streams` is for before them. */
+static void lock_all(bool streams) {
+    int error = errno;
+    for (;;) {
+        sy_lock_begin_fork();
+        if (streams) sy_os_hold_streams();
+        hold_all();
+        if (!sy_lock_gave_way()) break;
+        drop_all();
+        if (streams) sy_os_drop_streams(false);
+        sy_lock_end_fork();
+        sy_lock_wait_for_way();
+    }
+    errno = error;
+}
+
+void sy_start_lock_all(void) { lock_all(false); }
+
+void sy_start_unlock_all(void) {
+    drop_all();
+    sy_lock_end_fork();
+}
+
+static void before_fork(void) {
+    wait_for_start();
+    lock_all(true);
+}
+
+static void after_fork_in_parent(void) {
+    sy_start_unlock_all();
+    sy_os_drop_streams(false);
+}
+
+static void inherit_all(void) {
+    for (size_t i = sy_part_count; i-- > 0;)
+        if (sy_parts[i]->inherit) sy_parts[i]->inherit();
+}
+
+static void recover_all(void) {
+    for (size_t i = sy_part_count; i-- > 0;)
+        if (sy_parts[i]->recover) sy_parts[i]->recover();
+}
+
+static void after_fork_in_child(void) {
+    int error = errno;
+    sy_os_thread_forked();
+    sy_lock_begin_child();
+    drop_all();
+    inherit_all();
+    if (atomic_load(&state) == STARTING && !starting) atomic_store(&state, NOT_STARTED);
+    sy_lock_end_child(recover_all);
+    sy_os_drop_streams(true);
+    errno = error;
+}
+
+static int survive_forks(void) {
+    if (survives_forks) return 0;
+    if (sy_os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) return -1;
+    survives_forks = true;
+    return 0;
+}
+
+/* Hooks that the program registers come later then, so they run before the locks are held and after
+ * they are let go; only other libraries' constructors can come before. If this fails, or somebody
+ * comes before this, the start does it. 101 is the fake OS's (os/fake.c). */
+__attribute__((constructor(102))) static void survive_forks_early(void) {
+    int error = errno;
+    (void)survive_forks();
+    errno = error;
+}
+
+/* ---- start ---- */
+
+static const sy_part *from_innermost(size_t i) { return sy_parts[sy_part_count - 1 - i]; }
+
+static int start_parts(void) {
+    if (survive_forks() != 0) return -1;
+    for (; parts_started < sy_part_count; parts_started++) {
+        const sy_part *part = from_innermost(parts_started);
+        if (part->start && part->start() != 0) return -1;
+    }
+    for (; parts_finished < sy_part_count; parts_finished++) {
+        const sy_part *part = from_innermost(parts_finished);
+        if (part->finish && part->finish() != 0) return -1;
+    }
+    return 0;
+}
+
+/* What the system's functions allocate that the start itself calls, where this library is the
+ * program's malloc: served as soon as there is what it takes. */
+static int start_within(void) {
+    if (parts_started == sy_part_count) return 0;
+    errno = ENOMEM;
+    return -1;
+}
+
+int sy_start(void) {
+    for (;;) {
+        uint32_t seen = NOT_STARTED;
+        if (atomic_load_explicit(&state, memory_order_acquire) == STARTED) return 0;
+        if (starting) return start_within();
+        if (atomic_compare_exchange_strong(&state, &seen, STARTING)) break;
+        if (seen == STARTING) sy_os_wait(&state, STARTING);
+    }
+    starting = true;
+    int result = start_parts();
+    if (result != 0) errno = ENOMEM;
+    starting = false;
+    atomic_store_explicit(&state, result == 0 ? STARTED : NOT_STARTED, memory_order_release);
+    sy_os_wake(&state, 1 << 20);
+    return result;
+}
