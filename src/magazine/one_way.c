@@ -94,9 +94,14 @@ bool sy_one_way_flush_outbox(sy_client *client, sy_slot *slot) {
 
 /* ---- put back ---- */
 
+/* Items in the loaded magazine. Not those above `base`: allocation may be shut below `top`. */
+static size_t loaded_count(const sy_slot *slot) {
+    return slot->loaded ? (size_t)(slot->top - slot->loaded->items) : 0;
+}
+
 /* The magazine stays. If most of what it may hold was not used, it may hold less from now on. */
 static void put_back_loaded(sy_client *client, sy_thread *thread, sy_slot *slot) {
-    bool much = (size_t)(slot->top - slot->base) * 2 >= slot->capacity;
+    bool much = loaded_count(slot) * 2 >= slot->capacity;
     if (much && !client->config.loaded_items) sy_capacity_halve(client, thread, slot);
     sy_slot_flush_loaded(client, slot);
 }
@@ -105,8 +110,7 @@ static void put_back_loaded(sy_client *client, sy_thread *thread, sy_slot *slot)
 static void put_back(sy_thread *thread, unsigned number) {
     sy_slot *slot = sy_thread_slot(thread, number);
     sy_client *client = sy_roster_at(number);
-    if (!client || !client->config.one_way || client->suspended || !slot->loaded) return;
-    if (slot->top <= slot->base) return;
+    if (!client || !client->config.one_way || client->suspended || !loaded_count(slot)) return;
     sy_roster_pin(client);
     sy_threads_unlock();
     put_back_loaded(client, thread, slot);
