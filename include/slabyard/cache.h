@@ -58,6 +58,7 @@ enum {
     SY_EPOCHS = 1u << 4,
 };
 
+/** Sizes of caches. */
 enum {
     SY_CACHE_ALIGN_MAX = 2 << 20, /* bytes; the largest `align` of a cache */
     SY_CACHE_NAME_MAX = 31,       /* bytes of the name that are kept */
@@ -210,10 +211,10 @@ SY_API int sy_cache_reserve(sy_cache *cache, size_t count);
 SY_API int sy_thread_reserve(sy_cache *cache, size_t count);
 
 /**
- * Returns free memory of the cache to the operating system, page by page, also in slabs with live
- * objects. Free objects in the magazines of idle (sy_thread_idle) and ended threads are included.
- * Those in the magazines of other running threads leave them at the thread's next exchange of
- * magazines; a later trim then returns their memory.
+ * Gives free memory of the cache back to the operating system, page by page, also in slabs with
+ * live objects. Free objects in the magazines of idle (sy_thread_idle) and ended threads are
+ * included. Those in the magazines of other running threads leave them at the thread's next
+ * exchange of magazines; a later trim then returns their memory.
  *
  * Returns the number of bytes.
  */

@@ -233,7 +233,7 @@ SY_API int sy_heap_each(sy_heap *heap, sy_handle_visit visit, void *arg);
 /* ---- trimming and statistics ---- */
 
 /**
- * Returns free memory of the heap to the operating system, as sy_cache_trim.
+ * Gives free memory of the heap back to the operating system, as sy_cache_trim.
  *
  * Returns the number of bytes.
  */

@@ -20,7 +20,7 @@ SY_BEGIN_DECLS
  * */
 SY_API void sy_thread_idle(void);
 
-/** Returns the free objects in the calling thread's magazines to their slabs. */
+/** Puts the free objects in the calling thread's magazines back into their slabs. */
 SY_API void sy_thread_flush(void);
 
 /*

@@ -36,8 +36,8 @@
 SY_BEGIN_DECLS
 
 /** Populate memory with pages before slots are carved from it, so that an allocation never waits
- * for a page. A bounded pool populates all its memory when it is created, an unbounded one each chunk
- * when it grows. */
+ * for a page. A bounded pool populates all its memory when it is created, an unbounded one each
+ * chunk when it grows. */
 #define SY_POOL_PREFAULT 1u
 
 /** Ask the operating system for huge pages; chunks are then at least 2 MiB. If the system has no
@@ -97,7 +97,7 @@ SY_API void sy_pool_destroy(sy_pool *pool);
 SY_API void sy_pool_reset(sy_pool *pool) SY_NONNULL(1);
 
 /**
- * Returns the pool's memory to the operating system if no object is live, except the pages that
+ * Gives the pool's memory back to the operating system if no object is live, except the pages that
  * hold the pool itself. If an object is live, it does nothing. It takes a load for each free slot,
  * as sy_pool_in_use does. The next allocations begin again at the first slot, in order of address.
  *

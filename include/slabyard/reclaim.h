@@ -37,7 +37,7 @@
 SY_BEGIN_DECLS
 
 /**
- * Returns the free memory of all caches, of the heap and of the library itself to the operating
+ * Gives the free memory of all caches, of the heap and of the library itself back to the operating
  * system, as sy_cache_trim does for one cache.
  *
  * Returns the number of bytes.
@@ -45,7 +45,7 @@ SY_BEGIN_DECLS
 SY_API size_t sy_trim(void);
 
 /**
- * Returns free memory to the operating system, as sy_trim, until `bytes` have been returned or
+ * Gives free memory back to the operating system, as sy_trim, until `bytes` have been returned or
  * `budget_ns` nanoseconds have passed. It stops at the end of a step, and a step takes some tens of
  * microseconds. Each call continues where the last one stopped.
  *
