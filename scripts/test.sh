@@ -88,6 +88,7 @@ forms() {
     check "include order" scripts/check-layers
     check "formatting" scripts/check-format
     check "headers and sources alone" scripts/check-headers
+    check "words of the documents" scripts/check-prose
     check "rustfmt" in_rust cargo fmt --all --check
 }
 

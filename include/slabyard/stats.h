@@ -19,7 +19,7 @@ typedef struct sy_cache_stats {
     char name[SY_CACHE_NAME_MAX + 1];
     size_t object_size, slot_size, align; /* bytes */
     size_t slab_bytes, slots_per_slab;
-    unsigned colours;        /* number of different offsets at which slabs begin */
+    unsigned colours;        /* number of offsets at which slabs begin */
     unsigned magazine_items; /* most objects that a magazine of the cache holds */
 
     /* Objects: slots + guarded == in_use + in_depot + in_loaded + in_quarantine + free + retired.
