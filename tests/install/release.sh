@@ -60,7 +60,7 @@ echo "ok amalgamation"
 man=$(echo "$work"/empty/slabyard-*-manual)
 [ -s "$man/site/reference/c/cache.html" ] || fail "the manual has no site"
 [ -s "$man/man3/sy_cache_alloc.3" ] || fail "the manual has no page of sy_cache_alloc"
-grep -q "Slabyard $(sed -n 's/^project(slabyard VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")" \
+grep -q "\"$(sed -n 's/^project(slabyard VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")\"" \
     "$man"/man3/slabyard_cache.3 || fail "the manual is of another version"
 echo "ok manual"
 cmp -s "$root/LICENSE" "$source/LICENSE" || fail "the archive has another licence"
