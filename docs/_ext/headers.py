@@ -164,7 +164,12 @@ def lines_of(declaration):
     """The lines of a declaration's comment, without stars."""
     lines = declaration._get_comment_lines()
     docstring.DocstringProcessor().remove_comment_markers(lines)
-    return lines
+    return without_stars(lines)
+
+
+def without_stars(lines):
+    """Hawkmoth leaves the star of the last line of a comment whose end is on that line."""
+    return lines[:-1] + [re.sub(r"^ *\* ", "", line) for line in lines[-1:]] if len(lines) > 1 else lines
 
 
 def setup(app):
@@ -173,12 +178,13 @@ def setup(app):
     renderer = Renderer(public_names(), headers, documents)
 
     def process(_app, lines, _transform, _options):
-        text = "\n".join(lines)
+        text = "\n".join(without_stars(lines))
         opening = re.match(r"(?:slabyard/)?[a-z]+\.hp?p?: ", text)
         if opening:  # the page has the name as its title
             rest = text[opening.end() :]
-            lines[:] = (rest[0].upper() + rest[1:]).split("\n")
-        lines[:] = renderer.rst(lines)
+            rest = re.sub(r"^[\w ]+\.\n\n", "", rest)  # which is the title too
+            text = rest[0].upper() + rest[1:]
+        lines[:] = renderer.rst(text.split("\n"))
 
     app.connect("hawkmoth-process-docstring", process)
     return {"parallel_read_safe": True}
