@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test check-all models coverage fuzz bench check format install uninstall manual amalgamation release clean
+.PHONY: help build demo quick test check-all models coverage fuzz bench check format install uninstall site manual amalgamation release clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
@@ -63,16 +63,21 @@ install: build ## install headers, libraries, manual, guides: make install PREFI
 uninstall: ## remove what make install put there: make uninstall PREFIX=dir
 	@scripts/uninstall "$(abspath $(PREFIX))"
 
-manual: ## man pages and an HTML reference from the headers, in build/manual
-	@scripts/install.sh manual
-	@scripts/manual build/manual
+site: ## the documentation as a site, in build/site; with the Rust reference if cargo is here
+	@scripts/install.sh site
+	@scripts/site html $$(! command -v cargo >/dev/null || echo --rust) build/site
+	@echo "open build/site/index.html"
+
+manual: ## man pages of the functions, the tool and the options, in build/manual
+	@scripts/install.sh site
+	@scripts/site man build/manual
 
 amalgamation: ## the library as slabyard.c, slabyard.h and slabyard.hpp, in build/amalgamation
-	@scripts/install.sh manual
+	@scripts/install.sh amalgamation
 	@scripts/amalgamate build/amalgamation
 
 release: ## write the archives of the last commit and their checksums into out/release
-	@scripts/install.sh manual
+	@scripts/install.sh site
 	@scripts/release out/release
 
 clean: ## remove everything that was built

@@ -2,12 +2,12 @@
 # link, the CMake package, the manual, licence, guides and examples, all relocatable; and the manifest
 # by which scripts/uninstall removes them again.
 set(SLABYARD_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/slabyard)
+install(CODE "include(${CMAKE_CURRENT_SOURCE_DIR}/cmake/manifest.cmake)")
 if(PROJECT_IS_TOP_LEVEL)
     set(CMAKE_INSTALL_MESSAGE NEVER) # manifest.cmake prints a summary instead of each file
-    install(CODE "include(${CMAKE_CURRENT_SOURCE_DIR}/cmake/manifest.cmake)
-        slabyard_begin_manifest(${CMAKE_INSTALL_LIBDIR}/pkgconfig ${SLABYARD_CMAKE_DIR}
-            ${CMAKE_INSTALL_INCLUDEDIR}/slabyard ${CMAKE_INSTALL_MANDIR}/man3
-            ${CMAKE_INSTALL_MANDIR}/man7 ${CMAKE_INSTALL_DOCDIR})")
+    install(CODE "slabyard_begin_manifest(${CMAKE_INSTALL_LIBDIR}/pkgconfig ${SLABYARD_CMAKE_DIR}
+            ${CMAKE_INSTALL_INCLUDEDIR}/slabyard ${CMAKE_INSTALL_MANDIR}/man1
+            ${CMAKE_INSTALL_MANDIR}/man3 ${CMAKE_INSTALL_MANDIR}/man7 ${CMAKE_INSTALL_DOCDIR})")
 endif()
 
 file(RELATIVE_PATH SLABYARD_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
@@ -42,21 +42,20 @@ install(DIRECTORY compat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/slabyard
 # The documents keep their places to each other, so that their links lead somewhere.
 install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SECURITY.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md"
+    PATTERN "*.svg" PATTERN "_*" EXCLUDE PATTERN site EXCLUDE PATTERN reference EXCLUDE PATTERN index.md EXCLUDE)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.c")
 
-# The manual is made from the headers when it is installed.
-find_package(Python3 COMPONENTS Interpreter QUIET)
-if(Python3_FOUND)
-    set(manual ${CMAKE_CURRENT_BINARY_DIR}/manual)
-    install(CODE "execute_process(COMMAND ${Python3_EXECUTABLE}
-        ${CMAKE_CURRENT_SOURCE_DIR}/scripts/manual ${manual}
-        OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)")
-    install(DIRECTORY ${manual}/man3 ${manual}/man7 DESTINATION ${CMAKE_INSTALL_MANDIR})
-    install(DIRECTORY ${manual}/html DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The man pages. A release has them in manual/. In a checkout they are made as they are installed, if
+# Sphinx is there (scripts/install.sh site).
+if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/manual/man3)
+    set(manual ${CMAKE_CURRENT_SOURCE_DIR}/manual)
 else()
-    message(STATUS "Python 3 is not here: no man pages will be installed")
+    set(manual ${CMAKE_CURRENT_BINARY_DIR}/manual)
+    install(CODE "slabyard_make_manual(${CMAKE_CURRENT_SOURCE_DIR} ${manual})")
 endif()
+install(DIRECTORY ${manual}/man1 ${manual}/man3 ${manual}/man7
+    DESTINATION ${CMAKE_INSTALL_MANDIR} OPTIONAL)
 
 if(PROJECT_IS_TOP_LEVEL)
     install(CODE "slabyard_end_manifest(${CMAKE_INSTALL_DATADIR}/slabyard/installed.txt)

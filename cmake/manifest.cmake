@@ -1,5 +1,5 @@
-# Run as files are installed (cmake/install.cmake): writes the manifest of an installation, which
-# scripts/uninstall reads, and prints where things are.
+# Run as files are installed (cmake/install.cmake): makes the man pages, writes the manifest of an
+# installation, which scripts/uninstall reads, and prints where things are.
 #
 # The manifest has a path a line: the files that were installed, and, with a slash at the end, the
 # folders that were not there before. Paths are relative to the prefix, so that the manifest stays
@@ -46,13 +46,29 @@ function(slabyard_end_manifest manifest)
     file(WRITE "${file}" "${text}\n")
 endfunction()
 
+# Makes the man pages of a checkout in the folder `manual`, if Sphinx is there.
+function(slabyard_make_manual source manual)
+    execute_process(COMMAND ${source}/scripts/site man ${manual}
+        RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
+    if(result EQUAL 3)
+        file(REMOVE_RECURSE ${manual})
+    elseif(NOT result EQUAL 0)
+        message(FATAL_ERROR "The man pages cannot be made: ${said}")
+    endif()
+    set(SLABYARD_MANUAL_RESULT ${result} PARENT_SCOPE)
+endfunction()
+
 function(slabyard_say_installed version include lib man doc)
+    set(pages "a page for each function (man sy_cache_alloc)")
+    if(SLABYARD_MANUAL_RESULT EQUAL 3)
+        set(pages "no man pages, as Sphinx is not here: run make manual, then install again")
+    endif()
     string(JOIN "\n" text
         "Slabyard ${version} is installed in $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}:"
         "  ${include}/slabyard: headers"
         "  ${lib}: libraries, shared and static; packages for pkg-config and CMake"
-        "  ${man}: a page for each function (man sy_cache_alloc)"
-        "  ${doc}: licence, guides, examples, HTML reference"
+        "  ${man}: ${pages}"
+        "  ${doc}: licence, guides, examples"
         "How to link: ${doc}/docs/install.md. How to remove it: make uninstall with the same PREFIX.")
     execute_process(COMMAND ${CMAKE_COMMAND} -E echo "${text}")
 endfunction()

@@ -14,6 +14,7 @@ check scripts/mutate --check
 check scripts/check-format
 check scripts/check-headers
 check scripts/check-abi build/library/libslabyard.so
+check scripts/check-prose
 check tests/docs/check.sh
 (cd rust && cargo fmt --all --check) && echo "rustfmt: fine" || worst=1
 scripts/clippy.sh && echo "clippy: fine" || worst=1

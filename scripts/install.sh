@@ -2,7 +2,8 @@
 # Installs the tools that a make target needs and this machine lacks; does nothing, without the
 # network, where all is there. Debian and its kin are served through apt-get; elsewhere it says
 # what is missing.
-# Usage: scripts/install.sh build|test|demo|bench|bench-server|manual
+# The tools of the documentation site are Python packages, in a virtual environment: build/site-venv.
+# Usage: scripts/install.sh build|test|demo|bench|bench-server|amalgamation|site
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -62,9 +63,16 @@ needs_of_bench_server() {
     offered jemalloc libjemalloc.so.2 libjemalloc2
     offered TCMalloc libtcmalloc_minimal.so.4 libtcmalloc-minimal4
 }
-needs_of_manual() {
+needs_of_python() {
     cat <<END
 Python 3 | have python3 | python3
+END
+}
+needs_of_site() {
+    needs_of_python
+    cat <<END
+virtual environments of Python | python3 -c "import ensurepip, venv" | python3-venv
+mandoc | have mandoc | mandoc
 END
 }
 needs_of_bench() {
@@ -82,12 +90,13 @@ needs() {
     needs_of_build
     case $purpose in
     build) ;;
-    test) needs_of_rust && needs_of_manual && needs_of_test ;;
+    test) needs_of_rust && needs_of_site && needs_of_test ;;
     demo) needs_of_rust && needs_of_demo ;;
     bench) needs_of_rust && needs_of_bench ;;
     bench-server) needs_of_rust && needs_of_bench && needs_of_bench_server ;;
-    manual) needs_of_manual ;;
-    *) echo "install.sh: build, test, demo, bench, bench-server or manual, not '$purpose'" >&2 && exit 2 ;;
+    amalgamation) needs_of_python ;;
+    site) needs_of_site ;;
+    *) echo "install.sh: build, test, demo, bench, bench-server, amalgamation or site, not '$purpose'" >&2 && exit 2 ;;
     esac
 }
 
@@ -147,8 +156,31 @@ say_missing() {
     esac
 }
 
+# The packages of docs/requirements.txt, once for each content of that file. Tests can do without them
+# on a machine that cannot reach a package index: the site is left out then, and scripts/test.sh says so.
+finish() {
+    case $purpose in
+    test | site) ;;
+    *) exit 0 ;;
+    esac
+    local tools=build/site-venv log=build/site-venv.log
+    cmp -s docs/requirements.txt "$tools/installed.txt" && exit 0
+    echo "installing: Sphinx and its extensions"
+    mkdir -p build
+    if python3 -m venv --clear "$tools" >"$log" 2>&1 &&
+        "$tools/bin/pip" install --quiet --disable-pip-version-check -r docs/requirements.txt >>"$log" 2>&1; then
+        cp docs/requirements.txt "$tools/installed.txt"
+        exit 0
+    fi
+    rm -rf "$tools"
+    tail -n 3 "$log" >&2
+    echo "pip could not install docs/requirements.txt, so the documentation site cannot be built" >&2
+    [ "$purpose" = test ]
+    exit
+}
+
 lacking=$(missing)
-[ -n "$lacking" ] || exit 0
+[ -n "$lacking" ] || finish
 if ! have apt-get; then
     say_missing
     echo "There is no apt-get here: please install these with the system's own tools." >&2
@@ -176,3 +208,4 @@ as_root env DEBIAN_FRONTEND=noninteractive \
 hash -r
 lacking=$(missing)
 [ -z "$lacking" ] || { say_missing && exit 1; }
+finish

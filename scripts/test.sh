@@ -88,6 +88,7 @@ forms() {
     check "include order" scripts/check-layers
     check "formatting" scripts/check-format
     check "headers and sources alone" scripts/check-headers
+    check "words of the documents" scripts/check-prose
     check "rustfmt" in_rust cargo fmt --all --check
 }
 
@@ -104,7 +105,15 @@ documents() {
     check "clippy" scripts/clippy.sh
     check "the document test itself" tests/docs/self-test.sh build/release
     check "documents" tests/docs/check.sh --build build/release
+    if [ -x build/site-venv/bin/sphinx-build ]; then
+        check "man pages" man_pages
+        check "documentation site" scripts/site html build/site-test
+    else
+        echo "     man pages, documentation site: left out, as pip could not install Sphinx"
+    fi
 }
+
+man_pages() { scripts/site man build/manual && tests/docs/manual.sh build/manual; }
 
 quick() {
     preset release "-DSLABYARD_STRESS_SECONDS=0.5 -DSLABYARD_FUZZ_RUNS=" -L 'unit|misuse|compat|cpp|stress' -LE long

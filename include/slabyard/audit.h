@@ -1,9 +1,11 @@
-/*
+/**
  * slabyard/audit.h: allocation tags, the last operations of a cache, and leaks.
  *
  * These functions report about caches and heaps with SY_AUDIT (slabyard/checks.h), or about all
- * with SLABYARD=audit. Any thread may call them. Visitors get a copy of the state at one moment.
- * `visit` is called without any lock held and may use Slabyard.
+ * with SLABYARD=audit. Visitors get a copy of the state at one moment. `visit` is called without
+ * any lock held and may use Slabyard.
+ *
+ * Threads: any thread.
  */
 #ifndef SLABYARD_AUDIT_H
 #define SLABYARD_AUDIT_H
@@ -20,19 +22,32 @@ struct sy_cache;
 
 /* ---- tags: allocations by the part of the program that makes them ---- */
 
+/** A part of the program for which allocations are counted. 0: none. */
 typedef unsigned sy_tag; /* 0: none */
 
+/** The bytes of a tag's name that are kept, and the number of tags that can exist. */
 enum { SY_TAG_NAME_MAX = 31, SY_TAGS_MAX = 255 };
 
-/* Returns the tag of a name: always the same for the same name, and 0 for "". SY_TAG_NAME_MAX bytes
- * of the name are kept. A tag exists until the process ends. Returns 0 with ENOMEM if there are
- * SY_TAGS_MAX tags already. */
+/**
+ * Finds or makes the tag of a name: always the same for the same name. SY_TAG_NAME_MAX bytes of the
+ * name are kept. A tag exists until the process ends.
+ *
+ * Returns the tag; 0 for the name "", and 0 with errno on failure.
+ *
+ * Errors:
+ *     ENOMEM    there are SY_TAGS_MAX tags already
+ */
 SY_API sy_tag sy_tag_open(const char *name);
 
-/* From now on the allocations of the calling thread have this tag. A number that is no tag acts as
- * 0. Returns the tag before. */
+/**
+ * From now on the allocations of the calling thread have this tag. A number that is no tag acts as
+ * 0.
+ *
+ * Returns the tag before.
+ */
 SY_API sy_tag sy_tag_set(sy_tag tag);
 
+/** The allocations with one tag. */
 typedef struct sy_tag_stats {
     sy_tag tag;
     char name[SY_TAG_NAME_MAX + 1];
@@ -41,12 +56,17 @@ typedef struct sy_tag_stats {
     size_t live_bytes, peak_bytes; /* bytes asked for */
 } sy_tag_stats;
 
-/* Calls `visit` for each tag, beginning with untagged allocations (0), until `visit` returns a
- * value other than 0. Returns that value, or 0. */
+/**
+ * Calls `visit` for each tag, beginning with untagged allocations (0), until `visit` returns a
+ * value other than 0.
+ *
+ * Returns the value with which `visit` ended the iteration, or 0.
+ */
 SY_API int sy_each_tag(int (*visit)(void *arg, const sy_tag_stats *stats), void *arg);
 
 /* ---- the last operations of a cache ---- */
 
+/** An allocation or a free of a cache's history. */
 typedef struct sy_operation {
     bool freed; /* else it was allocated */
     const void *object;
@@ -54,13 +74,21 @@ typedef struct sy_operation {
     sy_trace trace;
 } sy_operation;
 
-/* Calls `visit` for the last operations of the cache, the latest first. The option `audit=N` sets
- * how many are kept. Stops and returns as sy_each_tag; -1 with ENOMEM. */
+/**
+ * Calls `visit` for the last operations of the cache, the latest first, until `visit` returns a
+ * value other than 0. The option `audit=N` sets how many are kept.
+ *
+ * Returns the value with which `visit` ended the iteration, or 0; or -1 with errno.
+ *
+ * Errors:
+ *     ENOMEM    no memory
+ */
 SY_API int sy_cache_history(struct sy_cache *cache,
                             int (*visit)(void *arg, const sy_operation *operation), void *arg);
 
 /* ---- leaks ---- */
 
+/** What a search for leaks lists. */
 enum {
     /*
      * Only objects that the program cannot reach any more. An object is reachable if an aligned
@@ -79,7 +107,7 @@ enum {
     SY_LEAKS_UNREACHABLE = 1,
 };
 
-/* Live objects of one cache that were allocated with the same stack. */
+/** Live objects of one cache that were allocated with the same stack. */
 typedef struct sy_leak {
     const char *cache;       /* its name, valid during the visit */
     size_t objects, bytes;   /* number of objects; bytes asked for */
@@ -88,17 +116,28 @@ typedef struct sy_leak {
     sy_trace allocated;      /* the allocation of that object */
 } sy_leak;
 
-/* Calls `visit` for each group of leaked objects, the one with the most bytes first. `cache`:
- * search this cache alone; NULL: all. `flags`: 0 for all live objects, or SY_LEAKS_UNREACHABLE.
- * Stops and returns as sy_each_tag; -1 with EINVAL (unknown flags), or with ENOMEM (no memory, or
- * the system does not tell which memory the process has). */
+/**
+ * Calls `visit` for each group of leaked objects, the one with the most bytes first, until `visit`
+ * returns a value other than 0. `cache`: search this cache alone; NULL: all. `flags`: 0 for all
+ * live objects, or SY_LEAKS_UNREACHABLE.
+ *
+ * Returns the value with which `visit` ended the iteration, or 0; or -1 with errno.
+ *
+ * Errors:
+ *     EINVAL    unknown flags
+ *     ENOMEM    no memory, or the system does not tell which memory the process has
+ */
 SY_API int sy_each_leak(struct sy_cache *cache, unsigned flags,
                         int (*visit)(void *arg, const sy_leak *leak), void *arg);
 
-/* Writes the same as a report (slabyard/fault.h). Returns the number of objects in it. If there are
- * none, it writes nothing. With the option `leaks` this is done when a cache is destroyed, and at
- * the end of the process. Objects that Rust's runtime allocated before main, or keeps until the
- * process ends, are left out if its functions have names in the program's symbol table. */
+/**
+ * Writes the leaks that sy_each_leak visits as a report (slabyard/fault.h). If there are none, it
+ * writes nothing. With the option `leaks` this is done when a cache is destroyed, and at the end of
+ * the process. Objects that Rust's runtime allocated before main, or keeps until the process ends,
+ * are left out if its functions have names in the program's symbol table.
+ *
+ * Returns the number of objects in the report.
+ */
 SY_API size_t sy_report_leaks(struct sy_cache *cache, unsigned flags);
 
 SY_END_DECLS

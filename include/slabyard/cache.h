@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard/cache.h: object caches.
  *
  * A cache allocates objects of one kind: fixed size, fixed alignment, optionally kept constructed
@@ -13,8 +13,11 @@
  *     sy_cache_free(orders, order);
  *     sy_cache_destroy(orders);
  *
- * Functions that fail return NULL or -1 and set `errno`. Do not call them in a signal handler.
- * After a fork, parent and child each have their own copy of every cache.
+ * Functions that fail return NULL or -1 and set `errno`. After a fork, parent and child each have
+ * their own copy of every cache.
+ *
+ * Threads: any thread, at any time, except where a comment says otherwise. Do not call these
+ * functions in a signal handler.
  *
  * Misuse that would corrupt memory (a double free, a pointer that is not an object of the cache) is
  * reported with the cache's name to the fault handler (slabyard/fault.h), which aborts by default.
@@ -36,9 +39,10 @@
 
 SY_BEGIN_DECLS
 
+/** An object cache. Its content is private. */
 typedef struct sy_cache sy_cache;
 
-/* Flags of a cache. slabyard/checks.h has more, for example SY_CHECKED. */
+/** Flags of a cache. slabyard/checks.h has more, for example SY_CHECKED. */
 enum {
     /* The first objects of successive slabs begin at different cache lines. If the slots fill a
      * slab exactly, this costs a slot, or as many as fill a cache line. (A slab with bytes to spare
@@ -54,13 +58,14 @@ enum {
     SY_EPOCHS = 1u << 4,
 };
 
+/** Sizes of caches. */
 enum {
     SY_CACHE_ALIGN_MAX = 2 << 20, /* bytes; the largest `align` of a cache */
     SY_CACHE_NAME_MAX = 31,       /* bytes of the name that are kept */
     SY_CACHES_MAX = 15000,        /* at least as many caches can exist at a time */
 };
 
-/* The configuration of a cache. Every field but `size` may be zero. */
+/** The configuration of a cache. Every field but `size` may be zero. */
 typedef struct sy_cache_config {
     const char *name; /* for reports and statistics; copied. NULL: "cache" */
     size_t size;      /* bytes of an object: 1 up to half the address space */
@@ -94,9 +99,12 @@ typedef struct sy_cache_config {
     uintptr_t reserved[6]; /* zero */
 } sy_cache_config;
 
-/*
- * Creates a cache. The caller owns it until sy_cache_destroy. Returns NULL with errno
+/**
+ * Creates a cache. The caller owns it until sy_cache_destroy.
  *
+ * Returns the cache, or NULL with errno.
+ *
+ * Errors:
  *     EINVAL    size is 0 or over half the address space; align is no power of two or above
  *               SY_CACHE_ALIGN_MAX; a flag is unknown; reserved is not zero; SY_LIMIT_EXACT without
  *               limit; dispose without SY_HANDLES
@@ -104,46 +112,68 @@ typedef struct sy_cache_config {
  */
 SY_API sy_cache *sy_cache_create(const sy_cache_config *config);
 
-/*
+/**
  * Destroys a cache without live objects: calls the destructors and releases all its memory. No
- * other thread may be using the cache. NULL is allowed and does nothing. Returns 0, or -1 with
- * errno and nothing changed: EBUSY, objects are live; EINVAL, the cache belongs to a heap.
+ * other thread may be using the cache. NULL is allowed and does nothing.
  *
  * A function that Slabyard calls (construct, destruct, dispose, discard, import, release, the
  * callback of a limit, a fault handler) may destroy any cache, also the one that it is called for.
  * If a function of the cache is running at that moment, further up the stack or in a trim by
  * another thread, the call returns 0 at once, and the last thread that leaves the cache's functions
  * destroys it. If an object is live then, the cache is not destroyed.
+ *
+ * Returns 0, or -1 with errno and nothing changed.
+ *
+ * Errors:
+ *     EBUSY     objects are live
+ *     EINVAL    the cache belongs to a heap
  */
 SY_API int sy_cache_destroy(sy_cache *cache);
 
-/* The same for a cache with live objects: they are destructed and become invalid. */
+/** Destroys a cache as sy_cache_destroy, even if objects are live: they are destructed and become
+ * invalid. */
 SY_API void sy_cache_destroy_all(sy_cache *cache);
 
-/* Allocates an object, as sy_cache_alloc, and sets all its bytes to 0. Returns NULL with errno as
- * sy_cache_alloc, or EINVAL if the cache has a constructor. */
+/**
+ * Allocates an object, as sy_cache_alloc, and sets all its bytes to 0.
+ *
+ * Returns the object, or NULL with errno.
+ *
+ * Errors:
+ *     EINVAL    the cache has a constructor
+ *     ENOMEM    no memory, or the limit is reached
+ */
 SY_API void *sy_cache_zalloc(sy_cache *cache);
 
-/*
- * Frees `object` and returns true if it is a live object of this cache; else returns false and does
- * nothing. Any address may be passed. If several threads call it for one live object at the same
- * time, it returns true in exactly one of them. errno is kept.
+/**
+ * Frees `object` if it is a live object of this cache; else does nothing. Any address may be
+ * passed. If several threads call it for one live object at the same time, it returns true in
+ * exactly one of them. errno is kept.
  *
  * The function takes locks and searches all magazines of the cache, which is slow. With SY_CHECKED
  * or SY_HANDLES it is quick and always exact. Without these flags there is one exception: while
  * another thread moves a magazine (because it allocates from this cache, frees to it, or begins or
  * ends an epoch), a free object in that magazine is taken for a live one.
+ *
+ * Returns true if it freed the object, else false.
  */
 SY_API bool sy_cache_try_free(sy_cache *cache, void *object);
 
-/* Allocates up to `count` objects and writes their addresses to the front of `objects`. Returns how
- * many; if fewer than `count`, errno is set as by sy_cache_alloc. */
+/**
+ * Allocates up to `count` objects and writes their addresses to the front of `objects`.
+ *
+ * Returns how many objects it allocated. If fewer than `count`, errno says why, as for
+ * sy_cache_alloc.
+ *
+ * Errors:
+ *     ENOMEM    no memory, or the limit is reached
+ */
 SY_API size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count);
 
-/* Frees `count` objects. A NULL among them is skipped. */
+/** Frees `count` objects. A NULL among them is skipped. */
 SY_API void sy_cache_free_batch(sy_cache *cache, void *const *objects, size_t count);
 
-/*
+/**
  * Reserves memory for `count` objects more than are live. The next `count` allocations then succeed
  * without a call of the operating system, whichever threads make them, also threads that start
  * later. The memory is populated: its pages are resident.
@@ -154,36 +184,56 @@ SY_API void sy_cache_free_batch(sy_cache *cache, void *const *objects, size_t co
  * cover objects that a limit leaves to other threads' magazines (sy_cache_config.limit), nor those
  * that a constructor refuses.
  *
- * A later trim ends the promise and releases the unused part. Returns 0, or -1 with errno ENOMEM;
- * the memory that was reserved until then stays.
+ * A later trim ends the promise and releases the unused part.
+ *
+ * Returns 0, or -1 with errno. On failure the memory that was reserved until then stays.
+ *
+ * Errors:
+ *     ENOMEM    no memory
  */
 SY_API int sy_cache_reserve(sy_cache *cache, size_t count);
 
-/*
- * The same for the next `count` allocations of the calling thread. These also take no lock and call
- * no function of yours, because the objects are in the thread's magazines already. They stay there
- * until a trim, the close of an epoch, or an allocation that reaches a limit takes them.
+/**
+ * Reserves objects for the next `count` allocations of the calling thread, as sy_cache_reserve
+ * does. These allocations also take no lock and call no function of yours, because the objects are
+ * in the thread's magazines already. They stay there until a trim, the close of an epoch, or an
+ * allocation that reaches a limit takes them.
  *
  * At most two magazines of objects can be reserved (sy_cache_stats.magazine_items each); with
- * SY_EPOCHS one magazine, until the thread begins or ends an epoch. Returns 0, or -1 with errno
- * EINVAL (`count` is more than that) or ENOMEM.
+ * SY_EPOCHS one magazine, until the thread begins or ends an epoch.
+ *
+ * Returns 0, or -1 with errno.
+ *
+ * Errors:
+ *     EINVAL    `count` is more than can be reserved
+ *     ENOMEM    no memory
  */
 SY_API int sy_thread_reserve(sy_cache *cache, size_t count);
 
-/*
- * Returns free memory of the cache to the operating system, page by page, also in slabs with live
- * objects. Free objects in the magazines of idle (sy_thread_idle) and ended threads are included.
- * Those in the magazines of other running threads leave them at the thread's next exchange of
- * magazines; a later trim then returns their memory. Returns the number of bytes.
+/**
+ * Gives free memory of the cache back to the operating system, page by page, also in slabs with
+ * live objects. Free objects in the magazines of idle (sy_thread_idle) and ended threads are
+ * included. Those in the magazines of other running threads leave them at the thread's next
+ * exchange of magazines; a later trim then returns their memory.
+ *
+ * Returns the number of bytes.
  */
 SY_API size_t sy_cache_trim(sy_cache *cache);
 
-/* The number of live objects. It is exact while no other thread uses the cache or returns memory
- * (slabyard/reclaim.h); else it is a snapshot. */
+/**
+ * Counts the live objects. The number is exact while no other thread uses the cache or returns
+ * memory (slabyard/reclaim.h); else it is a snapshot.
+ *
+ * Returns the number of live objects.
+ */
 SY_API size_t sy_cache_in_use(const sy_cache *cache);
 
-/* The bytes from one object to the next: the size rounded up to the alignment, at least 8. In a
- * cache with red zones, which lie between the objects: the size. */
+/**
+ * Tells how far apart objects lie.
+ *
+ * Returns the bytes from one object to the next: the size rounded up to the alignment, at least 8.
+ * In a cache with red zones, which lie between the objects: the size.
+ */
 SY_API size_t sy_cache_slot_size(const sy_cache *cache);
 
 /* --- The inline fast path ------------------------------------------------------------------- */
@@ -214,10 +264,14 @@ static inline void sy_cache_free_inline(sy_cache *cache, void *object) {
     sy_cache_free_slow(cache, object);
 }
 
-/*
+/**
  * Allocates an object of the cache's size and alignment. Its content is undefined; if the cache has
- * a constructor, the object is as constructed, or as it was freed. Any thread. Returns NULL with
- * errno ENOMEM (no memory, or the limit is reached), or with the errno that the constructor left.
+ * a constructor, the object is as constructed, or as it was freed.
+ *
+ * Returns the object, or NULL with errno; if the constructor failed, the errno that it left.
+ *
+ * Errors:
+ *     ENOMEM    no memory, or the limit is reached
  */
 #ifdef SY_NO_INLINE
 SY_API void *sy_cache_alloc(sy_cache *cache);
@@ -225,7 +279,7 @@ SY_API void *sy_cache_alloc(sy_cache *cache);
 static inline void *sy_cache_alloc(sy_cache *cache) { return sy_cache_alloc_inline(cache); }
 #endif
 
-/* Frees an object of this cache. NULL is allowed and does nothing. Any thread. errno is kept. */
+/** Frees an object of this cache. NULL is allowed and does nothing. errno is kept. */
 #ifdef SY_NO_INLINE
 SY_API void sy_cache_free(sy_cache *cache, void *object);
 #else

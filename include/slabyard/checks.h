@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard/checks.h: flags with which caches, heaps and pools look for mistakes or keep secrets.
  *
  * Set a flag in the `flags` of a configuration. Or set the option of the same name for all caches,
@@ -15,6 +15,7 @@
 
 SY_BEGIN_DECLS
 
+/** Flags of caches, heaps and pools, for the field `flags` of their configurations. */
 enum {
     /* Validates every free: foreign or misaligned pointer, object of another cache, double free,
      * wrong size. Option `check`. The next four flags include it. */
@@ -62,10 +63,16 @@ enum {
                      SY_EDGES | SY_GUARD | SY_ZERO | SY_NO_DUMP | SY_LOCKED, /* all of them */
 };
 
-/* Examines the whole process, pools included. Returns the number of violated invariants of the
- * library and of damaged objects: 0 if all is well. Each damaged object is reported as a fault that
- * does not end the process, each other violation by a line. Any thread, at any time; it is slow.
- * Other threads may use their pools meanwhile, but may not destroy a pool. */
+/**
+ * Examines the whole process, pools included. Each damaged object is reported as a fault that does
+ * not end the process, each other violation by a line. The function is slow. Other threads may use
+ * their pools meanwhile, but may not destroy a pool.
+ *
+ * Returns the number of violated invariants of the library and of damaged objects: 0 if all is
+ * well.
+ *
+ * Threads: any thread, at any time.
+ */
 SY_API size_t sy_verify(void);
 
 SY_END_DECLS

@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard/epoch.h: objects of one phase in slabs of their own, so that the memory comes back when
  * the phase ends.
  *
@@ -27,7 +27,7 @@
  * the free objects that the thread has at hand for other epochs, which takes some tens of
  * nanoseconds for each cache.
  *
- * Thread rule: any thread, except where a comment says otherwise. A thread must end the epochs that
+ * Threads: any thread, except where a comment says otherwise. A thread must end the epochs that
  * it is in before it ends itself. In the child of a fork the other threads are in no epoch.
  */
 #ifndef SLABYARD_EPOCH_H
@@ -38,47 +38,72 @@
 
 SY_BEGIN_DECLS
 
+/** Sizes of epochs. */
 enum {
     SY_EPOCH_NAME_MAX = 31, /* bytes of the name that are kept */
     SY_EPOCH_DEPTH_MAX = 32 /* epochs that a thread can be in at a time */
 };
 
+/** An epoch. Its content is private. */
 typedef struct sy_epoch sy_epoch;
 
-/* Creates an epoch, which is open. The caller owns it until sy_epoch_close. `name` is copied; NULL:
- * "epoch". Returns NULL with errno ENOMEM. */
+/**
+ * Creates an epoch, which is open. The caller owns it until sy_epoch_close. `name` is copied; NULL:
+ * "epoch".
+ *
+ * Returns the epoch, or NULL with errno.
+ *
+ * Errors:
+ *     ENOMEM    no memory
+ */
 SY_API sy_epoch *sy_epoch_create(const char *name);
 
-/*
+/**
  * From now on the calling thread allocates from the epoch, until the matching sy_epoch_end. With
- * NULL it allocates from no epoch, as outside of all epochs. Returns 0; or -1 with errno EINVAL
- * (the epoch is closed) or EAGAIN (the thread is in SY_EPOCH_DEPTH_MAX epochs already). Do not call
- * it in a constructor or a destructor.
+ * NULL it allocates from no epoch, as outside of all epochs. Do not call it in a constructor or a
+ * destructor.
+ *
+ * Returns 0, or -1 with errno.
+ *
+ * Errors:
+ *     EINVAL    the epoch is closed
+ *     EAGAIN    the thread is in SY_EPOCH_DEPTH_MAX epochs already
  */
 SY_API int sy_epoch_begin(sy_epoch *epoch);
 
-/* Ends the innermost epoch of the calling thread. Returns 0; or -1 with EINVAL and nothing changed
- * if `epoch` is not the innermost. */
+/**
+ * Ends the innermost epoch of the calling thread.
+ *
+ * Returns 0, or -1 with errno and nothing changed.
+ *
+ * Errors:
+ *     EINVAL    `epoch` is not the innermost
+ */
 SY_API int sy_epoch_end(sy_epoch *epoch);
 
-/* Returns the innermost epoch of the calling thread, or NULL. */
+/**
+ * Finds the epoch from which the calling thread allocates.
+ *
+ * Returns the innermost epoch of the calling thread, or NULL.
+ */
 SY_API sy_epoch *sy_epoch_current(void);
 
-/*
+/**
  * Closes the epoch when its phase is over. From then on no thread can begin it, and the caller no
- * longer owns it. Threads that are in the epoch may finish.
+ * longer owns it. Threads that are in the epoch may finish. NULL is allowed and does nothing.
  *
  * Slabs without live objects become available to all caches at once; a trim returns them to the
  * operating system (slabyard/reclaim.h). Each other slab follows when its last live object is
  * freed. Free objects that other running threads have at hand or in their outboxes count as live
  * until those threads reach a slow path.
  *
- * Returns the number of objects that count as live. NULL is allowed and does nothing.
+ * Returns the number of objects that count as live.
  */
 SY_API size_t sy_epoch_close(sy_epoch *epoch);
 
 /* ---- epochs that do not end ---- */
 
+/** The state of an epoch. */
 typedef struct sy_epoch_stats {
     char name[SY_EPOCH_NAME_MAX + 1];
     uint64_t number;              /* in order of creation */
@@ -87,17 +112,23 @@ typedef struct sy_epoch_stats {
     size_t objects, slabs, bytes; /* objects: live, as sy_epoch_close counts; bytes: of slabs */
 } sy_epoch_stats;
 
-/* Called for each epoch, without any lock held. A return value other than 0 ends the iteration. */
+/** Called for each epoch, without any lock held. A return value other than 0 ends the iteration. */
 typedef int (*sy_epoch_visit)(void *arg, const sy_epoch_stats *stats);
 
-/* Calls `visit` for the open epochs, and for closed ones that still have slabs or threads, in order
- * of creation. Returns 0, or the value with which `visit` ended the iteration. */
+/**
+ * Calls `visit` for the open epochs, and for closed ones that still have slabs or threads, in order
+ * of creation.
+ *
+ * Returns 0, or the value with which `visit` ended the iteration.
+ */
 SY_API int sy_epoch_each(sy_epoch_visit visit, void *arg);
 
-/*
+/**
  * Writes a line to stderr for each stuck epoch: one that was closed at least `ns` nanoseconds ago
  * and still has slabs or threads. The line gives its name, its live objects and their caches, and
- * the number of threads that never ended it. Returns the number of stuck epochs.
+ * the number of threads that never ended it.
+ *
+ * Returns the number of stuck epochs.
  */
 SY_API size_t sy_epoch_report_stuck(uint64_t ns);
 

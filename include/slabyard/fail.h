@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard/fail.h: allocation failures on request, to test how a program handles them.
  *
  *     SLABYARD=fail=order:7 ./server        the 7th allocation of the cache "order" fails
@@ -51,13 +51,26 @@
 
 SY_BEGIN_DECLS
 
-/* Sets the specification, in place of the one before, and starts all counts again. NULL or "": no
- * allocation is made to fail. Any thread. Returns 0; or -1 with EINVAL and nothing changed: the
- * text is no specification, is longer than 255 bytes, or has more than 16 rules. */
+/**
+ * Sets the specification, in place of the one before, and starts all counts again. NULL or "": no
+ * allocation is made to fail.
+ *
+ * Returns 0, or -1 with errno and nothing changed.
+ *
+ * Errors:
+ *     EINVAL    the text is no specification, is longer than 255 bytes, or has more than 16 rules
+ *
+ * Threads: any thread.
+ */
 SY_API int sy_set_failures(const char *specification);
 
-/* Returns how many allocations and calls were made to fail since the specification was set. Any
- * thread. */
+/**
+ * Counts the failures that were made.
+ *
+ * Returns how many allocations and calls were made to fail since the specification was set.
+ *
+ * Threads: any thread.
+ */
 SY_API uint64_t sy_failures(void);
 
 SY_END_DECLS

@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard/fault.h: reports and handlers for misuse that would corrupt memory.
  *
  * By default Slabyard reports the misuse and ends the process. The report goes to stderr, or to the
@@ -16,6 +16,7 @@
 
 SY_BEGIN_DECLS
 
+/** What a fault is. */
 typedef enum sy_fault_kind {
     SY_FAULT_NONE,               /* no fault; a handler is never called with it */
     SY_FAULT_FOREIGN_POINTER,    /* freed, but not memory of Slabyard, or not in use */
@@ -37,10 +38,11 @@ typedef enum sy_fault_kind {
     SY_FAULT_UNWRITTEN_POINTER,  /* the same, from an object unwritten since its allocation */
 } sy_fault_kind;
 
+/** How memory was accessed. */
 typedef enum sy_access { SY_ACCESS_UNKNOWN, SY_ACCESS_READ, SY_ACCESS_WRITE } sy_access;
 
-/* The stack of an allocation or a free. It is recorded with SY_AUDIT or the option `audit`, and for
- * guarded objects. */
+/** The stack of an allocation or a free. It is recorded with SY_AUDIT or the option `audit`, and
+ * for guarded objects. */
 typedef struct sy_trace {
     const void *const *frames; /* return addresses, the innermost first; always valid */
     size_t depth;              /* number of frames; 0: not recorded */
@@ -48,6 +50,7 @@ typedef struct sy_trace {
     uint64_t age;              /* nanoseconds since the allocation or free */
 } sy_trace;
 
+/** A fault: what a fault handler gets. */
 typedef struct sy_fault {
     sy_fault_kind kind;
     const char *cache;         /* name of the cache, heap or arena asked to free; "heap": sy_free;
@@ -68,7 +71,7 @@ typedef struct sy_fault {
     const char *held_in;       /* SY_FAULT_..._POINTER: the register that holds it; else NULL */
 } sy_fault;
 
-/*
+/**
  * A fault handler. It is called without any lock held, in the thread that found the fault, which
  * may not be the thread that caused it. It must return or end the process (base.h).
  *
@@ -82,12 +85,22 @@ typedef struct sy_fault {
  */
 typedef void (*sy_fault_handler)(const sy_fault *fault);
 
-/* Sets the fault handler of the process and returns the previous one. NULL: report and abort, or
- * continue if the option on-fault says so. Any thread. */
+/**
+ * Sets the fault handler of the process. With NULL, Slabyard reports a fault and aborts, or
+ * continues if the option on-fault says so.
+ *
+ * Returns the previous handler.
+ *
+ * Threads: any thread.
+ */
 SY_API sy_fault_handler sy_set_fault_handler(sy_fault_handler handler);
 
-/* Writes the report of a fault to the place where it would go without a handler. It is meant for
- * handlers that add to the report. It takes no memory from Slabyard. Any thread; errno is kept. */
+/**
+ * Writes the report of a fault to the place where it would go without a handler. It is meant for
+ * handlers that add to the report. It takes no memory from Slabyard. errno is kept.
+ *
+ * Threads: any thread.
+ */
 SY_API void sy_report_fault(const sy_fault *fault);
 
 SY_END_DECLS

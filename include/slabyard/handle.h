@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard/handle.h: objects by handle: 64-bit names that stay invalid once their object is freed.
  *
  * A handle is an ordinal and a generation. The ordinal is the number of a place for an object. The
@@ -27,7 +27,7 @@
  * In a cache with SY_HANDLES, sy_cache_alloc and sy_cache_free work too, but are slower. All
  * objects of the cache have handles (sy_handle_of).
  *
- * Thread rule: any thread, at any time. After a fork, the pins that other threads held stay in the
+ * Threads: any thread, at any time. After a fork, the pins that other threads held stay in the
  * child, so the objects that they pinned are never freed there.
  */
 #ifndef SLABYARD_HANDLE_H
@@ -37,58 +37,83 @@
 
 SY_BEGIN_DECLS
 
+/** The handle of an object. 0 is never a handle. */
 typedef uint64_t sy_handle;
 
-/* The largest number of pins that an object can have at a time. */
+/** The largest number of pins that an object can have at a time. */
 enum { SY_HANDLE_PINS_MAX = (1 << 16) - 1 };
 
-/*
- * sy_handle_prepare allocates an object that no other thread can see while you initialise it. Its
- * handle is refused, and sy_handle_each does not visit it. Returns NULL with errno as
- * sy_handle_alloc.
+/**
+ * Allocates an object that no other thread can see while you initialise it. Its handle is written
+ * to *handle, but it is refused until sy_handle_publish, and sy_handle_each does not visit the
+ * object. Call either sy_handle_publish or sy_handle_cancel for it, once.
  *
- * sy_handle_publish makes the object live. sy_handle_cancel frees it instead, without calling
- * `dispose`. Call exactly one of the two, once. Any other use is reported as an unpin without a
- * pin.
+ * Returns the object, or NULL with errno.
+ *
+ * Errors:
+ *     EINVAL    the cache has no SY_HANDLES
+ *     ENOMEM    no memory, or the limit is reached
  */
 SY_API void *sy_handle_prepare(sy_cache *cache, sy_handle *handle);
+
+/** Makes an object of sy_handle_prepare live. If the handle is not of such an object, this is
+ * reported as an unpin without a pin. */
 SY_API void sy_handle_publish(sy_cache *cache, sy_handle handle);
+
+/** Frees an object of sy_handle_prepare instead of making it live, without calling `dispose`. If
+ * the handle is not of such an object, this is reported as an unpin without a pin. */
 SY_API void sy_handle_cancel(sy_cache *cache, sy_handle handle);
 
-/* Pins the object of a live handle of this cache and returns it. The object stays until it is
- * unpinned. Pins are counted. Returns NULL for any other handle, or NULL with errno EAGAIN if the
- * object has SY_HANDLE_PINS_MAX pins. */
+/**
+ * Pins the object of a live handle of this cache. The object stays until it is unpinned. Pins are
+ * counted.
+ *
+ * Returns the object. NULL for any handle that is not live in this cache; NULL with errno if the
+ * object cannot be pinned.
+ *
+ * Errors:
+ *     EAGAIN    the object has SY_HANDLE_PINS_MAX pins
+ */
 SY_API void *sy_handle_pin(sy_cache *cache, sy_handle handle);
 
-/* Ends one pin, also if the handle has become stale since. If the object was freed while it was
+/** Ends one pin, also if the handle has become stale since. If the object was freed while it was
  * pinned, the last unpin frees it. A handle that is not pinned is the fault SY_FAULT_NOT_PINNED
  * (fault.h), and nothing changes. */
 SY_API void sy_handle_unpin(sy_cache *cache, sy_handle handle);
 
-/* Returns the handle of a live object. Returns 0 if no live object of a cache with SY_HANDLES
- * begins at this address. Any address may be passed. */
+/**
+ * Finds the handle of an object. Any address may be passed.
+ *
+ * Returns the handle of the live object; 0 if no live object of a cache with SY_HANDLES begins at
+ * this address.
+ */
 SY_API sy_handle sy_handle_of(const void *object);
 
-/* Called for each object, which is pinned during the call. A return value other than 0 ends the
+/** Called for each object, which is pinned during the call. A return value other than 0 ends the
  * iteration. */
 typedef int (*sy_handle_visit)(void *arg, sy_handle handle, void *object);
 
-/*
+/**
  * Calls `visit` for the live objects of the cache: for all that were live during the whole call,
  * and for some of those that were allocated or freed meanwhile. Objects with SY_HANDLE_PINS_MAX
- * pins are skipped. `visit` may allocate, get and free, also in this cache. Returns 0; or the value
- * with which `visit` ended the iteration; or -1 with errno: EINVAL (the cache has no SY_HANDLES),
- * ENOMEM.
+ * pins are skipped. `visit` may allocate, get and free, also in this cache.
+ *
+ * Returns 0, or the value with which `visit` ended the iteration, or -1 with errno.
+ *
+ * Errors:
+ *     EINVAL    the cache has no SY_HANDLES
+ *     ENOMEM    no memory
  */
 SY_API int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg);
 
-/*
+/**
  * Lists the ordinals of a cache, for programs that read the words below themselves. The objects of
  * a slab have consecutive ordinals. The function writes the first ordinal of each slab that the
  * cache has at this moment to `firsts`, if `room` entries are enough for all of them; else it
- * writes none. It sets *slots to the number of objects in a slab. Returns the number of slabs; 0
- * for a cache without SY_HANDLES. An ordinal may belong to another cache by the time that you use
- * it; its word then says so.
+ * writes none. It sets *slots to the number of objects in a slab. An ordinal may belong to another
+ * cache by the time that you use it; its word then says so.
+ *
+ * Returns the number of slabs; 0 for a cache without SY_HANDLES.
  */
 SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t *slots);
 
@@ -205,19 +230,32 @@ static inline bool sy_handle_free_inline(sy_cache *cache, sy_handle handle) {
     return SY_ABI_NAME(sy_handle_put_slow)(cache, (uint32_t)handle);
 }
 
-/*
- * sy_handle_alloc: allocates an object and writes its handle to *handle. Returns NULL with errno as
- * sy_cache_alloc, or EINVAL for a cache without SY_HANDLES; *handle is then unchanged.
- *
- * sy_handle_get: returns the object of a live handle of this cache, else NULL; errno is kept. If
- * another thread may free the object while you use it, call sy_handle_pin instead.
- *
- * sy_handle_free: frees the object. Returns true once for each handle; false for a handle that is
- * stale, forged, 0, or of another cache. A pinned object stays until its last pin ends.
- */
 #ifdef SY_NO_INLINE
+/**
+ * Allocates an object and writes its handle to *handle.
+ *
+ * Returns the object, or NULL with errno; *handle is then unchanged.
+ *
+ * Errors:
+ *     EINVAL    the cache has no SY_HANDLES
+ *     ENOMEM    no memory, or the limit is reached
+ */
 SY_API void *sy_handle_alloc(sy_cache *cache, sy_handle *handle);
+
+/**
+ * Looks up the object of a handle. errno is kept. If another thread may free the object while you
+ * use it, call sy_handle_pin instead.
+ *
+ * Returns the object of a live handle of this cache, else NULL.
+ */
 SY_API void *sy_handle_get(const sy_cache *cache, sy_handle handle);
+
+/**
+ * Frees the object of a handle. A pinned object stays until its last pin ends.
+ *
+ * Returns true once for each handle; false for a handle that is stale, forged, 0, or of another
+ * cache.
+ */
 SY_API bool sy_handle_free(sy_cache *cache, sy_handle handle);
 #else
 static inline void *sy_handle_alloc(sy_cache *cache, sy_handle *handle) {

@@ -1,10 +1,12 @@
-/*
+/**
  * slabyard/heap.h: memory of any size: the malloc family over size-class caches and large spans.
  *
  * Sizes up to 128 KiB come from size classes; above 128 bytes, rounding up to a class wastes at
- * most an eighth. Larger sizes are spans of 64 KiB units. Any thread may call these functions, and
- * any thread may free memory that another allocated. Functions that fail return NULL and set errno.
- * Do not call them in a signal handler.
+ * most an eighth. Larger sizes are spans of 64 KiB units. Functions that fail return NULL and set
+ * errno.
+ *
+ * Threads: any thread may call these functions, and any thread may free memory that another
+ * allocated. Do not call them in a signal handler.
  */
 #ifndef SLABYARD_HEAP_H
 #define SLABYARD_HEAP_H
@@ -15,41 +17,72 @@
 
 SY_BEGIN_DECLS
 
-/* Allocates `size` bytes, aligned to 16 (to 8 for sizes up to 8). The content is undefined. Size 0
- * gives a unique pointer. The caller frees the memory with sy_free. Returns NULL with ENOMEM. */
+/**
+ * Allocates `size` bytes, aligned to 16 (to 8 for sizes up to 8). The content is undefined. Size 0
+ * gives a unique pointer. The caller frees the memory with sy_free.
+ *
+ * Returns the memory, or NULL with errno.
+ *
+ * Errors:
+ *     ENOMEM    no memory
+ */
 SY_API void *sy_malloc(size_t size);
 
-/* Allocates `count` times `size` bytes, all zero. Returns NULL with ENOMEM, also if the product
- * overflows. */
+/**
+ * Allocates `count` times `size` bytes, all zero.
+ *
+ * Returns the memory, or NULL with errno.
+ *
+ * Errors:
+ *     ENOMEM    no memory, or the product overflows
+ */
 SY_API void *sy_calloc(size_t count, size_t size);
 
-/*
+/**
  * Changes the size of an object to `size` bytes. The first min(old, new) bytes keep their content.
- * Returns the object's address, which may be new; the old pointer is then invalid. NULL as `object`
- * acts as sy_malloc. With size 0 a minimal object stays allocated. On failure it returns NULL with
- * ENOMEM, and the old object stays as it is. An address that is no object of the heap is reported;
- * if the fault handler returns, the result is NULL with EINVAL.
+ * NULL as `object` acts as sy_malloc. With size 0 a minimal object stays allocated. An address that
+ * is no object of the heap is reported to the fault handler (slabyard/fault.h).
+ *
+ * Returns the object's address, which may be new; the old pointer is then invalid. On failure NULL
+ * with errno, and the old object stays as it is.
+ *
+ * Errors:
+ *     EINVAL    the address is no object of the heap, and the fault handler returned
+ *     ENOMEM    no memory
  */
 SY_API void *sy_realloc(void *object, size_t size);
 
-/* Allocates `size` bytes at a multiple of `align`. Returns NULL with EINVAL if `align` is no power
- * of two, or with ENOMEM. */
+/**
+ * Allocates `size` bytes at a multiple of `align`. The caller frees the memory with sy_free.
+ *
+ * Returns the memory, or NULL with errno.
+ *
+ * Errors:
+ *     EINVAL    `align` is no power of two
+ *     ENOMEM    no memory
+ */
 SY_API void *sy_aligned_alloc(size_t align, size_t size);
 
-/* Frees an object that one of the functions above returned. NULL is allowed and does nothing. errno
- * is kept. A pointer that the heap did not return is reported to the fault handler
- * (slabyard/fault.h), and nothing is freed. */
+/** Frees an object of sy_malloc, sy_calloc, sy_realloc or sy_aligned_alloc. NULL is allowed and
+ * does nothing. errno is kept. A pointer that the heap did not return is reported to the fault
+ * handler (slabyard/fault.h), and nothing is freed. */
 SY_API void sy_free(void *object);
 
-/* The same for an object whose size you know: `size` bytes from sy_malloc, sy_calloc or sy_realloc,
- * or from sy_aligned_alloc with an `align` of up to 16. A size of another class is reported at
- * once. A wrong size of the same class is reported if the option `check` is on. This takes a few
- * instructions more than sy_free, because the heap finds the class from the address and compares
- * the size with it. */
+/**
+ * Frees an object whose size you know, as sy_free: `size` bytes from sy_malloc, sy_calloc or
+ * sy_realloc, or from sy_aligned_alloc with an `align` of up to 16. A size of another class is
+ * reported at once. A wrong size of the same class is reported if the option `check` is on. This
+ * takes a few instructions more than sy_free, because the heap finds the class from the address and
+ * compares the size with it.
+ */
 SY_API void sy_free_sized(void *object, size_t size);
 
-/* Returns the number of bytes that may be used at `object`: at least as many as were asked for.
- * Returns 0 for NULL and for an address that is not the heap's. */
+/**
+ * Tells how large an object is.
+ *
+ * Returns the number of bytes that may be used at `object`: at least as many as were asked for. 0
+ * for NULL and for an address that is not the heap's.
+ */
 SY_API size_t sy_usable_size(const void *object);
 
 SY_END_DECLS

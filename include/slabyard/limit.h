@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard/limit.h: limits in bytes, for the process and for heaps (heaps.h), and why an allocation
  * was refused.
  *
@@ -18,11 +18,11 @@
 
 SY_BEGIN_DECLS
 
-/* The callback of a limit. `used`: bytes in use now, which have reached `soft`, or leave no room
+/** The callback of a limit. `used`: bytes in use now, which have reached `soft`, or leave no room
  * below `hard` for an allocation. `soft`: sy_limit.soft. The callback must return (base.h). */
 typedef void (*sy_limit_callback)(void *arg, size_t used, size_t soft);
 
-/* The limit of an owner: the process, or a heap. Values are in bytes; 0: no limit. */
+/** The limit of an owner: the process, or a heap. Values are in bytes; 0: no limit. */
 typedef struct sy_limit {
     /*
      * The owner never takes more than this: an allocation that needs more fails with ENOMEM. Before
@@ -56,18 +56,30 @@ typedef struct sy_limit {
     uintptr_t reserved[4]; /* zero */
 } sy_limit;
 
-/*
+/**
  * Sets the limit of the process, in place of the one before. NULL: no limit. If `soft` is reached
- * already, the next allocation that goes beyond its thread's magazines calls the callback. Any
- * thread. Returns 0; or -1 with errno and nothing changed: EINVAL (`soft` above `hard`, `soft`
- * without callback, reserved not zero) or ENOMEM (the library cannot start).
+ * already, the next allocation that goes beyond its thread's magazines calls the callback.
+ *
+ * Returns 0, or -1 with errno and nothing changed.
+ *
+ * Errors:
+ *     EINVAL    `soft` is above `hard`; `soft` without callback; reserved is not zero
+ *     ENOMEM    the library cannot start
+ *
+ * Threads: any thread.
  */
 SY_API int sy_set_limit(const sy_limit *limit);
 
-/* Returns the bytes that count for the process now, whether it has a limit or not. Any thread. */
+/**
+ * Counts the memory of the process as its limit does, whether it has a limit or not.
+ *
+ * Returns the bytes that count for the process now.
+ *
+ * Threads: any thread.
+ */
 SY_API size_t sy_limit_used(void);
 
-/* The reasons why an allocation is refused. */
+/** The reasons why an allocation is refused. */
 typedef enum sy_refusal {
     SY_REFUSAL_NONE = 0,
     SY_REFUSAL_SYSTEM,        /* the system gave no memory, or the program's own is full */
@@ -77,15 +89,21 @@ typedef enum sy_refusal {
     SY_REFUSAL_CONSTRUCTOR,   /* a constructor failed */
 } sy_refusal;
 
-/*
- * Returns the reason for the last refused allocation of the calling thread from a cache or a heap:
- * one that returned NULL, or a batch that was short. Returns SY_REFUSAL_NONE if there was none yet.
- * An invalid argument (EINVAL) is not a refusal. Refusals inside the callback of a limit are
- * forgotten when it ends. Arenas and pools do not record their refusals.
+/**
+ * Tells why an allocation of the calling thread from a cache or a heap was refused: the last one
+ * that returned NULL, or the last batch that was short. An invalid argument (EINVAL) is not a
+ * refusal. Refusals inside the callback of a limit are forgotten when it ends. Arenas and pools do
+ * not record their refusals.
+ *
+ * Returns the reason, or SY_REFUSAL_NONE if no allocation of this thread was refused yet.
  */
 SY_API sy_refusal sy_last_refusal(void);
 
-/* Returns the reason in English, for messages: a constant string, which you do not free. */
+/**
+ * Describes a reason in English, for messages.
+ *
+ * Returns a constant string, which you do not free.
+ */
 SY_API const char *sy_refusal_text(sy_refusal refusal);
 
 SY_END_DECLS

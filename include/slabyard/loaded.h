@@ -1,7 +1,9 @@
-/*
+/**
  * slabyard/loaded.h: the part of the magazine layer that is compiled into programs: the free
  * objects that a thread has at hand. Included by slabyard/cache.h. Programs call only
  * sy_thread_idle and sy_thread_flush.
+ *
+ * Threads: any thread.
  */
 #ifndef SLABYARD_LOADED_H
 #define SLABYARD_LOADED_H
@@ -13,12 +15,12 @@
 
 SY_BEGIN_DECLS
 
-/* Tells the library that the calling thread expects to be idle. Until its next operation, other
- * threads may take the free objects in its magazines. The thread's next operation ends this
- * state. */
+/** Tells the library that the calling thread expects to be idle. Until its next operation, other
+ * threads may take the free objects in its magazines. The thread's next operation ends this state.
+ * */
 SY_API void sy_thread_idle(void);
 
-/* Returns the free objects in the calling thread's magazines to their slabs. */
+/** Puts the free objects in the calling thread's magazines back into their slabs. */
 SY_API void sy_thread_flush(void);
 
 /*

@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard/memory.h: caches over memory of your own: shared memory, huge pages, a file, a device.
  * Caches without it take their memory from the operating system.
  *
@@ -23,9 +23,10 @@ SY_BEGIN_DECLS
 
 struct sy_vmem;
 
+/** A memory. Its content is private. */
 typedef struct sy_memory sy_memory;
 
-/* The configuration of a memory: either a region, or an arena of addresses. */
+/** The configuration of a memory: either a region, or an arena of addresses. */
 typedef struct sy_memory_config {
     const char *name; /* copied; NULL: "memory" */
 
@@ -57,22 +58,33 @@ typedef struct sy_memory_config {
     uintptr_t reserved[4]; /* zero */
 } sy_memory_config;
 
-/*
- * Creates a memory. The caller owns it until sy_memory_destroy. Any thread. Returns NULL with errno
+/**
+ * Creates a memory. The caller owns it until sy_memory_destroy.
  *
- *   EINVAL  no config; no region and no arena, or both; less than 4 MiB of use in the region; past
- *           the end of the address space; memory of Slabyard; an arena with a larger quantum; a
- *           reserved field that is not zero
- *   ENOMEM  no memory for the records about it
+ * Returns the memory, or NULL with errno.
+ *
+ * Errors:
+ *     EINVAL    no config; no region and no arena, or both; less than 4 MiB of use in the region;
+ *               past the end of the address space; memory of Slabyard; an arena with a larger
+ *               quantum; a reserved field that is not zero
+ *     ENOMEM    no memory for the records about it
+ *
+ * Threads: any thread.
  */
 SY_API sy_memory *sy_memory_create(const sy_memory_config *config);
 
-/* Destroys a memory and frees to the arena all that was taken from it. No other thread may be using
- * the memory. NULL is allowed and does nothing. Returns 0; or -1 with EBUSY and nothing changed if
- * there are caches or heaps over it. */
+/**
+ * Destroys a memory and frees to the arena all that was taken from it. No other thread may be using
+ * the memory. NULL is allowed and does nothing.
+ *
+ * Returns 0, or -1 with errno and nothing changed.
+ *
+ * Errors:
+ *     EBUSY     there are caches or heaps over it
+ */
 SY_API int sy_memory_destroy(sy_memory *memory);
 
-/* Bytes: mapped == used + free + headers. */
+/** The use of a memory, in bytes: mapped == used + free + headers. */
 typedef struct sy_memory_stats {
     size_t chunks;  /* number of chunks, 4 MiB each */
     size_t mapped;  /* of chunks and large objects */
@@ -82,8 +94,17 @@ typedef struct sy_memory_stats {
     size_t headers; /* 64 KiB for each 4 MiB in use, which hold no objects */
 } sy_memory_stats;
 
-/* Fills `stats`. NULL for `memory` means the memory that all other caches and sy_malloc take from
- * the operating system. Any thread. Returns 0, or -1 with EINVAL if `stats` is NULL. */
+/**
+ * Fills `stats`. NULL for `memory` means the memory that all other caches and sy_malloc take from
+ * the operating system.
+ *
+ * Returns 0, or -1 with errno.
+ *
+ * Errors:
+ *     EINVAL    `stats` is NULL
+ *
+ * Threads: any thread.
+ */
 SY_API int sy_memory_get_stats(const sy_memory *memory, sy_memory_stats *stats);
 
 SY_END_DECLS

@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard/options.h: options that you set when a program starts, or by a call, without
  * recompiling.
  *
@@ -22,6 +22,7 @@
 
 SY_BEGIN_DECLS
 
+/** An option, as sy_each_option describes it. */
 typedef struct sy_option {
     const char *name;
     const char *values;  /* the values allowed after `=`, for people: "N, 1 to 64" */
@@ -30,18 +31,37 @@ typedef struct sy_option {
     const char *meaning; /* a sentence */
 } sy_option;
 
-/* Sets options, written as in SLABYARD. If two contradict each other, the later one applies. Any
- * thread. Returns 0; or -1 with EINVAL and nothing changed: an option is unknown or has no such
- * value. */
+/**
+ * Sets options, written as in SLABYARD. If two contradict each other, the later one applies.
+ *
+ * Returns 0, or -1 with errno and nothing changed.
+ *
+ * Errors:
+ *     EINVAL    an option is unknown or has no such value
+ *
+ * Threads: any thread.
+ */
 SY_API int sy_set_options(const char *text);
 
-/* Writes the value of an option, as it was set last, to `value`, in the form that sy_set_options
- * takes. `room`: bytes at `value`, for the text and its terminating 0. Returns the length of the
- * text; or -1 with EINVAL (no such option) or ERANGE (not enough room). Any thread. */
+/**
+ * Writes the value of an option, as it was set last, to `value`, in the form that sy_set_options
+ * takes. `room`: bytes at `value`, for the text and its terminating 0.
+ *
+ * Returns the length of the text, or -1 with errno.
+ *
+ * Errors:
+ *     EINVAL    there is no such option
+ *     ERANGE    not enough room
+ *
+ * Threads: any thread.
+ */
 SY_API int sy_get_option(const char *name, char *value, size_t room);
 
-/* Calls `visit` for each option until `visit` returns a value other than 0. Returns that value, or
- * 0. */
+/**
+ * Calls `visit` for each option until `visit` returns a value other than 0.
+ *
+ * Returns the value with which `visit` ended the iteration, or 0.
+ */
 SY_API int sy_each_option(int (*visit)(void *arg, const sy_option *option), void *arg);
 
 SY_END_DECLS

@@ -1,4 +1,4 @@
-/*
+/**
  * pool.h: objects of one size for one thread.
  *
  * A pool allocates slots of one size. A freed slot goes on top of a list that runs through the free
@@ -6,7 +6,7 @@
  * the processor's cache. Slots that were never used are carved one by one from the front of
  * untouched memory. There is no lock, no lookup, and no metadata beside the objects.
  *
- * Thread rule: one thread at a time. A pool may move between threads if they synchronise. Different
+ * Threads: one thread at a time. A pool may move between threads if they synchronise. Different
  * pools share nothing. Do not call these functions in a signal handler.
  *
  * Misuse that a pool finds by default: if the object that was freed last is freed again, a double
@@ -35,18 +35,19 @@
 
 SY_BEGIN_DECLS
 
-/* Populate memory with pages before slots are carved from it, so that an allocation never waits for
- * a page. A bounded pool populates all its memory when it is created, an unbounded one each chunk
- * when it grows. */
+/** Populate memory with pages before slots are carved from it, so that an allocation never waits
+ * for a page. A bounded pool populates all its memory when it is created, an unbounded one each
+ * chunk when it grows. */
 #define SY_POOL_PREFAULT 1u
 
-/* Ask the operating system for huge pages; chunks are then at least 2 MiB. If the system has no
+/** Ask the operating system for huge pages; chunks are then at least 2 MiB. If the system has no
  * huge pages, this is no error. */
 #define SY_POOL_HUGE 2u
 
+/** The bytes of a pool's name that are kept. */
 enum { SY_POOL_NAME_MAX = 31 }; /* bytes of the name that are kept */
 
-/* The configuration of a pool. Every field but `size` may be zero. */
+/** The configuration of a pool. Every field but `size` may be zero. */
 typedef struct sy_pool_config {
     size_t size;        /* bytes of an object, at least 1 */
     size_t align;       /* bytes: a power of two; 0: 16, or 8 for objects under 16 bytes */
@@ -59,10 +60,10 @@ typedef struct sy_pool_config {
 
 struct sy_pool_extent;
 
-/* Not for callers: the inline functions below need this structure. The words that they use are in
- * the second half of a cache line, where no object begins whose size is a multiple of 64 bytes. The
- * processor compares addresses first by their low 12 bits, so a write to such an object is not
- * mistaken for a write to these words. */
+/** A pool. Its fields are not for callers: the inline functions need them. The words that they use
+ * are in the second half of a cache line, where no object begins whose size is a multiple of 64
+ * bytes. The processor compares addresses first by their low 12 bits, so a write to such an object
+ * is not mistaken for a write to these words. */
 typedef struct sy_pool {
     struct sy_pool_extent *extent; /* the extent that slots are carved from */
     size_t carved_before;          /* slots in the earlier extents */
@@ -74,44 +75,65 @@ typedef struct sy_pool {
     unsigned char *bump;  /* the next slot to carve */
 } sy_pool;
 
-/*
- * Creates an empty pool. The caller owns it until sy_pool_destroy. Returns NULL with errno
+/**
+ * Creates an empty pool. The caller owns it until sy_pool_destroy.
  *
- *   EINVAL  no config; size 0 or over half the address space; align not a power of two, or over
- *           half the address space; an unknown flag; a reserved field that is not zero
- *   ENOMEM  not enough memory, for `capacity` slots or for the pool itself
+ * Returns the pool, or NULL with errno.
+ *
+ * Errors:
+ *     EINVAL    no config; size 0 or over half the address space; align not a power of two, or over
+ *               half the address space; an unknown flag; a reserved field that is not zero
+ *     ENOMEM    not enough memory, for `capacity` slots or for the pool itself
  */
 SY_API sy_pool *sy_pool_create(const sy_pool_config *config);
 
-/* Destroys a pool with all its objects and releases all its memory. NULL is allowed and does
+/** Destroys a pool with all its objects and releases all its memory. NULL is allowed and does
  * nothing. */
 SY_API void sy_pool_destroy(sy_pool *pool);
 
-/* Frees every object and keeps all memory. The function touches no slot, so it takes the same time
+/** Frees every object and keeps all memory. The function touches no slot, so it takes the same time
  * for one object as for millions. The next allocations begin again at the first slot, in order of
  * address. */
 SY_API void sy_pool_reset(sy_pool *pool) SY_NONNULL(1);
 
-/* Returns the pool's memory to the operating system if no object is live, except the pages that
- * hold the pool itself. If an object is live, it does nothing. Returns the number of bytes,
- * including pages that were never touched. Always returns 0 for a pool with checks or with
- * SY_POOL_PREFAULT. Like sy_pool_in_use, it takes a load for each free slot. The next allocations
- * begin again at the first slot, in order of address. */
+/**
+ * Gives the pool's memory back to the operating system if no object is live, except the pages that
+ * hold the pool itself. If an object is live, it does nothing. It takes a load for each free slot,
+ * as sy_pool_in_use does. The next allocations begin again at the first slot, in order of address.
+ *
+ * Returns the number of bytes, including pages that were never touched. Always 0 for a pool with
+ * checks or with SY_POOL_PREFAULT.
+ */
 SY_API size_t sy_pool_trim(sy_pool *pool) SY_NONNULL(1);
 
-/* Returns the exact number of live objects. It counts the free list, which takes a load for each
- * free slot. */
+/**
+ * Counts the live objects. It counts the free list, which takes a load for each free slot.
+ *
+ * Returns the exact number of live objects.
+ */
 SY_API SY_MUST_USE size_t sy_pool_in_use(const sy_pool *pool) SY_NONNULL(1);
 
-/* Returns the bytes from one slot to the next: the size rounded up to the alignment, at least 8.
- * All of them may be used. In a pool with checks: the bytes that may be used. */
+/**
+ * Tells how far apart slots lie.
+ *
+ * Returns the bytes from one slot to the next: the size rounded up to the alignment, at least 8.
+ * All of them may be used. In a pool with checks: the bytes that may be used.
+ */
 SY_API SY_MUST_USE size_t sy_pool_slot_size(const sy_pool *pool) SY_NONNULL(1);
 
-/* Returns how many objects fit. For a bounded pool: its capacity. For an unbounded one: the number
- * that it can hold before it grows again, live objects included. */
+/**
+ * Tells how many objects fit.
+ *
+ * Returns the capacity of a bounded pool. For an unbounded one: the number of objects that it can
+ * hold before it grows again, live objects included.
+ */
 SY_API SY_MUST_USE size_t sy_pool_capacity(const sy_pool *pool) SY_NONNULL(1);
 
-/* A word of your own in the pool: 0 at first. No other function changes it. */
+/**
+ * Finds the word in the pool that is for your own use: 0 at first. No other function changes it.
+ *
+ * Returns the address of the word.
+ */
 static inline uintptr_t *sy_pool_word(sy_pool *pool) {
     return SY_CAST(uintptr_t *, SY_CAST(void *, pool + 1));
 }
@@ -154,14 +176,18 @@ static inline void sy_pool_free_inline(sy_pool *pool, void *object) {
     pool->free = object;
 }
 
-/*
- * sy_pool_alloc: allocates an object with undefined content. Returns NULL with ENOMEM if the pool
- * is bounded and full, or there is no memory; the pool is then unchanged.
- *
- * sy_pool_free: frees an object of this pool. NULL is allowed and does nothing.
- */
 #if defined(SY_NO_INLINE)
+/**
+ * Allocates an object with undefined content.
+ *
+ * Returns the object, or NULL with errno; the pool is then unchanged.
+ *
+ * Errors:
+ *     ENOMEM    the pool is bounded and full, or there is no memory
+ */
 SY_API SY_MUST_USE void *sy_pool_alloc(sy_pool *pool) SY_NONNULL(1);
+
+/** Frees an object of this pool. NULL is allowed and does nothing. */
 SY_API void sy_pool_free(sy_pool *pool, void *object) SY_NONNULL(1);
 #else
 static inline SY_MUST_USE void *sy_pool_alloc(sy_pool *pool) { return sy_pool_alloc_inline(pool); }

@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard/reclaim.h: return of free memory to the operating system: all of it on request, some of
  * it within a time, or automatically what was unused for a while. Included by slabyard/cache.h.
  *
@@ -24,7 +24,7 @@
  * Memory that sy_cache_reserve has reserved is released by trims alone (sy_trim, sy_trim_some,
  * sy_cache_trim, sy_heap_trim), never automatically.
  *
- * Thread rule: any thread, except where a comment says otherwise.
+ * Threads: any thread, except where a comment says otherwise.
  */
 #ifndef SLABYARD_RECLAIM_H
 #define SLABYARD_RECLAIM_H
@@ -36,32 +36,43 @@
 
 SY_BEGIN_DECLS
 
-/* Returns the free memory of all caches, of the heap and of the library itself to the operating
- * system, as sy_cache_trim does for one cache. Returns the number of bytes. */
+/**
+ * Gives the free memory of all caches, of the heap and of the library itself back to the operating
+ * system, as sy_cache_trim does for one cache.
+ *
+ * Returns the number of bytes.
+ */
 SY_API size_t sy_trim(void);
 
-/*
- * The same, until `bytes` have been returned or `budget_ns` nanoseconds have passed. It stops at
- * the end of a step, and a step takes some tens of microseconds. Each call continues where the last
- * one stopped. Returns the number of bytes. If these are fewer than asked for and the time was not
- * used up, the only free memory left is in magazines of running threads and in words of handles
+/**
+ * Gives free memory back to the operating system, as sy_trim, until `bytes` have been returned or
+ * `budget_ns` nanoseconds have passed. It stops at the end of a step, and a step takes some tens of
+ * microseconds. Each call continues where the last one stopped.
+ *
+ * Returns the number of bytes. If these are fewer than asked for and the time was not used up, the
+ * only free memory left is in magazines of running threads and in words of handles
  * (slabyard/handle.h). sy_trim returns the latter.
  */
 SY_API size_t sy_trim_some(size_t bytes, uint64_t budget_ns);
 
-/* Sets the decay time. Free memory that is not used is returned within two to four times
+/** Sets the decay time. Free memory that is not used is returned within two to four times
  * `milliseconds`, because it moves in steps from magazines to slabs to the operating system. 0:
  * never. The default is 1000. */
 SY_API void sy_set_decay(uint64_t milliseconds);
 
-/*
+/**
  * Starts the maintenance thread, a background thread that does the steps in place of the slow
- * paths, once every decay time. Returns 0, also if it is running already; or -1 with errno EAGAIN
- * or ENOMEM. In the child of a fork it does not run until the child starts it.
+ * paths, once every decay time. In the child of a fork it does not run until the child starts it.
+ *
+ * Returns 0, also if it is running already; or -1 with errno.
+ *
+ * Errors:
+ *     EAGAIN    the system gives no thread
+ *     ENOMEM    no memory
  */
 SY_API int sy_maintenance_start(void);
 
-/* Stops the background thread and waits until it has done its last step (the thread itself may end
+/** Stops the background thread and waits until it has done its last step (the thread itself may end
  * a moment later). Do not call it in a callback of Slabyard or while a thread ends. If a callback
  * calls it on the background thread itself, it does not wait. */
 SY_API void sy_maintenance_stop(void);

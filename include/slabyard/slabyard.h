@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard.h: all interfaces at once.
  *
  *     pool.h    objects of one size, one thread at a time

@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard.hpp: the interfaces for C++17, in namespace slabyard. Only what your program uses is
  * compiled. A function throws std::bad_alloc if there is no memory, or the exception of an object's
  * constructor (the object's slot is then free again). A function whose name begins with try_
@@ -153,7 +153,7 @@ template <class T> class SY_API type_cache {
 
 /* ---- objects for one thread ---- */
 
-/*
+/**
  * Objects of one kind for one thread at a time: sy_pool. The object that was freed last is the next
  * one allocated. The memory is released when the pool is destroyed. The destructors of objects that
  * are live then are not called, and these objects must not be used any more.
@@ -167,9 +167,10 @@ template <class T> class pool {
             sy_pool_free(owner, object);
         }
     };
+    /** Owns an object, and destroys it with its slot. */
     using unique = std::unique_ptr<T, deleter>;
 
-    /* capacity: objects at a time at most, whose memory is taken at once; 0: the pool grows. name:
+    /** capacity: objects at a time at most, whose memory is taken at once; 0: the pool grows. name:
      * copied, for reports. flags: as in sy_pool_config. */
     explicit pool(std::size_t capacity = 0, const char *name = nullptr, unsigned flags = 0) {
         sy_pool_config config{};
@@ -181,7 +182,7 @@ template <class T> class pool {
         pool_.reset(detail::checked(sy_pool_create(&config)));
     }
 
-    /* Makes an object. Returns nullptr if the pool is full or there is no memory. */
+    /** Makes an object. Returns nullptr if the pool is full or there is no memory. */
     template <class... Args> T *try_make(Args &&...args) {
         void *slot = sy_pool_alloc(get());
         if (SY_UNLIKELY(slot == nullptr)) return nullptr;
@@ -190,37 +191,41 @@ template <class T> class pool {
             std::forward<Args>(args)...);
     }
 
-    /* The same, but throws std::bad_alloc. */
+    /** Makes an object, as try_make, but throws std::bad_alloc. */
     template <class... Args> T *make(Args &&...args) {
         return detail::checked(try_make(std::forward<Args>(args)...));
     }
 
+    /** Makes an object that a unique pointer owns, as try_make. */
     template <class... Args> unique try_make_unique(Args &&...args) {
         return unique(try_make(std::forward<Args>(args)...), deleter{get()});
     }
+    /** Makes an object that a unique pointer owns, as make. */
     template <class... Args> unique make_unique(Args &&...args) {
         return unique(make(std::forward<Args>(args)...), deleter{get()});
     }
 
-    /* Destroys an object of this pool. nullptr is allowed and does nothing. */
+    /** Destroys an object of this pool. nullptr is allowed and does nothing. */
     void destroy(T *object) noexcept {
         if (object != nullptr) deleter{get()}(object);
     }
 
-    /* Frees every object without calling its destructor, and keeps all memory. It takes the same
+    /** Frees every object without calling its destructor, and keeps all memory. It takes the same
      * time for one object as for millions. */
     void reset() noexcept { sy_pool_reset(get()); }
 
-    /* Returns memory to the operating system if no object is live. Returns the number of bytes. */
+    /** Gives memory back to the system if no object is live. Returns the number of bytes. */
     std::size_t trim() noexcept { return sy_pool_trim(get()); }
 
+    /** Returns the number of live objects. */
     std::size_t in_use() const noexcept { return sy_pool_in_use(get()); }
+    /** Returns how many objects fit (sy_pool_capacity). */
     std::size_t capacity() const noexcept { return sy_pool_capacity(get()); }
 
     /* False after a move. */
     explicit operator bool() const noexcept { return pool_ != nullptr; }
 
-    /* For C functions that have no counterpart here. The class still owns the pool. */
+    /** For C functions that have no counterpart here. The class still owns the pool. */
     sy_pool *get() const noexcept { return pool_.get(); }
 
   private:
@@ -229,7 +234,7 @@ template <class T> class pool {
 
 /* ---- objects for any thread ---- */
 
-/*
+/**
  * Objects of one kind for all threads: sy_cache. If objects are live when the cache is destroyed,
  * they stay valid, and their memory is not released.
  */
@@ -242,14 +247,15 @@ template <class T> class cache {
             sy_cache_free(owner, object);
         }
     };
+    /** Owns an object, and destroys it with its slot. */
     using unique = std::unique_ptr<T, deleter>;
 
-    /* name: copied, for reports. limit: of live objects; 0: none. flags: SY_COLOUR, SY_CHECKED
+    /** name: copied, for reports. limit: of live objects; 0: none. flags: SY_COLOUR, SY_CHECKED
      * ... */
     explicit cache(const char *name = nullptr, std::size_t limit = 0, unsigned flags = 0)
         : cache_(detail::create_cache<T>(name, limit, flags)) {}
 
-    /* Makes an object. Returns nullptr if there is no memory or the limit is reached. */
+    /** Makes an object. Returns nullptr if there is no memory or the limit is reached. */
     template <class... Args> T *try_make(Args &&...args) {
         void *slot = sy_cache_alloc(get());
         if (SY_UNLIKELY(slot == nullptr)) return nullptr;
@@ -258,34 +264,39 @@ template <class T> class cache {
             std::forward<Args>(args)...);
     }
 
-    /* The same, but throws std::bad_alloc. */
+    /** Makes an object, as try_make, but throws std::bad_alloc. */
     template <class... Args> T *make(Args &&...args) {
         return detail::checked(try_make(std::forward<Args>(args)...));
     }
 
+    /** Makes an object that a unique pointer owns, as try_make. */
     template <class... Args> unique try_make_unique(Args &&...args) {
         return unique(try_make(std::forward<Args>(args)...), deleter{get()});
     }
+    /** Makes an object that a unique pointer owns, as make. */
     template <class... Args> unique make_unique(Args &&...args) {
         return unique(make(std::forward<Args>(args)...), deleter{get()});
     }
 
-    /* Destroys an object of this cache. nullptr is allowed and does nothing. */
+    /** Destroys an object of this cache. nullptr is allowed and does nothing. */
     void destroy(T *object) noexcept {
         if (object != nullptr) deleter{get()}(object);
     }
 
-    /* Reserves memory for `count` more objects (sy_cache_reserve). Throws std::bad_alloc. */
+    /** Reserves memory for `count` more objects (sy_cache_reserve). Throws std::bad_alloc. */
     void reserve(std::size_t count) { detail::check(sy_cache_reserve(get(), count)); }
 
+    /** Returns the number of live objects. */
     std::size_t in_use() const noexcept { return sy_cache_in_use(get()); }
+    /** Gives free memory back to the system (sy_cache_trim). Returns the number of bytes. */
     std::size_t trim() noexcept { return sy_cache_trim(get()); }
+    /** Returns the statistics of the cache. */
     sy_cache_stats stats() const noexcept { return detail::stats_of(get()); }
 
     /* False after a move. */
     explicit operator bool() const noexcept { return cache_ != nullptr; }
 
-    /* For C functions that have no counterpart here. The class still owns the cache. */
+    /** For C functions that have no counterpart here. The class still owns the cache. */
     sy_cache *get() const noexcept { return cache_.get(); }
 
   private:
@@ -294,7 +305,7 @@ template <class T> class cache {
 
 /* ---- containers ---- */
 
-/*
+/**
  * An allocator for the containers of the standard library. Single objects, such as nodes, come from
  * a cache of their type; arrays come from sy_malloc or sy_aligned_alloc. It has no state: all
  * allocators are equal. The caches of types exist until the process ends.
@@ -311,6 +322,7 @@ template <class T> class allocator {
     allocator() noexcept = default;
     template <class U> allocator(const allocator<U> &) noexcept {}
 
+    /** Allocates memory for `count` objects. Throws std::bad_alloc. */
     [[nodiscard]] T *allocate(std::size_t count) {
         if (SY_LIKELY(count == 1))
             return static_cast<T *>(detail::checked(sy_cache_alloc(detail::type_cache<T>::get())));
@@ -319,6 +331,7 @@ template <class T> class allocator {
         return static_cast<T *>(detail::checked(many(count * sizeof(T))));
     }
 
+    /** Frees memory that allocate returned for the same `count`. */
     void deallocate(T *objects, std::size_t count) noexcept {
         if (SY_LIKELY(count == 1))
             sy_cache_free(detail::type_cache<T>::get(), objects);
@@ -343,15 +356,17 @@ template <class T, class U> bool operator!=(const allocator<T> &, const allocato
     return false;
 }
 
-/* A unique_ptr to an object from the cache of its type. It has the size of a plain pointer. */
+/** A unique_ptr to an object from the cache of its type. It has the size of a plain pointer. */
 template <class T> struct type_deleter {
     void operator()(T *object) const noexcept {
         object->~T();
         sy_cache_free(detail::type_cache<T>::get(), object);
     }
 };
+/** Owns an object from the cache of its type. */
 template <class T> using unique_ptr = std::unique_ptr<T, type_deleter<T>>;
 
+/** Makes an object in the cache of its type. */
 template <class T, class... Args> unique_ptr<T> make_unique(Args &&...args) {
     sy_cache *cache = detail::type_cache<T>::get();
     return unique_ptr<T>(detail::construct<T>(
@@ -359,14 +374,14 @@ template <class T, class... Args> unique_ptr<T> make_unique(Args &&...args) {
         std::forward<Args>(args)...));
 }
 
-/* Object and reference counts are in one slot of one cache. */
+/** Makes a shared object. The object and its reference counts are in one slot of one cache. */
 template <class T, class... Args> std::shared_ptr<T> make_shared(Args &&...args) {
     return std::allocate_shared<T>(allocator<T>(), std::forward<Args>(args)...);
 }
 
 /* ---- std::pmr ---- */
 
-/*
+/**
  * A separate heap (slabyard/heaps.h) for std::pmr. Any thread may use it. Every size comes from the
  * cache of its class. `limit` is in bytes (0: none). The destructor releases the whole heap, with
  * all that is still live in it. Misuse is found as in caches: at once with SY_CHECKED, else in the
@@ -374,6 +389,7 @@ template <class T, class... Args> std::shared_ptr<T> make_shared(Args &&...args)
  */
 class memory_resource : public std::pmr::memory_resource {
   public:
+    /** name: copied, for reports. limit: bytes; 0: none. flags: as in sy_heap_config. */
     explicit memory_resource(const char *name = nullptr, std::size_t limit = 0,
                              unsigned flags = 0) {
         sy_heap_config config{};
@@ -386,14 +402,16 @@ class memory_resource : public std::pmr::memory_resource {
     memory_resource(const memory_resource &) = delete;
     memory_resource &operator=(const memory_resource &) = delete;
 
+    /** Gives free memory back to the system (sy_heap_trim). Returns the number of bytes. */
     std::size_t trim() noexcept { return sy_heap_trim(heap_); }
+    /** Returns the statistics of the heap. */
     sy_heap_stats stats() const noexcept {
         sy_heap_stats stats;
         sy_heap_get_stats(heap_, &stats);
         return stats;
     }
 
-    /* For C functions that have no counterpart here. The class still owns the heap. */
+    /** For C functions that have no counterpart here. The class still owns the heap. */
     sy_heap *get() const noexcept { return heap_; }
 
   private:
@@ -460,22 +478,23 @@ class memory_resource : public std::pmr::memory_resource {
 
 /* ---- phases ---- */
 
-/*
+/**
  * A phase (slabyard/epoch.h). It ends when this is destroyed or close() is called. What a thread
  * allocates within a scope of the epoch, from caches with SY_EPOCHS, is placed in slabs of its own.
  */
 class epoch {
   public:
+    /** name: copied, for sy_epoch_report_stuck. */
     explicit epoch(const char *name = nullptr) : epoch_(detail::checked(sy_epoch_create(name))) {}
 
-    /* Returns how many objects count as live. Returns 0 if it was closed before, or after a
+    /** Returns how many objects count as live. Returns 0 if it was closed before, or after a
      * move. */
     std::size_t close() noexcept { return sy_epoch_close(epoch_.release()); }
 
     /* False once it is closed, and after a move. */
     explicit operator bool() const noexcept { return epoch_ != nullptr; }
 
-    /* While a scope exists, its thread is in the epoch. The constructor throws std::bad_alloc if
+    /** While a scope exists, its thread is in the epoch. The constructor throws std::bad_alloc if
      * the thread is in SY_EPOCH_DEPTH_MAX epochs already, or if the epoch is closed. */
     class scope {
       public:
@@ -496,7 +515,7 @@ class epoch {
 
 /* ---- handles ---- */
 
-/*
+/**
  * The key of an object in a handle_map<T, Tag>: 64 bits, which can be sent anywhere and come back.
  * Maps with another T or Tag have another type of key. A default-constructed key belongs to no
  * object and converts to false.
@@ -505,12 +524,13 @@ template <class T, class Tag = T> class handle_key {
   public:
     constexpr handle_key() noexcept = default;
 
-    /* Any bits may be passed: a map only compares them, and never uses them as an address. */
+    /** Any bits may be passed: a map only compares them, and never uses them as an address. */
     static constexpr handle_key from_bits(std::uint64_t bits) noexcept {
         handle_key key;
         key.bits_ = bits;
         return key;
     }
+    /** Returns the 64 bits of the key. */
     constexpr std::uint64_t to_bits() const noexcept { return bits_; }
 
     constexpr explicit operator bool() const noexcept { return bits_ != 0; }
@@ -528,7 +548,7 @@ template <class T, class Tag = T> class handle_key {
     sy_handle bits_ = 0;
 };
 
-/*
+/**
  * Objects by 64-bit keys that stay invalid once the object is erased (slabyard/handle.h). Any
  * thread may use a map, at any time.
  *
@@ -540,9 +560,10 @@ template <class T, class Tag = T> class handle_key {
  */
 template <class T, class Tag = T> class handle_map {
   public:
+    /** The key of an object of this map. */
     using key = handle_key<T, Tag>;
 
-    /* A held object, or nothing. */
+    /** A held object, or nothing. */
     class ref {
       public:
         ref() noexcept = default;
@@ -574,6 +595,7 @@ template <class T, class Tag = T> class handle_map {
         T *object_ = nullptr;
     };
 
+    /** name: copied, for reports. limit: of live objects; 0: none. flags: as in sy_cache_config. */
     explicit handle_map(const char *name = nullptr, std::size_t limit = 0, unsigned flags = 0)
         : cache_(detail::create_cache<T>(name, limit, flags | SY_HANDLES, destroy)) {}
 
@@ -654,8 +676,11 @@ template <class T, class Tag = T> class handle_map {
     /* Reserves memory for `count` more objects (sy_cache_reserve). Throws std::bad_alloc. */
     void reserve(std::size_t count) { detail::check(sy_cache_reserve(cache_, count)); }
 
+    /** Returns the number of objects. */
     std::size_t size() const noexcept { return sy_cache_in_use(cache_); }
+    /** Gives free memory back to the system (sy_cache_trim). Returns the number of bytes. */
     std::size_t trim() noexcept { return sy_cache_trim(cache_); }
+    /** Returns the statistics of the cache. */
     sy_cache_stats stats() const noexcept { return detail::stats_of(cache_); }
 
     /* False after a move. */
@@ -688,8 +713,8 @@ template <class T, class Tag = T> class handle_map {
 
 /* ---- statistics ---- */
 
-/* Calls `visit(const sy_cache_account &)` for each cache of the process (sy_each_cache). If `visit`
- * throws, no other cache is visited, and the exception is thrown here. */
+/** Calls `visit(const sy_cache_account &)` for each cache of the process (sy_each_cache). If
+ * `visit` throws, no other cache is visited, and the exception is thrown here. */
 template <class Visit> void each_cache(Visit visit) {
     struct state {
         Visit &visit;
@@ -708,7 +733,7 @@ template <class Visit> void each_cache(Visit visit) {
     if (all.thrown) std::rethrow_exception(all.thrown);
 }
 
-/* As sy_print_stats. Returns false with errno if not everything was written. */
+/** As sy_print_stats. Returns false with errno if not everything was written. */
 inline bool print_stats(int fd = 2) noexcept { return sy_print_stats(fd) == 0; }
 
 } // namespace slabyard

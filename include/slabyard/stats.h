@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard/stats.h: statistics: where the memory is, and how often the slow paths ran.
  *
  * Counting costs the fast paths nothing, because it is done once for each magazine. The figures of
@@ -14,11 +14,12 @@
 
 SY_BEGIN_DECLS
 
+/** The objects, the memory and the events of a cache. */
 typedef struct sy_cache_stats {
     char name[SY_CACHE_NAME_MAX + 1];
     size_t object_size, slot_size, align; /* bytes */
     size_t slab_bytes, slots_per_slab;
-    unsigned colours;        /* number of different offsets at which slabs begin */
+    unsigned colours;        /* number of offsets at which slabs begin */
     unsigned magazine_items; /* most objects that a magazine of the cache holds */
 
     /* Objects: slots + guarded == in_use + in_depot + in_loaded + in_quarantine + free + retired.
@@ -54,10 +55,20 @@ typedef struct sy_cache_stats {
     uint64_t limits_hit; /* allocations refused for a limit in objects or in bytes (limit.h) */
 } sy_cache_stats;
 
-/* Fills `stats`. Any thread. Returns 0, or -1 with EINVAL for NULL. */
+/**
+ * Fills `stats`. The figures are exact while no other thread uses or trims the cache; else each is
+ * a snapshot.
+ *
+ * Returns 0, or -1 with errno.
+ *
+ * Errors:
+ *     EINVAL    an argument is NULL
+ *
+ * Threads: any thread.
+ */
 SY_API int sy_cache_get_stats(const sy_cache *cache, sy_cache_stats *stats);
 
-/*
+/**
  * The memory of the process, in bytes. The first group of fields is address space that may be
  * written. A page of it holds memory from the first write until it is returned. The second group is
  * memory beside it.
@@ -89,42 +100,58 @@ typedef struct sy_stats {
     uint64_t limits_hit; /* allocations refused for the limit of the process (limit.h) */
 } sy_stats;
 
-/* Fills `stats`. It reads system files to find the limits of the system. errno is kept. Any
- * thread. */
+/**
+ * Fills `stats`. It reads system files to find the limits of the system. errno is kept.
+ *
+ * Threads: any thread.
+ */
 SY_API void sy_get_stats(sy_stats *stats);
 
 /* ---- every cache ---- */
 
+/** What a cache belongs to. */
 typedef enum sy_cache_kind {
     SY_CACHE_OF_PROGRAM, /* made by sy_cache_create */
     SY_CACHE_OF_SIZES,   /* a size class of sy_malloc */
     SY_CACHE_OF_HEAP,    /* a size class of a sy_heap: named after the heap and the size */
 } sy_cache_kind;
 
+/** A cache and its statistics, as sy_each_cache passes them. */
 typedef struct sy_cache_account {
     const sy_cache *cache; /* identifies it; another thread may destroy it meanwhile */
     sy_cache_kind kind;
     sy_cache_stats stats;
 } sy_cache_account;
 
-/*
- * Calls `visit` for each cache until `visit` returns a value other than 0. Returns that value, or 0
- * at the end; -1 with EINVAL for NULL. Any thread, at any time. A cache that another thread creates
- * or destroys meanwhile may be visited or not. Large objects of sy_malloc (sy_stats.spans) belong
- * to no cache.
+/**
+ * Calls `visit` for each cache until `visit` returns a value other than 0. A cache that another
+ * thread creates or destroys meanwhile may be visited or not. Large objects of sy_malloc
+ * (sy_stats.spans) belong to no cache.
  *
  * `visit` gets a copy of the figures, which is valid until it returns. No lock is held, so `visit`
  * may call any function; it may create and destroy caches, also the visited one.
+ *
+ * Returns the value with which `visit` ended the iteration, or 0; or -1 with errno.
+ *
+ * Errors:
+ *     EINVAL    `visit` is NULL
+ *
+ * Threads: any thread, at any time.
  */
 SY_API int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void *arg);
 
-/*
+/**
  * Writes a readable account of the process and of each cache to a file descriptor, in lines of at
  * most 80 columns, the caches with the most memory first. The format is made for people and may
- * change. Any thread; the caller must hold no lock that the reader of the descriptor waits for. The
- * function uses neither stdio nor malloc, and takes a few pages of memory until it returns. Returns
- * 0; or -1 with ENOMEM, or with the errno of write(), when a part may have been written. With the
- * option `stats` the account is written to stderr at exit.
+ * change. The function uses neither stdio nor malloc, and takes a few pages of memory until it
+ * returns. With the option `stats` the account is written to stderr at exit.
+ *
+ * Returns 0, or -1 with errno, also that of write(2). A part may have been written then.
+ *
+ * Errors:
+ *     ENOMEM    no memory
+ *
+ * Threads: any thread. The caller must hold no lock that the reader of the descriptor waits for.
  */
 SY_API int sy_print_stats(int fd);
 

@@ -1,4 +1,4 @@
-/*
+/**
  * slabyard/vmem.h: arenas, which allocate segments of any resource that is a set of integers:
  * addresses, process ids, ports, disk blocks, offsets in a region shared with a device.
  *
@@ -24,7 +24,7 @@
  * with errno and nothing changed. Sizes are in units of the resource and are rounded up to a
  * multiple of the arena's quantum. Every value is a multiple of the quantum.
  *
- * Thread rule: any thread may call every function at any time, except sy_vmem_destroy. Do not call
+ * Threads: any thread may call every function at any time, except sy_vmem_destroy. Do not call
  * these functions in a signal handler. Functions of yours are called with no lock held.
  */
 #ifndef SLABYARD_VMEM_H
@@ -37,15 +37,16 @@
 
 SY_BEGIN_DECLS
 
-/* An arena. The code that created it owns it. */
+/** An arena. Its content is private. The code that created it owns it. */
 typedef struct sy_vmem sy_vmem;
 
+/** Sizes of arenas. */
 enum {
     SY_VMEM_NAME_MAX = 31,    /* bytes of a name that are kept */
     SY_VMEM_CACHED_SIZES = 16 /* largest number of quantum caches: for 1, 2 ... 16 quanta */
 };
 
-/*
+/**
  * Imports a span of at least `size` units, a multiple of the arena's quantum. The function writes
  * the start of the span to *start and its size to *got (initially `size`), both multiples of the
  * quantum. It returns 0, or another value if it has no span. The span belongs to the arena until it
@@ -55,10 +56,10 @@ enum {
 typedef int (*sy_vmem_import)(sy_vmem *source, void *arg, size_t size, uintptr_t *start,
                               size_t *got);
 
-/* Releases an imported span: all of it, once. It must not fail. */
+/** Releases an imported span: all of it, once. It must not fail. */
 typedef void (*sy_vmem_release)(sy_vmem *source, void *arg, uintptr_t start, size_t size);
 
-/* The configuration of an arena. Every field may be zero: an arena with the quantum 1 and no
+/** The configuration of an arena. Every field may be zero: an arena with the quantum 1 and no
  * span. */
 typedef struct sy_vmem_config {
     const char *name;  /* copied; NULL: "arena" */
@@ -84,33 +85,46 @@ typedef struct sy_vmem_config {
     uintptr_t reserved[4]; /* zero */
 } sy_vmem_config;
 
-/*
- * Creates an arena. The caller owns it until sy_vmem_destroy. Any thread. Returns NULL with errno
+/**
+ * Creates an arena. The caller owns it until sy_vmem_destroy.
  *
- *   EINVAL  no config; quantum not a power of two; base or size not a multiple of it, or past the
- *           end of the integers; cached_max over 16 quanta; one of import and release without the
- *           other; import_min without either or a source; a source whose quantum is larger; a
- *           reserved field that is not zero
- *   ENOMEM  no memory, or no client number for a quantum cache (16,384 for all caches together)
+ * Returns the arena, or NULL with errno.
+ *
+ * Errors:
+ *     EINVAL    no config; quantum not a power of two; base or size not a multiple of it, or past
+ *               the end of the integers; cached_max over 16 quanta; one of import and release
+ *               without the other; import_min without either or a source; a source whose quantum is
+ *               larger; a reserved field that is not zero
+ *     ENOMEM    no memory, or no client number for a quantum cache (16,384 for all caches together)
  */
 SY_API sy_vmem *sy_vmem_create(const sy_vmem_config *config);
 
-/* Destroys an arena: releases its imported spans and all its memory. No other thread may be using
- * the arena. NULL is allowed and does nothing. Returns 0; or -1 with EBUSY and nothing changed if a
- * segment is allocated, or if its import or release function is running. */
+/**
+ * Destroys an arena: releases its imported spans and all its memory. NULL is allowed and does
+ * nothing.
+ *
+ * Returns 0, or -1 with errno and nothing changed.
+ *
+ * Errors:
+ *     EBUSY     a segment is allocated, or the arena's import or release function is running
+ *
+ * Threads: any thread, but no other thread may be using the arena.
+ */
 SY_API int sy_vmem_destroy(sy_vmem *arena);
 
-/*
- * Adds the span [start, start + size), which stays until the arena is destroyed. Returns 0, or -1
- * with errno
+/**
+ * Adds the span [start, start + size), which stays until the arena is destroyed.
  *
- *   EINVAL  size 0; start or size not a multiple of the quantum; past the end of the integers
- *   EEXIST  some of it is in the arena already
- *   ENOMEM  no memory for a tag, or the arena would have more than SIZE_MAX units
+ * Returns 0, or -1 with errno and nothing changed.
+ *
+ * Errors:
+ *     EINVAL    size 0; start or size not a multiple of the quantum; past the end of the integers
+ *     EEXIST    some of it is in the arena already
+ *     ENOMEM    no memory for a tag, or the arena would have more than SIZE_MAX units
  */
 SY_API int sy_vmem_add(sy_vmem *arena, uintptr_t start, size_t size) SY_NONNULL(1);
 
-/* Which of the free segments that are large enough is allocated. */
+/** Which of the free segments that are large enough is allocated. */
 typedef enum sy_vmem_fit {
     SY_VMEM_INSTANT, /* the first segment of a list in which every segment fits: constant time
                         while there is one. Otherwise a segment that fits from the one list in
@@ -124,17 +138,20 @@ typedef enum sy_vmem_fit {
                         small */
 } sy_vmem_fit;
 
-/*
- * Allocates `size` units and writes their first value to *value. Any thread. With SY_VMEM_INSTANT,
- * sizes that have a quantum cache come from it. Returns 0, or -1 with errno
+/**
+ * Allocates `size` units and writes their first value to *value. With SY_VMEM_INSTANT, sizes that
+ * have a quantum cache come from it.
  *
- *   EINVAL  size 0, or so large that rounding it to the quantum overflows; unknown fit
- *   ENOMEM  no free segment is large enough, and nothing can be imported; no memory for a tag
+ * Returns 0, or -1 with errno and nothing changed.
+ *
+ * Errors:
+ *     EINVAL    size 0, or so large that rounding it to the quantum overflows; unknown fit
+ *     ENOMEM    no free segment is large enough, and nothing can be imported; no memory for a tag
  */
 SY_API int sy_vmem_alloc(sy_vmem *arena, size_t size, sy_vmem_fit fit, uintptr_t *value)
     SY_NONNULL(1, 4);
 
-/* Conditions for a segment. Every field may be zero: no condition. */
+/** Conditions for a segment. Every field may be zero: no condition. */
 typedef struct sy_vmem_constraints {
     size_t align;   /* a power of two; 0: the quantum. value is `phase` above a multiple of it */
     size_t phase;   /* less than align, a multiple of the quantum */
@@ -143,89 +160,119 @@ typedef struct sy_vmem_constraints {
     uintptr_t max;  /* value + size is not more; 0: the end of the integers */
 } sy_vmem_constraints;
 
-/*
- * Allocates `size` units under constraints, never from a quantum cache. NULL: no constraints. Any
- * thread. Returns 0, or -1 with errno
- *
- *   EINVAL  as sy_vmem_alloc; align or nocross not a power of two, or less than the quantum; phase
- *           not below align or not a multiple of the quantum; constraints that no value can satisfy
- *           (nocross or max - min less than size, max not above min, an align and phase that cross
- *           everywhere)
- *   ENOMEM  as sy_vmem_alloc. At most one span is imported for the request, and it is released at
- *           once if min and max exclude it
+/**
+ * Allocates `size` units under constraints, never from a quantum cache. NULL: no constraints.
  *
  * align, phase, nocross and a bound that most free segments satisfy cost no more than
  * sy_vmem_alloc. If few or none of the free segments that are large enough lie between min and max,
  * the function looks at all of them before it takes one or fails: the time is proportional to their
  * number.
+ *
+ * Returns 0, or -1 with errno and nothing changed.
+ *
+ * Errors:
+ *     EINVAL    as sy_vmem_alloc; align or nocross not a power of two, or less than the quantum;
+ *               phase not below align or not a multiple of the quantum; constraints that no value
+ *               can satisfy (nocross or max - min less than size, max not above min, an align and
+ *               phase that cross everywhere)
+ *     ENOMEM    as sy_vmem_alloc. At most one span is imported for the request, and it is released
+ *               at once if min and max exclude it
  */
 SY_API int sy_vmem_xalloc(sy_vmem *arena, size_t size, const sy_vmem_constraints *constraints,
                           sy_vmem_fit fit, uintptr_t *value) SY_NONNULL(1, 5);
 
-/*
- * Frees a segment of sy_vmem_alloc; pass the size that was asked for. Any thread. A value that is
- * not allocated, or another size, is a fault (fault.h), reported with the arena's name. If the
- * fault handler returns, the result is -1 with EINVAL and nothing changed. Otherwise the function
- * returns 0 and cannot fail.
+/**
+ * Frees a segment of sy_vmem_alloc; pass the size that was asked for. A value that is not
+ * allocated, or another size, is a fault (fault.h), reported with the arena's name.
  *
  * A size that has a quantum cache goes to the cache. Then only the value that this thread freed
  * last is checked at once. Any other wrong value is found when the cache passes it on: the call has
  * returned 0, and the fault is reported later.
+ *
+ * Returns 0; it cannot fail for an allocated segment. -1 with errno and nothing changed after a
+ * fault.
+ *
+ * Errors:
+ *     EINVAL    there was a fault, and the fault handler returned
  */
 SY_API int sy_vmem_free(sy_vmem *arena, uintptr_t value, size_t size) SY_NONNULL(1);
 
-/* The same for a segment of sy_vmem_xalloc. It bypasses the quantum caches and is checked at once.
- * Each of the two functions may free segments of either allocation function. */
+/**
+ * Frees a segment of sy_vmem_xalloc, as sy_vmem_free. It bypasses the quantum caches and is checked
+ * at once. Each of the two functions may free segments of either allocation function.
+ *
+ * Returns 0, or -1 with errno and nothing changed after a fault.
+ *
+ * Errors:
+ *     EINVAL    there was a fault, and the fault handler returned
+ */
 SY_API int sy_vmem_xfree(sy_vmem *arena, uintptr_t value, size_t size) SY_NONNULL(1);
 
-/*
+/**
  * Changes the size of an allocated segment from `size` to `new_size`; the start stays. Growing
  * takes units from the free segment behind it (a segment in a quantum cache is not free); shrinking
- * adds units to that segment. Any thread. Returns 0, or -1 with errno
+ * adds units to that segment.
  *
- *   EINVAL  new_size as in sy_vmem_alloc; value or size as in sy_vmem_free, after the report
- *   ENOMEM  the segment behind it is not free or too small, or the span ends; no memory for a tag
+ * Returns 0, or -1 with errno and nothing changed.
+ *
+ * Errors:
+ *     EINVAL    new_size as in sy_vmem_alloc; value or size as in sy_vmem_free, after the report
+ *     ENOMEM    the segment behind it is not free or too small, or the span ends; no memory for a
+ *               tag
  */
 SY_API int sy_vmem_resize(sy_vmem *arena, uintptr_t value, size_t size, size_t new_size)
     SY_NONNULL(1);
 
-/* Takes free segments out of the quantum caches: those of this thread, of the depot, and of idle
+/** Takes free segments out of the quantum caches: those of this thread, of the depot, and of idle
  * and ended threads. Those of other running threads follow at their next exchange of magazines. An
- * allocation that finds no room does this by itself before it fails. Any thread. */
+ * allocation that finds no room does this by itself before it fails. */
 SY_API void sy_vmem_drain(sy_vmem *arena) SY_NONNULL(1);
 
 /* ---- sizes, walks and statistics ---- */
 
-/* What sy_vmem_size counts and sy_vmem_walk visits: any of these together. */
+/** What sy_vmem_size counts and sy_vmem_walk visits: any of these together. */
 enum {
     SY_VMEM_ALLOCATED = 1, /* segments, including those in quantum caches */
     SY_VMEM_FREE = 2,      /* segments */
     SY_VMEM_SPANS = 4,
 };
 
-/* Returns 1 if all of [start, start + size) lies in spans of the arena (neighbouring spans count as
- * one); else 0. */
+/**
+ * Tells whether all of [start, start + size) lies in spans of the arena. Neighbouring spans count
+ * as one.
+ *
+ * Returns 1 if it does; else 0.
+ */
 SY_API int sy_vmem_contains(const sy_vmem *arena, uintptr_t start, size_t size) SY_NONNULL(1);
 
-/* Returns a number of units. SY_VMEM_FREE: the free ones. SY_VMEM_ALLOCATED: the allocated ones
- * without those in quantum caches (exact while no thread uses these caches). Both together: all
- * units of the arena. */
+/**
+ * Counts units. SY_VMEM_FREE: the free ones. SY_VMEM_ALLOCATED: the allocated ones without those in
+ * quantum caches (exact while no thread uses these caches). Both together: all units of the arena.
+ *
+ * Returns the number of units.
+ */
 SY_API size_t sy_vmem_size(const sy_vmem *arena, unsigned what) SY_NONNULL(1);
 
-/* Called for each span or segment; `what` is one of the three constants. A return value other than
+/** Called for each span or segment; `what` is one of the three constants. A return value other than
  * 0 ends the walk. */
 typedef int (*sy_vmem_visit)(void *arg, unsigned what, uintptr_t start, size_t size);
 
-/*
+/**
  * Calls `visit` for every span and segment in `what`, in rising order of value, a span before its
  * segments. They are visited as they were at one moment. First, free segments are taken out of the
  * quantum caches, as by sy_vmem_drain; those that running threads hold count as allocated. `visit`
- * may use the arena, but not destroy it. Returns 0; or the value with which `visit` ended the walk;
- * or -1 with errno: EINVAL (`what` is 0 or unknown), ENOMEM (no memory for the snapshot).
+ * may use the arena, but not destroy it.
+ *
+ * Returns 0, or the value with which `visit` ended the walk, or -1 with errno.
+ *
+ * Errors:
+ *     EINVAL    `what` is 0 or unknown
+ *     ENOMEM    no memory for the snapshot
  */
 SY_API int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void *arg)
     SY_NONNULL(1, 3);
 
+/** The units, the segments and the events of an arena. */
 typedef struct sy_vmem_stats {
     char name[SY_VMEM_NAME_MAX + 1];
     size_t quantum;
@@ -255,11 +302,22 @@ typedef struct sy_vmem_stats {
     size_t bytes; /* of memory mapped for tags and the table */
 } sy_vmem_stats;
 
-/* Fills `stats`. Any thread. Returns 0, or -1 with EINVAL for NULL. */
+/**
+ * Fills `stats`.
+ *
+ * Returns 0, or -1 with errno.
+ *
+ * Errors:
+ *     EINVAL    an argument is NULL
+ */
 SY_API int sy_vmem_get_stats(const sy_vmem *arena, sy_vmem_stats *stats);
 
-/* Examines every structure of the arena and returns the number of broken invariants: 0. It is for
- * tests, and holds the arena's lock for the whole time. */
+/**
+ * Examines every structure of the arena. It is for tests, and holds the arena's lock for the whole
+ * time.
+ *
+ * Returns the number of broken invariants: 0.
+ */
 SY_API size_t sy_vmem_verify(const sy_vmem *arena) SY_NONNULL(1);
 
 SY_END_DECLS

@@ -3,11 +3,11 @@
  */
 #include "os/invariant.h"
 
+#include <stdio.h>
+
+#include "os/os.h"
+
 #ifdef SY_DEBUG
-
-#    include <stdio.h>
-
-#    include "os/os.h"
 
 _Noreturn void sy_invariant_broken(const char *condition, const char *file, int line) {
     char text[512];

@@ -18,7 +18,7 @@ fi
 documents=("$@")
 if [ $# = 0 ]; then
     shopt -s nullglob
-    documents=(README.md ARCHITECTURE.md CONTRIBUTING.md docs/*.md)
+    documents=(README.md ARCHITECTURE.md CONTRIBUTING.md docs/*.md docs/reference/*.md docs/reference/c/*.md)
     shopt -u nullglob
 fi
 tool=$root/rust/target/release/slabyard

@@ -80,4 +80,7 @@ header true.h "$take" '     ...' "$free" '' '     | a drawing | of two |'
 header true.hpp '     auto one = slabyard::make_unique<order>("A", 1);'
 said=$(tests/docs/header-examples.sh "$work/true.h" "$work/true.hpp") || fail "the true headers failed"
 [[ $said == *" 2 examples "* ]] || fail "of the true headers: $said"
+printf 'The door of a cache.\n\n`a door` in code\n' >"$work/words.md"
+said=$(scripts/check-prose "$work/words.md" 2>&1) && fail "words of developers passed"
+[ "$(grep -c "words.md:" <<<"$said")" = 1 ] || fail "of one false word: $said"
 echo "docs self-test: every false statement was found, and none in the true page"

@@ -15,6 +15,9 @@ fail() {
 }
 
 git rev-parse --git-dir >/dev/null 2>&1 || { echo "release: not a git checkout, nothing to test" && exit 0; }
+if [ ! -x "${SITE_TOOLS:-$root/build/site-venv}/bin/sphinx-build" ]; then
+    echo "release: Sphinx is not here, so no release can be made" && exit 0
+fi
 scripts/release "$work/first" >/dev/null
 (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 scripts/release "$work/second" >/dev/null)
 diff -r "$work/first" "$work/second" || fail "the same commit gave other bytes"
@@ -52,9 +55,12 @@ int main(void) { sy_free(sy_malloc(10)); return 0; }' >taken.c
 cc taken.c slabyard.o -pthread -o taken && ./taken || fail "a program with the amalgamation fails"
 echo "ok amalgamation"
 
+[ -s "$work/prefix/share/man/man3/sy_cache_alloc.3" ] ||
+    fail "make install from the archive installs no page of sy_cache_alloc"
 man=$(echo "$work"/empty/slabyard-*-manual)
+[ -s "$man/site/reference/c/cache.html" ] || fail "the manual has no site"
 [ -s "$man/man3/sy_cache_alloc.3" ] || fail "the manual has no page of sy_cache_alloc"
-grep -q "Slabyard $(sed -n 's/^project(slabyard VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")" \
+grep -q "\"$(sed -n 's/^project(slabyard VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")\"" \
     "$man"/man3/slabyard_cache.3 || fail "the manual is of another version"
 echo "ok manual"
 cmp -s "$root/LICENSE" "$source/LICENSE" || fail "the archive has another licence"
