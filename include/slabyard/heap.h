@@ -48,6 +48,11 @@ SY_API void sy_free(void *object);
  * the size with it. */
 SY_API void sy_free_sized(void *object, size_t size);
 
+/* Returns the number of bytes that may be used of an object of `size` bytes from sy_malloc. A
+ * container that grows to this size wastes nothing. Returns `size` if it is too large for any
+ * object. */
+SY_API size_t sy_good_size(size_t size);
+
 /* Returns the number of bytes that may be used at `object`: at least as many as were asked for.
  * Returns 0 for NULL and for an address that is not the heap's. */
 SY_API size_t sy_usable_size(const void *object);
