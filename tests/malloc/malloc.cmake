@@ -38,7 +38,8 @@ endforeach()
 foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
     sy_test(malloc.${name}.checked malloc 300 2 $<TARGET_FILE:${name}_preloaded>)
     set_property(TEST malloc.${name}.checked APPEND PROPERTY ENVIRONMENT
-        LD_PRELOAD=$<TARGET_FILE:slabyard_malloc> SLABYARD=tools=off,check,poison,quarantine)
+        LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
+        SLABYARD=tools=off,check,redzone$<$<NOT:$<STREQUAL:${name},malloc_life>>:,poison,quarantine>)
 endforeach()
 sy_test(malloc.programs malloc 300 2 ${CMAKE_CURRENT_LIST_DIR}/programs.sh
     $<TARGET_FILE:slabyard_malloc>)

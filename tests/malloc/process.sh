@@ -102,7 +102,7 @@ expect() { # expect BUG OPTIONS WORDS: the program aborts, and the report has th
 expect d "" "double free"
 expect f "" "not an object of Slabyard"
 expect l "" "double free"
-expect i check "misaligned\|wrong pointer\|interior"
+expect i check "not the start of an object"
 expect o redzone "overflow\|red zone"
 expect u poison,quarantine=1 "after free"
 under "$work/bug" n || fail "a program without a bug does not end well"
