@@ -1,11 +1,19 @@
 /*
- * budget.c: decides whether a full magazine goes to the depot or is flushed to the slabs, and
- * adapts the number of items that each shard of the depot may hold.
+ * budget.c: decides how many items the magazines of a thread may hold, and whether a full magazine
+ * goes to the depot or is flushed to the slabs. It adapts both numbers to what the program uses.
  */
 #include "magazine/budget.h"
 
 #include "magazine/slot.h"
 #include "os/os.h"
+
+enum {
+    START_ITEMS = 16,       /* in a magazine at first use, of clients that may be seldom used, */
+    START_BYTES = 16 << 10, /* but no more bytes of items than this */
+    EASY_ITEMS = 64,        /* doubled at each exchange up to here, */
+    EXCHANGES_MORE = 16,    /* and beyond after so many exchanges */
+    LOADED_BYTES_MAX = 4 << 20, /* of items in one thread's magazines: what these may grow to */
+};
 
 enum {
     BUDGET_START =
@@ -15,6 +23,79 @@ enum {
     BURST_SHARE = 4,       /* of the budget: the part that a burst leaves, */
     BURST_MOST = 16,       /* unless it were more magazines */
 };
+
+/* ---- of a thread ---- */
+
+static bool grant(sy_client *client, uint64_t items) {
+    if (!client->config.loaded_items) return true;
+    uint64_t granted = atomic_fetch_add_explicit(&client->granted, items, memory_order_relaxed);
+    if (granted + items <= client->config.loaded_items) return true;
+    atomic_fetch_sub_explicit(&client->granted, items, memory_order_relaxed);
+    return false;
+}
+
+static uint32_t first_capacity(const sy_client *client) {
+    size_t items = START_BYTES / client->config.item_bytes;
+    return items > START_ITEMS ? START_ITEMS : items ? (uint32_t)items : 1;
+}
+
+static void leave_as_holder(sy_client *client) { atomic_fetch_sub(&client->holders, 1); }
+
+/* A thread that holds nothing is about to hold something; false: it may not. It is counted before
+ * it asks, so a limit that is set meanwhile counts it. */
+static bool enter_as_holder(sy_client *client) {
+    const sy_client_config *config = &client->config;
+    size_t holders = atomic_fetch_add(&client->holders, 1) + 1;
+    if (!config->admits || config->admits(config->owner, holders * 2 * config->magazine_items))
+        return true;
+    leave_as_holder(client);
+    return false;
+}
+
+bool sy_capacity_widen(sy_client *client, sy_thread *thread, sy_slot *slot, uint32_t want) {
+    if (slot->capacity >= want) return true;
+    bool first = !slot->capacity;
+    if (first && !enter_as_holder(client)) return false;
+    uint64_t more = 2 * (uint64_t)(want - slot->capacity); /* two magazines */
+    if (!grant(client, more)) {
+        if (first) leave_as_holder(client);
+        return false;
+    }
+    atomic_fetch_add_explicit(&thread->loaded_bytes, more * client->config.item_bytes,
+                              memory_order_relaxed);
+    slot->capacity = (uint16_t)want;
+    return true;
+}
+
+bool sy_capacity_grow(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    uint32_t have = slot->capacity, most = (uint32_t)client->config.magazine_items;
+    if (have >= most || (have >= EASY_ITEMS && slot->exchanges < EXCHANGES_MORE)) return false;
+    uint32_t want = have ? have * 2 : first_capacity(client);
+    if (want > most) want = most;
+    uint64_t bytes = 2 * (uint64_t)(want - have) * client->config.item_bytes;
+    uint64_t loaded = atomic_load_explicit(&thread->loaded_bytes, memory_order_relaxed);
+    if (have && loaded + bytes > LOADED_BYTES_MAX) return false;
+    return sy_capacity_widen(client, thread, slot, want);
+}
+
+void sy_capacity_give_up(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    uint64_t items = 2 * (uint64_t)slot->capacity;
+    if (items) leave_as_holder(client);
+    atomic_fetch_sub_explicit(&thread->loaded_bytes, items * client->config.item_bytes,
+                              memory_order_relaxed);
+    if (client->config.loaded_items)
+        atomic_fetch_sub_explicit(&client->granted, items, memory_order_relaxed);
+    slot->capacity = 0;
+}
+
+void sy_capacity_halve(const sy_client *client, sy_thread *thread, sy_slot *slot) {
+    uint32_t less = slot->capacity / 2;
+    atomic_fetch_sub_explicit(&thread->loaded_bytes, 2 * less * client->config.item_bytes,
+                              memory_order_relaxed);
+    slot->capacity = (uint16_t)(slot->capacity - less);
+}
+
+/* ---- of the depot ---- */
 
 int sy_budget_start(void) { return sy_depot_start(sy_os_affinity_count(), SY_CLIENTS_MAX); }
 

@@ -1,12 +1,23 @@
 /*
- * budget.h: which magazines wait in the depot, and how many.
+ * budget.h: how many items may wait, in the magazines of a thread and in the depot.
  *
- * Each shard has a budget of items, 256 KiB of them at first, or a magazine-full if that is more. A
- * magazine beyond it is turned away, to be flushed. When then a magazine is missed that was turned
- * away, the budget grows by as much: after one round a depot holds what the next one wants. A share
- * of the process's memory bounds it.
+ * All numbers that decide this are in budget.c: both answers spend the same memory, and a number of
+ * one of them is judged beside those of the other. (How many items are fetched ahead and how much
+ * one step of a drain flushes bounds time, not memory: client.c and drain.c.)
  *
- * Below: depot.h. Used by the rest of magazine/ alone.
+ * A thread's slot has a *capacity*: the items that each of its two magazines may hold. It begins
+ * small, so that a client that is seldom used holds little, and doubles at exchanges. The bounds:
+ *
+ *     of a client      magazine_items; loaded_items in all threads' slots together; what `admits`
+ *                      says, for each thread that begins to hold items
+ *     of a thread      4 MiB of items in all its slots, beyond the first capacity of each
+ *
+ * Each shard of the depot has a *budget* of items, 256 KiB of them at first, or a magazine-full if
+ * that is more. A magazine beyond it is turned away, to be flushed. When then a magazine is missed
+ * that was turned away, the budget grows by as much: after one round a depot holds what the next
+ * one wants. A share of the process's memory bounds it.
+ *
+ * Below: depot.h, thread.h. Used by the rest of magazine/ alone.
  */
 #ifndef SY_MAGAZINE_BUDGET_H
 #define SY_MAGAZINE_BUDGET_H
@@ -15,6 +26,25 @@
 
 #include "magazine/client.h"
 #include "magazine/depot.h"
+#include "magazine/thread.h"
+
+/* ---- of a thread ---- */
+
+/* Lets each magazine of the slot hold `want` items; false: a bound of the client is reached. The
+ * slot's `limit` stays where it is. */
+bool sy_capacity_widen(sy_client *client, sy_thread *thread, sy_slot *slot, uint32_t want);
+
+/* Raises the slot's capacity, at an exchange, if the bounds allow it. */
+bool sy_capacity_grow(sy_client *client, sy_thread *thread, sy_slot *slot);
+
+/* Halves the slot's capacity, which is more than the thread makes use of. Not of a client with a
+ * bound of loaded items: its outbox may hold what was granted. */
+void sy_capacity_halve(const sy_client *client, sy_thread *thread, sy_slot *slot);
+
+/* The slot may hold nothing any more: other slots may hold as much more. */
+void sy_capacity_give_up(sy_client *client, sy_thread *thread, sy_slot *slot);
+
+/* ---- of the depot ---- */
 
 /* 0, or -1 with ENOMEM. Once, before all else. */
 int sy_budget_start(void);

@@ -182,10 +182,8 @@ bool sy_client_free_second(sy_client *client, uintptr_t item);
 bool sy_client_freed_last(const sy_client *client, uintptr_t item);
 
 /*
- * Of clients that see frees, before the others: whether the allocation that came here is the one in
- * `guard_every` (watch/guard.h) that is to be guarded. Exactly one in so many in the long run: what
- * has gone from a magazine between two calls was allocated, and is counted; what this thread
- * reserved is not guarded, what was in a magazine when its thread parked or ended not counted.
+ * Of guarded clients, before the others: whether the allocation that came here is the one in
+ * `guard_every` (watch/guard.h) that is to be guarded. sample.h says how allocations are counted.
  */
 bool sy_client_due(sy_client *client);
 

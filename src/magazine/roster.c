@@ -2,6 +2,8 @@
  * roster.c: the clients by number: opening, closing and pinning them, what they hold, and what
  * becomes of it when a thread ends or the process forks.
  */
+#include "magazine/roster.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -15,6 +17,8 @@ enum { STEP_SLOTS = 64, STEP_FLUSHES = 4 }; /* of a thread that looks for idle o
 static sy_client *clients[SY_CLIENTS_MAX];      /* by number; guarded by the thread list's lock */
 static uint16_t unused_numbers[SY_CLIENTS_MAX]; /* closed ones, a stack; guarded by the same */
 static unsigned unused_count, next_number = SY_CLIENT_DEMANDED;
+
+sy_client *sy_roster_at(unsigned number) { return clients[number]; }
 
 /* ---- what this thread is in the midst of ---- */
 
@@ -47,8 +51,7 @@ static bool is_called(const sy_client *client) {
     return own_moves.calls > NOTED;
 }
 
-/* The lock is held. */
-static void pin_locked(sy_client *client) {
+void sy_roster_pin(sy_client *client) {
     atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
     if (own_moves.pins < NOTED) own_moves.pinned[own_moves.pins] = client;
     own_moves.pins++;
@@ -69,7 +72,7 @@ static void drop_pin(sy_client *client) {
     sy_threads_lock();
 }
 
-static void unpin_locked(sy_client *client) {
+void sy_roster_unpin(sy_client *client) {
     own_moves.pins--;
     drop_pin(client);
 }
@@ -125,7 +128,7 @@ bool sy_move_flush(sy_client *client, sy_move *move) {
     sy_magazine *magazine;
     while ((magazine = move->chain) != NULL) {
         any |= sy_magazine_count(magazine) > 0;
-        sy_client_flush_counted(client, magazine);
+        sy_magazine_flush_counted(client, magazine);
         sy_threads_lock();
         move->chain = magazine->chain;
         sy_threads_unlock();
@@ -166,11 +169,11 @@ static void end_moves_of_others(sy_client *client) {
 static void flush_and_pin(sy_client *client, sy_slot *slot) {
     sy_move move;
     sy_move_begin(client, &move, sy_slot_take(slot, NULL));
-    pin_locked(client);
+    sy_roster_pin(client);
     sy_threads_unlock();
     sy_move_flush(client, &move);
     sy_threads_lock();
-    unpin_locked(client);
+    sy_roster_unpin(client);
 }
 
 void sy_thread_flush(void) {
@@ -191,7 +194,7 @@ void sy_thread_flush(void) {
 static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
     sy_client *client = clients[number];
     if (client->suspended || client->config.calls_back) return;
-    sy_client_give_up_capacity(client, thread, slot);
+    sy_capacity_give_up(client, thread, slot);
     flush_and_pin(client, slot);
 }
 
@@ -222,38 +225,6 @@ bool sy_thread_reap_step(void) {
     thread->next_idle = more ? number : SY_CLIENT_FIRST;
     sy_clients_leave();
     return more;
-}
-
-/* The lock is held before and after; while the client is pinned its slots are not taken. */
-static void put_back(sy_thread *thread, unsigned number) {
-    sy_slot *slot = sy_thread_slot(thread, number);
-    sy_client *client = clients[number];
-    if (!client || !client->config.one_way || client->suspended || !slot->loaded) return;
-    if (slot->top <= slot->base) return;
-    pin_locked(client);
-    sy_threads_unlock();
-    sy_client_put_back(client, thread, slot);
-    sy_threads_lock();
-    unpin_locked(client);
-}
-
-/* A parked thread has what it had, if nobody has drained it: it runs for this. */
-void sy_thread_put_back(void) {
-    sy_thread *thread = sy_thread_known();
-    unsigned count = thread ? thread->one_way_count : 0;
-    if (!count) return;
-    uint16_t noted[SY_ONE_WAY_NOTED]; /* destructors may be the reason for noting some again */
-    memcpy(noted, thread->one_way, sizeof noted);
-    sy_thread_self();
-    thread->one_way_count = 0;
-    sy_threads_lock();
-    if (count <= SY_ONE_WAY_NOTED)
-        while (count > 0) put_back(thread, noted[--count]);
-    else
-        for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++)
-            put_back(thread, number);
-    sy_threads_unlock();
-    sy_clients_leave();
 }
 
 void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded) {
@@ -356,7 +327,7 @@ static void empty_slots(sy_thread *thread) {
                     magazine, sy_slot_items(&(sy_slot){.loaded = magazine, .top = slot->top}));
             sy_budget_put(client, magazine, false);
         }
-        if (client) sy_client_give_up_capacity(client, thread, slot);
+        if (client) sy_capacity_give_up(client, thread, slot);
         *slot = (sy_slot){0};
     }
 }
@@ -437,7 +408,7 @@ static sy_magazine *take_loaded(sy_client *client) {
         if (client->number >= thread->slots_end) continue;
         sy_slot *slot = sy_thread_slot(thread, client->number);
         chain = sy_slot_take(slot, chain);
-        sy_client_give_up_capacity(client, thread, slot);
+        sy_capacity_give_up(client, thread, slot);
         *slot = (sy_slot){0};
     }
     return chain;
@@ -450,8 +421,8 @@ void sy_client_close(sy_client *client) {
     sy_magazine *chain = take_loaded(client);
     clients[client->number] = NULL;
     sy_threads_unlock();
-    sy_client_flush_chain(client, chain);
-    sy_client_flush_chain(client, sy_budget_take_all(client));
+    sy_magazine_flush_chain(client, chain);
+    sy_magazine_flush_chain(client, sy_budget_take_all(client));
     sy_budget_reset(client);
 }
 
@@ -474,7 +445,7 @@ sy_client *sy_client_pin_next(unsigned after) {
     sy_threads_lock();
     sy_client *found = sy_client_next_locked(after);
     while (found && found->suspended) found = sy_client_next_locked(found->number);
-    if (found) pin_locked(found);
+    if (found) sy_roster_pin(found);
     sy_threads_unlock();
     return found;
 }
@@ -482,14 +453,14 @@ sy_client *sy_client_pin_next(unsigned after) {
 bool sy_client_pin(sy_client *client) {
     sy_threads_lock();
     bool open = !client->suspended;
-    if (open) pin_locked(client);
+    if (open) sy_roster_pin(client);
     sy_threads_unlock();
     return open;
 }
 
 void sy_client_unpin(sy_client *client) {
     sy_threads_lock();
-    unpin_locked(client);
+    sy_roster_unpin(client);
     sy_threads_unlock();
     sy_clients_leave();
 }

@@ -30,8 +30,7 @@ typedef struct sy_slot {
     sy_magazine *loaded;   /* the magazine that top, base and limit point into, or NULL */
     sy_magazine *previous; /* full or empty (of any count), or NULL */
     uint16_t capacity;     /* items that `loaded` may hold at present */
-    uint16_t mark;         /* items that it held when this thread last looked; of clients that see
-                            * frees: the fewer there are, the more were allocated since */
+    uint16_t mark;         /* items that it held when they were last counted (sample.h) */
     uint32_t generation;   /* the client's, when last looked at */
     uint32_t exchanges;    /* since first use */
     uint32_t seen;         /* of them: when the thread last looked for idle slots */
@@ -71,6 +70,18 @@ typedef struct sy_thread {
     uint16_t one_way[SY_ONE_WAY_NOTED];
     sy_magazine *empty[SY_EMPTIES];
 } sy_thread;
+
+/* To the end of the scope, however that is left, the thread is at work on a slot: it does not look
+ * for idle ones. */
+#define SY_INSIDE(thread) \
+    sy_thread *inside SY_CLEANUP(sy_thread_end_inside) = sy_thread_begin_inside(thread)
+
+static inline sy_thread *sy_thread_begin_inside(sy_thread *thread) {
+    thread->inside++;
+    return thread;
+}
+
+static inline void sy_thread_end_inside(sy_thread *const *thread) { (*thread)->inside--; }
 
 /* The record of this thread, which is running from now on; NULL if the thread has ended or no
  * record is to be had: then it does without magazines. */

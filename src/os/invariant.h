@@ -10,7 +10,7 @@
  *
  *     sy_slab_is_valid, bins_are_ordered        cache/slab.c
  *     magazine_is_bounded                       magazine/depot.c
- *     slot_is_bounded                           magazine/client.c
+ *     slot_is_bounded                           magazine/slot.c
  *     magazine_is_out                           magazine/store.c
  *     segment_neighbours_agree                  vmem/segments.c
  *     chunk_is_valid                            chunk/chunk.c

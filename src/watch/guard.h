@@ -52,7 +52,7 @@ static inline bool sy_guard_owns(uintptr_t address) {
  * it is overdue, which shortens the next interval. The intervals are random (geometric, so that
  * nobody is in step with them, and threads of few allocations have their share). Caches that see
  * each allocation count by sy_guard_due; those whose allocations are inline subtract what has gone
- * from their magazines (magazine/client.c).
+ * from their magazines (magazine/sample.h).
  */
 extern SY_HIDDEN SY_TLS int64_t sy_guard_left;
 

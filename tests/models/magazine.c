@@ -21,6 +21,9 @@
 #include "magazine/budget.c"
 #include "magazine/client.c"
 #include "magazine/depot.c"
+#include "magazine/drain.c"
+#include "magazine/one_way.c"
+#include "magazine/slot.c"
 
 SY_TLS int64_t sy_guard_left;
 

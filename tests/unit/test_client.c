@@ -928,6 +928,24 @@ static void what_is_reserved_is_not_guarded(void **state) {
     close_bank(bank);
 }
 
+/* Though the slot is shut, since the next allocation is to be guarded. */
+static void what_is_one_way_and_shut_is_put_back(void **state) {
+    (void)state;
+    sy_client_config config = SEEING;
+    config.one_way = true;
+    struct bank *bank = open_bank(&the_bank, 100, config);
+    uintptr_t word;
+    sy_guard_left = 2;
+    must(get_seen(bank, &word));
+    assert_true(slot_of(bank)->top <= slot_of(bank)->base);
+    assert_true(bank->lent > 1);
+    sy_thread_put_back();
+    assert_int_equal(bank->lent, 1);
+    sy_guard_left = FAR;
+    put_seen(bank, word);
+    close_bank(bank);
+}
+
 static void without_magazines_each_allocation_counts(void **state) {
     (void)state;
     struct bank *bank = open_bank(
@@ -1005,6 +1023,7 @@ int main(void) {
         cmocka_unit_test(a_random_history_is_counted),
         cmocka_unit_test(the_one_is_due_at_its_place),
         cmocka_unit_test(what_is_reserved_is_not_guarded),
+        cmocka_unit_test(what_is_one_way_and_shut_is_put_back),
         cmocka_unit_test(without_magazines_each_allocation_counts),
         cmocka_unit_test(they_exchange_no_more_than_others),
     };

@@ -1,0 +1,135 @@
+/*
+ * drain.c: brings items back to the slabs from where they wait: this thread's slot, the slots of
+ * parked threads, the depot.
+ *
+ *     wants                                       calls
+ *     an allocation that found no item            sy_client_alloc_unloaded
+ *     a trim                                      sy_client_drain
+ *     a pass by growth, in steps                  sy_client_drain_step
+ *     a pass by age, in steps                     sy_client_reap_step
+ *
+ * Each works in two stages. Under the lock of the thread list it takes magazines out of slots and
+ * of the depot, and notes them as a move (roster.h), so that their items stay counted. With no lock
+ * held it flushes and stores them. A thread that runs owns its slot: a drain changes the client's
+ * generation, and the thread flushes its magazines when it sees that (sy_slot_ready).
+ *
+ * What a thread has had idle in its own slots is its own to flush: sy_thread_reap_step, roster.c.
+ */
+#include "magazine/drain.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "magazine/budget.h"
+#include "magazine/one_way.h"
+#include "magazine/roster.h"
+#include "magazine/slot.h"
+
+enum { STEP_MAGAZINES = 8 }; /* flushed in one step: a thousand items, some microseconds */
+
+/* ---- taking and flushing ---- */
+
+/* Takes the magazines out of the slots of threads that are parked; a chain. The lock is held. */
+static sy_magazine *take_parked(sy_client *client) {
+    sy_magazine *chain = NULL;
+    if (!sy_threads_park()) return NULL;
+    for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next) {
+        if (!sy_thread_claim(thread)) continue;
+        if (client->number < thread->slots_end) {
+            sy_slot *slot = sy_thread_slot(thread, client->number);
+            if (sy_slot_has_magazines(slot)) chain = sy_slot_take(slot, chain);
+        }
+        sy_thread_unclaim(thread);
+    }
+    return chain;
+}
+
+/* What parked threads hold waits in the depot from now on, to be flushed in steps. */
+static void deposit_parked(sy_client *client, bool surplus) {
+    sy_threads_lock();
+    sy_magazine *chain = take_parked(client);
+    while (chain) {
+        sy_magazine *magazine = chain;
+        chain = magazine->chain;
+        sy_budget_put(client, magazine, surplus);
+    }
+    sy_threads_unlock();
+}
+
+/* Of parked threads, and of the depot. The lock is held. */
+static sy_magazine *take_all(sy_client *client, unsigned most) {
+    sy_magazine *chain = take_parked(client), **end = &chain;
+    while (*end) end = &(*end)->chain;
+    *end = sy_budget_take(client, most);
+    return chain;
+}
+
+/* Flushes magazines that `take` gives, up to `most`; whether there was an item in them. */
+static bool move_out(sy_client *client, sy_magazine *(*take)(sy_client *client, unsigned most),
+                     unsigned most) {
+    sy_move move;
+    sy_threads_lock();
+    sy_move_begin(client, &move, take(client, most));
+    sy_threads_unlock();
+    return sy_move_flush(client, &move);
+}
+
+/* Brings back items that wait where this thread does not look; whether there were any. */
+static bool reclaim_waiting(sy_client *client) { return move_out(client, take_all, UINT_MAX); }
+
+/* ---- for an allocation ---- */
+
+bool sy_client_alloc_unloaded(sy_client *client, sy_slot *slot, uintptr_t *item) {
+    const sy_client_config *config = &client->config;
+    if (!slot && config->refill(config->owner, item, 1)) return true;
+    int error = errno;
+    bool outbox = slot && config->one_way && sy_one_way_flush_outbox(client, slot);
+    if ((reclaim_waiting(client) || outbox) && config->refill(config->owner, item, 1)) return true;
+    errno = error;
+    return false;
+}
+
+/* ---- drains ---- */
+
+/* Flushes what this thread's slot holds; its magazines go. */
+static void flush_own_slot(sy_client *client, sy_slot *slot) {
+    sy_move move;
+    if (client->config.sees_frees) sy_sample_count(client, slot);
+    sy_threads_lock();
+    sy_move_begin(client, &move, sy_slot_take(slot, NULL));
+    sy_threads_unlock();
+    sy_move_flush(client, &move);
+}
+
+/* Asks running threads to flush. This one does, unless it is inside a slot, perhaps this one: a
+ * constructor trims. Then it does so at its next slow path, as the others. */
+static void begin_drain(sy_client *client) {
+    uint32_t before = atomic_fetch_add_explicit(&client->generation, 1, memory_order_relaxed);
+    sy_thread *thread = sy_thread_running();
+    if (!thread || thread->inside || client->number >= thread->slots_end) return;
+    sy_slot *slot = sy_thread_slot(thread, client->number);
+    slot->generation = before + 1;
+    slot->reserved = 0;
+    if (slot->loaded) flush_own_slot(client, slot);
+}
+
+void sy_client_drain(sy_client *client) {
+    begin_drain(client);
+    reclaim_waiting(client);
+}
+
+bool sy_client_drain_step(sy_client *client, bool first) {
+    if (first) {
+        begin_drain(client);
+        deposit_parked(client, false);
+    }
+    return move_out(client, sy_budget_take, STEP_MAGAZINES);
+}
+
+bool sy_client_reap_step(sy_client *client, bool first, bool idle) {
+    if (first) {
+        sy_budget_begin_reap(client, idle);
+        if (idle) deposit_parked(client, true);
+    }
+    return move_out(client, sy_budget_reap, STEP_MAGAZINES);
+}

@@ -1,0 +1,19 @@
+/*
+ * drain.h: the last step of an allocation, for client.c and one_way.c. What other layers drain and
+ * reap with is in client.h.
+ *
+ * Used by the rest of magazine/ alone.
+ */
+#ifndef SY_MAGAZINE_DRAIN_H
+#define SY_MAGAZINE_DRAIN_H
+
+#include "magazine/thread.h"
+
+/*
+ * An allocation that no magazine serves: the thread has no slot (NULL), or its slot could not be
+ * filled. Gets one item from the slabs; if they have none, flushes items that wait elsewhere to the
+ * slabs first. False with errno: there are none.
+ */
+bool sy_client_alloc_unloaded(sy_client *client, sy_slot *slot, uintptr_t *item);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * reserve.c: gives a thread its items before it allocates: sy_client_reserve fills its magazines,
+ * so that the next `count` allocations need nothing from below. Reserved items stay in the slot
+ * whatever their age, and none of them is guarded, until the slot takes a slow path that finds it
+ * empty or full, or the client is drained (`reserved` in sy_slot).
+ */
+#include "magazine/one_way.h"
+
+#include "magazine/budget.h"
+
+void sy_client_prepare(sy_client *client) {
+    sy_thread *thread;
+    sy_slot_ready(client, &thread);
+}
+
+/* Items behind the `have` that a magazine has, until there are `want`; how many there are. */
+static size_t top_up(sy_client *client, sy_magazine *magazine, size_t have, size_t want) {
+    const sy_client_config *config = &client->config;
+    if (have >= want) return have;
+    return have + config->refill(config->owner, magazine->items + have, want - have);
+}
+
+static size_t fill_loaded(sy_client *client, sy_slot *slot, size_t want, size_t reserved) {
+    size_t have = (size_t)(slot->top - slot->loaded->items);
+    have = top_up(client, slot->loaded, have, want);
+    slot->reserved = reserved;
+    sy_magazine_set_count(slot->loaded, have);
+    sy_slot_load(client, slot, slot->loaded);
+    return have;
+}
+
+static size_t fill_previous(sy_client *client, sy_thread *thread, sy_slot *slot, size_t want) {
+    sy_magazine *magazine = slot->previous;
+    if (!want) return 0;
+    if (!magazine) {
+        magazine = sy_thread_take_empty(thread);
+        if (!magazine) return 0;
+        sy_magazine_set_count(magazine, 0);
+        sy_slot_set_magazines(slot, slot->loaded, magazine);
+    }
+    size_t have = top_up(client, magazine, sy_magazine_count(magazine), want);
+    sy_magazine_set_count(magazine, have);
+    return have;
+}
+
+/* A one-way client allocates from the loaded magazine only: the other one is the outbox. */
+size_t sy_client_reserve(sy_client *client, size_t count) {
+    sy_thread *thread;
+    sy_slot *slot = sy_slot_ready(client, &thread);
+    size_t most = client->config.magazine_items;
+    size_t first = count < most ? count : most, rest = count - first;
+    if (rest > (client->config.one_way ? 0 : most)) return 0;
+    if (!slot || !sy_capacity_widen(client, thread, slot, (uint32_t)first)) return 0;
+    if (client->config.one_way) sy_one_way_note(thread, client);
+    SY_INSIDE(thread);
+    size_t have = fill_loaded(client, slot, first, count);
+    return have + fill_previous(client, thread, slot, rest);
+}

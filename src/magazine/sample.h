@@ -1,0 +1,58 @@
+/*
+ * sample.h: decides which allocation is to be guarded, of a client whose allocations are inline.
+ *
+ * A thread guards one in `guard_every` of its allocations. `sy_guard_left` (watch/guard.h) is how
+ * many it makes until then, from all its clients. The inline code does not count. So the slow paths
+ * count afterwards what it has allocated, and stop it before the allocation that is to be guarded:
+ *
+ *          a call or more   inline      counted at the next call
+ *          |<------------>|<-------->|<------------------------->|
+ *        items           base       top                         mark
+ *
+ *  - Each free is a call (the client sees frees), so between two calls no item enters the loaded
+ *    magazine. Each item that has left it was allocated.
+ *  - `mark` is the number of items at the last count. A count subtracts from sy_guard_left what has
+ *    left since: mark - (top - items). Each step that changes the loaded magazine counts first; a
+ *    free adds its item to `mark` as well.
+ *  - After each count the slot is *armed*: `base` leaves sy_guard_left - 1 items to the inline
+ *    code. The next allocation is a call, and sy_client_due says that it is to be guarded.
+ *
+ * This is one in `guard_every` in the long run, although a call arms the slot of its own client
+ * only. The inline code may then take more from the slots of other clients than the interval has
+ * left. Once these items are counted, sy_guard_left is less than 1: the next call is due, and the
+ * interval after it is shorter by as many.
+ *
+ * Two kinds of allocations are exceptions. Items that the thread reserved are counted, but never
+ * guarded: a slot with reserved items is not armed. Items that left a magazine since the last count
+ * are not counted if another thread takes the magazine (the thread is parked or has ended), since
+ * sy_guard_left is the thread's own.
+ *
+ * A client that sees frees and is not guarded is not counted; its slot is armed with all its items.
+ *
+ * Above: slot.h. Below: watch/guard.h, thread.h. Used by the rest of magazine/ alone.
+ */
+#ifndef SY_MAGAZINE_SAMPLE_H
+#define SY_MAGAZINE_SAMPLE_H
+
+#include "magazine/thread.h"
+#include "watch/guard.h"
+
+/* Counts what was allocated from the loaded magazine. */
+static inline void sy_sample_count(const sy_client *client, sy_slot *slot) {
+    if (!client->config.guarded) return;
+    uint16_t have = (uint16_t)(slot->top - slot->loaded->items);
+    sy_guard_left -= slot->mark - have;
+    slot->mark = have;
+}
+
+/* Shuts free, and allocation where the one comes that is to be guarded; not within what is
+ * reserved. */
+static inline void sy_sample_arm(const sy_client *client, sy_slot *slot) {
+    uintptr_t *items = slot->loaded->items;
+    int64_t inline_ones = sy_guard_left > 1 ? sy_guard_left - 1 : 0;
+    bool shut = client->config.guarded && inline_ones < slot->top - items && !slot->reserved;
+    slot->base = shut ? slot->top - inline_ones : items;
+    slot->limit = NULL;
+}
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * slot.c: the steps on a loaded slot that take more than a few instructions: it gets its first
+ * magazine, does what a trim has asked for, is filled from the slabs, is flushed to them.
+ */
+#include "magazine/slot.h"
+
+#include "magazine/budget.h"
+#include "os/invariant.h"
+
+/* ---- flushing ---- */
+
+void sy_magazine_flush(sy_client *client, sy_magazine *magazine) {
+    uint32_t count = sy_magazine_count(magazine);
+    sy_magazine_set_count(magazine, 0);
+    if (count) client->config.flush(client->config.owner, magazine->items, count, NULL);
+}
+
+void sy_magazine_flush_counted(sy_client *client, sy_magazine *magazine) {
+    uint32_t count = sy_magazine_count(magazine);
+    if (count) client->config.flush(client->config.owner, magazine->items, count, &magazine->count);
+}
+
+void sy_magazine_flush_chain(sy_client *client, sy_magazine *chain) {
+    while (chain) {
+        sy_magazine *magazine = chain;
+        chain = magazine->chain;
+        sy_magazine_flush(client, magazine);
+        sy_store_put(magazine);
+    }
+}
+
+void sy_slot_flush_loaded(sy_client *client, sy_slot *slot) {
+    size_t count = (size_t)(slot->top - slot->loaded->items);
+    if (client->config.sees_frees) sy_sample_count(client, slot);
+    slot->base = slot->loaded->items;
+    sy_slot_set_top(slot, slot->base);
+    slot->mark = 0;
+    if (count) client->config.flush(client->config.owner, slot->loaded->items, count, NULL);
+}
+
+/* Flushes what the slot holds; its magazines stay. */
+static void flush_slot(sy_client *client, sy_slot *slot) {
+    if (slot->loaded) sy_slot_flush_loaded(client, slot);
+    if (slot->previous) sy_magazine_flush(client, slot->previous);
+}
+
+/* ---- a slot that is ready ---- */
+
+/* Gives a slot its first magazine; false if there is none or the slot may hold nothing. */
+static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    if (!slot->capacity && !sy_capacity_grow(client, thread, slot)) return false;
+    sy_magazine *magazine = sy_thread_take_empty(thread);
+    if (!magazine) return false;
+    slot->generation = atomic_load_explicit(&client->generation, memory_order_relaxed);
+    sy_magazine_set_count(magazine, 0);
+    if (client->number >= thread->slots_end)
+        atomic_store_explicit(&thread->slots_end, client->number + 1, memory_order_relaxed);
+    sy_slot_load(client, slot, magazine);
+    return true;
+}
+
+/* Its two magazines are different ones, and the items of each end within it. */
+static bool slot_is_bounded(const sy_slot *slot) {
+    const sy_magazine *loaded = slot->loaded, *previous = slot->previous;
+    if (loaded == previous || slot->capacity > SY_MAGAZINE_ITEMS) return false;
+    if (previous && sy_magazine_count(previous) > SY_MAGAZINE_ITEMS) return false;
+    return slot->top >= loaded->items && slot->top <= loaded->items + SY_MAGAZINE_ITEMS;
+}
+
+sy_slot *sy_slot_ready(sy_client *client, sy_thread **self) {
+    if (!client->config.magazine_items) return NULL;
+    sy_thread *thread = *self = sy_thread_self();
+    if (!thread) return NULL;
+    sy_slot *slot = sy_thread_slot(thread, client->number);
+    if (SY_UNLIKELY(!slot->loaded) && !open_slot(client, thread, slot)) return NULL;
+    uint32_t generation = atomic_load_explicit(&client->generation, memory_order_relaxed);
+    if (SY_UNLIKELY(slot->generation != generation)) {
+        slot->generation = generation;
+        slot->reserved = 0;
+        SY_INSIDE(thread);
+        flush_slot(client, slot);
+    }
+    SY_INVARIANT(slot_is_bounded(slot));
+    return slot;
+}
+
+/* ---- refill ---- */
+
+static size_t refill_magazine(sy_client *client, sy_thread *thread, sy_magazine *empty,
+                              size_t count) {
+    SY_INSIDE(thread);
+    return client->config.refill(client->config.owner, empty->items, count);
+}
+
+bool sy_slot_refill(sy_client *client, sy_thread *thread, sy_slot *slot, bool grow) {
+    sy_magazine *empty = slot->loaded;
+    size_t count = refill_magazine(client, thread, empty, slot->capacity);
+    if (grow) sy_capacity_grow(client, thread, slot);
+    sy_magazine_set_count(empty, count);
+    sy_slot_load(client, slot, empty);
+    return count > 0;
+}
