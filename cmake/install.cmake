@@ -26,6 +26,11 @@ if(SLABYARD_DLOPEN)
     slabyard_pc(slabyard-dlopen "-L\${libdir} -lslabyard-dlopen" " -DSY_DLOPEN")
 endif()
 
+if(TARGET slabyard_malloc)
+    slabyard_pc(slabyard-malloc "-L\${libdir} -lslabyard-malloc" "")
+    install(FILES ${SLABYARD_MALLOC_OBJECT} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 configure_package_config_file(cmake/slabyard-config.cmake.in slabyard-config.cmake
     INSTALL_DESTINATION ${SLABYARD_CMAKE_DIR})
 write_basic_package_version_file(slabyard-config-version.cmake COMPATIBILITY SameMinorVersion)

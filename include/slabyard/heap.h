@@ -78,6 +78,15 @@ SY_API void sy_free(void *object);
 SY_API void sy_free_sized(void *object, size_t size);
 
 /**
+ * Tells how large an object of `size` bytes from sy_malloc really is. A container that grows to this
+ * size wastes nothing.
+ *
+ * Returns the number of bytes that may be used of it: at least `size`. `size` itself if that is too
+ * large for any object.
+ */
+SY_API size_t sy_good_size(size_t size);
+
+/**
  * Tells how large an object is.
  *
  * Returns the number of bytes that may be used at `object`: at least as many as were asked for. 0

@@ -321,6 +321,11 @@ size_t sy_usable_size(const void *object) {
     return find_object(object, &bytes) ? bytes : 0;
 }
 
+size_t sy_good_size(size_t size) {
+    if (size <= SY_CLASS_SIZE_MAX) return sy_class_size(sy_class_of(size));
+    return size > SIZE_MAX - SY_UNIT_BYTES ? size : sy_round_up(size, SY_UNIT_BYTES);
+}
+
 /* ---- realloc ---- */
 
 /* Whether the object can stay where it is at the new size: in its class exactly, so that a sized

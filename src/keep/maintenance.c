@@ -9,6 +9,8 @@
 #include <slabyard/limit.h>
 #include <stddef.h>
 
+#include "chunk/quota.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "os/start.h"
 #include "watch/fail.h"
@@ -78,6 +80,27 @@ void sy_maintenance_stop(void) {
 
 static void forget_thread(void) { atomic_store(&state, OFF); }
 
+/* ---- started by the library ---- */
+
+/* A process with less does not need the thread. */
+static const size_t GROWN_BYTES = (size_t)16 << 20;
+static const uint64_t RETRY_NS = UINT64_C(10000000000);
+
+static _Atomic bool waits_for_growth; /* the option is `auto` */
+static _Atomic uint64_t next_try;     /* after one has failed: when */
+
+/* In a child of vfork the memory is the parent's; in a hook of fork no thread can be started. */
+static bool may_start(void) { return sy_os_is_own_thread() && !sy_lock_is_forking(); }
+
+void sy_maintenance_look(uint64_t now) {
+    if (!atomic_load_explicit(&waits_for_growth, memory_order_relaxed)) return;
+    if (atomic_load_explicit(&state, memory_order_relaxed) != OFF) return;
+    if (atomic_load_explicit(&sy_quota_process.used, memory_order_relaxed) < GROWN_BYTES) return;
+    if (now < atomic_load_explicit(&next_try, memory_order_relaxed) || !may_start()) return;
+    if (sy_maintenance_start() != 0)
+        atomic_store_explicit(&next_try, now + RETRY_NS, memory_order_relaxed);
+}
+
 /* ---- options ---- */
 
 static void tell_no_thread(void) {
@@ -94,8 +117,9 @@ static void apply_options(void) {
     if (sy_options_take(SY_LATE_DECAY, &value)) sy_set_decay(value);
     if (sy_options_take(SY_LATE_LIMIT, &value)) sy_set_limit(&(sy_limit){.hard = (size_t)value});
     if (sy_options_take(SY_LATE_MAINTENANCE, &value)) {
-        if (!value) sy_maintenance_stop();
-        if (value && sy_maintenance_start() != 0) tell_no_thread();
+        atomic_store(&waits_for_growth, value == SY_MAINTENANCE_AUTO);
+        if (value == SY_MAINTENANCE_NO) sy_maintenance_stop();
+        if (value == SY_MAINTENANCE_YES && sy_maintenance_start() != 0) tell_no_thread();
     }
     errno = error;
 }

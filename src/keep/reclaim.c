@@ -246,6 +246,7 @@ static void look_at_clock(void) {
     if (!interval) return;
     uint64_t now = sy_os_now();
     if (is_due(own_turns.next_look, now, interval, &own_turns.next_look)) own_turns.looking = true;
+    sy_maintenance_look(now);
     uint64_t when = atomic_load_explicit(&next_pass, memory_order_relaxed);
     bool due = is_due(when, now, interval, &next);
     if (next == when || !atomic_compare_exchange_strong(&next_pass, &when, next)) return;

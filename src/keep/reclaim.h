@@ -31,6 +31,8 @@ uint64_t sy_reclaim_interval(void);
 /* Turns begin. In the child of a fork no pass is at work. */
 extern SY_HIDDEN const sy_part sy_reclaim_part;
 
+/* Starts the thread of maintenance, if the option is `auto` and there is memory enough. */
+void sy_maintenance_look(uint64_t now);
 /* Whether the thread of maintenance runs, so that others leave passes by age to it. */
 bool sy_maintenance_runs(void);
 /* The options of which this layer and those below are told late. In the child of a fork the thread

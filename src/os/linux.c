@@ -168,7 +168,7 @@ int sy_os_commit(void *start, size_t bytes) {
 }
 
 /* Tools take stacks here. */
-void *sy_os_block(size_t bytes, size_t align) {
+__attribute__((weak)) void *sy_os_block(size_t bytes, size_t align) {
     sy_cpu_keep_frame();
     int saved = errno;
     void *block = NULL;
@@ -180,7 +180,7 @@ void *sy_os_block(size_t bytes, size_t align) {
     return block;
 }
 
-void sy_os_block_free(void *block) {
+__attribute__((weak)) void sy_os_block_free(void *block) {
     sy_cpu_keep_frame();
     int saved = errno;
     free(block);
@@ -439,6 +439,8 @@ unsigned sy_os_thread(void) {
     return own_number;
 }
 
+bool sy_os_is_own_thread(void) { return (unsigned)syscall(SYS_gettid) == sy_os_thread(); }
+
 void sy_os_thread_forked(void) { own_number = 0; }
 
 void sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
@@ -564,6 +566,8 @@ const char *sy_os_option(const char *name) {
     errno = saved;
     return text;
 }
+
+__attribute__((weak)) const char *sy_os_default_options(void) { return ""; }
 
 bool sy_os_is_terminal(int fd) {
     int saved = errno;

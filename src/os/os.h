@@ -90,10 +90,10 @@ bool sy_os_guards_split(void);
 
 /* A block of the C library's, of `bytes` at a multiple of `align` (a power of two): what a tool
  * that watches malloc sees. NULL with ENOMEM. Calls malloc. */
-void *sy_os_block(size_t bytes, size_t align);
+void *sy_os_block(size_t bytes, size_t align); /* weak */
 
 /* Frees one. Of any other pointer the C library, or the tool, thinks what it thinks. Calls free. */
-void sy_os_block_free(void *block);
+void sy_os_block_free(void *block); /* weak */
 
 /* Bytes of a page: a power of two, the same for the life of the process. */
 size_t sy_os_page_size(void);
@@ -128,6 +128,9 @@ uint64_t sy_os_random(void);
 
 /* The system's number for the calling thread. A load, but for the first time. */
 unsigned sy_os_thread(void);
+/* False in a child of vfork, which lives in its parent's memory, and in the calling thread's. A
+ * system call. */
+bool sy_os_is_own_thread(void);
 
 /* In the child of a fork: the calling thread has another number than in the parent. */
 void sy_os_thread_forked(void);
@@ -203,6 +206,10 @@ const char *sy_os_register_name(unsigned number);
 /* What the environment says under this name; NULL: nothing, or the process has more rights than its
  * user, who must not have a say then. Valid until the program changes its environment. */
 const char *sy_os_option(const char *name);
+
+/* Options that hold before those that the user says; "": none. Weak: a product made of this library
+ * that has other defaults, or whose malloc it is, brings this function and the two for blocks. */
+const char *sy_os_default_options(void);
 
 /* Whether `fd` leads to a terminal. */
 bool sy_os_is_terminal(int fd);

@@ -76,6 +76,13 @@ static bool read_explain(const sy_value_type *type, sy_word word, uint64_t *valu
     return true;
 }
 
+static bool read_maintenance(const sy_value_type *type, sy_word word, uint64_t *value) {
+    if (sy_read_choice(type, word, value)) return true;
+    if (!sy_read_yes(type, word, value)) return false;
+    *value = *value == SY_VALUE_OFF ? SY_MAINTENANCE_NO : SY_MAINTENANCE_YES;
+    return true;
+}
+
 /* Not empty, and nothing that would make a mess of a terminal. */
 static bool read_text(const sy_value_type *type, sy_word word, uint64_t *value) {
     (void)type;
@@ -141,6 +148,8 @@ static const sy_value_type leak_status = {
     .read = sy_read_number, .print = sy_print_number, .high = STATUS_MAX};
 static const sy_value_type explain = {
     .read = read_explain, .print = sy_print_choice, .choices = "auto|yes|no"};
+static const sy_value_type maintenance = {
+    .read = read_maintenance, .print = sy_print_choice, .choices = "auto|yes|no"};
 static const sy_value_type unwind = {
     .read = sy_read_choice, .print = sy_print_choice, .choices = "auto|frames|tables"};
 static const sy_value_type colour = {
@@ -269,10 +278,11 @@ static const row table[OPTIONS] = {
                         "Memory that stays unused returns to the system within two to "
                         "four times this time."},
                .type = &decay},
-    [MAINTENANCE] = {.says = {"maintenance", "yes|no", "yes", "no",
+    [MAINTENANCE] = {.says = {"maintenance", "auto|yes|no", "yes", "no",
                               "A background thread returns unused memory, instead of the "
-                              "threads that allocate."},
-                     .type = &yes_no},
+                              "threads that allocate; auto: once 16 MiB are in use. "
+                              "libslabyard-malloc: auto."},
+                     .type = &maintenance},
     [LIMIT] = {.says = {"limit", "BYTES: 500M, 2G, or off", NULL, "off",
                         "The most bytes that slabs and large objects of the process "
                         "may take."},
@@ -523,6 +533,7 @@ void sy_options_load(void) {
     if (!atomic_load_explicit(&loaded, memory_order_relaxed)) {
         first = true;
         set_initial(&current);
+        set_all(&current, sy_os_default_options(), &waiting);
         if (text) fine = set_all(&current, text, &waiting);
         publish();
         help = is_on(HELP);

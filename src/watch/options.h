@@ -27,6 +27,12 @@ typedef enum sy_unwind { SY_UNWIND_AUTO, SY_UNWIND_FRAMES, SY_UNWIND_TABLES } sy
 typedef enum sy_tools { SY_TOOLS_AUTO, SY_TOOLS_OFF, SY_TOOLS_MALLOC } sy_tools;
 /* Whether bad accesses are explained; auto: once there are guarded objects. */
 typedef enum sy_explain { SY_EXPLAIN_AUTO, SY_EXPLAIN_YES, SY_EXPLAIN_NO } sy_explain;
+/* Whether a thread does passes; auto: once there is much memory. */
+typedef enum sy_maintenance {
+    SY_MAINTENANCE_AUTO,
+    SY_MAINTENANCE_YES,
+    SY_MAINTENANCE_NO
+} sy_maintenance;
 /* The last: only what nothing points to any more is told. */
 enum { SY_LEAKS_AT_DESTROY = 1, SY_LEAKS_AT_EXIT = 2, SY_LEAKS_LOST = 4 };
 /* What others carry out: milliseconds, 0: never; 0 or 1; bytes, 0: none; a text. */

@@ -41,7 +41,7 @@ static int use_heap(void) {
     strcpy(text, "kept");
     char *longer = sy_realloc(text, 100000);
     if (!longer || strcmp(longer, "kept") != 0) return 22;
-    if (sy_usable_size(longer) < 100000) return 23;
+    if (sy_usable_size(longer) < 100000 || sy_good_size(100) != 112) return 23;
     sy_free(longer);
     return 0;
 }

@@ -116,6 +116,22 @@ for compiler in g++ clang++; do
 done
 echo "ok cpp-older"
 
+# The drop-in malloc: preloaded, linked, and as an object.
+cat >"$work/blocks.c" <<'END'
+#include <malloc.h>
+#include <stdlib.h>
+int main(void) {
+    void *volatile block = malloc(100);
+    return malloc_usable_size(block) == 112 ? 0 : 1;
+}
+END
+"$cc" "$work/blocks.c" -o "$work/blocks"
+! "$work/blocks" || fail "a program has Slabyard's malloc that was not given it"
+LD_PRELOAD="$libdir/libslabyard-malloc.so" "$work/blocks" || fail "libslabyard-malloc.so cannot be preloaded"
+use malloc-linked "$cc" "$work/blocks.c" $(pkg-config --libs slabyard-malloc)
+use malloc-object "$cc" "$work/blocks.c" "$libdir/slabyard-malloc.o" -pthread
+use malloc-static "$cc" -static "$work/blocks.c" "$libdir/slabyard-malloc.o" -pthread
+
 # Loaded as the program runs, by one that shows a copy of its own too.
 "$cc" -std=c11 -O2 "$here/loader.c" -pthread -ldl -o "$work/loader"
 "$work/loader" "$libdir/libslabyard.so" || fail "libslabyard.so cannot be loaded later: $?"

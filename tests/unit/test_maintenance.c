@@ -113,6 +113,47 @@ static void many_may_start_and_stop_at_once(void **state) {
     assert_false(sy_maintenance_runs());
 }
 
+enum { GROWN = 17 << 20, FEW_LOOKS = 4 };
+
+static void look_a_few_times(void) { take_turns(FEW_LOOKS * SY_TURNS_PER_LOOK); }
+
+static void auto_waits_for_memory(void **state) {
+    (void)state;
+    sy_set_decay(1000);
+    assert_int_equal(sy_set_options("maintenance=auto"), 0);
+    look_a_few_times();
+    assert_false(sy_maintenance_runs());
+    void *large = sy_malloc(GROWN);
+    assert_non_null(large);
+    look_a_few_times();
+    assert_true(sy_maintenance_runs());
+    assert_int_equal(sy_fake_calls(SY_FAKE_START_THREAD), 1);
+    sy_free(large);
+    look_a_few_times();
+    assert_true(sy_maintenance_runs());
+    assert_int_equal(sy_set_options("maintenance=no"), 0);
+    assert_false(sy_maintenance_runs());
+    large = sy_malloc(GROWN);
+    look_a_few_times();
+    assert_false(sy_maintenance_runs());
+    sy_free(large);
+}
+
+/* It tries again later, not at each look. */
+static void auto_goes_on_without_a_thread(void **state) {
+    (void)state;
+    sy_set_decay(1000);
+    void *large = sy_malloc(GROWN);
+    assert_non_null(large);
+    sy_fake_fail_nth(SY_FAKE_START_THREAD, 1);
+    assert_int_equal(sy_set_options("maintenance=auto"), 0);
+    look_a_few_times();
+    assert_false(sy_maintenance_runs());
+    assert_int_equal(sy_fake_calls(SY_FAKE_START_THREAD), 1);
+    assert_int_equal(sy_set_options("maintenance=no"), 0);
+    sy_free(large);
+}
+
 static void slow_paths_age_again_after_it(void **state) {
     (void)state;
     assert_int_equal(sy_maintenance_start(), 0);
@@ -258,7 +299,8 @@ int main(void) {
         REAL(a_thread_that_cannot_be_had_is_said), REAL(many_may_start_and_stop_at_once),
         TEST(slow_paths_age_again_after_it),       REAL(it_heeds_another_decay),
         REAL(it_can_be_stopped_while_it_works),    REAL(a_child_starts_its_own),
-        REAL(no_signal_is_delivered_to_it),
+        REAL(no_signal_is_delivered_to_it),        REAL(auto_waits_for_memory),
+        REAL(auto_goes_on_without_a_thread),
     };
     return cmocka_run_group_tests_name("maintenance", tests, NULL, NULL);
 }

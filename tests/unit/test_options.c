@@ -394,11 +394,11 @@ static void what_is_late_is_taken_once(void **state) {
     assert_true(sy_options_take(SY_LATE_LIMIT, &value));
     assert_int_equal(value, 1 << 30);
     assert_true(sy_options_take(SY_LATE_MAINTENANCE, &value));
-    assert_int_equal(value, 1);
+    assert_int_equal(value, SY_MAINTENANCE_YES);
     set("decay=off,limit=off,maintenance=no");
     assert_true(sy_options_take(SY_LATE_DECAY, &value) && value == 0);
     assert_true(sy_options_take(SY_LATE_LIMIT, &value) && value == 0);
-    assert_true(sy_options_take(SY_LATE_MAINTENANCE, &value) && value == 0);
+    assert_true(sy_options_take(SY_LATE_MAINTENANCE, &value) && value == SY_MAINTENANCE_NO);
     refused("decay=3s,nothing");
     assert_false(sy_options_take(SY_LATE_DECAY, &value));
 }

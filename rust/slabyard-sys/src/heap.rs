@@ -43,5 +43,6 @@ extern "C" {
     ///
     /// # Safety
     /// `object` is null or live and of the heap.
+    pub fn sy_good_size(size: usize) -> usize;
     pub fn sy_usable_size(object: *const c_void) -> usize;
 }

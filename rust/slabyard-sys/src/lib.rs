@@ -283,6 +283,7 @@ mod tests {
             let object = sy_realloc(object.cast(), 100_000);
             assert_eq!(object.cast::<u8>().read(), 42);
             assert!(sy_usable_size(object) >= 100_000);
+            assert_eq!(sy_good_size(100), 112);
             sy_free_sized(object, 100_000);
             let object = sy_aligned_alloc(4096, 100);
             assert_eq!(object as usize % 4096, 0);

@@ -1,0 +1,202 @@
+/*
+ * malloc.c: the C library's names for the heap (slabyard/heap.h): what makes Slabyard the malloc of
+ * a program that knows nothing of it. The work is in src/heap.
+ *
+ * What differs from slabyard/heap.h is what programs rely on in glibc: every address is a multiple
+ * of 16, an object of 0 bytes has an address of its own, realloc(p, 0) frees.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <slabyard/slabyard.h>
+
+#include "shim/shim.h"
+
+#define NAME __attribute__((visibility("default")))
+
+enum { ALIGN = 16 };
+
+/* ---- allocation ---- */
+
+NAME void *malloc(size_t size) { return sy_malloc(sy_shim_size(size)); }
+
+NAME void *calloc(size_t count, size_t size) {
+    size_t bytes;
+    if (SY_UNLIKELY(__builtin_mul_overflow(count, size, &bytes))) bytes = SIZE_MAX;
+    return sy_calloc(1, sy_shim_size(bytes));
+}
+
+NAME void free(void *object) { sy_free(object); }
+
+NAME void *realloc(void *object, size_t size) {
+    if (size || !object) return sy_realloc(object, sy_shim_size(size));
+    sy_free(object);
+    return NULL;
+}
+
+NAME void *reallocarray(void *object, size_t count, size_t size) {
+    size_t bytes;
+    if (!__builtin_mul_overflow(count, size, &bytes)) return realloc(object, bytes);
+    errno = ENOMEM;
+    return NULL;
+}
+
+/* ---- alignment ---- */
+
+static bool is_power_of_two(size_t value) { return value && !(value & (value - 1)); }
+
+static void *alloc_aligned(size_t align, size_t size) {
+    return align <= ALIGN ? malloc(size) : sy_aligned_alloc(align, size);
+}
+
+/* As glibc: the next power of two, where it is none. */
+NAME void *memalign(size_t align, size_t size) {
+    if (align > SIZE_MAX / 2 + 1) {
+        errno = EINVAL;
+        return NULL;
+    }
+    size_t power = ALIGN;
+    while (power < align) power *= 2;
+    return alloc_aligned(power, size);
+}
+
+NAME void *aligned_alloc(size_t align, size_t size) {
+    if (is_power_of_two(align)) return alloc_aligned(align, size);
+    errno = EINVAL;
+    return NULL;
+}
+
+NAME int posix_memalign(void **object, size_t align, size_t size) {
+    if (!is_power_of_two(align) || align % sizeof(void *)) return EINVAL;
+    int error = errno;
+    void *got = alloc_aligned(align, size);
+    errno = error;
+    if (!got) return ENOMEM;
+    *object = got;
+    return 0;
+}
+
+static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
+NAME void *valloc(size_t size) { return alloc_aligned(page_size(), size); }
+
+NAME void *pvalloc(size_t size) {
+    size_t page = page_size();
+    if (size > SIZE_MAX - page) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    size_t pages = size ? (size + page - 1) / page : 1;
+    return alloc_aligned(page, pages * page);
+}
+
+/* ---- sizes ---- */
+
+NAME size_t malloc_usable_size(void *object) { return sy_usable_size(object); }
+
+NAME size_t malloc_good_size(size_t size);
+NAME size_t malloc_good_size(size_t size) { return sy_good_size(sy_shim_size(size)); }
+
+NAME void free_sized(void *object, size_t size);
+NAME void free_sized(void *object, size_t size) {
+    if (object) sy_free_sized(object, sy_shim_size(size));
+}
+
+NAME void free_aligned_sized(void *object, size_t align, size_t size);
+NAME void free_aligned_sized(void *object, size_t align, size_t size) {
+    if (align <= ALIGN)
+        free_sized(object, size);
+    else
+        sy_free(object); /* the class goes by the alignment too */
+}
+
+/* ---- what glibc tells of itself ---- */
+
+NAME int malloc_trim(size_t pad) {
+    (void)pad;
+    return sy_trim() > 0;
+}
+
+/* Parameters of glibc's own layout: known ones are accepted and change nothing. */
+NAME int mallopt(int parameter, int value) {
+    (void)value;
+    switch (parameter) {
+    case M_MXFAST:
+    case M_TRIM_THRESHOLD:
+    case M_TOP_PAD:
+    case M_MMAP_THRESHOLD:
+    case M_MMAP_MAX:
+    case M_CHECK_ACTION:
+    case M_PERTURB:
+    case M_ARENA_TEST:
+    case M_ARENA_MAX: return 1;
+    default: return 0;
+    }
+}
+
+typedef struct sy_shim_sums {
+    size_t used, free; /* bytes */
+} sy_shim_sums;
+
+static int add_cache(void *sums_, const sy_cache_account *account) {
+    sy_shim_sums *sums = sums_;
+    sums->used += account->stats.in_use * account->stats.slot_size;
+    return 0;
+}
+
+static sy_stats sum_up(sy_shim_sums *sums) {
+    sy_stats stats;
+    *sums = (sy_shim_sums){0};
+    sy_get_stats(&stats);
+    sy_each_cache(add_cache, sums);
+    size_t slabs = stats.slabs > sums->used ? stats.slabs - sums->used : 0;
+    sums->free = slabs + stats.units_free;
+    sums->used += stats.spans;
+    return stats;
+}
+
+NAME struct mallinfo2 mallinfo2(void) {
+    sy_shim_sums sums;
+    sy_stats stats = sum_up(&sums);
+    return (struct mallinfo2){
+        .arena = stats.mapped - stats.spans,
+        .hblkhd = stats.spans,
+        .uordblks = sums.used,
+        .fordblks = sums.free,
+        .keepcost = stats.units_free - stats.units_clean,
+    };
+}
+
+static int bounded(size_t bytes) { return bytes > INT32_MAX ? INT32_MAX : (int)bytes; }
+
+NAME struct mallinfo mallinfo(void) {
+    struct mallinfo2 info = mallinfo2();
+    return (struct mallinfo){
+        .arena = bounded(info.arena),
+        .hblkhd = bounded(info.hblkhd),
+        .uordblks = bounded(info.uordblks),
+        .fordblks = bounded(info.fordblks),
+        .keepcost = bounded(info.keepcost),
+    };
+}
+
+NAME void malloc_stats(void) { sy_print_stats(STDERR_FILENO); }
+
+NAME int malloc_info(int options, FILE *file) {
+    if (options != 0) return EINVAL;
+    struct mallinfo2 info = mallinfo2();
+    fprintf(file,
+            "<malloc version=\"slabyard-" SLABYARD_VERSION "\">\n"
+            "<system type=\"current\" size=\"%zu\"/>\n"
+            "<total type=\"used\" size=\"%zu\"/>\n"
+            "<total type=\"rest\" size=\"%zu\"/>\n"
+            "<total type=\"mmap\" size=\"%zu\"/>\n"
+            "</malloc>\n",
+            info.arena + info.hblkhd, info.uordblks, info.fordblks, info.hblkhd);
+    return 0;
+}

@@ -1,0 +1,47 @@
+# The drop-in malloc: each malloc_*.c and .cpp is an ordinary program, run with the library preloaded,
+# linked with the library, and linked with the one object, as far as it can be; and real programs.
+add_library(malloc_plugin MODULE ${CMAKE_CURRENT_LIST_DIR}/plugin.c)
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/malloc_*.c
+    ${CMAKE_CURRENT_LIST_DIR}/malloc_*.cpp)
+foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    set(ways preloaded linked object static)
+    foreach(way ${ways})
+        set(target ${name}_${way})
+        add_executable(${target} ${source})
+        target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+        target_compile_features(${target} PRIVATE cxx_std_17)
+        target_compile_options(${target} PRIVATE ${user_warnings} -Wno-pedantic
+            $<$<COMPILE_LANGUAGE:C>:-Wno-use-after-free>
+            $<$<COMPILE_LANGUAGE:CXX>:-Wno-sized-deallocation> -fno-builtin)
+        target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+        sy_test(malloc.${name}.${way} malloc 120 2 $<TARGET_FILE:${target}>)
+    endforeach()
+    set_property(TEST malloc.${name}.preloaded APPEND PROPERTY ENVIRONMENT
+        LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>)
+    target_link_libraries(${name}_linked PRIVATE slabyard_malloc)
+    foreach(way object static)
+        target_sources(${name}_${way} PRIVATE ${SLABYARD_MALLOC_OBJECT})
+        add_dependencies(${name}_${way} slabyard_malloc_object)
+    endforeach()
+    target_link_options(${name}_static PRIVATE -static)
+    target_compile_definitions(${name}_static PRIVATE LINKED_STATICALLY)
+endforeach()
+foreach(way preloaded linked object)
+    add_test(NAME malloc.plugin.${way}
+        COMMAND malloc_life_${way} $<TARGET_FILE:malloc_plugin>)
+    set_tests_properties(malloc.plugin.${way} PROPERTIES LABELS malloc TIMEOUT 120
+        PASS_REGULAR_EXPRESSION "the last destructor has run" ENVIRONMENT
+        "SLABYARD=tools=off;$<$<STREQUAL:${way},preloaded>:LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>>")
+endforeach()
+# What checks, too.
+foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
+    sy_test(malloc.${name}.checked malloc 300 2 $<TARGET_FILE:${name}_preloaded>)
+    set_property(TEST malloc.${name}.checked APPEND PROPERTY ENVIRONMENT
+        LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
+        SLABYARD=tools=off,check,redzone$<$<NOT:$<STREQUAL:${name},malloc_life>>:,poison,quarantine>)
+endforeach()
+sy_test(malloc.programs malloc 300 2 ${CMAKE_CURRENT_LIST_DIR}/programs.sh
+    $<TARGET_FILE:slabyard_malloc>)
+sy_test(malloc.process malloc 120 2 ${CMAKE_CURRENT_LIST_DIR}/process.sh
+    $<TARGET_FILE:slabyard_malloc> $<TARGET_FILE:malloc_life_preloaded>)

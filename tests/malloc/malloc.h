@@ -1,0 +1,53 @@
+/*
+ * malloc.h: what the programs share that run under the drop-in malloc. They are ordinary programs:
+ * nothing of Slabyard's is included, and one starts by making sure that it is there.
+ */
+#ifndef SLABYARD_TESTS_MALLOC_H
+#define SLABYARD_TESTS_MALLOC_H
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define must(condition) \
+    ((condition) ? (void)0 : must_failed(#condition, __FILE__, __LINE__, __func__))
+
+static inline void must_failed(const char *condition, const char *file, int line,
+                               const char *function) {
+    fprintf(stderr, "%s:%d: %s: not so: %s\n", file, line, function, condition);
+    abort();
+}
+
+/* An address that the compiler knows nothing about: it may not leave out an allocation. */
+static inline void *opaque(void *pointer) {
+    __asm__ volatile("" : "+r"(pointer) : : "memory");
+    return pointer;
+}
+
+/* Whether blocks are Slabyard's: of one of 100 bytes 112 may be used, or, with checks, 100; in
+ * glibc's malloc 104. */
+#ifdef __cplusplus
+extern "C"
+#endif
+    size_t
+    malloc_usable_size(void *block);
+
+static inline void must_be_slabyard(void) {
+    void *block = opaque(malloc(100));
+    must(malloc_usable_size(block) == 112 || malloc_usable_size(block) == 100);
+    free(block);
+}
+
+/* Fills a block, and looks whether it still is what was written. */
+static inline void fill(void *block, size_t bytes, unsigned seed) {
+    for (size_t i = 0; i < bytes; i++) ((unsigned char *)block)[i] = (unsigned char)(seed + i * 7);
+}
+
+static inline void must_be_whole(const void *block, size_t bytes, unsigned seed) {
+    for (size_t i = 0; i < bytes; i++)
+        must(((const unsigned char *)block)[i] == (unsigned char)(seed + i * 7));
+}
+
+#endif

@@ -1,0 +1,216 @@
+/*
+ * malloc_names.c: each of the C library's names does what glibc documents, and what programs rely
+ * on: alignment, empty blocks, errno, sizes that cannot be had.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "malloc/malloc.h"
+
+enum { KEPT = 77 };
+
+size_t malloc_good_size(size_t size) __attribute__((weak));
+void free_sized(void *block, size_t size) __attribute__((weak));
+void free_aligned_sized(void *block, size_t align, size_t size) __attribute__((weak));
+
+static bool is_aligned(const void *block, size_t align) { return (uintptr_t)block % align == 0; }
+
+static const size_t sizes[] = {0,     1,      7,      8,       9,       15,      16,
+                               17,    24,     100,    1000,    1024,    4096,    65535,
+                               65536, 131072, 131073, 1 << 20, 5 << 20, 40 << 20};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static void blocks_are_aligned_to_16(void) {
+    for (int i = 0; i < SIZES; i++) {
+        void *blocks[8];
+        for (unsigned k = 0; k < 8; k++) {
+            blocks[k] = opaque(malloc(sizes[i]));
+            must(blocks[k] && is_aligned(blocks[k], 16));
+            must(malloc_usable_size(blocks[k]) >= sizes[i]);
+            fill(blocks[k], sizes[i], k);
+        }
+        for (unsigned k = 0; k < 8; k++) {
+            must_be_whole(blocks[k], sizes[i], k);
+            free(blocks[k]);
+        }
+    }
+}
+
+static void empty_blocks_differ(void) {
+    void *first = opaque(malloc(0)), *second = opaque(calloc(0, 8)), *third = opaque(calloc(8, 0));
+    must(first && second && third && first != second && second != third && first != third);
+    free(first);
+    free(second);
+    free(third);
+    free(NULL);
+}
+
+static void calloc_clears(void) {
+    for (int i = 0; i < SIZES; i++) {
+        void *dirty = opaque(malloc(sizes[i]));
+        memset(dirty, 255, sizes[i]);
+        free(dirty);
+        unsigned char *block = opaque(calloc(1, sizes[i]));
+        must(block && is_aligned(block, 16));
+        for (size_t k = 0; k < sizes[i]; k++) must(block[k] == 0);
+        free(block);
+    }
+}
+
+static void realloc_keeps_what_fits(void) {
+    for (int from = 0; from < SIZES; from++)
+        for (int to = 0; to < SIZES; to++) {
+            void *block = opaque(malloc(sizes[from]));
+            fill(block, sizes[from], 5);
+            if (!sizes[to]) {
+                must(realloc(block, sizes[to]) == NULL);
+                continue;
+            }
+            void *moved = opaque(realloc(block, sizes[to]));
+            must(moved && is_aligned(moved, 16));
+            must_be_whole(moved, sizes[from] < sizes[to] ? sizes[from] : sizes[to], 5);
+            free(moved);
+        }
+    void *fresh = opaque(realloc(NULL, 100));
+    must(fresh && malloc_usable_size(fresh) >= 100);
+    free(fresh);
+    fresh = opaque(realloc(NULL, 0));
+    must(fresh != NULL);
+    free(fresh);
+}
+
+static void what_cannot_be_had_is_refused(void) {
+    const size_t most = PTRDIFF_MAX;
+    void *block = opaque(malloc(100));
+    fill(block, 100, 9);
+    size_t huge[] = {most, most + 1, SIZE_MAX - 4096, SIZE_MAX - 1, SIZE_MAX};
+    for (int i = 0; i < 5; i++) {
+        size_t size = huge[i];
+        __asm__ volatile("" : "+r"(size));
+        errno = 0;
+        must(opaque(malloc(size)) == NULL && errno == ENOMEM);
+        errno = 0;
+        must(opaque(calloc(1, size)) == NULL && errno == ENOMEM);
+        errno = 0;
+        must(opaque(calloc(size, 3)) == NULL && errno == ENOMEM);
+        errno = 0;
+        void *same = opaque(realloc(block, size));
+        must(!same && errno == ENOMEM);
+        errno = 0;
+        same = opaque(reallocarray(block, size, 3));
+        must(!same && errno == ENOMEM);
+        errno = 0;
+        must(opaque(memalign(64, size)) == NULL && errno == ENOMEM);
+        errno = 0;
+        must(opaque(valloc(size)) == NULL && errno == ENOMEM);
+        errno = 0;
+        must(opaque(pvalloc(size)) == NULL && errno == ENOMEM);
+        errno = KEPT;
+        void *untouched = &errno;
+        must(posix_memalign(&untouched, 64, size) == ENOMEM && errno == KEPT);
+        must(untouched == &errno);
+    }
+    must_be_whole(block, 100, 9);
+    free(block);
+}
+
+static void alignment_is_as_asked(void) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t align = 1; align <= (size_t)1 << 26; align *= 2)
+        for (int i = 0; i < SIZES; i++) {
+            void *block = NULL, *other = opaque(memalign(align, sizes[i]));
+            must(other && is_aligned(other, align) && is_aligned(other, 16));
+            fill(other, sizes[i], 3);
+            int result = posix_memalign(&block, align, sizes[i]);
+            must(align < sizeof(void *) ? result == EINVAL
+                                        : result == 0 && is_aligned(block, align));
+            free(block);
+            block = opaque(aligned_alloc(align, sizes[i]));
+            must(block && is_aligned(block, align) && is_aligned(block, 16));
+            free(block);
+            must_be_whole(other, sizes[i], 3);
+            free(other);
+        }
+    errno = 0;
+    must(opaque(aligned_alloc(48, 96)) == NULL && errno == EINVAL);
+    errno = 0;
+    must(opaque(aligned_alloc(0, 96)) == NULL && errno == EINVAL);
+    void *block = NULL;
+    must(posix_memalign(&block, 24, 100) == EINVAL && posix_memalign(&block, 0, 100) == EINVAL);
+    block = opaque(memalign(48, 100)); /* to the next power of two */
+    must(block && is_aligned(block, 64));
+    free(block);
+    errno = 0;
+    must(opaque(memalign(SIZE_MAX, 100)) == NULL && errno == EINVAL);
+    block = opaque(valloc(100));
+    must(block && is_aligned(block, page));
+    free(block);
+    block = opaque(pvalloc(100));
+    must(block && is_aligned(block, page) && malloc_usable_size(block) >= page);
+    free(block);
+    block = opaque(pvalloc(0));
+    must(block && malloc_usable_size(block) >= page);
+    free(block);
+}
+
+static void free_keeps_errno(void) {
+    for (int i = 0; i < SIZES; i++) {
+        void *block = opaque(malloc(sizes[i]));
+        errno = KEPT;
+        free(block);
+        must(errno == KEPT);
+    }
+}
+
+static void sized_frees_and_good_sizes(void) {
+    must(malloc_good_size && free_sized && free_aligned_sized);
+    for (int i = 0; i < SIZES; i++) {
+        must(malloc_good_size(sizes[i]) >= sizes[i]);
+        void *block = opaque(malloc(sizes[i]));
+        must(malloc_usable_size(block) <= malloc_good_size(sizes[i]));
+        free_sized(block, sizes[i]);
+        block = opaque(aligned_alloc(64, sizes[i]));
+        free_aligned_sized(block, 64, sizes[i]);
+        block = opaque(aligned_alloc(16, sizes[i]));
+        free_aligned_sized(block, 16, sizes[i]);
+    }
+    free_sized(NULL, 100);
+    free_aligned_sized(NULL, 64, 100);
+}
+
+static void reports_know_what_is_live(void) {
+    enum { COUNT = 1000, BYTES = 10000 };
+    static void *blocks[COUNT];
+    struct mallinfo2 before = mallinfo2();
+    for (int i = 0; i < COUNT; i++) blocks[i] = memset(opaque(malloc(BYTES)), 1, BYTES);
+    struct mallinfo2 live = mallinfo2();
+    must(live.uordblks - before.uordblks >= (size_t)COUNT * BYTES);
+    must(live.uordblks - before.uordblks < (size_t)COUNT * BYTES * 5 / 4);
+    for (int i = 0; i < COUNT; i++) free(blocks[i]);
+    must(mallinfo2().uordblks - before.uordblks < BYTES);
+    must(malloc_trim(0) == 1);
+    must(mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1 && mallopt(-1000, 0) == 0);
+    char *text = NULL;
+    size_t length = 0;
+    FILE *file = open_memstream(&text, &length);
+    must(malloc_info(1, file) == EINVAL && malloc_info(0, file) == 0);
+    fclose(file);
+    must(strncmp(text, "<malloc version=\"slabyard-", 26) == 0 && strstr(text, "</malloc>\n"));
+    free(text);
+}
+
+int main(void) {
+    must_be_slabyard();
+    blocks_are_aligned_to_16();
+    empty_blocks_differ();
+    calloc_clears();
+    realloc_keeps_what_fits();
+    what_cannot_be_had_is_refused();
+    alignment_is_as_asked();
+    free_keeps_errno();
+    sized_frees_and_good_sizes();
+    reports_know_what_is_live();
+    return 0;
+}

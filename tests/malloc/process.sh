@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# How the drop-in malloc behaves as a guest: it gives memory back by itself, has a thread only in
+# large programs, obeys SLABYARD, and names the culprit of a bug.
+# Usage: tests/malloc/process.sh LIBRARY PROGRAM
+set -euo pipefail
+
+library=$(realpath "$1")
+program=$(realpath "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset SLABYARD
+
+fail() {
+    echo "process: $*" >&2
+    exit 1
+}
+under() { env LD_PRELOAD="$library" "$@"; }
+
+# What is freed goes back while the program does nothing; the thread is there, and in a small program
+# it is not; nor in a child that has become small.
+cat >"$work/idle.py" <<'END'
+import ctypes, os, sys, time
+def resident():
+    with open("/proc/self/status") as f:
+        return int(f.read().split("VmRSS:")[1].split()[0]) // 1024
+def threads():
+    return len(os.listdir("/proc/self/task"))
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+def fill(mebibytes):
+    blocks = [libc.malloc(2000) for _ in range(mebibytes * 524)]
+    for block in blocks: ctypes.memset(block, 1, 2000)
+    return blocks
+before = resident()
+small_threads = threads()
+blocks = fill(200)
+peak = resident()
+for block in blocks: libc.free(block)
+del blocks
+end = time.monotonic() + 30
+while resident() > before + (peak - before) // 5 and time.monotonic() < end:
+    time.sleep(0.2)
+print("small threads", small_threads, "threads", threads(), "peak", peak - before, "after", resident() - before)
+sys.stdout.flush()
+pid = os.fork()
+if pid == 0:
+    blocks = fill(100)
+    print("child threads", threads())
+    sys.stdout.flush()
+    for block in blocks: libc.free(block)
+    before = resident()
+    end = time.monotonic() + 30
+    while resident() > before - 80 and time.monotonic() < end: time.sleep(0.2)
+    print("child gave", before - resident() >= 80)
+    sys.stdout.flush()
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+END
+said=$(PYTHONMALLOC=malloc under python3 "$work/idle.py")
+read -r _ _ small _ threads _ peak _ after <<<"$(head -1 <<<"$said")"
+[ "$small" = 1 ] || fail "a small program has $small threads"
+[ "$threads" = 2 ] || fail "a large program has $threads threads"
+[ "$peak" -ge 180 ] && [ "$after" -le $((peak / 5)) ] || fail "of $peak MiB $after are left"
+grep -qx "child threads 2" <<<"$said" || fail "in a child: $said"
+grep -qx "child gave True" <<<"$said" || fail "a child gives nothing back: $said"
+threads=$(PYTHONMALLOC=malloc SLABYARD=maintenance=no,decay=off under python3 "$work/idle.py" 2>&1 >/dev/null || true)
+echo "ok gives back by itself"
+
+# Options reach a program that knows nothing of them; what is no option is told and does no harm.
+said=$(SLABYARD=stats under "$program" 2>&1) || fail "$said"
+grep -q 'heap-' <<<"$said" || fail "no statistics: $said"
+said=$(SLABYARD=nonsense=5 under "$program" 2>&1) || fail "an unknown option ends the program: $said"
+grep -q 'nonsense' <<<"$said" || fail "an unknown option is not told: $said"
+echo "ok options"
+
+# A bug is told with its name, and ends the program.
+cat >"$work/bug.c" <<'END'
+#include <stdlib.h>
+#include <string.h>
+int main(int count, char **arguments) {
+    char *volatile block = malloc(100);
+    switch (count > 1 ? arguments[1][0] : 0) {
+    case 'd': free(block); free(block); break;
+    case 'i': free(block + 16); for (int i = 0; i < 5000; i++) free(malloc(100)); break;
+    case 'f': free(&block); break;
+    case 'l': block = malloc(1 << 20); free(block); free(block); break;
+    case 'o': memset(block, 1, 130); free(block); break;
+    case 'u': free(block); block[5] = 1; for (int i = 0; i < 5000; i++) free(malloc(100)); break;
+    default: free(block);
+    }
+    return 0;
+}
+END
+${CC:-cc} -fno-builtin -w "$work/bug.c" -o "$work/bug"
+expect() { # expect BUG OPTIONS WORDS: the program aborts, and the report has the words
+    local status=0 said
+    said=$(SLABYARD=$2 under "$work/bug" "$1" 2>&1) || status=$?
+    [ "$status" = 134 ] || fail "bug $1 with options '$2' ends with $status: $said"
+    grep -q "$3" <<<"$said" || fail "bug $1 with options '$2' says: $said"
+}
+expect d "" "double free"
+expect f "" "not an object of Slabyard"
+expect l "" "double free"
+expect i check "not the start of an object"
+expect o redzone "overflow\|red zone"
+expect u poison,quarantine=1 "after free"
+under "$work/bug" n || fail "a program without a bug does not end well"
+echo "ok bugs"
