@@ -82,8 +82,8 @@ OPERATOR(void *, op_new_array_aligned, "_ZnamSt11align_val_t", (size_t size, siz
 typedef void *new_nothrow(size_t size, const void *nothrow);
 typedef void *new_aligned_nothrow(size_t size, size_t align, const void *nothrow);
 
-/* In a program that is linked statically there is none. There the handler, or what the program has in
- * place of new, must not throw. */
+/* In a program that is linked statically there is none. There the handler, or what the program has
+ * in place of new, must not throw. */
 static void *new_or_null(size_t size, size_t align) {
     void *object = NULL;
     new_handler *handler;

@@ -1,7 +1,7 @@
 /*
  * process.c: how the drop-in malloc behaves in the process that it has come into: its defaults, and
- * where the library's pass-through mode (SLABYARD=tools=malloc) gets blocks from. The library itself
- * takes them from malloc, which is this one; here it is the malloc of the next library.
+ * where the library's pass-through mode (SLABYARD=tools=malloc) gets blocks from. The library
+ * itself takes them from malloc, which is this one; here it is the malloc of the next library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

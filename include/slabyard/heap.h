@@ -78,8 +78,8 @@ SY_API void sy_free(void *object);
 SY_API void sy_free_sized(void *object, size_t size);
 
 /**
- * Tells how large an object of `size` bytes from sy_malloc really is. A container that grows to this
- * size wastes nothing.
+ * Tells how large an object of `size` bytes from sy_malloc really is. A container that grows to
+ * this size wastes nothing.
  *
  * Returns the number of bytes that may be used of it: at least `size`. `size` itself if that is too
  * large for any object.

@@ -115,8 +115,8 @@ void sy_cache_wipe(const sy_cache *cache, void *object);
  * caches the heap tells itself. */
 void sy_cache_on_destroy(void (*tell)(sy_cache *cache));
 
-/* In the child of a fork no trims of other threads are at work, and what they were guarding is not. A
- * cache whose lock could not be had is made anew from its slabs' bitmaps. */
+/* In the child of a fork no trims of other threads are at work, and what they were guarding is not.
+ * A cache whose lock could not be had is made anew from its slabs' bitmaps. */
 extern SY_HIDDEN const sy_part sy_caches_part;
 
 /* ---- refill.c: between magazines and slabs ---- */

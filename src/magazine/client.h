@@ -255,8 +255,8 @@ bool sy_magazine_trim_step(unsigned *at, bool aged, size_t *bytes);
 /* Bytes of magazines and thread records that hold memory. */
 size_t sy_magazine_bytes(void);
 
-/* The start of the layer, before any other call, and its outermost lock, that of the thread list. In
- * the child of a fork what other threads had loaded is kept. */
+/* The start of the layer, before any other call, and its outermost lock, that of the thread list.
+ * In the child of a fork what other threads had loaded is kept. */
 extern SY_HIDDEN const sy_part sy_threads_part;
 /* Around a fork, whether that lock was had: else the clients may not be walked. */
 bool sy_threads_are_held(void);

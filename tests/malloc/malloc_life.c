@@ -48,7 +48,7 @@ static void use_at_exit(void) {
 static pthread_key_t keys[8];
 static _Atomic unsigned destructed;
 
-/* Runs after the library's own destructor too: a key's value that is set again is destructed again. */
+/* Runs after the library's own destructor too: a value that is set again is destructed again. */
 static void use_in_destructor(void *value) {
     unsigned *left = value;
     must_be_whole(left + 1, 60, 4);

@@ -456,8 +456,8 @@ static void growth_takes_what_others_do_not_want(void **state) {
     sy_cache_destroy_all(growing);
 }
 
-/* One by age that is due meanwhile is not lost. A turn does four steps of a pass by growth: there are
- * more caches than that. */
+/* One by age that is due meanwhile is not lost. A turn does four steps of a pass by growth: there
+ * are more caches than that. */
 static void a_pass_by_age_follows_one_by_growth(void **state) {
     (void)state;
     enum { OTHERS = 8 };
