@@ -2,7 +2,16 @@
 
 use crate::shared::{Full, Slot};
 use crate::slab;
-use slabyard::parts::Bounded;
+use slabyard::parts::Kind;
+
+/// The kind of [`Slab`]: one chunk.
+#[derive(Debug)]
+pub enum Bounded {}
+
+impl Kind for Bounded {
+    const GROWS: bool = false;
+    const TELLS: bool = false; // handles cannot be copied
+}
 
 /// A slab of so many slots, whose memory is taken and touched when it is made.
 ///
@@ -29,6 +38,7 @@ impl<T> Slab<T> {
     ///
     /// # Panics
     /// `capacity` is 0, or there is no memory for so many.
+    #[inline]
     #[track_caller]
     pub unsafe fn with_capacity(capacity: usize) -> Self {
         assert!(capacity > 0, "capacity must be non-zero");

@@ -1,7 +1,7 @@
 //! What the builders of slabs that grow have in common.
 
 use crate::slab::Slab;
-use slabyard::parts::Unbounded;
+use crate::unbounded::Unbounded;
 
 /// Slots of a chunk, unless the builder is told another number.
 const CHUNK_SLOTS: usize = 256;
@@ -23,6 +23,7 @@ impl Plan {
 
     /// # Panics
     /// The size of a chunk is 0, or there is no memory for the first chunks.
+    #[inline]
     #[track_caller]
     pub(crate) fn build<T>(&self) -> Slab<T, Unbounded> {
         assert!(self.chunk_capacity > 0, "chunk_capacity must be non-zero");

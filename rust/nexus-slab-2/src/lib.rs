@@ -30,10 +30,10 @@
 //! was freed last is the next one to be given.
 //!
 //! Debug builds panic when a slot is dropped instead of given back, when it is given to another
-//! slab, and when a slab is dropped while slots are taken. A second free of the slot that was freed
-//! last is reported in every build and ends the process. With debug assertions or the feature
-//! `checked`, and the environment variable `SLABYARD=check`, so are other double frees, frees to the
-//! wrong slab, and writes behind a value.
+//! slab, and when a slab is dropped while slots are taken. With debug assertions or the feature
+//! `checked`, a second free of the slot that was freed last is reported and ends the process; with
+//! the environment variable `SLABYARD=check` too, so are other double frees, frees to the wrong slab,
+//! and writes behind a value. Two `free_raw` in a row of one slot are reported in every build.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(missing_docs)]

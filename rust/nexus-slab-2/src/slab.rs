@@ -54,6 +54,7 @@ impl<T, K: Kind> Slab<T, K> {
     ///
     /// # Panics
     /// There is no memory.
+    #[inline(always)]
     #[track_caller]
     pub(crate) fn add_chunk(&self) {
         if !self.0.add_chunk() {
@@ -61,12 +62,10 @@ impl<T, K: Kind> Slab<T, K> {
         }
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     #[track_caller]
     pub(crate) fn no_memory(&self) -> ! {
-        let slots = self.store().chunk_slots();
-        panic!("there is no memory for a chunk of {slots} slots")
+        no_memory_for(self.store().chunk_slots())
     }
 
     /// The slots, with their type.
@@ -142,6 +141,13 @@ impl<T, K: Kind> Slab<T, K> {
             "slot was not allocated from this slab"
         );
     }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn no_memory_for(slots: usize) -> ! {
+    panic!("there is no memory for a chunk of {slots} slots")
 }
 
 impl<T, K: Kind> fmt::Debug for Slab<T, K> {

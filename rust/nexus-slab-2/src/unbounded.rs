@@ -4,7 +4,16 @@ use crate::builder::{builder, Plan};
 use crate::shared::Slot;
 use crate::slab;
 use core::fmt;
-use slabyard::parts::Unbounded;
+use slabyard::parts::Kind;
+
+/// The kind of [`Slab`]: as many chunks as are needed.
+#[derive(Debug)]
+pub enum Unbounded {}
+
+impl Kind for Unbounded {
+    const GROWS: bool = true;
+    const TELLS: bool = false; // handles cannot be copied
+}
 
 /// A slab that adds a chunk of slots when none is free. What is in it never moves. All chunks have
 /// one list of free slots, so a free takes the same time however many chunks there are.
@@ -55,6 +64,7 @@ impl<T> Slab<T> {
     ///
     /// # Panics
     /// There is no memory.
+    #[inline]
     #[track_caller]
     pub fn reserve_chunks(&self, count: usize) {
         while self.chunk_count() < count {

@@ -75,10 +75,13 @@ fn behind_a_value() {
 
 #[test]
 fn a_double_free_in_a_row_is_told_at_once() {
-    for (test, of) in [
-        ("twice_to_a_slab", "[u64; 4]"),
+    // A handle cannot be copied but by unsafe code, so its free is checked where it is a call.
+    let calls = cfg!(any(debug_assertions, feature = "checked"));
+    let tests = [
         ("twice_to_a_byte_slab", "byte::Aligned"),
-    ] {
+        ("twice_to_a_slab", "[u64; 4]"),
+    ];
+    for (test, of) in tests.into_iter().take(if calls { 2 } else { 1 }) {
         let said = said_by(test, "");
         assert!(said.contains("slabyard: double free: "), "{test}: {said}");
         assert!(said.contains(of), "{test}: {said}");

@@ -2,10 +2,9 @@
 
 use super::slab::ByteSlab;
 use super::{fits, ByteClaim, Slot};
-use crate::bounded::full;
+use crate::bounded::{full, Bounded};
 use crate::shared::Full;
 use core::fmt;
-use slabyard::parts::Bounded;
 
 /// A slab of so many slots of `N` bytes, whose memory is taken and touched when it is made.
 pub type Slab<const N: usize> = ByteSlab<N, Bounded>;
@@ -18,6 +17,7 @@ impl<const N: usize> Slab<N> {
     ///
     /// # Panics
     /// `capacity` is 0, or there is no memory for so many.
+    #[inline]
     #[track_caller]
     pub unsafe fn with_capacity(capacity: usize) -> Self {
         // SAFETY: as the caller says.

@@ -122,7 +122,7 @@ impl Drop for ByteClaim<'_> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the slot is one of the slab, and nobody else's.
-        unsafe { self.store.push(self.place.as_ptr().cast()) }
+        unsafe { self.store.push::<false>(self.place.as_ptr().cast()) }
     }
 }
 

@@ -3,8 +3,8 @@
 use super::slab::ByteSlab;
 use super::{ByteClaim, Slot};
 use crate::builder::{builder, Plan};
+use crate::unbounded::Unbounded;
 use core::fmt;
-use slabyard::parts::Unbounded;
 
 /// A slab of slots of `N` bytes that adds a chunk of slots when none is free. What is in it never
 /// moves. All chunks have one list of free slots, so a free takes the same time however many chunks

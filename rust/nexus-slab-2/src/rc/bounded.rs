@@ -2,9 +2,9 @@
 
 use super::slab::RcSlab;
 use super::{RcCell, RcSlot};
+use crate::bounded::Bounded;
 use crate::shared::Full;
 use core::fmt;
-use slabyard::parts::Bounded;
 
 /// A slab of so many slots, whose memory is taken and touched when it is made.
 pub type Slab<T> = RcSlab<T, Bounded>;
@@ -17,6 +17,7 @@ impl<T> Slab<T> {
     ///
     /// # Panics
     /// `capacity` is 0, or there is no memory for so many.
+    #[inline]
     #[track_caller]
     pub unsafe fn with_capacity(capacity: usize) -> Self {
         // SAFETY: as the caller says.

@@ -2,8 +2,8 @@
 
 use super::slab::RcSlab;
 use super::{RcCell, RcSlot};
+use crate::unbounded::Unbounded;
 use core::fmt;
-use slabyard::parts::Unbounded;
 
 /// A slab that adds a chunk of slots when none is free. What is in it never moves.
 pub type Slab<T> = RcSlab<T, Unbounded>;

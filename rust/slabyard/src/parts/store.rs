@@ -16,10 +16,13 @@
 //!     after its slab.
 //!   - `runs` has each slot that has ever been in the list or, where each slot is a call, was taken.
 //!
-//! What is compiled into programs does not pass the address of the store on, but for a call that is
-//! to fill the list: so the head of the list may be kept in a register.
+//! What is compiled into programs does not pass the address of the store on, and its drop is two loads
+//! and a call. All but the head of the list is in [`Chunks`], elsewhere in memory, and calls get a copy
+//! of the head and give it back. So the compiler may keep the head of a slab that is a local variable
+//! in a register.
 
 use crate::raw::pool::{RawPool, Shape, CALLS};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::fmt;
@@ -84,12 +87,8 @@ impl Runs {
 /// Chunks of slots, some of which are free.
 pub struct Store {
     free: Cell<*mut Free>,
-    pool: Cell<Option<RawPool>>,
-    out: Cell<usize>,
-    /// Slots of a chunk; 0 until the store is initialized.
-    chunk_slots: Cell<usize>,
-    chunks: Cell<usize>,
-    runs: Cell<Runs>,
+    /// Null until the store is initialized.
+    chunks: Cell<*mut Chunks>,
 }
 
 impl fmt::Debug for Store {
@@ -103,46 +102,50 @@ impl fmt::Debug for Store {
 impl Store {
     /// A store without memory, to be initialized.
     #[allow(clippy::new_without_default)] // only for constants and slabs
+    #[inline]
     pub const fn new() -> Self {
         Store {
             free: Cell::new(null_mut()),
-            pool: Cell::new(None),
-            out: Cell::new(0),
-            chunk_slots: Cell::new(0),
-            chunks: Cell::new(0),
-            runs: Cell::new(Runs::new()),
+            chunks: Cell::new(null_mut()),
         }
+    }
+
+    /// The chunks, once the store is initialized.
+    #[inline(always)]
+    fn chunks_if_any(&self) -> Option<&Chunks> {
+        // SAFETY: they are the store's, and are changed by its calls only, which give no reference.
+        unsafe { self.chunks.get().as_ref() }
     }
 
     /// Slots of a chunk; 0 until the store is initialized.
     #[inline]
     pub fn chunk_slots(&self) -> usize {
-        self.chunk_slots.get()
+        self.chunks_if_any().map_or(0, |chunks| chunks.slots)
     }
 
     /// Chunks that there are.
     #[inline]
     pub fn chunks(&self) -> usize {
-        self.chunks.get()
+        self.chunks_if_any().map_or(0, |chunks| chunks.count)
     }
 
     /// Slots of all chunks, taken and free.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.chunks.get() * self.chunk_slots.get()
+        self.chunks_if_any().map_or(0, Chunks::capacity)
     }
 
     /// Is it initialized?
     #[inline]
     pub fn is_initialized(&self) -> bool {
-        self.chunk_slots.get() > 0
+        !self.chunks.get().is_null()
     }
 
     /// Chunks are to have so many slots.
     #[inline]
     pub fn initialize(&self, chunk_slots: usize) {
         assert!(!self.is_initialized(), "Slab already initialized");
-        self.chunk_slots.set(chunk_slots);
+        self.chunks.set(Chunks::new(chunk_slots));
     }
 
     /// The first slot of the list, or null.
@@ -181,90 +184,228 @@ impl Store {
 
     /// A slot where the list is empty. `None`: the store is not initialized, there is no memory, or
     /// the pool is bounded and no slot of it is free.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub fn refill(&self, shape: fn(usize) -> Option<Shape>) -> Option<NonNull<Free>> {
-        if !self.is_initialized() {
-            return None;
-        }
-        if !CALLS {
-            return self.add_chunk(shape).then(|| self.pop())?;
-        }
-        let slot = self.take(self.pool_or_new(shape)?)?;
-        if self.out.get() > self.capacity() {
-            self.chunks.set(self.chunks.get() + 1);
-        }
-        let (address, bytes) = (slot.as_ptr() as usize, self.slot_bytes()?);
-        self.with_runs(|runs| {
-            if runs.run_of(address).is_none() {
-                runs.add(address, address + bytes, bytes);
-            }
-        });
-        Some(slot)
+        self.with_chunks(|chunks| chunks.refill(shape))?
     }
 
-    /// Gives a slot back.
+    /// Gives a slot back. `TELL`: a second one in a row is reported.
     ///
     /// # Safety
     /// The slot is one of this store, and not used again.
     #[inline(always)]
-    pub unsafe fn push(&self, slot: *mut Free) {
+    pub unsafe fn push<const TELL: bool>(&self, slot: *mut Free) {
         if CALLS {
             // SAFETY: as the caller says.
-            return unsafe { self.push_by_call(slot) };
+            self.with_chunks(|chunks| unsafe { chunks.push_by_call(slot) });
+            return;
         }
         let newest = self.free.get();
-        if slot == newest {
-            return pushed_twice(self.pool.get(), slot);
+        if TELL && slot == newest {
+            return pushed_twice(self.chunks.get(), slot);
         }
         // SAFETY: the slot is free from here on.
         unsafe { (*slot).next = newest };
         self.free.set(slot);
     }
 
+    /// Puts the slots of another chunk before the list, the first of them on top. False, and nothing
+    /// has changed: there is no memory.
+    #[inline(always)]
+    pub fn add_chunk(&self, shape: fn(usize) -> Option<Shape>) -> bool {
+        self.with_chunks(|chunks| chunks.add_chunk(shape)) == Some(true)
+    }
+
+    /// Is the address in a slot?
+    #[inline]
+    pub fn contains(&self, address: usize) -> bool {
+        self.chunks_if_any()
+            .is_some_and(|chunks| chunks.runs.run_of(address).is_some())
+    }
+
+    /// The number of the chunk that the address is in.
+    #[inline]
+    pub fn chunk_of(&self, address: usize) -> Option<usize> {
+        self.chunks_if_any()?.chunk_of(address)
+    }
+
+    /// Slots that are taken. It walks through the list.
+    #[inline]
+    pub fn taken(&self) -> usize {
+        self.with_chunks(|chunks| chunks.taken()).unwrap_or(0)
+    }
+
+    /// Gives all memory back if no slot is taken, and whether it did. Then the store is as new.
+    #[inline]
+    pub fn release(&self) -> bool {
+        let released = release(self.free.get(), self.chunks.get());
+        if released {
+            self.forget();
+        }
+        released
+    }
+
+    /// The memory stays until the process ends. Then the store is as new.
+    #[inline]
+    pub fn keep(&self) {
+        keep(self.chunks.get());
+        self.forget();
+    }
+
+    #[inline]
+    fn forget(&self) {
+        self.free.set(null_mut());
+        self.chunks.set(null_mut());
+    }
+
+    /// Calls a function with the chunks, which have the head of the list meanwhile. `None`: the store
+    /// is not initialized.
+    #[inline(always)]
+    fn with_chunks<R>(&self, function: impl FnOnce(&mut Chunks) -> R) -> Option<R> {
+        // SAFETY: they are the store's, and no other reference to them is there.
+        let chunks = unsafe { self.chunks.get().as_mut() }?;
+        chunks.free = self.free.get();
+        let result = function(chunks);
+        self.free.set(chunks.free);
+        Some(result)
+    }
+}
+
+impl Drop for Store {
+    /// Gives all memory back if no slot is taken.
+    #[inline(always)]
+    fn drop(&mut self) {
+        end(self.free.get(), self.chunks.get());
+    }
+}
+
+/// What a drop does with the words of a store.
+#[inline(never)]
+fn end(free: *mut Free, chunks: *mut Chunks) {
+    if !release(free, chunks) {
+        keep(chunks);
+    }
+}
+
+/// Gives all memory of a store back if no slot is taken, and whether it did.
+#[inline(never)]
+fn release(free: *mut Free, chunks: *mut Chunks) -> bool {
+    // SAFETY: they are those of a store, which does not use them if this is done.
+    unsafe {
+        let Some(known) = chunks.as_mut() else {
+            return true;
+        };
+        known.free = free;
+        if known.taken() > 0 {
+            return false;
+        }
+        let pool = known.pool.take();
+        drop(Box::from_raw(chunks));
+        if let Some(pool) = pool {
+            pool.destroy();
+        }
+    }
+    true
+}
+
+/// Lets the memory of a store stay until the process ends.
+#[inline(never)]
+fn keep(chunks: *mut Chunks) {
+    if chunks.is_null() {
+        return;
+    }
+    // SAFETY: they are those of a store, which does not use them any more.
+    unsafe {
+        if let Some(pool) = Box::from_raw(chunks).pool {
+            pool.keep();
+        }
+    }
+}
+
+/// The chunks of a [`Store`].
+struct Chunks {
+    /// The head of the list, while a call has it.
+    free: *mut Free,
+    pool: Option<RawPool>,
+    out: usize,
+    /// Of each chunk.
+    slots: usize,
+    count: usize,
+    runs: Runs,
+}
+
+impl Chunks {
+    #[inline(never)]
+    fn new(slots: usize) -> *mut Chunks {
+        Box::into_raw(Box::new(Chunks {
+            free: null_mut(),
+            pool: None,
+            out: 0,
+            slots,
+            count: 0,
+            runs: Runs::new(),
+        }))
+    }
+
+    fn capacity(&self) -> usize {
+        self.count * self.slots
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refill(&mut self, shape: fn(usize) -> Option<Shape>) -> Option<NonNull<Free>> {
+        if !CALLS {
+            return self.add_chunk(shape).then(|| self.pop())?;
+        }
+        let pool = self.pool_or_new(shape)?;
+        let slot = self.take(pool)?;
+        if self.out > self.capacity() {
+            self.count += 1;
+        }
+        let (address, bytes) = (slot.as_ptr() as usize, self.slot_bytes()?);
+        if self.runs.run_of(address).is_none() {
+            self.runs.add(address, address + bytes, bytes);
+        }
+        Some(slot)
+    }
+
     /// # Safety
     /// As [`Store::push`].
     #[inline(never)]
-    unsafe fn push_by_call(&self, slot: *mut Free) {
-        if let (Some(pool), Some(slot)) = (self.pool.get(), NonNull::new(slot)) {
+    unsafe fn push_by_call(&mut self, slot: *mut Free) {
+        if let (Some(pool), Some(slot)) = (self.pool, NonNull::new(slot)) {
             // SAFETY: as the caller says.
             unsafe { self.give(pool, slot) }
         }
     }
 
-    /// Calls a function with the runs.
-    fn with_runs<R>(&self, function: impl FnOnce(&mut Runs) -> R) -> R {
-        let mut runs = self.runs.replace(Runs::new());
-        let result = function(&mut runs);
-        self.runs.set(runs);
-        result
-    }
-
-    /// Is the address in a slot?
-    pub fn contains(&self, address: usize) -> bool {
-        self.with_runs(|runs| runs.run_of(address).is_some())
-    }
-
-    /// The number of the chunk that the address is in.
-    pub fn chunk_of(&self, address: usize) -> Option<usize> {
-        let run = self.with_runs(|runs| runs.run_of(address))?;
+    #[inline(never)]
+    fn chunk_of(&self, address: usize) -> Option<usize> {
+        let run = self.runs.run_of(address)?;
         let slot = run.before + (address - run.start) / self.slot_bytes()?;
         // Where each slot is a call, the pool may hold slots back and have carved more of them.
-        Some((slot / self.chunk_slots.get()).min(self.chunks.get().saturating_sub(1)))
+        Some((slot / self.slots).min(self.count.saturating_sub(1)))
     }
 
     /// Bytes from slot to slot.
     fn slot_bytes(&self) -> Option<usize> {
         // SAFETY: the pool exists, and is this thread's.
-        Some(unsafe { self.pool.get()?.slot_size() })
+        Some(unsafe { self.pool?.slot_size() })
+    }
+
+    /// A slot of the list.
+    fn pop(&mut self) -> Option<NonNull<Free>> {
+        let slot = NonNull::new(self.free)?;
+        // SAFETY: it is the first slot of the list.
+        self.free = unsafe { Store::behind(slot.as_ptr()) };
+        Some(slot)
     }
 
     /// A slot of the pool.
-    #[inline]
-    fn take(&self, pool: RawPool) -> Option<NonNull<Free>> {
+    fn take(&mut self, pool: RawPool) -> Option<NonNull<Free>> {
         // SAFETY: the pool exists, and is this thread's.
         let slot = unsafe { pool.pop().or_else(|| pool.grow()) }?;
-        self.out.set(self.out.get() + 1);
+        self.out += 1;
         Some(slot.cast())
     }
 
@@ -272,49 +413,43 @@ impl Store {
     ///
     /// # Safety
     /// The slot is one of the pool, and not used again.
-    #[inline]
-    unsafe fn give(&self, pool: RawPool, slot: NonNull<Free>) {
+    unsafe fn give(&mut self, pool: RawPool, slot: NonNull<Free>) {
         // A double free is for the pool to report.
-        self.out.set(self.out.get().saturating_sub(1));
+        self.out = self.out.saturating_sub(1);
         // SAFETY: as the caller says; the pool exists, and is this thread's.
         unsafe { pool.push(slot.cast()) }
     }
 
     /// The pool, which is made with the first chunk. `None`: there is no memory.
-    #[inline]
-    fn pool_or_new(&self, shape: fn(usize) -> Option<Shape>) -> Option<RawPool> {
-        if self.pool.get().is_none() {
-            let shape = shape(self.chunk_slots.get())?;
-            self.pool.set(RawPool::create(&shape));
+    fn pool_or_new(&mut self, shape: fn(usize) -> Option<Shape>) -> Option<RawPool> {
+        if self.pool.is_none() {
+            self.pool = RawPool::create(&shape(self.slots)?);
         }
-        self.pool.get()
+        self.pool
     }
 
-    /// Puts the slots of another chunk before the list, the first of them on top. False, and nothing
-    /// has changed: there is no memory.
-    #[inline]
-    pub fn add_chunk(&self, shape: fn(usize) -> Option<Shape>) -> bool {
+    #[inline(never)]
+    fn add_chunk(&mut self, shape: fn(usize) -> Option<Shape>) -> bool {
         let Some(pool) = self.pool_or_new(shape) else {
             return false;
         };
         if !CALLS && !self.add_slots(pool) {
             return false;
         }
-        self.chunks.set(self.chunks.get() + 1);
+        self.count += 1;
         true
     }
 
-    #[inline]
-    fn add_slots(&self, pool: RawPool) -> bool {
+    fn add_slots(&mut self, pool: RawPool) -> bool {
         // SAFETY: the pool exists, and is this thread's.
         let slot_bytes = unsafe { pool.slot_size() };
-        let before = self.free.replace(null_mut());
+        let before = core::mem::replace(&mut self.free, null_mut());
         let mut last: Option<NonNull<Free>> = None;
         let mut fresh: Vec<(usize, usize)> = Vec::new();
-        for _ in 0..self.chunk_slots.get() {
+        for _ in 0..self.slots {
             let Some(slot) = self.take(pool) else {
                 self.give_list(pool);
-                self.free.set(before);
+                self.free = before;
                 return false;
             };
             // SAFETY: both slots are ours, and free.
@@ -322,7 +457,7 @@ impl Store {
                 (*slot.as_ptr()).next = null_mut();
                 match last {
                     Some(last) => (*last.as_ptr()).next = slot.as_ptr(),
-                    None => self.free.set(slot.as_ptr()),
+                    None => self.free = slot.as_ptr(),
                 }
             }
             last = Some(slot);
@@ -332,11 +467,9 @@ impl Store {
                 _ => fresh.push((start, start + slot_bytes)),
             }
         }
-        self.with_runs(|runs| {
-            for (start, end) in fresh {
-                runs.add(start, end, slot_bytes);
-            }
-        });
+        for (start, end) in fresh {
+            self.runs.add(start, end, slot_bytes);
+        }
         if let Some(last) = last {
             // SAFETY: the last slot of the new ones.
             unsafe { (*last.as_ptr()).next = before };
@@ -344,76 +477,35 @@ impl Store {
         true
     }
 
-    /// The slots of the list.
-    fn list(&self) -> impl Iterator<Item = NonNull<Free>> {
-        let next = |slot: &NonNull<Free>| {
-            // SAFETY: a slot of the list begins with the address of the next one.
-            NonNull::new(unsafe { (*slot.as_ptr()).next })
-        };
-        core::iter::successors(NonNull::new(self.free.get()), next)
-    }
-
     /// Gives the slots of the list back to the pool.
-    #[inline]
-    fn give_list(&self, pool: RawPool) {
+    fn give_list(&mut self, pool: RawPool) {
         while let Some(slot) = self.pop() {
             // SAFETY: a slot of the list is one of the pool, and free.
             unsafe { self.give(pool, slot) }
         }
     }
 
-    /// Slots that are taken. It walks through the list.
-    #[inline]
-    pub fn taken(&self) -> usize {
+    #[inline(never)]
+    fn taken(&self) -> usize {
+        let next = |slot: &NonNull<Free>| {
+            // SAFETY: a slot of the list begins with the address of the next one.
+            NonNull::new(unsafe { (*slot.as_ptr()).next })
+        };
+        let free = core::iter::successors(NonNull::new(self.free), next);
         // After a double free the list may be a circle.
-        self.out.get() - self.list().take(self.out.get()).count()
-    }
-
-    /// Gives all memory back if no slot is taken, and whether it did. Then the store is as new.
-    #[inline]
-    pub fn release(&self) -> bool {
-        if self.taken() > 0 {
-            return false;
-        }
-        self.free.set(null_mut());
-        self.out.set(0);
-        self.chunks.set(0);
-        self.chunk_slots.set(0);
-        self.runs.set(Runs::new());
-        if let Some(pool) = self.pool.take() {
-            // SAFETY: no slot is taken, and the store does not know the pool any more.
-            unsafe { pool.destroy() }
-        }
-        true
-    }
-
-    /// The memory stays until the process ends.
-    #[inline]
-    pub fn keep(&self) {
-        self.runs.set(Runs::new());
-        if let Some(pool) = self.pool.take() {
-            // SAFETY: the pool exists, and the store does not know it any more.
-            unsafe { pool.keep() }
-        }
+        self.out - free.take(self.out).count()
     }
 }
 
 /// Reports that the slot that was given back last is given back again.
 #[cold]
 #[inline(never)]
-fn pushed_twice(pool: Option<RawPool>, slot: *mut Free) {
-    if let (Some(pool), Some(slot)) = (pool, NonNull::new(slot)) {
-        // SAFETY: it is the pool of a store, so it exists, and is this thread's.
-        unsafe { pool.given_twice(slot.cast()) }
-    }
-}
-
-impl Drop for Store {
-    /// Gives all memory back if no slot is taken.
-    #[inline]
-    fn drop(&mut self) {
-        if !self.release() {
-            self.keep();
+fn pushed_twice(chunks: *const Chunks, slot: *mut Free) {
+    // SAFETY: they are those of a store, whose pool is this thread's.
+    unsafe {
+        let pool = chunks.as_ref().and_then(|chunks| chunks.pool);
+        if let (Some(pool), Some(slot)) = (pool, NonNull::new(slot)) {
+            pool.given_twice(slot.cast());
         }
     }
 }

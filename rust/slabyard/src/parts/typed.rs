@@ -15,10 +15,16 @@ use core::ptr::NonNull;
 /// Bytes that the pool itself takes of its first chunk, at most.
 const POOL_BYTES: usize = 192;
 
-/// Whether a slab adds chunks. There are two kinds.
+/// A kind of slabs: bounded or unbounded, of one of the crates.
 pub trait Kind: 'static {
+    /// It adds chunks.
     #[doc(hidden)]
     const GROWS: bool;
+
+    /// A second free in a row of a slot is reported where frees are no calls too. It costs a compare
+    /// and a branch. Where safe code cannot free a slot twice, it is of little use.
+    #[doc(hidden)]
+    const TELLS: bool = true;
 }
 
 /// The kind of slabs with one chunk.
@@ -75,6 +81,7 @@ impl<T, K: Kind> TypedStore<T, K> {
     }
 
     /// Adds a chunk. False: there is no memory.
+    #[inline(always)]
     pub fn add_chunk(&self) -> bool {
         self.store.add_chunk(Self::shape)
     }
@@ -166,7 +173,24 @@ impl<T, K: Kind> TypedStore<T, K> {
     #[inline(always)]
     pub unsafe fn give(&self, slot: NonNull<T>) {
         // SAFETY: as the caller says.
-        unsafe { self.store.push(slot.as_ptr().cast()) }
+        unsafe { self.store.push::<true>(slot.as_ptr().cast()) }
+    }
+
+    /// As [`give`](Self::give), of a slot that had a handle of its own.
+    ///
+    /// # Safety
+    /// As for `give`.
+    #[inline(always)]
+    unsafe fn give_own(&self, slot: NonNull<T>) {
+        let slot = slot.as_ptr().cast();
+        // SAFETY: as the caller says.
+        unsafe {
+            if K::TELLS {
+                self.store.push::<true>(slot);
+            } else {
+                self.store.push::<false>(slot);
+            }
+        }
     }
 
     /// Gives the slot back when what comes back is dropped, in a panic too.
@@ -220,7 +244,7 @@ impl<T, K: Kind> TypedStore<T, K> {
         // SAFETY: as the caller says; the slot holds a value, which is moved out.
         unsafe {
             let value = slot.read();
-            self.give(slot.cast());
+            self.give_own(slot.cast());
             value
         }
     }
@@ -289,6 +313,6 @@ impl<T, K: Kind> Drop for Taken<'_, T, K> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the slot is one of the slab, and nobody else's.
-        unsafe { self.slab.give(self.slot) }
+        unsafe { self.slab.give_own(self.slot) }
     }
 }
