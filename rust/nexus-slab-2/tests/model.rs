@@ -91,12 +91,12 @@ macro_rules! compare {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop::collection::vec(step(), 1..if cfg!(miri) { 30 } else { 200 })
+    prop::collection::vec(step(), 1..if cfg!(miri) { 20 } else { 200 })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 5 } else { 300 },
+        cases: if cfg!(miri) { 2 } else { 300 },
         failure_persistence: None,
         ..Default::default()
     })]

@@ -217,7 +217,7 @@ fn slots_are_read_and_changed_as_the_value() {
     // SAFETY: as before; the slot holds a value, and no handle is used meanwhile.
     unsafe {
         (*cell).value_mut().push('e');
-        SlotCell::value_ptr_mut(cell).write(format!("{}f", (*cell).value_ref()));
+        *SlotCell::value_ptr_mut(cell) = format!("{}f", (*cell).value_ref());
         assert_eq!((*(*cell).value_ptr()).as_str(), "abcdef");
         let _ = second.into_raw();
         assert_eq!(slab.take(Slot::from_raw(cell)), "abcdef");
@@ -380,9 +380,12 @@ fn debug_builds_tell_of_slots_that_are_not_given_back() {
         panic!("first");
     });
     assert_eq!(told, "first");
-    let slab = bounded(1);
-    let _ = slab.alloc(1u64).into_raw();
-    std::mem::forget(slab);
+    if !cfg!(miri) {
+        // Miri sees the memory, which stays.
+        let slab = bounded(1);
+        let _ = slab.alloc(1u64).into_raw();
+        std::mem::forget(slab);
+    }
 }
 
 #[test]
