@@ -1,4 +1,5 @@
 //! Byte slabs: values of several types in slots of one size.
+#![cfg_attr(not(debug_assertions), allow(clippy::drop_non_drop))] // in debug builds they do
 
 use nexus_slab_2::byte::{bounded, unbounded, AlignedBytes, PinnedSlot, Slot};
 use std::borrow::{Borrow, BorrowMut};

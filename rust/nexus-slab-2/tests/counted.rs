@@ -1,4 +1,5 @@
 //! Slabs whose values have several owners.
+#![cfg_attr(not(debug_assertions), allow(clippy::drop_non_drop))] // in debug builds they do
 
 use nexus_slab_2::rc::{bounded, unbounded, RcCell};
 use nexus_slab_2::{Full, RcSlot, Ref};

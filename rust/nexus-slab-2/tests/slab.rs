@@ -1,4 +1,5 @@
 //! Slabs of typed values, and their raw slots.
+#![cfg_attr(not(debug_assertions), allow(clippy::drop_non_drop))] // in debug builds they do
 
 use nexus_slab_2::{bounded, unbounded, Full, PinnedSlot, Slot, SlotCell};
 use std::borrow::{Borrow, BorrowMut};
