@@ -11,4 +11,5 @@ for library in mimalloc tcmalloc jemalloc; do
     unbuilt+=(--config "target.$target.$library.rustc-link-lib=[]")
 done
 cargo clippy --locked --quiet --release --workspace --all-targets "${unbuilt[@]}" -- -D warnings
-cargo clippy --locked --quiet --release -p slabyard --all-targets --all-features -- -D warnings
+cargo clippy --locked --quiet --release -p slabyard -p slabyard-nexus-slab-2 --all-targets \
+    --all-features -- -D warnings

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of the Rust crate under Miri, which finds undefined behaviour in its unsafe code. Miri
+# Runs the tests of the Rust crate, and of the one with the interface of nexus-slab 2, under Miri, which finds undefined behaviour in its unsafe code. Miri
 # runs no C: rust/slabyard/src/raw has a model of the core for it. Does nothing where no nightly Rust
 # with Miri is installed; says so.
 # Usage: scripts/miri.sh [quick] [TEST_FILTER]
@@ -22,3 +22,4 @@ if [ "${1:-}" = quick ]; then
     done
 fi
 cargo +nightly miri test --locked -p slabyard --all-features "${tests[@]}" -- "$@"
+cargo +nightly miri test --locked -p slabyard-nexus-slab-2 --all-features --tests -- "$@"

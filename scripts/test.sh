@@ -100,7 +100,7 @@ binaries() {
 documents() {
     check "cargo: documents" in_rust env RUSTDOCFLAGS="-D warnings" \
         cargo doc --locked --release --no-deps -p slabyard-sys -p slabyard -p slabyard-nexus-slab \
-        --all-features
+        -p slabyard-nexus-slab-2 --all-features
     check "cargo: a stranger's project" tests/install/rust.sh
     check "clippy" scripts/clippy.sh
     check "the document test itself" tests/docs/self-test.sh build/release
@@ -122,8 +122,8 @@ quick() {
 # Each line of the library runs under a sanitizer. Fuzzers have one thread each, so there is nothing in
 # them for ThreadSanitizer. The peers' allocators are not built: that takes minutes.
 merge() {
-    local crates=(slabyard-sys slabyard slabyard-nexus-slab slabyard-golden slabyard-models
-        slabyard-certainty)
+    local crates=(slabyard-sys slabyard slabyard-nexus-slab slabyard-nexus-slab-2 slabyard-golden
+        slabyard-models slabyard-certainty)
     forms
     preset release "-DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=" -LE long
     binaries
@@ -134,7 +134,7 @@ merge() {
     stage "cargo: the tool" in_rust cargo test --locked --release -p slabyard-cli \
         --no-default-features
     stage "cargo: the crate" in_rust cargo test --locked --release "${crates[@]/#/--package=}" \
-        -- --skip holes_are_closed
+        --features slabyard-nexus-slab-2/rc -- --skip holes_are_closed
     documents
 }
 
@@ -151,11 +151,14 @@ everything() {
     stage "cargo: build" in_rust cargo build --locked --release --workspace --all-targets
     # With all features the pools' functions are calls, so the crate is tested with its default ones
     # too, but for what must not compile.
-    stage "cargo: test" in_rust cargo test --locked --release --workspace -- --skip holes_are_closed
+    stage "cargo: test" in_rust cargo test --locked --release --workspace \
+        --features slabyard-nexus-slab-2/rc -- --skip holes_are_closed
     stage "cargo: test, all features" in_rust cargo test --locked --release -p slabyard \
-        -p slabyard-nexus-slab --all-features
+        -p slabyard-nexus-slab -p slabyard-nexus-slab-2 --all-features
     stage "miri: test" scripts/miri.sh
     check "cargo: without std" in_rust cargo check --locked --release -p slabyard --no-default-features
+    check "cargo: nexus-slab without std" in_rust cargo check --locked --release \
+        -p slabyard-nexus-slab-2 --no-default-features --features alloc,rc
     documents
 }
 

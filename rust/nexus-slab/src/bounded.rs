@@ -1,19 +1,11 @@
 //! Slabs of a fixed number of slots.
 
 use crate::shared::{Slot, SlotCell};
-use crate::slab::{self, Kind};
-use crate::store::Store;
+use crate::slab;
 use crate::Full;
-use slabyard::parts::CALLS;
 use std::ptr::NonNull;
 
-/// The kind of [`Slab`]: one chunk.
-#[derive(Debug)]
-pub enum Bounded {}
-
-impl Kind for Bounded {
-    const GROWS: bool = false;
-}
+pub use slabyard::parts::Bounded;
 
 /// A slab of at most so many slots, whose memory is taken and touched when it is initialized.
 ///
@@ -76,31 +68,12 @@ impl<T> Slab<T> {
     /// [`Full`], with the value: the slab is full, or not initialized.
     #[inline]
     pub fn try_alloc(&self, value: T) -> Result<Slot<T>, Full<T>> {
-        // The value is written before the list changes: the other way round, the compiler may take a
-        // value of bytes apart on the stack, and to read it back costs ten cycles.
-        let slot = self.store().head();
-        if slot.is_null() {
-            return self.try_alloc_seldom(value);
-        }
-        // SAFETY: a slot of the list is free and empty; writing the value runs no code of the program.
-        unsafe {
-            let list = Store::behind(slot);
-            let slot = Slot::fill(NonNull::new_unchecked(slot).cast(), value);
-            self.store().set_list(list);
-            Ok(slot)
-        }
-    }
-
-    /// What `try_alloc` does where the list is empty.
-    #[inline(always)]
-    fn try_alloc_seldom(&self, value: T) -> Result<Slot<T>, Full<T>> {
-        if CALLS {
-            if let Some(cell) = self.take_cell() {
-                // SAFETY: the slot is ours, and empty.
-                return Ok(unsafe { Slot::fill(cell, value) });
-            }
-        }
-        Err(Full(value))
+        let named = |slot: NonNull<T>| {
+            // SAFETY: the slot holds the value, and has no other name.
+            unsafe { Slot::from_cell(slot.cast()) }
+        };
+        self.typed()
+            .insert(value, |slot| Ok(named(slot)), |value| Err(Full(value)))
     }
 
     /// Takes a slot, for a value to be written in place. `None`: the slab is full, or not

@@ -33,7 +33,6 @@ pub mod macros;
 #[doc(hidden)]
 pub mod shared;
 mod slab;
-mod store;
 pub mod unbounded;
 
 pub use alloc::{Alloc, BoundedAlloc, BoxSlot, Full, LocalStatic, UnboundedAlloc};

@@ -1,61 +1,38 @@
-//! Slabs: the slots of a [`Store`], with the type of their values.
+//! Slabs: slots for values of one type, and the names that programs have for them.
 //!
 //! Above: [`crate::bounded`] and [`crate::unbounded`], which name the two kinds, and
-//! [`crate::local`], which keeps one of either kind for a thread. A bounded slab is one chunk; an
-//! unbounded one adds a chunk when no slot is free.
+//! [`crate::local`], which keeps one of either kind for a thread. Below: [`TypedStore`], where slots
+//! come from.
 
 use crate::shared::{Slot, SlotCell};
-use crate::store::Store;
-use slabyard::parts::{Name, Shape, CALLS};
-use std::alloc::Layout;
+use slabyard::parts::{Kind, Store, Taken, TypedStore};
 use std::fmt;
-use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
-
-/// Bytes that the pool itself takes of its first chunk, at most.
-const POOL_BYTES: usize = 192;
-
-/// Whether a slab adds chunks. There are two kinds.
-pub trait Kind: 'static {
-    #[doc(hidden)]
-    const GROWS: bool;
-}
 
 /// Slots for one thread: [`bounded::Slab`](crate::bounded::Slab) or
 /// [`unbounded::Slab`](crate::unbounded::Slab).
 ///
 /// Dropped, it gives its memory back if no slot is taken. If one is, its [`Slot`] may be read later,
 /// so the memory stays until the process ends.
-pub struct Slab<T, K: Kind> {
-    /// Without the type: what a slab does with its memory, when it is dropped too, does not look at
-    /// values. So these may borrow from what is dropped before the slab.
-    store: Store,
-    holds: PhantomData<fn(T) -> T>,
-    kind: PhantomData<K>,
-}
+pub struct Slab<T, K: Kind>(TypedStore<T, K>);
 
 impl<T, K: Kind> Slab<T, K> {
     /// A slab without memory. It has to be initialized before it is used.
     #[inline]
     pub const fn new() -> Self {
-        Slab {
-            store: Store::new(),
-            holds: PhantomData,
-            kind: PhantomData,
-        }
+        Slab(TypedStore::new())
     }
 
     /// Is it initialized?
     #[inline]
     pub fn is_initialized(&self) -> bool {
-        self.store.is_initialized()
+        self.store().is_initialized()
     }
 
     /// Slots of all chunks, taken and free.
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.store.capacity()
+        self.store().capacity()
     }
 
     /// Drops the value and frees the slot, also when the drop panics.
@@ -64,10 +41,8 @@ impl<T, K: Kind> Slab<T, K> {
     /// The slot was allocated from this slab, and there is no reference to the value.
     #[inline]
     pub unsafe fn free(&self, slot: Slot<T>) {
-        let cell = slot.into_cell();
-        let _taken = Taken { slab: self, cell };
-        // SAFETY: as the caller says; the slot holds a value, which nobody uses again.
-        unsafe { cell.cast::<T>().as_ptr().drop_in_place() }
+        // SAFETY: as the caller says.
+        unsafe { self.0.free(slot.into_cell().cast()) }
     }
 
     /// Frees the slot and returns the value.
@@ -76,13 +51,8 @@ impl<T, K: Kind> Slab<T, K> {
     /// The slot was allocated from this slab, and there is no reference to the value.
     #[inline]
     pub unsafe fn take(&self, slot: Slot<T>) -> T {
-        let cell = slot.as_ptr();
-        // SAFETY: as the caller says; the slot holds a value, which is moved out.
-        unsafe {
-            let value = cell.cast::<T>().read();
-            self.free_ptr(cell);
-            value
-        }
+        // SAFETY: as the caller says.
+        unsafe { self.0.remove(slot.into_cell().cast()) }
     }
 
     /// Frees a slot that holds no value.
@@ -92,53 +62,37 @@ impl<T, K: Kind> Slab<T, K> {
     #[doc(hidden)]
     #[inline]
     pub unsafe fn free_ptr(&self, cell: *mut SlotCell<T>) {
-        // SAFETY: as the caller says.
-        unsafe { self.store.push(cell.cast()) }
+        // SAFETY: as the caller says; no slot is at address 0.
+        unsafe { self.0.give(NonNull::new_unchecked(cell.cast())) }
     }
 
     /// Takes a slot, which goes back if nothing is put in.
     #[inline]
     pub(crate) fn claim_cell(&self) -> Option<Claim<'_, T, K>> {
-        let cell = self.take_cell()?;
-        Some(Claim(Taken { slab: self, cell }))
+        self.0.take_guarded().map(Claim)
     }
 
     /// A slot, content undefined. `None`: the slab is bounded and full or not initialized, or there
     /// is no memory.
     #[inline(always)]
     pub(crate) fn take_cell(&self) -> Option<NonNull<SlotCell<T>>> {
-        match self.store.pop() {
-            Some(slot) => Some(slot.cast()),
-            None if CALLS || K::GROWS => self.store.refill(Self::shape).map(NonNull::cast),
-            None => None,
-        }
+        self.0.take().map(NonNull::cast)
+    }
+
+    /// The slots, with their type.
+    #[inline(always)]
+    pub(crate) fn typed(&self) -> &TypedStore<T, K> {
+        &self.0
     }
 
     /// The store of the slab, to be initialized.
     pub(crate) fn store(&self) -> &Store {
-        &self.store
+        self.0.store()
     }
 
     /// Adds a chunk. False: there is no memory.
     pub(crate) fn add_chunk(&self) -> bool {
-        self.store.add_chunk(Self::shape)
-    }
-
-    /// The pool of a slab whose chunks have so many slots. `None`: that is more than there is.
-    fn shape(chunk_slots: usize) -> Option<Shape> {
-        let slot = Layout::new::<SlotCell<T>>();
-        let chunk_bytes = slot
-            .size()
-            .checked_mul(chunk_slots)?
-            .checked_add(POOL_BYTES)?;
-        (chunk_bytes <= isize::MAX as usize).then(|| Shape {
-            slot,
-            capacity: if K::GROWS { 0 } else { chunk_slots },
-            chunk_bytes,
-            prefault: true,
-            huge: false,
-            name: Name::new(std::any::type_name::<T>()),
-        })
+        self.0.add_chunk()
     }
 }
 
@@ -156,20 +110,6 @@ impl<T, K: Kind> fmt::Debug for Slab<T, K> {
     }
 }
 
-/// A slot that is taken and holds no value. It goes back when this is dropped, in a panic too.
-struct Taken<'a, T, K: Kind> {
-    slab: &'a Slab<T, K>,
-    cell: NonNull<SlotCell<T>>,
-}
-
-impl<T, K: Kind> Drop for Taken<'_, T, K> {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: the slot is one of the slab, and nobody else's.
-        unsafe { self.slab.free_ptr(self.cell.as_ptr()) }
-    }
-}
-
 /// A slot that is taken and has no value yet. Dropped, it goes back to its slab.
 #[must_use = "a slot that is dropped goes back at once"]
 pub struct Claim<'a, T, K: Kind>(Taken<'a, T, K>);
@@ -178,8 +118,7 @@ impl<T, K: Kind> Claim<'_, T, K> {
     /// Puts the value in.
     #[inline]
     pub fn write(self, value: T) -> Slot<T> {
-        let cell = ManuallyDrop::new(self).0.cell;
-        // SAFETY: the slot is ours, and empty.
-        unsafe { Slot::fill(cell, value) }
+        // SAFETY: the slot holds a value, and has no other name.
+        unsafe { Slot::from_cell(self.0.fill(value).cast()) }
     }
 }

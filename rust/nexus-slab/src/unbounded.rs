@@ -1,15 +1,9 @@
 //! Slabs that grow by chunks.
 
 use crate::shared::Slot;
-use crate::slab::{self, Kind};
+use crate::slab;
 
-/// The kind of [`Slab`]: as many chunks as are needed.
-#[derive(Debug)]
-pub enum Unbounded {}
-
-impl Kind for Unbounded {
-    const GROWS: bool = true;
-}
+pub use slabyard::parts::Unbounded;
 
 /// A slab that adds a chunk of slots when none is free. What is in it never moves. All chunks have
 /// one list of free slots, so a free takes the same time however many chunks there are.

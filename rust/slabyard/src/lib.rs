@@ -120,7 +120,6 @@ mod limit;
 #[cfg(feature = "std")]
 pub mod local;
 mod options;
-#[cfg(feature = "std")]
 #[doc(hidden)]
 pub mod parts;
 mod pinned;

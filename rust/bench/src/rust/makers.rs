@@ -4,7 +4,6 @@ use core::ffi::c_void;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
-use nexus_slab::{bounded, unbounded};
 use slabyard::{Cache, CacheBox, Pool, Slot};
 use slabyard_peers as peers;
 use std::alloc::{GlobalAlloc, Layout};
@@ -68,47 +67,54 @@ impl<const WORDS: usize> Maker<WORDS> for Cache<Object<WORDS>> {
     }
 }
 
-impl<const WORDS: usize> Maker<WORDS> for bounded::Slab<Object<WORDS>> {
-    type Held = nexus_slab::Slot<Object<WORDS>>;
-
-    fn open(capacity: usize) -> Self {
-        // SAFETY: what it gives is given back to it, and it stays.
-        unsafe { bounded::Slab::with_capacity(capacity) }
-    }
-
-    #[inline(always)]
-    fn make(&'static self, value: Object<WORDS>) -> Self::Held {
-        self.alloc(value)
-    }
-
-    #[inline(always)]
-    fn end(&'static self, held: Self::Held) {
-        self.free(held);
-    }
-}
-
 /// Objects in a chunk of nexus-slab's unbounded slab: its largest figure in the documents, since a
 /// free looks for the chunk.
 const NEXUS_CHUNK: usize = 4096;
 
-impl<const WORDS: usize> Maker<WORDS> for unbounded::Slab<Object<WORDS>> {
-    type Held = nexus_slab::Slot<Object<WORDS>>;
+/// The slabs of nexus-slab 2, and those of the crate with its interface: one program for both.
+macro_rules! nexus_slabs {
+    ($($nexus:ident)+) => {$(
+        impl<const WORDS: usize> Maker<WORDS> for $nexus::bounded::Slab<Object<WORDS>> {
+            type Held = $nexus::Slot<Object<WORDS>>;
 
-    fn open(_capacity: usize) -> Self {
-        // SAFETY: what it gives is given back to it, and it stays.
-        unsafe { unbounded::Slab::with_chunk_capacity(NEXUS_CHUNK) }
-    }
+            fn open(capacity: usize) -> Self {
+                // SAFETY: what it gives is given back to it, and it stays.
+                unsafe { Self::with_capacity(capacity) }
+            }
 
-    #[inline(always)]
-    fn make(&'static self, value: Object<WORDS>) -> Self::Held {
-        self.alloc(value)
-    }
+            #[inline(always)]
+            fn make(&'static self, value: Object<WORDS>) -> Self::Held {
+                self.alloc(value)
+            }
 
-    #[inline(always)]
-    fn end(&'static self, held: Self::Held) {
-        self.free(held);
-    }
+            #[inline(always)]
+            fn end(&'static self, held: Self::Held) {
+                self.free(held);
+            }
+        }
+
+        impl<const WORDS: usize> Maker<WORDS> for $nexus::unbounded::Slab<Object<WORDS>> {
+            type Held = $nexus::Slot<Object<WORDS>>;
+
+            fn open(_capacity: usize) -> Self {
+                // SAFETY: what it gives is given back to it, and it stays.
+                unsafe { Self::with_chunk_capacity(NEXUS_CHUNK) }
+            }
+
+            #[inline(always)]
+            fn make(&'static self, value: Object<WORDS>) -> Self::Held {
+                self.alloc(value)
+            }
+
+            #[inline(always)]
+            fn end(&'static self, held: Self::Held) {
+                self.free(held);
+            }
+        }
+    )+};
 }
+
+nexus_slabs! { nexus_slab nexus_slab_2_here }
 
 /// The C library's memory by way of Rust's own `Box`.
 pub struct StdBox;

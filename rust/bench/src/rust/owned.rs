@@ -8,6 +8,7 @@ use crate::kernels::Histogram;
 use crate::loops::{enter, hide, ticks_after, ticks_before, Random};
 use core::mem::MaybeUninit;
 use nexus_slab::{bounded, unbounded};
+use nexus_slab_2_here as ours;
 use slabyard::{Cache, Pool};
 use std::time::Instant;
 
@@ -369,6 +370,8 @@ pub fn all() -> Vec<Who> {
         untyped::<Boxes<OurHeap>>("Box on the heap", None),
         typed!("nexus bounded", |W| bounded::Slab<Object<W>>),
         typed!("nexus unbounded", |W| unbounded::Slab<Object<W>>),
+        typed!("our nexus bounded", |W| ours::bounded::Slab<Object<W>>),
+        typed!("our nexus unbounded", |W| ours::unbounded::Slab<Object<W>>),
         typed!("nexus 0.11 BoxSlot", Nexus011),
         arena(typed!("typed-arena", |W| Arena<W>)),
         arena(untyped::<bumpalo::Bump>("bumpalo", None)),

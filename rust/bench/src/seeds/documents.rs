@@ -31,13 +31,22 @@ pub struct Document {
     pub version: &'static str,
     /// Where the claimed figures were taken.
     pub machine: &'static str,
+    /// Where the system is a crate: the part about the Rust crate measures both.
+    pub in_rust: Option<InRust>,
     pub rows: &'static [Row],
+}
+
+/// By which names a crate and Slabyard are known in the part about the Rust crate.
+#[derive(Clone, Copy, Debug)]
+pub struct InRust {
+    pub original: &'static str,
+    pub slabyard: &'static str,
 }
 
 impl Document {
     /// The system is a crate, and measured in Rust.
     pub fn is_rust(&self) -> bool {
-        self.name == NEXUS_SLAB.name
+        self.in_rust.is_some()
     }
 
     pub fn full_name(&self, row: &Row) -> String {
@@ -122,6 +131,10 @@ const NEXUS_SLAB: Document = Document {
     name: "nexus-slab",
     version: "0.11.2 from crates.io",
     machine: "not named: Linux on x86-64, glibc",
+    in_rust: Some(InRust {
+        original: "nexus 0.11 BoxSlot",
+        slabyard: "BoxSlot bounded",
+    }),
     rows: &[
         cycles(
             "churn/32",
@@ -159,12 +172,91 @@ const NEXUS_SLAB: Document = Document {
     ],
 };
 
+const MADE: &str = "a value of so many bytes made, one of 2,000";
+
+/// The rows have the figures of its first two tables, and where these have none of the older ones.
+const NEXUS_SLAB_2: Document = Document {
+    name: "nexus-slab-2",
+    version: "2.4.0 from crates.io, bounded",
+    machine: "Intel 14th generation, Linux, glibc",
+    in_rust: Some(InRust {
+        original: "nexus bounded",
+        slabyard: "our nexus bounded",
+    }),
+    rows: &[
+        cycles("churn/32", CHURN, &[claim("p50", 1.0, 15.0)]),
+        cycles("churn/64", CHURN, &[claim("p50", 2.0, 17.0)]),
+        cycles("churn/128", CHURN, &[claim("p50", 4.0, 23.0)]),
+        cycles("churn/512", CHURN, &[claim("p50", 14.0, 44.0)]),
+        cycles("churn/4096", CHURN, &[claim("p50", 78.0, 249.0)]),
+        cycles(
+            "alloc/32",
+            MADE,
+            &[claim("p50", 6.0, 15.0), claim("p99.9", 12.0, 53.0)],
+        ),
+        cycles(
+            "alloc/64",
+            MADE,
+            &[claim("p50", 8.0, 17.0), claim("p99.9", 16.0, 56.0)],
+        ),
+        cycles(
+            "alloc/128",
+            MADE,
+            &[claim("p50", 12.0, 35.0), claim("p99.9", 32.0, 96.0)],
+        ),
+        cycles(
+            "alloc/512",
+            MADE,
+            &[claim("p50", 40.0, 54.0), claim("p99.9", 100.0, 129.0)],
+        ),
+        cycles("free-lifo/32", FREE, &[claim("p50", 0.0, 24.0)]),
+        cycles("free-lifo/64", FREE, &[claim("p50", 0.0, 24.0)]),
+        cycles("free-lifo/128", FREE, &[claim("p50", 0.0, 23.0)]),
+        cycles("free-lifo/512", FREE, &[claim("p50", 0.0, 23.0)]),
+        cycles("free-lifo/1024", FREE, &[claim("p50", 1.0, 24.0)]),
+        cycles(
+            "contended/64",
+            TRAFFIC,
+            &[claim("p50", 4.0, 14.0), claim("p99.9", 8.0, 58.0)],
+        ),
+        cycles(
+            "contended/4096",
+            TRAFFIC,
+            &[claim("p50", 52.0, 123.0), claim("p99.9", 139.0, 251.0)],
+        ),
+    ],
+};
+
+/// Its document has no figures of these.
+const NEXUS_SLAB_2_UNBOUNDED: Document = Document {
+    name: "nexus-slab-2-unbounded",
+    version: "2.4.0 from crates.io, unbounded",
+    machine: "none",
+    in_rust: Some(InRust {
+        original: "nexus unbounded",
+        slabyard: "our nexus unbounded",
+    }),
+    rows: &[
+        cycles("churn/32", CHURN, &[unclaimed("p50")]),
+        cycles("churn/64", CHURN, &[unclaimed("p50")]),
+        cycles("alloc/64", MADE, &[unclaimed("p50")]),
+        cycles("free-lifo/64", FREE, &[unclaimed("p50")]),
+        cycles("contended/64", TRAFFIC, &[unclaimed("p50")]),
+        cycles(
+            "replace/64/100000",
+            "a random one of 100,000 values of 64 B dropped, another made",
+            &[unclaimed("p50")],
+        ),
+    ],
+};
+
 const ROUNDS: &str = "an operation, where each thread allocates 64 objects of 64 B and frees them";
 
 const MAGAZINE_SLAB: Document = Document {
     name: "magazine-slab",
     version: "1.0 (9815b82)",
     machine: "ARM64, Linux 6.12 in Docker, GCC 12, glibc 2.36",
+    in_rust: None,
     rows: &[
         row(
             "steady",
@@ -192,6 +284,7 @@ const USERLAND_SLAB: Document = Document {
     name: "userland-slab",
     version: "c05fbbc",
     machine: "Arch Linux on x86-64, GCC 6.2.1",
+    in_rust: None,
     rows: &[
         memory("memory-8", &[claim("MiB", 15.3, 38.0)]),
         memory("memory-16", &[claim("MiB", 23.0, 38.0)]),
@@ -210,6 +303,7 @@ const XSLAB: Document = Document {
     name: "xslab",
     version: "5ed9bc0 of mivinci/x",
     machine: "Apple Mac15,7 (12 cores), macOS, its malloc",
+    in_rust: None,
     rows: &[
         row(
             "pair",
@@ -238,6 +332,7 @@ const ZNS_SLAB: Document = Document {
     name: "zns-slab",
     version: "56725b5 of temporal-slab",
     machine: "Intel Core Ultra 7 165H, Linux, GCC 13.3 -O3",
+    in_rust: None,
     rows: &[
         row(
             "latency",
@@ -270,7 +365,15 @@ const ZNS_SLAB: Document = Document {
 };
 
 /// In the order of the tables.
-pub const ALL: [Document; 5] = [NEXUS_SLAB, MAGAZINE_SLAB, USERLAND_SLAB, XSLAB, ZNS_SLAB];
+pub const ALL: [Document; 7] = [
+    NEXUS_SLAB,
+    NEXUS_SLAB_2,
+    NEXUS_SLAB_2_UNBOUNDED,
+    MAGAZINE_SLAB,
+    USERLAND_SLAB,
+    XSLAB,
+    ZNS_SLAB,
+];
 
 #[cfg(test)]
 mod tests {
@@ -291,9 +394,15 @@ mod tests {
 
     #[test]
     fn the_rust_part_has_the_rows_of_nexus_slab() {
-        for row in NEXUS_SLAB.rows {
-            let found = crate::rust::Row::find(row.name);
-            assert!(found.is_some(), "{}", row.name);
+        for document in &ALL {
+            let Some(names) = document.in_rust else {
+                continue;
+            };
+            for row in document.rows {
+                let found = crate::rust::Row::find(row.name).unwrap_or_else(|| panic!("{row:?}"));
+                let measured = found.names();
+                assert!(measured.contains(&names.original) && measured.contains(&names.slabyard));
+            }
         }
     }
 }

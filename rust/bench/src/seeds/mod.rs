@@ -67,7 +67,7 @@ impl Options {
     }
 
     fn rows(&self) -> Result<Vec<(&'static Document, &'static Row)>, String> {
-        static DOCUMENTS: [Document; 5] = ALL;
+        static DOCUMENTS: [Document; ALL.len()] = ALL;
         let all = DOCUMENTS
             .iter()
             .flat_map(|document| document.rows.iter().map(move |row| (document, row)));
@@ -111,9 +111,9 @@ impl<'a> Task<'a> {
     }
 
     fn measure(&self, who: Who, samples: Samples, round: usize) -> Result<Vec<Figure>, String> {
-        match self.document.is_rust() {
-            true => run::in_rust(self.row, who, samples, round),
-            false => run::in_program(self.row, who, samples, (self.document.name, self.original)),
+        match self.document.in_rust {
+            Some(names) => run::in_rust(self.row, who.name_in(names), samples, round),
+            None => run::in_program(self.row, who, samples, (self.document.name, self.original)),
         }
     }
 

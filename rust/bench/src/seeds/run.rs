@@ -1,6 +1,6 @@
 //! One row measured by one of those who are in it, in a process of its own.
 
-use super::documents::Row;
+use super::documents::{InRust, Row};
 use super::originals;
 use crate::alone::job::{Effort, Job};
 use crate::alone::Row as _;
@@ -32,10 +32,10 @@ impl Who {
     }
 
     /// In the part about the Rust crate, which measures nexus-slab.
-    fn rust_name(self) -> &'static str {
+    pub fn name_in(self, names: InRust) -> &'static str {
         match self {
-            Who::Original => "nexus 0.11 BoxSlot",
-            Who::Slabyard => "BoxSlot bounded",
+            Who::Original => names.original,
+            Who::Slabyard => names.slabyard,
             Who::Peer => "Box on glibc",
         }
     }
@@ -51,13 +51,18 @@ pub struct Samples {
 }
 
 /// nexus-slab's rows are some of those of the Rust part.
-pub fn in_rust(row: &Row, who: Who, samples: Samples, round: usize) -> Result<Vec<Figure>, String> {
+pub fn in_rust(
+    row: &Row,
+    who: &str,
+    samples: Samples,
+    round: usize,
+) -> Result<Vec<Figure>, String> {
     let found = crate::rust::Row::find(row.name).ok_or("no such row")?;
     let mut layouts: Vec<usize> = (0..found.copies()).collect();
     layouts.rotate_left(round % found.copies());
     let job = Job {
         row: found,
-        who: who.rust_name().to_owned(),
+        who: who.to_owned(),
         effort: Effort {
             sample: samples.time,
             layouts,

@@ -14,68 +14,71 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::ptr::NonNull;
 
-/// A slot with counts, without an owner of its own.
+/// The name of a slot with counts, which is taken as long as there is this name. It is not counted
+/// itself: [`RcSlot`] and [`WeakSlot`] are.
 struct Counted<T>(NonNull<SlotCell<RcInner<T>>>);
-
-impl<T> Copy for Counted<T> {}
-impl<T> Clone for Counted<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
 
 impl<T> Counted<T> {
     /// # Safety
-    /// The pointer is that of a slot.
+    /// The pointer is that of a slot, which is taken as long as this is used.
     #[inline(always)]
     unsafe fn at(cell: *mut SlotCell<RcInner<T>>) -> Self {
         // SAFETY: no slot is at address 0.
         Counted(unsafe { NonNull::new_unchecked(cell) })
     }
 
+    /// A slot that was just allocated.
     #[inline(always)]
-    fn as_ptr(self) -> *mut SlotCell<RcInner<T>> {
+    fn new(slot: Slot<RcInner<T>>) -> Self {
+        Counted(slot.into_cell())
+    }
+
+    /// Another name.
+    ///
+    /// # Safety
+    /// The slot is taken as long as either of the two is used.
+    #[inline(always)]
+    unsafe fn copy(&self) -> Self {
+        Counted(self.0)
+    }
+
+    #[inline(always)]
+    fn as_ptr(&self) -> *mut SlotCell<RcInner<T>> {
         self.0.as_ptr()
     }
 
     #[inline(always)]
-    fn inner(self) -> *mut RcInner<T> {
+    fn inner(&self) -> *mut RcInner<T> {
         self.0.as_ptr().cast()
     }
 
     /// How many own the value.
-    ///
-    /// # Safety
-    /// The slot is taken as long as the reference is used; so for `weak`.
     #[inline(always)]
-    unsafe fn strong<'a>(self) -> &'a Cell<u32> {
-        // SAFETY: as the caller says.
+    fn strong(&self) -> &Cell<u32> {
+        // SAFETY: the slot is taken; the value beside the count is not looked at.
         unsafe { &(*self.inner()).strong }
     }
 
     /// How many keep the slot.
     #[inline(always)]
-    unsafe fn weak<'a>(self) -> &'a Cell<u32> {
-        // SAFETY: as the caller says.
+    fn weak(&self) -> &Cell<u32> {
+        // SAFETY: as in `strong`.
         unsafe { &(*self.inner()).weak }
     }
 
     /// Where the value lies.
-    ///
-    /// # Safety
-    /// The slot is taken.
     #[inline(always)]
-    unsafe fn value(self) -> *mut T {
-        // SAFETY: as the caller says; no reference is made.
+    fn value(&self) -> *mut T {
+        // SAFETY: the slot is taken; no reference is made.
         unsafe { (&raw mut (*self.inner()).value).cast() }
     }
 
     /// The raw slot.
     ///
     /// # Safety
-    /// It is taken, and the caller answers for it.
+    /// The caller answers for it.
     #[inline(always)]
-    unsafe fn slot(self) -> Slot<RcInner<T>> {
+    unsafe fn slot(&self) -> Slot<RcInner<T>> {
         // SAFETY: as the caller says.
         unsafe { Slot::from_cell(self.0) }
     }
@@ -114,7 +117,7 @@ impl<T, A: BoundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
     #[inline]
     pub fn try_new(value: T) -> Result<Self, Full<T>> {
         match A::try_alloc(RcInner::new(value)) {
-            Ok(slot) => Ok(Self::own(Counted(slot.into_cell()))),
+            Ok(slot) => Ok(Self::own(Counted::new(slot))),
             Err(Full(inner)) => Err(Full(ManuallyDrop::into_inner(inner.value))),
         }
     }
@@ -124,7 +127,7 @@ impl<T, A: UnboundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
     /// Puts the value into a slot of an allocator that grows.
     #[inline]
     pub fn new(value: T) -> Self {
-        Self::own(Counted(A::alloc(RcInner::new(value)).into_cell()))
+        Self::own(Counted::new(A::alloc(RcInner::new(value))))
     }
 }
 
@@ -138,18 +141,6 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         }
     }
 
-    #[inline(always)]
-    fn strong(&self) -> &Cell<u32> {
-        // SAFETY: the slot is taken as long as it has an owner.
-        unsafe { self.slot.strong() }
-    }
-
-    #[inline(always)]
-    fn weak(&self) -> &Cell<u32> {
-        // SAFETY: as in `strong`.
-        unsafe { self.slot.weak() }
-    }
-
     /// A name that does not keep the value.
     ///
     /// # Panics
@@ -157,20 +148,21 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
     #[inline]
     #[track_caller]
     pub fn downgrade(&self) -> WeakSlot<T, A> {
-        count_up(self.weak());
-        WeakSlot::name(self.slot)
+        count_up(self.slot.weak());
+        // SAFETY: each of the two is counted.
+        WeakSlot::name(unsafe { self.slot.copy() })
     }
 
     /// How many own the value.
     #[inline]
     pub fn strong_count(&self) -> u32 {
-        self.strong().get()
+        self.slot.strong().get()
     }
 
     /// How many weak names there are.
     #[inline]
     pub fn weak_count(&self) -> u32 {
-        self.weak().get().saturating_sub(1)
+        self.slot.weak().get().saturating_sub(1)
     }
 
     fn is_only(&self) -> bool {
@@ -235,8 +227,8 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         if !self.is_only() {
             return None;
         }
-        self.strong().set(0);
-        self.weak().set(0);
+        self.slot.strong().set(0);
+        self.slot.weak().set(0);
         // SAFETY: this was the only name.
         Some(unsafe { self.into_slot_unchecked() })
     }
@@ -335,19 +327,21 @@ impl<T, A: Alloc<Item = RcInner<T>>> Clone for RcSlot<T, A> {
     #[inline]
     #[track_caller]
     fn clone(&self) -> Self {
-        count_up(self.strong());
-        Self::own(self.slot)
+        count_up(self.slot.strong());
+        // SAFETY: as in `downgrade`.
+        Self::own(unsafe { self.slot.copy() })
     }
 }
 
 impl<T, A: Alloc<Item = RcInner<T>>> Drop for RcSlot<T, A> {
     #[inline]
     fn drop(&mut self) {
-        let left = self.strong().get() - 1;
-        self.strong().set(left);
+        let left = self.slot.strong().get() - 1;
+        self.slot.strong().set(left);
         if left == 0 {
             // The name that all owners hold together, dropped after the value, in a panic too.
-            let _name: WeakSlot<T, A> = WeakSlot::name(self.slot);
+            // SAFETY: the slot is taken until that name is dropped, and the owner is not used then.
+            let _name: WeakSlot<T, A> = WeakSlot::name(unsafe { self.slot.copy() });
             // SAFETY: the last owner's value. No weak name can reach it, as no owner is counted.
             unsafe { self.slot.value().drop_in_place() }
         }
@@ -397,18 +391,6 @@ impl<T, A: Alloc<Item = RcInner<T>>> WeakSlot<T, A> {
         }
     }
 
-    #[inline(always)]
-    fn strong(&self) -> &Cell<u32> {
-        // SAFETY: the slot is taken as long as it has a name.
-        unsafe { self.slot.strong() }
-    }
-
-    #[inline(always)]
-    fn weak(&self) -> &Cell<u32> {
-        // SAFETY: as in `strong`.
-        unsafe { self.slot.weak() }
-    }
-
     /// An owner of the value, if it is still there.
     ///
     /// # Panics
@@ -419,20 +401,21 @@ impl<T, A: Alloc<Item = RcInner<T>>> WeakSlot<T, A> {
         if self.strong_count() == 0 {
             return None;
         }
-        count_up(self.strong());
-        Some(RcSlot::own(self.slot))
+        count_up(self.slot.strong());
+        // SAFETY: each of the two is counted.
+        Some(RcSlot::own(unsafe { self.slot.copy() }))
     }
 
     /// How many own the value.
     #[inline]
     pub fn strong_count(&self) -> u32 {
-        self.strong().get()
+        self.slot.strong().get()
     }
 
     /// How many weak names there are.
     #[inline]
     pub fn weak_count(&self) -> u32 {
-        self.weak().get() - u32::from(self.strong_count() > 0)
+        self.slot.weak().get() - u32::from(self.strong_count() > 0)
     }
 }
 
@@ -444,16 +427,17 @@ impl<T, A: Alloc<Item = RcInner<T>>> Clone for WeakSlot<T, A> {
     #[inline]
     #[track_caller]
     fn clone(&self) -> Self {
-        count_up(self.weak());
-        Self::name(self.slot)
+        count_up(self.slot.weak());
+        // SAFETY: each of the two is counted.
+        Self::name(unsafe { self.slot.copy() })
     }
 }
 
 impl<T, A: Alloc<Item = RcInner<T>>> Drop for WeakSlot<T, A> {
     #[inline]
     fn drop(&mut self) {
-        let left = self.weak().get() - 1;
-        self.weak().set(left);
+        let left = self.slot.weak().get() - 1;
+        self.slot.weak().set(left);
         if left == 0 {
             // SAFETY: the last name of a slot of this allocator, whose value is dropped.
             unsafe { A::free(self.slot.slot()) }

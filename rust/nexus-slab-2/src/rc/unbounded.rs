@@ -1,0 +1,116 @@
+//! Slabs that grow by chunks, of values with several owners.
+
+use super::slab::RcSlab;
+use super::{RcCell, RcSlot};
+use crate::unbounded::Unbounded;
+use core::fmt;
+
+/// A slab that adds a chunk of slots when none is free. What is in it never moves.
+pub type Slab<T> = RcSlab<T, Unbounded>;
+
+impl<T> Slab<T> {
+    /// A slab whose chunks have so many slots. The first chunk comes with the first value.
+    ///
+    /// # Safety
+    /// Owners are given back to this slab, before it is dropped: see [`Slab`].
+    ///
+    /// # Panics
+    /// `chunk_capacity` is 0.
+    #[inline]
+    #[track_caller]
+    pub unsafe fn with_chunk_capacity(chunk_capacity: usize) -> Self {
+        // SAFETY: as the caller says.
+        unsafe { Builder::new().chunk_capacity(chunk_capacity).build() }
+    }
+
+    /// Puts the value into a slot.
+    ///
+    /// # Panics
+    /// There is no memory for another chunk.
+    #[inline]
+    #[track_caller]
+    pub fn alloc(&self, value: T) -> RcSlot<T> {
+        Self::own(self.inner.alloc(RcCell::new(value)))
+    }
+
+    /// Slots of a chunk.
+    #[inline]
+    pub fn chunk_capacity(&self) -> usize {
+        self.inner.chunk_capacity()
+    }
+
+    /// Chunks that there are.
+    #[inline]
+    pub fn chunk_count(&self) -> usize {
+        self.inner.chunk_count()
+    }
+
+    /// Adds chunks until there are so many.
+    ///
+    /// # Panics
+    /// There is no memory.
+    #[track_caller]
+    pub fn reserve_chunks(&self, count: usize) {
+        self.inner.reserve_chunks(count);
+    }
+}
+
+impl<T> fmt::Debug for Slab<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("rc::unbounded::Slab")
+            .field("capacity", &self.capacity())
+            .finish()
+    }
+}
+
+/// Makes a [`Slab`].
+///
+/// ```
+/// # use nexus_slab_2 as nexus_slab;
+/// use nexus_slab::rc::unbounded::Builder;
+///
+/// // SAFETY: the owner is given back to this slab.
+/// let slab = unsafe { Builder::new().chunk_capacity(64).initial_chunks(2).build() };
+/// assert_eq!(slab.chunk_count(), 2);
+/// slab.free(slab.alloc(42u64));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    inner: crate::unbounded::Builder,
+}
+
+impl Builder {
+    /// Chunks of 256 slots, none of them from the start.
+    #[inline]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Chunks of so many slots. If it is 0, `build` panics.
+    #[inline]
+    pub fn chunk_capacity(mut self, slots: usize) -> Self {
+        self.inner = self.inner.chunk_capacity(slots);
+        self
+    }
+
+    /// So many chunks from the start.
+    #[inline]
+    pub fn initial_chunks(mut self, chunks: usize) -> Self {
+        self.inner = self.inner.initial_chunks(chunks);
+        self
+    }
+
+    /// The slab, with its first chunks.
+    ///
+    /// # Safety
+    /// Owners are given back to this slab, before it is dropped: see [`Slab`].
+    ///
+    /// # Panics
+    /// The size of a chunk is 0, or there is no memory for the first chunks.
+    #[inline]
+    #[track_caller]
+    pub unsafe fn build<T>(self) -> Slab<T> {
+        // SAFETY: as the caller says.
+        Slab::of(unsafe { self.inner.build() })
+    }
+}

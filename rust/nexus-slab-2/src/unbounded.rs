@@ -1,0 +1,126 @@
+//! Slabs that grow by chunks.
+
+use crate::builder::{builder, Plan};
+use crate::shared::Slot;
+use crate::slab;
+use core::fmt;
+use slabyard::parts::Kind;
+
+/// The kind of [`Slab`]: as many chunks as are needed.
+#[derive(Debug)]
+pub enum Unbounded {}
+
+impl Kind for Unbounded {
+    const GROWS: bool = true;
+    const TELLS: bool = false; // handles cannot be copied
+}
+
+/// A slab that adds a chunk of slots when none is free. What is in it never moves. All chunks have
+/// one list of free slots, so a free takes the same time however many chunks there are.
+///
+/// ```
+/// # use nexus_slab_2 as nexus_slab;
+/// use nexus_slab::unbounded::Slab;
+///
+/// // SAFETY: the slot is given back to this slab.
+/// let slab = unsafe { Slab::with_chunk_capacity(4096) };
+/// let slot = slab.alloc(42u64);
+/// assert_eq!((*slot, slab.chunk_count()), (42, 1));
+/// slab.free(slot);
+/// ```
+pub type Slab<T> = slab::Slab<T, Unbounded>;
+
+/// A slot of a [`Slab`] that is taken and has no value yet. Dropped, it goes back.
+pub type Claim<'a, T> = slab::Claim<'a, T, Unbounded>;
+
+impl<T> Slab<T> {
+    /// A slab whose chunks have so many slots. The first chunk comes with the first value.
+    ///
+    /// # Safety
+    /// Slots are given back to this slab, before it is dropped: see [`Slab`].
+    ///
+    /// # Panics
+    /// `chunk_capacity` is 0.
+    #[inline]
+    #[track_caller]
+    pub unsafe fn with_chunk_capacity(chunk_capacity: usize) -> Self {
+        // SAFETY: as the caller says.
+        unsafe { Builder::new().chunk_capacity(chunk_capacity).build() }
+    }
+
+    /// Slots of a chunk.
+    #[inline]
+    pub fn chunk_capacity(&self) -> usize {
+        self.store().chunk_slots()
+    }
+
+    /// Chunks that there are.
+    #[inline]
+    pub fn chunk_count(&self) -> usize {
+        self.store().chunks()
+    }
+
+    /// Adds chunks until there are so many.
+    ///
+    /// # Panics
+    /// There is no memory.
+    #[inline]
+    #[track_caller]
+    pub fn reserve_chunks(&self, count: usize) {
+        while self.chunk_count() < count {
+            self.add_chunk();
+        }
+    }
+
+    /// Puts the value into a slot.
+    ///
+    /// # Panics
+    /// There is no memory for another chunk.
+    #[inline]
+    #[track_caller]
+    pub fn alloc(&self, value: T) -> Slot<T> {
+        self.claim().write(value)
+    }
+
+    /// Takes a slot, for a value to be written in place.
+    ///
+    /// # Panics
+    /// There is no memory for another chunk.
+    #[inline]
+    #[track_caller]
+    pub fn claim(&self) -> Claim<'_, T> {
+        match self.typed().take_guarded() {
+            Some(taken) => slab::Claim(taken),
+            None => self.no_memory(),
+        }
+    }
+}
+
+builder! {
+    /// Makes a [`Slab`].
+    ///
+    /// ```
+    /// # use nexus_slab_2 as nexus_slab;
+    /// use nexus_slab::unbounded::Builder;
+    ///
+    /// // SAFETY: the slot is given back to this slab.
+    /// let slab = unsafe { Builder::new().chunk_capacity(64).initial_chunks(2).build() };
+    /// assert_eq!(slab.capacity(), 128);
+    /// slab.free(slab.alloc(42u64));
+    /// ```
+}
+
+impl Builder {
+    /// The slab, with its first chunks.
+    ///
+    /// # Safety
+    /// Slots are given back to this slab, before it is dropped: see [`Slab`].
+    ///
+    /// # Panics
+    /// The size of a chunk is 0, or there is no memory for the first chunks.
+    #[inline]
+    #[track_caller]
+    pub unsafe fn build<T>(self) -> Slab<T> {
+        self.0.build()
+    }
+}
