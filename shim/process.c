@@ -13,12 +13,13 @@
 #include "os/os.h"
 #include "shim/shim.h"
 
-/* Not there in a program that is linked statically. */
+/* In a program that is linked statically it is not there, or finds nothing. */
 extern void *dlsym(void *library, const char *name) __attribute__((weak));
 
-/* Thread-local: dlsym may allocate, and the thread comes by here again then. */
+/* Thread-local: dlsym may allocate, and the thread comes by here again then. Volatile: the C
+ * library declares dlsym as a function that does not come back to its caller's file. */
 void *sy_shim_next(const char *name) {
-    static SY_TLS bool looking;
+    static SY_TLS volatile bool looking;
     if (looking || !dlsym) return NULL;
     looking = true;
     void *found = dlsym(RTLD_NEXT, name);
@@ -26,29 +27,24 @@ void *sy_shim_next(const char *name) {
     return found;
 }
 
-/* ---- options ---- */
-
-/* There with AddressSanitizer, ThreadSanitizer and MemorySanitizer, whose malloc has to see all. */
-extern void __asan_init(void) __attribute__((weak, visibility("default")));
-extern void __tsan_init(void) __attribute__((weak, visibility("default")));
-extern void __msan_init(void) __attribute__((weak, visibility("default")));
-
-/* Called once, by the first that reads an option. */
-const char *sy_os_default_options(void) {
-    static const char line[] = "slabyard: a sanitizer is here: allocations go to its malloc\n";
-    if (!__asan_init && !__tsan_init && !__msan_init) return "maintenance=auto";
-    sy_os_write(2, line, sizeof line - 1);
-    return "tools=malloc";
-}
+const char *sy_os_default_options(void) { return "maintenance=auto"; }
 
 /* ---- blocks of the next library ---- */
 
-static void *next_function(_Atomic(void *) *known, const char *name) {
-    void *function = atomic_load_explicit(known, memory_order_acquire);
-    if (function) return function;
-    function = sy_shim_next(name);
-    if (function) atomic_store_explicit(known, function, memory_order_release);
-    return function;
+/* Looked for once: where there is none, dlsym allocates to say so. */
+typedef struct sy_next {
+    const char *name;
+    _Atomic bool known;
+    _Atomic uintptr_t function; /* 0: none */
+} sy_next;
+
+static uintptr_t next_function(sy_next *next) {
+    if (!atomic_load_explicit(&next->known, memory_order_acquire)) {
+        void *found = sy_shim_next(next->name);
+        if (found) atomic_store(&next->function, (uintptr_t)found);
+        atomic_store_explicit(&next->known, true, memory_order_release);
+    }
+    return atomic_load_explicit(&next->function, memory_order_relaxed);
 }
 
 typedef void *memalign_function(size_t align, size_t bytes);
@@ -83,20 +79,20 @@ static void unmap_block(void *block) {
 
 /* Tools take stacks here. */
 void *sy_os_block(size_t bytes, size_t align) {
-    static _Atomic(void *) known;
+    static sy_next memalign_next = {.name = "memalign"};
     sy_cpu_keep_frame();
     int saved = errno;
-    uintptr_t next = (uintptr_t)next_function(&known, "memalign");
+    uintptr_t next = next_function(&memalign_next);
     void *block = next ? ((memalign_function *)next)(align, bytes) : map_block(bytes, align);
     errno = block == NULL ? ENOMEM : saved;
     return block;
 }
 
 void sy_os_block_free(void *block) {
-    static _Atomic(void *) known;
+    static sy_next free_next = {.name = "free"};
     sy_cpu_keep_frame();
     int saved = errno;
-    uintptr_t next = (uintptr_t)next_function(&known, "free");
+    uintptr_t next = next_function(&free_next);
     if (next)
         ((free_function *)next)(block);
     else

@@ -527,13 +527,13 @@ static void tell_help(void) {
 
 void sy_options_load(void) {
     if (atomic_load_explicit(&loaded, memory_order_acquire)) return;
-    const char *text = sy_os_option("SLABYARD");
+    const char *text = sy_os_option("SLABYARD"), *defaults = sy_os_default_options();
     bool first = false, fine = true, help = false;
     sy_lock_acquire(&lock);
     if (!atomic_load_explicit(&loaded, memory_order_relaxed)) {
         first = true;
         set_initial(&current);
-        set_all(&current, sy_os_default_options(), &waiting);
+        set_all(&current, defaults, &waiting);
         if (text) fine = set_all(&current, text, &waiting);
         publish();
         help = is_on(HELP);

@@ -105,5 +105,35 @@ expect l "" "double free"
 expect i check "not the start of an object"
 expect o redzone "overflow\|red zone"
 expect u poison,quarantine=1 "after free"
+# Blocks of the next library's malloc: glibc's have sizes of their own.
+cat >"$work/passed.c" <<'END'
+#include <malloc.h>
+#include <stdlib.h>
+int main(void) {
+    for (int i = 0; i < 1000; i++) {
+        char *volatile block = malloc(100 + (size_t)i), *volatile large = calloc(1, 1 << 20);
+        if (malloc_usable_size(block) != 100 + (size_t)i || large[1000]) return 1;
+        block = realloc(block, 3000);
+        if (!block) return 2;
+        free(block);
+        free(large);
+    }
+    return 0;
+}
+END
+${CC:-cc} -fno-builtin -w "$work/passed.c" -o "$work/passed"
+SLABYARD=tools=malloc under "$work/passed" || fail "blocks that are passed on are not right: $?"
+${CC:-cc} -fno-builtin -w -static "$work/passed.c" "$(dirname "$library")/slabyard-malloc.o" -o "$work/passed-static"
+SLABYARD=tools=malloc "$work/passed-static" || fail "blocks on pages of their own are not right: $?"
+echo "ok passed on"
+
+# A sanitizer whose library comes first sees all.
+sanitizer=$(${CC:-cc} -print-file-name=libasan.so)
+if [ -e "$sanitizer" ]; then
+    ${CC:-cc} -g -fno-builtin -w -fsanitize=address "$work/bug.c" -o "$work/sanitized"
+    said=$(LD_PRELOAD="$sanitizer $library" "$work/sanitized" u 2>&1 || true)
+    grep -q "AddressSanitizer: heap-use-after-free" <<<"$said" || fail "AddressSanitizer says: $said"
+    echo "ok sanitizer"
+fi
 under "$work/bug" n || fail "a program without a bug does not end well"
 echo "ok bugs"
