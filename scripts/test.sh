@@ -92,6 +92,7 @@ forms() {
 }
 
 binaries() {
+    check "cppcheck and clang-tidy" scripts/check-bugs
     check "calls point down" scripts/check-layers --calls build/release
     check "what programs rely on" scripts/check-abi build/release/libslabyard.so
 }

@@ -121,7 +121,7 @@ void sy_client_give_up_capacity(sy_client *client, sy_thread *thread, sy_slot *s
  * outbox may hold what was granted. */
 static void shrink(sy_client *client, sy_thread *thread, sy_slot *slot) {
     uint32_t less = slot->capacity / 2;
-    atomic_fetch_sub_explicit(&thread->loaded_bytes, 2 * less * client->config.item_bytes,
+    atomic_fetch_sub_explicit(&thread->loaded_bytes, 2 * (uint64_t)less * client->config.item_bytes,
                               memory_order_relaxed);
     slot->capacity = (uint16_t)(slot->capacity - less);
 }
