@@ -47,7 +47,7 @@ coverage: ## show which lines and branches of src/ the C tests reach, by file
 	@scripts/install.sh test
 	@scripts/coverage
 
-check: build ## formatting, lint, include order, what programs rely on, documents
+check: build ## formatting, lint, bugs that cppcheck and clang-tidy find, include order, what programs rely on, documents
 	@scripts/install.sh test
 	@scripts/check.sh
 

@@ -43,7 +43,7 @@ static uintptr_t take_port(sy_vmem *ports, uintptr_t first, uintptr_t last, sy_v
 
 static const char *outcome(uintptr_t port, int error) {
     if (port) return "a port";
-    return error == ENOMEM ? "none is free" : strerror(error);
+    return error == ENOMEM ? "none is free" : "refused";
 }
 
 /* For a connection: the port that has been out of use the longest way around, so that a late
@@ -212,7 +212,7 @@ static void expect_distinct(const worker *workers) {
     static uintptr_t ids[WORKERS * REQUESTS_OPEN];
     for (unsigned i = 0; i < WORKERS; i++)
         memcpy(ids + (size_t)i * REQUESTS_OPEN, workers[i].open, sizeof workers[i].open);
-    qsort(ids, WORKERS * REQUESTS_OPEN, sizeof *ids, compare_ids);
+    qsort(ids, sizeof ids / sizeof *ids, sizeof *ids, compare_ids);
     expect(ids[0] != 0, "nobody was given the id that is kept");
     for (unsigned i = 1; i < WORKERS * REQUESTS_OPEN; i++)
         expect(ids[i] != ids[i - 1], "no id is out twice");
@@ -221,7 +221,7 @@ static void expect_distinct(const worker *workers) {
 static void expect_counts(sy_vmem *ids) {
     sy_vmem_stats stats;
     sy_vmem_get_stats(ids, &stats);
-    printf("%u requests asked the arena for %ju ids; %zu are open, %zu wait in quantum caches\n",
+    printf("%d requests asked the arena for %ju ids; %zu are open, %zu wait in quantum caches\n",
            WORKERS * (REQUESTS_OPEN + REQUESTS), (uintmax_t)stats.allocs, stats.allocated,
            stats.cached);
     expect(stats.allocated == WORKERS * REQUESTS_OPEN + 1, "what is open is counted exactly");

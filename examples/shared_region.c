@@ -35,6 +35,7 @@ enum {
     /* What the device can do. */
     PAGE = 4 * KIB,           /* its buffers begin at these */
     LONGEST = 64 * KIB,       /* a transfer does not cross a multiple of this */
+    FRAME = 40 * KIB,         /* two of these in a row would cross one */
     LOW_WINDOW = 16 * MIB,    /* it sees only so much of the region */
     QUEUE_SPAN = 1 * MIB,     /* memory of one of its queues comes by so much */
     DESCRIPTOR = 128,         /* bytes of an entry in a queue */
@@ -86,7 +87,7 @@ static void print_map(sy_vmem *arena, unsigned what, const char *title) {
 /* ---- nothing lies in the region ---- */
 
 static size_t mixed_size(unsigned i) {
-    static const size_t sizes[] = {64, 1500, PAGE, 9000, 40 * KIB, LONGEST};
+    static const size_t sizes[] = {64, 1500, PAGE, 9000, FRAME, LONGEST};
     return sizes[i % (sizeof sizes / sizeof *sizes)];
 }
 
@@ -100,7 +101,7 @@ static void show_untouched(sy_vmem *arena, unsigned char *region) {
     for (unsigned i = 0; i < SEGMENTS; i += 2) sy_vmem_free(arena, offsets[i], mixed_size(i));
     for (unsigned i = 1; i < SEGMENTS; i += 2) sy_vmem_free(arena, offsets[i], mixed_size(i));
     expect(all_are(region, REGION, PATTERN), "no byte of the region was written");
-    printf("%u segments allocated and freed, no byte of the region was written\n", SEGMENTS);
+    printf("%d segments allocated and freed, no byte of the region was written\n", SEGMENTS);
 }
 
 /* ---- buffers that two processes share ---- */
@@ -185,7 +186,7 @@ static void show_exchange(sy_vmem *arena, unsigned char *region, int file) {
     close(requests[1]);
     close(answers[0]);
     expect(waitpid(child, &status, 0) == child && status == 0, "the child saw all as it should");
-    printf("%u buffers went to another process and came back\n", ROUNDS * BUFFERS);
+    printf("%d buffers went to another process and came back\n", ROUNDS * BUFFERS);
 }
 
 static void show_constraints(sy_vmem *arena, unsigned char *region) {
@@ -204,13 +205,13 @@ static void show_constraints(sy_vmem *arena, unsigned char *region) {
 static void show_window(sy_vmem *arena) {
     static uintptr_t offsets[LOW_WINDOW / LONGEST + 1];
     unsigned count = 0;
-    while (sy_vmem_xalloc(arena, 40 * KIB, &for_device, SY_VMEM_INSTANT, &offsets[count]) == 0)
+    while (sy_vmem_xalloc(arena, FRAME, &for_device, SY_VMEM_INSTANT, &offsets[count]) == 0)
         expect(++count <= LOW_WINDOW / LONGEST, "two of 40 KiB are not within 64 KiB");
     int error = errno;
     printf("%u of 40 KiB fill the low window; %zu MiB above are free\n", count,
            sy_vmem_size(arena, SY_VMEM_FREE) / MIB);
     expect(count == LOW_WINDOW / LONGEST && error == ENOMEM, "the window is used to its end");
-    while (count > 0) sy_vmem_xfree(arena, offsets[--count], 40 * KIB);
+    while (count > 0) sy_vmem_xfree(arena, offsets[--count], FRAME);
 }
 
 /* ---- an arena that imports from the first ---- */
@@ -234,7 +235,7 @@ static void show_queue(sy_vmem *region) {
                "there is room for a descriptor");
     sy_vmem_stats stats;
     sy_vmem_get_stats(queue, &stats);
-    printf("%u descriptors of a queue lie in %zu spans imported from the region\n",
+    printf("%d descriptors of a queue lie in %zu spans imported from the region\n",
            DESCRIPTORS_MANY, stats.imported_spans);
     print_map(region, SY_VMEM_ALLOCATED | SY_VMEM_FREE, "region");
     print_map(queue, SY_VMEM_SPANS, "queue 0");

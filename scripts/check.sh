@@ -13,6 +13,7 @@ check scripts/check-layers
 check scripts/mutate --check
 check scripts/check-format
 check scripts/check-headers
+check scripts/check-bugs
 check scripts/check-abi build/library/libslabyard.so
 check scripts/check-prose
 check tests/docs/check.sh

@@ -47,6 +47,8 @@ clang | runs c clang | clang
 clang's sanitizers | runs c clang -fsanitize=thread && runs c clang -fsanitize=address | CLANG_RT
 names in sanitizer reports | have llvm-symbolizer | llvm
 clang-format | have clang-format | clang-format
+clang-tidy | have clang-tidy | clang-tidy
+cppcheck | have cppcheck | cppcheck
 Valgrind | have valgrind | valgrind
 cmocka | pkg-config --exists cmocka | libcmocka-dev
 libdw | has_library libdw.so.1 | libdw1

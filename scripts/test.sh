@@ -142,6 +142,7 @@ everything() {
     local whole="-DSLABYARD_STRESS_SECONDS=3 -DSLABYARD_FUZZ_RUNS="
     forms
     preset release "$whole"
+    check "cppcheck and clang-tidy" scripts/check-bugs
     binaries
     preset release-clang "$whole"
     preset debug "$whole"

@@ -69,6 +69,7 @@ struct sy_slab_tags {
     struct sy_slab_tag *buckets[SY_SLAB_TAG_BUCKETS];
     int ready; /* for slab_tag_alloc and slab_tag_free */
 };
+/* NOLINTNEXTLINE(misc-definitions-in-headers): the linker keeps one of the weak ones. */
 __attribute__((weak, visibility("hidden"))) struct sy_slab_tags sy_slab_tags = {{NULL}, 0};
 
 static inline uint32_t sy_slab_tag_of(const char *text) {

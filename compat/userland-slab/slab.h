@@ -48,6 +48,7 @@ struct sy_userland_slab {
     struct sy_userland_cache *caches;
     size_t count;
 };
+/* NOLINTNEXTLINE(misc-definitions-in-headers): the linker keeps one of the weak ones. */
 __attribute__((weak, visibility("hidden"))) struct sy_userland_slab sy_userland_slab = {
     PTHREAD_MUTEX_INITIALIZER, 0, 0, NULL, 0};
 

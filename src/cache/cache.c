@@ -534,7 +534,7 @@ static bool make_promise(sy_cache *cache, size_t count, size_t *before) {
 
 /* Slabs until there are slots for `count` and what magazines may hold; which are kept. */
 static bool add_slabs(sy_cache *cache, size_t count) {
-    size_t slack = sy_thread_count() * 2 * cache->client.config.magazine_items;
+    size_t slack = (size_t)2 * sy_thread_count() * cache->client.config.magazine_items;
     sy_lock_acquire(&cache->lock);
     sy_slots slots = own_slots(cache);
     size_t wanted = count + slack, have = slots.all - slots.out;

@@ -319,7 +319,7 @@ static size_t copy_ordinals(sy_cache *cache, uint32_t *firsts, size_t room) {
     sy_lock_acquire(&cache->lock);
     size_t count = cache->slab_count, done = 0;
     if (count <= room)
-        for (const sy_slab *slab = cache->slabs; slab; slab = slab->next)
+        for (const sy_slab *slab = cache->slabs; done < count; slab = slab->next)
             firsts[done++] = slab->ordinal;
     sy_lock_release(&cache->lock);
     return count;

@@ -24,7 +24,7 @@ static void choose_slab(sy_layout *layout, size_t ends) {
         size_t slots = bytes > ends ? (bytes - ends) / layout->slot : 0;
         if (slots < SY_SLAB_SLOTS_LEAST) continue;
         size_t rest = bytes - ends - slots * layout->slot;
-        size_t tail = rest * (SY_SLAB_UNITS_MAX * 64) / units; /* share */
+        size_t tail = rest * SY_SLAB_UNITS_MAX * 64 / units; /* share */
         if (tail >= best_tail) continue;
         best_tail = tail;
         layout->slab_bytes = bytes;

@@ -307,6 +307,7 @@ static inline void put_slot(sy_flush *flush, uintptr_t address) {
         flush->word = flush->slab->free[flush->word_index];
     }
     uint64_t bit = UINT64_C(1) << index % 64;
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): NO_WORD is none. */
     if (SY_UNLIKELY(flush->word & bit)) {
         note_fault(flush, SY_FAULT_DOUBLE_FREE, address, flush->slab);
         return;

@@ -21,7 +21,7 @@
 
 size_t sy_watched_side_bytes(const sy_cache *cache) {
     const sy_layout *layout = &cache->layout;
-    return 2 * layout->words * sizeof(uint64_t) + layout->slots * sizeof(sy_record);
+    return 2 * sizeof(uint64_t) * layout->words + layout->slots * sizeof(sy_record);
 }
 
 static void *object_of(const sy_cache *cache, uintptr_t item) {

@@ -26,7 +26,7 @@ static inline bool sy_cache_checks(const sy_cache *cache) { return cache->flags 
 size_t sy_watched_side_bytes(const sy_cache *cache);
 
 static inline sy_record *sy_watched_records(const sy_cache *cache, const sy_slab *slab) {
-    return (sy_record *)(slab->free + 2 * cache->layout.words);
+    return (sy_record *)(slab->free + (size_t)2 * cache->layout.words);
 }
 
 /* An item (an address, or an ordinal with SY_HANDLES) for an object of `size` bytes, ready to be

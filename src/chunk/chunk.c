@@ -79,6 +79,7 @@ static void remove_chunk(sy_chunk *chunk) {
         memory->last = chunk->all_previous;
 }
 
+/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): no run begins at unit 64. */
 static uint64_t units_mask(unsigned unit, unsigned units) { return sy_low_bits(units) << unit; }
 
 static void set_first_unit(sy_chunk *chunk, unsigned unit, unsigned units, unsigned first) {

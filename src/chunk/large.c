@@ -222,7 +222,7 @@ static bool shorten(sy_memory *memory, sy_slab *span) {
 
 static void release_part(sy_memory *memory, sy_slab *span, size_t *bytes) {
     size_t held = span->bytes;
-    if (memory->systems && held > STEP_BYTES * 2) {
+    if (memory->systems && held > (size_t)2 * STEP_BYTES) {
         if (shorten(memory, span)) *bytes += STEP_BYTES;
         return;
     }

@@ -44,7 +44,7 @@ extern SY_HIDDEN const uint8_t sy_class_table[SY_CLASS_TABLE_MAX / 8 + 1];
 
 /* Bytes of a slot of the class. */
 static inline size_t sy_class_size(unsigned class_number) {
-    if (class_number < SY_CLASS_16) return class_number * 8;
+    if (class_number < SY_CLASS_16) return (size_t)8 * class_number;
     if (class_number <= SY_CLASS_128) return (class_number - SY_CLASS_16 + 1) * (size_t)16;
     unsigned beyond = class_number - SY_CLASS_128 - 1;
     return (size_t)(9 + beyond % 8) << (4 + beyond / 8);

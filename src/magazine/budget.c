@@ -90,7 +90,7 @@ void sy_capacity_give_up(sy_client *client, sy_thread *thread, sy_slot *slot) {
 
 void sy_capacity_halve(const sy_client *client, sy_thread *thread, sy_slot *slot) {
     uint32_t less = slot->capacity / 2;
-    atomic_fetch_sub_explicit(&thread->loaded_bytes, 2 * less * client->config.item_bytes,
+    atomic_fetch_sub_explicit(&thread->loaded_bytes, 2 * (uint64_t)less * client->config.item_bytes,
                               memory_order_relaxed);
     slot->capacity = (uint16_t)(slot->capacity - less);
 }

@@ -107,7 +107,7 @@ static void back_items(const sy_magazine *first) {
     unsigned word = first->number % SY_MAGAZINES_PER_SEGMENT / 64;
     int error = errno;
     char *items = (char *)headers_of(first->number / SY_MAGAZINES_PER_SEGMENT) + HEADER_BYTES;
-    sy_os_populate(items + (size_t)word * 64 * ITEM_BYTES, 64 * ITEM_BYTES);
+    sy_os_populate(items + (size_t)word * 64 * ITEM_BYTES, (size_t)64 * ITEM_BYTES);
     errno = error;
 }
 

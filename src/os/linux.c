@@ -562,6 +562,7 @@ int sy_os_at_exit(void (*hook)(void)) { return atexit(hook) == 0 ? 0 : fail_with
 
 const char *sy_os_option(const char *name) {
     int saved = errno;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing sets variables meanwhile. */
     const char *text = getauxval(AT_SECURE) ? NULL : getenv(name);
     errno = saved;
     return text;

@@ -85,7 +85,9 @@ static bool take_line(reader *from, mapping *into) {
     skip_word(from);
     into->offset = number(from);
     into->path[0] = 0;
-    if (skip_word(from) && skip_word(from)) take_path(from, into->path);
+    bool at_path = skip_word(from); /* over the device, then the inode */
+    if (at_path) at_path = skip_word(from);
+    if (at_path) take_path(from, into->path);
     return true;
 }
 

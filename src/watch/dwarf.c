@@ -229,6 +229,7 @@ static source source_at(die *unit, uint64_t address) {
     if (line) dw.dwarf_lineno(line, &at.line);
     if (dw.dwarf_attr(unit, AT_COMP_DIR, &directory))
         at.directory = dw.dwarf_formstring(&directory);
+    /* cppcheck-suppress returnDanglingLifetime ; the string lies in the debug information */
     return at;
 }
 

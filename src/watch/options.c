@@ -436,7 +436,7 @@ static void add_word(sy_text *text, sy_word word) {
     sy_text_add(text, "\"");
     for (size_t i = 0; i < word.length && i < ECHO_MAX; i++) {
         bool plain = (unsigned char)word.start[i] >= ' ' && word.start[i] != 127;
-        sy_text_add(text, (char[]){plain ? word.start[i] : '?', 0});
+        sy_text_add(text, (char[]){(char)(plain ? word.start[i] : '?'), 0});
     }
     sy_text_add(text, word.length > ECHO_MAX ? "...\"" : "\"");
 }
@@ -445,7 +445,7 @@ static void add_nearest(sy_text *text, sy_word name) {
     unsigned nearest = OPTIONS, least = NEAR + 1;
     for (unsigned i = 0; i < OPTIONS; i++) {
         unsigned distance = sy_word_distance(name, table[i].says.name);
-        if (distance >= least || distance * NEAR_SHARE >= name.length) continue;
+        if (distance >= least || (size_t)NEAR_SHARE * distance >= name.length) continue;
         least = distance;
         nearest = i;
     }

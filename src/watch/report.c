@@ -324,10 +324,10 @@ __attribute__((no_sanitize_address, no_sanitize_thread)) static void dump_line(
         sy_text_add_in_base(&text, at[i] >> 4, 16);
         sy_text_add_in_base(&text, at[i] & 15, 16);
     }
-    pad_to(&text, width + 1 + 3 * DUMP_LINE + 2);
+    pad_to(&text, width + 1 + (size_t)3 * DUMP_LINE + 2);
     for (size_t i = 0; i < bytes; i++) {
         bool printable = at[i] >= ' ' && at[i] < 127;
-        sy_text_add(&text, (char[]){printable ? (char)at[i] : '.', 0});
+        sy_text_add(&text, (char[]){(char)(printable ? at[i] : '.'), 0});
     }
     add_text(text.bytes, text.length);
 }

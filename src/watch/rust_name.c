@@ -51,7 +51,10 @@ static void fail_name(reader *in) {
     in->at = in->end;
 }
 
-static char peek(const reader *in) { return in->at < in->end ? *in->at : 0; }
+static char peek(const reader *in) {
+    if (in->at == in->end) return 0;
+    return *in->at;
+}
 
 static char next_char(reader *in) {
     if (in->at == in->end) {

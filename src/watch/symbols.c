@@ -138,6 +138,7 @@ static uintptr_t call_before(const void *address) { return (uintptr_t)address - 
 
 /* Would have the library ask servers in the network for files of debug information. */
 static void stay_here(void) {
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): this process has no other thread. */
     char *servers = getenv("DEBUGINFOD_URLS");
     if (servers) *servers = 0;
 }
