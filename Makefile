@@ -39,7 +39,7 @@ bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, v
 	@$(if $(filter truth,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --bins --examples)
 	@cd rust && cargo run --locked --release -p slabyard-bench -- $(ARGS)
 
-fuzz: ## fuzz the C library for TIME seconds (TIME=600), guided by coverage; 60 by default
+fuzz: ## fuzz the C library and the parsers of the tool for TIME seconds (TIME=600), guided by coverage; 60 by default
 	@scripts/install.sh test
 	@scripts/fuzz $(or $(TIME),60)
 

@@ -218,6 +218,14 @@ fn cache_name(name: &str) -> Result<String, String> {
     }
 }
 
+/// Reads a command line and throws it away.
+#[cfg(any(test, feature = "fuzz"))]
+pub fn try_command_line(words: &mut dyn Iterator<Item = &str>) {
+    if let Err(error) = Cli::try_parse_from(std::iter::once("slabyard").chain(words)) {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
 pub fn main() -> ExitCode {
     signals::make_the_size_limit_an_error();
     let answer = match Cli::parse().command {

@@ -39,6 +39,15 @@ fn chosen(text: &str) -> String {
     inside.map_or("unknown", |(word, _)| word).to_string()
 }
 
+/// Reads a text as each of the system's files, and throws it away.
+#[cfg(any(test, feature = "fuzz"))]
+pub fn try_texts(text: &str) {
+    let value = value_of(text, "MemAvailable", ':');
+    assert!(value.is_none_or(|value| text.contains(&value)));
+    assert!(chosen(text) == "unknown" || text.contains('['));
+    assert_eq!(room_in_groups(Path::new("/nowhere"), text), None);
+}
+
 fn date() -> String {
     let mut parts: libc::tm = unsafe { core::mem::zeroed() };
     // SAFETY: both pointers are to values of our own.

@@ -1,22 +1,5 @@
-//! `slabyard`: what would a program's allocations cost on each allocator?
-//!
-//! `record` writes what a program asks of malloc, `compare` and `replay` run that on allocators
-//! and report. From the file to the page: [`record`], [`recording`], [`plan`], [`replay`],
-//! [`report`]; each knows only what stands before it. Beside them stands [`faults`]: what does a
-//! program do when its allocations fail?
-
-mod allocators;
-mod cli;
-mod faults;
-mod machine;
-mod plan;
-mod record;
-mod recording;
-mod replay;
-mod report;
-mod signals;
-mod ui;
+//! The program `slabyard`. All of it is in the library beside, which fuzzers link too.
 
 fn main() -> std::process::ExitCode {
-    cli::main()
+    slabyard_tool::main()
 }

@@ -73,38 +73,47 @@ mod api2 {
         Ok(NonNull::slice_from_raw_parts(object, size))
     }
 
-    impl Slabyard {
-        /// # Safety
-        /// `object` is live, of this layout; unless it fails, it is gone. The alignment is the same.
-        unsafe fn resize(
-            object: NonNull<u8>,
-            old: Layout,
-            new: Layout,
-        ) -> Result<NonNull<[u8]>, AllocError> {
-            // SAFETY: as the caller says.
-            block(
-                unsafe { heap::resize(object.as_ptr(), old, new.size()) },
-                new.size(),
-            )
+    /// A block of another layout with the same bytes.
+    ///
+    /// # Safety
+    /// `object` is a live block of `allocator`, of layout `old`; unless it fails, it is gone.
+    #[cold]
+    pub(crate) unsafe fn moved(
+        allocator: &impl Allocator,
+        object: NonNull<u8>,
+        old: Layout,
+        new: Layout,
+    ) -> Result<NonNull<[u8]>, AllocError> {
+        let moved = allocator.allocate(new)?;
+        let bytes = old.size().min(new.size());
+        // SAFETY: both have as many bytes, and lie apart.
+        unsafe {
+            moved.cast::<u8>().copy_from_nonoverlapping(object, bytes);
+            allocator.deallocate(object, old);
         }
+        Ok(moved)
+    }
 
+    impl Slabyard {
+        /// Grows or shrinks a block.
+        ///
         /// # Safety
-        /// As [`Slabyard::resize`], but for the alignment.
-        #[cold]
-        unsafe fn move_to(
+        /// As [`moved`].
+        pub(crate) unsafe fn change(
             &self,
             object: NonNull<u8>,
             old: Layout,
             new: Layout,
         ) -> Result<NonNull<[u8]>, AllocError> {
-            let moved = self.allocate(new)?;
-            let bytes = old.size().min(new.size());
-            // SAFETY: both have as many bytes, and lie apart.
+            let (from, to) = (old.size(), new.size());
+            // SAFETY: as the caller says.
             unsafe {
-                moved.cast::<u8>().copy_from_nonoverlapping(object, bytes);
-                self.deallocate(object, old);
+                if from > 0 && to > 0 && old.align() == new.align() {
+                    block(heap::resize(object.as_ptr(), old, to), to)
+                } else {
+                    moved(self, object, old, new)
+                }
             }
-            Ok(moved)
         }
     }
 
@@ -141,13 +150,7 @@ mod api2 {
             new: Layout,
         ) -> Result<NonNull<[u8]>, AllocError> {
             // SAFETY: as the caller says.
-            unsafe {
-                if old.size() > 0 && old.align() == new.align() {
-                    Self::resize(object, old, new)
-                } else {
-                    self.move_to(object, old, new)
-                }
-            }
+            unsafe { self.change(object, old, new) }
         }
 
         unsafe fn grow_zeroed(
@@ -172,16 +175,10 @@ mod api2 {
             new: Layout,
         ) -> Result<NonNull<[u8]>, AllocError> {
             // SAFETY: as the caller says.
-            unsafe {
-                if new.size() > 0 && old.align() == new.align() {
-                    Self::resize(object, old, new)
-                } else {
-                    self.move_to(object, old, new)
-                }
-            }
+            unsafe { self.change(object, old, new) }
         }
     }
 }
 
 #[cfg(feature = "allocator-api2")]
-pub(crate) use api2::nothing;
+pub(crate) use api2::{moved, nothing};

@@ -5,7 +5,7 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use crate::allocator::nothing;
+use crate::allocator::{moved, nothing};
 use crate::cache::ALIGN_MAX;
 use crate::raw::cache::{self as raw, Config, OwnedCache};
 use crate::{CacheStats, CreateError, Slabyard};
@@ -83,6 +83,8 @@ impl BlockCache {
         layout.size() <= self.block.size() && layout.align() <= self.block.align()
     }
 
+    /// Grows or shrinks: where it is if both layouts fit a block, in the heap if neither does.
+    ///
     /// # Safety
     /// `object` is live and of layout `old`; unless it fails, it is gone.
     unsafe fn change(
@@ -91,17 +93,13 @@ impl BlockCache {
         old: Layout,
         new: Layout,
     ) -> Result<NonNull<[u8]>, AllocError> {
-        if old.size() > 0 && new.size() > 0 && self.fits(old) && self.fits(new) {
-            return Ok(NonNull::slice_from_raw_parts(object, new.size()));
+        let is_empty = old.size() == 0 || new.size() == 0;
+        // SAFETY: as the caller says.
+        match (self.fits(old), self.fits(new)) {
+            (true, true) if !is_empty => Ok(NonNull::slice_from_raw_parts(object, new.size())),
+            (false, false) if !is_empty => unsafe { Slabyard.change(object, old, new) },
+            _ => unsafe { moved(&self, object, old, new) },
         }
-        let moved = self.allocate(new)?;
-        // SAFETY: both have as many bytes, and lie apart.
-        unsafe {
-            let bytes = old.size().min(new.size());
-            moved.cast::<u8>().copy_from_nonoverlapping(object, bytes);
-            self.deallocate(object, old);
-        }
-        Ok(moved)
     }
 }
 
@@ -140,13 +138,8 @@ unsafe impl Allocator for &BlockCache {
         old: Layout,
         new: Layout,
     ) -> Result<NonNull<[u8]>, AllocError> {
-        // SAFETY: as the caller says; what does not fit does not when it is larger.
-        unsafe {
-            if old.size() > 0 && !self.fits(old) && !self.fits(new) {
-                return Slabyard.grow(object, old, new);
-            }
-            self.change(object, old, new)
-        }
+        // SAFETY: as the caller says.
+        unsafe { self.change(object, old, new) }
     }
 
     unsafe fn shrink(
@@ -156,12 +149,7 @@ unsafe impl Allocator for &BlockCache {
         new: Layout,
     ) -> Result<NonNull<[u8]>, AllocError> {
         // SAFETY: as the caller says.
-        unsafe {
-            if new.size() > 0 && !self.fits(old) && !self.fits(new) {
-                return Slabyard.shrink(object, old, new);
-            }
-            self.change(object, old, new)
-        }
+        unsafe { self.change(object, old, new) }
     }
 }
 

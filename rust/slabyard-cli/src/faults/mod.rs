@@ -5,6 +5,8 @@ mod run;
 pub mod text;
 
 use anyhow::{bail, Context, Result};
+#[cfg(any(test, feature = "fuzz"))]
+pub use run::sort_out;
 pub use run::{End, Run};
 use serde::Serialize;
 use std::collections::BTreeMap;

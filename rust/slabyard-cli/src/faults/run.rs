@@ -142,7 +142,7 @@ fn made_to_fail(line: &str) -> Option<&str> {
 }
 
 /// What was made to fail, and the rest.
-fn sort_out(told: &str) -> (Vec<String>, String) {
+pub fn sort_out(told: &str) -> (Vec<String>, String) {
     let (made, rest): (Vec<&str>, Vec<&str>) =
         told.lines().partition(|line| made_to_fail(line).is_some());
     let made = made.into_iter().filter_map(made_to_fail);

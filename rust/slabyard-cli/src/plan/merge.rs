@@ -939,7 +939,7 @@ impl ProcessState {
         let (peak, thread, sample) = self.peak;
         if peak > 0 {
             let samples = &mut self.threads[thread].plan.samples;
-            let at = samples.partition_point(|other| other.at <= sample.at);
+            let at = samples.partition_point(|other| (other.at, other.x) <= (sample.at, sample.x));
             samples.insert(at, sample);
         }
         self.plan.slots = self.slots.count();

@@ -374,9 +374,12 @@ impl MappedPlan {
     }
 }
 
-/// The elements of an extent. `T` is one of the plan's plain types, valid for any bits.
+/// The elements of an extent. `T` is one of the plan's plain types, valid for any bits. The file ends
+/// behind the last element, so an empty extent may begin beyond its end.
 fn elements<T: Copy>(map: &Option<Mmap>, extent: Extent) -> &[T] {
-    let Some(map) = map else { return &[] };
+    let Some(map) = map.as_ref().filter(|_| extent.count > 0) else {
+        return &[];
+    };
     let size = size_of::<T>();
     let (first, count) = (extent.first as usize, extent.count as usize);
     assert!(

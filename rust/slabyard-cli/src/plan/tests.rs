@@ -421,3 +421,15 @@ fn what_the_processes_had_in_ram_is_told_by_the_operation() {
     let at: Vec<_> = resident.iter().map(|sample| sample.0).collect();
     assert_eq!(at, [1, 10, 23, 402, 482]);
 }
+
+/// The file of operations ends before its place: there is room for a failed call, which is not replayed.
+#[test]
+fn a_last_thread_may_have_nothing_to_replay() {
+    let failed = at(5, Operation::Failed { size: 8 });
+    let plan = threads(vec![
+        (0, vec![malloc(1, 0x1000, 8), free(2, 0x1000), failed]),
+        (1, vec![failed]),
+    ]);
+    assert_eq!(plan.ops(0, 0).len(), 2);
+    assert!(plan.ops(0, 1).is_empty());
+}

@@ -9,6 +9,9 @@ mod parts;
 mod program;
 mod samples;
 
+#[cfg(any(test, feature = "fuzz"))]
+pub use parts::rest_in;
+
 use crate::signals;
 use crate::ui;
 use anyhow::{bail, Context, Result};

@@ -120,7 +120,16 @@ fn is_written(process: &Process, rest: &Rest) -> bool {
 }
 
 fn read_buffers(path: &Path) -> Option<Buffers> {
-    let bytes = std::fs::read(path).ok()?;
+    Some(buffers_in(&std::fs::read(path).ok()?))
+}
+
+/// What a buffers' file holds that was not written.
+#[cfg(any(test, feature = "fuzz"))]
+pub fn rest_in(bytes: &[u8]) -> Vec<Rest> {
+    buffers_in(bytes).rest
+}
+
+fn buffers_in(bytes: &[u8]) -> Buffers {
     let mut buffers = Buffers::default();
     for buffer in bytes.chunks_exact(BUFFER_BYTES) {
         if u32_at(buffer, 0) != BUFFER_MAGIC {
@@ -131,7 +140,7 @@ fn read_buffers(path: &Path) -> Option<Buffers> {
         buffers.rest.extend(rest_of(buffer));
     }
     buffers.rest.sort_by_key(|rest| rest.stamp);
-    Some(buffers)
+    buffers
 }
 
 /// None where nothing is left, or it was written for the last time; see `recorder/format.h`.

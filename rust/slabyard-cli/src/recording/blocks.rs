@@ -393,10 +393,14 @@ impl<'a> Scan<'a> {
     }
 
     fn operations(&mut self, header: &Header) -> Result<(), Damage> {
-        self.check_records(header)?;
-        let Some(process) = self.processes.last_mut() else {
+        if self.processes.is_empty() {
             return self.damage(self.at, "operations before any process");
-        };
+        }
+        if let Err(damage) = self.check_records(header) {
+            self.forget_records(header);
+            return Err(damage);
+        }
+        let process = self.processes.last_mut().expect("just seen");
         let index = *self.threads.entry(header.thread).or_insert_with(|| {
             process.threads.push(Thread {
                 number: header.thread,
@@ -422,7 +426,9 @@ impl<'a> Scan<'a> {
             match records.next() {
                 Ok(Some(record)) => {
                     count += 1;
-                    self.count(record.operation);
+                    if let Some(counter) = self.counter(record.operation) {
+                        *counter += 1;
+                    }
                 }
                 Ok(None) if count == u64::from(header.records) => return Ok(()),
                 Ok(None) => {
@@ -434,15 +440,24 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn count(&mut self, operation: Operation) {
-        match operation {
-            Operation::Malloc { size, .. } | Operation::Calloc { size, .. }
-                if size <= SMALL_BYTES as u64 =>
-            {
-                self.small_sizes[size as usize] += 1;
+    /// Takes back what `check_records` has counted in a block that is not good after all.
+    fn forget_records(&mut self, header: &Header) {
+        let mut records = Records::new(self.payload(header), header.stamp);
+        while let Ok(Some(record)) = records.next() {
+            if let Some(counter) = self.counter(record.operation) {
+                *counter -= 1;
             }
-            Operation::Touched { .. } => self.notes += 1,
-            _ => (),
+        }
+    }
+
+    /// Which number, if any, says how many such records there are.
+    fn counter(&mut self, operation: Operation) -> Option<&mut u64> {
+        match operation {
+            Operation::Malloc { size, .. } | Operation::Calloc { size, .. } => {
+                self.small_sizes.get_mut(usize::try_from(size).ok()?)
+            }
+            Operation::Touched { .. } => Some(&mut self.notes),
+            _ => None,
         }
     }
 

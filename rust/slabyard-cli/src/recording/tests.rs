@@ -508,3 +508,27 @@ proptest! {
         }
     }
 }
+
+/// What a block says is counted with the block, or not at all.
+#[test]
+fn records_of_a_block_that_is_not_good_are_not_counted() {
+    let touched = Operation::Touched {
+        object: 0x1000,
+        bytes: 8,
+    };
+    let records = [malloc(5, 0x1000, 8), at(6, touched), free(7, 0x1000)];
+    let whole = file_of(&[Sketch::default()]);
+    let process_block = BLOCK_HEADER_BYTES + PROCESS_BYTES + b"/usr/bin/program\0argument\0".len();
+    let mut file = whole[..HEADER_BYTES + process_block].to_vec();
+    let head = Head {
+        kind: KIND_OPERATIONS,
+        records: 9,
+        ..Head::default()
+    };
+    write_block(&mut file, head, &encode(&records, 0)).unwrap();
+    let recording = Recording::from_bytes(file, Strictness::Salvage).unwrap();
+    let damage = recording.damage.as_ref().unwrap();
+    assert_eq!(damage.what, "a block of 3 records says 9");
+    assert_eq!(recording.operations(), 0);
+    assert!(recording.small_sizes.iter().all(|&count| count == 0));
+}

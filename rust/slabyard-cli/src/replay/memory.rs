@@ -196,6 +196,12 @@ impl Resident {
     }
 }
 
+/// Reads a text as that file, and throws it away.
+#[cfg(any(test, feature = "fuzz"))]
+pub fn try_text(text: &[u8]) {
+    let _ = anonymous_kib(text);
+}
+
 fn anonymous_kib(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let line = text

@@ -59,6 +59,7 @@
 mod builder;
 mod entry;
 mod guard;
+mod kept;
 mod key;
 mod local;
 mod map;

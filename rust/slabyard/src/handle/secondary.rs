@@ -1,10 +1,8 @@
 //! More about what another map has keys for, in a vector by place.
 
 use alloc::vec::Vec;
-use core::fmt;
 use core::marker::PhantomData;
 use core::num::NonZeroU32;
-use core::ops::{Index, IndexMut};
 
 use super::key::{DefaultKey, Key, RawKey};
 
@@ -42,13 +40,6 @@ pub struct SecondaryMap<K: Key = DefaultKey, V = ()> {
     slots: Vec<Option<Kept<V>>>,
     len: usize,
     _keys: PhantomData<fn(K) -> K>,
-}
-
-#[cold]
-#[inline(never)]
-#[track_caller]
-pub(super) fn nothing_kept(key: &dyn fmt::Debug) -> ! {
-    panic!("nothing is kept for the key {key:?}")
 }
 
 fn generation(raw: RawKey) -> NonZeroU32 {
@@ -159,22 +150,6 @@ impl<K: Key, V> SecondaryMap<K, V> {
         (kept.generation.get() == raw.generation()).then_some(&mut kept.value)
     }
 
-    /// What is kept for a key, made now if there is nothing. `None`: something is kept for a newer
-    /// key of the same place.
-    #[track_caller]
-    pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> Option<&mut V> {
-        if !self.contains(key) {
-            self.insert(key, make());
-        }
-        self.get_mut(key)
-    }
-
-    /// Whether something is kept for a key.
-    #[inline]
-    pub fn contains(&self, key: K) -> bool {
-        self.get(key).is_some()
-    }
-
     /// Drops all values. Memory is kept.
     pub fn clear(&mut self) {
         self.len = 0;
@@ -204,21 +179,6 @@ impl<K: Key, V> SecondaryMap<K, V> {
         })
     }
 
-    /// All keys, by place.
-    pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
-        self.iter().map(|(key, _)| key)
-    }
-
-    /// All values, by place.
-    pub fn values(&self) -> impl Iterator<Item = &V> {
-        self.iter().map(|(_, value)| value)
-    }
-
-    /// All values, by place.
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.iter_mut().map(|(_, value)| value)
-    }
-
     /// Moves all values out.
     pub fn drain(&mut self) -> impl Iterator<Item = (K, V)> + '_ {
         self.len = 0;
@@ -231,46 +191,4 @@ fn key_of<K: Key, V>(at: usize, kept: &Kept<V>) -> K {
     RawKey::of_parts(at as u32, kept.generation.get()).into()
 }
 
-impl<K: Key, V> Index<K> for SecondaryMap<K, V> {
-    type Output = V;
-
-    /// # Panics
-    /// If nothing is kept for the key.
-    #[track_caller]
-    fn index(&self, key: K) -> &V {
-        match self.get(key) {
-            Some(value) => value,
-            None => nothing_kept(&key),
-        }
-    }
-}
-
-impl<K: Key, V> IndexMut<K> for SecondaryMap<K, V> {
-    #[track_caller]
-    fn index_mut(&mut self, key: K) -> &mut V {
-        match self.get_mut(key) {
-            Some(value) => value,
-            None => nothing_kept(&key),
-        }
-    }
-}
-
-impl<K: Key, V> Default for SecondaryMap<K, V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<K: Key, V: fmt::Debug> fmt::Debug for SecondaryMap<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
-    }
-}
-
-impl<K: Key, V> Extend<(K, V)> for SecondaryMap<K, V> {
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, all: I) {
-        for (key, value) in all {
-            self.insert(key, value);
-        }
-    }
-}
+super::kept::secondary!(SecondaryMap, "by place");

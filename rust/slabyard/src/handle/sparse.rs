@@ -1,12 +1,9 @@
 //! More about what another map has keys for, in a hash table.
 
-use core::fmt;
 use core::marker::PhantomData;
-use core::ops::{Index, IndexMut};
 use std::collections::hash_map::{Entry, HashMap};
 
 use super::key::{DefaultKey, Key, RawKey};
-use super::secondary::nothing_kept;
 
 /// Values for few of the keys of another map, or for keys of a [`HandleMap`](super::HandleMap): a
 /// hash table by place. The rules are those of [`SecondaryMap`](super::SecondaryMap).
@@ -115,22 +112,6 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
         (*kept == raw).then_some(value)
     }
 
-    /// What is kept for a key, made now if there is nothing. `None`: something is kept for a newer
-    /// key of the same place.
-    #[track_caller]
-    pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> Option<&mut V> {
-        if !self.contains(key) {
-            self.insert(key, make());
-        }
-        self.get_mut(key)
-    }
-
-    /// Whether something is kept for a key.
-    #[inline]
-    pub fn contains(&self, key: K) -> bool {
-        self.get(key).is_some()
-    }
-
     /// Drops all values. Memory is kept.
     pub fn clear(&mut self) {
         self.slots.clear();
@@ -156,21 +137,6 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
             .map(|(raw, value)| ((*raw).into(), value))
     }
 
-    /// All keys, in no order.
-    pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
-        self.iter().map(|(key, _)| key)
-    }
-
-    /// All values, in no order.
-    pub fn values(&self) -> impl Iterator<Item = &V> {
-        self.iter().map(|(_, value)| value)
-    }
-
-    /// All values, in no order.
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.iter_mut().map(|(_, value)| value)
-    }
-
     /// Moves all values out.
     pub fn drain(&mut self) -> impl Iterator<Item = (K, V)> + '_ {
         self.slots
@@ -179,46 +145,4 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
     }
 }
 
-impl<K: Key, V> Index<K> for SparseSecondaryMap<K, V> {
-    type Output = V;
-
-    /// # Panics
-    /// If nothing is kept for the key.
-    #[track_caller]
-    fn index(&self, key: K) -> &V {
-        match self.get(key) {
-            Some(value) => value,
-            None => nothing_kept(&key),
-        }
-    }
-}
-
-impl<K: Key, V> IndexMut<K> for SparseSecondaryMap<K, V> {
-    #[track_caller]
-    fn index_mut(&mut self, key: K) -> &mut V {
-        match self.get_mut(key) {
-            Some(value) => value,
-            None => nothing_kept(&key),
-        }
-    }
-}
-
-impl<K: Key, V> Default for SparseSecondaryMap<K, V> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<K: Key, V: fmt::Debug> fmt::Debug for SparseSecondaryMap<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
-    }
-}
-
-impl<K: Key, V> Extend<(K, V)> for SparseSecondaryMap<K, V> {
-    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, all: I) {
-        for (key, value) in all {
-            self.insert(key, value);
-        }
-    }
-}
+super::kept::secondary!(SparseSecondaryMap, "in no order");

@@ -1,0 +1,42 @@
+//! A recording as it lies in a file, damaged anywhere.
+
+use crate::record::rest_in;
+use crate::recording::{Recording, Strictness};
+
+pub fn run(input: &[u8]) {
+    let open = |strictness| Recording::from_bytes(input.to_vec(), strictness);
+    let salvaged = open(Strictness::Salvage);
+    if let Ok(whole) = open(Strictness::Whole) {
+        let salvaged = salvaged.as_ref().expect("what is whole can be salvaged");
+        assert!(whole.damage.is_none() && salvaged.damage.is_none());
+        assert_eq!(whole.records_of_all(), salvaged.records_of_all());
+    }
+    for recording in [salvaged, open(Strictness::Part)].into_iter().flatten() {
+        assert!(recording.good_bytes <= recording.file_bytes());
+        assert!(recording.operations() <= recording.records_of_all());
+        walk(&recording);
+    }
+    for rest in rest_in(input) {
+        assert!(rest.records > 0 && rest.payload.len() < input.len());
+    }
+}
+
+/// Each record is there, and the clock can be asked.
+pub fn walk(recording: &Recording) {
+    assert!(recording.ns_per_tick() >= 0.0);
+    for thread in recording.processes.iter().flat_map(|one| &one.threads) {
+        let mut count = 0;
+        for block in &thread.blocks {
+            let mut records = recording.records(block);
+            while records.next().expect("opening has read it").is_some() {
+                count += 1;
+            }
+        }
+        assert_eq!(count, thread.records);
+    }
+    for process in &recording.processes {
+        for (address, bytes) in [(0, 1), (4096, 4096), (u64::MAX - 5, 100), (0, u64::MAX)] {
+            process.bytes_touched(address, bytes);
+        }
+    }
+}

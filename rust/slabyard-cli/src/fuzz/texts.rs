@@ -1,0 +1,46 @@
+//! Texts that come from a user, from the system, or from a program that is made to fail. The first byte
+//! of an input chooses the parser.
+
+use crate::{cli, faults, machine, replay};
+use std::ffi::OsStr;
+
+pub fn run(input: &[u8]) {
+    let Some((kind, input)) = input.split_first() else {
+        return;
+    };
+    let text = String::from_utf8_lossy(input);
+    match kind % 4 {
+        0 => cli::try_command_line(&mut text.split('\0')),
+        1 => machine::try_texts(&text),
+        2 => replay::memory::try_text(input),
+        _ => try_faults(&text),
+    }
+}
+
+/// Each line is told as made to fail or kept, and a word that is quoted for a shell is one word.
+fn try_faults(text: &str) {
+    let (made, rest) = faults::sort_out(text);
+    let lines = |text: &str| text.lines().count();
+    let blank = usize::from(rest.is_empty());
+    assert!(made.len() + lines(&rest) <= lines(text) + blank);
+    let quoted = faults::text::quoted(OsStr::new(text));
+    assert_eq!(unquoted(&quoted), text);
+}
+
+/// What a shell makes of a word in which only ' and \ have a meaning.
+fn unquoted(word: &str) -> String {
+    let (mut text, mut inside, mut letters) = (String::new(), false, word.chars());
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\'' => inside = !inside,
+            '\\' if !inside => text.extend(letters.next()),
+            letter => {
+                let plain = letter.is_ascii_alphanumeric() || "_-./=:,@%+".contains(letter);
+                assert!(inside || plain, "{letter:?} has a meaning for a shell");
+                text.push(letter);
+            }
+        }
+    }
+    assert!(!inside, "a quote is open");
+    text
+}
