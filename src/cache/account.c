@@ -28,8 +28,8 @@ static sy_cache_kind kind_of(const sy_cache *cache) {
 
 /* The account of the client, if it is a cache. */
 static bool take_account(const sy_client *client, sy_cache_account *account) {
-    if (client->config.refill != sy_cache_refill) return false;
-    const sy_cache *cache = client->config.owner;
+    const sy_cache *cache = sy_cache_of_client(client);
+    if (!cache) return false;
     account->cache = cache;
     account->kind = kind_of(cache);
     return sy_cache_get_stats(cache, &account->stats) == 0;

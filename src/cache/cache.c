@@ -10,11 +10,11 @@
 #include "cache/directory.h"
 #include "cache/epoch.h"
 #include "cache/guarded.h"
+#include "cache/kind.h"
 #include "cache/limit.h"
 #include "cache/passed.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
-#include "magazine/turn.h"
 #include "os/os.h"
 #include "os/start.h"
 #include "watch/fault.h"
@@ -23,6 +23,10 @@ enum {
     MAGAZINE_BYTES = 256 << 10, /* of objects in one magazine at most, */
     MAGAZINE_ITEMS_LEAST = 2,   /* but never fewer than these */
     LIMIT_SHARE = 8,            /* of a limit: the part that may wait in magazines */
+    /* Empty slabs with handles that are released together at most. The words of their ordinals are
+     * cleared, which takes longer than a flush: so one free in many is slow instead of one for each
+     * slab. */
+    EMPTIES_BATCH = 16,
 };
 
 static const unsigned KNOWN_FLAGS =
@@ -89,7 +93,9 @@ static void set_up_cache(sy_cache *cache, const sy_cache_config *config) {
     cache->memory = config->memory ? config->memory : &sy_memory_main;
     if (!sy_guarded_can(cache->flags, cache->memory)) cache->flags &= ~(unsigned)SY_GUARD;
     if (!cache->quota && cache->memory == &sy_memory_main) cache->quota = &sy_quota_process;
+    cache->kind = sy_kind_for(cache->flags);
     cache->empties_least = 1;
+    cache->empties_batch = cache->flags & SY_HANDLES ? EMPTIES_BATCH : 0;
     cache->limit = config->limit ? config->limit : SIZE_MAX;
     sy_lock_init(&cache->lock, SY_RANK_CACHE);
 }
@@ -134,8 +140,8 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
     set_up_cache(cache, config);
     if (begin_watch(cache) != 0) return -1;
     const sy_client_config client = {
-        .refill = sy_cache_refill,
-        .flush = sy_cache_flush,
+        .refill = cache->kind->refill,
+        .flush = cache->kind->flush,
         .owner = cache,
         .item_bytes = cache->layout.slot,
         .magazine_items = magazine_items(cache),
@@ -232,117 +238,30 @@ int sy_cache_destroy(sy_cache *cache) {
 
 /* ---- allocation and free ---- */
 
-/* At the end of a door: its errno is kept. */
-static void take_turn(void) {
-    int error = errno;
-    sy_turn();
-    errno = error;
-}
-
-static void *sy_cache_take_unwatched(sy_cache *cache) {
+/* An object out of a slow path. */
+static inline void *alloc_by_kind(sy_cache *cache, size_t size, size_t align) {
     uintptr_t object;
-    if (sy_client_alloc_second(&cache->client, &object)) return (void *)object;
-    int error = errno;
-    if (!sy_cache_take(cache, &object)) return NULL;
-    sy_turn();
-    errno = error;
-    return (void *)object;
-}
-
-static void *take_guarded_or_checked(sy_cache *cache, size_t size, size_t align) {
-    uintptr_t object;
-    SY_CONSTRUCTING_PATH(path, &cache->client);
-    void *taken = sy_cache_guards(cache) ? sy_guarded_alloc(cache, size, align) : NULL;
-    if (!taken && sy_cache_checks(cache) && sy_watched_take(cache, size, &object))
-        taken = (void *)object;
-    path.done = true;
-    return taken;
-}
-
-static SY_COLD void *sy_cache_take_watched(sy_cache *cache, size_t size, size_t align) {
-    bool checks = sy_cache_checks(cache);
-    if (checks && sy_limit_fail_due(cache->name, size)) return NULL;
-    void *taken = take_guarded_or_checked(cache, size, align);
-    if (!taken && !checks) return sy_cache_take_unwatched(cache);
-    take_turn();
-    return taken;
-}
-
-void *sy_cache_alloc_sized(sy_cache *cache, size_t size, size_t align) {
-    if (SY_LIKELY(!sy_cache_watches(cache) || cache->flags & SY_HANDLES))
-        return sy_cache_alloc_inline(cache);
-    return sy_cache_take_watched(cache, size, align);
-}
-
-/* Whether it was a guarded object. */
-static inline bool free_guarded(sy_cache *cache, void *object, size_t told) {
-    bool guarded = sy_cache_guards(cache) && SY_UNLIKELY(sy_guard_owns((uintptr_t)object));
-    if (!guarded) return false;
-    {
-        SY_SLOW_PATH(&cache->client);
-        sy_guarded_free(cache, object, told);
-    }
-    sy_turn();
-    return true;
-}
-
-static SY_COLD void sy_cache_free_watched(sy_cache *cache, void *object, size_t told) {
-    {
-        SY_SLOW_PATH(&cache->client);
-        sy_watched_free(cache, object, told);
-    }
-    sy_turn();
-}
-
-void sy_cache_free_sized(sy_cache *cache, void *object, size_t size) {
-    if (SY_LIKELY(!sy_cache_checks(cache) || cache->flags & SY_HANDLES)) {
-        sy_cache_free_inline(cache, object);
-        return;
-    }
-    int error = errno;
-    if (object && !free_guarded(cache, object, size)) sy_cache_free_watched(cache, object, size);
-    errno = error;
+    return cache->kind->alloc(cache, size, align, &object) ? (void *)object : NULL;
 }
 
 void *sy_cache_alloc_slow(sy_cache *cache) {
-    if (SY_UNLIKELY(cache->flags & SY_HANDLES)) return sy_cache_alloc_named(cache);
-    if (SY_LIKELY(!sy_cache_watches(cache))) return sy_cache_take_unwatched(cache);
-    return sy_cache_take_watched(cache, cache->size, cache->layout.align);
+    return alloc_by_kind(cache, cache->size, cache->layout.align);
 }
 
-void sy_cache_wipe(const sy_cache *cache, void *object) {
-    const sy_slab *slab = sy_slab_at((uintptr_t)object);
-    bool own = slab && slab->owner == cache &&
-               sy_slab_index(slab, &cache->layout, (uintptr_t)object) != UINT32_MAX;
-    if (own && !sy_cache_checks(cache)) memset(object, 0, cache->size);
-}
-
-static SY_COLD void sy_cache_raise_double_free(const sy_cache *cache, uintptr_t address) {
-    int error = errno;
-    sy_fault fault = sy_cache_fault(cache, SY_FAULT_DOUBLE_FREE, address, sy_slab_at(address));
-    sy_fault_raise(&fault);
-    errno = error;
+void *sy_cache_alloc_sized(sy_cache *cache, size_t size, size_t align) {
+    uintptr_t object;
+    if (SY_LIKELY(sy_loaded_pop(sy_cache_loaded(cache), &object))) return (void *)object;
+    return alloc_by_kind(cache, size, align);
 }
 
 void sy_cache_free_slow(sy_cache *cache, void *object) {
-    bool named = cache->flags & SY_HANDLES;
-    if (free_guarded(cache, object, SIZE_MAX)) return;
-    if (!named && SY_UNLIKELY(sy_client_freed_last(&cache->client, (uintptr_t)object))) {
-        sy_cache_raise_double_free(cache, (uintptr_t)object);
+    cache->kind->free(cache, object, SIZE_MAX);
+}
+
+void sy_cache_free_sized(sy_cache *cache, void *object, size_t size) {
+    if (!object || SY_LIKELY(sy_loaded_push_once(sy_cache_loaded(cache), (uintptr_t)object)))
         return;
-    }
-    if (SY_UNLIKELY(cache->flags & SY_ZERO)) sy_cache_wipe(cache, object);
-    if (SY_LIKELY(!named) && sy_client_free_second(&cache->client, (uintptr_t)object)) return;
-    int error = errno;
-    if (SY_UNLIKELY(named)) {
-        sy_cache_free_named(cache, object); /* which takes its turn */
-    } else if (SY_UNLIKELY(sy_cache_checks(cache))) {
-        sy_cache_free_watched(cache, object, SIZE_MAX);
-    } else {
-        sy_client_free(&cache->client, (uintptr_t)object);
-        sy_turn();
-    }
-    errno = error;
+    cache->kind->free(cache, object, size);
 }
 
 void *sy_cache_zalloc(sy_cache *cache) {
@@ -355,62 +274,36 @@ void *sy_cache_zalloc(sy_cache *cache) {
 }
 
 /* Each kind of object has a word, a list or a bit that decides between two who try. */
-static bool sy_cache_try_free_of_kind(sy_cache *cache, void *object) {
-    SY_SLOW_PATH(&cache->client);
-    if (sy_guard_owns((uintptr_t)object)) return sy_guarded_try_free(cache, object);
-    if (sy_cache_checks(cache)) return sy_watched_try_free(cache, object);
-    return sy_cache_put_live(cache, (uintptr_t)object);
-}
-
 bool sy_cache_try_free(sy_cache *cache, void *object) {
-    if (cache->flags & SY_HANDLES) return sy_handle_free_inline(cache, sy_handle_of(object));
     int error = errno;
-    bool freed = sy_cache_try_free_of_kind(cache, object);
+    bool freed = cache->kind->try_free(cache, object);
     if (freed) sy_turn();
     errno = error;
     return freed;
 }
-
-typedef struct sy_batch {
-    sy_cache *cache;
-    void **objects;
-    size_t got;
-    bool done;
-} sy_batch;
 
 /* If a constructor has thrown, the caller does not learn how many objects there were. */
 static void end_batch(const sy_batch *batch) {
     if (!batch->done) sy_cache_free_batch(batch->cache, batch->objects, batch->got);
 }
 
-static void take_batch(sy_batch *batch, size_t count) {
-    sy_cache *cache = batch->cache;
-    uintptr_t *items = (uintptr_t *)batch->objects;
-    batch->got = sy_client_alloc_loaded(&cache->client, items, count);
-    while (batch->got < count && sy_cache_take(cache, &items[batch->got])) {
+void sy_cache_fill_singly(sy_batch *batch, size_t count) {
+    while (batch->got < count &&
+           (batch->objects[batch->got] = sy_cache_alloc_inline(batch->cache)) != NULL)
         batch->got++;
-        batch->got +=
-            sy_client_alloc_loaded(&cache->client, items + batch->got, count - batch->got);
-        take_turn();
-    }
 }
 
 static size_t alloc_batch(sy_cache *cache, void **objects, size_t count) {
     SY_CONSTRUCTING_PATH(path, &cache->client); /* ends after `batch`, which uses the cache */
     sy_batch batch SY_CLEANUP(end_batch) = {cache, objects, 0, false};
-    if (cache->flags & (SY_HANDLES | SY_CHECKED | SY_GUARD)) {
-        while (batch.got < count && (objects[batch.got] = sy_cache_alloc_inline(cache)) != NULL)
-            batch.got++;
-    } else {
-        take_batch(&batch, count);
-    }
+    cache->kind->fill(&batch, count);
     batch.done = path.done = true;
     return batch.got;
 }
 
 size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count) {
     size_t got = alloc_batch(cache, objects, count);
-    take_turn();
+    sy_cache_turn();
     return got;
 }
 
@@ -428,9 +321,7 @@ size_t sy_cache_slot_size(const sy_cache *cache) {
 static int populate(sy_cache *cache, sy_slab *slab) {
     sy_bins_set_aside(slab->bins, slab);
     sy_lock_release(&cache->lock);
-    int result = sy_run_populate(slab);
-    if (result == 0 && cache->flags & SY_HANDLES)
-        result = sy_ordinals_populate(slab->ordinal, slab->slots);
+    int result = cache->kind->slabs->populate(slab);
     sy_lock_acquire(&cache->lock);
     if (result == 0) {
         slab->watermark = slab->slots;
@@ -522,8 +413,7 @@ static size_t most_slots(const sy_cache *cache) {
 static bool make_promise(sy_cache *cache, size_t count, size_t *before) {
     sy_lock_acquire(&cache->lock);
     bool passed = cache->flags & SY_PASSED;
-    size_t left = passed ? cache->limit - cache->passed : sy_cache_left(cache);
-    bool fits = count <= left && count <= most_slots(cache);
+    bool fits = count <= sy_cache_left(cache) && count <= most_slots(cache);
     size_t promise = own_slots(cache).out + count;
     *before = atomic_load_explicit(&cache->promise, memory_order_relaxed);
     if (fits && !passed && promise > *before) atomic_store(&cache->promise, promise);
@@ -564,7 +454,7 @@ static int provide(sy_cache *cache, size_t count) {
 
 int sy_cache_reserve(sy_cache *cache, size_t count) {
     int result = provide(cache, count);
-    take_turn();
+    sy_cache_turn();
     return result;
 }
 
@@ -583,7 +473,7 @@ int sy_thread_reserve(sy_cache *cache, size_t count) {
     }
     if (sy_cache_reserve(cache, count) != 0) return -1;
     bool reserved = fill_magazines(cache, count);
-    take_turn();
+    sy_cache_turn();
     if (reserved) return 0;
     errno = ENOMEM;
     return -1;

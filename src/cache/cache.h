@@ -28,6 +28,8 @@ typedef struct sy_rebuilds {
     void (*destruct)(void *object, void *arg);
 } sy_rebuilds;
 
+typedef struct sy_kind sy_kind; /* kind.h */
+
 typedef struct sy_cache_counts {
     uint64_t refills, flushes, slabs_made, slabs_released, constructed, destructed;
 } sy_cache_counts;
@@ -39,6 +41,7 @@ struct sy_cache {
     };
     sy_client client;
     /* Fixed at creation. */
+    const sy_kind *kind; /* what the slow paths do, by the flags */
     char name[SY_CACHE_NAME_MAX + 1];
     size_t size;
     sy_layout layout;
@@ -55,6 +58,7 @@ struct sy_cache {
     unsigned class_number; /* in the map: the client's number for a class of the heap, else 0 */
 
     size_t empties_least; /* empty slabs kept in any case */
+    size_t empties_batch; /* and, at most, beyond what is worth keeping, to be released together */
 
     _Atomic(struct sy_try *) tries; /* of sy_cache_try_free, at work */
     _Atomic size_t retired;         /* slots of which the handles are spent */
@@ -87,10 +91,10 @@ _Static_assert(sizeof(struct sy_handle_head) == sizeof(struct sy_cache_head) &&
                        offsetof(struct sy_cache_head, loaded_offset),
                "sy_cache_alloc finds its loaded slot in either");
 
-/* Objects that may still come out of the slabs, or be guarded; the lock is held. What is retired is
- * out, and no object. */
+/* Objects that may still come out of the slabs, be guarded, or be passed on; the lock is held. What
+ * is retired is out, and no object. */
 static inline size_t sy_cache_left(const sy_cache *cache) {
-    return cache->limit - cache->guarded -
+    return cache->limit - cache->guarded - cache->passed -
            (cache->out - atomic_load_explicit(&cache->retired, memory_order_relaxed));
 }
 
@@ -107,10 +111,6 @@ enum { SY_MALLOC_ALIGN = 16 }; /* what is wanted where none is named */
 void *sy_cache_alloc_sized(sy_cache *cache, size_t size, size_t align);
 void sy_cache_free_sized(sy_cache *cache, void *object, size_t size);
 
-/* With SY_ZERO: an object is freed. What is none of the cache's is left for others to report, and
- * what is checked for watch/ to fill. */
-void sy_cache_wipe(const sy_cache *cache, void *object);
-
 /* Has `tell` called with each cache that is to be destroyed and may have live objects. Of a heap's
  * caches the heap tells itself. */
 void sy_cache_on_destroy(void (*tell)(sy_cache *cache));
@@ -119,15 +119,25 @@ void sy_cache_on_destroy(void (*tell)(sy_cache *cache));
  * A cache whose lock could not be had is made anew from its slabs' bitmaps. */
 extern SY_HIDDEN const sy_part sy_caches_part;
 
+/* ---- zeroed.c ---- */
+
+/* With SY_ZERO: an object is freed. What is none of the cache's is left for others to report. */
+void sy_cache_wipe(const sy_cache *cache, void *object);
+
 /* ---- refill.c: between magazines and slabs ---- */
 
-/* The client's callbacks. */
+/* The client's callbacks, where items are addresses; handle.c has those for ordinals. */
 size_t sy_cache_refill(void *cache, uintptr_t *items, size_t count);
 void sy_cache_flush(void *cache, uintptr_t *items, size_t count, _Atomic uint32_t *held);
 
 /* Whether the magazines of all threads together may hold so many items: then what was reserved can
  * be had, whatever they hold. */
 bool sy_cache_admit(void *cache, size_t items);
+
+/* The cache whose client it is; NULL: the client is of another layer. */
+static inline sy_cache *sy_cache_of_client(const sy_client *client) {
+    return client->config.admits == sy_cache_admit ? client->config.owner : NULL;
+}
 
 /* Puts an object that is live back into its slab. False: it is none. Of calls for one object at the
  * same time one is told true. */
@@ -177,10 +187,6 @@ static inline bool sy_cache_has_handles(const sy_cache *cache) { return cache->f
 /* The ordinal of an object of the cache, or false with the fault that freeing it would be. */
 bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordinal,
                       sy_fault_kind *fault);
-/* Takes an object whose handle nobody wants to know. */
-void *sy_cache_alloc_named(sy_cache *cache);
-/* Frees by address; a fault if it is not a live object of the cache. */
-void sy_cache_free_named(sy_cache *cache, void *object);
 
 /* ---- epoch.c ---- */
 

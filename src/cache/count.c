@@ -111,10 +111,9 @@ void sy_get_stats(sy_stats *stats) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
-        if (client->config.refill == sy_cache_refill) {
-            stats->caches++;
-            stats->slabs += sy_cache_slab_bytes(client->config.owner);
-        }
+        sy_cache *cache = sy_cache_of_client(client);
+        stats->caches += cache != NULL;
+        if (cache) stats->slabs += sy_cache_slab_bytes(cache);
         sy_client_unpin(client);
     }
     sy_chunk_stats chunks = sy_chunk_count();

@@ -1,11 +1,13 @@
 /*
  * guarded.c: allocates and frees the objects of a cache that have pages of their own (SY_GUARD).
- * The slow paths of cache.c come here before they use the slabs.
+ * All other objects of the cache are of the kind under this one: plain, zeroed or checked.
  */
 #include "cache/guarded.h"
 
 #include <errno.h>
 
+#include "cache/kind.h"
+#include "cache/limit.h"
 #include "cache/watched.h"
 #include "watch/callback.h"
 #include "watch/fault.h"
@@ -66,13 +68,36 @@ static void *make_guarded(sy_cache *cache, size_t size, size_t align) {
 /* Nothing asked for is a byte, so that it has an address. */
 static size_t size_there(size_t size) { return size ? size : 1; }
 
-void *sy_guarded_alloc(sy_cache *cache, size_t size, size_t align) {
+/* An object, if it is this allocation's turn and there is room; else NULL. errno is kept. */
+static void *make_if_due(sy_cache *cache, size_t size, size_t align) {
     int error = errno;
     bool builds = construction(cache).construct;
     if (!sy_client_due(&cache->client) || !count_in(cache, builds)) return NULL;
     void *object = make_guarded(cache, size_there(size), align);
     errno = error;
     return object;
+}
+
+static void *sy_guarded_make_on_path(sy_cache *cache, size_t size, size_t align) {
+    SY_CONSTRUCTING_PATH(path, &cache->client);
+    void *object = make_if_due(cache, size, align);
+    path.done = true;
+    return object;
+}
+
+/* A guarded object, or one of the kind under this one. */
+static bool sy_guarded_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
+    *item = (uintptr_t)sy_guarded_make_on_path(cache, size, align);
+    if (!*item) return cache->kind->under->take(cache, size, align, item);
+    sy_cache_turn();
+    return true;
+}
+
+/* The same over objects that are checked, whose allocations can be made to fail. That is asked once
+ * an allocation, before it is one that is due. */
+static bool sy_guarded_alloc_checked(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
+    if (sy_limit_fail_due(cache->name, size)) return false;
+    return sy_guarded_alloc(cache, size, align, item);
 }
 
 static void unbuild(void *object, void *cache_) {
@@ -95,15 +120,14 @@ size_t sy_guarded_size(const void *object) {
     return sy_guard_owns((uintptr_t)object) ? sy_guard_size(object, &watch) : 0;
 }
 
-bool sy_cache_find_object(const sy_cache *cache, const void *object, size_t *bytes) {
-    if (sy_guard_owns((uintptr_t)object)) return (*bytes = sy_guarded_size(object)) > 0;
-    *bytes = cache->size;
-    if (!sy_cache_checks(cache)) return true;
-    *bytes = 0;
-    return sy_watched_size(cache, (uintptr_t)object, bytes);
+static bool sy_guarded_find(const sy_cache *cache, const void *object, size_t *bytes) {
+    if (!sy_guard_owns((uintptr_t)object)) return cache->kind->under->find(cache, object, bytes);
+    *bytes = sy_guarded_size(object);
+    return *bytes > 0;
 }
 
-void sy_guarded_free(sy_cache *cache, void *object, size_t told) {
+/* Frees `object`, which lies among guarded objects, or raises the fault that it is. */
+static void sy_guarded_free(sy_cache *cache, void *object, size_t told) {
     const sy_cache *owner = sy_guarded_cache(object);
     if (owner && owner != cache && owner->class_number && cache->class_number)
         sy_fault_raise(&(sy_fault){
@@ -117,8 +141,25 @@ void sy_guarded_free(sy_cache *cache, void *object, size_t told) {
         count_out(cache, construction(cache).construct != NULL);
 }
 
-bool sy_guarded_try_free(sy_cache *cache, void *object) {
-    bool freed = cache->watch && sy_guard_try_free(cache->watch, object, unbuild, cache);
+static void sy_guarded_free_on_path(sy_cache *cache, void *object, size_t told) {
+    SY_SLOW_PATH(&cache->client);
+    sy_guarded_free(cache, object, told);
+}
+
+/* The address says whether the object is guarded, and nothing else is to look at it then. */
+static void sy_guarded_free_any(sy_cache *cache, void *object, size_t told) {
+    if (SY_LIKELY(!sy_guard_owns((uintptr_t)object))) {
+        cache->kind->under->free(cache, object, told);
+        return;
+    }
+    sy_guarded_free_on_path(cache, object, told);
+    sy_cache_turn();
+}
+
+static bool sy_guarded_try_free(sy_cache *cache, void *object) {
+    if (!sy_guard_owns((uintptr_t)object)) return cache->kind->under->try_free(cache, object);
+    SY_SLOW_PATH(&cache->client);
+    bool freed = sy_guard_try_free(cache->watch, object, unbuild, cache);
     if (freed) count_out(cache, construction(cache).construct != NULL);
     return freed;
 }
@@ -126,3 +167,39 @@ bool sy_guarded_try_free(sy_cache *cache, void *object) {
 void sy_guarded_forget(sy_cache *cache) {
     if (sy_cache_guards(cache)) sy_guard_forget(cache->watch, unbuild, cache);
 }
+
+const sy_kind sy_kind_guarded = {
+    .under = &sy_kind_plain,
+    .alloc = sy_guarded_alloc,
+    .free = sy_guarded_free_any,
+    .try_free = sy_guarded_try_free,
+    .find = sy_guarded_find,
+    .fill = sy_cache_fill_singly,
+    .refill = sy_cache_refill,
+    .flush = sy_cache_flush,
+    .slabs = &sy_slabs_plain,
+};
+
+const sy_kind sy_kind_guarded_zeroed = {
+    .under = &sy_kind_zeroed,
+    .alloc = sy_guarded_alloc,
+    .free = sy_guarded_free_any,
+    .try_free = sy_guarded_try_free,
+    .find = sy_guarded_find,
+    .fill = sy_cache_fill_singly,
+    .refill = sy_cache_refill,
+    .flush = sy_cache_flush,
+    .slabs = &sy_slabs_plain,
+};
+
+const sy_kind sy_kind_guarded_checked = {
+    .under = &sy_kind_checked,
+    .alloc = sy_guarded_alloc_checked,
+    .free = sy_guarded_free_any,
+    .try_free = sy_guarded_try_free,
+    .find = sy_guarded_find,
+    .fill = sy_cache_fill_singly,
+    .refill = sy_cache_refill,
+    .flush = sy_cache_flush,
+    .slabs = &sy_slabs_watched,
+};

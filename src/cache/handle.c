@@ -23,9 +23,8 @@
 #include "base/bits.h"
 #include "cache/cache.h"
 #include "cache/directory.h"
-#include "cache/limit.h"
+#include "cache/kind.h"
 #include "cache/watched.h"
-#include "magazine/turn.h"
 #include "os/invariant.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -44,27 +43,13 @@ static bool swap(uint64_t *word, uint64_t *expected, uint64_t desired) {
 
 /* ---- allocation and free ---- */
 
-static bool sy_handle_take_watched(sy_cache *cache, uintptr_t *ordinal) {
-    if (sy_limit_fail_due(cache->name, cache->size)) return false;
-    SY_CONSTRUCTING_PATH(path, &cache->client);
-    bool taken = sy_watched_take(cache, cache->size, ordinal);
-    path.done = true;
-    return taken;
-}
-
 /* An ordinal that is free and this thread's from now on; false with errno. */
 static bool take_ordinal(sy_cache *cache, uintptr_t *ordinal) {
     if (!sy_cache_has_handles(cache)) {
         errno = EINVAL;
         return false;
     }
-    if (SY_UNLIKELY(sy_cache_checks(cache))) return sy_handle_take_watched(cache, ordinal);
-    if (sy_client_alloc_second(&cache->client, ordinal)) return true;
-    int error = errno;
-    if (!sy_cache_take(cache, ordinal)) return false;
-    sy_turn();
-    errno = error;
-    return true;
+    return cache->kind->under->alloc(cache, cache->size, cache->layout.align, ordinal);
 }
 
 /* The word of an ordinal that nobody has: of this cache, neither live nor pinned. */
@@ -91,29 +76,15 @@ void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
 
 bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
     SY_INVARIANT(word_is_free(cache, ordinal));
-    if (SY_UNLIKELY(cache->flags & SY_ZERO))
-        sy_cache_wipe(cache, sy_handle_place(&cache->names, ordinal));
-    if (SY_UNLIKELY(sy_cache_checks(cache))) {
-        int error = errno;
-        sy_watched_put(cache, ordinal, false);
-        sy_turn();
-        errno = error;
-    } else if (!sy_client_free_second(&cache->client, ordinal)) {
-        int error = errno;
-        sy_client_free(&cache->client, ordinal);
-        sy_turn();
-        errno = error;
-    }
+    cache->kind->under->put(cache, ordinal, false);
     return true;
 }
 
 /* An ordinal that this thread has made free. */
 static void sy_handle_put(sy_cache *cache, sy_handle handle) {
     if (handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX) {
-        if (cache->flags & SY_ZERO)
-            sy_cache_wipe(cache, sy_handle_place(&cache->names, (uint32_t)handle));
-        if (sy_cache_checks(cache)) sy_watched_put(cache, (uint32_t)handle, true);
         atomic_fetch_add_explicit(&cache->retired, 1, memory_order_relaxed);
+        cache->kind->under->put(cache, (uint32_t)handle, true);
     } else if (!sy_loaded_push(sy_handle_loaded(&cache->names), (uint32_t)handle)) {
         SY_ABI_NAME(sy_handle_put_slow)(cache, (uint32_t)handle);
     }
@@ -223,12 +194,6 @@ static void call_dispose(sy_cache *cache, sy_handle handle) {
     call.returned = true;
 }
 
-static void take_turn(void) {
-    int error = errno;
-    sy_turn();
-    errno = error;
-}
-
 void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
     if (!sy_handle_in_range(&cache->names, handle)) {
         sy_handle_not_pinned(cache, handle);
@@ -246,7 +211,7 @@ void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
         if (!last) return;
         bool disposed = cache->dispose;
         sy_handle_put(cache, handle);
-        if (disposed) take_turn();
+        if (disposed) sy_cache_turn();
         return;
     }
     sy_handle_not_pinned(cache, handle);
@@ -291,12 +256,17 @@ sy_handle sy_handle_of(const void *object) {
     return there ? live_handle(cache, ordinal) : 0;
 }
 
-void *sy_cache_alloc_named(sy_cache *cache) {
+/* ---- slow paths by address ---- */
+
+/* An object whose handle nobody wants to know. */
+static bool sy_named_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *object) {
+    (void)size, (void)align; /* each object has the cache's */
     sy_handle handle;
-    return sy_handle_alloc_inline(cache, &handle);
+    *object = (uintptr_t)sy_handle_alloc_inline(cache, &handle);
+    return *object;
 }
 
-void sy_cache_free_named(sy_cache *cache, void *object) {
+static void sy_cache_free_named(sy_cache *cache, void *object) {
     uint32_t ordinal;
     sy_fault_kind kind;
     if (sy_cache_ordinal(cache, (uintptr_t)object, &ordinal, &kind)) {
@@ -311,6 +281,117 @@ void sy_cache_free_named(sy_cache *cache, void *object) {
     sy_fault fault = sy_cache_fault(cache, kind, (uintptr_t)object, sy_slab_at((uintptr_t)object));
     sy_fault_raise(&fault);
 }
+
+static void sy_named_free(sy_cache *cache, void *object, size_t told) {
+    (void)told;
+    int error = errno;
+    sy_cache_free_named(cache, object);
+    errno = error;
+}
+
+static bool sy_named_try_free(sy_cache *cache, void *object) {
+    return sy_handle_free_inline(cache, sy_handle_of(object));
+}
+
+static bool sy_named_find(const sy_cache *cache, const void *object, size_t *bytes) {
+    return cache->kind->under->find(cache, object, bytes);
+}
+
+/* ---- ordinals in place of addresses, in the magazines ---- */
+
+static size_t refill_ordinals(void *owner, uintptr_t *items, size_t count) {
+    const sy_cache *cache = owner;
+    count = sy_cache_refill(owner, items, count);
+    for (size_t i = 0; i < count; i++) {
+        const sy_slab *slab = sy_slab_at(items[i]);
+        uint32_t ordinal = slab->ordinal + sy_slab_index(slab, &cache->layout, items[i]);
+        sy_ordinal_prepare(ordinal, cache->client.number);
+        items[i] = ordinal;
+    }
+    return count;
+}
+
+static void flush_ordinals(void *owner, uintptr_t *items, size_t count, _Atomic uint32_t *held) {
+    const sy_cache *cache = owner;
+    for (size_t i = 0; i < count; i++)
+        items[i] = (uintptr_t)sy_handle_place(&cache->names, items[i]);
+    sy_cache_flush(owner, items, count, held);
+}
+
+/* ---- slabs with ordinals ---- */
+
+static bool take_named_tables(const sy_cache *cache, sy_slab *slab) {
+    const sy_slab_kind *under = cache->kind->under->slabs;
+    if (!under->take_tables(cache, slab)) return false;
+    if (sy_ordinals_take(cache->layout.slots, &slab->ordinal)) return true;
+    under->give_tables(cache, slab);
+    return false;
+}
+
+static void give_named_tables(const sy_cache *cache, sy_slab *slab) {
+    sy_ordinals_give(slab->ordinal, cache->layout.slots);
+    cache->kind->under->slabs->give_tables(cache, slab);
+}
+
+static void begin_named_slab(sy_cache *cache, sy_slab *slab) {
+    const sy_layout *layout = &cache->layout;
+    uint64_t end = (uint64_t)slab->ordinal + layout->slots;
+    sy_ordinals_place(slab->ordinal, layout->slots, slab->first, layout->slot);
+    if (end > cache->names.limit) __atomic_store_n(&cache->names.limit, end, __ATOMIC_RELAXED);
+    cache->kind->under->slabs->begin(cache, slab);
+}
+
+static void end_named_slab(sy_cache *cache, sy_slab *slab) {
+    cache->kind->under->slabs->end(cache, slab);
+}
+
+static int populate_named(const sy_slab *slab) {
+    return sy_run_populate(slab) == 0 ? sy_ordinals_populate(slab->ordinal, slab->slots) : -1;
+}
+
+static const sy_slab_kind named_slabs = {
+    .take_tables = take_named_tables,
+    .give_tables = give_named_tables,
+    .begin = begin_named_slab,
+    .end = end_named_slab,
+    .populate = populate_named,
+};
+
+const sy_kind sy_kind_named = {
+    .under = &sy_kind_plain,
+    .alloc = sy_named_alloc,
+    .free = sy_named_free,
+    .try_free = sy_named_try_free,
+    .find = sy_named_find,
+    .fill = sy_cache_fill_singly,
+    .refill = refill_ordinals,
+    .flush = flush_ordinals,
+    .slabs = &named_slabs,
+};
+
+const sy_kind sy_kind_named_zeroed = {
+    .under = &sy_kind_zeroed,
+    .alloc = sy_named_alloc,
+    .free = sy_named_free,
+    .try_free = sy_named_try_free,
+    .find = sy_named_find,
+    .fill = sy_cache_fill_singly,
+    .refill = refill_ordinals,
+    .flush = flush_ordinals,
+    .slabs = &named_slabs,
+};
+
+const sy_kind sy_kind_named_checked = {
+    .under = &sy_kind_checked,
+    .alloc = sy_named_alloc,
+    .free = sy_named_free,
+    .try_free = sy_named_try_free,
+    .find = sy_named_find,
+    .fill = sy_cache_fill_singly,
+    .refill = refill_ordinals,
+    .flush = flush_ordinals,
+    .slabs = &named_slabs,
+};
 
 /* ---- iteration ---- */
 

@@ -105,8 +105,8 @@ static void bring_back(const sy_quota *quota) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
-        sy_cache *cache = client->config.owner;
-        if (client->config.refill == sy_cache_refill && counts_for(cache, quota)) {
+        sy_cache *cache = sy_cache_of_client(client);
+        if (cache && counts_for(cache, quota)) {
             sy_client_drain(client);
             release_empty(cache);
         }
@@ -234,7 +234,8 @@ static void each_cache(void (*visit)(sy_cache *cache)) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
-        if (client->config.refill == sy_cache_refill) visit(client->config.owner);
+        sy_cache *cache = sy_cache_of_client(client);
+        if (cache) visit(cache);
         sy_client_unpin(client);
     }
 }

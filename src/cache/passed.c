@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "cache/guarded.h"
+#include "cache/kind.h"
 #include "cache/limit.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
@@ -99,7 +100,7 @@ static bool refuse(sy_cache *cache, sy_refusal reason) {
 /* Whether the limit has room for one more, which is counted. */
 static bool count_in(sy_cache *cache) {
     sy_lock_acquire(&cache->lock);
-    bool room = cache->passed < cache->limit;
+    bool room = sy_cache_left(cache) > 0;
     cache->passed += room;
     sy_lock_release(&cache->lock);
     return room;
@@ -130,7 +131,7 @@ static void give_made_back(const void *made_) {
     sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
 }
 
-bool sy_passed_take(sy_cache *cache, size_t size, uintptr_t *item) {
+static bool make_and_build(sy_cache *cache, size_t size, uintptr_t *item) {
     sy_block *block;
     if (!count_in(cache)) return refuse(cache, SY_REFUSAL_CACHE_LIMIT);
     void *object = make_block(cache, size, &block);
@@ -144,6 +145,21 @@ bool sy_passed_take(sy_cache *cache, size_t size, uintptr_t *item) {
     *item = (uintptr_t)object;
     errno = error;
     return true;
+}
+
+static bool sy_passed_take_on_path(sy_cache *cache, size_t size, uintptr_t *item) {
+    SY_CONSTRUCTING_PATH(path, &cache->client);
+    bool taken = make_and_build(cache, size, item);
+    path.done = true;
+    return taken;
+}
+
+static bool sy_passed_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
+    (void)align; /* each block has the cache's */
+    if (sy_limit_fail_due(cache->name, size)) return false;
+    bool taken = sy_passed_take_on_path(cache, size, item);
+    sy_cache_turn();
+    return taken;
 }
 
 /* ---- free ---- */
@@ -187,7 +203,10 @@ static void raise_fault(const sy_cache *cache, const void *object, const sy_bloc
     });
 }
 
-void sy_passed_free(sy_cache *cache, void *object, size_t told) {
+/* What is of another cache, or of another size, is a fault; what was never given out, or is not
+ * live, goes to the C library all the same: the tool says what it is. */
+static void sy_passed_free_on_path(sy_cache *cache, void *object, size_t told) {
+    SY_SLOW_PATH(&cache->client);
     sy_block found, *block = claim_block(cache, object, told, &found);
     const sy_slab *slab = found.cache ? NULL : sy_slab_at((uintptr_t)object);
     bool other = slab || sy_guard_owns((uintptr_t)object);
@@ -203,10 +222,23 @@ void sy_passed_free(sy_cache *cache, void *object, size_t told) {
     }
 }
 
-bool sy_passed_try_free(sy_cache *cache, void *object) {
+static void sy_passed_free(sy_cache *cache, void *object, size_t told) {
+    int error = errno;
+    sy_passed_free_on_path(cache, object, told);
+    sy_turn();
+    errno = error;
+}
+
+static bool sy_passed_try_free(sy_cache *cache, void *object) {
+    SY_SLOW_PATH(&cache->client);
     sy_block found, *block = claim_block(cache, object, SIZE_MAX, &found);
     if (block) end(cache, block, object);
     return block;
+}
+
+static bool sy_passed_find(const sy_cache *cache, const void *object, size_t *bytes) {
+    *bytes = 0;
+    return sy_passed_owner(object, bytes) == cache;
 }
 
 /* Takes any object of the cache out of a list; NULL: there is none. */
@@ -225,3 +257,15 @@ void sy_passed_forget(sy_cache *cache) {
         while ((block = take_from(&lists[i], cache)) != NULL)
             end(cache, block, (void *)~block->not_address);
 }
+
+/* No object is a slot, so nothing is refilled or flushed. */
+const sy_kind sy_kind_passed = {
+    .alloc = sy_passed_alloc,
+    .free = sy_passed_free,
+    .try_free = sy_passed_try_free,
+    .find = sy_passed_find,
+    .fill = sy_cache_fill_singly,
+    .refill = sy_cache_refill,
+    .flush = sy_cache_flush,
+    .slabs = &sy_slabs_plain,
+};

@@ -6,25 +6,16 @@
  * What is live is in one table for all caches, by a hash of the address. It holds no address as it
  * is: whoever looks for leaks must not find them here.
  *
- *     sy_watched_take --> sy_passed_take --> sy_os_block
- *     sy_watched_free --> sy_passed_free --> sy_os_block_free
+ *     sy_cache_alloc_slow --> sy_passed_alloc --> sy_os_block
+ *     sy_cache_free_slow  --> sy_passed_free  --> sy_os_block_free
  *
- * Below: cache.h, os/. Used by watched.c, cache.c and heap/.
+ * They are the kind `passed`. Below: cache.h, os/. Used by cache.c and heap/.
  */
 #ifndef SY_CACHE_PASSED_H
 #define SY_CACHE_PASSED_H
 
 #include "cache/cache.h"
 #include "os/start.h"
-
-/* An object of `size` bytes, ready to be used; false with errno as sy_cache_take. */
-bool sy_passed_take(sy_cache *cache, size_t size, uintptr_t *item);
-
-/* Frees it. A pointer of another cache, or the wrong size, is a fault; what was never given out, or
- * is not live, goes to the C library all the same: the tool says what it is. */
-void sy_passed_free(sy_cache *cache, void *object, size_t told);
-/* Frees it; false if it is no live object of the cache. */
-bool sy_passed_try_free(sy_cache *cache, void *object);
 
 /* The cache of the live object that begins there, and the bytes that were asked for; NULL: there is
  * none. */

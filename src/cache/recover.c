@@ -12,9 +12,10 @@ static void hold_caches(void) {
     sy_client *client;
     if (!sy_threads_are_held()) return;
     for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
-         number = client->number)
-        if (client->config.refill == sy_cache_refill)
-            sy_lock_hold(&((sy_cache *)client->config.owner)->lock);
+         number = client->number) {
+        sy_cache *cache = sy_cache_of_client(client);
+        if (cache) sy_lock_hold(&cache->lock);
+    }
 }
 
 static void drop(sy_cache *cache) {
@@ -25,8 +26,10 @@ static void drop_caches(void) {
     sy_client *client;
     if (!sy_threads_are_held()) return;
     for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
-         number = client->number)
-        if (client->config.refill == sy_cache_refill) drop(client->config.owner);
+         number = client->number) {
+        sy_cache *cache = sy_cache_of_client(client);
+        if (cache) drop(cache);
+    }
 }
 
 /* ---- a cache made anew ---- */
@@ -94,8 +97,10 @@ static void recover(sy_cache *cache) {
 static void recover_caches(void) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
-         number = client->number)
-        if (client->config.refill == sy_cache_refill) recover(client->config.owner);
+         number = client->number) {
+        sy_cache *cache = sy_cache_of_client(client);
+        if (cache) recover(cache);
+    }
 }
 
 const sy_part sy_caches_part = {

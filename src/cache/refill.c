@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "cache/directory.h"
 #include "cache/epoch.h"
 #include "cache/guarded.h"
 #include "cache/limit.h"
@@ -17,23 +16,6 @@
 /* In a magazine-full between taking and constructing: the slot has yet to be constructed. Slots are
  * multiples of 8, so the bit is free. */
 static const uintptr_t UNBUILT = 1;
-
-/* ---- ordinals in place of addresses, in the magazines of caches with handles ---- */
-
-static size_t to_ordinals(sy_cache *cache, uintptr_t *items, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        const sy_slab *slab = sy_slab_at(items[i]);
-        uint32_t ordinal = slab->ordinal + sy_slab_index(slab, &cache->layout, items[i]);
-        sy_ordinal_prepare(ordinal, cache->client.number);
-        items[i] = ordinal;
-    }
-    return count;
-}
-
-static void to_addresses(const sy_cache *cache, uintptr_t *items, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        items[i] = (uintptr_t)sy_handle_place(&cache->names, items[i]);
-}
 
 /* ---- refill ---- */
 
@@ -182,8 +164,7 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
         sy_lock_release(&cache->lock);
         if (taken) {
             if (taken < count) memmove(items, first, taken * sizeof *items);
-            if (unbuilt) taken = construct(cache, items, taken);
-            return sy_cache_has_handles(cache) ? to_ordinals(cache, items, taken) : taken;
+            return unbuilt ? construct(cache, items, taken) : taken;
         }
         if (limited) {
             sy_refuse(SY_REFUSAL_CACHE_LIMIT);
@@ -316,14 +297,6 @@ static inline void put_slot(sy_flush *flush, uintptr_t address) {
     flush->added++;
 }
 
-/* Empty slabs with handles that go together: the words of their ordinals are cleared, which takes
- * longer than a flush, so one free in many is slow instead of one for each slab. */
-static size_t batch(const sy_cache *cache) {
-    enum { BATCH_MOST = 16 };
-    size_t share = sy_cache_has_handles(cache) ? cache->slab_count / EMPTIES_SHARE : 0;
-    return share < BATCH_MOST ? share : BATCH_MOST;
-}
-
 /*
  * Empty slabs beyond what is worth keeping. The lock is held. A slab is cheap to make from units
  * that hold memory, so one is kept, against making and releasing it in turn; where objects were
@@ -333,8 +306,9 @@ static void give_up_surplus(sy_flush *flush) {
     sy_cache *cache = flush->cache;
     size_t built = cache->construct ? cache->slab_count / EMPTIES_SHARE : 0;
     size_t keep = cache->empties_least + built + cache->empties_max;
-    if (cache->bins.count[SY_BIN_EMPTY] > keep + batch(cache))
-        give_up_empty(flush, &cache->bins, keep);
+    size_t share = cache->slab_count / EMPTIES_SHARE;
+    size_t batch = share < cache->empties_batch ? share : cache->empties_batch;
+    if (cache->bins.count[SY_BIN_EMPTY] > keep + batch) give_up_empty(flush, &cache->bins, keep);
 }
 
 static void begin_flush(sy_flush *flush, sy_cache *cache) {
@@ -366,7 +340,6 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_
     sy_flush flush;
     begin_flush(&flush, cache);
     SY_SLOW_PATH(&cache->client);
-    if (sy_cache_has_handles(cache)) to_addresses(cache, items, count);
     sy_lock_acquire(&cache->lock);
     for (size_t i = 0; i < count; i++) put_slot(&flush, items[i]);
     end_flush(&flush);

@@ -6,12 +6,11 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "cache/directory.h"
 #include "cache/epoch.h"
+#include "cache/kind.h"
 #include "cache/limit.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
-#include "magazine/turn.h"
 #include "os/invariant.h"
 #include "os/os.h"
 #include "watch/callback.h"
@@ -20,53 +19,44 @@
 
 static size_t bitmap_bytes(const sy_cache *cache) { return cache->layout.words * sizeof(uint64_t); }
 
-/* With records they are one block. */
 static void give_bitmaps(const sy_cache *cache, sy_slab *slab) {
-    if (sy_cache_checks(cache)) {
-        if (slab->free) sy_side_give(slab->free, sy_watched_side_bytes(cache));
-        return;
-    }
     if (slab->free && slab->free != slab->bits) sy_side_give(slab->free, bitmap_bytes(cache));
     if (slab->built) sy_side_give(slab->built, bitmap_bytes(cache));
 }
 
-static bool take_plain_bitmaps(const sy_cache *cache, sy_slab *slab) {
+static bool take_bitmaps(const sy_cache *cache, sy_slab *slab) {
     bool inside = cache->layout.words <= SY_SLAB_BITMAP_WORDS;
     slab->free = inside ? slab->bits : sy_side_take(bitmap_bytes(cache));
     slab->built = cache->construct && slab->free ? sy_side_take(bitmap_bytes(cache)) : NULL;
-    return slab->free && (slab->built || !cache->construct);
-}
-
-static bool take_records(const sy_cache *cache, sy_slab *slab) {
-    slab->free = sy_side_take(sy_watched_side_bytes(cache));
-    slab->built = cache->construct && slab->free ? slab->free + cache->layout.words : NULL;
-    return slab->free;
-}
-
-/* 0, or -1 with ENOMEM and nothing taken. */
-static int take_bitmaps(const sy_cache *cache, sy_slab *slab) {
-    if (sy_cache_checks(cache) ? take_records(cache, slab) : take_plain_bitmaps(cache, slab))
-        return 0;
+    if (slab->free && (slab->built || !cache->construct)) return true;
     give_bitmaps(cache, slab);
-    errno = ENOMEM;
-    return -1;
+    return false;
 }
 
-static void place_slab(sy_cache *cache, sy_slab *slab) {
-    const sy_layout *layout = &cache->layout;
-    uint64_t end = (uint64_t)slab->ordinal + layout->slots;
-    sy_ordinals_place(slab->ordinal, layout->slots, slab->first, layout->slot);
-    if (end > cache->names.limit) __atomic_store_n(&cache->names.limit, end, __ATOMIC_RELAXED);
+/* Without records a slab is watched for its edges alone. */
+static void begin_plain_slab(sy_cache *cache, sy_slab *slab) {
+    if (cache->watch) sy_watched_begin_slab(cache, slab);
 }
+
+static void end_plain_slab(sy_cache *cache, sy_slab *slab) {
+    if (cache->watch) sy_watched_end_slab(cache, slab);
+}
+
+const sy_slab_kind sy_slabs_plain = {
+    .take_tables = take_bitmaps,
+    .give_tables = give_bitmaps,
+    .begin = begin_plain_slab,
+    .end = end_plain_slab,
+    .populate = sy_run_populate,
+};
 
 static void fill_slab(sy_cache *cache, sy_slab *slab, uint32_t colour) {
     const sy_layout *layout = &cache->layout;
     slab->first = slab->start + colour * layout->colour_step + layout->lead;
-    if (sy_cache_has_handles(cache)) place_slab(cache, slab);
     slab->slots = slab->free_count = layout->slots;
     for (uint32_t word = 0; word < layout->words; word++)
         slab->free[word] = sy_low_bits(layout->slots - word * 64);
-    if (cache->watch) sy_watched_begin_slab(cache, slab);
+    cache->kind->slabs->begin(cache, slab);
 }
 
 /* Memory for secrets is locked, and not dumped. 0, or -1: it cannot be. */
@@ -89,12 +79,10 @@ static void unhide(const sy_cache *cache, const sy_slab *slab) {
 }
 
 static bool take_all(const sy_cache *cache, sy_slab *slab) {
-    if (take_bitmaps(cache, slab) != 0) return false;
-    if (!sy_cache_has_handles(cache) || sy_ordinals_take(cache->layout.slots, &slab->ordinal)) {
-        if (hide(cache, slab) == 0) return true;
-        if (sy_cache_has_handles(cache)) sy_ordinals_give(slab->ordinal, cache->layout.slots);
-    }
-    give_bitmaps(cache, slab);
+    const sy_slab_kind *kind = cache->kind->slabs;
+    if (!kind->take_tables(cache, slab)) return false;
+    if (hide(cache, slab) == 0) return true;
+    kind->give_tables(cache, slab);
     return false;
 }
 
@@ -209,11 +197,10 @@ void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slo
 
 void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
     if (slab->built) sy_cache_destruct(cache, slab, slab->built);
-    if (cache->watch) sy_watched_forget(cache, slab, NULL);
+    cache->kind->slabs->end(cache, slab);
     if (cache->class_number) sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, 0);
-    if (sy_cache_has_handles(cache)) sy_ordinals_give(slab->ordinal, cache->layout.slots);
     unhide(cache, slab);
-    give_bitmaps(cache, slab);
+    cache->kind->slabs->give_tables(cache, slab);
     sy_bins *bins = slab->bins;
     slab->first = 0; /* nor is it a span of the heap */
     __atomic_store_n(&slab->owner, NULL, __ATOMIC_RELEASE);

@@ -9,20 +9,15 @@
 #include "base/bits.h"
 #include "cache/epoch.h"
 #include "cache/guarded.h"
+#include "cache/kind.h"
 #include "cache/limit.h"
-#include "cache/passed.h"
-#include "magazine/turn.h"
+#include "chunk/side.h"
 #include "watch/fault.h"
 #include "watch/history.h"
 #include "watch/options.h"
 #include "watch/tools.h"
 
 /* ---- from an object to what is known of it ---- */
-
-size_t sy_watched_side_bytes(const sy_cache *cache) {
-    const sy_layout *layout = &cache->layout;
-    return 2 * sizeof(uint64_t) * layout->words + layout->slots * sizeof(sy_record);
-}
 
 static void *object_of(const sy_cache *cache, uintptr_t item) {
     return cache->flags & SY_HANDLES ? sy_handle_place(&cache->names, item) : (void *)item;
@@ -48,13 +43,12 @@ static sy_record *find_record(const sy_cache *cache, uintptr_t address, sy_fault
     return NULL;
 }
 
-bool sy_watched_size(const sy_cache *cache, uintptr_t address, size_t *size) {
-    if (cache->flags & SY_PASSED) return sy_passed_owner((void *)address, size) == cache;
+static bool sy_watched_find(const sy_cache *cache, const void *object, size_t *bytes) {
     sy_fault fault;
-    const sy_record *record = find_record(cache, address, &fault);
-    if (!record || sy_record_state(record) != SY_OBJECT_LIVE) return false;
-    *size = sy_record_size(record);
-    return true;
+    const sy_record *record = find_record(cache, (uintptr_t)object, &fault);
+    bool live = record && sy_record_state(record) == SY_OBJECT_LIVE;
+    *bytes = live ? sy_record_size(record) : 0;
+    return live;
 }
 
 /* ---- whose it is ---- */
@@ -162,8 +156,8 @@ static void put_taken_back(const void *taken_) {
     sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
 }
 
-bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item) {
-    if (SY_UNLIKELY(cache->flags & SY_PASSED)) return sy_passed_take(cache, size, item);
+/* An item, the object of which is ready to be used. */
+static bool take_and_build(sy_cache *cache, size_t size, uintptr_t *item) {
     if (!take_item(cache, item)) return false;
     void *object = object_of(cache, *item);
     sy_record *record = record_of(cache, object);
@@ -174,9 +168,27 @@ bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item) {
     if (!sy_watched_build(cache, object, put_taken_back, &taken)) return false;
     bool built = cache->construct || cache->rebuilds.construct;
     sy_watch_given(cache->watch, record, object, size, built);
-    sy_turn();
     errno = error;
     return true;
+}
+
+static bool sy_watched_take_on_path(sy_cache *cache, size_t size, uintptr_t *item) {
+    SY_CONSTRUCTING_PATH(path, &cache->client);
+    bool taken = take_and_build(cache, size, item);
+    path.done = true;
+    return taken;
+}
+
+static bool sy_watched_take(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
+    (void)align; /* each slot has the cache's */
+    bool taken = sy_watched_take_on_path(cache, size, item);
+    sy_cache_turn();
+    return taken;
+}
+
+static bool sy_watched_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
+    if (sy_limit_fail_due(cache->name, size)) return false;
+    return sy_watched_take(cache, size, align, item);
 }
 
 /* ---- free ---- */
@@ -195,12 +207,9 @@ static void sy_watched_put_away(sy_cache *cache, sy_record *record, uintptr_t it
     if (over || full) sy_client_free(&cache->client, over ? item : out);
 }
 
-void sy_watched_free(sy_cache *cache, void *object, size_t told) {
+static void sy_watched_free_on_path(sy_cache *cache, void *object, size_t told) {
+    SY_SLOW_PATH(&cache->client);
     sy_fault fault;
-    if (SY_UNLIKELY(cache->flags & SY_PASSED)) {
-        sy_passed_free(cache, object, told);
-        return;
-    }
     sy_record *record = find_record(cache, (uintptr_t)object, &fault);
     if (!record) {
         sy_fault_raise(&fault);
@@ -208,12 +217,18 @@ void sy_watched_free(sy_cache *cache, void *object, size_t told) {
     }
     if (!sy_watch_claim(cache->watch, record, object, told)) return;
     sy_watched_put_away(cache, record, (uintptr_t)object, true);
-    sy_turn();
 }
 
-bool sy_watched_try_free(sy_cache *cache, void *object) {
+static void sy_watched_free(sy_cache *cache, void *object, size_t told) {
+    int error = errno;
+    sy_watched_free_on_path(cache, object, told);
+    sy_turn();
+    errno = error;
+}
+
+static bool sy_watched_try_free(sy_cache *cache, void *object) {
+    SY_SLOW_PATH(&cache->client);
     sy_fault fault;
-    if (SY_UNLIKELY(cache->flags & SY_PASSED)) return sy_passed_try_free(cache, object);
     sy_lock_acquire(&cache->lock); /* the slab is not released, nor its records */
     bool found = sy_slab_is_in(sy_slab_at((uintptr_t)object), cache);
     sy_record *record = found ? find_record(cache, (uintptr_t)object, &fault) : NULL;
@@ -225,11 +240,20 @@ bool sy_watched_try_free(sy_cache *cache, void *object) {
     return true;
 }
 
-void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
+static void sy_watched_put_on_path(sy_cache *cache, uintptr_t ordinal, bool spent) {
+    SY_SLOW_PATH(&cache->client);
     void *object = object_of(cache, ordinal);
     sy_record *record = record_of(cache, object);
     if (sy_watch_claim(cache->watch, record, object, SIZE_MAX))
         sy_watched_put_away(cache, record, ordinal, !spent);
+}
+
+/* The object of an ordinal. */
+static void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
+    int error = errno;
+    sy_watched_put_on_path(cache, ordinal, spent);
+    sy_turn();
+    errno = error;
 }
 
 void sy_watched_raise(const sy_cache *cache, uint32_t ordinal, sy_fault_kind kind) {
@@ -249,6 +273,22 @@ bool sy_watched_drain(sy_cache *cache) {
 }
 
 /* ---- slabs ---- */
+
+static size_t tables_bytes(const sy_cache *cache) {
+    const sy_layout *layout = &cache->layout;
+    return 2 * sizeof(uint64_t) * layout->words + layout->slots * sizeof(sy_record);
+}
+
+/* Both bitmaps and the records are one block. */
+static bool take_watched_tables(const sy_cache *cache, sy_slab *slab) {
+    slab->free = sy_side_take(tables_bytes(cache));
+    slab->built = cache->construct && slab->free ? slab->free + cache->layout.words : NULL;
+    return slab->free;
+}
+
+static void give_watched_tables(const sy_cache *cache, sy_slab *slab) {
+    sy_side_give(slab->free, tables_bytes(cache));
+}
 
 typedef struct sy_edge {
     void *start;
@@ -271,7 +311,7 @@ static void lay_edges(const sy_cache *cache, const sy_slab *slab) {
     for (int i = 0; i < 2; i++) sy_watch_lay(cache->watch, edges[i].start, edges[i].bytes);
 }
 
-void sy_watched_begin_slab(const sy_cache *cache, sy_slab *slab) {
+void sy_watched_begin_slab(sy_cache *cache, sy_slab *slab) {
     if (cache->flags & SY_TOLD) sy_tool_begin((void *)slab->start, slab->bytes);
     lay_edges(cache, slab);
 }
@@ -317,6 +357,29 @@ void sy_watched_forget(sy_cache *cache, sy_slab *slab, const uint64_t *slots) {
     for (size_t i = 0; i < wrong; i++) sy_fault_raise(&faults[i]);
     if (!slots && cache->flags & SY_TOLD) sy_tool_end((void *)slab->start, slab->bytes);
 }
+
+void sy_watched_end_slab(sy_cache *cache, sy_slab *slab) { sy_watched_forget(cache, slab, NULL); }
+
+const sy_slab_kind sy_slabs_watched = {
+    .take_tables = take_watched_tables,
+    .give_tables = give_watched_tables,
+    .begin = sy_watched_begin_slab,
+    .end = sy_watched_end_slab,
+    .populate = sy_run_populate,
+};
+
+const sy_kind sy_kind_checked = {
+    .alloc = sy_watched_alloc,
+    .take = sy_watched_take,
+    .free = sy_watched_free,
+    .put = sy_watched_put,
+    .try_free = sy_watched_try_free,
+    .find = sy_watched_find,
+    .fill = sy_cache_fill_singly,
+    .refill = sy_cache_refill,
+    .flush = sy_cache_flush,
+    .slabs = &sy_slabs_watched,
+};
 
 /* ---- looking ---- */
 
@@ -375,7 +438,8 @@ static void verify_ending_process(void) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
-        if (client->config.refill == sy_cache_refill) verify_free(client->config.owner);
+        sy_cache *cache = sy_cache_of_client(client);
+        if (cache) verify_free(cache);
         sy_client_unpin(client);
     }
 }

@@ -1,11 +1,9 @@
 /*
- * watched.h: the doors of caches with SY_CHECKED: every operation is seen.
+ * watched.h: caches with SY_CHECKED, of which every operation is seen: the kind `checked`.
  *
- *     sy_cache_alloc_slow --> sy_watched_take --> sy_cache_take (slabs; there are no magazines)
- *     sy_cache_free_slow  --> sy_watched_free --> quarantine --> sy_client_free (slabs)
- *     handles             --> sy_watched_take, sy_watched_put
- *
- * With SY_PASSED they go on to passed.h instead.
+ *     sy_cache_alloc_slow --> sy_watched_alloc --> sy_cache_take (slabs; there are no magazines)
+ *     sy_cache_free_slow  --> sy_watched_free  --> quarantine --> sy_client_free (slabs)
+ *     handles             --> sy_watched_alloc, sy_watched_put
  *
  * The records of a slab's slots lie behind its bitmaps, in side memory: out of reach of what the
  * program does to its objects.
@@ -22,24 +20,9 @@ enum { SY_EDGE_BYTES = 64 }; /* of a pattern at each end of a slab, with SY_EDGE
 
 static inline bool sy_cache_checks(const sy_cache *cache) { return cache->flags & SY_CHECKED; }
 
-/* Bytes of a slab's bitmaps and records. */
-size_t sy_watched_side_bytes(const sy_cache *cache);
-
 static inline sy_record *sy_watched_records(const sy_cache *cache, const sy_slab *slab) {
     return (sy_record *)(slab->free + (size_t)2 * cache->layout.words);
 }
-
-/* An item (an address, or an ordinal with SY_HANDLES) for an object of `size` bytes, ready to be
- * used; false with errno as sy_cache_take. The caller has asked whether it is made to fail. */
-bool sy_watched_take(sy_cache *cache, size_t size, uintptr_t *item);
-
-/* Frees it, or raises the fault that it is; `told`: its size, SIZE_MAX: not said. */
-void sy_watched_free(sy_cache *cache, void *object, size_t told);
-/* Frees it; false if it is no live object of the cache. */
-bool sy_watched_try_free(sy_cache *cache, void *object);
-
-/* The object of an ordinal that this thread has made free; `spent`: it is not used again. */
-void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent);
 
 /* Raises a fault of an object with a handle. */
 void sy_watched_raise(const sy_cache *cache, uint32_t ordinal, sy_fault_kind kind);
@@ -48,9 +31,6 @@ void sy_watched_raise(const sy_cache *cache, uint32_t ordinal, sy_fault_kind kin
  * begins, how large it is, and with audit who had it. A foreign pointer at which one of the last
  * large objects began is a double free. Any address; locks may be held. */
 void sy_watched_describe(sy_fault *fault);
-
-/* Whether a live object begins at `address`, and the bytes that were asked for. */
-bool sy_watched_size(const sy_cache *cache, uintptr_t address, size_t *size);
 
 /* Takes back what an allocation has done before its object was to be constructed. */
 typedef void sy_undo(const void *work);
@@ -72,8 +52,9 @@ bool sy_watched_drain(sy_cache *cache);
  * lock is held. */
 void sy_watched_forget(sy_cache *cache, sy_slab *slab, const uint64_t *slots);
 
-/* A slab is about to be used. */
-void sy_watched_begin_slab(const sy_cache *cache, sy_slab *slab);
+/* A slab is about to be used, and is not used any more. */
+void sy_watched_begin_slab(sy_cache *cache, sy_slab *slab);
+void sy_watched_end_slab(sy_cache *cache, sy_slab *slab);
 
 /* The granules (a bit each) that the slab keeps as long as it is used: those with edges. */
 uint64_t sy_watched_edges(const sy_cache *cache, const sy_slab *slab);

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "cache/cache.h"
 #include "cache/guarded.h"
+#include "cache/kind.h"
 #include "cache/limit.h"
 #include "cache/passed.h"
 #include "cache/watched.h"
@@ -196,7 +197,7 @@ static SY_COLD void sy_free_at_guards(void *object, size_t told) {
     if (!cache)
         raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
     else if (cache->class_number)
-        sy_guarded_free(cache, object, told);
+        cache->kind->free(cache, object, told);
     else if (sy_checked_owns(cache))
         sy_checked_large_free(object, told);
     else
@@ -256,10 +257,8 @@ static void sy_free_in_class(void *object, unsigned class_number, size_t told) {
     sy_cache *cache = &classes[class_number];
     if (!class_number || !atomic_load_explicit(&class_open[class_number], memory_order_acquire)) {
         if (object) free_unclassed(object, told);
-    } else if (SY_UNLIKELY(sy_cache_checks(cache))) {
-        sy_cache_free_sized(cache, object, told);
     } else {
-        sy_cache_free_slow(cache, object);
+        cache->kind->free(cache, object, told);
     }
     errno = error;
 }
@@ -309,7 +308,7 @@ static const sy_cache *checking(const void *object) {
  * bytes that may be used of it. */
 static bool find_object(const void *object, size_t *bytes) {
     const sy_cache *checker = object ? checking(object) : NULL;
-    if (SY_UNLIKELY(checker)) return sy_cache_find_object(checker, object, bytes);
+    if (SY_UNLIKELY(checker)) return checker->kind->find(checker, object, bytes);
     unsigned class_number = sy_class_at((uintptr_t)object);
     const sy_slab *span = class_number || !object ? NULL : span_of(object);
     *bytes = class_number ? sy_class_size(class_number) : span ? span->bytes : 0;

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cache/directory.h"
 #include "cache/guarded.h"
+#include "cache/kind.h"
 #include "cache/limit.h"
 #include "cache/passed.h"
 #include "cache/watched.h"
@@ -279,7 +280,7 @@ void sy_heap_free(sy_heap *heap, void *object) {
 /* Bytes that the program may use of an object that can begin there. */
 static size_t size_of(const sy_cache *cache, const void *object) {
     size_t bytes;
-    return sy_cache_find_object(cache, object, &bytes) ? bytes : 0;
+    return cache->kind->find(cache, object, &bytes) ? bytes : 0;
 }
 
 /* Whether what was asked for of it is known. */

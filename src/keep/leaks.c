@@ -122,7 +122,8 @@ static void count_all(sy_groups *groups, sy_cache *cache) {
     }
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
-        if (client->config.refill == sy_cache_refill) count_cache(groups, client->config.owner);
+        cache = sy_cache_of_client(client);
+        if (cache) count_cache(groups, cache);
         sy_client_unpin(client);
     }
 }

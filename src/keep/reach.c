@@ -120,7 +120,8 @@ static void each_cache(sy_reach *reach, void (*visit)(sy_reach *reach, sy_cache 
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
-        if (client->config.refill == sy_cache_refill) visit(reach, client->config.owner);
+        sy_cache *cache = sy_cache_of_client(client);
+        if (cache) visit(reach, cache);
         sy_client_unpin(client);
     }
 }

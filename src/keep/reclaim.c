@@ -22,11 +22,11 @@ static const uint64_t OTHERS_STEP_NS = 1000000; /* waited for, by who has a pass
 /* ---- a pass ---- */
 
 typedef enum sy_stage { NOTHING, CHUNKS_FIRST, CLIENTS, CHUNKS, ORDINALS, MAGAZINES } sy_stage;
-typedef enum sy_kind { BY_GROWTH, BY_AGE, WHATEVER_GOES } sy_kind;
+typedef enum sy_pass_kind { BY_GROWTH, BY_AGE, WHATEVER_GOES } sy_pass_kind;
 
 typedef struct sy_pass {
     uint64_t number; /* no other pass has it */
-    sy_kind kind;
+    sy_pass_kind kind;
     sy_stage stage;
     bool may_call; /* functions of the program's, as a thread of its own or on request may */
     uint64_t trim; /* of the chunks; in the stage of clients, of the program's own: 0, not begun */
@@ -46,7 +46,7 @@ static void enter_stage(sy_pass *pass, sy_stage stage) {
     if (stage == CHUNKS || stage == CHUNKS_FIRST) pass->trim = sy_chunk_begin_trim(&sy_memory_main);
 }
 
-static void begin_stages(sy_pass *pass, sy_kind kind) {
+static void begin_stages(sy_pass *pass, sy_pass_kind kind) {
     static _Atomic uint64_t last_number;
     uint64_t number = atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
     *pass = (sy_pass){.number = number, .kind = kind, .may_call = kind == WHATEVER_GOES};
@@ -89,8 +89,8 @@ static bool client_step(sy_pass *pass, sy_client *client) {
     }
     if (!pass->slabs && depot_step(pass, client, first)) return true;
     pass->slabs = true;
-    if (client->config.refill != sy_cache_refill) return false;
-    sy_cache *cache = client->config.owner;
+    sy_cache *cache = sy_cache_of_client(client);
+    if (!cache) return false;
     return slabs_step(pass, cache) || own_memory_step(pass, cache->memory);
 }
 
@@ -168,14 +168,14 @@ static void let_go(void) {
     own_turns.holds = false;
 }
 
-static void begin_at_work(sy_kind kind) {
+static void begin_at_work(sy_pass_kind kind) {
     begin_stages(&at_work, kind);
     atomic_fetch_add_explicit(&passes, 1, memory_order_relaxed);
     atomic_store_explicit(&sy_turn_wanted, true, memory_order_relaxed);
 }
 
 /* Unless one is at work; one by age then begins after that. */
-static void begin_pass(sy_kind kind) {
+static void begin_pass(sy_pass_kind kind) {
     if (kind == BY_AGE) atomic_store_explicit(&age_is_due, true, memory_order_relaxed);
     if (!hold()) return;
     if (at_work.stage == NOTHING) {
@@ -290,8 +290,8 @@ size_t sy_trim(void) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
-        if (client->config.refill == sy_cache_refill) {
-            sy_cache *cache = client->config.owner;
+        sy_cache *cache = sy_cache_of_client(client);
+        if (cache) {
             bytes += sy_cache_trim_slabs(cache);
             if (cache->memory != &sy_memory_main) bytes += sy_chunk_trim(cache->memory);
         }

@@ -48,8 +48,8 @@ static void verify_caches(sy_verdict *verdict) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
-        if (client->config.refill == sy_cache_refill) {
-            sy_cache *cache = client->config.owner;
+        sy_cache *cache = sy_cache_of_client(client);
+        if (cache) {
             note(verdict, "cache", cache->name, sy_cache_verify(cache));
             verdict->wrong += sy_watched_verify(cache);
         }

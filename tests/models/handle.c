@@ -8,12 +8,17 @@
 #include "locks.h"
 
 #include "cache/handle.c"
+#include "cache/plain.c"
 
 /* Both files have static functions of these names. */
 #define claim directory_claim
 #include "cache/directory.c"
 
 enum { CACHE_NUMBER = 1, SHIFT = 9, NONE = 0 };
+
+/* Of the kinds there are plain slots and handles over them here, and no slab comes or goes. */
+const sy_kind sy_kind_zeroed, sy_kind_checked;
+const sy_slab_kind sy_slabs_plain;
 
 static alignas(64) uint64_t directory_memory[(1 << SHIFT) + 32];
 static uint64_t object;
@@ -65,6 +70,7 @@ static void begin(void) {
     sy_ordinals_place(0, 1, (uintptr_t)&object, sizeof object);
     sy_ordinal_prepare(0, CACHE_NUMBER);
     cache.flags = SY_HANDLES;
+    cache.kind = &sy_kind_named;
     cache.names.words = sy_directory_words();
     cache.names.places = sy_directory_places();
     cache.names.limit = 1;

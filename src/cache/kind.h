@@ -1,0 +1,114 @@
+/*
+ * kind.h: the kinds of caches. The kind of a cache says what its slow paths do: a constant table of
+ * functions, chosen by the cache's flags when the cache is opened (sy_kind_for).
+ *
+ *     kind      flags                                          file       an object is
+ *     plain     none of those below                            plain.c    a slot
+ *     zeroed    SY_ZERO                                        zeroed.c   a slot, cleared by a free
+ *     checked   SY_CHECKED, with or without SY_ZERO            watched.c  a slot with a record
+ *     passed    SY_PASSED                                      passed.c   a block of the C library
+ *     guarded   SY_GUARD over plain, zeroed or checked         guarded.c  one in N on its own pages
+ *     named     SY_HANDLES over plain, zeroed or checked       handle.c   a slot with an ordinal
+ *
+ * A kind that is made over another one has a row for each of them, whose `under` is the other kind.
+ * The functions of the other kind are called with the same cache. So they do not use `cache->kind`.
+ *
+ * A new kind is a file with its functions and its rows, and a place in sy_kind_for.
+ *
+ * Other flags choose no functions of this table: SY_EPOCHS chooses bins (epoch.h), SY_RANDOM the
+ * order of slots (refill.c), SY_EDGES, SY_LOCKED and SY_NO_DUMP what is done to a slab's memory.
+ *
+ * Below: cache.h. Used by the rest of cache/ and by heap/.
+ */
+#ifndef SY_CACHE_KIND_H
+#define SY_CACHE_KIND_H
+
+#include <errno.h>
+
+#include "cache/cache.h"
+#include "magazine/turn.h"
+
+/* What a slab has besides its units. No lock is held but where it is said. */
+typedef struct sy_slab_kind {
+    /* Takes the slab's bitmaps, and its records and ordinals if it has some. False: nothing was
+     * taken. */
+    bool (*take_tables)(const sy_cache *cache, sy_slab *slab);
+    void (*give_tables)(const sy_cache *cache, sy_slab *slab);
+    /* The slab is about to be used: the address of its first slot is known. The lock is held. */
+    void (*begin)(sy_cache *cache, sy_slab *slab);
+    /* The slab is not in use any more. Its tables are still there. */
+    void (*end)(sy_cache *cache, sy_slab *slab);
+    /* Backs the slab and its tables with memory. 0, or -1 with ENOMEM. */
+    int (*populate)(const sy_slab *slab);
+} sy_slab_kind;
+
+/* Objects that are being allocated together. */
+typedef struct sy_batch {
+    sy_cache *cache;
+    void **objects;
+    size_t got; /* how many there are so far */
+    bool done;
+} sy_batch;
+
+struct sy_kind {
+    const struct sy_kind *under; /* the kind over which this one is made; NULL: none */
+
+    /* An object of `size` bytes, at `align` or the cache's own alignment if that is less. False
+     * with errno. It is constructed, and the slow path has taken its turn. */
+    bool (*alloc)(sy_cache *cache, size_t size, size_t align, uintptr_t *object);
+    /* The same, for the kind over this one, if that has asked whether the allocation is made to
+     * fail. */
+    bool (*take)(sy_cache *cache, size_t size, size_t align, uintptr_t *object);
+    /* Frees an object, or raises the fault of the free. `told`: the size that the program says;
+     * SIZE_MAX: it says none. errno is kept. */
+    void (*free)(sy_cache *cache, void *object, size_t told);
+    /* Puts an item back that only this thread knows, for the kind over this one: an ordinal whose
+     * word is free. `spent`: it is not given out again. errno is kept. */
+    void (*put)(sy_cache *cache, uintptr_t item, bool spent);
+    /* Frees an object; false: it is no live object of the cache. The caller takes the turn. */
+    bool (*try_free)(sy_cache *cache, void *object);
+    /* Whether an object of the cache begins at `object`, or may begin there if the kind does not
+     * know it, and the bytes of it that may be used. */
+    bool (*find)(const sy_cache *cache, const void *object, size_t *bytes);
+    /* Allocates until the batch has `count` objects, or as many as there are. */
+    void (*fill)(sy_batch *batch, size_t count);
+
+    /* The client's callbacks. */
+    size_t (*refill)(void *cache, uintptr_t *items, size_t count);
+    void (*flush)(void *cache, uintptr_t *items, size_t count, _Atomic uint32_t *held);
+
+    const sy_slab_kind *slabs;
+};
+
+/* The kind of a cache with these flags. */
+const sy_kind *sy_kind_for(unsigned flags);
+
+/* ---- the rows ---- */
+
+extern SY_HIDDEN const sy_kind sy_kind_plain, sy_kind_zeroed, sy_kind_checked, sy_kind_passed;
+extern SY_HIDDEN const sy_kind sy_kind_guarded, sy_kind_guarded_zeroed, sy_kind_guarded_checked;
+extern SY_HIDDEN const sy_kind sy_kind_named, sy_kind_named_zeroed, sy_kind_named_checked;
+
+extern SY_HIDDEN const sy_slab_kind sy_slabs_plain, sy_slabs_watched; /* slabs.c, watched.c */
+
+/* ---- what rows share ---- */
+
+/* plain.c */
+bool sy_plain_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item);
+void sy_plain_free(sy_cache *cache, void *object, size_t told);
+void sy_plain_put(sy_cache *cache, uintptr_t item, bool spent);
+bool sy_plain_try_free(sy_cache *cache, void *object);
+bool sy_plain_find(const sy_cache *cache, const void *object, size_t *bytes);
+void sy_plain_fill(sy_batch *batch, size_t count);
+
+/* cache.c: one after the other */
+void sy_cache_fill_singly(sy_batch *batch, size_t count);
+
+/* A turn at the end of a slow path, which keeps errno. */
+static inline void sy_cache_turn(void) {
+    int error = errno;
+    sy_turn();
+    errno = error;
+}
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * plain.c: caches without handles, checks or guarded objects. An object is a slot, and goes through
+ * the magazines of the client. The inline functions of slabyard/cache.h come here when the thread's
+ * loaded slot has no object, or no room for one.
+ *
+ *     sy_plain_alloc --> sy_client_alloc_second                    the thread's second magazine
+ *                    --> sy_cache_take --> sy_client_alloc         the depot
+ *                                          --> sy_cache_refill     slabs
+ *     sy_plain_free  --> sy_client_free_second                     the thread's second magazine
+ *                    --> sy_client_free                            the depot
+ *                        --> sy_cache_flush                        slabs
+ */
+#include <errno.h>
+
+#include "cache/kind.h"
+#include "cache/limit.h"
+#include "watch/fault.h"
+
+bool sy_plain_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
+    (void)size, (void)align; /* each object has the cache's */
+    if (sy_client_alloc_second(&cache->client, item)) return true;
+    int error = errno;
+    if (!sy_cache_take(cache, item)) return false;
+    sy_turn();
+    errno = error;
+    return true;
+}
+
+void sy_plain_put(sy_cache *cache, uintptr_t item, bool spent) {
+    if (spent || sy_client_free_second(&cache->client, item)) return;
+    int error = errno;
+    sy_client_free(&cache->client, item);
+    sy_turn();
+    errno = error;
+}
+
+static SY_COLD void sy_plain_raise_double_free(const sy_cache *cache, uintptr_t address) {
+    int error = errno;
+    sy_fault fault = sy_cache_fault(cache, SY_FAULT_DOUBLE_FREE, address, sy_slab_at(address));
+    sy_fault_raise(&fault);
+    errno = error;
+}
+
+void sy_plain_free(sy_cache *cache, void *object, size_t told) {
+    (void)told;
+    if (SY_UNLIKELY(sy_client_freed_last(&cache->client, (uintptr_t)object)))
+        sy_plain_raise_double_free(cache, (uintptr_t)object);
+    else
+        sy_plain_put(cache, (uintptr_t)object, false);
+}
+
+bool sy_plain_try_free(sy_cache *cache, void *object) {
+    SY_SLOW_PATH(&cache->client);
+    return sy_cache_put_live(cache, (uintptr_t)object);
+}
+
+bool sy_plain_find(const sy_cache *cache, const void *object, size_t *bytes) {
+    (void)object;
+    *bytes = cache->size;
+    return true;
+}
+
+void sy_plain_fill(sy_batch *batch, size_t count) {
+    sy_cache *cache = batch->cache;
+    uintptr_t *items = (uintptr_t *)batch->objects;
+    batch->got = sy_client_alloc_loaded(&cache->client, items, count);
+    while (batch->got < count && sy_cache_take(cache, &items[batch->got])) {
+        batch->got++;
+        batch->got +=
+            sy_client_alloc_loaded(&cache->client, items + batch->got, count - batch->got);
+        sy_cache_turn();
+    }
+}
+
+const sy_kind sy_kind_plain = {
+    .alloc = sy_plain_alloc,
+    .take = sy_plain_alloc,
+    .free = sy_plain_free,
+    .put = sy_plain_put,
+    .try_free = sy_plain_try_free,
+    .find = sy_plain_find,
+    .fill = sy_plain_fill,
+    .refill = sy_cache_refill,
+    .flush = sy_cache_flush,
+    .slabs = &sy_slabs_plain,
+};

@@ -1,0 +1,42 @@
+/*
+ * zeroed.c: caches with SY_ZERO: a free overwrites the object with zeros. Each free is a call
+ * (`sees_frees`); all else is as in plain caches. With SY_CHECKED a cache is of the kind `checked`,
+ * which fills freed objects itself.
+ *
+ * What sy_cache_try_free frees is overwritten in sy_cache_put_live, once it is known to be live; an
+ * object that is never freed, in sy_cache_release_slab.
+ */
+#include <string.h>
+
+#include "cache/kind.h"
+
+void sy_cache_wipe(const sy_cache *cache, void *object) {
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
+    bool own = slab && slab->owner == cache &&
+               sy_slab_index(slab, &cache->layout, (uintptr_t)object) != UINT32_MAX;
+    if (own) memset(object, 0, cache->size);
+}
+
+static void sy_zeroed_free(sy_cache *cache, void *object, size_t told) {
+    sy_cache_wipe(cache, object);
+    sy_plain_free(cache, object, told);
+}
+
+/* Items of the kind over this one are ordinals. */
+static void sy_zeroed_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
+    sy_cache_wipe(cache, sy_handle_place(&cache->names, ordinal));
+    sy_plain_put(cache, ordinal, spent);
+}
+
+const sy_kind sy_kind_zeroed = {
+    .alloc = sy_plain_alloc,
+    .take = sy_plain_alloc,
+    .free = sy_zeroed_free,
+    .put = sy_zeroed_put,
+    .try_free = sy_plain_try_free,
+    .find = sy_plain_find,
+    .fill = sy_plain_fill,
+    .refill = sy_cache_refill,
+    .flush = sy_cache_flush,
+    .slabs = &sy_slabs_plain,
+};
