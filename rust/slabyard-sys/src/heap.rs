@@ -43,6 +43,11 @@ extern "C" {
     ///
     /// # Safety
     /// `object` is null or live and of the heap.
-    pub fn sy_good_size(size: usize) -> usize;
     pub fn sy_usable_size(object: *const c_void) -> usize;
+
+    /// Bytes that may be used of an object of `size` bytes.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all doors.
+    pub fn sy_good_size(size: usize) -> usize;
 }
