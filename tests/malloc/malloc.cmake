@@ -28,12 +28,13 @@ foreach(source ${sources})
     target_compile_definitions(${name}_static PRIVATE LINKED_STATICALLY)
 endforeach()
 foreach(way preloaded linked object)
-    add_test(NAME malloc.plugin.${way}
-        COMMAND malloc_life_${way} $<TARGET_FILE:malloc_plugin>)
-    set_tests_properties(malloc.plugin.${way} PROPERTIES LABELS malloc TIMEOUT 120
-        PASS_REGULAR_EXPRESSION "the last destructor has run" ENVIRONMENT
-        "SLABYARD=tools=off;$<$<STREQUAL:${way},preloaded>:LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>>")
+    sy_test(malloc.plugin.${way} malloc 120 2
+        $<TARGET_FILE:malloc_life_${way}> $<TARGET_FILE:malloc_plugin>)
+    set_tests_properties(malloc.plugin.${way} PROPERTIES
+        PASS_REGULAR_EXPRESSION "the last destructor has run")
 endforeach()
+set_property(TEST malloc.plugin.preloaded APPEND PROPERTY ENVIRONMENT
+    LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>)
 # What checks, too.
 foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
     sy_test(malloc.${name}.checked malloc 300 2 $<TARGET_FILE:${name}_preloaded>)

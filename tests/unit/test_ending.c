@@ -202,6 +202,21 @@ static void in_a_flush(void **state) {
     each_way(frees, SY_CHECKED, true);
 }
 
+/* Of a cache whose objects are checked, the destructor is called in the free of the handle. */
+static void frees_handle(void) {
+    sy_handle handle, other;
+    must(sy_handle_alloc(ending, &handle) != NULL && sy_handle_alloc(ending, &other) != NULL);
+    asked = 0;
+    must(sy_handle_free(ending, handle));
+    must(asked);
+}
+
+static void in_a_free_of_a_handle(void **state) {
+    (void)state;
+    each_way(frees_handle, SY_HANDLES | SY_POISON, true);
+    each_way(frees_handle, SY_HANDLES | SY_POISON | SY_QUARANTINE, true);
+}
+
 static void where_another_cache_meets_a_limit(void **state) {
     (void)state;
     each_way(is_limited, 0, false);
@@ -526,6 +541,7 @@ int main(void) {
         cmocka_unit_test(in_a_trim_of_the_cache),
         cmocka_unit_test(in_a_trim_of_everything),
         cmocka_unit_test(in_a_flush),
+        cmocka_unit_test(in_a_free_of_a_handle),
         cmocka_unit_test(where_another_cache_meets_a_limit),
         cmocka_unit_test(in_its_own_end),
         cmocka_unit_test(in_a_constructor),

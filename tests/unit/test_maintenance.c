@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "os/fake.h"
+#include "os/start.h"
 #include "support/ages.h"
 #include "support/sanitized.h"
 
@@ -125,6 +126,10 @@ static void auto_waits_for_memory(void **state) {
     assert_false(sy_maintenance_runs());
     void *large = sy_malloc(GROWN);
     assert_non_null(large);
+    sy_start_lock_all(); /* as a fork does: a hook of the program's allocates */
+    sy_maintenance_look(sy_os_now());
+    sy_start_unlock_all();
+    assert_false(sy_maintenance_runs());
     look_a_few_times();
     assert_true(sy_maintenance_runs());
     assert_int_equal(sy_fake_calls(SY_FAKE_START_THREAD), 1);

@@ -213,6 +213,25 @@ static void libraries_and_names_are_found(void **state) {
     assert_null(sy_os_load("libsy-no-such-library.so.1"));
 }
 
+/* A child of vfork has its parent's memory, with the parent's number in it. */
+static void a_child_of_vfork_is_told_apart(void **state) {
+    (void)state;
+    int status;
+    assert_true(sy_os_is_own_thread());
+    pid_t pid = vfork();
+    if (pid == 0) _exit(sy_os_is_own_thread());
+    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+    assert_int_equal(status, 0);
+    pid = fork();
+    if (pid == 0) {
+        sy_os_thread_forked();
+        _exit(!sy_os_is_own_thread());
+    }
+    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+    assert_int_equal(status, 0);
+    assert_true(sy_os_is_own_thread());
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_answers_and_changes_nothing),
@@ -225,6 +244,7 @@ int main(void) {
         cmocka_unit_test(a_tracer_is_seen),
         cmocka_unit_test(an_end_has_its_status_and_writes_what_was_said),
         cmocka_unit_test(libraries_and_names_are_found),
+        cmocka_unit_test(a_child_of_vfork_is_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
