@@ -181,7 +181,7 @@ static void sized_frees_and_good_sizes(void) {
 }
 
 static void reports_know_what_is_live(void) {
-    enum { COUNT = 1000, BYTES = 10000 };
+    enum { COUNT = 1000, BYTES = 10000, LARGE = 30 << 20 };
     static void *blocks[COUNT];
     struct mallinfo2 before = mallinfo2();
     for (int i = 0; i < COUNT; i++) blocks[i] = memset(opaque(malloc(BYTES)), 1, BYTES);
@@ -190,6 +190,9 @@ static void reports_know_what_is_live(void) {
     must(live.uordblks - before.uordblks < (size_t)COUNT * BYTES * 5 / 4);
     for (int i = 0; i < COUNT; i++) free(blocks[i]);
     must(mallinfo2().uordblks - before.uordblks < BYTES);
+    void *large = opaque(malloc(LARGE));
+    must(mallinfo2().hblkhd >= LARGE && mallinfo2().uordblks - before.uordblks >= LARGE);
+    free(large);
     must(malloc_trim(0) == 1);
     must(mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1 && mallopt(-1000, 0) == 0);
     char *text = NULL;
