@@ -93,7 +93,7 @@ static void set_up_cache(sy_cache *cache, const sy_cache_config *config) {
     cache->memory = config->memory ? config->memory : &sy_memory_main;
     if (!sy_guarded_can(cache->flags, cache->memory)) cache->flags &= ~(unsigned)SY_GUARD;
     if (!cache->quota && cache->memory == &sy_memory_main) cache->quota = &sy_quota_process;
-    cache->kind = sy_kind_for(cache->flags);
+    sy_kind_choose(cache);
     cache->empties_least = 1;
     cache->empties_batch = cache->flags & SY_HANDLES ? EMPTIES_BATCH : 0;
     cache->limit = config->limit ? config->limit : SIZE_MAX;
@@ -321,7 +321,7 @@ size_t sy_cache_slot_size(const sy_cache *cache) {
 static int populate(sy_cache *cache, sy_slab *slab) {
     sy_bins_set_aside(slab->bins, slab);
     sy_lock_release(&cache->lock);
-    int result = cache->kind->slabs->populate(slab);
+    int result = sy_slab_kind_of(cache)->populate(slab);
     sy_lock_acquire(&cache->lock);
     if (result == 0) {
         slab->watermark = slab->slots;

@@ -41,7 +41,8 @@ struct sy_cache {
     };
     sy_client client;
     /* Fixed at creation. */
-    const sy_kind *kind; /* what the slow paths do, by the flags */
+    const sy_kind *kind;  /* what the slow paths do, by the flags; */
+    const sy_kind *basic; /* and for objects that are not guarded, or under their handles */
     char name[SY_CACHE_NAME_MAX + 1];
     size_t size;
     sy_layout layout;

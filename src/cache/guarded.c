@@ -1,6 +1,6 @@
 /*
  * guarded.c: allocates and frees the objects of a cache that have pages of their own (SY_GUARD).
- * All other objects of the cache are of the kind under this one: plain, zeroed or checked.
+ * All other objects of the cache are of its basic kind: plain, zeroed or checked.
  */
 #include "cache/guarded.h"
 
@@ -85,19 +85,14 @@ static void *sy_guarded_make_on_path(sy_cache *cache, size_t size, size_t align)
     return object;
 }
 
-/* A guarded object, or one of the kind under this one. */
+/* A guarded object, or one of the basic kind. Where objects are checked, an allocation can be made
+ * to fail. That is asked once, before it is one that is due. */
 static bool sy_guarded_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
+    if (sy_cache_checks(cache) && sy_limit_fail_due(cache->name, size)) return false;
     *item = (uintptr_t)sy_guarded_make_on_path(cache, size, align);
-    if (!*item) return cache->kind->under->take(cache, size, align, item);
+    if (!*item) return cache->basic->take(cache, size, align, item);
     sy_cache_turn();
     return true;
-}
-
-/* The same over objects that are checked, whose allocations can be made to fail. That is asked once
- * an allocation, before it is one that is due. */
-static bool sy_guarded_alloc_checked(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
-    if (sy_limit_fail_due(cache->name, size)) return false;
-    return sy_guarded_alloc(cache, size, align, item);
 }
 
 static void unbuild(void *object, void *cache_) {
@@ -121,7 +116,7 @@ size_t sy_guarded_size(const void *object) {
 }
 
 static bool sy_guarded_find(const sy_cache *cache, const void *object, size_t *bytes) {
-    if (!sy_guard_owns((uintptr_t)object)) return cache->kind->under->find(cache, object, bytes);
+    if (!sy_guard_owns((uintptr_t)object)) return cache->basic->find(cache, object, bytes);
     *bytes = sy_guarded_size(object);
     return *bytes > 0;
 }
@@ -149,7 +144,7 @@ static void sy_guarded_free_on_path(sy_cache *cache, void *object, size_t told) 
 /* The address says whether the object is guarded, and nothing else is to look at it then. */
 static void sy_guarded_free_any(sy_cache *cache, void *object, size_t told) {
     if (SY_LIKELY(!sy_guard_owns((uintptr_t)object))) {
-        cache->kind->under->free(cache, object, told);
+        cache->basic->free(cache, object, told);
         return;
     }
     sy_guarded_free_on_path(cache, object, told);
@@ -157,7 +152,7 @@ static void sy_guarded_free_any(sy_cache *cache, void *object, size_t told) {
 }
 
 static bool sy_guarded_try_free(sy_cache *cache, void *object) {
-    if (!sy_guard_owns((uintptr_t)object)) return cache->kind->under->try_free(cache, object);
+    if (!sy_guard_owns((uintptr_t)object)) return cache->basic->try_free(cache, object);
     SY_SLOW_PATH(&cache->client);
     bool freed = sy_guard_try_free(cache->watch, object, unbuild, cache);
     if (freed) count_out(cache, construction(cache).construct != NULL);
@@ -169,7 +164,6 @@ void sy_guarded_forget(sy_cache *cache) {
 }
 
 const sy_kind sy_kind_guarded = {
-    .under = &sy_kind_plain,
     .alloc = sy_guarded_alloc,
     .free = sy_guarded_free_any,
     .try_free = sy_guarded_try_free,
@@ -177,29 +171,4 @@ const sy_kind sy_kind_guarded = {
     .fill = sy_cache_fill_singly,
     .refill = sy_cache_refill,
     .flush = sy_cache_flush,
-    .slabs = &sy_slabs_plain,
-};
-
-const sy_kind sy_kind_guarded_zeroed = {
-    .under = &sy_kind_zeroed,
-    .alloc = sy_guarded_alloc,
-    .free = sy_guarded_free_any,
-    .try_free = sy_guarded_try_free,
-    .find = sy_guarded_find,
-    .fill = sy_cache_fill_singly,
-    .refill = sy_cache_refill,
-    .flush = sy_cache_flush,
-    .slabs = &sy_slabs_plain,
-};
-
-const sy_kind sy_kind_guarded_checked = {
-    .under = &sy_kind_checked,
-    .alloc = sy_guarded_alloc_checked,
-    .free = sy_guarded_free_any,
-    .try_free = sy_guarded_try_free,
-    .find = sy_guarded_find,
-    .fill = sy_cache_fill_singly,
-    .refill = sy_cache_refill,
-    .flush = sy_cache_flush,
-    .slabs = &sy_slabs_watched,
 };

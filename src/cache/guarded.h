@@ -2,9 +2,9 @@
  * guarded.h: objects of a cache that are on pages of their own (watch/guard.h), with SY_GUARD.
  *
  *     sy_cache_alloc_slow --> sy_guarded_alloc --> sy_client_due --> sy_guard_alloc
- *                             or, if it is not its turn, or there is no room, the kind below
+ *                             or, if it is not its turn, or there is no room, the basic kind
  *     sy_cache_free_slow  --> sy_guarded_free_any --> sy_guarded_free, if the object lies there
- *                             or else the kind below
+ *                             or else the basic kind
  *
  * They are in no slab: live == out of the slabs and in no magazine, and guarded. They count for the
  * cache's own limit; no quota knows of them.

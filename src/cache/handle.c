@@ -49,7 +49,7 @@ static bool take_ordinal(sy_cache *cache, uintptr_t *ordinal) {
         errno = EINVAL;
         return false;
     }
-    return cache->kind->under->alloc(cache, cache->size, cache->layout.align, ordinal);
+    return cache->basic->alloc(cache, cache->size, cache->layout.align, ordinal);
 }
 
 /* The word of an ordinal that nobody has: of this cache, neither live nor pinned. */
@@ -76,7 +76,7 @@ void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
 
 bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
     SY_INVARIANT(word_is_free(cache, ordinal));
-    cache->kind->under->put(cache, ordinal, false);
+    cache->basic->put(cache, ordinal, false);
     return true;
 }
 
@@ -84,7 +84,7 @@ bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
 static void sy_handle_put(sy_cache *cache, sy_handle handle) {
     if (handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX) {
         atomic_fetch_add_explicit(&cache->retired, 1, memory_order_relaxed);
-        cache->kind->under->put(cache, (uint32_t)handle, true);
+        cache->basic->put(cache, (uint32_t)handle, true);
     } else if (!sy_loaded_push(sy_handle_loaded(&cache->names), (uint32_t)handle)) {
         SY_ABI_NAME(sy_handle_put_slow)(cache, (uint32_t)handle);
     }
@@ -294,7 +294,7 @@ static bool sy_named_try_free(sy_cache *cache, void *object) {
 }
 
 static bool sy_named_find(const sy_cache *cache, const void *object, size_t *bytes) {
-    return cache->kind->under->find(cache, object, bytes);
+    return cache->basic->find(cache, object, bytes);
 }
 
 /* ---- ordinals in place of addresses, in the magazines ---- */
@@ -321,16 +321,16 @@ static void flush_ordinals(void *owner, uintptr_t *items, size_t count, _Atomic 
 /* ---- slabs with ordinals ---- */
 
 static bool take_named_tables(const sy_cache *cache, sy_slab *slab) {
-    const sy_slab_kind *under = cache->kind->under->slabs;
-    if (!under->take_tables(cache, slab)) return false;
+    const sy_slab_kind *basic = cache->basic->slabs;
+    if (!basic->take_tables(cache, slab)) return false;
     if (sy_ordinals_take(cache->layout.slots, &slab->ordinal)) return true;
-    under->give_tables(cache, slab);
+    basic->give_tables(cache, slab);
     return false;
 }
 
 static void give_named_tables(const sy_cache *cache, sy_slab *slab) {
     sy_ordinals_give(slab->ordinal, cache->layout.slots);
-    cache->kind->under->slabs->give_tables(cache, slab);
+    cache->basic->slabs->give_tables(cache, slab);
 }
 
 static void begin_named_slab(sy_cache *cache, sy_slab *slab) {
@@ -338,11 +338,11 @@ static void begin_named_slab(sy_cache *cache, sy_slab *slab) {
     uint64_t end = (uint64_t)slab->ordinal + layout->slots;
     sy_ordinals_place(slab->ordinal, layout->slots, slab->first, layout->slot);
     if (end > cache->names.limit) __atomic_store_n(&cache->names.limit, end, __ATOMIC_RELAXED);
-    cache->kind->under->slabs->begin(cache, slab);
+    cache->basic->slabs->begin(cache, slab);
 }
 
 static void end_named_slab(sy_cache *cache, sy_slab *slab) {
-    cache->kind->under->slabs->end(cache, slab);
+    cache->basic->slabs->end(cache, slab);
 }
 
 static int populate_named(const sy_slab *slab) {
@@ -358,31 +358,6 @@ static const sy_slab_kind named_slabs = {
 };
 
 const sy_kind sy_kind_named = {
-    .under = &sy_kind_plain,
-    .alloc = sy_named_alloc,
-    .free = sy_named_free,
-    .try_free = sy_named_try_free,
-    .find = sy_named_find,
-    .fill = sy_cache_fill_singly,
-    .refill = refill_ordinals,
-    .flush = flush_ordinals,
-    .slabs = &named_slabs,
-};
-
-const sy_kind sy_kind_named_zeroed = {
-    .under = &sy_kind_zeroed,
-    .alloc = sy_named_alloc,
-    .free = sy_named_free,
-    .try_free = sy_named_try_free,
-    .find = sy_named_find,
-    .fill = sy_cache_fill_singly,
-    .refill = refill_ordinals,
-    .flush = flush_ordinals,
-    .slabs = &named_slabs,
-};
-
-const sy_kind sy_kind_named_checked = {
-    .under = &sy_kind_checked,
     .alloc = sy_named_alloc,
     .free = sy_named_free,
     .try_free = sy_named_try_free,

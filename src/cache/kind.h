@@ -1,6 +1,6 @@
 /*
  * kind.h: the kinds of caches. The kind of a cache says what its slow paths do: a constant table of
- * functions, chosen by the cache's flags when the cache is opened (sy_kind_for).
+ * functions, chosen by the cache's flags when the cache is opened (sy_kind_choose).
  *
  *     kind      flags                                          file       an object is
  *     plain     none of those below                            plain.c    a slot
@@ -10,10 +10,11 @@
  *     guarded   SY_GUARD over plain, zeroed or checked         guarded.c  one in N on its own pages
  *     named     SY_HANDLES over plain, zeroed or checked       handle.c   a slot with an ordinal
  *
- * A kind that is made over another one has a row for each of them, whose `under` is the other kind.
- * The functions of the other kind are called with the same cache. So they do not use `cache->kind`.
+ * The first four are basic kinds. A guarded or a named cache has a basic kind besides
+ * (`cache->basic`), and calls its functions with the same cache. So the functions of a basic kind
+ * do not use `cache->kind`.
  *
- * A new kind is a file with its functions and its rows, and a place in sy_kind_for.
+ * A new kind is a file with its functions and its table, and a place in sy_kind_choose.
  *
  * Other flags choose no functions of this table: SY_EPOCHS chooses bins (epoch.h), SY_RANDOM the
  * order of slots (refill.c), SY_EDGES, SY_LOCKED and SY_NO_DUMP what is done to a slab's memory.
@@ -51,19 +52,17 @@ typedef struct sy_batch {
 } sy_batch;
 
 struct sy_kind {
-    const struct sy_kind *under; /* the kind over which this one is made; NULL: none */
-
     /* An object of `size` bytes, at `align` or the cache's own alignment if that is less. False
      * with errno. It is constructed, and the slow path has taken its turn. */
     bool (*alloc)(sy_cache *cache, size_t size, size_t align, uintptr_t *object);
-    /* The same, for the kind over this one, if that has asked whether the allocation is made to
-     * fail. */
+    /* The same, for a guarded cache of this basic kind, which has asked whether the allocation is
+     * made to fail. */
     bool (*take)(sy_cache *cache, size_t size, size_t align, uintptr_t *object);
     /* Frees an object, or raises the fault of the free. `told`: the size that the program says;
      * SIZE_MAX: it says none. errno is kept. */
     void (*free)(sy_cache *cache, void *object, size_t told);
-    /* Puts an item back that only this thread knows, for the kind over this one: an ordinal whose
-     * word is free. `spent`: it is not given out again. errno is kept. */
+    /* Puts an item back that only this thread knows, for a cache of this basic kind with handles:
+     * an ordinal whose word is free. `spent`: it is not given out again. errno is kept. */
     void (*put)(sy_cache *cache, uintptr_t item, bool spent);
     /* Frees an object; false: it is no live object of the cache. The caller takes the turn. */
     bool (*try_free)(sy_cache *cache, void *object);
@@ -77,21 +76,24 @@ struct sy_kind {
     size_t (*refill)(void *cache, uintptr_t *items, size_t count);
     void (*flush)(void *cache, uintptr_t *items, size_t count, _Atomic uint32_t *held);
 
-    const sy_slab_kind *slabs;
+    const sy_slab_kind *slabs; /* NULL: those of the basic kind */
 };
 
-/* The kind of a cache with these flags. */
-const sy_kind *sy_kind_for(unsigned flags);
+/* Sets the cache's kind and basic kind, by its flags. */
+void sy_kind_choose(sy_cache *cache);
 
-/* ---- the rows ---- */
+static inline const sy_slab_kind *sy_slab_kind_of(const sy_cache *cache) {
+    return cache->kind->slabs ? cache->kind->slabs : cache->basic->slabs;
+}
+
+/* ---- the kinds ---- */
 
 extern SY_HIDDEN const sy_kind sy_kind_plain, sy_kind_zeroed, sy_kind_checked, sy_kind_passed;
-extern SY_HIDDEN const sy_kind sy_kind_guarded, sy_kind_guarded_zeroed, sy_kind_guarded_checked;
-extern SY_HIDDEN const sy_kind sy_kind_named, sy_kind_named_zeroed, sy_kind_named_checked;
+extern SY_HIDDEN const sy_kind sy_kind_guarded, sy_kind_named;
 
 extern SY_HIDDEN const sy_slab_kind sy_slabs_plain, sy_slabs_watched; /* slabs.c, watched.c */
 
-/* ---- what rows share ---- */
+/* ---- what kinds share ---- */
 
 /* plain.c */
 bool sy_plain_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item);

@@ -56,7 +56,7 @@ static void fill_slab(sy_cache *cache, sy_slab *slab, uint32_t colour) {
     slab->slots = slab->free_count = layout->slots;
     for (uint32_t word = 0; word < layout->words; word++)
         slab->free[word] = sy_low_bits(layout->slots - word * 64);
-    cache->kind->slabs->begin(cache, slab);
+    sy_slab_kind_of(cache)->begin(cache, slab);
 }
 
 /* Memory for secrets is locked, and not dumped. 0, or -1: it cannot be. */
@@ -79,7 +79,7 @@ static void unhide(const sy_cache *cache, const sy_slab *slab) {
 }
 
 static bool take_all(const sy_cache *cache, sy_slab *slab) {
-    const sy_slab_kind *kind = cache->kind->slabs;
+    const sy_slab_kind *kind = sy_slab_kind_of(cache);
     if (!kind->take_tables(cache, slab)) return false;
     if (hide(cache, slab) == 0) return true;
     kind->give_tables(cache, slab);
@@ -197,10 +197,10 @@ void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slo
 
 void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
     if (slab->built) sy_cache_destruct(cache, slab, slab->built);
-    cache->kind->slabs->end(cache, slab);
+    sy_slab_kind_of(cache)->end(cache, slab);
     if (cache->class_number) sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, 0);
     unhide(cache, slab);
-    cache->kind->slabs->give_tables(cache, slab);
+    sy_slab_kind_of(cache)->give_tables(cache, slab);
     sy_bins *bins = slab->bins;
     slab->first = 0; /* nor is it a span of the heap */
     __atomic_store_n(&slab->owner, NULL, __ATOMIC_RELEASE);

@@ -22,7 +22,7 @@ static void sy_zeroed_free(sy_cache *cache, void *object, size_t told) {
     sy_plain_free(cache, object, told);
 }
 
-/* Items of the kind over this one are ordinals. */
+/* Items are ordinals here. */
 static void sy_zeroed_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
     sy_cache_wipe(cache, sy_handle_place(&cache->names, ordinal));
     sy_plain_put(cache, ordinal, spent);

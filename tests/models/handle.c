@@ -17,7 +17,6 @@
 enum { CACHE_NUMBER = 1, SHIFT = 9, NONE = 0 };
 
 /* Of the kinds there are plain slots and handles over them here, and no slab comes or goes. */
-const sy_kind sy_kind_zeroed, sy_kind_checked;
 const sy_slab_kind sy_slabs_plain;
 
 static alignas(64) uint64_t directory_memory[(1 << SHIFT) + 32];
@@ -71,6 +70,7 @@ static void begin(void) {
     sy_ordinal_prepare(0, CACHE_NUMBER);
     cache.flags = SY_HANDLES;
     cache.kind = &sy_kind_named;
+    cache.basic = &sy_kind_plain;
     cache.names.words = sy_directory_words();
     cache.names.places = sy_directory_places();
     cache.names.limit = 1;
