@@ -262,10 +262,8 @@ bool sy_run_resize(sy_slab *run, size_t bytes) {
     return done;
 }
 
-bool sy_run_move(const sy_slab *from, const sy_slab *to, size_t bytes) {
-    if (!is_large(from) || !is_large(to)) return false;
-    if (!sy_large_memory(from)->systems || !sy_large_memory(to)->systems) return false;
-    return sy_os_move((void *)from->start, (void *)to->start, bytes) == 0;
+bool sy_run_move(const sy_slab *from, sy_slab *to, size_t bytes) {
+    return is_large(from) && is_large(to) && sy_large_move(from, to, bytes);
 }
 
 int sy_run_populate(const sy_slab *run) {

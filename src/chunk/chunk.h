@@ -118,7 +118,7 @@ bool sy_run_resize(sy_slab *run, size_t bytes);
 
 /* Moves the memory of the first `bytes`, whole units, of one large span to another, whose beginning
  * is lost; false: it has to be copied. */
-bool sy_run_move(const sy_slab *from, const sy_slab *to, size_t bytes);
+bool sy_run_move(const sy_slab *from, sy_slab *to, size_t bytes);
 
 /*
  * The descriptor of the run at any address in it, or NULL: it is not ours. Takes any 64 bits. Who

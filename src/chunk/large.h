@@ -2,7 +2,7 @@
  * large.h: spans that do not fit in a chunk: segments of the memory's arena, in whole 4 MiB, of
  * which they fill the first part and can grow into the rest, and into what is free behind.
  *
- * A few that were freed are kept for reuse until a trim. Below: memory.h, map.h, headers.h. Used by
+ * The memory of some that were freed is kept for reuse until a trim. Below: memory.h, map.h, headers.h. Used by
  * chunk.c alone.
  */
 #ifndef SY_CHUNK_LARGE_H
@@ -14,6 +14,8 @@
 sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean);
 sy_memory *sy_large_memory(const sy_slab *span);
 void sy_large_give(sy_slab *span);
+/* As sy_run_move. */
+bool sy_large_move(const sy_slab *from, sy_slab *to, size_t bytes);
 bool sy_large_resize(sy_slab *span, size_t bytes);
 /* Releases what is kept: whether anything was, and the bytes of memory that went. */
 bool sy_large_release_kept(sy_memory *memory, size_t *bytes);

@@ -348,7 +348,7 @@ static void *alloc_growing(size_t size) {
  * part of the new one may have memory already. */
 static void move_content(const void *from, void *to, size_t bytes) {
     const sy_slab *source = bytes > SY_CLASS_SIZE_MAX ? span_of(from) : NULL;
-    const sy_slab *target = source ? span_of(to) : NULL;
+    sy_slab *target = source ? span_of(to) : NULL;
     if (!target || !sy_run_move(source, target, sy_round_up(bytes, SY_UNIT_BYTES)))
         memcpy(to, from, bytes);
 }

@@ -56,7 +56,7 @@ static _Atomic size_t blocks;
 static __thread int thread_cpu = -1;
 static unsigned cpu_count;
 static size_t memory_limit;
-static bool guards_split;
+static bool guards_split, moves_forbidden;
 static bool clock_stands;
 static uint64_t clock_ns;
 static const char *option_name, *option_text;
@@ -228,7 +228,7 @@ void sy_fake_reset(void) {
     traced = false;
     terminal = TERMINAL_REAL;
     child_work = NULL;
-    guards_split = false;
+    guards_split = moves_forbidden = false;
     pthread_mutex_unlock(&lock);
 }
 
@@ -356,10 +356,35 @@ int __wrap_sy_os_move(void *from, void *to, size_t bytes) {
     enter(SY_FAKE_MOVE);
     check_range(&committed, "move from what is not committed", from, bytes);
     check_range(&committed, "move to what is not committed", to, bytes);
-    int result = fails(SY_FAKE_MOVE, bytes) ? -1 : __real_sy_os_move(from, to, bytes);
+    bool fails_here = fails(SY_FAKE_MOVE, bytes) || moves_forbidden;
+    int result = fails_here ? -1 : __real_sy_os_move(from, to, bytes);
     if (result == 0) done(SY_FAKE_MOVE, bytes);
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+int __real_sy_os_join(void *start, size_t bytes);
+int __wrap_sy_os_join(void *start, size_t bytes);
+
+int __wrap_sy_os_join(void *start, size_t bytes) {
+    return on_range(SY_FAKE_JOIN, &reserved, "join of what is not reserved", __real_sy_os_join,
+                    became_committed, start, bytes);
+}
+
+void sy_fake_forbid_moves(bool forbidden) {
+    pthread_mutex_lock(&lock);
+    moves_forbidden = forbidden;
+    pthread_mutex_unlock(&lock);
+}
+
+bool __real_sy_os_can_move(void);
+bool __wrap_sy_os_can_move(void);
+
+bool __wrap_sy_os_can_move(void) {
+    pthread_mutex_lock(&lock);
+    bool forbidden = moves_forbidden;
+    pthread_mutex_unlock(&lock);
+    return !forbidden && __real_sy_os_can_move();
 }
 
 int __real_sy_os_release(void *start, size_t bytes);

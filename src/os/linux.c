@@ -69,9 +69,9 @@ static int fail_with_errno(int error) {
 
 /* ---- failures on demand ---- */
 
-const char *const sy_os_calls[] = {"reserve",      "commit",         "populate", "discard",
-                                   "move",         "release",        "huge",     "guard",
-                                   "start_thread", "at_thread_exit", "at_fork",  NULL};
+const char *const sy_os_calls[] = {
+    "reserve", "commit", "populate",     "discard",        "move",    "join", "release",
+    "huge",    "guard",  "start_thread", "at_thread_exit", "at_fork", NULL};
 
 typedef bool due_function(const char *call);
 
@@ -224,7 +224,7 @@ static bool move(void *from, void *to, size_t bytes) {
  * thread might get its addresses. So it is tried once on pages of our own, of which the target is
  * left alone if that fails.
  */
-static bool can_move(void) {
+bool sy_os_can_move(void) {
     enum { UNKNOWN, CAN, CANNOT };
     static _Atomic int known;
     int state = atomic_load_explicit(&known, memory_order_relaxed);
@@ -238,16 +238,25 @@ static bool can_move(void) {
     return can;
 }
 
+static bool map_again(void *start, size_t bytes) {
+    const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    return mmap(start, bytes, PROT_READ | PROT_WRITE, again, -1, 0) == start;
+}
+
 int sy_os_move(void *from, void *to, size_t bytes) {
     if (made_to_fail("move")) return -1;
     int saved = errno;
-    bool moved = can_move() && move(from, to, bytes);
+    bool moved = sy_os_can_move() && move(from, to, bytes);
     errno = saved;
-    if (moved || !can_move()) return moved ? 0 : -1;
-    const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    if (mmap(to, bytes, PROT_READ | PROT_WRITE, again, -1, 0) != to) sy_os_abort();
+    if (moved || !sy_os_can_move()) return moved ? 0 : -1;
+    if (!map_again(to, bytes)) sy_os_abort();
     errno = saved;
     return -1;
+}
+
+int sy_os_join(void *start, size_t bytes) {
+    if (made_to_fail("join")) return -1;
+    return map_again(start, bytes) ? 0 : -1;
 }
 
 int sy_os_discard(void *start, size_t bytes) {

@@ -61,6 +61,13 @@ int sy_os_discard(void *start, size_t bytes);
  * the content of `to` may be lost; the system cannot do this, or not here. */
 int sy_os_move(void *from, void *to, size_t bytes);
 
+/* Whether the system can do this at all: Linux 6.17 or newer. */
+bool sy_os_can_move(void);
+
+/* Makes one mapping of a committed range whose parts were moved there; its content is lost, and it
+ * reads as zero. -1: the range may be mapped no longer, and must not be used. */
+int sy_os_join(void *start, size_t bytes);
+
 /* A reservation, or a part of one, goes, in whatever state its pages are. ENOMEM: taking out a
  * middle part would make one mapping too many; the range is as it was. */
 int sy_os_release(void *start, size_t bytes);

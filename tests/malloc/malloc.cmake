@@ -12,8 +12,9 @@ foreach(source ${sources})
         target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
         target_compile_features(${target} PRIVATE cxx_std_17)
         target_compile_options(${target} PRIVATE ${user_warnings} -Wno-pedantic
-            $<$<COMPILE_LANGUAGE:C>:-Wno-use-after-free>
-            $<$<COMPILE_LANGUAGE:CXX>:-Wno-sized-deallocation> -fno-builtin)
+            $<$<COMPILE_LANG_AND_ID:C,GNU>:-Wno-use-after-free>
+            $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-fsized-deallocation>
+            $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-sized-deallocation> -fno-builtin)
         target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
         sy_test(malloc.${name}.${way} malloc 120 2 $<TARGET_FILE:${target}>)
     endforeach()

@@ -128,7 +128,6 @@ static void take_turns(void *arg) {
         must(sy_slab_at(seen) == large && sy_chunk_verify(&sy_memory_main) == 0);
         sy_run_give(large);
         must(!sy_slab_at(seen));
-        sy_fake_reset();
     }
 }
 

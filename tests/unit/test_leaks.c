@@ -513,8 +513,9 @@ static void tables_reach_nothing(void **state) {
     for (int i = 0; i < 8; i++) {
         unsigned flags = i < 4 ? SY_AUDIT : SY_AUDIT | SY_HANDLES;
         sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = sizes[i % 4], .flags = flags});
-        lose(cache, 20);
-        assert_in_range(unreachable(cache), 8, 20); /* else none */
+        lose(cache, 60);
+        assert_in_range(unreachable(cache), 4,
+                        60); /* else none; the fake system's tables find some */
         sy_cache_destroy_all(cache);
     }
 }

@@ -186,6 +186,35 @@ static void move_of_two_mappings_is_whole_or_not_at_all(void **state) {
     assert_int_equal(sy_os_release(to, 2 * page), 0);
 }
 
+/* Mappings of the process. */
+static int count_mappings(void) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    int lines = 0;
+    for (int c; (c = getc(maps)) != EOF;) lines += c == '\n';
+    fclose(maps);
+    return lines;
+}
+
+static void join_makes_one_mapping_of_what_was_moved(void **state) {
+    (void)state;
+    enum { PAGES = 16 };
+    unsigned char *from = reserve_committed(PAGES * page), *to = reserve_committed(PAGES * page);
+    memset(from, 0xa5, PAGES * page);
+    memset(to, 0x11, PAGES * page);
+    count_mappings(); /* has its buffer now */
+    int before = count_mappings();
+    for (size_t at = 0; at < PAGES; at += 2) /* each second page, from the other end */
+        if (sy_os_move(from + (PAGES - 2 - at) * page, to + at * page, page) != 0) break;
+    if (sy_os_can_move()) assert_true(count_mappings() >= before + PAGES / 2);
+    assert_int_equal(sy_os_join(to, PAGES * page), 0);
+    assert_true(count_mappings() <= before);
+    for (size_t at = 0; at < PAGES * page; at++) assert_int_equal(to[at], 0);
+    memset(to, 1, PAGES * page);
+    assert_int_equal(sy_os_release(from, PAGES * page), 0);
+    assert_int_equal(sy_os_release(to, PAGES * page), 0);
+}
+
 /* Whether the kernel gives locked pages back: from 5.18 on. */
 static bool discards_locked(void *start) {
     enum { DONTNEED_LOCKED = 24 };
@@ -1076,6 +1105,7 @@ int main(int argc, char **argv) {
         TEST(discard_gives_memory_back_and_reads_as_zero),
         TEST(move_takes_memory_along),
         TEST(move_of_two_mappings_is_whole_or_not_at_all),
+        cmocka_unit_test(join_makes_one_mapping_of_what_was_moved),
         TEST(discard_works_on_locked_memory),
         TEST(release_of_a_part_leaves_the_rest),
         TEST(huge_advice_leaves_the_content),
