@@ -14,8 +14,8 @@ test_fileio test_float test_fork1 test_format test_fractions test_functools test
 test_heapq test_html test_int test_io test_iter test_itertools test_json test_list test_long test_lzma test_marshal
 test_math test_memoryview test_mmap test_multiprocessing_fork test_multiprocessing_spawn test_operator
 test_ordered_dict test_os test_pickle test_queue test_random test_re test_richcmp test_set test_shelve test_slice
-test_sort test_sqlite3 test_statistics test_str test_string test_struct test_subprocess test_tempfile test_thread
-test_threading test_threading_local test_traceback test_tuple test_unicode_file test_unicodedata test_userdict
+test_sort test_statistics test_string test_struct test_subprocess test_tempfile test_thread
+test_threading test_threading_local test_traceback test_tuple test_unicode test_unicode_file test_unicodedata test_userdict
 test_userlist test_weakref test_xml_etree test_xml_etree_c test_zipfile test_zlib"
 
 program() {
