@@ -2,7 +2,7 @@ commands="python3"
 packages="python3 libpython3-testsuite libpython3.$(python3 -c 'import sys; print(sys.version_info[1])' 2>/dev/null)-testsuite"
 installed() { python3 -c "import test.test_json, test.test_threading"; }
 version="python3 --version"
-checks="its own tests, 80 modules with threads and processes, PYTHONMALLOC=malloc"
+checks="its own tests, 90 modules with threads and processes, PYTHONMALLOC=malloc"
 seconds=900
 processes="python3\.[0-9]*"
 
