@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test check-all models coverage fuzz bench check format install uninstall site manual amalgamation release clean
+.PHONY: help build demo quick test check-all test-programs models coverage fuzz bench check format install uninstall site manual amalgamation release clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
@@ -29,6 +29,9 @@ test: ## test what a change has to pass, with sanitizers; under a quarter of an 
 
 check-all: ## run all tests, in all builds, at full length; under an hour on two cores
 	@scripts/test.sh everything
+
+test-programs: build ## run real programs under the drop-in malloc (ARGS="redis git": those alone; --checked, --list, --options=LIST)
+	@tests/programs/run $(ARGS)
 
 models: ## run models of the lock-free parts in all orders of their threads (ARGS=depot: those alone)
 	@scripts/install.sh test

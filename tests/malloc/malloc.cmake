@@ -45,5 +45,7 @@ foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
 endforeach()
 sy_test(malloc.programs malloc 300 2 ${CMAKE_CURRENT_LIST_DIR}/programs.sh
     $<TARGET_FILE:slabyard_malloc>)
+sy_test(malloc.programs_run malloc 600 2 ${CMAKE_CURRENT_LIST_DIR}/programs_run.sh
+    $<TARGET_FILE:slabyard_malloc>)
 sy_test(malloc.process malloc 120 2 ${CMAKE_CURRENT_LIST_DIR}/process.sh
     $<TARGET_FILE:slabyard_malloc> $<TARGET_FILE:malloc_life_preloaded>)

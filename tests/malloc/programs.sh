@@ -1,41 +1,14 @@
 #!/usr/bin/env bash
 # Real programs, unmodified, under the drop-in malloc: what they write is what they write under the
 # C library's malloc, to the byte.
+# tests/programs/run does this with larger programs, and more of them.
 # Usage: tests/malloc/programs.sh LIBRARY
 set -euo pipefail
 
 library=$(realpath "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export PYTHONMALLOC=malloc PYTHONHASHSEED=0 LC_ALL=C GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
-unset SLABYARD
-
-# both NAME COMMAND...: runs the command in two folders, with the library and without.
-both() {
-    local name=$1 side status
-    shift
-    if ! command -v "$1" >/dev/null; then
-        echo "skipped $name: $1 is not installed"
-        return
-    fi
-    for side in with without; do
-        rm -rf "$work/folder" && mkdir -p "$work/folder"
-        status=0
-        (
-            cd "$work/folder"
-            [ $side = without ] || export LD_PRELOAD=$library
-            "$@" >"$work/$side.out" 2>"$work/$side.err" </dev/null
-        ) || status=$?
-        echo "status $status" >>"$work/$side.out"
-    done
-    diff "$work/without.out" "$work/with.out" >"$work/difference" ||
-        { echo "$name differs:" && head -20 "$work/difference" "$work/with.err" && exit 1; } >&2
-    diff "$work/without.err" "$work/with.err" >"$work/difference" ||
-        { echo "$name's errors differ:" && head -20 "$work/difference" && exit 1; } >&2
-    [ "$(tail -1 "$work/with.out")" = "status 0" ] || { echo "$name ends with $(cat "$work/with.err")" >&2 && exit 1; }
-    [ "$(wc -l <"$work/with.out")" -gt 1 ] || { echo "$name writes nothing" >&2 && exit 1; }
-    echo "ok $name"
-}
+. "$(dirname "$0")/../programs/common.sh"
 
 # That the library is there at all.
 [ "$(LD_PRELOAD=$library SLABYARD=help bash -c 'echo x' 2>&1 | grep -c 'options of SLABYARD')" = 1 ] ||
