@@ -4,6 +4,7 @@ use crate::allocators;
 use crate::faults::{self, Faults, Stopped};
 use crate::machine::{self, Machine};
 use crate::plan::{merge, Plan, ProcessPlan};
+use crate::program::Signals;
 use crate::real::{self, contenders, RealRuns};
 use crate::record::{self, Recorded};
 use crate::recording::{Recording, Strictness};
@@ -607,6 +608,8 @@ fn compare_runs(args: CompareArgs) -> Result<u8> {
     let kept = args.keep.as_deref();
     kept.map_or(Ok(()), |folder| real::may_keep_in(folder, measure.force))?;
     contenders::Wanted::check(&args.allocators).unwrap_or_else(|why| wrong_words(why));
+    // From here on a signal does not end the tool before the libraries' files are removed.
+    let signals = Signals::hold();
     let contenders = contenders::of(&args.allocators, program)?;
     let plan = real::Plan {
         rounds: usize::from(measure.repeats.unwrap_or(REAL_RUNS)),
@@ -616,7 +619,11 @@ fn compare_runs(args: CompareArgs) -> Result<u8> {
         keep: args.keep,
         command: args.command,
     };
-    let all = real::measure(&plan, &contenders)?;
+    let all = real::measure(&plan, &contenders, &signals)?;
+    if all.rounds == 0 {
+        ui::warn("interrupted before the first round was complete");
+        return Ok(verdict_of_runs(&all));
+    }
     ui::print(&real::text::render(&all))?;
     write_json(&all, measure.json.as_deref())?;
     Ok(verdict_of_runs(&all))

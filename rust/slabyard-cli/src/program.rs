@@ -3,7 +3,6 @@
 
 use crate::signals::{end_with_parent, is_ignored, restore_the_size_limit};
 use anyhow::{bail, Result};
-use serde::Serialize;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
@@ -23,7 +22,7 @@ const PASSED_ON: [i32; 6] = [
 pub const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// What a process and those of its children that it waited for have used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     pub wall: Duration,
     pub user: Duration,

@@ -27,7 +27,10 @@ pub struct Plan {
 pub fn run(plan: &Plan) -> Result<Ended> {
     let program = plan.command.first().context("there is no program to run")?;
     let settings = options::joined(std::env::var_os("SLABYARD"), &plan.options);
+    std::env::remove_var("SLABYARD");
     options::check(&plan.options).context("--options")?;
+    // From here on a signal does not end the tool before the library's file is removed.
+    let signals = Signals::hold();
     let library = match &plan.library {
         Some(path) => Library::at(path)?,
         None => Library::carried()?,
@@ -42,7 +45,7 @@ pub fn run(plan: &Plan) -> Result<Ended> {
     if let Some(settings) = settings {
         command.env("SLABYARD", settings);
     }
-    program::run(command, &Signals::hold(), PAUSE, &mut |_| ())
+    program::run(command, &signals, PAUSE, &mut |_| ())
 }
 
 /// What the program took, for a person.

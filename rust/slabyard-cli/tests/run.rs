@@ -344,7 +344,7 @@ fn real_runs_take_turns_and_are_compared() {
 #[test]
 fn memory_over_the_run_is_looked_at() {
     let folder = tempfile::tempdir().unwrap();
-    let words = "compare --run --times 1 -a slabyard --json r.json -- sleep 0.3";
+    let words = "compare --run --times 1 -a slabyard --json r.json -- sleep 1";
     done(folder.path(), words.split(' '));
     let json = json(folder.path(), "r.json");
     let glibc = &json["allocators"][0];
@@ -443,6 +443,36 @@ fn an_interrupt_shows_what_was_measured() {
         "{}",
         stdout(&output)
     );
+}
+
+#[test]
+fn an_interrupt_before_there_are_figures_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let files = || std::fs::read_dir(&temporary).unwrap().count();
+    let words = "compare --run -a slabyard --keep kept --json r.json -- sleep 20";
+    let tool = Command::new(env!("CARGO_BIN_EXE_slabyard"))
+        .current_dir(folder.path())
+        .args(words.split(' '))
+        .env("TMPDIR", &temporary)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert!(until(|| folder.path().join("kept/glibc.0.err").exists()));
+    assert_eq!(files(), 1, "the library's folder");
+    // SAFETY: our own child, not waited for.
+    unsafe { libc::kill(tool.id() as libc::pid_t, libc::SIGTERM) };
+    let output = tool.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(128 + 15), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(
+        said.contains("interrupted before the first round"),
+        "{said}"
+    );
+    assert!(stdout(&output).is_empty() && !folder.path().join("r.json").exists());
+    assert_eq!(files(), 0);
 }
 
 #[test]

@@ -37,9 +37,8 @@ fn known() -> Vec<Known> {
 /// Refuses options that the library does not know, and values that it does not take.
 ///
 /// The library reads them in this process, which does not use it, so they change nothing here. It reads
-/// SLABYARD first, and would complain of that: the program will.
+/// SLABYARD first, and would complain of that, as the program will: take it away before.
 pub fn check(options: &str) -> Result<()> {
-    std::env::remove_var("SLABYARD");
     let known = known();
     for part in options.split(',').filter(|part| !part.trim().is_empty()) {
         let (name, value) = match part.split_once('=') {

@@ -34,6 +34,9 @@ pub const ENOUGH_ROUNDS: usize = 5;
 /// Runs that take less than this are mostly the start of the program.
 const SHORT: Duration = Duration::from_millis(50);
 
+/// Between fork and exec a process has the tool's own memory, about 1.5 MiB, and that is a part of its peak.
+const PEAK_SEEN: f64 = (2 << 20) as f64;
+
 /// glibc's CPU time does not differ by so much of itself from round to round on a quiet machine.
 const BUSY_SPAN: f64 = 0.25;
 
@@ -127,7 +130,7 @@ enum Outcome {
 struct Race<'a> {
     plan: &'a Plan,
     contenders: &'a [Contender],
-    signals: Signals,
+    signals: &'a Signals,
     /// For output that is compared or kept.
     folder: Option<PathBuf>,
     /// How the program ended on glibc, and what it wrote there, once it did.
@@ -135,8 +138,8 @@ struct Race<'a> {
 }
 
 /// Runs everything: one round that is not measured, which shows whether the program runs on all of them
-/// and brings its files into memory, and then round after round.
-pub fn measure(plan: &Plan, contenders: &[Contender]) -> Result<RealRuns> {
+/// and brings its files into memory, and then round after round. A signal may end it before there is one.
+pub fn measure(plan: &Plan, contenders: &[Contender], signals: &Signals) -> Result<RealRuns> {
     let scratch = match (&plan.keep, plan.same_output) {
         (None, true) => Some(tempfile::tempdir().context("cannot make a folder for the output")?),
         _ => None,
@@ -148,7 +151,7 @@ pub fn measure(plan: &Plan, contenders: &[Contender]) -> Result<RealRuns> {
     let mut race = Race {
         plan,
         contenders,
-        signals: Signals::hold(),
+        signals,
         folder: plan
             .keep
             .clone()
@@ -165,9 +168,11 @@ pub fn measure(plan: &Plan, contenders: &[Contender]) -> Result<RealRuns> {
         rounds += usize::from(interrupted.is_none());
     }
     bar.finish_and_clear();
-    let (status, _) = match race.model {
-        Some(model) if rounds > 0 => model,
-        _ => bail!("interrupted before the first round was measured"),
+    let Some((status, _)) = race.model.filter(|_| rounds > 0) else {
+        return Ok(RealRuns {
+            interrupted,
+            ..RealRuns::default()
+        });
     };
     Ok(summarise(
         plan,
@@ -261,7 +266,7 @@ impl Race<'_> {
             library.preload_into(&mut command);
         }
         let mut looks = Looks::default();
-        let ended = program::run(command, &self.signals, LOOK_AGAIN, &mut |pid| {
+        let ended = program::run(command, self.signals, LOOK_AGAIN, &mut |pid| {
             looks.take(pid)
         })?;
         if let Some(signal) = ended.signalled {
@@ -476,6 +481,12 @@ fn caveats(
              times. Let it do more work."
                 .to_string(),
         );
+    }
+    if glibc.peak_bytes.figure.median < PEAK_SEEN {
+        found.push(format!(
+            "Peaks below {} are not seen: a process begins with memory of this tool.",
+            ui::round_bytes(PEAK_SEEN as u64)
+        ));
     }
     if status.code() != Some(0) {
         found.push(format!(

@@ -31,7 +31,8 @@ Time and page faults are those of the program and the children that it waited fo
 system. Peak: resident memory of the largest of these processes. Mean: resident memory of the first \
 process, over its life, looked at every 10 ms; - where a run was too short. Both contain code and \
 libraries. Figures are medians. A ratio is that of the means to glibc's, and lies between the two \
-figures of its 95 % column; where 1.00 is between them, there may be no difference.";
+figures of its 95 % column, or is unknown where there are none; where 1.00 is between them, there may \
+be no difference.";
 
 pub fn render(all: &RealRuns) -> String {
     let mut text = String::from("\n");
