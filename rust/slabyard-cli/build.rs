@@ -1,13 +1,13 @@
-//! Builds the recorder, a shared object to be preloaded, for `record` to carry inside the tool; and
-//! tells the tests where the library is, for programs that use it.
+//! Builds the shared objects to be preloaded that the tool carries inside: the recorder for `record`, and
+//! the drop-in malloc for `run`; and tells the tests where the library is, for programs that use it.
 
-use std::{env, path::PathBuf, process::Command};
+use std::path::{Path, PathBuf};
+use std::{env, process::Command};
 
 fn main() {
-    let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
-    let folder = manifest.join("../../recorder");
-    let output = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo")).join("recorder.so");
-    println!("cargo:rerun-if-changed={}", folder.display());
+    let repository = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
+    let repository = repository.join("../..");
+    let output = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     println!("cargo:rerun-if-changed=build.rs");
 
     for what in ["INCLUDE", "LIBRARY"] {
@@ -15,6 +15,12 @@ fn main() {
         println!("cargo:rustc-env=SLABYARD_{what}={place}");
     }
 
+    build_recorder(&repository, &output.join("recorder.so"));
+    build_malloc(&repository, &output.join("malloc.so"));
+}
+
+/// The C compiler, for a shared object.
+fn compiler() -> Command {
     let mut command: Command = cc::Build::new()
         .opt_level(2)
         .pic(true)
@@ -26,12 +32,70 @@ fn main() {
         .warnings(false)
         .get_compiler()
         .to_command();
-    let status = command
-        .args(["-shared", "-Wl,--no-undefined", "-o"])
-        .arg(&output)
-        .arg(folder.join("record.c"))
-        .args(["-lpthread", "-ldl"])
-        .status()
-        .expect("the C compiler runs");
-    assert!(status.success(), "the recorder does not build");
+    command.args(["-shared", "-Wl,--no-undefined"]);
+    command
+}
+
+fn must_build(command: &mut Command, what: &str) {
+    let status = command.status().expect("the C compiler runs");
+    assert!(status.success(), "{what} does not build");
+}
+
+fn build_recorder(repository: &Path, output: &Path) {
+    let folder = repository.join("recorder");
+    println!("cargo:rerun-if-changed={}", folder.display());
+    let mut command = compiler();
+    command.arg("-o").arg(output).arg(folder.join("record.c"));
+    must_build(command.args(["-lpthread", "-ldl"]), "the recorder");
+}
+
+/// As CMakeLists.txt builds libslabyard-malloc.so, of the library that slabyard-sys has compiled.
+fn build_malloc(repository: &Path, output: &Path) {
+    let library = env::var("DEP_SLABYARD_LIBRARY").expect("set by slabyard-sys");
+    let [shim, maps] = ["shim", "cmake"].map(|folder| repository.join(folder));
+    let [shown, operators] = ["malloc.map", "operators.list"].map(|name| maps.join(name));
+    let cmake = repository.join("CMakeLists.txt");
+    for input in [&shim, &shown, &operators, &cmake, &PathBuf::from(&library)] {
+        println!("cargo:rerun-if-changed={}", input.display());
+    }
+    let mut command = compiler();
+    command
+        .args(["-fexceptions", "-o"])
+        .arg(output)
+        .args(
+            ["", "src", "include"].map(|folder| format!("-I{}", repository.join(folder).display())),
+        )
+        .arg(format!(
+            "-DSLABYARD_VERSION=\"{}\"",
+            env!("CARGO_PKG_VERSION")
+        ))
+        .args(c_files(&shim))
+        .args(["-Wl,--whole-archive", &library, "-Wl,--no-whole-archive"])
+        // Profilers get names of functions; lines would make the tool larger by a sixth.
+        .args(["-Wl,-z,nodelete", "-Wl,--strip-debug"])
+        // A program that is linked with an installed one gets no second.
+        .arg(format!("-Wl,-soname,libslabyard-malloc.so.{}", abi(&cmake)))
+        .arg(format!("-Wl,--version-script={}", shown.display()))
+        .arg(format!("-Wl,--dynamic-list={}", operators.display()));
+    must_build(command.args(["-lpthread", "-ldl"]), "the drop-in malloc");
+}
+
+fn c_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("the folder can be read");
+    let files = entries.map(|entry| entry.expect("its entries can be read").path());
+    let mut files: Vec<PathBuf> = files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .collect();
+    files.sort();
+    files
+}
+
+/// `set(SLABYARD_ABI 1)`: `1`
+fn abi(cmake: &Path) -> String {
+    let text = std::fs::read_to_string(cmake).expect("CMakeLists.txt can be read");
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix("set(SLABYARD_ABI "));
+    let value = value.and_then(|value| value.strip_suffix(')'));
+    value.expect("CMakeLists.txt sets SLABYARD_ABI").to_string()
 }

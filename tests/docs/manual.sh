@@ -40,7 +40,7 @@ ${CC:-cc} -std=c11 -Iinclude -Wall -Werror -fsyntax-only "$work/checked.c" || fa
 
 commands=0
 if [ -x "$tool" ]; then
-    for command in compare replay record info faults; do
+    for command in run compare replay record info faults; do
         shown=$(sed 's/\\//g' "$manual/man1/slabyard-$command.1")
         [ "$command" != compare ] || shown+=$(sed 's/\\//g' "$manual/man1/slabyard-replay.1")
         for option in $("$tool" $command --help | grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do

@@ -4,24 +4,29 @@ use crate::allocators;
 use crate::faults::{self, Faults, Stopped};
 use crate::machine::{self, Machine};
 use crate::plan::{merge, Plan, ProcessPlan};
+use crate::program::Signals;
+use crate::real::{self, contenders, RealRuns};
 use crate::record::{self, Recorded};
 use crate::recording::{Recording, Strictness};
 use crate::replay::measure::{self, Measurement, Options};
 use crate::replay::worker::{self, Pass};
 use crate::report::{answer, html, info, table, Report};
+use crate::run;
 use crate::signals;
 use crate::ui;
 use anyhow::{bail, Context, Result};
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use serde::Serialize;
 use slabyard_peers::Allocator;
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
-/// What would my program's allocations cost on each allocator?
+/// What would my program's allocations cost on each allocator? And what does it take on Slabyard?
 #[derive(Parser)]
 #[command(name = "slabyard", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -37,9 +42,11 @@ Examples:
   slabyard replay build.syrec -a mimalloc -a jemalloc          only these, only the table
   slabyard info build.syrec                                    what is in the recording
   slabyard faults -- ./server --once                           each allocation fails in turn
+  slabyard run -- ./server                                     with Slabyard for its malloc
+  slabyard compare --run -- ./server --once                    itself, on each allocator here
 
 Exit status: 0, or 1 for an error, 2 for a wrong command line, 3 when an allocator failed the
-replay. `record` exits as the recorded program did, or with 125 when it could not record.
+replay. `record` and `run` exit as the program did, or with 125 when they could not start it.
 `faults` exits with 1 when a failure was not survived, 125 when nothing could be tried, 128 and
 the signal's number when it was interrupted.";
 
@@ -55,6 +62,8 @@ enum Ask {
     Info(InfoArgs),
     /// Run a program once for each of its allocations, which fails then; show what it did not survive
     Faults(FaultsArgs),
+    /// Run a program with Slabyard for its malloc
+    Run(RunArgs),
     #[command(hide = true)]
     Worker(WorkerArgs),
 }
@@ -74,13 +83,10 @@ struct RecordArgs {
 
 #[derive(Args)]
 struct MeasureArgs {
-    /// Only this allocator; may be given several times
-    #[arg(short, long = "allocator", value_name = "NAME", value_parser = allocator_named)]
-    allocators: Vec<&'static Allocator>,
-    /// How often each allocator is timed
-    #[arg(short, long, value_name = "N", default_value_t = 5,
+    /// How often each allocator is timed [default: 5; with --run: 10]
+    #[arg(short, long, visible_alias = "times", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1000))]
-    repeats: u16,
+    repeats: Option<u16>,
     /// Time them more often, until each ratio to the fastest is known to so much of itself
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     precision: Option<f64>,
@@ -108,6 +114,9 @@ struct MeasureArgs {
 struct ReplayArgs {
     /// The recording
     file: PathBuf,
+    /// Only this allocator; may be given several times
+    #[arg(short, long = "allocator", value_name = "NAME", value_parser = allocator_named)]
+    allocators: Vec<&'static Allocator>,
     #[command(flatten)]
     measure: MeasureArgs,
 }
@@ -123,10 +132,53 @@ struct CompareArgs {
     /// The recording to write of a program [default: PROGRAM.syrec]
     #[arg(short, long, value_name = "FILE", requires = "command")]
     output: Option<PathBuf>,
+    /// Run the program itself on each allocator that is here, in turn, instead of a replay
+    #[arg(long, requires = "command",
+          conflicts_with_all = ["file", "page", "output", "no_verify", "salvage", "scratch"])]
+    run: bool,
+    /// Only this allocator; with --run NAME=PATH adds a library; may be given several times
+    #[arg(short, long = "allocator", value_name = "NAME", value_parser = wanted)]
+    allocators: Vec<contenders::Wanted>,
+    /// With --run: an allocator with which the program writes something else to stdout has failed
+    #[arg(long, requires = "run")]
+    same_output: bool,
+    /// With --run: keep what the runs write, instead of throwing it away
+    #[arg(long, value_name = "FOLDER", requires = "run")]
+    keep: Option<PathBuf>,
     #[command(flatten)]
     measure: MeasureArgs,
-    /// A program to record first, and its arguments
+    /// A program to record first, or to run, and its arguments
     #[arg(last = true, value_name = "PROGRAM")]
+    command: Vec<OsString>,
+}
+
+const RUN_NOTES: &str = "\
+The tool carries libslabyard-malloc.so, and puts it into LD_PRELOAD before what is there. Processes
+that the program starts have it too. Some options are check, redzone, poison, guard=1/1000 (to find
+mistakes) and stats (memory by size, at exit); --options help lists all of them.
+
+Exit status: that of the program; a signal that ends the program ends this command. 125 if the
+program could not be started with the library: the message says why.";
+
+#[derive(Args)]
+#[command(after_help = RUN_NOTES)]
+struct RunArgs {
+    /// Options with commas between them, as in the environment variable SLABYARD
+    #[arg(
+        long,
+        value_name = "OPTIONS",
+        default_value = "",
+        hide_default_value = true
+    )]
+    options: String,
+    /// Say at the end what the program took, on stderr
+    #[arg(long)]
+    summary: bool,
+    /// The library to preload, in place of the one that the tool carries
+    #[arg(long, value_name = "FILE")]
+    library: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
@@ -200,6 +252,11 @@ fn allocator_named(name: &str) -> Result<&'static Allocator, String> {
     found.ok_or_else(|| format!("there are {}", known()))
 }
 
+/// `NAME` or `NAME=PATH`.
+fn wanted(text: &str) -> Result<contenders::Wanted, String> {
+    contenders::parse(text).map_err(|error| error.to_string())
+}
+
 /// `5%` or `5`, as a share of 1.
 fn share(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').trim_end().parse();
@@ -218,6 +275,10 @@ fn cache_name(name: &str) -> Result<String, String> {
     }
 }
 
+/// How often each allocator is timed, by a replay and by the program itself, which differs more.
+const REPLAYS: u16 = 5;
+const REAL_RUNS: u16 = 10;
+
 /// Reads a command line and throws it away.
 #[cfg(any(test, feature = "fuzz"))]
 pub fn try_command_line(words: &mut dyn Iterator<Item = &str>) {
@@ -231,7 +292,9 @@ pub fn main() -> ExitCode {
     let answer = match Cli::parse().command {
         Ask::Record(args) => return record_only(&args),
         Ask::Faults(args) => return find_faults(args),
+        Ask::Run(args) => return run_program(args),
         Ask::Replay(args) => replay(&args),
+        Ask::Compare(args) if args.run => compare_runs(args),
         Ask::Compare(args) => compare(&args),
         Ask::Info(args) => show_info(&args),
         Ask::Worker(args) => worker::main(&args.folder, &args.allocator, args.pass).map(|()| 0),
@@ -321,7 +384,7 @@ fn open(file: &Path, salvage: bool) -> Result<Recording> {
 }
 
 /// From the file to all figures.
-fn measure_file(file: &Path, args: &MeasureArgs) -> Result<Report> {
+fn measure_file(file: &Path, wanted: &[&'static Allocator], args: &MeasureArgs) -> Result<Report> {
     let recording = open(file, args.salvage)?;
     if recording.operations() == 0 {
         bail!("{} holds no operations", file.display());
@@ -334,7 +397,7 @@ fn measure_file(file: &Path, args: &MeasureArgs) -> Result<Report> {
     signals::remove_when_ended(scratch.path().to_path_buf());
     let plan = make_plan(&recording, scratch.path())?;
     must_fit(&plan, machine::available_bytes())?;
-    let mut wanted = args.allocators.clone();
+    let mut wanted = wanted.to_vec();
     if wanted.is_empty() {
         wanted = allocators::all();
     }
@@ -343,7 +406,7 @@ fn measure_file(file: &Path, args: &MeasureArgs) -> Result<Report> {
     }
     let options = Options {
         allocators: wanted,
-        repeats: usize::from(args.repeats),
+        repeats: usize::from(args.repeats.unwrap_or(REPLAYS)),
         verify: !args.no_verify,
         precision: args.precision,
         within: Duration::from_secs(args.within),
@@ -441,7 +504,7 @@ fn verdict(report: &Report) -> u8 {
 
 fn replay(args: &ReplayArgs) -> Result<u8> {
     may_write_json(&args.measure)?;
-    let report = measure_file(&args.file, &args.measure)?;
+    let report = measure_file(&args.file, &args.allocators, &args.measure)?;
     ui::print(&table::render(&report))?;
     write_json(&report.figures(), args.measure.json.as_deref())?;
     Ok(verdict(&report))
@@ -452,7 +515,27 @@ fn may_write_json(args: &MeasureArgs) -> Result<()> {
     json.map_or(Ok(()), |json| may_replace(json, args.force))
 }
 
+/// Those that a replay has.
+fn replayed(wanted: &[contenders::Wanted]) -> Result<Vec<&'static Allocator>, String> {
+    let one = |one: &contenders::Wanted| match one {
+        contenders::Wanted::Named(name) => {
+            allocator_named(name).map_err(|there| format!("there is no allocator {name}; {there}"))
+        }
+        contenders::Wanted::At(name, path) => Err(format!(
+            "{name}={}: a replay has no libraries; --run does",
+            path.display()
+        )),
+    };
+    wanted.iter().map(one).collect()
+}
+
+/// For what the parser cannot see: ends as it does.
+fn wrong_words(why: impl std::fmt::Display) -> ! {
+    Cli::command().error(ErrorKind::InvalidValue, why).exit()
+}
+
 fn compare(args: &CompareArgs) -> Result<u8> {
+    let wanted = replayed(&args.allocators).unwrap_or_else(|why| wrong_words(why));
     let file = args.file.clone().or_else(|| args.output.clone());
     let file = file.unwrap_or_else(|| default_recording(&args.command));
     let page = args.page.clone();
@@ -465,7 +548,7 @@ fn compare(args: &CompareArgs) -> Result<u8> {
             return Ok(code);
         }
     }
-    let report = measure_file(&file, &args.measure)?;
+    let report = measure_file(&file, &wanted, &args.measure)?;
     ui::print(&table::render(&report))?;
     write_whole(&page, &html::render(&report))?;
     write_json(&report.figures(), args.measure.json.as_deref())?;
@@ -494,6 +577,65 @@ fn show_info(args: &InfoArgs) -> Result<u8> {
     let plan = make_plan(&recording, scratch.path())?;
     ui::print(&info::render(&recording, &plan.summary))?;
     Ok(0)
+}
+
+fn run_program(args: RunArgs) -> ExitCode {
+    let plan = run::Plan {
+        command: args.command,
+        options: args.options,
+        library: args.library,
+    };
+    match run::run(&plan) {
+        Ok(ended) => {
+            if args.summary {
+                ui::warn(&run::summary(&ended));
+            }
+            if let Some(signal) = ended.status.signal() {
+                signals::end_by(signal);
+            }
+            ExitCode::from(ended.code())
+        }
+        Err(error) => {
+            ui::warn(&format!("{error:#}"));
+            ExitCode::from(125)
+        }
+    }
+}
+
+fn compare_runs(args: CompareArgs) -> Result<u8> {
+    may_write_json(&args.measure)?;
+    let (measure, program) = (&args.measure, &args.command[0]);
+    let kept = args.keep.as_deref();
+    kept.map_or(Ok(()), |folder| real::may_keep_in(folder, measure.force))?;
+    contenders::Wanted::check(&args.allocators).unwrap_or_else(|why| wrong_words(why));
+    // From here on a signal does not end the tool before the libraries' files are removed.
+    let signals = Signals::hold();
+    let contenders = contenders::of(&args.allocators, program)?;
+    let plan = real::Plan {
+        rounds: usize::from(measure.repeats.unwrap_or(REAL_RUNS)),
+        precision: measure.precision,
+        within: Duration::from_secs(measure.within),
+        same_output: args.same_output,
+        keep: args.keep,
+        command: args.command,
+    };
+    let all = real::measure(&plan, &contenders, &signals)?;
+    if all.rounds == 0 {
+        ui::warn("interrupted before the first round was complete");
+        return Ok(verdict_of_runs(&all));
+    }
+    ui::print(&real::text::render(&all))?;
+    write_json(&all, measure.json.as_deref())?;
+    Ok(verdict_of_runs(&all))
+}
+
+/// 3 if an allocator failed.
+fn verdict_of_runs(all: &RealRuns) -> u8 {
+    let failed = all.allocators.iter().any(|one| one.failure.is_some());
+    match all.interrupted {
+        Some(signal) => (128 + signal) as u8,
+        None => 3 * u8::from(failed),
+    }
 }
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);

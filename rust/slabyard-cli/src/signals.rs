@@ -92,6 +92,25 @@ pub fn is_ignored(signal: i32) -> bool {
     }
 }
 
+/// Ends this process by the signal that ended its program, so that its parent sees the same; without a
+/// second core dump.
+pub fn end_by(signal: i32) {
+    // SAFETY: the limit and the set are our own.
+    unsafe {
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        libc::setrlimit(libc::RLIMIT_CORE, &none);
+        libc::signal(signal, libc::SIG_DFL);
+        let mut only: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut only);
+        libc::sigaddset(&mut only, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &only, std::ptr::null_mut());
+        libc::raise(signal);
+    }
+}
+
 /// For a child, between fork and exec: it is killed when its parent ends.
 pub fn end_with_parent(parent: u32) {
     // SAFETY: all three may be called between fork and exec.

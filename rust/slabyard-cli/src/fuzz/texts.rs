@@ -1,7 +1,7 @@
 //! Texts that come from a user, from the system, or from a program that is made to fail. The first byte
 //! of an input chooses the parser.
 
-use crate::{cli, faults, machine, replay};
+use crate::{cli, faults, machine, preload, replay};
 use std::ffi::OsStr;
 
 pub fn run(input: &[u8]) {
@@ -12,7 +12,10 @@ pub fn run(input: &[u8]) {
     match kind % 4 {
         0 => cli::try_command_line(&mut text.split('\0')),
         1 => machine::try_texts(&text),
-        2 => replay::memory::try_text(input),
+        2 => {
+            replay::memory::try_text(input);
+            preload::try_bytes(input);
+        }
         _ => try_faults(&text),
     }
 }

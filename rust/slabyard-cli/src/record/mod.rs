@@ -1,23 +1,23 @@
 //! `slabyard record`: runs a program with the recorder preloaded and joins what its processes left.
 //!
-//! [`program`] runs it and passes signals on, [`parts`] finds what its processes left, in files and in
+//! [`crate::program`] runs it and passes signals on, [`parts`] finds what its processes left, in files and in
 //! the buffers of those that were killed, [`samples`] has seen their memory, [`join`] makes one recording
 //! of it.
 
 mod join;
 mod parts;
-mod program;
 mod samples;
 
 #[cfg(any(test, feature = "fuzz"))]
 pub use parts::rest_in;
 
+use crate::preload::{self, elf::Elf, target};
+use crate::program::{self, Ended, Signals, LOOK_AGAIN};
 use crate::signals;
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use join::Joined;
 use parts::{Left, Part};
-use program::{Ended, Signals};
 use samples::Sampler;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -53,7 +53,7 @@ pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
     let scratch = Scratch::make(file)?;
     let mut sampler = Sampler::new(scratch.parts.path());
     let command = preloaded(command, &scratch);
-    let ended = program::run(command, &signals, &mut || sampler.take())?;
+    let ended = program::run(command, &signals, LOOK_AGAIN, &mut |_| sampler.take())?;
     let Left {
         mut parts,
         without_file,
@@ -100,7 +100,7 @@ impl Scratch {
         if let Some(buffers) = &buffers {
             std::os::unix::fs::symlink(buffers.path(), parts.path().join("live"))?;
         }
-        let loadable = (!can_preload_from(parts.path()))
+        let loadable = (!preload::can_stand_in_preload(parts.path()))
             .then(|| temporary(&std::env::temp_dir()))
             .transpose()?;
         let folder = loadable.as_ref().map_or(parts.path(), TempDir::path);
@@ -121,12 +121,6 @@ fn temporary(place: &Path) -> Result<TempDir> {
         .prefix(".slabyard-")
         .tempdir_in(place);
     folder.with_context(|| format!("cannot make a folder in {}", place.display()))
-}
-
-/// Blanks and colons divide the libraries in LD_PRELOAD.
-fn can_preload_from(folder: &Path) -> bool {
-    let text = folder.as_os_str().to_string_lossy();
-    !text.contains([' ', ':', ';', '\n', '\t'])
 }
 
 /// A folder whose files are memory: once a page was had, no write to it fails, however full the
@@ -154,15 +148,10 @@ fn is_tmpfs(place: &Path) -> bool {
 }
 
 fn preloaded(command: &[OsString], scratch: &Scratch) -> Command {
-    let mut preload = scratch.library.as_os_str().to_os_string();
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        preload.push(" ");
-        preload.push(others);
-    }
     let mut program = Command::new(&command[0]);
     program
         .args(&command[1..])
-        .env("LD_PRELOAD", preload)
+        .env("LD_PRELOAD", preload::before_others(&scratch.library))
         .env("SLABYARD_RECORD", scratch.parts.path());
     program
 }
@@ -219,8 +208,9 @@ fn say_what_is_missing(parts: &[Part], ended: &Ended) {
 /// The most likely reason that a program left no trace.
 fn why_nothing(program: &OsString) -> String {
     let name = program.to_string_lossy();
-    match find_program(program).map(|path| has_interpreter(&path)) {
-        Some(Some(false)) => format!(
+    let path = target::find_program(program).ok();
+    match path.and_then(|path| Elf::open(&path).ok().flatten()) {
+        Some(elf) if elf.loader.is_none() => format!(
             "nothing was recorded: {name} is statically linked, so nothing can be preloaded into it"
         ),
         _ => format!(
@@ -228,34 +218,6 @@ fn why_nothing(program: &OsString) -> String {
              own, or runs with raised privileges (setuid), which forbids preloading"
         ),
     }
-}
-
-fn find_program(program: &OsString) -> Option<PathBuf> {
-    let path = Path::new(program);
-    if path.components().count() > 1 {
-        return Some(path.to_path_buf());
-    }
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders)
-        .map(|folder| folder.join(path))
-        .find(|candidate| candidate.is_file())
-}
-
-/// Whether an ELF file names a loader; `None` for whatever is not 64-bit little-endian ELF.
-fn has_interpreter(path: &Path) -> Option<bool> {
-    const PT_INTERP: u32 = 3;
-    let bytes = std::fs::read(path).ok()?;
-    if bytes.get(..6)? != b"\x7fELF\x02\x01" {
-        return None;
-    }
-    let number = |at: usize, length: usize| -> Option<usize> {
-        let mut wide = [0; 8];
-        wide[..length].copy_from_slice(bytes.get(at..at + length)?);
-        usize::try_from(u64::from_le_bytes(wide)).ok()
-    };
-    let (table, size, count) = (number(0x20, 8)?, number(0x36, 2)?, number(0x38, 2)?);
-    let kinds = (0..count).map(|index| number(table + index * size, 4));
-    Some(kinds.flatten().any(|kind| kind as u32 == PT_INTERP))
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub fn render(report: &Report) -> String {
 }
 
 /// What would move the cursor, or worse, is no part of a table.
-fn shortened(command: &str) -> String {
+pub fn shortened(command: &str) -> String {
     let command = command.replace(char::is_control, "?");
     if command.chars().count() <= 96 {
         return command;
@@ -52,7 +52,7 @@ fn shortened(command: &str) -> String {
     command.chars().take(93).chain("...".chars()).collect()
 }
 
-fn wrapped(sentence: &str, width: usize) -> String {
+pub fn wrapped(sentence: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for word in sentence.split(' ') {
         let line = lines.last_mut().expect("never empty");
@@ -86,9 +86,9 @@ fn row(report: &Report, one: &Measured) -> [String; 12] {
 }
 
 /// The first column to the left, all others to the right.
-fn lay_out(text: &mut String, rows: &[[String; 12]]) {
+pub fn lay_out<const N: usize>(text: &mut String, rows: &[[String; N]]) {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
+    let widths: Vec<usize> = (0..N).map(width).collect();
     for (number, row) in rows.iter().enumerate() {
         let _ = write!(text, "{:<w$}", row[0], w = widths[0]);
         for (cell, width) in row.iter().zip(&widths).skip(1) {
@@ -96,7 +96,7 @@ fn lay_out(text: &mut String, rows: &[[String; 12]]) {
         }
         text.push('\n');
         if number == 0 {
-            let line: usize = widths.iter().sum::<usize>() + 2 * (HEADS.len() - 1);
+            let line: usize = widths.iter().sum::<usize>() + 2 * (N - 1);
             let _ = writeln!(text, "{}", "-".repeat(line));
         }
     }

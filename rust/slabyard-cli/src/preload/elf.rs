@@ -1,0 +1,258 @@
+//! What the head of an ELF file says: for which processors it is, and whether a loader starts it. The
+//! bytes may be anything.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Program headers and the loader's path of a real program are far smaller.
+const TABLE_BYTES_MAX: usize = 1 << 20;
+
+/// Symbols of the largest programs are far smaller.
+const SYMBOL_BYTES_MAX: usize = 1 << 28;
+
+const PT_INTERP: u64 = 3;
+const SHT_DYNSYM: u64 = 11;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elf {
+    machine: u16,
+    bits: u8,
+    big_endian: bool,
+    /// The path of its loader; none for a program that is linked statically.
+    pub loader: Option<String>,
+    /// Whether it offers a malloc of its own. It then comes before that of any library.
+    pub has_malloc: bool,
+}
+
+/// Part of a file: `length` bytes from `offset` on.
+type Read<'a> = &'a dyn Fn(u64, usize) -> Option<Vec<u8>>;
+
+impl Elf {
+    /// `None` for a file that is no ELF file.
+    pub fn open(path: &Path) -> io::Result<Option<Elf>> {
+        let file = File::open(path)?;
+        Ok(Elf::read(&|offset, length| {
+            let mut bytes = vec![0; length];
+            file.read_exact_at(&mut bytes, offset).ok()?;
+            Some(bytes)
+        }))
+    }
+
+    pub fn of_bytes(bytes: &[u8]) -> Option<Elf> {
+        Elf::read(&|offset, length| {
+            let start = usize::try_from(offset).ok()?;
+            Some(bytes.get(start..start.checked_add(length)?)?.to_vec())
+        })
+    }
+
+    fn read(read: Read) -> Option<Elf> {
+        let head = read(0, 20)?;
+        let (bits, big_endian) = match (head.get(..4)?, head[4], head[5]) {
+            (b"\x7fELF", 1, order) => (32, order == 2),
+            (b"\x7fELF", 2, order) => (64, order == 2),
+            _ => return None,
+        };
+        let mut elf = Elf {
+            machine: 0,
+            bits,
+            big_endian,
+            loader: None,
+            has_malloc: false,
+        };
+        elf.machine = elf.number(&head, 18, 2)? as u16;
+        elf.loader = elf.find_loader(read);
+        elf.has_malloc = elf.defines(read, b"malloc").unwrap_or(false);
+        Some(elf)
+    }
+
+    /// The number in the `length` bytes at `at`.
+    fn number(&self, bytes: &[u8], at: usize, length: usize) -> Option<u64> {
+        let bytes = bytes.get(at..at.checked_add(length)?)?;
+        let shift = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
+        Some(if self.big_endian {
+            bytes.iter().fold(0, shift)
+        } else {
+            bytes.iter().rev().fold(0, shift)
+        })
+    }
+
+    fn find_loader(&self, read: Read) -> Option<String> {
+        let wide = self.bits == 64;
+        let word = if wide { 8 } else { 4 };
+        let head = read(0, if wide { 64 } else { 52 })?;
+        let table = self.number(&head, if wide { 0x20 } else { 0x1c }, word)?;
+        let sizes = if wide { 0x36 } else { 0x2a };
+        let size = self.number(&head, sizes, 2)? as usize;
+        let count = self.number(&head, sizes + 2, 2)? as usize;
+        if size == 0 || size * count > TABLE_BYTES_MAX {
+            return None;
+        }
+        let headers = read(table, size * count)?;
+        let found = headers
+            .chunks_exact(size)
+            .find(|header| self.number(header, 0, 4) == Some(PT_INTERP))?;
+        let offset = self.number(found, if wide { 8 } else { 4 }, word)?;
+        let length = self.number(found, if wide { 0x20 } else { 0x10 }, word)?;
+        let length = usize::try_from(length).ok()?;
+        if length > TABLE_BYTES_MAX {
+            return None;
+        }
+        let path = read(offset, length)?;
+        let end = path.iter().position(|&byte| byte == 0).unwrap_or(length);
+        Some(String::from_utf8_lossy(&path[..end]).into_owned())
+    }
+
+    /// Whether one of its dynamic symbols has this name and a place in it. Of 64-bit files only.
+    fn defines(&self, read: Read, name: &[u8]) -> Option<bool> {
+        if self.bits != 64 {
+            return None;
+        }
+        let head = read(0, 64)?;
+        let table = self.number(&head, 0x28, 8)?;
+        let size = self.number(&head, 0x3a, 2)? as usize;
+        let count = self.number(&head, 0x3c, 2)? as usize;
+        if size == 0 || size * count > TABLE_BYTES_MAX {
+            return None;
+        }
+        let headers = read(table, size * count)?;
+        let section = |header: &[u8]| -> Option<Vec<u8>> {
+            let length = usize::try_from(self.number(header, 0x20, 8)?).ok()?;
+            let small = length <= SYMBOL_BYTES_MAX;
+            small.then(|| read(self.number(header, 0x18, 8)?, length))?
+        };
+        let mut sections = headers.chunks_exact(size);
+        let symbols = sections.find(|header| self.number(header, 4, 4) == Some(SHT_DYNSYM))?;
+        let names = self.number(symbols, 0x28, 4)? as usize;
+        let names = section(headers.chunks_exact(size).nth(names)?)?;
+        let is_it = |symbol: &[u8]| {
+            let start = self.number(symbol, 0, 4)? as usize;
+            let end = start + name.len();
+            let named = names.get(start..end)? == name && names.get(end) == Some(&0);
+            Some(named && self.number(symbol, 6, 2)? != 0)
+        };
+        let symbols = section(symbols)?;
+        Some(
+            symbols
+                .chunks_exact(24)
+                .any(|symbol| is_it(symbol) == Some(true)),
+        )
+    }
+
+    /// Whether one can be loaded into a process of the other.
+    pub fn fits(&self, other: &Elf) -> bool {
+        let kind = |elf: &Elf| (elf.machine, elf.bits, elf.big_endian);
+        kind(self) == kind(other)
+    }
+
+    /// `64-bit x86-64`
+    pub fn kind(&self) -> String {
+        let name = match (self.machine, self.bits) {
+            (0x03, _) => "x86".to_string(),
+            (0x08, _) => "MIPS".to_string(),
+            (0x14, _) | (0x15, _) => "PowerPC".to_string(),
+            (0x16, _) => "s390".to_string(),
+            (0x28, _) => "arm".to_string(),
+            (0x3e, _) => "x86-64".to_string(),
+            (0xb7, _) => "arm64".to_string(),
+            (0xf3, _) => "RISC-V".to_string(),
+            (0x102, _) => "LoongArch".to_string(),
+            (number, _) => format!("processor number {number}"),
+        };
+        let order = if self.big_endian { " big-endian" } else { "" };
+        format!("{}-bit{order} {name}", self.bits)
+    }
+}
+
+/// Reads any bytes as an ELF file, and throws them away.
+#[cfg(any(test, feature = "fuzz"))]
+pub fn try_bytes(bytes: &[u8]) {
+    if let Some(elf) = Elf::of_bytes(bytes) {
+        assert!(elf.fits(&elf) && !elf.kind().is_empty());
+        assert!(elf.loader.is_none_or(|path| path.len() <= 3 * bytes.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_program_has_a_loader_and_fits_itself() {
+        let bytes = std::fs::read("/proc/self/exe").unwrap();
+        let elf = Elf::of_bytes(&bytes).unwrap();
+        assert!(elf.loader.as_ref().unwrap().contains("ld"), "{elf:?}");
+        assert_eq!(
+            Elf::open(Path::new("/proc/self/exe")).unwrap(),
+            Some(elf.clone())
+        );
+        let mut other = bytes.clone();
+        other[18] ^= 1;
+        assert!(!Elf::of_bytes(&other).unwrap().fits(&elf));
+    }
+
+    #[test]
+    fn a_malloc_that_a_file_offers_is_seen() {
+        let bytes = crate::preload::DROP_IN;
+        assert!(Elf::of_bytes(bytes).unwrap().has_malloc);
+        let without = std::fs::read("/proc/self/exe").unwrap();
+        assert!(!Elf::of_bytes(&without).unwrap().has_malloc);
+        for length in [64, 4096, bytes.len() - 1] {
+            assert!(!Elf::of_bytes(&bytes[..length]).unwrap().has_malloc);
+        }
+    }
+
+    /// A head of 32 bits, or of the other order of bytes, with one program header behind it.
+    fn small(bits: u8, big_endian: bool) -> Vec<u8> {
+        let put = |bytes: &mut Vec<u8>, at: usize, value: u64, length: usize| {
+            for place in 0..length {
+                let shift = if big_endian {
+                    length - 1 - place
+                } else {
+                    place
+                };
+                bytes[at + place] = (value >> (8 * shift)) as u8;
+            }
+        };
+        let (head, word) = if bits == 64 { (64, 8) } else { (52, 4) };
+        let mut bytes = vec![0; head + 56];
+        bytes[..4].copy_from_slice(b"\x7fELF");
+        (bytes[4], bytes[5]) = (bits / 32, 1 + u8::from(big_endian));
+        put(&mut bytes, 18, 0x28, 2);
+        let (table, sizes) = if bits == 64 {
+            (0x20, 0x36)
+        } else {
+            (0x1c, 0x2a)
+        };
+        put(&mut bytes, table, head as u64, word);
+        put(&mut bytes, sizes, 56, 2);
+        put(&mut bytes, sizes + 2, 1, 2);
+        put(&mut bytes, head, 3, 4);
+        let (offset, size) = if bits == 64 { (8, 0x20) } else { (4, 0x10) };
+        let end = bytes.len() as u64;
+        put(&mut bytes, head + offset, end, word);
+        put(&mut bytes, head + size, 7, word);
+        bytes.extend(b"/lib/ld\0"[..7].iter());
+        bytes
+    }
+
+    #[test]
+    fn files_of_other_machines_are_read_too() {
+        for (bits, big_endian, kind) in [
+            (32, false, "32-bit arm"),
+            (32, true, "32-bit big-endian arm"),
+            (64, true, "64-bit big-endian arm"),
+        ] {
+            let mut bytes = small(bits, big_endian);
+            let elf = Elf::of_bytes(&bytes).unwrap();
+            assert_eq!(elf.kind(), kind);
+            assert_eq!(elf.loader.as_deref(), Some("/lib/ld"));
+            let head = if bits == 64 { 64 } else { 52 };
+            bytes[head..head + 4].fill(1);
+            assert_eq!(Elf::of_bytes(&bytes).unwrap().loader, None);
+        }
+        assert_eq!(Elf::of_bytes(b"\x7fELF"), None);
+        assert_eq!(Elf::of_bytes(b"#!/bin/sh\n and more of this text"), None);
+    }
+}

@@ -1,0 +1,222 @@
+//! Programs that run with another malloc: a library that the loader puts in front of the C library
+//! (LD_PRELOAD). The tool carries Slabyard's, of its own version.
+//!
+//! [`elf`] reads heads of files, [`target`] says whether a program can have a library preloaded, and
+//! [`options`] checks what is to go into SLABYARD.
+
+pub mod elf;
+pub mod options;
+pub mod target;
+
+use anyhow::{bail, Context, Result};
+use elf::Elf;
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// libslabyard-malloc.so as it was built with this tool.
+pub static DROP_IN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/malloc.so"));
+
+const DROP_IN_NAME: &str = "libslabyard-malloc.so";
+
+/// A library to be preloaded.
+pub struct Library {
+    path: PathBuf,
+    elf: Elf,
+    /// The folder of the tool's own; it goes with it.
+    folder: Option<TempDir>,
+}
+
+impl Library {
+    /// The one that the tool carries, as a file for as long as this lives.
+    pub fn carried() -> Result<Library> {
+        let folder = temporary()?;
+        let path = folder.path().join(DROP_IN_NAME);
+        std::fs::write(&path, DROP_IN)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Library {
+            path,
+            elf: Elf::of_bytes(DROP_IN).context("the tool's own library is not one")?,
+            folder: Some(folder),
+        })
+    }
+
+    /// Any other.
+    pub fn at(path: &Path) -> Result<Library> {
+        let cannot = || format!("cannot use {}", path.display());
+        // Programs that change their folder start others.
+        let path = path.canonicalize().with_context(cannot)?;
+        let Some(elf) = Elf::open(&path).with_context(cannot)? else {
+            bail!("{} is not a library (an ELF file)", path.display());
+        };
+        if !can_stand_in_preload(&path) {
+            bail!(
+                "{}: the loader cannot preload a path with blanks, colons or semicolons; copy the \
+                 library, or link to it, at another one",
+                path.display()
+            );
+        }
+        Ok(Library {
+            path,
+            elf,
+            folder: None,
+        })
+    }
+
+    /// Its path; of the carried one, whose path is new each time, what it is.
+    pub fn described(&self) -> String {
+        match self.folder {
+            Some(_) => format!(
+                "{DROP_IN_NAME} {}, a part of this tool",
+                env!("CARGO_PKG_VERSION")
+            ),
+            None => self.path.display().to_string(),
+        }
+    }
+
+    /// Makes sure that `program` can run with it; or says why it cannot.
+    pub fn must_serve(&self, program: &OsStr) -> Result<()> {
+        let found = target::find(program, &self.elf)?;
+        match Elf::open(&found)?.and_then(|elf| elf.loader) {
+            Some(loader) if can_list(&loader) => self.must_load(&found),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why a program that can run with it may not use it.
+    pub fn doubt(&self, program: &OsStr) -> Option<String> {
+        let found = target::find(program, &self.elf).ok()?;
+        let elf = Elf::open(&found).ok()??;
+        elf.has_malloc.then(|| {
+            format!(
+                "{} has a malloc of its own, which comes before that of any library: it does not use \
+                 {}, but programs that it starts may",
+                found.display(),
+                self.described()
+            )
+        })
+    }
+
+    /// The loader only complains of a library that it cannot load, and starts the program without. Asked
+    /// for a list of all libraries, it loads them, and starts nothing.
+    fn must_load(&self, program: &Path) -> Result<()> {
+        let listed = Command::new(program)
+            .env("LD_TRACE_LOADED_OBJECTS", "1")
+            .env("LD_PRELOAD", &self.path)
+            .stdin(Stdio::null())
+            .output()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        let path = self.path.to_string_lossy();
+        if String::from_utf8_lossy(&listed.stdout).contains(&*path) {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&listed.stderr);
+        let why = said.lines().find(|line| line.contains("LD_PRELOAD"));
+        bail!(
+            "{} cannot be preloaded into {}: {}",
+            path,
+            program.display(),
+            why.or(said.lines().next())
+                .unwrap_or("the loader does not say why")
+        )
+    }
+
+    /// Lets `command` run with it, before other libraries that are preloaded.
+    pub fn preload_into(&self, command: &mut Command) {
+        command.env("LD_PRELOAD", before_others(&self.path));
+    }
+}
+
+/// LD_PRELOAD with this library before those that it has already.
+pub fn before_others(library: &Path) -> OsString {
+    let mut preload = library.as_os_str().to_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(" ");
+        preload.push(others);
+    }
+    preload
+}
+
+/// Blanks and colons divide the libraries in LD_PRELOAD.
+pub fn can_stand_in_preload(path: &Path) -> bool {
+    let text = path.as_os_str().to_string_lossy();
+    !text.contains([' ', ':', ';', '\n', '\t'])
+}
+
+/// Whether this loader is glibc's, which lists libraries on request. Others might start the program.
+fn can_list(loader: &str) -> bool {
+    let name = Path::new(loader).file_name().map(OsStr::to_string_lossy);
+    name.is_some_and(|name| {
+        (name.starts_with("ld-linux") || name.starts_with("ld64")) && !name.contains("musl")
+    })
+}
+
+/// A folder that libraries can be preloaded from, by processes of other users too.
+fn temporary() -> Result<TempDir> {
+    let places = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into()];
+    let fits = |place: &&PathBuf| can_stand_in_preload(place) && allows_programs(place);
+    let Some(place) = places.iter().find(fits) else {
+        bail!("no folder for temporary files can hold a library: set TMPDIR to one that is not mounted \
+               with noexec, or name an installed {DROP_IN_NAME} with --library");
+    };
+    tempfile::Builder::new()
+        .prefix("slabyard-")
+        .permissions(PermissionsExt::from_mode(0o755))
+        .tempdir_in(place)
+        .with_context(|| format!("cannot make a folder in {}", place.display()))
+}
+
+fn allows_programs(place: &Path) -> bool {
+    let Ok(name) = CString::new(place.as_os_str().as_bytes()) else {
+        return false;
+    };
+    // SAFETY: all zero is a statvfs, which the call fills.
+    unsafe {
+        let mut about: libc::statvfs = std::mem::zeroed();
+        libc::statvfs(name.as_ptr(), &mut about) == 0 && about.f_flag & libc::ST_NOEXEC == 0
+    }
+}
+
+/// Reads any bytes as the head of a program, and throws them away.
+#[cfg(any(test, feature = "fuzz"))]
+pub fn try_bytes(bytes: &[u8]) {
+    elf::try_bytes(bytes);
+    target::try_line(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_carried_library_loads_into_a_program_and_its_file_goes() {
+        let library = Library::carried().unwrap();
+        library.must_serve(OsStr::new("true")).unwrap();
+        let path = library.path.clone();
+        assert!(path.exists());
+        drop(library);
+        assert!(!path.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn libraries_that_cannot_be_preloaded_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |path: &Path| Library::at(path).map(|_| ()).unwrap_err().to_string();
+        let text = folder.path().join("text.so");
+        assert!(said(&text).contains("cannot use"), "{}", said(&text));
+        std::fs::write(&text, "no library").unwrap();
+        assert!(said(&text).contains("is not a library"), "{}", said(&text));
+        let blank = folder.path().join("a b.so");
+        std::fs::write(&blank, DROP_IN).unwrap();
+        assert!(said(&blank).contains("with blanks"), "{}", said(&blank));
+        // A head without a body: only the loader can tell.
+        let torn = folder.path().join("torn.so");
+        std::fs::write(&torn, &DROP_IN[..4096]).unwrap();
+        let library = Library::at(&torn).unwrap();
+        let why = library.must_serve(OsStr::new("true")).unwrap_err();
+        assert!(why.to_string().contains("cannot be preloaded"), "{why}");
+    }
+}

@@ -1,0 +1,211 @@
+//! Whether a library can be preloaded into a program: the loader that does it has to be there, of the
+//! same kind, and must be allowed to. All of this is known before the program starts.
+
+use super::elf::Elf;
+use anyhow::{bail, Context, Result};
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Scripts may be run by scripts; the kernel allows about as many.
+const SCRIPTS_MAX: u32 = 5;
+
+/// What the kernel reads of a script's first line.
+const FIRST_LINE_BYTES: u64 = 256;
+
+/// The program that runs `program`, itself or its interpreter, into which a library of the kind
+/// `library` can be preloaded; or why none can be.
+pub fn find(program: &OsStr, library: &Elf) -> Result<PathBuf> {
+    find_for(program, library, SCRIPTS_MAX)
+}
+
+fn find_for(program: &OsStr, library: &Elf, scripts: u32) -> Result<PathBuf> {
+    let name = program.to_string_lossy();
+    let path = find_program(program)?;
+    let elf = Elf::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    if let Some(elf) = elf {
+        may_preload(&path, &elf, library)?;
+        return Ok(path);
+    }
+    let Some(interpreter) = interpreter_of(&first_line(&path)?) else {
+        // The kernel may know what to do with it (binfmt_misc).
+        return Ok(path);
+    };
+    if scripts == 0 {
+        bail!("{name} is a script for a script for a script: too many of them");
+    }
+    find_for(&interpreter, library, scripts - 1)
+        .with_context(|| format!("{name} is a script for {}", interpreter.to_string_lossy()))
+}
+
+/// As execvp does.
+pub fn find_program(program: &OsStr) -> Result<PathBuf> {
+    let name = program.to_string_lossy();
+    let path = Path::new(program);
+    if program.as_bytes().contains(&b'/') {
+        must_run(path)?;
+        return Ok(path.to_path_buf());
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/bin:/usr/bin"));
+    let mut refused = None;
+    for candidate in std::env::split_paths(&folders).map(|folder| folder.join(path)) {
+        match must_run(&candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(error) if candidate.is_file() => refused = refused.or(Some(error)),
+            Err(_) => (),
+        }
+    }
+    Err(refused.unwrap_or_else(|| anyhow::anyhow!("there is no program {name} in PATH")))
+}
+
+fn must_run(path: &Path) -> Result<()> {
+    let about = match path.metadata() {
+        Ok(about) => about,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            bail!("there is no program {}", path.display())
+        }
+        Err(error) => bail!("cannot run {}: {error}", path.display()),
+    };
+    if about.is_dir() {
+        bail!("{} is a folder, not a program", path.display());
+    }
+    let name = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: a terminated string; nothing is written.
+    if unsafe { libc::access(name.as_ptr(), libc::X_OK) } != 0 {
+        bail!(
+            "{0} is not executable (chmod +x {0} makes it so)",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+fn may_preload(path: &Path, elf: &Elf, library: &Elf) -> Result<()> {
+    let name = path.display();
+    if !elf.fits(library) {
+        bail!(
+            "{name} is a program for {}, and the library is for {}",
+            elf.kind(),
+            library.kind()
+        );
+    }
+    let Some(loader) = &elf.loader else {
+        bail!(
+            "{name} is statically linked, so no library can be preloaded into it; link the program \
+             with slabyard-malloc.o instead (docs/malloc.md)"
+        );
+    };
+    if is_musl(loader) {
+        bail!("{name} is a program for the C library musl, and the library is for glibc");
+    }
+    if let Some(how) = raises_rights(path)? {
+        bail!("{name} {how}, and in such a program the loader ignores LD_PRELOAD");
+    }
+    Ok(())
+}
+
+fn is_musl(loader: &str) -> bool {
+    loader.contains("ld-musl")
+}
+
+/// How a program gets more rights than its user has.
+fn raises_rights(path: &Path) -> Result<Option<&'static str>> {
+    let about = path.metadata()?;
+    // SAFETY: neither has preconditions.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    Ok(raised_by_mode(&about, user, group)
+        .or_else(|| (user != 0 && has_capabilities(path)).then_some("has capabilities")))
+}
+
+fn raised_by_mode(about: &Metadata, user: u32, group: u32) -> Option<&'static str> {
+    let mode = about.permissions().mode();
+    if mode & libc::S_ISUID != 0 && about.uid() != user {
+        Some("is set-uid")
+    } else if mode & libc::S_ISGID != 0 && mode & libc::S_IXGRP != 0 && about.gid() != group {
+        Some("is set-gid")
+    } else {
+        None
+    }
+}
+
+fn has_capabilities(path: &Path) -> bool {
+    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else {
+        return false;
+    };
+    let attribute = c"security.capability";
+    // SAFETY: terminated strings; with size 0 nothing is written.
+    unsafe { libc::getxattr(name.as_ptr(), attribute.as_ptr(), std::ptr::null_mut(), 0) > 0 }
+}
+
+fn first_line(path: &Path) -> Result<Vec<u8>> {
+    let mut line = Vec::new();
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    file.take(FIRST_LINE_BYTES).read_to_end(&mut line)?;
+    let end = line.iter().position(|&byte| byte == b'\n');
+    line.truncate(end.unwrap_or(line.len()));
+    Ok(line)
+}
+
+/// `#!/usr/bin/env -S python3 -u`: `python3`. `None` for a line that is no text.
+fn interpreter_of(line: &[u8]) -> Option<OsString> {
+    let word = |word: &[u8]| OsString::from_vec(word.to_vec());
+    let Some(line) = line.strip_prefix(b"#!") else {
+        // execvp gives to the shell what the kernel does not know.
+        let text = line.iter().all(|&byte| byte >= b' ' || byte == b'\t');
+        return text.then(|| word(b"/bin/sh"));
+    };
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
+    let mut words = line.split(blank).filter(|word| !word.is_empty());
+    let interpreter = words.next()?;
+    let is_env = Path::new(OsStr::from_bytes(interpreter)).file_name() == Some(OsStr::new("env"));
+    let named = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='));
+    Some(word(named.filter(|_| is_env).unwrap_or(interpreter)))
+}
+
+/// Reads any bytes as the first line of a script, and throws them away.
+#[cfg(any(test, feature = "fuzz"))]
+pub fn try_line(line: &[u8]) {
+    assert!(interpreter_of(line).is_none_or(|name| !name.is_empty()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_of_a_script_names_its_interpreter() {
+        for (line, name) in [
+            ("#!/bin/bash", Some("/bin/bash")),
+            ("#! /usr/bin/perl -w", Some("/usr/bin/perl")),
+            ("#!/usr/bin/env python3", Some("python3")),
+            ("#!/usr/bin/env -S LANG=C python3 -u", Some("python3")),
+            ("#!/usr/bin/env", Some("/usr/bin/env")),
+            ("echo hello", Some("/bin/sh")),
+            ("#!", None),
+            ("MZ\0\0", None),
+        ] {
+            let found = interpreter_of(line.as_bytes());
+            assert_eq!(found.as_deref(), name.map(OsStr::new), "{line}");
+        }
+    }
+
+    #[test]
+    fn only_rights_that_the_user_lacks_are_raised() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let raised = |mode, user, group| {
+            let permissions = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(file.path(), permissions).unwrap();
+            raised_by_mode(&file.path().metadata().unwrap(), user, group)
+        };
+        let about = file.path().metadata().unwrap();
+        let (user, group) = (about.uid(), about.gid());
+        assert_eq!(raised(0o755, user + 1, group + 1), None);
+        assert_eq!(raised(0o4755, user + 1, group), Some("is set-uid"));
+        assert_eq!(raised(0o4755, user, group), None);
+        assert_eq!(raised(0o2755, user, group + 1), Some("is set-gid"));
+        assert_eq!(raised(0o2745, user, group + 1), None);
+    }
+}

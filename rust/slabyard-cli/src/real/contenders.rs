@@ -1,0 +1,234 @@
+//! The allocators that a program can run on: glibc's malloc, which is there without a library, Slabyard,
+//! those that the system has as libraries, and those that the user names.
+
+use crate::preload::Library;
+use crate::ui;
+use anyhow::{bail, Result};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+pub const GLIBC: &str = "glibc";
+pub const SLABYARD: &str = "slabyard";
+
+/// The files of an allocator's library, as Debian and others call them, the best first. `*` stands for
+/// any end.
+const KNOWN: [(&str, &[&str]); 4] = [
+    ("mimalloc", &["libmimalloc.so.3", "libmimalloc.so.2"]),
+    ("snmalloc", &["libsnmallocshim.so*", "libsnmallocshim*"]),
+    ("jemalloc", &["libjemalloc.so.2"]),
+    ("tcmalloc", &["libtcmalloc_minimal.so.4"]),
+];
+
+/// An allocator by its name; glibc has no library.
+pub struct Contender {
+    pub name: String,
+    pub library: Option<Library>,
+}
+
+/// An allocator that the user names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    Named(String),
+    At(String, PathBuf),
+}
+
+/// glibc first, then Slabyard. Names alone in `wanted` choose among those that are there; a name with a
+/// library is one more, or takes the place of the one that is there.
+pub fn of(wanted: &[Wanted], program: &OsStr) -> Result<Vec<Contender>> {
+    choose(wanted, program, &library_folders())
+}
+
+fn choose(wanted: &[Wanted], program: &OsStr, folders: &[PathBuf]) -> Result<Vec<Contender>> {
+    let given = |name: &str| {
+        wanted
+            .iter()
+            .any(|one| matches!(one, Wanted::At(n, _) if n == name))
+    };
+    let names: Vec<&str> = wanted.iter().filter_map(Wanted::name_alone).collect();
+    let is_wanted = |name: &str| !given(name) && (names.is_empty() || names.contains(&name));
+    let mut all = vec![Contender {
+        name: GLIBC.to_string(),
+        library: None,
+    }];
+    if is_wanted(SLABYARD) {
+        all.push(serving(SLABYARD, Library::carried()?, program)?);
+    }
+    for (name, files) in KNOWN.iter().filter(|(name, _)| is_wanted(name)) {
+        let Some(path) = find(files, folders) else {
+            if names.contains(name) {
+                let files = files.join(" or ");
+                bail!("there is no {files} in the system's folders; --allocator {name}=PATH names one");
+            }
+            continue;
+        };
+        match Library::at(&path).and_then(|library| serving(name, library, program)) {
+            Ok(contender) => all.push(contender),
+            Err(error) if names.contains(name) => return Err(error),
+            Err(error) => ui::warn(&format!("{name} is left out: {error:#}")),
+        }
+    }
+    for one in wanted {
+        if let Wanted::At(name, path) = one {
+            all.push(serving(name, Library::at(path)?, program)?);
+        }
+    }
+    if all.len() == 1 {
+        bail!("there is nothing to compare glibc with");
+    }
+    Ok(all)
+}
+
+fn serving(name: &str, library: Library, program: &OsStr) -> Result<Contender> {
+    library.must_serve(program)?;
+    Ok(Contender {
+        name: name.to_string(),
+        library: Some(library),
+    })
+}
+
+impl Wanted {
+    fn name_alone(&self) -> Option<&str> {
+        match self {
+            Wanted::Named(name) => Some(name),
+            Wanted::At(..) => None,
+        }
+    }
+
+    /// Refuses names that no allocator has here, and those that two have.
+    pub fn check(wanted: &[Wanted]) -> Result<()> {
+        let known = || {
+            [GLIBC, SLABYARD]
+                .into_iter()
+                .chain(KNOWN.map(|(name, _)| name))
+        };
+        let mut seen = Vec::new();
+        for one in wanted {
+            match one {
+                Wanted::Named(name) if !known().any(|known| known == name) => bail!(
+                    "with --run there are {}; --allocator {name}=PATH names the library of another one",
+                    known().collect::<Vec<_>>().join(", ")
+                ),
+                Wanted::At(name, _) if name == GLIBC => {
+                    bail!("glibc is the program without a library; give the library another name")
+                }
+                Wanted::At(name, _) if seen.contains(&name) => {
+                    bail!("two libraries are called {name}")
+                }
+                Wanted::At(name, _) => seen.push(name),
+                Wanted::Named(_) => (),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The folders of Debian's packages, and the usual ones of other systems and of what a user builds.
+fn library_folders() -> Vec<PathBuf> {
+    let debian = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let folders = ["/usr/local/lib", &debian, "/usr/lib64", "/usr/lib"];
+    folders.map(PathBuf::from).to_vec()
+}
+
+fn find(files: &[&str], folders: &[PathBuf]) -> Option<PathBuf> {
+    let all = files
+        .iter()
+        .flat_map(|file| folders.iter().map(move |folder| (file, folder)));
+    all.into_iter()
+        .find_map(|(file, folder)| match file.strip_suffix('*') {
+            Some(start) => beginning_with(folder, start),
+            None => Some(folder.join(file)).filter(|path| path.is_file()),
+        })
+}
+
+fn beginning_with(folder: &Path, start: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let fits = |path: &PathBuf| {
+        let name = path.file_name().map(OsStr::to_string_lossy);
+        name.is_some_and(|name| name.starts_with(start) && name.contains(".so")) && path.is_file()
+    };
+    entries.map(|entry| entry.path()).filter(fits).min()
+}
+
+/// `NAME` or `NAME=PATH`.
+pub fn parse(text: &str) -> Result<Wanted> {
+    match text.split_once('=') {
+        None => Ok(Wanted::Named(text.to_string())),
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            Ok(Wanted::At(name.to_string(), PathBuf::from(path)))
+        }
+        Some(_) => bail!("a library is given as NAME=PATH"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preload;
+
+    fn names(wanted: &[&str], folder: &Path) -> Result<Vec<String>> {
+        let wanted: Vec<Wanted> = wanted.iter().map(|text| parse(text).unwrap()).collect();
+        Wanted::check(&wanted)?;
+        let all = choose(&wanted, OsStr::new("true"), &[folder.to_path_buf()])?;
+        Ok(all.into_iter().map(|one| one.name).collect())
+    }
+
+    /// A folder with Slabyard's library under these names.
+    fn folder_with(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            std::fs::write(folder.path().join(file), preload::DROP_IN).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn allocators_that_the_system_has_are_found() {
+        let folder = folder_with(&["libjemalloc.so.2", "libsnmallocshim-checks.so"]);
+        let all = names(&[], folder.path()).unwrap();
+        assert_eq!(all, ["glibc", "slabyard", "snmalloc", "jemalloc"]);
+        let files = ["libmimalloc.so.3", "libmimalloc.so.2"];
+        let folder = folder_with(&files);
+        let found = find(KNOWN[0].1, &[folder.path().to_path_buf()]).unwrap();
+        assert!(found.ends_with("libmimalloc.so.3"), "{found:?}");
+    }
+
+    #[test]
+    fn the_user_chooses_and_adds() {
+        let folder = folder_with(&["libjemalloc.so.2", "mine.so"]);
+        let mine = format!("mine={}", folder.path().join("mine.so").display());
+        let names = |wanted: &[&str]| names(wanted, folder.path());
+        assert_eq!(names(&["jemalloc"]).unwrap(), ["glibc", "jemalloc"]);
+        let all = names(&[&mine]).unwrap();
+        assert_eq!(all, ["glibc", "slabyard", "jemalloc", "mine"]);
+        let all = names(&["slabyard", &mine]).unwrap();
+        assert_eq!(all, ["glibc", "slabyard", "mine"]);
+        let replaced = mine.replace("mine=", "slabyard=");
+        let all = names(&[&replaced]).unwrap();
+        assert_eq!(all, ["glibc", "jemalloc", "slabyard"]);
+        for (wanted, why) in [
+            (&["mimalloc"][..], "there is no libmimalloc.so.3"),
+            (
+                &["rpmalloc"],
+                "with --run there are glibc, slabyard, mimalloc",
+            ),
+            (&[&mine, &mine], "two libraries are called mine"),
+            (&["glibc=x"], "glibc is the program without a library"),
+            (&["glibc"], "there is nothing to compare glibc with"),
+            (&["mine=/no/such.so"], "cannot use /no/such.so"),
+        ] {
+            let said = names(wanted).unwrap_err().to_string();
+            assert!(said.contains(why), "{said}");
+        }
+        assert!(parse("=x").is_err() && parse("x=").is_err());
+    }
+
+    /// A library that is there and cannot be loaded is told of, and is no reason to stop.
+    #[test]
+    fn what_the_system_has_and_cannot_load_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("libjemalloc.so.2"), "torn").unwrap();
+        let all = names(&[], folder.path()).unwrap();
+        assert_eq!(all, ["glibc", "slabyard"]);
+        assert!(names(&["jemalloc"], folder.path()).is_err());
+    }
+}

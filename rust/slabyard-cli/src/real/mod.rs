@@ -1,0 +1,523 @@
+//! `slabyard compare --run`: runs the program itself on each allocator, in turn, and measures what its
+//! processes take.
+//!
+//! [`contenders`] finds the allocators, [`text`] writes the table. In each round every allocator has one
+//! run, so a disturbance of the machine meets all of them, and figures of one round belong together.
+
+pub mod contenders;
+pub mod text;
+
+use crate::machine::Machine;
+use crate::preload::Library;
+use crate::program::{self, Signals, Usage, LOOK_AGAIN};
+use crate::replay::measure::Figure;
+use crate::signals;
+use crate::ui;
+use anyhow::{bail, Context, Result};
+use contenders::{Contender, GLIBC};
+use indicatif::ProgressBar;
+use serde::Serialize;
+use slabyard_certainty::{self as certainty, Interval};
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Fewer looks at a run's memory make no mean.
+const LOOKS_MIN: u32 = 5;
+
+/// Fewer rounds say little.
+pub const ENOUGH_ROUNDS: usize = 5;
+
+/// Runs that take less than this are mostly the start of the program.
+const SHORT: Duration = Duration::from_millis(50);
+
+/// Between fork and exec a process has the tool's own memory, about 1.5 MiB, and that is a part of its peak.
+const PEAK_SEEN: f64 = (2 << 20) as f64;
+
+/// glibc's CPU time does not differ by so much of itself from round to round on a quiet machine.
+const BUSY_SPAN: f64 = 0.25;
+
+/// What to run, and how often.
+pub struct Plan {
+    pub command: Vec<OsString>,
+    pub rounds: usize,
+    /// Rounds go on until the ratios of CPU time to glibc's are known to this share of themselves...
+    pub precision: Option<f64>,
+    /// ... or for so long.
+    pub within: Duration,
+    /// Whether what the program writes to standard output has to be the same on all allocators.
+    pub same_output: bool,
+    /// The folder that gets what the runs write.
+    pub keep: Option<PathBuf>,
+}
+
+/// What one run took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    usage: Usage,
+    /// Of the program's first process, over its life; none of a run that was too short.
+    mean_resident: Option<f64>,
+}
+
+/// An allocator's figure to glibc's, of the means.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Ratio {
+    pub ratio: f64,
+    /// The true ratio lies in here in 95 of 100 measurements; none of a single round.
+    pub interval: Option<Interval>,
+}
+
+/// One figure of all rounds, in seconds, bytes, or page faults.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Kind {
+    #[serde(flatten)]
+    pub figure: Figure,
+    /// None for glibc itself, and where glibc's may be 0.
+    pub to_glibc: Option<Ratio>,
+}
+
+/// Everything that was measured of one allocator.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Measured {
+    pub name: String,
+    pub library: Option<String>,
+    /// Why there are no figures.
+    pub failure: Option<String>,
+    pub wall_s: Kind,
+    /// User and system.
+    pub cpu_s: Kind,
+    pub user_s: Kind,
+    pub system_s: Kind,
+    pub peak_bytes: Kind,
+    /// None where runs were too short to see it.
+    pub mean_resident_bytes: Option<Kind>,
+    pub page_faults: Kind,
+}
+
+/// All figures of a comparison.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RealRuns {
+    pub machine: Machine,
+    pub command: String,
+    pub rounds: usize,
+    /// How the program ends on glibc.
+    pub ends: String,
+    /// The signal that ended the measurement early.
+    pub interrupted: Option<i32>,
+    /// Why the figures may mislead.
+    pub caveats: Vec<String>,
+    pub allocators: Vec<Measured>,
+}
+
+/// What came of one allocator so far.
+struct Record {
+    runs: Vec<Run>,
+    failure: Option<String>,
+}
+
+/// How a run went.
+enum Outcome {
+    Took(Run),
+    /// It went otherwise than on glibc.
+    Failed(String),
+    Interrupted(i32),
+}
+
+/// Everything that stays the same from run to run.
+struct Race<'a> {
+    plan: &'a Plan,
+    contenders: &'a [Contender],
+    signals: &'a Signals,
+    /// For output that is compared or kept.
+    folder: Option<PathBuf>,
+    /// How the program ended on glibc, and what it wrote there, once it did.
+    model: Option<(ExitStatus, Vec<u8>)>,
+}
+
+/// Runs everything: one round that is not measured, which shows whether the program runs on all of them
+/// and brings its files into memory, and then round after round. A signal may end it before there is one.
+pub fn measure(plan: &Plan, contenders: &[Contender], signals: &Signals) -> Result<RealRuns> {
+    let scratch = match (&plan.keep, plan.same_output) {
+        (None, true) => Some(tempfile::tempdir().context("cannot make a folder for the output")?),
+        _ => None,
+    };
+    if let Some(folder) = &plan.keep {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
+    let mut race = Race {
+        plan,
+        contenders,
+        signals,
+        folder: plan
+            .keep
+            .clone()
+            .or(scratch.as_ref().map(|folder| folder.path().into())),
+        model: None,
+    };
+    let mut records: Vec<Record> = contenders.iter().map(|_| Record::new()).collect();
+    let bar = ui::bar("running", ((plan.rounds + 1) * contenders.len()) as u64);
+    let begin = Instant::now();
+    let mut interrupted = race.round(0, &mut records, &bar)?;
+    let mut rounds = 0;
+    while interrupted.is_none() && wants_more(plan, rounds, &records, begin.elapsed()) {
+        interrupted = race.round(rounds + 1, &mut records, &bar)?;
+        rounds += usize::from(interrupted.is_none());
+    }
+    bar.finish_and_clear();
+    let Some((status, _)) = race.model.filter(|_| rounds > 0) else {
+        return Ok(RealRuns {
+            interrupted,
+            ..RealRuns::default()
+        });
+    };
+    Ok(summarise(
+        plan,
+        contenders,
+        records,
+        rounds,
+        status,
+        interrupted,
+    ))
+}
+
+fn wants_more(plan: &Plan, rounds: usize, records: &[Record], passed: Duration) -> bool {
+    if rounds < plan.rounds {
+        return true;
+    }
+    let Some(wanted) = plan.precision else {
+        return false;
+    };
+    passed < plan.within && reached(records, rounds).is_none_or(|reached| reached > wanted)
+}
+
+/// To which share of itself the least certain ratio of CPU time is known.
+fn reached(records: &[Record], rounds: usize) -> Option<f64> {
+    let times = |record: &Record| values(&record.runs[..rounds], cpu);
+    let (glibc, others) = records.split_first()?;
+    let good = others.iter().filter(|record| record.failure.is_none());
+    let ratios = good.map(|record| certainty::of_ratio(&times(record), &times(glibc)));
+    ratios
+        .map(|ratio| ratio.map(|ratio| ratio.precision()))
+        .try_fold(0.0, |worst: f64, next| Some(worst.max(next?)))
+}
+
+/// Each round begins with another, and every other round goes backward, so that none is always first,
+/// nor always behind the same one. glibc is the model of the first.
+fn order(count: usize, round: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).map(|index| (index + round) % count).collect();
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    order
+}
+
+impl Record {
+    fn new() -> Self {
+        Record {
+            runs: Vec::new(),
+            failure: None,
+        }
+    }
+}
+
+impl Race<'_> {
+    /// Gives the signal that ended it before its end.
+    fn round(
+        &mut self,
+        round: usize,
+        records: &mut [Record],
+        bar: &ProgressBar,
+    ) -> Result<Option<i32>> {
+        for index in order(self.contenders.len(), round) {
+            let (record, contender) = (&mut records[index], &self.contenders[index]);
+            bar.set_message(format!("running on {}", contender.name));
+            bar.inc(1);
+            if record.failure.is_some() {
+                continue;
+            }
+            match self.run(contender, round)? {
+                Outcome::Took(run) if round > 0 => record.runs.push(run),
+                Outcome::Took(_) => (),
+                Outcome::Failed(why) if contender.name == GLIBC => {
+                    bail!("the runs on glibc itself differ: the program {why}")
+                }
+                Outcome::Failed(why) => record.failure = Some(why),
+                Outcome::Interrupted(signal) => return Ok(Some(signal)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn run(&mut self, contender: &Contender, round: usize) -> Result<Outcome> {
+        if let Some(signal) = self.signals.waiting() {
+            return Ok(Outcome::Interrupted(signal));
+        }
+        let program = &self.plan.command[0];
+        let mut command = Command::new(program);
+        command.args(&self.plan.command[1..]).stdin(Stdio::null());
+        let name = format!("{}.{round}", contender.name.replace('/', "_"));
+        let output = self.output("out", &name, &mut command, Command::stdout)?;
+        self.output("err", &name, &mut command, Command::stderr)?;
+        if let Some(library) = &contender.library {
+            library.preload_into(&mut command);
+        }
+        let mut looks = Looks::default();
+        let ended = program::run(command, self.signals, LOOK_AGAIN, &mut |pid| {
+            looks.take(pid)
+        })?;
+        if let Some(signal) = ended.signalled {
+            return Ok(Outcome::Interrupted(signal));
+        }
+        let wrote = match &output {
+            Some(path) if self.plan.same_output => {
+                std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?
+            }
+            _ => Vec::new(),
+        };
+        let model = self
+            .model
+            .get_or_insert_with(|| (ended.status, wrote.clone()));
+        if model.0 != ended.status {
+            let (here, there) = (ending(ended.status), ending(model.0));
+            return Ok(Outcome::Failed(format!("{here}, and {there} on glibc")));
+        }
+        if model.1 != wrote {
+            let why = "wrote something else to standard output than on glibc";
+            return Ok(Outcome::Failed(why.to_string()));
+        }
+        Ok(Outcome::Took(Run {
+            usage: ended.usage,
+            mean_resident: looks.mean(),
+        }))
+    }
+
+    /// Where a stream goes: to a file if that is wanted, else to nowhere.
+    fn output(
+        &self,
+        kind: &str,
+        name: &str,
+        command: &mut Command,
+        stream: fn(&mut Command, Stdio) -> &mut Command,
+    ) -> Result<Option<PathBuf>> {
+        let is_kept = self.plan.keep.is_some() || kind == "out";
+        let Some(folder) = self.folder.as_ref().filter(|_| is_kept) else {
+            stream(command, Stdio::null());
+            return Ok(None);
+        };
+        let name = if self.plan.keep.is_some() {
+            name
+        } else {
+            "last"
+        };
+        let path = folder.join(format!("{name}.{kind}"));
+        let file =
+            File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        stream(command, file.into());
+        Ok(Some(path))
+    }
+}
+
+/// How a program ended, as what it did.
+fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ends with status {code}"),
+        (None, signal) => format!("is ended by {}", signals::described(signal.unwrap_or(0))),
+    }
+}
+
+/// Looks at a process's resident memory while it runs.
+#[derive(Default)]
+struct Looks {
+    count: u32,
+    sum: f64,
+    at: Option<Instant>,
+}
+
+impl Looks {
+    fn take(&mut self, pid: u32) {
+        // A signal that comes from elsewhere is no time to look.
+        let early = self.at.is_some_and(|at| at.elapsed() < LOOK_AGAIN / 2);
+        if let Some(bytes) = (!early).then(|| resident(pid)).flatten() {
+            self.at = Some(Instant::now());
+            self.count += 1;
+            self.sum += bytes as f64;
+        }
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.count >= LOOKS_MIN).then(|| self.sum / f64::from(self.count))
+    }
+}
+
+/// With code and libraries, as the peak is.
+fn resident(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    // SAFETY: sysconf has no preconditions.
+    (pages > 0).then(|| pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64)
+}
+
+fn cpu(run: &Run) -> f64 {
+    (run.usage.user + run.usage.system).as_secs_f64()
+}
+
+fn values(runs: &[Run], value: impl Fn(&Run) -> f64) -> Vec<f64> {
+    runs.iter().map(value).collect()
+}
+
+fn summarise(
+    plan: &Plan,
+    contenders: &[Contender],
+    mut records: Vec<Record>,
+    rounds: usize,
+    status: ExitStatus,
+    interrupted: Option<i32>,
+) -> RealRuns {
+    for record in &mut records {
+        record.runs.truncate(rounds);
+    }
+    let reached = reached(&records, rounds);
+    let glibc = records[0].runs.clone();
+    let measured = |(contender, record): (&Contender, Record)| {
+        let base = contender.library.is_some().then_some(&glibc[..]);
+        Measured {
+            name: contender.name.clone(),
+            library: contender.library.as_ref().map(Library::described),
+            ..figures(record, base)
+        }
+    };
+    let words = plan.command.iter().map(|word| word.to_string_lossy());
+    let mut all = RealRuns {
+        machine: Machine::look(),
+        command: words.collect::<Vec<_>>().join(" "),
+        rounds,
+        ends: ending(status),
+        interrupted,
+        caveats: Vec::new(),
+        allocators: contenders.iter().zip(records).map(measured).collect(),
+    };
+    all.caveats = caveats(&all, status, plan.precision, reached);
+    let mut libraries = contenders.iter().filter_map(|one| one.library.as_ref());
+    let doubt = libraries.find_map(|library| library.doubt(&plan.command[0]));
+    all.caveats.extend(doubt);
+    all
+}
+
+/// What the runs of one allocator say, and what they are to those on glibc.
+fn figures(record: Record, glibc: Option<&[Run]>) -> Measured {
+    if record.failure.is_some() {
+        return Measured {
+            failure: record.failure,
+            ..Measured::default()
+        };
+    }
+    let kind = |value: &dyn Fn(&Run) -> f64| {
+        let ours = values(&record.runs, value);
+        Kind {
+            to_glibc: glibc.and_then(|glibc| ratio(&ours, &values(glibc, value))),
+            figure: Figure::of(ours),
+        }
+    };
+    let mut everyone = record.runs.iter().chain(glibc.unwrap_or_default());
+    let seen = everyone.all(|run| run.mean_resident.is_some());
+    Measured {
+        wall_s: kind(&|run| run.usage.wall.as_secs_f64()),
+        cpu_s: kind(&cpu),
+        user_s: kind(&|run| run.usage.user.as_secs_f64()),
+        system_s: kind(&|run| run.usage.system.as_secs_f64()),
+        peak_bytes: kind(&|run| run.usage.peak_bytes as f64),
+        mean_resident_bytes: seen.then(|| kind(&|run| run.mean_resident.unwrap_or_default())),
+        page_faults: kind(&|run| run.usage.faults as f64),
+        ..Measured::default()
+    }
+}
+
+fn ratio(ours: &[f64], glibc: &[f64]) -> Option<Ratio> {
+    let mean = certainty::mean(glibc);
+    (mean > 0.0).then(|| Ratio {
+        ratio: certainty::mean(ours) / mean,
+        interval: certainty::of_ratio(ours, glibc),
+    })
+}
+
+/// Why the figures may mislead.
+fn caveats(
+    all: &RealRuns,
+    status: ExitStatus,
+    wanted: Option<f64>,
+    reached: Option<f64>,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    let glibc = &all.allocators[0];
+    let cpu = &glibc.cpu_s.figure;
+    let least = cpu.runs.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = cpu.runs.iter().copied().fold(0.0, f64::max);
+    if most - least > cpu.median * BUSY_SPAN {
+        found.push(format!(
+            "The machine was busy with other programs, or the program differs from run to run: its CPU \
+             time on glibc was {} to {}.",
+            text::seconds(least),
+            text::seconds(most)
+        ));
+    }
+    if all.rounds < ENOUGH_ROUNDS {
+        found.push(format!(
+            "{} too few to tell small differences from chance: --times {} or more says more.",
+            if all.rounds == 1 {
+                "One round is".into()
+            } else {
+                format!("{} rounds are", all.rounds)
+            },
+            2 * ENOUGH_ROUNDS
+        ));
+    }
+    if glibc.wall_s.figure.median < SHORT.as_secs_f64() {
+        found.push(
+            "The program ends soon, so the start of it and of the allocators is a large part of all \
+             times. Let it do more work."
+                .to_string(),
+        );
+    }
+    if glibc.peak_bytes.figure.median < PEAK_SEEN {
+        found.push(format!(
+            "Peaks below {} are not seen: a process begins with memory of this tool.",
+            ui::round_bytes(PEAK_SEEN as u64)
+        ));
+    }
+    if status.code() != Some(0) {
+        found.push(format!(
+            "The program {} on glibc, so it may not have done its work.",
+            ending(status)
+        ));
+    }
+    if let Some(wanted) = wanted.filter(|wanted| reached.is_none_or(|reached| reached > *wanted)) {
+        let reached = reached.map_or("not known at all".to_string(), |reached| {
+            format!("known to {:.1} %", reached * 100.0)
+        });
+        found.push(format!(
+            "After {} rounds the least certain ratio of CPU time is {reached}, where {:.1} % was asked \
+             for. --within gives it more time.",
+            all.rounds,
+            wanted * 100.0
+        ));
+    }
+    found
+}
+
+/// A folder that may hold the output of an earlier comparison is not written to unasked.
+pub fn may_keep_in(folder: &Path, force: bool) -> Result<()> {
+    let Ok(mut entries) = std::fs::read_dir(folder) else {
+        return Ok(());
+    };
+    if entries.next().is_some() && !force {
+        bail!("{} is not empty; --force writes to it", folder.display());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

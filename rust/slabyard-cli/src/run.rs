@@ -1,0 +1,134 @@
+//! `slabyard run`: runs a program with Slabyard for its malloc, and ends as it does.
+
+use crate::preload::{options, Library};
+use crate::program::{self, Ended, Signals};
+use crate::signals;
+use crate::ui;
+use anyhow::{Context, Result};
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// The end of the program wakes the tool, which has no other thread that could take the signal.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// What to run, and how.
+pub struct Plan {
+    pub command: Vec<OsString>,
+    /// Options for SLABYARD.
+    pub options: String,
+    /// The library in place of the one that the tool carries.
+    pub library: Option<PathBuf>,
+}
+
+pub fn run(plan: &Plan) -> Result<Ended> {
+    let program = plan.command.first().context("there is no program to run")?;
+    let settings = options::joined(std::env::var_os("SLABYARD"), &plan.options);
+    std::env::remove_var("SLABYARD");
+    options::check(&plan.options).context("--options")?;
+    // From here on a signal does not end the tool before the library's file is removed.
+    let signals = Signals::hold();
+    let library = match &plan.library {
+        Some(path) => Library::at(path)?,
+        None => Library::carried()?,
+    };
+    library.must_serve(program)?;
+    if let Some(doubt) = library.doubt(program) {
+        ui::warn(&doubt);
+    }
+    let mut command = Command::new(program);
+    command.args(&plan.command[1..]);
+    library.preload_into(&mut command);
+    if let Some(settings) = settings {
+        command.env("SLABYARD", settings);
+    }
+    program::run(command, &signals, PAUSE, &mut |_| ())
+}
+
+/// What the program took, for a person.
+pub fn summary(ended: &Ended) -> String {
+    let how = match (ended.status.code(), ended.status.signal()) {
+        (Some(code), _) => format!("ended with status {code}"),
+        (None, signal) => format!("was ended by {}", signals::described(signal.unwrap_or(0))),
+    };
+    let usage = &ended.usage;
+    let mut text = format!("the program {how} after {}\n", seconds(usage.wall));
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "  {name:<12} {value}");
+    };
+    let (user, system) = (seconds(usage.user), seconds(usage.system));
+    line(
+        "CPU time",
+        &format!("{user} in the program, {system} in the kernel"),
+    );
+    line(
+        "peak memory",
+        &format!(
+            "{} in its largest process, with code and libraries",
+            ui::bytes(usage.peak_bytes)
+        ),
+    );
+    let faults = format!(
+        "{}, of which {} read from a disk",
+        ui::grouped(usage.faults),
+        ui::grouped(usage.disk_faults)
+    );
+    line("page faults", &faults);
+    text.trim_end().to_string()
+}
+
+/// With three digits or more.
+pub fn seconds(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        s if s >= 100.0 => format!("{s:.0} s"),
+        s if s >= 10.0 => format!("{s:.1} s"),
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s if s >= 0.1 => format!("{:.0} ms", s * 1e3),
+        s if s >= 0.01 => format!("{:.1} ms", s * 1e3),
+        s => format!("{:.2} ms", s * 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Usage;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn times_have_three_digits() {
+        let times = [0.0, 0.001234, 0.01234, 0.1234, 1.234, 12.34, 123.4, 1234.0];
+        let said = times.map(|s| seconds(Duration::from_secs_f64(s)));
+        let wanted = "0.00 ms,1.23 ms,12.3 ms,123 ms,1.23 s,12.3 s,123 s,1234 s";
+        assert_eq!(said.join(","), wanted);
+    }
+
+    #[test]
+    fn the_summary_says_what_the_program_took() {
+        let ended = Ended {
+            pid: 7,
+            status: ExitStatus::from_raw(libc::SIGSEGV),
+            passed_on: None,
+            signalled: None,
+            usage: Usage {
+                wall: Duration::from_millis(1500),
+                user: Duration::from_millis(1100),
+                system: Duration::from_millis(20),
+                peak_bytes: 3 << 20,
+                faults: 1234,
+                disk_faults: 5,
+            },
+        };
+        assert_eq!(
+            summary(&ended),
+            "the program was ended by signal 11 (SIGSEGV) after 1.50 s\n  \
+             CPU time     1.10 s in the program, 20.0 ms in the kernel\n  \
+             peak memory  3.0 MiB in its largest process, with code and libraries\n  \
+             page faults  1,234, of which 5 read from a disk"
+        );
+    }
+}

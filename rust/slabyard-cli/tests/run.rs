@@ -1,0 +1,532 @@
+//! `slabyard run` and `slabyard compare --run` on real programs.
+
+mod common;
+
+use common::*;
+use std::ffi::OsStr;
+use std::os::unix::fs::{chown, PermissionsExt};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+fn which() -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(&folder, "which", &["-rdynamic"]);
+    let program = program.to_str().unwrap().to_string();
+    (folder, program)
+}
+
+/// Slabyard's library as a file of its own: a program that runs with it copies it.
+fn library(folder: &Path) -> PathBuf {
+    let copy = "cp ${LD_PRELOAD%% *} mine.so";
+    done(folder, ["run", "--", "sh", "-c", copy]);
+    folder.join("mine.so")
+}
+
+fn with_environment(folder: &Path, words: &[&str], name: &str, value: impl AsRef<OsStr>) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_slabyard"))
+        .current_dir(folder)
+        .args(words)
+        .env(name, value)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    stdout(&output)
+}
+
+#[test]
+fn a_program_has_slabyard_for_its_malloc_and_ends_as_it_would() {
+    let (folder, program) = which();
+    let output = done(folder.path(), ["run", "--", &program]);
+    assert_eq!(
+        (stdout(&output), stderr(&output)),
+        ("slabyard\n".into(), String::new())
+    );
+    ends_with(folder.path(), ["run", &program, "exit", "7"], 7);
+    let output = slabyard(
+        folder.path(),
+        ["run", "--summary", "--", &program, "signal", "11"],
+    );
+    assert_eq!(output.status.signal(), Some(11));
+    let said = stderr(&output);
+    assert!(
+        said.contains("was ended by signal 11 (SIGSEGV) after "),
+        "{said}"
+    );
+    for what in ["CPU time ", "peak memory ", "page faults "] {
+        assert!(said.contains(what), "{said}");
+    }
+    // Its block of 1 MiB is a part of it.
+    let peak = said
+        .lines()
+        .find(|line| line.contains("peak memory"))
+        .unwrap();
+    let mib: f64 = peak.split_whitespace().nth(2).unwrap().parse().unwrap();
+    assert!(
+        peak.contains(" MiB ") && (1.5..50.0).contains(&mib),
+        "{peak}"
+    );
+}
+
+#[test]
+fn children_have_it_too_and_other_preloaded_libraries_stay() {
+    let (folder, program) = which();
+    let script = format!("{program}; echo $LD_PRELOAD; cd /; {program}");
+    let words = ["run", "--", "sh", "-c", &script];
+    let mine = library(folder.path());
+    let out = with_environment(folder.path(), &words, "LD_PRELOAD", &mine);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!((lines[0], lines[2]), ("slabyard", "slabyard"), "{out}");
+    let (first, second) = lines[1].split_once(' ').unwrap();
+    assert!(first.ends_with("/libslabyard-malloc.so"), "{out}");
+    assert_eq!(second, mine.to_str().unwrap());
+    assert!(
+        !Path::new(first).exists(),
+        "the tool's file goes when the program has ended"
+    );
+}
+
+#[test]
+fn options_are_added_to_those_that_are_there() {
+    let (folder, program) = which();
+    let print = [
+        "run",
+        "--options",
+        "poison",
+        "--",
+        "sh",
+        "-c",
+        "echo $SLABYARD",
+    ];
+    let out = with_environment(folder.path(), &print, "SLABYARD", "check");
+    assert_eq!(out, "check,poison\n");
+    let output = done(folder.path(), ["run", "--options", "stats", "--", &program]);
+    assert!(
+        stderr(&output).contains("slabyard: memory of process"),
+        "{}",
+        stderr(&output)
+    );
+    for (options, why) in [
+        (
+            "chekc",
+            "--options: there is no option chekc; there are check, redzone",
+        ),
+        (
+            "redzone=7",
+            "--options: redzone=7: the values of redzone are BYTES, 16 to 64K",
+        ),
+    ] {
+        let words = ["run", "--options", options, "--", &program];
+        let said = ends_with(folder.path(), words, 125);
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn the_library_may_be_any_that_can_be_loaded() {
+    let (folder, program) = which();
+    library(folder.path());
+    let script = format!("echo $LD_PRELOAD; cd /; {program}");
+    let words = ["run", "--library", "./mine.so", "--", "sh", "-c", &script];
+    let out = stdout(&done(folder.path(), words));
+    let mine = folder.path().canonicalize().unwrap().join("mine.so");
+    assert_eq!(out, format!("{}\nslabyard\n", mine.display()));
+    let whole = std::fs::read(&mine).unwrap();
+    std::fs::write(folder.path().join("torn.so"), &whole[..4096]).unwrap();
+    std::fs::write(folder.path().join("text.so"), "no library").unwrap();
+    for (name, why) in [
+        ("no.so", "cannot use no.so: No such file"),
+        ("text.so", "is not a library"),
+        ("torn.so", "torn.so cannot be preloaded into"),
+    ] {
+        let said = ends_with(
+            folder.path(),
+            ["run", "--library", name, "--", &program],
+            125,
+        );
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+/// Writes a program that is not one of ours.
+fn put(folder: &Path, name: &str, bytes: &[u8], mode: u32) {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_program_that_nothing_can_be_preloaded_into_is_not_started() {
+    let (folder, which) = which();
+    let folder = folder.path();
+    let here = |name: &str| folder.join(name).to_str().unwrap().to_string();
+    let mut bytes = std::fs::read(&which).unwrap();
+    std::fs::remove_file(&which).unwrap();
+    bytes[18] = 0xf3;
+    put(folder, "riscv", &bytes, 0o755);
+    bytes[4] = 1;
+    put(folder, "narrow", &bytes, 0o755);
+    put(folder, "text", b"not executable", 0o644);
+    put(
+        folder,
+        "script",
+        format!("#!{} -x\n", here("riscv")).as_bytes(),
+        0o755,
+    );
+    put(
+        folder,
+        "by-env",
+        b"#!/usr/bin/env no-such-interpreter\n",
+        0o755,
+    );
+    put(
+        folder,
+        "loop",
+        format!("#!{}\n", here("loop")).as_bytes(),
+        0o755,
+    );
+    let tempdir = tempfile::tempdir().unwrap();
+    let fixed = program(&tempdir, "which", &["-static"]);
+    std::fs::copy(fixed, here("static")).unwrap();
+    let cases = [
+        ("./none", "there is no program ./none"),
+        (
+            "no-such-program",
+            "there is no program no-such-program in PATH",
+        ),
+        (".", "there is no program . in PATH"),
+        ("./", "./ is a folder"),
+        ("./text", "./text is not executable (chmod +x ./text"),
+        (
+            "./riscv",
+            "./riscv is a program for 64-bit RISC-V, and the library is for 64-bit",
+        ),
+        ("./narrow", "./narrow is a program for 32-bit RISC-V, and"),
+        (
+            "./static",
+            "is statically linked, so no library can be preloaded into it; link",
+        ),
+        ("./script", "./script is a script for "),
+        (
+            "./by-env",
+            "script for no-such-interpreter: there is no program no-such-interpreter in PATH",
+        ),
+        ("./loop", "too many of them"),
+    ];
+    for (program, why) in cases {
+        for words in [
+            &["run", "--", program][..],
+            &["compare", "--run", "--", program],
+        ] {
+            let status = if words[0] == "run" { 125 } else { 1 };
+            let said = ends_with(folder, words, status);
+            assert!(said.contains(why), "{said}");
+        }
+    }
+    let said = ends_with(folder, ["run", "./script"], 125);
+    assert!(
+        said.contains("riscv is a program for 64-bit RISC-V"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_program_with_a_malloc_of_its_own_is_run_and_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(&folder, "which", &["-rdynamic", "-DOWN_MALLOC"]);
+    let program = program.to_str().unwrap();
+    let said = ends_with(folder.path(), ["run", program], 0);
+    assert!(
+        said.contains("which has a malloc of its own, which comes before"),
+        "{said}"
+    );
+    let words = [
+        "compare", "--run", "-r", "1", "-a", "slabyard", "--", program,
+    ];
+    let out = stdout(&done(folder.path(), words)).replace('\n', " ");
+    assert!(
+        out.contains("which has a malloc of its own, which comes before"),
+        "{out}"
+    );
+}
+
+/// Only root can make such a program here.
+#[test]
+fn a_set_uid_program_is_not_started() {
+    let (folder, which) = which();
+    let made = chown(&which, Some(1), None);
+    let mode = std::fs::Permissions::from_mode(0o4755);
+    if made
+        .and_then(|()| std::fs::set_permissions(&which, mode))
+        .is_ok()
+    {
+        let said = ends_with(folder.path(), ["run", "--", &which], 125);
+        assert!(said.contains("is set-uid, and in such a program"), "{said}");
+    }
+}
+
+#[test]
+fn signals_reach_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "trap 'exit 5' TERM; touch ready; while :; do sleep 0.01; done";
+    let mut tool = Command::new(env!("CARGO_BIN_EXE_slabyard"))
+        .current_dir(folder.path())
+        .args(["run", "--", "sh", "-c", script])
+        .spawn()
+        .unwrap();
+    assert!(until(|| folder.path().join("ready").exists()));
+    // SAFETY: our own child, not waited for.
+    unsafe { libc::kill(tool.id() as libc::pid_t, libc::SIGTERM) };
+    assert_eq!(tool.wait().unwrap().code(), Some(5));
+}
+
+#[test]
+fn real_runs_take_turns_and_are_compared() {
+    let (folder, program) = which();
+    library(folder.path());
+    let words = "compare --run --times 3 -a slabyard -a mine=mine.so --keep kept --json r.json --";
+    let output = done(
+        folder.path(),
+        words.split(' ').chain([program.as_str(), "exit", "0"]),
+    );
+    let json = json(folder.path(), "r.json");
+    assert_eq!(
+        (&json["rounds"], &json["ends"]),
+        (&3.into(), &"ends with status 0".into())
+    );
+    let all = json["allocators"].as_array().unwrap();
+    let names: Vec<_> = all
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["glibc", "slabyard", "mine"]);
+    for one in all {
+        let name = one["name"].as_str().unwrap();
+        assert!(one["failure"].is_null(), "{name}");
+        for kind in ["wall_s", "cpu_s", "peak_bytes", "page_faults"] {
+            let (median, runs) = (&one[kind]["median"], &one[kind]["runs"]);
+            assert!(median.as_f64().unwrap() > 0.0, "{name}: {kind}");
+            assert_eq!(runs.as_array().unwrap().len(), 3, "{name}: {kind}");
+            let ratio = &one[kind]["to_glibc"]["ratio"];
+            assert_eq!(ratio.is_null(), name == "glibc", "{name}: {kind}");
+        }
+        assert!(
+            one["peak_bytes"]["median"].as_f64().unwrap() > 1048576.0,
+            "{name}"
+        );
+        assert!(
+            one["mean_resident_bytes"].is_null(),
+            "too short to be looked at"
+        );
+        for round in 0..=3 {
+            let file = folder.path().join(format!("kept/{name}.{round}.out"));
+            let wrote = std::fs::read_to_string(file).unwrap();
+            let whose = if name == "glibc" {
+                "glibc\n"
+            } else {
+                "slabyard\n"
+            };
+            assert_eq!(wrote, whose, "{name}");
+        }
+        assert!(
+            stdout(&output).contains(&format!("\n{name} ")),
+            "{}",
+            stdout(&output)
+        );
+    }
+    let caveats = json["caveats"].to_string();
+    assert!(caveats.contains("3 rounds are too few"), "{caveats}");
+    assert!(caveats.contains("ends soon"), "{caveats}");
+    assert!(stdout(&output).contains("3 rounds are too few"));
+}
+
+#[test]
+fn memory_over_the_run_is_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "compare --run --times 1 -a slabyard --json r.json -- perl -e";
+    let script = "$x = 'a' x 3e7; select(undef, undef, undef, 1)";
+    done(folder.path(), words.split(' ').chain([script]));
+    let json = json(folder.path(), "r.json");
+    let glibc = &json["allocators"][0];
+    let mean = glibc["mean_resident_bytes"]["median"].as_f64().unwrap();
+    let peak = glibc["peak_bytes"]["median"].as_f64().unwrap();
+    assert!(mean > 0.3 * peak && mean < 1.1 * peak, "{mean} of {peak}");
+}
+
+#[test]
+fn an_allocator_on_which_the_program_goes_wrong_has_no_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let mine = library(folder.path());
+    let compare = |more: &str, script: &str, status| {
+        let words = format!(
+            "compare --run -r 1 -a slabyard -a mine={} -f --json r.json",
+            mine.display()
+        );
+        let words = words.split(' ').chain(more.split_whitespace());
+        let output = slabyard(folder.path(), words.chain(["--", "sh", "-c", script]));
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        let failures = json(folder.path(), "r.json")["allocators"].take();
+        let failures = failures
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["failure"].clone());
+        (stdout(&output), failures.collect::<Vec<_>>())
+    };
+    let script = "case $LD_PRELOAD in *mine.so) exit 3;; esac; echo $LD_PRELOAD";
+    let (out, failures) = compare("", script, 3);
+    let why = "ends with status 3, and ends with status 0 on glibc";
+    assert!(
+        out.contains(&format!("mine FAILED: the program {why}")),
+        "{out}"
+    );
+    assert_eq!(
+        failures,
+        [().into(), ().into(), serde_json::Value::from(why)]
+    );
+    let (out, failures) = compare("--same-output", script, 3);
+    let other = "wrote something else to standard output than on glibc";
+    assert!(
+        out.contains(&format!("slabyard FAILED: the program {other}")),
+        "{out}"
+    );
+    assert_eq!(failures[1], other);
+    let (_, failures) = compare("--same-output", "echo same; exit 4", 0);
+    assert!(
+        failures.iter().all(|failure| failure.is_null()),
+        "{failures:?}"
+    );
+    // It differs by itself.
+    let words = [
+        "compare",
+        "--run",
+        "--same-output",
+        "-a",
+        "slabyard",
+        "--",
+        "sh",
+        "-c",
+        "echo $$",
+    ];
+    let said = ends_with(folder.path(), [&words[..], &[]].concat(), 1);
+    assert!(
+        said.contains("slabyard") || said.contains("glibc itself differ"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_interrupt_shows_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "compare --run --times 1000 -a slabyard --keep kept --json r.json -- sleep 0.02";
+    let tool = Command::new(env!("CARGO_BIN_EXE_slabyard"))
+        .current_dir(folder.path())
+        .args(words.split(' '))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert!(until(|| folder.path().join("kept/slabyard.3.out").exists()));
+    // SAFETY: our own child, not waited for.
+    unsafe { libc::kill(tool.id() as libc::pid_t, libc::SIGINT) };
+    let output = tool.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(128 + 2), "{}", stderr(&output));
+    let json = json(folder.path(), "r.json");
+    assert_eq!(json["interrupted"], 2);
+    let rounds = json["rounds"].as_u64().unwrap() as usize;
+    assert!((2..1000).contains(&rounds), "{rounds}");
+    for one in json["allocators"].as_array().unwrap() {
+        assert_eq!(one["cpu_s"]["runs"].as_array().unwrap().len(), rounds);
+    }
+    assert!(
+        stdout(&output).contains("page faults"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn an_interrupt_before_there_are_figures_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let files = || std::fs::read_dir(&temporary).unwrap().count();
+    let words = "compare --run -a slabyard --keep kept --json r.json -- sleep 20";
+    let tool = Command::new(env!("CARGO_BIN_EXE_slabyard"))
+        .current_dir(folder.path())
+        .args(words.split(' '))
+        .env("TMPDIR", &temporary)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert!(until(|| folder.path().join("kept/glibc.0.err").exists()));
+    assert_eq!(files(), 1, "the library's folder");
+    // SAFETY: our own child, not waited for.
+    unsafe { libc::kill(tool.id() as libc::pid_t, libc::SIGTERM) };
+    let output = tool.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(128 + 15), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(
+        said.contains("interrupted before the first round"),
+        "{said}"
+    );
+    assert!(stdout(&output).is_empty() && !folder.path().join("r.json").exists());
+    assert_eq!(files(), 0);
+}
+
+#[test]
+fn wrong_words_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("full")).unwrap();
+    std::fs::write(folder.path().join("full/mine"), "").unwrap();
+    std::fs::write(folder.path().join("r.json"), "").unwrap();
+    for (words, status, why) in [
+        ("run", 2, "required"),
+        ("compare --run", 2, "required"),
+        ("compare --run x.syrec", 2, "PROGRAM"),
+        (
+            "compare --run --page p.html -- true",
+            2,
+            "cannot be used with",
+        ),
+        (
+            "compare --run --no-verify -- true",
+            2,
+            "cannot be used with",
+        ),
+        ("compare --same-output -- true", 2, "--run"),
+        ("compare --run --times 0 -- true", 2, "0 is not in 1..=1000"),
+        (
+            "compare --run -a rpmalloc -- true",
+            2,
+            "--allocator rpmalloc=PATH names",
+        ),
+        ("compare --run -a =x -- true", 2, "NAME=PATH"),
+        (
+            "compare -a mine=x.so -- true",
+            2,
+            "a replay has no libraries",
+        ),
+        (
+            "compare -a umem -- true",
+            2,
+            "there are slabyard, slabyard-caches, glibc",
+        ),
+        ("compare --run -a mine=no.so -- true", 1, "cannot use no.so"),
+        (
+            "compare --run --keep full -- true",
+            1,
+            "full is not empty; --force",
+        ),
+        (
+            "compare --run --json r.json -- true",
+            1,
+            "r.json exists; --force",
+        ),
+    ] {
+        let said = ends_with(folder.path(), words.split(' '), status);
+        assert!(said.contains(why), "{words}: {said}");
+    }
+}
