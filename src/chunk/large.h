@@ -2,8 +2,9 @@
  * large.h: spans that do not fit in a chunk: segments of the memory's arena, in whole 4 MiB, of
  * which they fill the first part and can grow into the rest, and into what is free behind.
  *
- * The memory of some that were freed is kept for reuse until a trim. Below: memory.h, map.h, headers.h. Used by
- * chunk.c alone.
+ * The memory of some that were freed is kept for reuse until a trim.
+ *
+ * Below: memory.h, map.h, headers.h. Used by chunk.c alone.
  */
 #ifndef SY_CHUNK_LARGE_H
 #define SY_CHUNK_LARGE_H

@@ -1,7 +1,6 @@
 /*
- * witness.c: a library that tests/programs/run preloads before the drop-in malloc. Each program that
- * is executed with it appends a line to the file WITNESS: its path, and the file whose malloc it
- * calls.
+ * witness.c: a library that tests/programs/run preloads before the drop-in malloc. Each program
+ * executed with it appends a line to the file WITNESS: its path, and the file whose malloc it has.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -230,7 +230,7 @@ static void a_few_spans_are_kept(void **state) {
     enum { SPANS = 40, KEPT = 32 };
     bool clean;
     sy_slab *spans[SPANS];
-    sy_slab *much = take(1024 * MIB, &clean); /* an eighth of it may be kept */
+    sy_slab *much = take(2048 * MIB, &clean); /* an eighth of it may be kept */
     for (int i = 0; i < SPANS; i++) spans[i] = take(4 * MIB, &clean);
     for (int i = 0; i < SPANS; i++) sy_run_give(spans[i]);
     assert_int_equal(kept(), KEPT * 4 * MIB);
@@ -277,14 +277,14 @@ static void a_shorter_span_takes_the_end_of_a_kept_one(void **state) {
     bool clean;
     if (!sy_os_can_move()) skip();
     sy_run_give(take_filled(20, 1));
-    sy_slab *span = take(6 * MIB, &clean);
+    sy_slab *span = take(12 * MIB, &clean);
     assert_false(clean);
-    assert_int_equal(count_pages(span, 1), 6 * PAGES);
-    assert_int_equal(kept(), 14 * MIB);
-    assert_int_equal(used(), 6 * MIB);
-    sy_slab *other = take(14 * MIB, &clean); /* is used as it is */
+    assert_int_equal(count_pages(span, 1), 12 * PAGES);
+    assert_int_equal(kept(), 8 * MIB);
+    assert_int_equal(used(), 12 * MIB);
+    sy_slab *other = take(8 * MIB, &clean); /* is used as it is */
     assert_false(clean);
-    assert_int_equal(count_pages(other, 1), 14 * PAGES);
+    assert_int_equal(count_pages(other, 1), 8 * PAGES);
     assert_int_equal(kept(), 0);
     sy_run_give(span);
     sy_run_give(other);
