@@ -1,7 +1,7 @@
 /*
- * large.c: spans too long for a chunk. What is freed is kept until a trim. A span of about the size
- * is used again as it is, without a system call. For another size, the memory of kept spans is moved
- * to a new one: page tables change hands, in a thousandth of the time of page faults.
+ * large.c: spans too long for a chunk. What is freed is kept until a trim. A span of about the
+ * size is used again as it is, without a system call. For another size, the memory of kept spans is
+ * moved to a new one: page tables change hands, in a thousandth of the time of page faults.
  */
 #include "chunk/large.h"
 

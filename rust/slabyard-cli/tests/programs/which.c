@@ -1,5 +1,5 @@
-/* Says whose malloc it has, allocates, and ends as its arguments say: `exit STATUS`, `signal NUMBER`.
- * With OWN_MALLOC it brings one. */
+/* Says whose malloc it has, allocates, and ends as its arguments say: `exit STATUS` or `signal
+ * NUMBER`. With OWN_MALLOC it brings one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
