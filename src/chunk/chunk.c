@@ -212,7 +212,9 @@ static sy_memory *memory_of(const sy_slab *run) {
 
 enum { ENDED_SHIFT = 8 };
 
-static _Atomic uintptr_t ended[1 << ENDED_SHIFT]; /* where they began */
+/* Their addresses with all bits inverted: the search for leaks must not take an entry for a pointer
+ * to the object that lies there now. */
+static _Atomic uintptr_t ended[1 << ENDED_SHIFT];
 
 static _Atomic uintptr_t *ended_entry(uintptr_t start) {
     uint64_t mixed = (start >> SY_UNIT_SHIFT) * UINT64_C(0x9e3779b97f4a7c15);
@@ -220,13 +222,13 @@ static _Atomic uintptr_t *ended_entry(uintptr_t start) {
 }
 
 bool sy_run_ended_at(uintptr_t address) {
-    return atomic_load_explicit(ended_entry(address), memory_order_relaxed) == address;
+    return atomic_load_explicit(ended_entry(address), memory_order_relaxed) == ~address;
 }
 
 /* The end of a run with many objects is not the free of one of them. */
 static void note_end(const sy_slab *run) {
     if (run->slots > 1) return;
-    atomic_store_explicit(ended_entry(run->start), run->start, memory_order_relaxed);
+    atomic_store_explicit(ended_entry(run->start), ~run->start, memory_order_relaxed);
 }
 
 void sy_run_give(sy_slab *run) {

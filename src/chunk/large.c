@@ -1,7 +1,13 @@
 /*
- * large.c: spans too long for a chunk. What is freed is kept until a trim. A span of about the
- * size is used again as it is, without a system call. For another size, the memory of kept spans is
- * moved to a new one: page tables change hands, in a thousandth of the time of page faults.
+ * large.c: spans that are too long for a chunk.
+ *
+ * A freed span is kept, with its memory, until a trim. A new span gets its memory in one of three
+ * ways, the cheapest first:
+ *
+ *     take_kept      a kept span of about the size, as it is: no system call
+ *     gather         a new segment, and the memory of kept spans moved there. A move changes page
+ *                    tables only; it takes about a thousandth of the time of the page faults
+ *     (the system)   a new segment, and page faults as it is used
  */
 #include "chunk/large.h"
 
@@ -12,23 +18,31 @@
 #include "os/os.h"
 
 enum {
-    KEPT_MAX = 32,           /* spans */
-    KEPT_BYTES = 64 << 20,   /* of all that are kept, or */
-    KEPT_PART = 8,           /* this part of what is in use, if that is more */
-    SPARE_PART = 8,          /* of a span: so much longer than needed it may be */
-    PIECE_BYTES = 256 << 10, /* whole multiples of it are moved, */
-    PIECES_MAX = 16384,      /* or of more, where so many are not all that is in use */
+    /* At most 32 spans are kept, of at most 64 MiB, or of an eighth of the bytes in use if that is
+     * more. */
+    KEPT_MAX = 32,
+    KEPT_BYTES = 64 << 20,
+    KEPT_PART = 8,
+
+    SPARE_PART = 8, /* a kept span is used as it is if it is at most an eighth too long */
+
+    /* Memory moves in pieces of 256 KiB, or of twice, four times ... as much, so that 8,192 pieces
+     * are at least as long as all spans in use. Each piece can be a mapping of its own, and Linux
+     * allows a process 65,530 mappings. */
+    PIECE_BYTES = 256 << 10,
+    PIECES_MAX = 8192,
 
     /* Words of the bitmap, of which a span needs the first alone. */
     RESERVED = SY_SLAB_BITMAP_WORDS - 1, /* bytes of the segment */
     MEMORY = SY_SLAB_BITMAP_WORDS - 2,
-    AGE = SY_SLAB_BITMAP_WORDS - 3,   /* of one that is kept */
-    MOVED = SY_SLAB_BITMAP_WORDS - 4, /* not 0: some of it was moved here: it is several mappings */
+    AGE = SY_SLAB_BITMAP_WORDS - 3,   /* sy_age of a kept span */
+    MOVED = SY_SLAB_BITMAP_WORDS - 4, /* 1: memory was moved here, so there are several mappings */
 
     STEP_BYTES = 256 << 10, /* given back in one step of a trim */
 };
 
-/* Kept since the last trim by age; since before it; and the trim at work could not give it back. */
+/* NEW: kept since the last aging pass. AGED: survived one. STUCK: the current trim could not
+ * discard its memory. */
 typedef enum sy_age { NEW, AGED, STUCK } sy_age;
 
 static size_t reserved_bytes(const sy_slab *span) { return span->bits[RESERVED]; }
@@ -36,10 +50,11 @@ static size_t reserved_bytes(const sy_slab *span) { return span->bits[RESERVED];
 sy_memory *sy_large_memory(const sy_slab *span) { return (sy_memory *)span->bits[MEMORY]; }
 
 static void describe_span(sy_slab *span, sy_memory *memory, uintptr_t start, size_t bytes,
-                          size_t reserved) {
+                          size_t reserved, uint64_t moved) {
     *span = (sy_slab){.start = start, .bytes = bytes};
     span->bits[RESERVED] = reserved;
     span->bits[MEMORY] = (uintptr_t)memory;
+    span->bits[MOVED] = moved;
 }
 
 static void unlink_kept(sy_memory *memory, sy_slab *span) {
@@ -50,15 +65,17 @@ static void unlink_kept(sy_memory *memory, sy_slab *span) {
     memory->kept_bytes -= span->bytes;
 }
 
-static void link_kept(sy_memory *memory, sy_slab *span) {
+static void keep_span(sy_memory *memory, sy_slab *span) {
+    sy_lock_acquire(&memory->large_lock);
     span->next = memory->kept;
     memory->kept = span;
     memory->kept_count++;
     memory->kept_bytes += span->bytes;
+    sy_lock_release(&memory->large_lock);
 }
 
-/* The longest kept span that is used as it is: hardly longer than needed, if what is in longer ones
- * can be moved. One with room to grow will need the rest. */
+/* The length up to which a kept span is used as it is, for a span of `bytes` that has room to grow
+ * to `room`. Where memory can be moved, a longer one serves better as a source of memory. */
 static size_t longest_fit(const sy_memory *memory, size_t bytes, size_t room) {
     if (room > bytes) return room * 2;
     return bytes + (memory->systems && sy_os_can_move() ? bytes / SPARE_PART : bytes);
@@ -97,15 +114,16 @@ static int commit_span(const sy_memory *memory, uintptr_t start, size_t bytes) {
     return sy_memory_commit(memory, start, sy_round_up(bytes, SY_CHUNK_BYTES));
 }
 
-/* ---- memory of kept spans moves to new ones ---- */
+/* ---- moving the memory of kept spans ---- */
 
-/* Address space that holds no memory, and the descriptor. */
+/* Gives the address space of a span without memory back, and its descriptor. */
 static void give_address(sy_memory *memory, sy_slab *span) {
     sy_memory_give(memory, span->start, reserved_bytes(span));
     sy_descriptor_give(span);
 }
 
-/* The smallest kept span that has so much, or the largest; it is kept no longer. NULL: none. */
+/* Takes a span out of the kept ones: the smallest of at least `wanted` bytes, or else the largest.
+ * NULL: none is kept. */
 static sy_slab *take_source(sy_memory *memory, size_t wanted) {
     sy_lock_acquire(&memory->large_lock);
     sy_slab *best = memory->kept;
@@ -118,19 +136,7 @@ static sy_slab *take_source(sy_memory *memory, size_t wanted) {
     return best;
 }
 
-/* Keeps what is left of it, if there is any. */
-static void give_source(sy_memory *memory, sy_slab *source) {
-    if (source->bytes == 0) {
-        give_address(memory, source);
-        return;
-    }
-    sy_lock_acquire(&memory->large_lock);
-    link_kept(memory, source);
-    sy_lock_release(&memory->large_lock);
-}
-
-/* In what pieces memory is moved; 0: in none. Each piece can be a mapping, of which a process can
- * have 65,530. */
+/* The length of the pieces in which memory moves now. 0: nothing is kept, or it cannot be moved. */
 static size_t piece_bytes(sy_memory *memory) {
     if (!memory->systems || !sy_os_can_move()) return 0;
     sy_lock_acquire(&memory->large_lock);
@@ -141,9 +147,13 @@ static size_t piece_bytes(sy_memory *memory) {
 }
 
 /*
- * Moves the memory of kept spans to a new one, from the ends of the kept ones to its start and on:
- * whether anything was moved. Whole pieces can be longer than what the one has and the other needs,
- * since both are committed to the end of 4 MiB; what is too much goes.
+ * Moves memory from the ends of kept spans to a new span, which it fills from its start. Returns
+ * whether there was any.
+ *
+ * Only whole pieces move. So the last piece of a source may be longer than the source, and the last
+ * piece that moves may reach beyond the new span: both are committed up to a multiple of 4 MiB. The
+ * memory beyond the new span is discarded. If that fails, the span becomes longer, so that its
+ * `bytes` still cover all memory in its segment.
  */
 static bool gather(sy_memory *memory, sy_slab *span) {
     const size_t piece = piece_bytes(memory);
@@ -160,13 +170,16 @@ static bool gather(sy_memory *memory, sy_slab *span) {
             source->bytes = whole - bytes;
             span->bits[MOVED] = 1;
         }
-        give_source(memory, source);
+        if (source->bytes)
+            keep_span(memory, source);
+        else
+            give_address(memory, source);
         if (!moved) break;
     }
     if (have > span->bytes &&
         sy_os_discard((char *)span->start + span->bytes, have - span->bytes) != 0)
         span->bytes = have;
-    return have;
+    return have > 0;
 }
 
 sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean) {
@@ -174,9 +187,8 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
     size_t reserved;
     sy_slab *span = take_kept(memory, bytes, align, room);
     if (span) {
-        uint64_t moved = span->bits[MOVED];
-        describe_span(span, memory, span->start, span->bytes, reserved_bytes(span));
-        span->bits[MOVED] = moved;
+        describe_span(span, memory, span->start, span->bytes, reserved_bytes(span),
+                      span->bits[MOVED]);
         sy_map_set_owner(span->start, reserved_bytes(span), span);
         *clean = false;
         return span;
@@ -189,7 +201,7 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
         errno = ENOMEM;
         return NULL;
     }
-    describe_span(span, memory, start, bytes, reserved);
+    describe_span(span, memory, start, bytes, reserved, 0);
     bool dirty = room <= bytes && gather(memory, span);
     *clean = memory->systems && !dirty;
     sy_lock_acquire(&memory->large_lock);
@@ -207,74 +219,72 @@ bool sy_large_move(const sy_slab *from, sy_slab *to, size_t bytes) {
 
 typedef enum sy_release { STAYS, ADDRESS_WENT, ALL_WENT } sy_release;
 
-/* Its memory goes, if it can, and its address space to the arena. The system's stays if its memory
- * cannot go, since it would not read as zero: it is kept then, beyond any measure. */
+/* Gives the memory of a span back, and its address space to the arena. If the system's memory
+ * cannot be discarded, the span is kept, whatever the limits: the next user of its addresses would
+ * not read zeros. */
 static sy_release release_span(sy_memory *memory, sy_slab *span) {
     bool gone = sy_memory_discard(memory, (void *)span->start, span->bytes) == 0;
     if (!gone && memory->systems) {
-        sy_lock_acquire(&memory->large_lock);
         span->bits[AGE] = STUCK;
-        link_kept(memory, span);
-        sy_lock_release(&memory->large_lock);
+        keep_span(memory, span);
         return STAYS;
     }
-    /* If the mappings cannot become one, the address space may be another's. */
-    if (span->bits[MOVED] && sy_os_join((void *)span->start, reserved_bytes(span)) != 0)
+    /* Moved memory left many mappings, which become one. If that fails, the addresses may be
+     * another thread's: they are lost. */
+    if (span->bits[MOVED] && sy_os_decommit((void *)span->start, reserved_bytes(span)) != 0)
         sy_descriptor_give(span);
     else
         give_address(memory, span);
     return gone ? ALL_WENT : ADDRESS_WENT;
 }
 
-/* Gives the end of a long span back, and keeps the rest; false: all stays. */
-static bool shorten(sy_memory *memory, sy_slab *span, size_t bytes, sy_age age) {
+/* Gives the last `bytes` of a span back, and keeps the rest with this age. false: none went. */
+static bool shorten(sy_memory *memory, sy_slab *span, size_t bytes, uint64_t age) {
     char *rest = (char *)span->start + span->bytes - bytes;
     bool gone = sy_memory_discard(memory, rest, bytes) == 0;
     if (gone) span->bytes -= bytes;
     span->bits[AGE] = gone ? age : STUCK;
-    sy_lock_acquire(&memory->large_lock);
-    link_kept(memory, span);
-    sy_lock_release(&memory->large_lock);
+    keep_span(memory, span);
     return gone;
 }
 
-/* The largest of the kept spans if there is too much, the smallest if there are too many, and the
- * bytes that are too many; NULL: neither. The lock is held. */
-static sy_slab *find_surplus(const sy_memory *memory, size_t *bytes) {
+/* Takes a span out of the kept ones if these exceed a limit: the largest span if they have too many
+ * bytes, the smallest if they are too many. *surplus: the bytes to give back. NULL: no limit is
+ * exceeded. */
+static sy_slab *take_surplus(sy_memory *memory, size_t *surplus) {
+    sy_lock_acquire(&memory->large_lock);
     size_t part = sy_round_down(memory->used_bytes / KEPT_PART, SY_UNIT_BYTES);
     size_t most = part > KEPT_BYTES ? part : KEPT_BYTES;
-    bool much = memory->kept_bytes > most;
-    if (!much && memory->kept_count <= KEPT_MAX) return NULL;
-    sy_slab *worst = memory->kept;
-    for (sy_slab *span = worst->next; span; span = span->next)
+    bool much = memory->kept_bytes > most, many = memory->kept_count > KEPT_MAX;
+    sy_slab *worst = much || many ? memory->kept : NULL;
+    for (sy_slab *span = worst; span; span = span->next)
         if (much ? span->bytes > worst->bytes : span->bytes < worst->bytes) worst = span;
-    *bytes = much ? memory->kept_bytes - most : worst->bytes;
+    if (worst) {
+        *surplus = much ? memory->kept_bytes - most : worst->bytes;
+        unlink_kept(memory, worst);
+    }
+    sy_lock_release(&memory->large_lock);
     return worst;
 }
 
-/* Gives back what is too much of it, or all if that is as much; false: it stays. */
-static bool give_back(sy_memory *memory, sy_slab *span, size_t surplus) {
+/* Gives `surplus` bytes of a span back, or the whole span if it has no more. false: it stays. */
+static bool give_surplus(sy_memory *memory, sy_slab *span, size_t surplus) {
     if (memory->systems && surplus < span->bytes)
-        return shorten(memory, span, surplus, (sy_age)span->bits[AGE]);
+        return shorten(memory, span, surplus, span->bits[AGE]);
     return release_span(memory, span) != STAYS;
 }
 
-/* Keeps the span, and gives back what is too much then. What cannot be given back stays. */
+/* Keeps the span, then gives back what exceeds the limits. It stops at the first memory that the
+ * system does not take. */
 void sy_large_give(sy_slab *span) {
     sy_memory *memory = sy_large_memory(span);
-    sy_slab *gone;
     size_t surplus;
     sy_map_set_owner(span->start, reserved_bytes(span), NULL);
     sy_lock_acquire(&memory->large_lock);
     memory->used_bytes -= span->bytes;
-    link_kept(memory, span);
     sy_lock_release(&memory->large_lock);
-    do {
-        sy_lock_acquire(&memory->large_lock);
-        gone = find_surplus(memory, &surplus);
-        if (gone) unlink_kept(memory, gone);
-        sy_lock_release(&memory->large_lock);
-    } while (gone && give_back(memory, gone, surplus));
+    keep_span(memory, span);
+    while ((span = take_surplus(memory, &surplus)) && give_surplus(memory, span, surplus)) {}
 }
 
 /* Makes the segment so large; false if what lies behind is not free. */

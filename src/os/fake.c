@@ -315,6 +315,8 @@ static int on_range(sy_fake_call call, const interval_set *inside, const char *w
 
 static void became_committed(uintptr_t start, uintptr_t end) { add(&committed, start, end); }
 
+static void became_reserved(uintptr_t start, uintptr_t end) { subtract(&committed, start, end); }
+
 static void became_nothing(uintptr_t start, uintptr_t end) {
     subtract(&reserved, start, end);
     subtract(&committed, start, end);
@@ -363,12 +365,12 @@ int __wrap_sy_os_move(void *from, void *to, size_t bytes) {
     return result;
 }
 
-int __real_sy_os_join(void *start, size_t bytes);
-int __wrap_sy_os_join(void *start, size_t bytes);
+int __real_sy_os_decommit(void *start, size_t bytes);
+int __wrap_sy_os_decommit(void *start, size_t bytes);
 
-int __wrap_sy_os_join(void *start, size_t bytes) {
-    return on_range(SY_FAKE_JOIN, &reserved, "join of what is not reserved", __real_sy_os_join,
-                    became_committed, start, bytes);
+int __wrap_sy_os_decommit(void *start, size_t bytes) {
+    return on_range(SY_FAKE_DECOMMIT, &reserved, "decommit of what is not reserved",
+                    __real_sy_os_decommit, became_reserved, start, bytes);
 }
 
 void sy_fake_forbid_moves(bool forbidden) {

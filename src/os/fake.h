@@ -23,7 +23,7 @@ typedef enum sy_fake_call {
     SY_FAKE_POPULATE,
     SY_FAKE_DISCARD,
     SY_FAKE_MOVE,
-    SY_FAKE_JOIN,
+    SY_FAKE_DECOMMIT,
     SY_FAKE_RELEASE,
     SY_FAKE_HUGE,
     SY_FAKE_LOCK,
@@ -81,7 +81,7 @@ void sy_fake_set_child(void (*work)(const void *question, void *answer));
 /* sy_os_guards_split() says so, whatever the system has. */
 void sy_fake_set_guards_split(bool split);
 
-/* sy_os_can_move() says so, and moves fail, whatever the system can. */
+/* sy_os_can_move() is false, and moves fail, whatever the system can do. */
 void sy_fake_forbid_moves(bool forbidden);
 
 /* sy_os_now() stands at `ns`, and moves only by sy_fake_advance_clock(). */

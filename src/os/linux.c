@@ -70,7 +70,7 @@ static int fail_with_errno(int error) {
 /* ---- failures on demand ---- */
 
 const char *const sy_os_calls[] = {
-    "reserve", "commit", "populate",     "discard",        "move",    "join", "release",
+    "reserve", "commit", "populate",     "discard",        "move",    "decommit", "release",
     "huge",    "guard",  "start_thread", "at_thread_exit", "at_fork", NULL};
 
 typedef bool due_function(const char *call);
@@ -219,44 +219,63 @@ static bool move(void *from, void *to, size_t bytes) {
     return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MOVE_AND_KEEP, to) == to;
 }
 
-/*
- * Kernels before 6.17 cannot move what is two mappings, and unmap `to` before they see it: another
- * thread might get its addresses. So it is tried once on pages of our own, of which the target is
- * left alone if that fails.
- */
-bool sy_os_can_move(void) {
-    enum { UNKNOWN, CAN, CANNOT };
-    static _Atomic int known;
-    int state = atomic_load_explicit(&known, memory_order_relaxed);
-    if (state != UNKNOWN) return state == CAN;
+/* Kernels before 6.17 cannot move two mappings at once, and unmap `to` before they see that:
+ * another thread might get its addresses. So two mappings of our own are tried. */
+static bool kernel_moves_mappings(void) {
     size_t page = sy_os_page_size();
     char *from = sy_os_reserve(4 * page, page, NULL), *to = from ? from + 2 * page : NULL;
     if (!from) return false;
     bool can = mprotect(from, page, PROT_READ | PROT_WRITE) == 0 && move(from, to, 2 * page);
     sy_os_release(from, (can ? 4 : 2) * page);
-    atomic_store_explicit(&known, can ? CAN : CANNOT, memory_order_relaxed);
     return can;
 }
 
-static bool map_again(void *start, size_t bytes) {
-    const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    return mmap(start, bytes, PROT_READ | PROT_WRITE, again, -1, 0) == start;
+static bool has_no_limit(void) {
+    struct rlimit space, data;
+    return getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur == RLIM_INFINITY &&
+           getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur == RLIM_INFINITY;
 }
 
-int sy_os_move(void *from, void *to, size_t bytes) {
-    if (made_to_fail("move")) return -1;
+/* mremap unmaps `to`, and only then asks whether a limit allows the memory there. Below a limit on
+ * writable memory or on address space, it could leave a hole. */
+bool sy_os_can_move(void) {
+    enum { UNKNOWN, CAN, CANNOT };
+    static _Atomic int known;
     int saved = errno;
-    bool moved = sy_os_can_move() && move(from, to, bytes);
+    int state = atomic_load_explicit(&known, memory_order_relaxed);
+    if (state == UNKNOWN) {
+        bool can = !sy_linux_commit_is_strict("") && kernel_moves_mappings();
+        state = can ? CAN : CANNOT;
+        atomic_store_explicit(&known, state, memory_order_relaxed);
+    }
+    bool can = state == CAN && has_no_limit();
     errno = saved;
-    if (moved || !sy_os_can_move()) return moved ? 0 : -1;
-    if (!map_again(to, bytes)) sy_os_abort();
-    errno = saved;
-    return -1;
+    return can;
 }
 
-int sy_os_join(void *start, size_t bytes) {
-    if (made_to_fail("join")) return -1;
-    return map_again(start, bytes) ? 0 : -1;
+/* Whether anything is mapped there. */
+static bool is_mapped(void *page) {
+    unsigned char resident;
+    return mincore(page, sy_os_page_size(), &resident) == 0;
+}
+
+/* If the kernel refuses, `to` is a hole, which is filled again. If it has moved a first mapping and
+ * refused a second one, the content of `from` is lost: then the process must not go on. */
+int sy_os_move(void *from, void *to, size_t bytes) {
+    const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    if (made_to_fail("move") || !sy_os_can_move()) return -1;
+    int saved = errno;
+    bool moved = move(from, to, bytes);
+    if (!moved && (is_mapped(to) || mmap(to, bytes, PROT_READ | PROT_WRITE, again, -1, 0) != to))
+        sy_os_abort();
+    errno = saved;
+    return moved ? 0 : -1;
+}
+
+int sy_os_decommit(void *start, size_t bytes) {
+    const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    if (made_to_fail("decommit")) return -1;
+    return mmap(start, bytes, PROT_NONE, again, -1, 0) == start ? 0 : -1;
 }
 
 int sy_os_discard(void *start, size_t bytes) {

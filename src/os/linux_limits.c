@@ -184,3 +184,13 @@ unsigned sy_linux_group_cpus(const char *root) {
     uint64_t limit = least_of_versions(root, versions);
     return limit > UINT_MAX ? UINT_MAX : (unsigned)limit;
 }
+
+bool sy_linux_commit_is_strict(const char *root) {
+    char directory[PATH_BYTES], value[VALUE_BYTES], *rest;
+    int saved = errno;
+    int length = snprintf(directory, sizeof directory, "%s/proc/sys/vm", root);
+    bool known = length > 0 && (size_t)length < sizeof directory &&
+                 read_value(directory, "overcommit_memory", value);
+    errno = saved;
+    return known && parse_limit(value, &rest) == 2;
+}

@@ -56,17 +56,18 @@ int sy_os_populate(void *start, size_t bytes);
  * zero. -1: the content may be lost or not, the memory is still held. */
 int sy_os_discard(void *start, size_t bytes);
 
-/* What `from` holds, memory and content, comes to lie at `to`, instead of what was there; both are
- * committed ranges of `bytes`, and `from` stays one, that reads as zero. -1: `from` is as it was,
- * the content of `to` may be lost; the system cannot do this, or not here. */
+/* Moves memory and content from one committed range of `bytes` to another. The old content of
+ * `to` is lost; `from` stays committed and reads as zero. -1: `from` is as it was, and the content
+ * of `to` may be lost. */
 int sy_os_move(void *from, void *to, size_t bytes);
 
-/* Whether the system can do this at all: Linux 6.17 or newer. */
+/* Whether sy_os_move works at present. It needs Linux 6.17 or newer, no limit on address space or
+ * data (RLIMIT_AS, RLIMIT_DATA), and no strict overcommit when it is first asked. */
 bool sy_os_can_move(void);
 
-/* Makes one mapping of a committed range whose parts were moved there; its content is lost, and it
- * reads as zero. -1: the range may be mapped no longer, and must not be used. */
-int sy_os_join(void *start, size_t bytes);
+/* Makes a range as sy_os_reserve gave it: one mapping, nothing of it committed. Its memory goes
+ * back to the system. -1: the range may be mapped no longer, and must not be used. */
+int sy_os_decommit(void *start, size_t bytes);
 
 /* A reservation, or a part of one, goes, in whatever state its pages are. ENOMEM: taking out a
  * middle part would make one mapping too many; the range is as it was. */

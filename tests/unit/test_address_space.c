@@ -135,6 +135,51 @@ static void a_limit_that_comes_later_is_enough(void **state) {
     for (int i = 0; i < 2; i++) run_in_child(set_a_limit_later, &resources[i]);
 }
 
+/* Replaces blocks of all sizes, each of which must hold what was written. */
+static void replace_blocks(int rounds, bool may_fail) {
+    enum { BLOCKS = 8 };
+    static unsigned char *blocks[BLOCKS];
+    static size_t sizes[BLOCKS];
+    static uint64_t random = 7;
+    for (int round = 0; round < rounds; round++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        unsigned at = (unsigned)(random >> 61);
+        size_t bytes = (5 + (random >> 40) % 12) * MIB;
+        for (size_t i = 0; blocks[at] && i < sizes[at]; i += 4096) must(blocks[at][i] == at + 1);
+        if (round % 3) {
+            sy_free(blocks[at]);
+            blocks[at] = sy_calloc(1, bytes);
+            for (size_t i = 0; blocks[at] && i < bytes; i += 4096) must(blocks[at][i] == 0);
+        } else {
+            unsigned char *grown = sy_realloc(blocks[at], bytes);
+            size_t kept = blocks[at] && sizes[at] < bytes ? sizes[at] : bytes;
+            for (size_t i = 0; grown && blocks[at] && i < kept; i += 4096) must(grown[i] == at + 1);
+            if (!grown) sy_free(blocks[at]);
+            blocks[at] = grown;
+        }
+        must(blocks[at] || (may_fail && errno == ENOMEM));
+        sizes[at] = blocks[at] ? bytes : 0;
+        if (blocks[at]) memset(blocks[at], (int)at + 1, bytes);
+    }
+}
+
+/* Below what the process has already: the system refuses everything, and nothing is lost. */
+static void replace_large_blocks_below_a_limit(void *resource) {
+    int which = *(int *)resource;
+    replace_blocks(60, false);
+    size_t now = which == RLIMIT_AS ? address_space() : writable();
+    for (size_t less = 0; less <= 40 * MIB; less += 20 * MIB) {
+        set_limit(which, now - less);
+        replace_blocks(40, true);
+    }
+}
+
+static void large_blocks_are_replaced_below_any_limit(void **state) {
+    (void)state;
+    int resources[] = {RLIMIT_AS, RLIMIT_DATA};
+    for (int i = 0; i < 2; i++) run_in_child(replace_large_blocks_below_a_limit, &resources[i]);
+}
+
 /* Whoever finds no address space for its record does without, and the others go on. */
 static void have_threads_without_records(void *arg) {
     (void)arg;
@@ -213,6 +258,7 @@ int main(void) {
         cmocka_unit_test(a_process_with_a_cache_takes_little),
         cmocka_unit_test(a_limit_at_the_start_is_enough),
         cmocka_unit_test(a_limit_that_comes_later_is_enough),
+        cmocka_unit_test(large_blocks_are_replaced_below_any_limit),
         cmocka_unit_test(threads_without_space_for_records_work),
         cmocka_unit_test(up_to_a_limit_all_can_be_had),
         cmocka_unit_test(what_the_system_does_not_promise_is_refused),

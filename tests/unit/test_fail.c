@@ -304,7 +304,7 @@ static int make_call(const char *call, char *start) {
     if (strcmp(call, "populate") == 0) return sy_os_populate(start, page);
     if (strcmp(call, "discard") == 0) return sy_os_discard(start, page);
     if (strcmp(call, "move") == 0) return sy_os_move(start, start + page, page);
-    if (strcmp(call, "join") == 0) return sy_os_join(start, page);
+    if (strcmp(call, "decommit") == 0) return sy_os_decommit(start, page);
     if (strcmp(call, "release") == 0) return sy_os_release(start, page);
     if (strcmp(call, "huge") == 0) return sy_os_huge(start, page, true);
     if (strcmp(call, "guard") == 0) return sy_os_guard(start, page, true);

@@ -342,6 +342,22 @@ static void what_is_too_much_of_a_piece_goes(void **state) {
     }
 }
 
+/* With more in use pieces are longer, so that there are not too many mappings. */
+static void pieces_grow_with_what_is_in_use(void **state) {
+    (void)state;
+    const size_t kib = 1024;
+    bool clean;
+    if (!sy_os_can_move()) skip();
+    sy_slab *much = take(3 * 1024 * MIB, &clean);
+    sy_run_give(take_filled(16, 1));
+    sy_slab *span = take(5 * MIB + 64 * kib, &clean);
+    assert_int_equal(span->bytes, 5 * MIB + 64 * kib);
+    assert_int_equal(kept(), 16 * MIB - (5 * MIB + 512 * kib));
+    sy_run_give(span);
+    sy_run_give(much);
+    nothing_is_left();
+}
+
 static void what_cannot_move_stays(void **state) {
     (void)state;
     bool clean;
@@ -369,7 +385,7 @@ static void what_has_room_to_grow_gathers_nothing(void **state) {
     nothing_is_left();
 }
 
-/* If that fails the addresses are lost, and nothing else. */
+/* If that fails, the addresses are lost, and nothing else. */
 static void pieces_become_one_mapping_in_the_end(void **state) {
     (void)state;
     for (int refuse = 0; refuse < 2; refuse++) {
@@ -381,9 +397,9 @@ static void pieces_become_one_mapping_in_the_end(void **state) {
         sy_slab *span = take(14 * MIB, &clean);
         uintptr_t start = span->start;
         sy_run_give(span);
-        if (refuse) sy_fake_fail_nth(SY_FAKE_JOIN, 1);
+        if (refuse) sy_fake_fail_nth(SY_FAKE_DECOMMIT, 1);
         assert_int_equal(sy_large_trim(&sy_memory_main), 14 * MIB);
-        assert_int_equal(sy_fake_calls(SY_FAKE_JOIN), refuse + 1);
+        assert_int_equal(sy_fake_calls(SY_FAKE_DECOMMIT), refuse + 1);
         assert_null(sy_slab_at(start));
         span = take(14 * MIB, &clean);
         assert_true(clean);
@@ -627,6 +643,7 @@ int main(void) {
         TEST(a_shorter_span_takes_the_end_of_a_kept_one),
         TEST(a_longer_span_takes_several),
         TEST(what_is_too_much_of_a_piece_goes),
+        TEST(pieces_grow_with_what_is_in_use),
         TEST(what_cannot_move_stays),
         TEST(what_has_room_to_grow_gathers_nothing),
         TEST(pieces_become_one_mapping_in_the_end),

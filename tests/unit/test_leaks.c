@@ -506,7 +506,8 @@ static void the_quarantine_reaches_nothing(void **state) {
     sy_cache_destroy_all(cache);
 }
 
-/* Their slabs' descriptors, boundary tags and directories of ordinals have their addresses. */
+/* The objects' addresses are in the descriptors of their slabs, in boundary tags, in directories of
+ * ordinals, and in the table of large objects that ended. */
 static void tables_reach_nothing(void **state) {
     (void)state;
     const size_t sizes[] = {sizeof(node), 100000, 200000, 5 << 20};
@@ -514,8 +515,7 @@ static void tables_reach_nothing(void **state) {
         unsigned flags = i < 4 ? SY_AUDIT : SY_AUDIT | SY_HANDLES;
         sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = sizes[i % 4], .flags = flags});
         lose(cache, 60);
-        assert_in_range(unreachable(cache), 4,
-                        60); /* else none; the fake system's tables find some */
+        assert_in_range(unreachable(cache), 45, 60); /* old words on the stack find a few */
         sy_cache_destroy_all(cache);
     }
 }

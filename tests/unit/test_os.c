@@ -169,6 +169,33 @@ static void move_takes_memory_along(void **state) {
     assert_int_equal(sy_os_release(to, 4 * page), 0);
 }
 
+static void set_soft_limit(bool of_data, rlim_t bytes) {
+    struct rlimit limit;
+    assert_int_equal(of_data ? getrlimit(RLIMIT_DATA, &limit) : getrlimit(RLIMIT_AS, &limit), 0);
+    limit.rlim_cur = bytes;
+    assert_int_equal(of_data ? setrlimit(RLIMIT_DATA, &limit) : setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+/* Below a limit the kernel could refuse a move halfway. */
+static void nothing_moves_below_a_limit(void **state) {
+    (void)state;
+    unsigned char *from = reserve_committed(page), *to = reserve_committed(page);
+    bool could = sy_os_can_move();
+    for (int of_data = 0; of_data < 2; of_data++) {
+        set_soft_limit(of_data, (rlim_t)1 << 46);
+        errno = 7;
+        assert_false(sy_os_can_move());
+        assert_int_equal(errno, 7);
+        from[0] = 1;
+        assert_int_equal(sy_os_move(from, to, page), -1);
+        assert_int_equal(from[0], 1);
+        set_soft_limit(of_data, RLIM_INFINITY);
+        assert_int_equal(sy_os_can_move(), could);
+    }
+    assert_int_equal(sy_os_release(from, page), 0);
+    assert_int_equal(sy_os_release(to, page), 0);
+}
+
 /* Two mappings, which some kernels do not move at once. */
 static void move_of_two_mappings_is_whole_or_not_at_all(void **state) {
     (void)state;
@@ -196,18 +223,20 @@ static int count_mappings(void) {
     return lines;
 }
 
-static void join_makes_one_mapping_of_what_was_moved(void **state) {
+static void decommit_makes_one_mapping_of_what_was_moved(void **state) {
     (void)state;
     enum { PAGES = 16 };
     unsigned char *from = reserve_committed(PAGES * page), *to = reserve_committed(PAGES * page);
     memset(from, 0xa5, PAGES * page);
     memset(to, 0x11, PAGES * page);
-    count_mappings(); /* has its buffer now */
+    (void)count_mappings(); /* stdio has its buffer after this */
     int before = count_mappings();
     for (size_t at = 0; at < PAGES; at += 2) /* each second page, from the other end */
         if (sy_os_move(from + (PAGES - 2 - at) * page, to + at * page, page) != 0) break;
     if (sy_os_can_move()) assert_true(count_mappings() >= before + PAGES / 2);
-    assert_int_equal(sy_os_join(to, PAGES * page), 0);
+    assert_int_equal(sy_os_decommit(to, PAGES * page), 0);
+    assert_false(resident(to));
+    assert_int_equal(sy_os_commit(to, PAGES * page), 0);
     assert_true(count_mappings() <= before);
     for (size_t at = 0; at < PAGES * page; at++) assert_int_equal(to[at], 0);
     memset(to, 1, PAGES * page);
@@ -500,6 +529,16 @@ static int remove_root(void **state) {
     char command[PATH_MAX];
     snprintf(command, sizeof command, "rm -r '%s'", root);
     return system(command);
+}
+
+static void overcommit_is_strict_if_the_system_says_2(void **state) {
+    (void)state;
+    assert_false(sy_linux_commit_is_strict(root)); /* there is no such file */
+    static const char *const values[] = {"0\n", "1\n", "2\n", "", "22\n", "x"};
+    for (int i = 0; i < 6; i++) {
+        put("/proc/sys/vm/overcommit_memory", values[i]);
+        assert_int_equal(sy_linux_commit_is_strict(root), i == 2);
+    }
 }
 
 static void groups_absent_are_no_limit(void **state) {
@@ -1104,8 +1143,9 @@ int main(int argc, char **argv) {
         TEST(populate_backs_and_keeps_the_content),
         TEST(discard_gives_memory_back_and_reads_as_zero),
         TEST(move_takes_memory_along),
+        TEST(nothing_moves_below_a_limit),
         TEST(move_of_two_mappings_is_whole_or_not_at_all),
-        cmocka_unit_test(join_makes_one_mapping_of_what_was_moved),
+        TEST(decommit_makes_one_mapping_of_what_was_moved),
         TEST(discard_works_on_locked_memory),
         TEST(release_of_a_part_leaves_the_rest),
         TEST(huge_advice_leaves_the_content),
@@ -1120,6 +1160,7 @@ int main(int argc, char **argv) {
         TEST(cpu_differs_between_running_threads),
         TEST(cpu_count_honours_affinity),
         TEST(memory_limit_honours_resource_limits),
+        GROUP(overcommit_is_strict_if_the_system_says_2),
         GROUP(groups_absent_are_no_limit),
         GROUP(groups_v2_least_on_the_way_up_counts),
         GROUP(groups_v2_max_is_no_limit),
