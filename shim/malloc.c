@@ -112,7 +112,7 @@ NAME void free_aligned_sized(void *object, size_t align, size_t size) {
     if (align <= ALIGN)
         free_sized(object, size);
     else
-        sy_free(object); /* the class goes by the alignment too */
+        sy_free_aligned_sized(object, align, size);
 }
 
 /* ---- what glibc tells of itself ---- */

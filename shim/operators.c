@@ -173,8 +173,12 @@ OPERATOR(void, op_delete_array_aligned, "_ZdaPvSt11align_val_t", (void *object, 
 
 OPERATOR(void, op_delete_sized_aligned, "_ZdlPvmSt11align_val_t",
          (void *object, size_t size, size_t align)) {
-    (void)size;
-    op_delete_aligned(object, align);
+    if (SY_UNLIKELY(op_delete_aligned != delete_aligned_object))
+        op_delete_aligned(object, align);
+    else if (align <= NEW_ALIGN)
+        sy_free_sized(object, sy_shim_size(size));
+    else
+        sy_free_aligned_sized(object, align, size);
 }
 
 OPERATOR(void, op_delete_array_sized_aligned, "_ZdaPvmSt11align_val_t",

@@ -78,6 +78,12 @@ SY_API void sy_free(void *object);
 SY_API void sy_free_sized(void *object, size_t size);
 
 /**
+ * Frees an object whose alignment and size you know, as sy_free: `size` bytes at a multiple of
+ * `align` from sy_aligned_alloc. A wrong size or alignment is reported as sy_free_sized does.
+ */
+SY_API void sy_free_aligned_sized(void *object, size_t align, size_t size);
+
+/**
  * Tells how large an object of `size` bytes from sy_malloc really is. A container that grows to
  * this size wastes nothing.
  *

@@ -154,18 +154,28 @@ void *sy_calloc(size_t count, size_t size) {
     return object;
 }
 
+/* Whether any object of this size has the alignment. */
+static bool is_aligned_anyway(size_t align, size_t size) {
+    return align <= 8 || (align == 16 && size > 8);
+}
+
+/* The class of objects of this size at a larger alignment; 0: they are spans. */
+static unsigned aligned_class(size_t align, size_t size) {
+    if (size > SY_CLASS_SIZE_MAX || align > SY_UNIT_BYTES) return 0;
+    unsigned class_number = sy_class_of(size > align ? size : align);
+    while (class_number < SY_CLASSES && sy_class_size(class_number) % align) class_number++;
+    return class_number < SY_CLASSES ? class_number : 0;
+}
+
 void *sy_aligned_alloc(size_t align, size_t size) {
     bool clean;
     if (!sy_is_power_of_two(align)) {
         errno = EINVAL;
         return NULL;
     }
-    if (align <= 8 || (align == 16 && size > 8)) return alloc(size);
-    if (size <= SY_CLASS_SIZE_MAX && align <= SY_UNIT_BYTES) {
-        unsigned class_number = sy_class_of(size > align ? size : align);
-        while (class_number < SY_CLASSES && sy_class_size(class_number) % align) class_number++;
-        if (class_number < SY_CLASSES) return alloc_in_class(class_number, size, align);
-    }
+    if (is_aligned_anyway(align, size)) return alloc(size);
+    unsigned class_number = aligned_class(align, size);
+    if (class_number) return alloc_in_class(class_number, size, align);
     return span_alloc(size ? size : 1, align, 0, &clean);
 }
 
@@ -293,6 +303,29 @@ void sy_free_sized(void *object, size_t size) {
     if (SY_UNLIKELY(!sy_class_has(class_number, size) ||
                     !sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))
         sy_free_sized_slow(object, size);
+}
+
+/* Frees what is of the class, or a span if that is 0. What checks knows more than the class. */
+static SY_COLD void sy_free_aligned_slow(void *object, unsigned class_number, size_t size) {
+    sy_cpu_keep_frame();
+    unsigned found = sy_class_at((uintptr_t)object);
+    if (!found && !class_number && span_of(object))
+        sy_free_in_class(object, 0, SIZE_MAX);
+    else if (!found || found == class_number || sy_cache_checks(&classes[found]))
+        sy_free_in_class(object, found, size);
+    else
+        sy_raise_wrong_size(object, classes[found].name, size);
+}
+
+void sy_free_aligned_sized(void *object, size_t align, size_t size) {
+    if (is_aligned_anyway(align, size)) {
+        sy_free_sized(object, size);
+        return;
+    }
+    unsigned class_number = aligned_class(align, size);
+    bool fits = class_number && sy_class_at((uintptr_t)object) == class_number;
+    if (SY_UNLIKELY(!fits || !sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))
+        sy_free_aligned_slow(object, class_number, size == SIZE_MAX ? size - 1 : size);
 }
 
 /* The cache that checks what lies at `object`, guards it or passed it on, or NULL: none does. */

@@ -392,6 +392,37 @@ static void sized_free_is_free(void **state) {
     assert_int_equal(faults, 0);
 }
 
+static void aligned_sized_free_is_free(void **state) {
+    (void)state;
+    for (size_t align = 1; align <= 8 * MIB; align *= 2)
+        for (size_t size = 0; size <= 300 * KIB; size += size < 300 ? 1 : size / 13) {
+            void *object = sy_aligned_alloc(align, size);
+            must(object && (uintptr_t)object % align == 0);
+            sy_free_aligned_sized(object, align, size);
+            sy_free_aligned_sized(NULL, align, size);
+        }
+    sy_thread_flush();
+    assert_int_equal(faults, 0);
+}
+
+/* The class goes by the alignment too. */
+static void aligned_sized_free_of_another_size_is_reported(void **state) {
+    (void)state;
+    void *object = sy_aligned_alloc(64, 100), *span = sy_aligned_alloc(64, 6 * MIB);
+    sy_free_aligned_sized(object, 64, 200);
+    assert_int_equal(faults, 1);
+    sy_free_aligned_sized(object, 256, 100);
+    assert_int_equal(faults, 2);
+    sy_free_aligned_sized(object, 64, 6 * MIB);
+    assert_int_equal(faults, 3);
+    sy_free_aligned_sized(span, 64, 100);
+    assert_int_equal(faults, 4);
+    sy_free_aligned_sized(object, 64, 128); /* is of the same class */
+    sy_free_aligned_sized(span, 64, 6 * MIB);
+    assert_int_equal(faults, 4);
+    faults = 0;
+}
+
 /* Of whatever way an object came to its size, that is the size to free it with. */
 static void sized_free_after_realloc(void **state) {
     (void)state;
@@ -553,6 +584,8 @@ int main(void) {
         TEST(free_of_null_does_nothing),
         TEST(free_keeps_errno),
         TEST(sized_free_is_free),
+        TEST(aligned_sized_free_is_free),
+        TEST(aligned_sized_free_of_another_size_is_reported),
         TEST(sized_free_after_realloc),
         TEST(usable_size_of_what_is_not_the_heaps_is_0),
         TEST(freed_memory_is_used_again),

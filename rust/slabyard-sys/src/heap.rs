@@ -39,6 +39,12 @@ extern "C" {
     /// As [`sy_free`], and `size` is what was asked for.
     pub fn sy_free_sized(object: *mut c_void, size: usize);
 
+    /// Frees an object of the heap whose alignment and requested size the caller knows.
+    ///
+    /// # Safety
+    /// As [`sy_free`], and `align` and `size` are what was asked for.
+    pub fn sy_free_aligned_sized(object: *mut c_void, align: usize, size: usize);
+
     /// Bytes that may be used at `object`: at least as many as were asked for.
     ///
     /// # Safety
