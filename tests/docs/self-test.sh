@@ -70,16 +70,18 @@ header() { # header NAME LINE...: a header whose comment has these lines
     printf ' */\n' >>"$work/$name"
 }
 take='     struct order *order = sy_malloc(sizeof(struct order));' free='     sy_free(order);     a remark'
-header wrong.h "$take" '     sy_free(orders);'
+header wrong.h "$take" '     sy_free(ordre);'
 header broken.h '     struct order *order = sy_malloc(sizeof(struct' ' order));' "$free"
+header outside.h '     static int visit(void *arg) {' '         return wanting;' '     }'
 header wrong.hpp '     order *one = slabyard::make_unique<order>("A", 1);'
-for name in wrong.h broken.h wrong.hpp; do
+for name in wrong.h broken.h outside.h wrong.hpp; do
     ! tests/docs/header-examples.sh "$work/$name" >/dev/null 2>&1 || fail "$name passed"
 done
 header true.h "$take" '     ...' "$free" '' '     | a drawing | of two |'
+header static.h '     static void visit(void *order) {' '         sy_free(order);' '     }' '' '     visit(NULL);'
 header true.hpp '     auto one = slabyard::make_unique<order>("A", 1);'
-said=$(tests/docs/header-examples.sh "$work/true.h" "$work/true.hpp") || fail "the true headers failed"
-[[ $said == *" 2 examples "* ]] || fail "of the true headers: $said"
+said=$(tests/docs/header-examples.sh "$work/true.h" "$work/static.h" "$work/true.hpp") || fail "the true headers failed"
+[[ $said == *" 3 examples "* ]] || fail "of the true headers: $said"
 printf 'The door of a cache.\n\n`a door` in code\n' >"$work/words.md"
 said=$(scripts/check-prose "$work/words.md" 2>&1) && fail "words of developers passed"
 [ "$(grep -c "words.md:" <<<"$said")" = 1 ] || fail "of one false word: $said"
