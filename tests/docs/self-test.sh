@@ -29,6 +29,16 @@ cargo run -p slabyard-nowhere
 int main(void) { return 1; }
 ```
 
+```c excerpt src/base/nowhere.c
+int main(void) {
+```
+
+```c excerpt include/slabyard/heap.h
+SY_API void *sy_calloc(size_t count, size_t size);
+...
+SY_API void *sy_malloc(size_t size);
+```
+
 ```cpp example
 int main() { return nowhere; }
 ```
@@ -47,12 +57,22 @@ make bench   # takes a while
 this is no example
 ```
 
+```c excerpt include/slabyard/heap.h
+SY_API void *sy_malloc(size_t size);
+...
+ * Allocates `count` times `size` bytes, all zero.
+ *
+ * Returns the memory, or NULL with errno.
+...
+SY_API void *sy_calloc(size_t count, size_t size);
+```
+
 ```c example
 #include <slabyard/base.h>
 int main(void) { return SY_ABI > 0 ? 0 : 1; }
 ```
 END
-statements=12 examples=2
+statements=14 examples=2
 
 if said=$(tests/docs/check.sh --build "$build" "$work/false.md" 2>&1); then
     fail "the false page passed"
