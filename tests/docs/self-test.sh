@@ -67,6 +67,11 @@ SY_API void *sy_malloc(size_t size);
 SY_API void *sy_calloc(size_t count, size_t size);
 ```
 
+```c excerpt examples/order_book.c
+gone->previous->next = gone->next;
+gone->next->previous = gone->previous;
+```
+
 ```c example
 #include <slabyard/base.h>
 int main(void) { return SY_ABI > 0 ? 0 : 1; }
