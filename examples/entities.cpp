@@ -43,8 +43,8 @@ void expect(bool condition, const char *what) {
 
 /* ---- two stores with the same functions ---- */
 
-/* Entities by handle. One thread owns the game, so find() does not need to hold the entity: it costs
- * a few loads. If other threads destroy entities meanwhile, use slabyard::handle_map instead. */
+/* Entities by handle. One thread owns the game, so find() need not hold the entity: it costs a few
+ * loads. If other threads destroy entities meanwhile, use slabyard::handle_map instead. */
 class handle_store {
   public:
     handle_store() {

@@ -4,8 +4,8 @@
  *
  *     cc order_book.c $(pkg-config --cflags --libs slabyard) && ./a.out
  *
- * `./a.out malloc` takes the orders from malloc, for comparison. The program checks its results: the
- * exit status is 0 only if all of them are right.
+ * `./a.out malloc` takes the orders from malloc, for comparison. The program checks its results:
+ * the exit status is 0 only if all of them are right.
  */
 #include <stdint.h>
 #include <stdio.h>
