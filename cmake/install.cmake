@@ -49,7 +49,8 @@ install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SEC
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md"
     PATTERN "*.svg" PATTERN "_*" EXCLUDE PATTERN site EXCLUDE PATTERN reference EXCLUDE PATTERN index.md EXCLUDE)
-install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.c")
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.c"
+    PATTERN "*.cpp")
 
 # The man pages. A release has them in manual/. In a checkout they are made as they are installed, if
 # Sphinx is there (scripts/install.sh site).

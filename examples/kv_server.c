@@ -46,8 +46,8 @@ enum {
 
 static bool plain;       /* malloc instead */
 static sy_cache *cache;  /* of sessions */
-static sy_heap *entries; /* of the table's */
-static sy_heap *buffers; /* of the sessions' */
+static sy_heap *entries; /* keys, values, and the buckets of the table */
+static sy_heap *buffers; /* what sessions have received and not sent yet */
 static size_t sessions_open;
 
 static void die(const char *what) {
@@ -215,7 +215,7 @@ static void set(word key, word value) {
         add_bucket();
 }
 
-/* malloc's way is one by one; a heap goes as a whole. */
+/* With malloc each entry is freed; a heap is destroyed as a whole. */
 static void drop_table(void) {
     if (!plain) {
         sy_heap_destroy_all(entries);
@@ -229,7 +229,7 @@ static void drop_table(void) {
     for (size_t i = 0; i < bucket_count; i += SEGMENT) free(segments[i / SEGMENT]);
 }
 
-/* And the memory goes back to the system. */
+/* Empties the table, and gives its memory back to the system. */
 static void clear_table(void) {
     drop_table();
     if (plain) {

@@ -12,7 +12,11 @@ Comments are plain text, to be read in the header. They have this shape:
 
     Threads: any thread.
 
-Indented paragraphs are code or drawings. A name of Slabyard's, a name in backquotes and the name of
+    A sentence about the example, which may be left out:
+
+        struct order *order = sy_cache_alloc(orders);
+
+Indented paragraphs are code or drawings. Code at the end of a comment is its example. A name of Slabyard's, a name in backquotes and the name of
 a header or of a document become links or literals.
 """
 import re
@@ -29,7 +33,10 @@ class Text:
 
     def __init__(self, lines):
         self.description, self.returns, self.errors, self.threads = [], [], [], []
-        for paragraph in paragraphs(lines):
+        found = paragraphs(lines)
+        end = example_at(found)
+        self.example = joined(found[end:])
+        for paragraph in found[:end]:
             first = paragraph[0]
             if first.strip() == "Errors:":
                 self.errors += rows(paragraph[1:])
@@ -55,6 +62,29 @@ def paragraphs(lines):
         elif found[-1]:
             found.append([])
     return [paragraph for paragraph in found if paragraph]
+
+
+def is_code(paragraph):
+    statement = any(re.search(r";(  |$)", line) for line in paragraph)
+    return statement and all(line.startswith("    ") for line in paragraph)
+
+
+def example_at(found):
+    """Where the example begins among the paragraphs of a comment: the code that the comment ends with,
+    and a line before it that ends with a colon. A comment of code alone has no example."""
+    at = len(found)
+    while at > 0 and is_code(found[at - 1]):
+        at -= 1
+    if at == 0:
+        return len(found)
+    return at - 1 if 1 < at < len(found) and found[at - 1][-1].endswith(":") else at
+
+
+def joined(found):
+    """The paragraphs of an example, its code as one: there may be blank lines in it."""
+    code = [paragraph for paragraph in found if is_code(paragraph)]
+    lines = [line for paragraph in code for line in paragraph + [""]][:-1]
+    return found[: len(found) - len(code)] + ([lines] if lines else [])
 
 
 def rows(lines):
@@ -107,7 +137,7 @@ class Renderer:
         if re.match(r"-{3,} .* -{3,}$", lines[0]):
             title = lines[0].strip("- ")
             return [title[0].upper() + title[1:], "-" * len(title), ""]
-        if all(line.startswith("    ") for line in lines):
+        if all(line.startswith("    ") or not line for line in lines):
             code = any(re.search(r";(  |$)", line) for line in lines)
             cpp = any(re.search(r"\w::\w|\bauto ", line) for line in lines)
             language = ("cpp" if cpp else "c") if code else "text"
@@ -146,6 +176,8 @@ class Renderer:
             out += self.field("Errors", self.errors(text.errors))
         if text.threads:
             out += self.field("Threads", self.body(text.threads))
+        if text.example:
+            out += self.field("Example", self.body(text.example))
         return out
 
     def returned(self, text):

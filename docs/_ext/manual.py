@@ -7,8 +7,9 @@ Writes the source of each page into the source folder, which is a folder under b
     slabyard.1, slabyard-COMMAND.1   the tool, from docs/tool.md
     slabyard.7          the options, from docs/options.md
 
-The example of a function is the shortest whole program in docs/ or examples/ that calls it; the tests
-compile and run these programs.
+The example of a function is the example in its comment, or else the shortest whole program in docs/ or
+examples/ that calls it, or else the example of another function that calls it. The tests compile the
+examples of comments, and compile and run the programs. A function without an example is a warning.
 """
 import glob
 import os
@@ -17,6 +18,7 @@ import re
 import hawkmoth.docstring as docstring
 from comments import Renderer, Text
 from headers import INCLUDE, ROOT, header_names, lines_of, parse, public_names
+from sphinx.util import logging
 
 LONGEST_EXAMPLE = 90  # lines
 FUNCTION = docstring.FunctionDocstring
@@ -77,6 +79,8 @@ class Manual:
     def __init__(self, folder):
         self.folder, self.pages, self.programs = folder, [], programs()
         self.renderer = Renderer(public_names(), links=False)
+        functions = [d for h in header_names() for d in parse(h) if isinstance(d, FUNCTION)]
+        self.examples = [example for example in (Text(lines_of(f)).example for f in functions) if example]
 
     def write(self, page, section, summary, lines, suffix="rst"):
         with open(os.path.join(self.folder, f"{page}.{suffix}"), "w", encoding="utf-8") as file:
@@ -98,18 +102,25 @@ class Manual:
         if threads:
             body = renderer.body(threads)
             out += heading("Threads", "-") + [body[0][0].upper() + body[0][1:]] + body[1:]
-        out += self.example(name)
+        out += heading("Examples", "-") + self.example(name, text)
         others = references(renderer, "\n".join(comment), [name])
         others = [f"{other}(3)" for other in others] + [f"slabyard_{header[:-2]}(3)", "slabyard(7)"]
         self.write(name, 3, text.summary, out + see_also(others))
 
-    def example(self, name):
-        for lines, where, text in self.programs:
-            if re.search(rf"\b{name}\(", text):
+    def example(self, name, text):
+        if text.example:
+            return self.renderer.body(text.example)
+        calls = re.compile(rf"\b{name}\(")
+        for lines, where, program in self.programs:
+            if calls.search(program):
                 if lines > LONGEST_EXAMPLE:
-                    return heading("Examples", "-") + [f"The program ``{where}`` calls {name}.", ""]
+                    return [f"The program ``{where}`` calls {name}.", ""]
                 where = f"From ``{where}``; the tests run this program."
-                return heading("Examples", "-") + [where, ""] + block(text.rstrip("\n").split("\n"))
+                return [where, ""] + block(program.rstrip("\n").split("\n"))
+        for example in self.examples:
+            if calls.search("\n".join(example[-1])):
+                return self.renderer.body(example)
+        logging.getLogger(__name__).warning("%s has no example: end its comment with one", name)
         return []
 
     def source_of(self, header, declaration):

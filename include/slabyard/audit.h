@@ -137,6 +137,9 @@ SY_API int sy_each_leak(struct sy_cache *cache, unsigned flags,
  * are left out if its functions have names in the program's symbol table.
  *
  * Returns the number of objects in the report.
+ *
+ *     size_t leaked = sy_report_leaks(NULL, SY_LEAKS_UNREACHABLE);
+ *     if (leaked > 0) fprintf(stderr, "%zu objects leaked\n", leaked);
  */
 SY_API size_t sy_report_leaks(struct sy_cache *cache, unsigned flags);
 

@@ -142,6 +142,9 @@ SY_API void sy_cache_destroy_all(sy_cache *cache);
  * Errors:
  *     EINVAL    the cache has a constructor
  *     ENOMEM    no memory, or the limit is reached
+ *
+ *     struct order *order = sy_cache_zalloc(orders);
+ *     if (order) order->amount += 100;   the amount was 0
  */
 SY_API void *sy_cache_zalloc(sy_cache *cache);
 
@@ -156,6 +159,10 @@ SY_API void *sy_cache_zalloc(sy_cache *cache);
  * ends an epoch), a free object in that magazine is taken for a live one.
  *
  * Returns true if it freed the object, else false.
+ *
+ * A pointer from a plug-in may be wrong:
+ *
+ *     if (!sy_cache_try_free(orders, pointer)) fprintf(stderr, "%p: no live order\n", pointer);
  */
 SY_API bool sy_cache_try_free(sy_cache *cache, void *object);
 
@@ -190,6 +197,10 @@ SY_API void sy_cache_free_batch(sy_cache *cache, void *const *objects, size_t co
  *
  * Errors:
  *     ENOMEM    no memory
+ *
+ * Before a phase in which no allocation may wait for the system:
+ *
+ *     if (sy_cache_reserve(orders, 100000) != 0) perror("memory for 100,000 orders");
  */
 SY_API int sy_cache_reserve(sy_cache *cache, size_t count);
 
@@ -207,6 +218,14 @@ SY_API int sy_cache_reserve(sy_cache *cache, size_t count);
  * Errors:
  *     EINVAL    `count` is more than can be reserved
  *     ENOMEM    no memory
+ *
+ * Two objects that are needed together, or not at all:
+ *
+ *     if (sy_thread_reserve(orders, 2) == 0) {
+ *         struct order *buy = sy_cache_alloc(orders);    cannot fail
+ *         struct order *sell = sy_cache_alloc(orders);   nor can this
+ *         ...
+ *     }
  */
 SY_API int sy_thread_reserve(sy_cache *cache, size_t count);
 
@@ -233,6 +252,8 @@ SY_API size_t sy_cache_in_use(const sy_cache *cache);
  *
  * Returns the bytes from one object to the next: the size rounded up to the alignment, at least 8.
  * In a cache with red zones, which lie between the objects: the size.
+ *
+ *     size_t bytes = 1000000 * sy_cache_slot_size(orders);   for a million orders
  */
 SY_API size_t sy_cache_slot_size(const sy_cache *cache);
 

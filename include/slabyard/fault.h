@@ -100,6 +100,16 @@ SY_API sy_fault_handler sy_set_fault_handler(sy_fault_handler handler);
  * handlers that add to the report. It takes no memory from Slabyard. errno is kept.
  *
  * Threads: any thread.
+ *
+ * A handler that adds a line to the report:
+ *
+ *     static void report(const sy_fault *fault) {
+ *         sy_report_fault(fault);
+ *         fprintf(stderr, "while request %ld was served\n", request);
+ *         abort();
+ *     }
+ *
+ *     sy_set_fault_handler(report);
  */
 SY_API void sy_report_fault(const sy_fault *fault);
 

@@ -60,8 +60,17 @@ SY_API void *sy_handle_prepare(sy_cache *cache, sy_handle *handle);
  * reported as an unpin without a pin. */
 SY_API void sy_handle_publish(sy_cache *cache, sy_handle handle);
 
-/** Frees an object of sy_handle_prepare instead of making it live, without calling `dispose`. If
- * the handle is not of such an object, this is reported as an unpin without a pin. */
+/**
+ * Frees an object of sy_handle_prepare instead of making it live, without calling `dispose`. If
+ * the handle is not of such an object, this is reported as an unpin without a pin.
+ *
+ *     sy_handle handle;
+ *     struct session *session = sy_handle_prepare(sessions, &handle);
+ *     if (session && (session->socket = accept(listener, NULL, NULL)) >= 0)
+ *         sy_handle_publish(sessions, handle);
+ *     else if (session)
+ *         sy_handle_cancel(sessions, handle);   no thread has seen the object
+ */
 SY_API void sy_handle_cancel(sy_cache *cache, sy_handle handle);
 
 /**
@@ -86,6 +95,9 @@ SY_API void sy_handle_unpin(sy_cache *cache, sy_handle handle);
  *
  * Returns the handle of the live object; 0 if no live object of a cache with SY_HANDLES begins at
  * this address.
+ *
+ *     sy_handle handle = sy_handle_of(session);
+ *     if (handle != 0) printf("session %016" PRIx64 "\n", handle);   a client may send it back
  */
 SY_API sy_handle sy_handle_of(const void *object);
 
@@ -103,6 +115,16 @@ typedef int (*sy_handle_visit)(void *arg, sy_handle handle, void *object);
  * Errors:
  *     EINVAL    the cache has no SY_HANDLES
  *     ENOMEM    no memory
+ *
+ * All sessions that have lost their connection:
+ *
+ *     static int close_lost(void *arg, sy_handle handle, void *object) {
+ *         const struct session *session = object;
+ *         if (session->socket < 0) sy_handle_free(arg, handle);
+ *         return 0;   continue
+ *     }
+ *
+ *     sy_handle_each(sessions, close_lost, sessions);
  */
 SY_API int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg);
 
@@ -114,6 +136,11 @@ SY_API int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg);
  * cache by the time that you use it; its word then says so.
  *
  * Returns the number of slabs; 0 for a cache without SY_HANDLES.
+ *
+ *     uint32_t firsts[256], slots;
+ *     size_t slabs = sy_handle_slabs(sessions, firsts, 256, &slots);
+ *     for (size_t i = 0; i < slabs && slabs <= 256; i++)
+ *         printf("ordinals %" PRIu32 " to %" PRIu32 "\n", firsts[i], firsts[i] + slots - 1);
  */
 SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t *slots);
 

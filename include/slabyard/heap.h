@@ -35,6 +35,10 @@ SY_API void *sy_malloc(size_t size);
  *
  * Errors:
  *     ENOMEM    no memory, or the product overflows
+ *
+ *     long *counts = sy_calloc(1024, sizeof *counts);   1,024 times 0
+ *     ...
+ *     sy_free(counts);
  */
 SY_API void *sy_calloc(size_t count, size_t size);
 
@@ -74,6 +78,10 @@ SY_API void sy_free(void *object);
  * reported at once. A wrong size of the same class is reported if the option `check` is on. This
  * takes a few instructions more than sy_free, because the heap finds the class from the address and
  * compares the size with it.
+ *
+ *     struct order *list = sy_malloc(50 * sizeof *list);
+ *     ...
+ *     sy_free_sized(list, 50 * sizeof *list);
  */
 SY_API void sy_free_sized(void *object, size_t size);
 
@@ -89,6 +97,15 @@ SY_API void sy_free_aligned_sized(void *object, size_t align, size_t size);
  *
  * Returns the number of bytes that may be used of it: at least `size`. `size` itself if that is too
  * large for any object.
+ *
+ * A buffer that grows by half uses the whole of its size class:
+ *
+ *     size_t larger = sy_good_size(room + room / 2);
+ *     char *moved = sy_realloc(buffer, larger);
+ *     if (moved) {
+ *         buffer = moved;
+ *         room = larger;
+ *     }
  */
 SY_API size_t sy_good_size(size_t size);
 
@@ -97,6 +114,11 @@ SY_API size_t sy_good_size(size_t size);
  *
  * Returns the number of bytes that may be used at `object`: at least as many as were asked for. 0
  * for NULL and for an address that is not the heap's.
+ *
+ *     char *text = sy_malloc(100);
+ *     size_t bytes = sy_usable_size(text);   112: the size class of 100 bytes
+ *     ...
+ *     sy_free(text);
  */
 SY_API size_t sy_usable_size(const void *object);
 

@@ -105,6 +105,10 @@ SY_API void *sy_heap_alloc(sy_heap *heap, size_t size);
  *
  * Errors:
  *     ENOMEM    no memory, a limit is reached, or the product overflows
+ *
+ *     struct order *table = sy_heap_calloc(tenant, 256, sizeof *table);   all bytes are 0
+ *     ...
+ *     sy_heap_free(tenant, table);
  */
 SY_API void *sy_heap_calloc(sy_heap *heap, size_t count, size_t size);
 
@@ -116,6 +120,10 @@ SY_API void *sy_heap_calloc(sy_heap *heap, size_t count, size_t size);
  * Errors:
  *     EINVAL    `align` is no power of two up to SY_CACHE_ALIGN_MAX
  *     ENOMEM    no memory, or a limit is reached
+ *
+ *     float *row = sy_heap_aligned_alloc(tenant, 64, 1000 * sizeof *row);   for vector code
+ *     ...
+ *     sy_heap_free(tenant, row);
  */
 SY_API void *sy_heap_aligned_alloc(sy_heap *heap, size_t align, size_t size);
 
@@ -136,8 +144,14 @@ SY_API void *sy_heap_realloc(sy_heap *heap, void *object, size_t size);
 /** Frees an object of this heap. NULL is allowed and does nothing. errno is kept. */
 SY_API void sy_heap_free(sy_heap *heap, void *object);
 
-/** Frees an object whose size you know, as sy_heap_free. The object must be from sy_heap_alloc,
- * sy_heap_calloc or sy_heap_realloc. A size of another class is reported. */
+/**
+ * Frees an object whose size you know, as sy_heap_free. The object must be from sy_heap_alloc,
+ * sy_heap_calloc or sy_heap_realloc. A size of another class is reported.
+ *
+ *     struct order *order = sy_heap_alloc(tenant, sizeof *order);
+ *     ...
+ *     sy_heap_free_sized(tenant, order, sizeof *order);
+ */
 SY_API void sy_heap_free_sized(sy_heap *heap, void *object, size_t size);
 
 /**
@@ -147,6 +161,10 @@ SY_API void sy_heap_free_sized(sy_heap *heap, void *object, size_t size);
  * Returns true if it freed the object, else false.
  *
  * Threads: as sy_cache_try_free.
+ *
+ * A pointer from a plug-in may be wrong:
+ *
+ *     if (!sy_heap_try_free(tenant, pointer)) fprintf(stderr, "%p: not the tenant's\n", pointer);
  */
 SY_API bool sy_heap_try_free(sy_heap *heap, void *object);
 
@@ -155,6 +173,11 @@ SY_API bool sy_heap_try_free(sy_heap *heap, void *object);
  *
  * Returns the number of bytes that may be used at `object`: at least as many as were asked for. 0
  * for NULL, and for an address where no object of the heap can begin.
+ *
+ *     char *text = sy_heap_alloc(tenant, 100);
+ *     size_t room = sy_heap_usable_size(tenant, text);   112: the size class of 100 bytes
+ *     ...
+ *     sy_heap_free(tenant, text);
  */
 SY_API size_t sy_heap_usable_size(const sy_heap *heap, const void *object);
 
@@ -173,6 +196,11 @@ SY_API size_t sy_heap_usable_size(const sy_heap *heap, const void *object);
  *
  * Errors:
  *     ENOMEM    no memory
+ *
+ *     sy_cache *orders = sy_heap_cache_for(tenant, sizeof(struct order));
+ *     struct order *order = orders ? sy_cache_alloc(orders) : NULL;
+ *     ...
+ *     sy_heap_free(tenant, order);   or sy_cache_free(orders, order), which is faster
  */
 SY_API sy_cache *sy_heap_cache_for(sy_heap *heap, size_t size);
 
@@ -227,6 +255,17 @@ SY_API void sy_heap_unpin(sy_heap *heap, sy_handle handle);
  * Errors:
  *     EINVAL    the heap has no SY_HANDLES
  *     ENOMEM    no memory
+ *
+ * The bytes of all live objects, each as large as its class:
+ *
+ *     static int add_size(void *arg, sy_handle handle, void *object) {
+ *         (void)handle;
+ *         *(size_t *)arg += sy_heap_usable_size(tenant, object);
+ *         return 0;   continue
+ *     }
+ *
+ *     size_t bytes = 0;
+ *     if (sy_heap_each(tenant, add_size, &bytes) == 0) printf("%zu bytes\n", bytes);
  */
 SY_API int sy_heap_each(sy_heap *heap, sy_handle_visit visit, void *arg);
 
@@ -236,6 +275,9 @@ SY_API int sy_heap_each(sy_heap *heap, sy_handle_visit visit, void *arg);
  * Gives free memory of the heap back to the operating system, as sy_cache_trim.
  *
  * Returns the number of bytes.
+ *
+ *     size_t bytes = sy_heap_trim(tenant);
+ *     printf("%zu KiB returned to the system\n", bytes >> 10);
  */
 SY_API size_t sy_heap_trim(sy_heap *heap);
 

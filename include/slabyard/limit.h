@@ -76,6 +76,8 @@ SY_API int sy_set_limit(const sy_limit *limit);
  * Returns the bytes that count for the process now.
  *
  * Threads: any thread.
+ *
+ *     printf("%zu MiB in use\n", sy_limit_used() >> 20);
  */
 SY_API size_t sy_limit_used(void);
 

@@ -103,6 +103,11 @@ SY_API void sy_pool_reset(sy_pool *pool) SY_NONNULL(1);
  *
  * Returns the number of bytes, including pages that were never touched. Always 0 for a pool with
  * checks or with SY_POOL_PREFAULT.
+ *
+ * Between two games, no object is live:
+ *
+ *     sy_pool_reset(pool);
+ *     printf("%zu KiB returned to the system\n", sy_pool_trim(pool) >> 10);
  */
 SY_API size_t sy_pool_trim(sy_pool *pool) SY_NONNULL(1);
 
@@ -118,6 +123,9 @@ SY_API SY_MUST_USE size_t sy_pool_in_use(const sy_pool *pool) SY_NONNULL(1);
  *
  * Returns the bytes from one slot to the next: the size rounded up to the alignment, at least 8.
  * All of them may be used. In a pool with checks: the bytes that may be used.
+ *
+ *     sy_pool *pool = sy_pool_create(&(sy_pool_config){.size = 20});
+ *     size_t bytes = pool ? sy_pool_slot_size(pool) : 0;   32: a multiple of the alignment, 16
  */
 SY_API SY_MUST_USE size_t sy_pool_slot_size(const sy_pool *pool) SY_NONNULL(1);
 
@@ -126,6 +134,8 @@ SY_API SY_MUST_USE size_t sy_pool_slot_size(const sy_pool *pool) SY_NONNULL(1);
  *
  * Returns the capacity of a bounded pool. For an unbounded one: the number of objects that it can
  * hold before it grows again, live objects included.
+ *
+ *     if (sy_pool_in_use(pool) == sy_pool_capacity(pool)) fprintf(stderr, "the pool is full\n");
  */
 SY_API SY_MUST_USE size_t sy_pool_capacity(const sy_pool *pool) SY_NONNULL(1);
 
@@ -133,6 +143,10 @@ SY_API SY_MUST_USE size_t sy_pool_capacity(const sy_pool *pool) SY_NONNULL(1);
  * Finds the word in the pool that is for your own use: 0 at first. No other function changes it.
  *
  * Returns the address of the word.
+ *
+ *     *sy_pool_word(pool) = (uintptr_t)session;   the session whose objects these are
+ *     ...
+ *     struct session *owner = (struct session *)*sy_pool_word(pool);
  */
 static inline uintptr_t *sy_pool_word(sy_pool *pool) {
     return SY_CAST(uintptr_t *, SY_CAST(void *, pool + 1));

@@ -152,6 +152,8 @@ SY_API int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account
  *     ENOMEM    no memory
  *
  * Threads: any thread. The caller must hold no lock that the reader of the descriptor waits for.
+ *
+ *     if (sy_print_stats(STDERR_FILENO) != 0) perror("statistics");
  */
 SY_API int sy_print_stats(int fd);
 

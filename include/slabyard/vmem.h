@@ -121,6 +121,12 @@ SY_API int sy_vmem_destroy(sy_vmem *arena);
  *     EINVAL    size 0; start or size not a multiple of the quantum; past the end of the integers
  *     EEXIST    some of it is in the arena already
  *     ENOMEM    no memory for a tag, or the arena would have more than SIZE_MAX units
+ *
+ * Ports from two ranges:
+ *
+ *     sy_vmem *ports = sy_vmem_create(
+ *         &(sy_vmem_config){.name = "port", .base = 10000, .size = 5000});
+ *     if (!ports || sy_vmem_add(ports, 20000, 5000) != 0) perror("ports");
  */
 SY_API int sy_vmem_add(sy_vmem *arena, uintptr_t start, size_t size) SY_NONNULL(1);
 
@@ -242,6 +248,8 @@ enum {
  * as one.
  *
  * Returns 1 if it does; else 0.
+ *
+ *     if (!sy_vmem_contains(ports, port, 1)) fprintf(stderr, "port %d is not ours\n", (int)port);
  */
 SY_API int sy_vmem_contains(const sy_vmem *arena, uintptr_t start, size_t size) SY_NONNULL(1);
 
@@ -317,6 +325,8 @@ SY_API int sy_vmem_get_stats(const sy_vmem *arena, sy_vmem_stats *stats);
  * time.
  *
  * Returns the number of broken invariants: 0.
+ *
+ *     assert(sy_vmem_verify(ports) == 0);
  */
 SY_API size_t sy_vmem_verify(const sy_vmem *arena) SY_NONNULL(1);
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Are the documents true? Every path, link and command that they name has to exist, and every block
-# marked as an example has to compile against the library and succeed when run.
+# marked as an example has to compile against the library and succeed when run; every excerpt is what its
+# file says.
 #   paths      in links and `code`: relative to the repository, the document, src, include or rust
 #   commands   make TARGET, slabyard SUBCOMMAND --option, cmake/ctest --preset NAME, cargo -p NAME
 #   examples   ```c example and ```cpp example
+#   excerpts   ```c excerpt FILE: the lines are in FILE; a line ... stands for others
 # Usage: tests/docs/check.sh [--build DIR] [DOCUMENT...]
 # Without --build the examples are only counted; without a built slabyard its commands are.
 set -euo pipefail
@@ -25,7 +27,7 @@ tool=$root/rust/target/release/slabyard
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-errors=0 paths=0 commands=0 examples=0 unjudged=0
+errors=0 paths=0 commands=0 examples=0 excerpts=0 unjudged=0
 place= # "document:line" of what is being judged
 error() {
     echo "docs: $place: $*" >&2
@@ -171,6 +173,17 @@ run_example() { # run_example FILE
     fi
 }
 
+check_excerpt() { # check_excerpt FILE
+    local from line
+    IFS=$'\t' read -r from place <"$1"
+    excerpts=$((excerpts + 1))
+    if [ ! -f "$from" ]; then
+        error "there is no $from for an excerpt"
+    elif ! line=$(awk -f tests/docs/excerpt.awk "$from" "$1"); then
+        error "the excerpt differs from $from at: $line"
+    fi
+}
+
 for document in "${documents[@]}"; do
     [ -e "$document" ] || continue
     check_document "$document"
@@ -178,8 +191,11 @@ done
 for example in "$work"/*.c "$work"/*.cpp; do
     [ ! -e "$example" ] || run_example "$example"
 done
+for excerpt in "$work"/*.excerpt; do
+    [ ! -e "$excerpt" ] || check_excerpt "$excerpt"
+done
 
 [ "$unjudged" = 0 ] || echo "docs: slabyard is not built, so $unjudged of its commands were not judged"
 [ "$errors" = 0 ] || { echo "docs: $errors statements are not true" >&2 && exit 1; }
 ran=$([ -n "$build" ] && echo run || echo "not run")
-echo "docs: $paths paths, $commands commands, $examples examples ($ran) in ${#documents[@]} documents are true"
+echo "docs: $paths paths, $commands commands, $examples examples ($ran), $excerpts excerpts in ${#documents[@]} documents are true"

@@ -3,7 +3,8 @@
 #   code   the inside of `backticks`
 #   shell  a line of a ```sh (or bash, console) block, without its prompt
 # and writes each block whose fence says `example` (```c example, ```cpp example), a whole program,
-# to OUT/<document>-<line>.<language>.
+# to OUT/<document>-<line>.<language>. A block whose fence says `excerpt FILE` (```c excerpt FILE) goes to
+# OUT/<document>-<line>.excerpt, with a first line "FILE<TAB>DOCUMENT:LINE".
 
 function emit(kind, text) {
     if (text != "") printf "%s\t%d\t%s\n", kind, FNR, text
@@ -13,9 +14,12 @@ function fence(info) {
     split(info, word, " ")
     language = word[1]
     file = ""
-    if (info ~ / example( |$)/) {
-        name = FILENAME
-        gsub(/[^A-Za-z0-9]/, "-", name)
+    name = FILENAME
+    gsub(/[^A-Za-z0-9]/, "-", name)
+    if (word[2] == "excerpt") {
+        file = OUT "/" name "-" FNR ".excerpt"
+        printf "%s\t%s:%d\n", word[3], FILENAME, FNR > file
+    } else if (info ~ / example( |$)/) {
         file = OUT "/" name "-" FNR "." (language == "c++" ? "cpp" : language)
         printf "" > file
     }

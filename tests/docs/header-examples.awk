@@ -3,37 +3,36 @@
 # An example is a paragraph that begins with four columns of indentation or more and has a line that
 # ends a statement. Then all of its lines have to be indented so. What follows a semicolon after two
 # blanks or more is a remark. A line `...` stands for code of the reader's. A paragraph with `{ ... }`
-# is the shape of something, not an example. The examples of one comment are one function body.
+# is the shape of something, not an example. A paragraph that begins with `static` is a function of the
+# program; all others of one comment are one function body.
 
-function finish_paragraph(   i) {
+function finish_paragraph(   i, code) {
     if (statement && !shape && line[1] ~ INDENTED) {
-        if (!opened) open_program()
         for (i = 1; i <= lines; i++) {
-            printf "#line %d \"%s\"\n", number[i], FILENAME >> file
-            if (line[i] !~ INDENTED) print "#error \"a line of an example is not indented\"" >> file
-            else print line[i] >> file
+            code = code "#line " number[i] " \"" FILENAME "\"\n"
+            code = code (line[i] ~ INDENTED ? line[i] : "#error \"a line of an example is not indented\"") "\n"
         }
+        if (line[1] ~ /^ *static /) outside = outside code
+        else body = body code
     }
     lines = statement = shape = 0
 }
 
-function open_program(   name, cpp) {
+function write_program(   name, cpp, file) {
     cpp = FILENAME ~ /\.hpp$/
     name = FILENAME
     gsub(/[^A-Za-z0-9]/, "-", name)
     file = OUT "/" name "-" FNR (cpp ? ".cpp" : ".c")
-    printf "#include \"program.%s\"\nvoid example(void);\nvoid example(void) {\n",
-        cpp ? "hpp" : "h" > file
-    opened = 1
+    printf "#include \"program.%s\"\n%svoid example(void);\nvoid example(void) {\n%s}\n",
+        cpp ? "hpp" : "h", outside, body > file
+    close(file)
 }
 
 function finish_comment() {
     finish_paragraph()
-    if (opened) {
-        print "}" >> file
-        close(file)
-    }
-    inside = opened = 0
+    if (outside body != "") write_program()
+    inside = 0
+    outside = body = ""
 }
 
 BEGIN { INDENTED = "^(     |$)" }

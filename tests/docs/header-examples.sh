@@ -15,9 +15,26 @@ done
 
 # What the examples leave out: the program's own types and variables.
 cat >"$work/program.h" <<'END'
+#include <assert.h>
+#include <inttypes.h>
 #include <slabyard/slabyard.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 struct order { char symbol[8]; long amount; };
 struct session { int socket; };
+extern sy_cache *orders, *sessions;
+extern sy_heap *tenant;
+extern sy_pool *pool;
+extern sy_vmem *ports;
+extern struct session *session;
+extern void *pointer;
+extern char *buffer;
+extern size_t room;
+extern uintptr_t port;
+extern long request;
+extern int listener;
 END
 cat >"$work/program.hpp" <<'END'
 #include <functional>

@@ -26,7 +26,7 @@ pages=0
 for page in "$manual"/man3/sy_*.3; do
     ! grep -q '^\.so ' "$page" || continue
     name=$(basename "$page" .3)
-    for section in NAME SYNOPSIS DESCRIPTION "SEE ALSO"; do
+    for section in NAME SYNOPSIS DESCRIPTION EXAMPLES "SEE ALSO"; do
         grep -q "^\.SH $section" "$page" || fail "$name has no section $section"
     done
     # A prototype that differs from the header's is an error of the compiler.

@@ -29,6 +29,16 @@ cargo run -p slabyard-nowhere
 int main(void) { return 1; }
 ```
 
+```c excerpt src/base/nowhere.c
+int main(void) {
+```
+
+```c excerpt include/slabyard/heap.h
+SY_API void *sy_calloc(size_t count, size_t size);
+...
+SY_API void *sy_malloc(size_t size);
+```
+
 ```cpp example
 int main() { return nowhere; }
 ```
@@ -47,12 +57,27 @@ make bench   # takes a while
 this is no example
 ```
 
+```c excerpt include/slabyard/heap.h
+SY_API void *sy_malloc(size_t size);
+...
+ * Allocates `count` times `size` bytes, all zero.
+ *
+ * Returns the memory, or NULL with errno.
+...
+SY_API void *sy_calloc(size_t count, size_t size);
+```
+
+```c excerpt examples/order_book.c
+gone->previous->next = gone->next;
+gone->next->previous = gone->previous;
+```
+
 ```c example
 #include <slabyard/base.h>
 int main(void) { return SY_ABI > 0 ? 0 : 1; }
 ```
 END
-statements=12 examples=2
+statements=14 examples=2
 
 if said=$(tests/docs/check.sh --build "$build" "$work/false.md" 2>&1); then
     fail "the false page passed"
@@ -70,16 +95,18 @@ header() { # header NAME LINE...: a header whose comment has these lines
     printf ' */\n' >>"$work/$name"
 }
 take='     struct order *order = sy_malloc(sizeof(struct order));' free='     sy_free(order);     a remark'
-header wrong.h "$take" '     sy_free(orders);'
+header wrong.h "$take" '     sy_free(ordre);'
 header broken.h '     struct order *order = sy_malloc(sizeof(struct' ' order));' "$free"
+header outside.h '     static int visit(void *arg) {' '         return wanting;' '     }'
 header wrong.hpp '     order *one = slabyard::make_unique<order>("A", 1);'
-for name in wrong.h broken.h wrong.hpp; do
+for name in wrong.h broken.h outside.h wrong.hpp; do
     ! tests/docs/header-examples.sh "$work/$name" >/dev/null 2>&1 || fail "$name passed"
 done
 header true.h "$take" '     ...' "$free" '' '     | a drawing | of two |'
+header static.h '     static void visit(void *order) {' '         sy_free(order);' '     }' '' '     visit(NULL);'
 header true.hpp '     auto one = slabyard::make_unique<order>("A", 1);'
-said=$(tests/docs/header-examples.sh "$work/true.h" "$work/true.hpp") || fail "the true headers failed"
-[[ $said == *" 2 examples "* ]] || fail "of the true headers: $said"
+said=$(tests/docs/header-examples.sh "$work/true.h" "$work/static.h" "$work/true.hpp") || fail "the true headers failed"
+[[ $said == *" 3 examples "* ]] || fail "of the true headers: $said"
 printf 'The door of a cache.\n\n`a door` in code\n' >"$work/words.md"
 said=$(scripts/check-prose "$work/words.md" 2>&1) && fail "words of developers passed"
 [ "$(grep -c "words.md:" <<<"$said")" = 1 ] || fail "of one false word: $said"

@@ -43,7 +43,7 @@ soname=$(objdump -p "$libdir/libslabyard.so" | awk '$1 == "SONAME" { print $2 }'
 
 # Licence, guides and examples are there, and the links in the guides lead somewhere.
 documents=$prefix/share/doc/slabyard
-for name in LICENSE README.md docs/install.md docs/cpp.md examples/order_book.c; do
+for name in LICENSE README.md docs/install.md docs/cpp.md examples/order_book.c examples/entities.cpp; do
     [ -s "$documents/$name" ] || fail "$name is not in share/doc/slabyard"
 done
 for document in "$documents"/*.md "$documents"/docs/*.md; do

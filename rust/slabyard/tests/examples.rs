@@ -9,6 +9,8 @@ mod order_book;
 mod tasks;
 #[path = "../examples/timer_wheel.rs"]
 mod timer_wheel;
+#[path = "../examples/work_queue.rs"]
+mod work_queue;
 
 #[test]
 fn an_order_book() {
@@ -28,4 +30,9 @@ fn a_timer_wheel_of_several_threads() {
 #[test]
 fn a_graph_with_keys() {
     graph::main();
+}
+
+#[test]
+fn a_scheduler_with_work_queues() {
+    work_queue::main();
 }
