@@ -87,7 +87,12 @@ SY_API void sy_free_sized(void *object, size_t size);
 
 /**
  * Frees an object whose alignment and size you know, as sy_free: `size` bytes at a multiple of
- * `align` from sy_aligned_alloc. A wrong size or alignment is reported as sy_free_sized does.
+ * `align` from sy_aligned_alloc. A wrong size or alignment is reported in the same cases as by
+ * sy_free_sized. NULL is allowed and does nothing.
+ *
+ *     char *page = sy_aligned_alloc(4096, 10000);
+ *     ...
+ *     sy_free_aligned_sized(page, 4096, 10000);
  */
 SY_API void sy_free_aligned_sized(void *object, size_t align, size_t size);
 

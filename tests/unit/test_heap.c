@@ -417,9 +417,13 @@ static void aligned_sized_free_of_another_size_is_reported(void **state) {
     assert_int_equal(faults, 3);
     sy_free_aligned_sized(span, 64, 100);
     assert_int_equal(faults, 4);
+    sy_free_aligned_sized(object, 64, SIZE_MAX);
+    assert_int_equal(faults, 5);
+    sy_free_aligned_sized(object, 24, 100); /* no power of two, so no object has that alignment */
+    assert_int_equal(faults, 6);
     sy_free_aligned_sized(object, 64, 128); /* is of the same class */
     sy_free_aligned_sized(span, 64, 6 * MIB);
-    assert_int_equal(faults, 4);
+    assert_int_equal(faults, 6);
     faults = 0;
 }
 
