@@ -33,7 +33,6 @@
 #include <sys/ioctl.h>
 
 #include "os/fake.h"
-#include "os/linux_limits.h"
 #include "os/os.h"
 #include "support/sanitized.h"
 
@@ -493,125 +492,6 @@ static void memory_limit_honours_resource_limits(void **state) {
     assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
     assert_true(limit <= (size_t)1 << 40);
     assert_true(sy_os_memory_limit() >= limit);
-}
-
-/* ---- control groups, in a tree of our own ---- */
-
-static char root[] = "/tmp/slabyard-test-os-XXXXXX";
-
-static void make_directories(char *path) {
-    for (char *slash = strchr(path + sizeof root, '/'); slash != NULL;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(path, 0700) != 0) assert_int_equal(errno, EEXIST);
-        *slash = '/';
-    }
-}
-
-static void put(const char *path, const char *text) {
-    char whole[PATH_MAX];
-    snprintf(whole, sizeof whole, "%s%s", root, path);
-    make_directories(whole);
-    FILE *file = fopen(whole, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static int make_root(void **state) {
-    (void)state;
-    memcpy(root + sizeof root - 7, "XXXXXX", 6);
-    return mkdtemp(root) == NULL ? -1 : 0;
-}
-
-static int remove_root(void **state) {
-    (void)state;
-    char command[PATH_MAX];
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    return system(command);
-}
-
-static void overcommit_is_strict_if_the_system_says_2(void **state) {
-    (void)state;
-    assert_false(sy_linux_commit_is_strict(root)); /* there is no such file */
-    static const char *const values[] = {"0\n", "1\n", "2\n", "", "22\n", "x"};
-    for (int i = 0; i < 6; i++) {
-        put("/proc/sys/vm/overcommit_memory", values[i]);
-        assert_int_equal(sy_linux_commit_is_strict(root), i == 2);
-    }
-}
-
-static void groups_absent_are_no_limit(void **state) {
-    (void)state;
-    assert_true(sy_linux_group_memory(root) == SIZE_MAX);
-    assert_int_equal(sy_linux_group_cpus(root), UINT_MAX);
-}
-
-static void groups_v2_least_on_the_way_up_counts(void **state) {
-    (void)state;
-    put("/proc/self/cgroup", "0::/a/b\n");
-    put("/sys/fs/cgroup/a/b/memory.max", "3000000\n");
-    put("/sys/fs/cgroup/a/memory.max", "2000000\n");
-    put("/sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
-    put("/sys/fs/cgroup/a/cpu.max", "800000 100000\n");
-    assert_int_equal(sy_linux_group_memory(root), 2000000);
-    assert_int_equal(sy_linux_group_cpus(root), 2);
-}
-
-static void groups_v2_max_is_no_limit(void **state) {
-    (void)state;
-    put("/proc/self/cgroup", "0::/a\n");
-    put("/sys/fs/cgroup/a/memory.max", "max\n");
-    put("/sys/fs/cgroup/a/cpu.max", "max 100000\n");
-    assert_true(sy_linux_group_memory(root) == SIZE_MAX);
-    assert_int_equal(sy_linux_group_cpus(root), UINT_MAX);
-}
-
-static void groups_v2_beside_v1(void **state) {
-    (void)state;
-    put("/proc/self/cgroup", "4:memory:/a\n2:cpu,cpuacct:/a\n0::/a\n");
-    put("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "5000000\n");
-    put("/sys/fs/cgroup/unified/a/memory.max", "4000000\n");
-    put("/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "50000\n");
-    put("/sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n");
-    assert_int_equal(sy_linux_group_memory(root), 4000000);
-    assert_int_equal(sy_linux_group_cpus(root), 1);
-}
-
-static void groups_v1_unlimited_values(void **state) {
-    (void)state;
-    put("/proc/self/cgroup", "4:memory:/\n1:cpu:/\n");
-    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
-    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-    assert_true(sy_linux_group_memory(root) == SIZE_MAX);
-    assert_int_equal(sy_linux_group_cpus(root), UINT_MAX);
-}
-
-static void groups_of_the_host_under_a_containers_mount(void **state) {
-    (void)state;
-    put("/proc/self/cgroup", "4:memory:/docker/0123456789abcdef\n");
-    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "7000000\n");
-    assert_int_equal(sy_linux_group_memory(root), 7000000);
-}
-
-static void groups_other_controllers_are_not_ours(void **state) {
-    (void)state;
-    put("/proc/self/cgroup", "4:memory_v9,cpuset:/a\nnonsense\n");
-    put("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "7000000\n");
-    put("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "100000\n");
-    put("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n");
-    assert_true(sy_linux_group_memory(root) == SIZE_MAX);
-    assert_int_equal(sy_linux_group_cpus(root), UINT_MAX);
-}
-
-static void groups_nonsense_is_no_limit(void **state) {
-    (void)state;
-    put("/proc/self/cgroup", "0::/a\n");
-    put("/sys/fs/cgroup/a/memory.max", "");
-    put("/sys/fs/cgroup/a/cpu.max", "100000 0\n");
-    assert_true(sy_linux_group_memory(root) == SIZE_MAX);
-    assert_int_equal(sy_linux_group_cpus(root), UINT_MAX);
 }
 
 /* ---- time, chance ---- */
@@ -1125,8 +1005,7 @@ static int reset_fake(void **state) {
     return 0;
 }
 
-#define TEST(name)  cmocka_unit_test_teardown(name, reset_fake)
-#define GROUP(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
+#define TEST(name) cmocka_unit_test_teardown(name, reset_fake)
 
 int main(int argc, char **argv) {
     (void)argv;
@@ -1160,15 +1039,6 @@ int main(int argc, char **argv) {
         TEST(cpu_differs_between_running_threads),
         TEST(cpu_count_honours_affinity),
         TEST(memory_limit_honours_resource_limits),
-        GROUP(overcommit_is_strict_if_the_system_says_2),
-        GROUP(groups_absent_are_no_limit),
-        GROUP(groups_v2_least_on_the_way_up_counts),
-        GROUP(groups_v2_max_is_no_limit),
-        GROUP(groups_v2_beside_v1),
-        GROUP(groups_v1_unlimited_values),
-        GROUP(groups_of_the_host_under_a_containers_mount),
-        GROUP(groups_other_controllers_are_not_ours),
-        GROUP(groups_nonsense_is_no_limit),
         TEST(now_does_not_go_back),
         TEST(random_differs),
         TEST(wait_returns_at_once_if_the_word_differs),
