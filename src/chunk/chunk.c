@@ -212,23 +212,26 @@ static sy_memory *memory_of(const sy_slab *run) {
 
 enum { ENDED_SHIFT = 8 };
 
-/* Their addresses with all bits inverted: the search for leaks must not take an entry for a pointer
- * to the object that lies there now. */
-static _Atomic uintptr_t ended[1 << ENDED_SHIFT];
+/* An entry is the number of the unit where the object began, plus 1; 0: none. It is not the
+ * address: the search for leaks would take that for a pointer to the object that is there now. */
+static _Atomic uint64_t ended[1 << ENDED_SHIFT];
 
-static _Atomic uintptr_t *ended_entry(uintptr_t start) {
+static uint64_t ended_value(uintptr_t start) { return (start >> SY_UNIT_SHIFT) + 1; }
+
+static _Atomic uint64_t *ended_entry(uintptr_t start) {
     uint64_t mixed = (start >> SY_UNIT_SHIFT) * UINT64_C(0x9e3779b97f4a7c15);
     return &ended[mixed >> (64 - ENDED_SHIFT)];
 }
 
 bool sy_run_ended_at(uintptr_t address) {
-    return atomic_load_explicit(ended_entry(address), memory_order_relaxed) == ~address;
+    return address % SY_UNIT_BYTES == 0 &&
+           atomic_load_explicit(ended_entry(address), memory_order_relaxed) == ended_value(address);
 }
 
 /* The end of a run with many objects is not the free of one of them. */
 static void note_end(const sy_slab *run) {
     if (run->slots > 1) return;
-    atomic_store_explicit(ended_entry(run->start), ~run->start, memory_order_relaxed);
+    atomic_store_explicit(ended_entry(run->start), ended_value(run->start), memory_order_relaxed);
 }
 
 void sy_run_give(sy_slab *run) {
