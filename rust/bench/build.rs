@@ -227,6 +227,14 @@ fn rustc_version() -> String {
 }
 
 fn main() {
+    println!("cargo::rustc-env=BENCH_CXX={}", compiler_version());
+    println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());
+    if std::env::var_os("CARGO_FEATURE_KERNELS").is_none() {
+        for program in ["BENCH_KV_SERVER", "BENCH_TRUTH", "BENCH_SEEDS"] {
+            println!("cargo::rustc-env={program}=");
+        }
+        return;
+    }
     let snmalloc = unpacked("snmalloc-sys").join("upstream/src");
     for layout in 0..LAYOUTS.len() {
         placed(&mut cpp("c++17"), layout)
@@ -262,6 +270,4 @@ fn main() {
     truth_programs();
     seed_programs();
     println!("cargo::rerun-if-changed=kernels");
-    println!("cargo::rustc-env=BENCH_CXX={}", compiler_version());
-    println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());
 }
