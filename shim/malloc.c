@@ -19,22 +19,33 @@
 
 #define NAME __attribute__((visibility("default")))
 
-enum { ALIGN = 16 };
-
 /* ---- allocation ---- */
 
-NAME void *malloc(size_t size) { return sy_malloc(sy_shim_size(size)); }
+SY_COLD void *sy_shim_alloc_due(size_t size, size_t align) {
+    void *object = sy_malloc_sampled(size, align);
+    if (object) return object;
+    return align <= SY_SHIM_ALIGN ? sy_malloc(size) : sy_aligned_alloc(align, size);
+}
+
+NAME void *malloc(size_t size) { return sy_shim_alloc(size); }
+
+static SY_COLD void *calloc_due(size_t bytes) {
+    void *object = sy_malloc_sampled(bytes, SY_SHIM_ALIGN);
+    return object ? memset(object, 0, bytes) : sy_calloc(1, bytes);
+}
 
 NAME void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (SY_UNLIKELY(__builtin_mul_overflow(count, size, &bytes))) bytes = SIZE_MAX;
-    return sy_calloc(1, sy_shim_size(bytes));
+    bytes = sy_shim_size(bytes);
+    return sy_sample_due() ? calloc_due(bytes) : sy_calloc(1, bytes);
 }
 
 NAME void free(void *object) { sy_free(object); }
 
 NAME void *realloc(void *object, size_t size) {
-    if (size || !object) return sy_realloc(object, sy_shim_size(size));
+    if (!object) return sy_shim_alloc(size);
+    if (size) return sy_realloc(object, sy_shim_size(size));
     sy_free(object);
     return NULL;
 }
@@ -50,23 +61,19 @@ NAME void *reallocarray(void *object, size_t count, size_t size) {
 
 static bool is_power_of_two(size_t value) { return value && !(value & (value - 1)); }
 
-static void *alloc_aligned(size_t align, size_t size) {
-    return align <= ALIGN ? malloc(size) : sy_aligned_alloc(align, size);
-}
-
 /* As glibc: the next power of two, where it is none. */
 NAME void *memalign(size_t align, size_t size) {
     if (align > SIZE_MAX / 2 + 1) {
         errno = EINVAL;
         return NULL;
     }
-    size_t power = ALIGN;
+    size_t power = SY_SHIM_ALIGN;
     while (power < align) power *= 2;
-    return alloc_aligned(power, size);
+    return sy_shim_alloc_aligned(size, power);
 }
 
 NAME void *aligned_alloc(size_t align, size_t size) {
-    if (is_power_of_two(align)) return alloc_aligned(align, size);
+    if (is_power_of_two(align)) return sy_shim_alloc_aligned(size, align);
     errno = EINVAL;
     return NULL;
 }
@@ -74,7 +81,7 @@ NAME void *aligned_alloc(size_t align, size_t size) {
 NAME int posix_memalign(void **object, size_t align, size_t size) {
     if (!is_power_of_two(align) || align % sizeof(void *)) return EINVAL;
     int error = errno;
-    void *got = alloc_aligned(align, size);
+    void *got = sy_shim_alloc_aligned(size, align);
     errno = error;
     if (!got) return ENOMEM;
     *object = got;
@@ -83,7 +90,7 @@ NAME int posix_memalign(void **object, size_t align, size_t size) {
 
 static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-NAME void *valloc(size_t size) { return alloc_aligned(page_size(), size); }
+NAME void *valloc(size_t size) { return sy_shim_alloc_aligned(size, page_size()); }
 
 NAME void *pvalloc(size_t size) {
     size_t page = page_size();
@@ -92,7 +99,7 @@ NAME void *pvalloc(size_t size) {
         return NULL;
     }
     size_t pages = size ? (size + page - 1) / page : 1;
-    return alloc_aligned(page, pages * page);
+    return sy_shim_alloc_aligned(pages * page, page);
 }
 
 /* ---- sizes ---- */
@@ -109,7 +116,7 @@ NAME void free_sized(void *object, size_t size) {
 
 NAME void free_aligned_sized(void *object, size_t align, size_t size);
 NAME void free_aligned_sized(void *object, size_t align, size_t size) {
-    if (align <= ALIGN)
+    if (align <= SY_SHIM_ALIGN)
         free_sized(object, size);
     else
         sy_free_aligned_sized(object, align, size);

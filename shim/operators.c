@@ -36,31 +36,24 @@ static _Noreturn SY_COLD void throw_bad_alloc(void) {
 
 /* ---- new ---- */
 
-enum { NEW_ALIGN = 16 };
-
-static void *alloc(size_t size, size_t align) {
-    if (align <= NEW_ALIGN) return sy_malloc(sy_shim_size(size));
-    return sy_aligned_alloc(align, size);
-}
-
 /* As long as the program's handler makes room. The handler may throw. */
 static SY_COLD void *new_again(size_t size, size_t align) {
     for (;;) {
         new_handler *handler = std_get_new_handler ? std_get_new_handler() : NULL;
         if (!handler) throw_bad_alloc();
         handler();
-        void *object = alloc(size, align);
+        void *object = sy_shim_alloc_aligned(size, align);
         if (object) return object;
     }
 }
 
 static void *new_object(size_t size) {
-    void *object = sy_malloc(sy_shim_size(size));
-    return SY_LIKELY(object != NULL) ? object : new_again(size, NEW_ALIGN);
+    void *object = sy_shim_alloc(size);
+    return SY_LIKELY(object != NULL) ? object : new_again(size, SY_SHIM_ALIGN);
 }
 
 static void *new_aligned_object(size_t size, size_t align) {
-    void *object = alloc(size, align);
+    void *object = sy_shim_alloc_aligned(size, align);
     return SY_LIKELY(object != NULL) ? object : new_again(size, align);
 }
 
@@ -89,7 +82,7 @@ static void *new_or_null(size_t size, size_t align) {
     new_handler *handler;
     while (!object && std_get_new_handler && (handler = std_get_new_handler()) != NULL) {
         handler();
-        object = alloc(size, align);
+        object = sy_shim_alloc_aligned(size, align);
     }
     return object;
 }
@@ -97,7 +90,7 @@ static void *new_or_null(size_t size, size_t align) {
 static SY_COLD void *next_nothrow(size_t size, const void *nothrow) {
     new_nothrow *next = (new_nothrow *)(uintptr_t)sy_shim_next("_ZnwmRKSt9nothrow_t");
     if (next) return next(size, nothrow);
-    return op_new == new_object ? new_or_null(size, NEW_ALIGN) : op_new(size);
+    return op_new == new_object ? new_or_null(size, SY_SHIM_ALIGN) : op_new(size);
 }
 
 static SY_COLD void *next_aligned_nothrow(size_t size, size_t align, const void *nothrow) {
@@ -109,7 +102,7 @@ static SY_COLD void *next_aligned_nothrow(size_t size, size_t align, const void 
 }
 
 OPERATOR(void *, op_new_nothrow, "_ZnwmRKSt9nothrow_t", (size_t size, const void *nothrow)) {
-    void *object = op_new == new_object ? sy_malloc(sy_shim_size(size)) : NULL;
+    void *object = op_new == new_object ? sy_shim_alloc(size) : NULL;
     return SY_LIKELY(object != NULL) ? object : next_nothrow(size, nothrow);
 }
 
@@ -119,7 +112,7 @@ OPERATOR(void *, op_new_array_nothrow, "_ZnamRKSt9nothrow_t", (size_t size, cons
 
 OPERATOR(void *, op_new_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t",
          (size_t size, size_t align, const void *nothrow)) {
-    void *object = op_new_aligned == new_aligned_object ? alloc(size, align) : NULL;
+    void *object = op_new_aligned == new_aligned_object ? sy_shim_alloc_aligned(size, align) : NULL;
     return SY_LIKELY(object != NULL) ? object : next_aligned_nothrow(size, align, nothrow);
 }
 
@@ -175,7 +168,7 @@ OPERATOR(void, op_delete_sized_aligned, "_ZdlPvmSt11align_val_t",
          (void *object, size_t size, size_t align)) {
     if (SY_UNLIKELY(op_delete_aligned != delete_aligned_object))
         op_delete_aligned(object, align);
-    else if (align <= NEW_ALIGN)
+    else if (align <= SY_SHIM_ALIGN)
         sy_free_sized(object, sy_shim_size(size));
     else
         sy_free_aligned_sized(object, align, size);

@@ -27,7 +27,10 @@ void *sy_shim_next(const char *name) {
     return found;
 }
 
-const char *sy_os_default_options(void) { return "maintenance=auto"; }
+/* Guarded objects take less than 1 MiB: a page each, and their records. */
+const char *sy_os_default_options(void) {
+    return "maintenance=auto,sample=1/50000,guard-slots=192";
+}
 
 /* ---- blocks of the next library ---- */
 

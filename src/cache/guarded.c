@@ -115,6 +115,16 @@ size_t sy_guarded_size(const void *object) {
     return sy_guard_owns((uintptr_t)object) ? sy_guard_size(object, &watch) : 0;
 }
 
+void *sy_guarded_make(sy_cache *cache, size_t size, size_t align) {
+    SY_CONSTRUCTING_PATH(path, &cache->client);
+    int error = errno;
+    bool builds = construction(cache).construct;
+    void *object = count_in(cache, builds) ? make_guarded(cache, size_there(size), align) : NULL;
+    errno = error;
+    path.done = true;
+    return object;
+}
+
 static bool sy_guarded_find(const sy_cache *cache, const void *object, size_t *bytes) {
     if (!sy_guard_owns((uintptr_t)object)) return cache->basic->find(cache, object, bytes);
     *bytes = sy_guarded_size(object);

@@ -29,6 +29,10 @@ sy_cache *sy_guarded_cache(const void *object);
 /* Bytes of the live one that begins there; 0: none does. */
 size_t sy_guarded_size(const void *object);
 
+/* A guarded object of the cache, of `size` bytes up to a page, whether it is the turn of one or not.
+ * NULL: the limit or the guards have no room for it. errno is kept. */
+void *sy_guarded_make(sy_cache *cache, size_t size, size_t align);
+
 /* Those of a cache that is destroyed are destructed, and go. */
 void sy_guarded_forget(sy_cache *cache);
 

@@ -23,6 +23,7 @@
 #include "cache/watched.h"
 #include "heap/checked.h"
 #include "heap/classes.h"
+#include "heap/sampled.h"
 #include "magazine/turn.h"
 #include "os/os.h"
 #include "os/start.h"
@@ -92,7 +93,7 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
 
 /* Whether the cache is one of the heap's. */
 static bool is_own_class(const sy_cache *cache) {
-    return cache->class_number || sy_checked_owns(cache);
+    return cache->class_number || sy_checked_owns(cache) || sy_sampled_owns(cache);
 }
 
 /* The span that begins at `object`, or NULL. */
@@ -206,7 +207,7 @@ static SY_COLD void sy_free_at_guards(void *object, size_t told) {
     sy_cache *cache = sy_guarded_cache(object);
     if (!cache)
         raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
-    else if (cache->class_number)
+    else if (cache->class_number || sy_sampled_owns(cache))
         cache->kind->free(cache, object, told);
     else if (sy_checked_owns(cache))
         sy_checked_large_free(object, told);

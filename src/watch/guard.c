@@ -70,10 +70,12 @@ static _Atomic uint32_t fresh; /* read without it too: slots below it belong to 
 
 /* ---- chance ---- */
 
-static SY_TLS uint64_t chance; /* of random.h; 0: not seeded, and no interval has begun */
+static SY_TLS uint64_t chance; /* of random.h; 0: not seeded */
+static SY_TLS bool counting;   /* an interval has begun */
 
 /* Exponentially distributed, of mean 1: the logarithm of 64 random bits, within a hundredth. */
 static double next_exponential(void) {
+    if (!chance) chance = sy_os_random() | 1;
     uint64_t bits = sy_random_next(&chance);
     unsigned high = sy_highest_bit(bits);
     double fraction = (double)(bits << (63 - high)) / 0x1p63 - 1;
@@ -81,16 +83,18 @@ static double next_exponential(void) {
     return (64 - log2) * 0.6931472;
 }
 
-/* Geometrically distributed, of mean `every`. */
-static int64_t next_interval(void) {
-    uint32_t every = atomic_load_explicit(&sy_options_now.guard_every, memory_order_relaxed);
-    if (!every) every = EVERY;
+int64_t sy_guard_interval(uint32_t every) {
     return every == 1 ? 1 : 1 + (int64_t)(next_exponential() * (every - 0.5));
 }
 
+static int64_t next_interval(void) {
+    uint32_t every = atomic_load_explicit(&sy_options_now.guard_every, memory_order_relaxed);
+    return sy_guard_interval(every ? every : EVERY);
+}
+
 static SY_COLD bool begin_interval(void) {
-    if (!chance) {
-        chance = sy_os_random() | 1;
+    if (!counting) {
+        counting = true;
         sy_guard_left = next_interval() - 1;
         if (sy_guard_left > 0) return false;
     }

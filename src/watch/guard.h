@@ -59,6 +59,10 @@ extern SY_HIDDEN SY_TLS int64_t sy_guard_left;
 /* An allocation is made: whether it is the one. */
 bool sy_guard_due(void);
 
+/* A random number of allocations, at least 1, geometrically distributed with the mean `every`; with
+ * 1 always 1. */
+int64_t sy_guard_interval(uint32_t every);
+
 /* ---- an object's life ---- */
 
 /* An object of `size` bytes at `align` for the cache that is watched, live from now on. NULL: there

@@ -24,6 +24,7 @@ enum {
     EXIT_CHECK,
     ZERO,
     GUARD,
+    SAMPLE,
     GUARD_SLOTS,
     RANDOM,
     EDGES,
@@ -193,6 +194,10 @@ static const row table[OPTIONS] = {
                         "pages beside them."},
                .type = &guard,
                .check = SY_GUARD},
+    [SAMPLE] = {.says = {"sample", "1/N, N, all or off", "1/50000", "off",
+                         "The drop-in malloc gives one allocation in N pages of its own, as guard "
+                         "does; the other allocations and all frees stay as fast as without."},
+                .type = &guard},
     [GUARD_SLOTS] = {.says = {"guard-slots", "N, 1 to 65536", NULL, "256",
                               "The number of objects that are guarded at a time, freed ones "
                               "included."},
@@ -361,6 +366,7 @@ static void publish(void) {
     sy_options_now.quarantine = amount(QUARANTINE);
     sy_options_now.audit_log = amount(AUDIT);
     sy_options_now.guard_every = amount(GUARD);
+    sy_options_now.sample_every = is_on(SAMPLE) ? amount(SAMPLE) : 0;
     sy_options_now.guard_slots = amount(GUARD_SLOTS);
     sy_options_now.stack_depth = amount(STACK_DEPTH);
     sy_options_now.unwind = choice(UNWIND);

@@ -49,6 +49,8 @@ typedef struct sy_options {
     _Atomic uint32_t quarantine;  /* objects of a cache that wait, at least 1 */
     _Atomic uint32_t audit_log;   /* operations of a cache that are kept: a power of two, or 0 */
     _Atomic uint32_t guard_every; /* one allocation in so many; 1: all */
+    _Atomic uint32_t
+        sample_every;             /* the drop-in malloc guards one allocation in so many; 0: none */
     _Atomic uint32_t guard_slots; /* guarded objects at a time, freed ones included */
     _Atomic uint32_t stack_depth; /* frames of a stack that are noted */
     _Atomic unsigned unwind;      /* sy_unwind */

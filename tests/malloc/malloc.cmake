@@ -43,6 +43,15 @@ foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
         LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
         SLABYARD=tools=off,check,redzone$<$<NOT:$<STREQUAL:${name},malloc_life>>:,poison,quarantine>)
 endforeach()
+# Each allocation of up to a page guarded.
+foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
+    sy_test(malloc.${name}.sampled malloc 300 2 $<TARGET_FILE:${name}_preloaded>)
+    set_property(TEST malloc.${name}.sampled APPEND PROPERTY ENVIRONMENT
+        LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
+        SLABYARD=tools=off,sample=all,guard-slots=65536)
+endforeach()
+sy_test(malloc.sampled malloc 120 2 ${CMAKE_CURRENT_LIST_DIR}/sampled.sh
+    $<TARGET_FILE:slabyard_malloc>)
 sy_test(malloc.programs malloc 300 2 ${CMAKE_CURRENT_LIST_DIR}/programs.sh
     $<TARGET_FILE:slabyard_malloc>)
 sy_test(malloc.programs_run malloc 600 2 ${CMAKE_CURRENT_LIST_DIR}/programs_run.sh

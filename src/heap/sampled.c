@@ -1,0 +1,59 @@
+/*
+ * sampled.c: decides in malloc's slow path whether an allocation is guarded, and begins the next
+ * interval. See sampled.h.
+ */
+#include "heap/sampled.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "base/cpu.h"
+#include "cache/cache.h"
+#include "cache/guarded.h"
+#include "os/os.h"
+#include "os/start.h"
+#include "watch/guard.h"
+#include "watch/options.h"
+
+/* While the option is off, a thread looks at it again after so many allocations. */
+enum { LOOK_AGAIN = 10000 };
+
+SY_TLS int64_t sy_sample_left;
+
+static SY_TLS uint32_t
+    interval_mean; /* of the interval that ends; 0: it was not to end in a sample */
+static _Atomic(sy_cache *) sampled; /* made at the first sample, never destroyed */
+
+/* Two threads may make it at once: one cache is destroyed, unused. NULL: no memory. */
+static sy_cache *make_sampled_cache(void) {
+    size_t page = sy_os_page_size();
+    sy_cache *seen = NULL;
+    sy_cache *fresh = sy_cache_create(
+        &(sy_cache_config){.name = "malloc", .size = page, .align = page, .flags = SY_GUARD});
+    if (!fresh || atomic_compare_exchange_strong(&sampled, &seen, fresh)) return fresh;
+    sy_cache_destroy(fresh);
+    return seen;
+}
+
+static void begin_sample_interval(void) {
+    bool started = sy_start() == 0;
+    interval_mean =
+        started ? atomic_load_explicit(&sy_options_now.sample_every, memory_order_relaxed) : 0;
+    sy_sample_left = interval_mean ? sy_guard_interval(interval_mean) - 1 : LOOK_AGAIN;
+}
+
+SY_COLD void *sy_malloc_sampled(size_t size, size_t align) {
+    sy_cpu_keep_frame();
+    int error = errno;
+    bool due = interval_mean != 0;
+    begin_sample_interval();
+    due = due && interval_mean && size <= sy_os_page_size() && align <= sy_os_page_size();
+    sy_cache *cache = due ? atomic_load_explicit(&sampled, memory_order_acquire) : NULL;
+    if (due && !cache) cache = make_sampled_cache();
+    errno = error;
+    return cache ? sy_guarded_make(cache, size, align) : NULL;
+}
+
+bool sy_sampled_owns(const void *cache) {
+    return cache && cache == atomic_load_explicit(&sampled, memory_order_acquire);
+}

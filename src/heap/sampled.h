@@ -1,0 +1,37 @@
+/*
+ * sampled.h: guards one allocation in N of the drop-in malloc (the option `sample`), so that a
+ * program in production finds overflows and uses after free, at a cost that it does not notice.
+ *
+ *     malloc --> sy_sample_due --> sy_malloc_sampled --> sy_guarded_make
+ *                or, if it is not due, the heap
+ *
+ * This differs from SY_GUARD for the heap's classes (the option `guard`) in what all other objects
+ * cost. There the slow path counts, so each free has to be a call. Here malloc itself counts down,
+ * which takes three instructions, and each free stays inline: a guarded object lies in no slab, so
+ * its free takes the slow path by itself. (As GWP-ASan counts in LLVM's scudo.)
+ *
+ * Sampled objects belong to a cache named "malloc". Above: shim/. Below: cache/guarded.h.
+ */
+#ifndef SY_HEAP_SAMPLED_H
+#define SY_HEAP_SAMPLED_H
+
+#include <slabyard/base.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Allocations that this thread makes before it calls sy_malloc_sampled again. */
+extern SY_HIDDEN SY_TLS int64_t sy_sample_left;
+
+/* Counts one allocation of this thread. True: the caller has to try sy_malloc_sampled first. */
+static inline bool sy_sample_due(void) { return SY_UNLIKELY(--sy_sample_left < 0); }
+
+/* Begins the next interval. Returns a guarded object of `size` bytes at `align`, to be freed by
+ * sy_free, or NULL, and the caller allocates as usual: the option is off, the thread's first
+ * interval begins, or there is no room for the object. errno is kept. */
+void *sy_malloc_sampled(size_t size, size_t align);
+
+/* Whether the cache is the one of sampled objects. */
+bool sy_sampled_owns(const void *cache);
+
+#endif

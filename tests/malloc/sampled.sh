@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# The drop-in malloc guards one allocation in N, by the option `sample`: it finds mistakes in programs
+# that nobody has recompiled, as often as it says, in every function that allocates, and not at all
+# where it is off.
+# Usage: tests/malloc/sampled.sh LIBRARY
+set -euo pipefail
+
+library=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset SLABYARD
+
+fail() {
+    echo "sampled: $*" >&2
+    exit 1
+}
+
+# One mistake of the kind $1, 300 times; and $2 threads that allocate $3 objects each, in turn by all
+# functions. The share of guarded objects is asked of the library.
+cat >"$work/program.c" <<'END'
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static volatile char sink;
+
+static void make_mistake(const char *kind) {
+    volatile size_t size = 48;
+    char *volatile block = malloc(size);
+    if (!strcmp(kind, "read-after-free")) {
+        free(block);
+        sink = block[5];
+    } else if (!strcmp(kind, "write-behind")) {
+        block[size] = 1;
+        free(block);
+    } else if (!strcmp(kind, "write-before")) {
+        block[-1] = 1;
+        free(block);
+    } else if (!strcmp(kind, "double-free")) {
+        free(block);
+        char *volatile other = malloc(size); /* in the same place, unless that is guarded */
+        free(block);
+    } else {
+        memset(block, 1, size);
+        free(block);
+    }
+}
+
+enum { WAYS = 5, KEPT = 50 };
+static long each;
+
+static void *allocate(int way, size_t size) {
+    void *block = NULL;
+    switch (way) {
+    case 0: return malloc(size);
+    case 1: return calloc(1, size);
+    case 2: return realloc(NULL, size);
+    case 3: return aligned_alloc(64, size);
+    default: return posix_memalign(&block, 32, size) ? NULL : block;
+    }
+}
+
+static _Atomic long guarded[WAYS];
+
+/* Asks the kernel: it reads 8 bytes, and then refuses what is to be done with them. */
+static int is_readable(uintptr_t address) {
+    return syscall(SYS_rt_sigprocmask, -1, address, NULL, 8) != 0 && errno != EFAULT;
+}
+
+/* The pages beside a guarded object are inaccessible. */
+static int is_guarded(const void *block) {
+    uintptr_t page = (uintptr_t)block & ~(uintptr_t)4095;
+    return !is_readable(page - 8) && !is_readable(page + 4096);
+}
+
+static void *work(void *unused) {
+    for (long i = 0; i < each; i++) {
+        int way = (int)(i % WAYS);
+        char *block = allocate(way, 24 + (size_t)(i % 100));
+        guarded[way] += is_guarded(block);
+        free(block);
+    }
+    return unused;
+}
+
+int main(int argc, char **argv) {
+    pthread_t threads[16];
+    int count = atoi(argv[2]);
+    each = atol(argv[3]);
+    for (int i = 0; i < count; i++) pthread_create(&threads[i], NULL, work, NULL);
+    for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < 300; i++) make_mistake(argv[1]);
+    for (int way = 0; each && way < WAYS; way++) printf("%ld ", (long)guarded[way]);
+    printf("ended\n");
+    return argc > 4;
+}
+END
+cc -O1 -g -w -pthread -o "$work/program" "$work/program.c"
+
+run() { # run OPTIONS ARGUMENTS...
+    local options=$1 status=0
+    shift
+    SLABYARD=$options LD_PRELOAD=$library "$work/program" "$@" >"$work/out" 2>"$work/err" || status=$?
+    echo $status
+}
+
+# Each kind of mistake is found, with the line of the allocation.
+while read -r kind report; do
+    [ "$(run sample=1/5 "$kind" 0 0)" -gt 128 ] || fail "$kind: the program did not end"
+    head -n 1 "$work/err" | grep -E "slabyard: $report: .* in cache \"(malloc|heap-48)\"" >/dev/null ||
+        fail "$kind: the report is $(head -n 1 "$work/err")"
+    grep "make_mistake at .*program.c:" "$work/err" >/dev/null || fail "$kind: no line: $(cat "$work/err")"
+done <<'END'
+read-after-free read after free \(guard page\)
+write-behind write behind an object \(guard page\)
+double-free double free
+END
+# An object lies at the end of its pages or at their start, by turns, so a mistake at either end is seen.
+[ "$(run sample=1/5 write-before 0 0)" -gt 128 ] || fail "write-before: the program did not end"
+
+# Nothing is guarded where the option is off. A program without mistakes ends as it would.
+[ "$(run sample=off read-after-free 0 0)" = 0 ] || fail "off: $(cat "$work/err")"
+[ "$(run sample=all none 0 0)" = 0 ] || fail "no mistake: $(cat "$work/err")"
+
+# One in a hundred, within six standard deviations, in each thread's way of allocating.
+[ "$(run sample=1/100 none 4 100000)" = 0 ] || fail "rate: $(cat "$work/err")"
+read -ra shares <"$work/out"
+for share in "${shares[@]:0:5}"; do
+    [ "$share" -gt 660 ] && [ "$share" -lt 940 ] || fail "rate: ${shares[*]} of 80,000 each are guarded, not 800"
+done
+[ "${shares[5]}" = ended ] || fail "rate: $(cat "$work/out")"
+# Threads that allocate little have no more than their share.
+[ "$(run sample=1/100000 none 16 5)" = 0 ] || fail "short threads: $(cat "$work/err")"
+read -ra few <"$work/out"
+[ $((few[0] + few[1] + few[2] + few[3] + few[4])) -lt 3 ] ||
+    fail "short threads: ${few[*]} of 16 each are guarded at 1/100000"
+echo "sampled: ok, guarded of 80,000: ${shares[*]:0:5}"
