@@ -1,4 +1,5 @@
-//! Who makes objects and who owns them: slots of pools, boxes of caches, and boxes over the peers.
+//! Makers of objects and the owners of the objects: slots of pools, boxes of caches, and boxes over the
+//! peers.
 
 use core::ffi::c_void;
 use core::marker::PhantomData;
@@ -71,15 +72,15 @@ impl<const WORDS: usize> Maker<WORDS> for Cache<Object<WORDS>> {
 /// free looks for the chunk.
 const NEXUS_CHUNK: usize = 4096;
 
-/// The slabs of nexus-slab 2, and those of the crate with its interface: one program for both.
-macro_rules! nexus_slabs {
-    ($($nexus:ident)+) => {$(
-        impl<const WORDS: usize> Maker<WORDS> for $nexus::bounded::Slab<Object<WORDS>> {
+/// Slabs of nexus-slab 2, and those of the crate that repeats its interface.
+macro_rules! nexus_slab {
+    ($nexus:ident $kind:ident, |$capacity:ident| $new:expr) => {
+        impl<const WORDS: usize> Maker<WORDS> for $nexus::$kind::Slab<Object<WORDS>> {
             type Held = $nexus::Slot<Object<WORDS>>;
 
-            fn open(capacity: usize) -> Self {
-                // SAFETY: what it gives is given back to it, and it stays.
-                unsafe { Self::with_capacity(capacity) }
+            fn open($capacity: usize) -> Self {
+                // SAFETY: the slab stays, and gets back what it gave.
+                unsafe { $new }
             }
 
             #[inline(always)]
@@ -92,29 +93,13 @@ macro_rules! nexus_slabs {
                 self.free(held);
             }
         }
-
-        impl<const WORDS: usize> Maker<WORDS> for $nexus::unbounded::Slab<Object<WORDS>> {
-            type Held = $nexus::Slot<Object<WORDS>>;
-
-            fn open(_capacity: usize) -> Self {
-                // SAFETY: what it gives is given back to it, and it stays.
-                unsafe { Self::with_chunk_capacity(NEXUS_CHUNK) }
-            }
-
-            #[inline(always)]
-            fn make(&'static self, value: Object<WORDS>) -> Self::Held {
-                self.alloc(value)
-            }
-
-            #[inline(always)]
-            fn end(&'static self, held: Self::Held) {
-                self.free(held);
-            }
-        }
-    )+};
+    };
 }
 
-nexus_slabs! { nexus_slab nexus_slab_2_here }
+nexus_slab!(nexus_slab bounded, |capacity| Self::with_capacity(capacity));
+nexus_slab!(nexus_slab unbounded, |_capacity| Self::with_chunk_capacity(NEXUS_CHUNK));
+nexus_slab!(nexus_slab_2_here bounded, |capacity| Self::with_capacity(capacity));
+nexus_slab!(nexus_slab_2_here unbounded, |_capacity| Self::with_chunk_capacity(NEXUS_CHUNK));
 
 /// The C library's memory by way of Rust's own `Box`.
 pub struct StdBox;
