@@ -15,6 +15,23 @@ pub const GROWS: u64 = 1 << 1;
 /// Objects in one batch of the queue.
 pub const BATCH: u64 = 120;
 
+/// All copies, in the order of a repeat: each repeat begins with another copy.
+pub fn layouts(repeat: usize) -> Vec<usize> {
+    let mut layouts: Vec<usize> = (0..LAYOUTS).collect();
+    layouts.rotate_left(repeat % LAYOUTS);
+    layouts
+}
+
+/// Copies as an argument of a measuring process.
+pub fn encode_layouts(layouts: &[usize]) -> String {
+    let layouts: Vec<String> = layouts.iter().map(usize::to_string).collect();
+    layouts.join(",")
+}
+
+pub fn decode_layouts(text: &str) -> Option<Vec<usize>> {
+    text.split(',').map(|layout| layout.parse().ok()).collect()
+}
+
 const EXACT_TICKS: usize = 2048;
 const STEPS: usize = 64;
 const OCTAVES: usize = 53;

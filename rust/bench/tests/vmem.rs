@@ -1,11 +1,10 @@
 //! The loops and workloads of arenas, briefly: what they hand out never overlaps and lies where it
 //! belongs, what is counted adds up, and the command keeps what it shows.
 
-use slabyard_bench::kernels::{verify_live, LAYOUTS, VERIFY};
-use slabyard_bench::vmem::figure::Effort;
+use slabyard_bench::kernels::{layouts, verify_live, LAYOUTS, VERIFY};
 use slabyard_bench::vmem::fragmentation;
 use slabyard_bench::vmem::kernels::{fits, Chase, Population, Segment, Steady, Step};
-use slabyard_bench::vmem::{pairs, segments};
+use slabyard_bench::vmem::{pairs, segments, Effort};
 use std::collections::HashSet;
 use std::process::Command;
 use std::sync::Mutex;
@@ -131,7 +130,7 @@ fn cached_objects_are_never_shared_or_lost() {
 fn every_row_gives_figures_in_its_table() {
     let _alone = ALONE.lock();
     for row in pairs::rows(true) {
-        let figures = pairs::measure(&row, &pairs::layouts(1), &TINY);
+        let figures = pairs::measure(&row, &layouts(1), &TINY);
         assert_eq!(figures.len(), 4 * LAYOUTS);
         let text = pairs::block(&row, &figures);
         for expected in ["cache-called", "arena", "arena-uncached", "1.00"] {

@@ -1,10 +1,9 @@
 //! What one measuring process does, and how it is told.
 
 use super::Row;
-use crate::kernels::Histogram;
-use crate::machine;
-use crate::vmem::figure::{self, Figure};
-use std::process::Command;
+use crate::figure::{self, Figure};
+use crate::kernels::{decode_layouts, encode_layouts, Histogram};
+use crate::{machine, part};
 use std::time::Duration;
 
 /// How much of everything.
@@ -52,11 +51,10 @@ impl Sampled {
 
 impl<R: Row> Job<R> {
     pub fn arguments(&self) -> [String; 5] {
-        let layouts: Vec<String> = self.effort.layouts.iter().map(usize::to_string).collect();
         [
             self.row.name(),
             self.who.clone(),
-            layouts.join(","),
+            encode_layouts(&self.effort.layouts),
             self.effort.sample.as_micros().to_string(),
             self.effort.seed.to_string(),
         ]
@@ -67,13 +65,12 @@ impl<R: Row> Job<R> {
         let [row, who, layouts, sample, seed] = arguments else {
             return None;
         };
-        let layouts: Option<_> = layouts.split(',').map(|text| text.parse().ok()).collect();
         Some(Job {
             row: R::find(row)?,
             who: who.clone(),
             effort: Effort {
                 sample: Duration::from_micros(sample.parse().ok()?),
-                layouts: layouts?,
+                layouts: decode_layouts(layouts)?,
                 seed: seed.parse().ok()?,
             },
         })
@@ -83,25 +80,16 @@ impl<R: Row> Job<R> {
     pub fn figures(&self) -> Option<Vec<Figure>> {
         let mut figures = Vec::new();
         for (sampled, &layout) in self.row.run(self)?.into_iter().zip(&self.effort.layouts) {
-            figures.extend(sampled.0.into_iter().map(|(metric, value)| Figure {
-                row: self.row.name(),
-                metric: metric.to_owned(),
-                who: self.who.clone(),
-                layout,
-                value,
-            }));
+            let figure =
+                |(metric, value)| Figure::new(&self.row.name(), metric, &self.who, layout, value);
+            figures.extend(sampled.0.into_iter().map(figure));
         }
         Some(figures)
     }
 
     /// In a process of its own.
     pub fn in_child(&self) -> Result<Vec<Figure>, String> {
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let mut command = Command::new(program);
-        command
-            .args([R::COMMAND, "--child"])
-            .args(self.arguments())
-            .env_remove("SLABYARD");
+        let mut command = part::child(R::COMMAND, &self.arguments())?;
         if self.who.ends_with("tcmalloc") {
             // Its caches by processor need what the C library otherwise takes for itself.
             command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");

@@ -8,36 +8,23 @@
 
 pub mod job;
 
-use crate::kernels::LAYOUTS;
-use crate::machine;
-use crate::report::{self, figure as shown};
-use crate::vmem::figure::{self, Figure};
+use crate::figure::{self, median, Figure};
+use crate::kernels::{layouts, LAYOUTS};
+use crate::part::{self, Common, Report, Sampling};
+use crate::report::{cell, figure as shown, over, ratio, spread};
 use job::{Effort, Job, Sampled};
 use std::fmt::{Debug, Write};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// What both parts are asked.
+/// Options of both parts.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Fewer repeats, shorter samples
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    common: Common<7, 2>,
+    #[command(flatten)]
+    sampling: Sampling,
     /// Only rows whose name begins with one of these, separated by commas
     #[arg(long, value_delimiter = ',')]
-    pub only: Vec<String>,
-    /// How often everything is measured [default: 7, quick: 2]
-    #[arg(long)]
-    pub repeats: Option<usize>,
-    /// Milliseconds of one sample [default: 20, quick: 4]
-    #[arg(long)]
-    pub sample_ms: Option<u64>,
-    /// Where the files go, their names but for the endings [default: new ones in out/bench]
-    #[arg(long)]
-    pub out: Option<PathBuf>,
-    /// What the parent tells a measuring process
-    #[arg(long, hide = true, num_args = 5)]
-    pub child: Option<Vec<String>>,
+    only: Vec<String>,
 }
 
 /// A metric that is no figure: it is the same for all who do the same in one repeat of a row.
@@ -83,28 +70,18 @@ pub trait Row: Copy + PartialEq + Debug + 'static {
 }
 
 impl Options {
-    fn repeats(&self, row: impl Row) -> usize {
-        let wanted = self.repeats.unwrap_or(if self.quick { 2 } else { 7 });
-        row.repeats(wanted).max(1)
-    }
-
     fn effort(&self, row: impl Row, repeat: usize) -> Effort {
-        let default = if self.quick { 4 } else { 20 };
-        let mut layouts: Vec<usize> = (0..LAYOUTS).collect();
-        layouts.rotate_left(repeat % LAYOUTS);
+        let mut layouts = layouts(repeat);
         layouts.truncate(row.copies());
         Effort {
-            sample: Duration::from_millis(self.sample_ms.unwrap_or(default).max(1)),
+            sample: self.sampling.time(self.common.quick),
             layouts,
             seed: repeat as u64 + 1,
         }
     }
 
     fn chosen<R: Row>(&self) -> Result<Vec<R>, String> {
-        let wanted = |row: &R| {
-            let begins = |part: &String| row.name().starts_with(part.as_str());
-            self.only.is_empty() || self.only.iter().any(begins)
-        };
+        let wanted = |row: &R| part::begins_with(&row.name(), &self.only);
         let rows: Vec<R> = R::all().into_iter().filter(wanted).collect();
         if rows.is_empty() {
             let names: Vec<String> = R::all().into_iter().map(R::name).collect();
@@ -130,7 +107,7 @@ fn same_sum(found: &[Figure], expected: &mut Option<f64>) -> Result<(), String> 
 fn measure_row<R: Row>(row: R, options: &Options) -> (Vec<Figure>, Vec<String>) {
     let (mut figures, mut failures) = (Vec::new(), Vec::new());
     let mut names = row.names();
-    for repeat in 0..options.repeats(row) {
+    for repeat in 0..row.repeats(options.common.repeats()).max(1) {
         let mut sum = None;
         names.retain(|name| {
             let job = Job {
@@ -154,14 +131,6 @@ fn measure_row<R: Row>(row: R, options: &Options) -> (Vec<Figure>, Vec<String>) 
     (figures, failures)
 }
 
-fn median(found: &[Figure], row: impl Row, metric: &str, who: &str) -> Option<f64> {
-    figure::of(found, &row.name(), metric, who).map(|summary| summary.median)
-}
-
-fn cell(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), shown)
-}
-
 /// One row as text.
 fn block(row: impl Row, found: &[Figure], failures: &[String]) -> String {
     let mut text = format!("\n{}: {}\n", row.name(), row.describe());
@@ -171,22 +140,18 @@ fn block(row: impl Row, found: &[Figure], failures: &[String]) -> String {
         let _ = write!(text, " {metric:>9}");
     }
     let _ = writeln!(text, "  {:>6}", "/peer");
-    let peer = median(found, row, first, row.peer());
+    let peer = median(found, &row.name(), first, row.peer());
     for who in row.names() {
         let Some(summary) = figure::of(found, &row.name(), first, who) else {
             continue;
         };
-        let spread = format!("{} .. {}", shown(summary.low), shown(summary.high));
-        let own = shown(summary.median);
+        let (own, spread) = (shown(summary.median), spread(&summary));
         let _ = write!(text, "    {who:<28} {own:>9}  {spread:>19}");
         for metric in others {
-            let _ = write!(text, " {:>9}", cell(median(found, row, metric, who)));
+            let value = median(found, &row.name(), metric, who);
+            let _ = write!(text, " {:>9}", cell(value));
         }
-        let ratio = peer.map_or_else(
-            || "-".to_owned(),
-            |peer| format!("{:.2}", summary.median / peer),
-        );
-        let _ = writeln!(text, "  {ratio:>6}");
+        let _ = writeln!(text, "  {:>6}", ratio(over(Some(summary.median), peer)));
     }
     for failure in failures {
         let _ = writeln!(text, "    FAILED: {failure}");
@@ -211,48 +176,34 @@ fn table<R: Row>(rows: &[R], found: &[Figure], metric: &str) -> String {
         }
         let values = names
             .iter()
-            .map(|who| cell(median(found, row, metric, who)))
+            .map(|who| cell(median(found, &row.name(), metric, who)))
             .collect::<Vec<_>>();
         let _ = writeln!(text, "| `{}` | {} |", row.name(), values.join(" | "));
     }
     text
 }
 
-/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
-/// name none.
-pub fn bench<R: Row>(options: &Options, default: &Path) -> Result<(), String> {
-    if let Some(arguments) = &options.child {
+/// Measures the rows that the options choose, or serves as a measuring process.
+pub fn bench<R: Row>(options: &Options) -> Result<(), String> {
+    if let Some(arguments) = &options.sampling.child {
         let figures = Job::<R>::parse(arguments).and_then(|job| job.figures());
-        for figure in figures.ok_or("no such row, or nobody of that name")? {
-            println!("{}", figure.encode());
-        }
+        figure::print(&figures.ok_or("no such row or contender")?);
         return Ok(());
     }
     let rows = options.chosen::<R>()?;
-    let mut text = [machine::conditions(), R::conditions()].concat().join("\n") + "\n";
-    print!("{text}");
+    let mut report = Report::new(&R::conditions());
     let (mut found, mut failed) = (Vec::new(), 0);
     for &row in &rows {
         let (figures, failures) = measure_row(row, options);
-        let block = block(row, &figures, &failures);
-        print!("{block}");
-        text += &block;
+        report.add(&block(row, &figures, &failures));
         found.extend(figures);
         failed += failures.len();
     }
     for metric in R::TABLES {
-        let table = table(&rows, &found, metric);
-        print!("{table}");
-        text += &table;
+        report.add(&table(&rows, &found, metric));
     }
-    let base = options.out.as_deref().unwrap_or(default);
-    println!("\nkept:");
-    report::keep(&base.with_extension("txt"), &text)?;
-    report::keep(&base.with_extension("csv"), &figure::csv(&found))?;
-    match failed {
-        0 => Ok(()),
-        _ => Err(format!("{failed} measurements gave no figure")),
-    }
+    let files = [("csv", figure::csv(&found))];
+    report.finish((R::COMMAND, &options.common), &files, failed)
 }
 
 #[cfg(test)]
@@ -309,13 +260,7 @@ mod tests {
     }
 
     fn figure(metric: &str, who: &str, value: f64) -> Figure {
-        Figure {
-            row: "pair/1".to_owned(),
-            metric: metric.to_owned(),
-            who: who.to_owned(),
-            layout: 0,
-            value,
-        }
+        Figure::new("pair/1", metric, who, 0, value)
     }
 
     #[test]

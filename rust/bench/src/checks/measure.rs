@@ -2,8 +2,8 @@
 
 use super::kernels::{self, Done, Step, SIZE};
 use super::who::{Door, Who};
+use crate::figure::Figure;
 use crate::machine;
-use crate::vmem::figure::Figure;
 use core::ffi::c_void;
 use core::ptr::{dangling_mut, null_mut};
 use slabyard_sys as sys;
@@ -195,13 +195,7 @@ impl Drop for Side {
 }
 
 fn figure(row: Row, who: &Who, layout: usize, value: f64) -> Figure {
-    Figure {
-        row: row.name().to_owned(),
-        metric: row.metric().to_owned(),
-        who: who.name(),
-        layout,
-        value,
-    }
+    Figure::new(row.name(), row.metric(), &who.name(), layout, value)
 }
 
 /// As much as the process may lock at all.

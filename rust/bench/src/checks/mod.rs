@@ -12,15 +12,13 @@ pub mod kernels;
 pub mod measure;
 pub mod who;
 
-use crate::kernels::LAYOUTS;
-use crate::machine;
-use crate::report::{self, figure as shown};
+use crate::figure::{self, Figure};
+use crate::kernels::{decode_layouts, encode_layouts, layouts};
+use crate::part::{self, Common, Report, Sampling};
+use crate::report::{figure as shown, over, ratio, spread};
 use crate::stats::Summary;
-use crate::vmem::figure::{self, Figure};
 use measure::{Effort, Row, ROWS};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 use who::{Door, Who, CHECKS, OFF, PEERS};
 
@@ -30,24 +28,13 @@ use who::{Door, Who, CHECKS, OFF, PEERS};
 /// Figures are medians, and ratios to the same without checks; raw data is kept as CSV.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Fewer repeats, shorter samples
-    #[arg(long)]
-    pub quick: bool,
-    /// Only these checks and peers, separated by commas, and none
+    #[command(flatten)]
+    common: Common<7, 2>,
+    #[command(flatten)]
+    sampling: Sampling,
+    /// Only these checks and peers, separated by commas, beside no checks at all
     #[arg(long, value_delimiter = ',')]
-    pub only: Vec<String>,
-    /// How often everything is measured [default: 7, quick: 2]
-    #[arg(long)]
-    pub repeats: Option<usize>,
-    /// Milliseconds of one sample [default: 20, quick: 4]
-    #[arg(long)]
-    pub sample_ms: Option<u64>,
-    /// Where the files go, their names but for the endings [default: new ones in out/bench]
-    #[arg(long)]
-    pub out: Option<PathBuf>,
-    /// What the parent tells a measuring process
-    #[arg(long, hide = true, num_args = 6)]
-    pub child: Option<Vec<String>>,
+    only: Vec<String>,
 }
 
 /// Live objects of the rows about many.
@@ -63,41 +50,36 @@ struct Failure {
 
 impl Options {
     fn repeats(&self, row: Row) -> usize {
-        let wanted = self.repeats.unwrap_or(if self.quick { 2 } else { 7 });
         let most = match row {
             Row::Memory => MEMORY_REPEATS,
             _ => usize::MAX,
         };
-        wanted.clamp(1, most)
+        self.common.repeats().min(most)
     }
 
     fn effort(&self, repeat: usize) -> Effort {
-        let default = if self.quick { 4 } else { 20 };
-        let mut layouts: Vec<usize> = (0..LAYOUTS).collect();
-        layouts.rotate_left(repeat % LAYOUTS);
         Effort {
-            sample: Duration::from_millis(self.sample_ms.unwrap_or(default).max(1)),
+            sample: self.sampling.time(self.common.quick),
             live: LIVE,
-            layouts,
+            layouts: layouts(repeat),
             repeat,
         }
     }
 
     fn chosen(&self) -> Result<Vec<Who>, String> {
-        let all = who::all();
-        let known = |what: &String| all.iter().any(|who| who.what == what);
-        if let Some(unknown) = self.only.iter().find(|what| !known(what)) {
-            let names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
-            return Err(format!("no check {unknown}; there are {names:?}"));
-        }
-        let wanted = |who: &Who| {
-            self.only.is_empty() || who.what == OFF || self.only.iter().any(|what| who.what == what)
-        };
-        Ok(all.into_iter().filter(wanted).collect())
+        let names: Vec<&str> = what().collect();
+        part::check_names("check or peer", &self.only, &names)?;
+        let wanted = |who: &Who| who.what == OFF || part::is_among(who.what, &self.only);
+        Ok(who::all().into_iter().filter(wanted).collect())
     }
 }
 
-/// Who is measured in one process.
+/// The names of all checks and peers, in the order of the tables.
+fn what() -> impl Iterator<Item = &'static str> {
+    CHECKS.iter().map(|check| check.name).chain(PEERS)
+}
+
+/// The contenders that share a process, for each process.
 fn groups(row: Row, all: &[Who]) -> Vec<Vec<Who>> {
     let alone = |who: &&Who| row == Row::Memory || who.alone();
     let together: Vec<Who> = all.iter().filter(|who| !alone(who)).copied().collect();
@@ -112,11 +94,10 @@ fn names(all: &[Who]) -> String {
 }
 
 fn arguments(row: Row, all: &[Who], effort: &Effort) -> [String; 6] {
-    let layouts: Vec<String> = effort.layouts.iter().map(usize::to_string).collect();
     [
         row.name().to_owned(),
         names(all),
-        layouts.join(","),
+        encode_layouts(&effort.layouts),
         effort.sample.as_micros().to_string(),
         effort.live.to_string(),
         effort.repeat.to_string(),
@@ -128,11 +109,10 @@ fn parse(arguments: &[String]) -> Option<(Row, Vec<Who>, Effort)> {
     let [row, names, layouts, sample, live, repeat] = arguments else {
         return None;
     };
-    let layouts: Option<_> = layouts.split(',').map(|text| text.parse().ok()).collect();
     let effort = Effort {
         sample: Duration::from_micros(sample.parse().ok()?),
         live: live.parse().ok()?,
-        layouts: layouts?,
+        layouts: decode_layouts(layouts)?,
         repeat: repeat.parse().ok()?,
     };
     let all: Option<_> = names.split(',').map(who::find).collect();
@@ -142,19 +122,12 @@ fn parse(arguments: &[String]) -> Option<(Row, Vec<Who>, Effort)> {
 /// Measures and prints: what a measuring process is for.
 fn run_child(arguments: &[String]) -> Result<(), String> {
     let (row, all, effort) = parse(arguments).ok_or("no such row")?;
-    for figure in measure::measure(row, &all, &effort)? {
-        println!("{}", figure.encode());
-    }
+    figure::print(&measure::measure(row, &all, &effort)?);
     Ok(())
 }
 
 fn in_child(row: Row, all: &[Who], effort: &Effort) -> Result<Vec<Figure>, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut command = Command::new(program);
-    command
-        .args(["checks", "--child"])
-        .args(arguments(row, all, effort))
-        .env_remove("SLABYARD");
+    let command = part::child("checks", &arguments(row, all, effort))?;
     figure::ask(command, row.name())
 }
 
@@ -185,9 +158,8 @@ fn summary(found: &[Figure], row: Row, who: &str) -> Option<Summary> {
 }
 
 fn to_off(found: &[Figure], row: Row, who: &Who) -> Option<f64> {
-    let own = summary(found, row, &who.name())?.median;
-    let off = summary(found, row, &who.off())?.median;
-    (off > 0.0).then_some(own / off)
+    let median = |name: String| summary(found, row, &name).map(|summary| summary.median);
+    over(median(who.name()), median(who.off()))
 }
 
 /// One row as text.
@@ -202,23 +174,19 @@ fn block(row: Row, all: &[Who], found: &[Figure], failures: &[Failure]) -> Strin
         let Some(summary) = summary(found, row, &who.name()) else {
             continue;
         };
-        let spread = format!("{} .. {}", shown(summary.low), shown(summary.high));
         let _ = writeln!(
             text,
-            "    {:<32} {:>9}  {spread:>19}  {:>7}",
+            "    {:<32} {:>9}  {:>19}  {:>7}",
             who.name(),
             shown(summary.median),
-            cell(to_off(found, row, who)),
+            spread(&summary),
+            ratio(to_off(found, row, who)),
         );
     }
     for failure in failures {
         let _ = writeln!(text, "    FAILED: {}", failure.what);
     }
     text
-}
-
-fn cell(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
 }
 
 /// Everything as ratios to the same without checks: a line a check, a column a row and door. Peers
@@ -230,8 +198,7 @@ fn relative(all: &[Who], found: &[Figure]) -> String {
         let door = format!("{door:?}").to_lowercase();
         let _ = write!(text, " {:>12}", format!("{} {door}", row.name()));
     }
-    let whats = CHECKS.iter().map(|check| check.name).chain(PEERS);
-    for what in whats.filter(|what| all.iter().any(|who| who.what == *what)) {
+    for what in what().filter(|what| all.iter().any(|who| who.what == *what)) {
         let _ = write!(text, "\n    {what:<20}");
         for &(row, column) in columns.as_flattened() {
             let fits = |who: &&Who| {
@@ -239,41 +206,29 @@ fn relative(all: &[Who], found: &[Figure]) -> String {
             };
             let value = all.iter().find(fits);
             let value = value.and_then(|who| to_off(found, row, who));
-            let _ = write!(text, " {:>12}", cell(value));
+            let _ = write!(text, " {:>12}", ratio(value));
         }
     }
     text + "\n"
 }
 
-/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
-/// name none.
-pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
-    if let Some(arguments) = &options.child {
+/// Measures the checks that the options choose, or serves as a measuring process.
+pub fn bench(options: &Options) -> Result<(), String> {
+    if let Some(arguments) = &options.sampling.child {
         return run_child(arguments);
     }
     let all = options.chosen()?;
-    let mut text = machine::conditions().join("\n") + "\n";
-    print!("{text}");
+    let mut report = Report::new(&[]);
     let (mut found, mut failed) = (Vec::new(), 0);
     for row in ROWS {
         let (figures, failures) = measure_row(row, &all, options);
-        let block = block(row, &all, &figures, &failures);
-        print!("{block}");
-        text += &block;
+        report.add(&block(row, &all, &figures, &failures));
         found.extend(figures);
         failed += failures.len();
     }
-    let last = relative(&all, &found);
-    print!("{last}");
-    text += &last;
-    let base = options.out.as_deref().unwrap_or(default);
-    println!("\nkept:");
-    report::keep(&base.with_extension("txt"), &text)?;
-    report::keep(&base.with_extension("csv"), &figure::csv(&found))?;
-    match failed {
-        0 => Ok(()),
-        _ => Err(format!("{failed} measurements gave no figure")),
-    }
+    report.add(&relative(&all, &found));
+    let files = [("csv", figure::csv(&found))];
+    report.finish(("checks", &options.common), &files, failed)
 }
 
 #[cfg(test)]
@@ -281,13 +236,7 @@ mod tests {
     use super::*;
 
     fn found(row: Row, who: &str, value: f64) -> Figure {
-        Figure {
-            row: row.name().to_owned(),
-            metric: row.metric().to_owned(),
-            who: who.to_owned(),
-            layout: 0,
-            value,
-        }
+        Figure::new(row.name(), row.metric(), who, 0, value)
     }
 
     #[test]

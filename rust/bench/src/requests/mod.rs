@@ -9,13 +9,11 @@ pub mod servers;
 pub mod trace;
 
 use crate::machine;
-use crate::report;
+use crate::part::{self, Common, Report};
 use crate::stats::median;
 use crate::vmem::plot::{document, Line, Picture};
 use servers::{Caches, Malloc, Slabs, Who};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use trace::{Load, Nobody, Server, Trace};
 
 /// A server of requests only: slabs that come back whole, and resident memory after each burst.
@@ -24,21 +22,14 @@ use trace::{Load, Nobody, Server, Trace};
 /// process of its own. Figures are medians; every burst is kept as CSV, and as a picture as SVG.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// A quarter of the requests, once
-    #[arg(long)]
-    pub quick: bool,
-    /// How often everything is measured [default: 3, quick: 1]
-    #[arg(long)]
-    pub repeats: Option<usize>,
+    #[command(flatten)]
+    common: Common<3, 1>,
     /// Objects of 10,000 that end some bursts after their own, against expectation
     #[arg(long, default_value_t = 2)]
-    pub late: usize,
-    /// Where the files go, their names but for the endings [default: new ones in out/bench]
-    #[arg(long)]
-    pub out: Option<PathBuf>,
-    /// What the parent tells a measuring process
+    late: usize,
+    /// What the parent passes to a measuring process
     #[arg(long, hide = true, num_args = 4)]
-    pub child: Option<Vec<String>>,
+    child: Option<Vec<String>>,
 }
 
 /// The panels of the picture are of these in front of all others.
@@ -166,27 +157,13 @@ fn run_child(arguments: &[String]) -> Option<()> {
 
 fn in_child(who: Who, told: bool, load: Load) -> Result<Answer, String> {
     let name = who.name();
-    let environment = who
-        .allocator()
-        .and_then(|allocator| allocator.environment());
-    let output = std::env::current_exe()
-        .and_then(|program| {
-            Command::new(program)
-                .args(["requests", "--child", name])
-                .arg(if told { "told" } else { "alone" })
-                .arg(load.requests.to_string())
-                .arg(load.late.to_string())
-                .envs(environment)
-                .stdin(Stdio::null())
-                .output()
-        })
-        .map_err(|error| format!("{name}: {error}"))?;
-    if !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-        let line = complaint.lines().next().unwrap_or("");
-        return Err(format!("{name}: {} {line}", output.status));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
+    let told_or_alone = if told { "told" } else { "alone" };
+    let (requests, late) = (load.requests.to_string(), load.late.to_string());
+    let arguments = [name, told_or_alone, &requests, &late].map(str::to_owned);
+    let mut command = part::child("requests", &arguments)?;
+    let allocator = who.allocator();
+    command.envs(allocator.and_then(|allocator| allocator.environment()));
+    let text = part::output(command, name)?;
     decode(who, told, &text).ok_or_else(|| format!("{name}: unclear: {text}"))
 }
 
@@ -317,7 +294,7 @@ fn svg(answers: &[Answer]) -> String {
 
 fn measure_all(load: Load, repeats: usize) -> Result<Vec<Answer>, String> {
     let mut all = Vec::new();
-    for _ in 0..repeats.max(1) {
+    for _ in 0..repeats {
         for who in servers::ALL {
             for told in [false, true] {
                 all.push(in_child(who, told, load)?);
@@ -334,27 +311,20 @@ fn measure_all(load: Load, repeats: usize) -> Result<Vec<Answer>, String> {
     Ok(pairs.concat())
 }
 
-/// Runs everything, and keeps it beside `default`, a path without an ending, if the options name
-/// none.
-pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
+/// Measures all contenders, or serves as a measuring process.
+pub fn bench(options: &Options) -> Result<(), String> {
     if let Some(arguments) = &options.child {
-        return run_child(arguments).ok_or_else(|| "nobody of that name".to_owned());
+        return run_child(arguments).ok_or_else(|| "no such contender".to_owned());
     }
-    let (requests, repeats) = if options.quick { (2000, 1) } else { (8000, 3) };
-    let load = load(requests, options.late);
-    let mut text = machine::conditions().join("\n") + "\n";
-    print!("{text}");
-    let answers = measure_all(load, options.repeats.unwrap_or(repeats))?;
+    let common = &options.common;
+    let requests = if common.quick { 2000 } else { 8000 };
+    let mut report = Report::new(&[]);
+    let answers = measure_all(load(requests, options.late), common.repeats())?;
     for told in [false, true] {
-        let block = table(&answers, told);
-        print!("{block}");
-        text += &block;
+        report.add(&table(&answers, told));
     }
-    let base = options.out.as_deref().unwrap_or(default);
-    println!("\nkept:");
-    report::keep(&base.with_extension("txt"), &text)?;
-    report::keep(&base.with_extension("csv"), &csv(&answers))?;
-    report::keep(&base.with_extension("svg"), &svg(&answers))
+    let files = [("csv", csv(&answers)), ("svg", svg(&answers))];
+    report.finish(("requests", common), &files, 0)
 }
 
 #[cfg(test)]

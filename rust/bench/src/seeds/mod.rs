@@ -16,13 +16,12 @@ pub mod originals;
 pub mod run;
 pub mod table;
 
+use crate::figure::{self, Figure};
 use crate::machine;
-use crate::report;
-use crate::vmem::figure::{self, Figure};
+use crate::part::{self, Common, Report};
 use documents::{Document, Row, ALL};
 use originals::Original;
 use run::{Samples, Who};
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use table::Line;
@@ -34,32 +33,25 @@ use table::Line;
 /// (95 %); raw data is kept as CSV.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Fewer rounds, shorter samples
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    common: Common<15, 3>,
     /// Only rows whose name begins with one of these, separated by commas
     #[arg(long, value_delimiter = ',')]
-    pub only: Vec<String>,
+    only: Vec<String>,
     /// A folder with the source of magazine-slab, userland_slab, xslab or ZNS-Slab, to be measured
     /// too; may be given for each of them
     #[arg(long, value_name = "DIR")]
-    pub original: Vec<PathBuf>,
-    /// How often everything is measured, at least twice [default: 15, quick: 3]
-    #[arg(long)]
-    pub repeats: Option<usize>,
-    /// Where the files go, their names but for the endings [default: new ones in out/bench]
-    #[arg(long)]
-    pub out: Option<PathBuf>,
+    original: Vec<PathBuf>,
 }
 
 impl Options {
+    /// At least two: ratios have intervals.
     fn rounds(&self) -> usize {
-        let default = if self.quick { 3 } else { 15 };
-        self.repeats.unwrap_or(default).max(2)
+        self.common.repeats().max(2)
     }
 
     fn samples(&self) -> Samples {
-        let (count, ms) = if self.quick { (3, 4) } else { (9, 40) };
+        let (count, ms) = if self.common.quick { (3, 4) } else { (9, 40) };
         Samples {
             count,
             time: Duration::from_millis(ms),
@@ -72,9 +64,7 @@ impl Options {
             .iter()
             .flat_map(|document| document.rows.iter().map(move |row| (document, row)));
         let wanted = |(document, row): &(&Document, &Row)| {
-            let name = document.full_name(row);
-            let begins = |part: &String| name.starts_with(part.as_str());
-            self.only.is_empty() || self.only.iter().any(begins)
+            part::begins_with(&document.full_name(row), &self.only)
         };
         let rows: Vec<_> = all.filter(wanted).collect();
         if rows.is_empty() {
@@ -160,45 +150,37 @@ fn figures(lines: &[Line]) -> Vec<Figure> {
     for line in lines {
         let lists = [&line.original, &line.slabyard, &line.peer];
         for (who, values) in Who::ALL.into_iter().zip(lists) {
-            all.extend(values.iter().enumerate().map(|(round, &value)| Figure {
-                row: line.document.full_name(line.row),
-                metric: line.figure.metric.to_owned(),
-                who: who.name(line.row).to_owned(),
-                layout: round,
-                value,
-            }));
+            let row = line.document.full_name(line.row);
+            let metric = line.figure.metric;
+            all.extend(Figure::rounds(&row, metric, who.name(line.row), values));
         }
     }
     all
 }
 
-fn header(options: &Options, originals: &[Original]) -> String {
-    let mut lines = machine::conditions();
-    lines.push(format!(
+/// Lines of the report's head: the clock, the originals, and the extent of the run.
+fn head(options: &Options, originals: &[Original]) -> Vec<String> {
+    let mut lines = vec![format!(
         "cycles         {:.3} a ns: ticks of the time-stamp counter",
         machine::ticks_per_ns()
-    ));
+    )];
     for one in originals {
         let folder = one.folder.display();
         lines.push(format!("original       {} in {folder}", one.system));
     }
     lines.push(format!("run            {} rounds", options.rounds()));
-    lines.join("\n") + "\n"
+    lines
 }
 
-/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
-/// name none.
-pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
+/// Measures the rows that the options choose.
+pub fn bench(options: &Options) -> Result<(), String> {
     let rows = options.rows()?;
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
     let originals = originals::build(&options.original, scratch.path())?;
-    let mut text = header(options, &originals);
-    print!("{text}");
+    let mut report = Report::new(&head(options, &originals));
     let mut tasks = Vec::new();
     for (document, row) in rows {
-        let described = format!("{}: {}\n", document.full_name(row), row.says);
-        print!("{described}");
-        text += &described;
+        report.add(&format!("{}: {}\n", document.full_name(row), row.says));
         tasks.push(Task::new(document, row, &originals));
     }
     let start = Instant::now();
@@ -210,18 +192,9 @@ pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
         }
     }
     let lines: Vec<Line> = tasks.iter().flat_map(Task::lines).collect();
-    let mut rest = table::tables(&lines, machine::processors().len()) + &table::noise(&lines);
-    for what in &failures {
-        let _ = writeln!(rest, "FAILED: {what}");
-    }
-    print!("{rest}");
-    text += &rest;
-    let base = options.out.as_deref().unwrap_or(default);
-    println!("\nkept:");
-    report::keep(&base.with_extension("txt"), &text)?;
-    report::keep(&base.with_extension("csv"), &figure::csv(&figures(&lines)))?;
-    match failures.len() {
-        0 => Ok(()),
-        count => Err(format!("{count} measurements failed")),
-    }
+    report.add(&table::tables(&lines, machine::processors().len()));
+    report.add(&table::noise(&lines));
+    report.add_failures(&failures);
+    let files = [("csv", figure::csv(&figures(&lines)))];
+    report.finish(("seeds", &options.common), &files, failures.len())
 }

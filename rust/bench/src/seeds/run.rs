@@ -4,7 +4,8 @@ use super::documents::{InRust, Row};
 use super::originals;
 use crate::alone::job::{Effort, Job};
 use crate::alone::Row as _;
-use crate::vmem::figure::{self, Figure};
+use crate::figure::{self, Figure};
+use crate::kernels::layouts;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -58,14 +59,12 @@ pub fn in_rust(
     round: usize,
 ) -> Result<Vec<Figure>, String> {
     let found = crate::rust::Row::find(row.name).ok_or("no such row")?;
-    let mut layouts: Vec<usize> = (0..found.copies()).collect();
-    layouts.rotate_left(round % found.copies());
     let job = Job {
         row: found,
         who: who.to_owned(),
         effort: Effort {
             sample: samples.time,
-            layouts,
+            layouts: layouts(round),
             seed: round as u64 + 1,
         },
     };

@@ -13,13 +13,13 @@ pub mod load;
 pub mod process;
 pub mod who;
 
+use crate::figure::{self, median, Figure};
 use crate::machine;
-use crate::report::{self, figure as shown};
-use crate::vmem::figure::{self, Figure};
+use crate::part::{self, Common, Report};
+use crate::report::{cell, figure as shown, over, ratio, spread};
 use load::{Asks, Load, CONNECTIONS};
 use process::Server;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use who::{Who, PEER};
 
@@ -29,30 +29,23 @@ use who::{Who, PEER};
 /// the libraries that are here, preloaded. Figures are medians; raw data is kept as CSV.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// A tenth of the keys and requests, twice
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    common: Common<5, 2>,
     /// Only these allocators, separated by commas
     #[arg(long, value_delimiter = ',')]
-    pub only: Vec<String>,
+    only: Vec<String>,
     /// One more library whose malloc is measured, as NAME=LIBRARY
     #[arg(long)]
-    pub preload: Vec<String>,
-    /// How often everything is measured [default: 5, quick: 2]
-    #[arg(long)]
-    pub repeats: Option<usize>,
+    preload: Vec<String>,
     /// Keys that the server is filled with [default: 500000, quick: 50000]
     #[arg(long)]
-    pub keys: Option<usize>,
+    keys: Option<usize>,
     /// Requests of a stage without a pipeline; four times as many with one [default: 200000, quick: 20000]
     #[arg(long)]
-    pub requests: Option<u64>,
+    requests: Option<u64>,
     /// Milliseconds of few requests after the flush [default: 12000, quick: 1000]
     #[arg(long)]
-    pub later_ms: Option<u64>,
-    /// Where the files go, their names but for the endings [default: new ones in out/bench]
-    #[arg(long)]
-    pub out: Option<PathBuf>,
+    later_ms: Option<u64>,
 }
 
 /// How much of everything.
@@ -67,16 +60,15 @@ struct Effort {
 
 impl Options {
     fn effort(&self) -> Effort {
-        let of = |whole: u64, quick: u64| if self.quick { quick } else { whole };
+        let common = &self.common;
+        let keys = common.or_default(self.keys, 500_000, 50_000);
+        let later_ms = common.or_default(self.later_ms, 12_000, 1000);
         let processors = machine::processors();
         Effort {
-            keys: self
-                .keys
-                .unwrap_or(of(500_000, 50_000) as usize)
-                .max(CONNECTIONS * 10),
-            requests: self.requests.unwrap_or(of(200_000, 20_000)),
-            later: Duration::from_millis(self.later_ms.unwrap_or(of(12_000, 1000))),
-            repeats: self.repeats.unwrap_or(of(5, 2) as usize).max(1),
+            keys: keys.max(CONNECTIONS * 10),
+            requests: common.or_default(self.requests, 200_000, 20_000),
+            later: Duration::from_millis(later_ms),
+            repeats: common.repeats(),
             processors: (processors.len() > 1).then(|| [processors[0], processors[1]]),
         }
     }
@@ -86,15 +78,9 @@ impl Options {
         for text in &self.preload {
             all.push(who::parse(text)?);
         }
-        if let Some(name) = self
-            .only
-            .iter()
-            .find(|name| all.iter().all(|one| one.name != **name))
-        {
-            let names: Vec<_> = all.iter().map(|one| &one.name).collect();
-            return Err(format!("nobody is called {name}; there are {names:?}"));
-        }
-        all.retain(|one| self.only.is_empty() || self.only.contains(&one.name));
+        let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        part::check_names("allocator", &self.only, &names)?;
+        all.retain(|one| part::is_among(&one.name, &self.only));
         Ok(all)
     }
 }
@@ -187,13 +173,8 @@ impl Contender {
     }
 
     fn add(&mut self, row: &str, metric: &str, value: f64) {
-        self.figures.push(Figure {
-            row: row.to_owned(),
-            metric: metric.to_owned(),
-            who: self.name.clone(),
-            layout: 0,
-            value,
-        });
+        self.figures
+            .push(Figure::new(row, metric, &self.name, 0, value));
     }
 
     fn look(&mut self, moment: &str) {
@@ -344,14 +325,6 @@ fn measure_all(who: &[Who], effort: &Effort) -> (Vec<Figure>, Vec<(String, Strin
     (figures, failures)
 }
 
-fn median(found: &[Figure], row: &str, metric: &str, who: &str) -> Option<f64> {
-    figure::of(found, row, metric, who).map(|summary| summary.median)
-}
-
-fn cell(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), shown)
-}
-
 /// One row as text.
 fn block(row: &Row, who: &[Who], found: &[Figure]) -> String {
     let [first, rest @ ..] = METRICS;
@@ -366,20 +339,12 @@ fn block(row: &Row, who: &[Who], found: &[Figure]) -> String {
         let Some(summary) = figure::of(found, row.name, first, name) else {
             continue;
         };
-        let spread = format!("{} .. {}", shown(summary.low), shown(summary.high));
-        let _ = write!(
-            text,
-            "    {name:<14} {:>10}  {spread:>19}",
-            shown(summary.median)
-        );
+        let (own, spread) = (shown(summary.median), spread(&summary));
+        let _ = write!(text, "    {name:<14} {own:>10}  {spread:>19}");
         for metric in rest {
             let _ = write!(text, " {:>9}", cell(median(found, row.name, metric, name)));
         }
-        let ratio = peer.map_or_else(
-            || "-".to_owned(),
-            |peer| format!("{:.2}", summary.median / peer),
-        );
-        let _ = writeln!(text, "  {ratio:>7}");
+        let _ = writeln!(text, "  {:>7}", ratio(over(Some(summary.median), peer)));
     }
     text
 }
@@ -409,9 +374,9 @@ fn memory(who: &[Who], found: &[Figure]) -> String {
         let (mut medians, mut spreads) = (format!("    {name:<14}"), format!("    {:<14}", ""));
         for moment in MOMENTS {
             let summary = figure::of(found, RESIDENT, moment, name);
-            let spread = summary.map(|it| format!("{} .. {}", shown(it.low), shown(it.high)));
+            let spread = summary.map_or_else(String::new, |summary| spread(&summary));
             let _ = write!(medians, " {:>16}", cell(summary.map(|it| it.median)));
-            let _ = write!(spreads, " {:>16}", spread.unwrap_or_default());
+            let _ = write!(spreads, " {spread:>16}");
         }
         let ms = cell(median(found, FLUSH, "ms", name));
         let _ = writeln!(text, "{medians} {ms:>10}\n{spreads}");
@@ -443,8 +408,9 @@ fn table(who: &[Who], found: &[Figure]) -> String {
     text
 }
 
-fn header(who: &[Who], missing: &[String], effort: &Effort) -> String {
-    let mut lines = machine::conditions();
+/// Lines of the report's head: the libraries, those that are missing, and the extent of the run.
+fn head(who: &[Who], missing: &[String], effort: &Effort) -> Vec<String> {
+    let mut lines = Vec::new();
     for one in who {
         if let Some(library) = &one.library {
             lines.push(format!("{:<14} {}", one.name, library.display()));
@@ -455,7 +421,7 @@ fn header(who: &[Who], missing: &[String], effort: &Effort) -> String {
         Some([server, load]) => {
             format!("bound          the server to processor {server}, the load to {load}")
         }
-        None => "bound          nobody: there is one processor".to_owned(),
+        None => "bound          no: there is one processor".to_owned(),
     });
     lines.push(format!(
         "run            {} keys, {} requests a stage (16 at a time: {}), {CONNECTIONS} connections, {} repeats",
@@ -464,31 +430,25 @@ fn header(who: &[Who], missing: &[String], effort: &Effort) -> String {
         effort.requests * 4,
         effort.repeats
     ));
-    lines.join("\n") + "\n"
+    lines
 }
 
-/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
-/// name none.
-pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
+/// Measures the servers over the allocators that the options choose.
+pub fn bench(options: &Options) -> Result<(), String> {
     let effort = options.effort();
     let (who, missing) = who::present(options.chosen()?)?;
-    let mut text = header(&who, &missing, &effort);
-    print!("{text}");
+    let mut report = Report::new(&head(&who, &missing, &effort));
     let (found, failures) = measure_all(&who, &effort);
-    let mut rest: String = ROWS.iter().map(|row| block(row, &who, &found)).collect();
-    rest += &memory(&who, &found);
-    rest += &table(&who, &found);
-    for (name, what) in &failures {
-        let _ = writeln!(rest, "FAILED: {name}: {what}");
+    for row in &ROWS {
+        report.add(&block(row, &who, &found));
     }
-    print!("{rest}");
-    text += &rest;
-    let base = options.out.as_deref().unwrap_or(default);
-    println!("\nkept:");
-    report::keep(&base.with_extension("txt"), &text)?;
-    report::keep(&base.with_extension("csv"), &figure::csv(&found))?;
-    match failures.len() {
-        0 => Ok(()),
-        count => Err(format!("{count} servers gave no figures")),
-    }
+    report.add(&memory(&who, &found));
+    report.add(&table(&who, &found));
+    let failures: Vec<String> = failures
+        .iter()
+        .map(|(name, what)| format!("{name}: {what}"))
+        .collect();
+    report.add_failures(&failures);
+    let files = [("csv", figure::csv(&found))];
+    report.finish(("server", &options.common), &files, failures.len())
 }

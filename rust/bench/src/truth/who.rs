@@ -1,5 +1,6 @@
 //! The allocators, as libraries to be preloaded: the examples of this package, beside its program.
 
+use crate::part;
 use std::path::{Path, PathBuf};
 
 /// One of those compared.
@@ -19,16 +20,8 @@ const OTHERS: [&str; 6] = [
 
 /// Those with these names, all if there are none; glibc comes first, and always.
 pub fn chosen(names: &[String], folder: &Path) -> Result<Vec<Who>, String> {
-    if let Some(name) = names
-        .iter()
-        .find(|name| *name != PEER && !OTHERS.contains(&name.as_str()))
-    {
-        return Err(format!(
-            "nobody is called {name}; there are {PEER}, {}",
-            OTHERS.join(", ")
-        ));
-    }
-    let wanted = |name: &&str| names.is_empty() || names.iter().any(|one| one == name);
+    part::check_names("allocator", names, &[&[PEER], &OTHERS[..]].concat())?;
+    let wanted = |name: &&str| part::is_among(name, names);
     let others = OTHERS.into_iter().filter(wanted).map(|name| Who {
         name,
         library: Some(folder.join(format!("examples/libpreload_{name}.so"))),

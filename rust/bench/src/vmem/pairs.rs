@@ -1,10 +1,10 @@
 //! A quantum cache beside an object cache: both called, both taking and giving one object at a
 //! time, in one process and in turn.
 
-use super::figure::{self, Effort, Figure};
-use super::kernels;
+use super::{kernels, Effort};
 use crate::allocators::{self, State};
-use crate::kernels::{Kernels, LAYOUTS};
+use crate::figure::{self, Figure};
+use crate::kernels::Kernels;
 use crate::machine::{self, team, wall_of};
 use core::ffi::CStr;
 use std::fmt::Write;
@@ -130,23 +130,11 @@ pub fn measure(row: &Row, layouts: &[usize], effort: &Effort) -> Vec<Figure> {
     for (index, &layout) in layouts.iter().enumerate() {
         for (side, &count) in sides.iter().zip(&counts) {
             let (cpu, _) = row.time(&side.layouts[index].1, &side.state, count);
-            figures.push(Figure {
-                row: row.name(),
-                metric: "ns".to_owned(),
-                who: side.name.to_owned(),
-                layout,
-                value: cpu as f64 / (count * row.threads as u64) as f64,
-            });
+            let each = cpu as f64 / (count * row.threads as u64) as f64;
+            figures.push(Figure::new(&row.name(), "ns", side.name, layout, each));
         }
     }
     figures
-}
-
-/// The copies in the order of a repeat.
-pub fn layouts(repeat: usize) -> Vec<usize> {
-    let mut layouts: Vec<usize> = (0..LAYOUTS).collect();
-    layouts.rotate_left(repeat % LAYOUTS);
-    layouts
 }
 
 /// A row as text.

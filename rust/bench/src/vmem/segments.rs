@@ -5,8 +5,9 @@
 //! allocated, so that a reading of the clock is shared by many operations and finding the segments
 //! is in no figure.
 
-use super::figure::{self, Effort, Figure};
 use super::kernels::{fits, Chase, Counts, Fit, Steady, Step, NODE};
+use super::Effort;
+use crate::figure::{self, Figure};
 use crate::machine::cpu_ns;
 use crate::stats::{median, Summary};
 use std::fmt::Write;
@@ -186,13 +187,7 @@ pub fn measure(row: &Row, effort: &Effort) -> Vec<Figure> {
     let mut chase = ready.first().map(|steady| chase_beside(steady, seed));
     let mut figures = Vec::new();
     let mut found = |who: &str, metric: &str, value| {
-        figures.push(Figure {
-            row: row.name(),
-            metric: metric.to_owned(),
-            who: who.to_owned(),
-            layout: 0,
-            value,
-        });
+        figures.push(Figure::new(&row.name(), metric, who, 0, value));
     };
     for _ in 0..SAMPLES {
         for steady in &mut ready {
