@@ -1,7 +1,8 @@
-//! The measured loops for what is Rust: generic over a slab, one for one as in `kernels.hpp`.
+//! The measured loops for slabs written in Rust: the same loops as in `kernels.hpp`, generic over a
+//! slab.
 //!
-//! Objects are left uninitialised by the slab where it can, like everyone else's: the loop writes
-//! the first eight bytes and hides the name from the optimiser, exactly as the C++ loops do.
+//! The slab leaves objects uninitialised if it can, like the allocators in C. The loop writes the
+//! first eight bytes and hides the name from the optimiser, as the C++ loops do.
 
 use crate::kernels::{
     bench_verify_born, bench_verify_died, bench_verify_seen, Kernels, Objects, RawHistogram, VERIFY,
@@ -14,39 +15,39 @@ use core::mem::MaybeUninit;
 /// An object of that many words.
 pub type Object<const WORDS: usize> = MaybeUninit<[u64; WORDS]>;
 
-/// What the loops are over. An object's name, which it is freed by, is 64 bits in the place of a
-/// pointer: its address, or a key.
+/// A slab that the loops measure. An object is freed by its name: 64 bits in the place of a
+/// pointer, its address or a key.
 pub trait Slab: Sized {
     const NAME: &'static CStr;
     const TRAITS: u64;
     const SIZE: usize;
-    /// `find` pins the object for a moment: it cannot go while it is looked at.
+    /// Whether `find` pins the object for a moment, so that it cannot be freed meanwhile.
     const PINS: bool = false;
 
     /// # Safety
-    /// What the slab asks: free to the same slab, and use nothing after it is gone.
+    /// Objects are freed to the same slab, and not used after the slab is dropped.
     unsafe fn with_capacity(capacity: usize) -> Self;
     /// A new object's name.
     fn alloc(&self) -> *mut c_void;
     /// # Safety
     /// `name` is of a live object of this slab.
     unsafe fn free(&self, name: *mut c_void);
-    /// The object of a name, by the look-up that the slab offers to everyone.
+    /// The object of a name, by the slab's public look-up.
     ///
     /// # Safety
     /// As for `free`.
     unsafe fn find(&self, name: *mut c_void) -> *mut c_void;
-    /// Writes the first eight bytes of a new object, by the shortest way that there is.
+    /// Writes the first eight bytes of a new object, in the shortest way that the slab has.
     ///
     /// # Safety
     /// As for `free`.
     unsafe fn write_first(&self, name: *mut c_void);
 }
 
-/// The compiler knows neither where the object is from now on, nor what memory holds.
+/// Hides from the compiler where the object is and what memory contains.
 #[inline(always)]
 pub(crate) fn hide(mut object: *mut c_void) -> *mut c_void {
-    // SAFETY: an empty statement that is said to change the register and to touch memory.
+    // SAFETY: an empty statement. The compiler assumes that it changes the register and memory.
     unsafe { asm!("/* {0} */", inout(reg) object, options(nostack, preserves_flags)) };
     object
 }
@@ -111,9 +112,10 @@ unsafe extern "C" fn close<S: Slab>(state: *mut c_void) {
 
 unsafe extern "C" fn thread_end(_state: *mut c_void) {}
 
-/// A loop of the table: its padding, then its body, which has the slab of `state` and may call unsafe
-/// functions. The harness passes a state of this slab. `objects` has room for as many names as the
-/// loop stores, and holds live ones where the loop frees them. Histograms are valid and distinct.
+/// A loop of the table: its padding, then its body, which has the slab of `state` and may call
+/// unsafe functions. The harness passes a state of this slab. `objects` has room for as many names
+/// as the loop stores, and holds live ones where the loop frees them. Histograms are valid and
+/// distinct.
 macro_rules! kernel {
     ($name:ident($slab:ident $(, $argument:ident: $type:ty)*) $body:block) => {
         unsafe extern "C" fn $name<S: Slab, const LAYOUT: usize>(

@@ -1,4 +1,4 @@
-//! The command: what to run, and where the results go.
+//! The command line: the options of a run over all allocators, and the parts as subcommands.
 
 use clap::Parser;
 use slabyard_bench::allocators::{self, Allocator};
@@ -13,11 +13,9 @@ use std::time::Duration;
 
 /// Slabyard's pool, cache and heap beside the peers and the limits, in one interleaved run.
 ///
-/// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV. A run
-/// that no option narrows goes on with the arenas; `vmem` measures those alone, `requests` what a
-/// server of requests holds, `server` the key-value server of the examples, `checks` what checks
-/// cost, `rust` the Rust crate, `cpp` containers, `truth` whether `slabyard compare` is right, `seeds`
-/// the tables of five earlier systems.
+/// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV. Without
+/// --rows, --sizes and --allocators the run also measures arenas, like the command `vmem`. The
+/// other commands measure something else each.
 #[derive(Parser)]
 #[command(name = "slabyard-bench", args_conflicts_with_subcommands = true)]
 struct Options {
@@ -27,7 +25,7 @@ struct Options {
     /// Only rows whose name begins with one of these, separated by commas
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
-    /// Object sizes in bytes, of those compiled in: 8, 16, 64, 256, 1024, 4096
+    /// Object sizes in bytes; there are 8, 16, 64, 256, 1024, 4096
     #[arg(long, value_delimiter = ',')]
     sizes: Vec<usize>,
     /// Only these allocators, by the names that --list shows
@@ -72,7 +70,7 @@ enum Other {
 }
 
 impl Options {
-    /// Nothing was said about what to measure.
+    /// Whether no option chooses what to measure.
     fn is_everything(&self) -> bool {
         self.rows.is_empty() && self.sizes.is_empty() && self.allocators.is_empty() && !self.list
     }
@@ -192,7 +190,7 @@ fn bench(options: &Options) -> Result<ExitCode, String> {
     })
 }
 
-/// What is measured alone, if that was asked for.
+/// Runs a part.
 fn bench_other(other: &Other) -> Result<ExitCode, String> {
     match other {
         Other::Vmem(options) => vmem::bench(options),
@@ -207,7 +205,7 @@ fn bench_other(other: &Other) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One of the others alone; after everything else the arenas.
+/// Runs a part, or the run over all allocators. If that is not narrowed, arenas follow.
 fn bench_all(options: &Options) -> Result<ExitCode, String> {
     if let Some(other) = &options.other {
         return bench_other(other);

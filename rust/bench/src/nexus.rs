@@ -1,4 +1,5 @@
-//! The measured loops over nexus-slab's bounded and unbounded slabs. An object's name is its address.
+//! The measured loops over nexus-slab's bounded and unbounded slabs. An object's name is its
+//! address.
 
 use crate::kernels::{Kernels, GROWS};
 use crate::loops::{table, tables_of, Object, Slab};
@@ -6,8 +7,8 @@ use core::ffi::{c_void, CStr};
 use core::mem::MaybeUninit;
 use nexus_slab::{bounded, unbounded, Slot, SlotCell};
 
-/// Objects in a chunk of the unbounded slab. A free walks all chunks, and some rows have 100,000 and
-/// more objects: the default, 256, has 16 times as many chunks to walk.
+/// Objects in a chunk of the unbounded slab. A free walks all chunks, and some rows have 100,000
+/// and more objects: the default, 256, has 16 times as many chunks to walk.
 const UNBOUNDED_CHUNK: usize = 4096;
 
 /// The loops' interface to one kind of slab: its name, its traits, and how it is made.

@@ -1,8 +1,8 @@
 //! What the parts of this program share: options, the choice of rows, measuring processes, and the
 //! report with its files.
 //!
-//! A part flattens `Common` into its options, and `Sampling` if its processes take timed samples. It
-//! adds each block of its text to a `Report`; `Report::finish` writes the files.
+//! A part flattens `Common` into its options, and `Sampling` if its processes take timed samples.
+//! It adds each block of its text to a `Report`; `Report::finish` writes the files.
 
 use crate::machine;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! From samples to tables: a block a row, a summary of ratios, the raw data.
+//! Makes tables from samples: a block for each row, a summary of ratios, the raw data.
 
 use crate::allocators::{self, Allocator, Kind};
 use crate::rows::{Named, Row, Workload};
@@ -6,11 +6,11 @@ use crate::run::{Failure, Found, METRICS};
 use crate::stats::{geometric_mean, summarise, Summary};
 use std::fmt::Write;
 
-/// A round trip longer than this many times the run's shortest means that the two processors were
-/// far apart: virtual machines move between such states.
+/// If a round trip is longer than this many times the run's shortest, the two processors were far
+/// apart. Virtual machines change between these states.
 const FAR: f64 = 1.7;
 
-/// Where the processors were, for rows that cross between them.
+/// The distance of the processors, for rows whose cache lines go between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Distance {
     Any,
@@ -59,7 +59,7 @@ impl Table {
             .min_by(|one, other| one.1.total_cmp(&other.1))
     }
 
-    /// The limit that an allocator is held against: that of its kind.
+    /// The limit that an allocator is compared with: the limit of its kind.
     fn limit_of(&self, allocator: &Allocator) -> Option<f64> {
         if allocator.kind == Kind::Floor {
             return None;
@@ -76,7 +76,7 @@ impl Table {
     }
 }
 
-/// The tables of a row: one a metric and distance at which there are samples.
+/// The tables of a row: one for each metric and distance that have samples.
 pub fn tables(row: &Row, found: &[Found], shortest: Option<f64>) -> Vec<Table> {
     let mut tables = Vec::new();
     for metric in METRICS {
@@ -194,7 +194,7 @@ pub fn block(row: &Row, found: &[Found], failures: &[Failure], shortest: Option<
 /// Nanoseconds that a look-up of a thousand objects' handles may take.
 const GET_AIM: f64 = 1.5;
 
-/// What handles are to reach in the rows that have such a figure, made of others of the same run.
+/// The target for handles, in the rows that have one. It is computed from other figures of the run.
 fn aim(row: &Row, found: &[Found]) -> Option<String> {
     let tables = tables(row, found, None);
     let table = tables.first()?;
@@ -262,7 +262,8 @@ const COLUMNS: [Column; 10] = [
     Column::over_peer("handles/peer", "handles"),
 ];
 
-/// One line a row: the best peer, and ours over others; geometric means of the time rows below.
+/// A line for each row: the best peer, and ratios of ours to others. Below: geometric means of the
+/// rows about time.
 pub fn summary(rows: &[Row], found: &[Found]) -> String {
     let shortest = shortest_trip(found);
     let mut text = String::from("\nSummary: ratios below 1 mean less time or memory.\n");
@@ -294,7 +295,7 @@ pub fn summary(rows: &[Row], found: &[Found]) -> String {
             for (column, ratios) in COLUMNS.iter().zip(&mut ratios) {
                 let value = column.ratio(table);
                 let _ = write!(text, "{:>14}", ratio(value));
-                // Of two distances, the one with more samples speaks for the row.
+                // If a row has two distances, the one with more samples is in the mean.
                 if row.is_time() && Some(table.samples()) == most {
                     ratios.extend(value);
                 }

@@ -1,4 +1,4 @@
-//! What one measuring process does, and how it is told.
+//! What one measuring process does, and its arguments.
 
 use super::Row;
 use crate::figure::{self, Figure};
@@ -6,7 +6,7 @@ use crate::kernels::{decode_layouts, encode_layouts, Histogram};
 use crate::{machine, part};
 use std::time::Duration;
 
-/// How much of everything.
+/// The extent of a measurement.
 #[derive(Clone, Debug)]
 pub struct Effort {
     /// Time of one sample.
@@ -16,23 +16,23 @@ pub struct Effort {
     pub seed: u64,
 }
 
-/// What a measuring process is to do.
+/// The task of a measuring process.
 pub struct Job<R> {
     pub row: R,
     pub who: String,
     pub effort: Effort,
 }
 
-/// What one copy of the loops gave: metrics of the row with their values.
+/// The result of one copy of the loops: metrics of the row with their values.
 pub struct Sampled(pub Vec<(&'static str, f64)>);
 
-/// The longest hundredth of the samples is left out of the mean: that is when others had the
-/// processor.
+/// The share of samples in the mean. The longest hundredth is left out: there another process had
+/// the processor.
 const KEPT: f64 = 0.99;
 
 impl Sampled {
-    /// Of ticks that so many operations took each time: nanoseconds, and ticks of the time-stamp
-    /// counter, the median and what one in a thousand exceeds.
+    /// From the ticks of samples of `operations` each: for one operation, the mean in nanoseconds,
+    /// and the median and 99.9th percentile in ticks of the time-stamp counter.
     pub fn new(histogram: Histogram, operations: u64) -> Sampled {
         let each = |ticks: f64| ticks / operations as f64;
         let quantile = |share| each(histogram.quantile(share) as f64);
@@ -60,7 +60,7 @@ impl<R: Row> Job<R> {
         ]
     }
 
-    /// What `arguments` made.
+    /// Parses `arguments`.
     pub fn parse(arguments: &[String]) -> Option<Job<R>> {
         let [row, who, layouts, sample, seed] = arguments else {
             return None;
@@ -87,11 +87,11 @@ impl<R: Row> Job<R> {
         Some(figures)
     }
 
-    /// In a process of its own.
+    /// Measures in a process of its own.
     pub fn in_child(&self) -> Result<Vec<Figure>, String> {
         let mut command = part::child(R::COMMAND, &self.arguments())?;
         if self.who.ends_with("tcmalloc") {
-            // Its caches by processor need what the C library otherwise takes for itself.
+            // See `Allocator::environment`.
             command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
         }
         figure::ask(command, &format!("{} of {}", self.row.name(), self.who))

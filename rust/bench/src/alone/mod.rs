@@ -1,9 +1,10 @@
-//! Rows of those who are each measured alone: what the parts about Rust and about C++ have in common.
+//! Rows in which each contender has a process of its own: common code of the parts `rust` and
+//! `cpp`.
 //!
-//! One measurement is one process, in which one of them is alone, with every copy of the loops in
-//! turn; the processes of a row take turns.
+//! One measurement is one process. It measures one contender, with every copy of the loops in turn.
+//! The processes of a row take turns.
 //!
-//! * `job`: what one measuring process does, and how it is told;
+//! * `job`: what one measuring process does, and its arguments;
 //! * here: the rows in turn, and the tables.
 
 pub mod job;
@@ -27,7 +28,7 @@ pub struct Options {
     only: Vec<String>,
 }
 
-/// A metric that is no figure: it is the same for all who do the same in one repeat of a row.
+/// A metric that is a checksum: it is the same for all contenders in one repeat of a row.
 pub const SUM: &str = "sum";
 
 /// A row of a part.
@@ -44,11 +45,11 @@ pub trait Row: Copy + PartialEq + Debug + 'static {
 
     fn name(self) -> String;
     fn describe(self) -> String;
-    /// Who is in it, in the order of the tables.
+    /// The contenders of the row, in the order of the tables.
     fn names(self) -> Vec<&'static str>;
-    /// Whom the others are beside in its last column.
+    /// The contender that the ratios in the last column are relative to.
     fn peer(self) -> &'static str;
-    /// What is shown of it; the first has quartiles, and is what the ratio is of.
+    /// The metrics in the row's block. The first one has quartiles and the ratio.
     fn metrics(self) -> &'static [&'static str];
 
     /// Copies of the loops that one process runs.
@@ -56,12 +57,12 @@ pub trait Row: Copy + PartialEq + Debug + 'static {
         LAYOUTS
     }
 
-    /// How often it is measured where so many repeats are wanted.
+    /// How often the row is measured in a run of `wanted` repeats.
     fn repeats(self, wanted: usize) -> usize {
         wanted
     }
 
-    /// Measures in this process, which does nothing else: what each copy gave.
+    /// Measures in this process, which does nothing else. A result for each copy of the loops.
     fn run(self, job: &Job<Self>) -> Option<Vec<Sampled>>;
 
     fn find(name: &str) -> Option<Self> {
@@ -91,19 +92,19 @@ impl Options {
     }
 }
 
-/// Is the sum of all copies the one that others had before?
+/// An error if the sum of a copy differs from the sum of contenders before.
 fn same_sum(found: &[Figure], expected: &mut Option<f64>) -> Result<(), String> {
     let sums = found.iter().filter(|figure| figure.metric == SUM);
     for figure in sums {
         if *expected.get_or_insert(figure.value) != figure.value {
             let Figure { row, who, .. } = figure;
-            return Err(format!("{row} of {who}: did not do what the others did"));
+            return Err(format!("{row} of {who}: another sum than the others"));
         }
     }
     Ok(())
 }
 
-/// All repeats of a row, in an order that rotates; and what went wrong.
+/// All repeats of a row, in an order that rotates. Figures and errors.
 fn measure_row<R: Row>(row: R, options: &Options) -> (Vec<Figure>, Vec<String>) {
     let (mut figures, mut failures) = (Vec::new(), Vec::new());
     let mut names = row.names();
@@ -159,7 +160,7 @@ fn block(row: impl Row, found: &[Figure], failures: &[String]) -> String {
     text
 }
 
-/// One metric as a table for a document: a line a row, a column for each who is in it.
+/// One metric as a table for a document: a line for each row, a column for each contender.
 fn table<R: Row>(rows: &[R], found: &[Figure], metric: &str) -> String {
     let mut text = String::new();
     let mut before: Vec<&str> = Vec::new();
@@ -210,7 +211,7 @@ pub fn bench<R: Row>(options: &Options) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// A row with two who are in it.
+    /// A row with two contenders.
     #[derive(Clone, Copy, PartialEq, Debug)]
     struct Toy(&'static str);
 
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn who_did_something_else_is_found_out() {
+    fn a_contender_with_another_sum_is_reported() {
         let mut sum = None;
         let ours = [figure("ns", "ours", 1.0), figure(SUM, "ours", 7.0)];
         assert!(same_sum(&ours, &mut sum).is_ok());

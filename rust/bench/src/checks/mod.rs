@@ -1,28 +1,28 @@
-//! What checks cost: a cache and the heap with each of them, beside the same without.
+//! The cost of checks: a cache and the heap with each check, beside the same without checks.
 //!
-//! * `who`: whose operations are measured; `kernels`: the loops, in C++ (`kernels/checks.h`);
-//! * `measure`: how, inside a process;
+//! * `contender`: caches, heaps and peers; `kernels`: the loops, in C++ (`kernels/checks.h`);
+//! * `measure`: measures a row inside a process;
 //! * here: the processes, and the tables.
 //!
-//! Caches, whose checks are flags, share a process and take turns in it. The heap has its checks for
-//! as long as the process lives, so that each of its variants has one of its own, and they take turns
-//! with the others.
+//! The checks of caches are flags, so all caches share a process and take turns in it. The checks
+//! of the heap cannot change in a process, so the heap with each check has a process of its own.
+//! The processes take turns.
 
+pub mod contender;
 pub mod kernels;
 pub mod measure;
-pub mod who;
 
 use crate::figure::{self, Figure};
 use crate::kernels::{decode_layouts, encode_layouts, layouts};
 use crate::part::{self, Common, Report, Sampling};
 use crate::report::{figure as shown, over, ratio, spread};
 use crate::stats::Summary;
+use contender::{Contender, Interface, CHECKS, OFF, PEERS};
 use measure::{Effort, Row, ROWS};
 use std::fmt::Write;
 use std::time::Duration;
-use who::{Door, Who, CHECKS, OFF, PEERS};
 
-/// What checks cost only: a cache and the heap with each of them.
+/// The cost of checks only: a cache and the heap with each check.
 ///
 /// Caches share a process and take turns; the heap with each check has a process of its own.
 /// Figures are medians, and ratios to the same without checks; raw data is kept as CSV.
@@ -37,14 +37,14 @@ pub struct Options {
     only: Vec<String>,
 }
 
-/// Live objects of the rows about many.
+/// Live objects of the rows `steady` and `memory`.
 const LIVE: usize = 100_000;
 /// Memory hardly varies.
 const MEMORY_REPEATS: usize = 3;
 
-/// Who gave no figure, and why.
+/// A process that gave no figures: its contenders, and the error.
 struct Failure {
-    all: Vec<Who>,
+    all: Vec<Contender>,
     what: String,
 }
 
@@ -66,11 +66,11 @@ impl Options {
         }
     }
 
-    fn chosen(&self) -> Result<Vec<Who>, String> {
+    fn chosen(&self) -> Result<Vec<Contender>, String> {
         let names: Vec<&str> = what().collect();
         part::check_names("check or peer", &self.only, &names)?;
-        let wanted = |who: &Who| who.what == OFF || part::is_among(who.what, &self.only);
-        Ok(who::all().into_iter().filter(wanted).collect())
+        let wanted = |who: &Contender| who.what == OFF || part::is_among(who.what, &self.only);
+        Ok(contender::all().into_iter().filter(wanted).collect())
     }
 }
 
@@ -80,20 +80,20 @@ fn what() -> impl Iterator<Item = &'static str> {
 }
 
 /// The contenders that share a process, for each process.
-fn groups(row: Row, all: &[Who]) -> Vec<Vec<Who>> {
-    let alone = |who: &&Who| row == Row::Memory || who.alone();
-    let together: Vec<Who> = all.iter().filter(|who| !alone(who)).copied().collect();
+fn groups(row: Row, all: &[Contender]) -> Vec<Vec<Contender>> {
+    let alone = |who: &&Contender| row == Row::Memory || who.alone();
+    let together: Vec<Contender> = all.iter().filter(|who| !alone(who)).copied().collect();
     let single = all.iter().filter(alone).map(|&who| vec![who]);
     let shared = (!together.is_empty()).then_some(together);
     shared.into_iter().chain(single).collect()
 }
 
-fn names(all: &[Who]) -> String {
-    let names: Vec<String> = all.iter().map(Who::name).collect();
+fn names(all: &[Contender]) -> String {
+    let names: Vec<String> = all.iter().map(Contender::name).collect();
     names.join(",")
 }
 
-fn arguments(row: Row, all: &[Who], effort: &Effort) -> [String; 6] {
+fn arguments(row: Row, all: &[Contender], effort: &Effort) -> [String; 6] {
     [
         row.name().to_owned(),
         names(all),
@@ -105,7 +105,7 @@ fn arguments(row: Row, all: &[Who], effort: &Effort) -> [String; 6] {
 }
 
 /// What `arguments` made.
-fn parse(arguments: &[String]) -> Option<(Row, Vec<Who>, Effort)> {
+fn parse(arguments: &[String]) -> Option<(Row, Vec<Contender>, Effort)> {
     let [row, names, layouts, sample, live, repeat] = arguments else {
         return None;
     };
@@ -115,24 +115,24 @@ fn parse(arguments: &[String]) -> Option<(Row, Vec<Who>, Effort)> {
         layouts: decode_layouts(layouts)?,
         repeat: repeat.parse().ok()?,
     };
-    let all: Option<_> = names.split(',').map(who::find).collect();
+    let all: Option<_> = names.split(',').map(contender::find).collect();
     Some((Row::find(row)?, all?, effort))
 }
 
-/// Measures and prints: what a measuring process is for.
+/// What a measuring process does: measures and prints.
 fn run_child(arguments: &[String]) -> Result<(), String> {
     let (row, all, effort) = parse(arguments).ok_or("no such row")?;
     figure::print(&measure::measure(row, &all, &effort)?);
     Ok(())
 }
 
-fn in_child(row: Row, all: &[Who], effort: &Effort) -> Result<Vec<Figure>, String> {
+fn in_child(row: Row, all: &[Contender], effort: &Effort) -> Result<Vec<Figure>, String> {
     let command = part::child("checks", &arguments(row, all, effort))?;
     figure::ask(command, row.name())
 }
 
 /// All repeats of a row, the processes in an order that rotates.
-fn measure_row(row: Row, all: &[Who], options: &Options) -> (Vec<Figure>, Vec<Failure>) {
+fn measure_row(row: Row, all: &[Contender], options: &Options) -> (Vec<Figure>, Vec<Failure>) {
     let (mut figures, mut failures) = (Vec::new(), Vec::<Failure>::new());
     let mut turn = groups(row, all);
     for repeat in 0..options.repeats(row) {
@@ -157,13 +157,13 @@ fn summary(found: &[Figure], row: Row, who: &str) -> Option<Summary> {
     figure::of(found, row.name(), row.metric(), who)
 }
 
-fn to_off(found: &[Figure], row: Row, who: &Who) -> Option<f64> {
+fn to_off(found: &[Figure], row: Row, who: &Contender) -> Option<f64> {
     let median = |name: String| summary(found, row, &name).map(|summary| summary.median);
     over(median(who.name()), median(who.off()))
 }
 
 /// One row as text.
-fn block(row: Row, all: &[Who], found: &[Figure], failures: &[Failure]) -> String {
+fn block(row: Row, all: &[Contender], found: &[Figure], failures: &[Failure]) -> String {
     let mut text = format!("\n{}: {}\n", row.name(), row.describe());
     let _ = writeln!(
         text,
@@ -189,20 +189,22 @@ fn block(row: Row, all: &[Who], found: &[Figure], failures: &[Failure]) -> Strin
     text
 }
 
-/// Everything as ratios to the same without checks: a line a check, a column a row and door. Peers
-/// are beside the heap.
-fn relative(all: &[Who], found: &[Figure]) -> String {
+/// Everything as ratios to the same without checks: a line for each check, a column for each row of
+/// caches and of the heap. Peers are compared with the heap.
+fn relative(all: &[Contender], found: &[Figure]) -> String {
     let mut text = format!("\nrelative to off\n  {:<22}", "");
-    let columns = ROWS.map(|row| [Door::Cache, Door::Heap].map(|door| (row, door)));
-    for (row, door) in columns.as_flattened() {
-        let door = format!("{door:?}").to_lowercase();
-        let _ = write!(text, " {:>12}", format!("{} {door}", row.name()));
+    let columns =
+        ROWS.map(|row| [Interface::Cache, Interface::Heap].map(|interface| (row, interface)));
+    for (row, interface) in columns.as_flattened() {
+        let interface = format!("{interface:?}").to_lowercase();
+        let _ = write!(text, " {:>12}", format!("{} {interface}", row.name()));
     }
     for what in what().filter(|what| all.iter().any(|who| who.what == *what)) {
         let _ = write!(text, "\n    {what:<20}");
         for &(row, column) in columns.as_flattened() {
-            let fits = |who: &&Who| {
-                who.what == what && (who.door == Door::Cache) == (column == Door::Cache)
+            let fits = |who: &&Contender| {
+                who.what == what
+                    && (who.interface == Interface::Cache) == (column == Interface::Cache)
             };
             let value = all.iter().find(fits);
             let value = value.and_then(|who| to_off(found, row, who));
@@ -241,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_child_is_told_everything() {
-        let (all, effort) = (who::all(), Options::default().effort(4));
+        let (all, effort) = (contender::all(), Options::default().effort(4));
         let (row, told, same) = parse(&arguments(Row::Steady, &all, &effort)).unwrap();
         assert_eq!((row, names(&told)), (Row::Steady, names(&all)));
         assert_eq!((same.sample, same.live), (effort.sample, LIVE));
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn caches_take_turns_and_the_heap_is_alone() {
-        let all = who::all();
+        let all = contender::all();
         let times = groups(Row::Pair, &all);
         assert!(times[0].len() > 10 && times[0].iter().all(|who| !who.alone()));
         assert!(times[1..].iter().all(|group| group.len() == 1));
@@ -276,8 +278,8 @@ mod tests {
 
     #[test]
     fn tables_are_relative_to_the_same_door() {
-        let all: Vec<Who> = ["cache/off", "cache/zero", "heap/off", "heap/zero", "glibc"]
-            .map(|name| who::find(name).unwrap())
+        let all: Vec<Contender> = ["cache/off", "cache/zero", "heap/off", "heap/zero", "glibc"]
+            .map(|name| contender::find(name).unwrap())
             .into();
         let figures = [
             found(Row::Pair, "cache/off", 2.0),

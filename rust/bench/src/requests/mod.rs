@@ -1,9 +1,10 @@
-//! A server of requests: which of its slabs come back whole, and what it holds after each burst.
+//! A server of requests: how many of its slabs become empty, and its memory after each burst.
 //!
-//! * `trace`: what is asked for, the same for all; `servers`: who is asked;
-//! * here: a process for each of them, the table, and the picture.
+//! * `trace`: the requests, the same for all contenders; `servers`: the contenders;
+//! * here: a process for each contender, the table, and the picture.
 //!
-//! Everybody is measured twice: left alone, and told at the end of each burst to give memory back.
+//! Each contender is measured twice: left alone, and told at the end of each burst to give memory
+//! back.
 
 pub mod servers;
 pub mod trace;
@@ -12,19 +13,20 @@ use crate::machine;
 use crate::part::{self, Common, Report};
 use crate::stats::median;
 use crate::vmem::plot::{document, Line, Picture};
-use servers::{Caches, Malloc, Slabs, Who};
+use servers::{Caches, Contender, Malloc, Slabs};
 use std::fmt::Write;
 use trace::{Load, Nobody, Server, Trace};
 
-/// A server of requests only: slabs that come back whole, and resident memory after each burst.
+/// A server of requests only: slabs that become empty, and resident memory after each burst.
 ///
-/// Caches in epochs, caches without, and the malloc of everybody get the same requests, each in a
-/// process of its own. Figures are medians; every burst is kept as CSV, and as a picture as SVG.
+/// Caches with epochs, caches without, and the malloc of each allocator serve the same requests,
+/// each in a process of its own. Figures are medians; every burst is kept as CSV, and as a picture
+/// as SVG.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
     #[command(flatten)]
     common: Common<3, 1>,
-    /// Objects of 10,000 that end some bursts after their own, against expectation
+    /// Of 10,000 objects, how many unexpectedly end some bursts later than their request
     #[arg(long, default_value_t = 2)]
     late: usize,
     /// What the parent passes to a measuring process
@@ -32,7 +34,7 @@ pub struct Options {
     child: Option<Vec<String>>,
 }
 
-/// The panels of the picture are of these in front of all others.
+/// The contenders in the picture.
 const SHOWN: [&str; 6] = ["grouped", "split", "mixed", "mimalloc", "jemalloc", "glibc"];
 
 fn load(requests: usize, late: usize) -> Load {
@@ -44,25 +46,25 @@ fn load(requests: usize, late: usize) -> Load {
     }
 }
 
-/// After one burst, in bytes.
+/// Bytes after one burst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Moment {
     live: u64,
     resident: u64,
 }
 
-/// One process's answer.
+/// The result of one process.
 #[derive(Clone, Debug)]
 struct Answer {
-    who: Who,
+    who: Contender,
     told: bool,
     slabs: Slabs,
-    /// Processor time for one object, from being taken to being given back.
+    /// CPU time for the allocation, the first write and the free of one object.
     ns: f64,
     moments: Vec<Moment>,
 }
 
-/// Runs the trace, and looks at the memory in between, outside of the time.
+/// Runs the trace, and reads resident memory after each burst. This reading is not timed.
 fn serve(trace: &mut Trace, server: &mut dyn Server) -> (f64, Vec<Moment>) {
     trace.run(&mut Nobody, |_, _| ());
     let mut moments = Vec::with_capacity(1000);
@@ -81,7 +83,7 @@ fn serve(trace: &mut Trace, server: &mut dyn Server) -> (f64, Vec<Moment>) {
     (ns as f64 / trace.taken() as f64, moments)
 }
 
-fn measure(who: Who, told: bool, load: Load) -> Option<Answer> {
+fn measure(who: Contender, told: bool, load: Load) -> Option<Answer> {
     let mut trace = Trace::new(load);
     let (slabs, (ns, moments)) = match who.allocator() {
         Some(allocator) => {
@@ -118,7 +120,7 @@ fn encode(answer: &Answer) -> String {
     text
 }
 
-fn decode(who: Who, told: bool, text: &str) -> Option<Answer> {
+fn decode(who: Contender, told: bool, text: &str) -> Option<Answer> {
     let mut lines = text.lines();
     let mut whole = lines.next()?.split(' ');
     let ns = whole.next()?.parse().ok()?;
@@ -144,18 +146,18 @@ fn decode(who: Who, told: bool, text: &str) -> Option<Answer> {
     })
 }
 
-/// Measures and prints: what a measuring process is for.
+/// What a measuring process does: measures and prints.
 fn run_child(arguments: &[String]) -> Option<()> {
     let [name, told, requests, late] = arguments else {
         return None;
     };
     let load = load(requests.parse().ok()?, late.parse().ok()?);
-    let answer = measure(Who::find(name)?, told == "told", load)?;
+    let answer = measure(Contender::find(name)?, told == "told", load)?;
     print!("{}", encode(&answer));
     Some(())
 }
 
-fn in_child(who: Who, told: bool, load: Load) -> Result<Answer, String> {
+fn in_child(who: Contender, told: bool, load: Load) -> Result<Answer, String> {
     let name = who.name();
     let told_or_alone = if told { "told" } else { "alone" };
     let (requests, late) = (load.requests.to_string(), load.late.to_string());
@@ -193,7 +195,7 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Of resident memory after the first quarter of the bursts, in MiB: the mean and the most.
+/// The mean and the maximum in MiB over all bursts but the first quarter.
 fn mean_and_most(answer: &Answer, of: fn(&Moment) -> u64) -> (f64, f64) {
     let settled = &answer.moments[answer.moments.len() / 4..];
     let values = settled.iter().map(|moment| mib(of(moment)));
@@ -331,7 +333,7 @@ pub fn bench(options: &Options) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    fn answer(who: Who, told: bool, resident: u64) -> Answer {
+    fn answer(who: Contender, told: bool, resident: u64) -> Answer {
         let moments = (0..8).map(|burst| Moment {
             live: 1 << 20,
             resident: resident + burst,
@@ -351,23 +353,23 @@ mod tests {
 
     #[test]
     fn answers_survive_the_pipe() {
-        let one = answer(Who::Grouped, true, 77);
-        let other = decode(Who::Grouped, true, &encode(&one)).unwrap();
+        let one = answer(Contender::Grouped, true, 77);
+        let other = decode(Contender::Grouped, true, &encode(&one)).unwrap();
         assert_eq!((other.slabs, other.ns), (one.slabs, one.ns));
         assert_eq!(other.moments, one.moments);
-        assert!(decode(Who::Mixed, false, "1 2 3").is_none());
+        assert!(decode(Contender::Mixed, false, "1 2 3").is_none());
     }
 
     #[test]
     fn slabs_that_came_back_are_of_those_taken_into_use() {
-        let slabs = answer(Who::Mixed, false, 0).slabs;
+        let slabs = answer(Contender::Mixed, false, 0).slabs;
         assert!((slabs.recycled() - 0.75).abs() < 1e-9);
         assert_eq!(Slabs::default().recycled(), 0.0);
     }
 
     #[test]
     fn the_middle_is_of_each_burst() {
-        let answers = [1, 5, 900].map(|at| answer(Who::Split, false, at));
+        let answers = [1, 5, 900].map(|at| answer(Contender::Split, false, at));
         let middle = middle(&answers.iter().collect::<Vec<_>>());
         assert_eq!(middle.moments[3].resident, 8);
     }

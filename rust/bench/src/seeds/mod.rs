@@ -1,15 +1,15 @@
-//! The tables of five earlier systems' documents, repeated: what the document claims, the system
+//! Repeats the tables of five earlier systems' documents: the claims of the document, the system
 //! itself as measured here, Slabyard by the system's own API, and the C library.
 //!
 //! * `documents`: the rows, and the claimed figures;
 //! * `originals`: the programs in C of `kernels/seeds`, and the systems' own folders;
-//! * `run`: a row measured once, in a process of its own;
-//! * `table`: what was found;
+//! * `run`: measures a row once, in a process of its own;
+//! * `table`: the figures as tables;
 //! * here: all rows in turn.
 //!
-//! Each round goes over all rows and those who are in them, so that drift of the machine meets all
-//! alike. nexus-slab is a crate that is always there; the others are measured where their folders
-//! are given.
+//! Each round goes over all rows and their contenders, so that drift of the machine is the same for
+//! all. nexus-slab is a crate, so it is always measured. The other systems are measured if their
+//! folders are given.
 
 pub mod documents;
 pub mod originals;
@@ -21,16 +21,16 @@ use crate::machine;
 use crate::part::{self, Common, Report};
 use documents::{Document, Row, ALL};
 use originals::Original;
-use run::{Samples, Who};
+use run::{Contender, Samples};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use table::Line;
 
-/// The tables of five earlier systems' documents, repeated on this machine: nexus-slab, magazine-slab,
-/// userland_slab, xslab and ZNS-Slab.
+/// The tables of five earlier systems' documents, repeated on this machine: nexus-slab,
+/// magazine-slab, userland_slab, xslab and ZNS-Slab.
 ///
-/// Every measurement is a process of its own. Figures are means over rounds, ratios have intervals
-/// (95 %); raw data is kept as CSV.
+/// Every measurement is a process of its own. Figures are means over at least two rounds, ratios
+/// have intervals (95 %); raw data is kept as CSV.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
     #[command(flatten)]
@@ -75,22 +75,22 @@ impl Options {
     }
 }
 
-/// A row that is measured, and what was found so far.
+/// A row that is measured, and its figures so far.
 struct Task<'a> {
     document: &'static Document,
     row: &'static Row,
-    /// The system's own program.
+    /// The program over the system itself.
     original: Option<&'a Path>,
-    /// Who is in it. Who fails once is left out.
-    who: Vec<Who>,
-    found: Vec<(Who, Vec<Figure>)>,
+    /// The contenders of the row. A contender that fails is left out from then on.
+    who: Vec<Contender>,
+    found: Vec<(Contender, Vec<Figure>)>,
 }
 
 impl<'a> Task<'a> {
     fn new(document: &'static Document, row: &'static Row, originals: &'a [Original]) -> Self {
         let original = originals.iter().find(|one| one.system == document.name);
-        let mut who = Who::ALL.to_vec();
-        who.retain(|who| *who != Who::Original || document.is_rust() || original.is_some());
+        let mut who = Contender::ALL.to_vec();
+        who.retain(|who| *who != Contender::Original || document.is_rust() || original.is_some());
         Task {
             document,
             row,
@@ -100,14 +100,19 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn measure(&self, who: Who, samples: Samples, round: usize) -> Result<Vec<Figure>, String> {
+    fn measure(
+        &self,
+        who: Contender,
+        samples: Samples,
+        round: usize,
+    ) -> Result<Vec<Figure>, String> {
         match self.document.in_rust {
             Some(names) => run::in_rust(self.row, who.name_in(names), samples, round),
             None => run::in_program(self.row, who, samples, (self.document.name, self.original)),
         }
     }
 
-    /// One round; the next one begins with another of those who are in it. What went wrong.
+    /// One round. The next round begins with another contender. Returns the errors.
     fn measure_all(&mut self, samples: Samples, round: usize) -> Vec<String> {
         let mut failures = Vec::new();
         for who in self.who.clone() {
@@ -127,7 +132,7 @@ impl<'a> Task<'a> {
 
     fn lines(&self) -> impl Iterator<Item = Line> + '_ {
         self.row.figures.iter().map(|figure| {
-            let values = |wanted: Who| {
+            let values = |wanted: Contender| {
                 let here = self.found.iter().filter(|(one, _)| *one == wanted);
                 here.filter_map(|(_, figures)| run::value(figures, figure.metric))
                     .collect()
@@ -136,20 +141,20 @@ impl<'a> Task<'a> {
                 document: self.document,
                 row: self.row,
                 figure,
-                original: values(Who::Original),
-                slabyard: values(Who::Slabyard),
-                peer: values(Who::Peer),
+                original: values(Contender::Original),
+                slabyard: values(Contender::Slabyard),
+                peer: values(Contender::Peer),
             }
         })
     }
 }
 
-/// The raw data: a value each round.
+/// The raw data: a value for each round.
 fn figures(lines: &[Line]) -> Vec<Figure> {
     let mut all = Vec::new();
     for line in lines {
         let lists = [&line.original, &line.slabyard, &line.peer];
-        for (who, values) in Who::ALL.into_iter().zip(lists) {
+        for (who, values) in Contender::ALL.into_iter().zip(lists) {
             let row = line.document.full_name(line.row);
             let metric = line.figure.metric;
             all.extend(Figure::rounds(&row, metric, who.name(line.row), values));

@@ -1,32 +1,33 @@
-//! The key-value server of the examples over different allocators: how much it serves, how soon it
-//! answers, what it holds.
+//! The key-value server of the examples over different allocators: its throughput, its latencies,
+//! its memory.
 //!
-//! * `who`: where it takes its memory from; `process`: the server, looked at from outside;
-//! * `load`: what it is asked; `latency`: how long answers take;
-//! * here: all of them in turn, and the tables.
+//! * `contender`: what the server takes its memory from; `process`: the server as a process;
+//! * `load`: the requests; `latency`: a histogram of the answers' latencies;
+//! * here: the stages of all servers, and the tables.
 //!
-//! In a repeat each of those compared is one server process that goes through all stages; they take
-//! turns stage by stage. Server and load have a processor each, where there are two.
+//! In a repeat each contender has one server process, which goes through all stages. The servers
+//! take turns stage by stage. If there are two processors, the server has one and the load the
+//! other.
 
+pub mod contender;
 pub mod latency;
 pub mod load;
 pub mod process;
-pub mod who;
 
 use crate::figure::{self, median, Figure};
 use crate::machine;
 use crate::part::{self, Common, Report};
 use crate::report::{cell, figure as shown, over, ratio, spread};
+use contender::{Contender, PEER};
 use load::{Asks, Load, CONNECTIONS};
 use process::Server;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
-use who::{Who, PEER};
 
 /// The key-value server of the examples only: requests in a second, latencies, resident memory.
 ///
-/// It takes its memory from Slabyard's caches and heaps, and from the malloc of the C library and of
-/// the libraries that are here, preloaded. Figures are medians; raw data is kept as CSV.
+/// It takes its memory from Slabyard's caches and heaps, and from the malloc of the C library and
+/// of the libraries that are here, preloaded. Figures are medians; raw data is kept as CSV.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
     #[command(flatten)]
@@ -40,10 +41,11 @@ pub struct Options {
     /// Keys that the server is filled with [default: 500000, quick: 50000]
     #[arg(long)]
     keys: Option<usize>,
-    /// Requests of a stage without a pipeline; four times as many with one [default: 200000, quick: 20000]
+    /// Requests of a stage without a pipeline; stages with one have four times as many [default: 200000, quick:
+    /// 20000]
     #[arg(long)]
     requests: Option<u64>,
-    /// Milliseconds of few requests after the flush [default: 12000, quick: 1000]
+    /// Milliseconds with few requests after the flush [default: 12000, quick: 1000]
     #[arg(long)]
     later_ms: Option<u64>,
 }
@@ -54,7 +56,7 @@ struct Effort {
     requests: u64,
     later: Duration,
     repeats: usize,
-    /// Of the server and of the load.
+    /// The processors of the server and of the load, if there are two.
     processors: Option<[usize; 2]>,
 }
 
@@ -73,10 +75,10 @@ impl Options {
         }
     }
 
-    fn chosen(&self) -> Result<Vec<Who>, String> {
-        let mut all = who::all();
+    fn chosen(&self) -> Result<Vec<Contender>, String> {
+        let mut all = contender::all();
         for text in &self.preload {
-            all.push(who::parse(text)?);
+            all.push(contender::parse(text)?);
         }
         let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
         part::check_names("allocator", &self.only, &names)?;
@@ -90,7 +92,7 @@ struct Row {
     name: &'static str,
     says: &'static str,
     asks: Asks,
-    /// Requests under way on a connection.
+    /// Requests in flight on a connection.
     depth: u64,
 }
 
@@ -103,27 +105,22 @@ const fn row(name: &'static str, says: &'static str, asks: Asks, depth: u64) -> 
     }
 }
 
-/// In the order in which a server meets them.
+/// The stages in their order in a run.
 const ROWS: [Row; 7] = [
     row(
         "fill",
-        "each key is set for the first time, 16 at a time",
+        "first set of each key, 16 at a time",
         Asks::Fill,
         16,
     ),
-    row(
-        "set/1",
-        "random keys are set",
-        Asks::Random { sets: 100 },
-        1,
-    ),
+    row("set/1", "set of random keys", Asks::Random { sets: 100 }, 1),
     row(
         "set/16",
         "the same, 16 at a time",
         Asks::Random { sets: 100 },
         16,
     ),
-    row("get/1", "random keys are got", Asks::Random { sets: 0 }, 1),
+    row("get/1", "get of random keys", Asks::Random { sets: 0 }, 1),
     row(
         "get/16",
         "the same, 16 at a time",
@@ -132,7 +129,7 @@ const ROWS: [Row; 7] = [
     ),
     row(
         "mixed/1",
-        "of two requests one sets and one gets",
+        "half of the requests set keys, half get them",
         Asks::Random { sets: 50 },
         1,
     ),
@@ -144,27 +141,27 @@ const ROWS: [Row; 7] = [
     ),
 ];
 
-/// Of a row, in the order of its columns.
+/// The metrics of a row, in the order of its columns.
 const METRICS: [&str; 5] = ["requests/s", "p50 us", "p99 us", "p99.9 us", "cpu us"];
-/// When memory is looked at.
+/// The moments at which memory is read.
 const MOMENTS: [&str; 5] = ["filled", "churned", "thinned", "flushed", "later"];
-/// The rows of memory: what the server holds, and what of it is keys and values.
+/// The rows about memory: resident memory of the server, and the bytes of keys and values in it.
 const RESIDENT: &str = "resident MiB";
 const LIVE: &str = "live MiB";
 const FLUSH: &str = "flush";
 
-/// One server, what it is asked, and what was found.
-struct Contender {
+/// One server with its load and its figures.
+struct Session {
     name: String,
     server: Server,
     load: Load,
     figures: Vec<Figure>,
 }
 
-impl Contender {
-    fn open(who: &Who, effort: &Effort, seed: u64) -> Result<Contender, String> {
+impl Session {
+    fn open(who: &Contender, effort: &Effort, seed: u64) -> Result<Session, String> {
         let server = Server::start(who, effort.processors.map(|both| both[0]))?;
-        Ok(Contender {
+        Ok(Session {
             name: who.name.clone(),
             load: Load::open(server.port, effort.keys, seed)?,
             server,
@@ -226,20 +223,21 @@ impl Contender {
     }
 }
 
-/// All servers of a repeat, which take turns in each stage, and what went wrong with others.
+/// All servers of a repeat, which take turns in each stage, and the failures of others: a name and
+/// an error each.
 struct Round {
-    contenders: Vec<Contender>,
+    contenders: Vec<Session>,
     failures: Vec<(String, String)>,
 }
 
 impl Round {
-    fn open(who: &[Who], effort: &Effort, seed: u64) -> Round {
+    fn open(who: &[Contender], effort: &Effort, seed: u64) -> Round {
         let mut round = Round {
             contenders: Vec::new(),
             failures: Vec::new(),
         };
         for one in who {
-            match Contender::open(one, effort, seed) {
+            match Session::open(one, effort, seed) {
                 Ok(contender) => round.contenders.push(contender),
                 Err(what) => round.failures.push((one.name.clone(), what)),
             }
@@ -247,8 +245,8 @@ impl Round {
         round
     }
 
-    /// Lets each do it; another one begins the next time.
-    fn each(&mut self, mut does: impl FnMut(&mut Contender) -> Result<(), String>) {
+    /// Runs `does` for each server. The next call begins with another server.
+    fn each(&mut self, mut does: impl FnMut(&mut Session) -> Result<(), String>) {
         let Round {
             contenders,
             failures,
@@ -263,7 +261,7 @@ impl Round {
     }
 
     /// From the start of the servers to their end.
-    fn run(who: &[Who], effort: &Effort, seed: u64) -> Round {
+    fn run(who: &[Contender], effort: &Effort, seed: u64) -> Round {
         if let Some([_, own]) = effort.processors {
             machine::pin(own);
         }
@@ -271,10 +269,10 @@ impl Round {
         for row in &ROWS {
             round.each(|one| one.stage(row, effort.requests));
         }
-        round.each(Contender::age);
+        round.each(Session::age);
         let began = Instant::now();
         while began.elapsed() < effort.later {
-            round.each(Contender::drip);
+            round.each(Session::drip);
             std::thread::sleep(Duration::from_millis(1));
         }
         round.each(|one| {
@@ -284,17 +282,17 @@ impl Round {
         round
     }
 
-    /// Ends the servers. Their figures.
+    /// Ends the servers, and returns the figures and the failures.
     fn close(mut self) -> (Vec<Figure>, Vec<(String, String)>) {
         let mut figures = Vec::new();
-        for Contender {
+        for Session {
             name,
             server,
             load,
             figures: found,
         } in self.contenders
         {
-            drop(load); // a server ends when nobody is connected
+            drop(load); // a server ends after its last connection is closed
             match server.end() {
                 Ok(()) => figures.extend(found),
                 Err(what) => self.failures.push((name, what)),
@@ -304,14 +302,14 @@ impl Round {
     }
 }
 
-/// All repeats; who has failed once is left out of the next.
-fn measure_all(who: &[Who], effort: &Effort) -> (Vec<Figure>, Vec<(String, String)>) {
+/// All repeats. A contender that fails is left out of the following repeats.
+fn measure_all(who: &[Contender], effort: &Effort) -> (Vec<Figure>, Vec<(String, String)>) {
     let (mut figures, mut failures) = (Vec::new(), Vec::new());
     let mut who = who.to_vec();
     for repeat in 0..effort.repeats {
         eprintln!("repeat {} of {}", repeat + 1, effort.repeats);
         let seed = repeat as u64 + 1;
-        // On a thread of its own, as it binds itself to a processor.
+        // A thread of its own, because it binds itself to a processor.
         let round = std::thread::scope(|scope| {
             let thread = scope.spawn(|| Round::run(&who, effort, seed).close());
             thread.join().expect("a round does not panic")
@@ -326,7 +324,7 @@ fn measure_all(who: &[Who], effort: &Effort) -> (Vec<Figure>, Vec<(String, Strin
 }
 
 /// One row as text.
-fn block(row: &Row, who: &[Who], found: &[Figure]) -> String {
+fn block(row: &Row, who: &[Contender], found: &[Figure]) -> String {
     let [first, rest @ ..] = METRICS;
     let mut text = format!("\n{}: {}\n  {:<16} {first:>10}", row.name, row.says, "");
     let _ = write!(text, "  {:>19}", "quartiles");
@@ -335,7 +333,7 @@ fn block(row: &Row, who: &[Who], found: &[Figure]) -> String {
     }
     let _ = writeln!(text, "  {:>7}", format!("/{PEER}"));
     let peer = median(found, row.name, first, PEER);
-    for Who { name, .. } in who {
+    for Contender { name, .. } in who {
         let Some(summary) = figure::of(found, row.name, first, name) else {
             continue;
         };
@@ -350,7 +348,7 @@ fn block(row: &Row, who: &[Who], found: &[Figure]) -> String {
 }
 
 /// Resident memory as text, with its quartiles.
-fn memory(who: &[Who], found: &[Figure]) -> String {
+fn memory(who: &[Contender], found: &[Figure]) -> String {
     let mut text = format!(
         "\nmemory: resident MiB, its quartiles below; FLUSHALL\n  {:<16}",
         ""
@@ -370,7 +368,7 @@ fn memory(who: &[Who], found: &[Figure]) -> String {
         let _ = write!(text, " {:>16}", cell(live(moment)));
     }
     text.push('\n');
-    for Who { name, .. } in who {
+    for Contender { name, .. } in who {
         let (mut medians, mut spreads) = (format!("    {name:<14}"), format!("    {:<14}", ""));
         for moment in MOMENTS {
             let summary = figure::of(found, RESIDENT, moment, name);
@@ -384,8 +382,8 @@ fn memory(who: &[Who], found: &[Figure]) -> String {
     text
 }
 
-/// Everything as a table for a document: a line a figure, a column for each who is in it.
-fn table(who: &[Who], found: &[Figure]) -> String {
+/// Everything as a table for a document: a line for each figure, a column for each contender.
+fn table(who: &[Contender], found: &[Figure]) -> String {
     let names: Vec<&str> = who.iter().map(|one| one.name.as_str()).collect();
     let bars = "---|".repeat(names.len() + 1);
     let mut text = format!("\n| | {} |\n|{bars}\n", names.join(" | "));
@@ -409,7 +407,7 @@ fn table(who: &[Who], found: &[Figure]) -> String {
 }
 
 /// Lines of the report's head: the libraries, those that are missing, and the extent of the run.
-fn head(who: &[Who], missing: &[String], effort: &Effort) -> Vec<String> {
+fn head(who: &[Contender], missing: &[String], effort: &Effort) -> Vec<String> {
     let mut lines = Vec::new();
     for one in who {
         if let Some(library) = &one.library {
@@ -436,7 +434,7 @@ fn head(who: &[Who], missing: &[String], effort: &Effort) -> Vec<String> {
 /// Measures the servers over the allocators that the options choose.
 pub fn bench(options: &Options) -> Result<(), String> {
     let effort = options.effort();
-    let (who, missing) = who::present(options.chosen()?)?;
+    let (who, missing) = contender::present(options.chosen()?)?;
     let mut report = Report::new(&head(&who, &missing, &effort));
     let (found, failures) = measure_all(&who, &effort);
     for row in &ROWS {

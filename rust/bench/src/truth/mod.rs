@@ -1,35 +1,35 @@
-//! Is it true what `slabyard compare` predicts? Programs run for real on each allocator, and their
+//! Checks the predictions of `slabyard compare`: programs run for real on each allocator, and their
 //! recordings are replayed.
 //!
-//! * `programs`: which ones (the sources are in `kernels/truth`); `who`: the allocators, as libraries
-//!   to be preloaded (`preload`), of the builds that the tool replays on;
-//! * `real`: a program run once; `replay`: the tool, and what it says;
-//! * `verdict`: how far both are apart; `table`: the same as text;
-//! * here: all of them in turn.
+//! * `programs`: the programs (sources in `kernels/truth`); `contender`: the allocators, as
+//!   libraries to be preloaded (`preload`), which are the same builds that the tool replays on;
+//! * `real`: runs a program once; `replay`: runs the tool and reads its figures;
+//! * `verdict`: the errors of the predictions; `table`: the same as text;
+//! * here: all programs in turn.
 //!
-//! Rounds go over the allocators, so that drift of the machine meets all of them alike. The peak is
-//! that of anonymous memory, less what the process has that does no work, as in the tool.
+//! Each round goes over all allocators, so that drift of the machine is the same for all. The peak
+//! is that of anonymous memory, less that of a process that does no work, as in the tool.
 
+pub mod contender;
 pub mod programs;
 pub mod real;
 pub mod replay;
 pub mod table;
 pub mod verdict;
-pub mod who;
 
 use crate::figure::{self, Figure};
 use crate::machine;
 use crate::part::{self, Common, Report};
+use contender::Contender;
 use programs::{Program, ALL, NOTHING};
 use real::Run;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use table::{Entry, Found};
 use verdict::Pair;
-use who::Who;
 
-/// What `slabyard compare` predicts beside what is true: CPU time and peak memory of programs that run
-/// for real on each allocator.
+/// The predictions of `slabyard compare` only: CPU time and peak memory, beside those of programs
+/// that run for real on each allocator.
 ///
 /// Figures are means with their intervals (95 %); raw data is kept as CSV.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -42,7 +42,8 @@ pub struct Options {
     /// Only these allocators beside glibc, separated by commas
     #[arg(long, value_delimiter = ',')]
     allocators: Vec<String>,
-    /// How often each program runs for real on each allocator; --repeats counts replays [default: 10, quick: 3]
+    /// How often each program runs for real on each allocator; --repeats counts replays [default:
+    /// 10, quick: 3]
     #[arg(long)]
     rounds: Option<usize>,
     /// The tool [default: slabyard, in the folder of this program]
@@ -50,7 +51,7 @@ pub struct Options {
     tool: Option<PathBuf>,
 }
 
-/// How much of everything.
+/// The extent of a run.
 struct Effort {
     quick: bool,
     rounds: usize,
@@ -58,8 +59,8 @@ struct Effort {
     tool: PathBuf,
 }
 
-/// Where cargo has put this program, and the tool and the libraries beside it. A test lies a folder
-/// deeper.
+/// The folder where cargo puts this program, the tool, and the libraries in a folder beside them.
+/// The executable of a test is one folder deeper.
 fn output_folder() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let folder = program.parent().unwrap_or(Path::new("/"));
@@ -91,9 +92,13 @@ impl Options {
     }
 }
 
-/// Runs a program on all allocators in turn, round after round, each beginning with another one.
-/// The runs of each allocator, or why it has none.
-fn run_rounds(program: &Program, effort: &Effort, who: &[Who]) -> Vec<Result<Vec<Run>, String>> {
+/// Runs a program on all allocators in turn, round after round. Each round begins with another
+/// allocator. Returns the runs of each allocator, or its error.
+fn run_rounds(
+    program: &Program,
+    effort: &Effort,
+    who: &[Contender],
+) -> Vec<Result<Vec<Run>, String>> {
     let mut all: Vec<Result<Vec<Run>, String>> = who.iter().map(|_| Ok(Vec::new())).collect();
     let size = program.size(effort.quick);
     for round in 0..effort.rounds {
@@ -108,25 +113,25 @@ fn run_rounds(program: &Program, effort: &Effort, who: &[Who]) -> Vec<Result<Vec
     all
 }
 
-/// All runs led to the same.
+/// Whether all runs have the same result.
 fn agree<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
     let results: Vec<&String> = runs.map(|run| &run.result).collect();
     results.windows(2).all(|two| two[0] == two[1])
 }
 
-/// What a process has in RAM that does no work.
-fn empty_kib(effort: &Effort, who: &[Who]) -> Result<f64, String> {
+/// The peak memory of a process that does no work.
+fn empty_kib(effort: &Effort, who: &[Contender]) -> Result<f64, String> {
     let glibc = &who[..1];
     let runs = run_rounds(&NOTHING, effort, glibc).remove(0)?;
     let peaks: Vec<f64> = runs.iter().map(|run| run.peak_kib).collect();
     Ok(slabyard_certainty::mean(&peaks))
 }
 
-/// One program, real and predicted, and what went wrong.
+/// Measures one program, real and predicted. Returns the figures and the errors.
 fn measure(
     program: &Program,
     effort: &Effort,
-    (who, empty_kib): (&[Who], f64),
+    (who, empty_kib): (&[Contender], f64),
     folder: &Path,
 ) -> Result<(Found, Vec<String>), String> {
     let mut failures = Vec::new();
@@ -168,7 +173,7 @@ fn measure(
     Ok((found, failures))
 }
 
-/// The raw data: a value each round.
+/// The raw data: a value for each round.
 fn figures(found: &[Found]) -> Vec<Figure> {
     let mut all = Vec::new();
     for (program, entry) in found
@@ -189,7 +194,7 @@ fn figures(found: &[Found]) -> Vec<Figure> {
 }
 
 /// Lines of the report's head: the allocators, those that are missing, and the extent of the run.
-fn head(who: &[Who], missing: &[String], effort: &Effort) -> Vec<String> {
+fn head(who: &[Contender], missing: &[String], effort: &Effort) -> Vec<String> {
     let names: Vec<&str> = who.iter().map(|one| one.name).collect();
     let mut lines = vec![format!("allocators     {}", names.join(", "))];
     lines.extend_from_slice(missing);
@@ -206,7 +211,7 @@ pub fn bench(options: &Options) -> Result<(), String> {
     let programs = options.programs()?;
     let folder = output_folder()?;
     let effort = options.effort(&folder)?;
-    let (who, missing) = who::present(who::chosen(&options.allocators, &folder)?);
+    let (who, missing) = contender::present(contender::chosen(&options.allocators, &folder)?);
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut report = Report::new(&head(&who, &missing, &effort));
     let empty_kib = empty_kib(&effort, &who)?;

@@ -1,9 +1,9 @@
 //! Arenas: a quantum cache beside an object cache, segments beside a searched list, and how fits
-//! wear a range out.
+//! fragment a range.
 //!
 //! * `kernels`: the loops, in C++ (`kernels/vmem.h`), and what makes them safe to use;
-//! * `pairs`, `segments`: what is timed, each row in processes of its own;
-//! * `fragmentation`, `plot`: what is counted, and its picture.
+//! * `pairs`, `segments`: rows that are timed, each in processes of its own;
+//! * `fragmentation`, `plot`: experiments that are counted, and their picture.
 
 pub mod fragmentation;
 pub mod kernels;
@@ -65,7 +65,7 @@ impl Options {
     }
 }
 
-/// Measures the row of that name and prints the figures: what a measuring process is for.
+/// What a measuring process does: measures the row of that name and prints the figures.
 fn run_child(arguments: &[String]) -> Option<()> {
     let [name, sample, repeat] = arguments else {
         return None;

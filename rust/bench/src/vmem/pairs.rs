@@ -1,5 +1,5 @@
-//! A quantum cache beside an object cache: both called, both taking and giving one object at a
-//! time, in one process and in turn.
+//! A quantum cache beside an object cache. Both are called to allocate and free one object at a
+//! time. They take turns in one process.
 
 use super::{kernels, Effort};
 use crate::allocators::{self, State};
@@ -13,7 +13,7 @@ use std::fmt::Write;
 const SIZE: usize = 64;
 /// Pairs in one round of the loop that holds more than one object.
 const CHURN_PAIRS: u64 = 64;
-/// Against what the others are held.
+/// The side that the ratios are relative to.
 const MEASURE: &str = "cache-called";
 
 /// What a thread does.
@@ -63,7 +63,7 @@ impl Row {
         }
     }
 
-    /// Processor time of `count` pairs on each thread, and what passed on the clock.
+    /// CPU time of `count` pairs on each thread, and the time that passed on the clock.
     fn time(&self, kernels: &Kernels, state: &State, count: u64) -> (u64, u64) {
         let warm = |_| self.run(kernels, state, count / 8);
         let times = team(
@@ -104,7 +104,7 @@ impl Side {
     }
 }
 
-/// The called ones, and the cache as it is inlined.
+/// The sides that are called, and the cache with its inlined functions.
 fn sides(layouts: &[usize]) -> Vec<Side> {
     let called = 0..kernels::pairs(0).len();
     let called = called
@@ -114,7 +114,7 @@ fn sides(layouts: &[usize]) -> Vec<Side> {
     called.chain([inlined]).collect()
 }
 
-/// Measures a row; with these copies of the loops, in this order.
+/// Measures a row with these copies of the loops, in this order.
 pub fn measure(row: &Row, layouts: &[usize], effort: &Effort) -> Vec<Figure> {
     let mut sides = sides(layouts);
     let turn = effort.repeat % sides.len();
