@@ -1,6 +1,6 @@
-//! Compiles the kernels once a layout: the same source, placed differently; the server that one part
-//! of the benchmark asks; the programs that another part runs and replays; and those that repeat the
-//! tables of earlier systems.
+//! Compiles the C and C++ sources of the benchmark: the kernels, once for each layout, which places
+//! the same code differently; the server of the part `server`; the programs of `truth`; and the
+//! programs of `seeds`.
 //!
 //! The flags are those of an ordinary program: -O2, position-independent executable, no tuning for
 //! the machine. snmalloc's inline form is compiled from the source that its crate carries.
@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// Bytes of no-operations at the entry of each kernel, and the alignment of its loops.
 const LAYOUTS: [(u32, u32); 4] = [(1, 16), (22, 32), (44, 1), (1, 16)];
-/// Those that are measured; the last one checks.
+/// Layouts: those that are measured, and one that checks.
 const MEASURED: usize = 3;
 
 fn cpp(standard: &str) -> cc::Build {
@@ -69,8 +69,8 @@ fn unpacked(name: &str) -> PathBuf {
     folder.expect("a file in a folder").to_owned()
 }
 
-/// mimalloc once more, built to be secure. All its names but two become its own, so that it does
-/// not meet the one that is linked already.
+/// Compiles mimalloc once more, as its secure variant. All its symbols but two become local, so
+/// that they do not clash with the mimalloc that is linked already.
 fn secure_mimalloc() {
     let source = unpacked("libmimalloc-sys").join("c_src/mimalloc/v3");
     let objects = cc::Build::new()
@@ -103,7 +103,7 @@ fn secure_mimalloc() {
         .compile("bench_secure_mimalloc");
 }
 
-/// Is Boost's pool there? Its headers are all that there is of it.
+/// Whether Boost's pool is installed. It consists of headers only.
 fn has_boost() -> bool {
     let compiler = cc::Build::new().cpp(true).get_compiler();
     let program = compiler
@@ -114,7 +114,7 @@ fn has_boost() -> bool {
     program.is_ok_and(|output| output.status.success())
 }
 
-/// Containers over each who makes their nodes. Where Boost is missing it is looked for again when
+/// Compiles the containers with each contender. If Boost is missing, it is looked for again after
 /// packages have been installed.
 fn containers() {
     let boost = has_boost();
@@ -176,8 +176,8 @@ fn truth_programs() {
     println!("cargo::rustc-env=BENCH_TRUTH={}", program.display());
 }
 
-/// The programs that repeat the tables of the earlier C systems, over Slabyard's headers for users of
-/// these systems. They are built as the benchmark builds them over the systems themselves.
+/// The programs that repeat the tables of the earlier C systems, over Slabyard's headers for users
+/// of these systems. They are built as the benchmark builds them over the systems themselves.
 fn seed_programs() {
     let [include, library] = ["INCLUDE", "LIBRARY"]
         .map(|what| std::env::var_os(format!("DEP_SLABYARD_{what}")).expect("set by slabyard-sys"));

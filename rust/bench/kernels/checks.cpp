@@ -28,7 +28,7 @@ struct SecureMimalloc {
     static inline void free(void *object, size_t) { bench_secure_free(object); }
 };
 
-/* Where memory is locked there may be too little of it. */
+/* Stops when there is no memory: the system limits locked memory. */
 template <class Policy> BENCH_KERNEL size_t fill_some(void *state, void **objects, size_t count) {
     BENCH_ENTER();
     const Policy policy = Policy::open(state);

@@ -3,8 +3,8 @@
  *
  * Above: src/checks/kernels.rs, which mirrors these structs field by field. Below: kernels.hpp,
  * whose loops these are, compiled so that stacks can be taken by frame pointers: the thread, the
- * functions below the loop, the loop. So a stack has the same depth and is found in the same way
- * for everybody, as in a program that is built with frame pointers.
+ * functions below the loop, the loop. So for every contender a stack has the same depth and is
+ * found in the same way, as in a program that is built with frame pointers.
  */
 #ifndef BENCH_CHECKS_H
 #define BENCH_CHECKS_H

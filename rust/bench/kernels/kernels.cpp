@@ -20,8 +20,8 @@ template <class Library> constexpr bench_allocator general(const char *name) {
 }
 
 /*
- * Its caches by processor are switched on by an object file of the library that a static link
- * leaves out unless something of it is called.
+ * An object file of the library switches on its caches by processor. A static link leaves this file
+ * out unless a function in it is called.
  */
 extern "C" void TCMalloc_Internal_ForceCpuCacheActivation(void);
 
@@ -102,7 +102,7 @@ constexpr bench_allocator nothing_table() {
         [](void *state) { std::free(state); });
 }
 
-/* One that nobody contends, on a word in cache: it finds the zero that it writes. */
+/* An uncontended compare-exchange on a word in the cache: it finds the zero that it writes. */
 BENCH_KERNEL void compare_exchange(void *state, uint64_t count) {
     BENCH_ENTER();
     auto *word = static_cast<std::atomic<uint64_t> *>(state);

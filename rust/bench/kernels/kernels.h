@@ -1,14 +1,14 @@
 /*
  * The measured loops as the Rust harness sees them: one table of functions an allocator and layout.
  *
- * Above: src/kernels.rs, which mirrors these structs field by field, and decides what runs when and
- * what it counts as. Below: the allocators. A kernel is nothing but its loop: the harness measures
+ * Above: src/kernels.rs, which mirrors these structs field by field; the harness decides which
+ * kernel runs when. Below: the allocators. A kernel is only its loop. The harness measures the
  * time around it, except for the tail kernels, which read the clock around each operation.
  *
- * What always holds: every object handed out has its first eight bytes written, and its name
- * escapes, before it is freed, in every kernel and for every allocator alike. An object's name is
- * what it is freed by, 64 bits that stand in place of a pointer in `objects`: its address, or a
- * handle where the allocator gives handles.
+ * What always holds: before an object is freed, its first eight bytes are written, and its name
+ * escapes. This is so in every kernel and for every allocator. An object's name is the argument of
+ * its free, 64 bits in place of a pointer in `objects`: its address, or a handle if the allocator
+ * gives handles.
  */
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H

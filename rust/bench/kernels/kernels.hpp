@@ -1,15 +1,15 @@
 /*
  * The loops, as templates over an allocator policy.
  *
- * A policy is a small value, copied to a local of the kernel so that what it holds (a pointer to a
- * cache, a size) sits in registers as in a caller's own loop. It has
+ * A policy is a small value. The kernel copies it to a local variable, so its fields (a pointer to
+ * a cache, a size) are in registers, as in a user's loop. It has
  *     static Policy open(void *state)        the value for a state
  *     void *alloc() const                    inlined into the loop where the library offers that
  *     void free(void *object) const
  *     size_t object_size() const
  *
- * The name of an object, what `free` takes, is its address. A policy with names of its own
- * overloads `named` and `found`, and its names take the place of pointers in every loop.
+ * The name of an object, the argument of `free`, is its address. A policy whose names are no
+ * addresses overloads `named` and `found`; its names take the place of pointers in every loop.
  *
  * Included by each translation unit that makes a table. Everything is in an unnamed namespace: the
  * copies of the layouts must not be merged by the linker.
@@ -37,7 +37,7 @@ namespace {
 #define BENCH_KERNEL  __attribute__((noinline))
 #define BENCH_ENTER() asm volatile(".skip %c0, 0x90" ::"i"(BENCH_PADDING))
 
-/* The compiler knows neither where the object is from now on, nor what memory holds. */
+/* Hides from the compiler where the object is and what memory contains. */
 inline void *hide(void *object) {
     asm volatile("" : "+r"(object) : : "memory");
     return object;
@@ -87,7 +87,7 @@ struct Random {
     }
 };
 
-/* A short spin, then the processor is offered to others: there may be fewer than two. */
+/* Spins for a short time, then yields: there may be only one processor. */
 struct Wait {
     unsigned spins = 0;
 
@@ -179,7 +179,7 @@ BENCH_KERNEL void steady(void *state, void **objects, size_t live, uint64_t coun
     }
 }
 
-/* 64 allocated, 64 freed in the same order; the objects wait in the thread's own array. */
+/* Allocates 64 objects into a local array, then frees them in the same order. */
 template <class Policy> BENCH_KERNEL void churn(void *state, uint64_t rounds) {
     BENCH_ENTER();
     const Policy policy = Policy::open(state);
@@ -220,8 +220,8 @@ BENCH_KERNEL void pin(void *state, void **objects, size_t live, uint64_t rounds)
 }
 
 /*
- * A ring of `Slots` entries for one writer and one reader. Each side keeps a copy of the other's
- * index, and looks at the real one only when the copy says full or empty.
+ * A ring of `Slots` entries for one writer and one reader. Each side keeps a copy of the other
+ * side's index, and reads the real index only if the ring looks full or empty by the copy.
  */
 template <class Entry, size_t Slots> struct Ring {
     alignas(128) std::atomic<uint64_t> written;
@@ -341,7 +341,7 @@ BENCH_KERNEL void exchange(void *state, void **memory, size_t slots_count, uint6
     }
 }
 
-/* Nothing that stands before it in the program is measured after it, and the reverse. */
+/* The fences keep instructions on their side of the reading of the clock. */
 inline uint64_t ticks_before() {
     _mm_lfence();
     uint64_t ticks = __rdtsc();
@@ -433,7 +433,7 @@ BENCH_KERNEL void tail_drain(void *state, void **objects, size_t count, bench_hi
     }
 }
 
-/* The loops of a policy; what is about states is the caller's to fill in. */
+/* The loops of a policy. The caller fills in the fields for states. */
 template <class Policy> constexpr bench_allocator kernels_of() {
     bench_allocator table{};
     table.fill = fill<Policy>;

@@ -42,21 +42,21 @@ typedef struct bench_counts {
     size_t buckets;         /* words of a table beside them */
 } bench_counts;
 
-/* What is free. */
+/* The free segments. */
 typedef struct bench_gaps {
     size_t units, segments;
     size_t largest; /* units of the largest segment */
 } bench_gaps;
 
 /*
- * Segments with random lifetimes. One that was refused has its size and its life like the others,
- * so what is asked for, and when, does not depend on what is refused. All zero but `segments`,
- * `room` and `random` is none of them.
+ * Segments with random lifetimes. A refused segment has a size and a lifetime like the others, so
+ * the requests do not depend on refusals. A population without segments is all zero but
+ * `segments`, `room` and `random`.
  */
 typedef struct bench_population {
     bench_segment *segments;
     size_t live, room;
-    size_t volume; /* units of all that live, refused ones among them */
+    size_t volume; /* units of all live segments, with the refused ones */
     uint64_t random;
     uint64_t asked, refused; /* allocations */
 } bench_population;
@@ -69,14 +69,14 @@ typedef struct bench_fit {
     /* Nothing may be allocated any more; otherwise a message and an abort. */
     void (*close)(void *state);
 
-    /* Gives each a value, by its size; takes back each that was not refused. */
+    /* Allocate segments of the given sizes and set their values; free all but refused ones. */
     void (*alloc)(void *state, bench_segment *segments, size_t count);
     void (*free)(void *state, const bench_segment *segments, size_t count);
 
     /*
-     * Again and again until `units` were asked for: births until `volume` units live, then one
-     * dies, any of them with the same chance, so that lifetimes are exponential. Sizes are 1 to
-     * BENCH_SIZES, each octave as frequent as any other.
+     * Repeats until `units` were asked for: segments are born until `volume` units live, then one
+     * segment dies. Each may die with the same chance, so lifetimes are exponential. Sizes are 1 to
+     * BENCH_SIZES; each octave is equally frequent.
      */
     void (*age)(void *state, bench_population *population, size_t volume, uint64_t units);
 
@@ -89,15 +89,16 @@ enum { BENCH_SIZES = 1023 };
 /* "instant", "best" and "next", fits of an arena, and "first-fit list"; `count` gets the length. */
 const bench_fit *bench_fits(size_t *count);
 
-/* Moves `tail` random ones of `live` segments to the end; their order is random too. */
+/* Moves `tail` random segments of `live` to the end, in random order. */
 void bench_choose(bench_segment *segments, size_t live, size_t tail, uint64_t *random);
 
-/* Gives each a size of 1 to `most` units, all equally frequent. */
+/* Sets each size to 1 to `most` units, all equally frequent. */
 void bench_resize(bench_segment *segments, size_t count, size_t most, uint64_t *random);
 
 /*
- * A walk through all of `count` nodes of 64 bytes in random order, each found through the one
- * before: lays it out, and takes so many steps of it from a node, giving the node it arrives at.
+ * A walk through `count` nodes of 64 bytes in random order. Each node points to the next.
+ * bench_chase_open links the nodes. bench_chase takes `steps` steps and returns the node where it
+ * arrives.
  */
 typedef struct bench_node {
     struct bench_node *next;

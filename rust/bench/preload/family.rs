@@ -1,7 +1,7 @@
 //! The malloc family of a library to be preloaded, over one allocator's functions.
 //!
-//! These libraries exist to measure: programs run on them for real, and `slabyard compare` replays on
-//! the same builds of the same allocators. They are not meant to be used.
+//! These libraries are only for measurements: programs run on them for real, and `slabyard compare`
+//! replays on the same builds of the same allocators.
 
 /// Exports `malloc` and its kin. `$ready` runs before each call that may be a thread's first.
 macro_rules! family {
@@ -91,7 +91,7 @@ macro_rules! family {
     };
 }
 
-/// For allocators that need no call before the first of a thread.
+/// For allocators that need no call before a thread's first allocation.
 #[allow(dead_code)]
 #[inline(always)]
 pub fn always_ready() {}

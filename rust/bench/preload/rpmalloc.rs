@@ -1,4 +1,5 @@
-//! rpmalloc, to be preloaded for measurements. It has to be told that a thread begins and ends.
+//! rpmalloc, to be preloaded for measurements. It needs a call when a thread begins and when it
+//! ends.
 
 #[macro_use]
 mod family;
@@ -47,8 +48,8 @@ fn ready() {
     }
 }
 
-/// The C library frees NULL after the keys' destructors: a thread that were initialised again by that
-/// would never be finalised, and its heap never used again.
+/// The C library frees NULL after the destructors of keys have run. This free must not initialise
+/// the thread again: it would never be finalised, and its heap would be lost.
 unsafe fn free_known(object: *mut c_void) {
     if !object.is_null() {
         ready();

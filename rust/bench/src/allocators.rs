@@ -1,4 +1,4 @@
-//! Who is measured: one list, and what each of them can do.
+//! The allocators that are measured: one list, with what each of them can do.
 
 use crate::kernels::{self, Kernels, GROWS, SHARED};
 use crate::{keyed, nexus};
@@ -6,16 +6,16 @@ use core::ffi::{c_void, CStr};
 use slabyard_peers::{HookFn, MallocFn, ReallocFn};
 use slabyard_sys as sys;
 
-/// What an allocator is to the comparison.
+/// The part of an allocator in the comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Slabyard's.
     Ours,
-    /// What we are compared with.
+    /// An allocator that Slabyard is compared with.
     Peer,
-    /// A prototype that does nothing but the fast path of its kind.
+    /// A prototype that has only the fast path of its kind.
     Limit,
-    /// No allocator at all: what the loop costs.
+    /// No allocator at all: the cost of the loop itself.
     Floor,
 }
 
@@ -79,7 +79,7 @@ impl Allocator {
         self.traits & GROWS != 0
     }
 
-    /// Its loops for objects of a size, in one layout; none where the size is not compiled in.
+    /// Its loops for objects of a size, in one layout. None if the size is not compiled in.
     pub fn kernels(&self, layout: usize, size: usize) -> Option<Kernels> {
         let named = |kernels: &&Kernels| {
             // SAFETY: every table carries a static string.
@@ -100,7 +100,7 @@ impl Allocator {
         slabyard_peers::find(self.name)
     }
 
-    /// `malloc` and `free` of any size, where it has them.
+    /// `malloc` and `free` for any size, if it has them.
     pub fn any_size(&self) -> Option<(MallocFn, unsafe extern "C" fn(*mut c_void))> {
         match self.name {
             "heap" => Some((sys::sy_malloc, sys::sy_free)),
@@ -108,7 +108,7 @@ impl Allocator {
         }
     }
 
-    /// `realloc`, where it has one.
+    /// `realloc`, if it has one.
     pub fn realloc(&self) -> Option<ReallocFn> {
         match self.name {
             "heap" => Some(sys::sy_realloc),
@@ -116,7 +116,7 @@ impl Allocator {
         }
     }
 
-    /// The strongest call it has that gives memory back.
+    /// Its strongest call that gives memory back to the OS.
     pub fn purge(&self) -> Option<HookFn> {
         match self.name {
             "cache" | "heap" => Some(trim),
@@ -124,7 +124,7 @@ impl Allocator {
         }
     }
 
-    /// What was linked.
+    /// The version that is linked.
     pub fn version(&self) -> String {
         match self.name {
             "nexus-bounded" | "nexus-unbounded" => "2.4.0".to_owned(),
@@ -136,7 +136,7 @@ impl Allocator {
         }
     }
 
-    /// What it wants to find in the environment of its process.
+    /// A variable that has to be set in the environment of its process.
     ///
     /// TCMalloc's caches by processor need the restartable sequence that the C library otherwise
     /// takes for itself.
@@ -173,7 +173,7 @@ impl State {
         self.pointer
     }
 
-    /// What a thread calls after its last operation.
+    /// A thread calls this after its last operation.
     pub fn thread_end(&self) {
         // SAFETY: the state is open.
         unsafe { (self.kernels.thread_end)(self.pointer) }

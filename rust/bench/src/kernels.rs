@@ -15,6 +15,23 @@ pub const GROWS: u64 = 1 << 1;
 /// Objects in one batch of the queue.
 pub const BATCH: u64 = 120;
 
+/// All copies, in the order of a repeat: each repeat begins with another copy.
+pub fn layouts(repeat: usize) -> Vec<usize> {
+    let mut layouts: Vec<usize> = (0..LAYOUTS).collect();
+    layouts.rotate_left(repeat % LAYOUTS);
+    layouts
+}
+
+/// Copies as an argument of a measuring process.
+pub fn encode_layouts(layouts: &[usize]) -> String {
+    let layouts: Vec<String> = layouts.iter().map(usize::to_string).collect();
+    layouts.join(",")
+}
+
+pub fn decode_layouts(text: &str) -> Option<Vec<usize>> {
+    text.split(',').map(|layout| layout.parse().ok()).collect()
+}
+
 const EXACT_TICKS: usize = 2048;
 const STEPS: usize = 64;
 const OCTAVES: usize = 53;
@@ -47,8 +64,8 @@ pub struct RawHistogram {
     buckets: [u64; BUCKETS],
 }
 
-/// `bench_allocator`. The loops across threads are missing where one thread owns the objects, and
-/// in what is written in Rust.
+/// `bench_allocator`. The loops across threads are missing if one thread owns the objects, and in
+/// tables from `loops`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Kernels {
@@ -131,7 +148,7 @@ pub fn queue_bytes() -> usize {
     unsafe { bench_queue_bytes() }
 }
 
-/// Ticks of timing nothing.
+/// Ticks between two readings of the clock without an operation.
 pub fn timer_floor() -> u64 {
     // SAFETY: reads the clock.
     unsafe { bench_timer_floor() }
@@ -171,13 +188,13 @@ impl Histogram {
         self.0.buckets.iter().sum()
     }
 
-    /// Adds one operation, or whatever else took so long.
+    /// Adds one operation, or a batch of them.
     #[inline(always)]
     pub fn add(&mut self, ticks: u64) {
         self.0.add(ticks);
     }
 
-    /// The mean ticks of this share of the operations, the shortest ones (to the bucket).
+    /// The mean ticks of the shortest operations, as many as this share (to the bucket).
     pub fn mean_of_shortest(&self, share: f64) -> f64 {
         let wanted = ((self.total() as f64 * share).ceil() as u64).max(1);
         let (mut seen, mut ticks) = (0, 0.0);

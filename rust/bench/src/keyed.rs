@@ -1,4 +1,5 @@
-//! slotmap and sharded-slab, whose names are keys: what handles are compared with.
+//! The measured loops over slotmap and sharded-slab, which handles are compared with. An object's
+//! name is its key.
 
 use crate::kernels::{Kernels, GROWS, SHARED};
 use crate::loops::{table, tables_of, Object, Slab};
@@ -8,7 +9,8 @@ use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 
-/// slotmap's: one thread, and room for all objects from the start, because they would move.
+/// slotmap's map. One thread uses it. It has room for all objects from the start: growth would move
+/// them.
 struct Map<const WORDS: usize>(UnsafeCell<SlotMap<DefaultKey, Object<WORDS>>>);
 
 fn key_of(name: *mut c_void) -> DefaultKey {
@@ -54,7 +56,7 @@ impl<const WORDS: usize> Slab for Map<WORDS> {
     }
 }
 
-/// What sharded-slab holds: its objects are shared from the start.
+/// An object of sharded-slab. Threads share it from the start.
 struct Shared<const WORDS: usize>(UnsafeCell<Object<WORDS>>);
 
 // SAFETY: the loops of one thread write to an object before others learn its name.
@@ -64,7 +66,7 @@ impl<const WORDS: usize> Slab for sharded_slab::Slab<Shared<WORDS>> {
     const NAME: &'static CStr = c"sharded-slab";
     const TRAITS: u64 = SHARED | GROWS;
     const SIZE: usize = WORDS * 8;
-    /// What its look-up gives holds the object until it is dropped.
+    /// A look-up returns a guard. The object cannot go before the guard is dropped.
     const PINS: bool = true;
 
     unsafe fn with_capacity(_capacity: usize) -> Self {
@@ -91,7 +93,7 @@ impl<const WORDS: usize> Slab for sharded_slab::Slab<Shared<WORDS>> {
         object.map_or(null_mut(), |object| object.0.get().cast())
     }
 
-    /// They were, before the object was shared.
+    /// Does nothing: `alloc` writes the bytes before the object is shared.
     #[inline(always)]
     unsafe fn write_first(&self, _name: *mut c_void) {}
 }

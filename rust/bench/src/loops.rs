@@ -1,7 +1,8 @@
-//! The measured loops for what is Rust: generic over a slab, one for one as in `kernels.hpp`.
+//! The measured loops for slabs written in Rust: the same loops as in `kernels.hpp`, generic over a
+//! slab.
 //!
-//! Objects are left uninitialised by the slab where it can, like everyone else's: the loop writes
-//! the first eight bytes and hides the name from the optimiser, exactly as the C++ loops do.
+//! The slab leaves objects uninitialised if it can, like the allocators in C. The loop writes the
+//! first eight bytes and hides the name from the optimiser, as the C++ loops do.
 
 use crate::kernels::{
     bench_verify_born, bench_verify_died, bench_verify_seen, Kernels, Objects, RawHistogram, VERIFY,
@@ -14,39 +15,39 @@ use core::mem::MaybeUninit;
 /// An object of that many words.
 pub type Object<const WORDS: usize> = MaybeUninit<[u64; WORDS]>;
 
-/// What the loops are over. An object's name, which it is freed by, is 64 bits in the place of a
-/// pointer: its address, or a key.
+/// A slab that the loops measure. An object is freed by its name: 64 bits in the place of a
+/// pointer, its address or a key.
 pub trait Slab: Sized {
     const NAME: &'static CStr;
     const TRAITS: u64;
     const SIZE: usize;
-    /// `find` pins the object for a moment: it cannot go while it is looked at.
+    /// Whether `find` pins the object for a moment, so that it cannot be freed meanwhile.
     const PINS: bool = false;
 
     /// # Safety
-    /// What the slab asks: free to the same slab, and use nothing after it is gone.
+    /// Objects are freed to the same slab, and not used after the slab is dropped.
     unsafe fn with_capacity(capacity: usize) -> Self;
     /// A new object's name.
     fn alloc(&self) -> *mut c_void;
     /// # Safety
     /// `name` is of a live object of this slab.
     unsafe fn free(&self, name: *mut c_void);
-    /// The object of a name, by the look-up that the slab offers to everyone.
+    /// The object of a name, by the slab's public look-up.
     ///
     /// # Safety
     /// As for `free`.
     unsafe fn find(&self, name: *mut c_void) -> *mut c_void;
-    /// Writes the first eight bytes of a new object, by the shortest way that there is.
+    /// Writes the first eight bytes of a new object, in the shortest way that the slab has.
     ///
     /// # Safety
     /// As for `free`.
     unsafe fn write_first(&self, name: *mut c_void);
 }
 
-/// The compiler knows neither where the object is from now on, nor what memory holds.
+/// Hides from the compiler where the object is and what memory contains.
 #[inline(always)]
 pub(crate) fn hide(mut object: *mut c_void) -> *mut c_void {
-    // SAFETY: an empty statement that is said to change the register and to touch memory.
+    // SAFETY: an empty statement. The compiler assumes that it changes the register and memory.
     unsafe { asm!("/* {0} */", inout(reg) object, options(nostack, preserves_flags)) };
     object
 }
@@ -111,57 +112,52 @@ unsafe extern "C" fn close<S: Slab>(state: *mut c_void) {
 
 unsafe extern "C" fn thread_end(_state: *mut c_void) {}
 
-unsafe extern "C" fn fill<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    count: usize,
-) {
-    enter!(LAYOUT);
-    // SAFETY: the harness passes a state of this slab and room for `count` pointers.
-    unsafe {
-        let slab: &S = slab_of(state);
+/// A loop of the table: its padding, then its body, which has the slab of `state` and may call
+/// unsafe functions. The harness passes a state of this slab. `objects` has room for as many names
+/// as the loop stores, and holds live ones where the loop frees them. Histograms are valid and
+/// distinct.
+macro_rules! kernel {
+    ($name:ident($slab:ident $(, $argument:ident: $type:ty)*) $body:block) => {
+        unsafe extern "C" fn $name<S: Slab, const LAYOUT: usize>(
+            state: *mut c_void,
+            $($argument: $type),*
+        ) {
+            enter!(LAYOUT);
+            // SAFETY: what the harness passes is described above.
+            unsafe {
+                let $slab: &S = slab_of(state);
+                $body
+            }
+        }
+    };
+}
+
+kernel! {
+    fill(slab, objects: Objects, count: usize) {
         for i in 0..count {
             *objects.add(i) = born::<S, LAYOUT>(slab);
         }
     }
 }
 
-unsafe extern "C" fn drain<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    count: usize,
-) {
-    enter!(LAYOUT);
-    // SAFETY: as in `fill`; the objects are live.
-    unsafe {
-        let slab: &S = slab_of(state);
+kernel! {
+    drain(slab, objects: Objects, count: usize) {
         for i in 0..count {
             died::<S, LAYOUT>(slab, *objects.add(i));
         }
     }
 }
 
-unsafe extern "C" fn pair<S: Slab, const LAYOUT: usize>(state: *mut c_void, count: u64) {
-    enter!(LAYOUT);
-    // SAFETY: as in `fill`.
-    unsafe {
-        let slab: &S = slab_of(state);
+kernel! {
+    pair(slab, count: u64) {
         for _ in 0..count {
             died::<S, LAYOUT>(slab, born::<S, LAYOUT>(slab));
         }
     }
 }
 
-unsafe extern "C" fn batch_lifo<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    size: usize,
-    rounds: u64,
-) {
-    enter!(LAYOUT);
-    // SAFETY: as in `fill`.
-    unsafe {
-        let slab: &S = slab_of(state);
+kernel! {
+    batch_lifo(slab, objects: Objects, size: usize, rounds: u64) {
         for _ in 0..rounds {
             for i in 0..size {
                 *objects.add(i) = born::<S, LAYOUT>(slab);
@@ -173,16 +169,8 @@ unsafe extern "C" fn batch_lifo<S: Slab, const LAYOUT: usize>(
     }
 }
 
-unsafe extern "C" fn batch_fifo<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    size: usize,
-    rounds: u64,
-) {
-    enter!(LAYOUT);
-    // SAFETY: as in `fill`.
-    unsafe {
-        let slab: &S = slab_of(state);
+kernel! {
+    batch_fifo(slab, objects: Objects, size: usize, rounds: u64) {
         for _ in 0..rounds {
             for i in 0..size {
                 *objects.add(i) = born::<S, LAYOUT>(slab);
@@ -194,17 +182,8 @@ unsafe extern "C" fn batch_fifo<S: Slab, const LAYOUT: usize>(
     }
 }
 
-unsafe extern "C" fn batch_random<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    order: *const u32,
-    size: usize,
-    rounds: u64,
-) {
-    enter!(LAYOUT);
-    // SAFETY: as in `fill`; `order` is a permutation of 0..size.
-    unsafe {
-        let slab: &S = slab_of(state);
+kernel! {
+    batch_random(slab, objects: Objects, order: *const u32, size: usize, rounds: u64) {
         for _ in 0..rounds {
             for i in 0..size {
                 *objects.add(i) = born::<S, LAYOUT>(slab);
@@ -230,18 +209,9 @@ impl Random {
     }
 }
 
-unsafe extern "C" fn steady<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    live: usize,
-    count: u64,
-    seed: u64,
-) {
-    enter!(LAYOUT);
-    let mut random = Random(seed);
-    // SAFETY: as in `fill`; the first `live` objects are live.
-    unsafe {
-        let slab: &S = slab_of(state);
+kernel! {
+    steady(slab, objects: Objects, live: usize, count: u64, seed: u64) {
+        let mut random = Random(seed);
         for _ in 0..count {
             let place = objects.add(random.below(live));
             died::<S, LAYOUT>(slab, *place);
@@ -250,12 +220,9 @@ unsafe extern "C" fn steady<S: Slab, const LAYOUT: usize>(
     }
 }
 
-unsafe extern "C" fn churn<S: Slab, const LAYOUT: usize>(state: *mut c_void, rounds: u64) {
-    enter!(LAYOUT);
-    let mut objects = [core::ptr::null_mut(); 64];
-    // SAFETY: as in `fill`.
-    unsafe {
-        let slab: &S = slab_of(state);
+kernel! {
+    churn(slab, rounds: u64) {
+        let mut objects = [core::ptr::null_mut(); 64];
         for _ in 0..rounds {
             for place in &mut objects {
                 *place = born::<S, LAYOUT>(slab);
@@ -267,17 +234,9 @@ unsafe extern "C" fn churn<S: Slab, const LAYOUT: usize>(state: *mut c_void, rou
     }
 }
 
-/// Also the loop of pins, where a look-up is one.
-unsafe extern "C" fn get<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    live: usize,
-    rounds: u64,
-) {
-    enter!(LAYOUT);
-    // SAFETY: as in `steady`.
-    unsafe {
-        let slab: &S = slab_of(state);
+// Also the loop of pins, for a slab whose look-ups pin the object.
+kernel! {
+    get(slab, objects: Objects, live: usize, rounds: u64) {
         for _ in 0..rounds {
             for i in 0..live {
                 let name = *objects.add(i);
@@ -329,20 +288,13 @@ unsafe fn timed_death<S: Slab, const LAYOUT: usize>(slab: &S, name: *mut c_void)
     }
 }
 
-unsafe extern "C" fn tail_steady<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    live: usize,
-    count: u64,
-    seed: u64,
-    allocs: *mut RawHistogram,
-    frees: *mut RawHistogram,
-) {
-    enter!(LAYOUT);
-    let mut random = Random(seed);
-    // SAFETY: as in `steady`; the histograms are valid and distinct.
-    unsafe {
-        let (slab, allocs, frees): (&S, _, _) = (slab_of(state), &mut *allocs, &mut *frees);
+kernel! {
+    tail_steady(
+        slab, objects: Objects, live: usize, count: u64, seed: u64,
+        allocs: *mut RawHistogram, frees: *mut RawHistogram
+    ) {
+        let mut random = Random(seed);
+        let (allocs, frees) = (&mut *allocs, &mut *frees);
         for _ in 0..count {
             let place = objects.add(random.below(live));
             let freed = timed_death::<S, LAYOUT>(slab, *place);
@@ -361,17 +313,9 @@ unsafe extern "C" fn tail_steady<S: Slab, const LAYOUT: usize>(
     }
 }
 
-unsafe extern "C" fn tail_grow<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    count: usize,
-    write: c_int,
-    allocs: *mut RawHistogram,
-) {
-    enter!(LAYOUT);
-    // SAFETY: as in `fill`; the histogram is valid.
-    unsafe {
-        let (slab, allocs): (&S, _) = (slab_of(state), &mut *allocs);
+kernel! {
+    tail_grow(slab, objects: Objects, count: usize, write: c_int, allocs: *mut RawHistogram) {
+        let allocs = &mut *allocs;
         for i in 0..count {
             let start = ticks_before();
             let mut name = hide(slab.alloc());
@@ -390,16 +334,9 @@ unsafe extern "C" fn tail_grow<S: Slab, const LAYOUT: usize>(
     }
 }
 
-unsafe extern "C" fn tail_drain<S: Slab, const LAYOUT: usize>(
-    state: *mut c_void,
-    objects: Objects,
-    count: usize,
-    frees: *mut RawHistogram,
-) {
-    enter!(LAYOUT);
-    // SAFETY: as in `drain`; the histogram is valid.
-    unsafe {
-        let (slab, frees): (&S, _) = (slab_of(state), &mut *frees);
+kernel! {
+    tail_drain(slab, objects: Objects, count: usize, frees: *mut RawHistogram) {
+        let frees = &mut *frees;
         for i in 0..count {
             frees.add(timed_death::<S, LAYOUT>(slab, *objects.add(i)));
         }

@@ -14,12 +14,12 @@ fn clock(id: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Nanoseconds that this thread has had a processor.
+/// CPU time of this thread, in nanoseconds.
 pub fn cpu_ns() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Nanoseconds of a clock that only goes forward.
+/// Nanoseconds of the monotonic clock.
 pub fn wall_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
@@ -57,8 +57,8 @@ pub fn pin(cpu: usize) {
     }
 }
 
-/// Anonymous and shared memory of this process that is resident, in bytes, counted by walking the
-/// page tables; file pages (the program itself) are left out. Allocates nothing.
+/// Resident anonymous and shared memory of this process, in bytes. The kernel walks the page tables
+/// for it. File pages (the program itself) are left out. Allocates nothing.
 pub fn resident() -> u64 {
     let mut text = [0u8; 4096];
     // SAFETY: the path is a C string and the buffer has room for its length.
@@ -92,8 +92,7 @@ fn resident_ever() -> u64 {
         * 1024
 }
 
-/// Forgets how much was resident at most, and gives what is resident now, in bytes; file pages are
-/// counted too.
+/// Resets the peak of resident memory. Returns the bytes that are resident now, with file pages.
 pub fn reset_peak() -> u64 {
     let forget = "5"; // proc(5), /proc/pid/clear_refs
     if let Err(error) = fs::write("/proc/self/clear_refs", forget) {
@@ -102,7 +101,7 @@ pub fn reset_peak() -> u64 {
     resident_ever()
 }
 
-/// Most bytes that were resident at once since then, also within a call.
+/// The peak of resident memory since `reset_peak`, in bytes, also within a call.
 pub fn peak() -> u64 {
     resident_ever()
 }
@@ -121,7 +120,7 @@ pub struct Mapping {
     pub resident: u64,
 }
 
-/// All mappings but the one that `malloc` shares with this program's own data.
+/// All mappings but the heap segment, which `malloc` shares with this program's own data.
 pub fn mappings() -> Vec<Mapping> {
     let mut found: Vec<Mapping> = Vec::new();
     for line in fs::read_to_string("/proc/self/smaps")
@@ -152,8 +151,8 @@ pub fn mappings() -> Vec<Mapping> {
 
 /// Threads started together, each on its own processor where there are enough.
 ///
-/// Each holds what `enter` gives for as long as it runs, runs `warm`, waits for the others, and runs
-/// `timed`, which is what the times are of.
+/// Each thread holds the value of `enter` while it runs. It runs `warm`, waits for the others, and
+/// runs `timed`. The times are those of `timed`.
 pub fn team<Held>(
     size: usize,
     enter: impl Fn() -> Held + Sync,
@@ -192,7 +191,7 @@ pub fn team<Held>(
     })
 }
 
-/// When one thread of a team ran, and for how long it had a processor.
+/// Start, end and CPU time of one thread of a team.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     pub start: u64,
@@ -206,12 +205,13 @@ pub fn wall_of(team: &[Times]) -> u64 {
     team.iter().map(|times| times.end).max().unwrap_or(0) - start
 }
 
-/// Of all threads together.
+/// CPU time of all threads together.
 pub fn cpu_of(team: &[Times]) -> u64 {
     team.iter().map(|times| times.cpu).sum()
 }
 
-/// Nanoseconds for a cache line to go from one thread to another and back; `None` on one processor.
+/// Nanoseconds for a cache line to go from one thread to another and back. None if there is one
+/// processor.
 pub fn round_trip() -> Option<f64> {
     const TRIPS: u32 = 2000;
     if processors().len() < 2 {
@@ -251,7 +251,7 @@ fn cpu_model() -> String {
         .to_owned()
 }
 
-/// Under which conditions a run was made: one line each.
+/// The conditions of a run, as lines of a report's head.
 pub fn conditions() -> Vec<String> {
     let memory = first_line("/proc/meminfo");
     let page = page_size();
@@ -285,7 +285,7 @@ pub fn conditions() -> Vec<String> {
     ]
 }
 
-/// How long something took, for progress on the terminal.
+/// The time since `start` as text, for progress on the terminal.
 pub fn elapsed(since: Instant) -> String {
     let seconds = since.elapsed().as_secs();
     format!("{}:{:02}", seconds / 60, seconds % 60)

@@ -1,25 +1,21 @@
-//! The command: what to run, and where the results go.
+//! The command line: the options of a run over all allocators, and the parts as subcommands.
 
 use clap::Parser;
 use slabyard_bench::allocators::{self, Allocator};
 use slabyard_bench::measure::{Effort, TRICKLE};
+use slabyard_bench::part::{self, Common, Report, Sampling};
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
-use slabyard_bench::{
-    alone, checks, cpp, machine, report, requests, rust, seeds, server, truth, vmem,
-};
-use std::fs;
-use std::path::{Path, PathBuf};
+use slabyard_bench::{alone, checks, cpp, report, requests, rust, seeds, server, truth, vmem};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Slabyard's pool, cache and heap beside the peers and the limits, in one interleaved run.
 ///
-/// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV. A run
-/// that no option narrows goes on with the arenas; `vmem` measures those alone, `requests` what a
-/// server of requests holds, `server` the key-value server of the examples, `checks` what checks
-/// cost, `rust` the Rust crate, `cpp` containers, `truth` whether `slabyard compare` is right, `seeds`
-/// the tables of five earlier systems.
+/// Every measurement is a process of its own. Figures are medians; raw data is kept as CSV. Without
+/// --rows, --sizes and --allocators the run also measures arenas, like the command `vmem`. The
+/// other commands measure something else each.
 #[derive(Parser)]
 #[command(name = "slabyard-bench", args_conflicts_with_subcommands = true)]
 struct Options {
@@ -29,7 +25,7 @@ struct Options {
     /// Only rows whose name begins with one of these, separated by commas
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
-    /// Object sizes in bytes, of those compiled in: 8, 16, 64, 256, 1024, 4096
+    /// Object sizes in bytes; there are 8, 16, 64, 256, 1024, 4096
     #[arg(long, value_delimiter = ',')]
     sizes: Vec<usize>,
     /// Only these allocators, by the names that --list shows
@@ -38,9 +34,8 @@ struct Options {
     /// How often everything is measured [default: 7, quick: 3]
     #[arg(long)]
     repeats: Option<usize>,
-    /// Milliseconds of one sample [default: 20, quick: 4]
-    #[arg(long)]
-    sample_ms: Option<u64>,
+    #[command(flatten)]
+    sampling: Sampling,
     /// Read resident memory again this many seconds after a purge
     #[arg(long, default_value_t = 0)]
     later: u64,
@@ -50,9 +45,6 @@ struct Options {
     /// Show rows and allocators, and measure nothing
     #[arg(long)]
     list: bool,
-    /// What the parent tells a measuring process
-    #[arg(long, hide = true, num_args = 7)]
-    child: Option<Vec<String>>,
     #[command(subcommand)]
     other: Option<Other>,
 }
@@ -78,7 +70,7 @@ enum Other {
 }
 
 impl Options {
-    /// Nothing was said about what to measure.
+    /// Whether no option chooses what to measure.
     fn is_everything(&self) -> bool {
         self.rows.is_empty() && self.sizes.is_empty() && self.allocators.is_empty() && !self.list
     }
@@ -98,14 +90,7 @@ fn chosen_sizes(options: &Options) -> Result<Vec<usize>, String> {
 }
 
 fn chosen_rows(options: &Options, sizes: &[usize]) -> Result<Vec<Row>, String> {
-    let wanted = |row: &Row| {
-        let name = row.name();
-        options.rows.is_empty()
-            || options
-                .rows
-                .iter()
-                .any(|part| name.starts_with(part.as_str()))
-    };
+    let wanted = |row: &Row| part::begins_with(&row.name(), &options.rows);
     let rows: Vec<Row> = rows::all(sizes).into_iter().filter(wanted).collect();
     if rows.is_empty() {
         return Err("no row has such a name; --list shows them".to_owned());
@@ -124,17 +109,13 @@ fn chosen_allocators(options: &Options) -> Result<Vec<Allocator>, String> {
 }
 
 fn plan(options: &Options) -> Result<Plan, String> {
-    let (repeats, sample, fewer_rounds) = if options.quick {
-        (3, 4, 10)
-    } else {
-        (7, 20, 1)
-    };
+    let (repeats, fewer_rounds) = if options.quick { (3, 10) } else { (7, 1) };
     Ok(Plan {
         rows: chosen_rows(options, &chosen_sizes(options)?)?,
         allocators: chosen_allocators(options)?,
         repeats: options.repeats.unwrap_or(repeats).max(1),
         effort: Effort {
-            sample: Duration::from_millis(options.sample_ms.unwrap_or(sample)),
+            sample: options.sampling.time(options.quick),
             fewer_objects: 1,
             fewer_rounds,
             later: Duration::from_secs(options.later),
@@ -155,39 +136,22 @@ fn list(plan: &Plan) {
     }
 }
 
-fn header(plan: &Plan) -> String {
-    let mut lines = machine::conditions();
+/// Lines of the report's head: the versions of the peers, and the extent of the run.
+fn head(plan: &Plan) -> [String; 2] {
     let versions = plan.allocators.iter().map(|one| (one.name, one.version()));
     let versions: Vec<String> = versions
         .filter(|(_, version)| !version.is_empty())
         .map(|(name, version)| format!("{name} {version}"))
         .collect();
-    lines.push(format!("versions       {}", versions.join(", ")));
-    lines.push(format!(
-        "run            {} rows, {} repeats, samples of {} ms",
-        plan.rows.len(),
-        plan.repeats,
-        plan.effort.sample.as_millis()
-    ));
-    lines.join("\n") + "\n"
-}
-
-/// out/bench at the root of the repository, wherever the command was given.
-fn default_path(kind: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let seconds = now.map_or(0, |since| since.as_secs());
-    root.canonicalize()
-        .unwrap_or(root)
-        .join(format!("out/bench/{seconds}{kind}"))
-}
-
-fn keep(path: &Path, raw: &str, text: &str) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    fs::write(path, raw)?;
-    fs::write(path.with_extension("txt"), text)
+    [
+        format!("versions       {}", versions.join(", ")),
+        format!(
+            "run            {} rows, {} repeats, samples of {} ms",
+            plan.rows.len(),
+            plan.repeats,
+            plan.effort.sample.as_millis()
+        ),
+    ]
 }
 
 fn bench(options: &Options) -> Result<ExitCode, String> {
@@ -196,19 +160,16 @@ fn bench(options: &Options) -> Result<ExitCode, String> {
         list(&plan);
         return Ok(ExitCode::SUCCESS);
     }
-    let mut text = header(&plan);
-    print!("{text}");
+    let mut report = Report::new(&head(&plan));
     let (found, failures) = run::run(&plan, |row, found, failures| {
-        let block = report::block(row, found, failures, report::shortest_trip(found));
-        print!("{block}");
-        text += &block;
+        let shortest = report::shortest_trip(found);
+        report.add(&report::block(row, found, failures, shortest));
     });
-    let summary = report::summary(&plan.rows, &found);
-    print!("{summary}");
-    text += &summary;
-    let path = options.csv.clone().unwrap_or_else(|| default_path(".csv"));
-    keep(&path, &report::csv(&found), &text)
-        .map_err(|error| format!("{}: {error}", path.display()))?;
+    report.add(&report::summary(&plan.rows, &found));
+    let new = || part::new_path(".csv");
+    let path = options.csv.clone().unwrap_or_else(new);
+    part::write(&path, &report::csv(&found))?;
+    report.write(&path)?;
     println!(
         "\nraw data: {}\nthis text: {}",
         path.display(),
@@ -229,22 +190,22 @@ fn bench(options: &Options) -> Result<ExitCode, String> {
     })
 }
 
-/// What is measured alone, if that was asked for.
+/// Runs a part.
 fn bench_other(other: &Other) -> Result<ExitCode, String> {
     match other {
-        Other::Vmem(options) => vmem::bench(options, &default_path("-vmem")),
-        Other::Requests(options) => requests::bench(options, &default_path("-requests")),
-        Other::Checks(options) => checks::bench(options, &default_path("-checks")),
-        Other::Rust(options) => alone::bench::<rust::Row>(options, &default_path("-rust")),
-        Other::Cpp(options) => alone::bench::<cpp::Row>(options, &default_path("-cpp")),
-        Other::Server(options) => server::bench(options, &default_path("-server")),
-        Other::Truth(options) => truth::bench(options, &default_path("-truth")),
-        Other::Seeds(options) => seeds::bench(options, &default_path("-seeds")),
+        Other::Vmem(options) => vmem::bench(options),
+        Other::Requests(options) => requests::bench(options),
+        Other::Checks(options) => checks::bench(options),
+        Other::Rust(options) => alone::bench::<rust::Row>(options),
+        Other::Cpp(options) => alone::bench::<cpp::Row>(options),
+        Other::Server(options) => server::bench(options),
+        Other::Truth(options) => truth::bench(options),
+        Other::Seeds(options) => seeds::bench(options),
     }?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// One of the others alone; after everything else the arenas.
+/// Runs a part, or the run over all allocators. If that is not narrowed, arenas follow.
 fn bench_all(options: &Options) -> Result<ExitCode, String> {
     if let Some(other) = &options.other {
         return bench_other(other);
@@ -252,20 +213,23 @@ fn bench_all(options: &Options) -> Result<ExitCode, String> {
     let status = bench(options)?;
     if options.is_everything() {
         let other = vmem::Options {
-            quick: options.quick,
-            repeats: options.repeats,
-            sample_ms: options.sample_ms,
-            ..vmem::Options::default()
+            common: Common {
+                quick: options.quick,
+                repeats: options.repeats,
+                out: None,
+            },
+            sampling: options.sampling.clone(),
+            only: Vec::new(),
         };
         println!("\nArenas");
-        vmem::bench(&other, &default_path("-vmem"))?;
+        vmem::bench(&other)?;
     }
     Ok(status)
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    if let Some(arguments) = &options.child {
+    if let Some(arguments) = &options.sampling.child {
         return match run::run_child(arguments) {
             Some(()) => ExitCode::SUCCESS,
             None => ExitCode::FAILURE,

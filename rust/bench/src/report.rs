@@ -1,27 +1,16 @@
-//! From samples to tables: a block a row, a summary of ratios, the raw data.
+//! Makes tables from samples: a block for each row, a summary of ratios, the raw data.
 
 use crate::allocators::{self, Allocator, Kind};
 use crate::rows::{Named, Row, Workload};
 use crate::run::{Failure, Found, METRICS};
 use crate::stats::{geometric_mean, summarise, Summary};
 use std::fmt::Write;
-use std::path::Path;
 
-/// Writes a file, in a folder that is made if need be, and says which.
-pub fn keep(path: &Path, content: &str) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(path, content))
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    println!("{}", path.display());
-    Ok(())
-}
-
-/// A round trip longer than this many times the run's shortest means that the two processors were
-/// far apart: virtual machines move between such states.
+/// If a round trip is longer than this many times the run's shortest, the two processors were far
+/// apart. Virtual machines change between these states.
 const FAR: f64 = 1.7;
 
-/// Where the processors were, for rows that cross between them.
+/// The distance of the processors, for rows whose cache lines go between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Distance {
     Any,
@@ -70,7 +59,7 @@ impl Table {
             .min_by(|one, other| one.1.total_cmp(&other.1))
     }
 
-    /// The limit that an allocator is held against: that of its kind.
+    /// The limit that an allocator is compared with: the limit of its kind.
     fn limit_of(&self, allocator: &Allocator) -> Option<f64> {
         if allocator.kind == Kind::Floor {
             return None;
@@ -87,7 +76,7 @@ impl Table {
     }
 }
 
-/// The tables of a row: one a metric and distance at which there are samples.
+/// The tables of a row: one for each metric and distance that have samples.
 pub fn tables(row: &Row, found: &[Found], shortest: Option<f64>) -> Vec<Table> {
     let mut tables = Vec::new();
     for metric in METRICS {
@@ -127,11 +116,24 @@ pub(crate) fn figure(value: f64) -> String {
     }
 }
 
-fn ratio(value: f64, to: Option<f64>) -> String {
-    match to {
-        Some(to) if to > 0.0 => format!("{:.2}", value / to),
-        _ => "-".to_owned(),
-    }
+/// Quartiles.
+pub(crate) fn spread(summary: &Summary) -> String {
+    format!("{} .. {}", figure(summary.low), figure(summary.high))
+}
+
+/// A figure, or a dash where there is none.
+pub(crate) fn cell(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), figure)
+}
+
+/// A ratio, or a dash where there is none.
+pub(crate) fn ratio(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"))
+}
+
+pub(crate) fn over(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.zip(other)
+        .and_then(|(one, other)| (other > 0.0).then_some(one / other))
 }
 
 fn trips(table: &Table, found: &[Found], shortest: Option<f64>) -> String {
@@ -166,14 +168,15 @@ pub fn block(row: &Row, found: &[Found], failures: &[Failure], shortest: Option<
         );
         let best = table.best_peer().map(|best| best.1);
         for (allocator, summary) in &table.cells {
-            let spread = format!("{} .. {}", figure(summary.low), figure(summary.high));
+            let spread = spread(summary);
+            let own = Some(summary.median);
             let _ = writeln!(
                 text,
                 "    {:<32} {:>9}  {spread:>19}  {:>7} {:>7}",
                 allocator.name,
                 figure(summary.median),
-                ratio(summary.median, best),
-                ratio(summary.median, table.limit_of(allocator)),
+                ratio(over(own, best)),
+                ratio(over(own, table.limit_of(allocator))),
             );
         }
     }
@@ -191,7 +194,7 @@ pub fn block(row: &Row, found: &[Found], failures: &[Failure], shortest: Option<
 /// Nanoseconds that a look-up of a thousand objects' handles may take.
 const GET_AIM: f64 = 1.5;
 
-/// What handles are to reach in the rows that have such a figure, made of others of the same run.
+/// The target for handles, in the rows that have one. It is computed from other figures of the run.
 fn aim(row: &Row, found: &[Found]) -> Option<String> {
     let tables = tables(row, found, None);
     let table = tables.first()?;
@@ -212,64 +215,55 @@ fn aim(row: &Row, found: &[Found]) -> Option<String> {
     ))
 }
 
-/// A column of the summary: ours over something.
+/// A column of the summary: an allocator of ours over another allocator, or over the best peer.
 struct Column {
     title: &'static str,
-    ratio: fn(&Table) -> Option<f64>,
+    ours: &'static str,
+    other: Option<&'static str>,
 }
 
-fn over(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    one.zip(other)
-        .and_then(|(one, other)| (other > 0.0).then_some(one / other))
+impl Column {
+    const fn over_peer(title: &'static str, ours: &'static str) -> Column {
+        Column {
+            title,
+            ours,
+            other: None,
+        }
+    }
+
+    const fn over(title: &'static str, ours: &'static str, other: &'static str) -> Column {
+        Column {
+            other: Some(other),
+            ..Column::over_peer(title, ours)
+        }
+    }
+
+    fn ratio(&self, table: &Table) -> Option<f64> {
+        let other = match self.other {
+            Some(other) => table.of(other),
+            // The peers of named rows have handles: a cache is not compared with them.
+            None if self.ours == "cache" && table.row.is_named() => None,
+            None => table.best_peer().map(|best| best.1),
+        };
+        over(table.of(self.ours), other)
+    }
 }
 
 const COLUMNS: [Column; 10] = [
-    Column {
-        title: "cache/peer",
-        ratio: |table| {
-            let peer = table.best_peer().filter(|_| !table.row.is_named());
-            over(table.of("cache"), peer.map(|best| best.1))
-        },
-    },
-    Column {
-        title: "cache/limit",
-        ratio: |table| over(table.of("cache"), table.of("limit-magazine")),
-    },
-    Column {
-        title: "heap/peer",
-        ratio: |table| over(table.of("heap"), table.best_peer().map(|best| best.1)),
-    },
-    Column {
-        title: "heap/mimalloc",
-        ratio: |table| over(table.of("heap"), table.of("mimalloc")),
-    },
-    Column {
-        title: "heap/glibc",
-        ratio: |table| over(table.of("heap"), table.of("glibc")),
-    },
-    Column {
-        title: "pool/limit",
-        ratio: |table| over(table.of("pool"), table.of("limit-freelist")),
-    },
-    Column {
-        title: "bounded/nexus",
-        ratio: |table| over(table.of("pool-bounded"), table.of("nexus-bounded")),
-    },
-    Column {
-        title: "pool/nexus",
-        ratio: |table| over(table.of("pool"), table.of("nexus-unbounded")),
-    },
-    Column {
-        title: "handles/cache",
-        ratio: |table| over(table.of("handles"), table.of("cache")),
-    },
-    Column {
-        title: "handles/peer",
-        ratio: |table| over(table.of("handles"), table.best_peer().map(|best| best.1)),
-    },
+    Column::over_peer("cache/peer", "cache"),
+    Column::over("cache/limit", "cache", "limit-magazine"),
+    Column::over_peer("heap/peer", "heap"),
+    Column::over("heap/mimalloc", "heap", "mimalloc"),
+    Column::over("heap/glibc", "heap", "glibc"),
+    Column::over("pool/limit", "pool", "limit-freelist"),
+    Column::over("bounded/nexus", "pool-bounded", "nexus-bounded"),
+    Column::over("pool/nexus", "pool", "nexus-unbounded"),
+    Column::over("handles/cache", "handles", "cache"),
+    Column::over_peer("handles/peer", "handles"),
 ];
 
-/// One line a row: the best peer, and ours over others; geometric means of the time rows below.
+/// A line for each row: the best peer, and ratios of ours to others. Below: geometric means of the
+/// rows about time.
 pub fn summary(rows: &[Row], found: &[Found]) -> String {
     let shortest = shortest_trip(found);
     let mut text = String::from("\nSummary: ratios below 1 mean less time or memory.\n");
@@ -299,10 +293,9 @@ pub fn summary(rows: &[Row], found: &[Found]) -> String {
                 best.map_or_else(String::new, |best| format!("{} {}", best.0, figure(best.1)));
             let _ = write!(text, "{name:<42}{best:<25}");
             for (column, ratios) in COLUMNS.iter().zip(&mut ratios) {
-                let value = (column.ratio)(table);
-                let shown = value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
-                let _ = write!(text, "{shown:>14}");
-                // Of two distances, the one with more samples speaks for the row.
+                let value = column.ratio(table);
+                let _ = write!(text, "{:>14}", ratio(value));
+                // If a row has two distances, the one with more samples is in the mean.
                 if row.is_time() && Some(table.samples()) == most {
                     ratios.extend(value);
                 }
@@ -312,9 +305,7 @@ pub fn summary(rows: &[Row], found: &[Found]) -> String {
     }
     let _ = write!(text, "{:<67}", "geometric mean of the time rows");
     for ratios in &ratios {
-        let mean = geometric_mean(ratios);
-        let shown = mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}"));
-        let _ = write!(text, "{shown:>14}");
+        let _ = write!(text, "{:>14}", ratio(geometric_mean(ratios)));
     }
     text.push('\n');
     text

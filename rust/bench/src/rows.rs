@@ -2,7 +2,7 @@
 
 use crate::allocators::{Allocator, Kind};
 
-/// In which order a batch is freed.
+/// The order in which a batch is freed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     Lifo,
@@ -25,10 +25,10 @@ pub enum Named {
     },
 }
 
-/// What the heap is like while single operations are timed.
+/// The state of the heap while single operations are timed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heap {
-    /// Many live objects, of which random ones are replaced.
+    /// Many live objects; random objects of them are replaced.
     Warm,
     /// New: the first allocations of a process, and their frees.
     Cold,
@@ -64,7 +64,7 @@ pub enum Memory {
     Mixed,
     /// While one thread allocates and another frees.
     Remote,
-    /// After many cycles of growing and shrinking; random ones go, or the oldest.
+    /// After many cycles of growing and shrinking. Random objects are freed, or the oldest.
     Cycles { oldest: bool },
 }
 
@@ -95,7 +95,7 @@ pub struct Row {
 pub const SIZES: [usize; 6] = [8, 16, 64, 256, 1024, 4096];
 
 impl Row {
-    /// What `--rows` is matched with: `workload/size/detail`.
+    /// The name for `--rows`: `workload/size/detail`.
     pub fn name(&self) -> String {
         let size = self.size;
         match self.workload {
@@ -143,10 +143,10 @@ impl Row {
             Workload::Pair => format!("alloc, touch, free of {size} B; CPU ns per pair"),
             Workload::Batch { order, objects } => {
                 let order = format!("{order:?}").to_lowercase();
-                format!("{objects} of {size} B allocated, then freed ({order}); CPU ns per alloc or free")
+                format!("allocate {objects} of {size} B, then free ({order}); CPU ns per operation")
             }
             Workload::Steady => {
-                format!("a random one of 100,000 live of {size} B replaced; CPU ns per replacement")
+                format!("random one of 100,000 live {size} B objects replaced; CPU ns each")
             }
             Workload::Cold => {
                 format!("first allocations of a process, {size} B, written; CPU ns each")
@@ -186,16 +186,18 @@ impl Row {
                 "the same with sizes of 16..1024 B, % of peak".to_owned()
             }
             Workload::Memory(Memory::Remote) => {
-                format!("one thread allocates, another frees, at most 1,024 live of {size} B; MiB")
+                format!("one thread allocates, another frees, at most 1,024 live, {size} B; MiB")
             }
-            Workload::Memory(Memory::Cycles { oldest }) => format!(
-                "cycles of 28 MiB and 2.8 MiB live, {} go, sizes of 32..4096 B; resident, MiB",
-                if oldest { "the oldest" } else { "random ones" }
-            ),
+            Workload::Memory(Memory::Cycles { oldest }) => {
+                format!(
+                "cycles of 28 MiB and 2.8 MiB live, frees {}, sizes of 32..4096 B; resident, MiB",
+                if oldest { "the oldest objects" } else { "random objects" }
+            )
+            }
         }
     }
 
-    /// Lines of a cache go between processors: the round trip is measured beside it.
+    /// Whether cache lines go between processors. Then the round trip is measured too.
     pub fn crosses(&self) -> bool {
         matches!(
             self.workload,
@@ -203,7 +205,7 @@ impl Row {
         )
     }
 
-    /// Counted in the geometric means.
+    /// Whether the row is in the geometric means.
     pub fn is_time(&self) -> bool {
         !matches!(
             self.workload,
@@ -211,13 +213,14 @@ impl Row {
         )
     }
 
-    /// A purge is part of it, whose effect may be looked at again later.
+    /// Whether the row has a purge, whose effect may be measured again later.
     pub fn waits(&self) -> bool {
         use Memory::{FreeAll, Mixed, Random};
         matches!(self.workload, Workload::Memory(FreeAll | Random | Mixed))
     }
 
-    /// One layout a process: the workload is about a fresh one, or is long.
+    /// Whether a process measures only one layout: the workload needs a fresh process, or takes
+    /// long.
     pub fn one_layout(&self) -> bool {
         matches!(
             self.workload,
@@ -225,7 +228,7 @@ impl Row {
         )
     }
 
-    /// Memory hardly varies: more repeats would only take time.
+    /// The number of repeats. Memory hardly varies, so its rows have fewer.
     pub fn repeats(&self, wanted: usize) -> usize {
         match self.workload {
             Workload::Memory(Memory::Cycles { .. }) => 1,
@@ -234,12 +237,13 @@ impl Row {
         }
     }
 
-    /// Objects by their names: measured with other allocators than the rest.
+    /// Whether the row is about objects by their names. Such rows have other allocators than the
+    /// rest.
     pub fn is_named(&self) -> bool {
         matches!(self.workload, Workload::Named(_))
     }
 
-    /// Whether an allocator can be asked to do this at all.
+    /// Whether an allocator can do the workload at all.
     pub fn suits(&self, allocator: &Allocator) -> bool {
         let possible = match self.workload {
             Workload::Churn { threads: 1 } => true,
@@ -260,7 +264,7 @@ impl Row {
         possible && compiled && self.compares(allocator)
     }
 
-    /// Whether this is what an allocator is there to be compared in.
+    /// Whether the row is meant for an allocator: some allocators are only for some rows.
     fn compares(&self, allocator: &Allocator) -> bool {
         if let Workload::Named(named) = self.workload {
             return compares_named(named, allocator.name);
@@ -271,7 +275,7 @@ impl Row {
             _ => (),
         }
         match allocator.kind {
-            // One object stands for all: two threads must not write to it.
+            // This allocator has one object for all allocations: two threads must not write to it.
             Kind::Floor => matches!(
                 self.workload,
                 Workload::Pair
@@ -291,11 +295,11 @@ fn describe_named(named: Named, size: usize) -> String {
     match named {
         Named::Pair => format!("alloc, touch, free of {size} B by name; CPU ns per pair"),
         Named::Get { live } => {
-            format!("look-up of one of {live} live of {size} B, in random order; CPU ns each")
+            format!("look-ups of {live} live objects of {size} B in random order; CPU ns each")
         }
-        Named::Pin => format!("pin and unpin one of 1,000 live of {size} B; CPU ns per pair"),
+        Named::Pin => format!("pin and unpin, 1,000 live objects of {size} B; CPU ns per pair"),
         Named::Steady => {
-            format!("a random one of 100,000 live of {size} B replaced; CPU ns per replacement")
+            format!("random one of 100,000 live {size} B objects replaced; CPU ns each")
         }
         Named::Churn { threads } => format!(
             "64 allocated, 64 freed by name, {size} B, {threads} threads; CPU ns per alloc or free"
@@ -317,7 +321,8 @@ fn describe_tail(tail: Tail, size: usize) -> String {
     format!("latency, {size} B, {heap}{noise}; ns above the timer")
 }
 
-/// Who has names for objects; pointers, and what no name can do without, beside them.
+/// The allocators whose objects have names. Beside them: pointers, and the costs that no name
+/// avoids.
 fn compares_named(named: Named, allocator: &str) -> bool {
     match allocator {
         "handles" | "sharded-slab" => true,
@@ -341,7 +346,7 @@ fn batches(sizes: &[usize]) -> Vec<Row> {
     let mut rows = Vec::new();
     for objects in [16, 256, 4096, 65536] {
         for order in [Order::Lifo, Order::Fifo, Order::Random] {
-            // All orders at 64 B; the random one, which tells most, at every size.
+            // All orders at 64 B. Random order, which shows most, at every size.
             let wanted = |size| size == 64 || order == Order::Random;
             rows.extend(rows_of(sizes, wanted, Workload::Batch { order, objects }));
         }
@@ -384,7 +389,7 @@ fn tails(sizes: &[usize]) -> Vec<Row> {
     rows
 }
 
-/// Rows about sizes that the workload chooses.
+/// Rows whose workload chooses the sizes.
 fn mixed(workloads: &[Workload]) -> Vec<Row> {
     let row = |&workload| Row { workload, size: 0 };
     workloads.iter().map(row).collect()
@@ -458,7 +463,7 @@ mod tests {
         assert!(mixed.suits(&crate::allocators::find("heap").unwrap()));
     }
 
-    /// Who runs in a row, in the order of the tables.
+    /// The allocators of a row, in the order of the tables.
     fn suited(name: &str) -> Vec<&'static str> {
         let row = find(name).unwrap();
         let all = crate::allocators::ALL.into_iter();

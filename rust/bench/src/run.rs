@@ -1,5 +1,5 @@
-//! The parent: rows outside, repeats within, allocators innermost and rotated, a child process
-//! for every measurement.
+//! The parent: loops over rows, then repeats, then allocators in an order that rotates. Every
+//! measurement is a child process.
 
 use crate::allocators::Allocator;
 use crate::machine;
@@ -9,7 +9,7 @@ use std::io::{IsTerminal, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A child that takes longer than this hangs.
+/// A child that takes longer than this is killed.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What was asked for.
@@ -20,7 +20,7 @@ pub struct Plan {
     pub effort: Effort,
 }
 
-/// A sample with where it came from.
+/// A sample with its row, allocator and repeat.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub row: Row,
@@ -103,7 +103,7 @@ pub fn child(row: Row, allocator: Allocator, layouts: &[usize], effort: &Effort,
     println!("{}", lines.join("\n"));
 }
 
-/// The arguments after `--child` that say it all to the child.
+/// The arguments of the child after `--child`.
 fn child_arguments(
     row: &Row,
     allocator: &Allocator,
@@ -125,7 +125,7 @@ fn child_arguments(
     ]
 }
 
-/// What `child_arguments` made.
+/// What a child does: parses `child_arguments` and measures.
 pub fn run_child(arguments: &[String]) -> Option<()> {
     let [row, allocator, layouts, sample, fewer_rounds, later, seed] = arguments else {
         return None;
@@ -160,7 +160,7 @@ fn start(
         .spawn()
 }
 
-/// Waits for a child; its samples, or what went wrong.
+/// Waits for a child. Returns its samples, or an error.
 fn finish(mut child: Child) -> Result<Vec<Sample>, String> {
     let deadline = Instant::now() + PATIENCE;
     let status = loop {
@@ -222,7 +222,8 @@ pub fn run(
     (all, failures)
 }
 
-/// Every allocator once. Rows that wait for a purge to take effect wait all at the same time.
+/// Every allocator once. If a row waits for a purge to take effect, all its children wait at the
+/// same time.
 fn one_repeat(
     plan: &Plan,
     row: &Row,

@@ -1,6 +1,6 @@
 //! Medians, quartiles, geometric means.
 
-/// The value at a share of the sorted values, between two of them by their distance.
+/// The value at a share of the sorted values, interpolated between its two neighbours.
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -14,7 +14,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// Of positive values; the others, which have no logarithm, are left out.
+/// The mean of the positive values. The others are left out: they have no logarithm.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let logs: Vec<f64> = values
         .iter()

@@ -1,5 +1,5 @@
-//! The commands of the parts whose contenders have a process each, briefly: they show a block a row
-//! and a table, and keep what they show, and the figures behind it.
+//! Short runs of the parts `cpp` and `rust`: they print a block for each row and a table, and write
+//! this text and the figures to files.
 
 use slabyard_bench::alone::Row;
 use slabyard_bench::kernels::LAYOUTS;
@@ -12,7 +12,7 @@ fn bench(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs these rows, and compares what is shown with what is kept.
+/// Runs these rows, and compares the printed text with the files.
 fn short_run<R: Row>(rows: &[&str]) {
     let name = format!("slabyard-{}-{}", R::COMMAND, std::process::id());
     let folder = std::env::temp_dir().join(name);
@@ -35,7 +35,7 @@ fn short_run<R: Row>(rows: &[&str]) {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// A figure of each metric from each who is in the row, in each copy of the loops.
+/// A figure of each metric of each contender of the row, in each copy of the loops.
 fn is_kept(row: impl Row, raw: &str) {
     for who in row.names() {
         for metric in row.metrics() {
@@ -51,7 +51,7 @@ fn is_kept(row: impl Row, raw: &str) {
     }
 }
 
-/// A block, in which the peer is 1, and a line of a table.
+/// The text has a block, in which the peer's ratio is 1, and a line of a table.
 fn is_shown(row: impl Row, text: &str) {
     let head = format!("\n{}: {}\n", row.name(), row.describe());
     let (_, block) = text.split_once(&head).unwrap();

@@ -1,8 +1,8 @@
-//! What is measured of checks, briefly: the loops lose nothing and damage nothing, with any check,
-//! and the command keeps what it shows.
+//! Short runs of the part `checks`: with each check the loops lose no object and damage none, and
+//! the command writes what it prints to files.
 
+use slabyard_bench::checks::contender::{self, Contender};
 use slabyard_bench::checks::measure::{measure, Effort, Row};
-use slabyard_bench::checks::who::{self, Who};
 use slabyard_bench::kernels::{verify_live, LAYOUTS, VERIFY};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
@@ -21,7 +21,7 @@ fn child(row: &str, names: &str, layouts: &str) -> Output {
     command(row, names, layouts).output().unwrap()
 }
 
-/// The lines of a process that came to something.
+/// The lines that a successful process printed.
 fn answer(output: &Output) -> Vec<String> {
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout.clone()).unwrap();
@@ -30,7 +30,7 @@ fn answer(output: &Output) -> Vec<String> {
 
 #[test]
 fn no_object_is_shared_or_damaged() {
-    for who in who::all() {
+    for who in contender::all() {
         for row in ["pair", "steady"] {
             let lines = answer(&child(row, &who.name(), &VERIFY.to_string()));
             assert_eq!(lines.len(), 1, "{} {row}", who.name());
@@ -38,10 +38,13 @@ fn no_object_is_shared_or_damaged() {
     }
 }
 
-/// In this process, whose ledger of live objects can be asked.
+/// Runs in this process, because it reads the process's ledger of live objects.
 #[test]
 fn no_object_is_left() {
-    let shared: Vec<Who> = who::all().into_iter().filter(|who| !who.alone()).collect();
+    let shared: Vec<Contender> = contender::all()
+        .into_iter()
+        .filter(|who| !who.alone())
+        .collect();
     let effort = Effort {
         sample: Duration::from_micros(100),
         live: 500,
@@ -58,7 +61,7 @@ fn no_object_is_left() {
 
 #[test]
 fn those_who_share_a_process_have_a_figure_in_each_layout() {
-    let shared = who::all().into_iter().filter(|who| !who.alone());
+    let shared = contender::all().into_iter().filter(|who| !who.alone());
     let names: Vec<String> = shared.map(|who| who.name()).collect();
     for row in ["pair", "steady"] {
         let lines = answer(&child(row, &names.join(","), "0,1,2"));
@@ -78,15 +81,15 @@ fn resident(name: &str) -> f64 {
     lines[0].rsplit(',').next().unwrap().parse().unwrap()
 }
 
-/// Flags reach the caches, and options the heap: there are zones of 64 bytes on each side.
+/// Flags reach the caches, and options the heap: objects have red zones of 64 bytes on each side.
 #[test]
 fn red_zones_are_seen_in_memory() {
-    for door in ["cache", "heap"] {
+    for interface in ["cache", "heap"] {
         let (off, zones) = (
-            resident(&format!("{door}/off")),
-            resident(&format!("{door}/redzone")),
+            resident(&format!("{interface}/off")),
+            resident(&format!("{interface}/redzone")),
         );
-        assert!(zones > off + 100.0, "{door}: {off} and {zones}");
+        assert!(zones > off + 100.0, "{interface}: {off} and {zones}");
     }
 }
 
@@ -103,15 +106,15 @@ fn what_cannot_be_measured_is_refused() {
     }
 }
 
-/// Between fork and exec: nothing may be locked, by root neither.
+/// Runs between fork and exec. The process may lock no memory, not even as root.
 fn lock_nothing() -> std::io::Result<()> {
     const CAP_IPC_LOCK: libc::c_ulong = 14; // linux/capability.h
     let none = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    // SAFETY: a limit of this process and a capability of what it executes; without the right to
-    // drop the latter there is none.
+    // SAFETY: sets a limit of this process, and drops a capability of the program that it executes.
+    // A process that may not drop the capability does not have it.
     unsafe {
         libc::prctl(libc::PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0);
         match libc::setrlimit(libc::RLIMIT_MEMLOCK, &none) {
@@ -123,15 +126,15 @@ fn lock_nothing() -> std::io::Result<()> {
 
 #[test]
 fn memory_that_cannot_be_locked_is_a_line_and_no_crash() {
-    for door in ["cache", "heap"] {
-        let name = format!("{door}/lock+no-dump");
+    for interface in ["cache", "heap"] {
+        let name = format!("{interface}/lock+no-dump");
         let mut command = command("steady", &name, "0");
         // SAFETY: it makes two system calls.
         unsafe { command.pre_exec(lock_nothing) };
         let output = command.output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{name}: {complaint}");
-        let expected = format!("{name}: memory for 0 objects alone");
+        let expected = format!("{name}: memory for only 0 objects");
         assert!(complaint.contains(&expected), "{complaint}");
     }
 }
@@ -159,7 +162,7 @@ fn a_run_prints_tables_and_keeps_the_raw_data() {
     }
     assert!(shown.starts_with(&std::fs::read_to_string(base.with_extension("txt")).unwrap()));
     let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
-    // Five of them: time in two rows and three layouts, memory in one; and the heading.
+    // The heading; for each of five contenders two rows of times in each layout, and one of memory.
     assert_eq!(raw.lines().count(), 1 + 5 * (2 * LAYOUTS + 1));
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -1,6 +1,6 @@
-//! Every loop with every allocator, a few rounds: in the verifying layout every object is filled
-//! with a pattern, entered in a ledger while it lives and checked when it is freed, so that a loop
-//! that frees twice, forgets an object or shares one is an abort here.
+//! Runs every loop with every allocator for a few rounds, in the verifying layout: it fills each
+//! object with a pattern, enters it in a ledger while it lives, and checks it when it is freed. So
+//! the process aborts if a loop frees an object twice, forgets one, or gets one twice.
 
 use slabyard_bench::allocators::{self, Allocator, Kind};
 use slabyard_bench::kernels::{verify_live, LAYOUTS, VERIFY};
@@ -11,7 +11,8 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The ledger and the limit prototype's arrays are the process's: one measurement at a time.
+/// The process has one ledger, and one set of arrays for the limit prototype: one measurement at a
+/// time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn tiny() -> Effort {
@@ -60,7 +61,7 @@ fn run(row: Row, allocator: Allocator, layouts: &[usize]) -> Vec<Sample> {
     samples
 }
 
-/// Every suitable pair of a row of the table and an allocator, at one size each.
+/// Every pair of a row and an allocator that suits it, at one size.
 fn everything(wanted: impl Fn(&Row, &Allocator) -> bool) -> Vec<(Row, Allocator)> {
     let mut pairs = Vec::new();
     for row in rows::all(&[64, 1024]) {
@@ -77,8 +78,8 @@ fn everything(wanted: impl Fn(&Row, &Allocator) -> bool) -> Vec<(Row, Allocator)
 fn no_object_is_lost_shared_or_damaged() {
     let _alone = ALONE.lock();
     let checked = |row: &Row, allocator: &Allocator| {
-        // The loop alone hands out one object all the time, which is what the ledger forbids;
-        // memory rows write over the pattern on purpose.
+        // The contender without allocator always returns the same object, which the ledger forbids.
+        // Memory rows write over the pattern on purpose.
         allocator.kind != Kind::Floor && !is_memory(row)
     };
     let pairs = everything(checked);
@@ -136,7 +137,7 @@ fn every_memory_row_runs() {
     }
 }
 
-/// What a process of its own says of an allocator's memory for 500,000 objects of 64 bytes.
+/// The output of a process of its own: an allocator's memory for 500,000 objects of 64 bytes.
 fn payload_in_a_child(allocator: &str) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
         .args(["--child", "memory-payload/64", allocator])
@@ -147,7 +148,7 @@ fn payload_in_a_child(allocator: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// In a process of its own the objects are all that is resident, and they are.
+/// In a process of its own, resident memory is that of the objects.
 #[test]
 fn the_memory_of_objects_is_seen() {
     assert!(run_child(&["pair/64".to_owned()]).is_none());

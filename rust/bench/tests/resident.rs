@@ -1,4 +1,4 @@
-//! Alone in its process: what other tests allocate and free meanwhile would be counted too.
+//! The only test of its process: allocations of other tests would be counted too.
 
 use slabyard_bench::machine::{peak, reset_peak, resident};
 

@@ -1,5 +1,5 @@
-//! The tables of the earlier systems are measured, with their folders and without, and the command
-//! says what it cannot use. The systems here are tiny ones of the test's own, with the same functions.
+//! Short runs of the part `seeds`, with folders of the earlier systems and without. The systems are
+//! replaced by tiny ones with the same functions.
 
 use slabyard_bench::seeds::documents::ALL;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ const USERLAND_SLAB_HEADER: (&str, &str) = (
      void *objs_cache_alloc(struct Objs_cache *cache);",
 );
 
-/// Objects are 1,000 bytes each, whatever was asked for.
+/// Objects have 1,000 bytes each, whatever size was asked for.
 const USERLAND_SLAB: [(&str, &str); 2] = [
     USERLAND_SLAB_HEADER,
     (
@@ -130,7 +130,7 @@ fn run(only: &str, originals: &[&Path], out: &Path) -> Output {
         .unwrap()
 }
 
-/// Values by row, metric and who.
+/// Values by row, metric and contender.
 type Found = BTreeMap<(String, String, String), Vec<f64>>;
 
 fn read(out: &Path) -> Found {
@@ -214,7 +214,7 @@ fn systems_are_recognised_built_and_measured() {
         let original = values(&found, row, metric, "original");
         assert_eq!(original.map(Vec::len), Some(2), "{row}");
     }
-    // 1,000 bytes for each object, and its array; beside Slabyard it is no loss.
+    // 1,000 bytes for each object, and its pointer. Slabyard has less, so this is no loss.
     let row = ("userland-slab/memory-8", "MiB");
     let original = values(&found, row.0, row.1, "original").unwrap();
     assert!(original.iter().all(|&mib| mib > 950.0), "{original:?}");

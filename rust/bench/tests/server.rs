@@ -1,16 +1,16 @@
-//! The benchmark of the key-value server, briefly: every request is answered as it should be, what
-//! is counted adds up, and the command keeps what it shows.
+//! Short runs of the part `server`: every request gets the right answer, the counts add up, and the
+//! command writes what it prints to files.
 
+use slabyard_bench::server::contender;
 use slabyard_bench::server::load::{Asks, Load};
 use slabyard_bench::server::process::Server;
-use slabyard_bench::server::who;
 use std::process::{Command, Output};
 
-const KEYS: usize = 3001; // some connections have a key more than others
+const KEYS: usize = 3001; // some connections have one key more than others
 
 #[test]
 fn a_server_answers_every_stage() {
-    for one in &who::all()[..2] {
+    for one in &contender::all()[..2] {
         let server = Server::start(one, None).unwrap();
         let mut load = Load::open(server.port, KEYS, 1).unwrap();
         let filled = load.run(Asks::Fill, 0, 16).unwrap();
@@ -74,8 +74,8 @@ fn a_run_prints_tables_and_keeps_the_raw_data() {
     assert!(!shown.contains("| - |"), "{shown}");
     assert!(shown.starts_with(&std::fs::read_to_string(base.with_extension("txt")).unwrap()));
     let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
-    // Two of them, twice: seven stages with five figures, two of memory at five moments, one of the
-    // flush; and the heading.
+    // The heading; for two contenders, twice: seven stages with five figures, two figures of memory
+    // at five moments, and one of the flush.
     assert_eq!(raw.lines().count(), 1 + 2 * 2 * (7 * 5 + 2 * 5 + 1));
     std::fs::remove_dir_all(folder).unwrap();
 }

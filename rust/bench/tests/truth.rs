@@ -1,9 +1,9 @@
-//! The programs lead to the same under glibc and under the libraries that are preloaded, and the
-//! command says what it cannot find. The libraries are examples of this package, which cargo builds
-//! before its tests.
+//! The programs of the part `truth` have the same results with glibc and with each preloaded
+//! library, and the command refuses unknown names. The libraries are examples of this package,
+//! which cargo builds before its tests.
 
 use slabyard_bench::truth::programs::ALL;
-use slabyard_bench::truth::{real, who};
+use slabyard_bench::truth::{contender, real};
 use std::process::Command;
 
 fn folder() -> std::path::PathBuf {
@@ -13,7 +13,7 @@ fn folder() -> std::path::PathBuf {
 
 #[test]
 fn every_program_leads_to_the_same_on_every_allocator() {
-    let (who, missing) = who::present(who::chosen(&[], &folder()).unwrap());
+    let (who, missing) = contender::present(contender::chosen(&[], &folder()).unwrap());
     assert_eq!(missing, [""; 0]);
     for program in &ALL {
         let size = program.size(true);
@@ -28,9 +28,9 @@ fn every_program_leads_to_the_same_on_every_allocator() {
 
 #[test]
 fn a_preloaded_library_is_the_one_that_serves() {
-    // The C library's malloc would have no memory but its heap; this one maps its own.
+    // mimalloc maps memory of its own, so the peaks differ if it really serves the program.
     let names = ["mimalloc".to_owned()];
-    let (who, _) = who::present(who::chosen(&names, &folder()).unwrap());
+    let (who, _) = contender::present(contender::chosen(&names, &folder()).unwrap());
     let churn = ALL.iter().find(|program| program.name == "churn").unwrap();
     let peaks = who
         .iter()

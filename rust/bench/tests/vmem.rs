@@ -1,17 +1,16 @@
-//! The loops and workloads of arenas, briefly: what they hand out never overlaps and lies where it
-//! belongs, what is counted adds up, and the command keeps what it shows.
+//! Short runs of the part `vmem`: segments never overlap and lie within the range, the counts add
+//! up, and the command writes what it prints to files.
 
-use slabyard_bench::kernels::{verify_live, LAYOUTS, VERIFY};
-use slabyard_bench::vmem::figure::Effort;
+use slabyard_bench::kernels::{layouts, verify_live, LAYOUTS, VERIFY};
 use slabyard_bench::vmem::fragmentation;
 use slabyard_bench::vmem::kernels::{fits, Chase, Population, Segment, Steady, Step};
-use slabyard_bench::vmem::{pairs, segments};
+use slabyard_bench::vmem::{pairs, segments, Effort};
 use std::collections::HashSet;
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The ledger of the verifying copy is the process's: one measurement at a time.
+/// The process has one ledger for the verifying layout: one measurement at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const TINY: Effort = Effort {
@@ -19,7 +18,7 @@ const TINY: Effort = Effort {
     repeat: 1,
 };
 
-/// Live units, of segments that lie in `0..units` and apart.
+/// Checks that segments lie in `0..units` and do not overlap. Returns the live units.
 fn apart(live: &[Segment], units: usize, what: &str) -> usize {
     let mut sorted: Vec<Segment> = live
         .iter()
@@ -79,12 +78,12 @@ fn a_population_holds_its_volume_and_never_overlaps() {
             let volume = apart(population.segments(), units, fit.name());
             let gaps = population.gaps();
             assert_eq!(gaps.units, units - volume, "{}", fit.name());
-            // One died last, and no refusal is expected while half is free.
+            // A segment died last. No refusal is expected while half of the range is free.
             let short = units / 2 - 1023;
             assert!(volume >= short || refused > 0, "{}: {volume}", fit.name());
             seen.extend(population.segments().iter().map(|one| one.size));
         }
-        // Sizes are skewed: each octave is there, up to the largest.
+        // Each octave of sizes occurs, up to the largest.
         for octave in 0..10 {
             let sizes = 1 << octave..2 << octave;
             assert!(sizes.into_iter().any(|size| seen.contains(&size)));
@@ -131,7 +130,7 @@ fn cached_objects_are_never_shared_or_lost() {
 fn every_row_gives_figures_in_its_table() {
     let _alone = ALONE.lock();
     for row in pairs::rows(true) {
-        let figures = pairs::measure(&row, &pairs::layouts(1), &TINY);
+        let figures = pairs::measure(&row, &layouts(1), &TINY);
         assert_eq!(figures.len(), 4 * LAYOUTS);
         let text = pairs::block(&row, &figures);
         for expected in ["cache-called", "arena", "arena-uncached", "1.00"] {

@@ -4,7 +4,7 @@
 
 namespace {
 
-/* A kind over each of those who make its nodes. */
+/* Adds a kind of container for each contender. */
 template <template <class> class Kind, class... All>
 void add(std::vector<bench_container> &table, const char *kind) {
     (table.push_back(container_of<Kind<All>, All>(kind)), ...);

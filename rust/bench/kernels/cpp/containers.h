@@ -2,7 +2,7 @@
  * Containers of the standard library and owners of objects, over each who makes their nodes.
  *
  * Above: src/cpp/kernels.rs, which mirrors this struct field by field, and decides what runs when
- * and what it counts as. Below: containers.hpp, whose loops these are, and who.hpp.
+ * and what it counts as. Below: containers.hpp, whose loops these are, and contenders.hpp.
  *
  * What always holds: for one kind of container, the same calls with the same seed do the same with
  * whoever it is, and give the same sum of the elements that were looked at.

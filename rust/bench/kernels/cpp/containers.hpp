@@ -1,13 +1,15 @@
 /*
- * Kinds of containers, as templates over who makes their nodes (who.hpp), and their loops.
+ * Kinds of containers, as templates over the contender that makes their nodes (contenders.hpp), and
+ * their loops.
  *
- * A kind has a constructor as bench_container's begin, fill(), clear(), and of pair(), replace(),
- * find() and build() those that `operations` names. Each gives the sum of what it looked at.
+ * A kind has a constructor with the arguments of bench_container's begin, fill(), clear(), and
+ * those of pair(), replace(), find() and build() that `operations` names. Each operation returns
+ * the sum of the elements that it looked at.
  */
 #ifndef BENCH_CONTAINERS_HPP
 #define BENCH_CONTAINERS_HPP
 
-#include "who.hpp"
+#include "contenders.hpp"
 
 #include <functional>
 #include <list>
@@ -59,15 +61,15 @@ constexpr unsigned operation(bench_operation which) { return 1u << which; }
 /* ---- kinds ---- */
 
 /* The oldest element goes, and another comes. */
-template <class Who, class Content = Value> struct List {
+template <class Contender, class Content = Value> struct List {
     static constexpr unsigned operations = operation(BENCH_REPLACE) | operation(BENCH_BUILD);
 
-    std::list<Content, typename Who::template Of<Content>> all;
+    std::list<Content, typename Contender::template Of<Content>> all;
     size_t live;
     Keys keys;
 
-    List(typename Who::State &state, void *, size_t count, uint64_t seed)
-        : all(Who::template of<Content>(state)), live(count), keys{{seed}} {}
+    List(typename Contender::State &state, void *, size_t count, uint64_t seed)
+        : all(Contender::template of<Content>(state)), live(count), keys{{seed}} {}
 
     void push() {
         std::apply([&](auto... arguments) { all.emplace_back(arguments...); },
@@ -108,18 +110,18 @@ template <class Who, class Content = Value> struct List {
 };
 
 /* Maps by key; a place has the key of an element. */
-template <class Who, template <class, class> class Container, class Content> struct Keyed {
+template <class Contender, template <class, class> class Container, class Content> struct Keyed {
     static constexpr unsigned operations = operation(BENCH_REPLACE) | operation(BENCH_FIND);
 
     using Entry = std::pair<const uint64_t, Content>;
-    Container<Content, typename Who::template Of<Entry>> all;
+    Container<Content, typename Contender::template Of<Entry>> all;
     uint64_t *places;
     size_t live;
     Random random;
     Keys keys;
 
-    Keyed(typename Who::State &state, void *room, size_t count, uint64_t seed)
-        : all(Who::template of<Entry>(state)), places(static_cast<uint64_t *>(room)),
+    Keyed(typename Contender::State &state, void *room, size_t count, uint64_t seed)
+        : all(Contender::template of<Entry>(state)), places(static_cast<uint64_t *>(room)),
           live(count), random{seed}, keys{{~seed}} {}
 
     void insert(uint64_t *place) {
@@ -163,11 +165,11 @@ template <class Content, class Allocator>
 using UnorderedOf =
     std::unordered_map<uint64_t, Content, std::hash<uint64_t>, std::equal_to<uint64_t>, Allocator>;
 
-template <class Who> using ListOfValues = List<Who>;
-template <class Who> using ListOfTexts = List<Who, Text>;
-template <class Who> using Map = Keyed<Who, OrderedOf, Value>;
-template <class Who> using MapOfTexts = Keyed<Who, OrderedOf, Text>;
-template <class Who> using UnorderedMap = Keyed<Who, UnorderedOf, Value>;
+template <class Contender> using ListOfValues = List<Contender>;
+template <class Contender> using ListOfTexts = List<Contender, Text>;
+template <class Contender> using Map = Keyed<Contender, OrderedOf, Value>;
+template <class Contender> using MapOfTexts = Keyed<Contender, OrderedOf, Text>;
+template <class Contender> using UnorderedMap = Keyed<Contender, UnorderedOf, Value>;
 
 /* Objects and their owners; a place has the owner of one. */
 template <class Maker> struct Owned {
@@ -247,14 +249,14 @@ template <class Maker> struct Owned {
 };
 
 /* Object and counts in one piece. */
-template <class Who> struct SharedBy {
-    using State = typename Who::State;
+template <class Contender> struct SharedBy {
+    using State = typename Contender::State;
     using Owner = std::shared_ptr<Value>;
     static Owner make(State &state, uint64_t seed) {
-        return std::allocate_shared<Value>(Who::template of<Value>(state), seed);
+        return std::allocate_shared<Value>(Contender::template of<Value>(state), seed);
     }
 };
-template <class Who> using Shared = Owned<SharedBy<Who>>;
+template <class Contender> using Shared = Owned<SharedBy<Contender>>;
 
 /* ---- the loops ---- */
 
@@ -281,8 +283,8 @@ template <class State> trim_function trim_of(...) { return nullptr; }
 /* On cache lines of its own: several threads have one each. */
 template <class Kind> struct alignas(128) Apart : Kind { using Kind::Kind; };
 
-template <class Kind, class Who> bench_container functions_of() {
-    using State = typename Who::State;
+template <class Kind, class Contender> bench_container functions_of() {
+    using State = typename Contender::State;
     bench_container table{};
     table.open = []() -> void * { return new State; };
     table.close = [](void *state) { delete static_cast<State *>(state); };
@@ -310,11 +312,11 @@ template <class Kind> void set_operations(bench_container &table) {
         table.run[BENCH_BUILD] = repeated<Kind, &Kind::build>;
 }
 
-template <class Kind, class Who> bench_container container_of(const char *kind) {
-    bench_container table = functions_of<Kind, Who>();
+template <class Kind, class Contender> bench_container container_of(const char *kind) {
+    bench_container table = functions_of<Kind, Contender>();
     table.kind = kind;
-    table.who = Who::name;
-    table.traits = Who::traits;
+    table.who = Contender::name;
+    table.traits = Contender::traits;
     set_operations<Kind>(table);
     return table;
 }

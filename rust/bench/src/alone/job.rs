@@ -1,13 +1,12 @@
-//! What one measuring process does, and how it is told.
+//! What one measuring process does, and its arguments.
 
 use super::Row;
-use crate::kernels::Histogram;
-use crate::machine;
-use crate::vmem::figure::{self, Figure};
-use std::process::Command;
+use crate::figure::{self, Figure};
+use crate::kernels::{decode_layouts, encode_layouts, Histogram};
+use crate::{machine, part};
 use std::time::Duration;
 
-/// How much of everything.
+/// The extent of a measurement.
 #[derive(Clone, Debug)]
 pub struct Effort {
     /// Time of one sample.
@@ -17,23 +16,23 @@ pub struct Effort {
     pub seed: u64,
 }
 
-/// What a measuring process is to do.
+/// The task of a measuring process.
 pub struct Job<R> {
     pub row: R,
     pub who: String,
     pub effort: Effort,
 }
 
-/// What one copy of the loops gave: metrics of the row with their values.
+/// The result of one copy of the loops: metrics of the row with their values.
 pub struct Sampled(pub Vec<(&'static str, f64)>);
 
-/// The longest hundredth of the samples is left out of the mean: that is when others had the
-/// processor.
+/// The share of samples in the mean. The longest hundredth is left out: there another process had
+/// the processor.
 const KEPT: f64 = 0.99;
 
 impl Sampled {
-    /// Of ticks that so many operations took each time: nanoseconds, and ticks of the time-stamp
-    /// counter, the median and what one in a thousand exceeds.
+    /// From the ticks of samples of `operations` each: for one operation, the mean in nanoseconds,
+    /// and the median and 99.9th percentile in ticks of the time-stamp counter.
     pub fn new(histogram: Histogram, operations: u64) -> Sampled {
         let each = |ticks: f64| ticks / operations as f64;
         let quantile = |share| each(histogram.quantile(share) as f64);
@@ -52,28 +51,26 @@ impl Sampled {
 
 impl<R: Row> Job<R> {
     pub fn arguments(&self) -> [String; 5] {
-        let layouts: Vec<String> = self.effort.layouts.iter().map(usize::to_string).collect();
         [
             self.row.name(),
             self.who.clone(),
-            layouts.join(","),
+            encode_layouts(&self.effort.layouts),
             self.effort.sample.as_micros().to_string(),
             self.effort.seed.to_string(),
         ]
     }
 
-    /// What `arguments` made.
+    /// Parses `arguments`.
     pub fn parse(arguments: &[String]) -> Option<Job<R>> {
         let [row, who, layouts, sample, seed] = arguments else {
             return None;
         };
-        let layouts: Option<_> = layouts.split(',').map(|text| text.parse().ok()).collect();
         Some(Job {
             row: R::find(row)?,
             who: who.clone(),
             effort: Effort {
                 sample: Duration::from_micros(sample.parse().ok()?),
-                layouts: layouts?,
+                layouts: decode_layouts(layouts)?,
                 seed: seed.parse().ok()?,
             },
         })
@@ -83,27 +80,18 @@ impl<R: Row> Job<R> {
     pub fn figures(&self) -> Option<Vec<Figure>> {
         let mut figures = Vec::new();
         for (sampled, &layout) in self.row.run(self)?.into_iter().zip(&self.effort.layouts) {
-            figures.extend(sampled.0.into_iter().map(|(metric, value)| Figure {
-                row: self.row.name(),
-                metric: metric.to_owned(),
-                who: self.who.clone(),
-                layout,
-                value,
-            }));
+            let figure =
+                |(metric, value)| Figure::new(&self.row.name(), metric, &self.who, layout, value);
+            figures.extend(sampled.0.into_iter().map(figure));
         }
         Some(figures)
     }
 
-    /// In a process of its own.
+    /// Measures in a process of its own.
     pub fn in_child(&self) -> Result<Vec<Figure>, String> {
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let mut command = Command::new(program);
-        command
-            .args([R::COMMAND, "--child"])
-            .args(self.arguments())
-            .env_remove("SLABYARD");
+        let mut command = part::child(R::COMMAND, &self.arguments())?;
         if self.who.ends_with("tcmalloc") {
-            // Its caches by processor need what the C library otherwise takes for itself.
+            // See `Allocator::environment`.
             command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
         }
         figure::ask(command, &format!("{} of {}", self.row.name(), self.who))

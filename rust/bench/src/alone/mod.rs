@@ -1,46 +1,34 @@
-//! Rows of those who are each measured alone: what the parts about Rust and about C++ have in common.
+//! Rows in which each contender has a process of its own: common code of the parts `rust` and
+//! `cpp`.
 //!
-//! One measurement is one process, in which one of them is alone, with every copy of the loops in
-//! turn; the processes of a row take turns.
+//! One measurement is one process. It measures one contender, with every copy of the loops in turn.
+//! The processes of a row take turns.
 //!
-//! * `job`: what one measuring process does, and how it is told;
+//! * `job`: what one measuring process does, and its arguments;
 //! * here: the rows in turn, and the tables.
 
 pub mod job;
 
-use crate::kernels::LAYOUTS;
-use crate::machine;
-use crate::report::{self, figure as shown};
-use crate::vmem::figure::{self, Figure};
+use crate::figure::{self, median, Figure};
+use crate::kernels::{layouts, LAYOUTS};
+use crate::part::{self, Common, Report, Sampling};
+use crate::report::{cell, figure as shown, over, ratio, spread};
 use job::{Effort, Job, Sampled};
 use std::fmt::{Debug, Write};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// What both parts are asked.
+/// Options of both parts.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Fewer repeats, shorter samples
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    common: Common<7, 2>,
+    #[command(flatten)]
+    sampling: Sampling,
     /// Only rows whose name begins with one of these, separated by commas
     #[arg(long, value_delimiter = ',')]
-    pub only: Vec<String>,
-    /// How often everything is measured [default: 7, quick: 2]
-    #[arg(long)]
-    pub repeats: Option<usize>,
-    /// Milliseconds of one sample [default: 20, quick: 4]
-    #[arg(long)]
-    pub sample_ms: Option<u64>,
-    /// Where the files go, their names but for the endings [default: new ones in out/bench]
-    #[arg(long)]
-    pub out: Option<PathBuf>,
-    /// What the parent tells a measuring process
-    #[arg(long, hide = true, num_args = 5)]
-    pub child: Option<Vec<String>>,
+    only: Vec<String>,
 }
 
-/// A metric that is no figure: it is the same for all who do the same in one repeat of a row.
+/// A metric that is a checksum: it is the same for all contenders in one repeat of a row.
 pub const SUM: &str = "sum";
 
 /// A row of a part.
@@ -57,11 +45,11 @@ pub trait Row: Copy + PartialEq + Debug + 'static {
 
     fn name(self) -> String;
     fn describe(self) -> String;
-    /// Who is in it, in the order of the tables.
+    /// The contenders of the row, in the order of the tables.
     fn names(self) -> Vec<&'static str>;
-    /// Whom the others are beside in its last column.
+    /// The contender that the ratios in the last column are relative to.
     fn peer(self) -> &'static str;
-    /// What is shown of it; the first has quartiles, and is what the ratio is of.
+    /// The metrics in the row's block. The first one has quartiles and the ratio.
     fn metrics(self) -> &'static [&'static str];
 
     /// Copies of the loops that one process runs.
@@ -69,12 +57,12 @@ pub trait Row: Copy + PartialEq + Debug + 'static {
         LAYOUTS
     }
 
-    /// How often it is measured where so many repeats are wanted.
+    /// How often the row is measured in a run of `wanted` repeats.
     fn repeats(self, wanted: usize) -> usize {
         wanted
     }
 
-    /// Measures in this process, which does nothing else: what each copy gave.
+    /// Measures in this process, which does nothing else. A result for each copy of the loops.
     fn run(self, job: &Job<Self>) -> Option<Vec<Sampled>>;
 
     fn find(name: &str) -> Option<Self> {
@@ -83,28 +71,18 @@ pub trait Row: Copy + PartialEq + Debug + 'static {
 }
 
 impl Options {
-    fn repeats(&self, row: impl Row) -> usize {
-        let wanted = self.repeats.unwrap_or(if self.quick { 2 } else { 7 });
-        row.repeats(wanted).max(1)
-    }
-
     fn effort(&self, row: impl Row, repeat: usize) -> Effort {
-        let default = if self.quick { 4 } else { 20 };
-        let mut layouts: Vec<usize> = (0..LAYOUTS).collect();
-        layouts.rotate_left(repeat % LAYOUTS);
+        let mut layouts = layouts(repeat);
         layouts.truncate(row.copies());
         Effort {
-            sample: Duration::from_millis(self.sample_ms.unwrap_or(default).max(1)),
+            sample: self.sampling.time(self.common.quick),
             layouts,
             seed: repeat as u64 + 1,
         }
     }
 
     fn chosen<R: Row>(&self) -> Result<Vec<R>, String> {
-        let wanted = |row: &R| {
-            let begins = |part: &String| row.name().starts_with(part.as_str());
-            self.only.is_empty() || self.only.iter().any(begins)
-        };
+        let wanted = |row: &R| part::begins_with(&row.name(), &self.only);
         let rows: Vec<R> = R::all().into_iter().filter(wanted).collect();
         if rows.is_empty() {
             let names: Vec<String> = R::all().into_iter().map(R::name).collect();
@@ -114,23 +92,23 @@ impl Options {
     }
 }
 
-/// Is the sum of all copies the one that others had before?
+/// An error if the sum of a copy differs from the sum of contenders before.
 fn same_sum(found: &[Figure], expected: &mut Option<f64>) -> Result<(), String> {
     let sums = found.iter().filter(|figure| figure.metric == SUM);
     for figure in sums {
         if *expected.get_or_insert(figure.value) != figure.value {
             let Figure { row, who, .. } = figure;
-            return Err(format!("{row} of {who}: did not do what the others did"));
+            return Err(format!("{row} of {who}: another sum than the others"));
         }
     }
     Ok(())
 }
 
-/// All repeats of a row, in an order that rotates; and what went wrong.
+/// All repeats of a row, in an order that rotates. Figures and errors.
 fn measure_row<R: Row>(row: R, options: &Options) -> (Vec<Figure>, Vec<String>) {
     let (mut figures, mut failures) = (Vec::new(), Vec::new());
     let mut names = row.names();
-    for repeat in 0..options.repeats(row) {
+    for repeat in 0..row.repeats(options.common.repeats()).max(1) {
         let mut sum = None;
         names.retain(|name| {
             let job = Job {
@@ -154,14 +132,6 @@ fn measure_row<R: Row>(row: R, options: &Options) -> (Vec<Figure>, Vec<String>) 
     (figures, failures)
 }
 
-fn median(found: &[Figure], row: impl Row, metric: &str, who: &str) -> Option<f64> {
-    figure::of(found, &row.name(), metric, who).map(|summary| summary.median)
-}
-
-fn cell(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), shown)
-}
-
 /// One row as text.
 fn block(row: impl Row, found: &[Figure], failures: &[String]) -> String {
     let mut text = format!("\n{}: {}\n", row.name(), row.describe());
@@ -171,22 +141,18 @@ fn block(row: impl Row, found: &[Figure], failures: &[String]) -> String {
         let _ = write!(text, " {metric:>9}");
     }
     let _ = writeln!(text, "  {:>6}", "/peer");
-    let peer = median(found, row, first, row.peer());
+    let peer = median(found, &row.name(), first, row.peer());
     for who in row.names() {
         let Some(summary) = figure::of(found, &row.name(), first, who) else {
             continue;
         };
-        let spread = format!("{} .. {}", shown(summary.low), shown(summary.high));
-        let own = shown(summary.median);
+        let (own, spread) = (shown(summary.median), spread(&summary));
         let _ = write!(text, "    {who:<28} {own:>9}  {spread:>19}");
         for metric in others {
-            let _ = write!(text, " {:>9}", cell(median(found, row, metric, who)));
+            let value = median(found, &row.name(), metric, who);
+            let _ = write!(text, " {:>9}", cell(value));
         }
-        let ratio = peer.map_or_else(
-            || "-".to_owned(),
-            |peer| format!("{:.2}", summary.median / peer),
-        );
-        let _ = writeln!(text, "  {ratio:>6}");
+        let _ = writeln!(text, "  {:>6}", ratio(over(Some(summary.median), peer)));
     }
     for failure in failures {
         let _ = writeln!(text, "    FAILED: {failure}");
@@ -194,7 +160,7 @@ fn block(row: impl Row, found: &[Figure], failures: &[String]) -> String {
     text
 }
 
-/// One metric as a table for a document: a line a row, a column for each who is in it.
+/// One metric as a table for a document: a line for each row, a column for each contender.
 fn table<R: Row>(rows: &[R], found: &[Figure], metric: &str) -> String {
     let mut text = String::new();
     let mut before: Vec<&str> = Vec::new();
@@ -211,55 +177,41 @@ fn table<R: Row>(rows: &[R], found: &[Figure], metric: &str) -> String {
         }
         let values = names
             .iter()
-            .map(|who| cell(median(found, row, metric, who)))
+            .map(|who| cell(median(found, &row.name(), metric, who)))
             .collect::<Vec<_>>();
         let _ = writeln!(text, "| `{}` | {} |", row.name(), values.join(" | "));
     }
     text
 }
 
-/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
-/// name none.
-pub fn bench<R: Row>(options: &Options, default: &Path) -> Result<(), String> {
-    if let Some(arguments) = &options.child {
+/// Measures the rows that the options choose, or serves as a measuring process.
+pub fn bench<R: Row>(options: &Options) -> Result<(), String> {
+    if let Some(arguments) = &options.sampling.child {
         let figures = Job::<R>::parse(arguments).and_then(|job| job.figures());
-        for figure in figures.ok_or("no such row, or nobody of that name")? {
-            println!("{}", figure.encode());
-        }
+        figure::print(&figures.ok_or("no such row or contender")?);
         return Ok(());
     }
     let rows = options.chosen::<R>()?;
-    let mut text = [machine::conditions(), R::conditions()].concat().join("\n") + "\n";
-    print!("{text}");
+    let mut report = Report::new(&R::conditions());
     let (mut found, mut failed) = (Vec::new(), 0);
     for &row in &rows {
         let (figures, failures) = measure_row(row, options);
-        let block = block(row, &figures, &failures);
-        print!("{block}");
-        text += &block;
+        report.add(&block(row, &figures, &failures));
         found.extend(figures);
         failed += failures.len();
     }
     for metric in R::TABLES {
-        let table = table(&rows, &found, metric);
-        print!("{table}");
-        text += &table;
+        report.add(&table(&rows, &found, metric));
     }
-    let base = options.out.as_deref().unwrap_or(default);
-    println!("\nkept:");
-    report::keep(&base.with_extension("txt"), &text)?;
-    report::keep(&base.with_extension("csv"), &figure::csv(&found))?;
-    match failed {
-        0 => Ok(()),
-        _ => Err(format!("{failed} measurements gave no figure")),
-    }
+    let files = [("csv", figure::csv(&found))];
+    report.finish((R::COMMAND, &options.common), &files, failed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A row with two who are in it.
+    /// A row with two contenders.
     #[derive(Clone, Copy, PartialEq, Debug)]
     struct Toy(&'static str);
 
@@ -309,13 +261,7 @@ mod tests {
     }
 
     fn figure(metric: &str, who: &str, value: f64) -> Figure {
-        Figure {
-            row: "pair/1".to_owned(),
-            metric: metric.to_owned(),
-            who: who.to_owned(),
-            layout: 0,
-            value,
-        }
+        Figure::new("pair/1", metric, who, 0, value)
     }
 
     #[test]
@@ -376,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn who_did_something_else_is_found_out() {
+    fn a_contender_with_another_sum_is_reported() {
         let mut sum = None;
         let ours = [figure("ns", "ours", 1.0), figure(SUM, "ours", 7.0)];
         assert!(same_sum(&ours, &mut sum).is_ok());

@@ -82,8 +82,8 @@ pub struct Done {
 /// Runs one step on the thread that all steps of the process are run on, and waits for it.
 ///
 /// # Safety
-/// `state` is what the loops work on. After [`Step::Fill`] as many of `objects` are live as it said;
-/// for [`Step::Drain`] and [`Step::Steady`] all of them have to be. No other step is running.
+/// `state` is what the loops work on. After [`Step::Fill`] as many of `objects` are live as it
+/// said; for [`Step::Drain`] and [`Step::Steady`] all of them have to be. No other step is running.
 pub unsafe fn run(
     loops: &Loops,
     state: *mut c_void,

@@ -1,9 +1,9 @@
-//! How a row is measured, inside a process that does nothing else.
+//! Measures a row, inside a process that does nothing else.
 
+use super::contender::{Contender, Interface};
 use super::kernels::{self, Done, Step, SIZE};
-use super::who::{Door, Who};
+use crate::figure::Figure;
 use crate::machine;
-use crate::vmem::figure::Figure;
 use core::ffi::c_void;
 use core::ptr::{dangling_mut, null_mut};
 use slabyard_sys as sys;
@@ -14,15 +14,15 @@ use std::time::Duration;
 pub enum Row {
     /// One object, again and again.
     Pair,
-    /// Random ones of many replaced.
+    /// Random objects of many, replaced.
     Steady,
-    /// What is resident of those.
+    /// Resident memory of many objects.
     Memory,
 }
 
 pub const ROWS: [Row; 3] = [Row::Pair, Row::Steady, Row::Memory];
 
-/// How much of everything.
+/// The extent of a measurement.
 #[derive(Clone, Debug)]
 pub struct Effort {
     /// Processor time of one sample.
@@ -31,11 +31,11 @@ pub struct Effort {
     pub live: usize,
     /// Copies of the loops, in this order.
     pub layouts: Vec<usize>,
-    /// How often this was measured before: who begins.
+    /// How often this was measured before. Another contender begins in each repeat.
     pub repeat: usize,
 }
 
-/// Objects that are taken and given back before pairs are: whether there is memory is known then.
+/// Objects that are allocated and freed before pairs are measured. A lack of memory shows here.
 const PAIR_LIVE: usize = 256;
 /// Operations that are timed to see how many a sample needs.
 const LEAST: u64 = 2_000;
@@ -59,13 +59,13 @@ impl Row {
         match self {
             Row::Pair => format!("alloc, touch, free of {SIZE} B; CPU ns per pair"),
             Row::Steady => {
-                format!("a random one of 100,000 live of {SIZE} B replaced; CPU ns per replacement")
+                format!("random one of 100,000 live {SIZE} B objects replaced; CPU ns each")
             }
-            Row::Memory => format!("resident bytes for each of 100,000 live of {SIZE} B"),
+            Row::Memory => format!("resident bytes for each of 100,000 live objects of {SIZE} B"),
         }
     }
 
-    /// What the value of a figure is.
+    /// The metric of the row's figures.
     pub fn metric(self) -> &'static str {
         match self {
             Row::Memory => "bytes",
@@ -88,19 +88,19 @@ impl Row {
     }
 }
 
-/// One who is measured, opened.
+/// A contender with its open cache and its objects.
 struct Side {
-    who: Who,
+    who: Contender,
     cache: *mut sys::sy_cache,
     objects: Vec<*mut c_void>,
     layouts: Vec<usize>,
-    /// Of `objects`, from the first on.
+    /// The number of live objects: the first ones of `objects`.
     live: usize,
 }
 
 impl Side {
-    /// Opened, and nothing taken; the places of objects are resident already.
-    fn open(who: Who, live: usize, layouts: &[usize]) -> Result<Side, String> {
+    /// Opens a contender without objects. The array for objects is made resident first.
+    fn open(who: Contender, live: usize, layouts: &[usize]) -> Result<Side, String> {
         let mut objects = vec![dangling_mut(); live];
         std::hint::black_box(objects.as_mut_ptr());
         objects.fill(null_mut());
@@ -112,7 +112,7 @@ impl Side {
             live: 0,
         };
         side.say_options()?;
-        if who.door == Door::Cache {
+        if who.interface == Interface::Cache {
             let config = sys::sy_cache_config {
                 name: c"bench".as_ptr(),
                 size: SIZE,
@@ -122,7 +122,7 @@ impl Side {
             // SAFETY: a sensible configuration.
             side.cache = unsafe { sys::sy_cache_create(&config) };
             if side.cache.is_null() {
-                return Err(format!("{}: no such cache is to be had", who.name()));
+                return Err(format!("{}: the cache cannot be created", who.name()));
             }
         }
         Ok(side)
@@ -132,7 +132,7 @@ impl Side {
         // SAFETY: a C string.
         match unsafe { sys::sy_set_options(self.who.options().as_ptr()) } {
             0 => Ok(()),
-            _ => Err(format!("{}: an option is not known", self.who.name())),
+            _ => Err(format!("{}: an option is unknown", self.who.name())),
         }
     }
 
@@ -155,7 +155,7 @@ impl Side {
             return Ok(());
         }
         let (name, live) = (self.who.name(), self.live);
-        Err(format!("{name}: memory for {live} objects alone"))
+        Err(format!("{name}: memory for only {live} objects"))
     }
 
     fn drain(&mut self) {
@@ -163,7 +163,7 @@ impl Side {
         self.live = 0;
     }
 
-    /// As the row wants it before it begins.
+    /// Brings the objects into the state in which the row begins.
     fn settle(&mut self, row: Row, seed: u64) -> Result<(), String> {
         self.fill()?;
         if row == Row::Pair {
@@ -175,7 +175,7 @@ impl Side {
         Ok(())
     }
 
-    /// How many operations a sample has, from how long a few take when they are warm.
+    /// The number of operations of a sample, estimated from the time of a few warm ones.
     fn count(&mut self, step: Step, wanted: Duration, seed: u64) -> u64 {
         self.run(0, step, LEAST, seed);
         let took = self.run(0, step, LEAST, seed + 1).ns;
@@ -188,23 +188,17 @@ impl Drop for Side {
     fn drop(&mut self) {
         self.drain();
         if !self.cache.is_null() {
-            // SAFETY: nothing of it is live, and nobody else uses it.
+            // SAFETY: the cache has no live objects, and no other thread uses it.
             unsafe { sys::sy_cache_destroy_all(self.cache) };
         }
     }
 }
 
-fn figure(row: Row, who: &Who, layout: usize, value: f64) -> Figure {
-    Figure {
-        row: row.name().to_owned(),
-        metric: row.metric().to_owned(),
-        who: who.name(),
-        layout,
-        value,
-    }
+fn figure(row: Row, who: &Contender, layout: usize, value: f64) -> Figure {
+    Figure::new(row.name(), row.metric(), &who.name(), layout, value)
 }
 
-/// As much as the process may lock at all.
+/// Raises the process's limit of locked memory to the maximum that it may set.
 fn lift_lock_limit() {
     // SAFETY: a struct of numbers, which both calls are given.
     unsafe {
@@ -216,11 +210,11 @@ fn lift_lock_limit() {
     }
 }
 
-/// Of one who is alone in the process.
-fn memory(who: Who, effort: &Effort) -> Result<Vec<Figure>, String> {
+/// Measures memory of one contender, which is alone in the process.
+fn memory(who: Contender, effort: &Effort) -> Result<Vec<Figure>, String> {
     let row = Row::Memory;
     let mut side = Side::open(who, row.live(effort), &effort.layouts[..1])?;
-    side.run(0, Step::Drain, 0, 0); // of none: the thread is there
+    side.run(0, Step::Drain, 0, 0); // drains nothing, but starts the thread of the loops
     let before = machine::resident();
     side.settle(row, effort.repeat as u64)?;
     let used = machine::resident().saturating_sub(before);
@@ -228,7 +222,7 @@ fn memory(who: Who, effort: &Effort) -> Result<Vec<Figure>, String> {
     Ok(vec![figure(row, &who, effort.layouts[0], each)])
 }
 
-fn times(row: Row, all: &[Who], effort: &Effort) -> Result<Vec<Figure>, String> {
+fn times(row: Row, all: &[Contender], effort: &Effort) -> Result<Vec<Figure>, String> {
     let mut sides = Vec::new();
     for &who in all {
         let mut side = Side::open(who, row.live(effort), &effort.layouts)?;
@@ -254,8 +248,8 @@ fn times(row: Row, all: &[Who], effort: &Effort) -> Result<Vec<Figure>, String> 
     Ok(figures)
 }
 
-/// Measures a row for all of them in turn.
-pub fn measure(row: Row, all: &[Who], effort: &Effort) -> Result<Vec<Figure>, String> {
+/// Measures a row for all contenders in turn.
+pub fn measure(row: Row, all: &[Contender], effort: &Effort) -> Result<Vec<Figure>, String> {
     lift_lock_limit();
     match (row, all) {
         (Row::Memory, &[who]) => memory(who, effort),

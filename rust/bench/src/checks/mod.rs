@@ -1,122 +1,103 @@
-//! What checks cost: a cache and the heap with each of them, beside the same without.
+//! The cost of checks: a cache and the heap with each check, beside the same without checks.
 //!
-//! * `who`: whose operations are measured; `kernels`: the loops, in C++ (`kernels/checks.h`);
-//! * `measure`: how, inside a process;
+//! * `contender`: caches, heaps and peers; `kernels`: the loops, in C++ (`kernels/checks.h`);
+//! * `measure`: measures a row inside a process;
 //! * here: the processes, and the tables.
 //!
-//! Caches, whose checks are flags, share a process and take turns in it. The heap has its checks for
-//! as long as the process lives, so that each of its variants has one of its own, and they take turns
-//! with the others.
+//! The checks of caches are flags, so all caches share a process and take turns in it. The checks
+//! of the heap cannot change in a process, so the heap with each check has a process of its own.
+//! The processes take turns.
 
+pub mod contender;
 pub mod kernels;
 pub mod measure;
-pub mod who;
 
-use crate::kernels::LAYOUTS;
-use crate::machine;
-use crate::report::{self, figure as shown};
+use crate::figure::{self, Figure};
+use crate::kernels::{decode_layouts, encode_layouts, layouts};
+use crate::part::{self, Common, Report, Sampling};
+use crate::report::{figure as shown, over, ratio, spread};
 use crate::stats::Summary;
-use crate::vmem::figure::{self, Figure};
+use contender::{Contender, Interface, CHECKS, OFF, PEERS};
 use measure::{Effort, Row, ROWS};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
-use who::{Door, Who, CHECKS, OFF, PEERS};
 
-/// What checks cost only: a cache and the heap with each of them.
+/// The cost of checks only: a cache and the heap with each check.
 ///
 /// Caches share a process and take turns; the heap with each check has a process of its own.
 /// Figures are medians, and ratios to the same without checks; raw data is kept as CSV.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Fewer repeats, shorter samples
-    #[arg(long)]
-    pub quick: bool,
-    /// Only these checks and peers, separated by commas, and none
+    #[command(flatten)]
+    common: Common<7, 2>,
+    #[command(flatten)]
+    sampling: Sampling,
+    /// Only these checks and peers, separated by commas, beside no checks at all
     #[arg(long, value_delimiter = ',')]
-    pub only: Vec<String>,
-    /// How often everything is measured [default: 7, quick: 2]
-    #[arg(long)]
-    pub repeats: Option<usize>,
-    /// Milliseconds of one sample [default: 20, quick: 4]
-    #[arg(long)]
-    pub sample_ms: Option<u64>,
-    /// Where the files go, their names but for the endings [default: new ones in out/bench]
-    #[arg(long)]
-    pub out: Option<PathBuf>,
-    /// What the parent tells a measuring process
-    #[arg(long, hide = true, num_args = 6)]
-    pub child: Option<Vec<String>>,
+    only: Vec<String>,
 }
 
-/// Live objects of the rows about many.
+/// Live objects of the rows `steady` and `memory`.
 const LIVE: usize = 100_000;
 /// Memory hardly varies.
 const MEMORY_REPEATS: usize = 3;
 
-/// Who gave no figure, and why.
+/// A process that gave no figures: its contenders, and the error.
 struct Failure {
-    all: Vec<Who>,
+    all: Vec<Contender>,
     what: String,
 }
 
 impl Options {
     fn repeats(&self, row: Row) -> usize {
-        let wanted = self.repeats.unwrap_or(if self.quick { 2 } else { 7 });
         let most = match row {
             Row::Memory => MEMORY_REPEATS,
             _ => usize::MAX,
         };
-        wanted.clamp(1, most)
+        self.common.repeats().min(most)
     }
 
     fn effort(&self, repeat: usize) -> Effort {
-        let default = if self.quick { 4 } else { 20 };
-        let mut layouts: Vec<usize> = (0..LAYOUTS).collect();
-        layouts.rotate_left(repeat % LAYOUTS);
         Effort {
-            sample: Duration::from_millis(self.sample_ms.unwrap_or(default).max(1)),
+            sample: self.sampling.time(self.common.quick),
             live: LIVE,
-            layouts,
+            layouts: layouts(repeat),
             repeat,
         }
     }
 
-    fn chosen(&self) -> Result<Vec<Who>, String> {
-        let all = who::all();
-        let known = |what: &String| all.iter().any(|who| who.what == what);
-        if let Some(unknown) = self.only.iter().find(|what| !known(what)) {
-            let names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
-            return Err(format!("no check {unknown}; there are {names:?}"));
-        }
-        let wanted = |who: &Who| {
-            self.only.is_empty() || who.what == OFF || self.only.iter().any(|what| who.what == what)
-        };
-        Ok(all.into_iter().filter(wanted).collect())
+    fn chosen(&self) -> Result<Vec<Contender>, String> {
+        let names: Vec<&str> = what().collect();
+        part::check_names("check or peer", &self.only, &names)?;
+        let wanted = |who: &Contender| who.what == OFF || part::is_among(who.what, &self.only);
+        Ok(contender::all().into_iter().filter(wanted).collect())
     }
 }
 
-/// Who is measured in one process.
-fn groups(row: Row, all: &[Who]) -> Vec<Vec<Who>> {
-    let alone = |who: &&Who| row == Row::Memory || who.alone();
-    let together: Vec<Who> = all.iter().filter(|who| !alone(who)).copied().collect();
+/// The names of all checks and peers, in the order of the tables.
+fn what() -> impl Iterator<Item = &'static str> {
+    CHECKS.iter().map(|check| check.name).chain(PEERS)
+}
+
+/// The contenders that share a process, for each process.
+fn groups(row: Row, all: &[Contender]) -> Vec<Vec<Contender>> {
+    let alone = |who: &&Contender| row == Row::Memory || who.alone();
+    let together: Vec<Contender> = all.iter().filter(|who| !alone(who)).copied().collect();
     let single = all.iter().filter(alone).map(|&who| vec![who]);
     let shared = (!together.is_empty()).then_some(together);
     shared.into_iter().chain(single).collect()
 }
 
-fn names(all: &[Who]) -> String {
-    let names: Vec<String> = all.iter().map(Who::name).collect();
+fn names(all: &[Contender]) -> String {
+    let names: Vec<String> = all.iter().map(Contender::name).collect();
     names.join(",")
 }
 
-fn arguments(row: Row, all: &[Who], effort: &Effort) -> [String; 6] {
-    let layouts: Vec<String> = effort.layouts.iter().map(usize::to_string).collect();
+fn arguments(row: Row, all: &[Contender], effort: &Effort) -> [String; 6] {
     [
         row.name().to_owned(),
         names(all),
-        layouts.join(","),
+        encode_layouts(&effort.layouts),
         effort.sample.as_micros().to_string(),
         effort.live.to_string(),
         effort.repeat.to_string(),
@@ -124,42 +105,34 @@ fn arguments(row: Row, all: &[Who], effort: &Effort) -> [String; 6] {
 }
 
 /// What `arguments` made.
-fn parse(arguments: &[String]) -> Option<(Row, Vec<Who>, Effort)> {
+fn parse(arguments: &[String]) -> Option<(Row, Vec<Contender>, Effort)> {
     let [row, names, layouts, sample, live, repeat] = arguments else {
         return None;
     };
-    let layouts: Option<_> = layouts.split(',').map(|text| text.parse().ok()).collect();
     let effort = Effort {
         sample: Duration::from_micros(sample.parse().ok()?),
         live: live.parse().ok()?,
-        layouts: layouts?,
+        layouts: decode_layouts(layouts)?,
         repeat: repeat.parse().ok()?,
     };
-    let all: Option<_> = names.split(',').map(who::find).collect();
+    let all: Option<_> = names.split(',').map(contender::find).collect();
     Some((Row::find(row)?, all?, effort))
 }
 
-/// Measures and prints: what a measuring process is for.
+/// What a measuring process does: measures and prints.
 fn run_child(arguments: &[String]) -> Result<(), String> {
     let (row, all, effort) = parse(arguments).ok_or("no such row")?;
-    for figure in measure::measure(row, &all, &effort)? {
-        println!("{}", figure.encode());
-    }
+    figure::print(&measure::measure(row, &all, &effort)?);
     Ok(())
 }
 
-fn in_child(row: Row, all: &[Who], effort: &Effort) -> Result<Vec<Figure>, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut command = Command::new(program);
-    command
-        .args(["checks", "--child"])
-        .args(arguments(row, all, effort))
-        .env_remove("SLABYARD");
+fn in_child(row: Row, all: &[Contender], effort: &Effort) -> Result<Vec<Figure>, String> {
+    let command = part::child("checks", &arguments(row, all, effort))?;
     figure::ask(command, row.name())
 }
 
 /// All repeats of a row, the processes in an order that rotates.
-fn measure_row(row: Row, all: &[Who], options: &Options) -> (Vec<Figure>, Vec<Failure>) {
+fn measure_row(row: Row, all: &[Contender], options: &Options) -> (Vec<Figure>, Vec<Failure>) {
     let (mut figures, mut failures) = (Vec::new(), Vec::<Failure>::new());
     let mut turn = groups(row, all);
     for repeat in 0..options.repeats(row) {
@@ -184,14 +157,13 @@ fn summary(found: &[Figure], row: Row, who: &str) -> Option<Summary> {
     figure::of(found, row.name(), row.metric(), who)
 }
 
-fn to_off(found: &[Figure], row: Row, who: &Who) -> Option<f64> {
-    let own = summary(found, row, &who.name())?.median;
-    let off = summary(found, row, &who.off())?.median;
-    (off > 0.0).then_some(own / off)
+fn to_off(found: &[Figure], row: Row, who: &Contender) -> Option<f64> {
+    let median = |name: String| summary(found, row, &name).map(|summary| summary.median);
+    over(median(who.name()), median(who.off()))
 }
 
 /// One row as text.
-fn block(row: Row, all: &[Who], found: &[Figure], failures: &[Failure]) -> String {
+fn block(row: Row, all: &[Contender], found: &[Figure], failures: &[Failure]) -> String {
     let mut text = format!("\n{}: {}\n", row.name(), row.describe());
     let _ = writeln!(
         text,
@@ -202,13 +174,13 @@ fn block(row: Row, all: &[Who], found: &[Figure], failures: &[Failure]) -> Strin
         let Some(summary) = summary(found, row, &who.name()) else {
             continue;
         };
-        let spread = format!("{} .. {}", shown(summary.low), shown(summary.high));
         let _ = writeln!(
             text,
-            "    {:<32} {:>9}  {spread:>19}  {:>7}",
+            "    {:<32} {:>9}  {:>19}  {:>7}",
             who.name(),
             shown(summary.median),
-            cell(to_off(found, row, who)),
+            spread(&summary),
+            ratio(to_off(found, row, who)),
         );
     }
     for failure in failures {
@@ -217,63 +189,48 @@ fn block(row: Row, all: &[Who], found: &[Figure], failures: &[Failure]) -> Strin
     text
 }
 
-fn cell(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
-}
-
-/// Everything as ratios to the same without checks: a line a check, a column a row and door. Peers
-/// are beside the heap.
-fn relative(all: &[Who], found: &[Figure]) -> String {
+/// Everything as ratios to the same without checks: a line for each check, a column for each row of
+/// caches and of the heap. Peers are compared with the heap.
+fn relative(all: &[Contender], found: &[Figure]) -> String {
     let mut text = format!("\nrelative to off\n  {:<22}", "");
-    let columns = ROWS.map(|row| [Door::Cache, Door::Heap].map(|door| (row, door)));
-    for (row, door) in columns.as_flattened() {
-        let door = format!("{door:?}").to_lowercase();
-        let _ = write!(text, " {:>12}", format!("{} {door}", row.name()));
+    let columns =
+        ROWS.map(|row| [Interface::Cache, Interface::Heap].map(|interface| (row, interface)));
+    for (row, interface) in columns.as_flattened() {
+        let interface = format!("{interface:?}").to_lowercase();
+        let _ = write!(text, " {:>12}", format!("{} {interface}", row.name()));
     }
-    let whats = CHECKS.iter().map(|check| check.name).chain(PEERS);
-    for what in whats.filter(|what| all.iter().any(|who| who.what == *what)) {
+    for what in what().filter(|what| all.iter().any(|who| who.what == *what)) {
         let _ = write!(text, "\n    {what:<20}");
         for &(row, column) in columns.as_flattened() {
-            let fits = |who: &&Who| {
-                who.what == what && (who.door == Door::Cache) == (column == Door::Cache)
+            let fits = |who: &&Contender| {
+                who.what == what
+                    && (who.interface == Interface::Cache) == (column == Interface::Cache)
             };
             let value = all.iter().find(fits);
             let value = value.and_then(|who| to_off(found, row, who));
-            let _ = write!(text, " {:>12}", cell(value));
+            let _ = write!(text, " {:>12}", ratio(value));
         }
     }
     text + "\n"
 }
 
-/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
-/// name none.
-pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
-    if let Some(arguments) = &options.child {
+/// Measures the checks that the options choose, or serves as a measuring process.
+pub fn bench(options: &Options) -> Result<(), String> {
+    if let Some(arguments) = &options.sampling.child {
         return run_child(arguments);
     }
     let all = options.chosen()?;
-    let mut text = machine::conditions().join("\n") + "\n";
-    print!("{text}");
+    let mut report = Report::new(&[]);
     let (mut found, mut failed) = (Vec::new(), 0);
     for row in ROWS {
         let (figures, failures) = measure_row(row, &all, options);
-        let block = block(row, &all, &figures, &failures);
-        print!("{block}");
-        text += &block;
+        report.add(&block(row, &all, &figures, &failures));
         found.extend(figures);
         failed += failures.len();
     }
-    let last = relative(&all, &found);
-    print!("{last}");
-    text += &last;
-    let base = options.out.as_deref().unwrap_or(default);
-    println!("\nkept:");
-    report::keep(&base.with_extension("txt"), &text)?;
-    report::keep(&base.with_extension("csv"), &figure::csv(&found))?;
-    match failed {
-        0 => Ok(()),
-        _ => Err(format!("{failed} measurements gave no figure")),
-    }
+    report.add(&relative(&all, &found));
+    let files = [("csv", figure::csv(&found))];
+    report.finish(("checks", &options.common), &files, failed)
 }
 
 #[cfg(test)]
@@ -281,18 +238,12 @@ mod tests {
     use super::*;
 
     fn found(row: Row, who: &str, value: f64) -> Figure {
-        Figure {
-            row: row.name().to_owned(),
-            metric: row.metric().to_owned(),
-            who: who.to_owned(),
-            layout: 0,
-            value,
-        }
+        Figure::new(row.name(), row.metric(), who, 0, value)
     }
 
     #[test]
     fn a_child_is_told_everything() {
-        let (all, effort) = (who::all(), Options::default().effort(4));
+        let (all, effort) = (contender::all(), Options::default().effort(4));
         let (row, told, same) = parse(&arguments(Row::Steady, &all, &effort)).unwrap();
         assert_eq!((row, names(&told)), (Row::Steady, names(&all)));
         assert_eq!((same.sample, same.live), (effort.sample, LIVE));
@@ -304,7 +255,7 @@ mod tests {
 
     #[test]
     fn caches_take_turns_and_the_heap_is_alone() {
-        let all = who::all();
+        let all = contender::all();
         let times = groups(Row::Pair, &all);
         assert!(times[0].len() > 10 && times[0].iter().all(|who| !who.alone()));
         assert!(times[1..].iter().all(|group| group.len() == 1));
@@ -327,8 +278,8 @@ mod tests {
 
     #[test]
     fn tables_are_relative_to_the_same_door() {
-        let all: Vec<Who> = ["cache/off", "cache/zero", "heap/off", "heap/zero", "glibc"]
-            .map(|name| who::find(name).unwrap())
+        let all: Vec<Contender> = ["cache/off", "cache/zero", "heap/off", "heap/zero", "glibc"]
+            .map(|name| contender::find(name).unwrap())
             .into();
         let figures = [
             found(Row::Pair, "cache/off", 2.0),

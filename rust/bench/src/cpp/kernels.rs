@@ -15,7 +15,7 @@ pub enum Operation {
 const OPERATIONS: usize = 4;
 
 impl Operation {
-    /// The container is full before and after it; else it is empty.
+    /// Whether the container is full before and after the operation. Otherwise it is empty.
     pub fn takes_full(self) -> bool {
         matches!(self, Operation::Replace | Operation::Find)
     }
@@ -50,7 +50,7 @@ extern "C" {
     fn bench_boost_version() -> *const c_char;
 }
 
-/// The version of Boost that was there when this was built.
+/// The version of Boost that this was built with.
 pub fn boost() -> Option<&'static str> {
     // SAFETY: gives a static string or null.
     let version = unsafe {
@@ -60,7 +60,7 @@ pub fn boost() -> Option<&'static str> {
     version.and_then(|version| version.to_str().ok())
 }
 
-/// One kind of container over one who makes its nodes.
+/// One kind of container with one contender.
 #[derive(Clone, Copy)]
 pub struct Maker(&'static Functions);
 
@@ -68,7 +68,7 @@ pub struct Maker(&'static Functions);
 pub fn all(layout: usize) -> impl Iterator<Item = Maker> {
     let of = [bench_containers_0, bench_containers_1, bench_containers_2][layout];
     let mut count = 0;
-    // SAFETY: gives an array that stays, and its length.
+    // SAFETY: gives a static array and its length.
     let all = unsafe { core::slice::from_raw_parts(of(&mut count), count) };
     all.iter().map(Maker)
 }
@@ -90,7 +90,7 @@ impl Maker {
         who.to_str().expect("words")
     }
 
-    /// Several threads may have containers of the same state.
+    /// Whether several threads may have containers of the same state.
     pub fn is_shared(&self) -> bool {
         self.0.traits & SHARED != 0
     }
@@ -109,7 +109,7 @@ impl Maker {
     }
 }
 
-/// Room beside a container for so many elements, touched.
+/// Memory beside a container, for its number of elements. It is touched.
 pub struct Places(Vec<[u64; PLACE / 8]>);
 
 impl Places {
@@ -118,7 +118,7 @@ impl Places {
     }
 }
 
-/// What the nodes of containers come from.
+/// The state that the nodes of containers come from.
 pub struct State {
     maker: Maker,
     pointer: *mut c_void,
@@ -131,7 +131,7 @@ impl State {
     /// An empty container, for as many elements as there are places.
     ///
     /// # Safety
-    /// Where the maker is not shared, all of its containers are one thread's at a time.
+    /// If the state is not shared, one thread at a time uses all of its containers.
     pub unsafe fn begin<'a>(&'a self, places: &'a mut Places, seed: u64) -> Container<'a> {
         let live = places.0.len();
         // SAFETY: the places are there for as long as the container; the rest as the caller says.
@@ -145,7 +145,7 @@ impl State {
         }
     }
 
-    /// Gives back what can be; no container is left.
+    /// Gives back as much memory as possible. There is no container any more.
     pub fn trim(&mut self) {
         if let Some(trim) = self.maker.0.trim {
             // SAFETY: nothing lives in it, as containers borrow it.
@@ -189,8 +189,8 @@ impl Container<'_> {
         unsafe { (self.state.maker.0.clear)(self.pointer) }
     }
 
-    /// At least `count` operations, on a container that is full or empty, as it takes: how many,
-    /// and the sum of what was looked at.
+    /// Runs at least `count` operations, on a container that is full or empty as the operation
+    /// needs it. Returns the number of operations, and the sum of the elements that were looked at.
     pub fn run(&mut self, operation: Operation, count: u64) -> (u64, u64) {
         assert_eq!(self.filled, operation.takes_full());
         let each = match operation {

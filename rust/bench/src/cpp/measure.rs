@@ -1,4 +1,4 @@
-//! How a row about containers is measured, inside a process that does nothing else.
+//! Measures a row about containers, inside a process that does nothing else.
 
 use super::kernels::{Container, Maker, Operation, Places, State};
 use super::rows::{Row, What};
@@ -7,7 +7,7 @@ use crate::alone::SUM;
 use crate::machine::{cpu_ns, resident, team, wall_of};
 use std::sync::Mutex;
 
-/// Operations that everyone does before the time is taken, and whose sums must be equal.
+/// Operations before the time is taken. Their sums have to be equal for all contenders.
 const FIRST: u64 = 1_000;
 
 /// The sum as a figure, which has 53 bits.
@@ -15,8 +15,8 @@ fn figure_of(sum: u64) -> f64 {
     (sum & u64::from(u32::MAX)) as f64
 }
 
-/// Elements that were replaced as often as there are, where the operation takes them; and what they
-/// sum up to.
+/// Fills the container and replaces as many elements as there are, if the operation needs a full
+/// container. Returns the sum of the operations.
 fn settle(container: &mut Container, operation: Operation, live: usize) -> u64 {
     if !operation.takes_full() {
         return 0;
@@ -26,7 +26,7 @@ fn settle(container: &mut Container, operation: Operation, live: usize) -> u64 {
     sum.wrapping_add(replaced)
 }
 
-/// So many operations take as long as a sample should.
+/// The number of operations that take as long as a sample should.
 fn count_for(effort: &Effort, each: f64) -> u64 {
     (effort.sample.as_nanos() as f64 / each.max(0.01)) as u64 + 1
 }
@@ -34,7 +34,7 @@ fn count_for(effort: &Effort, each: f64) -> u64 {
 fn time(maker: Maker, operation: Operation, live: usize, effort: &Effort) -> Sampled {
     let state = maker.open();
     let mut places = Places::new(live);
-    // SAFETY: this thread has all there are.
+    // SAFETY: this thread has all containers of the state.
     let mut container = unsafe { state.begin(&mut places, effort.seed) };
     let settled = settle(&mut container, operation, live);
     let (_, first) = container.run(operation, FIRST);
@@ -49,31 +49,31 @@ fn time(maker: Maker, operation: Operation, live: usize, effort: &Effort) -> Sam
     Sampled(vec![("ns", ns), (SUM, sum)])
 }
 
-/// Threads at the same time, each with its own container: nanoseconds of the clock for an operation
-/// of each thread, and the sum of all.
+/// Runs threads at the same time, each with its own container. Returns the nanoseconds on the clock
+/// for an operation of each thread, and the sum of all.
 fn together(state: &State, row: Row, operation: Operation, seed: u64, count: u64) -> (f64, u64) {
     let mut rooms: Vec<Places> = (0..row.threads).map(|_| Places::new(row.live)).collect();
     let members: Vec<Mutex<(Container, u64)>> = rooms
         .iter_mut()
         .zip(seed..)
-        // SAFETY: those of a row of several threads are for several threads.
+        // SAFETY: rows of several threads have only contenders for several threads.
         .map(|(places, seed)| Mutex::new((unsafe { state.begin(places, seed) }, 0)))
         .collect();
     let times = team(
         row.threads,
         || (),
         |index| {
-            let (container, sum) = &mut *members[index].lock().expect("nobody panics");
+            let (container, sum) = &mut *members[index].lock().expect("no thread panics");
             *sum = settle(container, operation, row.live);
         },
         |index| {
-            let (container, sum) = &mut *members[index].lock().expect("nobody panics");
+            let (container, sum) = &mut *members[index].lock().expect("no thread panics");
             *sum = sum.wrapping_add(container.run(operation, count).1);
         },
     );
     let sums = members
         .iter()
-        .map(|member| member.lock().expect("nobody panics").1);
+        .map(|member| member.lock().expect("no thread panics").1);
     let sum = sums.fold(0, u64::wrapping_add);
     (wall_of(&times) as f64 / count as f64, sum)
 }
@@ -87,8 +87,8 @@ fn time_together(maker: Maker, row: Row, operation: Operation, effort: &Effort) 
     Sampled(vec![("ns", ns), (SUM, figure_of(sum))])
 }
 
-/// Bytes for each element: of all, after all were erased, and after the container is gone and what
-/// its nodes came from gave back what it could.
+/// Resident bytes for each element: with all elements; after all were erased; and after the
+/// container was destroyed and the state was trimmed.
 fn memory(maker: Maker, live: usize, effort: &Effort) -> Sampled {
     let mut places = Places::new(live);
     let before = resident();

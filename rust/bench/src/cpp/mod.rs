@@ -3,9 +3,9 @@
 //!
 //! * `rows`: what is measured, as a list;
 //! * `kernels`: the containers and loops, in C++ (`kernels/cpp/containers.h`);
-//! * `measure`: how, inside a process.
+//! * `measure`: measures a row inside a process.
 //!
-//! How they take turns, and the tables, are in `alone`.
+//! The order of processes and the tables are in `alone`.
 
 pub mod kernels;
 mod measure;

@@ -9,7 +9,7 @@ use crate::kernels::LAYOUTS;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
     Time(Operation),
-    /// Resident bytes of an element, and what stays of them.
+    /// Resident bytes of an element, and how many of them stay.
     Memory,
 }
 
@@ -20,7 +20,7 @@ pub struct Row {
     pub what: What,
     /// Elements.
     pub live: usize,
-    /// Each with a container of its own.
+    /// Threads, each with a container of its own.
     pub threads: usize,
 }
 
@@ -60,7 +60,7 @@ impl crate::alone::Row for Row {
 
     fn conditions() -> Vec<String> {
         let boost = kernels::boost().map_or_else(
-            || "not there when this was built (libboost-dev): its columns are left out".to_owned(),
+            || "not found when this was built (libboost-dev): its columns are left out".to_owned(),
             |version| version.replace('_', "."),
         );
         vec![format!("Boost          {boost}")]
@@ -81,19 +81,21 @@ impl crate::alone::Row for Row {
         let what = match self.what {
             What::Memory => {
                 let each = "resident bytes for each";
-                return format!("{noun}: {each} of {live}, after erasing all, and after a trim");
+                return format!(
+                    "{noun}: {each} of {live} elements, after erasing all, and after a trim"
+                );
             }
-            What::Time(Operation::Pair) => "one made, looked at, destroyed".to_owned(),
-            What::Time(Operation::Find) => format!("a random one of {live} found"),
-            What::Time(Operation::Build) => format!("one of {live} made, looked at, destroyed"),
+            What::Time(Operation::Pair) => "one element made, read, destroyed".to_owned(),
+            What::Time(Operation::Find) => format!("random one of {live} elements found"),
+            What::Time(Operation::Build) => format!("one of {live} elements made, read, destroyed"),
             What::Time(Operation::Replace) if self.operation() == "queue" => {
-                format!("one pushed, the oldest of {live} erased")
+                format!("one element pushed, the oldest of {live} erased")
             }
-            What::Time(Operation::Replace) => format!("a random one of {live} replaced"),
+            What::Time(Operation::Replace) => format!("random one of {live} elements replaced"),
         };
         match self.threads {
             1 => format!("{noun}: {what}"),
-            _ => format!("{noun}: {what}, two threads, each in its own; time on the clock"),
+            _ => format!("{noun}: {what}, two threads with a container each; time on the clock"),
         }
     }
 

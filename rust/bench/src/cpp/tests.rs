@@ -14,14 +14,14 @@ const OPERATIONS: [Operation; 4] = [
     Operation::Build,
 ];
 
-/// Some pools are the process's, and without locks: one test at a time.
+/// Some pools belong to the process and have no locks: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// All that can be done to a container, and the sums of it.
+/// Runs all operations of a container, and returns their sums.
 fn sums(maker: Maker) -> Vec<u64> {
     let state = maker.open();
     let mut places = Places::new(50);
-    // SAFETY: this thread has all there are.
+    // SAFETY: this thread has all containers of the state.
     let mut container = unsafe { state.begin(&mut places, 7) };
     let mut sums = Vec::new();
     for full in [false, true] {

@@ -1,5 +1,5 @@
-//! A program that grows and shrinks, with sizes that change: what is resident at its ends, and what
-//! a while of little to do gives back.
+//! A program that grows and shrinks, with sizes that change: resident memory at its peaks and
+//! troughs, and after a while with few operations.
 
 use super::memory::mebibytes;
 use super::{Bench, Random};
@@ -9,17 +9,17 @@ use core::ptr::dangling_mut;
 use slabyard_peers::{FreeFn, MallocFn};
 use std::time::{Duration, Instant};
 
-/// Live at a peak; a tenth of it at a trough.
+/// Live bytes at a peak. At a trough a tenth of them is live.
 const HIGH: usize = 28 << 20;
-/// No object is smaller: at a peak there are no more than so many of them.
+/// The size of the smallest object, which limits the number of objects at a peak.
 const SMALLEST: usize = 32;
 const LARGEST: usize = 4096;
 
-/// The live objects, in room that was touched beforehand.
+/// The live objects, in an array that was touched before.
 struct Population {
     malloc: MallocFn,
     free: FreeFn,
-    /// In the order of allocation where the oldest go.
+    /// In the order of allocation, if the oldest are freed.
     objects: Vec<(*mut c_void, usize)>,
     live: usize,
     random: Random,
@@ -39,7 +39,8 @@ impl Population {
         }
     }
 
-    /// Grows with sizes of its own each time, so that what was freed of one is wanted as another.
+    /// Grows to the peak, with other sizes each time, so that memory freed in one size is needed in
+    /// another.
     fn grow(&mut self, high: usize) {
         let share = self.random.below(1000) as f64 / 1000.0;
         let most = (2.0 * SMALLEST as f64 * (LARGEST as f64 / 64.0).powf(share)) as usize;
@@ -56,7 +57,7 @@ impl Population {
     }
 
     fn free(&mut self, object: *mut c_void, size: usize) {
-        // SAFETY: whoever calls this has taken it out of `objects`.
+        // SAFETY: the caller has taken the object out of `objects`.
         unsafe { (self.free)(object) };
         self.live -= size;
     }
@@ -79,8 +80,8 @@ impl Population {
         self.objects.drain(..gone);
     }
 
-    /// Bytes of the pages that hold at least one byte of a live object: what no allocator that does
-    /// not move objects can do without.
+    /// Bytes of the pages that contain at least one byte of a live object: the minimum for an
+    /// allocator that does not move objects.
     fn page_bound(&self, pages: &mut Vec<usize>) -> u64 {
         let page = machine::page_size();
         pages.clear();

@@ -1,4 +1,4 @@
-//! Resident memory: of what is live, and after it was freed.
+//! Resident memory of live objects, and after they were freed.
 
 use super::{pointers, Bench, Lines, Random, MANY};
 use crate::allocators::State;
@@ -13,8 +13,8 @@ pub(super) fn mebibytes(bytes: u64) -> f64 {
 }
 
 impl Bench<'_> {
-    /// What is resident that is not the allocator's. Some libraries take memory as the process is
-    /// started: what is resident then of the mapping that their first object comes from is theirs.
+    /// Resident memory that does not belong to the allocator. Some libraries allocate memory when
+    /// the process starts: the resident part of the mapping of their first object belongs to them.
     pub(super) fn resident_before(&self) -> u64 {
         let mappings = machine::mappings();
         let before = resident();
@@ -67,7 +67,7 @@ impl Bench<'_> {
         self.drain(&state, &mut objects);
     }
 
-    /// What is left after a purge, and later, in percent of `peak`.
+    /// Resident memory after a purge, and later, in percent of `peak`.
     pub(super) fn sample_left(&mut self, before: u64, peak: u64) {
         self.purge();
         let percent = |now: u64| 100.0 * now.saturating_sub(before) as f64 / peak.max(1) as f64;

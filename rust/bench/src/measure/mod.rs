@@ -1,10 +1,10 @@
-//! How a row is measured, inside the child process that does nothing else.
+//! Measures a row, inside a child process that does nothing else.
 //!
-//! Counts are chosen so that one sample takes about the time that was asked for: a first run warms
-//! up and is thrown away, a second one tells how long the operations take.
+//! Counts are chosen so that one sample takes about the time that was asked for. A first run warms
+//! up and is thrown away; a second run shows how long the operations take.
 //!
-//! Here are the rows about time; `names` has those by handle, `tails` latencies, `vectors` what
-//! grows by realloc, `memory` and `cycles` what is resident.
+//! Here are the rows about time; `names` has objects by handle, `tails` latencies, `vectors` growth
+//! by realloc, `memory` and `cycles` resident memory.
 
 use crate::allocators::{Allocator, State};
 use crate::kernels::{self, Kernels};
@@ -20,22 +20,22 @@ mod names;
 mod tails;
 mod vectors;
 
-/// How much of everything.
+/// The extent of a measurement.
 #[derive(Clone, Debug)]
 pub struct Effort {
     /// Time of one sample.
     pub sample: Duration,
-    /// Divides numbers of objects: for tests, which check that a row runs and not what it says.
+    /// Divides numbers of objects, for tests: they check that a row runs, not its figures.
     pub fewer_objects: usize,
     /// Divides counts of repetitions that are not chosen by time.
     pub fewer_rounds: usize,
-    /// After a purge, resident memory is read again this much later; zero: it is not.
+    /// The time after a purge when resident memory is read again. Zero: it is not read again.
     pub later: Duration,
-    /// How long a program goes on at its least, where what that gives back is read.
+    /// How long a program goes on at a trough, in the rows that read what it gives back.
     pub trickle: Duration,
 }
 
-/// Long enough for decay by time to be seen.
+/// Long enough for decay by time to have an effect.
 pub const TRICKLE: Duration = Duration::from_secs(3);
 
 /// One figure.
@@ -44,20 +44,20 @@ pub struct Sample {
     pub metric: &'static str,
     pub layout: usize,
     pub value: f64,
-    /// Nanoseconds of a cache line's way to the other thread and back, around this sample.
+    /// Nanoseconds of a cache line's round trip to the other thread, measured around this sample.
     pub round_trip: Option<f64>,
 }
 
-/// Live objects of the rows that replace random ones.
+/// Live objects of the rows that replace random objects.
 const STEADY_LIVE: usize = 100_000;
 /// Objects of the rows about cold and full heaps.
 const MANY: usize = 500_000;
-/// Bytes that those never exceed.
+/// The most bytes of all these objects.
 const MANY_BYTES: usize = 512 << 20;
 /// Shared places of the exchange.
 const EXCHANGE_SLOTS: usize = 2048;
 
-/// Pointers with their memory in place, so that storing them later faults nowhere.
+/// An array of pointers. Its memory is touched, so that storing them later causes no page fault.
 fn pointers(count: usize) -> Vec<*mut c_void> {
     let mut objects = vec![dangling_mut(); count];
     std::hint::black_box(objects.as_mut_ptr());
@@ -65,7 +65,7 @@ fn pointers(count: usize) -> Vec<*mut c_void> {
     objects
 }
 
-/// A generator for what is not in a timed loop.
+/// A random generator for code outside of timed loops.
 struct Random(u64);
 
 impl Random {
@@ -84,7 +84,7 @@ impl Random {
     }
 }
 
-/// A measurement in progress: an allocator, the layouts of its loops, and what is found.
+/// A measurement in progress: an allocator, the layouts of its loops, and the samples so far.
 struct Bench<'a> {
     row: Row,
     allocator: Allocator,
@@ -122,7 +122,8 @@ pub fn measure(
     bench.samples
 }
 
-/// A thread's use of an allocator: its ends are announced in the order that libraries ask for.
+/// A thread's use of an allocator. Its beginning and end are announced to the library in the right
+/// order.
 struct Member<'a> {
     state: &'a State,
     _guard: Option<slabyard_peers::ThreadGuard<'static>>,
@@ -178,14 +179,14 @@ impl Bench<'_> {
         });
     }
 
-    /// `least` scaled so that a sample takes the time asked for, from how long `least` took.
+    /// The count for a sample of the requested time, computed from the time that `least` took.
     fn scaled(&self, least: u64, took_ns: u64) -> u64 {
         let wanted = self.effort.sample.as_nanos() as f64;
         let factor = (wanted / took_ns.max(1) as f64).clamp(1.0, 1e6);
         (least as f64 * factor) as u64
     }
 
-    /// The count of a first run, which a quick run shortens too.
+    /// The count of a first run. It is smaller in a quick run.
     fn least(&self, full: u64) -> u64 {
         (full / self.effort.fewer_rounds as u64).max(1)
     }
@@ -237,7 +238,7 @@ impl Bench<'_> {
         });
     }
 
-    /// `live` objects, and places that were replaced often enough to lie at random.
+    /// Allocates `live` objects, and replaces them often enough that they lie at random.
     fn settled(&self, state: &State, objects: &mut [*mut c_void]) {
         let kernels = self.layouts[0].1;
         let (pointer, live) = (state.pointer(), objects.len());
@@ -274,7 +275,7 @@ impl Bench<'_> {
         self.drain(&state, &mut objects);
     }
 
-    /// As many objects as the rows about many take, no more bytes than they may.
+    /// The number of objects of rows about cold and full heaps, within their limit of bytes.
     fn many(&self, wanted: usize) -> usize {
         (wanted / self.effort.fewer_objects)
             .min(MANY_BYTES / self.row.size.max(1))

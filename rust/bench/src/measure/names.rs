@@ -17,7 +17,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Every one of `live` objects in random order, again and again.
+    /// Looks up each of `live` objects in random order, again and again.
     fn visit(&mut self, live: usize, pinned: bool) {
         let live = (live / self.effort.fewer_objects).max(2);
         let state = self.open(live);

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Operations of each kind with a warm heap.
 const PAIRS: usize = 500_000;
-/// What the other thread allocates before it frees it all: far more than any thread's own cache of
-/// objects holds, so that it is at what the threads share most of the time.
+/// Objects that the other thread allocates before it frees them all. They are far more than a
+/// thread's own cache holds, so most of the time the thread uses what all threads share.
 const NOISE: usize = 4_096;
 
 const ALLOCS: [&str; 5] = [
@@ -50,7 +50,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Allocates and frees until it is told to stop; says when it has begun.
+    /// Allocates and frees until `stop` is set. Sets a flag when it has begun.
     fn noise(&self, state: &State, begun: &AtomicBool, stop: &AtomicBool) {
         let _member = self.enter(state);
         let kernels = self.layouts[0].1;
@@ -70,7 +70,7 @@ impl Bench<'_> {
         (NOISE / self.effort.fewer_objects).max(1)
     }
 
-    /// Runs `timed`, beside the noise if there is to be some.
+    /// Runs `timed`, beside the noise if the row has it.
     fn beside(&self, noisy: bool, state: &State, timed: impl FnOnce()) {
         let (begun, stop) = (AtomicBool::new(!noisy), AtomicBool::new(false));
         std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Vectors that grow by `realloc`, written whole: what a copy, or a move of pages, costs.
+//! Vectors that grow by `realloc` and are written whole: the cost of a copy, or of a move of pages.
 
 use super::memory::mebibytes;
 use super::Bench;
@@ -7,7 +7,7 @@ use crate::rows::Growth;
 use core::ptr::null_mut;
 use slabyard_peers::{MallocFn, ReallocFn};
 
-/// They grow in turn, so that none can grow in place for long.
+/// The number of vectors. They grow in turn, so that none can grow in place for long.
 const VECTORS: usize = 4;
 const SMALLEST: usize = 4 << 10;
 const LARGEST: usize = 64 << 20;
@@ -43,7 +43,7 @@ impl Vector {
         (index as u64).wrapping_mul(self.salt)
     }
 
-    /// Writes what is new when it has this many words.
+    /// Writes the new words of a vector that has grown to `length` words.
     fn write_to(&mut self, length: usize) {
         assert!(!self.words.is_null(), "there is memory");
         for index in self.length..length {
@@ -59,7 +59,7 @@ impl Vector {
         self.write_to(bytes / size_of::<u64>());
     }
 
-    /// Whether each word is what was written, however often it was moved.
+    /// Whether each word has the value that was written, however often it was moved.
     fn is_whole(&self) -> bool {
         // SAFETY: so many words were written.
         let words = unsafe { core::slice::from_raw_parts(self.words, self.length) };

@@ -1,47 +1,40 @@
-//! A server of requests: which of its slabs come back whole, and what it holds after each burst.
+//! A server of requests: how many of its slabs become empty, and its memory after each burst.
 //!
-//! * `trace`: what is asked for, the same for all; `servers`: who is asked;
-//! * here: a process for each of them, the table, and the picture.
+//! * `trace`: the requests, the same for all contenders; `servers`: the contenders;
+//! * here: a process for each contender, the table, and the picture.
 //!
-//! Everybody is measured twice: left alone, and told at the end of each burst to give memory back.
+//! Each contender is measured twice: left alone, and told at the end of each burst to give memory
+//! back.
 
 pub mod servers;
 pub mod trace;
 
 use crate::machine;
-use crate::report;
+use crate::part::{self, Common, Report};
 use crate::stats::median;
 use crate::vmem::plot::{document, Line, Picture};
-use servers::{Caches, Malloc, Slabs, Who};
+use servers::{Caches, Contender, Malloc, Slabs};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use trace::{Load, Nobody, Server, Trace};
 
-/// A server of requests only: slabs that come back whole, and resident memory after each burst.
+/// A server of requests only: slabs that become empty, and resident memory after each burst.
 ///
-/// Caches in epochs, caches without, and the malloc of everybody get the same requests, each in a
-/// process of its own. Figures are medians; every burst is kept as CSV, and as a picture as SVG.
+/// Caches with epochs, caches without, and the malloc of each allocator serve the same requests,
+/// each in a process of its own. Figures are medians; every burst is kept as CSV, and as a picture
+/// as SVG.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// A quarter of the requests, once
-    #[arg(long)]
-    pub quick: bool,
-    /// How often everything is measured [default: 3, quick: 1]
-    #[arg(long)]
-    pub repeats: Option<usize>,
-    /// Objects of 10,000 that end some bursts after their own, against expectation
+    #[command(flatten)]
+    common: Common<3, 1>,
+    /// Of 10,000 objects, how many unexpectedly end some bursts later than their request
     #[arg(long, default_value_t = 2)]
-    pub late: usize,
-    /// Where the files go, their names but for the endings [default: new ones in out/bench]
-    #[arg(long)]
-    pub out: Option<PathBuf>,
-    /// What the parent tells a measuring process
+    late: usize,
+    /// What the parent passes to a measuring process
     #[arg(long, hide = true, num_args = 4)]
-    pub child: Option<Vec<String>>,
+    child: Option<Vec<String>>,
 }
 
-/// The panels of the picture are of these in front of all others.
+/// The contenders in the picture.
 const SHOWN: [&str; 6] = ["grouped", "split", "mixed", "mimalloc", "jemalloc", "glibc"];
 
 fn load(requests: usize, late: usize) -> Load {
@@ -53,25 +46,25 @@ fn load(requests: usize, late: usize) -> Load {
     }
 }
 
-/// After one burst, in bytes.
+/// Bytes after one burst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Moment {
     live: u64,
     resident: u64,
 }
 
-/// One process's answer.
+/// The result of one process.
 #[derive(Clone, Debug)]
 struct Answer {
-    who: Who,
+    who: Contender,
     told: bool,
     slabs: Slabs,
-    /// Processor time for one object, from being taken to being given back.
+    /// CPU time for the allocation, the first write and the free of one object.
     ns: f64,
     moments: Vec<Moment>,
 }
 
-/// Runs the trace, and looks at the memory in between, outside of the time.
+/// Runs the trace, and reads resident memory after each burst. This reading is not timed.
 fn serve(trace: &mut Trace, server: &mut dyn Server) -> (f64, Vec<Moment>) {
     trace.run(&mut Nobody, |_, _| ());
     let mut moments = Vec::with_capacity(1000);
@@ -90,7 +83,7 @@ fn serve(trace: &mut Trace, server: &mut dyn Server) -> (f64, Vec<Moment>) {
     (ns as f64 / trace.taken() as f64, moments)
 }
 
-fn measure(who: Who, told: bool, load: Load) -> Option<Answer> {
+fn measure(who: Contender, told: bool, load: Load) -> Option<Answer> {
     let mut trace = Trace::new(load);
     let (slabs, (ns, moments)) = match who.allocator() {
         Some(allocator) => {
@@ -127,7 +120,7 @@ fn encode(answer: &Answer) -> String {
     text
 }
 
-fn decode(who: Who, told: bool, text: &str) -> Option<Answer> {
+fn decode(who: Contender, told: bool, text: &str) -> Option<Answer> {
     let mut lines = text.lines();
     let mut whole = lines.next()?.split(' ');
     let ns = whole.next()?.parse().ok()?;
@@ -153,40 +146,26 @@ fn decode(who: Who, told: bool, text: &str) -> Option<Answer> {
     })
 }
 
-/// Measures and prints: what a measuring process is for.
+/// What a measuring process does: measures and prints.
 fn run_child(arguments: &[String]) -> Option<()> {
     let [name, told, requests, late] = arguments else {
         return None;
     };
     let load = load(requests.parse().ok()?, late.parse().ok()?);
-    let answer = measure(Who::find(name)?, told == "told", load)?;
+    let answer = measure(Contender::find(name)?, told == "told", load)?;
     print!("{}", encode(&answer));
     Some(())
 }
 
-fn in_child(who: Who, told: bool, load: Load) -> Result<Answer, String> {
+fn in_child(who: Contender, told: bool, load: Load) -> Result<Answer, String> {
     let name = who.name();
-    let environment = who
-        .allocator()
-        .and_then(|allocator| allocator.environment());
-    let output = std::env::current_exe()
-        .and_then(|program| {
-            Command::new(program)
-                .args(["requests", "--child", name])
-                .arg(if told { "told" } else { "alone" })
-                .arg(load.requests.to_string())
-                .arg(load.late.to_string())
-                .envs(environment)
-                .stdin(Stdio::null())
-                .output()
-        })
-        .map_err(|error| format!("{name}: {error}"))?;
-    if !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
-        let line = complaint.lines().next().unwrap_or("");
-        return Err(format!("{name}: {} {line}", output.status));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
+    let told_or_alone = if told { "told" } else { "alone" };
+    let (requests, late) = (load.requests.to_string(), load.late.to_string());
+    let arguments = [name, told_or_alone, &requests, &late].map(str::to_owned);
+    let mut command = part::child("requests", &arguments)?;
+    let allocator = who.allocator();
+    command.envs(allocator.and_then(|allocator| allocator.environment()));
+    let text = part::output(command, name)?;
     decode(who, told, &text).ok_or_else(|| format!("{name}: unclear: {text}"))
 }
 
@@ -216,7 +195,7 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Of resident memory after the first quarter of the bursts, in MiB: the mean and the most.
+/// The mean and the maximum in MiB over all bursts but the first quarter.
 fn mean_and_most(answer: &Answer, of: fn(&Moment) -> u64) -> (f64, f64) {
     let settled = &answer.moments[answer.moments.len() / 4..];
     let values = settled.iter().map(|moment| mib(of(moment)));
@@ -317,7 +296,7 @@ fn svg(answers: &[Answer]) -> String {
 
 fn measure_all(load: Load, repeats: usize) -> Result<Vec<Answer>, String> {
     let mut all = Vec::new();
-    for _ in 0..repeats.max(1) {
+    for _ in 0..repeats {
         for who in servers::ALL {
             for told in [false, true] {
                 all.push(in_child(who, told, load)?);
@@ -334,34 +313,27 @@ fn measure_all(load: Load, repeats: usize) -> Result<Vec<Answer>, String> {
     Ok(pairs.concat())
 }
 
-/// Runs everything, and keeps it beside `default`, a path without an ending, if the options name
-/// none.
-pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
+/// Measures all contenders, or serves as a measuring process.
+pub fn bench(options: &Options) -> Result<(), String> {
     if let Some(arguments) = &options.child {
-        return run_child(arguments).ok_or_else(|| "nobody of that name".to_owned());
+        return run_child(arguments).ok_or_else(|| "no such contender".to_owned());
     }
-    let (requests, repeats) = if options.quick { (2000, 1) } else { (8000, 3) };
-    let load = load(requests, options.late);
-    let mut text = machine::conditions().join("\n") + "\n";
-    print!("{text}");
-    let answers = measure_all(load, options.repeats.unwrap_or(repeats))?;
+    let common = &options.common;
+    let requests = if common.quick { 2000 } else { 8000 };
+    let mut report = Report::new(&[]);
+    let answers = measure_all(load(requests, options.late), common.repeats())?;
     for told in [false, true] {
-        let block = table(&answers, told);
-        print!("{block}");
-        text += &block;
+        report.add(&table(&answers, told));
     }
-    let base = options.out.as_deref().unwrap_or(default);
-    println!("\nkept:");
-    report::keep(&base.with_extension("txt"), &text)?;
-    report::keep(&base.with_extension("csv"), &csv(&answers))?;
-    report::keep(&base.with_extension("svg"), &svg(&answers))
+    let files = [("csv", csv(&answers)), ("svg", svg(&answers))];
+    report.finish(("requests", common), &files, 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answer(who: Who, told: bool, resident: u64) -> Answer {
+    fn answer(who: Contender, told: bool, resident: u64) -> Answer {
         let moments = (0..8).map(|burst| Moment {
             live: 1 << 20,
             resident: resident + burst,
@@ -381,23 +353,23 @@ mod tests {
 
     #[test]
     fn answers_survive_the_pipe() {
-        let one = answer(Who::Grouped, true, 77);
-        let other = decode(Who::Grouped, true, &encode(&one)).unwrap();
+        let one = answer(Contender::Grouped, true, 77);
+        let other = decode(Contender::Grouped, true, &encode(&one)).unwrap();
         assert_eq!((other.slabs, other.ns), (one.slabs, one.ns));
         assert_eq!(other.moments, one.moments);
-        assert!(decode(Who::Mixed, false, "1 2 3").is_none());
+        assert!(decode(Contender::Mixed, false, "1 2 3").is_none());
     }
 
     #[test]
     fn slabs_that_came_back_are_of_those_taken_into_use() {
-        let slabs = answer(Who::Mixed, false, 0).slabs;
+        let slabs = answer(Contender::Mixed, false, 0).slabs;
         assert!((slabs.recycled() - 0.75).abs() < 1e-9);
         assert_eq!(Slabs::default().recycled(), 0.0);
     }
 
     #[test]
     fn the_middle_is_of_each_burst() {
-        let answers = [1, 5, 900].map(|at| answer(Who::Split, false, at));
+        let answers = [1, 5, 900].map(|at| answer(Contender::Split, false, at));
         let middle = middle(&answers.iter().collect::<Vec<_>>());
         assert_eq!(middle.moments[3].resident, 8);
     }

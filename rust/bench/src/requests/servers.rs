@@ -1,5 +1,4 @@
-//! Whom the requests are served from: Slabyard's caches in three arrangements, and everybody's
-//! `malloc`.
+//! The contenders: Slabyard's caches in three arrangements, and the `malloc` of each allocator.
 
 use super::trace::{Life, Object, Server, SIZES};
 use crate::allocators::{self, Allocator};
@@ -7,56 +6,56 @@ use core::ffi::c_void;
 use slabyard_peers::{HookFn, MallocFn};
 use slabyard_sys as sys;
 
-/// One who is asked.
+/// One contender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Who {
-    /// A cache for each kind in epochs, one for each burst; what is kept in other caches.
+pub enum Contender {
+    /// A cache for each kind, with an epoch for each burst. Kept objects are in other caches.
     Grouped,
-    /// A cache for each kind, and other ones for what is kept.
+    /// A cache for each kind, and other caches for kept objects.
     Split,
     /// A cache for each kind.
     Mixed,
-    /// `malloc` and `free` of an allocator of that name.
+    /// `malloc` and `free` of the allocator of that name.
     Malloc(&'static str),
 }
 
 /// All, in the order of the table.
-pub const ALL: [Who; 10] = [
-    Who::Grouped,
-    Who::Split,
-    Who::Mixed,
-    Who::Malloc("heap"),
-    Who::Malloc("mimalloc"),
-    Who::Malloc("jemalloc"),
-    Who::Malloc("snmalloc"),
-    Who::Malloc("tcmalloc"),
-    Who::Malloc("rpmalloc"),
-    Who::Malloc("glibc"),
+pub const ALL: [Contender; 10] = [
+    Contender::Grouped,
+    Contender::Split,
+    Contender::Mixed,
+    Contender::Malloc("heap"),
+    Contender::Malloc("mimalloc"),
+    Contender::Malloc("jemalloc"),
+    Contender::Malloc("snmalloc"),
+    Contender::Malloc("tcmalloc"),
+    Contender::Malloc("rpmalloc"),
+    Contender::Malloc("glibc"),
 ];
 
-impl Who {
+impl Contender {
     pub fn name(self) -> &'static str {
         match self {
-            Who::Grouped => "grouped",
-            Who::Split => "split",
-            Who::Mixed => "mixed",
-            Who::Malloc(name) => name,
+            Contender::Grouped => "grouped",
+            Contender::Split => "split",
+            Contender::Mixed => "mixed",
+            Contender::Malloc(name) => name,
         }
     }
 
-    pub fn find(name: &str) -> Option<Who> {
+    pub fn find(name: &str) -> Option<Contender> {
         ALL.into_iter().find(|who| who.name() == name)
     }
 
     pub fn allocator(self) -> Option<Allocator> {
         match self {
-            Who::Malloc(name) => allocators::find(name),
+            Contender::Malloc(name) => allocators::find(name),
             _ => None,
         }
     }
 }
 
-/// What became of slabs: `made` from units, then, once empty, used `again` or `released`.
+/// Counts of slabs: `made` from new units; once empty, used `again`, or `released`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Slabs {
     pub made: u64,
@@ -65,7 +64,7 @@ pub struct Slabs {
 }
 
 impl Slabs {
-    /// Of all times that a slab was taken into use, how often it came back whole.
+    /// The share of slabs that became empty, of all times that a slab was taken into use.
     pub fn recycled(&self) -> f64 {
         (self.again + self.released) as f64 / (self.made + self.again).max(1) as f64
     }
@@ -98,12 +97,12 @@ fn make_cache(size: usize, flags: u32) -> *mut sys::sy_cache {
 }
 
 impl Caches {
-    pub fn open(who: Who, trims: bool) -> Caches {
-        let grouped = who == Who::Grouped;
+    pub fn open(who: Contender, trims: bool) -> Caches {
+        let grouped = who == Contender::Grouped;
         let flags = if grouped { sys::SY_EPOCHS } else { 0 };
         let kinds = SIZES.map(|size| {
             let first = make_cache(size, flags);
-            let other = if who == Who::Mixed {
+            let other = if who == Contender::Mixed {
                 first
             } else {
                 make_cache(size, 0)
@@ -149,7 +148,7 @@ impl Caches {
     }
 }
 
-/// What is written is resident.
+/// Writes the whole object, which makes it resident.
 fn fill(address: *mut u8, size: usize) {
     assert!(!address.is_null(), "there is enough memory");
     // SAFETY: an object of that size that was just taken.
@@ -181,7 +180,7 @@ impl Server for Caches {
     }
 
     fn end_burst(&mut self) {
-        // SAFETY: this thread began the epoch, which nobody uses after it is closed.
+        // SAFETY: this thread began the epoch, and does not use it after closing it.
         unsafe {
             if self.grouped {
                 assert_eq!(sys::sy_epoch_end(self.epoch), 0);
@@ -194,7 +193,7 @@ impl Server for Caches {
     }
 }
 
-/// Anybody's `malloc`.
+/// The `malloc` of an allocator.
 pub struct Malloc {
     malloc: MallocFn,
     free: unsafe extern "C" fn(*mut c_void),

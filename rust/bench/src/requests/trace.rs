@@ -1,21 +1,22 @@
-//! What a server asks of its allocator, the same for all: bursts of requests, each of which takes
-//! objects of several kinds and gives nearly all of them back when it ends.
+//! The allocations and frees of a server, the same for all contenders: bursts of requests. Each
+//! request allocates objects of several kinds and frees nearly all of them when it ends.
 //!
-//! How many requests a burst has goes up and down. Of a hundred objects about two are *kept*: the
-//! program knows when it takes them that they will outlive the burst (a session, an entry of a
-//! cache). A few of ten thousand are *late*: they were to end with their request and do not (an answer
-//! to a slow client). Which, and until when, follows from the seed alone.
+//! The number of requests in a burst goes up and down. About two of a hundred objects are *kept*:
+//! the program knows when it allocates them that they will outlive the burst (a session, an entry
+//! of a cache). A few of ten thousand are *late*: they should end with their request but do not (an
+//! answer to a slow client). The seed alone decides which objects are kept or late, and how long
+//! they live.
 
 /// Bytes of each kind of object: a node of a parsed request, a header, a connection, a buffer.
 pub const SIZES: [usize; 4] = [48, 96, 512, 2048];
-/// The kinds that one request takes.
+/// The kinds of objects that one request allocates.
 const REQUEST: [usize; 14] = [2, 3, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0];
 /// Objects of 10,000 that are kept.
 const KEPT: usize = 200;
 /// Bursts from one peak of the load to the next.
 const DAY: usize = 40;
 
-/// How an object ends.
+/// When an object ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Life {
     /// With its request.
@@ -34,7 +35,7 @@ pub struct Object {
     pub life: Life,
 }
 
-/// Who gives objects out.
+/// An allocator that serves requests.
 pub trait Server {
     fn begin_burst(&mut self);
     /// An object of `SIZES[kind]` bytes.
@@ -43,11 +44,11 @@ pub trait Server {
     fn end_burst(&mut self);
 }
 
-/// How much of everything.
+/// The extent of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub bursts: usize,
-    /// Requests of the largest burst; the smallest has an eighth.
+    /// Requests of the largest burst. The smallest burst has an eighth.
     pub requests: usize,
     /// Objects of 10,000 that are late.
     pub late: usize,
@@ -80,12 +81,12 @@ impl Random {
     }
 }
 
-/// A run of the load. What it needs of memory for itself it has after a first run, the rehearsal.
+/// A run of the load. A first run, the rehearsal, makes its own memory resident.
 pub struct Trace {
     load: Load,
     random: Random,
     open: Vec<[Object; REQUEST.len()]>,
-    /// What ends after each burst.
+    /// For each burst, the objects that end after it.
     due: Vec<Vec<Object>>,
     live_bytes: usize,
     taken: usize,
@@ -143,7 +144,7 @@ impl Trace {
         self.open.push(objects);
     }
 
-    /// Any of those that are open.
+    /// A random open request.
     fn end_request(&mut self, server: &mut dyn Server) {
         let which = self.random.below(self.open.len());
         for object in self.open.swap_remove(which) {
@@ -174,7 +175,7 @@ impl Trace {
         server.end_burst();
     }
 
-    /// All of it; `look` sees the bytes that are live after each burst.
+    /// Runs all bursts. After each burst `look` gets the live bytes.
     pub fn run(&mut self, server: &mut dyn Server, mut look: impl FnMut(usize, &mut dyn Server)) {
         self.random = Random(self.load.seed);
         (self.live_bytes, self.taken) = (0, 0);
@@ -188,7 +189,7 @@ impl Trace {
     }
 }
 
-/// Gives nothing out: for the rehearsal.
+/// A server for the rehearsal, which allocates nothing.
 pub struct Nobody;
 
 impl Server for Nobody {
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Numbers for addresses; each is out once.
+    /// Gives numbers as addresses, each to one live object.
     #[derive(Default)]
     struct Ledger {
         next: usize,

@@ -1,11 +1,11 @@
-//! Makers that are known by a name instead of a value: pools of a thread, and static caches. For
-//! each size that is measured, one of each.
+//! Makers that are types with static state: thread-local pools, and static caches. There is one of
+//! each for each measured size.
 
 use super::makers::{Maker, Object};
 use core::marker::PhantomData;
 use core::ops::DerefMut;
 
-/// The owners that a size has.
+/// The types of owners for a size.
 pub trait Named: 'static {
     type Bounded: DerefMut<Target = Self>;
     type Unbounded: DerefMut<Target = Self>;

@@ -1,4 +1,5 @@
-//! Who makes objects and who owns them: slots of pools, boxes of caches, and boxes over the peers.
+//! Makers of objects and the owners of the objects: slots of pools, boxes of caches, and boxes over
+//! the peers.
 
 use core::ffi::c_void;
 use core::marker::PhantomData;
@@ -18,7 +19,7 @@ impl<const WORDS: usize> Object<WORDS> {
     }
 }
 
-/// Makes objects. There is one a process, which stays.
+/// Makes objects. A process has one maker, which is never dropped.
 pub trait Maker<const WORDS: usize>: Sized + 'static {
     /// Owns an object.
     type Held: DerefMut<Target = Object<WORDS>>;
@@ -28,16 +29,16 @@ pub trait Maker<const WORDS: usize>: Sized + 'static {
 
     fn make(&'static self, value: Object<WORDS>) -> Self::Held;
 
-    /// Ends an object. Owners that need their maker for it are given it here.
+    /// Frees an object. Some owners need their maker for this.
     #[inline(always)]
     fn end(&'static self, held: Self::Held) {
         drop(held);
     }
 
-    /// Gives all objects up at once, where single ones are not given back.
+    /// Frees all objects at once, if the maker does not free single objects.
     ///
     /// # Safety
-    /// None of them, and nothing of the maker, is used any more.
+    /// The objects are not used any more, and there is no reference to the maker.
     unsafe fn reset(_maker: *mut Self) {}
 }
 
@@ -67,19 +68,19 @@ impl<const WORDS: usize> Maker<WORDS> for Cache<Object<WORDS>> {
     }
 }
 
-/// Objects in a chunk of nexus-slab's unbounded slab: its largest figure in the documents, since a
-/// free looks for the chunk.
+/// Objects in a chunk of nexus-slab's unbounded slab: the largest number in its documents, because
+/// a free searches the chunks.
 const NEXUS_CHUNK: usize = 4096;
 
-/// The slabs of nexus-slab 2, and those of the crate with its interface: one program for both.
-macro_rules! nexus_slabs {
-    ($($nexus:ident)+) => {$(
-        impl<const WORDS: usize> Maker<WORDS> for $nexus::bounded::Slab<Object<WORDS>> {
+/// Slabs of nexus-slab 2, and those of the crate that repeats its interface.
+macro_rules! nexus_slab {
+    ($nexus:ident $kind:ident, |$capacity:ident| $new:expr) => {
+        impl<const WORDS: usize> Maker<WORDS> for $nexus::$kind::Slab<Object<WORDS>> {
             type Held = $nexus::Slot<Object<WORDS>>;
 
-            fn open(capacity: usize) -> Self {
-                // SAFETY: what it gives is given back to it, and it stays.
-                unsafe { Self::with_capacity(capacity) }
+            fn open($capacity: usize) -> Self {
+                // SAFETY: the slab stays, and gets back what it gave.
+                unsafe { $new }
             }
 
             #[inline(always)]
@@ -92,31 +93,15 @@ macro_rules! nexus_slabs {
                 self.free(held);
             }
         }
-
-        impl<const WORDS: usize> Maker<WORDS> for $nexus::unbounded::Slab<Object<WORDS>> {
-            type Held = $nexus::Slot<Object<WORDS>>;
-
-            fn open(_capacity: usize) -> Self {
-                // SAFETY: what it gives is given back to it, and it stays.
-                unsafe { Self::with_chunk_capacity(NEXUS_CHUNK) }
-            }
-
-            #[inline(always)]
-            fn make(&'static self, value: Object<WORDS>) -> Self::Held {
-                self.alloc(value)
-            }
-
-            #[inline(always)]
-            fn end(&'static self, held: Self::Held) {
-                self.free(held);
-            }
-        }
-    )+};
+    };
 }
 
-nexus_slabs! { nexus_slab nexus_slab_2_here }
+nexus_slab!(nexus_slab bounded, |capacity| Self::with_capacity(capacity));
+nexus_slab!(nexus_slab unbounded, |_capacity| Self::with_chunk_capacity(NEXUS_CHUNK));
+nexus_slab!(nexus_slab_2_here bounded, |capacity| Self::with_capacity(capacity));
+nexus_slab!(nexus_slab_2_here unbounded, |_capacity| Self::with_chunk_capacity(NEXUS_CHUNK));
 
-/// The C library's memory by way of Rust's own `Box`.
+/// Rust's own `Box`, over the C library's malloc.
 pub struct StdBox;
 
 impl<const WORDS: usize> Maker<WORDS> for StdBox {
@@ -141,7 +126,7 @@ pub trait Heap: 'static {
     unsafe fn free(object: *mut c_void, layout: Layout);
 }
 
-/// A `Box` whose memory is a heap's, called directly.
+/// A `Box` over a heap, whose functions are called directly.
 pub struct HeapBox<T, P: Heap>(NonNull<T>, PhantomData<P>);
 
 impl<T, P: Heap> HeapBox<T, P> {

@@ -1,6 +1,6 @@
-//! Maps that give out keys, of one owner: the loops, and who runs them.
+//! Maps that give out keys, used by one thread: the loops, and their contenders.
 
-#![allow(deprecated)] // HopSlotMap is no longer maintained, and in use
+#![allow(deprecated)] // HopSlotMap is no longer maintained, but still in use
 
 use super::makers::Object;
 use super::rows::{Local, Row};
@@ -11,7 +11,7 @@ use core::hint::black_box;
 use slabyard::LocalHandleMap;
 use slotmap::{DefaultKey, DenseSlotMap, HopSlotMap, SlotMap};
 
-/// What is in the maps.
+/// A value in the maps.
 type Value = Object<8>;
 
 /// A map.
@@ -21,7 +21,7 @@ pub trait Map {
     fn insert(&mut self, value: Value) -> Self::Key;
     fn remove(&mut self, key: Self::Key) -> Option<Value>;
     fn get(&self, key: Self::Key) -> Option<&Value>;
-    /// Looks at all values.
+    /// Reads all values.
     fn visit(&self, look: impl FnMut(&Value));
 }
 
@@ -96,13 +96,13 @@ impl Map for slab::Slab<Value> {
     }
 }
 
-/// Looks at a value, unseen by the compiler.
+/// Reads a value in a way that the compiler cannot leave out.
 #[inline(always)]
 fn see(value: &Value) {
     hide(core::ptr::from_ref(value).cast_mut().cast());
 }
 
-/// The sum of what was removed is looked at, and not the whole of it: that would be a copy.
+/// Only whether a value was removed is passed to `black_box`: the value itself would be copied.
 #[inline(never)]
 fn pairs<M: Map, const LAYOUT: usize>(map: &mut M, count: u64) {
     enter!(LAYOUT);
@@ -151,7 +151,8 @@ fn visits<M: Map, const LAYOUT: usize>(map: &M, rounds: u64) {
     }
 }
 
-/// One operation of a row in one copy of the loops, so often that it takes a while; how many.
+/// Runs the operation of a row in one copy of the loops, often enough to be timed. Returns how
+/// often.
 fn run<M: Map, const L: usize>(
     what: Local,
     map: &mut M,

@@ -1,10 +1,11 @@
-//! The Rust crate beside other crates for the same, and beside `Box` over the peers.
+//! The Rust crate beside other crates for the same purpose, and beside `Box` over the peers.
 //!
 //! * `rows`: what is measured, as a list;
-//! * `makers`, `locals`: who makes objects, by value and by name; `owned`: the loops over them;
-//! * `maps`: maps of one owner; `shared`: maps of all threads.
+//! * `makers`, `locals`: the contenders that make objects: values, and types with static pools or
+//!   caches; `owned`: the loops over them;
+//! * `maps`: maps used by one thread; `shared`: maps shared by threads.
 //!
-//! How they take turns, and the tables, are in `alone`.
+//! The order of processes and the tables are in `alone`.
 
 mod locals;
 mod makers;
@@ -41,7 +42,7 @@ mod tests {
                         seed: 3,
                     },
                 };
-                // Names of a thread are built once: each job has a thread.
+                // A thread can initialise its pools only once: each job has its own thread.
                 let figures = std::thread::spawn(move || job.figures().unwrap());
                 let figures = figures.join().unwrap();
                 assert!(!figures.is_empty(), "{name} {who}");

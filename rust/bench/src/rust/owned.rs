@@ -1,4 +1,4 @@
-//! Objects and their owners: the loops, and who runs them.
+//! Objects and their owners: the loops, and their contenders.
 
 use super::locals::{Bounded, Named, Nexus011, Static, Unbounded};
 use super::makers::*;
@@ -14,17 +14,17 @@ use std::time::Instant;
 
 /// Operations between two readings of the clock.
 const SAMPLE: u64 = 100;
-/// The same where the program allocates between them.
+/// The same for the row in which the program allocates between samples.
 const CONTENDED_SAMPLE: u64 = 10;
 /// Objects of a batch.
 pub const BATCH: usize = 2_000;
-/// Boxes that the program has in the contended row; one in eight is replaced between samples.
+/// Live boxes of the program in the contended row. One in eight is replaced between samples.
 const TRAFFIC: usize = 256;
 
-/// Room for owners, which are moved in and out by hand.
+/// Memory for owners, which the loops move in and out.
 type Places<H> = Vec<MaybeUninit<H>>;
 
-/// A value whose content the compiler does not know, and which it knows to be looked at.
+/// A value. The compiler does not know its content, and has to assume that it is read.
 #[inline(always)]
 fn born<const W: usize, M: Maker<W>>(maker: &'static M, seed: u64) -> M::Held {
     let mut held = maker.make(Object::new(seed));
@@ -67,7 +67,7 @@ fn fill<const W: usize, M: Maker<W>, const LAYOUT: usize>(
 }
 
 /// # Safety
-/// The places are filled; they are empty afterwards.
+/// All places are filled. They are empty afterwards.
 #[inline(never)]
 unsafe fn drain_lifo<const W: usize, M: Maker<W>, const LAYOUT: usize>(
     maker: &'static M,
@@ -83,7 +83,7 @@ unsafe fn drain_lifo<const W: usize, M: Maker<W>, const LAYOUT: usize>(
 }
 
 /// # Safety
-/// The places of that order are filled; they are empty afterwards.
+/// The places in `order` are filled. They are empty afterwards.
 #[inline(never)]
 unsafe fn drain_in_order<const W: usize, M: Maker<W>, const LAYOUT: usize>(
     maker: &'static M,
@@ -102,7 +102,7 @@ unsafe fn drain_in_order<const W: usize, M: Maker<W>, const LAYOUT: usize>(
 }
 
 /// # Safety
-/// The places are filled, and stay so.
+/// All places are filled, before and afterwards.
 #[inline(never)]
 unsafe fn replace<const W: usize, M: Maker<W>, const LAYOUT: usize>(
     maker: &'static M,
@@ -124,7 +124,7 @@ unsafe fn replace<const W: usize, M: Maker<W>, const LAYOUT: usize>(
     ticks_after() - start
 }
 
-/// What the rest of the program does: boxes of all sizes come and go.
+/// The rest of the program: it makes and drops boxes of all sizes.
 struct Traffic {
     boxes: Vec<Box<[u8]>>,
     random: Random,
@@ -155,7 +155,7 @@ fn shuffled(count: usize, random: &mut Random) -> Vec<u32> {
     order
 }
 
-/// One who is measured, in one copy of the loops.
+/// One contender in one copy of the loops.
 struct Bench<const W: usize, M: Maker<W>> {
     maker: *mut M,
     places: Places<M::Held>,
@@ -178,7 +178,7 @@ impl<const W: usize, M: Maker<W>> Bench<W, M> {
         unsafe { &*self.maker }
     }
 
-    /// What operations took, for the histogram.
+    /// The ticks of operations, for the histogram.
     fn note(&self, histogram: &mut Histogram, ticks: u64) {
         histogram.add(ticks.saturating_sub(self.floor));
     }
@@ -238,7 +238,7 @@ impl<const W: usize, M: Maker<W>> Bench<W, M> {
         Sampled::new(histogram, SAMPLE)
     }
 
-    /// All objects live, each replaced before.
+    /// Fills all places, then replaces random objects, twice as many as there are.
     fn settle(&mut self) {
         let (maker, live) = (self.maker(), self.places.len() as u64);
         fill::<W, M, 0>(maker, &mut self.places);
@@ -262,7 +262,7 @@ impl<const W: usize, M: Maker<W>> Bench<W, M> {
         Sampled::new(histogram, SAMPLE)
     }
 
-    fn run<const L: usize>(&mut self, row: Owned, who: &Who, until: Instant) -> Sampled {
+    fn run<const L: usize>(&mut self, row: Owned, who: &Contender, until: Instant) -> Sampled {
         match row {
             Owned::Churn => self.churn::<L>(until, false),
             Owned::Contended => self.churn::<L>(until, true),
@@ -274,7 +274,7 @@ impl<const W: usize, M: Maker<W>> Bench<W, M> {
     }
 }
 
-/// Nothing between two readings of the clock.
+/// The ticks between two readings of the clock without an operation.
 fn floor() -> u64 {
     let mut histogram = Histogram::default();
     for _ in 0..10_000 {
@@ -284,7 +284,11 @@ fn floor() -> u64 {
     histogram.quantile(0.5)
 }
 
-fn measure<const W: usize, M: Maker<W>>(row: Owned, who: &Who, effort: &Effort) -> Vec<Sampled> {
+fn measure<const W: usize, M: Maker<W>>(
+    row: Owned,
+    who: &Contender,
+    effort: &Effort,
+) -> Vec<Sampled> {
     let mut bench = Bench::<W, M>::open(row.live().max(BATCH), effort.seed, floor());
     if matches!(row, Owned::Steady { .. }) {
         bench.settle();
@@ -302,24 +306,24 @@ fn measure<const W: usize, M: Maker<W>>(row: Owned, who: &Who, effort: &Effort) 
     all
 }
 
-type Measure = fn(Owned, &Who, &Effort) -> Vec<Sampled>;
+type Measure = fn(Owned, &Contender, &Effort) -> Vec<Sampled>;
 
-/// One of those who make objects.
-pub struct Who {
+/// One contender: a maker of objects.
+pub struct Contender {
     pub name: &'static str,
     /// Single objects can be given back.
     frees: bool,
-    /// The peer whose thread rules apply.
+    /// The peer whose rules for threads apply.
     peer: Option<&'static str>,
-    /// For 32, 64, 128, 512, 1024 and 4096 bytes.
+    /// Functions for 32, 64, 128, 512, 1024 and 4096 bytes.
     measure: [Measure; 6],
 }
 
-fn untyped<M>(name: &'static str, peer: Option<&'static str>) -> Who
+fn untyped<M>(name: &'static str, peer: Option<&'static str>) -> Contender
 where
     M: Maker<4> + Maker<8> + Maker<16> + Maker<64> + Maker<128> + Maker<512>,
 {
-    Who {
+    Contender {
         name,
         frees: true,
         peer,
@@ -340,13 +344,13 @@ macro_rules! typed {
         typed!($name, |W| $maker<Object<W>>)
     };
     ($name:literal, |$words:ident| $maker:ty) => {{
-        fn one<const $words: usize>(row: Owned, who: &Who, effort: &Effort) -> Vec<Sampled>
+        fn one<const $words: usize>(row: Owned, who: &Contender, effort: &Effort) -> Vec<Sampled>
         where
             Object<$words>: Named,
         {
             measure::<$words, $maker>(row, who, effort)
         }
-        Who {
+        Contender {
             name: $name,
             frees: true,
             peer: None,
@@ -356,8 +360,8 @@ macro_rules! typed {
 }
 
 /// All of them, in the order of the tables.
-pub fn all() -> Vec<Who> {
-    let arena = |who: Who| Who {
+pub fn all() -> Vec<Contender> {
+    let arena = |who: Contender| Contender {
         frees: false,
         ..who
     };
@@ -384,9 +388,9 @@ pub fn all() -> Vec<Who> {
     ]
 }
 
-/// Those who are in a row.
+/// The contenders of a row.
 pub fn names(row: Owned) -> Vec<&'static str> {
-    let fits = |who: &Who| who.frees || row == Owned::Alloc;
+    let fits = |who: &Contender| who.frees || row == Owned::Alloc;
     let all = all().into_iter().filter(fits);
     all.map(|who| who.name).collect()
 }

@@ -27,7 +27,7 @@ impl Owned {
     }
 }
 
-/// Maps of one owner.
+/// Maps used by one thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Local {
     Pair,
@@ -36,10 +36,10 @@ pub enum Local {
     Iterate,
 }
 
-/// Maps of all threads.
+/// Maps shared by threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shared {
-    /// Each thread its own values, or all threads the same.
+    /// Each thread looks up values of its own, or all threads the same values.
     Get {
         same: bool,
     },
@@ -90,28 +90,32 @@ impl crate::alone::Row for Row {
         match self {
             Row::Owned { what, bytes } => match what {
                 Owned::Churn => format!("a value of {bytes} B made, touched, dropped"),
-                Owned::Alloc => format!("a value of {bytes} B made, one of 2,000"),
-                Owned::FreeLifo => format!("one of 2,000 of {bytes} B dropped, newest first"),
-                Owned::FreeRandom => format!("one of 2,000 of {bytes} B dropped, in random order"),
+                Owned::Alloc => format!("one of 2,000 values of {bytes} B made"),
+                Owned::FreeLifo => {
+                    format!("one of 2,000 values of {bytes} B dropped, newest first")
+                }
+                Owned::FreeRandom => {
+                    format!("one of 2,000 values of {bytes} B dropped, in random order")
+                }
                 Owned::Contended => format!(
                     "as churn/{bytes}, ten at a time, while the program's boxes come and go"
                 ),
                 Owned::Steady { live } => {
-                    format!("a random one of {live} of {bytes} B replaced")
+                    format!("random one of {live} values of {bytes} B replaced")
                 }
             },
             Row::Local { what, live } => match what {
-                Local::Pair => format!("insert and remove, {live} live beside"),
-                Local::Replace => format!("a random one of {live} removed, another inserted"),
-                Local::Get => format!("a random one of {live} got"),
-                Local::Iterate => format!("one of {live} visited, a third removed before"),
+                Local::Pair => format!("insert and remove, beside {live} live values"),
+                Local::Replace => format!("random one of {live} values removed, another inserted"),
+                Local::Get => format!("get of a random one of {live} values"),
+                Local::Iterate => format!("visit of one of {live} values, a third removed before"),
             },
             Row::Shared { what, threads } => match what {
                 Shared::Get { same: false } => {
-                    format!("get and drop, {threads} threads, each of its own 1,000")
+                    format!("get and drop, {threads} threads, each with 1,000 values of its own")
                 }
                 Shared::Get { same: true } => {
-                    format!("get and drop, {threads} threads, of the same 1,000")
+                    format!("get and drop, {threads} threads, all with the same 1,000 values")
                 }
                 Shared::Pair => format!("insert and remove, {threads} threads"),
             },
@@ -159,7 +163,7 @@ fn all() -> Vec<Row> {
         Owned::FreeRandom,
         Owned::Contended,
     ];
-    // Of 1,024 bytes nexus-slab's document has frees only, and so has this.
+    // For 1,024 bytes nexus-slab's document has figures of frees only.
     let wanted = |what, bytes| bytes != 1024 || what == Owned::FreeLifo;
     let mut rows = Vec::new();
     for what in kinds {

@@ -1,4 +1,4 @@
-//! Maps that give out keys, for all threads: the loops, and who runs them.
+//! Maps that give out keys, shared by threads: the loops, and their contenders.
 
 use super::makers::Object;
 use super::rows::{Row, Shared};
@@ -23,7 +23,7 @@ pub trait Map: Sync {
     fn new() -> Self;
     fn insert(&self, value: Value) -> Self::Key;
     fn remove(&self, key: Self::Key) -> bool;
-    /// Gets a value, looks at it, and lets it go.
+    /// Gets a value, reads it, and drops the guard.
     fn look(&self, key: Self::Key) -> bool;
 }
 
@@ -73,7 +73,8 @@ impl Map for sharded_slab::Slab<Value> {
     }
 }
 
-/// No map, but what counting guards costs by itself: two locked instructions, on a line of each value.
+/// Not a map: the cost of counting guards alone, two locked instructions on a cache line of each
+/// value.
 struct Counts {
     lines: Box<[Line]>,
     taken: AtomicUsize,
@@ -146,12 +147,12 @@ fn timed<M: Map>(map: &M, what: Shared, layout: usize, threads: usize, rounds: u
     let same = put(0);
     let own: Vec<Mutex<Vec<M::Key>>> = (0..threads).map(|_| Mutex::default()).collect();
     let warm = |index: usize| match what {
-        Shared::Get { same: true } => *own[index].lock().expect("nobody panics") = same.clone(),
-        Shared::Get { same: false } => *own[index].lock().expect("nobody panics") = put(index),
+        Shared::Get { same: true } => *own[index].lock().expect("no thread panics") = same.clone(),
+        Shared::Get { same: false } => *own[index].lock().expect("no thread panics") = put(index),
         Shared::Pair => pairs::<M, 0>(map, KEYS as u64),
     };
     let work = |index: usize| {
-        let keys = own[index].lock().expect("nobody panics");
+        let keys = own[index].lock().expect("no thread panics");
         let count = KEYS as u64 * rounds;
         match (what, layout) {
             (Shared::Pair, 0) => pairs::<M, 0>(map, count),
@@ -164,7 +165,7 @@ fn timed<M: Map>(map: &M, what: Shared, layout: usize, threads: usize, rounds: u
     };
     let times = team(threads, || (), warm, work);
     for keys in own {
-        let keys = keys.into_inner().expect("nobody panics");
+        let keys = keys.into_inner().expect("no thread panics");
         keys.into_iter().for_each(|key| {
             map.remove(key);
         });
@@ -177,8 +178,8 @@ fn timed<M: Map>(map: &M, what: Shared, layout: usize, threads: usize, rounds: u
 
 fn measure<M: Map>(what: Shared, threads: usize, effort: &Effort) -> Vec<Sampled> {
     let map = M::new();
-    // All threads together have the time of a sample and, where they take turns on a processor, no
-    // less than some turns of it.
+    // All threads together get the time of a sample. If threads share a processor, each gets at
+    // least some time slices.
     let least = Duration::from_millis(2) * threads as u32;
     let wanted = effort.sample.max(least).as_nanos() as f64;
     let mut all = Vec::new();

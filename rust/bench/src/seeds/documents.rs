@@ -4,7 +4,7 @@
 /// A figure of a row, with what the document claims for its system and for the C library.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// By this name the measuring process tells it.
+    /// The name by which the measuring process reports it.
     pub metric: &'static str,
     pub system: Option<f64>,
     pub peer: Option<f64>,
@@ -16,7 +16,7 @@ pub struct Row {
     pub name: &'static str,
     pub says: &'static str,
     pub unit: &'static str,
-    /// The C library by this function, or by `Box`.
+    /// The function of the C library that the row is compared with, or `Box`.
     pub peer: &'static str,
     pub threads: usize,
     pub figures: &'static [Figure],
@@ -25,18 +25,18 @@ pub struct Row {
 /// One system's document.
 #[derive(Clone, Copy, Debug)]
 pub struct Document {
-    /// Of the system, and what its rows' names begin with.
+    /// The system's name. The full names of rows begin with it.
     pub name: &'static str,
-    /// What is compared with: the version that Slabyard's headers are for.
+    /// The version that is measured: Slabyard's headers repeat its API.
     pub version: &'static str,
-    /// Where the claimed figures were taken.
+    /// The machine on which the claimed figures were taken.
     pub machine: &'static str,
-    /// Where the system is a crate: the part about the Rust crate measures both.
+    /// If the system is a crate: its names in the part about the Rust crate, which measures it.
     pub in_rust: Option<InRust>,
     pub rows: &'static [Row],
 }
 
-/// By which names a crate and Slabyard are known in the part about the Rust crate.
+/// The names of a crate and of Slabyard in the part about the Rust crate.
 #[derive(Clone, Copy, Debug)]
 pub struct InRust {
     pub original: &'static str,
@@ -54,78 +54,59 @@ impl Document {
     }
 }
 
-const fn claim(metric: &'static str, system: f64, peer: f64) -> Figure {
-    Figure {
-        metric,
-        system: Some(system),
-        peer: Some(peer),
-    }
+/// A row of a C program: nanoseconds of one thread beside `malloc`.
+const ROW: Row = Row {
+    name: "",
+    says: "",
+    unit: "ns",
+    peer: "malloc",
+    threads: 1,
+    figures: &[],
+};
+
+/// A row of nexus-slab. The names are those of the rows of `rust`.
+const CYCLES: Row = Row {
+    unit: "cycles",
+    peer: "Box",
+    ..ROW
+};
+
+const MIB: Row = Row { unit: "MiB", ..ROW };
+
+/// A claimed figure; `-` where the document has none.
+macro_rules! claim {
+    (-) => {
+        None
+    };
+    ($value:literal) => {
+        Some($value)
+    };
 }
 
-/// Where the document says nothing of the C library.
-const fn lone(metric: &'static str, system: f64) -> Figure {
-    Figure {
-        metric,
-        system: Some(system),
-        peer: None,
-    }
-}
-
-/// Where the document has no figure, though its program measures one.
-const fn unclaimed(metric: &'static str) -> Figure {
-    Figure {
-        metric,
-        system: None,
-        peer: None,
-    }
-}
-
-const fn row(name: &'static str, says: &'static str, figures: &'static [Figure]) -> Row {
-    Row {
-        name,
-        says,
-        unit: "ns",
-        peer: "malloc",
-        threads: 1,
-        figures,
-    }
-}
-
-const fn threads(
-    name: &'static str,
-    says: &'static str,
-    threads: usize,
-    figures: &'static [Figure],
-) -> Row {
-    Row {
-        threads,
-        ..row(name, says, figures)
-    }
-}
-
-/// Of nexus-slab; the names are those of the rows of `rust`.
-const fn cycles(name: &'static str, says: &'static str, figures: &'static [Figure]) -> Row {
-    Row {
-        unit: "cycles",
-        peer: "Box",
-        ..row(name, says, figures)
-    }
-}
-
-const fn memory(name: &'static str, figures: &'static [Figure]) -> Row {
-    Row {
-        unit: "MiB",
-        ..row(
-            name,
-            "1,000,000 objects of so many bytes, with the array of their addresses",
-            figures,
-        )
-    }
+/// Rows as a table: the row that a line is based on, with other values in braces; the name and what
+/// is done; the metrics, each with the claims for the system and for the C library.
+macro_rules! rows {
+    ($($base:ident $({ $($field:ident: $value:expr),+ })? $name:literal $says:expr =>
+        $($metric:literal $system:tt $peer:tt),+;)+) => {
+        &[$(Row {
+            name: $name,
+            says: $says,
+            figures: &[$(Figure {
+                metric: $metric,
+                system: claim!($system),
+                peer: claim!($peer),
+            }),+],
+            $($($field: $value,)+)?
+            ..$base
+        }),+]
+    };
 }
 
 const CHURN: &str = "a value of so many bytes made, touched, dropped";
 const FREE: &str = "a value of so many bytes dropped, newest first";
 const TRAFFIC: &str = "as churn, ten at a time, while the program's boxes come and go";
+const MADE: &str = "a value of so many bytes made, one of 2,000";
+const REPLACE: &str = "a random one of 100,000 values of 64 B dropped, another made";
 
 const NEXUS_SLAB: Document = Document {
     name: "nexus-slab",
@@ -135,46 +116,20 @@ const NEXUS_SLAB: Document = Document {
         original: "nexus 0.11 BoxSlot",
         slabyard: "BoxSlot bounded",
     }),
-    rows: &[
-        cycles(
-            "churn/32",
-            CHURN,
-            &[claim("p50", 5.0, 14.0), claim("p99.9", 8.0, 49.0)],
-        ),
-        cycles(
-            "churn/64",
-            CHURN,
-            &[claim("p50", 7.0, 16.0), claim("p99.9", 16.0, 63.0)],
-        ),
-        cycles(
-            "churn/128",
-            CHURN,
-            &[claim("p50", 11.0, 21.0), claim("p99.9", 35.0, 75.0)],
-        ),
-        cycles(
-            "churn/4096",
-            CHURN,
-            &[claim("p50", 157.0, 175.0), claim("p99.9", 264.0, 329.0)],
-        ),
-        cycles("free-lifo/32", FREE, &[claim("p50", 2.0, 12.0)]),
-        cycles("free-lifo/64", FREE, &[claim("p50", 2.0, 12.0)]),
-        cycles("free-lifo/1024", FREE, &[claim("p50", 4.0, 24.0)]),
-        cycles(
-            "contended/64",
-            TRAFFIC,
-            &[claim("p50", 2.0, 18.0), claim("p99.9", 16.0, 106.0)],
-        ),
-        cycles(
-            "contended/4096",
-            TRAFFIC,
-            &[claim("p50", 52.0, 112.0), claim("p99.9", 367.0, 809.0)],
-        ),
-    ],
+    rows: rows! {
+        CYCLES "churn/32" CHURN => "p50" 5.0 14.0, "p99.9" 8.0 49.0;
+        CYCLES "churn/64" CHURN => "p50" 7.0 16.0, "p99.9" 16.0 63.0;
+        CYCLES "churn/128" CHURN => "p50" 11.0 21.0, "p99.9" 35.0 75.0;
+        CYCLES "churn/4096" CHURN => "p50" 157.0 175.0, "p99.9" 264.0 329.0;
+        CYCLES "free-lifo/32" FREE => "p50" 2.0 12.0;
+        CYCLES "free-lifo/64" FREE => "p50" 2.0 12.0;
+        CYCLES "free-lifo/1024" FREE => "p50" 4.0 24.0;
+        CYCLES "contended/64" TRAFFIC => "p50" 2.0 18.0, "p99.9" 16.0 106.0;
+        CYCLES "contended/4096" TRAFFIC => "p50" 52.0 112.0, "p99.9" 367.0 809.0;
+    },
 };
 
-const MADE: &str = "a value of so many bytes made, one of 2,000";
-
-/// The rows have the figures of its first two tables, and where these have none of the older ones.
+/// The rows have the figures of the document's first two tables, or else those of the older tables.
 const NEXUS_SLAB_2: Document = Document {
     name: "nexus-slab-2",
     version: "2.4.0 from crates.io, bounded",
@@ -183,51 +138,27 @@ const NEXUS_SLAB_2: Document = Document {
         original: "nexus bounded",
         slabyard: "our nexus bounded",
     }),
-    rows: &[
-        cycles("churn/32", CHURN, &[claim("p50", 1.0, 15.0)]),
-        cycles("churn/64", CHURN, &[claim("p50", 2.0, 17.0)]),
-        cycles("churn/128", CHURN, &[claim("p50", 4.0, 23.0)]),
-        cycles("churn/512", CHURN, &[claim("p50", 14.0, 44.0)]),
-        cycles("churn/4096", CHURN, &[claim("p50", 78.0, 249.0)]),
-        cycles(
-            "alloc/32",
-            MADE,
-            &[claim("p50", 6.0, 15.0), claim("p99.9", 12.0, 53.0)],
-        ),
-        cycles(
-            "alloc/64",
-            MADE,
-            &[claim("p50", 8.0, 17.0), claim("p99.9", 16.0, 56.0)],
-        ),
-        cycles(
-            "alloc/128",
-            MADE,
-            &[claim("p50", 12.0, 35.0), claim("p99.9", 32.0, 96.0)],
-        ),
-        cycles(
-            "alloc/512",
-            MADE,
-            &[claim("p50", 40.0, 54.0), claim("p99.9", 100.0, 129.0)],
-        ),
-        cycles("free-lifo/32", FREE, &[claim("p50", 0.0, 24.0)]),
-        cycles("free-lifo/64", FREE, &[claim("p50", 0.0, 24.0)]),
-        cycles("free-lifo/128", FREE, &[claim("p50", 0.0, 23.0)]),
-        cycles("free-lifo/512", FREE, &[claim("p50", 0.0, 23.0)]),
-        cycles("free-lifo/1024", FREE, &[claim("p50", 1.0, 24.0)]),
-        cycles(
-            "contended/64",
-            TRAFFIC,
-            &[claim("p50", 4.0, 14.0), claim("p99.9", 8.0, 58.0)],
-        ),
-        cycles(
-            "contended/4096",
-            TRAFFIC,
-            &[claim("p50", 52.0, 123.0), claim("p99.9", 139.0, 251.0)],
-        ),
-    ],
+    rows: rows! {
+        CYCLES "churn/32" CHURN => "p50" 1.0 15.0;
+        CYCLES "churn/64" CHURN => "p50" 2.0 17.0;
+        CYCLES "churn/128" CHURN => "p50" 4.0 23.0;
+        CYCLES "churn/512" CHURN => "p50" 14.0 44.0;
+        CYCLES "churn/4096" CHURN => "p50" 78.0 249.0;
+        CYCLES "alloc/32" MADE => "p50" 6.0 15.0, "p99.9" 12.0 53.0;
+        CYCLES "alloc/64" MADE => "p50" 8.0 17.0, "p99.9" 16.0 56.0;
+        CYCLES "alloc/128" MADE => "p50" 12.0 35.0, "p99.9" 32.0 96.0;
+        CYCLES "alloc/512" MADE => "p50" 40.0 54.0, "p99.9" 100.0 129.0;
+        CYCLES "free-lifo/32" FREE => "p50" 0.0 24.0;
+        CYCLES "free-lifo/64" FREE => "p50" 0.0 24.0;
+        CYCLES "free-lifo/128" FREE => "p50" 0.0 23.0;
+        CYCLES "free-lifo/512" FREE => "p50" 0.0 23.0;
+        CYCLES "free-lifo/1024" FREE => "p50" 1.0 24.0;
+        CYCLES "contended/64" TRAFFIC => "p50" 4.0 14.0, "p99.9" 8.0 58.0;
+        CYCLES "contended/4096" TRAFFIC => "p50" 52.0 123.0, "p99.9" 139.0 251.0;
+    },
 };
 
-/// Its document has no figures of these.
+/// The document has no figures for the unbounded slab.
 const NEXUS_SLAB_2_UNBOUNDED: Document = Document {
     name: "nexus-slab-2-unbounded",
     version: "2.4.0 from crates.io, unbounded",
@@ -236,20 +167,19 @@ const NEXUS_SLAB_2_UNBOUNDED: Document = Document {
         original: "nexus unbounded",
         slabyard: "our nexus unbounded",
     }),
-    rows: &[
-        cycles("churn/32", CHURN, &[unclaimed("p50")]),
-        cycles("churn/64", CHURN, &[unclaimed("p50")]),
-        cycles("alloc/64", MADE, &[unclaimed("p50")]),
-        cycles("free-lifo/64", FREE, &[unclaimed("p50")]),
-        cycles("contended/64", TRAFFIC, &[unclaimed("p50")]),
-        cycles(
-            "replace/64/100000",
-            "a random one of 100,000 values of 64 B dropped, another made",
-            &[unclaimed("p50")],
-        ),
-    ],
+    rows: rows! {
+        CYCLES "churn/32" CHURN => "p50" - -;
+        CYCLES "churn/64" CHURN => "p50" - -;
+        CYCLES "alloc/64" MADE => "p50" - -;
+        CYCLES "free-lifo/64" FREE => "p50" - -;
+        CYCLES "contended/64" TRAFFIC => "p50" - -;
+        CYCLES "replace/64/100000" REPLACE => "p50" - -;
+    },
 };
 
+const STEADY: &str = "one of 1,000 objects of 64 B freed, another allocated";
+const BULK: &str = "500,000 objects of 64 B allocated in new memory and written to, then freed";
+const BULK_NO_MAGAZINES: &str = "the same with SLAB_NO_MAGAZINES";
 const ROUNDS: &str = "an operation, where each thread allocates 64 objects of 64 B and frees them";
 
 const MAGAZINE_SLAB: Document = Document {
@@ -257,45 +187,37 @@ const MAGAZINE_SLAB: Document = Document {
     version: "1.0 (9815b82)",
     machine: "ARM64, Linux 6.12 in Docker, GCC 12, glibc 2.36",
     in_rust: None,
-    rows: &[
-        row(
-            "steady",
-            "one of 1,000 objects of 64 B freed, another allocated",
-            &[claim("ns", 3.4, 5.5)],
-        ),
-        row(
-            "bulk",
-            "500,000 objects of 64 B allocated in new memory and written to, then freed",
-            &[claim("alloc", 62.0, 5.0), claim("free", 4.0, 6.0)],
-        ),
-        row(
-            "bulk-no-magazines",
-            "the same with SLAB_NO_MAGAZINES",
-            &[claim("alloc", 46.0, 5.0), claim("free", 1626.0, 6.0)],
-        ),
-        threads("threads-1", ROUNDS, 1, &[claim("ns", 3.0, 5.0)]),
-        threads("threads-2", ROUNDS, 2, &[claim("ns", 2.0, 3.0)]),
-        threads("threads-4", ROUNDS, 4, &[claim("ns", 1.0, 1.0)]),
-        threads("threads-8", ROUNDS, 8, &[claim("ns", 1.0, 1.0)]),
-    ],
+    rows: rows! {
+        ROW "steady" STEADY => "ns" 3.4 5.5;
+        ROW "bulk" BULK => "alloc" 62.0 5.0, "free" 4.0 6.0;
+        ROW "bulk-no-magazines" BULK_NO_MAGAZINES => "alloc" 46.0 5.0, "free" 1626.0 6.0;
+        ROW { threads: 1 } "threads-1" ROUNDS => "ns" 3.0 5.0;
+        ROW { threads: 2 } "threads-2" ROUNDS => "ns" 2.0 3.0;
+        ROW { threads: 4 } "threads-4" ROUNDS => "ns" 1.0 1.0;
+        ROW { threads: 8 } "threads-8" ROUNDS => "ns" 1.0 1.0;
+    },
 };
+
+const MEMORY: &str = "1,000,000 objects of so many bytes, with the array of their addresses";
 
 const USERLAND_SLAB: Document = Document {
     name: "userland-slab",
     version: "c05fbbc",
     machine: "Arch Linux on x86-64, GCC 6.2.1",
     in_rust: None,
-    rows: &[
-        memory("memory-8", &[claim("MiB", 15.3, 38.0)]),
-        memory("memory-16", &[claim("MiB", 23.0, 38.0)]),
-        memory("memory-32", &[claim("MiB", 38.7, 53.4)]),
-        memory("memory-48", &[claim("MiB", 54.0, 68.7)]),
-        memory("memory-64", &[claim("MiB", 70.2, 83.9)]),
-        memory("memory-128", &[claim("MiB", 135.2, 145.0)]),
-        memory("memory-256", &[claim("MiB", 271.0, 266.9)]),
-    ],
+    rows: rows! {
+        MIB "memory-8" MEMORY => "MiB" 15.3 38.0;
+        MIB "memory-16" MEMORY => "MiB" 23.0 38.0;
+        MIB "memory-32" MEMORY => "MiB" 38.7 53.4;
+        MIB "memory-48" MEMORY => "MiB" 54.0 68.7;
+        MIB "memory-64" MEMORY => "MiB" 70.2 83.9;
+        MIB "memory-128" MEMORY => "MiB" 135.2 145.0;
+        MIB "memory-256" MEMORY => "MiB" 271.0 266.9;
+    },
 };
 
+const PAIR: &str = "a slot of 32 B allocated and freed";
+const PAIR_CALLOC: &str = "the same beside calloc";
 const BATCH: &str = "so many slots of 32 B allocated, then freed in that order";
 const PAIRS: &str = "xSlabMt: a slot of 32 B allocated and freed, as each thread sees it";
 
@@ -304,64 +226,36 @@ const XSLAB: Document = Document {
     version: "5ed9bc0 of mivinci/x",
     machine: "Apple Mac15,7 (12 cores), macOS, its malloc",
     in_rust: None,
-    rows: &[
-        row(
-            "pair",
-            "a slot of 32 B allocated and freed",
-            &[claim("ns", 2.58, 18.9)],
-        ),
-        Row {
-            peer: "calloc",
-            ..row(
-                "pair-calloc",
-                "the same beside calloc",
-                &[claim("ns", 2.58, 16.9)],
-            )
-        },
-        row("batch-16", BATCH, &[claim("ns", 37.9, 287.0)]),
-        row("batch-256", BATCH, &[claim("ns", 590.0, 4409.0)]),
-        row("batch-4096", BATCH, &[claim("ns", 15_236.0, 73_612.0)]),
-        threads("threads-1", PAIRS, 1, &[claim("ns", 9.79, 18.8)]),
-        threads("threads-2", PAIRS, 2, &[claim("ns", 80.0, 91.3)]),
-        threads("threads-4", PAIRS, 4, &[claim("ns", 540.0, 476.0)]),
-        threads("threads-8", PAIRS, 8, &[claim("ns", 1100.0, 46.4)]),
-    ],
+    rows: rows! {
+        ROW "pair" PAIR => "ns" 2.58 18.9;
+        ROW { peer: "calloc" } "pair-calloc" PAIR_CALLOC => "ns" 2.58 16.9;
+        ROW "batch-16" BATCH => "ns" 37.9 287.0;
+        ROW "batch-256" BATCH => "ns" 590.0 4409.0;
+        ROW "batch-4096" BATCH => "ns" 15_236.0 73_612.0;
+        ROW { threads: 1 } "threads-1" PAIRS => "ns" 9.79 18.8;
+        ROW { threads: 2 } "threads-2" PAIRS => "ns" 80.0 91.3;
+        ROW { threads: 4 } "threads-4" PAIRS => "ns" 540.0 476.0;
+        ROW { threads: 8 } "threads-8" PAIRS => "ns" 1100.0 46.4;
+    },
 };
+
+const LATENCY: &str =
+    "the first 1,000,000 objects of 128 B, allocated and written to, then freed, \
+                       each timed alone";
+const CYCLING: &str = "100,000 objects of 128 B before and after 1,000 cycles that replace 10,000 \
+                       of them";
 
 const ZNS_SLAB: Document = Document {
     name: "zns-slab",
     version: "56725b5 of temporal-slab",
     machine: "Intel Core Ultra 7 165H, Linux, GCC 13.3 -O3",
     in_rust: None,
-    rows: &[
-        row(
-            "latency",
-            "the first 1,000,000 objects of 128 B, allocated and written to, then freed, each timed \
-             alone",
-            &[
-                lone("alloc average", 70.0),
-                unclaimed("alloc p50"),
-                unclaimed("alloc p99"),
-                unclaimed("alloc p99.9"),
-                lone("free average", 12.0),
-                unclaimed("free p50"),
-                unclaimed("free p99"),
-                unclaimed("free p99.9"),
-            ],
-        ),
-        Row {
-            unit: "MiB",
-            ..row(
-                "churn",
-                "100,000 objects of 128 B before and after 1,000 cycles that replace 10,000 of them",
-                &[
-                    lone("before", 15.30),
-                    lone("after", 15.64),
-                    lone("after / before", 1.022),
-                ],
-            )
-        },
-    ],
+    rows: rows! {
+        ROW "latency" LATENCY =>
+            "alloc average" 70.0 -, "alloc p50" - -, "alloc p99" - -, "alloc p99.9" - -,
+            "free average" 12.0 -, "free p50" - -, "free p99" - -, "free p99.9" - -;
+        MIB "churn" CYCLING => "before" 15.30 -, "after" 15.64 -, "after / before" 1.022 -;
+    },
 };
 
 /// In the order of the tables.

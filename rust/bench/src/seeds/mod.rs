@@ -1,65 +1,57 @@
-//! The tables of five earlier systems' documents, repeated: what the document claims, the system
+//! Repeats the tables of five earlier systems' documents: the claims of the document, the system
 //! itself as measured here, Slabyard by the system's own API, and the C library.
 //!
 //! * `documents`: the rows, and the claimed figures;
 //! * `originals`: the programs in C of `kernels/seeds`, and the systems' own folders;
-//! * `run`: a row measured once, in a process of its own;
-//! * `table`: what was found;
+//! * `run`: measures a row once, in a process of its own;
+//! * `table`: the figures as tables;
 //! * here: all rows in turn.
 //!
-//! Each round goes over all rows and those who are in them, so that drift of the machine meets all
-//! alike. nexus-slab is a crate that is always there; the others are measured where their folders
-//! are given.
+//! Each round goes over all rows and their contenders, so that drift of the machine is the same for
+//! all. nexus-slab is a crate, so it is always measured. The other systems are measured if their
+//! folders are given.
 
 pub mod documents;
 pub mod originals;
 pub mod run;
 pub mod table;
 
+use crate::figure::{self, Figure};
 use crate::machine;
-use crate::report;
-use crate::vmem::figure::{self, Figure};
+use crate::part::{self, Common, Report};
 use documents::{Document, Row, ALL};
 use originals::Original;
-use run::{Samples, Who};
-use std::fmt::Write;
+use run::{Contender, Samples};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use table::Line;
 
-/// The tables of five earlier systems' documents, repeated on this machine: nexus-slab, magazine-slab,
-/// userland_slab, xslab and ZNS-Slab.
+/// The tables of five earlier systems' documents, repeated on this machine: nexus-slab,
+/// magazine-slab, userland_slab, xslab and ZNS-Slab.
 ///
-/// Every measurement is a process of its own. Figures are means over rounds, ratios have intervals
-/// (95 %); raw data is kept as CSV.
+/// Every measurement is a process of its own. Figures are means over at least two rounds, ratios
+/// have intervals (95 %); raw data is kept as CSV.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Fewer rounds, shorter samples
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    common: Common<15, 3>,
     /// Only rows whose name begins with one of these, separated by commas
     #[arg(long, value_delimiter = ',')]
-    pub only: Vec<String>,
+    only: Vec<String>,
     /// A folder with the source of magazine-slab, userland_slab, xslab or ZNS-Slab, to be measured
     /// too; may be given for each of them
     #[arg(long, value_name = "DIR")]
-    pub original: Vec<PathBuf>,
-    /// How often everything is measured, at least twice [default: 15, quick: 3]
-    #[arg(long)]
-    pub repeats: Option<usize>,
-    /// Where the files go, their names but for the endings [default: new ones in out/bench]
-    #[arg(long)]
-    pub out: Option<PathBuf>,
+    original: Vec<PathBuf>,
 }
 
 impl Options {
+    /// At least two: ratios have intervals.
     fn rounds(&self) -> usize {
-        let default = if self.quick { 3 } else { 15 };
-        self.repeats.unwrap_or(default).max(2)
+        self.common.repeats().max(2)
     }
 
     fn samples(&self) -> Samples {
-        let (count, ms) = if self.quick { (3, 4) } else { (9, 40) };
+        let (count, ms) = if self.common.quick { (3, 4) } else { (9, 40) };
         Samples {
             count,
             time: Duration::from_millis(ms),
@@ -72,9 +64,7 @@ impl Options {
             .iter()
             .flat_map(|document| document.rows.iter().map(move |row| (document, row)));
         let wanted = |(document, row): &(&Document, &Row)| {
-            let name = document.full_name(row);
-            let begins = |part: &String| name.starts_with(part.as_str());
-            self.only.is_empty() || self.only.iter().any(begins)
+            part::begins_with(&document.full_name(row), &self.only)
         };
         let rows: Vec<_> = all.filter(wanted).collect();
         if rows.is_empty() {
@@ -85,22 +75,22 @@ impl Options {
     }
 }
 
-/// A row that is measured, and what was found so far.
+/// A row that is measured, and its figures so far.
 struct Task<'a> {
     document: &'static Document,
     row: &'static Row,
-    /// The system's own program.
+    /// The program over the system itself.
     original: Option<&'a Path>,
-    /// Who is in it. Who fails once is left out.
-    who: Vec<Who>,
-    found: Vec<(Who, Vec<Figure>)>,
+    /// The contenders of the row. A contender that fails is left out from then on.
+    who: Vec<Contender>,
+    found: Vec<(Contender, Vec<Figure>)>,
 }
 
 impl<'a> Task<'a> {
     fn new(document: &'static Document, row: &'static Row, originals: &'a [Original]) -> Self {
         let original = originals.iter().find(|one| one.system == document.name);
-        let mut who = Who::ALL.to_vec();
-        who.retain(|who| *who != Who::Original || document.is_rust() || original.is_some());
+        let mut who = Contender::ALL.to_vec();
+        who.retain(|who| *who != Contender::Original || document.is_rust() || original.is_some());
         Task {
             document,
             row,
@@ -110,14 +100,19 @@ impl<'a> Task<'a> {
         }
     }
 
-    fn measure(&self, who: Who, samples: Samples, round: usize) -> Result<Vec<Figure>, String> {
+    fn measure(
+        &self,
+        who: Contender,
+        samples: Samples,
+        round: usize,
+    ) -> Result<Vec<Figure>, String> {
         match self.document.in_rust {
             Some(names) => run::in_rust(self.row, who.name_in(names), samples, round),
             None => run::in_program(self.row, who, samples, (self.document.name, self.original)),
         }
     }
 
-    /// One round; the next one begins with another of those who are in it. What went wrong.
+    /// One round. The next round begins with another contender. Returns the errors.
     fn measure_all(&mut self, samples: Samples, round: usize) -> Vec<String> {
         let mut failures = Vec::new();
         for who in self.who.clone() {
@@ -137,7 +132,7 @@ impl<'a> Task<'a> {
 
     fn lines(&self) -> impl Iterator<Item = Line> + '_ {
         self.row.figures.iter().map(|figure| {
-            let values = |wanted: Who| {
+            let values = |wanted: Contender| {
                 let here = self.found.iter().filter(|(one, _)| *one == wanted);
                 here.filter_map(|(_, figures)| run::value(figures, figure.metric))
                     .collect()
@@ -146,59 +141,51 @@ impl<'a> Task<'a> {
                 document: self.document,
                 row: self.row,
                 figure,
-                original: values(Who::Original),
-                slabyard: values(Who::Slabyard),
-                peer: values(Who::Peer),
+                original: values(Contender::Original),
+                slabyard: values(Contender::Slabyard),
+                peer: values(Contender::Peer),
             }
         })
     }
 }
 
-/// The raw data: a value each round.
+/// The raw data: a value for each round.
 fn figures(lines: &[Line]) -> Vec<Figure> {
     let mut all = Vec::new();
     for line in lines {
         let lists = [&line.original, &line.slabyard, &line.peer];
-        for (who, values) in Who::ALL.into_iter().zip(lists) {
-            all.extend(values.iter().enumerate().map(|(round, &value)| Figure {
-                row: line.document.full_name(line.row),
-                metric: line.figure.metric.to_owned(),
-                who: who.name(line.row).to_owned(),
-                layout: round,
-                value,
-            }));
+        for (who, values) in Contender::ALL.into_iter().zip(lists) {
+            let row = line.document.full_name(line.row);
+            let metric = line.figure.metric;
+            all.extend(Figure::rounds(&row, metric, who.name(line.row), values));
         }
     }
     all
 }
 
-fn header(options: &Options, originals: &[Original]) -> String {
-    let mut lines = machine::conditions();
-    lines.push(format!(
+/// Lines of the report's head: the clock, the originals, and the extent of the run.
+fn head(options: &Options, originals: &[Original]) -> Vec<String> {
+    let mut lines = vec![format!(
         "cycles         {:.3} a ns: ticks of the time-stamp counter",
         machine::ticks_per_ns()
-    ));
+    )];
     for one in originals {
         let folder = one.folder.display();
         lines.push(format!("original       {} in {folder}", one.system));
     }
     lines.push(format!("run            {} rounds", options.rounds()));
-    lines.join("\n") + "\n"
+    lines
 }
 
-/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
-/// name none.
-pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
+/// Measures the rows that the options choose.
+pub fn bench(options: &Options) -> Result<(), String> {
     let rows = options.rows()?;
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
     let originals = originals::build(&options.original, scratch.path())?;
-    let mut text = header(options, &originals);
-    print!("{text}");
+    let mut report = Report::new(&head(options, &originals));
     let mut tasks = Vec::new();
     for (document, row) in rows {
-        let described = format!("{}: {}\n", document.full_name(row), row.says);
-        print!("{described}");
-        text += &described;
+        report.add(&format!("{}: {}\n", document.full_name(row), row.says));
         tasks.push(Task::new(document, row, &originals));
     }
     let start = Instant::now();
@@ -210,18 +197,9 @@ pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
         }
     }
     let lines: Vec<Line> = tasks.iter().flat_map(Task::lines).collect();
-    let mut rest = table::tables(&lines, machine::processors().len()) + &table::noise(&lines);
-    for what in &failures {
-        let _ = writeln!(rest, "FAILED: {what}");
-    }
-    print!("{rest}");
-    text += &rest;
-    let base = options.out.as_deref().unwrap_or(default);
-    println!("\nkept:");
-    report::keep(&base.with_extension("txt"), &text)?;
-    report::keep(&base.with_extension("csv"), &figure::csv(&figures(&lines)))?;
-    match failures.len() {
-        0 => Ok(()),
-        count => Err(format!("{count} measurements failed")),
-    }
+    report.add(&table::tables(&lines, machine::processors().len()));
+    report.add(&table::noise(&lines));
+    report.add_failures(&failures);
+    let files = [("csv", figure::csv(&figures(&lines)))];
+    report.finish(("seeds", &options.common), &files, failures.len())
 }

@@ -1,18 +1,18 @@
-//! The programs of `kernels/seeds`, a C system each: built over Slabyard's headers with this program,
-//! and over the system itself where its folder is given.
+//! The programs of `kernels/seeds`, one for each C system. Each is built over Slabyard's headers
+//! with this program, and over the system itself if its folder is given.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What it takes to build a system, and to recognise its folder.
+/// How to build a system, and how to recognise its folder.
 struct Kernel {
     system: &'static str,
     source: &'static str,
     /// A header in the folder, and a function that it declares.
     mark: (&'static str, &'static str),
-    /// Where programs look for headers.
+    /// Folders of headers.
     include: &'static str,
-    /// Those that a version has of these are compiled.
+    /// Source files. A version may not have all of them.
     sources: &'static [&'static str],
     libraries: &'static [&'static str],
 }
@@ -54,7 +54,7 @@ const KERNELS: [Kernel; 4] = [
     },
 ];
 
-/// The program over Slabyard's headers, which measures the C library too.
+/// The path of the program over Slabyard's headers. It measures the C library too.
 pub fn over_slabyard(system: &str) -> PathBuf {
     Path::new(env!("BENCH_SEEDS")).join(format!("seeds_{system}"))
 }
@@ -74,7 +74,7 @@ impl Kernel {
         String::from_utf8_lossy(&text).contains(function)
     }
 
-    /// With the flags of `build.rs`.
+    /// Compiles the program with the flags of `build.rs`.
     fn build(&self, folder: &Path, scratch: &Path) -> Result<PathBuf, String> {
         let file = scratch.join(format!("{}.c", self.system));
         let program = scratch.join(self.system);
@@ -107,7 +107,7 @@ impl Kernel {
     }
 }
 
-/// The one whose header is in the folder.
+/// The system whose header is in the folder.
 fn kernel_of(folder: &Path) -> Result<&'static Kernel, String> {
     let mut kernels = KERNELS.iter();
     kernels.find(|kernel| kernel.is_in(folder)).ok_or_else(|| {

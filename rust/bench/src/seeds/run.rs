@@ -1,17 +1,18 @@
-//! One row measured by one of those who are in it, in a process of its own.
+//! Measures one row for one contender, in a process of its own.
 
 use super::documents::{InRust, Row};
 use super::originals;
 use crate::alone::job::{Effort, Job};
 use crate::alone::Row as _;
-use crate::vmem::figure::{self, Figure};
+use crate::figure::{self, Figure};
+use crate::kernels::layouts;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Whose figures stand beside each other.
+/// The contenders of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Who {
+pub enum Contender {
     /// The system itself.
     Original,
     /// Slabyard, by the system's API.
@@ -20,37 +21,37 @@ pub enum Who {
     Peer,
 }
 
-impl Who {
-    pub const ALL: [Who; 3] = [Who::Original, Who::Slabyard, Who::Peer];
+impl Contender {
+    pub const ALL: [Contender; 3] = [Contender::Original, Contender::Slabyard, Contender::Peer];
 
     pub fn name(self, row: &Row) -> &'static str {
         match self {
-            Who::Original => "original",
-            Who::Slabyard => "slabyard",
-            Who::Peer => row.peer,
+            Contender::Original => "original",
+            Contender::Slabyard => "slabyard",
+            Contender::Peer => row.peer,
         }
     }
 
-    /// In the part about the Rust crate, which measures nexus-slab.
+    /// The contender's name in the part about the Rust crate, which measures nexus-slab.
     pub fn name_in(self, names: InRust) -> &'static str {
         match self {
-            Who::Original => names.original,
-            Who::Slabyard => names.slabyard,
-            Who::Peer => "Box on glibc",
+            Contender::Original => names.original,
+            Contender::Slabyard => names.slabyard,
+            Contender::Peer => "Box on glibc",
         }
     }
 }
 
-/// How much is done in one process.
+/// The extent of one process.
 #[derive(Clone, Copy, Debug)]
 pub struct Samples {
-    /// Of C programs, where the row can be measured more than once in a process.
+    /// Samples of a C program, if it can measure the row more than once.
     pub count: usize,
-    /// Of each copy of the loops in Rust.
+    /// Time of each copy of the loops in Rust.
     pub time: Duration,
 }
 
-/// nexus-slab's rows are some of those of the Rust part.
+/// Measures a row of nexus-slab, which is a row of the part about the Rust crate.
 pub fn in_rust(
     row: &Row,
     who: &str,
@@ -58,30 +59,28 @@ pub fn in_rust(
     round: usize,
 ) -> Result<Vec<Figure>, String> {
     let found = crate::rust::Row::find(row.name).ok_or("no such row")?;
-    let mut layouts: Vec<usize> = (0..found.copies()).collect();
-    layouts.rotate_left(round % found.copies());
     let job = Job {
         row: found,
         who: who.to_owned(),
         effort: Effort {
             sample: samples.time,
-            layouts,
+            layouts: layouts(round),
             seed: round as u64 + 1,
         },
     };
     job.in_child()
 }
 
-/// By the system's own program, or by that over Slabyard.
+/// Measures a row of a C system, by the program over the system itself or over Slabyard.
 pub fn in_program(
     row: &Row,
-    who: Who,
+    who: Contender,
     samples: Samples,
     (system, original): (&str, Option<&Path>),
 ) -> Result<Vec<Figure>, String> {
     let program = match (who, original) {
-        (Who::Original, Some(program)) => program.to_owned(),
-        (Who::Original, None) => return Err(format!("no folder of {system} is given")),
+        (Contender::Original, Some(program)) => program.to_owned(),
+        (Contender::Original, None) => return Err(format!("no folder of {system} is given")),
         _ => originals::over_slabyard(system),
     };
     let name = who.name(row);
@@ -93,8 +92,8 @@ pub fn in_program(
     figure::ask(command, &format!("{system}/{} of {name}", row.name))
 }
 
-/// The value of a metric: the least over copies of the loops. nexus-slab's document takes the best of
-/// several runs too; of a program in C there is one.
+/// The value of a metric: the least of all copies of the loops, as nexus-slab's document takes the
+/// best of several runs. A C program gives one value.
 pub fn value(figures: &[Figure], metric: &str) -> Option<f64> {
     let here = figures.iter().filter(|figure| figure.metric == metric);
     here.map(|figure| figure.value).min_by(f64::total_cmp)

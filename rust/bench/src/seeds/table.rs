@@ -1,11 +1,12 @@
-//! What was found, as tables: first the figures at which Slabyard loses, then all others by system.
+//! The figures as tables: first those at which Slabyard loses, then all others by system.
 
 use super::documents::{Document, Figure, Row};
 use crate::report::figure as shown;
 use slabyard_certainty::{self as certainty, Interval};
 use std::fmt::Write;
 
-/// A figure as claimed and as measured: a value each round, and none where nothing was measured.
+/// A claimed figure and its measured values, one for each round. Lists of contenders that were not
+/// measured are empty.
 pub struct Line {
     pub document: &'static Document,
     pub row: &'static Row,
@@ -19,12 +20,12 @@ pub struct Line {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ratio {
     value: f64,
-    /// None where rounds differ too much to tell.
+    /// None if the rounds differ too much for an interval.
     interval: Option<Interval>,
 }
 
 impl Ratio {
-    /// Of lists from the same rounds.
+    /// The ratio of two lists from the same rounds.
     fn of(own: &[f64], other: &[f64]) -> Option<Ratio> {
         let are_there = !own.is_empty() && !other.is_empty();
         are_there.then(|| Ratio {
@@ -33,7 +34,7 @@ impl Ratio {
         })
     }
 
-    /// To a figure that is known without a doubt.
+    /// The ratio to a claimed figure, which has no interval.
     fn to_claim(own: &[f64], claim: f64) -> Option<Ratio> {
         (!own.is_empty()).then(|| Ratio {
             value: certainty::mean(own) / claim,
@@ -44,7 +45,8 @@ impl Ratio {
         })
     }
 
-    /// Slabyard's figure is surely the larger one. All figures are better when they are smaller.
+    /// Whether Slabyard's figure is larger: the whole interval is above 1. Smaller figures are
+    /// better.
     fn is_loss(self) -> bool {
         self.interval.is_some_and(|interval| interval.low > 1.0)
     }
@@ -77,8 +79,8 @@ impl Line {
         Ratio::to_claim(&self.slabyard, self.figure.system?)
     }
 
-    /// The largest ratio of those that are losses: to the original, and where that was not measured
-    /// to the claim or to the C library.
+    /// The largest ratio that is a loss: to the original, or if that was not measured, to the claim
+    /// or to the C library.
     fn loss(&self) -> Option<f64> {
         let judged = match self.original.is_empty() {
             false => [self.to_original(), None],
@@ -88,7 +90,7 @@ impl Line {
         losses.map(|ratio| ratio.value).max_by(f64::total_cmp)
     }
 
-    /// The row and its figure, and how few processors its threads had.
+    /// The row and its figure. If the row has more threads than processors, the number of processors.
     fn label(&self, processors: usize) -> String {
         let mut text = format!("`{}`", self.document.full_name(self.row));
         if self.row.figures.len() > 1 || self.figure.metric != self.row.unit {
@@ -143,7 +145,7 @@ fn table<'a>(lines: impl Iterator<Item = &'a Line>, processors: usize) -> String
     }
 }
 
-/// All tables. Threads had so many processors.
+/// All tables, of a run on this number of processors.
 pub fn tables(lines: &[Line], processors: usize) -> String {
     let mut losses: Vec<(f64, &Line)> = lines
         .iter()
@@ -173,7 +175,7 @@ pub fn tables(lines: &[Line], processors: usize) -> String {
     text
 }
 
-/// How far the ratios' intervals reach, as shares of the ratios: the middle one, and the widest.
+/// The median and the widest interval of the ratios, as shares of the ratios.
 pub fn noise(lines: &[Line]) -> String {
     let ratios = lines
         .iter()

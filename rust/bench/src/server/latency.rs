@@ -1,5 +1,5 @@
-//! Latencies, any number of them in the same memory: counts in buckets, of which there are 64 to each
-//! doubling, so that what is read is within 1.6 percent of what was noted.
+//! A histogram of latencies. Its size does not depend on their number: it counts them in buckets,
+//! 64 for each doubling. A value that is read is within 1.6 percent of the value that was noted.
 
 /// Buckets to a doubling, as a power of two.
 const PRECISION: u32 = 6;
@@ -10,7 +10,7 @@ pub struct Latencies {
     total: u64,
 }
 
-/// How far a value is shifted to fit into a bucket's number.
+/// By how many bits a value is shifted to get its bucket.
 fn shift_of(ns: u64) -> u32 {
     (u64::BITS - ns.leading_zeros()).saturating_sub(PRECISION + 1)
 }
@@ -36,7 +36,7 @@ impl Latencies {
         self.total += 1;
     }
 
-    /// What so many of them do not exceed, in nanoseconds; 0 of none.
+    /// The nanoseconds that this share of the latencies does not exceed; 0 if there are none.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = (share * self.total as f64).ceil() as u64;
         let mut seen = 0;

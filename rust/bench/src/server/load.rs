@@ -1,9 +1,9 @@
-//! What is asked of a server: some connections, each with so many requests under way, and every
-//! answer is looked at.
+//! The load of a server: requests on several connections, with several in flight on each. Every
+//! answer is checked.
 //!
-//! A connection sends a batch of requests in one write and waits for all answers before it sends the
-//! next. A key belongs to one connection, so what an answer has to be is known when the question is
-//! asked. Sizes of values are random: 64 B to 4 KiB, each doubling as likely as the others.
+//! A connection sends a batch of requests in one write, and waits for all answers before it sends
+//! the next batch. Each key belongs to one connection, so the right answer is known when a request
+//! is sent. Sizes of values are random, 64 B to 4 KiB; each doubling is equally likely.
 
 use super::latency::Latencies;
 use crate::loops::Random;
@@ -22,7 +22,7 @@ const DOUBLINGS: usize = 6;
 const CONTENT: usize = 1 << 20;
 /// Bytes that are read at a time: the answers to a batch fit.
 const READ: usize = 128 << 10;
-/// How far the next key is, where all are visited: a prime larger than any number of keys.
+/// The step to the next key where all keys are visited: a prime larger than any number of keys.
 const STRIDE: u64 = 2_654_435_761;
 /// Bytes of a key, as they are written.
 const KEY: usize = 16;
@@ -36,11 +36,11 @@ pub enum Asks {
     Overwrite,
     /// Nine keys of ten are deleted, in no order.
     Thin,
-    /// Random keys; of 100 requests so many set them, and the others get them.
+    /// Random keys. Of 100 requests `sets` set a key, and the others get one.
     Random { sets: usize },
 }
 
-/// What an answer has to be.
+/// The right answer.
 #[derive(Clone, Copy)]
 enum Answer {
     Set,
@@ -48,15 +48,15 @@ enum Answer {
     Value { key: usize, size: usize },
 }
 
-/// Of the values, and what they are now.
+/// The values that one connection has set.
 struct Keys {
     content: Vec<u8>,
-    /// 0: there is no such key.
+    /// 0 if there is no such key.
     sizes: Vec<u16>,
 }
 
 impl Keys {
-    /// The bytes of a key's value: others for each key.
+    /// The bytes of a key's value. They differ from key to key.
     fn value(&self, key: usize, size: usize) -> &[u8] {
         let from = key * 61 % (CONTENT - (SMALLEST << DOUBLINGS));
         &self.content[from..from + size]
@@ -71,10 +71,10 @@ impl Keys {
 struct Connection {
     stream: TcpStream,
     random: Random,
-    /// It has the keys `first`, `first + CONNECTIONS`, and so on.
+    /// The connection has the keys `first`, `first + CONNECTIONS`, and so on.
     first: usize,
     keys: usize,
-    /// Requests of the stage that are still to be sent, and how many were.
+    /// Requests of the stage: those that are still to be sent, and those that were sent.
     left: u64,
     sent: u64,
     began: u64,
@@ -164,7 +164,7 @@ impl Connection {
         self.stream.write_all(&self.request)
     }
 
-    /// Bytes of an answer that is what it has to be; 0: not all of it is there.
+    /// The length of an answer if it is right; 0 if it is incomplete.
     fn matches(&self, answer: Answer, from: &[u8], keys: &Keys) -> Option<usize> {
         let mut heading = [0u8; 16];
         let (heading, value) = match answer {
@@ -187,7 +187,7 @@ impl Connection {
         (one == heading && two == value && rest.starts_with(end)).then_some(count)
     }
 
-    /// Reads what is there. Whether no answer is missing any more.
+    /// Reads what has arrived. True if all answers have arrived.
     fn hear(&mut self, keys: &Keys, latencies: &mut Latencies) -> Result<bool, String> {
         let got = self.stream.read(&mut self.input[self.filled..]);
         match got {
@@ -212,7 +212,7 @@ impl Connection {
     }
 }
 
-/// What a stage came to.
+/// The result of a stage.
 pub struct Stage {
     pub requests: u64,
     pub ns: u64,
@@ -230,9 +230,9 @@ fn say(error: std::io::Error) -> String {
 }
 
 impl Load {
-    /// Connects. The same seed asks the same.
+    /// Connects. The same seed gives the same requests.
     pub fn open(port: u16, keys: usize, seed: u64) -> Result<Load, String> {
-        // SAFETY: makes a descriptor, which is checked before somebody owns it.
+        // SAFETY: makes a descriptor, which is checked before it is used.
         let poll = unsafe {
             let poll = libc::epoll_create1(libc::EPOLL_CLOEXEC);
             if poll < 0 {
@@ -279,7 +279,8 @@ impl Load {
         usize::try_from(count).unwrap_or(0)
     }
 
-    /// Requests of a connection in a stage; of random ones `count` in all.
+    /// The number of requests of a connection in a stage. Random requests are `count` for all
+    /// connections together.
     fn share(&self, asks: Asks, count: u64, of: usize) -> u64 {
         let keys = self.connections[of].keys as u64;
         match asks {
@@ -289,8 +290,8 @@ impl Load {
         }
     }
 
-    /// Asks, `depth` at a time on each connection, until all is answered. `count` is of random
-    /// requests; the others are as many as there are keys for.
+    /// Sends requests, `depth` at a time on each connection, and waits for all answers. `count` is
+    /// the number of random requests; other stages have one for each of their keys.
     pub fn run(&mut self, asks: Asks, count: u64, depth: u64) -> Result<Stage, String> {
         let mut stage = Stage {
             requests: 0,
@@ -333,7 +334,7 @@ impl Load {
         self.keys.live_bytes()
     }
 
-    /// One request, and how many nanoseconds its answer took.
+    /// Sends one request and returns the nanoseconds until its answer.
     pub fn tell(&mut self, words: &[&[u8]], answer: &[u8]) -> Result<u64, String> {
         let connection = &mut self.connections[0];
         connection.request.clear();
@@ -351,7 +352,7 @@ impl Load {
         }
     }
 
-    /// Forgets all keys. Nanoseconds.
+    /// Deletes all keys by FLUSHALL. Returns nanoseconds.
     pub fn flush_all(&mut self) -> Result<u64, String> {
         self.keys.sizes.fill(0);
         self.tell(&[b"FLUSHALL"], b"+OK\r\n")
@@ -363,8 +364,8 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// A server that says the same to everybody, and nothing more; it reads on, as a connection that
-    /// is closed with something unread is reset.
+    /// A server that sends the same answer to each connection, and nothing more. It goes on
+    /// reading: a connection that is closed with unread data is reset.
     fn liar(answer: &'static [u8]) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,58 +1,53 @@
-//! The key-value server of the examples over different allocators: how much it serves, how soon it
-//! answers, what it holds.
+//! The key-value server of the examples over different allocators: its throughput, its latencies,
+//! its memory.
 //!
-//! * `who`: where it takes its memory from; `process`: the server, looked at from outside;
-//! * `load`: what it is asked; `latency`: how long answers take;
-//! * here: all of them in turn, and the tables.
+//! * `contender`: what the server takes its memory from; `process`: the server as a process;
+//! * `load`: the requests; `latency`: a histogram of the answers' latencies;
+//! * here: the stages of all servers, and the tables.
 //!
-//! In a repeat each of those compared is one server process that goes through all stages; they take
-//! turns stage by stage. Server and load have a processor each, where there are two.
+//! In a repeat each contender has one server process, which goes through all stages. The servers
+//! take turns stage by stage. If there are two processors, the server has one and the load the
+//! other.
 
+pub mod contender;
 pub mod latency;
 pub mod load;
 pub mod process;
-pub mod who;
 
+use crate::figure::{self, median, Figure};
 use crate::machine;
-use crate::report::{self, figure as shown};
-use crate::vmem::figure::{self, Figure};
+use crate::part::{self, Common, Report};
+use crate::report::{cell, figure as shown, over, ratio, spread};
+use contender::{Contender, PEER};
 use load::{Asks, Load, CONNECTIONS};
 use process::Server;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use who::{Who, PEER};
 
 /// The key-value server of the examples only: requests in a second, latencies, resident memory.
 ///
-/// It takes its memory from Slabyard's caches and heaps, and from the malloc of the C library and of
-/// the libraries that are here, preloaded. Figures are medians; raw data is kept as CSV.
+/// It takes its memory from Slabyard's caches and heaps, and from the malloc of the C library and
+/// of the libraries that are here, preloaded. Figures are medians; raw data is kept as CSV.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// A tenth of the keys and requests, twice
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    common: Common<5, 2>,
     /// Only these allocators, separated by commas
     #[arg(long, value_delimiter = ',')]
-    pub only: Vec<String>,
+    only: Vec<String>,
     /// One more library whose malloc is measured, as NAME=LIBRARY
     #[arg(long)]
-    pub preload: Vec<String>,
-    /// How often everything is measured [default: 5, quick: 2]
-    #[arg(long)]
-    pub repeats: Option<usize>,
+    preload: Vec<String>,
     /// Keys that the server is filled with [default: 500000, quick: 50000]
     #[arg(long)]
-    pub keys: Option<usize>,
-    /// Requests of a stage without a pipeline; four times as many with one [default: 200000, quick: 20000]
+    keys: Option<usize>,
+    /// Requests of a stage without a pipeline; stages with one have four times as many [default: 200000, quick:
+    /// 20000]
     #[arg(long)]
-    pub requests: Option<u64>,
-    /// Milliseconds of few requests after the flush [default: 12000, quick: 1000]
+    requests: Option<u64>,
+    /// Milliseconds with few requests after the flush [default: 12000, quick: 1000]
     #[arg(long)]
-    pub later_ms: Option<u64>,
-    /// Where the files go, their names but for the endings [default: new ones in out/bench]
-    #[arg(long)]
-    pub out: Option<PathBuf>,
+    later_ms: Option<u64>,
 }
 
 /// How much of everything.
@@ -61,40 +56,33 @@ struct Effort {
     requests: u64,
     later: Duration,
     repeats: usize,
-    /// Of the server and of the load.
+    /// The processors of the server and of the load, if there are two.
     processors: Option<[usize; 2]>,
 }
 
 impl Options {
     fn effort(&self) -> Effort {
-        let of = |whole: u64, quick: u64| if self.quick { quick } else { whole };
+        let common = &self.common;
+        let keys = common.or_default(self.keys, 500_000, 50_000);
+        let later_ms = common.or_default(self.later_ms, 12_000, 1000);
         let processors = machine::processors();
         Effort {
-            keys: self
-                .keys
-                .unwrap_or(of(500_000, 50_000) as usize)
-                .max(CONNECTIONS * 10),
-            requests: self.requests.unwrap_or(of(200_000, 20_000)),
-            later: Duration::from_millis(self.later_ms.unwrap_or(of(12_000, 1000))),
-            repeats: self.repeats.unwrap_or(of(5, 2) as usize).max(1),
+            keys: keys.max(CONNECTIONS * 10),
+            requests: common.or_default(self.requests, 200_000, 20_000),
+            later: Duration::from_millis(later_ms),
+            repeats: common.repeats(),
             processors: (processors.len() > 1).then(|| [processors[0], processors[1]]),
         }
     }
 
-    fn chosen(&self) -> Result<Vec<Who>, String> {
-        let mut all = who::all();
+    fn chosen(&self) -> Result<Vec<Contender>, String> {
+        let mut all = contender::all();
         for text in &self.preload {
-            all.push(who::parse(text)?);
+            all.push(contender::parse(text)?);
         }
-        if let Some(name) = self
-            .only
-            .iter()
-            .find(|name| all.iter().all(|one| one.name != **name))
-        {
-            let names: Vec<_> = all.iter().map(|one| &one.name).collect();
-            return Err(format!("nobody is called {name}; there are {names:?}"));
-        }
-        all.retain(|one| self.only.is_empty() || self.only.contains(&one.name));
+        let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        part::check_names("allocator", &self.only, &names)?;
+        all.retain(|one| part::is_among(&one.name, &self.only));
         Ok(all)
     }
 }
@@ -104,7 +92,7 @@ struct Row {
     name: &'static str,
     says: &'static str,
     asks: Asks,
-    /// Requests under way on a connection.
+    /// Requests in flight on a connection.
     depth: u64,
 }
 
@@ -117,27 +105,22 @@ const fn row(name: &'static str, says: &'static str, asks: Asks, depth: u64) -> 
     }
 }
 
-/// In the order in which a server meets them.
+/// The stages in their order in a run.
 const ROWS: [Row; 7] = [
     row(
         "fill",
-        "each key is set for the first time, 16 at a time",
+        "first set of each key, 16 at a time",
         Asks::Fill,
         16,
     ),
-    row(
-        "set/1",
-        "random keys are set",
-        Asks::Random { sets: 100 },
-        1,
-    ),
+    row("set/1", "set of random keys", Asks::Random { sets: 100 }, 1),
     row(
         "set/16",
         "the same, 16 at a time",
         Asks::Random { sets: 100 },
         16,
     ),
-    row("get/1", "random keys are got", Asks::Random { sets: 0 }, 1),
+    row("get/1", "get of random keys", Asks::Random { sets: 0 }, 1),
     row(
         "get/16",
         "the same, 16 at a time",
@@ -146,7 +129,7 @@ const ROWS: [Row; 7] = [
     ),
     row(
         "mixed/1",
-        "of two requests one sets and one gets",
+        "half of the requests set keys, half get them",
         Asks::Random { sets: 50 },
         1,
     ),
@@ -158,27 +141,27 @@ const ROWS: [Row; 7] = [
     ),
 ];
 
-/// Of a row, in the order of its columns.
+/// The metrics of a row, in the order of its columns.
 const METRICS: [&str; 5] = ["requests/s", "p50 us", "p99 us", "p99.9 us", "cpu us"];
-/// When memory is looked at.
+/// The moments at which memory is read.
 const MOMENTS: [&str; 5] = ["filled", "churned", "thinned", "flushed", "later"];
-/// The rows of memory: what the server holds, and what of it is keys and values.
+/// The rows about memory: resident memory of the server, and the bytes of keys and values in it.
 const RESIDENT: &str = "resident MiB";
 const LIVE: &str = "live MiB";
 const FLUSH: &str = "flush";
 
-/// One server, what it is asked, and what was found.
-struct Contender {
+/// One server with its load and its figures.
+struct Session {
     name: String,
     server: Server,
     load: Load,
     figures: Vec<Figure>,
 }
 
-impl Contender {
-    fn open(who: &Who, effort: &Effort, seed: u64) -> Result<Contender, String> {
+impl Session {
+    fn open(who: &Contender, effort: &Effort, seed: u64) -> Result<Session, String> {
         let server = Server::start(who, effort.processors.map(|both| both[0]))?;
-        Ok(Contender {
+        Ok(Session {
             name: who.name.clone(),
             load: Load::open(server.port, effort.keys, seed)?,
             server,
@@ -187,13 +170,8 @@ impl Contender {
     }
 
     fn add(&mut self, row: &str, metric: &str, value: f64) {
-        self.figures.push(Figure {
-            row: row.to_owned(),
-            metric: metric.to_owned(),
-            who: self.name.clone(),
-            layout: 0,
-            value,
-        });
+        self.figures
+            .push(Figure::new(row, metric, &self.name, 0, value));
     }
 
     fn look(&mut self, moment: &str) {
@@ -245,20 +223,21 @@ impl Contender {
     }
 }
 
-/// All servers of a repeat, which take turns in each stage, and what went wrong with others.
+/// All servers of a repeat, which take turns in each stage, and the failures of others: a name and
+/// an error each.
 struct Round {
-    contenders: Vec<Contender>,
+    contenders: Vec<Session>,
     failures: Vec<(String, String)>,
 }
 
 impl Round {
-    fn open(who: &[Who], effort: &Effort, seed: u64) -> Round {
+    fn open(who: &[Contender], effort: &Effort, seed: u64) -> Round {
         let mut round = Round {
             contenders: Vec::new(),
             failures: Vec::new(),
         };
         for one in who {
-            match Contender::open(one, effort, seed) {
+            match Session::open(one, effort, seed) {
                 Ok(contender) => round.contenders.push(contender),
                 Err(what) => round.failures.push((one.name.clone(), what)),
             }
@@ -266,8 +245,8 @@ impl Round {
         round
     }
 
-    /// Lets each do it; another one begins the next time.
-    fn each(&mut self, mut does: impl FnMut(&mut Contender) -> Result<(), String>) {
+    /// Runs `does` for each server. The next call begins with another server.
+    fn each(&mut self, mut does: impl FnMut(&mut Session) -> Result<(), String>) {
         let Round {
             contenders,
             failures,
@@ -282,7 +261,7 @@ impl Round {
     }
 
     /// From the start of the servers to their end.
-    fn run(who: &[Who], effort: &Effort, seed: u64) -> Round {
+    fn run(who: &[Contender], effort: &Effort, seed: u64) -> Round {
         if let Some([_, own]) = effort.processors {
             machine::pin(own);
         }
@@ -290,10 +269,10 @@ impl Round {
         for row in &ROWS {
             round.each(|one| one.stage(row, effort.requests));
         }
-        round.each(Contender::age);
+        round.each(Session::age);
         let began = Instant::now();
         while began.elapsed() < effort.later {
-            round.each(Contender::drip);
+            round.each(Session::drip);
             std::thread::sleep(Duration::from_millis(1));
         }
         round.each(|one| {
@@ -303,17 +282,17 @@ impl Round {
         round
     }
 
-    /// Ends the servers. Their figures.
+    /// Ends the servers, and returns the figures and the failures.
     fn close(mut self) -> (Vec<Figure>, Vec<(String, String)>) {
         let mut figures = Vec::new();
-        for Contender {
+        for Session {
             name,
             server,
             load,
             figures: found,
         } in self.contenders
         {
-            drop(load); // a server ends when nobody is connected
+            drop(load); // a server ends after its last connection is closed
             match server.end() {
                 Ok(()) => figures.extend(found),
                 Err(what) => self.failures.push((name, what)),
@@ -323,14 +302,14 @@ impl Round {
     }
 }
 
-/// All repeats; who has failed once is left out of the next.
-fn measure_all(who: &[Who], effort: &Effort) -> (Vec<Figure>, Vec<(String, String)>) {
+/// All repeats. A contender that fails is left out of the following repeats.
+fn measure_all(who: &[Contender], effort: &Effort) -> (Vec<Figure>, Vec<(String, String)>) {
     let (mut figures, mut failures) = (Vec::new(), Vec::new());
     let mut who = who.to_vec();
     for repeat in 0..effort.repeats {
         eprintln!("repeat {} of {}", repeat + 1, effort.repeats);
         let seed = repeat as u64 + 1;
-        // On a thread of its own, as it binds itself to a processor.
+        // A thread of its own, because it binds itself to a processor.
         let round = std::thread::scope(|scope| {
             let thread = scope.spawn(|| Round::run(&who, effort, seed).close());
             thread.join().expect("a round does not panic")
@@ -344,16 +323,8 @@ fn measure_all(who: &[Who], effort: &Effort) -> (Vec<Figure>, Vec<(String, Strin
     (figures, failures)
 }
 
-fn median(found: &[Figure], row: &str, metric: &str, who: &str) -> Option<f64> {
-    figure::of(found, row, metric, who).map(|summary| summary.median)
-}
-
-fn cell(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), shown)
-}
-
 /// One row as text.
-fn block(row: &Row, who: &[Who], found: &[Figure]) -> String {
+fn block(row: &Row, who: &[Contender], found: &[Figure]) -> String {
     let [first, rest @ ..] = METRICS;
     let mut text = format!("\n{}: {}\n  {:<16} {first:>10}", row.name, row.says, "");
     let _ = write!(text, "  {:>19}", "quartiles");
@@ -362,30 +333,22 @@ fn block(row: &Row, who: &[Who], found: &[Figure]) -> String {
     }
     let _ = writeln!(text, "  {:>7}", format!("/{PEER}"));
     let peer = median(found, row.name, first, PEER);
-    for Who { name, .. } in who {
+    for Contender { name, .. } in who {
         let Some(summary) = figure::of(found, row.name, first, name) else {
             continue;
         };
-        let spread = format!("{} .. {}", shown(summary.low), shown(summary.high));
-        let _ = write!(
-            text,
-            "    {name:<14} {:>10}  {spread:>19}",
-            shown(summary.median)
-        );
+        let (own, spread) = (shown(summary.median), spread(&summary));
+        let _ = write!(text, "    {name:<14} {own:>10}  {spread:>19}");
         for metric in rest {
             let _ = write!(text, " {:>9}", cell(median(found, row.name, metric, name)));
         }
-        let ratio = peer.map_or_else(
-            || "-".to_owned(),
-            |peer| format!("{:.2}", summary.median / peer),
-        );
-        let _ = writeln!(text, "  {ratio:>7}");
+        let _ = writeln!(text, "  {:>7}", ratio(over(Some(summary.median), peer)));
     }
     text
 }
 
 /// Resident memory as text, with its quartiles.
-fn memory(who: &[Who], found: &[Figure]) -> String {
+fn memory(who: &[Contender], found: &[Figure]) -> String {
     let mut text = format!(
         "\nmemory: resident MiB, its quartiles below; FLUSHALL\n  {:<16}",
         ""
@@ -405,13 +368,13 @@ fn memory(who: &[Who], found: &[Figure]) -> String {
         let _ = write!(text, " {:>16}", cell(live(moment)));
     }
     text.push('\n');
-    for Who { name, .. } in who {
+    for Contender { name, .. } in who {
         let (mut medians, mut spreads) = (format!("    {name:<14}"), format!("    {:<14}", ""));
         for moment in MOMENTS {
             let summary = figure::of(found, RESIDENT, moment, name);
-            let spread = summary.map(|it| format!("{} .. {}", shown(it.low), shown(it.high)));
+            let spread = summary.map_or_else(String::new, |summary| spread(&summary));
             let _ = write!(medians, " {:>16}", cell(summary.map(|it| it.median)));
-            let _ = write!(spreads, " {:>16}", spread.unwrap_or_default());
+            let _ = write!(spreads, " {spread:>16}");
         }
         let ms = cell(median(found, FLUSH, "ms", name));
         let _ = writeln!(text, "{medians} {ms:>10}\n{spreads}");
@@ -419,8 +382,8 @@ fn memory(who: &[Who], found: &[Figure]) -> String {
     text
 }
 
-/// Everything as a table for a document: a line a figure, a column for each who is in it.
-fn table(who: &[Who], found: &[Figure]) -> String {
+/// Everything as a table for a document: a line for each figure, a column for each contender.
+fn table(who: &[Contender], found: &[Figure]) -> String {
     let names: Vec<&str> = who.iter().map(|one| one.name.as_str()).collect();
     let bars = "---|".repeat(names.len() + 1);
     let mut text = format!("\n| | {} |\n|{bars}\n", names.join(" | "));
@@ -443,8 +406,9 @@ fn table(who: &[Who], found: &[Figure]) -> String {
     text
 }
 
-fn header(who: &[Who], missing: &[String], effort: &Effort) -> String {
-    let mut lines = machine::conditions();
+/// Lines of the report's head: the libraries, those that are missing, and the extent of the run.
+fn head(who: &[Contender], missing: &[String], effort: &Effort) -> Vec<String> {
+    let mut lines = Vec::new();
     for one in who {
         if let Some(library) = &one.library {
             lines.push(format!("{:<14} {}", one.name, library.display()));
@@ -455,7 +419,7 @@ fn header(who: &[Who], missing: &[String], effort: &Effort) -> String {
         Some([server, load]) => {
             format!("bound          the server to processor {server}, the load to {load}")
         }
-        None => "bound          nobody: there is one processor".to_owned(),
+        None => "bound          no: there is one processor".to_owned(),
     });
     lines.push(format!(
         "run            {} keys, {} requests a stage (16 at a time: {}), {CONNECTIONS} connections, {} repeats",
@@ -464,31 +428,25 @@ fn header(who: &[Who], missing: &[String], effort: &Effort) -> String {
         effort.requests * 4,
         effort.repeats
     ));
-    lines.join("\n") + "\n"
+    lines
 }
 
-/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
-/// name none.
-pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
+/// Measures the servers over the allocators that the options choose.
+pub fn bench(options: &Options) -> Result<(), String> {
     let effort = options.effort();
-    let (who, missing) = who::present(options.chosen()?)?;
-    let mut text = header(&who, &missing, &effort);
-    print!("{text}");
+    let (who, missing) = contender::present(options.chosen()?)?;
+    let mut report = Report::new(&head(&who, &missing, &effort));
     let (found, failures) = measure_all(&who, &effort);
-    let mut rest: String = ROWS.iter().map(|row| block(row, &who, &found)).collect();
-    rest += &memory(&who, &found);
-    rest += &table(&who, &found);
-    for (name, what) in &failures {
-        let _ = writeln!(rest, "FAILED: {name}: {what}");
+    for row in &ROWS {
+        report.add(&block(row, &who, &found));
     }
-    print!("{rest}");
-    text += &rest;
-    let base = options.out.as_deref().unwrap_or(default);
-    println!("\nkept:");
-    report::keep(&base.with_extension("txt"), &text)?;
-    report::keep(&base.with_extension("csv"), &figure::csv(&found))?;
-    match failures.len() {
-        0 => Ok(()),
-        count => Err(format!("{count} servers gave no figures")),
-    }
+    report.add(&memory(&who, &found));
+    report.add(&table(&who, &found));
+    let failures: Vec<String> = failures
+        .iter()
+        .map(|(name, what)| format!("{name}: {what}"))
+        .collect();
+    report.add_failures(&failures);
+    let files = [("csv", figure::csv(&found))];
+    report.finish(("server", &options.common), &files, failures.len())
 }

@@ -1,6 +1,6 @@
-//! A server process: started, looked at from outside, ended.
+//! A server process: starts it, reads its memory and CPU time from /proc, ends it.
 
-use super::who::Who;
+use super::contender::Contender;
 use crate::machine;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -25,7 +25,7 @@ fn field(text: &str, name: &str) -> Option<u64> {
 
 impl Server {
     /// Bound to a processor, if one is named.
-    pub fn start(who: &Who, processor: Option<usize>) -> Result<Server, String> {
+    pub fn start(who: &Contender, processor: Option<usize>) -> Result<Server, String> {
         let mut command = Command::new(PROGRAM);
         command
             .args(["0", who.memory])
@@ -35,8 +35,8 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        // SAFETY: between fork and exec it makes two system calls. A server ends with the thread that
-        // has started it, however that ends.
+        // SAFETY: between fork and exec the child only makes two system calls. The first one kills
+        // the server when the thread that started it ends, even by a crash.
         unsafe {
             command.pre_exec(move || {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -60,7 +60,7 @@ impl Server {
         line.trim().rsplit(' ').next()?.parse().ok()
     }
 
-    /// How it ended, which is soon.
+    /// Kills the server. Its exit status and the first line that it wrote to stderr.
     fn complaint(&mut self) -> String {
         let _ = self.child.kill();
         let mut text = String::new();
@@ -79,7 +79,7 @@ impl Server {
         fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).unwrap_or_default()
     }
 
-    /// The file that a library of this name is, if the server has mapped it.
+    /// The path of the library of this name, if the server has mapped it.
     pub fn mapped(&self, library: &Path) -> Option<PathBuf> {
         let name = library.file_name()?.to_str()?;
         let maps = self.proc("maps");
@@ -99,19 +99,19 @@ impl Server {
         of("Anonymous:") + of("Pss_Shmem:")
     }
 
-    /// Nanoseconds for which it has had a processor.
+    /// CPU time of the server's first thread, in nanoseconds.
     pub fn cpu_ns(&self) -> u64 {
         let text = self.proc("schedstat");
         let first = text.split_whitespace().next();
         first.and_then(|ns| ns.parse().ok()).unwrap_or(0)
     }
 
-    /// Asks it to end; it has nothing left behind, or says so.
+    /// Asks the server to end. An error if it does not end cleanly: it complains about leaks.
     pub fn end(mut self) -> Result<(), String> {
         use std::io::Write;
         let asked = std::net::TcpStream::connect(("127.0.0.1", self.port))
             .and_then(|mut to| to.write_all(b"*1\r\n$8\r\nSHUTDOWN\r\n").map(|()| to));
-        // It ends when nobody is connected any more.
+        // The server ends after its last connection is closed.
         drop(asked.map_err(|error| error.to_string())?);
         match self.child.wait() {
             Ok(status) if status.success() => Ok(()),

@@ -1,64 +1,57 @@
-//! Is it true what `slabyard compare` predicts? Programs run for real on each allocator, and their
+//! Checks the predictions of `slabyard compare`: programs run for real on each allocator, and their
 //! recordings are replayed.
 //!
-//! * `programs`: which ones (the sources are in `kernels/truth`); `who`: the allocators, as libraries
-//!   to be preloaded (`preload`), of the builds that the tool replays on;
-//! * `real`: a program run once; `replay`: the tool, and what it says;
-//! * `verdict`: how far both are apart; `table`: the same as text;
-//! * here: all of them in turn.
+//! * `programs`: the programs (sources in `kernels/truth`); `contender`: the allocators, as
+//!   libraries to be preloaded (`preload`), which are the same builds that the tool replays on;
+//! * `real`: runs a program once; `replay`: runs the tool and reads its figures;
+//! * `verdict`: the errors of the predictions; `table`: the same as text;
+//! * here: all programs in turn.
 //!
-//! Rounds go over the allocators, so that drift of the machine meets all of them alike. The peak is
-//! that of anonymous memory, less what the process has that does no work, as in the tool.
+//! Each round goes over all allocators, so that drift of the machine is the same for all. The peak
+//! is that of anonymous memory, less that of a process that does no work, as in the tool.
 
+pub mod contender;
 pub mod programs;
 pub mod real;
 pub mod replay;
 pub mod table;
 pub mod verdict;
-pub mod who;
 
+use crate::figure::{self, Figure};
 use crate::machine;
-use crate::report;
-use crate::vmem::figure::{self, Figure};
+use crate::part::{self, Common, Report};
+use contender::Contender;
 use programs::{Program, ALL, NOTHING};
 use real::Run;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use table::{Entry, Found};
 use verdict::Pair;
-use who::Who;
 
-/// What `slabyard compare` predicts beside what is true: CPU time and peak memory of programs that run
-/// for real on each allocator.
+/// The predictions of `slabyard compare` only: CPU time and peak memory, beside those of programs
+/// that run for real on each allocator.
 ///
 /// Figures are means with their intervals (95 %); raw data is kept as CSV.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// A tenth of the work, three rounds
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    common: Common<7, 3>,
     /// Only these programs, separated by commas
     #[arg(long, value_delimiter = ',')]
-    pub only: Vec<String>,
+    only: Vec<String>,
     /// Only these allocators beside glibc, separated by commas
     #[arg(long, value_delimiter = ',')]
-    pub allocators: Vec<String>,
-    /// How often each program runs for real on each allocator [default: 10, quick: 3]
+    allocators: Vec<String>,
+    /// How often each program runs for real on each allocator; --repeats counts replays [default:
+    /// 10, quick: 3]
     #[arg(long)]
-    pub rounds: Option<usize>,
-    /// How often each recording is replayed on each allocator [default: 7, quick: 3]
-    #[arg(long)]
-    pub repeats: Option<usize>,
+    rounds: Option<usize>,
     /// The tool [default: slabyard, in the folder of this program]
     #[arg(long)]
-    pub tool: Option<PathBuf>,
-    /// Where the files go, their names but for the endings [default: new ones in out/bench]
-    #[arg(long)]
-    pub out: Option<PathBuf>,
+    tool: Option<PathBuf>,
 }
 
-/// How much of everything.
+/// The extent of a run.
 struct Effort {
     quick: bool,
     rounds: usize,
@@ -66,8 +59,8 @@ struct Effort {
     tool: PathBuf,
 }
 
-/// Where cargo has put this program, and the tool and the libraries beside it. A test lies a folder
-/// deeper.
+/// The folder where cargo puts this program, the tool, and the libraries in a folder beside them.
+/// The executable of a test is one folder deeper.
 fn output_folder() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let folder = program.parent().unwrap_or(Path::new("/"));
@@ -84,35 +77,28 @@ impl Options {
                 tool.display()
             ));
         }
-        let of = |chosen: Option<usize>, whole, quick| {
-            chosen
-                .unwrap_or(if self.quick { quick } else { whole })
-                .max(2)
-        };
         Ok(Effort {
-            quick: self.quick,
-            rounds: of(self.rounds, 10, 3),
-            repeats: of(self.repeats, 7, 3),
+            quick: self.common.quick,
+            rounds: self.common.or_default(self.rounds, 10, 3).max(2),
+            repeats: self.common.repeats().max(2),
             tool,
         })
     }
 
     fn programs(&self) -> Result<Vec<Program>, String> {
-        let known = |name: &&String| ALL.iter().any(|program| program.name == **name);
-        if let Some(name) = self.only.iter().find(|name| !known(name)) {
-            let names = ALL.map(|program| program.name).join(", ");
-            return Err(format!("no program is called {name}; there are {names}"));
-        }
-        let wanted = |program: &Program| {
-            self.only.is_empty() || self.only.iter().any(|name| name == program.name)
-        };
+        part::check_names("program", &self.only, &ALL.map(|program| program.name))?;
+        let wanted = |program: &Program| part::is_among(program.name, &self.only);
         Ok(ALL.into_iter().filter(wanted).collect())
     }
 }
 
-/// Runs a program on all allocators in turn, round after round, each beginning with another one.
-/// The runs of each allocator, or why it has none.
-fn run_rounds(program: &Program, effort: &Effort, who: &[Who]) -> Vec<Result<Vec<Run>, String>> {
+/// Runs a program on all allocators in turn, round after round. Each round begins with another
+/// allocator. Returns the runs of each allocator, or its error.
+fn run_rounds(
+    program: &Program,
+    effort: &Effort,
+    who: &[Contender],
+) -> Vec<Result<Vec<Run>, String>> {
     let mut all: Vec<Result<Vec<Run>, String>> = who.iter().map(|_| Ok(Vec::new())).collect();
     let size = program.size(effort.quick);
     for round in 0..effort.rounds {
@@ -127,25 +113,25 @@ fn run_rounds(program: &Program, effort: &Effort, who: &[Who]) -> Vec<Result<Vec
     all
 }
 
-/// All runs led to the same.
+/// Whether all runs have the same result.
 fn agree<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
     let results: Vec<&String> = runs.map(|run| &run.result).collect();
     results.windows(2).all(|two| two[0] == two[1])
 }
 
-/// What a process has in RAM that does no work.
-fn empty_kib(effort: &Effort, who: &[Who]) -> Result<f64, String> {
+/// The peak memory of a process that does no work.
+fn empty_kib(effort: &Effort, who: &[Contender]) -> Result<f64, String> {
     let glibc = &who[..1];
     let runs = run_rounds(&NOTHING, effort, glibc).remove(0)?;
     let peaks: Vec<f64> = runs.iter().map(|run| run.peak_kib).collect();
     Ok(slabyard_certainty::mean(&peaks))
 }
 
-/// One program, real and predicted, and what went wrong.
+/// Measures one program, real and predicted. Returns the figures and the errors.
 fn measure(
     program: &Program,
     effort: &Effort,
-    (who, empty_kib): (&[Who], f64),
+    (who, empty_kib): (&[Contender], f64),
     folder: &Path,
 ) -> Result<(Found, Vec<String>), String> {
     let mut failures = Vec::new();
@@ -187,7 +173,7 @@ fn measure(
     Ok((found, failures))
 }
 
-/// The raw data: a value each round.
+/// The raw data: a value for each round.
 fn figures(found: &[Found]) -> Vec<Figure> {
     let mut all = Vec::new();
     for (program, entry) in found
@@ -201,41 +187,33 @@ fn figures(found: &[Found]) -> Vec<Figure> {
             ("replayed peak KiB", &entry.peak.replayed),
         ];
         for (metric, values) in lists {
-            all.extend(values.iter().enumerate().map(|(round, &value)| Figure {
-                row: program.to_owned(),
-                metric: metric.to_owned(),
-                who: entry.who.to_owned(),
-                layout: round,
-                value,
-            }));
+            all.extend(Figure::rounds(program, metric, entry.who, values));
         }
     }
     all
 }
 
-fn header(who: &[Who], missing: &[String], effort: &Effort) -> String {
-    let mut lines = machine::conditions();
+/// Lines of the report's head: the allocators, those that are missing, and the extent of the run.
+fn head(who: &[Contender], missing: &[String], effort: &Effort) -> Vec<String> {
     let names: Vec<&str> = who.iter().map(|one| one.name).collect();
-    lines.push(format!("allocators     {}", names.join(", ")));
+    let mut lines = vec![format!("allocators     {}", names.join(", "))];
     lines.extend_from_slice(missing);
     lines.push("tcmalloc       without per-CPU caches, for real and in the replay".to_owned());
     lines.push(format!(
         "run            {} real rounds, {} replays",
         effort.rounds, effort.repeats
     ));
-    lines.join("\n") + "\n"
+    lines
 }
 
-/// Runs what was asked for, and keeps it beside `default`, a path without an ending, if the options
-/// name none.
-pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
+/// Runs and replays the programs that the options choose.
+pub fn bench(options: &Options) -> Result<(), String> {
     let programs = options.programs()?;
     let folder = output_folder()?;
     let effort = options.effort(&folder)?;
-    let (who, missing) = who::present(who::chosen(&options.allocators, &folder)?);
+    let (who, missing) = contender::present(contender::chosen(&options.allocators, &folder)?);
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let mut text = header(&who, &missing, &effort);
-    print!("{text}");
+    let mut report = Report::new(&head(&who, &missing, &effort));
     let empty_kib = empty_kib(&effort, &who)?;
     let start = Instant::now();
     let (mut all, mut failures) = (Vec::new(), Vec::new());
@@ -243,27 +221,16 @@ pub fn bench(options: &Options, default: &Path) -> Result<(), String> {
         eprintln!("{} after {}", program.name, machine::elapsed(start));
         match measure(program, &effort, (&who, empty_kib), scratch.path()) {
             Ok((found, failed)) => {
-                let block = table::block(&found);
-                print!("{block}");
-                text += &block;
+                report.add(&table::block(&found));
                 all.push(found);
                 failures.extend(failed);
             }
             Err(what) => failures.push(what),
         }
     }
-    let mut rest = table::tables(&all) + &table::summary(&all);
-    for what in &failures {
-        let _ = writeln!(rest, "FAILED: {what}");
-    }
-    print!("{rest}");
-    text += &rest;
-    let base = options.out.as_deref().unwrap_or(default);
-    println!("\nkept:");
-    report::keep(&base.with_extension("txt"), &text)?;
-    report::keep(&base.with_extension("csv"), &figure::csv(&figures(&all)))?;
-    match failures.len() {
-        0 => Ok(()),
-        count => Err(format!("{count} measurements failed")),
-    }
+    report.add(&table::tables(&all));
+    report.add(&table::summary(&all));
+    report.add_failures(&failures);
+    let files = [("csv", figure::csv(&figures(&all)))];
+    report.finish(("truth", &options.common), &files, failures.len())
 }

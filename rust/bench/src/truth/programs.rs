@@ -5,9 +5,9 @@
 pub struct Program {
     pub name: &'static str,
     pub says: &'static str,
-    /// So that it takes some 0.3 s.
+    /// The size of a full run: about 0.3 s.
     size: u64,
-    /// So that it takes some 0.02 s.
+    /// The size of a quick run: about 0.02 s.
     quick: u64,
 }
 
@@ -30,10 +30,10 @@ const fn program(name: &'static str, says: &'static str, size: u64, quick: u64) 
     }
 }
 
-/// Does no work: what it takes in RAM is no program's.
+/// A program that does no work. Its memory is subtracted from that of the others.
 pub const NOTHING: Program = program("nothing", "", 0, 0);
 
-/// In the order of the tables.
+/// All programs, in the order of the tables.
 pub const ALL: [Program; 15] = [
     program("json", "JSON texts become trees and texts again", 1800, 120),
     program(

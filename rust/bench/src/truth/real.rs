@@ -1,11 +1,11 @@
-//! A program run for real, as a process of its own.
+//! Runs a program for real, as a process of its own.
 
+use super::contender::Contender;
 use super::programs::Program;
-use super::who::Who;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
-/// Built beside this program; see kernels/truth.
+/// The executable with all programs, built with this one from kernels/truth.
 pub const PROGRAMS: &str = env!("BENCH_TRUTH");
 
 /// What one run took.
@@ -13,13 +13,13 @@ pub const PROGRAMS: &str = env!("BENCH_TRUTH");
 pub struct Run {
     /// CPU time in user and kernel.
     pub cpu_ms: f64,
-    /// The most anonymous memory that it had in RAM.
+    /// The peak of its resident anonymous memory.
     pub peak_kib: f64,
-    /// What its work led to.
+    /// The result of its work: the same on each allocator.
     pub result: String,
 }
 
-/// The program's words: what it led to, and its peak.
+/// The output of a program: the result, and the peak.
 fn words(output: &str) -> Option<(String, f64)> {
     let (result, peak) = output.trim().split_once(' ')?;
     Some((result.to_owned(), peak.parse().ok()?))
@@ -30,7 +30,7 @@ fn usage(child: &Child) -> (bool, f64) {
     // SAFETY: all zero is a value of a plain structure.
     let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
     let mut status = 0;
-    // SAFETY: a child of ours that nobody has waited for, and places of our own.
+    // SAFETY: a child that was not waited for yet, and two variables of this function.
     let ended = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) };
     let ms = |time: libc::timeval| time.tv_sec as f64 * 1e3 + time.tv_usec as f64 / 1e3;
     (
@@ -39,8 +39,8 @@ fn usage(child: &Child) -> (bool, f64) {
     )
 }
 
-/// Runs it on an allocator.
-pub fn run(program: &Program, size: u64, who: &Who) -> Result<Run, String> {
+/// Runs a program on an allocator.
+pub fn run(program: &Program, size: u64, who: &Contender) -> Result<Run, String> {
     let failed = |what: &str| format!("{} on {}: {what}", program.name, who.name);
     let mut child = Command::new(PROGRAMS)
         .args([program.name, &size.to_string()])

@@ -1,21 +1,21 @@
-//! What `slabyard compare` predicts for a program: it is recorded once, and replayed.
+//! The predictions of `slabyard compare` for a program, which is recorded once and replayed.
 
+use super::contender::Contender;
 use super::programs::Program;
 use super::real::PROGRAMS;
-use super::who::Who;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Of one allocator, a value each round.
+/// The replays of one allocator: a value for each round.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Replayed {
-    /// CPU time of all operations, less what the replay itself takes.
+    /// CPU time of all operations, less the cost of the replay itself.
     pub cpu_ms: Vec<f64>,
     pub peak_kib: Vec<f64>,
-    /// How the replayed allocator is less than it can be.
+    /// The tool's note on how the replay restricts the allocator.
     pub note: Option<String>,
 }
 
@@ -23,7 +23,7 @@ fn numbers(value: &Value) -> Option<Vec<f64>> {
     value.as_array()?.iter().map(Value::as_f64).collect()
 }
 
-/// Reads the tool's JSON: what it says of each allocator, or why it says nothing.
+/// Reads the tool's JSON: the replays of each allocator, or its error.
 pub fn read(json: &str) -> Result<BTreeMap<String, Result<Replayed, String>>, String> {
     let report: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let unclear = || "the tool's JSON is unclear".to_owned();
@@ -51,7 +51,7 @@ pub fn read(json: &str) -> Result<BTreeMap<String, Result<Replayed, String>>, St
     Ok(found)
 }
 
-/// Runs the tool. It exits with 3 when an allocator failed, and has written its figures then.
+/// Runs the tool. If an allocator failed, it exits with 3, but it has written the other figures.
 fn tool(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("slabyard: {error}"))?;
@@ -66,7 +66,7 @@ pub fn predict(
     slabyard: &Path,
     folder: &Path,
     (program, size): (&Program, u64),
-    who: &[Who],
+    who: &[Contender],
     repeats: usize,
 ) -> Result<BTreeMap<String, Result<Replayed, String>>, String> {
     let file = |ending: &str| folder.join(format!("{}.{ending}", program.name));

@@ -1,8 +1,8 @@
-//! Predicted beside real, as text: program by program, all in two tables for a document, and how many
-//! predictions are within the goals.
+//! Predicted and real figures as text: a block for each program, two tables for a document, and the
+//! number of predictions within the goals.
 
+use super::contender::PEER;
 use super::verdict::{self, Pair, Verdict, PEAK_GOAL, TIME_GOAL};
-use super::who::PEER;
 use slabyard_certainty::mean;
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub struct Entry {
     pub peak: Pair,
 }
 
-/// A program and all that ran it; glibc first.
+/// A program and the figures of all allocators, glibc first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     pub program: &'static str,
@@ -27,7 +27,7 @@ impl Found {
         self.entries.iter().find(|one| one.who == PEER)
     }
 
-    /// Of everybody but glibc.
+    /// The entries of all allocators but glibc.
     fn times(&self) -> Vec<(&'static str, Verdict)> {
         let Some(peer) = self.peer() else {
             return Vec::new();
@@ -62,7 +62,7 @@ fn percent(share: f64) -> String {
     format!("{:+.1}", share * 100.0)
 }
 
-/// `-12.3 +-0.4`, both in percent.
+/// A share and its error in percent: `-12.3 +-0.4`.
 fn percent_within(value: f64, low: f64, high: f64) -> String {
     format!("{} ±{:.1}", percent(value), half_width(low, high) * 100.0)
 }
@@ -71,7 +71,7 @@ fn mib(kib: f64) -> String {
     format!("{:.1}", kib / 1024.0)
 }
 
-/// Whether the order to glibc is right; - where the real difference may be none.
+/// Whether the order to glibc is right; `-` if the real difference may be zero.
 fn direction(verdict: &Verdict) -> &'static str {
     match (verdict.is_certain(), verdict.is_right_direction()) {
         (false, _) => "-",
@@ -150,7 +150,7 @@ pub fn block(found: &Found) -> String {
     text
 }
 
-/// A line a program, a column an allocator; what is outside the goal is set bold.
+/// A line for each program, a column for each allocator. Errors outside the goal are bold.
 fn matrix(
     found: &[Found],
     names: &[&str],
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
     use crate::truth::replay;
 
-    /// What the tool writes, without all that is not read.
+    /// The tool's JSON, without the fields that are not read.
     const JSON: &str = r#"{
         "summary": {"operations": 1000000},
         "measurement": {"allocators": [

@@ -1,17 +1,17 @@
-//! Predicted against real: how far apart they are, and whether that is within the goals.
+//! The error of predicted figures against real ones, and whether it is within the goals.
 //!
-//! A time counts as its difference to glibc, as a share of what the program takes on glibc for real.
-//! That a prediction is within a share of the real figure is told as far as both are known: half of
-//! each interval is added to what is allowed.
+//! A time counts as its difference to glibc, as a share of the program's real time on glibc. Both
+//! figures have intervals. Half of each interval is added to the error that is allowed.
 
 use slabyard_certainty::{self as certainty, Interval};
 
-/// A predicted difference to glibc may be off by so much of the real one...
+/// The allowed error of a predicted difference to glibc, as a share of the real difference.
 pub const TIME_GOAL: f64 = 0.15;
-/// ... and a predicted peak by so much of the real one.
+/// The allowed error of a predicted peak, as a share of the real peak.
 pub const PEAK_GOAL: f64 = 0.05;
 
-/// One program on one allocator: a value each round. Real rounds and replayed ones are not the same.
+/// Values of one program on one allocator, one for each round. Real rounds and rounds of the replay
+/// are separate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pair {
     pub real: Vec<f64>,
@@ -57,7 +57,7 @@ impl Verdict {
         self.error / self.real.abs()
     }
 
-    /// The real figure surely differs from none.
+    /// Whether the real figure differs from zero: its interval does not contain zero.
     pub fn is_certain(&self) -> bool {
         !self.real_interval.holds(0.0)
     }
@@ -67,7 +67,8 @@ impl Verdict {
     }
 }
 
-/// The difference of `runs` to `peer`, as a share of `whole`, with its interval; none for one round.
+/// The difference of `runs` to `peer`, as a share of `whole`, with its interval. None for one
+/// round.
 fn share(runs: &[f64], peer: &[f64], whole: f64) -> Option<(f64, Interval)> {
     let interval = certainty::of_difference(runs, peer)?;
     let difference = certainty::mean(runs) - certainty::mean(peer);
@@ -86,7 +87,7 @@ pub fn time(one: &Pair, peer: &Pair) -> Option<Verdict> {
     Some(Verdict::of(real, predicted, TIME_GOAL))
 }
 
-/// Peaks, as they are.
+/// Peaks, without differences.
 pub fn peak(one: &Pair) -> Option<Verdict> {
     let mean = |runs: &[f64]| Some((certainty::mean(runs), certainty::of_mean(runs)?));
     Some(Verdict::of(
@@ -96,8 +97,8 @@ pub fn peak(one: &Pair) -> Option<Verdict> {
     ))
 }
 
-/// Of all pairs whose real times surely differ: how many there are, and how many the replays put in
-/// the right order.
+/// Counts pairs of allocators whose real times differ by more than the intervals: all of them, and
+/// those that the replays put in the right order.
 pub fn order(all: &[Pair]) -> (usize, usize) {
     let (mut certain, mut right) = (0, 0);
     for (index, a) in all.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! How the fits wear a range of fixed size out: segments with exponential lifetimes and sizes of
-//! which each octave is as frequent as any other. Nothing is timed; every figure is counted. The same
-//! seed asks every fit for the same at the same time, whatever is refused.
+//! How the fits fragment a range of fixed size. Segments have exponential lifetimes, and sizes of
+//! which each octave is equally frequent. Nothing is timed; every figure is a count. With the same
+//! seed every fit gets the same requests at the same time, whatever it refuses.
 //!
-//! Two experiments. *Wear*: a volume is asked for at a time and held for long, and what is free is
-//! looked at: how much of it is the largest segment. *Filling*: the volume is raised step by step,
-//! and allocations that are refused, though far more is free than they ask for, are counted.
+//! There are two experiments. *Wear*: a constant volume is kept live for long; the figure is the
+//! share of the largest free segment in all free units. *Filling*: the volume is raised step by
+//! step; the figure is the share of allocations that are refused although far more units are free.
 
 use super::kernels::{fits, Fit, Population};
 use crate::stats::median;
@@ -12,23 +12,23 @@ use std::fmt::Write;
 
 /// Units of the range: 1,024 times the largest segment, which is 1,023.
 const UNITS: usize = 1 << 20;
-/// Segments that there is room for: the mean size is 147.
+/// The most live segments: the mean size is 147.
 const ROOM: usize = UNITS / 16;
-/// Share of the range that is asked for at a time while it wears.
+/// Share of the range that is live in the first experiment.
 pub const HELD: f64 = 0.7;
-/// Shares of the range that are asked for at a time while it fills, in percent.
+/// Shares of the range that are live in the steps of the second experiment, in percent.
 const LEVELS: [u32; 20] = [
     60, 62, 64, 66, 68, 70, 72, 74, 76, 78, 80, 82, 84, 86, 88, 90, 92, 94, 96, 98,
 ];
 
-/// How much of everything. A turnover is as many units asked for as live.
+/// The extent of a run. In a turnover as many units are allocated as are live.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     pub seeds: u64,
-    /// Turnovers of the wear, and how many there are between two looks.
+    /// Turnovers of the first experiment, and how many there are between two points of the curve.
     pub turnovers: u32,
     pub between: u32,
-    /// Turnovers at each level before the allocations are counted, and while they are.
+    /// Turnovers in each step before allocations are counted, and while they are counted.
     pub settling: u32,
     pub counting: u32,
 }
@@ -61,13 +61,13 @@ pub struct Point {
     pub free: f64,
 }
 
-/// What one fit did.
+/// The curves of one fit.
 #[derive(Clone, Debug)]
 pub struct Curves {
     pub fit: &'static str,
-    /// The largest free segment in percent of all that is free, over turnovers.
+    /// The largest free segment in percent of all free units, over turnovers.
     pub wear: Vec<Point>,
-    /// Refused allocations in percent, over the share asked for at a time in percent.
+    /// Refused allocations in percent, over the live share of the range in percent.
     pub filling: Vec<Point>,
 }
 
@@ -110,7 +110,7 @@ fn filling(fit: &'static Fit, effort: &Effort, seed: u64) -> Vec<Point> {
     LEVELS.iter().map(level).collect()
 }
 
-/// Point for point the medians of several curves.
+/// The medians of several curves, point by point.
 fn middle(curves: &[Vec<Point>]) -> Vec<Point> {
     let of = |index: usize, part: fn(&Point) -> f64| {
         let values: Vec<f64> = curves.iter().map(|curve| part(&curve[index])).collect();
@@ -139,7 +139,7 @@ pub fn run(effort: &Effort) -> Vec<Curves> {
     curves.collect()
 }
 
-/// The value at the last place, and the highest place up to which nothing was refused.
+/// The value at the last point, and the highest share up to which nothing was refused.
 fn summary(one: &Curves) -> (Option<&Point>, Option<f64>) {
     let whole = one.filling.iter().take_while(|point| point.value == 0.0);
     (one.wear.last(), whole.last().map(|point| point.at))

@@ -16,7 +16,8 @@ extern "C" {
     fn bench_chase(from: *const Node, steps: u64) -> *const Node;
 }
 
-/// Objects out of an arena's quantum cache, past it, and out of a cache behind its functions.
+/// The loops over an arena's quantum cache, over an arena without it, and over a cache whose
+/// functions are called.
 pub fn pairs(layout: usize) -> &'static [Kernels] {
     let of = [
         bench_vmem_table_0,
@@ -38,7 +39,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Whether there is none: the value is `BENCH_REFUSED`.
+    /// Whether the allocation was refused: the value is `BENCH_REFUSED`.
     pub fn is_refused(&self) -> bool {
         self.value == usize::MAX
     }
@@ -108,8 +109,8 @@ impl Fit {
     }
 }
 
-/// The range `0..units`, given out by one fit. What is passed to `free` and is not allocated ends
-/// the process with the library's own report.
+/// The range `0..units`, allocated by one fit. If `free` gets a segment that is not allocated, the
+/// library reports it and ends the process.
 struct Range {
     fit: &'static Fit,
     state: *mut c_void,
@@ -155,7 +156,7 @@ impl Drop for Range {
     }
 }
 
-/// So many live segments of a range, of 1 to `most` units, that are replaced at random.
+/// Live segments of 1 to `most` units in a range, which are replaced at random.
 pub struct Steady {
     range: Range,
     segments: Vec<Segment>,
@@ -187,7 +188,7 @@ impl Steady {
         steady
     }
 
-    /// Frees `count` random ones and allocates as many, telling `done` after each step.
+    /// Frees `count` random segments and allocates as many. Calls `done` after each step.
     pub fn replace(&mut self, count: usize, mut done: impl FnMut(Step)) {
         let live = self.segments.len();
         // SAFETY: there are `live` segments, and `count` is at most that.
@@ -259,8 +260,8 @@ impl Population {
         }
     }
 
-    /// Holds `volume` units alive until `units` more were asked for; how many allocations that
-    /// were, and how many of them were refused.
+    /// Keeps `volume` units live until `units` more were asked for. Returns the number of
+    /// allocations, and how many of them were refused.
     pub fn age(&mut self, volume: usize, units: u64) -> (u64, u64) {
         let before = (self.raw.asked, self.raw.refused);
         self.raw.segments = self.segments.as_mut_ptr();
@@ -292,13 +293,13 @@ struct Node {
     _rest: [u64; 7],
 }
 
-/// A walk through memory whose every step depends on the one before.
+/// A walk through memory. Each step depends on the step before.
 pub struct Chase {
     nodes: Vec<Node>,
     at: usize,
 }
 
-/// Bytes of one node: what a tag takes.
+/// Bytes of one node: as many as a tag has.
 pub const NODE: usize = size_of::<Node>();
 
 impl Chase {
@@ -317,9 +318,9 @@ impl Chase {
         self.nodes.len()
     }
 
-    /// Goes on from where it was; the index of the node where it arrives.
+    /// Continues the walk. Returns the index of the node where it arrives.
     pub fn walk(&mut self, steps: u64) -> usize {
-        // SAFETY: every node leads to another one of these, which stay where they are.
+        // SAFETY: every node leads to another node of this array, which does not move.
         self.at = unsafe {
             let end = bench_chase(self.nodes.as_ptr().add(self.at), steps);
             end.offset_from_unsigned(self.nodes.as_ptr())

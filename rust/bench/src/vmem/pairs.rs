@@ -1,10 +1,10 @@
-//! A quantum cache beside an object cache: both called, both taking and giving one object at a
-//! time, in one process and in turn.
+//! A quantum cache beside an object cache. Both are called to allocate and free one object at a
+//! time. They take turns in one process.
 
-use super::figure::{self, Effort, Figure};
-use super::kernels;
+use super::{kernels, Effort};
 use crate::allocators::{self, State};
-use crate::kernels::{Kernels, LAYOUTS};
+use crate::figure::{self, Figure};
+use crate::kernels::Kernels;
 use crate::machine::{self, team, wall_of};
 use core::ffi::CStr;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use std::fmt::Write;
 const SIZE: usize = 64;
 /// Pairs in one round of the loop that holds more than one object.
 const CHURN_PAIRS: u64 = 64;
-/// Against what the others are held.
+/// The side that the ratios are relative to.
 const MEASURE: &str = "cache-called";
 
 /// What a thread does.
@@ -63,7 +63,7 @@ impl Row {
         }
     }
 
-    /// Processor time of `count` pairs on each thread, and what passed on the clock.
+    /// CPU time of `count` pairs on each thread, and the time that passed on the clock.
     fn time(&self, kernels: &Kernels, state: &State, count: u64) -> (u64, u64) {
         let warm = |_| self.run(kernels, state, count / 8);
         let times = team(
@@ -104,7 +104,7 @@ impl Side {
     }
 }
 
-/// The called ones, and the cache as it is inlined.
+/// The sides that are called, and the cache with its inlined functions.
 fn sides(layouts: &[usize]) -> Vec<Side> {
     let called = 0..kernels::pairs(0).len();
     let called = called
@@ -114,7 +114,7 @@ fn sides(layouts: &[usize]) -> Vec<Side> {
     called.chain([inlined]).collect()
 }
 
-/// Measures a row; with these copies of the loops, in this order.
+/// Measures a row with these copies of the loops, in this order.
 pub fn measure(row: &Row, layouts: &[usize], effort: &Effort) -> Vec<Figure> {
     let mut sides = sides(layouts);
     let turn = effort.repeat % sides.len();
@@ -130,23 +130,11 @@ pub fn measure(row: &Row, layouts: &[usize], effort: &Effort) -> Vec<Figure> {
     for (index, &layout) in layouts.iter().enumerate() {
         for (side, &count) in sides.iter().zip(&counts) {
             let (cpu, _) = row.time(&side.layouts[index].1, &side.state, count);
-            figures.push(Figure {
-                row: row.name(),
-                metric: "ns".to_owned(),
-                who: side.name.to_owned(),
-                layout,
-                value: cpu as f64 / (count * row.threads as u64) as f64,
-            });
+            let each = cpu as f64 / (count * row.threads as u64) as f64;
+            figures.push(Figure::new(&row.name(), "ns", side.name, layout, each));
         }
     }
     figures
-}
-
-/// The copies in the order of a repeat.
-pub fn layouts(repeat: usize) -> Vec<usize> {
-    let mut layouts: Vec<usize> = (0..LAYOUTS).collect();
-    layouts.rotate_left(repeat % LAYOUTS);
-    layouts
 }
 
 /// A row as text.

@@ -1,16 +1,17 @@
-//! The curves of the fits as one picture: an SVG that needs nothing beside it.
+//! The curves of the fits as one picture: an SVG without references to other files.
 
 use super::fragmentation::{Curves, Point, HELD};
 use std::fmt::Write;
 
 const WIDTH: f64 = 960.0;
-/// One panel: its height with its title and the words below it, and where its curves lie.
+/// The measures of a panel: its height, with the title and the words below it, and the margins of
+/// its curves.
 const PANEL: f64 = 380.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 120.0;
 const TOP: f64 = 64.0;
 const BOTTOM: f64 = 52.0;
-/// Between the names at the ends of curves.
+/// The least distance between the names at the ends of curves.
 const NAME_GAP: f64 = 17.0;
 
 const STYLE: &str = "<style>\
@@ -23,20 +24,20 @@ const STYLE: &str = "<style>\
     .curve { fill: none; stroke-width: 2.4; stroke-linejoin: round }\
     </style>\n";
 
-/// What one set of axes shows: a curve for each fit, or whatever else is compared.
+/// What one set of axes shows: a curve for each fit, or for each contender.
 pub(crate) struct Picture<'a> {
     pub(crate) title: &'a str,
     pub(crate) below: &'a str,
-    /// Behind the values.
+    /// The unit behind the values.
     pub(crate) unit: &'a str,
     pub(crate) colour: fn(&str) -> &'static str,
     pub(crate) curves: Vec<(&'static str, Line)>,
 }
 
-/// Places on the axes, from left to right.
+/// The points of a curve, from left to right.
 pub(crate) type Line = Vec<(f64, f64)>;
 
-/// Where it lies, and what its axes reach.
+/// A panel's place in the picture, and the ends of its axes.
 struct Panel<'a> {
     picture: &'a Picture<'a>,
     from: f64,
@@ -165,7 +166,7 @@ fn panel<'a>(picture: &'a Picture<'a>, top: f64) -> Panel<'a> {
     }
 }
 
-/// One above the other; `label` says what they are of to who cannot see them.
+/// The panels one above the other. `label` describes them for screen readers.
 pub(crate) fn document(label: &str, pictures: &[Picture]) -> String {
     let height = pictures.len() as f64 * PANEL;
     let mut svg = format!(

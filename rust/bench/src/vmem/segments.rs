@@ -1,12 +1,14 @@
-//! Segments past the quantum caches, replaced at random: time, segments looked at, and what a
-//! dependent cache miss costs in as much memory as the tags take.
+//! Segments that are too large for the quantum caches, replaced at random: the time, the number of
+//! segments that are looked at, and the cost of a dependent cache miss in as much memory as the
+//! tags take.
 //!
-//! Random ones of the live segments, up to a quarter, are freed one after the other, then as many
-//! allocated, so that a reading of the clock is shared by many operations and finding the segments
-//! is in no figure.
+//! Up to a quarter of the live segments, chosen at random, are freed one after the other; then as
+//! many are allocated. So many operations share a reading of the clock, and choosing the segments
+//! is not timed.
 
-use super::figure::{self, Effort, Figure};
 use super::kernels::{fits, Chase, Counts, Fit, Steady, Step, NODE};
+use super::Effort;
+use crate::figure::{self, Figure};
 use crate::machine::cpu_ns;
 use crate::stats::{median, Summary};
 use std::fmt::Write;
@@ -14,19 +16,19 @@ use std::time::{Duration, Instant};
 
 /// Units of the range for each unit that is live on average.
 const ROOM: f64 = 1.25;
-/// Segments replaced at a time, or a quarter of all where that is less: so many that an allocation
-/// seldom finds what the last frees have left in the caches.
+/// Segments that are replaced at a time, or a quarter of all if that is less. With so many, an
+/// allocation seldom finds in the processor's caches what the last frees left there.
 const TOGETHER: usize = 16_384;
-/// A fit that is not settled after this long is left out.
+/// A fit that is not settled after this time is left out.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Misses that an operation may take beside what it takes when all is in the caches.
+/// The target: an operation may take this many cache misses more than in the row `HOT`.
 const MISSES: f64 = 5.0;
-/// The row where all is in the nearest cache.
+/// Live segments of the row in which all tags are in the nearest cache.
 const HOT: usize = 400;
 /// Samples of each fit in a process.
 const SAMPLES: usize = 3;
 
-/// So many live segments of 1 to `most` units.
+/// A row: `live` segments of 1 to `most` units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
     pub live: usize,
@@ -42,7 +44,7 @@ impl Row {
         (self.live as f64 * (self.most + 1) as f64 / 2.0 * ROOM) as usize
     }
 
-    /// Whether a fit that looks at many segments is asked at all.
+    /// Whether the row is measured with this fit: some fits look at too many segments.
     fn suits(&self, fit: &Fit) -> bool {
         match fit.name() {
             "instant" => true,
@@ -62,8 +64,8 @@ pub fn rows(quick: bool) -> Vec<Row> {
     of(32).chain(of(1000)).collect()
 }
 
-/// Replaces as many segments as there are, twice: what was laid out in order lies at random.
-/// Whether that took less than `PATIENCE`.
+/// Replaces as many segments as there are, twice: after that the segments lie at random. True if
+/// this took less than `PATIENCE`.
 fn settle(steady: &mut Steady) -> bool {
     let live = steady.segments().len();
     let start = Instant::now();
@@ -82,7 +84,7 @@ fn together(live: usize) -> usize {
     TOGETHER.min(live.div_ceil(4))
 }
 
-/// What reading the clock costs.
+/// The cost of reading the clock.
 fn clock_cost() -> f64 {
     let costs: Vec<f64> = (0..1001)
         .map(|_| {
@@ -101,7 +103,7 @@ struct Spent {
     replaced: usize,
 }
 
-/// Replaces as many segments as there are, so that what stays in the caches is in them.
+/// Replaces as many segments as there are, to fill the processor's caches.
 fn warm(steady: &mut Steady) {
     let live = steady.segments().len();
     for _ in 0..live.div_ceil(together(live)) {
@@ -153,14 +155,14 @@ fn sample(steady: &mut Steady, effort: &Effort, clock: f64) -> [(&'static str, f
     ]
 }
 
-/// The walk over as much memory as the tags and the table take.
+/// A walk through as much memory as the tags and the table take.
 fn chase_beside(steady: &Steady, seed: u64) -> Chase {
     let counts = steady.counts();
     let bytes = counts.segments * NODE + counts.buckets * size_of::<usize>();
     Chase::open(bytes, seed)
 }
 
-/// Nanoseconds of a step.
+/// Nanoseconds of a step of the walk.
 fn miss(chase: &mut Chase, sample: Duration) -> f64 {
     chase.walk(chase.nodes() as u64);
     let (mut steps, mut took) = (0, 0);
@@ -186,13 +188,7 @@ pub fn measure(row: &Row, effort: &Effort) -> Vec<Figure> {
     let mut chase = ready.first().map(|steady| chase_beside(steady, seed));
     let mut figures = Vec::new();
     let mut found = |who: &str, metric: &str, value| {
-        figures.push(Figure {
-            row: row.name(),
-            metric: metric.to_owned(),
-            who: who.to_owned(),
-            layout: 0,
-            value,
-        });
+        figures.push(Figure::new(&row.name(), metric, who, 0, value));
     };
     for _ in 0..SAMPLES {
         for steady in &mut ready {
@@ -211,7 +207,7 @@ pub fn measure(row: &Row, effort: &Effort) -> Vec<Figure> {
     figures
 }
 
-/// A time, what it was to be at most, and how many misses it is above the hot one.
+/// A time, its target, and the number of misses by which it is above the row `HOT`.
 fn against(time: Option<Summary>, hot: Option<Summary>, miss: f64) -> String {
     let Some(time) = time else {
         return format!("{:>40}", "-");

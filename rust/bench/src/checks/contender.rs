@@ -1,4 +1,4 @@
-//! Who is measured: a cache and the heap with each of the checks, and other allocators.
+//! The contenders: a cache and the heap with each of the checks, and other allocators.
 
 use core::ffi::{c_uint, CStr};
 use slabyard_sys as sys;
@@ -6,13 +6,13 @@ use slabyard_sys as sys;
 /// Checks that are switched on together.
 pub struct Check {
     pub name: &'static str,
-    /// A cache's flags.
+    /// The flags of a cache.
     flags: c_uint,
-    /// What is said for the heap.
+    /// The options of the process for the heap.
     options: &'static CStr,
-    /// What is said for a cache, beside its flags.
+    /// The options of the process for a cache, in addition to its flags.
     manner: &'static CStr,
-    /// A process is not shared with others.
+    /// The contender has a process of its own.
     alone: bool,
 }
 
@@ -33,7 +33,7 @@ const fn audit(name: &'static str, options: &'static CStr, manner: &'static CStr
     }
 }
 
-/// One allocation in so many has pages of its own; said when the first is made.
+/// One allocation in `often` has pages of its own. The rate is set before the first allocation.
 const fn guard(name: &'static str, often: &'static CStr) -> Check {
     Check {
         manner: often,
@@ -42,7 +42,7 @@ const fn guard(name: &'static str, often: &'static CStr) -> Check {
     }
 }
 
-/// All but what depends on how much the system allows.
+/// All checks but locked memory, which depends on a limit of the system.
 const EVERYTHING: Check = Check {
     manner: c"unwind=auto",
     ..check(
@@ -52,7 +52,7 @@ const EVERYTHING: Check = Check {
     )
 };
 
-/// The system limits what may be locked, so that there may be no figure.
+/// The system limits locked memory, so there may be no figure.
 const LOCK: Check = Check {
     alone: true,
     ..check(
@@ -62,7 +62,7 @@ const LOCK: Check = Check {
     )
 };
 
-/// In the order of the tables. The first is what the others are held against.
+/// All checks in the order of the tables. The ratios are relative to the first.
 pub const CHECKS: [Check; 15] = [
     check(OFF, 0, c""),
     check("check", sys::SY_CHECKED, c"check"),
@@ -85,98 +85,105 @@ pub const CHECKS: [Check; 15] = [
     LOCK,
 ];
 
-/// Everybody's `malloc`, for context.
+/// Other allocators, for context.
 pub const PEERS: [&str; 3] = ["glibc", "mimalloc", "mimalloc-secure"];
 
-/// The name of no check at all.
+/// The name for no checks.
 pub const OFF: &str = "off";
 
-/// Whose operations are measured.
+/// The interface whose operations are measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Door {
+pub enum Interface {
     Cache,
     Heap,
     Peer,
 }
 
-/// One who is measured.
+/// One contender.
 #[derive(Clone, Copy)]
-pub struct Who {
-    pub door: Door,
-    /// Of a peer there is none.
+pub struct Contender {
+    pub interface: Interface,
+    /// None for a peer.
     check: Option<&'static Check>,
-    /// Of the check, or of the peer.
+    /// The name of the check or of the peer.
     pub what: &'static str,
 }
 
-impl Who {
-    fn checked(door: Door, check: &'static Check) -> Who {
-        Who {
-            door,
+impl Contender {
+    fn checked(interface: Interface, check: &'static Check) -> Contender {
+        Contender {
+            interface,
             check: Some(check),
             what: check.name,
         }
     }
 
     pub fn name(&self) -> String {
-        match self.door {
-            Door::Cache => format!("cache/{}", self.what),
-            Door::Heap => format!("heap/{}", self.what),
-            Door::Peer => self.what.to_owned(),
+        match self.interface {
+            Interface::Cache => format!("cache/{}", self.what),
+            Interface::Heap => format!("heap/{}", self.what),
+            Interface::Peer => self.what.to_owned(),
         }
     }
 
     /// The name of the loops.
     pub fn loops(&self) -> &'static str {
-        match self.door {
-            Door::Cache => "cache",
-            Door::Heap => "heap",
-            Door::Peer => self.what,
+        match self.interface {
+            Interface::Cache => "cache",
+            Interface::Heap => "heap",
+            Interface::Peer => self.what,
         }
     }
 
-    /// A cache's flags.
+    /// The flags of a cache.
     pub fn flags(&self) -> c_uint {
         self.check.map_or(0, |check| check.flags)
     }
 
-    /// What is to be said by `sy_set_options` before it is opened, and again before each use.
+    /// The options to pass to `sy_set_options` before it is opened, and again before each use.
     pub fn options(&self) -> &'static CStr {
-        match (self.door, self.check) {
-            (Door::Cache, Some(check)) => check.manner,
-            (Door::Heap, Some(check)) => check.options,
+        match (self.interface, self.check) {
+            (Interface::Cache, Some(check)) => check.manner,
+            (Interface::Heap, Some(check)) => check.options,
             _ => c"",
         }
     }
 
-    /// The classes of the heap have checks for as long as their process lives.
+    /// Whether it needs a process of its own. The heap does: its checks cannot change in a process.
     pub fn alone(&self) -> bool {
-        self.door == Door::Heap || self.check.is_some_and(|check| check.alone)
+        self.interface == Interface::Heap || self.check.is_some_and(|check| check.alone)
     }
 
-    /// The one without checks beside which it is shown.
+    /// The name of the contender without checks that it is compared with.
     pub fn off(&self) -> String {
-        let door = match self.door {
-            Door::Cache => "cache",
-            Door::Heap | Door::Peer => "heap",
+        let interface = match self.interface {
+            Interface::Cache => "cache",
+            Interface::Heap | Interface::Peer => "heap",
         };
-        format!("{door}/{OFF}")
+        format!("{interface}/{OFF}")
     }
 }
 
 /// All, in the order of the tables.
-pub fn all() -> Vec<Who> {
-    let of = |door| CHECKS.iter().map(move |check| Who::checked(door, check));
-    let peers = PEERS.iter().map(|&what| Who {
-        door: Door::Peer,
+pub fn all() -> Vec<Contender> {
+    let of = |interface| {
+        CHECKS
+            .iter()
+            .map(move |check| Contender::checked(interface, check))
+    };
+    let peers = PEERS.iter().map(|&what| Contender {
+        interface: Interface::Peer,
         check: None,
         what,
     });
-    of(Door::Cache).chain(of(Door::Heap)).chain(peers).collect()
+    of(Interface::Cache)
+        .chain(of(Interface::Heap))
+        .chain(peers)
+        .collect()
 }
 
-/// The one of that name.
-pub fn find(name: &str) -> Option<Who> {
+/// The contender of that name.
+pub fn find(name: &str) -> Option<Contender> {
     all().into_iter().find(|who| who.name() == name)
 }
 
@@ -202,9 +209,9 @@ mod tests {
 
     #[test]
     fn only_caches_and_peers_share_a_process() {
-        let shared: Vec<Who> = all().into_iter().filter(|who| !who.alone()).collect();
+        let shared: Vec<Contender> = all().into_iter().filter(|who| !who.alone()).collect();
         let alone = CHECKS.iter().filter(|check| check.alone).count();
         assert_eq!(shared.len(), CHECKS.len() - alone + PEERS.len());
-        assert!(shared.iter().all(|who| who.door != Door::Heap));
+        assert!(shared.iter().all(|who| who.interface != Interface::Heap));
     }
 }

@@ -1,26 +1,26 @@
-//! Who the server takes its memory from.
+//! The contenders: what the server takes its memory from.
 
 use super::process::Server;
 use std::path::{Path, PathBuf};
 
-/// One of those compared.
+/// One contender.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Who {
+pub struct Contender {
     pub name: String,
-    /// What the server is told: to take memory from caches and heaps of its own, or from `malloc`.
+    /// The server's argument: `slabyard` for its own caches and heaps, or `malloc`.
     pub memory: &'static str,
-    /// A shared library whose `malloc` that is; the C library's without.
+    /// The shared library that has this `malloc`. None: the C library's.
     pub library: Option<PathBuf>,
-    /// Where the library is to be had.
+    /// Where to get the library.
     pub from: &'static str,
 }
 
-/// The ratios of the tables are to this one.
+/// The contender that the ratios of the tables are relative to.
 pub const PEER: &str = "glibc";
 const OURS: &str = "slabyard";
 
-fn who(name: &str, library: Option<&Path>, from: &'static str) -> Who {
-    Who {
+fn who(name: &str, library: Option<&Path>, from: &'static str) -> Contender {
+    Contender {
         name: name.to_owned(),
         memory: if name == OURS { OURS } else { "malloc" },
         library: library.map(Path::to_owned),
@@ -29,7 +29,7 @@ fn who(name: &str, library: Option<&Path>, from: &'static str) -> Who {
 }
 
 /// All, in the order of the tables.
-pub fn all() -> Vec<Who> {
+pub fn all() -> Vec<Contender> {
     let debian = |name, library: &str, package| who(name, Some(Path::new(library)), package);
     vec![
         who(OURS, None, ""),
@@ -44,8 +44,8 @@ pub fn all() -> Vec<Who> {
     ]
 }
 
-/// `NAME=LIBRARY` as one more of them.
-pub fn parse(text: &str) -> Result<Who, String> {
+/// Parses `NAME=LIBRARY`, one more contender.
+pub fn parse(text: &str) -> Result<Contender, String> {
     match text.split_once('=') {
         Some((name, library)) if !name.is_empty() && !library.is_empty() => {
             Ok(who(name, Some(Path::new(library)), "--preload"))
@@ -54,9 +54,10 @@ pub fn parse(text: &str) -> Result<Who, String> {
     }
 }
 
-/// Those who can be measured here, and a line each for the others. A library is there if a server
-/// that was told to has mapped it; it is known from then on by the file that it is.
-pub fn present(wanted: Vec<Who>) -> Result<(Vec<Who>, Vec<String>), String> {
+/// The contenders whose library is installed, and a line of text for each of the others. To find
+/// out, a server is started with the library preloaded. If it maps the library, the contender gets
+/// the path of the mapped file.
+pub fn present(wanted: Vec<Contender>) -> Result<(Vec<Contender>, Vec<String>), String> {
     let (mut here, mut missing) = (Vec::new(), Vec::new());
     for mut one in wanted {
         let Some(library) = &one.library else {

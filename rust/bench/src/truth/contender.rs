@@ -1,50 +1,44 @@
-//! The allocators, as libraries to be preloaded: the examples of this package, beside its program.
+//! The contenders: allocators as libraries to be preloaded. The libraries are the examples of this
+//! package; cargo puts them beside its program.
 
+use crate::part;
 use std::path::{Path, PathBuf};
 
-/// One of those compared.
+/// One contender.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Who {
-    /// By which `slabyard compare` knows it too.
+pub struct Contender {
+    /// Its name in `slabyard compare` too.
     pub name: &'static str,
-    /// The C library's own without.
+    /// None: the C library's own malloc.
     pub library: Option<PathBuf>,
 }
 
-/// Differences are to this one.
+/// The contender that differences are relative to.
 pub const PEER: &str = "glibc";
 const OTHERS: [&str; 6] = [
     "slabyard", "mimalloc", "snmalloc", "jemalloc", "tcmalloc", "rpmalloc",
 ];
 
-/// Those with these names, all if there are none; glibc comes first, and always.
-pub fn chosen(names: &[String], folder: &Path) -> Result<Vec<Who>, String> {
-    if let Some(name) = names
-        .iter()
-        .find(|name| *name != PEER && !OTHERS.contains(&name.as_str()))
-    {
-        return Err(format!(
-            "nobody is called {name}; there are {PEER}, {}",
-            OTHERS.join(", ")
-        ));
-    }
-    let wanted = |name: &&str| names.is_empty() || names.iter().any(|one| one == name);
-    let others = OTHERS.into_iter().filter(wanted).map(|name| Who {
+/// The contenders with these names, or all if there are no names. glibc is always the first.
+pub fn chosen(names: &[String], folder: &Path) -> Result<Vec<Contender>, String> {
+    part::check_names("allocator", names, &[&[PEER], &OTHERS[..]].concat())?;
+    let wanted = |name: &&str| part::is_among(name, names);
+    let others = OTHERS.into_iter().filter(wanted).map(|name| Contender {
         name,
         library: Some(folder.join(format!("examples/libpreload_{name}.so"))),
     });
-    let peer = Who {
+    let peer = Contender {
         name: PEER,
         library: None,
     };
     Ok(std::iter::once(peer).chain(others).collect())
 }
 
-/// Those whose library is there, and a line each for the others.
-pub fn present(wanted: Vec<Who>) -> (Vec<Who>, Vec<String>) {
-    let is_here = |one: &Who| one.library.as_ref().is_none_or(|library| library.exists());
-    let (here, absent): (Vec<Who>, Vec<Who>) = wanted.into_iter().partition(is_here);
-    let line = |one: &Who| {
+/// The contenders whose library exists, and a line of text for each of the others.
+pub fn present(wanted: Vec<Contender>) -> (Vec<Contender>, Vec<String>) {
+    let is_here = |one: &Contender| one.library.as_ref().is_none_or(|library| library.exists());
+    let (here, absent): (Vec<Contender>, Vec<Contender>) = wanted.into_iter().partition(is_here);
+    let line = |one: &Contender| {
         let library = one.library.clone().unwrap_or_default();
         format!(
             "left out       {}: there is no {}",

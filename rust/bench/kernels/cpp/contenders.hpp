@@ -1,18 +1,18 @@
 /*
- * Who makes nodes. Each has
- *     name, traits                            as bench_container has them
- *     State                                   what the nodes come from, with trim()
- *     Of<T>, of<T>(State &)                   its allocator, and one
- * and those who make single objects have
+ * The contenders of the C++ part. A contender that makes nodes of containers has
+ *     name, traits                            as in bench_container
+ *     State                                   where the nodes come from, with trim()
+ *     Of<T>, of<T>(State &)                   the type of its allocator, and an allocator
+ * A contender that makes single objects has
  *     name, traits, State
- *     Owner, make(State &, seed)              an object, destroyed by its owner
+ *     Owner, make(State &, seed)              a smart pointer, and an object owned by one
  *
  * Included by containers.cpp. Everything is in an unnamed namespace, as in kernels.hpp: the copies
- * of the layouts must not be merged. What Boost and the C++ library have outside of templates over
- * our types is there once.
+ * of the layouts must not be merged. Code of Boost and of the C++ library that is not a template
+ * over our types exists once.
  */
-#ifndef BENCH_WHO_HPP
-#define BENCH_WHO_HPP
+#ifndef BENCH_CONTENDERS_HPP
+#define BENCH_CONTENDERS_HPP
 
 #include "../kernels.hpp"
 
@@ -38,7 +38,7 @@ void mi_collect(bool force);
 
 namespace {
 
-/* What is in containers: it is written whole. */
+/* An element of the containers. All of it is written. */
 struct Value {
     uint64_t words[3];
     explicit Value(uint64_t seed) : words{seed, seed, seed} {}
@@ -51,7 +51,7 @@ inline void *checked(void *memory) {
 
 /* ---- allocators ---- */
 
-/* Memory that everyone's allocators share: only the process gives it back. */
+/* The state of allocators that share the memory of the process: trim() is for the process. */
 template <void (*Trim)()> struct Process {
     void trim() { Trim(); }
 };
@@ -105,7 +105,7 @@ template <class R> struct Resource {
         R resource;
         void trim() {
             give_back(resource);
-            trim_glibc(); /* which most have their memory from */
+            trim_glibc(); /* most resources get their memory from glibc */
         }
     };
     template <class T> using Of = std::pmr::polymorphic_allocator<T>;
@@ -144,7 +144,7 @@ struct SynchronizedPool : Resource<std::pmr::synchronized_pool_resource> {
     static constexpr uint64_t traits = BENCH_SHARED;
 };
 
-/* The one of std::pmr where a program names none. */
+/* The default resource of std::pmr. */
 struct StandardResource {
     static constexpr const char *name = "new_delete_resource";
     static constexpr uint64_t traits = BENCH_SHARED;
@@ -214,7 +214,7 @@ struct MimallocUnique {
 using Mutex = boost::details::pool::default_mutex;
 using NoMutex = boost::details::pool::null_mutex;
 
-/* Its pools are of the whole program, one for each size. */
+/* Boost's pools belong to the whole program, one for each size. */
 template <class Lock> struct FastPool {
     template <class T>
     using Of = boost::fast_pool_allocator<T, boost::default_user_allocator_new_delete, Lock>;
@@ -229,7 +229,7 @@ template <class Lock> struct FastPool {
         template <size_t... Words> static void purge(std::index_sequence<Words...>) {
             (purge_of<8 * (Words + 1)>(), ...);
         }
-        /* purge_memory gives up a whole pool, of which nothing is live. */
+        /* purge_memory frees a whole pool; nothing in it is live. */
         template <size_t Bytes> static void purge_of() {
             boost::singleton_pool<boost::fast_pool_allocator_tag, Bytes,
                                   boost::default_user_allocator_new_delete, Lock, 32,
@@ -249,7 +249,9 @@ struct UnlockedPool : FastPool<NoMutex> {
     static constexpr uint64_t traits = 0;
 };
 
-/* By the functions for one object, which are static: making an allocator looks through the pool. */
+/*
+ * Calls the static functions for one object. A new allocator object would look through the pool.
+ */
 template <class Pool> struct FastPoolObject {
     static constexpr const char *name = Pool::name;
     static constexpr uint64_t traits = Pool::traits;
