@@ -87,7 +87,7 @@ impl BlockCache {
     /// Grows or shrinks a block: in place if both layouts fit a block of the cache, in the heap if
     /// neither does.
     /// # Safety
-    /// `object` is live and of layout `old`; unless it fails, it is gone.
+    /// `object` is live and has layout `old`. After success, it must not be used again.
     unsafe fn change(
         &self,
         object: NonNull<u8>,

@@ -49,7 +49,7 @@ impl<T: 'static, A: LocalAllocator<T>> Builder<T, A> {
 
     /// The minimum number of objects by which the pool grows; the default is 4096. It is also the
     /// minimum number in the first chunk. Each chunk is larger by the data of the pool itself, and
-    /// is rounded up to pages. If a pool has many chunks, it may make the next ones larger.
+    /// is rounded up to pages. The more chunks a pool has, the larger its next chunk may be.
     pub fn chunk_size(mut self, slots: usize) -> Self
     where
         A::Kind: IsUnbounded,

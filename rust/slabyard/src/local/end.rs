@@ -14,9 +14,9 @@ use core::ffi::c_void;
 use core::ptr::{null_mut, NonNull};
 use std::sync::OnceLock;
 
-/// The rounds that every system runs for a key (POSIX: at least 4). One round less is used: in the
-/// last one ThreadSanitizer ends its own data of the thread, and instrumented code crashes after
-/// that.
+/// The number of rounds used. Every system runs at least 4 (POSIX). Under ThreadSanitizer the last
+/// one is not used: it ends ThreadSanitizer's own data of the thread, and instrumented code crashes
+/// after that.
 const ROUNDS: u32 = if cfg!(slabyard_tsan) { 3 } else { 4 };
 
 /// Ends a pool of this thread. The argument tells whether this is the last round. False: not ended
