@@ -93,11 +93,11 @@ snapshot! {
     mapped: usize,
     /// Bytes at the ends of slabs that are too few for an object.
     tail: usize,
-    /// Bytes of slabs that are not in an object.
+    /// `tail`, and the bytes by which slots are larger than objects.
     waste: usize,
-    /// Bytes of slabs that were returned to the system and not touched since.
+    /// Bytes of slabs that a trim returned to the system and that were not touched since.
     discarded: usize,
-    /// Bytes of slabs that were never allocated.
+    /// Bytes of slots that were never allocated.
     never_used: usize,
     /// How many magazines were filled from slabs.
     refills: u64,
@@ -157,7 +157,7 @@ snapshot! {
     magazines: usize,
     /// Bytes of other tables.
     side: usize,
-    /// The memory limit that the system sets; 0: no limit.
+    /// The memory limit that control groups and resource limits set; 0: no limit.
     memory_limit: usize,
     /// The number of processors that the process may use at once.
     cpus: u32,
@@ -177,16 +177,16 @@ pub fn stats() -> Stats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CacheKind {
-    /// A cache that the program made: [`Cache`](crate::Cache), a map, a recycling cache.
+    /// A cache created by the program: a [`Cache`](crate::Cache), a map, a recycling cache.
     Program,
     /// A size class of the allocator [`Slabyard`](crate::Slabyard).
     Sizes,
-    /// A size class of a heap of the program's own, in C or C++.
+    /// A size class of a separate heap that the program created in C or C++.
     Heap,
 }
 
-/// All caches of the process now. A cache that another thread creates or drops meanwhile is in the list
-/// or not.
+/// Statistics of all caches of the process. If another thread creates or drops a cache meanwhile,
+/// the list may contain it or not.
 ///
 /// ```
 /// use slabyard::CacheKind;
@@ -202,9 +202,9 @@ pub fn caches() -> Vec<(CacheKind, CacheStats)> {
         list: *mut core::ffi::c_void,
         of: *const slabyard_sys::sy_cache_account,
     ) -> core::ffi::c_int {
-        // SAFETY: below such a list is passed, which nobody else has meanwhile.
+        // SAFETY: the call below passes such a list, which no other code uses meanwhile.
         let list = unsafe { &mut *list.cast::<Vec<(CacheKind, CacheStats)>>() };
-        // SAFETY: the library passes it for as long as this runs.
+        // SAFETY: the statistics are valid during this call.
         let of = unsafe { &*of };
         let kind = match of.kind {
             slabyard_sys::SY_CACHE_OF_SIZES => CacheKind::Sizes,
@@ -216,13 +216,13 @@ pub fn caches() -> Vec<(CacheKind, CacheStats)> {
     }
 
     let mut list = Vec::new();
-    // SAFETY: the visitor goes with the list.
+    // SAFETY: the visitor fits the list.
     unsafe { slabyard_sys::sy_each_cache(add, (&raw mut list).cast()) };
     list
 }
 
-/// Writes a readable account of the process and of each cache to a file, the caches with the most memory
-/// first. The option `stats` has it written to stderr at exit.
+/// Writes readable statistics of the process and of each cache to a file, the caches with the most
+/// memory first. The option `stats` writes them to stderr at exit.
 ///
 /// ```
 /// slabyard::print_stats(std::io::stderr())?;
@@ -230,7 +230,7 @@ pub fn caches() -> Vec<(CacheKind, CacheStats)> {
 /// ```
 ///
 /// # Errors
-/// What writing said; or there is no memory.
+/// The error of the write, or there is no memory.
 #[cfg(feature = "std")]
 pub fn print_stats(to: impl std::os::fd::AsFd) -> std::io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -244,14 +244,14 @@ pub fn print_stats(to: impl std::os::fd::AsFd) -> std::io::Result<()> {
 impl CacheStats {
     #[cfg(not(miri))]
     pub(crate) fn of(cache: RawCache) -> Self {
-        // SAFETY: numbers, all of which may be 0.
+        // SAFETY: the struct has numbers only, and 0 is valid for all of them.
         let mut stats: slabyard_sys::sy_cache_stats = unsafe { core::mem::zeroed() };
         // SAFETY: the cache exists.
         unsafe { slabyard_sys::sy_cache_get_stats(cache.pointer.as_ptr(), &mut stats) };
         Self::from_sys(&stats)
     }
 
-    /// Miri has no slabs.
+    /// Statistics under Miri, where there are no slabs.
     #[cfg(miri)]
     pub(crate) fn of(cache: RawCache) -> Self {
         CacheStats {
@@ -261,7 +261,8 @@ impl CacheStats {
     }
 }
 
-/// The text of `{:?}` for a cache: its kind, what it is of, its name, and how many objects are live.
+/// The text of `{:?}` for a cache: its kind, the type of its objects, its name, and the number of
+/// live objects.
 pub(crate) fn describe<T>(f: &mut fmt::Formatter<'_>, kind: &str, cache: RawCache) -> fmt::Result {
     let stats = CacheStats::of(cache);
     f.debug_struct(&alloc::format!("{kind}<{}>", core::any::type_name::<T>()))
