@@ -61,19 +61,19 @@ impl Which {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Leak {
-    /// The name of the cache; "heap": of the heap.
+    /// The name of the cache, or "heap".
     pub cache: String,
-    /// How many.
+    /// The number of objects.
     pub objects: usize,
-    /// Bytes of them.
+    /// Their bytes.
     pub bytes: usize,
-    /// Nanoseconds since the first of these allocations.
+    /// Nanoseconds since the oldest of these allocations.
     pub oldest_ns: u64,
-    /// And since the last.
+    /// Nanoseconds since the newest of these allocations.
     pub newest_ns: u64,
-    /// The address of the oldest.
+    /// The address of the oldest object.
     pub example: usize,
-    /// Who allocated that one, if a stack could be taken.
+    /// The stack that allocated the oldest object, if one was captured.
     pub allocated: Option<Trace<'static>>,
 }
 
@@ -90,7 +90,8 @@ impl fmt::Display for Leak {
     }
 }
 
-/// There is no memory for the answer, or the system does not tell what the process holds.
+/// There is no memory for the result, or the system does not give access to the memory of the
+/// process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AuditError;
@@ -197,7 +198,7 @@ struct Group {
     anew: bool,
 }
 
-/// Groups live objects. `began` is the age of a marker object, which is not counted: objects that
+/// Groups live objects. `began` is the address of a marker, which is not counted: objects that
 /// were allocated after it are new.
 fn groups(leaks: Vec<Leak>, began: Option<usize>) -> Vec<Group> {
     // All ages are taken at one moment, so a smaller age means a later allocation.

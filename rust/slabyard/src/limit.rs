@@ -38,8 +38,8 @@ impl Limit {
         Self::default()
     }
 
-    /// Never more than this is taken: what needs more is refused, after free memory was brought
-    /// together and the callback, if there is one, was called. 0: none.
+    /// The hard limit. If an allocation would exceed it, free memory is collected and the callback,
+    /// if set, is called. If this does not help, the allocation is refused. 0: no limit.
     pub fn hard(self, bytes: usize) -> Self {
         Limit {
             hard: bytes,
