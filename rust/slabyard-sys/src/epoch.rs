@@ -69,7 +69,7 @@ extern "C" {
     /// `epoch` is null, or open and owned by the caller.
     pub fn sy_epoch_close(epoch: *mut sy_epoch) -> usize;
 
-    /// Calls `visit` for open epochs, and for closed ones that still have objects or slabs.
+    /// Calls `visit` for open epochs, and for closed ones that still have slabs or threads.
     ///
     /// # Safety
     /// `visit` may be called with `arg`.

@@ -36,7 +36,7 @@ pub const SY_FAULT_USE_AFTER_FREE: sy_fault_kind = 14;
 pub const SY_FAULT_NOT_PINNED: sy_fault_kind = 15;
 /// An access used a pointer that was read from a free object.
 pub const SY_FAULT_FREED_POINTER: sy_fault_kind = 16;
-/// An access used a pointer that was read from memory that was never written.
+/// An access used a pointer that was read from an object not written since its allocation.
 pub const SY_FAULT_UNWRITTEN_POINTER: sy_fault_kind = 17;
 
 /// Whether an access was a read or a write; the numbers of `sy_access`.

@@ -44,7 +44,7 @@ pub enum FaultKind {
     NotPinned,
     /// An access used a pointer that was read from freed memory.
     FreedPointer,
-    /// An access used a pointer that was read from memory that was never written.
+    /// An access used a pointer that was read from an object not written since its allocation.
     UnwrittenPointer,
     /// A kind that this version of the crate does not know.
     Other,
