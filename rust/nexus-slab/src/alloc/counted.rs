@@ -244,7 +244,7 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         unsafe { ManuallyDrop::new(self).slot.slot() }
     }
 
-    /// Where the slot lies.
+    /// The address of the slot.
     #[inline]
     pub fn as_ptr(&self) -> *mut SlotCell<RcInner<T>> {
         self.slot.as_ptr()
