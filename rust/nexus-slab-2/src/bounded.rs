@@ -13,7 +13,7 @@ impl Kind for Bounded {
     const TELLS: bool = false; // handles cannot be copied
 }
 
-/// A slab of so many slots, whose memory is taken and touched when it is made.
+/// A slab with a fixed number of slots. Its memory is allocated and touched when it is created.
 ///
 /// ```
 /// # use nexus_slab_2 as nexus_slab;
@@ -27,17 +27,17 @@ impl Kind for Bounded {
 /// ```
 pub type Slab<T> = slab::Slab<T, Bounded>;
 
-/// A slot of a [`Slab`] that is taken and has no value yet. Dropped, it goes back.
+/// A slot of a [`Slab`] that is taken and has no value yet. Dropping it frees the slot.
 pub type Claim<'a, T> = slab::Claim<'a, T, Bounded>;
 
 impl<T> Slab<T> {
-    /// A slab of so many slots.
+    /// Creates a slab with `capacity` slots.
     ///
     /// # Safety
     /// Slots are given back to this slab, before it is dropped: see [`Slab`].
     ///
     /// # Panics
-    /// `capacity` is 0, or there is no memory for so many.
+    /// If `capacity` is 0, or there is not enough memory.
     #[inline]
     #[track_caller]
     pub unsafe fn with_capacity(capacity: usize) -> Self {
@@ -50,7 +50,7 @@ impl<T> Slab<T> {
     /// Puts the value into a slot.
     ///
     /// # Panics
-    /// The slab is full.
+    /// If the slab is full.
     #[inline]
     #[track_caller]
     pub fn alloc(&self, value: T) -> Slot<T> {
@@ -74,7 +74,7 @@ impl<T> Slab<T> {
         )
     }
 
-    /// Takes a slot, for a value to be written in place. `None`: the slab is full.
+    /// Claims a slot, in which a value can be written in place. `None`: the slab is full.
     #[inline]
     pub fn claim(&self) -> Option<Claim<'_, T>> {
         self.typed().take_guarded().map(slab::Claim)

@@ -1,12 +1,12 @@
-//! What the builders of slabs that grow have in common.
+//! The common part of the builders of growing slabs.
 
 use crate::slab::Slab;
 use crate::unbounded::Unbounded;
 
-/// Slots of a chunk, unless the builder is told another number.
+/// The default number of slots of a chunk.
 const CHUNK_SLOTS: usize = 256;
 
-/// How a slab that grows is made.
+/// The settings of a growing slab.
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) chunk_capacity: usize,
@@ -22,7 +22,7 @@ impl Plan {
     }
 
     /// # Panics
-    /// The size of a chunk is 0, or there is no memory for the first chunks.
+    /// If the size of a chunk is 0, or there is no memory for the initial chunks.
     #[inline]
     #[track_caller]
     pub(crate) fn build<T>(&self) -> Slab<T, Unbounded> {
@@ -33,7 +33,7 @@ impl Plan {
     }
 }
 
-/// A builder, but for its `build`.
+/// Defines a builder without its `build`.
 macro_rules! builder {
     ($(#[$doc:meta])*) => {
         $(#[$doc])*
@@ -41,20 +41,20 @@ macro_rules! builder {
         pub struct Builder(Plan);
 
         impl Builder {
-            /// Chunks of 256 slots, none of them from the start.
+            /// Starts with chunks of 256 slots and no initial chunk.
             #[inline]
             pub fn new() -> Self {
                 Builder(Plan::new())
             }
 
-            /// Chunks of so many slots. If it is 0, `build` panics.
+            /// Sets the number of slots of a chunk. If it is 0, `build` panics.
             #[inline]
             pub fn chunk_capacity(mut self, slots: usize) -> Self {
                 self.0.chunk_capacity = slots;
                 self
             }
 
-            /// So many chunks from the start.
+            /// Sets the number of initial chunks.
             #[inline]
             pub fn initial_chunks(mut self, chunks: usize) -> Self {
                 self.0.initial_chunks = chunks;

@@ -1,9 +1,9 @@
-//! What all raw handles have in common: an address that the program gives back by hand.
+//! The common part of all raw handles: an address that the program must give back explicitly.
 //!
-//! There are four kinds, a handle whose value may be moved and a pinned one, of typed slabs and of
-//! byte slabs. They are types of their own, so the macros here write them.
+//! There are four kinds: of typed slabs and of byte slabs, each with a movable or a pinned value.
+//! They are separate types, so the macros here define them.
 
-/// A panic for a handle that was dropped instead of given back. None while the thread panics.
+/// Panics because a handle was dropped instead of given back, unless the thread panics already.
 #[cfg(debug_assertions)]
 #[track_caller]
 pub(crate) fn dropped<T>(handle: &str, remedy: &str) {
@@ -35,25 +35,25 @@ macro_rules! handle {
                 $handle(value.cast(), PhantomData)
             }
 
-            /// Where the value lies.
+            /// The address of the value.
             #[inline(always)]
             fn place(&self) -> NonNull<T> {
                 self.0.cast()
             }
 
-            /// Where the value lies, which nobody is to free any more but the caller.
+            /// The address of the value; only the caller can free the slot from now on.
             #[inline(always)]
             pub(crate) fn into_place(self) -> NonNull<T> {
                 ManuallyDrop::new(self).place()
             }
 
-            /// Where the slot lies.
+            /// The address of the slot.
             #[inline]
             pub fn as_ptr(&self) -> *mut $cell {
                 self.0.as_ptr()
             }
 
-            /// Where the slot lies. It stays taken, and no debug build panics for it:
+            /// The address of the slot. It stays taken, and debug builds do not panic for it.
             /// [`from_raw`](Self::from_raw) makes a handle of it again.
             #[inline]
             pub fn into_raw(self) -> *mut $cell {
@@ -104,11 +104,11 @@ macro_rules! handle {
     };
 }
 
-/// What a handle has whose value may be changed and moved.
+/// The functions of handles whose value may be changed and moved.
 macro_rules! movable {
     ($handle:ident, $pinned:ident) => {
         impl<T> $handle<T> {
-            /// A second handle of the slot.
+            /// Makes a second handle of the slot.
             ///
             /// # Safety
             /// The slot is freed by one of the two only, when the other is not used any more, and
@@ -118,8 +118,8 @@ macro_rules! movable {
                 $handle(self.0, PhantomData)
             }
 
-            /// Pins the value for good: it cannot be moved out of the slot any more, and is dropped
-            /// in place by `free_pinned`, before the slab is dropped.
+            /// Pins the value: it can no longer be moved out of the slot. `free_pinned` drops it in
+            /// place, and must be called before the slab is dropped.
             #[inline]
             pub fn into_pinned(self) -> $pinned<T> {
                 // SAFETY: this handle is forgotten.
@@ -158,11 +158,11 @@ macro_rules! movable {
     };
 }
 
-/// What a handle has whose value must not move.
+/// The functions of handles whose value must not move.
 macro_rules! pinned {
     ($handle:ident) => {
         impl<T> $handle<T> {
-            /// The value as a pinned one.
+            /// The value, pinned.
             #[inline]
             #[allow(clippy::should_implement_trait)] // as `Pin` has it
             pub fn as_ref(&self) -> Pin<&T> {
@@ -170,7 +170,7 @@ macro_rules! pinned {
                 unsafe { Pin::new_unchecked(self) }
             }
 
-            /// The value as a pinned one, to be changed.
+            /// The value, pinned, for changing it.
             #[inline]
             #[allow(clippy::should_implement_trait)] // as `Pin` has it
             pub fn as_mut(&mut self) -> Pin<&mut T> {

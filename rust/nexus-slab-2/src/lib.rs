@@ -1,13 +1,13 @@
-//! The interface of nexus-slab 2 over the pools of Slabyard. A program that was written for
-//! nexus-slab runs with this crate instead, when one line of its `Cargo.toml` says so:
+//! The interface of nexus-slab 2 over the pools of Slabyard. To run a program written for
+//! nexus-slab with this crate, change one line of its `Cargo.toml`:
 //!
 //! ```toml
 //! nexus-slab = { package = "slabyard-nexus-slab-2", path = "../slabyard/rust/nexus-slab-2" }
 //! ```
 //!
-//! The names, types and features are those of nexus-slab 2.4.0. What differs is in
-//! `docs/compat.md`. A new program should use the crate `slabyard`, whose pools give slots that free
-//! themselves and cannot be given to the wrong pool.
+//! The names, types and features are those of nexus-slab 2.4.0. `docs/compat.md` lists the
+//! differences. A new program should use the crate `slabyard`: the slots of its pools free
+//! themselves, and cannot be given to the wrong pool.
 //!
 //! | to allocate | use |
 //! |---|---|
@@ -26,14 +26,14 @@
 //! slab.free(slot);
 //! ```
 //!
-//! A slot is an address of 8 bytes, which you give back to the slab that it came from. The slot that
-//! was freed last is the next one to be given.
+//! A slot is an address of 8 bytes, which must be given back to its slab. The slot freed last is
+//! allocated next.
 //!
-//! Debug builds panic when a slot is dropped instead of given back, when it is given to another
-//! slab, and when a slab is dropped while slots are taken. With debug assertions or the feature
-//! `checked`, a second free of the slot that was freed last is reported and ends the process; with
-//! the environment variable `SLABYARD=check` too, so are other double frees, frees to the wrong slab,
-//! and writes behind a value. Two `free_raw` in a row of one slot are reported in every build.
+//! A debug build panics if a slot is dropped instead of given back, if it is given to another slab,
+//! and if a slab is dropped while slots are taken. With debug assertions or the feature `checked`,
+//! a second free in a row of one slot is reported and ends the process. With the environment
+//! variable `SLABYARD=check` in addition, so are other double frees, frees to the wrong slab, and
+//! writes behind a value. Two `free_raw` in a row of one slot are reported in every build.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! What lies in a slot, the raw handles of typed slabs, and what a full slab says.
+//! The content of a slot, the raw handles of typed slabs, and the error of a full slab.
 
 use crate::handle::{handle, movable, pinned};
 use core::borrow::{Borrow, BorrowMut};
@@ -9,11 +9,11 @@ use core::ops::{Deref, DerefMut};
 use core::pin::Pin;
 use core::ptr::NonNull;
 
-/// A bounded slab has no free slot; the value is given back.
+/// A bounded slab has no free slot. The error holds the value.
 pub struct Full<T>(pub T);
 
 impl<T> Full<T> {
-    /// The value that found no slot.
+    /// The value that could not be inserted.
     #[inline]
     pub fn into_inner(self) -> T {
         self.0
@@ -62,7 +62,7 @@ impl<T> SlotCell<T> {
         unsafe { (*self.value).assume_init_mut() }
     }
 
-    /// Where the value lies.
+    /// The address of the value.
     ///
     /// # Safety
     /// The slot holds one.
@@ -71,8 +71,8 @@ impl<T> SlotCell<T> {
         (&raw const *self).cast()
     }
 
-    /// Where the value lies, from the address of the slot: no reference is made, so the value may be
-    /// written through the result.
+    /// The address of the value, computed from the address of the slot. No reference is made, so
+    /// the value may be written through the result.
     ///
     /// # Safety
     /// The slot holds a value.
@@ -85,8 +85,8 @@ impl<T> SlotCell<T> {
 handle! {
     /// A raw handle of a slot that holds a value: an address, 8 bytes.
     ///
-    /// It frees nothing when it is dropped: give it to `free` or `take` of the slab that it came
-    /// from. A debug build panics if you do not.
+    /// Dropping it frees nothing: give it to `free` or `take` of its slab. A debug build panics if
+    /// it is dropped instead.
     Slot of SlotCell<T>, holds (), "Slot", "give it to free or take of its slab"
 }
 movable!(Slot, PinnedSlot);

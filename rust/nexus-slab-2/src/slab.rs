@@ -1,4 +1,4 @@
-//! Slabs of typed values: what bounded and unbounded ones have in common.
+//! Slabs of typed values: the part that bounded and unbounded slabs share.
 //!
 //! Above: [`crate::bounded`] and [`crate::unbounded`], which name the two kinds; byte slabs and slabs
 //! of counted values, which each have one of these. Below: [`TypedStore`], where slots come from.
@@ -12,15 +12,15 @@ use slabyard::parts::{Kind, Store, Taken, TypedStore};
 /// [`unbounded::Slab`](crate::unbounded::Slab).
 ///
 /// # Safety
-/// To make one is unsafe, and to use it is not. Who makes it promises:
+/// Creating a slab is unsafe, and using it is safe. The code that creates it promises:
 ///
 /// - Each slot is given back to the slab that it came from.
-/// - Each slot is given back before the slab is dropped. A debug build panics at the drop if one is
-///   not. A value that is left in a slot is not dropped. The slab keeps its memory then, so that the
-///   slot may still be read.
+/// - Each slot is given back before the slab is dropped. If one is not, a debug build panics at the
+///   drop. A value that is left in a slot is not dropped, and the slab then keeps its memory, so
+///   that the slot can still be read.
 ///
-/// A slab may move to another thread if its values may. Its slots stay on the thread where they were
-/// allocated.
+/// A slab may be sent to another thread if its values may. Its slots stay on the thread where they
+/// were allocated.
 ///
 /// ```
 /// # use nexus_slab_2 as nexus_slab;
@@ -53,7 +53,7 @@ impl<T, K: Kind> Slab<T, K> {
     /// Adds a chunk.
     ///
     /// # Panics
-    /// There is no memory.
+    /// If there is no memory.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn add_chunk(&self) {
@@ -80,22 +80,22 @@ impl<T, K: Kind> Slab<T, K> {
         self.0.store()
     }
 
-    /// Slots of all chunks, taken and free.
+    /// The number of slots of all chunks, taken and free.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.store().capacity()
     }
 
-    /// Is the address in a slot of this slab?
+    /// Whether the address is in a slot of this slab.
     #[doc(hidden)]
     pub fn contains_ptr(&self, address: *const ()) -> bool {
         self.store().contains(address as usize)
     }
 
-    /// Drops the value and frees the slot, also when the drop panics.
+    /// Drops the value and frees the slot, also if the drop panics.
     ///
     /// # Panics
-    /// In a debug build: the slot is of another slab.
+    /// In a debug build, if the slot belongs to another slab.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn free(&self, slot: Slot<T>) {
@@ -109,7 +109,7 @@ impl<T, K: Kind> Slab<T, K> {
     /// Frees the slot and returns the value.
     ///
     /// # Panics
-    /// In a debug build: the slot is of another slab.
+    /// In a debug build, if the slot belongs to another slab.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn take(&self, slot: Slot<T>) -> T {
@@ -119,10 +119,10 @@ impl<T, K: Kind> Slab<T, K> {
         unsafe { self.0.remove(place) }
     }
 
-    /// Drops a pinned value in place and frees the slot, also when the drop panics.
+    /// Drops a pinned value in place and frees the slot, also if the drop panics.
     ///
     /// # Panics
-    /// In a debug build: the slot is of another slab.
+    /// In a debug build, if the slot belongs to another slab.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn free_pinned(&self, slot: PinnedSlot<T>) {
@@ -132,7 +132,7 @@ impl<T, K: Kind> Slab<T, K> {
         unsafe { self.0.free(place) }
     }
 
-    /// In a debug build, a panic if the address is in no slot of this slab.
+    /// Panics in a debug build if the address is in no slot of this slab.
     #[inline(always)]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn is_own<U>(&self, slot: NonNull<U>) {
@@ -158,8 +158,8 @@ impl<T, K: Kind> fmt::Debug for Slab<T, K> {
     }
 }
 
-// In every build, so that a program compiles in all of them or in none: the values' type outlives the
-// slab.
+// The type of the values must outlive the slab in every build, so that a program compiles in all or
+// none.
 impl<T, K: Kind> Drop for Slab<T, K> {
     #[inline]
     fn drop(&mut self) {
@@ -170,7 +170,7 @@ impl<T, K: Kind> Drop for Slab<T, K> {
 
 #[cfg(debug_assertions)]
 impl<T, K: Kind> Slab<T, K> {
-    /// A panic if a slot is taken. None while the thread panics.
+    /// Panics if a slot is taken, unless the thread panics already.
     fn is_empty(&self) {
         #[cfg(feature = "std")]
         if std::thread::panicking() {
@@ -186,11 +186,11 @@ impl<T, K: Kind> Slab<T, K> {
     }
 }
 
-/// A slot that is taken and has no value yet. Dropped, it goes back to its slab.
+/// A slot that is taken and has no value yet. Dropping it frees the slot.
 pub struct Claim<'a, T, K: Kind>(pub(crate) Taken<'a, T, K>);
 
 impl<T, K: Kind> Claim<'_, T, K> {
-    /// Puts the value in.
+    /// Puts a value into the slot.
     #[inline]
     pub fn write(self, value: T) -> Slot<T> {
         // SAFETY: the slot holds the value, and has no other handle.

@@ -15,8 +15,8 @@ impl Kind for Unbounded {
     const TELLS: bool = false; // handles cannot be copied
 }
 
-/// A slab that adds a chunk of slots when none is free. What is in it never moves. All chunks have
-/// one list of free slots, so a free takes the same time however many chunks there are.
+/// A slab that adds a chunk of slots when no slot is free. Values do not move. All chunks share one
+/// list of free slots, so a free takes the same time for any number of chunks.
 ///
 /// ```
 /// # use nexus_slab_2 as nexus_slab;
@@ -30,17 +30,18 @@ impl Kind for Unbounded {
 /// ```
 pub type Slab<T> = slab::Slab<T, Unbounded>;
 
-/// A slot of a [`Slab`] that is taken and has no value yet. Dropped, it goes back.
+/// A slot of a [`Slab`] that is taken and has no value yet. Dropping it frees the slot.
 pub type Claim<'a, T> = slab::Claim<'a, T, Unbounded>;
 
 impl<T> Slab<T> {
-    /// A slab whose chunks have so many slots. The first chunk comes with the first value.
+    /// Creates a slab with `chunk_capacity` slots in each chunk. The first chunk is added with the
+    /// first value.
     ///
     /// # Safety
     /// Slots are given back to this slab, before it is dropped: see [`Slab`].
     ///
     /// # Panics
-    /// `chunk_capacity` is 0.
+    /// If `chunk_capacity` is 0.
     #[inline]
     #[track_caller]
     pub unsafe fn with_chunk_capacity(chunk_capacity: usize) -> Self {
@@ -48,22 +49,22 @@ impl<T> Slab<T> {
         unsafe { Builder::new().chunk_capacity(chunk_capacity).build() }
     }
 
-    /// Slots of a chunk.
+    /// The number of slots of a chunk.
     #[inline]
     pub fn chunk_capacity(&self) -> usize {
         self.store().chunk_slots()
     }
 
-    /// Chunks that there are.
+    /// The number of chunks.
     #[inline]
     pub fn chunk_count(&self) -> usize {
         self.store().chunks()
     }
 
-    /// Adds chunks until there are so many.
+    /// Adds chunks until there are `count` of them.
     ///
     /// # Panics
-    /// There is no memory.
+    /// If there is no memory.
     #[inline]
     #[track_caller]
     pub fn reserve_chunks(&self, count: usize) {
@@ -75,17 +76,17 @@ impl<T> Slab<T> {
     /// Puts the value into a slot.
     ///
     /// # Panics
-    /// There is no memory for another chunk.
+    /// If there is no memory for another chunk.
     #[inline]
     #[track_caller]
     pub fn alloc(&self, value: T) -> Slot<T> {
         self.claim().write(value)
     }
 
-    /// Takes a slot, for a value to be written in place.
+    /// Claims a slot, in which a value can be written in place.
     ///
     /// # Panics
-    /// There is no memory for another chunk.
+    /// If there is no memory for another chunk.
     #[inline]
     #[track_caller]
     pub fn claim(&self) -> Claim<'_, T> {
@@ -111,13 +112,13 @@ builder! {
 }
 
 impl Builder {
-    /// The slab, with its first chunks.
+    /// Creates the slab with its initial chunks.
     ///
     /// # Safety
     /// Slots are given back to this slab, before it is dropped: see [`Slab`].
     ///
     /// # Panics
-    /// The size of a chunk is 0, or there is no memory for the first chunks.
+    /// If the size of a chunk is 0, or there is no memory for the initial chunks.
     #[inline]
     #[track_caller]
     pub unsafe fn build<T>(self) -> Slab<T> {

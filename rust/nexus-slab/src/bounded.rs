@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 pub use slabyard::parts::Bounded;
 
-/// A slab of at most so many slots, whose memory is taken and touched when it is initialized.
+/// A slab with a fixed number of slots. Its memory is allocated and touched when it is initialized.
 ///
 /// ```
 /// use nexus_slab::bounded::Slab;
@@ -20,14 +20,14 @@ pub use slabyard::parts::Bounded;
 /// ```
 pub type Slab<T> = slab::Slab<T, Bounded>;
 
-/// A slot of a [`Slab`] that is taken and has no value yet. Dropped, it goes back.
+/// A slot of a [`Slab`] that is taken and has no value yet. Dropping it frees the slot.
 pub type Claim<'a, T> = slab::Claim<'a, T, Bounded>;
 
 impl<T> Slab<T> {
-    /// A slab of so many slots.
+    /// Creates a slab with `capacity` slots.
     ///
     /// # Panics
-    /// `capacity` is 0, or there is no memory for so many.
+    /// If `capacity` is 0, or there is not enough memory.
     #[inline]
     pub fn with_capacity(capacity: usize) -> Self {
         let slab = Self::new();
@@ -35,10 +35,10 @@ impl<T> Slab<T> {
         slab
     }
 
-    /// Takes the memory for so many slots.
+    /// Allocates the memory for `capacity` slots.
     ///
     /// # Panics
-    /// The slab is initialized, `capacity` is 0, or there is no memory for so many.
+    /// If the slab is initialized already, `capacity` is 0, or there is not enough memory.
     pub fn init(&self, capacity: usize) {
         assert!(capacity > 0, "capacity must be non-zero");
         self.store().initialize(capacity);
@@ -51,7 +51,7 @@ impl<T> Slab<T> {
     /// Puts the value into a slot.
     ///
     /// # Panics
-    /// The slab is full, or not initialized.
+    /// If the slab is full, or not initialized.
     #[inline]
     #[track_caller]
     pub fn alloc(&self, value: T) -> Slot<T> {
@@ -76,14 +76,14 @@ impl<T> Slab<T> {
             .insert(value, |slot| Ok(named(slot)), |value| Err(Full(value)))
     }
 
-    /// Takes a slot, for a value to be written in place. `None`: the slab is full, or not
+    /// Claims a slot, in which a value can be written in place. `None`: the slab is full, or not
     /// initialized.
     #[inline]
     pub fn claim(&self) -> Option<Claim<'_, T>> {
         self.claim_cell()
     }
 
-    /// As [`claim`](Self::claim), with nothing that gives the slot back.
+    /// Claims a slot as [`claim`](Self::claim) does, without a guard that frees it.
     #[doc(hidden)]
     #[inline]
     pub fn claim_ptr(&self) -> Option<*mut SlotCell<T>> {

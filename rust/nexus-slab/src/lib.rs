@@ -1,13 +1,13 @@
-//! The interface of nexus-slab 0.11 over the pools of Slabyard. A program that was written for
-//! nexus-slab runs with this crate instead, when one line of its `Cargo.toml` says so:
+//! The interface of nexus-slab 0.11 over the pools of Slabyard. To run a program written for
+//! nexus-slab with this crate, change one line of its `Cargo.toml`:
 //!
 //! ```toml
 //! nexus-slab = { package = "slabyard-nexus-slab", path = "../slabyard/rust/nexus-slab" }
 //! ```
 //!
-//! The names, types and macros are those of nexus-slab 0.11.2. What differs is in `docs/compat.md`.
-//! A new program should use the crate `slabyard`, whose pools give slots that free themselves and
-//! cannot be given to the wrong pool.
+//! The names, types and macros are those of nexus-slab 0.11.2. `docs/compat.md` lists the
+//! differences. A new program should use the crate `slabyard`: the slots of its pools free
+//! themselves, and cannot be given to the wrong pool.
 //!
 //! | to allocate | use |
 //! |---|---|
@@ -15,11 +15,11 @@
 //! | the same, for values with several owners | [`bounded_rc_allocator!`], [`unbounded_rc_allocator!`] |
 //! | from a value, with raw slots that you free | [`bounded::Slab`], [`unbounded::Slab`] |
 //!
-//! A slot that was freed last is the next one to be given. Nothing here may leave its thread.
+//! The slot freed last is allocated next. All types here stay on their thread.
 //!
-//! A second free of the slot that was freed last is reported and ends the process. With debug
-//! assertions or the feature `checked`, and the environment variable `SLABYARD=check`, so are other
-//! double frees, and frees of what is no slot.
+//! If the slot that was freed last is freed again, this is reported and ends the process. Other
+//! double frees, and frees of addresses that are not slots, are reported with debug assertions or
+//! the feature `checked`, and the environment variable `SLABYARD=check`.
 
 #![warn(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]

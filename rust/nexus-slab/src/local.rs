@@ -1,9 +1,9 @@
-//! A slab of each thread under the name of a type: what the macros stand on.
+//! A slab in each thread, named by a type: used by the macros.
 //!
-//! The slab lies in a thread-local variable without a destructor, so the destructors of other
-//! thread-local variables can use slots of it, in whatever order they run. It gives its memory back
-//! after them, when the thread ends, if no slot is taken. If one is, the memory stays until the
-//! process ends. The main thread's slabs stay.
+//! The slab lies in a thread-local variable without a destructor. So the destructors of other
+//! thread-local variables can use its slots, in any order. Its memory is freed after them, when the
+//! thread ends, if no slot is taken. If a slot is taken, the memory stays until the process ends.
+//! The main thread's slabs stay.
 
 use crate::alloc::{Alloc, BoundedAlloc, UnboundedAlloc};
 use crate::bounded::Bounded;
@@ -20,14 +20,14 @@ use std::thread::LocalKey;
 
 pub use std::thread_local;
 
-/// Slots of a chunk, unless the builder is told another number.
+/// The default number of slots of a chunk.
 const CHUNK_SLOTS: usize = 4096;
 
 /// A thread's slab.
 pub struct LocalSlab<T, K: Kind>(ManuallyDrop<Slab<T, K>>);
 
 impl<T, K: Kind> LocalSlab<T, K> {
-    /// One that is not initialized.
+    /// Creates a slab that is not initialized.
     #[allow(clippy::new_without_default)] // only for a constant
     pub const fn new() -> Self {
         LocalSlab(ManuallyDrop::new(Slab::new()))
@@ -40,17 +40,17 @@ impl<T, K: Kind> fmt::Debug for LocalSlab<T, K> {
     }
 }
 
-/// A type that names a slab of each thread. The macros implement it.
+/// A type that names a slab in each thread. The macros implement it.
 ///
 /// # Safety
-/// The key is of a `thread_local!` whose value is `const { LocalSlab::new() }`, and of no other
-/// type.
+/// The key is a `thread_local!` whose value is `const { LocalSlab::new() }`, and no other type has
+/// it.
 pub unsafe trait Local: Sized + 'static {
-    /// What a slot holds.
+    /// The content of a slot.
     type Item: 'static;
     /// Whether the slab grows.
     type Kind: Kind;
-    /// Where the thread's slab is.
+    /// The thread-local variable with the thread's slab.
     const SLAB: &'static LocalKey<LocalSlab<Self::Item, Self::Kind>>;
 }
 
@@ -92,7 +92,7 @@ unsafe impl<L: Local> Alloc for L {
 unsafe impl<L: Local<Kind = Bounded>> BoundedAlloc for L {
     #[inline(always)]
     fn try_alloc(value: L::Item) -> Result<Slot<L::Item>, Full<L::Item>> {
-        // The value stays out of the closure: its bytes would be copied into it.
+        // The value stays outside of the closure: its bytes would be copied into it.
         match with::<L, _>(Slab::take_cell) {
             // SAFETY: the slot is ours, and empty.
             Some(cell) => Ok(unsafe { Slot::fill(cell, value) }),
@@ -126,7 +126,7 @@ unsafe impl<L: Local<Kind = Unbounded>> UnboundedAlloc for L {
     }
 }
 
-/// Initializes this thread's slab, which gives its memory back when the thread ends.
+/// Initializes this thread's slab, whose memory is freed when the thread ends.
 fn build<L: Local>(
     initialize: impl FnOnce(&Slab<L::Item, L::Kind>),
 ) -> Result<(), AlreadyInitialized> {
@@ -134,13 +134,13 @@ fn build<L: Local>(
         return Err(AlreadyInitialized);
     }
     with::<L, _>(initialize);
-    // Where the system has no memory to note it, the slab stays.
+    // If the system has no memory to register it, the slab stays.
     at_thread_end(end::<L>);
     Ok(())
 }
 
-/// Gives the memory of this thread's slab back, and whether that is settled. It is the last time
-/// that it is asked to if `last` says so.
+/// Frees the memory of this thread's slab; returns whether this is settled. `last`: this is the
+/// last call.
 fn end<L: Local>(last: bool) -> bool {
     with::<L, _>(|slab| {
         let gone = slab.store().release();
@@ -169,27 +169,27 @@ impl<L: Local<Kind = Bounded>> BoundedBuilder<L> {
         }
     }
 
-    /// So many slots. It has to be said.
+    /// Sets the number of slots. It must be set.
     #[inline]
     pub fn capacity(mut self, capacity: usize) -> Self {
         self.capacity = Some(capacity);
         self
     }
 
-    /// Takes the memory for all slots.
+    /// Allocates the memory for all slots.
     ///
     /// # Errors
-    /// [`AlreadyInitialized`]: this thread has done it before.
+    /// [`AlreadyInitialized`]: this thread has built the slab already.
     ///
     /// # Panics
-    /// The capacity was not said, or is 0, or there is no memory for so many slots.
+    /// If the capacity was not set, or is 0, or there is not enough memory.
     pub fn build(self) -> Result<(), AlreadyInitialized> {
         let capacity = self.capacity.expect("capacity must be set before build()");
         build::<L>(|slab| slab.init(capacity))
     }
 }
 
-/// Builds this thread's slab that grows.
+/// Builds this thread's growing slab.
 #[must_use = "a builder does nothing until build is called"]
 pub struct UnboundedBuilder<L> {
     chunk_size: usize,
@@ -209,27 +209,27 @@ impl<L: Local<Kind = Unbounded>> UnboundedBuilder<L> {
         }
     }
 
-    /// Chunks of so many slots; 4096 unless said.
+    /// Sets the number of slots of a chunk; the default is 4096.
     #[inline]
     pub fn chunk_size(mut self, slots: usize) -> Self {
         self.chunk_size = slots;
         self
     }
 
-    /// So many chunks from the start; none unless said.
+    /// Sets the number of initial chunks; the default is none.
     #[inline]
     pub fn initial_chunks(mut self, chunks: usize) -> Self {
         self.initial_chunks = chunks;
         self
     }
 
-    /// Makes the slab, with its first chunks.
+    /// Creates the slab with its initial chunks.
     ///
     /// # Errors
-    /// [`AlreadyInitialized`]: this thread has done it before.
+    /// [`AlreadyInitialized`]: this thread has built the slab already.
     ///
     /// # Panics
-    /// The size of a chunk is 0, or there is no memory for the first chunks.
+    /// If the size of a chunk is 0, or there is no memory for the initial chunks.
     pub fn build(self) -> Result<(), AlreadyInitialized> {
         build::<L>(|slab| {
             slab.init(self.chunk_size);

@@ -1,10 +1,10 @@
-//! The four macros. Each makes, in a module of its own, the type `Allocator` and names for its
+//! The four macros. Each defines, in a module of its own, the type `Allocator` and types for its
 //! slots.
 
 use std::error::Error;
 use std::fmt;
 
-/// This thread has built the allocator before.
+/// This thread has built the allocator already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AlreadyInitialized;
 
@@ -16,9 +16,9 @@ impl fmt::Display for AlreadyInitialized {
 
 impl Error for AlreadyInitialized {}
 
-/// An allocator of a fixed number of slots for a type, one in each thread that builds it.
+/// Declares a bounded allocator for a type, which each thread builds for itself.
 ///
-/// It makes `Allocator`, with `builder()`, and `BoxSlot`; `Builder` is the builder's type.
+/// It defines `Allocator`, with `builder()`, and `BoxSlot`; `Builder` is the builder's type.
 ///
 /// ```
 /// pub struct Order { id: u64, price: f64 }
@@ -41,9 +41,9 @@ macro_rules! bounded_allocator {
     };
 }
 
-/// An allocator that grows for a type, one in each thread that builds it.
+/// Declares a growing allocator for a type, which each thread builds for itself.
 ///
-/// As [`bounded_allocator!`]; `BoxSlot` has `new`, and the builder `chunk_size` and
+/// It is like [`bounded_allocator!`]; `BoxSlot` has `new`, and the builder has `chunk_size` and
 /// `initial_chunks`.
 ///
 /// ```
@@ -66,9 +66,10 @@ macro_rules! unbounded_allocator {
     };
 }
 
-/// An allocator of a fixed number of slots, of values that may have several owners.
+/// Declares a bounded allocator for values with several owners.
 ///
-/// As [`bounded_allocator!`], with `RcSlot` and `WeakSlot`. Eight bytes of counts lie in each slot.
+/// It is like [`bounded_allocator!`], with `RcSlot` and `WeakSlot`. Each slot has eight bytes of
+/// counts.
 ///
 /// ```
 /// mod order_alloc {
@@ -92,10 +93,10 @@ macro_rules! bounded_rc_allocator {
     };
 }
 
-/// An allocator that grows, of values that may have several owners.
+/// Declares a growing allocator for values with several owners.
 ///
-/// As [`unbounded_allocator!`], with `RcSlot` and `WeakSlot`. Eight bytes of counts lie in each
-/// slot.
+/// It is like [`unbounded_allocator!`], with `RcSlot` and `WeakSlot`. Each slot has eight bytes of
+/// counts.
 ///
 /// ```
 /// mod node_alloc {
@@ -122,22 +123,22 @@ macro_rules! unbounded_rc_allocator {
 #[macro_export]
 macro_rules! __allocator {
     ($item:ty, $kind:ty, $builder:ident) => {
-        /// The allocator of the current thread.
+        /// The allocator of the calling thread.
         #[derive(Clone, Copy)]
         pub struct Allocator;
 
-        /// Builds the allocator of the current thread.
+        /// Builds the allocator of the calling thread.
         pub type Builder = $crate::local::$builder<Allocator>;
 
         impl Allocator {
-            /// Builds the allocator of the current thread.
+            /// Starts building the allocator of the calling thread.
             #[inline]
             pub fn builder() -> Builder {
                 Builder::new()
             }
         }
 
-        // SAFETY: the key is made as it has to be.
+        // SAFETY: the key is a `thread_local!` with the required value.
         unsafe impl $crate::local::Local for Allocator {
             type Item = $item;
             type Kind = $kind;
@@ -161,7 +162,7 @@ macro_rules! __counted {
     ($item:ty) => {
         /// One of several owners of a value in a slot.
         pub type RcSlot = $crate::alloc::RcSlot<$item, Allocator>;
-        /// A name of a slot that does not keep its value.
+        /// A weak reference to a slot, which does not keep its value.
         pub type WeakSlot = $crate::alloc::WeakSlot<$item, Allocator>;
         /// A value that stays until the process ends.
         pub type LocalStatic = $crate::alloc::LocalStatic<$item>;

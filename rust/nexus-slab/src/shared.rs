@@ -1,4 +1,4 @@
-//! What lies in a slot, and the raw name of one.
+//! The content of a slot, and the raw handle of a slot.
 
 use std::borrow::{Borrow, BorrowMut};
 use std::cell::Cell;
@@ -10,17 +10,17 @@ use std::ptr::NonNull;
 /// A slot: a value, or the address of the next free slot in the same bytes.
 #[repr(C)]
 pub union SlotCell<T> {
-    /// Of a free slot: the next one, or null.
+    /// In a free slot: the next one, or null.
     #[doc(hidden)]
     pub next_free: *mut SlotCell<T>,
-    /// Of a slot that is taken: the value.
+    /// In a taken slot: the value.
     #[doc(hidden)]
     pub value: ManuallyDrop<MaybeUninit<T>>,
 }
 
-/// A value with counts before it: what a slot with several owners holds.
+/// A value with counts before it: the content of a slot with several owners.
 ///
-/// Its drop leaves the value alone. The owners drop it ([`RcSlot`](crate::alloc::RcSlot)).
+/// Its drop does not drop the value. The owners drop it ([`RcSlot`](crate::alloc::RcSlot)).
 #[repr(C)]
 pub struct RcInner<T> {
     pub(crate) strong: Cell<u32>,
@@ -40,13 +40,13 @@ impl<T> RcInner<T> {
         }
     }
 
-    /// How many own the value.
+    /// The number of owners.
     #[inline]
     pub fn strong(&self) -> u32 {
         self.strong.get()
     }
 
-    /// How many weak names there are, and one more while the value is owned.
+    /// The number of weak references, plus one while the value is owned.
     #[inline]
     pub fn weak(&self) -> u32 {
         self.weak.get()
@@ -59,10 +59,10 @@ impl<T> RcInner<T> {
     }
 }
 
-/// A raw name of a slot that holds a value: one pointer, 8 bytes.
+/// A raw handle of a slot that holds a value: one pointer, 8 bytes.
 ///
-/// It frees nothing when it is dropped. Whoever allocated it gives it to `free` or `take` of the
-/// slab or allocator that it came from; a slot that is not given back stays taken.
+/// Dropping it frees nothing. Pass it to `free` or `take` of its slab or allocator; otherwise the
+/// slot stays taken.
 #[repr(transparent)]
 pub struct Slot<T>(NonNull<SlotCell<T>>);
 
@@ -95,7 +95,7 @@ impl<T> Slot<T> {
         Slot(cell)
     }
 
-    /// A second name.
+    /// Makes a second handle of the same slot.
     ///
     /// # Safety
     /// Only one of the two is used to reach the value or to free it.
@@ -109,7 +109,7 @@ impl<T> Slot<T> {
         self.0
     }
 
-    /// Where the slot lies.
+    /// The address of the slot.
     #[inline]
     pub fn as_ptr(&self) -> *mut SlotCell<T> {
         self.0.as_ptr()

@@ -1,4 +1,4 @@
-//! Slabs: slots for values of one type, and the names that programs have for them.
+//! Slabs: slots for values of one type, and the handles that programs use for them.
 //!
 //! Above: [`crate::bounded`] and [`crate::unbounded`], which name the two kinds, and
 //! [`crate::local`], which keeps one of either kind for a thread. Below: [`TypedStore`], where slots
@@ -12,30 +12,30 @@ use std::ptr::NonNull;
 /// Slots for one thread: [`bounded::Slab`](crate::bounded::Slab) or
 /// [`unbounded::Slab`](crate::unbounded::Slab).
 ///
-/// Dropped, it gives its memory back if no slot is taken. If one is, its [`Slot`] may be read later,
-/// so the memory stays until the process ends.
+/// When it is dropped, it frees its memory if no slot is taken. If a slot is taken, its [`Slot`]
+/// may be read later, so the memory stays until the process ends.
 pub struct Slab<T, K: Kind>(TypedStore<T, K>);
 
 impl<T, K: Kind> Slab<T, K> {
-    /// A slab without memory. It has to be initialized before it is used.
+    /// Creates a slab without memory. It must be initialized before it is used.
     #[inline]
     pub const fn new() -> Self {
         Slab(TypedStore::new())
     }
 
-    /// Is it initialized?
+    /// Whether the slab is initialized.
     #[inline]
     pub fn is_initialized(&self) -> bool {
         self.store().is_initialized()
     }
 
-    /// Slots of all chunks, taken and free.
+    /// The number of slots of all chunks, taken and free.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.store().capacity()
     }
 
-    /// Drops the value and frees the slot, also when the drop panics.
+    /// Drops the value and frees the slot, also if the drop panics.
     ///
     /// # Safety
     /// The slot was allocated from this slab, and there is no reference to the value.
@@ -66,14 +66,14 @@ impl<T, K: Kind> Slab<T, K> {
         unsafe { self.0.give(NonNull::new_unchecked(cell.cast())) }
     }
 
-    /// Takes a slot, which goes back if nothing is put in.
+    /// Claims a slot that is freed if no value is put in.
     #[inline]
     pub(crate) fn claim_cell(&self) -> Option<Claim<'_, T, K>> {
         self.0.take_guarded().map(Claim)
     }
 
-    /// A slot, content undefined. `None`: the slab is bounded and full or not initialized, or there
-    /// is no memory.
+    /// Takes a slot with undefined content. `None`: the slab is bounded and full, or not
+    /// initialized, or there is no memory.
     #[inline(always)]
     pub(crate) fn take_cell(&self) -> Option<NonNull<SlotCell<T>>> {
         self.0.take().map(NonNull::cast)
@@ -110,12 +110,12 @@ impl<T, K: Kind> fmt::Debug for Slab<T, K> {
     }
 }
 
-/// A slot that is taken and has no value yet. Dropped, it goes back to its slab.
+/// A slot that is taken and has no value yet. Dropping it frees the slot.
 #[must_use = "a slot that is dropped goes back at once"]
 pub struct Claim<'a, T, K: Kind>(Taken<'a, T, K>);
 
 impl<T, K: Kind> Claim<'_, T, K> {
-    /// Puts the value in.
+    /// Puts a value into the slot.
     #[inline]
     pub fn write(self, value: T) -> Slot<T> {
         // SAFETY: the slot holds a value, and has no other name.

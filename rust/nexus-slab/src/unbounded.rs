@@ -5,8 +5,8 @@ use crate::slab;
 
 pub use slabyard::parts::Unbounded;
 
-/// A slab that adds a chunk of slots when none is free. What is in it never moves. All chunks have
-/// one list of free slots, so a free takes the same time however many chunks there are.
+/// A slab that adds a chunk of slots when no slot is free. Values do not move. All chunks share one
+/// list of free slots, so a free takes the same time for any number of chunks.
 ///
 /// ```
 /// use nexus_slab::unbounded::Slab;
@@ -19,14 +19,15 @@ pub use slabyard::parts::Unbounded;
 /// ```
 pub type Slab<T> = slab::Slab<T, Unbounded>;
 
-/// A slot of a [`Slab`] that is taken and has no value yet. Dropped, it goes back.
+/// A slot of a [`Slab`] that is taken and has no value yet. Dropping it frees the slot.
 pub type Claim<'a, T> = slab::Claim<'a, T, Unbounded>;
 
 impl<T> Slab<T> {
-    /// A slab whose chunks have so many slots. The first chunk comes with the first value.
+    /// Creates a slab with `chunk_capacity` slots in each chunk. The first chunk is added with the
+    /// first value.
     ///
     /// # Panics
-    /// `chunk_capacity` is 0.
+    /// If `chunk_capacity` is 0.
     #[inline]
     pub fn with_chunk_capacity(chunk_capacity: usize) -> Self {
         let slab = Self::new();
@@ -34,31 +35,31 @@ impl<T> Slab<T> {
         slab
     }
 
-    /// Says how many slots a chunk has.
+    /// Sets the number of slots of a chunk.
     ///
     /// # Panics
-    /// The slab is initialized, or `chunk_capacity` is 0.
+    /// If the slab is initialized already, or `chunk_capacity` is 0.
     pub fn init(&self, chunk_capacity: usize) {
         assert!(chunk_capacity > 0, "chunk_capacity must be non-zero");
         self.store().initialize(chunk_capacity);
     }
 
-    /// Slots of a chunk; 0 until the slab is initialized.
+    /// The number of slots of a chunk; 0 until the slab is initialized.
     #[inline]
     pub fn chunk_capacity(&self) -> usize {
         self.store().chunk_slots()
     }
 
-    /// Chunks that there are.
+    /// The number of chunks.
     #[inline]
     pub fn chunk_count(&self) -> usize {
         self.store().chunks()
     }
 
-    /// Adds chunks until there are so many.
+    /// Adds chunks until there are `count` of them.
     ///
     /// # Panics
-    /// The slab is not initialized, or there is no memory.
+    /// If the slab is not initialized, or there is no memory.
     pub fn reserve_chunks(&self, count: usize) {
         while self.chunk_count() < count {
             if !self.is_initialized() || !self.add_chunk() {
@@ -70,7 +71,7 @@ impl<T> Slab<T> {
     /// Puts the value into a slot.
     ///
     /// # Panics
-    /// The slab is not initialized, or there is no memory.
+    /// If the slab is not initialized, or there is no memory.
     #[inline]
     #[track_caller]
     pub fn alloc(&self, value: T) -> Slot<T> {
@@ -81,10 +82,10 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Takes a slot, for a value to be written in place.
+    /// Claims a slot, in which a value can be written in place.
     ///
     /// # Panics
-    /// The slab is not initialized, or there is no memory.
+    /// If the slab is not initialized, or there is no memory.
     #[inline]
     #[track_caller]
     pub fn claim(&self) -> Claim<'_, T> {

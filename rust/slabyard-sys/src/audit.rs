@@ -1,4 +1,4 @@
-//! `slabyard/audit.h`: who has what: tags, the last operations of a cache, leaks.
+//! `slabyard/audit.h`: tags, the last operations of a cache, and leaks.
 
 use crate::{c_char, c_int, c_uint, c_void, sy_cache, sy_trace};
 
@@ -6,26 +6,26 @@ use crate::{c_char, c_int, c_uint, c_void, sy_cache, sy_trace};
 pub type sy_tag = c_uint;
 /// Bytes of a tag's name that are kept.
 pub const SY_TAG_NAME_MAX: usize = 31;
-/// Tags that there can be.
+/// The maximum number of tags.
 pub const SY_TAGS_MAX: usize = 255;
 
-/// What was allocated under a tag.
+/// Statistics of a tag.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sy_tag_stats {
     /// The tag.
     pub tag: sy_tag,
-    /// Its name; "": of what has no tag.
+    /// Its name; "" for untagged allocations.
     pub name: [c_char; SY_TAG_NAME_MAX + 1],
-    /// Number of.
+    /// The number of allocations.
     pub allocations: u64,
-    /// Number of.
+    /// The number of frees.
     pub frees: u64,
-    /// Objects that are live.
+    /// The number of live objects.
     pub live: usize,
-    /// Bytes of these that were asked for.
+    /// The requested bytes of the live objects.
     pub live_bytes: usize,
-    /// The most there have been of these.
+    /// The maximum of these bytes so far.
     pub peak_bytes: usize,
 }
 
@@ -33,61 +33,61 @@ pub struct sy_tag_stats {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sy_operation {
-    /// Else allocated.
+    /// True: a free; false: an allocation.
     pub freed: bool,
-    /// Its address.
+    /// The address of the object.
     pub object: *const c_void,
-    /// Bytes that were asked for.
+    /// The requested bytes.
     pub size: usize,
-    /// By whom, and when.
+    /// The code and thread, and the time.
     pub trace: sy_trace,
 }
 
-/// Only what nothing points to.
+/// Flag: only objects to which nothing points.
 pub const SY_LEAKS_UNREACHABLE: c_uint = 1;
 
 /// Objects of one cache that were allocated by the same stack and are live.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sy_leak {
-    /// Name of the cache, as long as the visit lasts.
+    /// The name of the cache, valid during the visit.
     pub cache: *const c_char,
-    /// Number of.
+    /// The number of objects.
     pub objects: usize,
-    /// That were asked for.
+    /// Their requested bytes.
     pub bytes: usize,
-    /// Nanoseconds since the first of these allocations.
+    /// Nanoseconds since the oldest of these allocations.
     pub oldest: u64,
-    /// And since the last.
+    /// Nanoseconds since the newest of these allocations.
     pub newest: u64,
-    /// The oldest.
+    /// The address of the oldest object.
     pub example: *const c_void,
-    /// Who allocated that one.
+    /// The allocation of the oldest object.
     pub allocated: sy_trace,
 }
 
-/// Called for each tag, until it returns something else than 0.
+/// Called for each tag, until it returns another value than 0.
 pub type sy_tag_visit = unsafe extern "C" fn(arg: *mut c_void, stats: *const sy_tag_stats) -> c_int;
-/// Called for each operation, until it returns something else than 0.
+/// Called for each operation, until it returns another value than 0.
 pub type sy_operation_visit =
     unsafe extern "C" fn(arg: *mut c_void, operation: *const sy_operation) -> c_int;
-/// Called for each group of leaks, until it returns something else than 0.
+/// Called for each group of leaks, until it returns another value than 0.
 pub type sy_leak_visit = unsafe extern "C" fn(arg: *mut c_void, leak: *const sy_leak) -> c_int;
 
 extern "C" {
-    /// The tag of a name; 0 with `ENOMEM`: there are [`SY_TAGS_MAX`].
+    /// The tag with this name; 0 with `ENOMEM`: there are [`SY_TAGS_MAX`] already.
     ///
     /// # Safety
     /// `name` is a C string.
     pub fn sy_tag_open(name: *const c_char) -> sy_tag;
 
-    /// What this thread allocates from now on has the tag; gives the one before.
+    /// Sets the tag for the following allocations of this thread; returns the previous tag.
     ///
     /// # Safety
     /// None beyond the rules of the crate.
     pub fn sy_tag_set(tag: sy_tag) -> sy_tag;
 
-    /// Calls `visit` for each tag, the untagged first.
+    /// Calls `visit` for each tag; the first one is for untagged allocations.
     ///
     /// # Safety
     /// `visit` may be called with `arg`.
@@ -103,7 +103,7 @@ extern "C" {
         arg: *mut c_void,
     ) -> c_int;
 
-    /// Calls `visit` for each group of live objects, of one cache or, for null, of all.
+    /// Calls `visit` for each group of live objects: of one cache, or of all if `cache` is null.
     ///
     /// # Safety
     /// `visit` may be called with `arg`.
@@ -114,7 +114,7 @@ extern "C" {
         arg: *mut c_void,
     ) -> c_int;
 
-    /// Writes the same as a report; how many objects are in it.
+    /// Writes the same groups as a report; returns the number of objects.
     ///
     /// # Safety
     /// `cache` is a cache or null.

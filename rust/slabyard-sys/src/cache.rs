@@ -5,7 +5,7 @@ use crate::{
     sy_loaded_pop, sy_loaded_push_once, sy_loaded_slot, sy_loaded_slots, SY_LOADED_INLINE,
 };
 
-/// A cache; only ever behind a pointer.
+/// A cache; used only behind a pointer.
 #[repr(C)]
 pub struct sy_cache {
     _opaque: [u8; 0],
@@ -26,37 +26,37 @@ pub type sy_construct = unsafe extern "C" fn(object: *mut c_void, arg: *mut c_vo
 /// Called once for a constructed object before its memory goes away.
 pub type sy_destruct = unsafe extern "C" fn(object: *mut c_void, arg: *mut c_void);
 
-/// Memory of the program's own (`slabyard/memory.h`).
+/// Memory that the program provides (`slabyard/memory.h`).
 #[repr(C)]
 pub struct sy_memory {
     _opaque: [u8; 0],
 }
 
-/// What kind of objects; zeroes are sensible for all but `size`.
+/// The settings of a cache. All fields but `size` may be 0.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sy_cache_config {
-    /// Copied; for reports. May be null.
+    /// The name for reports, which is copied. May be null.
     pub name: *const c_char,
     /// Bytes of an object.
     pub size: usize,
     /// A power of two up to 2 MiB, or 0.
     pub align: usize,
-    /// Called before an object is first given out.
+    /// Called before an object is first allocated.
     pub construct: Option<sy_construct>,
-    /// Called before a constructed object's memory goes away.
+    /// Called before the memory of a constructed object is returned.
     pub destruct: Option<sy_destruct>,
-    /// Passed to both.
+    /// Passed to both functions.
     pub arg: *mut c_void,
-    /// Most live objects, or 0.
+    /// The maximum number of live objects; 0: no limit.
     pub limit: usize,
-    /// `SY_...`, and [`crate::SY_CHECKED`] and others.
+    /// `SY_...` flags, including [`crate::SY_CHECKED`] and other checks.
     pub flags: c_uint,
-    /// To hold the objects; null: the system's.
+    /// The memory for the objects; null: the system's.
     pub memory: *mut sy_memory,
-    /// Called for an object with handles that is freed, by the last thread to hold it.
+    /// Called for a freed object with a handle, by the last thread that holds it.
     pub dispose: Option<sy_destruct>,
-    /// Zero.
+    /// Must be 0.
     pub reserved: [usize; 6],
 }
 
@@ -79,14 +79,15 @@ impl Default for sy_cache_config {
 }
 
 extern "C" {
-    /// A new cache, or null. The caller owns it.
+    /// Creates a cache; null on failure. The caller owns it.
     ///
     /// # Safety
     /// `config` is valid, its name null or a C string, and its functions may be called from any
     /// thread with its `arg`.
     pub fn sy_cache_create(config: *const sy_cache_config) -> *mut sy_cache;
 
-    /// Destroys a cache of which no object is live; else -1 with `EBUSY`, and nothing changed.
+    /// Destroys a cache without live objects. If an object is live, returns -1 with `EBUSY`, and
+    /// nothing changes.
     ///
     /// # Safety
     /// No other thread is using the cache.
@@ -98,31 +99,31 @@ extern "C" {
     /// No other thread is using the cache, and none of its objects is used again.
     pub fn sy_cache_destroy_all(cache: *mut sy_cache);
 
-    /// Takes an object; its content is undefined, or as constructed or freed.
+    /// Allocates an object. Its content is undefined, or as it was constructed or freed.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_cache_alloc(cache: *mut sy_cache) -> *mut c_void;
 
-    /// Takes an object and zeroes it; null with `EINVAL` for a cache with a constructor.
+    /// Allocates an object and zeroes it; null with `EINVAL` for a cache with a constructor.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_cache_zalloc(cache: *mut sy_cache) -> *mut c_void;
 
-    /// Gives an object back; null is a no-op. Any thread.
+    /// Frees an object; null is ignored. Any thread may free it.
     ///
     /// # Safety
     /// `object` is null or a live object of `cache`, and is not used again.
     pub fn sy_cache_free(cache: *mut sy_cache, object: *mut c_void);
 
-    /// Frees `object` if it is a live object of the cache, and says whether it was.
+    /// Frees `object` if it is a live object of the cache; returns whether it was.
     ///
     /// # Safety
-    /// Any address may be passed; where true is returned, it is not used again.
+    /// Any address may be passed. If true is returned, the object is not used again.
     pub fn sy_cache_try_free(cache: *mut sy_cache, object: *mut c_void) -> bool;
 
-    /// Takes up to `count` objects; returns how many it got, a prefix.
+    /// Allocates up to `count` objects into the first elements of `objects`; returns their number.
     ///
     /// # Safety
     /// `objects` has room for `count` pointers.
@@ -132,7 +133,7 @@ extern "C" {
         count: usize,
     ) -> usize;
 
-    /// Frees `count` objects; nulls among them are skipped.
+    /// Frees `count` objects; null pointers among them are skipped.
     ///
     /// # Safety
     /// As [`sy_cache_free`] for each of them.
@@ -141,61 +142,62 @@ extern "C" {
     /// Provides memory for the next `count` allocations of the process.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_cache_reserve(cache: *mut sy_cache, count: usize) -> c_int;
 
-    /// Puts so many objects into this thread's magazines; -1 with `EINVAL` if they hold fewer.
+    /// Puts `count` objects into this thread's magazines; -1 with `EINVAL` if they hold fewer.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_thread_reserve(cache: *mut sy_cache, count: usize) -> c_int;
 
-    /// Gives free memory of the cache back to the system; returns bytes.
+    /// Returns free memory of the cache to the system; the result is the number of bytes.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_cache_trim(cache: *mut sy_cache) -> usize;
 
-    /// Live objects: exact while no other thread is using the cache.
+    /// The number of live objects. It is exact while no other thread uses the cache.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_cache_in_use(cache: *const sy_cache) -> usize;
 
-    /// Bytes from one object to the next.
+    /// The distance in bytes from one object to the next.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_cache_slot_size(cache: *const sy_cache) -> usize;
 
-    /// Lets others take the free objects in this thread's magazines until it is back.
+    /// Lets other threads take the free objects in this thread's magazines until its next
+    /// operation.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_thread_idle();
 
     /// Gives the free objects in this thread's magazines back to their slabs.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_thread_flush();
 }
 
 extern "C" {
-    /// What [`sy_cache_alloc_inline`] does when this thread's slot is shut.
+    /// The slow path of [`sy_cache_alloc_inline`], for a slot of this thread that is shut.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_cache_alloc_slow(cache: *mut sy_cache) -> *mut c_void;
 
-    /// What [`sy_cache_free_inline`] does when this thread's slot is shut.
+    /// The slow path of [`sy_cache_free_inline`], for a slot of this thread that is shut.
     ///
     /// # Safety
     /// As [`sy_cache_free`], and not null.
     pub fn sy_cache_free_slow(cache: *mut sy_cache, object: *mut c_void);
 }
 
-/// What the functions below read of a cache; the rest is the library's.
+/// The part of a cache that the functions below read; the rest is private to the library.
 #[repr(C)]
 pub(crate) struct sy_cache_head {
     pub(crate) reserved: [usize; 5],
@@ -203,8 +205,8 @@ pub(crate) struct sy_cache_head {
     pub(crate) reserved_too: [usize; 2],
 }
 
-/// Bytes from [`sy_loaded_slots`] to the loaded slot of the cache; it never changes. At 0 there is a
-/// slot that is shut in every thread, for whoever has no cache yet.
+/// The distance in bytes from [`sy_loaded_slots`] to the loaded slot of the cache; it never
+/// changes. At 0 there is a slot that is shut in every thread, for code that has no cache yet.
 ///
 /// # Safety
 /// The cache exists.
@@ -224,10 +226,10 @@ unsafe fn loaded(cache: *mut sy_cache) -> *mut sy_loaded_slot {
     unsafe { sy_loaded_slots().byte_add(sy_cache_loaded_offset(cache)) }
 }
 
-/// [`sy_cache_alloc`], compiled into the caller where [`SY_LOADED_INLINE`].
+/// [`sy_cache_alloc`], compiled into the caller if [`SY_LOADED_INLINE`].
 ///
 /// # Safety
-/// None beyond the rules common to all doors.
+/// None beyond the rules common to all functions.
 #[inline(always)]
 pub unsafe fn sy_cache_alloc_inline(cache: *mut sy_cache) -> *mut c_void {
     // SAFETY: as the caller says.
@@ -242,7 +244,7 @@ pub unsafe fn sy_cache_alloc_inline(cache: *mut sy_cache) -> *mut c_void {
     }
 }
 
-/// [`sy_cache_free`], compiled into the caller where [`SY_LOADED_INLINE`].
+/// [`sy_cache_free`], compiled into the caller if [`SY_LOADED_INLINE`].
 ///
 /// # Safety
 /// `object` is a live object of the cache, not null, and is not used again.

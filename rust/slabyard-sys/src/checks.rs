@@ -1,22 +1,24 @@
-//! `slabyard/checks.h`: what caches, heaps and pools can look for, or keep secret.
+//! `slabyard/checks.h`: the checks of caches, heaps and pools, and options to keep their content
+//! secret.
 
 use crate::c_uint;
 
-/// Every free is validated. The next four bring it along.
+/// Every free is validated. The next four checks include this one.
 pub const SY_CHECKED: c_uint = 1 << 7;
-/// Bytes before and behind each object, verified when it is freed.
+/// Bytes before and behind each object are filled, and verified when the object is freed.
 pub const SY_REDZONE: c_uint = 1 << 8;
-/// Free objects are filled, and verified before they are given out again.
+/// Free objects are filled with a pattern, which is verified before they are allocated again.
 pub const SY_POISON: c_uint = 1 << 9;
 /// Freed objects wait, and are reused in random order.
 pub const SY_QUARANTINE: c_uint = 1 << 10;
-/// Who allocated and who freed an object is noted.
+/// Which code allocated and which code freed an object is recorded.
 pub const SY_AUDIT: c_uint = 1 << 11;
 /// Slots are taken in random order.
 pub const SY_RANDOM: c_uint = 1 << 12;
-/// The two ends of each slab are filled, and verified when it is released.
+/// The two ends of each slab are filled with a pattern, which is verified when the slab is
+/// released.
 pub const SY_EDGES: c_uint = 1 << 13;
-/// Now and then an object gets pages of its own.
+/// Some objects, chosen by sampling, get pages of their own.
 pub const SY_GUARD: c_uint = 1 << 14;
 /// Objects are filled with zeroes when they are freed.
 pub const SY_ZERO: c_uint = 1 << 15;

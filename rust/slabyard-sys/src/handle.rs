@@ -1,4 +1,4 @@
-//! `slabyard/handle.h`: objects by name.
+//! `slabyard/handle.h`: objects with handles.
 //!
 //! The word of an ordinal:
 //!
@@ -12,94 +12,96 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::{c_int, c_void, sy_cache};
 use crate::{sy_loaded_pop, sy_loaded_push, sy_loaded_slot, sy_loaded_slots, SY_LOADED_INLINE};
 
-/// A 64-bit name: the ordinal in the lower half, the generation in the upper. 0 is never one.
+/// A 64-bit name of an object: the ordinal in the lower half, the generation in the upper half. It
+/// is never 0.
 pub type sy_handle = u64;
 
-/// Most pins of one object at a time.
+/// The maximum number of pins of one object.
 pub const SY_HANDLE_PINS_MAX: u64 = (1 << 16) - 1;
 /// State of a word: the object is live.
 pub const SY_HANDLE_LIVE: u64 = 1;
-/// State of a word: freed while it was pinned.
+/// State of a word: the object was freed while it was pinned.
 pub const SY_HANDLE_DYING: u64 = 2;
-/// Where a word has its state.
+/// The bits of a word that hold its state.
 pub const SY_HANDLE_STATE: u64 = 3;
 /// One pin.
 pub const SY_HANDLE_PIN: u64 = 4;
-/// Where a word has its pins.
+/// The bits of a word that hold the number of pins.
 pub const SY_HANDLE_PINS: u64 = 0xffff << 2;
-/// Bits below the generation.
+/// The number of bits below the generation.
 pub const SY_HANDLE_GENERATION: u32 = 32;
-/// The last generation of an ordinal; then it is retired.
+/// The last generation of an ordinal, which is retired after it.
 pub const SY_HANDLE_GENERATIONS_MAX: u32 = u32::MAX;
 
-/// What the inline functions read of a cache with [`crate::SY_HANDLES`].
+/// The part of a cache with [`crate::SY_HANDLES`] that the inline functions read.
 #[repr(C)]
 pub struct sy_handle_head {
     /// The words of all ordinals.
     pub words: *mut AtomicU64,
-    /// Of all ordinals, 64 by 64: where the first of them lies.
+    /// For each group of 64 ordinals: the address of the first object.
     pub places: *mut AtomicUsize,
-    /// No ordinal of this cache is as large; grows.
+    /// All ordinals of this cache are below this number, which grows.
     pub limit: AtomicU64,
     /// The lower half of the word of a live, unpinned object of this cache.
     pub live: u64,
-    /// Bytes from one object to the next.
+    /// The distance in bytes from one object to the next.
     pub slot: usize,
     pub(crate) loaded_offset: usize,
-    /// Bytes from the thread's slots to the one of free ordinals.
+    /// The distance in bytes from the thread's slots to the loaded slot with free ordinals.
     pub names_offset: usize,
-    /// `live`, if a free is no more than that; else of no word.
+    /// `live`, if a free needs nothing more; otherwise a value that no word has.
     pub plain: u64,
 }
 
-/// Called for each object, which is pinned meanwhile; nonzero ends it.
+/// Called for each object, which is pinned meanwhile. A value other than 0 ends the walk.
 pub type sy_handle_visit =
     unsafe extern "C" fn(arg: *mut c_void, handle: sy_handle, object: *mut c_void) -> c_int;
 
 extern "C" {
-    /// A new object and its handle; null with `errno`, and `handle` as before.
+    /// Allocates an object and its handle; null with `errno`, and `handle` unchanged.
     ///
     /// # Safety
     /// `handle` may be written.
     pub fn sy_handle_alloc(cache: *mut sy_cache, handle: *mut sy_handle) -> *mut c_void;
 
-    /// The object of a live handle of this cache, else null.
+    /// The object of a live handle of this cache; otherwise null.
     ///
     /// # Safety
     /// Any 64 bits may be passed.
     pub fn sy_handle_get(cache: *const sy_cache, handle: sy_handle) -> *mut c_void;
 
-    /// Frees the object; true once for each handle.
+    /// Frees the object; returns true exactly once for each handle.
     ///
     /// # Safety
-    /// Any 64 bits may be passed. The object is not used again but by who has it pinned.
+    /// Any 64 bits may be passed. Only threads that have the object pinned may use it afterwards.
     pub fn sy_handle_free(cache: *mut sy_cache, handle: sy_handle) -> bool;
 
-    /// As [`sy_handle_get`]; the object stays until it is unpinned.
+    /// Pins the object and returns it, as [`sy_handle_get`] does; the object stays until it is
+    /// unpinned.
     ///
     /// # Safety
     /// Any 64 bits may be passed.
     pub fn sy_handle_pin(cache: *mut sy_cache, handle: sy_handle) -> *mut c_void;
 
-    /// Ends one pin, and frees the object if that was to be.
+    /// Removes a pin, and frees the object if this was the last pin of a freed object.
     ///
     /// # Safety
-    /// The caller has a pin of it.
+    /// The caller has pinned the object.
     pub fn sy_handle_unpin(cache: *mut sy_cache, handle: sy_handle);
 
-    /// A new object that nobody sees yet; null as [`sy_handle_alloc`].
+    /// Allocates an object that no look-up finds yet; null as for [`sy_handle_alloc`].
     ///
     /// # Safety
-    /// [`sy_handle_publish`] or [`sy_handle_cancel`] follows, once.
+    /// [`sy_handle_publish`] or [`sy_handle_cancel`] is called for it, once.
     pub fn sy_handle_prepare(cache: *mut sy_cache, handle: *mut sy_handle) -> *mut c_void;
 
-    /// What was prepared is live.
+    /// Makes a prepared object live.
     ///
     /// # Safety
     /// The handle is from [`sy_handle_prepare`] of this cache.
     pub fn sy_handle_publish(cache: *mut sy_cache, handle: sy_handle);
 
-    /// What was prepared is given back.
+    /// Frees a prepared object.
     ///
     /// # Safety
     /// The handle is from [`sy_handle_prepare`] of this cache; its object is not used again.
@@ -117,11 +119,11 @@ extern "C" {
     /// `visit` may be called with `arg`.
     pub fn sy_handle_each(cache: *mut sy_cache, visit: sy_handle_visit, arg: *mut c_void) -> c_int;
 
-    /// The first ordinals of the cache's slabs, if there is room for all, and how many ordinals
-    /// each has; how many slabs there are.
+    /// Writes the first ordinal of each of the cache's slabs, if there is room for all, and the
+    /// number of ordinals of a slab; returns the number of slabs.
     ///
     /// # Safety
-    /// `firsts` has that room, and `slots` may be written.
+    /// `firsts` has this room, and `slots` may be written.
     pub fn sy_handle_slabs(
         cache: *mut sy_cache,
         firsts: *mut u32,
@@ -133,8 +135,8 @@ extern "C" {
 extern "C" {
     #[link_name = "sy_handle_free_slow_abi_1"]
     fn sy_handle_free_slow(cache: *mut sy_cache, handle: sy_handle) -> bool;
-    /// A free ordinal, the caller's until it has made the object live, and freed it, or puts it
-    /// back. Its word is its owner's to write. False with `errno` as [`sy_handle_alloc`].
+    /// Takes a free ordinal. The caller owns it and its word until it has made the object live and
+    /// freed it, or puts the ordinal back. False with `errno` as for [`sy_handle_alloc`].
     ///
     /// # Safety
     /// `ordinal` may be written.
@@ -144,21 +146,22 @@ extern "C" {
     fn sy_handle_put_slow(cache: *mut sy_cache, ordinal: u32) -> bool;
 }
 
-/// What the inline functions read of the cache.
+/// The part of the cache that the inline functions read.
 ///
 /// # Safety
 /// The cache exists as long as the reference is used, and has [`crate::SY_HANDLES`].
 #[inline(always)]
 pub unsafe fn sy_handle_head_of<'a>(cache: *const sy_cache) -> &'a sy_handle_head {
-    // SAFETY: a cache with handles begins with that.
+    // SAFETY: a cache with handles begins with this struct.
     unsafe { &*cache.cast() }
 }
 
 impl sy_handle_head {
-    /// The word of what is passed as a handle; `None` if no ordinal of the cache is as large.
+    /// The word of a value that is passed as a handle. `None`: all ordinals of the cache are
+    /// smaller.
     #[inline(always)]
     pub fn word(&self, handle: sy_handle) -> Option<&AtomicU64> {
-        // SAFETY: the words of all ordinals below the limit are there for good.
+        // SAFETY: the words of all ordinals below the limit are never freed.
         unsafe {
             let ordinal = u64::from(handle as u32);
             (ordinal < self.limit.load(Ordering::Relaxed))
@@ -166,16 +169,16 @@ impl sy_handle_head {
         }
     }
 
-    /// The word of a live, unpinned object with this handle.
+    /// The word that a live, unpinned object with this handle has.
     #[inline(always)]
     pub fn expected(&self, handle: sy_handle) -> u64 {
         (handle >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION) | self.live
     }
 
-    /// Where the object of an ordinal is.
+    /// The address of the object of an ordinal.
     ///
     /// # Safety
-    /// The ordinal is one of the cache's, and its slab stays.
+    /// The ordinal belongs to the cache, and its slab stays.
     #[inline(always)]
     pub unsafe fn place(&self, ordinal: u32) -> *mut c_void {
         // SAFETY: every ordinal has a group.
@@ -185,14 +188,14 @@ impl sy_handle_head {
         }
     }
 
-    /// This thread's free ordinals.
+    /// This thread's loaded slot with free ordinals.
     #[inline(always)]
     fn loaded(&self) -> *mut sy_loaded_slot {
         sy_loaded_slots().wrapping_byte_add(self.names_offset)
     }
 }
 
-/// A free ordinal that this thread has loaded, as from [`sy_handle_take_slow`].
+/// Takes a free ordinal that this thread has loaded; otherwise as [`sy_handle_take_slow`].
 ///
 /// # Safety
 /// The cache has [`crate::SY_HANDLES`].
@@ -207,7 +210,7 @@ pub unsafe fn sy_handle_take_loaded_inline(cache: *mut sy_cache) -> Option<u32> 
     }
 }
 
-/// A free ordinal, loaded or not; `None` with `errno` as [`sy_handle_alloc`].
+/// Takes a free ordinal, loaded or not. `None` with `errno` as for [`sy_handle_alloc`].
 ///
 /// # Safety
 /// The cache has [`crate::SY_HANDLES`].
@@ -224,7 +227,7 @@ pub unsafe fn sy_handle_take_inline(cache: *mut sy_cache) -> Option<u32> {
 /// Puts a free ordinal back.
 ///
 /// # Safety
-/// It is the caller's, its word is free, and its generation is not the last.
+/// The caller owns the ordinal, its word is free, and its generation is not the last.
 #[inline(always)]
 pub unsafe fn sy_handle_put_inline(cache: *mut sy_cache, ordinal: u32) {
     // SAFETY: as the caller says; the slot is this thread's.
@@ -242,7 +245,7 @@ pub unsafe fn sy_handle_put_inline(cache: *mut sy_cache, ordinal: u32) {
 /// The cache has [`crate::SY_HANDLES`]; `handle` may be written.
 #[inline(always)]
 pub unsafe fn sy_handle_alloc_inline(cache: *mut sy_cache, handle: *mut sy_handle) -> *mut c_void {
-    // SAFETY: as the caller says; nobody else changes a free word.
+    // SAFETY: as the caller says; no other thread changes a free word.
     unsafe {
         let Some(ordinal) = sy_handle_take_inline(cache) else {
             return core::ptr::null_mut();
@@ -279,10 +282,10 @@ pub unsafe fn sy_handle_get_inline(cache: *const sy_cache, handle: sy_handle) ->
 /// [`sy_handle_free`], compiled into the caller.
 ///
 /// # Safety
-/// The cache has [`crate::SY_HANDLES`], and as there.
+/// The cache has [`crate::SY_HANDLES`], and as for [`sy_handle_free`].
 #[inline(always)]
 pub unsafe fn sy_handle_free_inline(cache: *mut sy_cache, handle: sy_handle) -> bool {
-    // SAFETY: who makes the word free has the ordinal.
+    // SAFETY: the thread that makes the word free owns the ordinal.
     unsafe {
         let head = sy_handle_head_of(cache);
         let Some(word) = head.word(handle) else {
@@ -334,10 +337,10 @@ pub unsafe fn sy_handle_pin_inline(cache: *mut sy_cache, handle: sy_handle) -> *
 /// [`sy_handle_unpin`], compiled into the caller for the common case.
 ///
 /// # Safety
-/// The caller has a pin of it.
+/// The caller has pinned the object.
 #[inline(always)]
 pub unsafe fn sy_handle_unpin_inline(cache: *mut sy_cache, handle: sy_handle) {
-    // SAFETY: as the caller says, so the ordinal is one of the cache's.
+    // SAFETY: as the caller says, so the ordinal belongs to the cache.
     unsafe {
         let head = sy_handle_head_of(cache);
         let word = &*head.words.add(handle as u32 as usize);

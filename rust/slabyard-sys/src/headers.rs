@@ -1,5 +1,5 @@
-//! What is declared here is what the headers say: each function, and by a C compiler the layout of
-//! each struct and the value of each number.
+//! Tests that the declarations of this crate agree with the headers: each function, and, by a C
+//! compiler, the layout of each struct and the value of each number.
 
 extern crate std;
 use super::*;
@@ -12,7 +12,7 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{format, fs, println};
 
-/// Headers whose doors are not declared, and why.
+/// Headers whose functions are not declared, and why.
 const LEFT_OUT: [(&str, &str); 4] = [
     ("fail.h", "failures are asked for by SLABYARD=fail, or in C"),
     (
@@ -26,10 +26,10 @@ const LEFT_OUT: [(&str, &str); 4] = [
     ("vmem.h", "arenas are of integers, and have no types to add"),
 ];
 
-/// Doors that are not declared, and why.
+/// Functions that are not declared, and why.
 const NOT_NEEDED: [(&str, &str); 1] = [("sy_handle_alloc_slow_abi_1", "sy_handle_alloc does it")];
 
-/// Files of a folder of the crate, by name, without comments.
+/// The files of a folder of the crate, by name, without comments.
 fn files(folder: &str, extension: &str) -> Vec<(String, String)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let entries = fs::read_dir(folder).expect("a folder of the crate");
@@ -46,7 +46,7 @@ fn files(folder: &str, extension: &str) -> Vec<(String, String)> {
     files
 }
 
-/// Without the macros of C, either.
+/// A text without comments and without the macros of C.
 fn without_comments(text: &str) -> String {
     let mut rest = text;
     let mut kept = String::new();
@@ -67,8 +67,8 @@ fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Of a declaration, or what follows `fn`: the name before the first parenthesis, and how many
-/// parameters are in it.
+/// The name of a function and the number of its parameters, from a declaration or from the text
+/// after `fn`. The name is the word before the first parenthesis.
 fn signature(text: &str) -> (String, usize) {
     let open = text.find('(').expect("a function");
     let name = text[..open].rsplit(|c| !is_of_name(c)).next();
@@ -88,12 +88,12 @@ fn signature(text: &str) -> (String, usize) {
             break;
         }
     }
-    // What is behind the last comma may be nothing.
+    // There may be nothing after the last comma.
     let last = !matches!(seen.trim(), "" | "void");
     (name.expect("a name").to_string(), count + usize::from(last))
 }
 
-/// Functions that a header exports, with the numbers of their parameters.
+/// The functions that a header exports, with their numbers of parameters.
 fn exported(header: &str) -> BTreeMap<String, usize> {
     let declarations = header.split("SY_API").skip(1).filter_map(|text| {
         let text = text.split([';', '{']).next()?.replace('\n', " ");
@@ -110,7 +110,7 @@ fn exported(header: &str) -> BTreeMap<String, usize> {
     declarations.collect()
 }
 
-/// The same of what a file of the crate declares.
+/// The functions that a file of the crate declares, with their numbers of parameters.
 fn declared(file: &str) -> BTreeMap<String, usize> {
     let blocks = file.split("extern \"C\" {").skip(1);
     let functions = blocks.flat_map(|block| {
@@ -173,7 +173,7 @@ fn declarations_are_read_as_they_are_meant() {
     assert_eq!(declared(file), expected);
 }
 
-/// Assertions of the structs, which have these fields and no others, and of the numbers.
+/// Assertions for the structs, which have these fields and no others, and for the numbers.
 macro_rules! assertions {
     (
         $(struct $type:ident as $c:literal { $($field:ident),+ })+
@@ -201,10 +201,10 @@ macro_rules! assertions {
     }};
 }
 
-/// Those that are opaque in the headers too, and what only Rust says.
+/// Names that are opaque in the headers too, or that exist in Rust only.
 const NOT_OF_C: [&str; 4] = ["sy_cache", "sy_memory", "sy_epoch", "SY_LOADED_INLINE"];
 
-/// What the files declare with these words.
+/// The names that the files declare after these words.
 fn names_after(words: &[&str]) -> Vec<String> {
     let mut names = Vec::new();
     for (_, text) in files("src", "rs")

@@ -6,54 +6,55 @@ extern "C" {
     /// `size` bytes aligned to 16 (to 8 for sizes up to 8). Size 0 gives a unique pointer.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_malloc(size: usize) -> *mut c_void;
 
-    /// `count` times `size` bytes, all zero; null where the product overflows.
+    /// `count` times `size` bytes, all zero; null if the product overflows.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_calloc(count: usize, size: usize) -> *mut c_void;
 
-    /// The object at `size` bytes, moved if it must be.
+    /// Resizes the object to `size` bytes, and moves it if needed.
     ///
     /// # Safety
-    /// `object` is null or live and of the heap; unless null is returned, the old pointer is gone.
+    /// `object` is null or a live object of the heap. Unless null is returned, it is not used
+    /// again.
     pub fn sy_realloc(object: *mut c_void, size: usize) -> *mut c_void;
 
     /// `size` bytes at a multiple of `align`, which is a power of two.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_aligned_alloc(align: usize, size: usize) -> *mut c_void;
 
-    /// Frees an object of the heap; null is a no-op.
+    /// Frees an object of the heap; null is ignored.
     ///
     /// # Safety
-    /// `object` is null or live and of the heap, and is not used again.
+    /// `object` is null or a live object of the heap, and is not used again.
     pub fn sy_free(object: *mut c_void);
 
-    /// Frees an object of the heap whose requested size the caller knows.
+    /// Frees an object of the heap whose requested size is known.
     ///
     /// # Safety
-    /// As [`sy_free`], and `size` is what was asked for.
+    /// As for [`sy_free`], and `size` is the requested size.
     pub fn sy_free_sized(object: *mut c_void, size: usize);
 
-    /// Frees an object of the heap whose alignment and requested size the caller knows.
+    /// Frees an object of the heap whose alignment and requested size are known.
     ///
     /// # Safety
-    /// As [`sy_free`], and `align` and `size` are what was asked for.
+    /// As for [`sy_free`], and `align` and `size` are the requested ones.
     pub fn sy_free_aligned_sized(object: *mut c_void, align: usize, size: usize);
 
-    /// Bytes that may be used at `object`: at least as many as were asked for.
+    /// The number of usable bytes at `object`: at least the requested size.
     ///
     /// # Safety
-    /// `object` is null or live and of the heap.
+    /// `object` is null or a live object of the heap.
     pub fn sy_usable_size(object: *const c_void) -> usize;
 
-    /// Bytes that may be used of an object of `size` bytes.
+    /// The number of usable bytes of an object of `size` bytes.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_good_size(size: usize) -> usize;
 }

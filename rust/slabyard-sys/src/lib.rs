@@ -1,13 +1,14 @@
-//! The C doors of Slabyard, as they are in `include/slabyard/`.
+//! The C functions of Slabyard, as declared in `include/slabyard/`.
 //!
-//! The C core is compiled from source and linked statically. Doors that are inline in C
-//! (`sy_pool_alloc`, `sy_cache_free` and so on) are here twice: as the exported functions of the
-//! same names, one call more than in C, and as functions `..._inline` with the bodies of the
-//! headers. The headers say what each door takes, gives and reports; what is said here is only what
-//! a caller has to guarantee.
+//! The C core is compiled from source and linked statically. Functions that are inline in C
+//! (`sy_pool_alloc`, `sy_cache_free` and others) exist twice here: as exported functions of the
+//! same names, which cost a call, and as functions `..._inline` with the bodies of the headers. The
+//! headers describe what each function takes, returns and reports. Here, only the obligations of
+//! the caller are described.
 //!
-//! Rules common to all: pointers to caches and pools must come from their `create` and not have
-//! been destroyed; errors are a null pointer or -1 with `errno`; no door is async-signal-safe.
+//! Rules common to all functions: pointers to caches and pools must come from their `create` and
+//! must not have been destroyed. Errors are a null pointer or -1 with `errno`. No function is
+//! async-signal-safe.
 
 #![no_std]
 #![allow(non_camel_case_types)]

@@ -1,8 +1,8 @@
-//! `slabyard/loaded.h`: what a thread has at hand, for the doors that are compiled into programs.
+//! `slabyard/loaded.h`: a thread's loaded slots, for the functions that are compiled into programs.
 //!
-//! Stable Rust cannot name a thread-local variable of C. Where this crate knows the instructions
-//! ([`SY_LOADED_INLINE`]) it says them itself; elsewhere the doors of this crate that are inline
-//! in C are calls.
+//! Stable Rust cannot name a thread-local variable of C. On targets where this crate knows the
+//! instructions ([`SY_LOADED_INLINE`]), it uses them directly. On other targets, the functions that
+//! are inline in C are calls.
 
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{compiler_fence, AtomicPtr, AtomicUsize, Ordering};
@@ -49,7 +49,7 @@ pub fn sy_loaded_slots() -> *mut sy_loaded_slot {
     slots
 }
 
-/// Never called: see [`SY_LOADED_INLINE`].
+/// Not called: see [`SY_LOADED_INLINE`].
 #[cfg(not(all(
     target_arch = "x86_64",
     target_os = "linux",
@@ -60,13 +60,13 @@ pub fn sy_loaded_slots() -> *mut sy_loaded_slot {
     unreachable!("the doors are calls here")
 }
 
-/// Takes the newest item; `None` if the slot is shut: the slow path decides.
+/// Takes the newest item. `None`: the slot is shut, and the slow path decides.
 ///
 /// # Safety
 /// `slot` is this thread's, from [`sy_loaded_slots`].
 #[inline(always)]
 pub unsafe fn sy_loaded_pop(slot: *mut sy_loaded_slot) -> Option<usize> {
-    // SAFETY: as the caller says; others at most read it, so its writes are atomic.
+    // SAFETY: as the caller says; other threads only read the slot, so its writes are atomic.
     unsafe {
         let top = (*slot).top;
         if top <= (*slot).base {
@@ -79,11 +79,11 @@ pub unsafe fn sy_loaded_pop(slot: *mut sy_loaded_slot) -> Option<usize> {
     }
 }
 
-/// Puts an item in; false if the slot is shut. Who reads it between the two stores sees one item
-/// too few, no more.
+/// Puts an item in. False: the slot is shut. A thread that reads the slot between the two stores
+/// sees one item too few.
 ///
 /// # Safety
-/// `slot` is this thread's, from [`sy_loaded_slots`]; the item is one of the slot's client.
+/// `slot` is this thread's, from [`sy_loaded_slots`]; the item belongs to the slot's client.
 #[inline(always)]
 pub unsafe fn sy_loaded_push(slot: *mut sy_loaded_slot, item: usize) -> bool {
     // SAFETY: as for sy_loaded_pop.
@@ -97,7 +97,8 @@ pub unsafe fn sy_loaded_push(slot: *mut sy_loaded_slot, item: usize) -> bool {
     }
 }
 
-/// The same; false too if the item is the newest in the slot already: it was freed twice in a row.
+/// Puts an item in, as [`sy_loaded_push`] does. It also returns false if the item is the newest in
+/// the slot already, because it was freed twice in a row.
 ///
 /// # Safety
 /// As for [`sy_loaded_push`].
@@ -118,7 +119,7 @@ pub unsafe fn sy_loaded_push_once(slot: *mut sy_loaded_slot, item: usize) -> boo
 /// As for [`sy_loaded_push`]; there is room at `top`.
 #[inline(always)]
 unsafe fn store(slot: *mut sy_loaded_slot, top: *mut usize, item: usize) {
-    // SAFETY: as the caller says; others at most read the slot, so its writes are atomic.
+    // SAFETY: as the caller says; other threads only read the slot, so its writes are atomic.
     unsafe {
         AtomicUsize::from_ptr(top).store(item, Ordering::Relaxed);
         compiler_fence(Ordering::Release);

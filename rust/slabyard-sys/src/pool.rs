@@ -1,9 +1,9 @@
-//! `slabyard/pool.h`: one thread at a time, one kind of object.
+//! `slabyard/pool.h`: pools of objects of one kind, used by one thread at a time.
 
 use crate::{c_char, c_uint, c_void};
 
-/// A pool; only ever behind a pointer that [`sy_pool_create`] gave. The fields are not for callers:
-/// the functions below that are inline know them (binary interface 1).
+/// A pool; used only behind a pointer from [`sy_pool_create`]. The fields are private: only the
+/// inline functions below use them (binary interface 1).
 #[repr(C)]
 pub struct sy_pool {
     #[doc(hidden)]
@@ -31,7 +31,7 @@ pub const SY_POOL_PREFAULT: c_uint = 1 << 0;
 /// Memory is asked for in huge pages.
 pub const SY_POOL_HUGE: c_uint = 1 << 1;
 
-/// What kind of objects; zeroes are sensible for all but `size`.
+/// The settings of a pool. All fields but `size` may be 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct sy_pool_config {
@@ -39,45 +39,45 @@ pub struct sy_pool_config {
     pub size: usize,
     /// A power of two, or 0.
     pub align: usize,
-    /// Bytes by which an unbounded pool grows, or 0.
+    /// The minimum number of bytes by which an unbounded pool grows, or 0.
     pub chunk_bytes: usize,
-    /// Most live objects, or 0 for an unbounded pool.
+    /// The maximum number of live objects, or 0 for an unbounded pool.
     pub capacity: usize,
-    /// `SY_POOL_...`, and [`crate::SY_CHECKED`] and others.
+    /// `SY_POOL_...` flags, and [`crate::SY_CHECKED`] and other checks.
     pub flags: c_uint,
-    /// Copied; for reports. Null: `"pool"`.
+    /// The name for reports, which is copied. Null: `"pool"`.
     pub name: *const c_char,
-    /// Zero.
+    /// Must be 0.
     pub reserved: [usize; 3],
 }
 
 impl Default for sy_pool_config {
     fn default() -> Self {
-        // SAFETY: numbers and a pointer.
+        // SAFETY: numbers and a pointer, for which 0 is valid.
         unsafe { core::mem::zeroed() }
     }
 }
 
 extern "C" {
-    /// A new pool, or null. The caller owns it.
+    /// Creates a pool; null on failure. The caller owns it.
     ///
     /// # Safety
     /// `config` is valid.
     pub fn sy_pool_create(config: *const sy_pool_config) -> *mut sy_pool;
 
-    /// Takes an object; null when the pool is bounded and full, or there is no memory.
+    /// Allocates an object; null if the pool is bounded and full, or there is no memory.
     ///
     /// # Safety
     /// No other thread is using the pool.
     pub fn sy_pool_alloc(pool: *mut sy_pool) -> *mut c_void;
 
-    /// Gives an object back; null is a no-op.
+    /// Frees an object; null is ignored.
     ///
     /// # Safety
     /// `object` is null or a live object of the pool; no other thread is using the pool.
     pub fn sy_pool_free(pool: *mut sy_pool, object: *mut c_void);
 
-    /// Makes all objects free at once.
+    /// Frees all objects at once.
     ///
     /// # Safety
     /// No object of the pool is used again; no other thread is using the pool.
@@ -89,46 +89,47 @@ extern "C" {
     /// No object of the pool is used again; no other thread is using the pool.
     pub fn sy_pool_destroy(pool: *mut sy_pool);
 
-    /// Where no object is live, gives the memory back to the system; returns bytes.
+    /// If no object is live, returns memory to the system. The result is the number of bytes.
     ///
     /// # Safety
     /// No other thread is using the pool.
     pub fn sy_pool_trim(pool: *mut sy_pool) -> usize;
 
-    /// Live objects, exact; counts the free list.
+    /// The exact number of live objects. It walks the free list.
     ///
     /// # Safety
     /// No other thread is using the pool.
     pub fn sy_pool_in_use(pool: *const sy_pool) -> usize;
 
-    /// Bytes from one object to the next.
+    /// The distance in bytes from one object to the next.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     pub fn sy_pool_slot_size(pool: *const sy_pool) -> usize;
 
-    /// Objects that fit: the capacity of a bounded pool; of another, what it holds before it grows.
+    /// The number of objects that fit: the capacity of a bounded pool; for other pools, the number
+    /// that fits without growing.
     ///
     /// # Safety
     /// No other thread is using the pool.
     pub fn sy_pool_capacity(pool: *const sy_pool) -> usize;
 
-    /// Grows a pool of which no slot is free, and takes an object; null where it cannot.
+    /// Grows a pool that has no free slot, and allocates an object; null if it cannot grow.
     ///
     /// # Safety
     /// [`sy_pool_pop`] just found nothing; no other thread is using the pool.
     #[link_name = "sy_pool_grow_abi_1"]
     pub fn sy_pool_grow(pool: *mut sy_pool) -> *mut c_void;
 
-    /// Reports that the object that was freed last is freed again; by default the process ends.
+    /// Reports that an object was freed twice in a row; by default the process ends.
     ///
     /// # Safety
-    /// None beyond the rules common to all doors.
+    /// None beyond the rules common to all functions.
     #[link_name = "sy_pool_freed_twice_abi_1"]
     pub fn sy_pool_freed_twice(pool: *mut sy_pool, object: *mut c_void);
 }
 
-/// The first half of [`sy_pool_alloc_inline`]: an object without growing, or null.
+/// The first half of [`sy_pool_alloc_inline`]: allocates without growing; null if no slot is free.
 ///
 /// # Safety
 /// No other thread is using the pool.
@@ -153,7 +154,7 @@ pub unsafe fn sy_pool_pop(pool: *mut sy_pool) -> *mut c_void {
     }
 }
 
-/// Says that what calls it is not the usual way.
+/// Marks the calling branch as unlikely.
 #[cold]
 #[inline(always)]
 fn seldom() {}
@@ -175,13 +176,13 @@ pub unsafe fn sy_pool_alloc_inline(pool: *mut sy_pool) -> *mut c_void {
     }
 }
 
-/// [`sy_pool_free`], compiled into the caller; unlike it, not for null.
+/// [`sy_pool_free`], compiled into the caller. It does not accept null.
 ///
 /// # Safety
 /// `object` is a live object of the pool; no other thread is using the pool.
 #[inline(always)]
 pub unsafe fn sy_pool_free_inline(pool: *mut sy_pool, object: *mut c_void) {
-    // SAFETY: the object is the caller's, and nobody's from here on.
+    // SAFETY: the caller owns the object and gives it up now.
     unsafe {
         let newest = (*pool).free;
         if object == newest {
@@ -194,7 +195,7 @@ pub unsafe fn sy_pool_free_inline(pool: *mut sy_pool, object: *mut c_void) {
     }
 }
 
-/// A word of the caller's that goes with the pool; 0 at first.
+/// A word that the caller may use, kept with the pool; initially 0.
 ///
 /// # Safety
 /// The pool exists for as long as the pointer is used.

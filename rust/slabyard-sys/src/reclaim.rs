@@ -1,41 +1,44 @@
-//! `slabyard/reclaim.h`: free memory goes back to the system. And `sy_verify` of `checks.h`.
+//! `slabyard/reclaim.h`: returning free memory to the system; and `sy_verify` of `checks.h`.
 
 use crate::c_int;
 
 extern "C" {
-    /// Gives the free memory of all caches, of the heap and of the library back; returns bytes.
+    /// Returns the free memory of all caches, of the heap and of the library; the result is the
+    /// number of bytes.
     ///
     /// # Safety
-    /// Any thread.
+    /// None: any thread may call it.
     pub fn sy_trim() -> usize;
 
-    /// The same until so many bytes have gone back or so many nanoseconds have passed.
+    /// Returns free memory until `bytes` were returned or the given number of nanoseconds has
+    /// passed.
     ///
     /// # Safety
-    /// Any thread.
+    /// None: any thread may call it.
     pub fn sy_trim_some(bytes: usize, budget_ns: u64) -> usize;
 
-    /// Free memory that nobody uses goes back by itself within two to four times this; 0: never.
+    /// Sets the decay time: memory that stays unused is returned after two to four times this; 0:
+    /// never.
     ///
     /// # Safety
-    /// Any thread.
+    /// None: any thread may call it.
     pub fn sy_set_decay(milliseconds: u64);
 
-    /// Starts a thread that does what slow paths do otherwise; -1 with `EAGAIN` or `ENOMEM`.
+    /// Starts a background thread that returns unused memory; -1 with `EAGAIN` or `ENOMEM`.
     ///
     /// # Safety
-    /// Any thread.
+    /// None: any thread may call it.
     pub fn sy_maintenance_start() -> c_int;
 
-    /// Ends it.
+    /// Stops the background thread.
     ///
     /// # Safety
-    /// Not from a callback of Slabyard's, nor at a thread's end.
+    /// It is not called in a callback of Slabyard or at a thread's end.
     pub fn sy_maintenance_stop();
 
-    /// Violations of the library's invariants and damage to objects at present. Slow.
+    /// The number of violated invariants and damaged objects. This is slow.
     ///
     /// # Safety
-    /// Any thread.
+    /// None: any thread may call it.
     pub fn sy_verify() -> usize;
 }

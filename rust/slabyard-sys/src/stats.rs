@@ -5,7 +5,7 @@ use crate::{c_char, c_int, c_uint, c_void, sy_cache};
 /// Bytes of a cache's name that are kept.
 pub const SY_CACHE_NAME_MAX: usize = 31;
 
-/// One cache. Equations between the fields are in the header.
+/// Statistics of a cache. The header has equations between the fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // field by field as in the header
@@ -51,7 +51,7 @@ pub struct sy_cache_stats {
     pub limits_hit: u64,
 }
 
-/// The process.
+/// Statistics of the process.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)] // field by field as in the header
@@ -71,16 +71,16 @@ pub struct sy_stats {
     pub limits_hit: u64,
 }
 
-/// What a cache is of.
+/// The use of a cache.
 pub type sy_cache_kind = c_uint;
-/// Made by `sy_cache_create`.
+/// Created by `sy_cache_create`.
 pub const SY_CACHE_OF_PROGRAM: sy_cache_kind = 0;
 /// A size class of `sy_malloc`.
 pub const SY_CACHE_OF_SIZES: sy_cache_kind = 1;
 /// A size class of a `sy_heap`.
 pub const SY_CACHE_OF_HEAP: sy_cache_kind = 2;
 
-/// What `sy_each_cache` tells of one.
+/// The description of a cache that `sy_each_cache` passes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // field by field as in the header
@@ -90,18 +90,18 @@ pub struct sy_cache_account {
     pub stats: sy_cache_stats,
 }
 
-/// Hears of each cache.
+/// Called for each cache.
 pub type sy_cache_visit =
     unsafe extern "C" fn(arg: *mut c_void, account: *const sy_cache_account) -> c_int;
 
 extern "C" {
-    /// Calls `visit` for each cache, until it gives something other than 0.
+    /// Calls `visit` for each cache, until it returns another value than 0.
     ///
     /// # Safety
     /// `visit` may be called with `arg`.
     pub fn sy_each_cache(visit: sy_cache_visit, arg: *mut c_void) -> c_int;
 
-    /// Writes a readable account to a file descriptor; -1 if not all was written.
+    /// Writes readable statistics to a file descriptor; -1 if not all was written.
     ///
     /// # Safety
     /// None beyond the rules of the crate.

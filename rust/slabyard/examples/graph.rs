@@ -1,10 +1,10 @@
 //! A map of streets as a graph: crossings are named by keys, and streets are lists of keys.
 //!
-//! A crossing that is closed is removed, and nothing else is done: the streets that lead there hold
-//! a stale key, which is refused, also when another crossing was opened in its place. What a search
-//! notes of crossings is a secondary map, so the graph is only read.
+//! To close a crossing, the program removes it and does nothing else. The streets that lead there
+//! then hold a stale key, which is refused, even when another crossing was opened in the same
+//! place. A search keeps its notes about crossings in a secondary map, so it only reads the graph.
 //!
-//! Distances are compared with those on a plain grid.
+//! The distances are compared with those on a plain grid.
 
 use slabyard::{new_key_type, LocalHandleMap, SecondaryMap};
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ fn distances(streets: &Streets, from: Crossing) -> SecondaryMap<Crossing, u32> {
     far
 }
 
-/// The crossings beside one of a square.
+/// The crossings next to a crossing of a square grid.
 fn beside(at: usize, side: usize) -> impl Iterator<Item = usize> {
     let (x, y) = (at % side, at / side);
     let all = [
@@ -88,7 +88,7 @@ pub fn main() {
     let mut open = vec![true; size];
     assert_eq!(check(&streets, &crossings, &open, side), size);
 
-    // A third of the crossings is closed. Their keys stay in the lists of those beside.
+    // A third of the crossings is closed. Their keys stay in the lists of neighbours.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut closed = Vec::new();
     for at in 1..size {
@@ -102,7 +102,7 @@ pub fn main() {
     }
     let reached = check(&streets, &crossings, &open, side);
 
-    // Others are opened in their memory; no old street leads there.
+    // Other crossings are opened in their memory; no old street leads there.
     let islands: Vec<Crossing> = closed
         .iter()
         .map(|(at, _)| streets.insert(new(*at)))
@@ -112,7 +112,7 @@ pub fn main() {
     assert!(closed.iter().all(|(_, it)| streets.get(*it).is_none()));
     assert!(closed.iter().all(|(_, it)| streets.remove(*it).is_none()));
 
-    // Until streets are built to them: the closed crossings come back under new names.
+    // Now streets are built to them: the closed crossings come back with new keys.
     for ((at, _), new) in closed.iter().zip(islands) {
         crossings[*at] = new;
         open[*at] = true;

@@ -1,12 +1,12 @@
 //! An order book: limit orders that are matched by price, and among equal prices by time.
 //!
-//! Each order lies in a slot of this thread's pool, which is bounded, so that a flood of orders is
-//! turned away instead of taking all memory. Each has a key, by which its owner cancels it. The
-//! orders of one price are a queue linked by keys, so one goes from the middle of it at once. A key
-//! that comes too late, for an order that was filled meanwhile, is refused, whoever has its place
-//! by then.
+//! Each order lies in a slot of this thread's bounded pool. So a flood of orders is refused instead
+//! of taking all memory. Each order has a key, with which its owner cancels it. The orders of one
+//! price are a queue linked by keys, so an order can be removed from the middle at once. If an
+//! order was filled meanwhile, its key is refused, even when another order lies in its place.
 //!
-//! What the book does is compared with a plain list that is searched from end to end.
+//! The results of the book are compared with those of a plain list that is searched from end to
+//! end.
 
 use slabyard::{new_key_type, Full, LocalHandleMap};
 use std::collections::BTreeMap;
@@ -125,7 +125,7 @@ impl Book {
         Ok(key)
     }
 
-    /// Takes an order out; `None`: it is not there any more.
+    /// Removes an order. `None`: it is no longer in the book.
     fn cancel(&mut self, key: OrderKey) -> Option<u64> {
         let order = self.orders.remove(key)?;
         if let Some(older) = order.older {
@@ -145,7 +145,7 @@ impl Book {
     }
 }
 
-/// The same, in the order of arrival.
+/// The same book as a plain list, in the order of arrival.
 #[derive(Default)]
 struct List(Vec<Order>);
 
@@ -187,7 +187,7 @@ impl List {
     }
 }
 
-/// Numbers that look like chance (xorshift).
+/// Pseudo-random numbers (xorshift).
 fn next(state: &mut u64, below: u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;

@@ -1,9 +1,9 @@
 //! The tasks of an async runtime: futures that are pinned in the slots of a pool, and wakers that
-//! name their task by key.
+//! know their task by key.
 //!
-//! A waker may live longer than its task, on any thread. It holds a key, not a pointer: if the task
-//! is done, the key is stale, and the wake is dropped, also when another task has the place by then.
-//! The pool is bounded: a session that finds no room comes back whole, and waits.
+//! A waker may live longer than its task, on any thread. It holds a key, not a pointer. If the task
+//! is done, the key is stale, and the wake is ignored, even when another task lies in the same
+//! place. The pool is bounded: a session that finds no room is returned, and waits.
 
 use slabyard::{new_key_type, Full, LocalHandleMap, PinnedSlot, Pool};
 use std::collections::{HashSet, VecDeque};
@@ -76,7 +76,7 @@ impl<'p, F: Future> Executor<'p, F> {
         }
     }
 
-    /// Begins a task, or gives the future back: there is no room now.
+    /// Starts a task. If there is no room, the future is returned.
     fn spawn(&mut self, future: F) -> Result<TaskKey, Full<F>> {
         let future = self.pool.try_insert(future)?.into_pin();
         let ready = self.ready.clone();
@@ -88,7 +88,7 @@ impl<'p, F: Future> Executor<'p, F> {
         Ok(key)
     }
 
-    /// Waits for a wake and goes on with its task; what the task returns, if it is done.
+    /// Waits for a wake and polls its task. The result is the task's result, if it is done.
     fn turn(&mut self) -> Option<F::Output> {
         let key = self.ready.pop();
         let Some(Task { future, waker }) = self.tasks.get_mut(key) else {
@@ -103,7 +103,7 @@ impl<'p, F: Future> Executor<'p, F> {
     }
 }
 
-/// A question to the server, and its answer once it is there.
+/// A question to the server, with its answer once the server has given it.
 #[derive(Default)]
 struct Question {
     number: u64,
@@ -136,7 +136,8 @@ fn ask(server: &Sender<Arc<Question>>, number: u64) -> Answer {
     Answer(question)
 }
 
-/// A session. The loop keeps a reference into the future itself while it waits: it must not move.
+/// A session. While the loop waits, it keeps a reference into the future itself, so the future must
+/// not move.
 async fn session(id: u64, server: Sender<Arc<Question>>) -> (u64, u64) {
     let numbers = [id, id + 1, id + 2];
     let mut sum = 0;
@@ -188,7 +189,7 @@ pub fn main() {
     drop(server);
     serving.join().unwrap();
 
-    // All tasks are done, so each wake that is left is for one that is gone.
+    // All tasks are done, so each remaining wake is for a finished task.
     while !executor.ready.keys.lock().unwrap().is_empty() {
         assert!(executor.turn().is_none());
     }

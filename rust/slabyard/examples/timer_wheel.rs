@@ -1,8 +1,8 @@
-//! A timer wheel that several threads fill and one drives.
+//! A timer wheel: several threads set timers, and one thread drives the wheel.
 //!
 //! Timers are nodes of lists, in boxes of a cache. The thread that sets a timer allocates it; the
-//! thread that drives the wheel lets it go: boxes may be dropped anywhere. No list allocates, and no
-//! lock is held while a timer goes off.
+//! thread that drives the wheel drops it: boxes may be dropped on any thread. Lists do not
+//! allocate, and no lock is held while a timer goes off.
 
 use slabyard::{Cache, CacheBox};
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
@@ -58,7 +58,7 @@ impl<'c> Wheel<'c> {
         &self.slots[tick as usize % SLOTS]
     }
 
-    /// Sets a timer, or gives it back: its tick is over.
+    /// Sets a timer. If its tick is over, the timer is returned.
     fn set(&self, timer: CacheBox<'c, Timer<'c>>) -> Result<(), CacheBox<'c, Timer<'c>>> {
         let mut slot = self.slot(timer.tick).lock().unwrap();
         if timer.tick <= slot.over {

@@ -1,4 +1,4 @@
-//! The heap as the allocator of a whole program, and of single containers.
+//! [`Slabyard`]: the heap as the allocator of a whole program, or of single containers.
 
 use core::alloc::{GlobalAlloc, Layout};
 
@@ -18,16 +18,16 @@ use crate::raw::heap;
 /// }
 /// ```
 ///
-/// With the feature `allocator-api2` it is an `allocator_api2::alloc::Allocator` as well, for single
-/// containers.
+/// With the feature `allocator-api2`, it also implements `allocator_api2::alloc::Allocator`, for
+/// single containers.
 ///
-/// Any alignment is kept. A free of what is not the heap's is reported at once. So is a free with a size
-/// of another size class, unless the alignment is above 16. Thread rule: all of it from any
-/// thread.
+/// All alignments are supported. If memory is freed that is not the heap's, this is reported at
+/// once. The same holds for a free with a size of another size class, unless the alignment is above
+/// 16. Thread rule: all functions may be called from any thread.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Slabyard;
 
-// SAFETY: the heap keeps layouts, does not unwind, and gives out what nobody else has.
+// SAFETY: the heap respects layouts, does not unwind, and gives out memory that no other code uses.
 unsafe impl GlobalAlloc for Slabyard {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -61,7 +61,7 @@ mod api2 {
     use super::Slabyard;
     use crate::raw::heap;
 
-    /// No bytes at all, at an address that is aligned.
+    /// A block of 0 bytes, at an aligned address.
     pub(crate) fn nothing(layout: Layout) -> NonNull<[u8]> {
         let place = core::ptr::without_provenance_mut(layout.align());
         // SAFETY: an alignment is not 0.
@@ -73,10 +73,11 @@ mod api2 {
         Ok(NonNull::slice_from_raw_parts(object, size))
     }
 
-    /// A block of another layout with the same bytes.
+    /// Moves a block into a new block of another layout.
     ///
     /// # Safety
-    /// `object` is a live block of `allocator`, of layout `old`; unless it fails, it is gone.
+    /// `object` is a live block of `allocator` with layout `old`. After success, it must not be
+    /// used again.
     #[cold]
     pub(crate) unsafe fn moved(
         allocator: &impl Allocator,
@@ -86,7 +87,7 @@ mod api2 {
     ) -> Result<NonNull<[u8]>, AllocError> {
         let moved = allocator.allocate(new)?;
         let bytes = old.size().min(new.size());
-        // SAFETY: both have as many bytes, and lie apart.
+        // SAFETY: both have this many bytes, and do not overlap.
         unsafe {
             moved.cast::<u8>().copy_from_nonoverlapping(object, bytes);
             allocator.deallocate(object, old);
@@ -117,7 +118,7 @@ mod api2 {
         }
     }
 
-    // SAFETY: blocks stay where they are until they are given back to any `Slabyard`.
+    // SAFETY: blocks do not move, and any `Slabyard` can free them.
     unsafe impl Allocator for Slabyard {
         #[inline]
         fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -159,7 +160,7 @@ mod api2 {
             old: Layout,
             new: Layout,
         ) -> Result<NonNull<[u8]>, AllocError> {
-            // SAFETY: as the caller says; the bytes beyond the old ones are the block's.
+            // SAFETY: as the caller says; the bytes behind the old ones belong to the block.
             unsafe {
                 let grown = self.grow(object, old, new)?;
                 let rest = grown.cast::<u8>().add(old.size());

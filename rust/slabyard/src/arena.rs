@@ -1,15 +1,16 @@
-//! Values of all types that go together.
+//! [`Arena`]: a bump allocator for values of all types that are freed together.
 //!
 //! ```text
 //!     chunk:  | free                    | value | value | value | footer |--> the chunk before it
 //!             ^ start                   ^ top                   16 bytes aligned
 //! ```
 //!
-//! Values are placed downward, so that what is rounded for alignment is an address and not a size and an
-//! address. `top` is always at a multiple of [`UNIT`].
+//! Values are placed from the end of a chunk towards its start: then only one address has to be
+//! rounded for alignment. `top` is always at a multiple of [`UNIT`].
 //!
-//! A maker (`alloc_with`, `alloc_slice_with`) may panic, or use the arena: its place was taken before, and is lost
-//! then. It cannot reset the arena, which is borrowed. Values are never dropped, compared or cloned here.
+//! A function that makes values (`alloc_with`, `alloc_slice_with`) may panic, or use the arena. Its
+//! place was taken before; if it panics, the place is lost. It cannot reset the arena, which is
+//! borrowed. The arena never drops, compares or clones values.
 
 use core::alloc::Layout;
 use core::cell::Cell;
@@ -20,33 +21,34 @@ use core::ptr::NonNull;
 use crate::raw::heap;
 use crate::Full;
 
-/// Bytes of which each place is a multiple: most types need no more alignment.
+/// Each place has a multiple of this number of bytes: most types need no more alignment.
 const UNIT: usize = 8;
-/// Of chunks, and of footers' sizes.
+/// The alignment of chunks and of the sizes of footers.
 const CHUNK_ALIGN: usize = 16;
 const FIRST_CHUNK: usize = 4 << 10;
 const LARGEST_CHUNK: usize = 1 << 20;
 
-/// At the end of a chunk.
+/// The descriptor at the end of a chunk.
 #[repr(C, align(16))]
 struct Footer {
     base: NonNull<u8>,
-    /// Of the chunk, the footer included.
+    /// Bytes of the chunk, including the footer.
     bytes: usize,
     before: Option<NonNull<Footer>>,
 }
 
-/// Values of all types and sizes that go together: a parse tree, what a request or a frame needs.
+/// Values of all types and sizes that are freed together, as for a parse tree, a request or a
+/// frame.
 ///
-/// A value costs a compare and a store beside itself, and nothing when it goes: all go at once, with
-/// [`reset`](Self::reset) or with the arena. So they are of types that have nothing to drop, which is seen
-/// when the program is compiled; they may hold references to one another. Memory is of the heap, in
-/// chunks that become larger up to 1 MiB.
+/// A value costs a compare and a store in addition to writing it, and nothing when it is freed: all
+/// values are freed together, by [`reset`](Self::reset) or with the arena. So their types must have
+/// nothing to drop, which is checked at compile time. Values may hold references to one another.
+/// The memory comes from the heap, in chunks that grow up to 1 MiB.
 ///
-/// What is to be dropped lies in a [`Pool`](crate::Pool), or, if it is dropped one by one all the same,
-/// in caches with an [`Epoch`](crate::Epoch).
+/// For values that must be dropped, use a [`Pool`](crate::Pool), or caches with an
+/// [`Epoch`](crate::Epoch).
 ///
-/// Thread rule: one thread at a time; an arena that nobody borrows may be sent to another.
+/// Thread rule: one thread at a time. An arena that is not borrowed may be sent to another thread.
 ///
 /// ```
 /// use slabyard::Arena;
@@ -60,22 +62,22 @@ struct Footer {
 /// arena.reset(); // no node can be used from here on
 /// ```
 ///
-/// A vector would have to be dropped:
+/// A vector must be dropped, so this does not compile:
 ///
 /// ```compile_fail
 /// slabyard::Arena::new().alloc(vec![1]);
 /// ```
 ///
-/// With the feature `allocator-api2`, `&Arena` is an allocator: containers that are larger than the last
-/// one move, and leave their old memory behind.
+/// With the feature `allocator-api2`, `&Arena` is an allocator. If a container grows and is not the
+/// last allocation, it moves, and its old memory stays unused.
 pub struct Arena {
     top: Cell<NonNull<u8>>,
-    /// The lowest address of the chunk, and no pointer.
+    /// The lowest address of the chunk, as a number.
     start: Cell<usize>,
     newest: Cell<Option<NonNull<Footer>>>,
 }
 
-// SAFETY: chunks are the arena's, and nobody has a reference to a value of one that is sent.
+// SAFETY: the arena owns its chunks, and an arena that is sent has no references to its values.
 unsafe impl Send for Arena {}
 
 #[cold]
@@ -87,7 +89,7 @@ fn no_room() -> ! {
 
 #[allow(clippy::mut_from_ref)] // each place is given out once
 impl Arena {
-    /// An empty arena. Allocates nothing.
+    /// Creates an empty arena. Allocates nothing.
     pub const fn new() -> Self {
         Arena {
             top: Cell::new(NonNull::<u64>::dangling().cast()),
@@ -96,17 +98,17 @@ impl Arena {
         }
     }
 
-    /// Puts a value in.
+    /// Puts a value into the arena.
     ///
     /// # Panics
-    /// If there is no memory; so do the others but [`try_alloc`](Self::try_alloc).
+    /// If there is no memory. All functions but [`try_alloc`](Self::try_alloc) panic then.
     #[inline(always)]
     #[track_caller]
     pub fn alloc<T>(&self, value: T) -> &mut T {
         self.alloc_with(|| value)
     }
 
-    /// Puts a value in.
+    /// Puts a value into the arena.
     ///
     /// # Errors
     /// [`Full`], with the value: there is no memory, or a limit is reached.
@@ -114,7 +116,7 @@ impl Arena {
     pub fn try_alloc<T>(&self, value: T) -> Result<&mut T, Full<T>> {
         const { assert!(!needs_drop::<T>(), "values of an arena are not dropped") }
         match self.place(Layout::new::<T>()) {
-            // SAFETY: a place for a T that nobody else has, as long as the arena is borrowed.
+            // SAFETY: a place for a T that no other code uses, as long as the arena is borrowed.
             Some(place) => unsafe {
                 let place = place.cast::<T>();
                 place.write(value);
@@ -124,7 +126,8 @@ impl Arena {
         }
     }
 
-    /// Puts in what the function returns, built in its place if the compiler can. It may use the arena.
+    /// Puts the value that the function returns into the arena, without a copy if the compiler can.
+    /// The function may use the arena.
     #[inline(always)]
     #[track_caller]
     pub fn alloc_with<T>(&self, make: impl FnOnce() -> T) -> &mut T {
@@ -140,14 +143,14 @@ impl Arena {
         }
     }
 
-    /// Puts a copy of a slice in.
+    /// Puts a copy of a slice into the arena.
     #[inline]
     #[track_caller]
     pub fn alloc_slice<T: Copy>(&self, values: &[T]) -> &mut [T] {
         let Some(place) = self.place(Layout::for_value(values)) else {
             no_room()
         };
-        // SAFETY: a place for as many, apart from these.
+        // SAFETY: a place for as many values, which does not overlap them.
         unsafe {
             let place = place.cast::<T>();
             place.copy_from_nonoverlapping(NonNull::from(values).cast(), values.len());
@@ -155,17 +158,17 @@ impl Arena {
         }
     }
 
-    /// Puts a copy of a text in.
+    /// Puts a copy of a string into the arena.
     #[inline]
     #[track_caller]
     pub fn alloc_str(&self, text: &str) -> &mut str {
         let bytes = self.alloc_slice(text.as_bytes());
-        // SAFETY: they are those of a text.
+        // SAFETY: the bytes are those of a string.
         unsafe { core::str::from_utf8_unchecked_mut(bytes) }
     }
 
-    /// Puts in as many values as `count` says, each of which the function makes from its index. It may
-    /// use the arena.
+    /// Puts `count` values into the arena, each made by the function from its index. The function
+    /// may use the arena.
     #[track_caller]
     pub fn alloc_slice_with<T>(&self, count: usize, mut make: impl FnMut(usize) -> T) -> &mut [T] {
         const { assert!(!needs_drop::<T>(), "values of an arena are not dropped") }
@@ -173,7 +176,7 @@ impl Arena {
         let Some(place) = layout.and_then(|layout| self.place(layout)) else {
             no_room()
         };
-        // SAFETY: a place for as many, all of which are written.
+        // SAFETY: a place for as many values, all of which are written.
         unsafe {
             let place = place.cast::<T>();
             (0..count).for_each(|index| place.add(index).write(make(index)));
@@ -181,29 +184,29 @@ impl Arena {
         }
     }
 
-    /// All values go; the newest chunk, as a rule the largest, stays for those that come.
+    /// Frees all values. The newest chunk, usually the largest, is kept for new values.
     pub fn reset(&mut self) {
         let Some(newest) = self.newest.get() else {
             return;
         };
-        // SAFETY: chunks are ours, and nobody has a value.
+        // SAFETY: the arena owns its chunks, and no reference to a value exists.
         unsafe {
             free_chunks((*newest.as_ptr()).before.take());
         }
         self.top.set(newest.cast());
     }
 
-    /// All values go, and all memory.
+    /// Frees all values and all memory.
     pub fn clear(&mut self) {
         *self = Self::new();
     }
 
-    /// Bytes of its chunks, for values or not.
+    /// The number of bytes of all chunks, used or not.
     pub fn allocated_bytes(&self) -> usize {
         let mut bytes = 0;
         let mut chunk = self.newest.get();
         while let Some(footer) = chunk {
-            // SAFETY: chunks are there as long as the arena is.
+            // SAFETY: chunks exist as long as the arena.
             let footer = unsafe { footer.as_ref() };
             bytes += footer.bytes;
             chunk = footer.before;
@@ -211,7 +214,7 @@ impl Arena {
         bytes
     }
 
-    /// Memory that nobody else has.
+    /// Takes memory that no other code uses. `None`: there is no memory.
     #[inline(always)]
     fn place(&self, layout: Layout) -> Option<NonNull<u8>> {
         match self.place_here(layout) {
@@ -222,12 +225,12 @@ impl Arena {
 
     #[inline(always)]
     fn place_here(&self, layout: Layout) -> Option<NonNull<u8>> {
-        // No layout is so large that this overflows.
+        // No layout is large enough for this to overflow.
         let bytes = (layout.size() + (UNIT - 1)) & !(UNIT - 1);
         let top = self.top.get();
         let room = top.addr().get() - self.start.get();
         let past = if layout.align() > UNIT {
-            // From the rounded-down address up to `top`.
+            // The bytes from the rounded-down address to `top`.
             let odd = top.addr().get().wrapping_sub(bytes) & (layout.align() - 1);
             bytes.checked_add(odd)?
         } else {
@@ -236,7 +239,7 @@ impl Arena {
         if past > room {
             return None;
         }
-        // SAFETY: so many bytes are below, in the chunk; or it is none.
+        // SAFETY: the chunk has this many bytes below `top`; without a chunk, the number is 0.
         let place = unsafe { top.sub(past) };
         self.top.set(place);
         Some(place)
@@ -251,7 +254,7 @@ impl Arena {
         let bytes = bytes.checked_next_multiple_of(CHUNK_ALIGN)?;
         let chunk = Layout::from_size_align(bytes, CHUNK_ALIGN).ok()?;
         let base = NonNull::new(heap::alloc(chunk))?;
-        // SAFETY: the footer's place is in the chunk, and aligned as its end is.
+        // SAFETY: the footer lies in the chunk, and is aligned as the chunk's end is.
         unsafe {
             let footer = base.add(bytes - size_of::<Footer>()).cast::<Footer>();
             footer.write(Footer {
@@ -268,10 +271,10 @@ impl Arena {
 }
 
 /// # Safety
-/// These chunks, each with the ones before it, are the caller's, and not used again.
+/// The caller owns these chunks, each with the ones before it, and does not use them again.
 unsafe fn free_chunks(mut chunk: Option<NonNull<Footer>>) {
     while let Some(footer) = chunk {
-        // SAFETY: as the caller says; it was allocated so.
+        // SAFETY: as the caller says; the chunk was allocated with this layout.
         unsafe {
             let Footer {
                 base,
@@ -314,8 +317,8 @@ mod api2 {
 
     use super::{Arena, UNIT};
 
-    // SAFETY: a place stays, and is nobody else's, as long as the arena is borrowed; so it does where
-    // the reference moves or is copied.
+    // SAFETY: a place stays and is used by no other code as long as the arena is borrowed, also
+    // when the reference is moved or copied.
     unsafe impl Allocator for &Arena {
         #[inline]
         fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -323,13 +326,13 @@ mod api2 {
             Ok(NonNull::slice_from_raw_parts(place, layout.size()))
         }
 
-        /// What was placed last has its place again.
+        /// Frees the place if it is the last one; otherwise does nothing.
         #[inline]
         unsafe fn deallocate(&self, object: NonNull<u8>, layout: Layout) {
             if object == self.top.get() {
                 let bytes = (layout.size() + (UNIT - 1)) & !(UNIT - 1);
-                // SAFETY: it was placed in the chunk, at the top. The object's own pointer may be good
-                // for the object alone; `top` is for the whole chunk.
+                // SAFETY: it was placed in the chunk, at the top. The object's own pointer may be
+                // valid for the object only; `top` is valid for the whole chunk.
                 self.top.set(unsafe { self.top.get().add(bytes) });
             }
         }
@@ -343,7 +346,7 @@ mod api2 {
         ) -> Result<NonNull<[u8]>, AllocError> {
             if object.addr().get() & (new.align() - 1) != 0 {
                 let moved = self.allocate(new)?;
-                // SAFETY: both have so many bytes, and lie apart.
+                // SAFETY: both have this many bytes, and do not overlap.
                 unsafe { moved.cast().copy_from_nonoverlapping(object, new.size()) };
                 return Ok(moved);
             }

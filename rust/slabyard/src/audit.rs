@@ -1,9 +1,10 @@
-//! Who has what: live objects by who allocated them, tags, and the last operations of a cache.
+//! Audits: live objects by the code that allocated them, tags, and the last operations of a cache.
 //!
-//! Of caches that were created with [`Checks::AUDIT`](crate::Checks::AUDIT), or while the option `audit`
-//! or `leaks` was on ([`set_options`](crate::set_options), or `SLABYARD=audit` in the environment), and of the
-//! heap if it was on when that was first used. All else is not seen here. An audited operation is a call, and
-//! takes a stack: some hundred nanoseconds.
+//! An audit covers caches that were created with [`Checks::AUDIT`](crate::Checks::AUDIT), or while
+//! the option `audit` or `leaks` was on ([`set_options`](crate::set_options), or `SLABYARD=audit`
+//! in the environment). It covers the heap if an option was on at its first use. Nothing else is
+//! covered. An audited operation is a function call that captures a stack: some hundred
+//! nanoseconds.
 //!
 //! ```
 //! use slabyard::{audit, Cache, Checks};
@@ -17,9 +18,10 @@
 //! assert!(orders.leaks(audit::Which::Live).unwrap().is_empty());
 //! ```
 //!
-//! In a test, [`assert_no_leaks`] says what was allocated in it and is live at its end.
+//! In a test, [`assert_no_leaks`] reports objects that were allocated in it and are live at its
+//! end.
 //!
-//! Any thread may call anything here. What is told is how things stood at one moment.
+//! All functions may be called from any thread. Results describe one moment.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -33,15 +35,16 @@ use crate::{Cache, Checks, Trace};
 #[cfg(not(miri))]
 use crate::{HandleMap, Key};
 
-/// Which live objects.
+/// Selects live objects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Which {
-    /// All.
+    /// All live objects.
     Live,
-    /// Only what nothing points to, seen conservatively: a pointer into an object, from the memory of
-    /// the process, a register of this thread or an object that is pointed to itself, makes it no leak.
-    /// Takes time by the size of the process, in a copy of it that is made as by fork.
+    /// Only objects to which nothing points. The search is conservative: an object is not listed if
+    /// a value in the memory of the process, in a register of this thread or in a reachable object
+    /// looks like a pointer into it. It runs in a copy of the process, made as by fork, and takes
+    /// time in proportion to the process.
     Unreachable,
 }
 
@@ -58,19 +61,19 @@ impl Which {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Leak {
-    /// The name of the cache; "heap": of the heap.
+    /// The name of the cache, or "heap".
     pub cache: String,
-    /// How many.
+    /// The number of objects.
     pub objects: usize,
-    /// Bytes of them.
+    /// Their bytes.
     pub bytes: usize,
-    /// Nanoseconds since the first of these allocations.
+    /// Nanoseconds since the oldest of these allocations.
     pub oldest_ns: u64,
-    /// And since the last.
+    /// Nanoseconds since the newest of these allocations.
     pub newest_ns: u64,
-    /// The address of the oldest.
+    /// The address of the oldest object.
     pub example: usize,
-    /// Who allocated that one, if a stack could be taken.
+    /// The stack that allocated the oldest object, if one was captured.
     pub allocated: Option<Trace<'static>>,
 }
 
@@ -87,7 +90,8 @@ impl fmt::Display for Leak {
     }
 }
 
-/// There is no memory for the answer, or the system does not tell what the process holds.
+/// There is no memory for the result, or the system does not give access to the memory of the
+/// process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AuditError;
@@ -100,7 +104,7 @@ impl fmt::Display for AuditError {
 
 impl core::error::Error for AuditError {}
 
-/// A copy of what the library passes to a visitor.
+/// A copy of a struct that the library passes to a visitor.
 trait Told {
     type Of;
     fn told(of: &Self::Of) -> Self;
@@ -108,14 +112,14 @@ trait Told {
 
 type Visit<C> = unsafe extern "C" fn(*mut c_void, *const C) -> c_int;
 
-/// What `each` tells a visitor.
+/// Collects what `each` passes to its visitor in a vector.
 fn list<T: Told>(
     each: impl FnOnce(Visit<T::Of>, *mut c_void) -> c_int,
 ) -> Result<Vec<T>, AuditError> {
     unsafe extern "C" fn add<T: Told>(list: *mut c_void, of: *const T::Of) -> c_int {
-        // SAFETY: below such a list is passed, which nobody else has meanwhile.
+        // SAFETY: the call below passes such a list, which no other code uses meanwhile.
         let list = unsafe { &mut *list.cast::<Vec<T>>() };
-        // SAFETY: the library passes it for as long as this runs.
+        // SAFETY: the struct is valid during this call.
         list.push(T::told(unsafe { &*of }));
         0
     }
@@ -139,7 +143,7 @@ impl Told for Leak {
 
     fn told(leak: &sys::sy_leak) -> Self {
         Leak {
-            // SAFETY: a C string, during the visit.
+            // SAFETY: a C string that is valid during the visit.
             cache: unsafe { owned(leak.cache) },
             objects: leak.objects,
             bytes: leak.bytes,
@@ -154,27 +158,28 @@ impl Told for Leak {
 /// # Safety
 /// `cache` is a cache or null.
 unsafe fn leaks_of(cache: *mut sys::sy_cache, which: Which) -> Result<Vec<Leak>, AuditError> {
-    // SAFETY: as the caller says; the visitor goes with the list.
+    // SAFETY: as the caller says; the visitor fits the list.
     list(|add, list| unsafe { sys::sy_each_leak(cache, which.flags(), add, list) })
 }
 
-/// Live objects of all caches and of the heap, those with the most bytes first.
+/// All live objects of all caches and of the heap, those with the most bytes first.
 ///
 /// # Errors
-/// There is no memory, or for [`Which::Unreachable`] no copy of the process.
+/// There is no memory, or, for [`Which::Unreachable`], the process cannot be copied.
 pub fn leaks(which: Which) -> Result<Vec<Leak>, AuditError> {
-    // SAFETY: of all.
+    // SAFETY: null stands for all caches.
     unsafe { leaks_of(core::ptr::null_mut(), which) }
 }
 
-/// Writes them as a report, with the names and lines of functions: to stderr, or where the option
-/// `report` says. How many objects are in it; nothing is written if there is none.
+/// Writes live objects as a report with function names and lines: to stderr, or to the file of the
+/// option `report`. The result is the number of objects. If there are none, nothing is written.
 pub fn report_leaks(which: Which) -> usize {
-    // SAFETY: of all.
+    // SAFETY: null stands for all caches.
     unsafe { sys::sy_report_leaks(core::ptr::null_mut(), which.flags()) }
 }
 
-/// Sends them to the `log` crate, a warning of the target `slabyard` for each stack; how many objects.
+/// Sends live objects to the `log` crate, one warning of the target `slabyard` for each stack. The
+/// result is the number of objects.
 ///
 /// # Errors
 /// As [`leaks`].
@@ -193,10 +198,10 @@ struct Group {
     anew: bool,
 }
 
-/// Groups of what is told by cache. `began` is an object that is none of theirs: what was allocated
-/// after it is anew.
+/// Groups live objects. `began` is the address of a marker, which is not counted: objects that
+/// were allocated after it are new.
 fn groups(leaks: Vec<Leak>, began: Option<usize>) -> Vec<Group> {
-    // All ages are of one moment, so less old is later.
+    // All ages are taken at one moment, so a smaller age means a later allocation.
     let mark = leaks.iter().find(|it| Some(it.example) == began);
     let mark = mark.map_or(0, |it| it.oldest_ns);
     let mut groups: Vec<Group> = Vec::new();
@@ -215,13 +220,13 @@ fn groups(leaks: Vec<Leak>, began: Option<usize>) -> Vec<Group> {
     groups
 }
 
-/// The same stack has the same frames for ever.
+/// Whether two stacks are the same: equal stacks have the same frames, which stay valid.
 fn same(one: &Leak, other: &Leak) -> bool {
     let frames = |leak: &Leak| leak.allocated.map(|trace| trace.frames.as_ptr());
     one.cache == other.cache && frames(one) == frames(other)
 }
 
-/// A line for each group with an object that was not live before.
+/// Describes in a line each group that has objects which were not live before.
 fn what_leaked(before: &[Group], after: &[Group]) -> String {
     let mut leaked = String::new();
     for Group { of, anew } in after {
@@ -238,13 +243,14 @@ fn what_leaked(before: &[Group], after: &[Group]) -> String {
     leaked
 }
 
-/// Runs `work`, and panics if audited objects are live after it that were allocated since it began, by
-/// whatever thread: so not in a test beside which others allocate. With functions and lines a report
-/// is written of all that is live then.
+/// Runs `work`, and panics if audited objects are live after it that were allocated since it began.
+/// It counts the allocations of all threads, so do not use it in a test that runs beside others
+/// which allocate. A report of all live objects is written too, with function names and lines.
 ///
-/// What counts is when an object was allocated. So one in the place of another counts too, where `work`
-/// drops what was there before. The text says for each name of caches and each stack how many there
-/// are more than before.
+/// The time of the allocation counts: if `work` replaces an object, the new one counts. The text of
+/// the panic tells, for each cache name and stack, how many more objects there are than before.
+///
+/// Turn the option `audit` on before the caches concerned are created.
 ///
 /// The option `audit` has to be on before the caches concerned are created.
 ///
@@ -257,10 +263,10 @@ fn what_leaked(before: &[Group], after: &[Group]) -> String {
 /// ```
 ///
 /// # Panics
-/// If something was leaked, or it cannot be found out.
+/// If objects were leaked, or if this cannot be determined.
 #[track_caller]
 pub fn assert_no_leaks<R>(work: impl FnOnce() -> R) -> R {
-    // An object of our own tells when it began, by the clock that tells the ages.
+    // An object of our own marks the beginning, by the clock that gives the ages.
     let clock = Cache::builder()
         .name("assert_no_leaks")
         .checks(Checks::AUDIT);
@@ -279,17 +285,17 @@ pub fn assert_no_leaks<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// An operation of a cache.
+/// An operation of a cache, as an audit recorded it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Operation {
-    /// Else allocated.
+    /// True: the object was freed; false: it was allocated.
     pub freed: bool,
-    /// The object's address.
+    /// The address of the object.
     pub object: usize,
-    /// Its bytes.
+    /// The size of the object in bytes.
     pub size: usize,
-    /// By whom, and when.
+    /// The code and thread, and the time.
     pub by: Option<Trace<'static>>,
 }
 
@@ -310,16 +316,16 @@ impl Told for Operation {
 /// `cache` is a cache.
 #[cfg(not(miri))]
 unsafe fn history_of(cache: *mut sys::sy_cache) -> Result<Vec<Operation>, AuditError> {
-    // SAFETY: as the caller says; the visitor goes with the list.
+    // SAFETY: as the caller says; the visitor fits the list.
     list(|add, list| unsafe { sys::sy_cache_history(cache, add, list) })
 }
 
 #[cfg(not(miri))]
 macro_rules! of_cache {
     ($($of:ty, [$($parameters:tt)*];)+) => {$(
-        /// What an audit noted: see [`audit`](crate::audit).
+        /// Records of an audit: see [`audit`](crate::audit).
         impl<$($parameters)*> $of {
-            /// Live objects, by who allocated them; those with the most bytes first.
+            /// Live objects by the code that allocated them, those with the most bytes first.
             ///
             /// # Errors
             /// As [`audit::leaks`](crate::audit::leaks).
@@ -328,7 +334,7 @@ macro_rules! of_cache {
                 unsafe { leaks_of(self.as_sys(), which) }
             }
 
-            /// The last operations, the latest first: as many as the option `audit=N` had kept.
+            /// The last operations, the latest first. The option `audit=N` sets how many are kept.
             ///
             /// # Errors
             /// There is no memory.
@@ -346,8 +352,8 @@ of_cache! {
     HandleMap<T, K>, [T, K: Key];
 }
 
-/// A part of the program, for which allocations are counted: those of a thread, while it has the tag.
-/// There are 255 at most, for ever.
+/// A tag names a part of the program, to count its allocations: all allocations of a thread while
+/// the thread has the tag. A process can have 255 tags; they are never removed.
 ///
 /// ```
 /// use slabyard::{audit::{self, Tag}, Cache, Checks};
@@ -365,11 +371,11 @@ of_cache! {
 pub struct Tag(sys::sy_tag);
 
 impl Tag {
-    /// Of what has none.
+    /// The tag of untagged allocations.
     pub const NONE: Tag = Tag(0);
 
-    /// The tag of a name, the same for the same name; of it 31 bytes are kept, up to a zero. `None`:
-    /// there are 255.
+    /// The tag with this name; the same name gives the same tag. The first 31 bytes of the name are
+    /// kept, up to a zero byte. `None`: there are 255 tags already.
     pub fn open(name: &str) -> Option<Tag> {
         let name = name.split('\0').next().unwrap_or("");
         if name.is_empty() {
@@ -380,8 +386,8 @@ impl Tag {
         Some(Tag(unsafe { sys::sy_tag_open(name.as_ptr()) })).filter(|tag| *tag != Tag::NONE)
     }
 
-    /// Runs `work`; what this thread allocates meanwhile has the tag, but for what has another by a
-    /// scope within. Then the one before has its place again, also if `work` panics.
+    /// Runs `work`. Allocations of this thread meanwhile get the tag, except within an inner scope.
+    /// Then the thread gets its previous tag back, also if `work` panics.
     pub fn scope<R>(self, work: impl FnOnce() -> R) -> R {
         struct Before(Tag);
         impl Drop for Before {
@@ -393,30 +399,30 @@ impl Tag {
         work()
     }
 
-    /// What this thread allocates from now on has the tag; the one before.
+    /// Sets the tag for the following allocations of this thread, and returns the previous tag.
     pub fn set(self) -> Tag {
-        // SAFETY: a tag.
+        // SAFETY: the argument is a tag.
         Tag(unsafe { sys::sy_tag_set(self.0) })
     }
 }
 
-/// What was allocated under a tag.
+/// Statistics of a tag.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct TagStats {
     /// The tag.
     pub tag: Tag,
-    /// Its name; "": of what has none.
+    /// The name of the tag; "" for untagged allocations.
     pub name: String,
-    /// How many.
+    /// How many objects were allocated.
     pub allocations: u64,
-    /// How many of these were freed, by whomever.
+    /// How many of these objects were freed, by any thread.
     pub frees: u64,
-    /// How many are live.
+    /// How many of these objects are live.
     pub live: usize,
-    /// Bytes of these.
+    /// The bytes of the live objects.
     pub live_bytes: usize,
-    /// The most there have been of these.
+    /// The maximum of these bytes so far.
     pub peak_bytes: usize,
 }
 
@@ -426,7 +432,7 @@ impl Told for TagStats {
     fn told(stats: &sys::sy_tag_stats) -> Self {
         TagStats {
             tag: Tag(stats.tag),
-            // SAFETY: it ends with a zero.
+            // SAFETY: the name ends with a zero byte.
             name: unsafe { owned(stats.name.as_ptr()) },
             allocations: stats.allocations,
             frees: stats.frees,
@@ -437,11 +443,11 @@ impl Told for TagStats {
     }
 }
 
-/// All tags, that of the untagged first.
+/// Statistics of all tags; the first one is for untagged allocations.
 ///
 /// # Errors
 /// There is no memory.
 pub fn tags() -> Result<Vec<TagStats>, AuditError> {
-    // SAFETY: the visitor goes with the list.
+    // SAFETY: the visitor fits the list.
     list(|add, list| unsafe { sys::sy_each_tag(add, list) })
 }

@@ -1,4 +1,4 @@
-//! Blocks of one size, for containers that allocate node by node.
+//! [`BlockCache`]: blocks of one size, for containers that allocate node by node.
 
 use allocator_api2::alloc::{AllocError, Allocator};
 use core::alloc::Layout;
@@ -10,18 +10,19 @@ use crate::cache::ALIGN_MAX;
 use crate::raw::cache::{self as raw, Config, OwnedCache};
 use crate::{CacheStats, CreateError, Slabyard};
 
-/// A cache of blocks, as the allocator of containers: what fits into a block is one, all else comes
-/// from the heap. The layout says which it is, so freeing knows.
+/// A cache of blocks, as an allocator for containers. An allocation that fits a block gets one; any
+/// other allocation comes from the heap. The layout decides, at the free too.
 ///
-/// For lists, trees and boxes, whose nodes are of one size; a container of one large piece gains
-/// nothing.
+/// Use it for lists, trees and boxes, whose nodes have one size. A container with one large piece
+/// of memory gains nothing.
 ///
-/// A free with a layout that no block has goes to the heap, which reports at once what is a block or not
-/// its own. A free with a layout that fits is a free to a cache: what is no block of it is reported at
-/// once with `SLABYARD=check`, else when the cache's slow path meets it.
+/// A free whose layout does not fit a block goes to the heap, which reports memory that is not its
+/// own at once. A free whose layout fits goes to the cache. If the memory is not a block of the
+/// cache, this is reported at once with `SLABYARD=check`, otherwise when the cache's slow path
+/// meets it.
 ///
-/// Thread rule: all of it from any thread. Containers borrow it; dropping it gives its memory up, unless
-/// blocks were forgotten.
+/// Thread rule: all functions may be called from any thread. Containers borrow the cache. Dropping
+/// it frees its memory, unless blocks were forgotten.
 ///
 /// ```
 /// use allocator_api2::boxed::Box;
@@ -44,7 +45,7 @@ pub struct BlockCache {
 }
 
 impl BlockCache {
-    /// A cache of blocks of this layout, rounded up to its alignment.
+    /// Creates a cache of blocks with this layout, its size rounded up to its alignment.
     pub fn new(name: &str, block: Layout) -> Result<Self, CreateError> {
         if block.align() > ALIGN_MAX {
             return Err(CreateError::Unsupported);
@@ -62,31 +63,31 @@ impl BlockCache {
         Ok(BlockCache { owned, block })
     }
 
-    /// Blocks that are in use: exact while no other thread uses the cache.
+    /// The number of blocks in use. It is exact while no other thread uses the cache.
     pub fn in_use(&self) -> usize {
         raw::in_use(self.owned.0)
     }
 
-    /// Gives free memory back to the system, and says how many bytes.
+    /// Returns free memory to the system; the result is the number of bytes.
     pub fn trim(&self) -> usize {
         raw::trim(self.owned.0)
     }
 
-    /// Where the memory is.
+    /// Statistics of the cache.
     pub fn stats(&self) -> CacheStats {
         CacheStats::of(self.owned.0)
     }
 
-    /// Whether a block serves it. Nothing at all needs none.
+    /// Whether the layout fits a block. A layout of 0 bytes needs no block.
     #[inline(always)]
     fn fits(&self, layout: Layout) -> bool {
         layout.size() <= self.block.size() && layout.align() <= self.block.align()
     }
 
-    /// Grows or shrinks: where it is if both layouts fit a block, in the heap if neither does.
-    ///
+    /// Grows or shrinks a block: in place if both layouts fit a block of the cache, in the heap if
+    /// neither does.
     /// # Safety
-    /// `object` is live and of layout `old`; unless it fails, it is gone.
+    /// `object` is live and has layout `old`. After success, it must not be used again.
     unsafe fn change(
         &self,
         object: NonNull<u8>,
@@ -103,9 +104,9 @@ impl BlockCache {
     }
 }
 
-// SAFETY: a block stays where it is until it is given back; where it came from follows from its layout
-// alone, and all layouts that a block is said to have here fit it, or none does. A cache with a block
-// that is out is not destroyed.
+// SAFETY: a block stays where it is until it is given back. Its layout alone tells whether it came
+// from the cache: all layouts that a block can have here fit a block, or none does. A cache is not
+// destroyed while a block is out.
 unsafe impl Allocator for &BlockCache {
     #[inline]
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -121,7 +122,7 @@ unsafe impl Allocator for &BlockCache {
 
     #[inline]
     unsafe fn deallocate(&self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: as the caller says: it came from where its layout says.
+        // SAFETY: as the caller says; its layout tells where it came from.
         unsafe {
             if layout.size() == 0 {
             } else if self.fits(layout) {

@@ -1,16 +1,16 @@
-//! Why there is no pool.
+//! Why a pool could not be built.
 
 use core::fmt;
 
-/// What keeps a pool from being made.
+/// Why a pool could not be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A bounded pool was asked for that would have no slot, or did not say how many.
+    /// A bounded pool was requested with capacity 0 or without a capacity.
     NoCapacity,
-    /// There is not that much memory.
+    /// There is not enough memory.
     NoMemory,
-    /// This thread's pool is there already.
+    /// This thread has built the pool already.
     AlreadyBuilt,
 }
 

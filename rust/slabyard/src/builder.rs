@@ -1,4 +1,4 @@
-//! How pools that are values are made.
+//! The builder of pools that are values.
 
 use crate::home::PoolMemory;
 use crate::raw::pool::{Name, RawPool, Shape};
@@ -7,8 +7,8 @@ use core::alloc::Layout;
 use core::fmt;
 use core::marker::PhantomData;
 
-/// Makes a [`Pool`](crate::Pool), a [`BytePool`](crate::BytePool) or an
-/// [`RcPool`](crate::RcPool), from the `builder` of which it comes.
+/// The settings of a [`Pool`](crate::Pool), a [`BytePool`](crate::BytePool) or an
+/// [`RcPool`](crate::RcPool): the type whose `builder` function was called.
 ///
 /// ```
 /// let pool: slabyard::Pool<u64> = slabyard::Pool::builder()
@@ -26,7 +26,7 @@ pub struct PoolBuilder<P> {
     makes: PhantomData<fn() -> P>,
 }
 
-/// What a builder can make.
+/// A pool that a builder can make.
 pub(crate) trait FromMemory {
     fn from_memory(memory: PoolMemory) -> Self;
 }
@@ -47,34 +47,36 @@ impl<P> PoolBuilder<P> {
         }
     }
 
-    /// At most so many objects at a time; the address space for all of them is taken at once.
+    /// Limits the pool to this number of objects. The address space for all of them is reserved at
+    /// once.
     pub fn bounded(mut self, capacity: usize) -> Self {
         self.bounded = true;
         self.shape.capacity = capacity;
         self
     }
 
-    /// Grow by so many bytes at least, rounded up to pages; without it, by 64 KiB. No use for
-    /// bounded pools.
+    /// The minimum number of bytes by which the pool grows, rounded up to pages. The default is 64
+    /// KiB. Bounded pools ignore it.
     pub fn chunk_bytes(mut self, bytes: usize) -> Self {
         self.shape.chunk_bytes = bytes;
         self
     }
 
-    /// Touch memory when it is taken from the system, so that no insertion waits for a page: all of
-    /// a bounded pool now, each chunk of another when it grows.
+    /// Touches memory when it is taken from the system, so that no insertion waits for a page
+    /// fault: all memory of a bounded pool when it is built, each chunk of an unbounded pool when
+    /// the pool grows.
     pub fn prefault(mut self, yes: bool) -> Self {
         self.shape.prefault = yes;
         self
     }
 
-    /// Ask the system for huge pages; chunks are then 2 MiB at least.
+    /// Asks the system for huge pages; chunks are then at least 2 MiB.
     pub fn huge_pages(mut self, yes: bool) -> Self {
         self.shape.huge = yes;
         self
     }
 
-    /// The name in reports, of which 31 bytes are kept, up to the first zero.
+    /// The name in reports. The first 31 bytes are kept, up to the first zero byte.
     pub fn name(mut self, name: &str) -> Self {
         self.shape.name = Name::new(name);
         self
@@ -92,10 +94,11 @@ impl<P> PoolBuilder<P> {
 
 #[allow(private_bounds)]
 impl<P: FromMemory> PoolBuilder<P> {
-    /// The pool.
+    /// Builds the pool.
     ///
     /// # Errors
-    /// [`BuildError::NoCapacity`]: bounded, at no object. [`BuildError::NoMemory`].
+    /// [`BuildError::NoCapacity`]: the pool is bounded to 0 objects. [`BuildError::NoMemory`]:
+    /// there is not enough memory.
     pub fn build(self) -> Result<P, BuildError> {
         self.memory().map(P::from_memory)
     }

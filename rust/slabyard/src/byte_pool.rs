@@ -1,4 +1,4 @@
-//! Pools of values of mixed types, in slots of so many bytes.
+//! [`BytePool`]: pools of values of mixed types, in slots of a fixed number of bytes.
 
 use crate::home::{In, PoolMemory};
 use crate::pool_doors::{no_room, pool_doors};
@@ -9,8 +9,8 @@ use core::marker::PhantomData;
 /// A value of any type that fits, in a slot of a [`BytePool`].
 pub type ByteSlot<'p, T> = Slot<'p, T>;
 
-/// Slots of `N` bytes at `ALIGN`, for values of any type that fits: what does not is an error of
-/// compilation. Otherwise a [`Pool`](crate::Pool).
+/// Slots of `N` bytes aligned to `ALIGN`, for values of any type that fits. A type that does not
+/// fit is a compile-time error. Otherwise it is like a [`Pool`](crate::Pool).
 ///
 /// ```
 /// use slabyard::BytePool;
@@ -30,7 +30,7 @@ pub struct BytePool<const N: usize, const ALIGN: usize = 16> {
     holds: PhantomData<[u8; N]>,
 }
 
-// SAFETY: nothing borrows a pool that is sent, so nothing on this thread uses it. Values that were
+// SAFETY: a pool that is sent is not borrowed, so nothing on this thread uses it. Values that were
 // forgotten in it cannot be reached, and are not dropped.
 unsafe impl<const N: usize, const ALIGN: usize> Send for BytePool<N, ALIGN> {}
 
@@ -42,8 +42,8 @@ impl<const N: usize, const ALIGN: usize> BytePool<N, ALIGN> {
         Err(_) => panic!("ALIGN is not a power of two, or N too large"),
     };
 
-    /// Takes a slot, for a value to be built in. `None`: the pool is bounded and full, or there is
-    /// no memory.
+    /// Claims a slot, in which a value can be built. `None`: the pool is bounded and full, or there
+    /// is no memory.
     #[inline(always)]
     pub fn vacant<T>(&self) -> Option<Vacant<'_, T>> {
         const {
@@ -53,11 +53,11 @@ impl<const N: usize, const ALIGN: usize> BytePool<N, ALIGN> {
                 "the type needs a larger alignment than the slots have"
             );
         }
-        // SAFETY: the objects of this pool suit T, as was just asserted.
+        // SAFETY: the objects of this pool fit a T, as was just asserted.
         unsafe { Vacant::take(In::new(&self.memory)) }
     }
 
-    /// Puts the value into a slot.
+    /// Puts a value into a slot.
     ///
     /// # Errors
     /// [`Full`], with the value: the pool is bounded and full, or there is no memory.
@@ -69,10 +69,10 @@ impl<const N: usize, const ALIGN: usize> BytePool<N, ALIGN> {
         }
     }
 
-    /// Puts the value into a slot.
+    /// Puts a value into a slot.
     ///
     /// # Panics
-    /// The pool is bounded and full, or there is no memory.
+    /// If the pool is bounded and full, or there is no memory.
     #[inline]
     #[track_caller]
     pub fn insert<T>(&self, value: T) -> ByteSlot<'_, T> {

@@ -1,4 +1,5 @@
-//! Objects of one phase together, so that its memory comes back when it is over.
+//! [`Epoch`]: places the objects of one phase together, so that their slabs become free when it is
+//! over.
 
 use alloc::ffi::CString;
 use core::fmt;
@@ -6,14 +7,15 @@ use core::ptr::NonNull;
 
 use crate::reclaim;
 
-/// A phase of the program: a request, a frame, a generation of a table. What is allocated in it from
-/// caches with [`epochs`](crate::CacheBuilder::epochs) lies in slabs of its own; when its objects are
-/// freed, these are empty, whole, and used for anything else.
+/// A phase of the program: a request, a frame, a generation of a table. Objects that are allocated
+/// in it from caches with [`epochs`](crate::CacheBuilder::epochs) lie in slabs of their own. When
+/// these objects are freed, their slabs are empty and can be used for anything else.
 ///
-/// Nothing is freed with an epoch: boxes are dropped one by one, before or after. Beginning and ending
-/// takes some tens of nanoseconds a cache.
+/// Closing an epoch frees no object: boxes are dropped one by one, before or after. Entering and
+/// leaving an epoch takes some tens of nanoseconds a cache.
 ///
-/// Thread rule: any number of threads may be in it, and a thread in up to 32, one in the other.
+/// Thread rule: any number of threads may be in an epoch, and a thread may be in up to 32 nested
+/// epochs.
 ///
 /// ```
 /// use slabyard::{Cache, Epoch};
@@ -29,13 +31,13 @@ pub struct Epoch {
     epoch: NonNull<slabyard_sys::sy_epoch>,
 }
 
-// SAFETY: its doors may be called from any thread.
+// SAFETY: the functions of epochs may be called from any thread.
 unsafe impl Send for Epoch {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for Epoch {}
 
 impl Epoch {
-    /// An open epoch; `None`: there is no memory. Of the name 31 bytes are kept.
+    /// Opens an epoch. `None`: there is no memory. The first 31 bytes of the name are kept.
     pub fn new(name: &str) -> Option<Self> {
         let name = CString::new(name).unwrap_or_default();
         // SAFETY: a C string, which is copied.
@@ -43,21 +45,22 @@ impl Epoch {
         Some(Epoch { epoch })
     }
 
-    /// Runs `work` in the epoch, on this thread; ends it also if `work` panics. `None`, without running
-    /// it: the thread is in 32 epochs already, or in a destructor that the library runs.
+    /// Runs `work` in the epoch, on this thread, and leaves the epoch also if `work` panics.
+    /// `None`: `work` was not run, because the thread is in 32 epochs already, or in a destructor
+    /// that the library runs.
     pub fn scope<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
-        /// Ends the innermost epoch of this thread, which is this one: scopes nest.
+        /// Leaves the innermost epoch of this thread, which is this one, because scopes nest.
         struct End(*mut slabyard_sys::sy_epoch);
 
         impl Drop for End {
             fn drop(&mut self) {
-                // SAFETY: any thread.
+                // SAFETY: any thread may call this.
                 unsafe { slabyard_sys::sy_epoch_end(self.0) };
             }
         }
 
         let epoch = self.epoch.as_ptr();
-        // SAFETY: it is open as long as this is borrowed, and this is no destructor.
+        // SAFETY: the epoch is open while it is borrowed, and this is not called in a destructor.
         let begun = reclaim::unless_within(|| unsafe { slabyard_sys::sy_epoch_begin(epoch) }, -1);
         if begun != 0 {
             return None;
@@ -66,19 +69,19 @@ impl Epoch {
         Some(work())
     }
 
-    /// The phase is over: slabs that are empty are given up at once, the others as soon as they are.
-    /// Says how many objects count as live, those that other threads have at hand among them. Dropping
-    /// it does the same.
+    /// Ends the phase: empty slabs are released at once, the others as soon as they are empty. The
+    /// result is the number of objects that count as live, including free ones in the magazines of
+    /// other threads. Dropping the epoch does the same.
     pub fn close(self) -> usize {
         let epoch = core::mem::ManuallyDrop::new(self);
-        // SAFETY: open, ours, and not used again.
+        // SAFETY: the epoch is open and ours, and is not used again.
         unsafe { slabyard_sys::sy_epoch_close(epoch.epoch.as_ptr()) }
     }
 }
 
 impl Drop for Epoch {
     fn drop(&mut self) {
-        // SAFETY: the same.
+        // SAFETY: as in close.
         unsafe { slabyard_sys::sy_epoch_close(self.epoch.as_ptr()) };
     }
 }

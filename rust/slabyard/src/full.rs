@@ -1,12 +1,12 @@
-//! What a bounded pool, cache or map says when there is no room.
+//! The error of an insertion that found no room in a bounded pool, cache or map.
 
 use core::fmt;
 
-/// There is no room; the value that was to be kept is given back.
+/// There is no room. The error holds the value that could not be inserted.
 pub struct Full<T>(pub T);
 
 impl<T> Full<T> {
-    /// The value that found no room.
+    /// The value that could not be inserted.
     pub fn into_inner(self) -> T {
         self.0
     }

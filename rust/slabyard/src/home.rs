@@ -1,32 +1,33 @@
-//! Where a slot came from and goes back to. The types of slots are the same for pools that are
-//! values and for the pools of a thread; what differs is how a slot finds its pool.
+//! Homes of slots: the pool that a slot came from and goes back to. Pools that are values and
+//! per-thread pools have the same types of slots; only the way in which a slot finds its pool
+//! differs.
 
 use crate::raw::pool::RawPool;
 use core::cell::Cell;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-/// A pool that slots go back to: [`In`] a pool that is a value, or the pool of a thread. There are
-/// no others.
+/// The pool of a slot: [`In`] for a pool that is a value, or a per-thread pool. The trait is
+/// sealed.
 pub trait Home: sealed::Home {}
 
 pub(crate) mod sealed {
     use super::*;
 
     /// # Safety
-    /// `take` gives objects that are nobody else's, on the one thread that can have the value; the
-    /// memory of those not given back stays.
+    /// `take` gives objects that no other code uses, and only on the thread of the home. The memory
+    /// of objects that were not given back stays.
     pub unsafe trait Home: Copy {
-        /// An object, content undefined; `None`: the pool is bounded and full, or there is no
-        /// memory.
+        /// Allocates an object with undefined content. `None`: the pool is bounded and full, or
+        /// there is no memory.
         #[track_caller]
         fn take(self) -> Option<NonNull<u8>>;
 
         /// # Safety
-        /// The object is of this home, and not used again.
+        /// The object is from this home, and is not used again.
         unsafe fn give(self, object: NonNull<u8>);
 
-        /// Where pins are counted, if the pool could go while objects are out.
+        /// The count of pinned objects, if the pool can be dropped while objects are out.
         fn pins(&self) -> Option<&Cell<usize>>;
     }
 }
@@ -39,7 +40,7 @@ pub struct In<'p> {
 }
 
 impl<'p> In<'p> {
-    /// The pool is one that exists for as long as the thing borrowed, on this thread.
+    /// The pool exists on this thread for as long as the borrow.
     #[inline(always)]
     pub(crate) fn new(pool: &'p PoolMemory) -> In<'p> {
         In {
@@ -51,7 +52,8 @@ impl<'p> In<'p> {
 
 impl Home for In<'_> {}
 
-// SAFETY: the pool is borrowed, and neither it nor this can be sent to another thread meanwhile.
+// SAFETY: the pool is borrowed, and neither the pool nor this can be sent to another thread
+// meanwhile.
 unsafe impl sealed::Home for In<'_> {
     #[inline(always)]
     fn take(self) -> Option<NonNull<u8>> {
@@ -81,15 +83,15 @@ unsafe impl sealed::Home for In<'_> {
     }
 }
 
-/// What owns a pool that is a value. It says nothing of the type of the objects, since it does
-/// nothing with them: they may borrow from the pool that they are in.
+/// Owns a pool that is a value. It does not name the type of the objects, because it does nothing
+/// with them. So objects may borrow from the pool that they are in.
 #[derive(Debug)]
 pub(crate) struct PoolMemory(pub RawPool);
 
 impl Drop for PoolMemory {
     fn drop(&mut self) {
-        // SAFETY: nothing borrows the pool any more. What is still in it was leaked; that cannot be
-        // reached, but it may know that it was pinned: then its memory stays as it is.
+        // SAFETY: nothing borrows the pool any more. Objects that are still in it were leaked and
+        // cannot be reached. If one of them was pinned, its memory must stay.
         unsafe {
             if self.0.word().get() == 0 {
                 self.0.destroy();

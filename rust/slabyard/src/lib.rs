@@ -1,15 +1,15 @@
-//! Memory for objects of one kind, of which a program makes and drops many: orders, connections,
-//! timers, nodes, futures.
+//! Memory for programs that create and drop many objects of one kind: orders, connections, timers,
+//! nodes, futures.
 //!
 //! What you get, instead of `Box`, `Arc` or an index:
 //!
-//! - A slot in a few instructions, compiled into your code: no lock, no atomic, no call. The one
-//!   that was freed last comes first, still in the processor's cache.
-//! - A limit, where you want one: the value that finds no room comes back to you.
-//! - Objects that may be dropped on any thread, or keys that stay stale for ever once their value
-//!   is gone.
-//! - Memory that goes back to the system page by page, reports that name the cache when something
-//!   is freed twice, and no way to undefined behaviour from safe code.
+//! - An allocation takes a few inlined instructions: no lock, no atomic operation, no call. The
+//!   slot freed last is used first, while it is still in the processor's cache.
+//! - A limit, if you set one. An insertion that finds no room returns the value to you.
+//! - Objects that may be dropped on any thread, or keys that stay invalid once their value is
+//!   removed.
+//! - Unused memory is returned to the system page by page. Reports name the cache when an object is
+//!   freed twice. Safe code cannot cause undefined behaviour.
 //!
 //! ```
 //! #[derive(Debug)]
@@ -23,9 +23,9 @@
 //! assert_eq!(orders.in_use(), 0);
 //! ```
 //!
-//! # Which type is mine?
+//! # Which type do I need?
 //!
-//! | I want | Type | Threads | An object costs, hit |
+//! | I want | Type | Threads | Usual cost of an insertion and a drop |
 //! |---|---|---|---|
 //! | objects of one type, in one place of the program | [`Pool`] | one at a time | a pop, a push |
 //! | the same by name, with slots of 8 bytes | [`bounded_allocator!`], [`unbounded_allocator!`] | a pool in each | the same |
@@ -42,55 +42,57 @@
 //! | the memory of one request or frame together | [`Epoch`], over caches | all | a free becomes a call |
 //! | the same, of types that have nothing to drop | [`Arena`] | one at a time | a subtraction; nothing |
 //!
-//! Pools have the slots [`Slot`], [`PinnedSlot`], [`Vacant`] and [`RcSlot`]; those of the macros have
-//! the same, as [`BoxSlot`](local::BoxSlot) and its kin. Objects are as large as their type: nothing
-//! is written beside them, but 12 bytes of counts with `Rc`, 16 with `Arc`.
+//! The slots of pools are [`Slot`], [`PinnedSlot`], [`Vacant`] and [`RcSlot`]. The pools of the
+//! macros have the same ones in [`local`], such as [`BoxSlot`](local::BoxSlot). An object is as
+//! large as its type, without a header. Only shared objects have counts beside them: 12 bytes with
+//! `Rc`, 16 with `Arc`.
 //!
-//! # What does not hit
+//! # Slow paths
 //!
-//! A pool that has no free slot cuts one from its chunk, or maps another chunk: 64 KiB unless said.
-//! A bounded pool is all mapped when it is made. A cache without an object at hand exchanges a
-//! magazine of up to 127 with other threads, or fetches as many from its slabs under its lock. So
-//! of many operations few are such steps; `prefault`, `reserve` and [`Cache::reserve_for_thread`] do
-//! them before.
+//! If a pool has no free slot, it cuts one from its chunk or maps another chunk (64 KiB by
+//! default). A bounded pool is mapped completely when it is built. If a thread has no free object
+//! of a cache at hand, it exchanges a magazine of up to 127 objects with other threads, or takes as
+//! many from the cache's slabs under a lock. So only few operations are slow. `prefault`, `reserve`
+//! and [`Cache::reserve_for_thread`] do this work in advance.
 //!
-//! # No room
+//! # When there is no room
 //!
-//! `try_insert` and `try_new` give the value back in [`Full`]; `insert` and `new` panic where a limit
-//! is reached. Limits are of a pool (`bounded`), a cache or map (`limit`), or the process
-//! ([`Limit`]); [`last_refusal`] says which it was. A pool of a thread that was not built is a panic.
-//!
+//! If a limit is reached, `try_insert` and `try_new` return the value in [`Full`]; `insert` and
+//! `new` panic. A limit belongs to a pool (`bounded`), to a cache or map (`limit`), or to the
+//! process ([`Limit`]). [`last_refusal`] reports which one was reached. Using a thread's pool
+//! panics if the thread has not built it.
 //! # Forgetting, leaking, panics
 //!
-//! What is forgotten keeps its slot. A cache, map or pool that ends before it keeps the memory that
-//! anybody may still point to: all of a cache with a live object; of a pool, if the forgotten value
-//! was pinned. A value whose drop panics gives its slot back all the same.
+//! A forgotten object keeps its slot. If a cache is dropped while it has forgotten objects, all of
+//! its memory is leaked. If a pool is dropped, its memory is leaked only if a forgotten value was
+//! pinned. If the drop of a value panics, its slot is freed nevertheless.
 //!
 //! # Features
 //!
 //! | | |
 //! |---|---|
-//! | `std` (default) | pools of a thread, [`RecycleCache`], [`SparseSecondaryMap`] |
-//! | `allocator-api2` | [`Slabyard`] and `BlockCache` as allocators of `hashbrown` and others' containers |
+//! | `std` (default) | per-thread pools, [`RecycleCache`], [`SparseSecondaryMap`] |
+//! | `allocator-api2` | [`Slabyard`] and `BlockCache` as allocators for the containers of `hashbrown` and other crates |
 //! | `serde` | keys, maps and statistics |
-//! | `log` | reports become records of the `log` crate |
-//! | `checked` | pools see each free in release builds too, if `SLABYARD=check` says so |
+//! | `log` | reports are written as records of the `log` crate |
+//! | `checked` | pools check each free in release builds too, if `SLABYARD=check` is set |
 //!
-//! Without `std` the crate needs `alloc`, and the C library: it is built from C sources, with `cc`. Linux,
-//! Rust 1.85 and newer.
+//! Without `std`, the crate needs `alloc` and the C library. It is built from C sources with `cc`.
+//! It needs Linux and Rust 1.85 or newer.
 //!
 //! # When something is wrong
 //!
-//! The environment variable `SLABYARD` turns checks on in a program as it is (`SLABYARD=check`);
-//! [`options`] lists what it can say, [`Checks`] what a cache can ask for, [`on_report`] takes over
-//! what happens with a finding. [`stats`] and [`Cache::stats`] say where memory is, [`audit`] who has it.
+//! The environment variable `SLABYARD` turns checks on without a rebuild (`SLABYARD=check`).
+//! [`options`] lists all options, [`Checks`] the checks of a single cache. [`on_report`] installs a
+//! handler for findings. [`stats`] and [`Cache::stats`] show where the memory is; [`audit`] shows
+//! which code allocated it.
 //!
 //! # Guide
 //!
-//! The module [`guide`](guide/index.html) goes through the choice, has recipes, and tells who comes from
-//! nexus-slab, slotmap or sharded-slab what is different here and why. Whole programs are in
-//! `examples/`: an order book, the tasks of an async runtime, a timer wheel of several threads, and a
-//! graph.
+//! The module [`guide`](guide/index.html) helps with the choice of a type, has recipes, and
+//! explains the differences to nexus-slab, slotmap and sharded-slab. Whole programs are in
+//! `examples/`: an order book, the tasks of an async runtime, a timer wheel of several threads, and
+//! a graph.
 
 #![no_std]
 #![warn(missing_docs)]

@@ -1,11 +1,11 @@
-//! The limit of the process, in bytes of slabs and large objects.
+//! [`Limit`]: the memory limit of the process, in bytes of slabs and large objects.
 
 use alloc::boxed::Box;
 use core::ffi::c_void;
 use core::ptr::null_mut;
 
-/// How much memory the process may use for slabs and large objects, in bytes. Tables of the library and
-/// free units of its chunks do not count.
+/// The number of bytes that the process may use for slabs and large objects. Tables of the library
+/// and free units of its chunks do not count.
 ///
 /// ```
 /// use slabyard::Limit;
@@ -38,8 +38,8 @@ impl Limit {
         Self::default()
     }
 
-    /// Never more than this is taken: what needs more is refused, after free memory was brought
-    /// together and the callback, if there is one, was called. 0: none.
+    /// The hard limit. If an allocation would exceed it, free memory is collected and the callback,
+    /// if set, is called. If this does not help, the allocation is refused. 0: no limit.
     pub fn hard(self, bytes: usize) -> Self {
         Limit {
             hard: bytes,
@@ -47,9 +47,10 @@ impl Limit {
         }
     }
 
-    /// From here on `callback` is called with what is in use, in a thread that allocates, at the end of
-    /// the allocation; and again when it has fallen by more than an eighth and come back. Several
-    /// threads may be in it at a time; it may free, and allocate. A panic of it ends the process.
+    /// The soft limit. When the memory in use reaches it, `callback` is called with the number of
+    /// bytes, on the allocating thread, at the end of the allocation. It is called again if the use
+    /// fell by more than an eighth and reached the limit again. Several threads may be in the
+    /// callback at a time. It may allocate and free. If it panics, the process ends.
     pub fn soft(self, bytes: usize, callback: impl Fn(usize) + Send + Sync + 'static) -> Self {
         Limit {
             soft: bytes,
@@ -58,8 +59,8 @@ impl Limit {
         }
     }
 
-    /// From now on, in place of the limit before. Callbacks stay in memory for ever, as a thread may be
-    /// in one: this is not for every request.
+    /// Sets the limit, which replaces the previous one. Memory of callbacks is never freed, because
+    /// a thread may be running one: do not call this for every request.
     pub fn set(self) -> Result<(), LimitError> {
         if self.hard > 0 && self.soft > self.hard {
             return Err(LimitError);
@@ -75,12 +76,12 @@ impl Limit {
             arg,
             reserved: [0; 4],
         };
-        // SAFETY: a valid limit, whose callback may be called by any thread, for ever.
+        // SAFETY: a valid limit, whose callback may be called by any thread, at any time.
         if unsafe { slabyard_sys::sy_set_limit(&limit) } == 0 {
             return Ok(());
         }
         if !arg.is_null() {
-            // SAFETY: it came from a box, and was not set.
+            // SAFETY: the pointer came from a box, and was not set.
             drop(unsafe { Box::from_raw(arg.cast::<Callback>()) });
         }
         Err(LimitError)
@@ -88,7 +89,7 @@ impl Limit {
 }
 
 unsafe extern "C" fn call(arg: *mut c_void, used: usize, _soft: usize) {
-    // SAFETY: set() gave it, and it stays.
+    // SAFETY: set() passed this pointer, which is never freed.
     let callback = unsafe { &*arg.cast::<Callback>() };
     callback(used);
 }
@@ -102,7 +103,7 @@ impl core::fmt::Debug for Limit {
     }
 }
 
-/// The soft limit is above the hard one, or the library cannot start; nothing was set.
+/// The soft limit is above the hard limit, or the library cannot start. Nothing was set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LimitError;
@@ -115,8 +116,8 @@ impl core::fmt::Display for LimitError {
 
 impl core::error::Error for LimitError {}
 
-/// Bytes that count for the limit of the process now.
+/// The number of bytes that count for the process limit now.
 pub fn memory_used() -> usize {
-    // SAFETY: any thread.
+    // SAFETY: any thread may call this.
     unsafe { slabyard_sys::sy_limit_used() }
 }

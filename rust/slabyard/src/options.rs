@@ -1,4 +1,4 @@
-//! What can be set without compiling anything again.
+//! Options, which can be set without a rebuild.
 
 use alloc::ffi::CString;
 use alloc::string::String;
@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 use core::ffi::{c_char, c_int, c_void, CStr};
 use core::fmt;
 
-/// Sets options, written as in the environment variable `SLABYARD`: with commas between, each `name`
-/// or `name=value`. Those that say how objects lie bind a cache when it is created, and the heap when it
-/// is first used: set them first. Any thread.
+/// Sets options, written as in the environment variable `SLABYARD`: a list of `name` or
+/// `name=value`, separated by commas. Options about the layout of objects are read when a cache is
+/// created, and for the heap at its first use, so set them first. Any thread may call this.
 ///
 /// ```
 /// slabyard::set_options("poison,quarantine=100")?;
@@ -20,7 +20,7 @@ use core::fmt;
 /// ```
 ///
 /// # Errors
-/// An option is unknown or has no such value; nothing was changed.
+/// An option is unknown or does not have such a value. Nothing was changed.
 pub fn set_options(text: &str) -> Result<(), OptionError> {
     let text = CString::new(text).map_err(|_| OptionError)?;
     // SAFETY: a C string.
@@ -30,11 +30,11 @@ pub fn set_options(text: &str) -> Result<(), OptionError> {
     }
 }
 
-/// The value of an option, as [`set_options`] takes it; `None`: there is no such option.
+/// The value of an option, as [`set_options`] takes it. `None`: there is no such option.
 pub fn get_option(name: &str) -> Option<String> {
     let name = CString::new(name).ok()?;
     let mut value: Vec<c_char> = vec![0; 4096];
-    // SAFETY: a C string, and a buffer of that size.
+    // SAFETY: a C string, and a buffer of this size.
     let length =
         unsafe { slabyard_sys::sy_get_option(name.as_ptr(), value.as_mut_ptr(), value.len()) };
     let length = usize::try_from(length).ok()?;
@@ -42,32 +42,32 @@ pub fn get_option(name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// An option that there is; all are in `docs/options.md`.
+/// A description of an option. All options are in `docs/options.md`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct OptionInfo {
-    /// Before the `=`.
+    /// The name, before the `=`.
     pub name: &'static str,
-    /// What may be said after it, for people.
+    /// The values that may follow it, for readers.
     pub values: &'static str,
-    /// What the name alone means; `None`: a value is needed.
+    /// The value that the name alone sets; `None`: a value is required.
     pub bare: Option<&'static str>,
-    /// The value when nothing was said.
+    /// The default value.
     pub initial: &'static str,
-    /// A sentence.
+    /// What the option does, in one sentence.
     pub meaning: &'static str,
 }
 
-/// All options.
+/// Descriptions of all options.
 ///
 /// ```
 /// assert!(slabyard::options().iter().any(|option| option.name == "check"));
 /// ```
 pub fn options() -> Vec<OptionInfo> {
     unsafe extern "C" fn add(list: *mut c_void, option: *const slabyard_sys::sy_option) -> c_int {
-        // SAFETY: below a list is passed; the library passes an option of constant strings.
+        // SAFETY: the call below passes a list; the library passes an option with constant strings.
         let (list, option) = unsafe { (&mut *list.cast::<Vec<OptionInfo>>(), &*option) };
-        // SAFETY: the same.
+        // SAFETY: as above.
         unsafe {
             list.push(OptionInfo {
                 name: text(option.name).unwrap_or(""),
@@ -96,7 +96,7 @@ unsafe fn text(pointer: *const c_char) -> Option<&'static str> {
     unsafe { CStr::from_ptr(pointer) }.to_str().ok()
 }
 
-/// An option is unknown, or has no such value.
+/// An option is unknown, or does not have such a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct OptionError;

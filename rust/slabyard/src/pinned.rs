@@ -1,4 +1,4 @@
-//! Values in slots that do not move until they are dropped.
+//! [`Pinned`]: values in slots that do not move until they are dropped.
 
 use crate::home::{Home, In};
 use crate::slot::{Claim, Owned};
@@ -14,10 +14,10 @@ use core::task::{Context, Poll};
 /// A pinned value in a slot of a pool; see [`Pinned`].
 pub type PinnedSlot<'p, T> = Pinned<T, In<'p>>;
 
-/// A value in a slot that will not move until it is dropped, whether or not it is `Unpin`.
+/// A value in a slot that does not move until it is dropped, whether or not it is `Unpin`.
 ///
-/// If it is forgotten, its memory stays as it is until the process ends, even when the pool is
-/// dropped: the pool then keeps all its memory.
+/// If it is forgotten, its memory stays until the process ends. Then a pool that is dropped keeps
+/// all of its memory.
 ///
 /// ```
 /// use std::future::Future;
@@ -48,28 +48,28 @@ impl<T, H: Home> Pinned<T, H> {
         }
     }
 
-    /// The value, to change it without moving it.
+    /// The value, pinned, for changing it.
     #[inline(always)]
     pub fn as_mut(&mut self) -> Pin<&mut T> {
-        // SAFETY: the value stays where it is until it is dropped: nothing here gives it out, and
-        // its memory stays as it is if that never happens.
+        // SAFETY: the value stays where it is until it is dropped: no function here moves it out.
+        // If it is never dropped, its memory stays.
         unsafe { Pin::new_unchecked(self.object.as_mut()) }
     }
 
-    /// The value.
+    /// The value, pinned.
     #[inline(always)]
     pub fn as_ref(&self) -> Pin<&T> {
         // SAFETY: as in as_mut.
         unsafe { Pin::new_unchecked(self.object.as_ref()) }
     }
 
-    /// Drops the value, and puts another one in its place.
+    /// Drops the value and writes another one in its place.
     #[inline]
     pub fn set(&mut self, value: T) {
         self.as_mut().set(value);
     }
 
-    /// The slot without the promise, for a value that never needed it.
+    /// The slot without the pin, for a value that does not need it.
     #[inline]
     pub fn into_slot(self) -> Owned<T, H>
     where
@@ -77,12 +77,12 @@ impl<T, H: Home> Pinned<T, H> {
     {
         let slot = ManuallyDrop::new(self);
         drop(Unpinned(slot.home));
-        // SAFETY: the slot is ours, and holds a value that may move.
+        // SAFETY: the slot is ours, and holds a value that may be moved.
         unsafe { Owned::from_parts(slot.object, slot.home) }
     }
 }
 
-/// Counts one pin less when it is dropped.
+/// Removes a pin from the count when it is dropped.
 struct Unpinned<H: Home>(H);
 
 impl<H: Home> Drop for Unpinned<H> {
@@ -97,8 +97,8 @@ impl<H: Home> Drop for Unpinned<H> {
 impl<T, H: Home> Drop for Pinned<T, H> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the slot is ours and holds a value, which is dropped where it is. Then, or in a
-        // panic, the slot goes back.
+        // SAFETY: the slot is ours and holds a value, which is dropped in place. After that, or
+        // after a panic, the slot is freed.
         unsafe {
             let _goes_back = Claim::from_parts(self.object, self.home);
             let _unpinned = Unpinned(self.home);

@@ -1,4 +1,4 @@
-//! Pools as values: objects of one type for one thread.
+//! [`Pool`]: objects of one type for one thread.
 
 use crate::home::{In, PoolMemory};
 use crate::pool_doors::{no_room, pool_doors};
@@ -8,11 +8,11 @@ use core::marker::PhantomData;
 
 /// Objects of one type for one thread at a time, in slots of one size.
 ///
-/// The slot that was freed last is the next one taken, still in the processor's cache. Taking and
-/// freeing are a few instructions, compiled into the caller, whatever the number of objects; there
-/// is nothing beside the objects. Slots borrow the pool, so it outlives them.
+/// The slot freed last is taken next, while it is still in the processor's cache. Taking and
+/// freeing a slot are a few inlined instructions, for any number of objects. Objects have no
+/// headers. Slots borrow the pool, so it outlives them.
 ///
-/// Thread rule: a pool may be sent to another thread while nothing borrows it, and cannot be shared.
+/// Thread rule: a pool that is not borrowed may be sent to another thread. It cannot be shared.
 ///
 /// ```
 /// use slabyard::Pool;
@@ -30,7 +30,7 @@ use core::marker::PhantomData;
 /// # Ok::<(), slabyard::Full<Order>>(())
 /// ```
 ///
-/// Objects may refer to others in the same pool:
+/// Objects may refer to other objects of the same pool:
 ///
 /// ```
 /// use slabyard::{Pool, Slot};
@@ -45,21 +45,21 @@ pub struct Pool<T> {
     holds: PhantomData<fn() -> T>,
 }
 
-// SAFETY: nothing borrows a pool that is sent, so nothing on this thread uses it.
+// SAFETY: a pool that is sent is not borrowed, so nothing on this thread uses it.
 unsafe impl<T: Send> Send for Pool<T> {}
 
 pool_doors!([T] Pool<T>, Layout::new::<T>());
 
 impl<T> Pool<T> {
-    /// Takes a slot, for a value to be built in. `None`: the pool is bounded and full, or there is
-    /// no memory.
+    /// Claims a slot, in which a value can be built. `None`: the pool is bounded and full, or there
+    /// is no memory.
     #[inline(always)]
     pub fn vacant(&self) -> Option<Vacant<'_, T>> {
         // SAFETY: the objects of this pool are made for T.
         unsafe { Vacant::take(In::new(&self.memory)) }
     }
 
-    /// Puts the value into a slot.
+    /// Puts a value into a slot.
     ///
     /// # Errors
     /// [`Full`], with the value: the pool is bounded and full, or there is no memory.
@@ -71,10 +71,10 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Puts the value into a slot.
+    /// Puts a value into a slot.
     ///
     /// # Panics
-    /// The pool is bounded and full, or there is no memory.
+    /// If the pool is bounded and full, or there is no memory.
     #[inline]
     #[track_caller]
     pub fn insert(&self, value: T) -> Slot<'_, T> {

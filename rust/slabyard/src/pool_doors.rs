@@ -1,11 +1,11 @@
-//! The doors that all pools which are values have, written once.
+//! The functions that all pools which are values share.
 
 use alloc::vec::Vec;
 use core::ptr::NonNull;
 
 use crate::raw::pool::RawPool;
 
-/// No room: a bounded pool is full, or there is no memory.
+/// The panic of an insertion: a bounded pool is full, or there is no memory.
 #[cold]
 #[inline(never)]
 #[track_caller]
@@ -13,17 +13,17 @@ pub(crate) fn no_room() -> ! {
     panic!("the pool has no room for another object: it is bounded and full, or there is no memory")
 }
 
-/// The smallest page that there is; of larger ones, some are touched more than once.
+/// The smallest page size. Where pages are larger, some are touched more than once.
 const PAGE: usize = 4096;
 
 /// Writes to each page of a slot.
 ///
 /// # Safety
-/// The slot is taken, has so many bytes, at least 1, and nothing that counts is in them.
+/// The slot is taken, has this many bytes, at least 1, and its content is not needed.
 unsafe fn touch(slot: NonNull<u8>, bytes: usize) {
     let last = bytes - 1;
-    // SAFETY: as the caller says. Where the slot is not aligned to pages, its last byte may lie on
-    // one more.
+    // SAFETY: as the caller says. If the slot is not aligned to pages, its last byte may lie on one
+    // more page.
     unsafe {
         (0..last)
             .step_by(PAGE)
@@ -32,7 +32,7 @@ unsafe fn touch(slot: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Takes so many slots, touches their memory, and gives them back; whether there were.
+/// Takes `more` slots, touches their memory, and gives them back. False: there were fewer.
 ///
 /// # Safety
 /// The pool exists and is this thread's.
@@ -41,7 +41,7 @@ pub(crate) unsafe fn reserve(pool: RawPool, more: usize) -> bool {
     if slots.try_reserve_exact(more).is_err() {
         return false;
     }
-    // SAFETY: as the caller says; what was taken is given back, unused, the first at last.
+    // SAFETY: as the caller says. The slots are given back unused, the first one last.
     unsafe {
         slots.extend(core::iter::from_fn(|| pool.pop().or_else(|| pool.grow())).take(more));
         let bytes = pool.slot_size();
@@ -52,8 +52,8 @@ pub(crate) unsafe fn reserve(pool: RawPool, more: usize) -> bool {
     }
 }
 
-/// `bounded`, `unbounded` and the rest, for a type with a `memory: PoolMemory`. Here `layout` is
-/// that of a slot.
+/// Implements `bounded`, `unbounded` and the other functions for a type with a `memory:
+/// PoolMemory`. `layout` is the layout of a slot.
 macro_rules! pool_doors {
     ([$($generics:tt)*] $pool:ty, $layout:expr) => {
         impl<$($generics)*> $crate::builder::FromMemory for $pool {
@@ -63,17 +63,17 @@ macro_rules! pool_doors {
         }
 
         impl<$($generics)*> $pool {
-            /// A pool with options.
+            /// Starts the settings of a pool with options.
             pub fn builder() -> $crate::PoolBuilder<Self> {
                 $crate::PoolBuilder::new($layout)
             }
 
-            /// A pool of at most `capacity` objects at a time. The address space for all of them is
-            /// taken now, pages when they are first used.
+            /// Creates a pool of at most `capacity` objects. The address space for all of them is
+            /// reserved now; pages get memory when they are first used.
             ///
             /// # Panics
-            /// `capacity` is 0, or there is not that much memory; [`PoolBuilder::build`] is the
-            /// form with errors.
+            /// If `capacity` is 0, or there is not enough memory. [`PoolBuilder::build`] returns an
+            /// error instead.
             ///
             /// [`PoolBuilder::build`]: crate::PoolBuilder::build
             #[track_caller]
@@ -81,47 +81,48 @@ macro_rules! pool_doors {
                 Self::builder().bounded(capacity).build().expect("a bounded pool")
             }
 
-            /// A pool that grows. What is in it is never moved or copied for that.
+            /// Creates a pool that grows. Growing does not move or copy its objects.
             ///
             /// # Panics
-            /// There is no memory for the first chunk of 64 KiB.
+            /// If there is no memory for the first chunk of 64 KiB.
             #[track_caller]
             pub fn unbounded() -> Self {
                 Self::builder().build().expect("an unbounded pool")
             }
 
-            /// Slots that are taken: objects, and slots without a value yet; what was leaked or
-            /// forgotten counts too. Exact; it takes a load for each slot that is free.
+            /// The exact number of taken slots: objects, slots without a value yet, and leaked or
+            /// forgotten objects. It takes a load for each free slot.
             pub fn in_use(&self) -> usize {
                 // SAFETY: the pool exists, and can only be used by this thread.
                 unsafe { self.memory.0.in_use() }
             }
 
-            /// Objects that fit: of a bounded pool, its capacity; of another, how many it can hold
-            /// before it grows, those there included.
+            /// The number of objects that fit: the capacity of a bounded pool; for other pools, the
+            /// number of objects that it can hold without growing, including existing ones.
             pub fn capacity(&self) -> usize {
                 // SAFETY: as in in_use.
                 unsafe { self.memory.0.capacity() }
             }
 
-            /// Provides memory, each page of it touched, for so many more objects: the next that are taken need
-            /// nothing of the system, and do not wait for a page. Whether there is room; if not, what
-            /// was provided stays. Takes as many slots and gives them back, in that order.
+            /// Provides memory for `more` objects, and touches each page. The next objects then
+            /// need nothing from the system, and do not wait for page faults. False: there is not
+            /// enough room; the part that was provided stays. It takes this number of slots and
+            /// then gives them back.
             ///
-            /// A later [`Self::trim`] takes back what is not used; less than all cannot go, since
-            /// the list of free slots runs through all chunks.
+            /// A later [`Self::trim`] returns the memory if no slot is taken. It cannot return a
+            /// part, because the list of free slots runs through all chunks.
             pub fn reserve(&self, more: usize) -> bool {
                 // SAFETY: the pool exists, and can only be used by this thread.
                 unsafe { $crate::pool_doors::reserve(self.memory.0, more) }
             }
 
-            /// Gives memory back to the system, if no slot is taken; else nothing happens. Returns
-            /// how many bytes, those never touched included. Nothing goes back from a pool that was
-            /// touched in advance ([`PoolBuilder::prefault`](crate::PoolBuilder::prefault)). It
-            /// costs as much as [`Self::in_use`]. Memory goes back here and when the pool is dropped,
-            /// not otherwise.
+            /// If no slot is taken, returns memory to the system; otherwise does nothing. The
+            /// result is the number of bytes, including pages that were never touched. A pool that
+            /// was touched in advance ([`PoolBuilder::prefault`](crate::PoolBuilder::prefault))
+            /// returns nothing. It costs as much as [`Self::in_use`]. A pool returns memory only
+            /// here and when it is dropped.
             pub fn trim(&self) -> usize {
-                // SAFETY: as in in_use; nothing is in use where memory goes.
+                // SAFETY: as in in_use; memory is returned only if no slot is taken.
                 unsafe { self.memory.0.trim() }
             }
         }

@@ -1,9 +1,10 @@
-//! Free memory goes back: on request, within a time, by itself; and what a thread has at hand.
+//! Returning free memory: on request, after a time, or in the background; flushing a thread's
+//! magazines.
 
 use core::time::Duration;
 
-/// Whether this thread is in a destructor that the library runs, where the doors of this file are
-/// forbidden. Without the standard library no destructors are run.
+/// Whether this thread is in a destructor that the library runs, where the functions of this file
+/// are forbidden. Without the standard library, no such destructor exists.
 #[cfg(feature = "std")]
 mod inside {
     use core::cell::Cell;
@@ -28,11 +29,12 @@ mod inside {
     }
 }
 
-/// Runs a destructor of the program's; it does not panic.
+/// Runs a destructor of the program, which does not panic.
 #[cfg(feature = "std")]
 pub(crate) use inside::within;
 
-/// What `work` returns; in a destructor that the library runs, `otherwise`.
+/// The result of `work`. In a destructor that the library runs, `otherwise`, without running
+/// `work`.
 pub(crate) fn unless_within<R>(work: impl FnOnce() -> R, otherwise: R) -> R {
     if inside::depth() == 0 {
         work()
@@ -41,8 +43,8 @@ pub(crate) fn unless_within<R>(work: impl FnOnce() -> R, otherwise: R) -> R {
     }
 }
 
-/// Gives the free memory of all caches, of the heap and of the library itself back to the system, and
-/// says how many bytes. Takes as long as it takes. Any thread.
+/// Returns the free memory of all caches, of the heap and of the library itself to the system. The
+/// result is the number of bytes. There is no limit of time. Any thread may call this.
 ///
 /// ```
 /// let cache = slabyard::Cache::new("frame");
@@ -51,57 +53,58 @@ pub(crate) fn unless_within<R>(work: impl FnOnce() -> R, otherwise: R) -> R {
 /// assert!(slabyard::trim() > 1000 * 4096 / 2);
 /// ```
 pub fn trim() -> usize {
-    // SAFETY: any thread.
+    // SAFETY: any thread may call this.
     unless_within(|| unsafe { slabyard_sys::sy_trim() }, 0)
 }
 
-/// The same, until so many bytes have gone back or so much time has passed; goes on where the last
-/// one has stopped.
+/// Returns free memory as [`trim`] does, until `bytes` were returned or `time` has passed. The next
+/// call continues where this one stopped.
 pub fn trim_some(bytes: usize, time: Duration) -> usize {
     let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    // SAFETY: any thread.
+    // SAFETY: any thread may call this.
     unless_within(|| unsafe { slabyard_sys::sy_trim_some(bytes, time) }, 0)
 }
 
-/// Free memory that nobody uses goes back by itself within two to four times `decay`; `None`: never.
-/// At first a second. Counted in milliseconds, at least one.
+/// Sets the decay time: free memory that stays unused is returned automatically after two to four
+/// times `decay`. `None`: never. The default is one second. It is counted in milliseconds, at least
+/// one.
 pub fn set_decay(decay: Option<Duration>) {
     let milliseconds = decay.map_or(0, |decay| {
         u64::try_from(decay.as_millis()).unwrap_or(u64::MAX).max(1)
     });
-    // SAFETY: any thread.
+    // SAFETY: any thread may call this.
     unsafe { slabyard_sys::sy_set_decay(milliseconds) }
 }
 
-/// This thread expects to be idle: others may take the free objects that it has at hand until its next
-/// allocation or free.
+/// Declares that this thread will be idle. Until its next allocation or free, other threads may
+/// take the free objects in its magazines.
 pub fn thread_idle() {
-    // SAFETY: not from a destructor of the library's.
+    // SAFETY: this is not called in a destructor that the library runs.
     unless_within(|| unsafe { slabyard_sys::sy_thread_idle() }, ());
 }
 
-/// Gives the free objects that this thread has at hand back to their slabs.
+/// Gives the free objects in this thread's magazines back to their slabs.
 pub fn thread_flush() {
-    // SAFETY: not from a destructor of the library's.
+    // SAFETY: this is not called in a destructor that the library runs.
     unless_within(|| unsafe { slabyard_sys::sy_thread_flush() }, ());
 }
 
-/// Starts a thread that gives memory back by itself, which slow paths do otherwise. False: the system
-/// does not give one.
+/// Starts a background thread that returns unused memory; without it, slow paths do this. False:
+/// the system cannot create a thread.
 pub fn start_maintenance() -> bool {
-    // SAFETY: any thread.
+    // SAFETY: any thread may call this.
     unsafe { slabyard_sys::sy_maintenance_start() == 0 }
 }
 
-/// Ends that thread. In a destructor that it runs itself, nothing happens.
+/// Stops the background thread. In a destructor that this thread runs, nothing happens.
 pub fn stop_maintenance() {
-    // SAFETY: not from a destructor of the library's.
+    // SAFETY: this is not called in a destructor that the library runs.
     unless_within(|| unsafe { slabyard_sys::sy_maintenance_stop() }, ());
 }
 
-/// Looks through all the library knows for damage to objects and to itself, and says how often it was
-/// found: 0 when all is well. Each is reported. Slow; any thread.
+/// Checks all objects and the library's own data for damage. The result is the number of faults
+/// found; 0 means that all is well. Each fault is reported. This is slow. Any thread may call it.
 pub fn verify() -> usize {
-    // SAFETY: any thread.
+    // SAFETY: any thread may call this.
     unsafe { slabyard_sys::sy_verify() }
 }

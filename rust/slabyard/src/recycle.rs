@@ -1,21 +1,24 @@
-//! Objects that stay built while they are free: what they hold, the capacity of a buffer or an open
-//! connection, is there for the next owner.
+//! [`RecycleCache`]: objects that stay constructed while they are free. The next owner gets what
+//! they hold, such as the capacity of a buffer or an open connection.
 //!
-//! A slot of such a cache holds an `Option<T>`. The library's constructor writes `None`, and runs
-//! nothing of the program's: [`Recycle::create`] is called outside of it, by whoever takes an object that
-//! is `None`, so that it may panic, and use this very cache. The destructor drops what is there; it
-//! runs inside of the library, in the thread that gives memory back, so values are `Send` and
-//! `'static`, panics are caught, and [`within`](crate::reclaim::within) keeps the doors out that the
+//! A slot of such a cache holds an `Option<T>`. The library's constructor writes `None` and runs no
+//! code of the program. [`Recycle::create`] is called outside of it, when a program takes an object
+//! that is `None`; so it may panic, and use this cache. The destructor drops the value. It runs
+//! inside the library, in the thread that returns the memory. So values must be `Send` and
+//! `'static`, panics are caught, and [`within`](crate::reclaim::within) disables the functions that
+//! the library forbids there.
 //! library forbids there.
 //!
 //! What safe code of the program can do to it:
 //!
-//! - *`create`* may panic, or take from this cache: the slot holds `None` meanwhile, and goes back so.
-//! - *`recycle`* may panic, or use this cache: the value is dropped then, and the slot holds `None` before.
-//! - *A value's drop* may be the last owner of a cache, this one included: the library puts such an end off
-//!   until it has left the destructor (`sy_cache_destroy`).
-//! - *A value stays* for the next owner: so the cache is invariant in `T`, and a value of a type that lives
-//!   shorter, or of a function that asks for more, cannot be left for others.
+//! - *`create`* may panic, or take from this cache. The slot holds `None` meanwhile, and is freed
+//!   like this after a panic.
+//! - *`recycle`* may panic, or use this cache. After a panic the slot is set to `None`, then the
+//!   value is dropped.
+//! - *A value's drop* may be the last owner of a cache, even of this one. The library then
+//!   postpones the destruction of this cache until it has left the destructor (`sy_cache_destroy`).
+//! - *A value stays* for the next owner. So the cache is invariant in `T`: a value of a type with a
+//!   shorter lifetime, or of a function type that requires more, cannot be left for others.
 
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
@@ -28,13 +31,13 @@ use crate::cache::no_room;
 use crate::raw::cache::{self as raw, Lifecycle, OwnedCache, RawCache};
 use crate::{reclaim, CacheBuilder, CacheStats, CreateError};
 
-/// What can be used again: see [`RecycleCache`].
+/// An object that can be reused: see [`RecycleCache`].
 pub trait Recycle: Send + 'static {
-    /// A new one, for its first owner.
+    /// Creates an object, for its first owner.
     fn create() -> Self;
 
-    /// Called when an owner gives it back: makes it as good as new, and keeps what is worth keeping. If
-    /// it panics, the object is dropped instead.
+    /// Called when an owner drops the object. It resets the object and keeps what is worth keeping.
+    /// If it panics, the object is dropped instead.
     fn recycle(&mut self);
 }
 
@@ -60,12 +63,12 @@ impl Recycle for alloc::string::String {
 
 /// A cache of objects that are created once and used again and again.
 ///
-/// Free objects are dropped when their memory goes back: by a trim, by itself when nobody wants them,
-/// or with the cache. Then their `drop` runs in any thread; a panic of it is caught and goes no
-/// further, and calls of [`thread_idle`](crate::thread_idle), [`trim`](crate::trim) and their kin do
-/// nothing there.
+/// Free objects are dropped when their memory is returned: by a trim, automatically when they are
+/// unused, or with the cache. Their `drop` may run in any thread. A panic of it is caught and
+/// ignored. There, [`thread_idle`](crate::thread_idle), [`trim`](crate::trim) and similar functions
+/// do nothing.
 ///
-/// Thread rule: all of it from any thread.
+/// Thread rule: all functions may be called from any thread.
 ///
 /// ```
 /// use slabyard::RecycleCache;
@@ -79,11 +82,11 @@ impl Recycle for alloc::string::String {
 /// ```
 pub struct RecycleCache<T: Recycle> {
     owned: OwnedCache,
-    /// Values that one owner leaves are the next one's: so it is invariant.
+    /// An owner leaves its value for the next one, so the cache is invariant in `T`.
     kind: PhantomData<fn(T) -> T>,
 }
 
-// SAFETY: values are Send; nobody reaches them by way of the cache but who takes them.
+// SAFETY: values are Send, and only the owner of an object accesses its value.
 unsafe impl<T: Recycle> Send for RecycleCache<T> {}
 // SAFETY: the same.
 unsafe impl<T: Recycle> Sync for RecycleCache<T> {}
@@ -104,22 +107,22 @@ unsafe extern "C" fn destruct<T>(object: *mut c_void, _: *mut c_void) {
     });
 }
 
-/// Runs what may panic, and lets no panic out: it would unwind into the library.
+/// Runs code that may panic and catches the panic, which must not unwind into the library.
 fn contain(work: impl FnOnce()) {
     let Err(panic) = catch_unwind(AssertUnwindSafe(work)) else {
         return;
     };
-    // Dropping what it carries may panic too; what that carries is kept for ever.
+    // Dropping the payload of the panic may panic too; the payload of that panic is leaked.
     if let Err(second) = catch_unwind(AssertUnwindSafe(move || drop(panic))) {
         mem::forget(second);
     }
 }
 
 impl<T: Recycle> RecycleCache<T> {
-    /// A cache without a limit. The name is for reports and statistics.
+    /// Creates a cache without a limit. The name is for reports and statistics.
     ///
     /// # Panics
-    /// If there is no memory for it, or `T` is aligned to more than 2 MiB.
+    /// If there is no memory for the cache, or `T` is aligned to more than 2 MiB.
     #[track_caller]
     pub fn new(name: &str) -> Self {
         match Self::build(CacheBuilder::new().name(name)) {
@@ -128,8 +131,9 @@ impl<T: Recycle> RecycleCache<T> {
         }
     }
 
-    /// A cache with the builder's settings; with [`Checks::POISON`](crate::Checks::POISON), `ZERO` and
-    /// others that overwrite free objects, these are dropped when they are freed.
+    /// Creates a cache with the builder's settings. With [`Checks::POISON`](crate::Checks::POISON),
+    /// `ZERO` and other checks that overwrite free objects, objects are dropped when they are
+    /// freed.
     pub fn build(builder: CacheBuilder<'_, Option<T>>) -> Result<Self, CreateError> {
         let lifecycle = Lifecycle {
             construct: construct::<T>,
@@ -142,11 +146,11 @@ impl<T: Recycle> RecycleCache<T> {
         })
     }
 
-    /// An object, used before or new.
+    /// An object: a reused one, or a new one.
     ///
     /// # Panics
-    /// If the limit of the cache is reached, and where [`Recycle::create`] does; then the cache is as
-    /// before. Where there is no memory, it does as `Box::new`.
+    /// If the limit of the cache is reached, or [`Recycle::create`] panics; then the cache stays
+    /// unchanged. If there is no memory, this fails as `Box::new` does.
     #[inline]
     #[track_caller]
     pub fn get(&self) -> RecycleBox<'_, T> {
@@ -156,20 +160,20 @@ impl<T: Recycle> RecycleCache<T> {
         }
     }
 
-    /// An object, used before or new; `None`: there is no room.
+    /// An object: a reused one, or a new one. `None`: there is no room.
     ///
     /// # Panics
-    /// Where [`Recycle::create`] does; then the cache is as before.
+    /// If [`Recycle::create`] panics; then the cache stays unchanged.
     #[inline]
     #[track_caller]
     pub fn try_get(&self) -> Option<RecycleBox<'_, T>> {
         let object = self.owned.0.take()?.cast::<Option<T>>();
-        // Gives the slot back, as None, should create() panic.
+        // Frees the slot, as None, if create() panics.
         let mut taken = RecycleBox {
             object,
             cache: self,
         };
-        // SAFETY: constructed, and ours.
+        // SAFETY: the object is constructed and ours.
         let slot = unsafe { taken.object.as_mut() };
         if slot.is_none() {
             *slot = Some(create());
@@ -177,23 +181,24 @@ impl<T: Recycle> RecycleCache<T> {
         Some(taken)
     }
 
-    /// Objects that owners have: exact while no other thread uses the cache.
+    /// The number of objects in use. It is exact while no other thread uses the cache.
     pub fn in_use(&self) -> usize {
         raw::in_use(self.owned.0)
     }
 
-    /// Drops free objects and gives their memory back to the system; says how many bytes.
+    /// Drops free objects and returns their memory to the system; the result is the number of
+    /// bytes.
     pub fn trim(&self) -> usize {
         reclaim::unless_within(|| raw::trim(self.owned.0), 0)
     }
 
-    /// Provides memory for so many more values, which are not created yet; whether it could be had.
-    /// False in [`Recycle`]'s functions, too.
+    /// Provides memory for `count` more values, which are not created yet. False: there is not
+    /// enough memory, or it is called in a function of [`Recycle`].
     pub fn reserve(&self, count: usize) -> bool {
         reclaim::unless_within(|| raw::reserve(self.owned.0, count), false)
     }
 
-    /// Where the memory is.
+    /// Statistics of the cache.
     pub fn stats(&self) -> CacheStats {
         CacheStats::of(self.owned.0)
     }
@@ -211,21 +216,21 @@ impl<T: Recycle> fmt::Debug for RecycleCache<T> {
     }
 }
 
-/// Owns an object of a [`RecycleCache`]: recycles it, and gives it back.
+/// Owns an object of a [`RecycleCache`]. Dropping it recycles the object and gives it back.
 pub struct RecycleBox<'c, T: Recycle> {
     object: NonNull<Option<T>>,
     cache: &'c RecycleCache<T>,
 }
 
-// SAFETY: it owns its object alone, and values are Send.
+// SAFETY: the box is the only owner of its object, and values are Send.
 unsafe impl<T: Recycle> Send for RecycleBox<'_, T> {}
 // SAFETY: a reference gives references to the value.
 unsafe impl<T: Recycle + Sync> Sync for RecycleBox<'_, T> {}
 
 impl<T: Recycle> RecycleBox<'_, T> {
-    /// Keeps the value for good; the next owner of the slot has a new one.
+    /// Moves the value out. The next owner of the slot gets a new value.
     pub fn into_inner(mut this: Self) -> T {
-        // SAFETY: it is owned.
+        // SAFETY: the box owns the slot.
         let value = unsafe { this.object.as_mut() }.take();
         // SAFETY: a box that is given out holds a value.
         unsafe { value.unwrap_unchecked() }
@@ -237,7 +242,7 @@ impl<T: Recycle> Deref for RecycleBox<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: it is owned, and a box that is given out holds a value.
+        // SAFETY: the box owns the slot, and a box that is given out holds a value.
         unsafe { self.object.as_ref().as_ref().unwrap_unchecked() }
     }
 }
@@ -245,7 +250,7 @@ impl<T: Recycle> Deref for RecycleBox<'_, T> {
 impl<T: Recycle> DerefMut for RecycleBox<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the same.
+        // SAFETY: as in deref.
         unsafe { self.object.as_mut().as_mut().unwrap_unchecked() }
     }
 }
@@ -253,7 +258,7 @@ impl<T: Recycle> DerefMut for RecycleBox<'_, T> {
 impl<T: Recycle> Drop for RecycleBox<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        /// Gives the slot back; if recycling panicked, without the value.
+        /// Frees the slot. If recycling panicked, drops the value first.
         struct Leaving<T> {
             object: NonNull<Option<T>>,
             raw: RawCache,
@@ -263,20 +268,20 @@ impl<T: Recycle> Drop for RecycleBox<'_, T> {
         impl<T> Drop for Leaving<T> {
             #[inline]
             fn drop(&mut self) {
-                /// The slot alone, should the value's drop panic too.
+                /// Frees the slot even if the value's drop panics too.
                 struct Slot(NonNull<u8>, RawCache);
 
                 impl Drop for Slot {
                     #[inline]
                     fn drop(&mut self) {
-                        // SAFETY: it was taken from there, and holds an Option.
+                        // SAFETY: the slot was taken from this cache, and holds an Option.
                         unsafe { self.1.give(self.0) }
                     }
                 }
 
                 let _slot = Slot(self.object.cast(), self.raw);
                 if !self.recycled {
-                    // SAFETY: it is owned; the slot holds None before the value is dropped.
+                    // SAFETY: the slot is owned; it holds None before the value is dropped.
                     drop(unsafe { self.object.as_mut() }.take());
                 }
             }
@@ -287,7 +292,7 @@ impl<T: Recycle> Drop for RecycleBox<'_, T> {
             raw: self.cache.owned.0,
             recycled: false,
         };
-        // SAFETY: it is owned.
+        // SAFETY: the box owns the slot.
         if let Some(value) = unsafe { leaving.object.as_mut() } {
             value.recycle();
         }

@@ -1,8 +1,8 @@
-//! Why there was no room.
+//! Why an allocation was refused.
 
 use core::fmt;
 
-/// Why an allocation was refused: [`last_refusal`].
+/// Why an allocation was refused: the result of [`last_refusal`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -10,16 +10,16 @@ pub enum Refusal {
     System,
     /// The limit of the cache is reached.
     CacheLimit,
-    /// That of a heap.
+    /// The limit of a heap is reached.
     HeapLimit,
-    /// That of the process ([`Limit`](crate::Limit)).
+    /// The limit of the process ([`Limit`](crate::Limit)) is reached.
     ProcessLimit,
     /// A constructor failed.
     Constructor,
 }
 
-/// Why the last allocation of this thread that a cache or the heap refused was so; `None`: none was
-/// yet.
+/// Why a cache or heap last refused an allocation of the calling thread. `None`: no allocation of
+/// this thread was refused yet.
 ///
 /// ```
 /// use slabyard::{Cache, Refusal};
@@ -30,7 +30,7 @@ pub enum Refusal {
 /// assert_eq!(slabyard::last_refusal(), Some(Refusal::CacheLimit));
 /// ```
 pub fn last_refusal() -> Option<Refusal> {
-    // SAFETY: any thread.
+    // SAFETY: any thread may call this.
     match unsafe { slabyard_sys::sy_last_refusal() } {
         slabyard_sys::SY_REFUSAL_NONE => None,
         slabyard_sys::SY_REFUSAL_CACHE_LIMIT => Some(Refusal::CacheLimit),
@@ -41,7 +41,8 @@ pub fn last_refusal() -> Option<Refusal> {
     }
 }
 
-/// Whether somebody asked for there to be no room. Under Miri, memory does not end.
+/// Whether the last refusal had another reason than missing memory, such as a limit. Always true
+/// under Miri, where memory does not run out.
 pub(crate) fn last_was_a_limit() -> bool {
     cfg!(miri) || last_refusal().is_some_and(|refusal| refusal != Refusal::System)
 }

@@ -1,4 +1,4 @@
-//! Misuse that was seen, as values.
+//! Reports of misuse, and handlers for them.
 
 use alloc::boxed::Box;
 use core::ffi::{c_char, CStr};
@@ -8,27 +8,27 @@ use core::{fmt, ptr};
 
 use slabyard_sys as sys;
 
-/// What was seen.
+/// The kind of misuse that was found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// Freed, but no memory of Slabyard, or not in use.
+    /// Freed memory is not Slabyard's, or not in use.
     ForeignPointer,
-    /// Freed, inside a slab of the cache, but not the start of an object.
+    /// A freed address is inside a slab of the cache, but not at the start of an object.
     MisalignedPointer,
-    /// Freed, an object of another cache.
+    /// A freed object belongs to another cache.
     WrongCache,
-    /// Freed, and free already.
+    /// A freed object is free already.
     DoubleFree,
-    /// Freed with a size of another class.
+    /// A free has a size of another size class.
     WrongSize,
-    /// Freed to an arena, but not allocated there.
+    /// A range was freed to an arena that did not allocate it.
     NotAllocated,
-    /// Freed to an arena with another size.
+    /// A range was freed to an arena with another size.
     SegmentSize,
     /// The red zone behind an object was written to.
     Overflow,
-    /// The one before it.
+    /// The red zone before an object was written to.
     Underflow,
     /// A free object was written to.
     WriteAfterFree,
@@ -36,34 +36,34 @@ pub enum FaultKind {
     SlabEdge,
     /// An access hit the guard page behind an object.
     GuardOverflow,
-    /// The one before it.
+    /// An access hit the guard page before an object.
     GuardUnderflow,
-    /// An access hit an object on a page of its own after it was freed.
+    /// An access hit an object on a page of its own after the object was freed.
     UseAfterFree,
-    /// An unpin of what is not pinned.
+    /// An object was unpinned that is not pinned.
     NotPinned,
-    /// An access by a pointer that was read from freed memory.
+    /// An access used a pointer that was read from freed memory.
     FreedPointer,
-    /// An access by a pointer that was read from memory never written.
+    /// An access used a pointer that was read from an object not written since its allocation.
     UnwrittenPointer,
-    /// One that this crate does not know.
+    /// A kind that this version of the crate does not know.
     Other,
 }
 
-/// Who did something to an object, as far as the audit had it noted.
+/// The code and thread that allocated or freed an object, if an audit recorded it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Trace<'r> {
-    /// Return addresses, the innermost first.
+    /// The return addresses, the innermost first.
     pub frames: &'r [*const core::ffi::c_void],
-    /// The system's number of the thread.
+    /// The system's id of the thread.
     pub thread: u32,
-    /// Nanoseconds since then.
+    /// Nanoseconds since the operation.
     pub age_ns: u64,
 }
 
-/// One misuse that was seen, as the handler of [`on_report`] gets it. Its text is that of the report
-/// that is written without a handler, in one line.
+/// A report of misuse, as the handler of [`on_report`] gets it. Its `Display` text is the report in
+/// one line.
 pub struct Report<'r> {
     fault: *const sys::sy_fault,
     during: PhantomData<&'r sys::sy_fault>,
@@ -71,11 +71,11 @@ pub struct Report<'r> {
 
 impl<'r> Report<'r> {
     fn fault(&self) -> &'r sys::sy_fault {
-        // SAFETY: it is valid as long as the handler runs.
+        // SAFETY: the fault is valid while the handler runs.
         unsafe { &*self.fault }
     }
 
-    /// What was seen.
+    /// The kind of misuse.
     pub fn kind(&self) -> FaultKind {
         match self.fault().kind {
             sys::SY_FAULT_FOREIGN_POINTER => FaultKind::ForeignPointer,
@@ -99,19 +99,19 @@ impl<'r> Report<'r> {
         }
     }
 
-    /// The name of the cache, heap or arena that was asked.
+    /// The name of the cache, heap or arena that was used.
     pub fn cache(&self) -> &'r str {
-        // SAFETY: null or a C string that is valid as long as the handler runs.
+        // SAFETY: null or a C string that is valid while the handler runs.
         unsafe { text(self.fault().cache) }.unwrap_or("")
     }
 
-    /// Whose the object is, where it was freed to the wrong cache.
+    /// The cache that owns the object, if the object was freed to another one.
     pub fn found_cache(&self) -> Option<&'r str> {
-        // SAFETY: the same.
+        // SAFETY: as in cache.
         unsafe { text(self.fault().found_cache) }
     }
 
-    /// Bytes of the objects of the cache; 0: of the heap.
+    /// The object size of the cache in bytes; 0 for the heap.
     pub fn object_size(&self) -> usize {
         self.fault().object_size
     }
@@ -121,39 +121,40 @@ impl<'r> Report<'r> {
         self.fault().address.addr()
     }
 
-    /// The start of the object concerned, if it is known.
+    /// The start of the object concerned, if known.
     pub fn object(&self) -> Option<usize> {
         Some(self.fault().object.addr()).filter(|object| *object != 0)
     }
 
-    /// Bytes from the start of the object to the address.
+    /// The distance in bytes from the start of the object to the address.
     pub fn offset(&self) -> isize {
         self.fault().offset
     }
 
-    /// What is there now, from the first damaged byte to the last.
+    /// The current content of memory, from the first damaged byte to the last.
     pub fn damage(&self) -> &'r [u8] {
         let fault = self.fault();
         if fault.damage.is_null() {
             return &[];
         }
-        // SAFETY: so many bytes are there as long as the handler runs.
+        // SAFETY: this number of bytes is readable while the handler runs.
         unsafe { core::slice::from_raw_parts(fault.damage.cast(), fault.damage_bytes) }
     }
 
-    /// Who allocated the object last.
+    /// The last allocation of the object.
     pub fn allocated(&self) -> Option<Trace<'r>> {
         trace(&self.fault().allocated)
     }
 
-    /// Who freed it last.
+    /// The last free of the object.
     pub fn freed(&self) -> Option<Trace<'r>> {
         trace(&self.fault().freed)
     }
 
-    /// Writes the whole report, of several lines, where it would go without a handler.
+    /// Writes the whole report, of several lines, to the place where reports are written without a
+    /// handler.
     pub fn write(&self) {
-        // SAFETY: it is what the handler was given.
+        // SAFETY: this is the fault that the handler was given.
         unsafe { sys::sy_report_fault(self.fault) }
     }
 }
@@ -169,11 +170,11 @@ pub(crate) unsafe fn text<'r>(pointer: *const c_char) -> Option<&'r str> {
     Some(text.to_str().unwrap_or("(a name that is no text)"))
 }
 
-/// Frames are there for ever.
+/// Converts a trace, whose frames stay valid.
 pub(crate) fn trace<'r>(trace: &sys::sy_trace) -> Option<Trace<'r>> {
     let noted = trace.depth > 0 && !trace.frames.is_null();
     noted.then(|| Trace {
-        // SAFETY: there are so many, for ever.
+        // SAFETY: this number of frames exist, and they stay valid.
         frames: unsafe { core::slice::from_raw_parts(trace.frames, trace.depth) },
         thread: trace.thread,
         age_ns: trace.age,
@@ -237,13 +238,13 @@ impl fmt::Debug for Report<'_> {
     }
 }
 
-/// What is to be done about a report.
+/// The reaction to a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Action {
-    /// Writes the report, and ends the process: what is done without a handler.
+    /// Writes the report and ends the process, as without a handler.
     Abort,
-    /// Goes on: what was freed wrongly is left alone, what was damaged is repaired.
+    /// Goes on. An object that was freed wrongly is left alone; damaged memory is repaired.
     GoOn,
 }
 
@@ -251,11 +252,11 @@ type Handler = Box<dyn Fn(&Report<'_>) -> Action + Send + Sync>;
 
 static HANDLER: AtomicPtr<Handler> = AtomicPtr::new(ptr::null_mut());
 
-/// Has `handler` called for each misuse that is seen, in the thread that saw it, in place of the
-/// handler before. It may use Slabyard; a panic of it ends the process. An access that hit a guard page
-/// is made again after it, so that there the process ends anyway.
+/// Sets the handler that is called for each misuse, on the thread that found it. It replaces the
+/// previous handler. It may use Slabyard. If it panics, the process ends. An access that hit a
+/// guard page is repeated after the handler, so the process ends in this case.
 ///
-/// Handlers stay in memory for ever, as a thread may be in one.
+/// Memory of handlers is never freed, because a thread may be running one.
 ///
 /// ```
 /// use slabyard::{Action, FaultKind};
@@ -268,17 +269,17 @@ static HANDLER: AtomicPtr<Handler> = AtomicPtr::new(ptr::null_mut());
 pub fn on_report(handler: impl Fn(&Report<'_>) -> Action + Send + Sync + 'static) {
     let handler: Handler = Box::new(handler);
     HANDLER.store(Box::into_raw(Box::new(handler)), Ordering::Release);
-    // SAFETY: it may be called from any thread.
+    // SAFETY: the handler may be called from any thread.
     unsafe { sys::sy_set_fault_handler(Some(handle)) };
 }
 
-/// Reports are written again, and end the process.
+/// Removes the handler: reports are written to stderr again, and end the process.
 pub fn no_report_handler() {
-    // SAFETY: none is set.
+    // SAFETY: a null handler is allowed.
     unsafe { sys::sy_set_fault_handler(None) };
 }
 
-/// Sends reports to the `log` crate, as errors of the target `slabyard`; then does what `action` says.
+/// Sends reports to the `log` crate, as errors of the target `slabyard`, then does `action`.
 #[cfg(feature = "log")]
 pub fn log_reports(action: Action) {
     on_report(move |report| {
@@ -288,7 +289,7 @@ pub fn log_reports(action: Action) {
 }
 
 unsafe extern "C" fn handle(fault: *const sys::sy_fault) {
-    // SAFETY: handlers stay for ever; null only before the first.
+    // SAFETY: handlers are never freed; the pointer is null only before the first one is set.
     let Some(handler) = (unsafe { HANDLER.load(Ordering::Acquire).as_ref() }) else {
         return;
     };
@@ -307,7 +308,7 @@ fn abort() -> ! {
     std::process::abort()
 }
 
-/// A panic does not leave a function of C's kind.
+/// Ends the process: a panic must not leave an `extern "C"` function.
 #[cfg(not(feature = "std"))]
 fn abort() -> ! {
     panic!("the program misused memory")

@@ -1,8 +1,9 @@
-//! Objects in slots of a pool: a slot that is taken but empty, and one with a value.
+//! Slots of a pool: [`Claim`], which has no value yet, and [`Owned`], which has one.
 //!
-//! Code of the program that runs in between (a value's drop, an element's maker in [`Claim::fill_with`]) may panic, or
-//! use the same pool: the slot is out of the pool's list meanwhile, and goes back behind a drop guard. What a value
-//! says of itself (`Eq`, `Ord`, `Hash`, `Debug`, `Borrow`) is passed on; nothing depends on it. [`Home`] is sealed.
+//! Code of the program that runs inside (a value's drop, the function of [`Claim::fill_with`]) may
+//! panic, or use the same pool. The slot is not in the pool's list meanwhile, and a drop guard
+//! frees it. The traits of a value (`Eq`, `Ord`, `Hash`, `Debug`, `Borrow`) are forwarded; nothing
+//! depends on them. [`Home`] is sealed.
 
 use crate::home::{Home, In};
 use crate::pinned::Pinned;
@@ -23,12 +24,11 @@ pub type Vacant<'p, T> = Claim<T, In<'p>>;
 /// [`RcPool`](crate::RcPool); see [`Owned`].
 pub type Slot<'p, T> = Owned<T, In<'p>>;
 
-/// A slot that is taken and has no value yet. Dropped, it goes back.
+/// A slot that is taken and has no value yet. Dropping it frees the slot.
 ///
-/// A value written here is built in its place, with optimisation, where it is said as a struct or
-/// comes from a function that is compiled in: nothing of it lies on the stack first. What a call
-/// returns, or a loop makes, is copied; for these there are [`Claim::fill_with`] and
-/// [`Claim::as_uninit`].
+/// In optimized builds, a value that is written as a struct expression, or by an inlined function,
+/// is built directly in the slot, without a copy on the stack. The result of a call or of a loop is
+/// copied. To avoid this, use [`Claim::fill_with`] or [`Claim::as_uninit`].
 ///
 /// ```
 /// let pool = slabyard::Pool::bounded(1);
@@ -47,7 +47,7 @@ impl<T, H: Home> Claim<T, H> {
     /// Takes a slot of the home.
     ///
     /// # Safety
-    /// Its objects are large enough and aligned for T.
+    /// The objects of the home are large enough and aligned for T.
     #[inline(always)]
     #[track_caller]
     pub(crate) unsafe fn take(home: H) -> Option<Claim<T, H>> {
@@ -57,17 +57,17 @@ impl<T, H: Home> Claim<T, H> {
         })
     }
 
-    /// Puts the value in.
+    /// Writes the value and returns its slot.
     #[inline(always)]
     pub fn write(self, value: T) -> Owned<T, H> {
-        // SAFETY: the slot is ours, and suits T.
+        // SAFETY: the slot is ours, and fits a T.
         unsafe {
             self.object.write(value);
             self.assume_init()
         }
     }
 
-    /// The slot itself, for a value that is made piece by piece.
+    /// The memory of the slot, for a value that is built piece by piece.
     ///
     /// ```
     /// # let pool = slabyard::Pool::<[u8; 4096]>::bounded(1);
@@ -78,11 +78,11 @@ impl<T, H: Home> Claim<T, H> {
     /// let slot = unsafe { vacant.assume_init() };
     /// ```
     pub fn as_uninit(&mut self) -> &mut MaybeUninit<T> {
-        // SAFETY: the slot is ours, and suits T.
+        // SAFETY: the slot is ours, and fits a T.
         unsafe { self.object.cast().as_mut() }
     }
 
-    /// The slot with the value that was put in by way of [`Claim::as_uninit`].
+    /// The slot with the value that was written through [`Claim::as_uninit`].
     ///
     /// # Safety
     /// All of the value was written.
@@ -93,10 +93,10 @@ impl<T, H: Home> Claim<T, H> {
         unsafe { Owned::from_parts(claim.object, claim.home) }
     }
 
-    /// A slot whose value is no more; it goes back when this is dropped, in a panic too.
+    /// A slot whose value is gone. It is freed when this is dropped, also in a panic.
     ///
     /// # Safety
-    /// The object is one of the home, and nobody else's.
+    /// The object belongs to the home, and no other code uses it.
     #[inline(always)]
     pub(crate) unsafe fn from_parts(object: NonNull<T>, home: H) -> Claim<T, H> {
         Claim { object, home }
@@ -104,7 +104,7 @@ impl<T, H: Home> Claim<T, H> {
 }
 
 impl<E, const N: usize, H: Home> Claim<[E; N], H> {
-    /// Builds an array in its place, one element after the other.
+    /// Builds an array in the slot, element by element.
     ///
     /// ```
     /// let pool = slabyard::Pool::bounded(1);
@@ -113,23 +113,23 @@ impl<E, const N: usize, H: Home> Claim<[E; N], H> {
     /// ```
     #[inline]
     pub fn fill_with(self, mut element: impl FnMut(usize) -> E) -> Owned<[E; N], H> {
-        /// Drops those that are there, should the next one not come.
+        /// Drops the elements written so far if the next call panics.
         struct Filled<E>(*mut E, usize);
         impl<E> Drop for Filled<E> {
             fn drop(&mut self) {
                 let there = core::ptr::slice_from_raw_parts_mut(self.0, self.1);
-                // SAFETY: so many were written, and nobody else has them.
+                // SAFETY: this number of elements were written, and no other code uses them.
                 unsafe { there.drop_in_place() }
             }
         }
         let mut filled = Filled(self.object.as_ptr().cast::<E>(), 0);
         while filled.1 < N {
-            // SAFETY: the slot has room for N, one behind the other.
+            // SAFETY: the slot has room for N consecutive elements.
             unsafe { filled.0.add(filled.1).write(element(filled.1)) };
             filled.1 += 1;
         }
         core::mem::forget(filled);
-        // SAFETY: all of them were written.
+        // SAFETY: all elements were written.
         unsafe { self.assume_init() }
     }
 }
@@ -137,7 +137,7 @@ impl<E, const N: usize, H: Home> Claim<[E; N], H> {
 impl<T, H: Home> Drop for Claim<T, H> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the slot is ours alone, and there is no value in it.
+        // SAFETY: the slot is ours, and has no value.
         unsafe { self.home.give(self.object.cast()) }
     }
 }
@@ -148,11 +148,11 @@ impl<T, H: Home> fmt::Debug for Claim<T, H> {
     }
 }
 
-/// A value in a slot, which goes back when this is dropped: a `Box` whose memory is a pool's.
+/// Owns a value in a slot of a pool, as `Box` owns one of the heap. Dropping it drops the value and
+/// frees the slot.
 ///
 /// It cannot leave its thread. If it is forgotten, its slot stays taken and its value is not
-/// dropped; nothing else happens. If the value's destructor panics, the slot goes back all the
-/// same.
+/// dropped; nothing else happens. If the value's drop panics, the slot is freed nevertheless.
 ///
 /// ```
 /// let pool = slabyard::Pool::unbounded();
@@ -170,7 +170,7 @@ pub struct Owned<T, H: Home> {
 
 impl<T, H: Home> Owned<T, H> {
     /// # Safety
-    /// The object is one of the home, holds a value, and is nobody else's.
+    /// The object belongs to the home, holds a value, and no other code uses it.
     #[inline(always)]
     pub(crate) unsafe fn from_parts(object: NonNull<T>, home: H) -> Owned<T, H> {
         Owned {
@@ -186,7 +186,7 @@ impl<T, H: Home> Owned<T, H> {
         (slot.object, slot.home)
     }
 
-    /// Takes the value out; the slot goes back.
+    /// Moves the value out and frees the slot.
     #[inline]
     pub fn into_inner(self) -> T {
         let (object, home) = self.into_parts();
@@ -198,19 +198,19 @@ impl<T, H: Home> Owned<T, H> {
         }
     }
 
-    /// Puts another value in, and returns the one that was there.
+    /// Stores another value and returns the previous one.
     #[inline]
     pub fn replace(&mut self, value: T) -> T {
         core::mem::replace(&mut **self, value)
     }
 
-    /// Where the value lies, for as long as it is in the slot.
+    /// The address of the value; valid while the value is in the slot.
     #[inline]
     pub fn as_ptr(&self) -> NonNull<T> {
         self.object
     }
 
-    /// From here on the value does not move until it is dropped.
+    /// Pins the value: it does not move until it is dropped.
     ///
     /// ```
     /// use core::pin::Pin;
@@ -224,8 +224,7 @@ impl<T, H: Home> Owned<T, H> {
         Pinned::new(self)
     }
 
-    /// The value as a pinned one, which says nothing about a type that is `Unpin`. For others there
-    /// is [`Owned::into_pin`].
+    /// The value, pinned, for types that are `Unpin`. For other types use [`Owned::into_pin`].
     #[inline]
     pub fn pin(&self) -> Pin<&T>
     where
@@ -234,7 +233,7 @@ impl<T, H: Home> Owned<T, H> {
         Pin::new(&**self)
     }
 
-    /// As [`Owned::pin`], to change it.
+    /// The value, pinned, for changing it; for types that are `Unpin`.
     #[inline]
     pub fn pin_mut(&mut self) -> Pin<&mut T>
     where
@@ -245,8 +244,8 @@ impl<T, H: Home> Owned<T, H> {
 }
 
 impl<'p, T> Owned<T, In<'p>> {
-    /// The value stays where it is for as long as the pool is borrowed; its slot does not come back
-    /// and it is never dropped.
+    /// Leaks the value: it stays as long as the pool is borrowed, and is never dropped. Its slot is
+    /// never freed.
     ///
     /// ```
     /// let pool = slabyard::Pool::unbounded();
@@ -257,7 +256,8 @@ impl<'p, T> Owned<T, In<'p>> {
     #[inline]
     pub fn leak(self) -> &'p mut T {
         let (object, _) = self.into_parts();
-        // SAFETY: the value is nobody else's, and the pool, which is borrowed, never takes it back.
+        // SAFETY: the value has no other owner, and the pool, which is borrowed, never gets it
+        // back.
         unsafe { &mut *object.as_ptr() }
     }
 }
@@ -265,7 +265,8 @@ impl<'p, T> Owned<T, In<'p>> {
 impl<T, H: Home> Drop for Owned<T, H> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the slot is ours and holds a value; it goes back after that, or in a panic.
+        // SAFETY: the slot is ours and holds a value. The slot is freed after the drop, also in a
+        // panic.
         unsafe {
             let _goes_back = Claim::from_parts(self.object, self.home);
             self.object.drop_in_place();

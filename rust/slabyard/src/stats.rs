@@ -1,4 +1,4 @@
-//! Where the memory is, and how often slow paths ran.
+//! Statistics: where the memory is, and how often slow paths ran.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,7 +17,7 @@ macro_rules! snapshot {
         #[non_exhaustive]
         pub struct $name {
             $($(
-                /// Its name, as far as it is kept.
+                /// The name, as far as it is kept.
                 pub $extra: $kind,
             )+)?
             $($(#[$field_about])* pub $field: $type,)+
@@ -36,8 +36,8 @@ macro_rules! snapshot {
 }
 
 snapshot! {
-    /// A cache. Exact while no other thread uses or trims it, else a snapshot of each figure. Taking it
-    /// looks at each thread.
+    /// Statistics of a cache. They are exact while no other thread uses or trims it; otherwise each
+    /// number is a snapshot. Taking them reads the counts of each thread.
     ///
     /// `slots + guarded == in_use + in_depot + in_loaded + in_quarantine + free + retired`,
     /// `slabs == full + partial + empty` and `mapped == slots * slot_size + tail`.
@@ -49,87 +49,87 @@ snapshot! {
     /// assert_eq!((stats.name.as_str(), stats.object_size, stats.in_use), ("point", 24, 1));
     /// ```
     CacheStats from sy_cache_stats with name: String;
-    /// Bytes of an object.
+    /// The size of an object in bytes.
     object_size: usize,
-    /// Bytes from one object to the next.
+    /// The distance in bytes from one object to the next.
     slot_size: usize,
-    /// Bytes.
+    /// The alignment of objects in bytes.
     align: usize,
-    /// Bytes of a slab.
+    /// The size of a slab in bytes.
     slab_bytes: usize,
-    /// Objects of a slab.
+    /// The number of objects in a slab.
     slots_per_slab: usize,
-    /// Different offsets at which slabs begin.
+    /// The number of different offsets at which the objects of slabs begin.
     colours: u32,
-    /// Most objects that a magazine holds.
+    /// The maximum number of objects in a magazine.
     magazine_items: u32,
-    /// Objects in all slabs.
+    /// The number of slots in all slabs.
     slots: usize,
-    /// Objects that the program holds.
+    /// The number of objects in use.
     in_use: usize,
-    /// Free objects in magazines that wait.
+    /// Free objects in the magazines of the depot.
     in_depot: usize,
     /// Free objects in magazines of threads.
     in_loaded: usize,
-    /// Of those in use, on pages of their own.
+    /// Objects in use that lie on pages of their own.
     guarded: usize,
-    /// Free objects that wait for others to be.
+    /// Freed objects in quarantine.
     in_quarantine: usize,
     /// Free objects in slabs.
     free: usize,
-    /// Objects that are never used again: their handles are spent.
+    /// Slots that are never used again, because all generations of their handles are used up.
     retired: usize,
-    /// Most live objects; 0: no limit.
+    /// The maximum number of live objects; 0: no limit.
     limit: usize,
-    /// Slabs.
+    /// The number of slabs.
     slabs: usize,
-    /// Slabs with no free object.
+    /// Slabs without a free object.
     full: usize,
-    /// Slabs with some.
+    /// Slabs with free objects and others.
     partial: usize,
-    /// Slabs with nothing else.
+    /// Slabs whose objects are all free.
     empty: usize,
-    /// Bytes of slabs.
+    /// The bytes of all slabs.
     mapped: usize,
-    /// Bytes of slabs that are too few for an object.
+    /// Bytes at the ends of slabs that are too few for an object.
     tail: usize,
-    /// Bytes in slabs that are no object's.
+    /// `tail`, and the bytes by which slots are larger than objects.
     waste: usize,
-    /// Bytes of slabs that went back to the system, and were not touched since.
+    /// Bytes of slabs that a trim returned to the system and that were not touched since.
     discarded: usize,
-    /// Bytes of slabs that were never given out.
+    /// Bytes of slots that were never allocated.
     never_used: usize,
-    /// Magazines filled from slabs.
+    /// How many magazines were filled from slabs.
     refills: u64,
-    /// Magazines emptied into slabs.
+    /// How many magazines were emptied into slabs.
     flushes: u64,
-    /// Full magazines that were wanted and found.
+    /// How often a full magazine was requested from the depot and found.
     depot_hits: u64,
-    /// Full magazines that were wanted and not found.
+    /// How often a full magazine was requested from the depot and not found.
     depot_misses: u64,
-    /// Of the hits, in the shard of another processor.
+    /// How many of the found magazines came from the shard of another processor.
     depot_steals: u64,
-    /// Slabs that were made.
+    /// How many slabs were created.
     slabs_made: u64,
-    /// Slabs that were given up.
+    /// How many slabs were released.
     slabs_released: u64,
-    /// Slabs that became full.
+    /// How often a slab became full.
     slabs_filled: u64,
-    /// Slabs that were full, and are not any more.
+    /// How often a full slab got a free object.
     slabs_opened: u64,
-    /// Slabs that were empty, and are not any more.
+    /// How often an object of an empty slab was taken.
     slabs_reused: u64,
-    /// Constructions.
+    /// How many objects were constructed.
     constructed: u64,
-    /// Destructions.
+    /// How many objects were destructed.
     destructed: u64,
-    /// Allocations that were refused for a limit.
+    /// How many allocations were refused because of a limit.
     limits_hit: u64,
 }
 
 snapshot! {
-    /// The process, in bytes where nothing else is said: `mapped == slabs + spans + units_free +
-    /// chunk_headers`; the rest is beside it.
+    /// Statistics of the process, in bytes unless stated otherwise. `mapped == slabs + spans +
+    /// units_free + chunk_headers`; the other memory is not part of `mapped`.
     ///
     /// ```
     /// let stats = slabyard::stats();
@@ -137,56 +137,56 @@ snapshot! {
     /// assert_eq!(stats.mapped, parts);
     /// ```
     Stats from sy_stats;
-    /// Number of caches, the size classes of the heap among them.
+    /// The number of caches, including the size classes of the heap.
     caches: usize,
-    /// Number of chunks.
+    /// The number of chunks.
     chunks: usize,
-    /// In chunks and large spans.
+    /// Bytes of chunks and large spans.
     mapped: usize,
-    /// Of slabs.
+    /// Bytes of slabs.
     slabs: usize,
-    /// Of large objects.
+    /// Bytes of large objects.
     spans: usize,
-    /// Of chunks, in no slab or span.
+    /// Bytes of chunks that are in no slab or span.
     units_free: usize,
-    /// Of these, without memory.
+    /// Bytes of `units_free` that have no memory.
     units_clean: usize,
-    /// Descriptors.
+    /// Bytes of descriptors.
     chunk_headers: usize,
-    /// Memory of magazines.
+    /// Bytes of magazines.
     magazines: usize,
-    /// Memory of other tables.
+    /// Bytes of other tables.
     side: usize,
-    /// What the system grants; 0: no limit.
+    /// The memory limit that control groups and resource limits set; 0: no limit.
     memory_limit: usize,
-    /// Number of processors that may be used at once.
+    /// The number of processors that the process may use at once.
     cpus: u32,
-    /// Allocations that were refused for the limit of the process.
+    /// How many allocations were refused because of the process limit.
     limits_hit: u64,
 }
 
-/// The process now. Reads files of the system for the limits that it sets.
+/// Statistics of the process. This reads files of the system to get its limits.
 pub fn stats() -> Stats {
     let mut stats = slabyard_sys::sy_stats::default();
-    // SAFETY: valid for a write.
+    // SAFETY: the pointer is valid for a write.
     unsafe { slabyard_sys::sy_get_stats(&mut stats) };
     Stats::from_sys(&stats)
 }
 
-/// What a cache is of.
+/// The use of a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CacheKind {
-    /// A cache that the program made: [`Cache`](crate::Cache), a map, a recycling cache.
+    /// A cache created by the program: a [`Cache`](crate::Cache), a map, a recycling cache.
     Program,
     /// A size class of the allocator [`Slabyard`](crate::Slabyard).
     Sizes,
-    /// A size class of a heap of the program's own, in C or C++.
+    /// A size class of a separate heap that the program created in C or C++.
     Heap,
 }
 
-/// All caches of the process now. A cache that another thread creates or drops meanwhile is in the list
-/// or not.
+/// Statistics of all caches of the process. If another thread creates or drops a cache meanwhile,
+/// the list may contain it or not.
 ///
 /// ```
 /// use slabyard::CacheKind;
@@ -202,9 +202,9 @@ pub fn caches() -> Vec<(CacheKind, CacheStats)> {
         list: *mut core::ffi::c_void,
         of: *const slabyard_sys::sy_cache_account,
     ) -> core::ffi::c_int {
-        // SAFETY: below such a list is passed, which nobody else has meanwhile.
+        // SAFETY: the call below passes such a list, which no other code uses meanwhile.
         let list = unsafe { &mut *list.cast::<Vec<(CacheKind, CacheStats)>>() };
-        // SAFETY: the library passes it for as long as this runs.
+        // SAFETY: the statistics are valid during this call.
         let of = unsafe { &*of };
         let kind = match of.kind {
             slabyard_sys::SY_CACHE_OF_SIZES => CacheKind::Sizes,
@@ -216,13 +216,13 @@ pub fn caches() -> Vec<(CacheKind, CacheStats)> {
     }
 
     let mut list = Vec::new();
-    // SAFETY: the visitor goes with the list.
+    // SAFETY: the visitor fits the list.
     unsafe { slabyard_sys::sy_each_cache(add, (&raw mut list).cast()) };
     list
 }
 
-/// Writes a readable account of the process and of each cache to a file, the caches with the most memory
-/// first. The option `stats` has it written to stderr at exit.
+/// Writes readable statistics of the process and of each cache to a file, the caches with the most
+/// memory first. The option `stats` writes them to stderr at exit.
 ///
 /// ```
 /// slabyard::print_stats(std::io::stderr())?;
@@ -230,7 +230,7 @@ pub fn caches() -> Vec<(CacheKind, CacheStats)> {
 /// ```
 ///
 /// # Errors
-/// What writing said; or there is no memory.
+/// The error of the write, or there is no memory.
 #[cfg(feature = "std")]
 pub fn print_stats(to: impl std::os::fd::AsFd) -> std::io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -244,14 +244,14 @@ pub fn print_stats(to: impl std::os::fd::AsFd) -> std::io::Result<()> {
 impl CacheStats {
     #[cfg(not(miri))]
     pub(crate) fn of(cache: RawCache) -> Self {
-        // SAFETY: numbers, all of which may be 0.
+        // SAFETY: the struct has numbers only, and 0 is valid for all of them.
         let mut stats: slabyard_sys::sy_cache_stats = unsafe { core::mem::zeroed() };
         // SAFETY: the cache exists.
         unsafe { slabyard_sys::sy_cache_get_stats(cache.pointer.as_ptr(), &mut stats) };
         Self::from_sys(&stats)
     }
 
-    /// Miri has no slabs.
+    /// Statistics under Miri, where there are no slabs.
     #[cfg(miri)]
     pub(crate) fn of(cache: RawCache) -> Self {
         CacheStats {
@@ -261,7 +261,8 @@ impl CacheStats {
     }
 }
 
-/// The text of `{:?}` for a cache: its kind, what it is of, its name, and how many objects are live.
+/// The text of `{:?}` for a cache: its kind, the type of its objects, its name, and the number of
+/// live objects.
 pub(crate) fn describe<T>(f: &mut fmt::Formatter<'_>, kind: &str, cache: RawCache) -> fmt::Result {
     let stats = CacheStats::of(cache);
     f.debug_struct(&alloc::format!("{kind}<{}>", core::any::type_name::<T>()))

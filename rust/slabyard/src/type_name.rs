@@ -1,4 +1,4 @@
-//! The names of types, for texts that people read.
+//! Names of types, for texts that users read.
 
 /// The name of a type without the path before it.
 pub(crate) fn short_name<T>() -> &'static str {

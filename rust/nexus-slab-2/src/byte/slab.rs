@@ -1,4 +1,4 @@
-//! Byte slabs: what bounded and unbounded ones have in common.
+//! Byte slabs: the part that bounded and unbounded slabs share.
 
 use super::{bytes_fit, fits, AlignedBytes, ByteClaim, PinnedSlot, Slot};
 use crate::slab::Slab;
@@ -9,11 +9,11 @@ use slabyard::parts::Kind;
 /// [`byte::unbounded::Slab`](crate::byte::unbounded::Slab).
 ///
 /// # Safety
-/// To make one is unsafe, and to use it is not. Who makes it promises what is promised for a slab of
-/// [one type](crate::bounded::Slab).
+/// Creating a slab is unsafe, and using it is safe. The code that creates it promises the same as
+/// for a slab of [one type](crate::bounded::Slab).
 ///
-/// It may move to another thread, whatever its values are: they are reached through their handles
-/// only, which stay where they are.
+/// It may be sent to another thread, whatever its values are: values are reached only through their
+/// handles, which stay on their thread.
 ///
 /// ```
 /// # use nexus_slab_2 as nexus_slab;
@@ -30,10 +30,10 @@ use slabyard::parts::Kind;
 pub struct ByteSlab<const N: usize, K: Kind>(pub(super) Slab<AlignedBytes<N>, K>);
 
 impl<const N: usize, K: Kind> ByteSlab<N, K> {
-    /// Drops the value and frees the slot, also when the drop panics.
+    /// Drops the value and frees the slot, also if the drop panics.
     ///
     /// # Panics
-    /// In a debug build: the slot is of another slab.
+    /// In a debug build, if the slot belongs to another slab.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn free<T>(&self, slot: Slot<T>) {
@@ -47,7 +47,7 @@ impl<const N: usize, K: Kind> ByteSlab<N, K> {
     /// Frees the slot and returns the value.
     ///
     /// # Panics
-    /// In a debug build: the slot is of another slab.
+    /// In a debug build, if the slot belongs to another slab.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn take<T>(&self, slot: Slot<T>) -> T {
@@ -57,10 +57,10 @@ impl<const N: usize, K: Kind> ByteSlab<N, K> {
         unsafe { self.0.typed().remove_as(place) }
     }
 
-    /// Drops a pinned value in place and frees the slot, also when the drop panics.
+    /// Drops a pinned value in place and frees the slot, also if the drop panics.
     ///
     /// # Panics
-    /// In a debug build: the slot is of another slab.
+    /// In a debug build, if the slot belongs to another slab.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn free_pinned<T>(&self, slot: PinnedSlot<T>) {
@@ -70,13 +70,13 @@ impl<const N: usize, K: Kind> ByteSlab<N, K> {
         unsafe { self.0.typed().free_as(place) }
     }
 
-    /// Frees a slot and leaves what it holds alone.
+    /// Frees a slot without dropping its content.
     ///
     /// # Safety
     /// It is a slot of this slab that is taken, and is not used again.
     ///
     /// # Panics
-    /// In a debug build: the slot is of another slab.
+    /// In a debug build, if the slot belongs to another slab.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub unsafe fn free_raw(&self, slot: *mut u8) {
@@ -88,7 +88,7 @@ impl<const N: usize, K: Kind> ByteSlab<N, K> {
         }
     }
 
-    /// Puts the value into a slot. `None`: there is none.
+    /// Puts a value into a slot. `None`: no slot is free.
     #[inline(always)]
     #[track_caller]
     pub(super) fn put<T>(&self, value: T) -> Option<Slot<T>> {
@@ -104,7 +104,7 @@ impl<const N: usize, K: Kind> ByteSlab<N, K> {
     /// Copies bytes into a slot. `None`: there is none.
     ///
     /// # Safety
-    /// So many bytes may be read at `source`.
+    /// `source` is readable for this number of bytes.
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn put_raw(&self, source: *const u8, size: usize) -> Option<*mut u8> {

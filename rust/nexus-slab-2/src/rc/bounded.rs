@@ -6,17 +6,17 @@ use crate::bounded::Bounded;
 use crate::shared::Full;
 use core::fmt;
 
-/// A slab of so many slots, whose memory is taken and touched when it is made.
+/// A slab with a fixed number of slots. Its memory is allocated and touched when it is created.
 pub type Slab<T> = RcSlab<T, Bounded>;
 
 impl<T> Slab<T> {
-    /// A slab of so many slots.
+    /// Creates a slab with `capacity` slots.
     ///
     /// # Safety
     /// Owners are given back to this slab, before it is dropped: see [`Slab`].
     ///
     /// # Panics
-    /// `capacity` is 0, or there is no memory for so many.
+    /// If `capacity` is 0, or there is not enough memory.
     #[inline]
     #[track_caller]
     pub unsafe fn with_capacity(capacity: usize) -> Self {
@@ -27,7 +27,7 @@ impl<T> Slab<T> {
     /// Puts the value into a slot.
     ///
     /// # Panics
-    /// The slab is full.
+    /// If the slab is full.
     #[inline]
     #[track_caller]
     pub fn alloc(&self, value: T) -> RcSlot<T> {

@@ -1,7 +1,7 @@
 //! Slabs whose values have several owners, each of which is given back to the slab.
 //!
-//! The count of owners lies in the slot, before the value. A value is reached through a guard, one at
-//! a time, whether it is to be read or changed.
+//! The count of owners lies in the slot, before the value. A value is accessed through a guard, for
+//! reading or changing; only one guard exists at a time.
 //!
 //! ```
 //! # use nexus_slab_2 as nexus_slab;
@@ -28,12 +28,12 @@ use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
-/// Of the state: there is a guard. The other bits count the owners.
+/// The bit of the state that means: there is a guard. The other bits count the owners.
 const BORROWED: usize = 1 << (usize::BITS - 1);
 
-/// What a slot holds: a value, with the number of its owners before it.
+/// The content of a slot: a value, with the number of its owners before it.
 ///
-/// Its drop leaves the value alone. The slab drops it with the last owner.
+/// Its drop does not drop the value. The slab drops it with the last owner.
 #[repr(C)]
 pub struct RcCell<T> {
     state: Cell<usize>,
@@ -55,7 +55,7 @@ impl<T> RcCell<T> {
         ManuallyDrop::into_inner(self.value.into_inner())
     }
 
-    /// Where the value lies. No guard is taken.
+    /// The address of the value. No guard is taken.
     #[inline]
     pub fn value_ptr(&self) -> *mut T {
         self.value.get().cast()
@@ -66,7 +66,7 @@ impl<T> RcCell<T> {
         self.state.get() & !BORROWED
     }
 
-    /// One owner less; how many are left.
+    /// Removes an owner; returns how many are left.
     #[inline(always)]
     fn leave(&self) -> usize {
         debug_assert!(self.owners() > 0, "RcSlot refcount underflow");
@@ -100,8 +100,8 @@ fn already_borrowed<T>() -> ! {
 
 /// One of several owners of a value: an address, 8 bytes.
 ///
-/// It counts less only when it is given to `free` of its slab. A debug build panics if you drop it
-/// instead. It cannot leave its thread.
+/// Dropping it does not reduce the count: give it to `free` of its slab. A debug build panics if it
+/// is dropped instead. It cannot leave its thread.
 ///
 /// ```compile_fail,E0277
 /// # use nexus_slab_2 as nexus_slab;
@@ -111,7 +111,7 @@ fn already_borrowed<T>() -> ! {
 pub struct RcSlot<T>(NonNull<RcCell<T>>, PhantomData<T>);
 
 impl<T> RcSlot<T> {
-    /// An owner that is counted already.
+    /// Makes an owner that is counted already.
     ///
     /// # Safety
     /// The slot holds a value, and one of its owners is nobody else's.
@@ -132,7 +132,7 @@ impl<T> RcSlot<T> {
         ManuallyDrop::new(self).0
     }
 
-    /// Where the slot lies.
+    /// The address of the slot.
     #[inline]
     pub fn as_ptr(&self) -> *mut RcCell<T> {
         self.0.as_ptr()
@@ -175,7 +175,7 @@ impl<T> RcSlot<T> {
         self.cell().value_ptr()
     }
 
-    /// How many own the value.
+    /// The number of owners.
     #[inline]
     pub fn refcount(&self) -> usize {
         self.cell().owners()

@@ -1,4 +1,4 @@
-//! Slabs of counted values: what bounded and unbounded ones have in common.
+//! Slabs of counted values: the part that bounded and unbounded slabs share.
 
 use super::{RcCell, RcSlot};
 use crate::shared::Slot;
@@ -10,10 +10,10 @@ use slabyard::parts::Kind;
 /// [`rc::unbounded::Slab`](crate::rc::unbounded::Slab).
 ///
 /// # Safety
-/// To make one is unsafe, and to use it is not. Who makes it promises what is promised for a slab of
-/// values with [one owner](crate::bounded::Slab).
+/// Creating a slab is unsafe, and using it is safe. The code that creates it promises the same as
+/// for a slab of values with [one owner](crate::bounded::Slab).
 ///
-/// It cannot leave its thread, as its owners cannot.
+/// It cannot leave its thread, because its owners cannot.
 ///
 /// ```compile_fail,E0277
 /// # use nexus_slab_2 as nexus_slab;
@@ -47,11 +47,11 @@ impl<T, K: Kind> RcSlab<T, K> {
         unsafe { RcSlot::of(slot.into_place()) }
     }
 
-    /// One owner less. After the last one the value is dropped and its slot freed, also when the drop
-    /// panics.
+    /// Removes an owner. After the last one the value is dropped and its slot freed, also if the
+    /// drop panics.
     ///
     /// # Panics
-    /// In a debug build: the slot is of another slab.
+    /// In a debug build, if the slot belongs to another slab.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn free(&self, owner: RcSlot<T>) {
@@ -61,8 +61,8 @@ impl<T, K: Kind> RcSlab<T, K> {
             return;
         }
         self.inner.is_own(cell);
-        // SAFETY: as was promised when the slab was made, the slot is of this slab. It has no owner
-        // any more, so nobody reaches the value.
+        // SAFETY: as promised when the slab was created, the slot belongs to this slab. It has no
+        // owner any more, so the value cannot be reached.
         unsafe {
             let _taken = self.inner.typed().guard(cell);
             let value = cell.as_ref().value_ptr();
@@ -70,13 +70,13 @@ impl<T, K: Kind> RcSlab<T, K> {
         }
     }
 
-    /// Slots of all chunks, taken and free.
+    /// The number of slots of all chunks, taken and free.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.inner.capacity()
     }
 
-    /// Is the address in a slot of this slab?
+    /// Whether the address is in a slot of this slab.
     #[doc(hidden)]
     pub fn contains_ptr(&self, address: *const ()) -> bool {
         self.inner.contains_ptr(address)

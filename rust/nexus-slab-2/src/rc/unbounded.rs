@@ -5,17 +5,18 @@ use super::{RcCell, RcSlot};
 use crate::unbounded::Unbounded;
 use core::fmt;
 
-/// A slab that adds a chunk of slots when none is free. What is in it never moves.
+/// A slab that adds a chunk of slots when no slot is free. Values do not move.
 pub type Slab<T> = RcSlab<T, Unbounded>;
 
 impl<T> Slab<T> {
-    /// A slab whose chunks have so many slots. The first chunk comes with the first value.
+    /// Creates a slab with `chunk_capacity` slots in each chunk. The first chunk is added with the
+    /// first value.
     ///
     /// # Safety
     /// Owners are given back to this slab, before it is dropped: see [`Slab`].
     ///
     /// # Panics
-    /// `chunk_capacity` is 0.
+    /// If `chunk_capacity` is 0.
     #[inline]
     #[track_caller]
     pub unsafe fn with_chunk_capacity(chunk_capacity: usize) -> Self {
@@ -26,29 +27,29 @@ impl<T> Slab<T> {
     /// Puts the value into a slot.
     ///
     /// # Panics
-    /// There is no memory for another chunk.
+    /// If there is no memory for another chunk.
     #[inline]
     #[track_caller]
     pub fn alloc(&self, value: T) -> RcSlot<T> {
         Self::own(self.inner.alloc(RcCell::new(value)))
     }
 
-    /// Slots of a chunk.
+    /// The number of slots of a chunk.
     #[inline]
     pub fn chunk_capacity(&self) -> usize {
         self.inner.chunk_capacity()
     }
 
-    /// Chunks that there are.
+    /// The number of chunks.
     #[inline]
     pub fn chunk_count(&self) -> usize {
         self.inner.chunk_count()
     }
 
-    /// Adds chunks until there are so many.
+    /// Adds chunks until there are `count` of them.
     ///
     /// # Panics
-    /// There is no memory.
+    /// If there is no memory.
     #[track_caller]
     pub fn reserve_chunks(&self, count: usize) {
         self.inner.reserve_chunks(count);
@@ -86,27 +87,27 @@ impl Builder {
         Self::default()
     }
 
-    /// Chunks of so many slots. If it is 0, `build` panics.
+    /// Sets the number of slots of a chunk. If it is 0, `build` panics.
     #[inline]
     pub fn chunk_capacity(mut self, slots: usize) -> Self {
         self.inner = self.inner.chunk_capacity(slots);
         self
     }
 
-    /// So many chunks from the start.
+    /// Sets the number of initial chunks.
     #[inline]
     pub fn initial_chunks(mut self, chunks: usize) -> Self {
         self.inner = self.inner.initial_chunks(chunks);
         self
     }
 
-    /// The slab, with its first chunks.
+    /// Creates the slab with its initial chunks.
     ///
     /// # Safety
     /// Owners are given back to this slab, before it is dropped: see [`Slab`].
     ///
     /// # Panics
-    /// The size of a chunk is 0, or there is no memory for the first chunks.
+    /// If the size of a chunk is 0, or there is no memory for the initial chunks.
     #[inline]
     #[track_caller]
     pub unsafe fn build<T>(self) -> Slab<T> {

@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
 use std::ptr::NonNull;
 
-/// A value in a slot of the allocator `A`: 8 bytes. Dropped, it drops the value and frees the slot.
+/// A value in a slot of the allocator `A`: 8 bytes. Dropping it drops the value and frees the slot.
 /// It cannot leave its thread.
 #[must_use = "a slot that is dropped is freed at once"]
 pub struct BoxSlot<T, A: Alloc<Item = T>> {
@@ -19,7 +19,7 @@ pub struct BoxSlot<T, A: Alloc<Item = T>> {
 }
 
 impl<T, A: BoundedAlloc<Item = T>> BoxSlot<T, A> {
-    /// Puts the value into a slot.
+    /// Puts a value into a slot.
     ///
     /// # Errors
     /// [`Full`], with the value: no slot is free.
@@ -34,7 +34,7 @@ impl<T, A: BoundedAlloc<Item = T>> BoxSlot<T, A> {
 }
 
 impl<T, A: UnboundedAlloc<Item = T>> BoxSlot<T, A> {
-    /// Puts the value into a slot of an allocator that grows.
+    /// Puts a value into a slot of an allocator that grows.
     #[inline]
     pub fn new(value: T) -> Self {
         BoxSlot {
@@ -45,7 +45,7 @@ impl<T, A: UnboundedAlloc<Item = T>> BoxSlot<T, A> {
 }
 
 impl<T, A: Alloc<Item = T>> BoxSlot<T, A> {
-    /// The value stays until the process ends. It is never dropped, and its slot stays taken.
+    /// Leaks the value: it stays until the process ends and is never dropped. Its slot stays taken.
     #[inline]
     pub fn leak(self) -> LocalStatic<T>
     where
@@ -57,8 +57,7 @@ impl<T, A: Alloc<Item = T>> BoxSlot<T, A> {
         unsafe { LocalStatic::new(value) }
     }
 
-    /// The raw slot, which is to be freed by `free` or `take` of the allocator, or made a `BoxSlot`
-    /// again.
+    /// The raw slot. Free it with `free` or `take` of the allocator, or make it a `BoxSlot` again.
     #[inline]
     pub fn into_slot(self) -> Slot<T> {
         // SAFETY: the other name is forgotten.
@@ -72,13 +71,13 @@ impl<T, A: Alloc<Item = T>> BoxSlot<T, A> {
         unsafe { A::take(self.into_slot()) }
     }
 
-    /// Puts another value into the slot and returns the one before.
+    /// Stores another value in the slot and returns the previous one.
     #[inline]
     pub fn replace(&mut self, value: T) -> T {
         std::mem::replace(&mut **self, value)
     }
 
-    /// The value as a pinned one. A value that must not move once it is pinned has
+    /// The value, pinned. To pin a value that must not move any more, use
     /// [`into_pin`](Self::into_pin).
     #[inline]
     pub fn pin(&self) -> Pin<&T>
@@ -88,7 +87,7 @@ impl<T, A: Alloc<Item = T>> BoxSlot<T, A> {
         Pin::new(self)
     }
 
-    /// The value as a pinned one. A value that must not move once it is pinned has
+    /// The value, pinned. To pin a value that must not move any more, use
     /// [`into_pin`](Self::into_pin).
     #[inline]
     pub fn pin_mut(&mut self) -> Pin<&mut T>
@@ -98,7 +97,7 @@ impl<T, A: Alloc<Item = T>> BoxSlot<T, A> {
         Pin::new(self)
     }
 
-    /// Pins the value for good: what comes back is dropped in place, and cannot move the value out.
+    /// Pins the value: the result drops it in place, and cannot move it out.
     #[inline]
     pub fn into_pin(self) -> Pin<Self> {
         // SAFETY: a pinned slot gives no &mut of a value that must not move, and frees its memory
@@ -118,23 +117,22 @@ impl<T, A: Alloc<Item = T>> BoxSlot<T, A> {
         }
     }
 
-    /// Where the slot lies.
+    /// The address of the slot.
     #[inline]
     pub fn as_ptr(&self) -> *mut SlotCell<T> {
         self.slot.as_ptr()
     }
 
-    /// Where the slot lies, which nobody owns from here on.
+    /// The address of the slot, which has no owner from now on.
     #[inline]
     pub fn into_raw(self) -> *mut SlotCell<T> {
         self.into_slot().as_ptr()
     }
 
-    /// The slot with an owner again.
+    /// Makes an owner of the slot again.
     ///
     /// # Safety
-    /// It is a slot that holds a value, was allocated from `A` on this thread, and nobody else has
-    /// it.
+    /// The slot holds a value, was allocated from `A` on this thread, and has no other owner.
     #[inline]
     pub unsafe fn from_raw(cell: *mut SlotCell<T>) -> Self {
         // SAFETY: as the caller says.

@@ -1,8 +1,8 @@
-//! A slot with several owners.
+//! Slots with several owners.
 //!
-//! The counts lie in the slot, before the value ([`RcInner`]). All owners together hold one of the
-//! weak names, so the slot is freed with the last weak name. The value is reached from the slot's
-//! address alone, never through a reference to the counts, as an owner may be changing it.
+//! The counts lie in the slot, before the value ([`RcInner`]). All owners together count as one
+//! weak reference, so the slot is freed with the last weak reference. The value is reached from the
+//! slot's address, never through a reference to the counts, because an owner may be changing it.
 
 use super::{Alloc, BoundedAlloc, Full, UnboundedAlloc};
 use crate::shared::{RcInner, Slot, SlotCell};
@@ -14,8 +14,8 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::ptr::NonNull;
 
-/// The name of a slot with counts, which is taken as long as there is this name. It is not counted
-/// itself: [`RcSlot`] and [`WeakSlot`] are.
+/// The address of a slot with counts, which stays taken while this exists. This is not counted
+/// itself; [`RcSlot`] and [`WeakSlot`] are.
 struct Counted<T>(NonNull<SlotCell<RcInner<T>>>);
 
 impl<T> Counted<T> {
@@ -52,21 +52,21 @@ impl<T> Counted<T> {
         self.0.as_ptr().cast()
     }
 
-    /// How many own the value.
+    /// The number of owners.
     #[inline(always)]
     fn strong(&self) -> &Cell<u32> {
         // SAFETY: the slot is taken; the value beside the count is not looked at.
         unsafe { &(*self.inner()).strong }
     }
 
-    /// How many keep the slot.
+    /// The number of weak references, with one for all owners together.
     #[inline(always)]
     fn weak(&self) -> &Cell<u32> {
         // SAFETY: as in `strong`.
         unsafe { &(*self.inner()).weak }
     }
 
-    /// Where the value lies.
+    /// The address of the value.
     #[inline(always)]
     fn value(&self) -> *mut T {
         // SAFETY: the slot is taken; no reference is made.
@@ -84,7 +84,7 @@ impl<T> Counted<T> {
     }
 }
 
-/// One more; a panic after 4 billion that were forgotten, where it would wrap.
+/// Adds one to a count. It panics if the count would wrap, after 4 billion forgotten references.
 #[inline(always)]
 #[track_caller]
 fn count_up(count: &Cell<u32>) {
@@ -102,7 +102,7 @@ fn too_many() -> ! {
 }
 
 /// One of several owners of a value in a slot of the allocator `A`: 8 bytes. The value is dropped
-/// with its last owner, the slot freed with its last name. It cannot leave its thread.
+/// with its last owner, the slot is freed with its last reference. It cannot leave its thread.
 #[must_use = "an owner that is dropped counts no more"]
 pub struct RcSlot<T, A: Alloc<Item = RcInner<T>>> {
     slot: Counted<T>,
@@ -110,7 +110,7 @@ pub struct RcSlot<T, A: Alloc<Item = RcInner<T>>> {
 }
 
 impl<T, A: BoundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
-    /// Puts the value into a slot.
+    /// Puts a value into a slot.
     ///
     /// # Errors
     /// [`Full`], with the value: no slot is free.
@@ -124,7 +124,7 @@ impl<T, A: BoundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
 }
 
 impl<T, A: UnboundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
-    /// Puts the value into a slot of an allocator that grows.
+    /// Puts a value into a slot of an allocator that grows.
     #[inline]
     pub fn new(value: T) -> Self {
         Self::own(Counted::new(A::alloc(RcInner::new(value))))
@@ -132,7 +132,7 @@ impl<T, A: UnboundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
 }
 
 impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
-    /// An owner that was counted.
+    /// Makes an owner that was counted.
     #[inline(always)]
     fn own(slot: Counted<T>) -> Self {
         RcSlot {
@@ -141,10 +141,10 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         }
     }
 
-    /// A name that does not keep the value.
+    /// Makes a weak reference, which does not keep the value.
     ///
     /// # Panics
-    /// There are 4 billion.
+    /// If there are 4 billion of them.
     #[inline]
     #[track_caller]
     pub fn downgrade(&self) -> WeakSlot<T, A> {
@@ -153,13 +153,13 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         WeakSlot::name(unsafe { self.slot.copy() })
     }
 
-    /// How many own the value.
+    /// The number of owners.
     #[inline]
     pub fn strong_count(&self) -> u32 {
         self.slot.strong().get()
     }
 
-    /// How many weak names there are.
+    /// The number of weak references.
     #[inline]
     pub fn weak_count(&self) -> u32 {
         self.slot.weak().get().saturating_sub(1)
@@ -169,7 +169,7 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         self.strong_count() == 1 && self.weak_count() == 0
     }
 
-    /// The value as a pinned one. A value that must not move once it is pinned has
+    /// The value, pinned. To pin a value that must not move any more, use
     /// [`into_pin`](Self::into_pin).
     #[inline]
     pub fn pin(&self) -> Pin<&T>
@@ -179,7 +179,7 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         Pin::new(self)
     }
 
-    /// The value as a pinned one, if it has no other name.
+    /// The value, pinned, if there is no other reference to the slot.
     #[inline]
     pub fn pin_get_mut(&mut self) -> Option<Pin<&mut T>>
     where
@@ -188,11 +188,11 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         self.get_mut().map(Pin::new)
     }
 
-    /// Pins the value for good, if it has no other name: owners that are cloned from what comes back
+    /// Pins the value, if there is no other reference to the slot. Owners cloned from the result
     /// are pinned too.
     ///
     /// # Errors
-    /// This, if there is another name.
+    /// This owner, if there is another reference.
     #[inline]
     pub fn into_pin(self) -> Result<Pin<Self>, Self> {
         if !self.is_only() {
@@ -202,14 +202,14 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         Ok(unsafe { Pin::new_unchecked(self) })
     }
 
-    /// The value, if it has no other name.
+    /// The value, if there is no other reference to the slot.
     #[inline]
     pub fn get_mut(&mut self) -> Option<&mut T> {
         // SAFETY: the only name of the slot is borrowed for that long.
         self.is_only().then(|| unsafe { self.get_mut_unchecked() })
     }
 
-    /// The value, to be changed.
+    /// The value, for changing it.
     ///
     /// # Safety
     /// There is no other reference to the value as long as this one is used.
@@ -220,8 +220,8 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         unsafe { &mut *self.slot.value() }
     }
 
-    /// The raw slot, if it has no other name; else this owner is dropped. The value is in the slot,
-    /// counted by nobody: to free the slot does not drop it.
+    /// The raw slot, if there is no other reference to it; otherwise this owner is dropped. No
+    /// owner is counted for the value in the raw slot: freeing the slot does not drop it.
     #[inline]
     pub fn into_slot(self) -> Option<Slot<RcInner<T>>> {
         if !self.is_only() {
@@ -233,47 +233,47 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         Some(unsafe { self.into_slot_unchecked() })
     }
 
-    /// The raw slot, whose counts are left as they are.
+    /// The raw slot, with unchanged counts.
     ///
     /// # Safety
-    /// Other names count this owner still. When the slot is freed, none of them is used any more,
-    /// not even to be dropped.
+    /// Other references still count this owner. When the slot is freed, none of them is used any
+    /// more, not even to be dropped.
     #[inline]
     pub unsafe fn into_slot_unchecked(self) -> Slot<RcInner<T>> {
         // SAFETY: the slot is taken; the owner is forgotten.
         unsafe { ManuallyDrop::new(self).slot.slot() }
     }
 
-    /// Where the slot lies.
+    /// The address of the slot.
     #[inline]
     pub fn as_ptr(&self) -> *mut SlotCell<RcInner<T>> {
         self.slot.as_ptr()
     }
 
-    /// Where the slot lies. The owner is still counted.
+    /// The address of the slot. The owner stays counted.
     #[inline]
     pub fn into_raw(self) -> *mut SlotCell<RcInner<T>> {
         ManuallyDrop::new(self).slot.as_ptr()
     }
 
-    /// An owner that is counted already.
+    /// Makes an owner that is counted already.
     ///
     /// # Safety
-    /// It is a slot of `A` on this thread that holds a value, and one of the owners that it counts
-    /// is nobody else's.
+    /// It is a slot of `A` on this thread that holds a value, and one of the counted owners is the
+    /// caller's.
     #[inline]
     pub unsafe fn from_raw(cell: *mut SlotCell<RcInner<T>>) -> Self {
         // SAFETY: as the caller says.
         Self::own(unsafe { Counted::at(cell) })
     }
 
-    /// Counts one more owner.
+    /// Adds an owner to the count.
     ///
     /// # Safety
     /// It is a slot that holds a value, which has an owner.
     ///
     /// # Panics
-    /// There are 4 billion.
+    /// If there are 4 billion of them.
     #[inline]
     #[track_caller]
     pub unsafe fn increment_strong_count(cell: *mut SlotCell<RcInner<T>>) {
@@ -293,7 +293,8 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
 }
 
 impl<T: Clone, A: UnboundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
-    /// The value, to be changed. If it has another name, a clone of it in a slot of its own.
+    /// The value, for changing it. If there is another reference, the value is cloned into a slot
+    /// of its own first.
     #[inline]
     pub fn make_mut(&mut self) -> &mut T {
         if !self.is_only() {
@@ -305,7 +306,8 @@ impl<T: Clone, A: UnboundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
 }
 
 impl<T: Clone, A: BoundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
-    /// The value, to be changed. If it has another name, a clone of it in a slot of its own.
+    /// The value, for changing it. If there is another reference, the value is cloned into a slot
+    /// of its own first.
     ///
     /// # Errors
     /// [`Full`]: no slot is free for the clone.
@@ -320,10 +322,10 @@ impl<T: Clone, A: BoundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
 }
 
 impl<T, A: Alloc<Item = RcInner<T>>> Clone for RcSlot<T, A> {
-    /// One more owner.
+    /// Makes another owner.
     ///
     /// # Panics
-    /// There are 4 billion.
+    /// If there are 4 billion of them.
     #[inline]
     #[track_caller]
     fn clone(&self) -> Self {
@@ -339,7 +341,7 @@ impl<T, A: Alloc<Item = RcInner<T>>> Drop for RcSlot<T, A> {
         let left = self.slot.strong().get() - 1;
         self.slot.strong().set(left);
         if left == 0 {
-            // The name that all owners hold together, dropped after the value, in a panic too.
+            // The weak reference of all owners together, dropped after the value, also in a panic.
             // SAFETY: the slot is taken until that name is dropped, and the owner is not used then.
             let _name: WeakSlot<T, A> = WeakSlot::name(unsafe { self.slot.copy() });
             // SAFETY: the last owner's value. No weak name can reach it, as no owner is counted.
@@ -375,14 +377,14 @@ impl<T: fmt::Debug, A: Alloc<Item = RcInner<T>>> fmt::Debug for RcSlot<T, A> {
     }
 }
 
-/// A name of a slot that keeps the slot but not the value: 8 bytes.
+/// A reference to a slot that keeps the slot but not the value: 8 bytes.
 pub struct WeakSlot<T, A: Alloc<Item = RcInner<T>>> {
     slot: Counted<T>,
     of: PhantomData<(T, A)>,
 }
 
 impl<T, A: Alloc<Item = RcInner<T>>> WeakSlot<T, A> {
-    /// A name that was counted.
+    /// Makes a weak reference that was counted.
     #[inline(always)]
     fn name(slot: Counted<T>) -> Self {
         WeakSlot {
@@ -391,10 +393,10 @@ impl<T, A: Alloc<Item = RcInner<T>>> WeakSlot<T, A> {
         }
     }
 
-    /// An owner of the value, if it is still there.
+    /// Makes an owner of the value, if the value still exists.
     ///
     /// # Panics
-    /// There are 4 billion.
+    /// If there are 4 billion of them.
     #[inline]
     #[track_caller]
     pub fn upgrade(&self) -> Option<RcSlot<T, A>> {
@@ -406,13 +408,13 @@ impl<T, A: Alloc<Item = RcInner<T>>> WeakSlot<T, A> {
         Some(RcSlot::own(unsafe { self.slot.copy() }))
     }
 
-    /// How many own the value.
+    /// The number of owners.
     #[inline]
     pub fn strong_count(&self) -> u32 {
         self.slot.strong().get()
     }
 
-    /// How many weak names there are.
+    /// The number of weak references.
     #[inline]
     pub fn weak_count(&self) -> u32 {
         self.slot.weak().get() - u32::from(self.strong_count() > 0)
@@ -420,10 +422,10 @@ impl<T, A: Alloc<Item = RcInner<T>>> WeakSlot<T, A> {
 }
 
 impl<T, A: Alloc<Item = RcInner<T>>> Clone for WeakSlot<T, A> {
-    /// One more name.
+    /// Makes another weak reference.
     ///
     /// # Panics
-    /// There are 4 billion.
+    /// If there are 4 billion of them.
     #[inline]
     #[track_caller]
     fn clone(&self) -> Self {

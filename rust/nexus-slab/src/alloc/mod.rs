@@ -1,6 +1,7 @@
 //! Allocators as types, and the slots that find their allocator by its type.
 //!
-//! The macros make such types. A type of your own may be one too: [`Alloc`] says what it promises.
+//! The macros define such types. Your own types can implement [`Alloc`] too, whose contract is
+//! described there.
 
 mod boxed;
 mod counted;
@@ -14,19 +15,19 @@ use crate::shared::Slot;
 /// A type that names an allocator of the current thread.
 ///
 /// # Safety
-/// - `free` drops the value where it lies and takes the slot back; `take` moves the value out and
-///   takes the slot back.
-/// - The memory of a slot that was not given back stays, and does not move, as long as the thread
-///   can reach the slot. A destructor of a thread-local variable can reach it too.
-/// - All functions are about the current thread.
+/// - `free` drops the value in place and frees the slot; `take` moves the value out and frees the
+///   slot.
+/// - The memory of a slot that was not freed stays and does not move while the thread can reach the
+///   slot. Destructors of thread-local variables can reach it too.
+/// - All functions concern the current thread.
 pub unsafe trait Alloc: Sized + 'static {
-    /// What a slot holds.
+    /// The content of a slot.
     type Item;
 
-    /// Has the current thread built the allocator?
+    /// Whether the current thread has built the allocator.
     fn is_initialized() -> bool;
 
-    /// Slots that there are, taken and free.
+    /// The number of slots, taken and free.
     fn capacity() -> usize;
 
     /// Drops the value and frees the slot.
@@ -44,12 +45,12 @@ pub unsafe trait Alloc: Sized + 'static {
     unsafe fn take(slot: Slot<Self::Item>) -> Self::Item;
 }
 
-/// An allocator of a fixed number of slots.
+/// An allocator with a fixed number of slots.
 ///
 /// # Safety
-/// A slot that `try_alloc` returns is one of this allocator, and holds the value.
+/// A slot that `try_alloc` returns belongs to this allocator, and holds the value.
 pub unsafe trait BoundedAlloc: Alloc {
-    /// Puts the value into a slot.
+    /// Puts a value into a slot.
     ///
     /// # Errors
     /// [`Full`], with the value: no slot is free.
@@ -59,14 +60,14 @@ pub unsafe trait BoundedAlloc: Alloc {
 /// An allocator that grows.
 ///
 /// # Safety
-/// A slot that `alloc` returns is one of this allocator, and holds the value.
+/// A slot that `alloc` returns belongs to this allocator, and holds the value.
 pub unsafe trait UnboundedAlloc: Alloc {
-    /// Puts the value into a slot.
+    /// Puts a value into a slot.
     fn alloc(value: Self::Item) -> Slot<Self::Item>;
 
-    /// Adds chunks until there are so many.
+    /// Adds chunks until there are `count` of them.
     fn reserve_chunks(count: usize);
 
-    /// Chunks that there are.
+    /// The number of chunks.
     fn chunk_count() -> usize;
 }

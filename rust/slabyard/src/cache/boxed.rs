@@ -1,4 +1,4 @@
-//! A box: whoever has it owns the object.
+//! [`ObjectBox`]: the sole owner of an object in a cache.
 
 use core::borrow::{Borrow, BorrowMut};
 use core::future::Future;
@@ -14,13 +14,14 @@ use core::{cmp, fmt};
 use super::{no_room, Cache, CacheHome, CacheVacant};
 use crate::Full;
 
-/// Owns an object of a home, as `Box` owns one of the heap: drops it, and gives its memory back.
+/// Owns an object of a home, as `Box` owns one of the heap. Dropping it drops the object and frees
+/// its memory.
 ///
-/// [`CacheBox`] is the one of a [`Cache`]; [`StaticBox`](crate::StaticBox), of 8 bytes, that of a
-/// static cache. Functions that take it by value are called as `ObjectBox::leak(object)`, so that they
-/// do not hide those of `T`.
+/// [`CacheBox`] is the box of a [`Cache`]; [`StaticBox`](crate::StaticBox), of 8 bytes, is the box
+/// of a static cache. Functions that take the box by value are called as `ObjectBox::leak(object)`,
+/// so that they do not hide methods of `T`.
 ///
-/// Thread rule: goes to other threads where `T` does, and may be dropped there.
+/// Thread rule: if `T` is `Send`, the box may be sent to another thread and dropped there.
 pub struct ObjectBox<T, H: CacheHome<T>> {
     object: NonNull<T>,
     home: H,
@@ -41,16 +42,16 @@ pub struct ObjectBox<T, H: CacheHome<T>> {
 /// ```
 pub type CacheBox<'c, T> = ObjectBox<T, &'c Cache<T>>;
 
-// SAFETY: it owns its object alone.
+// SAFETY: the box is the only owner of its object.
 unsafe impl<T: Send, H: CacheHome<T> + Send> Send for ObjectBox<T, H> {}
-// SAFETY: a reference to it gives references to the object, and to the home.
+// SAFETY: a reference to the box gives references to the object and to the home only.
 unsafe impl<T: Sync, H: CacheHome<T> + Sync> Sync for ObjectBox<T, H> {}
 
 impl<T, H: CacheHome<T>> ObjectBox<T, H> {
     /// Puts a value into a home.
     ///
     /// # Panics
-    /// If the limit of the cache is reached. Where there is no memory, it does as `Box::new`.
+    /// If the limit of the cache is reached. If there is no memory, this fails as `Box::new` does.
     #[inline]
     #[track_caller]
     pub fn new_in(value: T, home: H) -> Self {
@@ -60,7 +61,7 @@ impl<T, H: CacheHome<T>> ObjectBox<T, H> {
         }
     }
 
-    /// Puts a value into a home, or gives it back: there is no room.
+    /// Puts a value into a home. If there is no room, the value is returned.
     #[inline]
     pub fn try_new_in(value: T, home: H) -> Result<Self, Full<T>> {
         match CacheVacant::claim_in(home) {
@@ -70,7 +71,7 @@ impl<T, H: CacheHome<T>> ObjectBox<T, H> {
     }
 
     /// # Safety
-    /// The object was taken from that home, holds a value, and is nobody else's.
+    /// The object was taken from that home, holds a value, and has no other owner.
     #[inline]
     pub(crate) unsafe fn from_parts(object: NonNull<T>, home: H) -> Self {
         ObjectBox {
@@ -80,24 +81,25 @@ impl<T, H: CacheHome<T>> ObjectBox<T, H> {
         }
     }
 
-    /// The object without its owner; [`from_raw`](Self::from_raw) gives it one again.
+    /// Turns the box into a pointer and its home; [`from_raw`](Self::from_raw) makes a box of them
+    /// again.
     #[inline]
     pub fn into_raw(this: Self) -> (NonNull<T>, H) {
         let this = ManuallyDrop::new(this);
         (this.object, this.home)
     }
 
-    /// A box for what [`into_raw`](Self::into_raw) gave.
+    /// Makes a box again of a pointer and home from [`into_raw`](Self::into_raw).
     ///
     /// # Safety
-    /// That is where both come from, and no other box was made of them.
+    /// Both come from one call of `into_raw`, and no other box was made of them.
     #[inline]
     pub unsafe fn from_raw(object: NonNull<T>, home: H) -> Self {
         // SAFETY: as the caller says.
         unsafe { Self::from_parts(object, home) }
     }
 
-    /// Takes the value out; its memory goes back.
+    /// Moves the value out and frees its memory.
     #[inline]
     pub fn into_inner(this: Self) -> T {
         let (object, home) = Self::into_raw(this);
@@ -109,25 +111,27 @@ impl<T, H: CacheHome<T>> ObjectBox<T, H> {
         }
     }
 
-    /// Puts another value in its place, and gives the one before.
+    /// Stores another value in the object and returns the previous one.
     #[inline]
     pub fn replace(this: &mut Self, value: T) -> T {
         core::mem::replace(&mut **this, value)
     }
 
-    /// Gives the object up for ever: it is never dropped, and its memory stays, even if the cache
-    /// ends.
+    /// Leaks the object: it is never dropped, and its memory is never freed, even if the cache is
+    /// dropped.
     #[inline]
     pub fn leak<'a>(this: Self) -> &'a mut T
     where
         T: 'a,
     {
-        // SAFETY: it is nobody else's, and a home keeps what was not given back.
+        // SAFETY: the object has no other owner, and a home keeps the memory of objects that were
+        // not given back.
         unsafe { Self::into_raw(this).0.as_mut() }
     }
 
-    /// The object at this place for the rest of its life, for futures and what points to itself. If
-    /// it is forgotten, its memory stays for ever: pinned values are dropped before their memory goes.
+    /// Pins the object for the rest of its life, for futures and for values that point to
+    /// themselves. If the pinned box is forgotten, its memory is never freed, because a pinned
+    /// value must be dropped before its memory is reused.
     ///
     /// ```
     /// use std::future::Future;
@@ -140,13 +144,13 @@ impl<T, H: CacheHome<T>> ObjectBox<T, H> {
     /// ```
     #[inline]
     pub fn into_pin(this: Self) -> Pin<Self> {
-        // SAFETY: the object does not move with its box, and nothing gives a `Self` or `&mut T` out
-        // of a pinned one unless T is Unpin; its memory is given back after it was dropped, or
+        // SAFETY: the object does not move with its box. A pinned box gives out no `Self` and no
+        // `&mut T` unless T is Unpin. The memory is given back after the object was dropped, or
         // never.
         unsafe { Pin::new_unchecked(this) }
     }
 
-    /// Its address.
+    /// The address of the object.
     #[inline]
     pub fn as_ptr(this: &Self) -> *const T {
         this.object.as_ptr()
@@ -159,13 +163,13 @@ impl<T, H: CacheHome<T>> From<ObjectBox<T, H>> for Pin<ObjectBox<T, H>> {
     }
 }
 
-/// Gives memory back, whatever becomes of dropping what was in it.
+/// Gives memory back when it is dropped, even if the drop of the value panicked.
 struct Leaving<T, H: CacheHome<T>>(NonNull<T>, H);
 
 impl<T, H: CacheHome<T>> Drop for Leaving<T, H> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: whoever made it has moved the value out, or dropped it.
+        // SAFETY: the code that made it moves the value out or drops it first.
         unsafe { self.1.give(self.0) }
     }
 }
@@ -174,7 +178,7 @@ impl<T, H: CacheHome<T>> Drop for ObjectBox<T, H> {
     #[inline]
     fn drop(&mut self) {
         let _leaving = Leaving(self.object, self.home);
-        // SAFETY: it is owned, and dropped once.
+        // SAFETY: the box owns the object, and drops it once.
         unsafe { self.object.drop_in_place() }
     }
 }
@@ -184,7 +188,7 @@ impl<T, H: CacheHome<T>> Deref for ObjectBox<T, H> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: it is owned.
+        // SAFETY: the box owns the object.
         unsafe { self.object.as_ref() }
     }
 }
@@ -192,7 +196,7 @@ impl<T, H: CacheHome<T>> Deref for ObjectBox<T, H> {
 impl<T, H: CacheHome<T>> DerefMut for ObjectBox<T, H> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: it is owned.
+        // SAFETY: the box owns the object.
         unsafe { self.object.as_mut() }
     }
 }

@@ -1,4 +1,4 @@
-//! How a cache is to be, before it is.
+//! The builder of caches.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -7,8 +7,8 @@ use core::mem::{align_of, size_of};
 use super::{Cache, Checks};
 use crate::raw::cache::{self as raw, Config, Lifecycle, OwnedCache, RawCache};
 
-/// How a cache is to be; [`Cache::builder`] begins one. All of it is constant, so that it serves
-/// static caches too.
+/// The settings of a cache; [`Cache::builder`] starts one. All its methods but `build` are `const`,
+/// so that static caches can use it too.
 ///
 /// ```
 /// use slabyard::{Cache, Full};
@@ -42,7 +42,7 @@ impl<T> Default for CacheBuilder<'_, T> {
 }
 
 impl<'n, T> CacheBuilder<'n, T> {
-    /// A cache without a name, a limit and checks.
+    /// A cache without a name, without a limit and without checks.
     pub const fn new() -> Self {
         CacheBuilder {
             name: "",
@@ -53,39 +53,40 @@ impl<'n, T> CacheBuilder<'n, T> {
         }
     }
 
-    /// The name in reports and statistics, of which 31 bytes are kept.
+    /// The name in reports and statistics. The first 31 bytes are kept.
     pub const fn name(self, name: &'n str) -> Self {
         CacheBuilder { name, ..self }
     }
 
-    /// Most live objects; 0: no limit. Fewer may be had: up to an eighth of them can wait in the
-    /// magazines of other threads, unless the limit is [`exact`](Self::exact).
+    /// The maximum number of live objects; 0 means no limit. An allocation may be refused earlier,
+    /// because up to an eighth of the objects can wait in the magazines of other threads, unless
+    /// the limit is [`exact`](Self::exact).
     pub const fn limit(self, limit: usize) -> Self {
         CacheBuilder { limit, ..self }
     }
 
-    /// The limit counts live objects exactly. Costs a lock for each operation.
+    /// Counts live objects exactly for the limit. This costs a lock at each operation.
     pub const fn exact(self) -> Self {
         self.flag(slabyard_sys::SY_LIMIT_EXACT)
     }
 
-    /// What is looked for.
+    /// The checks of the cache.
     pub const fn checks(self, checks: Checks) -> Self {
         self.flag(checks.0)
     }
 
-    /// Objects that are allocated in an [`Epoch`](crate::Epoch) lie in slabs of their own. A free is
-    /// a call then.
+    /// Objects that are allocated in an [`Epoch`](crate::Epoch) lie in slabs of their own. Each
+    /// free is then a function call.
     pub const fn epochs(self) -> Self {
         self.flag(slabyard_sys::SY_EPOCHS)
     }
 
-    /// Slabs give up an object each, so that they begin at different cache lines.
+    /// Lets slabs begin at different cache lines. This costs the space of one object in each slab.
     pub const fn coloured(self) -> Self {
         self.flag(slabyard_sys::SY_COLOUR)
     }
 
-    /// Provides memory for so many objects at once.
+    /// Provides memory for this number of objects when the cache is created.
     pub const fn reserve(self, count: usize) -> Self {
         CacheBuilder {
             reserve: count,
@@ -100,7 +101,7 @@ impl<'n, T> CacheBuilder<'n, T> {
         }
     }
 
-    /// The cache.
+    /// Creates the cache.
     pub fn build(self) -> Result<Cache<T>, CreateError> {
         let owned = OwnedCache(self.create(None)?);
         Ok(Cache {
@@ -109,7 +110,8 @@ impl<'n, T> CacheBuilder<'n, T> {
         })
     }
 
-    /// A cache of objects for a `T`; with `lifecycle`, of such as that makes.
+    /// Creates a cache with slots for a `T`. With `lifecycle`, the cache constructs its objects
+    /// with it.
     pub(crate) fn create(self, lifecycle: Option<Lifecycle>) -> Result<RawCache, CreateError> {
         let exact = self.flags & slabyard_sys::SY_LIMIT_EXACT != 0;
         if align_of::<T>() > ALIGN_MAX || (exact && self.limit == 0) {
@@ -125,7 +127,7 @@ impl<'n, T> CacheBuilder<'n, T> {
         };
         let cache = raw::create(&config).ok_or(CreateError::NoMemory)?;
         if self.reserve > 0 && !raw::reserve(cache, self.reserve) {
-            // SAFETY: nobody else knows it yet.
+            // SAFETY: no other code knows the cache yet.
             unsafe { raw::destroy(cache) };
             return Err(CreateError::NoMemory);
         }
@@ -145,11 +147,11 @@ impl<T> fmt::Debug for CacheBuilder<'_, T> {
     }
 }
 
-/// Why there is no cache.
+/// Why a cache could not be created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateError {
-    /// Objects aligned to more than 2 MiB, or an exact limit that was not said.
+    /// Objects are aligned to more than 2 MiB, or an exact limit was requested without a limit.
     Unsupported,
     /// There is no memory, or there are too many caches.
     NoMemory,

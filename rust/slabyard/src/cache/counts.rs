@@ -1,34 +1,37 @@
-//! The two counts of a shared object: of those that own the value, and of those that keep its place.
+//! The two counts of a shared object: the owners of its value, and the watchers of its place.
 //!
-//! - `strong`: owners. The value lives while it is not 0, and it never leaves 0.
-//! - `weak`: watchers, and one more for all owners together. The place lives while it is not 0.
-//!   [`LOCKED`] while an owner makes sure that it is alone: whoever wants to watch waits.
+//! - `strong`: the number of owners. The value lives while it is not 0. Once it is 0 again, it
+//!   stays 0.
+//! - `weak`: the number of watchers, and one more for all owners together. The place lives while it
+//!   is not 0. It is [`LOCKED`] while an owner checks that it is alone; an owner that makes a
+//!   watcher waits meanwhile.
 //!
-//! Memory orders: an owner that leaves *releases* what it did to the value, and the last one
-//! *acquires* that before the value is dropped; the same for the place. Joining is relaxed, as whoever
-//! joins stands on a count that he has already. [`Counts::is_alone`] acquires what the watchers
-//! released that became owners and left: an upgrade needs a watcher, whose leaving is a release of
-//! `weak` after that of `strong`.
+//! Memory orders: an owner that leaves *releases* what it did to the value, and the last owner
+//! *acquires* that before it drops the value. The same holds for watchers and the place. Joining is
+//! relaxed, because the thread that joins holds a share of the count already. [`Counts::is_alone`]
+//! must also see what was done by watchers that became owners and left. It acquires `weak`: such a
+//! watcher releases `weak` after it released `strong`.
 //!
-//! `rust/models` runs this file, as it is, under loom: `super::atomic` is loom's there.
+//! `rust/models` runs this file unchanged under loom, where `super::atomic` is loom's.
 
 use super::atomic::{spin, AtomicUsize, Ordering};
 
-/// Beyond, counts could wrap if as many more were joined at once as there are threads.
+/// A count above this panics. It leaves room for as many more joins at once as there are threads.
 const MOST: usize = isize::MAX as usize;
 const LOCKED: usize = usize::MAX;
 
-/// The last one sees what those before it released: the count that it reads here is of their release
-/// sequences. A fence would do as well, but ThreadSanitizer knows none.
+/// The last one sees what all earlier ones released, because the count that it reads here belongs
+/// to their release sequences. A fence would do as well, but ThreadSanitizer does not support
+/// fences.
 #[inline(always)]
 fn acquire(count: &AtomicUsize) {
     count.load(Ordering::Acquire);
 }
 
-/// What a count was asked for that cannot be: more than [`MOST`].
+/// Panics: a count would exceed [`MOST`].
 #[cold]
 fn overflow() -> ! {
-    /// A panic while panicking ends the process, with the standard library or without.
+    /// A panic during a panic ends the process, with or without the standard library.
     struct End;
 
     impl Drop for End {
@@ -47,7 +50,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// One owner.
+    /// Counts for one owner.
     pub(crate) fn new() -> Self {
         Counts {
             strong: AtomicUsize::new(1),
@@ -55,7 +58,8 @@ impl Counts {
         }
     }
 
-    /// No owner yet, and one watcher, which keeps the owners' share until there is one.
+    /// Counts for an object without a value: no owner, and one watcher. This watcher holds the
+    /// owners' share of `weak` until there is an owner.
     pub(crate) fn unborn() -> Self {
         Counts {
             strong: AtomicUsize::new(0),
@@ -63,12 +67,12 @@ impl Counts {
         }
     }
 
-    /// The value is written: the unborn has an owner, who has the share of `weak`.
+    /// The value is written: the object has one owner now, which takes over the share of `weak`.
     pub(crate) fn be_born(&self) {
         self.strong.store(1, Ordering::Release);
     }
 
-    /// An owner makes another one.
+    /// An owner makes another owner.
     #[inline]
     pub(crate) fn join(&self) {
         if self.strong.fetch_add(1, Ordering::Relaxed) > MOST {
@@ -76,7 +80,8 @@ impl Counts {
         }
     }
 
-    /// An owner leaves; true: it was the last, sees all that was done to the value, and drops it.
+    /// An owner leaves. True: it was the last one; it sees all that was done to the value, and
+    /// drops it.
     #[inline]
     pub(crate) fn leave(&self) -> bool {
         if self.strong.fetch_sub(1, Ordering::Release) != 1 {
@@ -86,7 +91,7 @@ impl Counts {
         true
     }
 
-    /// A watcher makes another one, or an owner of an unborn.
+    /// A watcher makes another watcher.
     pub(crate) fn watch(&self) {
         if self.weak.fetch_add(1, Ordering::Relaxed) > MOST {
             overflow();
@@ -105,7 +110,8 @@ impl Counts {
             if weak > MOST {
                 overflow();
             }
-            // Acquire: with the release that unlocked, so that what an owner alone did is before.
+            // Acquire: with the release in is_alone, so that what the lone owner did happens
+            // before.
             match self.weak.compare_exchange_weak(
                 weak,
                 weak + 1,
@@ -118,7 +124,8 @@ impl Counts {
         }
     }
 
-    /// A watcher leaves, or the owners together; true: the place goes.
+    /// A watcher leaves, or the last owner gives up the owners' share. True: the place must be
+    /// freed.
     #[inline]
     pub(crate) fn unwatch(&self) -> bool {
         if self.weak.fetch_sub(1, Ordering::Release) != 1 {
@@ -128,7 +135,7 @@ impl Counts {
         true
     }
 
-    /// A watcher becomes an owner as well; false: the value is gone, or not born yet.
+    /// A watcher makes an owner. False: the value is gone, or is not written yet.
     pub(crate) fn upgrade(&self) -> bool {
         let mut strong = self.strong.load(Ordering::Relaxed);
         while strong != 0 {
@@ -149,7 +156,7 @@ impl Counts {
         false
     }
 
-    /// Whether the owner that asks is alone, with no watcher either.
+    /// Whether the calling owner is the only one, and there is no watcher.
     pub(crate) fn is_alone(&self) -> bool {
         let locked = self
             .weak
@@ -164,20 +171,20 @@ impl Counts {
         alone
     }
 
-    /// Takes the last owner's share, so that watchers see the value as gone; false: there are other
-    /// owners.
+    /// Gives up the calling owner's share if it is the last owner. Watchers then see the value as
+    /// gone. False: there are other owners.
     pub(crate) fn leave_if_last(&self) -> bool {
         self.strong
             .compare_exchange(1, 0, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
     }
 
-    /// A snapshot.
+    /// The number of owners: a snapshot.
     pub(crate) fn owners(&self) -> usize {
         self.strong.load(Ordering::Relaxed)
     }
 
-    /// A snapshot, without the owners' share.
+    /// The number of watchers, without the owners' share: a snapshot.
     pub(crate) fn watchers(&self) -> usize {
         match self.weak.load(Ordering::Relaxed) {
             LOCKED => 0,

@@ -1,24 +1,27 @@
 //! Caches: objects of one kind, for all threads.
 //!
-//! [`Cache`] is a value, [`StaticCache`] one that is there for the whole program. Both are a [`CacheHome`]
-//! of objects, and what is in a home is held by a [`CacheBox`](boxed), counted by a
-//! [`CacheArc`](shared), or waits to be written as a [`CacheVacant`].
+//! [`Cache`] is a value; [`StaticCache`] exists for the whole program. Both are a [`CacheHome`] of
+//! objects. An object in a home is owned by a [`CacheBox`](boxed) or shared by
+//! [`CacheArc`](shared)s; a [`CacheVacant`] is a slot that is not written yet.
 //!
-//! What all of it stands on: a cache with an object that is live is never destroyed. Whoever
-//! forgets a box leaks the object and keeps the cache's memory, and no more.
+//! All of this relies on one rule: a cache with a live object is never destroyed. If a program
+//! forgets a box, it leaks the object and the cache's memory; nothing else happens.
 //!
-//! What safe code of the program can do to it:
+//! What safe code of the program can do to a cache:
 //!
-//! - *A value's drop* may panic, or use the cache: the memory goes back after it, behind a drop guard, and
-//!   is no more reached through the box.
-//! - *A value's clone* (`Clone`, [`make_mut`](crate::ObjectArc::make_mut)) sees a shared reference, and returns before
-//!   there is a place for what it made; the owner is looked at anew after it.
-//! - *Closures* (`insert_with`, `new_cyclic_in`) run while the place is claimed; it goes back if they panic. A
-//!   watcher that `new_cyclic_in` lends upgrades only once the value is written.
-//! - *`Eq`, `Ord`, `Hash`, `Debug`, `Future`* of a value are passed on, and nothing depends on their answers.
-//! - *Homes and static caches* are unsafe traits: who implements [`CacheHome`] or [`StaticCache`](crate::StaticCache) promises. A setting
-//!   of [`static_cache!`](crate::static_cache) is an expression of the program; it can do no more than
-//!   make another builder for the same type.
+//! - *A value's drop* may panic, or use the cache. The memory is freed after the drop, by a drop
+//!   guard, and is no longer reachable through the box.
+//! - *A value's clone* (`Clone`, [`make_mut`](crate::ObjectArc::make_mut)) gets a shared reference.
+//!   It returns before a slot is taken for the clone; the owner is read again after it.
+//! - *Closures* (`insert_with`, `new_cyclic_in`) run while a slot is claimed. If they panic, the
+//!   slot is freed. The watcher that `new_cyclic_in` passes can be upgraded only once the value is
+//!   written.
+//! - *`Eq`, `Ord`, `Hash`, `Debug`, `Future`* of a value are forwarded; nothing depends on their
+//!   answers.
+//! - *Homes and static caches* are unsafe traits: an implementation of [`CacheHome`] or
+//!   [`StaticCache`](crate::StaticCache) must keep their contract. A setting of
+//!   [`static_cache!`](crate::static_cache) is an expression of the program; it can only make
+//!   another builder for the same type.
 
 pub(crate) mod boxed;
 mod builder;
@@ -34,7 +37,7 @@ use core::ptr::NonNull;
 use crate::raw::cache::{self as raw, OwnedCache};
 use crate::{CacheBox, CacheStats, Counted, Full, ObjectArc, ObjectBox};
 
-/// What the counts are made of.
+/// The atomics of `counts`; the models replace them with loom's.
 mod atomic {
     pub(super) use core::hint::spin_loop as spin;
     pub(super) use core::sync::atomic::{AtomicUsize, Ordering};
@@ -45,36 +48,36 @@ pub use builder::{CacheBuilder, CreateError};
 pub use checks::Checks;
 pub use vacant::CacheVacant;
 
-/// Where objects of type `T` come from and go back to: `&Cache<T>`, or the name of a static cache.
+/// Where objects of type `T` are allocated and freed: `&Cache<T>`, or the name of a static cache.
 ///
 /// # Safety
-/// What [`take`](CacheHome::take) gives is memory for a `T` of which nobody else has a part, until it is
-/// given back to an equal home; even if the home itself ends before.
+/// [`take`](CacheHome::take) gives memory for a `T` that no other code uses until it is given back
+/// to an equal home, even if the home itself is dropped earlier.
 pub unsafe trait CacheHome<T>: Copy {
-    /// Memory for an object; `None`: there is no room.
+    /// Allocates memory for an object. `None`: there is no room.
     fn take(self) -> Option<NonNull<T>>;
 
-    /// Gives the memory back.
+    /// Frees the memory of an object.
     ///
     /// # Safety
-    /// It was taken from this home and not given back, and is not used again.
+    /// The memory was taken from this home, was not given back, and is not used again.
     unsafe fn give(self, object: NonNull<T>);
 }
 
 /// A cache of objects of type `T`: any thread allocates, any thread frees.
 ///
-/// An allocation is a handful of instructions, without a lock, an atomic read-modify-write or a
-/// call, as long as this thread has objects at hand; so is a free. The object freed last is the one
-/// that is given out next. The cache grows with what is live in it; its free memory goes to other
-/// caches and back to the system by itself.
+/// The usual allocation or free is a few inlined instructions, without a lock, an atomic
+/// read-modify-write or a call. The object freed last is allocated next. The cache grows with the
+/// number of live objects. Its free memory goes to other caches and back to the system
+/// automatically.
 ///
-/// The boxes borrow the cache. Dropping it gives up all of its memory, unless boxes were leaked or
-/// forgotten: then they, and the cache's memory with them, stay for ever.
+/// The boxes borrow the cache. Dropping the cache frees all of its memory. If boxes were leaked or
+/// forgotten, all of its memory is leaked instead.
 ///
-/// What is in a cache may hold boxes of the same cache, as the nodes of a list or a tree do.
+/// Objects of a cache may hold boxes of the same cache, as the nodes of a list or a tree do.
 ///
-/// Thread rule: all of it from any thread. A `Cache<T>` is `Send` and `Sync` whatever `T` is; boxes
-/// are if `T` is.
+/// Thread rule: all functions may be called from any thread. A `Cache<T>` is `Send` and `Sync` for
+/// every `T`; its boxes are if `T` is.
 ///
 /// ```
 /// use slabyard::Cache;
@@ -95,10 +98,10 @@ pub struct Cache<T> {
 }
 
 impl<T> Cache<T> {
-    /// A cache without a limit. The name is for reports and statistics.
+    /// Creates a cache without a limit. The name is for reports and statistics.
     ///
     /// # Panics
-    /// If there is no memory for it, or `T` is aligned to more than 2 MiB.
+    /// If there is no memory for the cache, or `T` is aligned to more than 2 MiB.
     #[track_caller]
     pub fn new(name: &str) -> Self {
         match Self::builder().name(name).build() {
@@ -107,29 +110,30 @@ impl<T> Cache<T> {
         }
     }
 
-    /// For a cache with a limit, or with checks.
+    /// Starts the settings of a cache with a limit, with checks, or with other options.
     pub const fn builder<'n>() -> CacheBuilder<'n, T> {
         CacheBuilder::new()
     }
 
-    /// Puts a value in.
+    /// Puts a value into the cache.
     ///
     /// # Panics
-    /// If the limit of the cache is reached. Where there is no memory, it does as `Box::new`.
+    /// If the limit of the cache is reached. If there is no memory, this fails as `Box::new` does.
     #[inline]
     #[track_caller]
     pub fn insert(&self, value: T) -> CacheBox<'_, T> {
         ObjectBox::new_in(value, self)
     }
 
-    /// Puts a value in, or gives it back: the limit is reached, or there is no memory.
+    /// Puts a value into the cache. If the limit is reached or there is no memory, the value is
+    /// returned.
     #[inline]
     pub fn try_insert(&self, value: T) -> Result<CacheBox<'_, T>, Full<T>> {
         ObjectBox::try_new_in(value, self)
     }
 
-    /// Puts in what the function returns, as [`CacheVacant::write_with`]. A panic of the function goes on,
-    /// and the cache is as before.
+    /// Puts the value that the function returns into the cache, as [`CacheVacant::write_with`]
+    /// does. If the function panics, the cache stays unchanged.
     ///
     /// # Panics
     /// As [`insert`](Cache::insert).
@@ -142,44 +146,44 @@ impl<T> Cache<T> {
         }
     }
 
-    /// Room for one object, to be written in place; `None`: the limit is reached, or there is no
-    /// memory.
+    /// Claims a slot for one object, which the caller then writes in place. `None`: the limit is
+    /// reached, or there is no memory.
     #[inline]
     pub fn claim(&self) -> Option<CacheVacant<T, &Self>> {
         CacheVacant::claim_in(self)
     }
 
-    /// Live objects: exact while no other thread uses the cache, else a snapshot. Takes a look at
-    /// each thread.
+    /// The number of live objects. It is exact while no other thread uses the cache, otherwise a
+    /// snapshot. This reads the counts of each thread.
     pub fn in_use(&self) -> usize {
         raw::in_use(self.owned.0)
     }
 
-    /// Bytes from one object to the next; of a cache with red zones, those of an object.
+    /// The distance in bytes from one object to the next; with red zones, the size of an object.
     pub fn slot_size(&self) -> usize {
         raw::slot_size(self.owned.0)
     }
 
-    /// Provides memory for the next `count` objects beyond what is live, of all threads together.
-    /// False: there is not as much; what there is stays.
+    /// Provides memory for `count` more objects, counted over all threads. False: there is not
+    /// enough memory; the part that was provided stays.
     pub fn reserve(&self, count: usize) -> bool {
         raw::reserve(self.owned.0, count)
     }
 
-    /// Provides the next `count` objects of this thread, which it then takes without any slow path;
-    /// as many as two magazines hold ([`CacheStats::magazine_items`]). False: it is more, or there is
-    /// no memory.
+    /// Provides `count` objects for the calling thread, which it then allocates without a slow
+    /// path. The maximum is what two magazines hold ([`CacheStats::magazine_items`]). False:
+    /// `count` is larger, or there is no memory.
     pub fn reserve_for_thread(&self, count: usize) -> bool {
         raw::thread_reserve(self.owned.0, count)
     }
 
-    /// Gives free memory back to the system, and says how many bytes. What running threads have at
-    /// hand comes with a later one.
+    /// Returns free memory to the system; the result is the number of bytes. Free objects in the
+    /// magazines of running threads are returned by a later call.
     pub fn trim(&self) -> usize {
         raw::trim(self.owned.0)
     }
 
-    /// Where the memory is, and how often slow paths ran.
+    /// Statistics: where the memory is, and how often slow paths ran.
     pub fn stats(&self) -> CacheStats {
         CacheStats::of(self.owned.0)
     }
@@ -190,9 +194,9 @@ impl<T> Cache<T> {
     }
 }
 
-/// A cache of values that are counted: see [`ObjectArc`].
+/// A cache of values with reference counts: see [`ObjectArc`].
 impl<T> Cache<Counted<T>> {
-    /// Puts a value in, with a count of one.
+    /// Puts a value into the cache and returns its first owner.
     ///
     /// # Panics
     /// As [`insert`](Cache::insert).
@@ -202,15 +206,16 @@ impl<T> Cache<Counted<T>> {
         ObjectArc::new_in(value, self)
     }
 
-    /// Puts a value in, with a count of one, or gives it back.
+    /// Puts a value into the cache and returns its first owner. If there is no room, the value is
+    /// returned.
     #[inline]
     pub fn try_insert_arc(&self, value: T) -> Result<ObjectArc<T, &Self>, Full<T>> {
         ObjectArc::try_new_in(value, self)
     }
 }
 
-// SAFETY: the library keeps a cache, and what it has mapped, while an object of it is live; and
-// objects are as large and aligned as the builder says: for a T.
+// SAFETY: the library keeps a cache and its mapped memory while an object of it is live. Objects
+// have the size and alignment of the builder's type T.
 unsafe impl<T> CacheHome<T> for &Cache<T> {
     #[inline(always)]
     fn take(self) -> Option<NonNull<T>> {
@@ -230,7 +235,7 @@ impl<T> core::fmt::Debug for Cache<T> {
     }
 }
 
-/// Who asked without a `try` is not told.
+/// The panic of functions without `try`: a limit is reached, or there is no memory.
 #[cold]
 #[inline(never)]
 #[track_caller]

@@ -1,4 +1,4 @@
-//! Objects that are counted: the counts are in the slot, beside the value.
+//! Shared objects: [`ObjectArc`] and [`ObjectWeak`]. The counts lie in the slot, before the value.
 
 use core::borrow::Borrow;
 use core::hash::{Hash, Hasher};
@@ -13,8 +13,8 @@ use super::counts::Counts;
 use super::{no_room, Cache, CacheHome};
 use crate::Full;
 
-/// A value with its counts: what a cache holds whose objects are shared, as
-/// `Cache<Counted<T>>`. 16 bytes more than the value.
+/// A value with its counts: the object type of a cache whose objects are shared,
+/// `Cache<Counted<T>>`. It takes 16 bytes more than the value.
 #[repr(C)]
 pub struct Counted<T> {
     counts: Counts,
@@ -27,19 +27,20 @@ impl<T> fmt::Debug for Counted<T> {
     }
 }
 
-/// Owns an object of a home together with others, as `Arc` owns one of the heap.
+/// Owns an object of a home together with other owners, as `Arc` does for an object of the heap.
 ///
-/// [`CacheArc`] is the one of a [`Cache`], `StaticArc` that of a static cache.
+/// [`CacheArc`] is the shared owner for a [`Cache`], `StaticArc` for a static cache.
 ///
-/// Thread rule: goes to other threads where `T` is `Send` and `Sync`; the last one drops the value,
-/// in whatever thread that is.
+/// Thread rule: if `T` is `Send` and `Sync`, owners may be sent to other threads. The last owner
+/// drops the value, on its thread.
 pub struct ObjectArc<T, H: CacheHome<Counted<T>>> {
     object: NonNull<Counted<T>>,
     home: H,
     owned: PhantomData<Counted<T>>,
 }
 
-/// Keeps the place of a shared object, and becomes an owner while there is one.
+/// Watches a shared object without owning it: keeps its memory, and can become an owner while the
+/// value lives.
 pub struct ObjectWeak<T, H: CacheHome<Counted<T>>> {
     object: NonNull<Counted<T>>,
     home: H,
@@ -63,7 +64,7 @@ pub type CacheArc<'c, T> = ObjectArc<T, &'c Cache<Counted<T>>>;
 /// Watches an object of a [`Cache`].
 pub type CacheWeak<'c, T> = ObjectWeak<T, &'c Cache<Counted<T>>>;
 
-// SAFETY: as std::sync::Arc: others may reach the value, and this thread may drop it.
+// SAFETY: as for std::sync::Arc: other threads may use the value, and this thread may drop it.
 unsafe impl<T: Send + Sync, H: CacheHome<Counted<T>> + Send> Send for ObjectArc<T, H> {}
 // SAFETY: the same, as a reference can be cloned.
 unsafe impl<T: Send + Sync, H: CacheHome<Counted<T>> + Sync + Send> Sync for ObjectArc<T, H> {}
@@ -76,10 +77,10 @@ impl<T, H: CacheHome<Counted<T>>> Unpin for ObjectArc<T, H> {}
 impl<T, H: CacheHome<Counted<T>>> Unpin for ObjectWeak<T, H> {}
 
 impl<T, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
-    /// Puts a value into a home, with a count of one.
+    /// Puts a value into a home and returns its first owner.
     ///
     /// # Panics
-    /// If the limit of the cache is reached. Where there is no memory, it does as `Arc::new`.
+    /// If the limit of the cache is reached. If there is no memory, this fails as `Arc::new` does.
     #[inline]
     #[track_caller]
     pub fn new_in(value: T, home: H) -> Self {
@@ -89,13 +90,14 @@ impl<T, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
         }
     }
 
-    /// Puts a value into a home, with a count of one, or gives it back: there is no room.
+    /// Puts a value into a home and returns its first owner. If there is no room, the value is
+    /// returned.
     #[inline]
     pub fn try_new_in(value: T, home: H) -> Result<Self, Full<T>> {
         let Some(object) = home.take() else {
             return Err(Full(value));
         };
-        // SAFETY: the place is ours.
+        // SAFETY: the slot was taken above, and no other code uses it.
         unsafe {
             object.write(Counted {
                 counts: Counts::new(),
@@ -109,19 +111,19 @@ impl<T, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
         })
     }
 
-    /// A value that has a way to itself: `make` is given a watcher, which upgrades once it has
-    /// returned.
+    /// Creates a value that holds a watcher of itself. `make` gets the watcher, which can be
+    /// upgraded once `make` has returned.
     ///
     /// # Panics
-    /// As [`new_in`](Self::new_in), and where `make` does; then the room goes back with the last
+    /// As [`new_in`](Self::new_in), and if `make` panics. Then the slot is freed with the last
     /// watcher.
     #[track_caller]
     pub fn new_cyclic_in(home: H, make: impl FnOnce(&ObjectWeak<T, H>) -> T) -> Self {
         let Some(object) = home.take() else {
             no_room::<Counted<T>>();
         };
-        // SAFETY: the place is ours; the counts are written before anyone sees them, the value
-        // before anyone is an owner.
+        // SAFETY: the slot was taken above. The counts are written before a watcher exists, the
+        // value before an owner exists.
         unsafe {
             addr_of_mut!((*object.as_ptr()).counts).write(Counts::unborn());
             let weak = ObjectWeak { object, home };
@@ -137,9 +139,9 @@ impl<T, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
         }
     }
 
-    /// Puts a value into a home, with a count of one, pinned: all its owners are clones of this one, so
-    /// none of them can move it out. An owner that is there already cannot be pinned, since its clones could
-    /// still move the value.
+    /// Puts a value into a home and returns its first owner, pinned. All other owners are clones of
+    /// this one, so none of them can move the value. An existing owner cannot be pinned, because
+    /// its clones could still move the value.
     ///
     /// ```
     /// use slabyard::{Cache, CacheArc, Counted};
@@ -156,23 +158,23 @@ impl<T, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
     #[inline]
     #[track_caller]
     pub fn pin_in(value: T, home: H) -> Pin<Self> {
-        // SAFETY: there is no other owner and no watcher, and a pinned owner makes pinned ones only.
-        // None gives a `Self` or `&mut T` out; the memory is given back after the value was dropped,
-        // or never.
+        // SAFETY: there is no other owner and no watcher, and a pinned owner makes pinned ones
+        // only. None of them gives out a `Self` or `&mut T`. The memory is given back after the
+        // value was dropped, or never.
         unsafe { Pin::new_unchecked(Self::new_in(value, home)) }
     }
 
     fn counts(&self) -> &Counts {
-        // SAFETY: the place lives while there is an owner.
+        // SAFETY: the memory of the counts lives while there is an owner.
         unsafe { &self.object.as_ref().counts }
     }
 
-    /// How many own the object: a snapshot.
+    /// The number of owners: a snapshot.
     pub fn strong_count(this: &Self) -> usize {
         this.counts().owners()
     }
 
-    /// How many watch it: a snapshot.
+    /// The number of watchers: a snapshot.
     pub fn weak_count(this: &Self) -> usize {
         this.counts().watchers()
     }
@@ -182,12 +184,12 @@ impl<T, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
         this.object == other.object
     }
 
-    /// Its address.
+    /// The address of the value.
     pub fn as_ptr(this: &Self) -> *const T {
         &raw const **this
     }
 
-    /// A watcher.
+    /// Makes a watcher.
     pub fn downgrade(this: &Self) -> ObjectWeak<T, H> {
         this.counts().watch_as_owner();
         ObjectWeak {
@@ -196,32 +198,33 @@ impl<T, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
         }
     }
 
-    /// The value, if nobody else owns or watches it.
+    /// The value, if there is no other owner and no watcher.
     pub fn get_mut(this: &mut Self) -> Option<&mut T> {
         if !this.counts().is_alone() {
             return None;
         }
-        // SAFETY: nobody else can reach it, as long as this owner is borrowed.
+        // SAFETY: no other owner or watcher exists, and none can be made while this owner is
+        // borrowed.
         Some(unsafe { &mut (*this.object.as_ptr()).value })
     }
 
-    /// The value out of its place, if nobody else owns it; else the owner back.
+    /// Moves the value out if there is no other owner; otherwise returns the owner.
     pub fn try_unwrap(this: Self) -> Result<T, Self> {
         if !this.counts().leave_if_last() {
             return Err(this);
         }
         let this = ManuallyDrop::new(this);
-        // The owners' share of `weak`.
+        // Holds the owners' share of `weak`, and gives it up when it is dropped.
         let _place = ObjectWeak {
             object: this.object,
             home: this.home,
         };
-        // SAFETY: it was the last owner, and the value is moved out once.
+        // SAFETY: this was the last owner, and the value is moved out once.
         Ok(unsafe { addr_of_mut!((*this.object.as_ptr()).value).read() })
     }
 
-    /// The value out of its place, if nobody else owns it: of several owners that ask at once, one
-    /// gets it.
+    /// Moves the value out if there is no other owner. If several owners call this at once, exactly
+    /// one gets the value.
     pub fn into_inner(this: Self) -> Option<T> {
         let this = ManuallyDrop::new(this);
         if !this.counts().leave() {
@@ -238,19 +241,19 @@ impl<T, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
     #[cold]
     #[inline(never)]
     fn drop_value(&mut self) {
-        // The owners' share of `weak`, given up even if the value's drop panics.
+        // Holds the owners' share of `weak`, and gives it up even if the value's drop panics.
         let _place = ObjectWeak {
             object: self.object,
             home: self.home,
         };
-        // SAFETY: it was the last owner.
+        // SAFETY: this was the last owner.
         unsafe { addr_of_mut!((*self.object.as_ptr()).value).drop_in_place() }
     }
 }
 
 impl<T: Clone, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
-    /// The value to be changed: this one if nobody else owns or watches it, else a clone of it in an
-    /// object of its own.
+    /// A reference for changing the value. If there is another owner or a watcher, the value is
+    /// cloned into an object of its own first.
     ///
     /// # Panics
     /// As [`new_in`](Self::new_in).
@@ -260,7 +263,7 @@ impl<T: Clone, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
             let clone = Self::new_in(T::clone(this), this.home);
             *this = clone;
         }
-        // SAFETY: nobody else can reach it.
+        // SAFETY: there is no other owner and no watcher.
         unsafe { &mut (*this.object.as_ptr()).value }
     }
 }
@@ -298,12 +301,12 @@ impl<T, H: CacheHome<Counted<T>>> Deref for ObjectArc<T, H> {
 
 impl<T, H: CacheHome<Counted<T>>> ObjectWeak<T, H> {
     fn counts(&self) -> &Counts {
-        // SAFETY: the place lives while there is a watcher; the value may be gone, so that no
-        // reference is made to it.
+        // SAFETY: the memory of the counts lives while there is a watcher. The value may be gone,
+        // so no reference to it is made.
         unsafe { &(*self.object.as_ptr()).counts }
     }
 
-    /// An owner; `None`: the value is gone.
+    /// Makes an owner. `None`: the value is gone.
     pub fn upgrade(&self) -> Option<ObjectArc<T, H>> {
         self.counts().upgrade().then(|| ObjectArc {
             object: self.object,
@@ -312,7 +315,7 @@ impl<T, H: CacheHome<Counted<T>>> ObjectWeak<T, H> {
         })
     }
 
-    /// How many own the object: a snapshot.
+    /// The number of owners: a snapshot.
     pub fn strong_count(&self) -> usize {
         self.counts().owners()
     }
@@ -336,7 +339,8 @@ impl<T, H: CacheHome<Counted<T>>> Clone for ObjectWeak<T, H> {
 impl<T, H: CacheHome<Counted<T>>> Drop for ObjectWeak<T, H> {
     fn drop(&mut self) {
         if self.counts().unwatch() {
-            // SAFETY: nobody owns or watches it any more, and it was taken from there.
+            // SAFETY: there is no owner and no other watcher, and the memory was taken from this
+            // home.
             unsafe { self.home.give(self.object) }
         }
     }

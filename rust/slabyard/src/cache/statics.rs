@@ -1,7 +1,8 @@
-//! Caches that are there for the whole program, under the name of a type: boxes of 8 bytes.
+//! Static caches: caches for the whole program, named by a type, with boxes of 8 bytes.
 //!
-//! Such a cache is made when it is first needed. Until then its offset is 0, where there is a slot that
-//! is shut in every thread: so the fast path is that of any cache, and does not ask.
+//! A static cache is created at its first use. Until then its offset is 0. The slot at offset 0 is
+//! shut in every thread, so the first operation takes the slow path, and the fast path needs no
+//! test of its own.
 
 use core::ptr::{null_mut, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use super::{CacheBuilder, CacheHome, CacheVacant};
 use crate::raw::cache::{self as raw, Opaque, RawCache};
 use crate::{CacheStats, Counted, Full, ObjectArc, ObjectBox};
 
-/// What a static cache is made of; [`static_cache!`](crate::static_cache) declares one.
+/// The state of a static cache; [`static_cache!`](crate::static_cache) declares one.
 pub struct StaticState {
     offset: AtomicUsize, // 0, or that of `cache`
     cache: AtomicPtr<Opaque>,
@@ -27,7 +28,7 @@ impl StaticState {
         }
     }
 
-    /// The cache, if there is one yet.
+    /// The cache, if it was created already.
     fn get(&self) -> Option<RawCache> {
         // Acquire: with the release of make().
         let pointer = NonNull::new(self.cache.load(Ordering::Acquire))?;
@@ -37,7 +38,7 @@ impl StaticState {
         })
     }
 
-    /// The cache. Of several threads that make one, one has its way.
+    /// The cache, created if needed. If several threads create it at once, one of them wins.
     #[cold]
     fn get_or_make<T>(&self, builder: CacheBuilder<'_, T>) -> Option<RawCache> {
         if let Some(cache) = self.get() {
@@ -51,24 +52,27 @@ impl StaticState {
             Ordering::Relaxed,
         );
         if placed.is_err() {
-            // SAFETY: nobody else knows it.
+            // SAFETY: no other code knows it.
             unsafe { raw::destroy(made) };
             return self.get();
         }
-        // Who still reads 0 comes by the slow path, and finds the pointer there.
+        // A thread that still reads 0 takes the slow path, and finds the pointer.
         self.offset.store(made.offset, Ordering::Relaxed);
         Some(made)
     }
 }
 
-/// A cache for the whole program, known by this type; [`static_cache!`](crate::static_cache) makes such.
+/// A cache for the whole program, named by this type; [`static_cache!`](crate::static_cache)
+/// declares it.
 ///
-/// All functions may be called from any thread, at any time, thread-local destructors included.
+/// All functions may be called from any thread, at any time, also in destructors of thread-local
+/// values.
 ///
 /// # Safety
-/// [`state`](StaticCache::state) gives the same state at each call, and no other type gives it.
+/// [`state`](StaticCache::state) gives the same state at each call, and no other type gives this
+/// state.
 pub unsafe trait StaticCache: Copy {
-    /// What is in it.
+    /// The type of the objects.
     type Object;
 
     #[doc(hidden)]
@@ -80,29 +84,30 @@ pub unsafe trait StaticCache: Copy {
     #[doc(hidden)]
     const NAME: Self;
 
-    /// Puts a value in.
+    /// Puts a value into the cache.
     ///
     /// # Panics
-    /// If the limit of the cache is reached. Where there is no memory, it does as `Box::new`.
+    /// If the limit of the cache is reached. If there is no memory, this fails as `Box::new` does.
     #[inline]
     #[track_caller]
     fn insert(value: Self::Object) -> StaticBox<Self> {
         ObjectBox::new_in(value, Self::NAME)
     }
 
-    /// Puts a value in, or gives it back: there is no room.
+    /// Puts a value into the cache. If there is no room, the value is returned.
     #[inline]
     fn try_insert(value: Self::Object) -> Result<StaticBox<Self>, Full<Self::Object>> {
         ObjectBox::try_new_in(value, Self::NAME)
     }
 
-    /// Room for one object, to be written in place; `None`: there is none.
+    /// Claims a slot for one object, which the caller then writes in place. `None`: there is no
+    /// room.
     #[inline]
     fn claim() -> Option<CacheVacant<Self::Object, Self>> {
         CacheVacant::claim_in(Self::NAME)
     }
 
-    /// Puts a value in that is counted.
+    /// Puts a value into the cache and returns its first owner.
     ///
     /// # Panics
     /// As [`insert`](StaticCache::insert).
@@ -115,38 +120,38 @@ pub unsafe trait StaticCache: Copy {
         ObjectArc::new_in(value, Self::NAME)
     }
 
-    /// Makes the cache, if it is not there yet. False: there is no memory.
+    /// Creates the cache if it does not exist yet. False: there is no memory.
     fn make() -> bool {
         Self::state().get_or_make(Self::builder()).is_some()
     }
 
-    /// Live objects: exact while no other thread uses the cache.
+    /// The number of live objects. It is exact while no other thread uses the cache.
     fn in_use() -> usize {
         Self::state().get().map_or(0, raw::in_use)
     }
 
-    /// Gives free memory back to the system, and says how many bytes.
+    /// Returns free memory to the system; the result is the number of bytes.
     fn trim() -> usize {
         Self::state().get().map_or(0, raw::trim)
     }
 
-    /// Provides memory for the next `count` objects. False: there is not as much.
+    /// Provides memory for `count` more objects. False: there is not enough memory.
     fn reserve(count: usize) -> bool {
         Self::state()
             .get_or_make(Self::builder())
             .is_some_and(|cache| raw::reserve(cache, count))
     }
 
-    /// Where the memory is; `None`: nobody has used the cache yet.
+    /// Statistics of the cache. `None`: the cache was not used yet.
     fn stats() -> Option<CacheStats> {
         Self::state().get().map(CacheStats::of)
     }
 }
 
-/// Owns an object of a static cache: 8 bytes, and `Option` of it too.
+/// Owns an object of a static cache. It takes 8 bytes, also in an `Option`.
 pub type StaticBox<C> = ObjectBox<<C as StaticCache>::Object, C>;
 
-/// Owns an object of a static cache of [`Counted`] values together with others.
+/// Owns an object of a static cache of [`Counted`] values together with other owners.
 pub type StaticArc<T, C> = ObjectArc<T, C>;
 
 /// Watches an object of a static cache of [`Counted`] values.
@@ -163,7 +168,8 @@ fn take_slow<C: StaticCache>() -> Option<NonNull<C::Object>> {
 #[inline(never)]
 unsafe fn give_slow<C: StaticCache>(object: NonNull<C::Object>) {
     if let Some(cache) = C::state().get() {
-        // SAFETY: as the caller says; where the offset was not seen yet the pointer is.
+        // SAFETY: as the caller says; a thread that does not see the offset yet still sees the
+        // pointer.
         unsafe { raw::give_slow(cache.pointer, object.cast()) }
     }
 }
@@ -189,8 +195,8 @@ unsafe impl<C: StaticCache<Object = T>, T> CacheHome<T> for C {
     }
 }
 
-/// Declares caches for the whole program, each under the name of a type that implements
-/// [`StaticCache`]; with settings of a [`CacheBuilder`] after `=>`.
+/// Declares caches for the whole program. Each is named by a type that implements [`StaticCache`].
+/// Settings of a [`CacheBuilder`] may follow after `=>`.
 ///
 /// ```
 /// use slabyard::{StaticBox, StaticCache};

@@ -1,4 +1,4 @@
-//! Room for an object that is not there yet.
+//! [`CacheVacant`]: a slot that is claimed and not written yet.
 
 use core::fmt;
 use core::mem::{ManuallyDrop, MaybeUninit};
@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use super::CacheHome;
 use crate::ObjectBox;
 
-/// Room for one object, claimed and not yet written; goes back when it is dropped.
+/// A slot for one object, claimed and not yet written. Dropping it frees the slot.
 ///
 /// ```
 /// let frames = slabyard::Cache::<[u8; 4096]>::new("frame");
@@ -25,55 +25,55 @@ pub struct CacheVacant<T, H: CacheHome<T>> {
     home: H,
 }
 
-// SAFETY: it is memory that nobody else has a part of, and the way to its home.
+// SAFETY: it holds memory that no other code uses, and its home.
 unsafe impl<T, H: CacheHome<T> + Send> Send for CacheVacant<T, H> {}
-// SAFETY: through a reference nothing can be done with it.
+// SAFETY: a shared reference to it gives access to nothing.
 unsafe impl<T, H: CacheHome<T> + Sync> Sync for CacheVacant<T, H> {}
 
 impl<T, H: CacheHome<T>> CacheVacant<T, H> {
-    /// Claims room; `None`: there is none.
+    /// Claims a slot. `None`: there is no room.
     #[inline]
     pub fn claim_in(home: H) -> Option<Self> {
         let place = home.take()?;
         Some(CacheVacant { place, home })
     }
 
-    /// Writes the value, and is the box that holds it.
+    /// Writes the value and returns its box.
     #[inline]
     pub fn write(self, value: T) -> ObjectBox<T, H> {
-        // SAFETY: the place is ours, and written now.
+        // SAFETY: the slot is claimed, and written now.
         unsafe {
             self.place.write(value);
             self.assume_init()
         }
     }
 
-    /// Writes what the function returns, without a copy where the compiler can: it does with structs
-    /// of a few fields. If the function panics, the room goes back.
+    /// Writes the value that the function returns. The compiler often avoids the copy, as with
+    /// structs of a few fields. If the function panics, the slot is freed.
     #[inline]
     pub fn write_with(self, make: impl FnOnce() -> T) -> ObjectBox<T, H> {
-        // SAFETY: the place is ours, and written now.
+        // SAFETY: the slot is claimed, and written now.
         unsafe {
             self.place.write(make());
             self.assume_init()
         }
     }
 
-    /// The place, to be written bit by bit: never a copy.
+    /// The memory of the slot, to be initialized in place without a copy.
     #[inline]
     pub fn as_uninit_mut(&mut self) -> &mut MaybeUninit<T> {
-        // SAFETY: the place is ours, and large enough; what is there is never read.
+        // SAFETY: the slot is claimed and large enough; its content is never read.
         unsafe { self.place.cast::<MaybeUninit<T>>().as_mut() }
     }
 
-    /// The box that holds what was written.
+    /// Makes the box of the value that was written.
     ///
     /// # Safety
-    /// The place holds a value.
+    /// The slot holds a value.
     #[inline]
     pub unsafe fn assume_init(self) -> ObjectBox<T, H> {
         let vacant = ManuallyDrop::new(self);
-        // SAFETY: the place was taken from that home, and holds a value as the caller says.
+        // SAFETY: the slot was taken from that home, and holds a value as the caller says.
         unsafe { ObjectBox::from_parts(vacant.place, vacant.home) }
     }
 }
@@ -81,7 +81,7 @@ impl<T, H: CacheHome<T>> CacheVacant<T, H> {
 impl<T, H: CacheHome<T>> Drop for CacheVacant<T, H> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: it was taken from there, and nobody uses it.
+        // SAFETY: the slot was taken from this home, and is not used again.
         unsafe { self.home.give(self.place) }
     }
 }

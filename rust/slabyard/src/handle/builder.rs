@@ -1,4 +1,4 @@
-//! How a map is made.
+//! The builder of [`HandleMap`]s.
 
 use alloc::ffi::CString;
 use core::marker::PhantomData;
@@ -40,22 +40,24 @@ impl<T, K: Key> HandleMapBuilder<T, K> {
         }
     }
 
-    /// The name in reports and statistics; 31 bytes are kept. Without it, the name of the type.
+    /// The name in reports and statistics; the first 31 bytes are kept. The default is the name of
+    /// the type.
     pub fn name(mut self, name: &str) -> Self {
         let bytes = name.bytes().take_while(|it| *it != 0).collect();
         self.name = CString::new::<alloc::vec::Vec<u8>>(bytes).ok();
         self
     }
 
-    /// Most values at a time; 0: unlimited. Fewer may be had, since up to an eighth can wait in
-    /// what other threads have at hand, unless the limit is [`exact`](Self::exact).
+    /// The maximum number of values; 0 means no limit. An insertion may be refused earlier, because
+    /// up to an eighth of the places can wait in the magazines of other threads, unless the limit
+    /// is [`exact`](Self::exact).
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// The limit counts values exactly. Costs a lock for each insertion and removal; without a
-    /// limit nothing.
+    /// Counts values exactly for the limit. This costs a lock at each insertion and removal.
+    /// Without a limit it has no effect.
     pub fn exact(mut self) -> Self {
         self.exact = true;
         self
@@ -64,7 +66,7 @@ impl<T, K: Key> HandleMapBuilder<T, K> {
     /// Makes the map.
     ///
     /// # Errors
-    /// [`CreateError`].
+    /// [`CreateError`]: `T` is aligned to more than 2 MiB, or there is no memory.
     pub fn build(self) -> Result<HandleMap<T, K>, CreateError> {
         let name = self
             .name

@@ -1,4 +1,4 @@
-//! A place in a map whose key is known before its value.
+//! [`VacantEntry`]: a claimed place in a map, whose key is known before its value exists.
 
 use core::mem::ManuallyDrop;
 
@@ -6,8 +6,9 @@ use super::key::{Key, RawKey};
 use super::map::HandleMap;
 use super::word::{self, Release};
 
-/// A place in a [`HandleMap`] that waits for its value. Nobody finds it until it is there. A place
-/// that is dropped without a value goes back, and its key is stale for ever.
+/// A place in a [`HandleMap`] that is claimed and has no value yet. Look-ups do not find it until
+/// the value is inserted. If it is dropped without a value, the place is freed, and its key stays
+/// invalid.
 ///
 /// ```
 /// use slabyard::{DefaultKey, HandleMap};
@@ -25,7 +26,7 @@ pub struct VacantEntry<'a, T, K: Key> {
 }
 
 impl<'a, T, K: Key> VacantEntry<'a, T, K> {
-    /// A place that this thread has at hand.
+    /// Claims a place that this thread has at hand.
     #[inline(always)]
     pub(super) fn at_hand(map: &'a HandleMap<T, K>) -> Option<Self> {
         let ordinal = map.cache().take_at_hand()?;
@@ -33,7 +34,7 @@ impl<'a, T, K: Key> VacantEntry<'a, T, K> {
         Some(unsafe { Self::of_ordinal(map, ordinal) })
     }
 
-    /// The same where nothing is at hand; `None`: there is no room.
+    /// Claims a place when this thread has none at hand. `None`: there is no room.
     #[cold]
     #[inline(never)]
     pub(super) fn slow(map: &'a HandleMap<T, K>) -> Option<Self> {
@@ -48,10 +49,10 @@ impl<'a, T, K: Key> VacantEntry<'a, T, K> {
     }
 
     /// # Safety
-    /// The cache gave the ordinal, for this alone.
+    /// The cache gave the ordinal to this call only.
     #[inline(always)]
     unsafe fn of_ordinal(map: &'a HandleMap<T, K>, ordinal: u32) -> Self {
-        // SAFETY: as the caller says. Its word is free, and its last generation not used up.
+        // SAFETY: as the caller says. The word is free, and its last generation is not used up.
         unsafe {
             let word = map.cache().word_of(ordinal);
             let key = RawKey::of_parts_unchecked(ordinal, word::next_generation(word));
@@ -59,18 +60,18 @@ impl<'a, T, K: Key> VacantEntry<'a, T, K> {
         }
     }
 
-    /// The key that the value is going to have.
+    /// The key that the value will have.
     #[inline]
     pub fn key(&self) -> K {
         self.key.into()
     }
 
-    /// Puts the value there; its key.
+    /// Inserts the value and returns its key.
     #[inline(always)]
     pub fn insert(self, value: T) -> K {
         let this = ManuallyDrop::new(self);
         let (cache, ordinal) = (this.map.cache(), this.key.ordinal());
-        // SAFETY: the ordinal is taken, its place nobody else's, and there is no value.
+        // SAFETY: the ordinal is taken, no other code uses its place, and there is no value.
         unsafe {
             cache.place(ordinal).cast::<T>().write(value);
             word::enliven(
@@ -85,8 +86,8 @@ impl<'a, T, K: Key> VacantEntry<'a, T, K> {
 impl<T, K: Key> Drop for VacantEntry<'_, T, K> {
     fn drop(&mut self) {
         let (cache, ordinal) = (self.map.cache(), self.key.ordinal());
-        // SAFETY: the ordinal is taken, and there is no value. Its generation counts as used, since
-        // the key may have been told to somebody.
+        // SAFETY: the ordinal is taken, and there is no value. Its generation counts as used,
+        // because the program may have stored the key.
         unsafe {
             let word = cache.word_of(ordinal);
             drop(Release::new(cache, word, ordinal, self.key.generation()));

@@ -1,4 +1,5 @@
-//! Guards: who has one has the value, removed or not.
+//! Guards of values: [`Ref`] and [`OwnedRef`]. A guard keeps its value, even when the value is
+//! removed.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -11,10 +12,11 @@ use super::map::HandleMap;
 use super::word::{self, Release};
 use crate::raw::handle::Cache;
 
-/// A value of a [`HandleMap`], which stays as long as this exists, though its key may be stale
-/// before. If it was removed meanwhile, it is dropped with the last guard, by this thread.
+/// A guard of a value of a [`HandleMap`]. The value stays as long as the guard exists, even if its
+/// key becomes stale meanwhile. If the value was removed, the thread that drops the last guard
+/// drops the value.
 ///
-/// Up to 65,535 guards of one value may exist at a time.
+/// At most 65,535 guards of one value may exist at a time.
 ///
 /// ```
 /// use slabyard::HandleMap;
@@ -32,27 +34,28 @@ pub struct Ref<'a, T, K: Key> {
     map: &'a HandleMap<T, K>,
 }
 
-// SAFETY: a guard is a shared reference to the value, and may be where the value is dropped; the
+// SAFETY: a guard is a shared reference to the value, and dropping it may drop the value. The
 // reference to the map is Send and Sync under the same conditions.
 unsafe impl<T: Send + Sync, K: Key> Send for Ref<'_, T, K> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync, K: Key> Sync for Ref<'_, T, K> {}
 
-/// What the word says to who has a guard: the generation stays.
+/// The key of a word that is pinned or owned: its generation does not change.
 fn raw_key(cache: &Cache, word: &AtomicU64) -> RawKey {
     let generation = (word.load(Ordering::Relaxed) >> 32) as u32;
     RawKey::of_parts(cache.ordinal_of(word), generation)
 }
 
-/// The value of a dying word without guards.
+/// Drops the value of a dying word without guards, and frees its place.
 ///
 /// # Safety
-/// The caller made the word so, or found it so; the value is not used again.
+/// The caller made the word so, or found it so. The value is not used again.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn drop_value<T>(cache: &Cache, word: &AtomicU64, value: NonNull<T>) {
     let key = raw_key(cache, word);
-    // SAFETY: the value is the caller's alone (rule 1), and dropped before the ordinal goes back.
+    // SAFETY: the caller is the only owner of the value (rule 1). It is dropped before the ordinal
+    // is freed.
     unsafe {
         let _release = Release::new(cache, word, key.ordinal(), key.generation());
         value.drop_in_place();
@@ -61,7 +64,7 @@ pub(super) unsafe fn drop_value<T>(cache: &Cache, word: &AtomicU64, value: NonNu
 
 impl<'a, T, K: Key> Ref<'a, T, K> {
     /// # Safety
-    /// The word has been pinned for this guard, and its value is there.
+    /// The word has been pinned for this guard, and its value exists.
     #[inline(always)]
     pub(super) unsafe fn new(
         map: &'a HandleMap<T, K>,
@@ -71,7 +74,7 @@ impl<'a, T, K: Key> Ref<'a, T, K> {
         Self { value, word, map }
     }
 
-    /// The key by which the value was got; it may be stale by now.
+    /// The key of the value; it may be stale already.
     pub fn key(this: &Self) -> K {
         raw_key(this.map.cache(), this.word).into()
     }
@@ -103,9 +106,9 @@ impl<T: fmt::Debug, K: Key> fmt::Debug for Ref<'_, T, K> {
     }
 }
 
-/// A [`Ref`] that holds the map too, so that it borrows nothing: for tasks and threads that outlive
-/// the place where they were started. Comes from [`HandleMap::get_owned`]. One count of the [`Arc`]
-/// more than a `Ref` costs.
+/// A [`Ref`] that owns a reference to the map instead of borrowing it: for tasks and threads that
+/// outlive the function that started them. [`HandleMap::get_owned`] makes it. It costs one count of
+/// the [`Arc`] more than a `Ref`.
 ///
 /// ```
 /// use slabyard::HandleMap;
@@ -142,16 +145,16 @@ impl<T, K: Key> OwnedRef<T, K> {
 
     #[inline(always)]
     fn word(&self) -> &AtomicU64 {
-        // SAFETY: words are there as long as the map is.
+        // SAFETY: words exist as long as the map.
         unsafe { self.word.as_ref() }
     }
 
-    /// The key by which the value was got; it may be stale by now.
+    /// The key of the value; it may be stale already.
     pub fn key(this: &Self) -> K {
         raw_key(this.map.cache(), this.word()).into()
     }
 
-    /// The map that the value is, or was, in.
+    /// The map of the value.
     pub fn map(this: &Self) -> &Arc<HandleMap<T, K>> {
         &this.map
     }
@@ -171,7 +174,7 @@ impl<T, K: Key> Drop for OwnedRef<T, K> {
     #[inline(always)]
     fn drop(&mut self) {
         if word::unpin(self.word()) {
-            // SAFETY: it was the last guard of a dying word. The map is let go after this.
+            // SAFETY: it was the last guard of a dying word. The map is released after this.
             unsafe { drop_value(self.map.cache(), self.word(), self.value) }
         }
     }

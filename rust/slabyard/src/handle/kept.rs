@@ -15,8 +15,8 @@ pub(super) fn nothing_kept(key: &dyn fmt::Debug) -> ! {
 macro_rules! secondary {
     ($map:ident, $order:literal) => {
         impl<K: Key, V> $map<K, V> {
-            /// What is kept for a key, made now if there is nothing. `None`: something is kept for a newer
-            /// key of the same place.
+            /// The value for a key, made by `make` if there is none. `None`: the map has a value
+            /// for a newer key of the same place.
             #[track_caller]
             pub fn get_or_insert_with(
                 &mut self,
@@ -29,7 +29,7 @@ macro_rules! secondary {
                 self.get_mut(key)
             }
 
-            /// Whether something is kept for a key.
+            /// Whether there is a value for a key.
             #[inline]
             pub fn contains(&self, key: K) -> bool {
                 self.get(key).is_some()
@@ -55,7 +55,7 @@ macro_rules! secondary {
             type Output = V;
 
             /// # Panics
-            /// If nothing is kept for the key.
+            /// If there is no value for the key.
             #[track_caller]
             fn index(&self, key: K) -> &V {
                 match self.get(key) {

@@ -1,14 +1,14 @@
-//! Keys: names of values that are recognised as stale for ever.
+//! Keys: names of values that stay invalid once their value is removed.
 
 use core::fmt;
 use core::hash::Hash;
 use core::num::NonZeroU64;
 
-/// The 64 bits of a key: the ordinal, which says where, and the generation, which says which of the
-/// values that were there. The generation is never 0.
+/// The 64 bits of a key: the ordinal is the place of the value, and the generation tells which of
+/// the values at that place is meant. The generation is never 0.
 ///
-/// Keys go through this type to be kept elsewhere as a number ([`RawKey::to_bits`]). Any number may
-/// come back as a key: a map compares it and follows nothing.
+/// Use this type to store a key elsewhere as a number ([`RawKey::to_bits`]). Any number may be
+/// turned into a key: a map only compares it and never uses it as an address.
 ///
 /// ```
 /// use slabyard::{DefaultKey, LocalHandleMap, RawKey};
@@ -24,13 +24,13 @@ use core::num::NonZeroU64;
 pub struct RawKey(NonZeroU64);
 
 impl RawKey {
-    /// A key of these parts; `None` if the generation is 0, which no key has.
+    /// A key made of these parts. `None`: the generation is 0, which no key has.
     #[inline]
     pub const fn new(ordinal: u32, generation: u32) -> Option<Self> {
         Self::from_bits(((generation as u64) << 32) | ordinal as u64)
     }
 
-    /// The key with these bits; `None` if no key has them.
+    /// The key with these bits. `None`: no key has them.
     #[inline]
     pub const fn from_bits(bits: u64) -> Option<Self> {
         if bits >> 32 == 0 {
@@ -48,14 +48,14 @@ impl RawKey {
         self.0.get()
     }
 
-    /// Where the value lies: an index in a local map; in others, a number that no other live value
-    /// of the process has.
+    /// The place of the value: in a [`LocalHandleMap`](crate::LocalHandleMap) an index, in a
+    /// [`HandleMap`](crate::HandleMap) a number that no other live value of the process has.
     #[inline]
     pub const fn ordinal(self) -> u32 {
         self.0.get() as u32
     }
 
-    /// Which of the values that lay there; at least 1.
+    /// Which of the values at this place is meant; at least 1.
     #[inline]
     pub const fn generation(self) -> u32 {
         (self.0.get() >> 32) as u32
@@ -91,14 +91,14 @@ impl fmt::Debug for RawKey {
     }
 }
 
-/// A type of keys: [`DefaultKey`], or one of [`new_key_type!`](crate::new_key_type), so that the
-/// keys of one map cannot be taken for another's.
+/// A type of keys: [`DefaultKey`], or a type made by [`new_key_type!`](crate::new_key_type). With a
+/// key type of its own, the keys of one map cannot be used with another by mistake.
 ///
-/// Conversion from and to [`RawKey`] keeps the bits. A type that does otherwise gets wrong answers from its
-/// maps, and nothing worse: a map converts a key once and works with what it got.
+/// Conversion from and to [`RawKey`] must keep the bits. If a type does not, its maps give wrong
+/// answers, but stay memory-safe: a map converts a key once and works with the result.
 pub trait Key: Copy + Eq + Ord + Hash + fmt::Debug + From<RawKey> + Into<RawKey> {}
 
-/// Makes types of keys.
+/// Declares types of keys.
 ///
 /// ```
 /// use slabyard::{new_key_type, LocalHandleMap};
@@ -115,7 +115,7 @@ pub trait Key: Copy + Eq + Ord + Hash + fmt::Debug + From<RawKey> + Into<RawKey>
 /// assert_eq!(size_of::<Option<OrderKey>>(), 8);
 /// ```
 ///
-/// The key of one map is not taken by another:
+/// A key of one type cannot be used with a map of another key type:
 ///
 /// ```compile_fail
 /// # use slabyard::{new_key_type, LocalHandleMap};
@@ -160,7 +160,7 @@ macro_rules! new_key_type {
     )*};
 }
 
-/// What serde has of a key: its bits.
+/// Keys are serialized as their bits.
 #[cfg(feature = "serde")]
 #[doc(hidden)]
 #[macro_export]
@@ -186,7 +186,7 @@ macro_rules! __serde_for_key {
     };
 }
 
-/// Without serde, nothing.
+/// Without serde, this does nothing.
 #[cfg(not(feature = "serde"))]
 #[doc(hidden)]
 #[macro_export]
@@ -195,9 +195,9 @@ macro_rules! __serde_for_key {
 }
 
 new_key_type! {
-    /// The keys of a map that has no type of its own for them.
+    /// The key type of maps that do not declare one.
     ///
-    /// Maps that exist side by side are better told apart by
+    /// If a program has several maps, give each a type of its own with
     /// [`new_key_type!`](crate::new_key_type).
     pub struct DefaultKey;
 }

@@ -1,4 +1,4 @@
-//! The map of all threads.
+//! [`HandleMap`]: a map for all threads that gives out keys.
 
 use alloc::sync::Arc;
 use core::any::type_name;
@@ -16,19 +16,19 @@ use super::word::{self, Pinning, Release, Removal};
 use crate::raw::handle::{Cache, PINS};
 use crate::Full;
 
-/// A map that gives out keys, for all threads at once.
+/// A map for all threads, which gives out a key for each value.
 ///
-/// Values are got by key, as a guard ([`Ref`]) that keeps the value while others may remove it: then
-/// its key is stale at once, and the last guard drops it. A stale key stays stale for ever. Keys of
-/// other maps are refused, and so are numbers that never were keys.
+/// A look-up by key returns a guard ([`Ref`]) that keeps the value while other threads may remove
+/// it. When a value is removed, its key becomes stale at once, and the last guard drops the value.
+/// A stale key never becomes valid again. Keys of other maps and arbitrary numbers are refused.
 ///
-/// `get` is a compare-exchange and the end of a guard a subtraction; insertion and removal take what
-/// this thread has at hand, without a lock. Values stay where they are. Memory that values leave is
-/// given back to the system ([`trim`](Self::trim), and what the process does for all caches).
+/// `get` costs a compare-exchange, dropping a guard a subtraction. Insertion and removal usually
+/// use what the thread has at hand, without a lock. Values do not move. The memory of removed
+/// values is returned to the system ([`trim`](Self::trim), or automatically, as for all caches).
 ///
-/// Any thread may call anything, if `T` is `Send + Sync`; a value is dropped by the thread that
-/// removes it or that lets its last guard go. A method may be called while guards exist, in the drop
-/// of a value too.
+/// Thread rule: if `T` is `Send + Sync`, all functions may be called from any thread. A value is
+/// dropped by the thread that removes it or that drops its last guard. Methods may be called while
+/// guards exist, and in the drop of a value.
 ///
 /// ```
 /// use slabyard::HandleMap;
@@ -56,12 +56,12 @@ pub struct HandleMap<T, K: Key = DefaultKey> {
     _values: PhantomData<(T, InAndOut<T, K>)>,
 }
 
-/// Values come in, and go out, by shared reference to the map: so it is invariant.
+/// Values go in and out by shared reference to the map, so the map is invariant in `T` and `K`.
 type InAndOut<T, K> = fn(T, K) -> (T, K);
 
-// SAFETY: the cache is for all threads; with the map go its values.
+// SAFETY: any thread may use the cache; the values are sent with the map.
 unsafe impl<T: Send, K: Key> Send for HandleMap<T, K> {}
-// SAFETY: by a shared map any thread may look at values, and drop and move those of others.
+// SAFETY: with a shared map, any thread may read values, and move or drop those of other threads.
 unsafe impl<T: Send + Sync, K: Key> Sync for HandleMap<T, K> {}
 
 /// Why [`HandleMap::take`] gave no value.
@@ -69,7 +69,7 @@ unsafe impl<T: Send + Sync, K: Key> Sync for HandleMap<T, K> {}
 pub enum TakeError {
     /// There is no value with this key.
     Stale,
-    /// There are guards of the value, which is in the map as before.
+    /// There are guards of the value, which stays in the map.
     Held,
 }
 
@@ -105,10 +105,10 @@ pub(super) fn too_many_guards<T>() -> ! {
 }
 
 impl<T> HandleMap<T> {
-    /// An empty map without a limit, with keys of the type [`DefaultKey`].
+    /// Creates an empty map without a limit, with keys of the type [`DefaultKey`].
     ///
     /// # Panics
-    /// If the map cannot be made ([`CreateError`](crate::CreateError)).
+    /// If the map cannot be created ([`CreateError`](crate::CreateError)).
     #[track_caller]
     pub fn new() -> Self {
         Self::with_key()
@@ -116,10 +116,10 @@ impl<T> HandleMap<T> {
 }
 
 impl<T, K: Key> HandleMap<T, K> {
-    /// An empty map without a limit, with keys of a type of its own.
+    /// Creates an empty map without a limit, with keys of the type `K`.
     ///
     /// # Panics
-    /// If the map cannot be made ([`CreateError`](crate::CreateError)).
+    /// If the map cannot be created ([`CreateError`](crate::CreateError)).
     #[track_caller]
     pub fn with_key() -> Self {
         match Self::builder().build() {
@@ -128,7 +128,7 @@ impl<T, K: Key> HandleMap<T, K> {
         }
     }
 
-    /// For a map with a name or a limit.
+    /// Starts the settings of a map with a name or a limit.
     pub fn builder() -> HandleMapBuilder<T, K> {
         HandleMapBuilder::new()
     }
@@ -150,14 +150,15 @@ impl<T, K: Key> HandleMap<T, K> {
         &self.cache
     }
 
-    /// Puts a value in; its key.
+    /// Inserts a value and returns its key.
     ///
     /// # Panics
     /// If there is no room: the limit is reached, or there is no memory.
     #[inline]
     #[track_caller]
     pub fn insert(&self, value: T) -> K {
-        // The place first: a value that is passed on to a function would have to lie in memory.
+        // The place is claimed first: a value that is passed on to a function would have to lie in
+        // memory.
         let entry = match VacantEntry::at_hand(self) {
             Some(entry) => entry,
             None => self.entry_slow(),
@@ -175,10 +176,10 @@ impl<T, K: Key> HandleMap<T, K> {
         }
     }
 
-    /// Puts a value in, if there is room for it.
+    /// Inserts a value if there is room, and returns its key.
     ///
     /// # Errors
-    /// The limit is reached, or there is no memory: the value comes back.
+    /// [`Full`], with the value: the limit is reached, or there is no memory.
     #[inline]
     pub fn try_insert(&self, value: T) -> Result<K, Full<T>> {
         match VacantEntry::of(self) {
@@ -187,8 +188,8 @@ impl<T, K: Key> HandleMap<T, K> {
         }
     }
 
-    /// Puts in a value that is made from its own key. If `make` panics, the map is as before, and
-    /// the key is stale for ever.
+    /// Inserts the value that `make` makes from its own key. If `make` panics, the map stays
+    /// unchanged, and the key stays invalid.
     ///
     /// # Panics
     /// If there is no room.
@@ -200,7 +201,7 @@ impl<T, K: Key> HandleMap<T, K> {
         entry.insert(value)
     }
 
-    /// A place whose key is known before its value.
+    /// Claims a place whose key is known before its value exists.
     ///
     /// # Panics
     /// If there is no room.
@@ -213,13 +214,13 @@ impl<T, K: Key> HandleMap<T, K> {
         }
     }
 
-    /// A place whose key is known before its value; `None` if there is no room.
+    /// Claims a place whose key is known before its value exists. `None`: there is no room.
     #[inline]
     pub fn try_vacant_entry(&self) -> Option<VacantEntry<'_, T, K>> {
         VacantEntry::of(self)
     }
 
-    /// The word of a key, and what is in it while its value is live and has no guards.
+    /// The word of a key, and the content that the word has while the value is live without guards.
     #[inline(always)]
     fn word(&self, key: RawKey) -> Option<(&AtomicU64, u64)> {
         let handle = key.to_bits();
@@ -228,31 +229,31 @@ impl<T, K: Key> HandleMap<T, K> {
     }
 
     /// # Safety
-    /// The value of the key is live, or dying with guards or as the caller's.
+    /// The value of the key is live, or dying with guards, or dying and owned by the caller.
     #[inline(always)]
     pub(super) unsafe fn value(&self, ordinal: u32) -> NonNull<T> {
-        // SAFETY: its ordinal is taken; places are not null.
+        // SAFETY: the ordinal is taken, and places are not null.
         unsafe { NonNull::new_unchecked(self.cache.place(ordinal).cast()) }
     }
 
-    /// A guard of the value with this key; `None` if the key is stale.
+    /// A guard of the value with this key. `None`: the key is stale.
     ///
     /// # Panics
-    /// If the value has 65,535 guards already (those that were leaked count).
+    /// If the value has 65,535 guards already. Leaked guards count.
     #[inline]
     #[track_caller]
     pub fn get(&self, key: K) -> Option<Ref<'_, T, K>> {
         let key = key.into();
         let (word, live) = self.word(key)?;
         match word::pin(word, live) {
-            // SAFETY: it is pinned, so the value is there and stays.
+            // SAFETY: the word is pinned, so the value exists and stays.
             Pinning::Pinned => Some(unsafe { Ref::new(self, word, self.value(key.ordinal())) }),
             Pinning::Stale => None,
             Pinning::TooMany => too_many_guards::<T>(),
         }
     }
 
-    /// A guard that holds the map too, instead of borrowing it; `None` if the key is stale.
+    /// A guard that owns a reference to the map instead of borrowing it. `None`: the key is stale.
     ///
     /// # Panics
     /// As [`get`](Self::get).
@@ -262,7 +263,8 @@ impl<T, K: Key> HandleMap<T, K> {
         OwnedRef::get(this, key)
     }
 
-    /// The value with this key, for whoever has the map alone: a few loads, nothing is counted.
+    /// The value with this key. `None`: the key is stale. The exclusive borrow makes a guard
+    /// unnecessary, so this costs a few loads.
     ///
     /// ```compile_fail
     /// let mut map = slabyard::HandleMap::new();
@@ -278,7 +280,7 @@ impl<T, K: Key> HandleMap<T, K> {
         if word.load(Ordering::Relaxed) & !PINS != live {
             return None;
         }
-        // SAFETY: the value is live, and nobody else has the map, so nobody has a guard.
+        // SAFETY: the value is live, and the map is borrowed exclusively, so no guard is in use.
         unsafe { Some(self.value(key.ordinal()).as_mut()) }
     }
 
@@ -289,8 +291,8 @@ impl<T, K: Key> HandleMap<T, K> {
             .is_some_and(|(word, live)| word.load(Ordering::Relaxed) & !PINS == live)
     }
 
-    /// Removes the value with this key. True once for each key; false if it is stale. The key is
-    /// stale from now on; the value is dropped here, or by its last guard.
+    /// Removes the value with this key. True exactly once for each key; false if the key is stale.
+    /// The key is stale from now on. The value is dropped here, or with its last guard.
     #[inline]
     pub fn remove(&self, key: K) -> bool {
         self.remove_raw(key.into())
@@ -304,7 +306,7 @@ impl<T, K: Key> HandleMap<T, K> {
         if word::remove_unheld(word, live) != Removal::Ours {
             return self.remove_held(key);
         }
-        // SAFETY: the value is ours alone (rule 1).
+        // SAFETY: this call is the only owner of the value (rule 1).
         unsafe {
             let (ordinal, generation) = (key.ordinal(), key.generation());
             let _release = Release::new(&self.cache, word, ordinal, generation);
@@ -313,7 +315,7 @@ impl<T, K: Key> HandleMap<T, K> {
         true
     }
 
-    /// Where there are guards, or the key is stale.
+    /// Removes a value that has guards; returns false if the key is stale.
     #[cold]
     #[inline(never)]
     fn remove_held(&self, key: RawKey) -> bool {
@@ -322,16 +324,16 @@ impl<T, K: Key> HandleMap<T, K> {
         };
         let removal = word::remove(word, live);
         if removal == Removal::Ours {
-            // SAFETY: the value is ours alone (rule 1).
+            // SAFETY: this call is the only owner of the value (rule 1).
             unsafe { drop_value(&self.cache, word, self.value(key.ordinal())) }
         }
         removal != Removal::Stale
     }
 
-    /// Removes the value with this key and returns it, if nobody has a guard of it.
+    /// Removes the value with this key and returns it, if it has no guards.
     ///
     /// # Errors
-    /// The key is stale; or there are guards, and the value is in the map as before.
+    /// [`TakeError`]: the key is stale, or there are guards. Then the value stays in the map.
     ///
     /// ```
     /// use slabyard::{HandleMap, TakeError};
@@ -351,7 +353,7 @@ impl<T, K: Key> HandleMap<T, K> {
             Removal::Stale => Err(TakeError::Stale),
             Removal::Held => Err(TakeError::Held),
             Removal::Ours => {
-                // SAFETY: the value is ours alone (rule 1), and moves out.
+                // SAFETY: this call is the only owner of the value (rule 1), and moves it out.
                 unsafe {
                     let (ordinal, generation) = (key.ordinal(), key.generation());
                     let _release = Release::new(&self.cache, word, ordinal, generation);
@@ -361,9 +363,8 @@ impl<T, K: Key> HandleMap<T, K> {
         }
     }
 
-    /// How many values there are; those that are removed and have guards still count, and so do
-    /// vacant entries. Exact while no other thread changes the map. Costs a look at what all threads
-    /// have at hand.
+    /// The number of values. Removed values that still have guards and vacant entries count. It is
+    /// exact while no other thread changes the map. This reads the counts of each thread.
     pub fn len(&self) -> usize {
         self.cache.in_use()
     }
@@ -373,31 +374,32 @@ impl<T, K: Key> HandleMap<T, K> {
         self.len() == 0
     }
 
-    /// Provides memory for so many more values; whether it could be had.
+    /// Provides memory for `count` more values. False: there is not enough memory.
     pub fn reserve(&self, count: usize) -> bool {
         self.cache.reserve(count)
     }
 
-    /// Gives free memory back to the system; how many bytes. Costs a walk through it.
+    /// Returns free memory to the system; the result is the number of bytes. This walks through all
+    /// slabs.
     pub fn trim(&self) -> usize {
         self.cache.trim()
     }
 
-    /// Guards of all values, one after the other, in no order. All that are there from the beginning
-    /// to the end are visited; some of those that come or go meanwhile.
+    /// Iterates over guards of all values, in no order. It visits all values that exist from its
+    /// beginning to its end. Values that are inserted or removed meanwhile may be visited or not.
     ///
     /// # Panics
-    /// Its `next` as [`get`](Self::get).
+    /// `next` panics as [`get`](Self::get) does.
     pub fn iter(&self) -> Iter<'_, T, K> {
         Iter::new(self)
     }
 
-    /// All values, in no order.
+    /// Iterates over all values, in no order.
     pub fn iter_mut(&mut self) -> IterMut<'_, T, K> {
         IterMut::new(self)
     }
 
-    /// Calls `visit` for each value, under a guard, as [`iter`](Self::iter) finds them.
+    /// Calls `visit` for each value that [`iter`](Self::iter) visits, under a guard.
     #[track_caller]
     pub fn for_each(&self, mut visit: impl FnMut(K, &T)) {
         let mut all = self.iter();
@@ -406,7 +408,7 @@ impl<T, K: Key> HandleMap<T, K> {
         }
     }
 
-    /// Removes the values for which `keep` says no, as [`iter`](Self::iter) finds them.
+    /// Removes each value that [`iter`](Self::iter) visits and for which `keep` returns false.
     #[track_caller]
     pub fn retain(&self, mut keep: impl FnMut(K, &T) -> bool) {
         let mut all = self.iter();
@@ -417,14 +419,14 @@ impl<T, K: Key> HandleMap<T, K> {
         }
     }
 
-    /// Removes all values that are there, as [`iter`](Self::iter) finds them.
+    /// Removes each value that [`iter`](Self::iter) visits.
     #[track_caller]
     pub fn clear(&self) {
         self.retain(|_, _| false);
     }
 
-    /// Moves all values out, one after the other. What is not moved out when the iterator goes is
-    /// dropped then; if it is leaked, the rest stays in the map.
+    /// Moves all values out. When the iterator is dropped, it drops the remaining values. If the
+    /// iterator is leaked, they stay in the map.
     pub fn drain(&mut self) -> Drain<'_, T, K> {
         Drain::new(self)
     }
@@ -456,7 +458,7 @@ impl<'a, T, K: Key> IntoIterator for &'a mut HandleMap<T, K> {
 
 impl<T: fmt::Debug, K: Key> fmt::Debug for HandleMap<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// The values alone.
+        /// Formats the values of the map.
         struct Values<'a, T, K: Key>(&'a HandleMap<T, K>);
         impl<T: fmt::Debug, K: Key> fmt::Debug for Values<'_, T, K> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -472,17 +474,17 @@ impl<T: fmt::Debug, K: Key> fmt::Debug for HandleMap<T, K> {
 
 impl<T, K: Key> Drop for HandleMap<T, K> {
     fn drop(&mut self) {
-        /// Also if a drop panics.
+        /// Destroys the cache, even if the drop of a value panics.
         struct Destroy(Cache);
         impl Drop for Destroy {
             fn drop(&mut self) {
-                // SAFETY: the map is at its end, and no guard outlives it.
+                // SAFETY: the map is being dropped, and no guard outlives it.
                 unsafe { self.0.destroy() }
             }
         }
         let _destroy = Destroy(self.cache);
         if core::mem::needs_drop::<T>() {
-            // SAFETY: nobody looks at a value any more.
+            // SAFETY: no code reads a value any more.
             unsafe { Remains::drop_all(self) }
         }
     }

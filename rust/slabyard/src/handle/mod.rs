@@ -1,14 +1,14 @@
-//! Maps that give keys out for values: a key is good until its value is removed, and good for
-//! nothing ever after, whatever comes to lie in its place.
+//! Maps that give out keys for values. A key is valid until its value is removed. It stays invalid
+//! from then on, even when another value lies in the same place.
 //!
-//! [`HandleMap`] is for all threads, [`LocalHandleMap`] for one owner with `&mut`; [`SecondaryMap`]
-//! and [`SparseSecondaryMap`] keep more about what another map has keys for.
+//! [`HandleMap`] is for all threads, [`LocalHandleMap`] for one owner with `&mut`. [`SecondaryMap`]
+//! and [`SparseSecondaryMap`] keep further values for the keys of another map.
 //!
 //! # The word of an ordinal, in a [`HandleMap`]
 //!
-//! Every value has a word, which says its generation, how many guards there are, and a state
-//! (`slabyard/handle.h` draws it). What C does with words does not know of `Drop`, so this module
-//! changes them itself, by these rules:
+//! Every value has a word with its generation, the number of its guards and a state
+//! (`slabyard/handle.h` draws it). The C functions for words do not run `Drop`. So this module
+//! changes words itself, by these rules:
 //!
 //! ```text
 //!               insert                      remove, no guards
@@ -23,38 +23,44 @@
 //!                      the value is dropped or moved out
 //! ```
 //!
-//! 1. *One owner.* Who makes a word *dying without guards* owns the value alone, and nobody else
-//!    touches the word. Either `remove` finds no guards, or a guard that goes is the last.
-//! 2. *No way back.* A guard is made of a live word only. So the guards of a dying word only become
-//!    fewer, and one of them is the last.
+//! 1. *One owner.* The thread that makes a word *dying without guards* is the only owner of the
+//!    value, and no other thread uses the word. It is either a `remove` that finds no guards, or
+//!    the drop of the last guard.
+//! 2. *No way back.* A guard is made of a live word only. So a dying word gets no new guards, and
+//!    one of its guards is the last.
 //! 3. *Value first.* A word becomes live after the value was written (release), and a guard is made
-//!    by an exchange that acquires: so the value is seen whole.
-//! 4. *Guards before drop.* A guard goes by a subtraction that releases, and who becomes owner
-//!    acquires: what was done through guards happens before the drop.
-//! 5. *Value last.* The owner drops the value, or moves it out, then stores a free word, then puts
-//!    the ordinal back, in this order also if the drop panics.
+//!    by a compare-exchange that acquires. So a thread with a guard sees the whole value.
+//! 4. *Guards before drop.* Dropping a guard is a subtraction that releases, and the thread that
+//!    becomes the owner acquires. So everything done through guards happens before the value is
+//!    dropped.
+//! 5. *Value last.* The owner drops the value or moves it out, then stores a free word, then frees
+//!    the ordinal. The order is the same if the drop panics.
 //!
-//! `get` is one compare-exchange, the end of a guard one subtraction, `remove` one compare-exchange
-//! and, since nobody else writes the word by then, a plain store. `rust/models` explores this and
-//! shows for each rule what happens without it.
+//! `get` is one compare-exchange, the drop of a guard one subtraction. `remove` is one
+//! compare-exchange and a plain store, because no other thread writes the word by then.
+//! `rust/models` explores this, and shows for each rule what happens without it.
 //!
-//! # What safe code of the program can do to it
+//! # What safe code of the program can do to a map
 //!
-//! - *A key's conversions* may answer differently each time, panic, or call the map. So each function
-//!   converts the key at its entrance, once, and works with the [`RawKey`] alone; walks and drops convert no
-//!   key back. On the way out the conversion comes last, when the map is whole and the value has an owner.
-//! - *A key's other traits* (`Eq`, `Ord`, `Hash`, `Debug`) are never called, but for `Debug` in panics and texts.
-//! - *A value's drop* may panic, or use the map: it runs after the word is dying, when no lock is held, and the
-//!   ordinal goes back behind a drop guard. A map that is dropped cannot be reached from a value, as the map
-//!   has a `Drop` of its own, so values may not borrow it, and an `Arc` of it was the last.
-//! - *A value's clone* ([`LocalHandleMap`]) sees a shared map; a half of it that was cloned is dropped by `Vec`.
-//! - *Closures* (`insert_with_key`, `retain`, `for_each`, `get_or_insert_with`) run while the value is under a guard
-//!   or borrowed, and a place that has no value yet goes back if they panic.
-//! - *Iterators of the program* (`Extend`) are pulled one item at a time; their `size_hint` is not asked.
+//! - *A key's conversions* may answer differently each time, panic, or call the map. So each
+//!   function converts the key once, at its beginning, and works with the [`RawKey`]; walks and
+//!   drops do not convert keys back. A function that returns a key converts it last, when the map
+//!   is consistent and the value has an owner.
+//! - *A key's other traits* (`Eq`, `Ord`, `Hash`) are never called; `Debug` only for panics and
+//!   texts.
+//! - *A value's drop* may panic, or use the map. It runs after the word became dying, without a
+//!   lock, and a drop guard frees the ordinal. The drop of a map cannot be entered again from a
+//!   value: a value cannot borrow its map, because the map has a `Drop` of its own, and a value's
+//!   `Arc` of it would keep it alive.
+//! - *A value's clone* ([`LocalHandleMap`]) gets a shared map. If it panics, `Vec` drops the values
+//!   cloned so far.
+//! - *Closures* (`insert_with_key`, `retain`, `for_each`, `get_or_insert_with`) run while the value
+//!   is guarded or borrowed. If they panic, a place without a value is freed.
+//! - *Iterators of the program* (`Extend`) are read item by item; their `size_hint` is not used.
 //!
-//! A guard that is leaked stays counted: its value is not dropped by `remove`, but by the map's own
-//! end, which no guard outlives. The same holds for every method with `&mut self`: nobody can have
-//! a guard then, so what is counted was leaked, and does not matter.
+//! A leaked guard stays counted. `remove` does not drop its value then; the drop of the map does,
+//! which no guard outlives. While a method with `&mut self` runs, no guard is in use. So the guards
+//! that are counted then were leaked, and are ignored.
 
 mod builder;
 mod entry;
@@ -71,7 +77,7 @@ mod sparse;
 mod walk;
 mod word;
 
-/// The panic of a `reserve`, in the line of the program that called it.
+/// Panics at the line of the program that called `reserve`.
 #[cold]
 #[inline(never)]
 #[track_caller]

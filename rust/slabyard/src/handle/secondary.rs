@@ -1,4 +1,4 @@
-//! More about what another map has keys for, in a vector by place.
+//! [`SecondaryMap`]: further values for the keys of another map, in a vector indexed by place.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -6,21 +6,24 @@ use core::num::NonZeroU32;
 
 use super::key::{DefaultKey, Key, RawKey};
 
-/// What is kept for a key.
+/// The value for a key, and the key's generation.
 #[derive(Clone)]
 struct Kept<V> {
     generation: NonZeroU32,
     value: V,
 }
 
-/// Values for keys of another map: as long a vector as the highest place among the keys.
+/// Further values for the keys of another map. It is a vector that is as long as the highest place
+/// among the keys.
 ///
-/// For a place, only the newest generation is kept: inserting for a newer key replaces what was
-/// there, inserting for an older one, whose value must be gone, does nothing. It does not notice when
-/// the other map removes a key; what was kept for it stays until it is replaced or removed.
+/// A place has one value, of the newest generation inserted. Inserting for a newer key replaces the
+/// value. Inserting for an older key, whose value must have been removed from the other map, does
+/// nothing. This map is not told when the other map removes a key: its value stays until it is
+/// replaced or removed.
 ///
-/// For keys of a [`LocalHandleMap`](super::LocalHandleMap). Places of a
-/// [`HandleMap`](super::HandleMap) are numbers of the whole process: `SparseSecondaryMap` is for these.
+/// It is meant for the keys of a [`LocalHandleMap`](super::LocalHandleMap). The places of a
+/// [`HandleMap`](super::HandleMap) are numbers of the whole process; use `SparseSecondaryMap` for
+/// these.
 ///
 /// ```
 /// use slabyard::{LocalHandleMap, SecondaryMap};
@@ -59,7 +62,7 @@ impl<K: Key, V> SecondaryMap<K, V> {
         }
     }
 
-    /// An empty map with room for keys of so many places.
+    /// Creates an empty map with memory for keys of `capacity` places.
     #[track_caller]
     pub fn with_capacity(capacity: usize) -> Self {
         let mut map = Self::new();
@@ -67,22 +70,22 @@ impl<K: Key, V> SecondaryMap<K, V> {
         map
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the map has no values.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Places that there is memory for.
+    /// The number of places that fit without allocating.
     pub fn capacity(&self) -> usize {
         self.slots.capacity()
     }
 
-    /// Provides memory for so many places more.
+    /// Provides memory for `more` places.
     #[track_caller]
     pub fn reserve(&mut self, more: usize) {
         if let Err(error) = self.slots.try_reserve(more) {
@@ -90,15 +93,15 @@ impl<K: Key, V> SecondaryMap<K, V> {
         }
     }
 
-    /// Gives memory back beyond the last place for which something is kept.
+    /// Frees the memory behind the last place that has a value.
     pub fn shrink_to_fit(&mut self) {
         let end = self.slots.iter().rposition(Option::is_some);
         self.slots.truncate(end.map_or(0, |last| last + 1));
         self.slots.shrink_to_fit();
     }
 
-    /// Keeps a value for a key; returns what was kept for it. If something is kept for a newer key of
-    /// the same place, `value` is dropped.
+    /// Sets the value for a key and returns the previous value for this key. If there is a value
+    /// for a newer key of the same place, `value` is dropped.
     #[track_caller]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         self.insert_raw(key.into(), value)
@@ -125,7 +128,7 @@ impl<K: Key, V> SecondaryMap<K, V> {
         }
     }
 
-    /// Takes out what is kept for a key.
+    /// Removes the value for a key and returns it.
     pub fn remove(&mut self, key: K) -> Option<V> {
         let raw = key.into();
         let slot = self.slots.get_mut(raw.ordinal() as usize)?;
@@ -134,7 +137,7 @@ impl<K: Key, V> SecondaryMap<K, V> {
         Some(kept.value)
     }
 
-    /// What is kept for a key.
+    /// The value for a key.
     #[inline]
     pub fn get(&self, key: K) -> Option<&V> {
         let raw = key.into();
@@ -142,7 +145,7 @@ impl<K: Key, V> SecondaryMap<K, V> {
         (kept.generation.get() == raw.generation()).then_some(&kept.value)
     }
 
-    /// What is kept for a key.
+    /// The value for a key.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let raw = key.into();
@@ -150,13 +153,13 @@ impl<K: Key, V> SecondaryMap<K, V> {
         (kept.generation.get() == raw.generation()).then_some(&mut kept.value)
     }
 
-    /// Drops all values. Memory is kept.
+    /// Drops all values. The memory is kept.
     pub fn clear(&mut self) {
         self.len = 0;
         self.slots.clear();
     }
 
-    /// Keeps the values for which `keep` says yes.
+    /// Keeps the values for which `keep` returns true, and drops the others.
     pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
         for (at, slot) in self.slots.iter_mut().enumerate() {
             let gone = slot.take_if(|kept| !keep(key_of(at, kept), &mut kept.value));
@@ -164,13 +167,13 @@ impl<K: Key, V> SecondaryMap<K, V> {
         }
     }
 
-    /// All keys and values, by place.
+    /// All keys and values, in the order of places.
     pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         let kept = self.slots.iter().enumerate();
         kept.filter_map(|(at, slot)| slot.as_ref().map(|kept| (key_of(at, kept), &kept.value)))
     }
 
-    /// All keys and values, by place.
+    /// All keys and values, in the order of places.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
         let kept = self.slots.iter_mut().enumerate();
         kept.filter_map(|(at, slot)| {
@@ -179,7 +182,7 @@ impl<K: Key, V> SecondaryMap<K, V> {
         })
     }
 
-    /// Moves all values out.
+    /// Moves all values out, in the order of places.
     pub fn drain(&mut self) -> impl Iterator<Item = (K, V)> + '_ {
         self.len = 0;
         let kept = self.slots.drain(..).enumerate();

@@ -1,17 +1,18 @@
-//! Keys and maps for serde.
+//! Serialization of keys and maps with serde.
 //!
-//! A key is its number. A [`LocalHandleMap`] is its slots, each as generation and value, where a
-//! vacant one has the generation of its next value: so keys that were good before are good in what
-//! is read back, and stale ones stale. The other maps are lists of keys with their values.
+//! A key is written as its number. A [`LocalHandleMap`] is written as its slots, each with a
+//! generation and a value; a vacant slot has the generation of its next value. So after reading,
+//! valid keys are still valid and stale keys still stale. The other maps are written as lists of
+//! keys and values.
 //!
-//! What is read may be hostile, and so may be the program's own (de)serialisers:
+//! The text that is read may be hostile, and so may the program's (de)serializers:
 //!
-//! - *A size that the text claims* is not believed: serde's vectors grow with what they have read.
-//! - *A place that a key claims* is believed within bounds only ([`SecondaryMap`]), so memory is in
-//!   proportion to the text.
-//! - *Generations and values* are compared, never followed: at worst a key leads to a value that the writer
-//!   put there.
-//! - *A panic* of the program's code finds vectors, and maps that are whole.
+//! - *A size that the text claims* is not trusted: serde's vectors grow with what was read.
+//! - *A place that a key claims* is accepted within bounds only ([`SecondaryMap`]), so memory stays
+//!   in proportion to the text.
+//! - *Generations and values* are compared and never used as addresses. At worst a key leads to a
+//!   value that the writer put there.
+//! - *A panic* of the program's code leaves vectors and maps consistent.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -53,7 +54,7 @@ impl<T: Serialize, K: Key> Serialize for LocalHandleMap<T, K> {
     }
 }
 
-/// What is written of a map.
+/// The serialized form of a map.
 #[derive(Deserialize)]
 struct Whole<T> {
     start: u32,
@@ -74,17 +75,19 @@ impl<'de, T: Deserialize<'de>, K: Key> Deserialize<'de> for LocalHandleMap<T, K>
 }
 
 impl<T: Serialize, K: Key + Serialize> Serialize for HandleMap<T, K> {
-    /// All keys and values, as [`iter`](HandleMap::iter) finds them; all are held until they are written.
+    /// All keys and values that [`iter`](HandleMap::iter) visits. It holds guards of all of them
+    /// until they are written.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let held: Vec<(K, Ref<'_, T, K>)> = self.iter().collect();
         serializer.collect_seq(held.iter().map(|(key, value)| (*key, &**value)))
     }
 }
 
-/// A [`HandleMap`] that was read back, and which key became which.
+/// A [`HandleMap`] that was read back, with the old and the new key of each value.
 ///
-/// Places of a `HandleMap` are numbers of the whole process, so values that are read back have new keys. What
-/// else holds keys, other values among them, has to be told.
+/// The places of a `HandleMap` are numbers of the whole process, so values that are read back get
+/// new keys. The program must replace the old keys that it stores elsewhere, also those in other
+/// values.
 ///
 /// ```
 /// use slabyard::handle::Restored;
@@ -101,9 +104,9 @@ impl<T: Serialize, K: Key + Serialize> Serialize for HandleMap<T, K> {
 /// ```
 #[non_exhaustive]
 pub struct Restored<T, K: Key = super::DefaultKey> {
-    /// The values.
+    /// The map with the values.
     pub map: HandleMap<T, K>,
-    /// Of each value the key that it had, and the one that it has.
+    /// For each value its old key and its new key.
     pub keys: Vec<(K, K)>,
 }
 
@@ -135,7 +138,7 @@ impl<'de, T: Deserialize<'de>, K: Key + Deserialize<'de>> Deserialize<'de> for R
 }
 
 impl<'de, T: Deserialize<'de>, K: Key + Deserialize<'de>> Deserialize<'de> for HandleMap<T, K> {
-    /// The values, with new keys: [`Restored`] says which.
+    /// The values, with new keys. Read a [`Restored`] to get the new keys.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Restored::deserialize(deserializer).map(|restored| restored.map)
     }
@@ -147,15 +150,15 @@ impl<K: Key + Serialize, V: Serialize> Serialize for SecondaryMap<K, V> {
     }
 }
 
-/// Places that a [`SecondaryMap`] which is read may have for each of its values, beside those that fit into
-/// `FREE_BYTES`.
+/// How many places for each value a [`SecondaryMap`] that is read may have. Places within
+/// `FREE_BYTES` are always accepted.
 const PLACES_A_VALUE: usize = 16;
 const FREE_BYTES: usize = 1 << 20;
 
 impl<'de, K: Key + Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for SecondaryMap<K, V> {
-    /// # Errors
-    /// Beside those of the format: a key's place is so high that memory would be out of proportion to what was
-    /// read. [`SparseSecondaryMap`](super::SparseSecondaryMap) reads the same text.
+    /// In addition to errors of the format: a key's place is so high that the memory would be out
+    /// of proportion to the text. [`SparseSecondaryMap`](super::SparseSecondaryMap) can read the
+    /// same text.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let all: Vec<(RawKey, V)> = Vec::<(K, V)>::deserialize(deserializer)?
             .into_iter()

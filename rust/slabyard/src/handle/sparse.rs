@@ -1,12 +1,13 @@
-//! More about what another map has keys for, in a hash table.
+//! [`SparseSecondaryMap`]: further values for the keys of another map, in a hash table.
 
 use core::marker::PhantomData;
 use std::collections::hash_map::{Entry, HashMap};
 
 use super::key::{DefaultKey, Key, RawKey};
 
-/// Values for few of the keys of another map, or for keys of a [`HandleMap`](super::HandleMap): a
-/// hash table by place. The rules are those of [`SecondaryMap`](super::SecondaryMap).
+/// Further values for a few of the keys of another map, or for keys of a
+/// [`HandleMap`](super::HandleMap). It is a hash table by place, with the rules of
+/// [`SecondaryMap`](super::SecondaryMap).
 ///
 /// ```
 /// use slabyard::{HandleMap, SparseSecondaryMap};
@@ -30,7 +31,7 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
         Self::with_capacity(0)
     }
 
-    /// An empty map with room for so many values.
+    /// Creates an empty map with memory for `capacity` values.
     #[track_caller]
     pub fn with_capacity(capacity: usize) -> Self {
         let mut map = Self {
@@ -41,22 +42,22 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
         map
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there is none.
+    /// Whether the map has no values.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Values that there is memory for.
+    /// The number of values that fit without allocating.
     pub fn capacity(&self) -> usize {
         self.slots.capacity()
     }
 
-    /// Provides memory for so many values more.
+    /// Provides memory for `more` values.
     #[track_caller]
     pub fn reserve(&mut self, more: usize) {
         if let Err(error) = self.slots.try_reserve(more) {
@@ -64,13 +65,13 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
         }
     }
 
-    /// Gives back the memory that is not needed.
+    /// Frees unused memory.
     pub fn shrink_to_fit(&mut self) {
         self.slots.shrink_to_fit();
     }
 
-    /// Keeps a value for a key; returns what was kept for it. If something is kept for a newer key of
-    /// the same place, `value` is dropped.
+    /// Sets the value for a key and returns the previous value for this key. If there is a value
+    /// for a newer key of the same place, `value` is dropped.
     #[track_caller]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let raw = key.into();
@@ -87,7 +88,7 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
         }
     }
 
-    /// Takes out what is kept for a key.
+    /// Removes the value for a key and returns it.
     pub fn remove(&mut self, key: K) -> Option<V> {
         let raw = key.into();
         let Entry::Occupied(entry) = self.slots.entry(raw.ordinal()) else {
@@ -96,7 +97,7 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
         (entry.get().0 == raw).then(|| entry.remove().1)
     }
 
-    /// What is kept for a key.
+    /// The value for a key.
     #[inline]
     pub fn get(&self, key: K) -> Option<&V> {
         let raw = key.into();
@@ -104,7 +105,7 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
         (*kept == raw).then_some(value)
     }
 
-    /// What is kept for a key.
+    /// The value for a key.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
         let raw = key.into();
@@ -112,12 +113,12 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
         (*kept == raw).then_some(value)
     }
 
-    /// Drops all values. Memory is kept.
+    /// Drops all values. The memory is kept.
     pub fn clear(&mut self) {
         self.slots.clear();
     }
 
-    /// Keeps the values for which `keep` says yes.
+    /// Keeps the values for which `keep` returns true, and drops the others.
     pub fn retain(&mut self, mut keep: impl FnMut(K, &mut V) -> bool) {
         self.slots
             .retain(|_, (raw, value)| keep((*raw).into(), value));
@@ -137,7 +138,7 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
             .map(|(raw, value)| ((*raw).into(), value))
     }
 
-    /// Moves all values out.
+    /// Moves all values out, in no order.
     pub fn drain(&mut self) -> impl Iterator<Item = (K, V)> + '_ {
         self.slots
             .drain()

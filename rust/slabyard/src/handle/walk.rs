@@ -1,4 +1,4 @@
-//! Going through all values of a map.
+//! The iterators of [`HandleMap`], and the walk of its drop.
 
 use alloc::vec;
 use core::marker::PhantomData;
@@ -11,18 +11,19 @@ use super::map::{too_many_guards, HandleMap};
 use super::word::{self, Pinning, Release};
 use crate::raw::handle::{Cache, DYING, PINS, STATE};
 
-/// The ordinals of the slabs that a cache had at one moment, but for groups without a value.
+/// Walks the ordinals of the slabs that a cache had at one moment, without groups that have no
+/// value.
 struct Ordinals {
     firsts: vec::IntoIter<u32>,
     slots: u32,
     next: u32,
-    /// Of the group, from `next` on.
+    /// Ordinals of the current group that are left, starting at `next`.
     left: u32,
-    /// Of the slab, behind the group.
+    /// Ordinals of the current slab behind the group.
     behind: u32,
 }
 
-/// Ordinals of a group.
+/// The number of ordinals in a group.
 const GROUP: u32 = 8;
 
 impl Ordinals {
@@ -37,8 +38,8 @@ impl Ordinals {
         }
     }
 
-    /// Comes to the next group that has a live or dying word, be it of whatever cache, or is a
-    /// slab's last and short. A slab with few values costs three instructions a word.
+    /// Moves to the next group that has a live or dying word, of any cache, or to the short last
+    /// group of a slab. For a slab with few values this costs three instructions a word.
     #[inline]
     fn next_group(&mut self, cache: &Cache) -> Option<()> {
         loop {
@@ -52,7 +53,8 @@ impl Ordinals {
                 return Some(());
             }
             self.behind -= GROUP;
-            // SAFETY: the cache gave them, of one slab; they may be another's by now.
+            // SAFETY: the cache gave these ordinals, all of one slab. They may belong to another
+            // cache by now.
             let words = unsafe { cache.words_of(self.next, GROUP) };
             let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
             if words.iter().map(read).fold(0, BitOr::bitor) & STATE != 0 {
@@ -63,7 +65,7 @@ impl Ordinals {
         }
     }
 
-    /// The next, with its word.
+    /// The next ordinal, with its word.
     #[inline]
     fn next(&mut self, cache: &Cache) -> Option<(u32, u64)> {
         if self.left == 0 {
@@ -72,12 +74,13 @@ impl Ordinals {
         let ordinal = self.next;
         self.next = self.next.wrapping_add(1);
         self.left -= 1;
-        // SAFETY: the cache gave the ordinal; it may be another's by now, which the word says.
+        // SAFETY: the cache gave the ordinal. It may belong to another cache by now; the word
+        // tells.
         let word = unsafe { cache.word_of(ordinal) }.load(Ordering::Relaxed);
         Some((ordinal, word))
     }
 
-    /// The next that has a live value, with its word.
+    /// The next ordinal that has a live value, with its word.
     #[inline]
     fn next_live(&mut self, cache: &Cache) -> Option<(RawKey, u64)> {
         loop {
@@ -89,7 +92,7 @@ impl Ordinals {
     }
 }
 
-/// Guards of all values: [`HandleMap::iter`].
+/// Iterates over guards of all values: see [`HandleMap::iter`].
 pub struct Iter<'a, T, K: Key> {
     map: &'a HandleMap<T, K>,
     ordinals: Ordinals,
@@ -112,7 +115,7 @@ impl<'a, T, K: Key> Iter<'a, T, K> {
             let word = unsafe { self.map.cache().word_of(key.ordinal()) };
             match word::pin(word, live) {
                 Pinning::Pinned => {
-                    // SAFETY: it is pinned, so the value is there and stays.
+                    // SAFETY: the word is pinned, so the value exists and stays.
                     let guard = unsafe { Ref::new(self.map, word, self.map.value(key.ordinal())) };
                     return Some((key, guard));
                 }
@@ -130,13 +133,13 @@ impl<'a, T, K: Key> Iterator for Iter<'a, T, K> {
     /// As [`HandleMap::get`].
     #[track_caller]
     fn next(&mut self) -> Option<Self::Item> {
-        // The guard is made first: it goes again if the key's conversion panics.
+        // The guard is made first, so that it is dropped if the key's conversion panics.
         let (key, guard) = self.next_held()?;
         Some((key.into(), guard))
     }
 }
 
-/// All values: [`HandleMap::iter_mut`].
+/// Iterates over all values: see [`HandleMap::iter_mut`].
 pub struct IterMut<'a, T, K: Key> {
     map: &'a HandleMap<T, K>,
     ordinals: Ordinals,
@@ -158,12 +161,12 @@ impl<'a, T, K: Key> Iterator for IterMut<'a, T, K> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (key, _) = self.ordinals.next_live(self.map.cache())?;
-        // SAFETY: the value is live, nobody else has the map, and each ordinal comes once.
+        // SAFETY: the value is live, the map is borrowed exclusively, and each ordinal comes once.
         unsafe { Some((key.into(), self.map.value(key.ordinal()).as_mut())) }
     }
 }
 
-/// Moves all values out: [`HandleMap::drain`].
+/// Moves all values out: see [`HandleMap::drain`].
 pub struct Drain<'a, T, K: Key> {
     map: &'a HandleMap<T, K>,
     ordinals: Ordinals,
@@ -185,8 +188,8 @@ impl<T, K: Key> Drain<'_, T, K> {
         let cache = self.map.cache();
         let (key, _) = self.ordinals.next_live(cache)?;
         let (ordinal, generation) = (key.ordinal(), key.generation());
-        // SAFETY: the value is live, and nobody else has the map, so it is ours; guards that are
-        // counted were leaked, and their borrow of the map has ended.
+        // SAFETY: the value is live, and the map is borrowed exclusively, so this call owns the
+        // value. Guards that are counted were leaked, and their borrow of the map has ended.
         unsafe {
             let _release = Release::new(cache, cache.word_of(ordinal), ordinal, generation);
             Some((key, self.map.value(ordinal).read()))
@@ -205,7 +208,7 @@ impl<T, K: Key> Iterator for Drain<'_, T, K> {
 
 impl<T, K: Key> Drop for Drain<'_, T, K> {
     fn drop(&mut self) {
-        /// Goes on if a drop panics.
+        /// Continues if the drop of a value panics.
         struct Rest<'r, 'a, T, K: Key>(&'r mut Drain<'a, T, K>);
         impl<T, K: Key> Drop for Rest<'_, '_, T, K> {
             fn drop(&mut self) {
@@ -217,7 +220,7 @@ impl<T, K: Key> Drop for Drain<'_, T, K> {
     }
 }
 
-/// What is in a map at its end: live values, and those that were removed but had guards, which were
+/// Walks the values of a map that is being dropped: live values, and removed ones whose guards were
 /// leaked.
 pub(super) struct Remains<'a, T, K: Key> {
     map: &'a HandleMap<T, K>,
@@ -225,10 +228,10 @@ pub(super) struct Remains<'a, T, K: Key> {
 }
 
 impl<'a, T, K: Key> Remains<'a, T, K> {
-    /// Drops all values in place; goes on if a drop panics.
+    /// Drops all values in place; continues if the drop of a value panics.
     ///
     /// # Safety
-    /// Nobody looks at a value of the map again.
+    /// No code reads a value of the map again.
     pub unsafe fn drop_all(map: &'a mut HandleMap<T, K>) {
         let mut remains = Self {
             ordinals: Ordinals::of(map.cache()),
@@ -243,8 +246,8 @@ impl<'a, T, K: Key> Remains<'a, T, K> {
     unsafe fn drop_next(&mut self) {
         let cache = self.map.cache();
         while let Some((ordinal, word)) = self.ordinals.next(cache) {
-            // SAFETY: the cache gave the ordinal, which cannot have changed hands: nobody else has
-            // the map. A word with its number and such a state has a value.
+            // SAFETY: the cache gave the ordinal, which still belongs to it, because the map is
+            // borrowed exclusively. A word with the cache's number and such a state has a value.
             unsafe {
                 let dying = (word & !(PINS | STATE)) | (cache.live() & STATE);
                 let held = word & STATE == DYING && word & PINS != 0;
@@ -258,7 +261,7 @@ impl<'a, T, K: Key> Remains<'a, T, K> {
 
 impl<T, K: Key> Drop for Remains<'_, T, K> {
     fn drop(&mut self) {
-        // SAFETY: as drop_all; there is something left only if a drop panicked.
+        // SAFETY: as drop_all; values are left only if a drop panicked.
         unsafe { self.drop_next() }
     }
 }

@@ -1,4 +1,5 @@
-//! The transitions of a word that others may be changing (rules 1 to 5 of [`super`]).
+//! The transitions of a word that other threads may change at the same time (rules 1 to 5 of
+//! [`super`]).
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,18 +7,18 @@ use crate::raw::handle::{Cache, DYING, LIVE, PIN, PINS, STATE};
 
 const GENERATION: u64 = 1 << 32;
 
-/// What came of an attempt to end a value's life.
+/// The result of an attempt to end a value's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Removal {
-    /// The value is the caller's alone.
+    /// The caller is the only owner of the value now.
     Ours,
-    /// There are guards.
+    /// The value has guards.
     Held,
     /// The key was stale already.
     Stale,
 }
 
-/// What came of an attempt to make a guard.
+/// The result of an attempt to make a guard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pinning {
     Pinned,
@@ -25,19 +26,19 @@ pub(super) enum Pinning {
     TooMany,
 }
 
-/// The word of a live value of the cache with this key and no guards.
+/// The word that a live value of the cache without guards has, by its handle.
 #[inline(always)]
 pub(super) fn live_word(cache: &Cache, handle: u64) -> u64 {
     (handle >> 32 << 32) | cache.live()
 }
 
-/// Whether this is a live word of the cache, guards or not.
+/// Whether this is a live word of the cache, with or without guards.
 #[inline(always)]
 pub(super) fn is_live(cache: &Cache, word: u64) -> bool {
     (word & !PINS) as u32 == cache.live() as u32
 }
 
-/// One guard more, if the word is `live` but for guards.
+/// Adds a guard, if the word is `live` apart from the number of guards.
 #[inline(always)]
 pub(super) fn pin(word: &AtomicU64, live: u64) -> Pinning {
     let mut seen = word.load(Ordering::Relaxed);
@@ -55,7 +56,7 @@ pub(super) fn pin(word: &AtomicU64, live: u64) -> Pinning {
     }
 }
 
-/// One guard less. True: it was the last of a dying word, and the value is the caller's alone.
+/// Removes a guard. True: it was the last of a dying word, and the caller owns the value now.
 #[inline(always)]
 pub(super) fn unpin(word: &AtomicU64) -> bool {
     let before = word.fetch_sub(PIN, Ordering::AcqRel);
@@ -63,7 +64,7 @@ pub(super) fn unpin(word: &AtomicU64) -> bool {
     before & (PINS | STATE) == PIN | DYING
 }
 
-/// Makes the word dying.
+/// Makes the word dying, with or without guards.
 pub(super) fn remove(word: &AtomicU64, live: u64) -> Removal {
     let mut seen = word.load(Ordering::Relaxed);
     loop {
@@ -79,7 +80,7 @@ pub(super) fn remove(word: &AtomicU64, live: u64) -> Removal {
     }
 }
 
-/// Makes the word dying if there are no guards; else leaves it.
+/// Makes the word dying if there are no guards; otherwise does nothing.
 #[inline(always)]
 pub(super) fn remove_unheld(word: &AtomicU64, live: u64) -> Removal {
     let dying = live ^ (LIVE | DYING);
@@ -90,20 +91,20 @@ pub(super) fn remove_unheld(word: &AtomicU64, live: u64) -> Removal {
     }
 }
 
-/// The generation that the value of a free word is going to have.
+/// The generation that the next value of a free word will have.
 #[inline(always)]
 pub(super) fn next_generation(word: &AtomicU64) -> u32 {
     ((word.load(Ordering::Relaxed) + GENERATION) >> 32) as u32
 }
 
-/// Makes the free word of a taken ordinal live: its value has been written.
+/// Makes the word of a taken ordinal live, after its value was written.
 #[inline(always)]
 pub(super) fn enliven(word: &AtomicU64, live: u64) {
     word.store(live, Ordering::Release);
 }
 
-/// An ordinal whose value is the holder's alone; when this goes, the word becomes free and the
-/// ordinal goes back (rule 5). The generation is used up.
+/// Owns an ordinal and its value. When this is dropped, the word becomes free and the ordinal goes
+/// back to the cache (rule 5). The generation is used up.
 pub(super) struct Release<'a> {
     pub cache: &'a Cache,
     pub word: &'a AtomicU64,
@@ -113,8 +114,8 @@ pub(super) struct Release<'a> {
 
 impl<'a> Release<'a> {
     /// # Safety
-    /// The ordinal is taken from the cache, its value the caller's alone (or there is none), and
-    /// gone, or a copy that is not used, when this is dropped.
+    /// The ordinal is taken from the cache. Its value is owned by the caller, or there is none. When
+    /// this is dropped, the value is gone, or is a copy that is not used.
     #[inline(always)]
     pub unsafe fn new(
         cache: &'a Cache,
@@ -144,7 +145,7 @@ impl Drop for Release<'_> {
     }
 }
 
-/// An ordinal whose last generation is used up.
+/// Stops the use of an ordinal whose last generation is used up.
 #[cold]
 #[inline(never)]
 fn retire(cache: Cache, word: &AtomicU64, free: u64, ordinal: u32) {

@@ -1,4 +1,4 @@
-//! How a thread gets its pool.
+//! The builder of a thread's pool.
 
 use super::{end, kinds::Sealed, IsBounded, IsUnbounded, LocalAllocator};
 use crate::raw::pool::{Name, RawPool, Shape};
@@ -8,13 +8,14 @@ use core::alloc::Layout;
 use core::fmt;
 use core::marker::PhantomData;
 
-/// Objects by which an unbounded allocator grows, unless it says another number.
+/// The default number of objects by which an unbounded allocator grows.
 const CHUNK_SLOTS: usize = 4096;
 
-/// Bytes of a chunk that hold no objects, at most: in the first one lies the pool itself.
+/// The maximum number of bytes of a chunk without objects: the first chunk contains the pool
+/// itself.
 const OWN_BYTES: usize = 192;
 
-/// Builds the pool of this thread that `A` names. See [`crate::local`].
+/// Builds the pool named `A` of the calling thread. See [`crate::local`].
 #[must_use = "a builder does nothing until build is called"]
 pub struct Builder<T, A> {
     slots: usize,
@@ -37,7 +38,7 @@ impl<T: 'static, A: LocalAllocator<T>> Builder<T, A> {
         }
     }
 
-    /// At most so many objects at a time on this thread. It has to be said.
+    /// Limits the pool of this thread to this number of objects. It must be set.
     pub fn capacity(mut self, slots: usize) -> Self
     where
         A::Kind: IsBounded,
@@ -46,9 +47,9 @@ impl<T: 'static, A: LocalAllocator<T>> Builder<T, A> {
         self
     }
 
-    /// Grow by so many objects at least; 4096 unless said. It is the least room in the first chunk too:
-    /// chunks have what the pool itself takes in addition, and are rounded up to pages. The more there
-    /// is, the larger the next chunk may be.
+    /// The minimum number of objects by which the pool grows; the default is 4096. It is also the
+    /// minimum number in the first chunk. Each chunk is larger by the data of the pool itself, and
+    /// is rounded up to pages. The more chunks a pool has, the larger its next chunk may be.
     pub fn chunk_size(mut self, slots: usize) -> Self
     where
         A::Kind: IsUnbounded,
@@ -57,8 +58,8 @@ impl<T: 'static, A: LocalAllocator<T>> Builder<T, A> {
         self
     }
 
-    /// Have room for so many times [`chunk_size`](Self::chunk_size) objects from the start; each page
-    /// of their memory is touched. None unless said.
+    /// Allocates memory for this number of chunks of [`chunk_size`](Self::chunk_size) objects when
+    /// the pool is built, and touches each page. The default is none.
     pub fn initial_chunks(mut self, chunks: usize) -> Self
     where
         A::Kind: IsUnbounded,
@@ -67,17 +68,18 @@ impl<T: 'static, A: LocalAllocator<T>> Builder<T, A> {
         self
     }
 
-    /// Touch memory when it is taken from the system, so that no allocation waits for a page.
+    /// Touches memory when it is taken from the system, so that no allocation waits for a page
+    /// fault.
     pub fn prefault(mut self, yes: bool) -> Self {
         self.prefault = yes;
         self
     }
 
-    /// Builds the pool of this thread.
+    /// Builds the pool of the calling thread.
     ///
     /// # Errors
-    /// [`BuildError::AlreadyBuilt`], [`BuildError::NoCapacity`], [`BuildError::NoMemory`]; the
-    /// thread is as it was.
+    /// [`BuildError::AlreadyBuilt`], [`BuildError::NoCapacity`], [`BuildError::NoMemory`]. The
+    /// thread is then unchanged.
     pub fn build(self) -> Result<(), BuildError> {
         if super::is_initialized::<T, A>() {
             return Err(BuildError::AlreadyBuilt);
@@ -120,14 +122,14 @@ impl<T: 'static, A: LocalAllocator<T>> Builder<T, A> {
         })
     }
 
-    /// Takes the slots of the first chunks, and gives them back so that the first is on top.
+    /// Takes the slots of the initial chunks, and gives them back so that the first one is on top.
     fn make_room(&self) -> bool {
         let slots = self.chunk_slots.checked_mul(self.initial_chunks);
         slots.is_some_and(super::reserve::<T, A>)
     }
 }
 
-/// The pool that `A` names ends; see [`super::hand::Hand::end`].
+/// Ends the pool named `A` of this thread; see [`super::hand::Hand::end`].
 fn end_on_this_thread<T: 'static, A: LocalAllocator<T>>(last: bool) -> bool {
     A::KEY
         .try_with(|local| local.hand.end(last))

@@ -1,10 +1,10 @@
-//! What happens to a thread's pools when it ends.
+//! Ends a thread's pools when the thread ends.
 //!
-//! Values in slots may be owned by other thread-local variables of the thread, whose destructors
-//! come in an order that nobody here chooses. So the pools go in the destructor of a pthread key:
-//! those run after the destructors of thread-local variables, or, on systems where these are made
-//! of keys too, in rounds, of which the first is let pass. A pool of which a slot is taken waits
-//! for a later round; after the last one it stays for ever.
+//! Other thread-local variables of the thread may own values in slots, and the order of their
+//! destructors is not known here. So the pools are ended by the destructor of a pthread key, which
+//! runs after the destructors of thread-local variables. On systems where these use keys too,
+//! destructors run in rounds; the first round is then skipped. A pool with a taken slot waits for a
+//! later round. If a slot is still taken in the last round, the pool stays until the process ends.
 //!
 //! The key's value is a list of the thread's pools, each a [`Record`].
 
@@ -14,25 +14,27 @@ use core::ffi::c_void;
 use core::ptr::{null_mut, NonNull};
 use std::sync::OnceLock;
 
-/// Rounds that every system grants a key (POSIX: at least 4). In the last one ThreadSanitizer ends its
-/// own account of the thread, and code that it has instrumented crashes after that.
+/// The number of rounds used. Every system runs at least 4 (POSIX). Under ThreadSanitizer the last
+/// one is not used: it ends ThreadSanitizer's own data of the thread, and instrumented code crashes
+/// after that.
 const ROUNDS: u32 = if cfg!(slabyard_tsan) { 3 } else { 4 };
 
-/// Ends a pool of this thread; the argument says whether it is the last time. False: not yet.
+/// Ends a pool of this thread. The argument tells whether this is the last round. False: not ended
+/// yet.
 pub type End = fn(bool) -> bool;
 
-/// A pool that goes when the thread ends.
+/// A pool that is ended when the thread ends.
 struct Record {
     next: *mut Record,
     end: End,
-    /// Of the first in the list: how often the destructor ran.
+    /// In the first record of the list: how often the destructor ran.
     rounds: u32,
 }
 
 impl Record {
     /// `None`: there is no memory.
     fn new(record: Record) -> Option<NonNull<Record>> {
-        // SAFETY: a record is no type of 0 bytes; its place is written before it is read.
+        // SAFETY: a record has more than 0 bytes, and its memory is written before it is read.
         unsafe {
             let place = NonNull::new(alloc(Layout::new::<Record>()))?.cast();
             place.write(record);
@@ -41,19 +43,19 @@ impl Record {
     }
 
     /// # Safety
-    /// It is one that `new` made, and not used again.
+    /// `new` made the record, and it is not used again.
     unsafe fn free(record: *mut Record) {
         // SAFETY: as the caller says.
         unsafe { dealloc(record.cast(), Layout::new::<Record>()) }
     }
 }
 
-/// The key; `None` where there are no more.
+/// The key. `None`: the system has no more keys.
 fn key() -> Option<libc::pthread_key_t> {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     *KEY.get_or_init(|| {
         let mut key = 0;
-        // SAFETY: the destructor takes what `set` puts in.
+        // SAFETY: the destructor gets the list that `set` stores.
         let error = unsafe { libc::pthread_key_create(&mut key, Some(end_all)) };
         (error == 0).then_some(key)
     })
@@ -69,11 +71,12 @@ fn set(key: libc::pthread_key_t, first: *mut Record) -> bool {
     unsafe { libc::pthread_setspecific(key, first.cast()) == 0 }
 }
 
-/// From here on the thread's end ends a pool. False, and nothing happened: there is no memory.
+/// Registers a pool to be ended with the thread. False: there is no memory, and nothing changed.
 pub fn register(end: End) -> bool {
     let Some(key) = key() else { return false };
     let next = first(key);
-    // A destructor of another key may build a pool while the thread ends: the count goes on.
+    // A destructor of another key may build a pool while the thread ends. The count of rounds goes
+    // on then.
     // SAFETY: null, or the first record of this thread's list.
     let rounds = unsafe { next.as_ref() }.map_or(0, |first| first.rounds);
     let Some(record) = Record::new(Record { next, end, rounds }) else {
@@ -87,11 +90,12 @@ pub fn register(end: End) -> bool {
     false
 }
 
-/// Takes back what was registered last on this thread.
+/// Removes the last registration of this thread.
 pub(super) fn unregister() {
     let Some(key) = key() else { return };
     let record = first(key);
-    // SAFETY: there is a record, as the caller says; it is in the list no more when it goes.
+    // SAFETY: there is a record, as the caller says. It is removed from the list before it is
+    // freed.
     unsafe {
         set(key, (*record).next);
         Record::free(record);
@@ -102,7 +106,7 @@ pub(super) fn unregister() {
 unsafe extern "C" fn end_all(list: *mut c_void) {
     let Some(key) = key() else { return };
     let mut record: *mut Record = list.cast();
-    // SAFETY: a list of records, the first of which counts rounds; it is this thread's alone.
+    // SAFETY: a list of records, the first of which counts rounds. No other thread uses it.
     unsafe {
         let rounds = (*record).rounds + 1;
         let mut left: *mut Record = null_mut();

@@ -1,23 +1,24 @@
-//! What a thread has at hand of one pool: the pool, and a list of free slots before it.
+//! A thread's access to one of its pools: the pool, and a list of free slots in front of it.
 //!
-//! The head of the list lies in the thread's storage itself, so taking a slot and giving it back
-//! need not look for the pool: five instructions each. Two of those that give back compare with the
-//! slot that was given back last, which may not come a second time. The pool fills the list, some
-//! slots at a time, and gets it back when the thread ends, or for a trim.
+//! The head of the list lies in thread-local storage, so taking a slot or giving it back does not
+//! look up the pool: five instructions each. Two instructions of giving back compare the slot with
+//! the one that was given back last, to find double frees. The pool fills the list, several slots
+//! at a time. It gets them back when the thread ends, or for a trim.
 
 use crate::raw::pool::{RawPool, CALLS};
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-/// Slots that come from the pool at a time, unless that would be more than so many bytes.
+/// The number of slots that come from the pool at a time. It is smaller if they would have more
+/// bytes than the second constant.
 const FILL_SLOTS: usize = 64;
 const FILL_BYTES: usize = 16 << 10;
 
-/// A free slot, or the end of the list; the first word of each slot leads to the next.
+/// A free slot, or the end of the list. The first word of each free slot points to the next one.
 type Link = Option<NonNull<u8>>;
 
-/// One pool of this thread, if it has been built. Without a destructor, so that it can be used by
-/// those of other thread-local variables.
+/// One pool of this thread, if it has been built. It has no destructor, so destructors of other
+/// thread-local variables can still use it.
 pub(super) struct Hand {
     free: Cell<Link>,
     pool: Cell<Option<RawPool>>,
@@ -36,12 +37,13 @@ impl Hand {
         self.pool.get()
     }
 
-    /// From here on the pool is this thread's.
+    /// Makes the pool this thread's.
     pub(super) fn begin(&self, pool: RawPool) {
         self.pool.set(Some(pool));
     }
 
-    /// A slot, content undefined; `None`: there is no pool, it is bounded and full, or there is no memory.
+    /// Takes a slot with undefined content. `None`: there is no pool, it is bounded and full, or
+    /// there is no memory.
     #[inline(always)]
     pub(super) fn take(&self) -> Option<NonNull<u8>> {
         match self.free.get() {
@@ -55,7 +57,7 @@ impl Hand {
     }
 
     /// # Safety
-    /// The slot is one of the pool, and not used again.
+    /// The slot belongs to the pool, and is not used again.
     #[inline(always)]
     pub(super) unsafe fn give(&self, slot: NonNull<u8>) {
         if CALLS {
@@ -69,7 +71,7 @@ impl Hand {
         if newest == Some(slot) {
             return self.given_twice(slot);
         }
-        // SAFETY: the slot is free from here on, aligned for a link, and no smaller.
+        // SAFETY: the slot is free from here on, aligned for a link, and large enough for one.
         unsafe { slot.cast::<Link>().write(newest) }
         self.free.set(Some(slot));
     }
@@ -83,12 +85,13 @@ impl Hand {
         }
     }
 
-    /// A slot from the pool, and the next ones into the list, where they may stay unseen by it.
+    /// Takes a slot from the pool, and moves further ones into the list. The pool counts these as
+    /// taken.
     #[cold]
     #[inline(never)]
     fn fill(&self) -> Option<NonNull<u8>> {
         let pool = self.pool()?;
-        // SAFETY: the pool exists, and is this thread's; what it gives is a free slot.
+        // SAFETY: the pool exists, and is this thread's. It gives free slots.
         unsafe {
             let first = pool.pop().or_else(|| pool.grow())?;
             let mut last: Option<NonNull<Link>> = None;
@@ -113,10 +116,10 @@ impl Hand {
         (FILL_BYTES / unsafe { pool.slot_size() }).min(FILL_SLOTS)
     }
 
-    /// Gives the list back to the pool.
+    /// Gives the slots of the list back to the pool.
     fn settle(&self, pool: RawPool) {
         while let Some(slot) = self.free.get() {
-            // SAFETY: the slot is free, one of the pool's, and begins with a link.
+            // SAFETY: the slot is free, belongs to the pool, and begins with a link.
             unsafe {
                 self.free.set(slot.cast::<Link>().read());
                 pool.push(slot);
@@ -124,7 +127,7 @@ impl Hand {
         }
     }
 
-    /// Slots that are taken; 0 without a pool.
+    /// The number of taken slots; 0 without a pool.
     pub(super) fn in_use(&self) -> usize {
         let Some(pool) = self.pool() else { return 0 };
         let next = |slot: &NonNull<u8>| {
@@ -136,14 +139,14 @@ impl Hand {
         unsafe { pool.in_use() - free }
     }
 
-    /// Slots that there are; 0 without a pool.
+    /// The number of slots; 0 without a pool.
     pub(super) fn capacity(&self) -> usize {
         // SAFETY: the pool exists, and is this thread's.
         self.pool().map_or(0, |pool| unsafe { pool.capacity() })
     }
 
-    /// Provides memory for so many more slots, those at hand included; whether there is room. False
-    /// without a pool.
+    /// Provides memory for `more` slots, including those in the list. False: there is no room, or
+    /// no pool.
     pub(super) fn reserve(&self, more: usize) -> bool {
         self.pool().is_some_and(|pool| {
             self.settle(pool);
@@ -152,7 +155,7 @@ impl Hand {
         })
     }
 
-    /// Gives memory back if no slot is taken; bytes.
+    /// If no slot is taken, returns memory to the system. The result is the number of bytes.
     pub(super) fn trim(&self) -> usize {
         self.pool().map_or(0, |pool| {
             self.settle(pool);
@@ -161,13 +164,13 @@ impl Hand {
         })
     }
 
-    /// The pool goes, if no slot is taken. If one is, it stays: for ever, if this is the last time.
-    /// True if that is settled.
+    /// Ends the pool if no slot is taken. If a slot is taken in the last round, the pool stays
+    /// until the process ends. True: the matter is settled, either way.
     pub(super) fn end(&self, last: bool) -> bool {
         let Some(pool) = self.pool() else { return true };
         self.settle(pool);
-        // SAFETY: the pool exists, and is this thread's. It goes where no slot is taken, after the
-        // last way to reach it.
+        // SAFETY: the pool exists, and is this thread's. It is destroyed only if no slot is taken,
+        // and it can no longer be reached then.
         unsafe {
             if pool.in_use() == 0 {
                 self.pool.set(None);

@@ -1,4 +1,4 @@
-//! A value that stays until the process ends.
+//! [`LocalStatic`]: a value that stays until the process ends.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -6,8 +6,9 @@ use core::ops::Deref;
 use core::pin::Pin;
 use core::ptr::NonNull;
 
-/// A value that stays in its slot until the process ends: [`leak`](super::BoxSlot) of a thread's
-/// slot. It is never dropped, and cannot leave the thread. 8 bytes, and can be copied.
+/// A value in a slot of a per-thread pool that stays until the process ends.
+/// [`leak`](super::BoxSlot) makes it. It is never dropped, and cannot leave the thread. It has 8
+/// bytes and can be copied.
 pub struct LocalStatic<T: 'static> {
     value: NonNull<T>,
     of: PhantomData<&'static T>,
@@ -15,7 +16,7 @@ pub struct LocalStatic<T: 'static> {
 
 impl<T> LocalStatic<T> {
     /// # Safety
-    /// The value is there until the process ends, and nobody changes it.
+    /// The value stays until the process ends, and is not changed.
     #[doc(hidden)]
     #[inline]
     pub unsafe fn new(value: NonNull<T>) -> Self {
@@ -25,16 +26,16 @@ impl<T> LocalStatic<T> {
         }
     }
 
-    /// Where it lies.
+    /// The address of the value.
     #[inline]
     pub fn as_ptr(&self) -> *const T {
         self.value.as_ptr()
     }
 
-    /// It never moves.
+    /// The value as a pinned one: it never moves.
     #[inline]
     pub fn pin(&self) -> Pin<&T> {
-        // SAFETY: nobody can move it, and its memory stays.
+        // SAFETY: the value cannot be moved, and its memory stays.
         unsafe { Pin::new_unchecked(self.value.as_ref()) }
     }
 }
@@ -43,7 +44,7 @@ impl<T> Deref for LocalStatic<T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the value is there, and nobody changes it.
+        // SAFETY: the value exists, and is not changed.
         unsafe { self.value.as_ref() }
     }
 }

@@ -1,15 +1,16 @@
-//! The four macros, which differ in a kind and in the names that they give.
+//! The four macros for per-thread pools. They differ in the kind of pool and in the names that they
+//! define.
 
-/// A pool for a type in each thread that builds it, of at most so many objects.
+/// Declares a bounded pool for a type, which each thread builds for itself.
 ///
-/// Use it in a module of its own. It makes there
+/// Use the macro in a module of its own. It defines there:
 ///
 /// - `Allocator`: `builder()`, with `capacity`, `prefault` and `build`; `is_initialized()`,
-///   `in_use()`, `capacity()`, `reserve(n)`, `trim()`, all of the current thread;
-/// - `BoxSlot`: a value in a slot, 8 bytes; `PinnedSlot`, which [`into_pin`] makes of it; and
-///   `VacantSlot`, a slot that is taken and empty.
+///   `in_use()`, `capacity()`, `reserve(n)` and `trim()`, all for the calling thread's pool;
+/// - `BoxSlot`: a value in a slot, of 8 bytes; `PinnedSlot`, made from it by [`into_pin`]; and
+///   `VacantSlot`, a slot that is taken and has no value yet.
 ///
-/// The names are visible to the module around, or as far as is said before the type:
+/// The names are visible in the enclosing module. Write another visibility before the type:
 /// `bounded_allocator!(pub super::Order)`.
 ///
 /// ```
@@ -38,10 +39,10 @@ macro_rules! bounded_allocator {
     ($($type:tt)+) => { $crate::__local_allocator!(Bounded, $($type)+); };
 }
 
-/// A pool for a type in each thread that builds it, which grows.
+/// Declares a growing pool for a type, which each thread builds for itself.
 ///
-/// As [`bounded_allocator!`], but the builder has `chunk_size` and `initial_chunks` instead of
-/// `capacity`, and `BoxSlot` has `new`.
+/// It is like [`bounded_allocator!`], but the builder has `chunk_size` and `initial_chunks` instead
+/// of `capacity`, and `BoxSlot` has `new`.
 ///
 /// ```
 /// pub struct Quote(u64);
@@ -64,11 +65,10 @@ macro_rules! unbounded_allocator {
     ($($type:tt)+) => { $crate::__local_allocator!(Unbounded, $($type)+); };
 }
 
-/// A pool of at most so many objects in each thread that builds it, of values that may have several
-/// owners.
+/// Declares a bounded pool for values with several owners, which each thread builds for itself.
 ///
-/// As [`bounded_allocator!`], with `RcSlot` and `WeakSlot` beside `BoxSlot`, which becomes an
-/// `RcSlot` by `into_rc`. In each slot are 12 bytes of counts beside the value.
+/// It is like [`bounded_allocator!`], and defines `RcSlot` and `WeakSlot` too. `into_rc` turns a
+/// `BoxSlot` into an `RcSlot`. Each slot has 12 bytes of counts beside the value.
 ///
 /// ```
 /// pub struct Order { filled: u64 }
@@ -94,9 +94,10 @@ macro_rules! bounded_rc_allocator {
     ($($type:tt)+) => { $crate::__local_allocator!(BoundedRc, $($type)+); };
 }
 
-/// A pool that grows in each thread that builds it, of values that may have several owners.
+/// Declares a growing pool for values with several owners, which each thread builds for itself.
 ///
-/// As [`bounded_rc_allocator!`], with the builder and the `new` of [`unbounded_allocator!`].
+/// It is like [`bounded_rc_allocator!`], with the builder and the `new` of
+/// [`unbounded_allocator!`].
 ///
 /// ```
 /// pub struct Node {
@@ -133,46 +134,47 @@ macro_rules! __local_allocator {
         $crate::__local_allocator!(@ $kind, [pub(super)], $type);
     };
     (@ $kind:ident, [$($vis:tt)*], $type:ty) => {
-        /// This module's pool of the current thread.
+        /// This module's pool of the calling thread.
         #[derive(Debug)]
         $($vis)* struct Allocator;
 
         #[allow(dead_code, private_interfaces)]
         impl Allocator {
-            /// Builds the pool of this thread.
+            /// Starts building the pool of this thread.
             pub fn builder() -> $crate::local::Builder<$type, Allocator> {
                 $crate::local::Builder::new()
             }
 
-            /// Has this thread built it?
+            /// Whether this thread has built its pool.
             pub fn is_initialized() -> bool {
                 $crate::local::is_initialized::<$type, Allocator>()
             }
 
-            /// Slots of this thread's pool that are taken, exact; counts those that are free.
+            /// The exact number of taken slots of this thread's pool. It walks the list of free
+            /// slots.
             pub fn in_use() -> usize {
                 $crate::local::in_use::<$type, Allocator>()
             }
 
-            /// Objects that this thread's pool can hold without growing.
+            /// The number of objects that this thread's pool can hold without growing.
             pub fn capacity() -> usize {
                 $crate::local::capacity::<$type, Allocator>()
             }
 
-            /// Provides memory on this thread, each page of it touched, for so many more objects;
-            /// whether there is room, and a pool. What was provided stays until `trim`.
+            /// Provides memory for `more` objects on this thread, and touches each page. False:
+            /// there is no room, or no pool. The memory stays until `trim`.
             pub fn reserve(more: usize) -> bool {
                 $crate::local::reserve::<$type, Allocator>(more)
             }
 
-            /// Gives the memory of this thread's pool back to the system, if no slot of it is
-            /// taken; bytes. Counts those that are free.
+            /// If no slot of this thread's pool is taken, returns its memory to the system. The
+            /// result is the number of bytes. It walks the list of free slots.
             pub fn trim() -> usize {
                 $crate::local::trim::<$type, Allocator>()
             }
         }
 
-        // SAFETY: the key is made as it has to be.
+        // SAFETY: the key is a `thread_local!` with the required value.
         unsafe impl $crate::local::LocalAllocator<$type> for Allocator {
             type Kind = $crate::local::$kind;
             const KEY: &'static ::std::thread::LocalKey<
@@ -204,7 +206,7 @@ macro_rules! __local_allocator {
         /// One of several owners of a value in a slot of this thread's pool.
         #[allow(dead_code, private_interfaces)]
         $($vis)* type RcSlot = $crate::local::RcSlot<$type, Allocator>;
-        /// A name of a slot of this thread's pool that does not keep its value.
+        /// A weak reference to a slot of this thread's pool: it does not keep the value.
         #[allow(dead_code, private_interfaces)]
         $($vis)* type WeakSlot = $crate::local::WeakSlot<$type, Allocator>;
     };

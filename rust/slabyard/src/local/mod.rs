@@ -1,8 +1,8 @@
-//! Pools that belong to a thread: an allocator for a type, by name, with slots of 8 bytes.
+//! Per-thread pools: a named allocator for a type, with slots of 8 bytes.
 //!
-//! [`bounded_allocator!`](crate::bounded_allocator) and its kin, each in a module of its own, make
-//! an `Allocator` and the slots of it. Each thread builds its own pool, once, and each slot goes
-//! back to the pool of the thread, which it cannot leave.
+//! [`bounded_allocator!`](crate::bounded_allocator) and the three similar macros, each used in a
+//! module of its own, define an `Allocator` and its slots. Each thread builds its own pool, once. A
+//! slot cannot leave its thread, and goes back to the pool of this thread.
 //!
 //! ```
 //! pub struct Order { id: u64, price: f64 }
@@ -20,9 +20,9 @@
 //! # }
 //! ```
 //!
-//! When a thread ends, its pools go, after the destructors of its other thread-local variables. A
-//! pool of which a slot is still taken then, by a value that was leaked, forgotten or pinned and
-//! forgotten, keeps its memory until the process ends. The main thread's pools stay.
+//! When a thread ends, its pools are freed, after the destructors of its other thread-local
+//! variables. If a slot of a pool is still taken then, because a value was leaked or forgotten, the
+//! pool keeps its memory until the process ends. The main thread's pools stay.
 
 mod builder;
 pub(crate) mod end;
@@ -51,23 +51,23 @@ pub type BoxSlot<T, A> = crate::Owned<T, Here<T, A>>;
 pub type PinnedSlot<T, A> = crate::Pinned<T, Here<T, A>>;
 /// An owner among several of a value in the pool of this thread.
 pub type RcSlot<T, A> = crate::Shared<T, Here<T, A>>;
-/// A name of a slot in the pool of this thread that does not keep its value.
+/// A weak reference to a slot in the pool of this thread: it does not keep the value.
 pub type WeakSlot<T, A> = crate::Weak<T, Here<T, A>>;
 /// A slot in the pool of this thread that is taken and has no value yet.
 pub type VacantSlot<T, A> = crate::Claim<T, Here<T, A>>;
 
-/// What the macros implement: a type `A` names one pool of `T` in each thread.
+/// Implemented by the macros: a type `A` names one pool of `T` in each thread.
 ///
 /// # Safety
-/// The key is of a `thread_local!` whose value is `const { LocalPool::new() }`.
+/// `key` is a `thread_local!` whose value is `const { LocalPool::new() }`.
 pub unsafe trait LocalAllocator<T: 'static>: Sized + 'static {
-    /// What kind of pool it is.
+    /// The kind of the pool.
     type Kind: Kind;
-    /// Where the thread's pool is noted.
+    /// The thread-local variable that holds the thread's pool.
     const KEY: &'static LocalKey<LocalPool<T, Self>>;
 }
 
-/// A thread's pool, if it has been built, and free slots of it.
+/// A thread's pool, if it has been built, and some of its free slots.
 pub struct LocalPool<T, A> {
     hand: Hand,
     names: PhantomData<fn() -> (T, A)>,
@@ -91,13 +91,13 @@ impl<T, A> fmt::Debug for LocalPool<T, A> {
     }
 }
 
-/// What kind of pool a thread has. There are four.
+/// The kind of a thread's pool. There are four kinds.
 pub trait Kind: kinds::Sealed {}
-/// Kinds of at most so many objects.
+/// Kinds of pools that are bounded.
 pub trait IsBounded: Kind {}
-/// Kinds that grow.
+/// Kinds of pools that grow.
 pub trait IsUnbounded: Kind {}
-/// Kinds with counts beside the values.
+/// Kinds of pools with counts beside the values.
 pub trait IsCounted: Kind {}
 
 mod kinds {
@@ -122,19 +122,19 @@ macro_rules! kind {
 }
 
 kind!(
-    /// Of [`bounded_allocator!`](crate::bounded_allocator).
+    /// Declared by [`bounded_allocator!`](crate::bounded_allocator).
     Bounded, true, false, IsBounded);
 kind!(
-    /// Of [`unbounded_allocator!`](crate::unbounded_allocator).
+    /// Declared by [`unbounded_allocator!`](crate::unbounded_allocator).
     Unbounded, false, false, IsUnbounded);
 kind!(
-    /// Of [`bounded_rc_allocator!`](crate::bounded_rc_allocator).
+    /// Declared by [`bounded_rc_allocator!`](crate::bounded_rc_allocator).
     BoundedRc, true, true, IsBounded IsCounted);
 kind!(
-    /// Of [`unbounded_rc_allocator!`](crate::unbounded_rc_allocator).
+    /// Declared by [`unbounded_rc_allocator!`](crate::unbounded_rc_allocator).
     UnboundedRc, false, true, IsUnbounded IsCounted);
 
-/// The home of slots of this thread's pool that `A` names.
+/// The home of slots of this thread's pool named `A`.
 pub struct Here<T, A>(PhantomData<fn() -> (T, A)>);
 
 impl<T, A> Here<T, A> {
@@ -153,8 +153,8 @@ impl<T, A> Clone for Here<T, A> {
 
 impl<T: 'static, A: LocalAllocator<T>> Home for Here<T, A> {}
 
-// SAFETY: the key is a constant, so each thread has one pool for T and A, from when it is built to
-// the thread's end and longer if an object is out. The slots of it stay on the thread.
+// SAFETY: the key is a constant, so each thread has one pool for T and A. It exists from when it is
+// built to the thread's end, and longer if an object is out. Its slots stay on the thread.
 unsafe impl<T: 'static, A: LocalAllocator<T>> sealed::Home for Here<T, A> {
     #[inline(always)]
     #[track_caller]
@@ -177,7 +177,7 @@ unsafe impl<T: 'static, A: LocalAllocator<T>> sealed::Home for Here<T, A> {
     }
 }
 
-/// There is nothing to take: that is the answer, unless there is no pool.
+/// Answers that there is no room; panics if this thread has not built its pool.
 #[cold]
 #[inline(never)]
 #[track_caller]
@@ -191,31 +191,32 @@ fn nothing<T: 'static, A: LocalAllocator<T>>() -> Option<NonNull<u8>> {
     None
 }
 
-/// Is there a pool on this thread?
+/// Whether this thread has built the pool.
 #[doc(hidden)]
 pub fn is_initialized<T: 'static, A: LocalAllocator<T>>() -> bool {
     A::KEY.with(|local| local.hand.pool().is_some())
 }
 
-/// Slots that are taken on this thread; 0 without a pool.
+/// The number of taken slots on this thread; 0 without a pool.
 #[doc(hidden)]
 pub fn in_use<T: 'static, A: LocalAllocator<T>>() -> usize {
     A::KEY.with(|local| local.hand.in_use())
 }
 
-/// Objects that fit on this thread without growing; 0 without a pool.
+/// The number of objects that fit on this thread without growing; 0 without a pool.
 #[doc(hidden)]
 pub fn capacity<T: 'static, A: LocalAllocator<T>>() -> usize {
     A::KEY.with(|local| local.hand.capacity())
 }
 
-/// Provides memory on this thread for so many more; whether there is room.
+/// Provides memory for `more` objects on this thread. False: there is no room.
 #[doc(hidden)]
 pub fn reserve<T: 'static, A: LocalAllocator<T>>(more: usize) -> bool {
     A::KEY.with(|local| local.hand.reserve(more))
 }
 
-/// Gives this thread's memory back if no slot is taken; bytes.
+/// If no slot is taken, returns this thread's memory to the system. The result is the number of
+/// bytes.
 #[doc(hidden)]
 pub fn trim<T: 'static, A: LocalAllocator<T>>() -> usize {
     A::KEY.with(|local| local.hand.trim())

@@ -1,4 +1,4 @@
-//! What the slots of a thread's pool can do beside what all slots can.
+//! Functions of the slots of per-thread pools that other slots do not have.
 
 use super::{BoxSlot, Here, IsCounted, IsUnbounded, LocalAllocator, LocalStatic};
 use super::{RcSlot, VacantSlot};
@@ -7,13 +7,13 @@ use crate::rc::adopt;
 use crate::{Claim, Full, Owned, Shared};
 
 impl<T: 'static, A: LocalAllocator<T>> Owned<T, Here<T, A>> {
-    /// Puts the value into a slot of this thread's pool.
+    /// Puts a value into a slot of this thread's pool.
     ///
     /// # Errors
     /// [`Full`], with the value: the pool is bounded and full, or there is no memory.
     ///
     /// # Panics
-    /// The allocator was not built on this thread.
+    /// If this thread has not built the pool.
     #[inline]
     #[track_caller]
     pub fn try_new(value: T) -> Result<Self, Full<T>> {
@@ -23,10 +23,10 @@ impl<T: 'static, A: LocalAllocator<T>> Owned<T, Here<T, A>> {
         }
     }
 
-    /// Puts the value into a slot of this thread's pool, which grows.
+    /// Puts a value into a slot of this thread's pool, which grows if needed.
     ///
     /// # Panics
-    /// The allocator was not built on this thread, or there is no memory.
+    /// If this thread has not built the pool, or there is no memory.
     #[inline]
     #[track_caller]
     pub fn new(value: T) -> Self
@@ -39,35 +39,35 @@ impl<T: 'static, A: LocalAllocator<T>> Owned<T, Here<T, A>> {
         }
     }
 
-    /// Takes a slot of this thread's pool, for a value to be built in. `None`: it is bounded and
-    /// full, or there is no memory.
+    /// Claims a slot of this thread's pool, in which a value can be built. `None`: the pool is
+    /// bounded and full, or there is no memory.
     ///
     /// # Panics
-    /// The allocator was not built on this thread.
+    /// If this thread has not built the pool.
     #[inline(always)]
     #[track_caller]
     pub fn claim() -> Option<VacantSlot<T, A>> {
-        // SAFETY: the pool that A names is one for T.
+        // SAFETY: the pool named A is one for T.
         unsafe { Claim::take(Here::new()) }
     }
 
-    /// The value stays until the process ends, and so does the memory of the pool when this thread
-    /// ends. It is never dropped.
+    /// Leaks the value: it stays until the process ends and is never dropped. The memory of the
+    /// pool stays too, even when this thread ends.
     #[inline]
     pub fn leak(self) -> LocalStatic<T> {
         let (object, _) = self.into_parts();
-        // SAFETY: a pool of which an object is out stays, and this one does not come back.
+        // SAFETY: a pool with an object that is out stays, and this object is never given back.
         unsafe { LocalStatic::new(object) }
     }
 
-    /// The value with an owner that may have others beside it. Nothing is moved.
+    /// Makes the owner one that can be cloned. The value is not moved.
     #[inline]
     pub fn into_rc(self) -> RcSlot<T, A>
     where
         A::Kind: IsCounted,
     {
         let (object, home) = self.into_parts();
-        // SAFETY: the slot is ours, holds the value, and is one of a pool for nodes.
+        // SAFETY: the slot is ours, holds the value, and belongs to a pool for nodes.
         unsafe { adopt(object, home) }
     }
 }
@@ -76,23 +76,23 @@ impl<T: 'static, A: LocalAllocator<T>> Shared<T, Here<T, A>>
 where
     A::Kind: IsCounted,
 {
-    /// Puts the value into a slot of this thread's pool.
+    /// Puts a value into a slot of this thread's pool.
     ///
     /// # Errors
     /// [`Full`], with the value: the pool is bounded and full, or there is no memory.
     ///
     /// # Panics
-    /// The allocator was not built on this thread.
+    /// If this thread has not built the pool.
     #[inline]
     #[track_caller]
     pub fn try_new(value: T) -> Result<Self, Full<T>> {
         BoxSlot::<T, A>::try_new(value).map(Owned::into_rc)
     }
 
-    /// Puts the value into a slot of this thread's pool, which grows.
+    /// Puts a value into a slot of this thread's pool, which grows if needed.
     ///
     /// # Panics
-    /// The allocator was not built on this thread, or there is no memory.
+    /// If this thread has not built the pool, or there is no memory.
     #[inline]
     #[track_caller]
     pub fn new(value: T) -> Self

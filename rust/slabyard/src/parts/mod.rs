@@ -1,6 +1,6 @@
-//! What the crates `slabyard-nexus-slab` and `slabyard-nexus-slab-2` are made of: pools without
-//! types, slabs of a fixed number of slots a chunk over them, and the end of a thread. Not for
-//! programs, and free to change with each version.
+//! Parts of the crates `slabyard-nexus-slab` and `slabyard-nexus-slab-2`: untyped pools, slabs with
+//! a fixed number of slots in each chunk, and the end of a thread. Programs should not use this
+//! module: it may change with each version.
 
 mod store;
 mod typed;

@@ -1,25 +1,26 @@
-//! Where the slots of a slab come from, without their type: chunks of a fixed number of slots.
+//! The untyped slots of a slab, in chunks with a fixed number of slots.
 //!
 //! Above: [`TypedStore`](super::TypedStore). Below: a pool of the C core.
 //!
-//! The free slots are in a list whose head lies in the store itself, so to take a slot is two loads
-//! and a store, and to give it back a load and two stores. A chunk comes from the pool as a whole,
-//! and is put into the list in order of address.
+//! The free slots are in a list whose head lies in the store itself. So taking a slot is two loads
+//! and a store, giving it back a load and two stores. The pool provides a whole chunk at a time,
+//! whose slots are put into the list in the order of addresses.
 //!
-//! With debug assertions, or the feature `checked`, the list stays empty: each slot is taken from
+//! With debug assertions, or the feature `checked`, the list stays empty. Each slot is taken from
 //! the pool and given back to it by a call, and the pool reports misuse (`SLABYARD=check`).
 //!
-//! What always holds:
-//!   - Each slot of the list is free, and begins with the address of the next one, or null.
-//!   - `out` is the number of slots that are taken or in the list, and `out <= capacity()`.
-//!   - The pool is destroyed only when no slot is taken: a raw slot has no lifetime, and may be read
-//!     after its slab.
-//!   - `runs` has each slot that has ever been in the list or, where each slot is a call, was taken.
+//! Invariants:
+//! - Each slot in the list is free, and begins with the address of the next one, or null.
+//! - `out` is the number of slots that are taken or in the list, and `out <= capacity()`.
+//! - The pool is destroyed only if no slot is taken: a raw slot has no lifetime, and may be read
+//!   after its slab is dropped.
+//! - `runs` contains each slot that has ever been in the list, or, where each slot is a call, was
+//!   taken.
 //!
-//! What is compiled into programs does not pass the address of the store on, and its drop is two loads
-//! and a call. All but the head of the list is in [`Chunks`], elsewhere in memory, and calls get a copy
-//! of the head and give it back. So the compiler may keep the head of a slab that is a local variable
-//! in a register.
+//! Inlined code does not pass on the address of the store, and its drop is two loads and a call.
+//! All data but the head of the list is in [`Chunks`], elsewhere in memory; calls get a copy of the
+//! head and return it. So the compiler can keep the head of a slab that is a local variable in a
+//! register.
 
 use crate::raw::pool::{RawPool, Shape, CALLS};
 use alloc::boxed::Box;
@@ -28,23 +29,23 @@ use core::cell::Cell;
 use core::fmt;
 use core::ptr::{null_mut, NonNull};
 
-/// How a free slot begins.
+/// The beginning of a free slot.
 #[derive(Debug)]
 pub struct Free {
     next: *mut Free,
 }
 
-/// Slots side by side.
+/// A run of adjacent slots.
 #[derive(Clone, Copy)]
 struct Run {
     start: usize,
     end: usize,
-    /// Slots that were counted before these.
+    /// The number of slots in earlier runs.
     before: usize,
 }
 
-/// Where slots lie, in order of address. Extents of a pool double, so the runs of a pool without
-/// checks are few.
+/// The runs of slots, in the order of addresses. Extents of a pool double, so a pool without checks
+/// has few runs.
 struct Runs {
     sorted: Vec<Run>,
     slots: usize,
@@ -58,18 +59,18 @@ impl Runs {
         }
     }
 
-    /// The place of the first run that begins above the address.
+    /// The index of the first run that begins above the address.
     fn above(&self, address: usize) -> usize {
         self.sorted.partition_point(|run| run.start <= address)
     }
 
-    /// The run that the address is in.
+    /// The run that contains the address.
     fn run_of(&self, address: usize) -> Option<Run> {
         let run = *self.sorted.get(self.above(address).checked_sub(1)?)?;
         (address < run.end).then_some(run)
     }
 
-    /// Counts slots from `start` to `end`, of so many bytes each, that were not counted before.
+    /// Counts the slots of `slot_bytes` bytes from `start` to `end`, which were not counted before.
     fn add(&mut self, start: usize, end: usize, slot_bytes: usize) {
         let before = self.slots;
         self.slots += (end - start) / slot_bytes;
@@ -100,7 +101,7 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// A store without memory, to be initialized.
+    /// A store without memory; `initialize` must be called.
     #[allow(clippy::new_without_default)] // only for constants and slabs
     #[inline]
     pub const fn new() -> Self {
@@ -113,35 +114,35 @@ impl Store {
     /// The chunks, once the store is initialized.
     #[inline(always)]
     fn chunks_if_any(&self) -> Option<&Chunks> {
-        // SAFETY: they are the store's, and are changed by its calls only, which give no reference.
+        // SAFETY: the store owns them. Only its calls change them, and these return no reference.
         unsafe { self.chunks.get().as_ref() }
     }
 
-    /// Slots of a chunk; 0 until the store is initialized.
+    /// The number of slots of a chunk; 0 until the store is initialized.
     #[inline]
     pub fn chunk_slots(&self) -> usize {
         self.chunks_if_any().map_or(0, |chunks| chunks.slots)
     }
 
-    /// Chunks that there are.
+    /// The number of chunks.
     #[inline]
     pub fn chunks(&self) -> usize {
         self.chunks_if_any().map_or(0, |chunks| chunks.count)
     }
 
-    /// Slots of all chunks, taken and free.
+    /// The number of slots of all chunks, taken and free.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.chunks_if_any().map_or(0, Chunks::capacity)
     }
 
-    /// Is it initialized?
+    /// Whether the store is initialized.
     #[inline]
     pub fn is_initialized(&self) -> bool {
         !self.chunks.get().is_null()
     }
 
-    /// Chunks are to have so many slots.
+    /// Sets the number of slots of a chunk.
     #[inline]
     pub fn initialize(&self, chunk_slots: usize) {
         assert!(!self.is_initialized(), "Slab already initialized");
@@ -154,26 +155,26 @@ impl Store {
         self.free.get()
     }
 
-    /// The list behind a slot of the list.
+    /// The slot that follows a slot of the list, or null.
     ///
     /// # Safety
-    /// It is such a slot.
+    /// The slot is in the list.
     #[inline(always)]
     pub unsafe fn behind(slot: *mut Free) -> *mut Free {
         // SAFETY: it begins with the address of the next one.
         unsafe { (*slot).next }
     }
 
-    /// Takes the first slot.
+    /// Sets the list, which takes the first slot out.
     ///
     /// # Safety
-    /// The list is the one behind the head, and nothing was taken or given back since.
+    /// The list is the one behind the head, and no slot was taken or given back since it was read.
     #[inline(always)]
     pub unsafe fn set_list(&self, list: *mut Free) {
         self.free.set(list);
     }
 
-    /// A slot of the list.
+    /// Takes a slot of the list.
     #[inline(always)]
     pub fn pop(&self) -> Option<NonNull<Free>> {
         let slot = NonNull::new(self.free.get())?;
@@ -182,17 +183,17 @@ impl Store {
         Some(slot)
     }
 
-    /// A slot where the list is empty. `None`: the store is not initialized, there is no memory, or
-    /// the pool is bounded and no slot of it is free.
+    /// Takes a slot when the list is empty. `None`: the store is not initialized, there is no
+    /// memory, or the pool is bounded and has no free slot.
     #[inline(always)]
     pub fn refill(&self, shape: fn(usize) -> Option<Shape>) -> Option<NonNull<Free>> {
         self.with_chunks(|chunks| chunks.refill(shape))?
     }
 
-    /// Gives a slot back. `TELL`: a second one in a row is reported.
+    /// Gives a slot back. With `TELL`, giving back the same slot twice in a row is reported.
     ///
     /// # Safety
-    /// The slot is one of this store, and not used again.
+    /// The slot belongs to this store, and is not used again.
     #[inline(always)]
     pub unsafe fn push<const TELL: bool>(&self, slot: *mut Free) {
         if CALLS {
@@ -209,33 +210,34 @@ impl Store {
         self.free.set(slot);
     }
 
-    /// Puts the slots of another chunk before the list, the first of them on top. False, and nothing
-    /// has changed: there is no memory.
+    /// Puts the slots of a new chunk in front of the list, the first of them on top. False: there
+    /// is no memory, and nothing changed.
     #[inline(always)]
     pub fn add_chunk(&self, shape: fn(usize) -> Option<Shape>) -> bool {
         self.with_chunks(|chunks| chunks.add_chunk(shape)) == Some(true)
     }
 
-    /// Is the address in a slot?
+    /// Whether the address is in a slot.
     #[inline]
     pub fn contains(&self, address: usize) -> bool {
         self.chunks_if_any()
             .is_some_and(|chunks| chunks.runs.run_of(address).is_some())
     }
 
-    /// The number of the chunk that the address is in.
+    /// The number of the chunk that contains the address.
     #[inline]
     pub fn chunk_of(&self, address: usize) -> Option<usize> {
         self.chunks_if_any()?.chunk_of(address)
     }
 
-    /// Slots that are taken. It walks through the list.
+    /// The number of taken slots. It walks the list.
     #[inline]
     pub fn taken(&self) -> usize {
         self.with_chunks(|chunks| chunks.taken()).unwrap_or(0)
     }
 
-    /// Gives all memory back if no slot is taken, and whether it did. Then the store is as new.
+    /// If no slot is taken, frees all memory; the store is then as new. The result tells whether it
+    /// did.
     #[inline]
     pub fn release(&self) -> bool {
         let released = release(self.free.get(), self.chunks.get());
@@ -245,7 +247,7 @@ impl Store {
         released
     }
 
-    /// The memory stays until the process ends. Then the store is as new.
+    /// Leaves the memory until the process ends; the store is then as new.
     #[inline]
     pub fn keep(&self) {
         keep(self.chunks.get());
@@ -258,11 +260,11 @@ impl Store {
         self.chunks.set(null_mut());
     }
 
-    /// Calls a function with the chunks, which have the head of the list meanwhile. `None`: the store
-    /// is not initialized.
+    /// Calls a function with the chunks, which hold the head of the list meanwhile. `None`: the
+    /// store is not initialized.
     #[inline(always)]
     fn with_chunks<R>(&self, function: impl FnOnce(&mut Chunks) -> R) -> Option<R> {
-        // SAFETY: they are the store's, and no other reference to them is there.
+        // SAFETY: the store owns them, and there is no other reference to them.
         let chunks = unsafe { self.chunks.get().as_mut() }?;
         chunks.free = self.free.get();
         let result = function(chunks);
@@ -272,14 +274,14 @@ impl Store {
 }
 
 impl Drop for Store {
-    /// Gives all memory back if no slot is taken.
+    /// Frees all memory if no slot is taken.
     #[inline(always)]
     fn drop(&mut self) {
         end(self.free.get(), self.chunks.get());
     }
 }
 
-/// What a drop does with the words of a store.
+/// Ends a store, given its two fields.
 #[inline(never)]
 fn end(free: *mut Free, chunks: *mut Chunks) {
     if !release(free, chunks) {
@@ -287,10 +289,10 @@ fn end(free: *mut Free, chunks: *mut Chunks) {
     }
 }
 
-/// Gives all memory of a store back if no slot is taken, and whether it did.
+/// Frees all memory of a store if no slot is taken. The result tells whether it did.
 #[inline(never)]
 fn release(free: *mut Free, chunks: *mut Chunks) -> bool {
-    // SAFETY: they are those of a store, which does not use them if this is done.
+    // SAFETY: they belong to a store, which does not use them if this returns true.
     unsafe {
         let Some(known) = chunks.as_mut() else {
             return true;
@@ -314,7 +316,7 @@ fn keep(chunks: *mut Chunks) {
     if chunks.is_null() {
         return;
     }
-    // SAFETY: they are those of a store, which does not use them any more.
+    // SAFETY: they belong to a store, which does not use them any more.
     unsafe {
         if let Some(pool) = Box::from_raw(chunks).pool {
             pool.keep();
@@ -324,11 +326,11 @@ fn keep(chunks: *mut Chunks) {
 
 /// The chunks of a [`Store`].
 struct Chunks {
-    /// The head of the list, while a call has it.
+    /// The head of the list, during a call.
     free: *mut Free,
     pool: Option<RawPool>,
     out: usize,
-    /// Of each chunk.
+    /// For each chunk.
     slots: usize,
     count: usize,
     runs: Runs,
@@ -387,13 +389,13 @@ impl Chunks {
         Some((slot / self.slots).min(self.count.saturating_sub(1)))
     }
 
-    /// Bytes from slot to slot.
+    /// The distance in bytes from slot to slot.
     fn slot_bytes(&self) -> Option<usize> {
         // SAFETY: the pool exists, and is this thread's.
         Some(unsafe { self.pool?.slot_size() })
     }
 
-    /// A slot of the list.
+    /// Takes a slot of the list.
     fn pop(&mut self) -> Option<NonNull<Free>> {
         let slot = NonNull::new(self.free)?;
         // SAFETY: it is the first slot of the list.
@@ -401,7 +403,7 @@ impl Chunks {
         Some(slot)
     }
 
-    /// A slot of the pool.
+    /// Takes a slot of the pool.
     fn take(&mut self, pool: RawPool) -> Option<NonNull<Free>> {
         // SAFETY: the pool exists, and is this thread's.
         let slot = unsafe { pool.pop().or_else(|| pool.grow()) }?;
@@ -412,15 +414,15 @@ impl Chunks {
     /// Gives a slot back to the pool.
     ///
     /// # Safety
-    /// The slot is one of the pool, and not used again.
+    /// The slot belongs to the pool, and is not used again.
     unsafe fn give(&mut self, pool: RawPool, slot: NonNull<Free>) {
-        // A double free is for the pool to report.
+        // The pool reports double frees.
         self.out = self.out.saturating_sub(1);
         // SAFETY: as the caller says; the pool exists, and is this thread's.
         unsafe { pool.push(slot.cast()) }
     }
 
-    /// The pool, which is made with the first chunk. `None`: there is no memory.
+    /// The pool, which is created with the first chunk. `None`: there is no memory.
     fn pool_or_new(&mut self, shape: fn(usize) -> Option<Shape>) -> Option<RawPool> {
         if self.pool.is_none() {
             self.pool = RawPool::create(&shape(self.slots)?);
@@ -480,7 +482,7 @@ impl Chunks {
     /// Gives the slots of the list back to the pool.
     fn give_list(&mut self, pool: RawPool) {
         while let Some(slot) = self.pop() {
-            // SAFETY: a slot of the list is one of the pool, and free.
+            // SAFETY: a slot of the list belongs to the pool, and is free.
             unsafe { self.give(pool, slot) }
         }
     }
@@ -492,7 +494,7 @@ impl Chunks {
             NonNull::new(unsafe { (*slot.as_ptr()).next })
         };
         let free = core::iter::successors(NonNull::new(self.free), next);
-        // After a double free the list may be a circle.
+        // After a double free the list may contain a cycle.
         self.out - free.take(self.out).count()
     }
 }
@@ -501,7 +503,7 @@ impl Chunks {
 #[cold]
 #[inline(never)]
 fn pushed_twice(chunks: *const Chunks, slot: *mut Free) {
-    // SAFETY: they are those of a store, whose pool is this thread's.
+    // SAFETY: they belong to a store, whose pool is this thread's.
     unsafe {
         let pool = chunks.as_ref().and_then(|chunks| chunks.pool);
         if let (Some(pool), Some(slot)) = (pool, NonNull::new(slot)) {

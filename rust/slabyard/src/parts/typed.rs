@@ -1,8 +1,8 @@
 //! A [`Store`] whose slots hold values of one type.
 //!
-//! Above: the slabs of the crates with the interfaces of nexus-slab. A bounded slab is one chunk; an
-//! unbounded one adds a chunk when no slot is free. Slots are known by the address of their value
-//! here; what a raw slot is, and what it may be asked, is for those crates to say.
+//! Above: the slabs of the crates with the interfaces of nexus-slab. A bounded slab is one chunk;
+//! an unbounded one adds a chunk when no slot is free. Here, a slot is the address of its value.
+//! Those crates define their raw slots and the functions of these.
 
 use super::store::{Free, Store};
 use crate::raw::pool::{Name, Shape, CALLS};
@@ -12,17 +12,17 @@ use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
-/// Bytes that the pool itself takes of its first chunk, at most.
+/// The maximum number of bytes that the pool itself takes of its first chunk.
 const POOL_BYTES: usize = 192;
 
 /// A kind of slabs: bounded or unbounded, of one of the crates.
 pub trait Kind: 'static {
-    /// It adds chunks.
+    /// Whether it adds chunks.
     #[doc(hidden)]
     const GROWS: bool;
 
-    /// A second free in a row of a slot is reported where frees are no calls too. It costs a compare
-    /// and a branch. Where safe code cannot free a slot twice, it is of little use.
+    /// Whether freeing a slot twice in a row is reported even where frees are not calls. It costs a
+    /// compare and a branch. Where safe code cannot free a slot twice, it is of little use.
     #[doc(hidden)]
     const TELLS: bool = true;
 }
@@ -52,18 +52,18 @@ union Place<T> {
 
 /// Slots for values of one type, for one thread at a time.
 ///
-/// Dropped, it gives its memory back if no slot is taken. If one is, it may be read later, so the
-/// memory stays until the process ends.
+/// When it is dropped, it frees its memory if no slot is taken. If a slot is taken, it may be read
+/// later, so the memory stays until the process ends.
 pub struct TypedStore<T, K: Kind> {
-    /// Without the type: what a slab does with its memory, when it is dropped too, does not look at
-    /// values. So these may borrow from what is dropped before the slab.
+    /// Untyped: freeing the memory of a slab does not access values, not even when the slab is
+    /// dropped. So values may borrow from variables that are dropped before the slab.
     store: Store,
     holds: PhantomData<fn(T) -> T>,
     kind: PhantomData<K>,
 }
 
 impl<T, K: Kind> TypedStore<T, K> {
-    /// A store without memory, to be initialized.
+    /// A store without memory; it must be initialized.
     #[allow(clippy::new_without_default)] // only for constants and slabs
     #[inline]
     pub const fn new() -> Self {
@@ -74,7 +74,7 @@ impl<T, K: Kind> TypedStore<T, K> {
         }
     }
 
-    /// The slots without their type.
+    /// The untyped slots.
     #[inline(always)]
     pub fn store(&self) -> &Store {
         &self.store
@@ -86,8 +86,8 @@ impl<T, K: Kind> TypedStore<T, K> {
         self.store.add_chunk(Self::shape)
     }
 
-    /// A slot, content undefined. `None`: the slab is bounded and full or not initialized, or there
-    /// is no memory.
+    /// Takes a slot with undefined content. `None`: the slab is bounded and full, or not
+    /// initialized, or there is no memory.
     #[inline(always)]
     pub fn take(&self) -> Option<NonNull<T>> {
         match self.store.pop() {
@@ -97,14 +97,14 @@ impl<T, K: Kind> TypedStore<T, K> {
         }
     }
 
-    /// A slot that goes back if nothing is put in.
+    /// Takes a slot that is freed if no value is put in.
     #[inline]
     pub fn take_guarded(&self) -> Option<Taken<'_, T, K>> {
         let slot = self.take()?;
         Some(Taken { slab: self, slot })
     }
 
-    /// Puts the value into a free slot, and calls `done` with it. Where there is none without
+    /// Puts the value into a free slot, and calls `done` with it. If there is no free slot without
     /// growing, calls `full` with the value.
     #[inline(always)]
     pub fn insert<R>(
@@ -117,7 +117,7 @@ impl<T, K: Kind> TypedStore<T, K> {
         unsafe { self.insert_as(value, done, full) }
     }
 
-    /// As [`insert`](Self::insert), of a value of another type.
+    /// Does the same as [`insert`](Self::insert) for a value of another type.
     ///
     /// # Safety
     /// The value is no larger than a slot, and its alignment no greater.
@@ -128,14 +128,14 @@ impl<T, K: Kind> TypedStore<T, K> {
         done: impl FnOnce(NonNull<U>) -> R,
         full: impl FnOnce(U) -> R,
     ) -> R {
-        // The value is written before the list changes: the other way round, the compiler may take a
-        // value of bytes apart on the stack, and to read it back costs ten cycles.
+        // The value is written before the list changes. In the other order, the compiler may take a
+        // value of bytes apart on the stack, and reading it back costs ten cycles.
         let Some(head) = NonNull::new(self.store.head()) else {
             // SAFETY: as the caller says.
             return unsafe { self.insert_seldom(value, done, full) };
         };
         let slot = head.cast::<U>();
-        // SAFETY: a slot of the list is free and empty; writing the value runs no code of the program.
+        // SAFETY: a slot of the list is free. Writing the value runs no code of the program.
         unsafe {
             let list = Store::behind(head.as_ptr());
             slot.write(value);
@@ -144,7 +144,7 @@ impl<T, K: Kind> TypedStore<T, K> {
         done(slot)
     }
 
-    /// What `insert_as` does where the list is empty.
+    /// The part of `insert_as` for an empty list.
     ///
     /// # Safety
     /// As [`insert_as`](Self::insert_as).
@@ -166,17 +166,17 @@ impl<T, K: Kind> TypedStore<T, K> {
         full(value)
     }
 
-    /// Gives a slot back that holds no value.
+    /// Frees a slot that holds no value.
     ///
     /// # Safety
-    /// It is a slot of this store, and not used again.
+    /// The slot belongs to this store, and is not used again.
     #[inline(always)]
     pub unsafe fn give(&self, slot: NonNull<T>) {
         // SAFETY: as the caller says.
         unsafe { self.store.push::<true>(slot.as_ptr().cast()) }
     }
 
-    /// As [`give`](Self::give), of a slot that had a handle of its own.
+    /// Does the same as [`give`](Self::give) for a slot that had a handle of its own.
     ///
     /// # Safety
     /// As for `give`.
@@ -193,39 +193,39 @@ impl<T, K: Kind> TypedStore<T, K> {
         }
     }
 
-    /// Gives the slot back when what comes back is dropped, in a panic too.
+    /// Returns a guard that frees the slot when it is dropped, also in a panic.
     ///
     /// # Safety
-    /// It is a slot of this store, nobody uses it after that, and it then holds no value.
+    /// The slot belongs to this store, is not used after the guard's drop, and holds no value then.
     #[inline(always)]
     pub unsafe fn guard(&self, slot: NonNull<T>) -> Taken<'_, T, K> {
         Taken { slab: self, slot }
     }
 
-    /// Drops the value and gives the slot back, also when the drop panics.
+    /// Drops the value and frees the slot, also if the drop panics.
     ///
     /// # Safety
-    /// It is a slot of this store that holds a value, and there is no reference to the value.
+    /// The slot belongs to this store and holds a value, and there is no reference to the value.
     #[inline(always)]
     pub unsafe fn free(&self, slot: NonNull<T>) {
         // SAFETY: as the caller says.
         unsafe { self.free_as::<T>(slot) }
     }
 
-    /// As [`free`](Self::free), of a slot with a value of another type.
+    /// Does the same as [`free`](Self::free) for a slot with a value of another type.
     ///
     /// # Safety
     /// As for `free`.
     #[inline(always)]
     pub unsafe fn free_as<U>(&self, slot: NonNull<U>) {
-        // SAFETY: as the caller says; the slot holds a value, which nobody uses again.
+        // SAFETY: as the caller says; the slot holds a value, which is not used again.
         unsafe {
             let _taken = self.guard(slot.cast());
             slot.drop_in_place();
         }
     }
 
-    /// Gives the slot back and returns the value.
+    /// Frees the slot and returns the value.
     ///
     /// # Safety
     /// As for [`free`](Self::free).
@@ -235,7 +235,7 @@ impl<T, K: Kind> TypedStore<T, K> {
         unsafe { self.remove_as::<T>(slot) }
     }
 
-    /// As [`remove`](Self::remove), of a slot with a value of another type.
+    /// Does the same as [`remove`](Self::remove) for a slot with a value of another type.
     ///
     /// # Safety
     /// As for `remove`.
@@ -249,7 +249,8 @@ impl<T, K: Kind> TypedStore<T, K> {
         }
     }
 
-    /// The pool of a slab whose chunks have so many slots. `None`: that is more than there is.
+    /// The shape of the pool of a slab with this number of slots in a chunk. `None`: it is too
+    /// large.
     fn shape(chunk_slots: usize) -> Option<Shape> {
         let slot = Layout::new::<Place<T>>();
         let chunk_bytes = slot
@@ -273,7 +274,7 @@ impl<T, K: Kind> fmt::Debug for TypedStore<T, K> {
     }
 }
 
-/// A slot that is taken and holds no value. It goes back when this is dropped, in a panic too.
+/// A slot that is taken and holds no value. It is freed when this is dropped, also in a panic.
 #[derive(Debug)]
 pub struct Taken<'a, T, K: Kind> {
     slab: &'a TypedStore<T, K>,
@@ -281,25 +282,25 @@ pub struct Taken<'a, T, K: Kind> {
 }
 
 impl<'a, T, K: Kind> Taken<'a, T, K> {
-    /// Where it lies.
+    /// The address of the slot.
     #[inline(always)]
     pub fn slot(&self) -> NonNull<T> {
         self.slot
     }
 
-    /// Of this store.
+    /// The slab of the slot.
     #[inline(always)]
     pub fn slab(&self) -> &'a TypedStore<T, K> {
         self.slab
     }
 
-    /// The slot, which does not go back.
+    /// The slot, which is then not freed.
     #[inline(always)]
     pub fn into_slot(self) -> NonNull<T> {
         ManuallyDrop::new(self).slot
     }
 
-    /// Puts the value in.
+    /// Puts the value into the slot.
     #[inline(always)]
     pub fn fill(self, value: T) -> NonNull<T> {
         let slot = self.into_slot();
@@ -312,7 +313,7 @@ impl<'a, T, K: Kind> Taken<'a, T, K> {
 impl<T, K: Kind> Drop for Taken<'_, T, K> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the slot is one of the slab, and nobody else's.
+        // SAFETY: the slot belongs to the slab, and no other code uses it.
         unsafe { self.slab.give_own(self.slot) }
     }
 }

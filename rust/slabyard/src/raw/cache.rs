@@ -1,20 +1,23 @@
-//! A cache of untyped objects. Of it, `pop` and `push` are the fast path, by the *offset* of the
-//! cache's loaded slot from those of this thread; the rest are calls.
+//! Caches of untyped objects. `pop` and `push` are the inlined fast path; the other functions call
+//! the C library. The fast path uses the *offset* of the cache's loaded slot from the first one of
+//! this thread.
 //!
-//! Offset 0 leads to a slot that is shut in every thread: whoever has no cache yet begins there, and
+//! Offset 0 leads to a slot that is shut in every thread. Code that has no cache yet starts with
+//! offset 0, and reaches the slow path without a test of its own.
 //! comes to a slow path without a question on the fast one.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
 
-/// Of a config: called before an object is first given out, and before its memory goes.
+/// The functions of a config: one is called before an object is first allocated, the other before
+/// its memory is returned.
 #[derive(Clone, Copy)]
 pub(crate) struct Lifecycle {
     pub(crate) construct: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
     pub(crate) destruct: unsafe extern "C" fn(*mut c_void, *mut c_void),
 }
 
-/// What kind of objects.
+/// The settings of a cache.
 #[derive(Clone, Copy)]
 #[cfg_attr(miri, allow(dead_code))] // the stand-in looks for nothing, and tells nobody
 pub(crate) struct Config<'n> {
@@ -26,20 +29,20 @@ pub(crate) struct Config<'n> {
     pub(crate) lifecycle: Option<Lifecycle>,
 }
 
-/// A cache that was created. Whoever has it says when it ends.
+/// A cache that was created. The code that created it decides when it is destroyed.
 #[derive(Clone, Copy)]
 pub(crate) struct RawCache {
     pub(crate) pointer: NonNull<Opaque>,
     pub(crate) offset: usize,
 }
 
-// SAFETY: every door of a cache may be called from any thread.
+// SAFETY: every function of a cache may be called from any thread.
 unsafe impl Send for RawCache {}
-// SAFETY: the same.
+// SAFETY: as above.
 unsafe impl Sync for RawCache {}
 
 impl RawCache {
-    /// Takes an object.
+    /// Allocates an object.
     #[inline(always)]
     pub(crate) fn take(self) -> Option<NonNull<u8>> {
         match pop(self.offset) {
@@ -48,7 +51,7 @@ impl RawCache {
         }
     }
 
-    /// Gives an object back.
+    /// Frees an object.
     ///
     /// # Safety
     /// It is a live object of this cache, and is not used again.
@@ -63,14 +66,15 @@ impl RawCache {
     }
 }
 
-/// A cache that ends with this, unless objects of it are live: then it stays for ever. It knows
-/// nothing of their type, so that what is in a cache may borrow it.
+/// Owns a cache and destroys it when dropped. If objects are live then, the cache stays until the
+/// process ends. It does not name the type of the objects, so that objects of a cache may borrow
+/// it.
 pub(crate) struct OwnedCache(pub(crate) RawCache);
 
 impl Drop for OwnedCache {
     fn drop(&mut self) {
-        // SAFETY: whoever uses the cache has borrowed its owner, but for objects that were leaked or
-        // forgotten: with these it stays.
+        // SAFETY: all users of the cache borrow its owner, except objects that were leaked or
+        // forgotten. With such objects the cache stays.
         unsafe { destroy(self.0) };
     }
 }
@@ -89,7 +93,7 @@ mod backend {
 
     pub(crate) type Opaque = sys::sy_cache;
 
-    /// Names are cut to what the library keeps, and at a zero.
+    /// A name as a C array: cut to the length that the library keeps, and at a zero byte.
     pub(super) fn name_of(name: &str) -> [c_char; sys::SY_CACHE_NAME_MAX + 1] {
         let mut copy = [0; sys::SY_CACHE_NAME_MAX + 1];
         let kept = name.bytes().take(sys::SY_CACHE_NAME_MAX);
@@ -99,7 +103,7 @@ mod backend {
         copy
     }
 
-    /// A new cache; `None`: the library refuses the config, or there is no memory.
+    /// Creates a cache. `None`: the library refuses the config, or there is no memory.
     pub(crate) fn create(config: &Config<'_>) -> Option<RawCache> {
         let name = name_of(config.name);
         let config = sys::sy_cache_config {
@@ -119,30 +123,31 @@ mod backend {
             dispose: None,
             reserved: [0; 6],
         };
-        // SAFETY: a valid config; who gave the functions lets them be called from any thread.
+        // SAFETY: the config is valid, and its functions may be called from any thread.
         let pointer = NonNull::new(unsafe { sys::sy_cache_create(&config) })?;
         // SAFETY: the cache exists.
         let offset = unsafe { sys::sy_cache_loaded_offset(pointer.as_ptr()) };
         Some(RawCache { pointer, offset })
     }
 
-    /// Destroys the cache if no object is live; else it stays for ever, and false.
+    /// Destroys the cache if no object is live. False: there are live objects, and the cache stays
+    /// for ever.
     ///
     /// # Safety
-    /// No other thread is using the cache, and nobody will unless false is returned.
+    /// No other thread uses the cache. If true is returned, it is not used again.
     pub(crate) unsafe fn destroy(cache: RawCache) -> bool {
         // SAFETY: as the caller says.
         unsafe { sys::sy_cache_destroy(cache.pointer.as_ptr()) == 0 }
     }
 
-    /// The newest object in this thread's loaded slot.
+    /// Takes the newest object of this thread's loaded slot.
     #[inline(always)]
     pub(crate) fn pop(offset: usize) -> Option<NonNull<u8>> {
         if !sys::SY_LOADED_INLINE {
             return None;
         }
-        // SAFETY: the offset is 0 or that of a cache, so there is a slot of this thread, and what
-        // is in it are addresses of objects, none of them null.
+        // SAFETY: the offset is 0 or belongs to a cache, so it leads to a slot of this thread,
+        // which holds addresses of objects. None of them is null.
         unsafe {
             let slot = sys::sy_loaded_slots().byte_add(offset);
             let object = sys::sy_loaded_pop(slot)?;
@@ -155,7 +160,8 @@ mod backend {
     /// Puts an object into this thread's loaded slot, if there is room.
     ///
     /// # Safety
-    /// It is a live object of the cache of that offset; if true is returned, it is not used again.
+    /// It is a live object of the cache with this offset. If true is returned, it is not used
+    /// again.
     #[inline(always)]
     pub(crate) unsafe fn push(offset: usize, object: NonNull<u8>) -> bool {
         // SAFETY: as the caller says.
@@ -224,8 +230,8 @@ mod backend {
     }
 }
 
-/// Each object is a block of its own, so that Miri sees what is done to it after it was freed;
-/// constructed ones wait in a list.
+/// The model for Miri. Each object is an allocation of its own, so that Miri sees accesses after a
+/// free. Free constructed objects wait in a list.
 #[cfg(miri)]
 mod backend {
     use super::{Config, Lifecycle, RawCache};
@@ -248,8 +254,8 @@ mod backend {
 
     impl core::panic::RefUnwindSafe for Opaque {}
 
-    /// By address: what comes back may be a pointer to less than the whole object, as the library
-    /// goes by addresses too.
+    /// Objects by address, as in the library: the pointer of a free may be valid for less than the
+    /// object.
     #[derive(Default)]
     struct State {
         live: BTreeMap<usize, NonNull<u8>>,
@@ -258,7 +264,7 @@ mod backend {
     }
 
     fn with<R>(cache: NonNull<Opaque>, work: impl FnOnce(&mut State) -> R) -> R {
-        // SAFETY: the cache exists, and its state is reached under its lock alone.
+        // SAFETY: the cache exists, and its state is only accessed under its lock.
         unsafe {
             let cache = cache.as_ref();
             while cache.locked.swap(true, Ordering::Acquire) {
@@ -270,7 +276,7 @@ mod backend {
         }
     }
 
-    /// How its objects are laid out, and their lifecycle.
+    /// The layout and the lifecycle functions of its objects.
     fn kind(cache: NonNull<Opaque>) -> (Layout, Option<Lifecycle>) {
         // SAFETY: the cache exists; these never change.
         unsafe { (cache.as_ref().layout, cache.as_ref().lifecycle) }
@@ -293,7 +299,7 @@ mod backend {
             return false;
         }
         trim(cache);
-        // SAFETY: it came from a box, and nobody uses it any more.
+        // SAFETY: it came from a box, and is not used any more.
         drop(unsafe { Box::from_raw(cache.pointer.as_ptr()) });
         true
     }
@@ -340,7 +346,7 @@ mod backend {
             state.claimed -= 1;
             match lifecycle {
                 Some(_) => state.constructed.push(object),
-                // SAFETY: it was allocated so.
+                // SAFETY: it was allocated with this layout.
                 None => unsafe { dealloc(object.as_ptr(), layout) },
             }
         });
@@ -368,7 +374,7 @@ mod backend {
             core::mem::take(&mut state.constructed)
         });
         for object in &constructed {
-            // SAFETY: it was constructed and is free, and was allocated so.
+            // SAFETY: it was constructed and is free, and was allocated with this layout.
             unsafe {
                 if let Some(functions) = lifecycle {
                     (functions.destruct)(object.as_ptr().cast(), null_mut());

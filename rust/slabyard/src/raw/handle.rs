@@ -1,6 +1,6 @@
-//! A cache with handles: ordinals, their words and their places.
+//! Caches with handles: ordinals, their words and their places.
 //!
-//! What a word says and who may write it is told in [`crate::handle`].
+//! [`crate::handle`] describes the content of a word and which code may write it.
 
 use alloc::vec::Vec;
 use core::ffi::CStr;
@@ -13,26 +13,27 @@ pub(crate) use sys::{
     SY_HANDLE_STATE as STATE,
 };
 
-/// What kind of cache.
+/// The settings of a cache with handles.
 pub(crate) struct Config<'a> {
     pub name: &'a CStr,
     pub size: usize,
     pub align: usize,
-    /// Most objects, or 0.
+    /// The maximum number of objects, or 0.
     pub limit: usize,
     /// Whether the limit counts objects exactly, at the cost of a lock.
     pub exact: bool,
 }
 
-/// A cache with handles; whoever creates it destroys it.
+/// A cache with handles. The code that creates it destroys it.
 #[derive(Clone, Copy)]
 pub(crate) struct Cache(*mut sys::sy_cache);
 
-/// A walk through so many slabs takes the cache's lock once.
+/// The number of slabs for which a walk takes the cache's lock once.
 const FEW_SLABS: usize = 16;
 
 impl Cache {
-    /// `None`: no memory, or too many caches, or an alignment beyond what a cache has.
+    /// Creates a cache. `None`: there is no memory, there are too many caches, or the alignment is
+    /// too large.
     pub fn create(config: &Config<'_>) -> Option<Self> {
         let exact = if config.exact { sys::SY_LIMIT_EXACT } else { 0 };
         let config = sys::sy_cache_config {
@@ -61,10 +62,10 @@ impl Cache {
         self.0
     }
 
-    /// Gives all memory back, objects included.
+    /// Frees all memory, including objects.
     ///
     /// # Safety
-    /// Nobody uses the cache or one of its objects again.
+    /// Neither the cache nor one of its objects is used again.
     pub unsafe fn destroy(self) {
         // SAFETY: as the caller says.
         unsafe { sys::sy_cache_destroy_all(self.0) }
@@ -76,14 +77,15 @@ impl Cache {
         unsafe { sys::sy_handle_head_of(self.0) }
     }
 
-    /// A free ordinal that this thread has at hand, the caller's.
+    /// Takes a free ordinal that this thread has at hand; the caller owns it.
     #[inline(always)]
     pub fn take_at_hand(self) -> Option<u32> {
         // SAFETY: the cache has handles.
         unsafe { sys::sy_handle_take_loaded_inline(self.0) }
     }
 
-    /// A free ordinal, the caller's, where none is at hand. `None`: no memory, or the limit.
+    /// Takes a free ordinal when none is at hand; the caller owns it. `None`: there is no memory,
+    /// or the limit is reached.
     pub fn take_slow(self) -> Option<u32> {
         let mut ordinal = 0;
         // SAFETY: the cache has handles.
@@ -93,18 +95,18 @@ impl Cache {
     /// Puts an ordinal back.
     ///
     /// # Safety
-    /// It is the caller's, its word is free, and its generation is not the last.
+    /// The caller owns the ordinal, its word is free, and its generation is not the last.
     #[inline(always)]
     pub unsafe fn put(self, ordinal: u32) {
         // SAFETY: as the caller says.
         unsafe { sys::sy_handle_put_inline(self.0, ordinal) }
     }
 
-    /// Ends the one pin of a dying object and puts its ordinal where it belongs, retired if its
+    /// Removes the only pin of a dying object, and frees its ordinal, or retires it if its
     /// generation was the last.
     ///
     /// # Safety
-    /// The word of the handle is dying, with one pin, which is the caller's.
+    /// The word of the handle is dying, with one pin, which the caller owns.
     #[cold]
     #[inline(never)]
     pub unsafe fn put_dying(self, handle: u64) {
@@ -112,7 +114,8 @@ impl Cache {
         unsafe { sys::sy_handle_unpin(self.0, handle) }
     }
 
-    /// The word of the ordinal in what may be any 64 bits; `None` if there cannot be an object.
+    /// The word of the ordinal in `handle`, which may be any 64 bits. `None`: the cache has no such
+    /// ordinal.
     #[inline(always)]
     pub fn word(&self, handle: u64) -> Option<&AtomicU64> {
         self.head().word(handle)
@@ -124,17 +127,17 @@ impl Cache {
     /// The cache gave the ordinal.
     #[inline(always)]
     pub unsafe fn word_of(&self, ordinal: u32) -> &AtomicU64 {
-        // SAFETY: words of ordinals that were given are there for good.
+        // SAFETY: words of ordinals that were given out are never freed.
         unsafe { &*self.head().words.add(ordinal as usize) }
     }
 
-    /// The words of ordinals that follow each other.
+    /// The words of consecutive ordinals.
     ///
     /// # Safety
-    /// The cache gave them, all of one slab.
+    /// The cache gave these ordinals, all of one slab.
     #[inline(always)]
     pub unsafe fn words_of(&self, first: u32, count: u32) -> &[AtomicU64] {
-        // SAFETY: words of ordinals that were given are there for good, in one array.
+        // SAFETY: words of ordinals that were given out are never freed, and lie in one array.
         unsafe {
             let first = self.head().words.add(first as usize);
             core::slice::from_raw_parts(first, count as usize)
@@ -154,7 +157,7 @@ impl Cache {
         self.head().live
     }
 
-    /// Where the object of an ordinal lies.
+    /// The address of the object of an ordinal.
     ///
     /// # Safety
     /// The ordinal is taken, so that its slab stays.
@@ -164,28 +167,28 @@ impl Cache {
         unsafe { self.head().place(ordinal).cast() }
     }
 
-    /// Ordinals that are taken: exact while nobody takes or puts one.
+    /// The number of taken ordinals. It is exact while no thread takes or frees one.
     pub fn in_use(self) -> usize {
         // SAFETY: the cache exists.
         unsafe { sys::sy_cache_in_use(self.0) }
     }
 
-    /// Memory for so many more ordinals; whether it could be had.
+    /// Provides memory for `count` more ordinals. False: there is not enough memory.
     pub fn reserve(self, count: usize) -> bool {
         // SAFETY: the cache exists.
         unsafe { sys::sy_cache_reserve(self.0, count) == 0 }
     }
 
-    /// Gives free memory back to the system; bytes.
+    /// Returns free memory to the system; the result is the number of bytes.
     pub fn trim(self) -> usize {
         // SAFETY: the cache exists.
         unsafe { sys::sy_cache_trim(self.0) }
     }
 
-    /// The first ordinals of the slabs that there are, and how many ordinals each has.
+    /// The first ordinal of each slab, and the number of ordinals of a slab.
     pub fn slabs(self) -> (Vec<u32>, u32) {
         let (mut few, mut slots) = ([0; FEW_SLABS], 0);
-        // SAFETY: the array has that room.
+        // SAFETY: the array has this room.
         let mut count =
             unsafe { sys::sy_handle_slabs(self.0, few.as_mut_ptr(), FEW_SLABS, &mut slots) };
         if count <= FEW_SLABS {
@@ -195,7 +198,7 @@ impl Cache {
         loop {
             firsts.reserve(count + count / 8);
             let room = firsts.capacity();
-            // SAFETY: the vector has that room, and what is counted was written.
+            // SAFETY: the vector has this room, and the counted elements were written.
             unsafe {
                 count = sys::sy_handle_slabs(self.0, firsts.as_mut_ptr(), room, &mut slots);
                 if count <= room {

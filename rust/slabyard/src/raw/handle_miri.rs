@@ -1,5 +1,5 @@
-//! The cache with handles of `raw/handle.rs`, for Miri: slabs of the global allocator that stay
-//! until the end, free ordinals in a list under a lock that spins.
+//! The model of `raw/handle.rs` for Miri. Slabs come from the global allocator and stay until the
+//! cache is destroyed. Free ordinals are in a list under a spin lock.
 
 use alloc::alloc::{alloc, dealloc, Layout};
 use alloc::boxed::Box;
@@ -20,7 +20,7 @@ const NUMBER: u64 = 5 << 18;
 const SLOTS: usize = 64;
 const SLABS: usize = 64;
 
-/// What kind of cache.
+/// The settings of a cache with handles.
 pub(crate) struct Config<'a> {
     pub name: &'a CStr,
     pub size: usize,
@@ -44,7 +44,7 @@ struct Inner {
     retired: AtomicUsize,
 }
 
-/// A cache with handles; whoever creates it destroys it.
+/// A cache with handles. The code that creates it destroys it.
 #[derive(Clone, Copy)]
 pub(crate) struct Cache(NonNull<Inner>);
 
@@ -64,7 +64,7 @@ impl Cache {
         Some(Self(NonNull::from(Box::leak(inner))))
     }
 
-    /// Nobody asks for it but Debug.
+    /// The name; only `Debug` uses it.
     pub fn name(self) -> alloc::string::String {
         alloc::string::String::new()
     }
@@ -80,9 +80,9 @@ impl Cache {
     }
 
     /// # Safety
-    /// Nobody uses the cache or one of its objects again.
+    /// Neither the cache nor one of its objects is used again.
     pub unsafe fn destroy(self) {
-        // SAFETY: as the caller says; what create and grow made is given back once.
+        // SAFETY: as the caller says; all memory of create and grow is freed once.
         unsafe {
             for slab in &self.inner().slabs[..self.inner().count.load(Ordering::Relaxed)] {
                 let slab = Box::from_raw(slab.load(Ordering::Relaxed));
@@ -97,13 +97,13 @@ impl Cache {
         while inner.locked.swap(true, Ordering::Acquire) {
             core::hint::spin_loop();
         }
-        // SAFETY: the lock is held, and what is done under it calls nobody.
+        // SAFETY: the lock is held, and `then` does not call out of this file.
         let result = then(unsafe { &mut *inner.free.get() });
         inner.locked.store(false, Ordering::Release);
         result
     }
 
-    /// Under the lock.
+    /// Adds a slab; the lock is held.
     fn grow(&self, free: &mut Vec<u32>) -> Option<()> {
         let inner = self.inner();
         let count = inner.count.load(Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl Cache {
     }
 
     /// # Safety
-    /// It is the caller's, its word is free, and its generation is not the last.
+    /// The caller owns the ordinal, its word is free, and its generation is not the last.
     pub unsafe fn put(self, ordinal: u32) {
         // SAFETY: as the caller says.
         let word = unsafe { self.word_of(ordinal) }.load(Ordering::Relaxed);
@@ -156,7 +156,7 @@ impl Cache {
     }
 
     /// # Safety
-    /// The word of the handle is dying, with one pin, which is the caller's.
+    /// The word of the handle is dying, with one pin, which the caller owns.
     pub unsafe fn put_dying(self, handle: u64) {
         let expected = (handle >> 32 << 32) | NUMBER;
         // SAFETY: as the caller says.
@@ -179,7 +179,7 @@ impl Cache {
 
     fn slab(&self, ordinal: u32) -> &Slab {
         let slab = &self.inner().slabs[ordinal as usize / SLOTS];
-        // SAFETY: slabs stay, and there is one for each ordinal.
+        // SAFETY: slabs are not freed, and each ordinal belongs to one.
         unsafe { &*slab.load(Ordering::Relaxed) }
     }
 
@@ -196,7 +196,7 @@ impl Cache {
     }
 
     /// # Safety
-    /// The cache gave them, all of one slab.
+    /// The cache gave these ordinals, all of one slab.
     pub unsafe fn words_of(&self, first: u32, count: u32) -> &[AtomicU64] {
         &self.slab(first).words[first as usize % SLOTS..][..count as usize]
     }

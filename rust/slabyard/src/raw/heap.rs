@@ -1,4 +1,4 @@
-//! Memory of any size. What the layout was at the allocation is said at each door.
+//! Memory of any size. Each function that gets an object also gets the layout of its allocation.
 
 pub(crate) use backend::{alloc, alloc_zeroed, free, resize};
 
@@ -7,7 +7,7 @@ mod backend {
     use core::alloc::Layout;
     use slabyard_sys as sys;
 
-    /// Whether `sy_malloc` aligns well enough: to 16, and to 8 for up to 8 bytes.
+    /// Whether `sy_malloc` aligns well enough: it aligns to 16 bytes, and to 8 for sizes up to 8.
     #[inline(always)]
     const fn is_plain(layout: Layout) -> bool {
         layout.align() <= 8 || (layout.align() == 16 && layout.size() > 8)
@@ -33,17 +33,18 @@ mod backend {
         }
         let object = alloc(layout);
         if !object.is_null() {
-            // SAFETY: so many bytes were asked for.
+            // SAFETY: this number of bytes was requested.
             unsafe { object.write_bytes(0, layout.size()) };
         }
         object
     }
 
     /// # Safety
-    /// `object` is live and was allocated or resized to this layout, and is not used again.
+    /// `object` is live, was allocated or resized to this layout, and is not used again.
     #[inline(always)]
     pub(crate) unsafe fn free(object: *mut u8, layout: Layout) {
-        // SAFETY: as the caller says; what is aligned may lie in a larger class than its size's.
+        // SAFETY: as the caller says. An aligned object may lie in a larger size class than its
+        // size's.
         unsafe {
             if is_plain(layout) {
                 sys::sy_free_sized(object.cast(), layout.size());
@@ -53,11 +54,12 @@ mod backend {
         }
     }
 
-    /// Null: there is no memory, and the old object stays. The alignment stays the same.
+    /// Resizes an object and keeps its alignment. Null: there is no memory, and the old object
+    /// stays.
     ///
     /// # Safety
-    /// `object` is live and was allocated or resized to this layout; unless null is returned it is
-    /// gone. `size` rounded up to the alignment is not above `isize::MAX`.
+    /// `object` is live, and was allocated or resized to this layout. It is not used again unless
+    /// null is returned. `size` rounded up to the alignment is at most `isize::MAX`.
     #[inline(always)]
     pub(crate) unsafe fn resize(object: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as the caller says.
@@ -77,7 +79,7 @@ mod backend {
     unsafe fn move_to(object: *mut u8, layout: Layout, wanted: Layout) -> *mut u8 {
         let moved = alloc(wanted);
         if !moved.is_null() {
-            // SAFETY: both have as many bytes.
+            // SAFETY: both have this many bytes.
             unsafe {
                 moved.copy_from_nonoverlapping(object, layout.size().min(wanted.size()));
                 free(object, layout);
@@ -87,7 +89,7 @@ mod backend {
     }
 }
 
-/// The system's allocator, which Miri knows.
+/// The model for Miri: the system's allocator.
 #[cfg(miri)]
 mod backend {
     use core::alloc::Layout;
@@ -98,7 +100,7 @@ mod backend {
     }
 
     pub(crate) fn alloc_zeroed(layout: Layout) -> *mut u8 {
-        // SAFETY: the same.
+        // SAFETY: as above.
         unsafe { alloc::alloc::alloc_zeroed(layout) }
     }
 

@@ -1,5 +1,5 @@
-//! The C core, a module for each part of it. Under Miri, which runs no C, each part is a small
-//! model in Rust with the same functions.
+//! Bindings to the C core, one module for each part. Miri cannot run C, so under Miri each part is
+//! a small model in Rust with the same functions.
 
 pub(crate) mod cache;
 #[cfg_attr(miri, path = "handle_miri.rs")]

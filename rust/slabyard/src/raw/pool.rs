@@ -1,7 +1,7 @@
-//! Pools of the C core: what [`crate::pool`] and its kin stand on.
+//! Pools of the C core, on which [`crate::pool`] and the other pools are built.
 //!
-//! Taking and giving are the inline doors of `slabyard/pool.h`. With debug assertions, or the
-//! feature `checked`, they are the calls instead, which see misuse when the pool looks for it
+//! Taking and giving back use the inline functions of `slabyard/pool.h`. With debug assertions, or
+//! the feature `checked`, they are calls, which find misuse if the pool checks for it
 //! (`SLABYARD=check`).
 
 use core::alloc::Layout;
@@ -9,17 +9,17 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 use slabyard_sys::{sy_pool, sy_pool_word};
 
-/// Are the doors calls?
+/// Whether taking and giving back are calls.
 pub const CALLS: bool = cfg!(all(not(miri), any(feature = "checked", debug_assertions)));
 
-/// What kind of pool: `sy_pool_config` with types.
+/// The settings of a pool: a typed `sy_pool_config`.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Size and alignment of an object.
     pub slot: Layout,
-    /// Most objects, 0 for an unbounded pool.
+    /// The maximum number of objects; 0 for an unbounded pool.
     pub capacity: usize,
-    /// Least growth in bytes, or 0.
+    /// The minimum growth in bytes, or 0.
     pub chunk_bytes: usize,
     /// Memory is touched when it is taken from the system.
     pub prefault: bool,
@@ -29,13 +29,13 @@ pub struct Shape {
     pub name: Name,
 }
 
-/// The name in reports: a C string, cut at what the library keeps of it.
+/// The name in reports: a C string, cut to the length that the library keeps.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(miri, allow(dead_code))]
 pub struct Name([u8; 32]);
 
 impl Name {
-    /// The first 31 bytes of it.
+    /// The first 31 bytes of `name`.
     pub fn new(name: &str) -> Name {
         let mut kept = [0; 32];
         for (to, from) in kept[..31].iter_mut().zip(name.bytes()) {
@@ -45,12 +45,12 @@ impl Name {
     }
 }
 
-/// A pool of the C core: a pointer, whose owner is elsewhere.
+/// A pool of the C core: a pointer. Another struct owns the pool.
 #[derive(Clone, Copy, Debug)]
 pub struct RawPool(NonNull<sy_pool>);
 
 impl RawPool {
-    /// An object, content undefined, if there is one without growing.
+    /// Takes an object with undefined content, if the pool need not grow.
     ///
     /// # Safety
     /// The pool exists, and is this thread's.
@@ -60,20 +60,20 @@ impl RawPool {
         NonNull::new(unsafe { slabyard_sys::sy_pool_pop(self.0.as_ptr()) }.cast())
     }
 
-    /// The word that goes with the pool.
+    /// The word that is kept with the pool.
     ///
     /// # Safety
     /// The pool exists for as long as the reference does, and is this thread's.
     #[inline(always)]
     pub(crate) unsafe fn word<'a>(self) -> &'a Cell<usize> {
-        // SAFETY: as the caller says; the word is used by this function alone.
+        // SAFETY: as the caller says; only this function gives access to the word.
         unsafe { &*sy_pool_word(self.0.as_ptr()).cast::<Cell<usize>>() }
     }
 }
 
 #[cfg(not(miri))]
 impl RawPool {
-    /// A new pool; `None` if there is not that much memory.
+    /// Creates a pool. `None`: there is not enough memory.
     pub fn create(shape: &Shape) -> Option<RawPool> {
         let named = shape.name.0[0] != 0;
         let flag = |said: bool, flag| if said { flag } else { 0 };
@@ -91,11 +91,11 @@ impl RawPool {
             },
             reserved: [0; 3],
         };
-        // SAFETY: the configuration is whole, its name a C string or null.
+        // SAFETY: the configuration is complete, and its name is a C string or null.
         NonNull::new(unsafe { slabyard_sys::sy_pool_create(&config) }).map(RawPool)
     }
 
-    /// An object of a pool where [`RawPool::pop`] just found none.
+    /// Grows the pool and takes an object, after [`RawPool::pop`] found none.
     ///
     /// # Safety
     /// The pool exists and is this thread's.
@@ -107,7 +107,7 @@ impl RawPool {
     /// Gives an object back.
     ///
     /// # Safety
-    /// The object is one of the pool, which is this thread's, and is not used again.
+    /// The object belongs to the pool, which is this thread's, and is not used again.
     #[inline(always)]
     pub unsafe fn push(self, object: NonNull<u8>) {
         let object = object.as_ptr().cast();
@@ -121,40 +121,40 @@ impl RawPool {
         }
     }
 
-    /// Reports that the object that was given back last is given back again.
+    /// Reports that an object was given back twice in a row.
     ///
     /// # Safety
     /// The pool exists and is this thread's.
     #[cold]
     #[inline(never)]
     pub unsafe fn given_twice(self, object: NonNull<u8>) {
-        // SAFETY: as the caller says; the object is looked at by nobody.
+        // SAFETY: as the caller says; the object is not accessed.
         unsafe { slabyard_sys::sy_pool_freed_twice(self.0.as_ptr(), object.as_ptr().cast()) }
     }
 
     /// # Safety
-    /// The pool exists, is this thread's, and no object of it nor the pool is used again.
+    /// The pool exists and is this thread's. Neither the pool nor its objects are used again.
     pub unsafe fn destroy(self) {
         // SAFETY: as the caller says.
         unsafe { slabyard_sys::sy_pool_destroy(self.0.as_ptr()) }
     }
 
-    /// Says that the pool will stay until the process ends.
+    /// Declares that the pool stays until the process ends.
     ///
     /// # Safety
-    /// The pool exists, and is not used again but for the objects that are out.
+    /// The pool exists, and is not used again, except for objects that are out.
     pub unsafe fn keep(self) {}
 
-    /// Objects that are out.
+    /// The number of objects that are out.
     ///
     /// # Safety
-    /// The pool exists and is this thread's; so for those below.
+    /// The pool exists and is this thread's. The same holds for the functions below.
     pub(crate) unsafe fn in_use(self) -> usize {
         // SAFETY: as the caller says.
         unsafe { slabyard_sys::sy_pool_in_use(self.0.as_ptr()) }
     }
 
-    /// Bytes from one object to the next, or fewer where there is something between them.
+    /// The distance in bytes from one object to the next, or less if something lies between them.
     ///
     /// # Safety
     /// As [`RawPool::in_use`].
@@ -163,7 +163,7 @@ impl RawPool {
         unsafe { slabyard_sys::sy_pool_slot_size(self.0.as_ptr()) }
     }
 
-    /// Objects that fit without growing.
+    /// The number of objects that fit without growing.
     ///
     /// # Safety
     /// As [`RawPool::in_use`].
@@ -172,7 +172,7 @@ impl RawPool {
         unsafe { slabyard_sys::sy_pool_capacity(self.0.as_ptr()) }
     }
 
-    /// Gives memory back if no object is out; bytes.
+    /// If no object is out, returns memory to the system. The result is the number of bytes.
     ///
     /// # Safety
     /// As [`RawPool::in_use`].

@@ -1,5 +1,5 @@
-//! A pool as Miri can run it: the struct of the C core, filled from chunks of the global
-//! allocator. The inline doors are those of the crate `slabyard-sys`.
+//! The model of a pool for Miri: the struct of the C core, with chunks from the global allocator.
+//! The inline functions are those of the crate `slabyard-sys`.
 
 use super::{RawPool, Shape};
 use alloc::boxed::Box;
@@ -21,7 +21,7 @@ struct Model {
     kept: *mut Model,
 }
 
-/// Pools that stay, in a list so that they are not taken for lost.
+/// Pools that stay, in a list so that Miri does not report them as leaked.
 static KEPT: AtomicPtr<Model> = AtomicPtr::new(null_mut());
 
 impl Model {
@@ -90,7 +90,7 @@ impl RawPool {
         // SAFETY: made by create, and not used again.
         let model = unsafe { Box::from_raw(self.model()) };
         for (chunk, layout) in &model.chunks {
-            // SAFETY: allocated so.
+            // SAFETY: the chunk was allocated with this layout.
             unsafe { alloc::alloc::dealloc(*chunk, *layout) };
         }
     }

@@ -1,10 +1,10 @@
-//! Who looks at a value with several owners.
+//! Guards of borrowed values: [`Ref`] for reading, [`RefMut`] for writing.
 
 use core::cell::{Cell, UnsafeCell};
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-/// Somebody else looks at the value, and one of the two may change it.
+/// The value is borrowed in a way that excludes this borrow: one of the two is for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Borrowed;
@@ -26,7 +26,7 @@ impl fmt::Display for Borrowed {
 
 impl core::error::Error for Borrowed {}
 
-/// A look at a value. While it is there, nobody can change the value.
+/// A borrow of a value for reading. While it exists, the value cannot be borrowed for writing.
 pub struct Ref<'b, T> {
     value: &'b UnsafeCell<T>,
     borrows: &'b Cell<i32>,
@@ -34,7 +34,7 @@ pub struct Ref<'b, T> {
 
 impl<'b, T> Ref<'b, T> {
     /// # Safety
-    /// The value is looked at by these guards alone, all with the same count.
+    /// The value is accessed only through these guards, all with the same count.
     #[inline(always)]
     pub(super) unsafe fn new(
         value: &'b UnsafeCell<T>,
@@ -53,7 +53,7 @@ impl<T> Deref for Ref<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: counted as a reader, so nobody writes.
+        // SAFETY: this guard is counted as a reader, so there is no writer.
         unsafe { &*self.value.get() }
     }
 }
@@ -65,7 +65,7 @@ impl<T> Drop for Ref<'_, T> {
     }
 }
 
-/// A look at a value, to change it. While it is there, nobody else can look.
+/// A borrow of a value for writing. While it exists, the value cannot be borrowed again.
 pub struct RefMut<'b, T> {
     value: &'b UnsafeCell<T>,
     borrows: &'b Cell<i32>,
@@ -91,7 +91,7 @@ impl<T> Deref for RefMut<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: counted as the writer, so nobody else looks.
+        // SAFETY: this guard is counted as the writer, so there is no other guard.
         unsafe { &*self.value.get() }
     }
 }
@@ -99,7 +99,7 @@ impl<T> Deref for RefMut<'_, T> {
 impl<T> DerefMut for RefMut<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: counted as the writer, so nobody else looks.
+        // SAFETY: this guard is counted as the writer, so there is no other guard.
         unsafe { &mut *self.value.get() }
     }
 }

@@ -1,11 +1,12 @@
-//! Values in slots with several owners, counted and borrowed in the slot itself.
+//! Values with several owners on one thread: counts and borrow state lie in the slot itself.
 //!
-//! A slot is a [`Node`]: the value, and behind it how many own it, how many know of it, and who is
-//! looking at it. All owners together count as one who knows of it, so the slot goes back with the
-//! last of both.
+//! A slot holds a [`Node`]: the value, and behind it the number of owners, the number of weak
+//! references and the borrow state. All owners together count as one weak reference, so the slot is
+//! freed when there are no owners and no weak references.
 //!
-//! A value's drop may panic, or use any name of the slot that it has: it runs when no owner is counted, so no name
-//! upgrades, and the slot goes back behind a drop guard. Borrows that are forgotten stay counted.
+//! A value's drop may panic, or use any reference to the slot. It runs when no owner is counted, so
+//! no weak reference can be upgraded, and a drop guard frees the slot. Borrows that are forgotten
+//! stay counted.
 
 mod guard;
 mod pool;
@@ -22,31 +23,31 @@ use crate::slot::Claim;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::NonNull;
 
-/// What lies in a slot: the value first, so that the slot of a value with one owner is one of a
-/// plain value too.
+/// The content of a slot. The value comes first, so a slot of a value with one owner is also a slot
+/// of the plain value.
 #[repr(C)]
 pub(crate) struct Node<T> {
     value: UnsafeCell<T>,
     counts: Counts,
 }
 
-/// Valid while any owner or weak name is there, the value only while an owner is.
+/// Valid while an owner or weak reference exists; the value is valid only while an owner exists.
 pub(crate) struct Counts {
     strong: Cell<u32>,
     weak: Cell<u32>,
-    /// How many read, or -1: one writes.
+    /// The number of readers, or -1: there is a writer.
     borrows: Cell<i32>,
 }
 
 /// # Safety
-/// The node was written and its slot did not go back, for as long as the reference is used.
+/// The node was written, and its slot is not freed while the reference is used.
 #[inline(always)]
 unsafe fn counts<'a, T>(node: NonNull<Node<T>>) -> &'a Counts {
-    // SAFETY: as the caller says; the value is not looked at.
+    // SAFETY: as the caller says; the value is not accessed.
     unsafe { &(*node.as_ptr()).counts }
 }
 
-/// Makes a slot with a value the first owner's.
+/// Makes the first owner of a value in a slot.
 ///
 /// # Safety
 /// The slot is the caller's, has room for a node, and holds the value.
@@ -65,7 +66,7 @@ pub(crate) unsafe fn adopt<T, H: Home>(object: NonNull<T>, home: H) -> Shared<T,
     }
 }
 
-/// One more, or a panic where it would wrap: after 4 billion that were forgotten.
+/// Adds one to a count. It panics if the count would wrap, after 4 billion forgotten references.
 #[inline(always)]
 #[track_caller]
 fn count_up(count: &Cell<u32>) {
@@ -81,13 +82,14 @@ fn count_up(count: &Cell<u32>) {
     }
 }
 
-/// One who knows of the slot less, when it is dropped; with the last one the slot goes back.
+/// Removes a weak reference when it is dropped. With the last one, the slot is freed.
 struct Forget<T, H: Home>(NonNull<Node<T>>, H);
 
 impl<T, H: Home> Drop for Forget<T, H> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: made by one who counts. After the last one nobody reaches the slot.
+        // SAFETY: the maker holds a counted reference. After the last one, no reference to the slot
+        // exists.
         unsafe {
             let weak = &counts(self.0).weak;
             let left = weak.get() - 1;

@@ -1,4 +1,4 @@
-//! Pools of values with several owners.
+//! [`RcPool`]: pools of values with several owners.
 
 use super::{adopt, Node, RcSlot};
 use crate::home::{In, PoolMemory};
@@ -8,7 +8,8 @@ use crate::Full;
 use core::alloc::Layout;
 use core::marker::PhantomData;
 
-/// A [`Pool`](crate::Pool) of values with several owners: beside each lie 12 bytes of counts.
+/// A [`Pool`](crate::Pool) of values with several owners. Each slot has 12 bytes of counts beside
+/// the value.
 ///
 /// ```
 /// let pool = slabyard::RcPool::bounded(1);
@@ -24,13 +25,13 @@ pub struct RcPool<T> {
     holds: PhantomData<fn() -> T>,
 }
 
-// SAFETY: nothing borrows a pool that is sent, so nothing on this thread uses it.
+// SAFETY: a pool that is sent is not borrowed, so nothing on this thread uses it.
 unsafe impl<T: Send> Send for RcPool<T> {}
 
 pool_doors!([T] RcPool<T>, Layout::new::<Node<T>>());
 
 impl<T> RcPool<T> {
-    /// Puts the value into a slot.
+    /// Puts a value into a slot.
     ///
     /// # Errors
     /// [`Full`], with the value: the pool is bounded and full, or there is no memory.
@@ -40,17 +41,17 @@ impl<T> RcPool<T> {
         match unsafe { Claim::take(In::new(&self.memory)) } {
             Some(claim) => {
                 let (object, home) = claim.write(value).into_parts();
-                // SAFETY: the same, and the value is there.
+                // SAFETY: as above, and the value was written.
                 Ok(unsafe { adopt(object, home) })
             }
             None => Err(Full(value)),
         }
     }
 
-    /// Puts the value into a slot.
+    /// Puts a value into a slot.
     ///
     /// # Panics
-    /// The pool is bounded and full, or there is no memory.
+    /// If the pool is bounded and full, or there is no memory.
     #[inline]
     #[track_caller]
     pub fn insert(&self, value: T) -> RcSlot<'_, T> {

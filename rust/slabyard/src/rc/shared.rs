@@ -1,4 +1,4 @@
-//! An owner of a value.
+//! [`Shared`]: an owner of a value.
 
 use super::{count_up, counts, Borrowed, Forget, Node, Ref, RefMut, Weak};
 use crate::home::{Home, In};
@@ -11,11 +11,11 @@ use core::ptr::NonNull;
 /// An owner of a value in an [`RcPool`](crate::RcPool); see [`Shared`].
 pub type RcSlot<'p, T> = Shared<T, In<'p>>;
 
-/// One of several owners of a value in a slot: an `Rc<RefCell<T>>` whose memory is a pool's.
+/// One of several owners of a value in a slot: like an `Rc<RefCell<T>>` with memory of a pool.
 ///
-/// The value is dropped with its last owner; the slot goes back when there is no [`Weak`] either.
-/// What is looked at is borrowed, which is checked when the program runs. Owners cannot leave
-/// their thread.
+/// The value is dropped with its last owner. The slot is freed when there is no owner and no
+/// [`Weak`]. The value is accessed by borrowing it, which is checked at run time. Owners cannot
+/// leave their thread.
 ///
 /// ```
 /// let pool = slabyard::RcPool::unbounded();
@@ -33,7 +33,7 @@ pub struct Shared<T, H: Home> {
 
 impl<T, H: Home> Shared<T, H> {
     /// # Safety
-    /// The node is one of the home, holds a value, and counts the caller as an owner.
+    /// The node belongs to the home and holds a value, and the caller is counted as an owner.
     #[inline(always)]
     pub(crate) unsafe fn from_parts(node: NonNull<Node<T>>, home: H) -> Shared<T, H> {
         Shared {
@@ -45,20 +45,20 @@ impl<T, H: Home> Shared<T, H> {
 
     #[inline(always)]
     fn counts(&self) -> &super::Counts {
-        // SAFETY: we are an owner, so the slot is there.
+        // SAFETY: this is an owner, so the slot is not freed.
         unsafe { counts(self.node) }
     }
 
     #[inline(always)]
     fn value(&self) -> *mut T {
-        // SAFETY: we are an owner, so the value is there; no reference is made.
+        // SAFETY: this is an owner, so the value exists; no reference is made.
         unsafe { (&raw mut (*self.node.as_ptr()).value).cast() }
     }
 
-    /// Looks at the value.
+    /// Borrows the value for reading.
     ///
     /// # Panics
-    /// Somebody may change it: a [`RefMut`] is there.
+    /// If the value is borrowed for writing: a [`RefMut`] exists.
     #[inline]
     #[track_caller]
     pub fn borrow(&self) -> Ref<'_, T> {
@@ -68,20 +68,20 @@ impl<T, H: Home> Shared<T, H> {
         }
     }
 
-    /// Looks at the value.
+    /// Borrows the value for reading.
     ///
     /// # Errors
-    /// [`Borrowed`]: a [`RefMut`] is there.
+    /// [`Borrowed`]: a [`RefMut`] exists.
     #[inline]
     pub fn try_borrow(&self) -> Result<Ref<'_, T>, Borrowed> {
-        // SAFETY: the value is there as long as we are, who are borrowed.
+        // SAFETY: the value exists as long as this owner, which is borrowed.
         unsafe { Ref::new(&*self.value().cast(), &self.counts().borrows) }
     }
 
-    /// Looks at the value, to change it.
+    /// Borrows the value for writing.
     ///
     /// # Panics
-    /// Somebody looks at it: a [`Ref`] or [`RefMut`] is there.
+    /// If the value is borrowed: a [`Ref`] or [`RefMut`] exists.
     #[inline]
     #[track_caller]
     pub fn borrow_mut(&self) -> RefMut<'_, T> {
@@ -91,31 +91,31 @@ impl<T, H: Home> Shared<T, H> {
         }
     }
 
-    /// Looks at the value, to change it.
+    /// Borrows the value for writing.
     ///
     /// # Errors
-    /// [`Borrowed`]: a [`Ref`] or [`RefMut`] is there.
+    /// [`Borrowed`]: a [`Ref`] or [`RefMut`] exists.
     #[inline]
     pub fn try_borrow_mut(&self) -> Result<RefMut<'_, T>, Borrowed> {
         // SAFETY: as in try_borrow.
         unsafe { RefMut::new(&*self.value().cast(), &self.counts().borrows) }
     }
 
-    /// The value itself, if nobody else owns or knows of it.
+    /// The value, if there is no other owner and no weak reference.
     #[inline]
     pub fn get_mut(&mut self) -> Option<&mut T> {
-        // SAFETY: the only name of the slot is borrowed for that long, so nobody else looks at the
-        // value; a borrow that was forgotten cannot.
+        // SAFETY: the only reference to the slot is borrowed for that long, so the value has no
+        // other access. A guard that was forgotten gives none.
         (self.is_only()).then(|| unsafe { &mut *self.value() })
     }
 
-    /// How many own the value.
+    /// The number of owners.
     #[inline]
     pub fn strong_count(&self) -> usize {
         self.counts().strong.get() as usize
     }
 
-    /// How many know of it and do not own it.
+    /// The number of weak references.
     #[inline]
     pub fn weak_count(&self) -> usize {
         self.counts().weak.get() as usize - 1
@@ -125,10 +125,10 @@ impl<T, H: Home> Shared<T, H> {
         self.strong_count() == 1 && self.weak_count() == 0
     }
 
-    /// A name of the slot that does not keep the value.
+    /// Makes a weak reference.
     ///
     /// # Panics
-    /// There are 4 billion.
+    /// If there are 4 billion of them.
     #[inline]
     #[track_caller]
     pub fn downgrade(&self) -> Weak<T, H> {
@@ -137,22 +137,23 @@ impl<T, H: Home> Shared<T, H> {
         unsafe { Weak::from_parts(self.node, self.home) }
     }
 
-    /// Is it the same value, in the same slot?
+    /// Whether both own the same value, in the same slot.
     #[inline]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         self.node == other.node
     }
 
-    /// Where the value lies, for as long as it is owned.
+    /// The address of the value; valid while it has an owner.
     #[inline]
     pub fn as_ptr(&self) -> *const T {
         self.value()
     }
 
-    /// Takes the value out, if nobody else owns it. Who knows of it finds it gone.
+    /// Moves the value out if there is no other owner. Weak references can then no longer be
+    /// upgraded.
     ///
     /// # Errors
-    /// This, if there are other owners.
+    /// This owner, if there are others.
     #[inline]
     pub fn try_into_inner(self) -> Result<T, Self> {
         if self.strong_count() != 1 {
@@ -161,30 +162,31 @@ impl<T, H: Home> Shared<T, H> {
         let last = ManuallyDrop::new(self);
         last.counts().strong.set(0);
         let _forget = Forget(last.node, last.home);
-        // SAFETY: the last owner's value, which nobody can reach any more.
+        // SAFETY: this was the last owner, so the value cannot be reached any more.
         Ok(unsafe { last.value().read() })
     }
 
-    /// The slot as that of a plain value, if nobody else owns or knows of it.
+    /// Turns this owner into the slot of a plain value, if there is no other owner and no weak
+    /// reference.
     ///
     /// # Errors
-    /// This, if there are others.
+    /// This owner, if there are others or weak references.
     #[inline]
     pub fn try_into_slot(self) -> Result<Owned<T, H>, Self> {
         if !self.is_only() {
             return Err(self);
         }
         let last = ManuallyDrop::new(self);
-        // SAFETY: the slot is ours alone and holds a value, at its start.
+        // SAFETY: this is the only reference to the slot, which holds a value at its start.
         Ok(unsafe { Owned::from_parts(last.node.cast(), last.home) })
     }
 }
 
 impl<T, H: Home> Clone for Shared<T, H> {
-    /// One more owner.
+    /// Makes another owner.
     ///
     /// # Panics
-    /// There are 4 billion.
+    /// If there are 4 billion of them.
     #[inline]
     #[track_caller]
     fn clone(&self) -> Self {
@@ -202,7 +204,8 @@ impl<T, H: Home> Drop for Shared<T, H> {
         strong.set(left);
         if left == 0 {
             let _forget = Forget(self.node, self.home);
-            // SAFETY: the last owner's value. While it is dropped, it cannot be had by a weak name.
+            // SAFETY: this was the last owner. While the value is dropped, no weak reference can be
+            // upgraded.
             unsafe { self.value().drop_in_place() }
         }
     }

@@ -1,14 +1,14 @@
-//! A name of a slot that does not keep the value.
+//! [`Weak`]: a reference to a slot that does not keep the value.
 
 use super::{count_up, counts, Forget, Node, Shared};
 use crate::home::{Home, In};
 use core::fmt;
 use core::ptr::NonNull;
 
-/// A name of a slot in an [`RcPool`](crate::RcPool) that does not keep its value; see [`Weak`].
+/// A weak reference to a slot in an [`RcPool`](crate::RcPool); see [`Weak`].
 pub type WeakSlot<'p, T> = Weak<T, In<'p>>;
 
-/// A name of a slot that keeps the slot but not the value.
+/// A reference to a slot that keeps the slot but not the value.
 ///
 /// ```
 /// let pool = slabyard::RcPool::unbounded();
@@ -28,7 +28,7 @@ pub struct Weak<T, H: Home> {
 
 impl<T, H: Home> Weak<T, H> {
     /// # Safety
-    /// The node is one of the home, and counts the caller as one who knows of it.
+    /// The node belongs to the home, and the caller is counted as a weak reference.
     #[inline(always)]
     pub(crate) unsafe fn from_parts(node: NonNull<Node<T>>, home: H) -> Weak<T, H> {
         Weak { node, home }
@@ -36,14 +36,14 @@ impl<T, H: Home> Weak<T, H> {
 
     #[inline(always)]
     fn counts(&self) -> &super::Counts {
-        // SAFETY: the slot is there as long as anybody knows of it.
+        // SAFETY: the slot is not freed while a weak reference exists.
         unsafe { counts(self.node) }
     }
 
-    /// An owner of the value, if it is still there.
+    /// Makes an owner, if the value still exists.
     ///
     /// # Panics
-    /// There are 4 billion.
+    /// If there are 4 billion of them.
     #[inline]
     #[track_caller]
     pub fn upgrade(&self) -> Option<Shared<T, H>> {
@@ -56,13 +56,13 @@ impl<T, H: Home> Weak<T, H> {
         Some(unsafe { Shared::from_parts(self.node, self.home) })
     }
 
-    /// How many own the value.
+    /// The number of owners.
     #[inline]
     pub fn strong_count(&self) -> usize {
         self.counts().strong.get() as usize
     }
 
-    /// Is it the same slot?
+    /// Whether both refer to the same slot.
     #[inline]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         self.node == other.node

@@ -1,4 +1,4 @@
-//! Going through the slots of a [`LocalHandleMap`].
+//! The iterators of a [`LocalHandleMap`].
 
 use core::iter::FusedIterator;
 use core::marker::PhantomData;
@@ -9,7 +9,7 @@ use super::slot::Slot;
 use super::LocalHandleMap;
 use crate::handle::key::{DefaultKey, Key, RawKey};
 
-/// Keys and values: [`LocalHandleMap::iter`].
+/// Iterates over keys and values: see [`LocalHandleMap::iter`].
 pub struct Iter<'a, T, K: Key = DefaultKey> {
     live: Live<T>,
     _slots: PhantomData<&'a T>,
@@ -23,7 +23,7 @@ unsafe impl<T: Sync, K: Key> Sync for Iter<'_, T, K> {}
 
 impl<'a, T, K: Key> Iter<'a, T, K> {
     /// # Safety
-    /// Of the slots, so many at least have a value.
+    /// At least `count` of the slots have a value.
     pub(super) unsafe fn new(slots: &'a [Slot<T>], count: u32) -> Self {
         Self {
             // SAFETY: as the caller says, and they are borrowed.
@@ -61,7 +61,7 @@ impl<'a, T, K: Key> Iterator for Iter<'a, T, K> {
     }
 }
 
-/// Keys and values: [`LocalHandleMap::iter_mut`].
+/// Iterates over keys and values: see [`LocalHandleMap::iter_mut`].
 pub struct IterMut<'a, T, K: Key = DefaultKey> {
     live: Live<T>,
     _slots: PhantomData<&'a mut T>,
@@ -75,7 +75,7 @@ unsafe impl<T: Sync, K: Key> Sync for IterMut<'_, T, K> {}
 
 impl<'a, T, K: Key> IterMut<'a, T, K> {
     /// # Safety
-    /// Of the slots, so many at least have a value.
+    /// At least `count` of the slots have a value.
     pub(super) unsafe fn new(slots: &'a mut [Slot<T>], count: u32) -> Self {
         Self {
             // SAFETY: as the caller says, and they are borrowed.
@@ -104,7 +104,7 @@ impl<'a, T, K: Key> Iterator for IterMut<'a, T, K> {
     }
 }
 
-/// Keys: [`LocalHandleMap::keys`].
+/// Iterates over keys: see [`LocalHandleMap::keys`].
 pub struct Keys<'a, T, K: Key = DefaultKey>(Iter<'a, T, K>);
 
 impl<'a, T, K: Key> Keys<'a, T, K> {
@@ -126,7 +126,7 @@ impl<T, K: Key> Iterator for Keys<'_, T, K> {
     }
 }
 
-/// Values: [`LocalHandleMap::values`].
+/// Iterates over values: see [`LocalHandleMap::values`].
 pub struct Values<'a, T, K: Key = DefaultKey>(Iter<'a, T, K>);
 
 impl<'a, T, K: Key> Values<'a, T, K> {
@@ -148,7 +148,7 @@ impl<'a, T, K: Key> Iterator for Values<'a, T, K> {
     }
 }
 
-/// Values: [`LocalHandleMap::values_mut`].
+/// Iterates over values: see [`LocalHandleMap::values_mut`].
 pub struct ValuesMut<'a, T, K: Key = DefaultKey>(IterMut<'a, T, K>);
 
 impl<'a, T, K: Key> ValuesMut<'a, T, K> {
@@ -170,7 +170,7 @@ impl<'a, T, K: Key> Iterator for ValuesMut<'a, T, K> {
     }
 }
 
-/// Moves values out: [`LocalHandleMap::drain`].
+/// Moves values out: see [`LocalHandleMap::drain`].
 pub struct Drain<'a, T, K: Key = DefaultKey> {
     map: &'a mut LocalHandleMap<T, K>,
     next: u32,
@@ -212,7 +212,7 @@ impl<T, K: Key> Iterator for Drain<'_, T, K> {
 
 impl<T, K: Key> Drop for Drain<'_, T, K> {
     fn drop(&mut self) {
-        /// Goes on if a drop panics.
+        /// Continues if the drop of a value panics.
         struct Rest<'r, 'a, T, K: Key>(&'r mut Drain<'a, T, K>);
         impl<T, K: Key> Drop for Rest<'_, '_, T, K> {
             fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! What a [`LocalHandleMap`] does with many values at once.
+//! Functions of [`LocalHandleMap`] for many values at once.
 
 use core::mem::MaybeUninit;
 
@@ -7,7 +7,7 @@ use super::{Drain, LocalHandleMap, NONE};
 use crate::handle::key::{Key, RawKey};
 
 impl<T, K: Key> LocalHandleMap<T, K> {
-    /// Takes the value of a place out, if there is one, with its key.
+    /// Moves the value of a place out with its key, if there is one.
     #[inline]
     pub(super) fn take_at(&mut self, ordinal: u32) -> Option<(RawKey, T)> {
         let generation = self.slots.get(ordinal as usize)?.generation();
@@ -15,13 +15,14 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         self.remove_raw(raw).map(|value| (raw, value))
     }
 
-    /// Slots, vacant ones too.
+    /// The number of slots, including vacant ones.
     #[inline]
     pub(super) fn slot_count(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// Keeps the values for which `keep` says yes. If it panics, those not yet seen are kept.
+    /// Keeps the values for which `keep` returns true, and drops the others. If `keep` panics, the
+    /// values that were not visited yet are kept.
     pub fn retain(&mut self, mut keep: impl FnMut(K, &mut T) -> bool) {
         for ordinal in 0..self.slot_count() {
             let slot = &mut self.slots[ordinal as usize];
@@ -35,18 +36,18 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         }
     }
 
-    /// Drops all values. Memory is kept, and all keys are stale.
+    /// Drops all values. The memory is kept, and all keys become stale.
     pub fn clear(&mut self) {
         drop(self.drain());
     }
 
-    /// Moves all values out, one after the other. What is not moved out when the iterator goes is
-    /// dropped then; if it is leaked, the rest stays in the map.
+    /// Moves all values out. When the iterator is dropped, it drops the remaining values. If the
+    /// iterator is leaked, they stay in the map.
     pub fn drain(&mut self) -> Drain<'_, T, K> {
         Drain::new(self)
     }
 
-    /// The values of these keys, all at once; `None` if one is stale or comes twice.
+    /// The values of these keys, all at once. `None`: a key is stale or occurs twice.
     ///
     /// ```
     /// use slabyard::LocalHandleMap;
@@ -66,8 +67,8 @@ impl<T, K: Key> LocalHandleMap<T, K> {
             if raw.ordinal() as usize >= count {
                 break;
             }
-            // SAFETY: the slot is there. It looks vacant until all are found, so that it is not
-            // found again.
+            // SAFETY: the slot exists. It looks vacant until all are found, so that it is not found
+            // twice.
             unsafe {
                 let (at, generation) = Slot::parts(slots.add(raw.ordinal() as usize));
                 if *generation != raw.generation() {
@@ -79,15 +80,15 @@ impl<T, K: Key> LocalHandleMap<T, K> {
             found += 1;
         }
         for raw in &raws[..found] {
-            // SAFETY: it had this generation. The value beside it is not touched.
+            // SAFETY: the slot had this generation. The value beside it is not accessed.
             unsafe { *Slot::parts(slots.add(raw.ordinal() as usize)).1 = raw.generation() }
         }
-        // SAFETY: all were found, in slots that differ, and the map is borrowed.
+        // SAFETY: all were found, in different slots, and the map is borrowed.
         (found == N).then(|| values.map(|value| unsafe { &mut *value.assume_init() }))
     }
 
-    /// Gives memory back beyond what `capacity` slots need, as far as no value lies there. Keys stay
-    /// good, and stale ones stale. Costs a walk through all slots.
+    /// Frees the memory beyond `capacity` slots, except for places up to the last value. Valid keys
+    /// stay valid, and stale keys stale. It walks through all slots.
     ///
     /// ```
     /// use slabyard::LocalHandleMap;
@@ -111,12 +112,12 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         self.slots.shrink_to(capacity);
     }
 
-    /// Gives back all memory that can be.
+    /// Frees as much memory as possible.
     pub fn shrink_to_fit(&mut self) {
         self.shrink_to(0);
     }
 
-    /// Makes the list of vacant slots anew, the lowest first.
+    /// Rebuilds the list of vacant slots, the lowest first.
     pub(in crate::handle) fn relink(&mut self) {
         self.free = NONE;
         for (ordinal, slot) in self.slots.iter_mut().enumerate().rev() {

@@ -1,14 +1,14 @@
-//! The map of one owner: a vector of slots, each with its generation.
+//! [`LocalHandleMap`]: a map with one owner, a vector of slots, each with its generation.
 //!
 //! ```text
 //!     slots:  | 3  value | 0  next, 5 | 1  value | 0  next, 2 | 0  RETIRED |
 //!                              free -->----------------^  (newest first)
 //! ```
 //!
-//! A slot's generation is that of its value, or 0, which no key has: so one compare refuses a stale
-//! key. A vacant slot keeps the generation that its next value is going to have. One that has been
-//! through all of them is retired. When vacant slots are cut off at the end, `start` becomes higher
-//! than all that they had, and new slots begin with it.
+//! The generation of a slot is the generation of its value. A slot without a value has 0, which no
+//! key has, so one compare refuses a stale key. A vacant slot keeps the generation of its next
+//! value. When all generations of a slot are used up, the slot is retired. When vacant slots at the
+//! end are cut off, `start` is set above all generations that they had; new slots begin with it.
 
 mod iter;
 mod live;
@@ -30,14 +30,15 @@ use core::ops::{Index, IndexMut};
 use super::key::{DefaultKey, Key, RawKey};
 use slot::{Link, Slot};
 
-/// No slot.
+/// The ordinal that means "no slot".
 const NONE: u32 = u32::MAX;
 
-/// A map that gives out keys, for one owner: plain references, no atomics.
+/// A map with one owner, which gives out a key for each value. It uses plain references and no
+/// atomics.
 ///
-/// A stale key stays stale for ever, after [`clear`](Self::clear) and
-/// [`shrink_to`](Self::shrink_to) too. A slot whose 2^32 - 1 generations are used up is retired.
-/// Values move when the map grows. `Send` and `Sync` as `T` is.
+/// A stale key never becomes valid again, not even after [`clear`](Self::clear) or
+/// [`shrink_to`](Self::shrink_to). A slot whose 2^32 - 1 generations are used up is retired. Values
+/// move when the map grows. The map is `Send` and `Sync` if `T` is.
 ///
 /// ```
 /// use slabyard::LocalHandleMap;
@@ -74,12 +75,12 @@ fn stale(key: &dyn fmt::Debug) -> ! {
 }
 
 impl<T> LocalHandleMap<T> {
-    /// An empty map with keys of the type [`DefaultKey`]. Allocates nothing.
+    /// Creates an empty map with keys of the type [`DefaultKey`]. Allocates nothing.
     pub const fn new() -> Self {
         Self::with_key()
     }
 
-    /// An empty map with room for so many values.
+    /// Creates an empty map with memory for `capacity` values.
     #[track_caller]
     pub fn with_capacity(capacity: usize) -> Self {
         Self::with_capacity_and_key(capacity)
@@ -87,7 +88,7 @@ impl<T> LocalHandleMap<T> {
 }
 
 impl<T, K: Key> LocalHandleMap<T, K> {
-    /// An empty map with keys of a type of its own.
+    /// Creates an empty map with keys of the type `K`.
     pub const fn with_key() -> Self {
         Self {
             slots: Vec::new(),
@@ -98,7 +99,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         }
     }
 
-    /// An empty map with keys of a type of its own and room for so many values.
+    /// Creates an empty map with keys of the type `K` and memory for `capacity` values.
     #[track_caller]
     pub fn with_capacity_and_key(capacity: usize) -> Self {
         let mut map = Self::with_key();
@@ -106,36 +107,37 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         map
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[inline]
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether there is none.
+    /// Whether the map has no values.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Slots that there is memory for. Retired ones are among them.
+    /// The number of slots that fit without allocating, including retired slots.
     pub fn capacity(&self) -> usize {
         self.slots.capacity()
     }
 
-    /// Puts a value in; its key.
+    /// Inserts a value and returns its key.
     ///
     /// # Panics
     /// If there are 2^32 - 1 slots.
     #[inline]
     #[track_caller]
     pub fn insert(&mut self, value: T) -> K {
-        // The slot first: a value that is passed on to a function would have to lie in memory.
+        // The slot is made first: a value that is passed on to a function would have to lie in
+        // memory.
         if self.free as usize >= self.slots.len() {
             self.add_vacant();
         }
         let ordinal = self.free;
-        // SAFETY: there is that slot, in the list of free ones: vacant, and not retired.
+        // SAFETY: the slot exists and is in the list of free slots: vacant, and not retired.
         unsafe {
             let link = self.slots.get_unchecked_mut(ordinal as usize).fill(value);
             self.free = link.next;
@@ -144,7 +146,8 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         }
     }
 
-    /// Puts in a value that is made from its own key. If `make` panics, the key is stale for ever.
+    /// Inserts the value that `make` makes from its own key. If `make` panics, the key stays
+    /// invalid.
     ///
     /// # Panics
     /// If there are 2^32 - 1 slots.
@@ -156,7 +159,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         entry.insert(value)
     }
 
-    /// A place whose key is known before its value.
+    /// Claims a place whose key is known before its value exists.
     ///
     /// # Panics
     /// If there are 2^32 - 1 slots.
@@ -166,7 +169,8 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         if self.free == NONE {
             self.add_vacant();
         }
-        // The slot leaves the list now, so a leaked entry is a lost slot, and no key comes twice.
+        // The slot leaves the list now. So a leaked entry loses a slot, and no key is given out
+        // twice.
         let ordinal = self.free;
         let link = self.slots[ordinal as usize].link();
         let link = link.expect("what is in the list of free slots is vacant");
@@ -178,7 +182,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         }
     }
 
-    /// Where no slot is free: one at the end.
+    /// Adds a vacant slot at the end.
     #[inline(never)]
     #[track_caller]
     fn add_vacant(&mut self) {
@@ -193,7 +197,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         self.free = ordinal as u32;
     }
 
-    /// Removes the value with this key; `None` if the key is stale.
+    /// Removes the value with this key and returns it. `None`: the key is stale.
     #[inline]
     pub fn remove(&mut self, key: K) -> Option<T> {
         self.remove_raw(key.into())
@@ -214,7 +218,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         Some(value)
     }
 
-    /// The value with this key; `None` if the key is stale.
+    /// The value with this key. `None`: the key is stale.
     #[inline]
     pub fn get(&self, key: K) -> Option<&T> {
         let raw = key.into();
@@ -223,7 +227,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         (slot.generation() == raw.generation()).then(|| unsafe { slot.value() })
     }
 
-    /// The value with this key; `None` if the key is stale.
+    /// The value with this key. `None`: the key is stale.
     #[inline]
     pub fn get_mut(&mut self, key: K) -> Option<&mut T> {
         let raw = key.into();
@@ -238,37 +242,37 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         self.get(key).is_some()
     }
 
-    /// All keys and values, by place.
+    /// Iterates over all keys and values, in the order of places.
     pub fn iter(&self) -> Iter<'_, T, K> {
         // SAFETY: the values are counted.
         unsafe { Iter::new(&self.slots, self.len) }
     }
 
-    /// All keys and values, by place.
+    /// Iterates over all keys and values, in the order of places.
     pub fn iter_mut(&mut self) -> IterMut<'_, T, K> {
         // SAFETY: the values are counted.
         unsafe { IterMut::new(&mut self.slots, self.len) }
     }
 
-    /// All keys, by place.
+    /// Iterates over all keys, in the order of places.
     pub fn keys(&self) -> Keys<'_, T, K> {
         Keys::new(self.iter())
     }
 
-    /// All values, by place.
+    /// Iterates over all values, in the order of places.
     pub fn values(&self) -> Values<'_, T, K> {
         Values::new(self.iter())
     }
 
-    /// All values, by place.
+    /// Iterates over all values, in the order of places.
     pub fn values_mut(&mut self) -> ValuesMut<'_, T, K> {
         ValuesMut::new(self.iter_mut())
     }
 
-    /// Provides memory for so many more values.
+    /// Provides memory for `more` values.
     ///
     /// # Panics
-    /// If that is more than there can be, or there is no memory.
+    /// If there would be more than 2^32 - 1 slots, or there is no memory.
     #[track_caller]
     pub fn reserve(&mut self, more: usize) {
         if let Err(error) = self.try_reserve(more) {
@@ -276,7 +280,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         }
     }
 
-    /// Provides memory for so many more values.
+    /// Provides memory for `more` values.
     ///
     /// # Errors
     /// There is no memory.
@@ -289,8 +293,8 @@ impl<T, K: Key> LocalHandleMap<T, K> {
     }
 }
 
-/// A place in a [`LocalHandleMap`] that waits for its value. If it is dropped without one, its key
-/// is stale for ever.
+/// A place in a [`LocalHandleMap`] that is claimed and has no value yet. If it is dropped without a
+/// value, its key stays invalid.
 ///
 /// ```
 /// use slabyard::{DefaultKey, LocalHandleMap};
@@ -307,13 +311,13 @@ pub struct LocalVacantEntry<'a, T, K: Key> {
 }
 
 impl<T, K: Key> LocalVacantEntry<'_, T, K> {
-    /// The key that the value is going to have.
+    /// The key that the value will have.
     #[inline]
     pub fn key(&self) -> K {
         self.key.into()
     }
 
-    /// Puts the value there; its key.
+    /// Inserts the value and returns its key.
     #[inline]
     #[track_caller]
     pub fn insert(self, value: T) -> K {
@@ -367,7 +371,7 @@ impl<T, K: Key> Default for LocalHandleMap<T, K> {
     }
 }
 
-/// The same keys lead to the clones.
+/// The keys of the map are valid for its clone, too.
 impl<T: Clone, K: Key> Clone for LocalHandleMap<T, K> {
     fn clone(&self) -> Self {
         Self {

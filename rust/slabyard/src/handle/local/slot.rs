@@ -5,23 +5,23 @@ use core::ptr::NonNull;
 
 use super::NONE;
 
-/// What a vacant slot has.
+/// The content of a vacant slot.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
     /// The next vacant slot, or [`NONE`].
     pub next: u32,
-    /// What the next value is going to have; 0: the slot is out of use.
+    /// The generation of the next value; 0: the slot is retired or in use by an entry.
     pub generation: u32,
 }
 
 impl Link {
-    /// Of a slot that is in no list.
+    /// The link of a slot that is in no list.
     pub const RETIRED: Self = Self {
         next: NONE,
         generation: 0,
     };
 
-    /// Of a slot whose value had this generation; `next` was the newest vacant slot.
+    /// The link of a slot whose value had this generation; `next` was the newest vacant slot.
     #[inline(always)]
     pub fn after(generation: u32, next: u32) -> Self {
         Self {
@@ -66,16 +66,16 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Of its value; 0: there is none.
+    /// The generation of its value; 0: there is none.
     #[inline(always)]
     pub fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// The same of a slot to which no reference is made.
+    /// The generation of a slot to which no reference is made.
     ///
     /// # Safety
-    /// The slot is there.
+    /// The slot exists.
     #[inline(always)]
     pub unsafe fn generation_at(slot: NonNull<Self>) -> u32 {
         // SAFETY: as the caller says.
@@ -115,16 +115,16 @@ impl<T> Slot<T> {
         Some(unsafe { self.content.link })
     }
 
-    /// Of a vacant slot.
+    /// Sets the link of a vacant slot.
     pub fn set_link(&mut self, link: Link) {
         assert!(self.is_vacant());
         self.content.link = link;
     }
 
-    /// Puts a value into a vacant slot; the link that it had.
+    /// Puts a value into a vacant slot, and returns the slot's link.
     ///
     /// # Safety
-    /// The generation is 0, and that of the link is not.
+    /// The generation is 0, and the generation of the link is not.
     #[inline(always)]
     pub unsafe fn fill(&mut self, value: T) -> Link {
         debug_assert!(self.is_vacant());
@@ -135,28 +135,28 @@ impl<T> Slot<T> {
         link
     }
 
-    /// Takes the value out.
+    /// Moves the value out, and sets the link.
     ///
     /// # Safety
     /// The generation is not 0.
     #[inline(always)]
     pub unsafe fn empty(&mut self, link: Link) -> T {
         debug_assert!(!self.is_vacant());
-        // SAFETY: as the caller says; the value is not in the slot any more.
+        // SAFETY: as the caller says; the value is no longer in the slot.
         let value = unsafe { ManuallyDrop::take(&mut self.content.value) };
         self.generation = 0;
         self.content.link = link;
         value
     }
 
-    /// Where the value is, and the generation, for whoever makes references to several slots. No
-    /// reference to the slot itself is made.
+    /// Pointers to the value and to the generation, for code that makes references to several
+    /// slots. No reference to the slot itself is made.
     ///
     /// # Safety
-    /// The slot is there.
+    /// The slot exists.
     #[inline(always)]
     pub unsafe fn parts(slot: *mut Self) -> (*mut T, *mut u32) {
-        // SAFETY: places are computed, nothing is read.
+        // SAFETY: addresses are computed, nothing is read.
         unsafe {
             let value = &raw mut (*slot).content.value;
             (value.cast(), &raw mut (*slot).generation)

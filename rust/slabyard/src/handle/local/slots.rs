@@ -1,4 +1,4 @@
-//! A [`LocalHandleMap`] as plain parts, and back: what serde writes and reads.
+//! Converts a [`LocalHandleMap`] to plain parts and back, for serde.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use super::slot::{Link, Slot};
 use super::{LocalHandleMap, NONE};
 use crate::handle::key::Key;
 
-/// Why these slots are none of a map.
+/// Why a list of slots does not make a map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::handle) enum FromSlots {
     NoStart,
@@ -19,7 +19,7 @@ impl<T, K: Key> LocalHandleMap<T, K> {
         self.start
     }
 
-    /// Of each slot: the generation and value, or the generation of the next value, 0 if there will
+    /// For each slot the generation and value, or the generation of the next value; 0 if there will
     /// be none.
     pub(in crate::handle) fn to_slots(&self) -> impl Iterator<Item = (u32, Option<&T>)> {
         self.slots.iter().map(|slot| match slot.link() {
