@@ -136,8 +136,8 @@ void sy_get_stats(sy_stats *stats) {
     stats->cpus = sy_os_cpu_count();
 }
 
-/* Counts slots that the bitmap has as free, but the record as live or in quarantine. The lock is
- * held. */
+/* Counts slots that are free by the bitmap, but taken, live or being freed by the record. The lock
+ * is held. */
 static size_t verify_records(const sy_cache *cache, const sy_slab *slab) {
     size_t wrong = 0;
     for (uint32_t index = 0; sy_cache_checks(cache) && index < slab->slots; index++) {
