@@ -58,9 +58,9 @@ void sy_bins_insert(sy_bins *bins, sy_slab *slab);
 void sy_bins_move(sy_bins *bins, sy_slab *slab);
 void sy_bins_remove(sy_bins *bins, sy_slab *slab);
 
-/* Takes a slab out of the bins while its memory is being changed without the lock. Meanwhile no slot
- * is taken from it, it is not released, and objects freed to it do not move it. sy_bins_insert ends
- * this. */
+/* Takes a slab out of the bins while its memory is being changed without the lock. Meanwhile no
+ * slot is taken from it, it is not released, and objects freed to it do not move it.
+ * sy_bins_insert ends this. */
 void sy_bins_set_aside(sy_bins *bins, sy_slab *slab);
 
 static inline void sy_bins_update(sy_bins *bins, sy_slab *slab) {
@@ -102,8 +102,8 @@ size_t sy_slab_granule(const sy_slab *slab);
 uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t kept,
                         uint64_t *slots);
 
-/* Whether the free count agrees with the bitmap, no slot before `first_word` or behind the last slot
- * is free, and the slab is in the bin for its free count. The cache's lock is held. */
+/* Whether the free count agrees with the bitmap, no slot before `first_word` or behind the last
+ * slot is free, and the slab is in the bin for its free count. The cache's lock is held. */
 bool sy_slab_is_valid(const sy_slab *slab, const sy_layout *layout);
 
 /* Violations of the slab's invariants, 0 when sound. */

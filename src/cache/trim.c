@@ -12,7 +12,8 @@ enum {
     STEP_SLABS = 64,  /* and the most that it looks at */
 };
 
-/* Sets *left to the slabs to look at. A trim that is not by age ends a reserve. The lock is held. */
+/* Sets *left to how many slabs there are to look at. A trim that is not by age ends a reserve. The
+ * lock is held. */
 static void begin_trim_of_cache(sy_cache *cache, size_t *left, bool aged) {
     uint64_t exchanges = cache->counts.refills + cache->counts.flushes;
     *left = cache->slab_count;
@@ -49,8 +50,8 @@ typedef struct sy_claim {
 } sy_claim;
 
 /* Whether memory of the slab can be given back. Then the slab is set aside or, if it is an empty
- * slab of a view, unlinked. Its slots keep their free bits, so a second free is noticed. The lock is
- * held. */
+ * slab of a view, unlinked. Its slots keep their free bits, so a second free is noticed. The lock
+ * is held. */
 static bool claim_slab(sy_cache *cache, sy_slab *slab, sy_claim *claim) {
     bool of_view = slab->bins != &cache->bins;
     if (slab->bin > SY_BIN_EMPTY || (slab->bin == SY_BIN_EMPTY && !of_view)) return false;
