@@ -101,7 +101,8 @@ static void set_up_cache(sy_cache *cache, const sy_cache_config *config) {
     sy_lock_init(&cache->lock, SY_RANK_CACHE);
 }
 
-/* The loaded slot of addresses is that of number 0, which is shut: it is ordinals that wait. */
+/* Sets up the head for a cache with handles. Magazines hold ordinals there, so the inline functions
+ * for addresses must find no object: their loaded slot is the one of client 0, which is shut. */
 static void set_up_names(sy_cache *cache) {
     uint64_t live = (uint64_t)cache->client.number << SY_HANDLE_CACHE | SY_HANDLE_LIVE;
     cache->names = (struct sy_handle_head){

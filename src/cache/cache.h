@@ -138,7 +138,7 @@ void sy_cache_flush(void *cache, uintptr_t *items, size_t count, _Atomic uint32_
  * promised can then be allocated whatever the magazines hold. Adds slabs if need be. (cache.c) */
 bool sy_cache_admit(void *cache, size_t items);
 
-/* The cache whose client it is; NULL: the client is of another layer. */
+/* The cache that has this client; NULL: the client belongs to another layer. */
 static inline sy_cache *sy_cache_of_client(const sy_client *client) {
     return client->config.admits == sy_cache_admit ? client->config.owner : NULL;
 }

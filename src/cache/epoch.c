@@ -219,8 +219,8 @@ static sy_cache *pin_cache(const sy_view *view) {
     return cache;
 }
 
-/* Marks the epoch as closed; returns its views. A view that is added later belongs to an epoch that
- * is closed, and needs no draining here. */
+/* Marks the epoch as closed; returns the views that it has so far. Threads that add a view later
+ * find the epoch closed. */
 static sy_view *shut(sy_epoch *epoch) {
     uint64_t now = sy_os_now();
     sy_lock_acquire(&lock);

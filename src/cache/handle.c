@@ -83,7 +83,8 @@ bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
     return true;
 }
 
-/* Puts an ordinal in a magazine whose word this thread has made free. */
+/* Puts an ordinal in a magazine, after this thread has made its word free. If the ordinal's
+ * generations are used up, it is retired instead. */
 static void sy_handle_put(sy_cache *cache, sy_handle handle) {
     if (handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX) {
         atomic_fetch_add_explicit(&cache->retired, 1, memory_order_relaxed);

@@ -16,8 +16,8 @@
  *
  * A new kind is a file with its functions and its table, and a place in sy_kind_choose.
  *
- * Other flags choose no functions of this table: SY_EPOCHS chooses bins (epoch.h), SY_RANDOM the
- * order of slots (refill.c), SY_EDGES, SY_LOCKED and SY_NO_DUMP what is done to a slab's memory.
+ * Other flags choose no functions of this table. SY_EPOCHS chooses the bins (epoch.h) and SY_RANDOM
+ * the order of slots (refill.c). SY_EDGES, SY_LOCKED and SY_NO_DUMP act on the memory of slabs.
  *
  * Below: cache.h. Used by the rest of cache/ and by heap/.
  */

@@ -133,7 +133,7 @@ static inline void *alloc(size_t size) {
     return sy_malloc_slow(size);
 }
 
-/* Allocates `size` bytes from a class whose slots are larger than the class of `size` has. */
+/* Allocates `size` bytes from a given class, whose slots may be larger than `size` needs. */
 static void *alloc_in_class(unsigned class_number, size_t size, size_t align) {
     uintptr_t object;
     if (SY_LIKELY(sy_loaded_pop(&sy_abi_1[class_number], &object))) return (void *)object;
@@ -217,7 +217,8 @@ static SY_COLD void sy_free_at_guards(void *object, size_t told) {
         raise_fault(SY_FAULT_WRONG_CACHE, object, cache->name);
 }
 
-/* Frees a block of the C library; false: no object is passed on to its malloc. */
+/* Frees an object that was passed on to the C library. While passing on is enabled, it also hands
+ * unknown addresses to the C library's free. False: neither applies. */
 static bool free_block(void *object, size_t told) {
     sy_cpu_keep_frame();
     size_t size;

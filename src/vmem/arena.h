@@ -216,7 +216,7 @@ unsigned sy_list_above(size_t quanta);
 /* The first list from this one on that is not empty, or SY_LISTS. */
 unsigned sy_list_filled(const sy_vmem *arena, unsigned from);
 
-/* Links a tag into the order of value, after `previous` (NULL: first), and out of it. */
+/* Links a tag into the list in order of value, after `previous` (NULL: first), and takes it out. */
 void sy_tag_link(sy_vmem *arena, sy_boundary *tag, sy_boundary *previous);
 void sy_tag_unlink(sy_vmem *arena, sy_boundary *tag);
 

@@ -116,8 +116,8 @@ static sy_boundary *smallest_in(sy_vmem *arena, const sy_request *request, unsig
     return best;
 }
 
-/* Looks through the lists from that of the size on. The first list with a segment that serves is
- * taken: later lists have only larger segments. */
+/* Looks through the free lists, beginning with the list of the request's size. Takes a segment from
+ * the first list with one that serves: later lists have only larger segments. */
 static sy_boundary *find_in_lists(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
     unsigned list = sy_list_filled(arena, sy_list_of(request->size >> arena->quantum_shift));
     uint64_t from = arena->probes;
