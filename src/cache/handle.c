@@ -3,7 +3,8 @@
  * inline, slow paths by address, slabs with ordinals, and iteration. The items in the magazines of
  * such a cache are ordinals.
  *
- * The word of an ordinal has the state of its object. Each change is one compare-and-swap:
+ * The word of an ordinal has the state of its object. An allocation is one store, since no other
+ * thread may change the word. Each other change is one compare-and-swap:
  *
  *     free          --alloc-->       live            by the thread that has the ordinal
  *     live          --free-->        free            by any thread with the handle, as all below
