@@ -1,7 +1,7 @@
 /*
- * account.c: visits all caches, and writes the account of them in words. The rows are collected in
- * pages of their own and sorted there: nothing is allocated, and no cache is held while a line is
- * written.
+ * account.c: sy_each_cache visits all caches; sy_print_stats writes a table of them. The rows are
+ * collected and sorted in pages from the OS: writing the table allocates nothing from a cache, and
+ * no cache is pinned while a line is written.
  */
 #include "cache/account.h"
 
@@ -26,7 +26,7 @@ static sy_cache_kind kind_of(const sy_cache *cache) {
     return process ? SY_CACHE_OF_PROGRAM : SY_CACHE_OF_HEAP;
 }
 
-/* The account of the client, if it is a cache. */
+/* Fills the account of the client's cache; false: the client is no cache. */
 static bool take_account(const sy_client *client, sy_cache_account *account) {
     const sy_cache *cache = sy_cache_of_client(client);
     if (!cache) return false;
@@ -92,7 +92,7 @@ static bool is_before(const row *a, const row *b) {
     return a->held != b->held ? a->held > b->held : strcmp(a->name, b->name) < 0;
 }
 
-/* Shell's method, without memory. */
+/* Shell sort: it works in place, and needs no memory. */
 static void sort(account *all) {
     for (size_t gap = all->count / 2; gap > 0; gap /= 2)
         for (size_t i = gap; i < all->count; i++) {
@@ -104,14 +104,14 @@ static void sort(account *all) {
         }
 }
 
-/* ---- words ---- */
+/* ---- columns ---- */
 
 enum {
     NAME_COLUMN = 24, /* where the first figure of a row may begin */
     DECIMALS_BELOW = 10,
 };
 
-/* Ends at that column, counted from the beginning of the line. */
+/* Adds the figure so that it ends at `column`, counted from the beginning of the line. */
 static void add_right(sy_text *line, const sy_text *figure, size_t column) {
     do sy_text_add(line, " ");
     while (line->length + figure->length < column);
@@ -235,9 +235,9 @@ static void write_account(output *to, const account *all) {
     write_text(to, "magazines; slow: magazines that were filled from slabs and emptied into slabs");
 }
 
-/* ---- the doors ---- */
+/* ---- public functions ---- */
 
-/* Caches may be created while they are counted; some more than there are now. */
+/* Rows beyond the present number of caches: other threads may create caches meanwhile. */
 enum { ROOM_MORE = 64 };
 
 int sy_print_stats(int fd) {

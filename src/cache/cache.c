@@ -1,5 +1,6 @@
 /*
- * cache.c: the doors of slabyard/cache.h but for trim and counts.
+ * cache.c: the functions of slabyard/cache.h except trim (trim.c) and statistics (count.c): they
+ * create and destroy caches, dispatch slow paths to the cache's kind, and reserve memory.
  */
 #include "cache/cache.h"
 
@@ -20,12 +21,12 @@
 #include "watch/fault.h"
 
 enum {
-    MAGAZINE_BYTES = 256 << 10, /* of objects in one magazine at most, */
-    MAGAZINE_ITEMS_LEAST = 2,   /* but never fewer than these */
-    LIMIT_SHARE = 8,            /* of a limit: the part that may wait in magazines */
-    /* Empty slabs with handles that are released together at most. The words of their ordinals are
-     * cleared, which takes longer than a flush: so one free in many is slow instead of one for each
-     * slab. */
+    MAGAZINE_BYTES = 256 << 10, /* most bytes of objects in one magazine, */
+    MAGAZINE_ITEMS_LEAST = 2,   /* but a magazine holds at least so many items */
+    LIMIT_SHARE = 8,            /* one part in so many of a limit may wait in magazines */
+    /* The most empty slabs of a cache with handles that are released together. Their release clears
+     * the words of their ordinals, which takes longer than a flush. In batches one free in many is
+     * slow, rather than one for each slab. */
     EMPTIES_BATCH = 16,
 };
 
@@ -56,8 +57,8 @@ static size_t magazine_items(const sy_cache *cache) {
     return items < of_limit ? items : of_limit;
 }
 
-/* What overwrites or hides free objects has them constructed anew, which is seen at each operation.
- */
+/* Poison, zeroing, tools and passing on destroy the constructed state of free objects. Such caches
+ * therefore construct at each allocation, which needs SY_CHECKED. */
 static void set_up_construction(sy_cache *cache, const sy_cache_config *config) {
     cache->arg = config->arg;
     cache->dispose = config->dispose;
@@ -71,8 +72,8 @@ static void set_up_construction(sy_cache *cache, const sy_cache_config *config) 
     }
 }
 
-/* Whether an object may lie where the C library puts it: not if it has to be found in a slab, nor
- * if it is a secret. */
+/* Whether objects may be blocks of the C library. They may not if they need a slab (in the
+ * program's memory, with handles or epochs), nor if they hold secrets. */
 static bool may_pass(const sy_cache_config *config) {
     bool anywhere = !config->memory || config->memory == &sy_memory_main;
     return anywhere &&
@@ -100,7 +101,8 @@ static void set_up_cache(sy_cache *cache, const sy_cache_config *config) {
     sy_lock_init(&cache->lock, SY_RANK_CACHE);
 }
 
-/* The loaded slot of addresses is that of number 0, which is shut: it is ordinals that wait. */
+/* Sets up the head for a cache with handles. Magazines hold ordinals there, so the inline functions
+ * for addresses must find no object: their loaded slot is the one of client 0, which is shut. */
 static void set_up_names(sy_cache *cache) {
     uint64_t live = (uint64_t)cache->client.number << SY_HANDLE_CACHE | SY_HANDLE_LIVE;
     cache->names = (struct sy_handle_head){
@@ -212,7 +214,7 @@ void sy_cache_destroy_all(sy_cache *cache) {
         sy_lock_release(&cache->lock);
         sy_cache_release_slab(cache, slab);
     }
-    /* Not before: in the words of its ordinals the number is what says that they are its. */
+    /* Only after its slabs were released: the words of its ordinals name the cache by it. */
     sy_client_give_number(&cache->client);
     end_watch(cache);
     sy_memory_let_go(cache->memory);
@@ -221,7 +223,7 @@ void sy_cache_destroy_all(sy_cache *cache) {
 
 int sy_cache_destroy(sy_cache *cache) {
     if (!cache) return 0;
-    if (cache->quota && cache->quota != &sy_quota_process) { /* a heap's */
+    if (cache->quota && cache->quota != &sy_quota_process) { /* a separate heap owns the cache */
         errno = EINVAL;
         return -1;
     }
@@ -238,7 +240,7 @@ int sy_cache_destroy(sy_cache *cache) {
 
 /* ---- allocation and free ---- */
 
-/* An object out of a slow path. */
+/* Allocates an object by the slow path of the cache's kind. */
 static inline void *alloc_by_kind(sy_cache *cache, size_t size, size_t align) {
     uintptr_t object;
     return cache->kind->alloc(cache, size, align, &object) ? (void *)object : NULL;
@@ -273,7 +275,8 @@ void *sy_cache_zalloc(sy_cache *cache) {
     return object ? memset(object, 0, cache->size) : NULL;
 }
 
-/* Each kind of object has a word, a list or a bit that decides between two who try. */
+/* If two threads try to free one object, the handle's word, the record, the table entry or the bit
+ * in the bitmap (which of them depends on the kind) decides which thread frees it. */
 bool sy_cache_try_free(sy_cache *cache, void *object) {
     int error = errno;
     bool freed = cache->kind->try_free(cache, object);
@@ -282,7 +285,7 @@ bool sy_cache_try_free(sy_cache *cache, void *object) {
     return freed;
 }
 
-/* If a constructor has thrown, the caller does not learn how many objects there were. */
+/* If a constructor throws, the caller does not learn how many objects it got: they are freed. */
 static void end_batch(const sy_batch *batch) {
     if (!batch->done) sy_cache_free_batch(batch->cache, batch->objects, batch->got);
 }
@@ -317,7 +320,8 @@ size_t sy_cache_slot_size(const sy_cache *cache) {
 
 /* ---- reserve ---- */
 
-/* Backs a slab with memory. The lock is held before and after. */
+/* Backs a slab with memory. The lock is held before and after the call, not while the system
+ * works. */
 static int populate(sy_cache *cache, sy_slab *slab) {
     sy_bins_set_aside(slab->bins, slab);
     sy_lock_release(&cache->lock);
@@ -343,20 +347,21 @@ static int populate_all(sy_cache *cache) {
 }
 
 /*
- * What was reserved is promised to allocations of any thread, but what waits in the magazines of a
- * thread that runs can be had by that thread alone. So there are slots for both:
+ * A reserve promises slots to allocations of any thread. But only the thread that owns a magazine
+ * can allocate the items in it, as long as the thread runs. So the cache needs slots for both:
  *
- *     slots >= promise + what the magazines of all threads together may hold
+ *     slots >= promise + items that the magazines of all threads together may hold
  *
- * With each thread that comes to use the cache the right side grows. Then slabs are added or, if
- * there are none to be had, the thread works without magazines. What waits in the depot or in the
- * magazines of parked threads is brought back before an allocation fails.
+ * Each further thread that uses the cache makes the right side larger. Then slabs are added. If no
+ * slab can be added, the thread works without magazines. Items in the depot and in the magazines of
+ * parked threads need no slots here: they are brought back before an allocation fails.
  */
 typedef struct sy_slots {
     size_t all, out;
 } sy_slots;
 
-/* Those of epochs are for their objects alone. The lock is held. */
+/* The slots of the cache's own slabs. Slots in the slabs of an epoch serve that epoch alone. The
+ * lock is held. */
 static sy_slots own_slots(const sy_cache *cache) {
     sy_slots slots = {cache->slab_count * cache->layout.slots, cache->out};
     if (cache->flags & SY_EPOCHS)
@@ -368,8 +373,8 @@ static sy_slots own_slots(const sy_cache *cache) {
     return slots;
 }
 
-/* Whether there are slots for the promise and so many items. A promise is none any more when as
- * many are out. */
+/* Whether the cache has slots for the promise and for `items` more. The promise is fulfilled, and
+ * ends, once so many slots are out. */
 static bool has_slots(sy_cache *cache, size_t items, bool *may_add) {
     sy_lock_acquire(&cache->lock);
     size_t promise = atomic_load_explicit(&cache->promise, memory_order_relaxed);
@@ -402,14 +407,14 @@ bool sy_cache_admit(void *owner, size_t items) {
     return true;
 }
 
-/* No memory and no directory of ordinals holds more. */
+/* The most slots that an address space, or the directory of ordinals, can hold. */
 static size_t most_slots(const sy_cache *cache) {
     size_t most = SIZE_MAX / 2 / cache->layout.slot;
     return cache->flags & SY_HANDLES && most > UINT32_MAX ? UINT32_MAX : most;
 }
 
-/* Promises `count` slots more than are out; false: nothing can hold so many. *before: the promise
- * that there was. */
+/* Promises `count` slots more than are out; false: the limit, the address space or the directory
+ * cannot hold so many. *before becomes the promise until now. */
 static bool make_promise(sy_cache *cache, size_t count, size_t *before) {
     sy_lock_acquire(&cache->lock);
     bool passed = cache->flags & SY_PASSED;
@@ -422,7 +427,8 @@ static bool make_promise(sy_cache *cache, size_t count, size_t *before) {
     return fits;
 }
 
-/* Slabs until there are slots for `count` and what magazines may hold; which are kept. */
+/* Adds slabs until there are free slots for `count` objects and for the items that magazines may
+ * hold. Empty slabs up to this number are kept from now on. */
 static bool add_slabs(sy_cache *cache, size_t count) {
     size_t slack = (size_t)2 * sy_thread_count() * cache->client.config.magazine_items;
     sy_lock_acquire(&cache->lock);
@@ -436,11 +442,11 @@ static bool add_slabs(sy_cache *cache, size_t count) {
     return added;
 }
 
-/* 0, or -1 with ENOMEM. */
+/* Reserves slots and memory for `count` objects. 0, or -1 with ENOMEM. */
 static int provide(sy_cache *cache, size_t count) {
     SY_SLOW_PATH(&cache->client);
     size_t before;
-    /* Under a limit what waits in magazines stands in the way of new objects. */
+    /* Under a limit the items in magazines count: drained, they make room for new objects. */
     if (cache->limit != SIZE_MAX) sy_client_drain(&cache->client);
     sy_client_prepare(&cache->client);
     bool fits = make_promise(cache, count, &before);

@@ -1,5 +1,6 @@
 /*
- * cache.h: what a cache is, for the files of this layer and for the heap, whose classes are caches.
+ * cache.h: struct sy_cache and the functions that the files of cache/ share with each other, with
+ * the heap (its size classes are caches) and with keep/.
  *
  * A cache is a client of the magazine layer: refill takes slots out of slabs, flush puts them back.
  * Its slabs are runs of units from chunk/.
@@ -21,10 +22,10 @@
 #include "os/lock.h"
 #include "os/start.h"
 
-/* What is called for each object at its allocation and its free, not for each slot once: where what
- * is free is overwritten. */
+/* Constructor and destructor that are called at each allocation and each free. Caches that
+ * overwrite free objects have them; other caches construct a slot once. */
 typedef struct sy_rebuilds {
-    int (*construct)(void *object, void *arg); /* NULL: nothing is */
+    int (*construct)(void *object, void *arg); /* NULL: no function is called */
     void (*destruct)(void *object, void *arg);
 } sy_rebuilds;
 
@@ -41,8 +42,8 @@ struct sy_cache {
     };
     sy_client client;
     /* Fixed at creation. */
-    const sy_kind *kind;  /* what the slow paths do, by the flags; */
-    const sy_kind *basic; /* and for objects that are not guarded, or under their handles */
+    const sy_kind *kind;  /* the functions of the slow paths, chosen by the flags; */
+    const sy_kind *basic; /* and those for objects that are not guarded, or below the handles */
     char name[SY_CACHE_NAME_MAX + 1];
     size_t size;
     sy_layout layout;
@@ -51,38 +52,38 @@ struct sy_cache {
     sy_rebuilds rebuilds; /* then the two above are NULL */
     void (*dispose)(void *object, void *arg);
     void *arg;
-    struct sy_watch *watch; /* NULL: nothing is watched */
-    sy_memory *memory;      /* where its slabs are from */
-    sy_quota *quota;        /* which they count for; NULL: none */
-    size_t limit;           /* SIZE_MAX: none */
+    struct sy_watch *watch; /* NULL: neither checked nor watched */
+    sy_memory *memory;      /* its slabs are taken from here */
+    sy_quota *quota;        /* its slabs count for this quota; NULL: none */
+    size_t limit;           /* in objects; SIZE_MAX: none */
     unsigned flags;
     unsigned class_number; /* in the map: the client's number for a class of the heap, else 0 */
 
-    size_t empties_least; /* empty slabs kept in any case */
-    size_t empties_batch; /* and, at most, beyond what is worth keeping, to be released together */
+    size_t empties_least; /* empty slabs that every flush keeps */
+    size_t empties_batch; /* most empty slabs beyond those worth keeping, to be released together */
 
-    _Atomic(struct sy_try *) tries; /* of sy_cache_try_free, at work */
-    _Atomic size_t retired;         /* slots of which the handles are spent */
-    _Atomic uint64_t limits_hit;    /* allocations refused for a limit of whatever owner */
+    _Atomic(struct sy_try *) tries; /* calls of sy_cache_try_free at work */
+    _Atomic size_t retired;         /* slots whose generations of handles are used up */
+    _Atomic uint64_t limits_hit;    /* allocations refused by the cache's limit or a quota */
 
     sy_lock lock; /* guards all below, and the slabs' descriptors */
     sy_bins bins;
-    sy_slab *slabs, *last_slab; /* all of them, the one that a trim looked at longest ago first */
+    sy_slab *slabs, *last_slab; /* all slabs; trims look at the first and move it to the end */
     size_t slab_count;
-    unsigned trims;         /* whole ones, at work; trims by age wait for them */
-    uint64_t seen;          /* refills and flushes, when a trim by age looked */
-    bool idle;              /* there were none in between */
+    unsigned trims;         /* whole trims at work; trims by age discard no pages meanwhile */
+    uint64_t seen;          /* refills and flushes when the last trim by age looked */
+    bool idle;              /* no refill or flush between the last two trims by age */
     size_t out;             /* slots outside the slabs */
     size_t guarded;         /* live objects in no slab (guarded.h) */
-    size_t passed;          /* live objects that are blocks of the C library's, with SY_PASSED */
-    size_t empties_max;     /* empty slabs kept beyond the layer's own measure: what was reserved */
-    _Atomic size_t promise; /* slots out, of the cache's own slabs, up to which allocations were
-                             * promised; 0: none. Written under the lock */
-    bool tight;             /* no slab more was to be had for magazines beside the promise */
+    size_t passed;          /* live objects that are blocks of the C library, with SY_PASSED */
+    size_t empties_max;     /* empty slabs kept for a reserve, beyond those kept in any case */
+    _Atomic size_t promise; /* allocations are promised until so many slots of the cache's own slabs
+                             * are out; 0: no promise. Written under the lock */
+    bool tight;             /* no slab could be added for magazines beside the promise */
     uint32_t next_colour;
     uint64_t random; /* with SY_RANDOM */
     sy_cache_counts counts;
-    bool torn; /* in the child of a fork: a thread was changing the above, and is not there */
+    bool torn; /* in the child of a fork: a thread of the parent was changing the fields above */
 };
 
 _Static_assert(offsetof(struct sy_cache_head, loaded_offset) == 40, "where objects do not begin");
@@ -92,8 +93,8 @@ _Static_assert(sizeof(struct sy_handle_head) == sizeof(struct sy_cache_head) &&
                        offsetof(struct sy_cache_head, loaded_offset),
                "sy_cache_alloc finds its loaded slot in either");
 
-/* Objects that may still come out of the slabs, be guarded, or be passed on; the lock is held. What
- * is retired is out, and no object. */
+/* How many more objects the cache's limit allows, in slabs, guarded or passed on. Retired slots are
+ * out of their slabs, but are no objects. The lock is held. */
 static inline size_t sy_cache_left(const sy_cache *cache) {
     return cache->limit - cache->guarded - cache->passed -
            (cache->out - atomic_load_explicit(&cache->retired, memory_order_relaxed));
@@ -101,62 +102,65 @@ static inline size_t sy_cache_left(const sy_cache *cache) {
 
 /* ---- cache.c: creation, for the heap's static caches too ---- */
 
-/* Opens `cache`, zeroed memory but for the quota, if it is not to be the process's; `number`: of
- * its client, 0: any. 0, or -1 as sy_cache_create. */
+/* Opens a cache in `cache`, which is zeroed memory; only the quota may be set, if it is not the
+ * process's. `number`: the number of its client; 0: any. 0, or -1 as sy_cache_create. */
 int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number);
 
-/* An object of which the program wants `size` bytes of the cache's, at `align` or the cache's own
- * if that is less, and its free with the size that the program says, SIZE_MAX: none; for the heap's
- * doors. */
-enum { SY_MALLOC_ALIGN = 16 }; /* what is wanted where none is named */
+/* Allocation and free for the heap. The program asks for `size` bytes, at most the cache's size, at
+ * `align` or at the cache's alignment if that is less. It frees with the size that it believes the
+ * object to have; SIZE_MAX: it names no size. */
+enum { SY_MALLOC_ALIGN = 16 }; /* the alignment if the program names none */
 void *sy_cache_alloc_sized(sy_cache *cache, size_t size, size_t align);
 void sy_cache_free_sized(sy_cache *cache, void *object, size_t size);
 
-/* Has `tell` called with each cache that is to be destroyed and may have live objects. Of a heap's
- * caches the heap tells itself. */
+/* Has `tell` called with each cache that is to be destroyed and may have live objects. A separate
+ * heap reports for its caches itself. */
 void sy_cache_on_destroy(void (*tell)(sy_cache *cache));
 
-/* In the child of a fork no trims of other threads are at work, and what they were guarding is not.
- * A cache whose lock could not be had is made anew from its slabs' bitmaps. */
+/* Around a fork, holds the lock of each cache. In the child it forgets the trims and the guarded
+ * objects that threads of the parent had begun; if the lock of a cache could not be taken, it
+ * rebuilds the cache from its slabs' bitmaps. */
 extern SY_HIDDEN const sy_part sy_caches_part;
 
 /* ---- zeroed.c ---- */
 
-/* With SY_ZERO: an object is freed. What is none of the cache's is left for others to report. */
+/* With SY_ZERO: overwrites an object that is being freed with zeros. If no object of the cache
+ * begins there, it does nothing; the caller reports the fault. */
 void sy_cache_wipe(const sy_cache *cache, void *object);
 
 /* ---- refill.c: between magazines and slabs ---- */
 
-/* The client's callbacks, where items are addresses; handle.c has those for ordinals. */
+/* The client's callbacks for items that are addresses; handle.c has those for ordinals. */
 size_t sy_cache_refill(void *cache, uintptr_t *items, size_t count);
 void sy_cache_flush(void *cache, uintptr_t *items, size_t count, _Atomic uint32_t *held);
 
-/* Whether the magazines of all threads together may hold so many items: then what was reserved can
- * be had, whatever they hold. */
+/* Whether the magazines of all threads together may hold so many items: the objects that a reserve
+ * promised can then be allocated whatever the magazines hold. Adds slabs if need be. (cache.c) */
 bool sy_cache_admit(void *cache, size_t items);
 
-/* The cache whose client it is; NULL: the client is of another layer. */
+/* The cache that has this client; NULL: the client belongs to another layer. */
 static inline sy_cache *sy_cache_of_client(const sy_client *client) {
     return client->config.admits == sy_cache_admit ? client->config.owner : NULL;
 }
 
-/* Puts an object that is live back into its slab. False: it is none. Of calls for one object at the
- * same time one is told true. */
+/* Puts a live object back into its slab; false: no live object begins at `address`. If several
+ * threads call it for one object at the same time, it returns true to one of them. */
 bool sy_cache_put_live(sy_cache *cache, uintptr_t address);
 
-/* A new slab of `cache`, in these bins, its own or a view's; false with ENOMEM. */
+/* Adds a slab to `cache`, in these bins: its own or those of a view. False with ENOMEM. */
 bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins);
 
-/* A slab was made of so many bytes. No lock is held. */
+/* Counts a new slab of so many bytes. No lock is held. */
 void sy_caches_note_growth(size_t bytes);
-/* Whether all caches together have made a sixteenth more of slabs, 1 MiB at least, since they had
- * last; of calls at the same time one is told true. A turn is wanted when they have. */
+/* Whether new slabs amount to a sixteenth of all memory in use, at least to 1 MiB, since this last
+ * was true. Of several threads that ask at the same time one gets true. A turn is requested when
+ * the new slabs reach that size. */
 bool sy_caches_grew(void);
 
 /* As sy_client_suspend. */
 bool sy_cache_suspend(sy_cache *cache, void (*end)(void *arg), void *arg);
 
-/* Releases a slab that is in no bin and no list, destructing what is constructed in it. */
+/* Destructs the objects constructed in a slab that is in no bin and no list, and releases it. */
 void sy_cache_release_slab(sy_cache *cache, sy_slab *slab);
 
 /* The list of slabs. The lock is held. */
@@ -170,11 +174,11 @@ void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab);
  * lock is held. */
 sy_slab *sy_cache_unlink_empty(sy_cache *cache, sy_bins *bins, size_t keep);
 
-/* The fault of freeing an address to the cache that lies in none of its slabs, but in `slab`, or in
- * none (NULL). In a slab that is being released all objects are free. */
+/* The fault of freeing to the cache an address that lies in none of its slabs, but in `slab` or in
+ * no slab (NULL). If the slab is being released, all of its objects were free: a double free. */
 sy_fault_kind sy_cache_fault_outside(const sy_cache *cache, const sy_slab *slab);
 
-/* What is wrong with freeing `address` to the cache; `slab`: where it lies, or NULL. */
+/* Describes the fault of freeing `address`, which lies in `slab` (NULL: in none), to the cache. */
 sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t address,
                         const sy_slab *slab);
 
@@ -191,23 +195,24 @@ bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordina
 
 /* ---- epoch.c ---- */
 
-/* In the child of a fork other threads are in no epoch. */
+/* In the child of a fork, takes the threads of the parent out of their epochs. */
 extern SY_HIDDEN const sy_part sy_epochs_part;
 
 /* ---- trim.c ---- */
 
 /*
- * Gives empty slabs to the chunks and free pages of the others back, in steps that are bounded in
- * time; false: there is no more. *left is SIZE_MAX before the first, and belongs to this trim.
- * `aged`: only what nobody has used since such a trim looked last, and not what was reserved.
- * *bytes grows by what was discarded.
+ * Does one step, bounded in time, of a trim: gives empty slabs to the chunks, and discards pages of
+ * other slabs whose slots are all free. False: there is no more to do. *left is SIZE_MAX before the
+ * first step, and belongs to this trim. `aged`: it takes only memory unused since the last trim by
+ * age, and nothing from a reserve. *bytes grows by the bytes discarded.
  */
 bool sy_cache_trim_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes);
 /* The same for empty slabs alone. */
 bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged);
-/* Drains the cache, and does all steps. */
+/* Drains the cache, and does all steps; returns the bytes discarded. */
 size_t sy_cache_trim_slabs(sy_cache *cache);
-/* What is left to do of a trim: what chunks, the library's own tables and magazines have. */
+/* Does the rest of a trim: the free memory of chunks, of the directory (`handles`) and of
+ * magazines. Returns bytes. */
 size_t sy_cache_trim_rest(sy_memory *memory, bool handles);
 
 /* ---- count.c ---- */

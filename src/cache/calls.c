@@ -1,5 +1,6 @@
 /*
- * calls.c: the inline doors as exported functions, for callers that cannot inline C.
+ * calls.c: the inline functions of slabyard/cache.h and slabyard/handle.h as exported functions,
+ * for callers that cannot inline C.
  */
 #define SY_NO_INLINE
 #include <slabyard/cache.h>

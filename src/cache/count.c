@@ -1,5 +1,6 @@
 /*
- * count.c: statistics, and the invariants of a cache as a function.
+ * count.c: statistics of one cache and of the process, and sy_cache_verify, which checks the
+ * invariants of a cache. All of them walk the slabs under the cache's lock.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,9 +17,9 @@ static size_t in_quarantine(const sy_cache *cache) {
 }
 
 size_t sy_cache_in_use(const sy_cache *cache_) {
-    sy_cache *cache = (sy_cache *)(uintptr_t)cache_; /* whose lock is taken */
+    sy_cache *cache = (sy_cache *)(uintptr_t)cache_; /* not const: its lock is taken */
     size_t depot, loaded;
-    sy_clients_lock(); /* both locks, so that what a pass moves is counted once */
+    sy_clients_lock(); /* under both locks items that a pass moves are counted once */
     sy_lock_acquire(&cache->lock);
     size_t out = cache->out - in_quarantine(cache), elsewhere = cache->guarded + cache->passed;
     sy_client_held(&cache->client, &depot, &loaded);
@@ -94,7 +95,8 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     return 0;
 }
 
-/* A lone object may be in a longer span than it needs, of those kept for reuse. */
+/* With one slot a slab the slabs are added up: a span kept for reuse may be longer than the object
+ * needs. */
 size_t sy_cache_slab_bytes(sy_cache *cache) {
     size_t bytes = 0;
     sy_lock_acquire(&cache->lock);
@@ -134,7 +136,8 @@ void sy_get_stats(sy_stats *stats) {
     stats->cpus = sy_os_cpu_count();
 }
 
-/* A slot that is in its slab is no object. The lock is held. */
+/* Counts slots that are free by the bitmap, but taken, live or being freed by the record. The lock
+ * is held. */
 static size_t verify_records(const sy_cache *cache, const sy_slab *slab) {
     size_t wrong = 0;
     for (uint32_t index = 0; sy_cache_checks(cache) && index < slab->slots; index++) {

@@ -21,20 +21,26 @@ enum {
     MOST_SHIFT = 32,
     LEAST_SHIFT = 20,
     SHARE_SHIFT = 3,   /* an eighth */
-    SHIFT_BITS = 64,   /* in the low bits of the base, which is at a page */
-    MARKED = 512,      /* ordinals that have a mark together: their words are the smallest page */
-    TRIM_LOOKS = 1024, /* pages of words that are looked at in one step of a trim, */
-    TRIM_PAGES = 128,  /* and of those that are discarded by one call of the system */
+    SHIFT_BITS = 64,   /* values of the shift, which fit in the low bits of a page's address */
+    MARKED = 512,      /* ordinals that share a mark: their words fill a page of 4 KiB */
+    TRIM_LOOKS = 1024, /* pages of words that one step of a trim looks at, */
+    TRIM_PAGES = 128,  /* and the most of them that one system call discards */
 };
 
-/* Marks of pages of words. */
+/*
+ * The mark of a page of words says whether a slab has released ordinals whose words lie on it.
+ *
+ *     NOT_LEFT         no slab has, since the page was discarded
+ *     LEFT             a slab has, and a trim by age has looked since
+ *     LEFT_JUST_NOW    a slab has, since a trim by age last looked
+ */
 enum { NOT_LEFT, LEFT, LEFT_JUST_NOW };
 
-static _Atomic uintptr_t directory; /* base, and the logarithm of how many ordinals it is for */
+static _Atomic uintptr_t directory; /* address of the tables + log2 of the ordinals they are for */
 static _Atomic uint64_t limit;
 static _Atomic uint64_t lost;
 static sy_vmem arena;        /* of ordinals */
-static _Atomic bool is_open; /* it is; written under the lock of the start */
+static _Atomic bool is_open; /* whether the arena is; written under the lock of the start */
 
 /* ---- where the tables are ---- */
 
@@ -107,8 +113,8 @@ static void *reserve_for(unsigned shift) {
     return sy_os_reserve(all_bytes(shift), sy_os_page_size(), "slabyard handles");
 }
 
-/* Tables for all ordinals that can be. Where there is no address space for those, they take an
- * eighth of what there is and leave the rest for objects. NULL with ENOMEM. */
+/* Reserves tables for all 2^32 ordinals. If the address space has no room for them, they take an
+ * eighth of the largest size that fits, and leave the rest for objects. NULL with ENOMEM. */
 static void *reserve_most(unsigned *shift) {
     void *base;
     for (*shift = MOST_SHIFT; !(base = reserve_for(*shift)); --*shift)
@@ -145,8 +151,8 @@ int sy_directory_start(void) {
     return result;
 }
 
-/* Commits what a table has for ordinals from `from` on; the tables' starts and what is done of them
- * before are at pages, or committed already. */
+/* Commits the part of a table that serves the next GROW ordinals, from `from` on. Rounding outward
+ * is safe: bytes before `from` on the same page are committed already. */
 static int commit_part(void *table, uint64_t from, size_t bytes_each, size_t ordinals_each) {
     uintptr_t start = (uintptr_t)table + from / ordinals_each * bytes_each;
     uintptr_t end = start + GROW / ordinals_each * bytes_each;
@@ -155,21 +161,22 @@ static int commit_part(void *table, uint64_t from, size_t bytes_each, size_t ord
     return sy_os_commit((void *)start, end - start);
 }
 
-/* Another thread that found them missing may have added them. */
+/* Adds GROW ordinals to the arena. Another thread may have added them already. */
 static bool add_pages(uint64_t from) {
     return sy_vmem_add(&arena, from, GROW) == 0 || sy_vmem_contains(&arena, from, GROW);
 }
 
-/* Ordinals below the limit that the arena does not have, since there was no memory for their tags:
- * it gets some now, or there is none still. */
+/* Adds ordinals that lie below the limit but not in the arena, since there was no memory for their
+ * tags when the tables grew. False: there is still none. */
 static bool add_missing(uint64_t seen) {
     for (uint64_t at = 0; at < seen; at += GROW)
         if (!sy_vmem_contains(&arena, at, GROW)) return add_pages(at);
     return true;
 }
 
-/* All at once, before anybody waits for a page of them: who has used so many will use more. If that
- * cannot be, they get memory one by one. */
+/* Backs the words of GROW new ordinals with memory at once: a program that has used up the previous
+ * ones will use more, and then faults no page. If that fails, each page gets memory at its first
+ * use. */
 static void back_words(uint64_t from) {
     int error = errno;
     sy_os_populate(sy_directory_words() + from, GROW * sizeof(uint64_t));
@@ -177,7 +184,7 @@ static void back_words(uint64_t from) {
     errno = error;
 }
 
-/* More ordinals, unless another thread has added some since there were `seen`. */
+/* Adds ordinals, unless another thread has added some since the limit was `seen`. */
 static bool grow_directory(uint64_t seen) {
     if (seen && !sy_vmem_contains(&arena, 0, seen)) return add_missing(seen);
     if (seen + GROW > UINT64_C(1) << shift_of(tables()) ||
@@ -190,7 +197,7 @@ static bool grow_directory(uint64_t seen) {
     }
     if (!atomic_compare_exchange_strong(&limit, &seen, seen + GROW)) return true;
     if (seen) back_words(seen);
-    /* Where there is no memory for tags they come the next time. */
+    /* If tags cannot be allocated now, add_missing tries again at the next growth. */
     return add_pages(seen);
 }
 
@@ -220,7 +227,7 @@ int sy_ordinals_populate(uint32_t first, uint32_t count) {
 
 /* ---- the end of a range ---- */
 
-/* Zeroes the words of a group; the highest generation that they had. */
+/* Zeroes the words of a group; returns the highest generation that they had, at least `highest`. */
 static uint32_t clear_group(uint64_t *words, uint32_t highest) {
     for (unsigned i = 0; i < GROUP; i++) {
         uint64_t word = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
@@ -251,11 +258,11 @@ void sy_ordinals_give(uint32_t first, uint32_t count) {
 /* ---- trim ---- */
 
 /*
- * Pages of words that slabs have left hold memory until a trim discards them, so that a free makes
- * no system call. A page's mark is set when its ordinals are in the arena again, and cleared by the
- * trim that looks at it. While a page is being discarded its ordinals are taken from the arena, so
- * that nobody gets them. If they cannot be taken, a slab has some of them, and sets the mark when
- * it leaves.
+ * When a slab is released, the pages of its words keep their memory until a trim discards them, so
+ * that a free makes no system call. A page's mark is set when ordinals of the page go back to the
+ * arena, and cleared by the trim that tries to discard the page. While a page is being discarded
+ * the trim takes its ordinals from the arena, so that no slab gets them. If it cannot take them, a
+ * slab has some of them; its release sets the mark again.
  */
 
 /* Takes the ordinals of these pages from the arena; false: some are in use. */
@@ -265,7 +272,7 @@ static bool claim_pages(uint64_t first, size_t count) {
     return sy_vmem_xalloc(&arena, count, &there, SY_VMEM_INSTANT, &taken) == 0;
 }
 
-/* Discards the words of these pages if nobody has any of their ordinals. False: some are in use. */
+/* Discards the words of these pages. False, and nothing is discarded: a slab uses some of them. */
 static bool discard_unused(uint64_t first, size_t count, size_t *bytes) {
     size_t of_words = count * sizeof(uint64_t);
     if (!claim_pages(first, count)) return false;
@@ -277,8 +284,8 @@ static bool discard_unused(uint64_t first, size_t count, size_t *bytes) {
     return true;
 }
 
-/* Whether the page was left, and is to be discarded now: by age those that were left before the
- * last such look. The mark is cleared then. */
+/* Whether a slab has left the page and the page is to be discarded now; then its mark is cleared.
+ * A trim by age discards pages that were left before the last trim by age. */
 static bool was_left(uint64_t first, bool aged) {
     _Atomic uint8_t *mark = mark_of(first);
     uint8_t seen = atomic_load_explicit(mark, memory_order_relaxed);
@@ -288,7 +295,8 @@ static bool was_left(uint64_t first, bool aged) {
     return now;
 }
 
-/* The pages from *at on that are to be discarded and follow one another; none: 0. */
+/* Moves *at to the next page that is to be discarded; returns how many ordinals it and the pages to
+ * be discarded directly behind it have; 0: there is no such page among those looked at. */
 static size_t next_run(uint64_t *at, uint64_t end, bool aged) {
     size_t page = page_ordinals(), pages = 0;
     uint64_t most = *at + TRIM_LOOKS * page;

@@ -1,17 +1,18 @@
 /*
- * directory.h: ordinals: from a 32-bit number to a slot, for handles (slabyard/handle.h).
+ * directory.h: the directory of ordinals. It leads from the 32-bit ordinal in a handle to the
+ * handle's word and to the slot (slabyard/handle.h).
  *
  *     words    8 bytes an ordinal: generation, cache, pins, state
- *     places   8 bytes for 64 ordinals: where the first of them lies
- *     highest  4 bytes for 64 ordinals: generation above which they start again
- *     marks    1 byte for 512 ordinals, a page of words: a slab has left it
+ *     places   8 bytes for 64 ordinals: the address of the slot of the first of them
+ *     highest  4 bytes for 64 ordinals: the generation above which they start again
+ *     marks    1 byte for 512 ordinals, a page of words: set when a slab has left the page
  *
- * All are reserved for good when the first cache with handles is made, 33 GiB of address
- * space or what is to be had, and committed from the front: whatever ordinal below
- * sy_ordinals_limit is looked up, there is a word. A slab has a range of ordinals, a multiple of
- * 64, from an arena of them, as long as it exists. Then its words read as zero, which is no
- * object's. Their memory goes back with a trim, or by age with passes, as far as no other slab has
- * words on the same page; what stays is 4 bytes for 64.
+ * When the first cache with handles is made, all four tables are reserved for good: 33 GiB of
+ * address space, or less where there is not so much. They are committed from the front, so each
+ * ordinal below sy_ordinals_limit has a word. A slab has a range of ordinals, a multiple of 64,
+ * from an arena of ordinals. When the slab is released its words become zero, the word of no
+ * object. A trim, or a pass after some time, discards the pages of words that no slab uses. Of a
+ * released slab 4 bytes for 64 slots remain.
  *
  * Below: vmem/, os/. Above: refill.c, handle.c.
  */
@@ -22,42 +23,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reserves the directory, if it is not there. 0, or -1 with ENOMEM. Any thread. */
+/* Reserves the directory, if it does not exist yet. 0, or -1 with ENOMEM. Any thread. */
 int sy_directory_start(void);
 
-/* After that, for ever. */
+/* The tables; they do not move. Only after sy_directory_start. */
 uint64_t *sy_directory_words(void);
 uintptr_t *sy_directory_places(void);
 
-/* The address space of all three tables, in bytes; 0: there is none yet. */
+/* The address space of all four tables, in bytes; 0: there is none yet. */
 size_t sy_directory_range(const void **start);
 
-/* No ordinal was given that is not below. */
+/* All ordinals given out so far are below this limit. */
 uint64_t sy_ordinals_limit(void);
 
-/* Ordinals for `count` slots; false with ENOMEM. */
+/* Takes ordinals for `count` slots; false with ENOMEM. */
 bool sy_ordinals_take(uint32_t count, uint32_t *first);
 
-/* Where the slots are: `slot` bytes each, the first at `place`. */
+/* Notes the places of the slots: `slot` bytes each, the first at `place`. */
 void sy_ordinals_place(uint32_t first, uint32_t count, uintptr_t place, size_t slot);
 
-/* Backs their words with memory now. 0, or -1 with ENOMEM. */
+/* Backs the words of these ordinals with memory now. 0, or -1 with ENOMEM. */
 int sy_ordinals_populate(uint32_t first, uint32_t count);
 
-/* Gives them back. Objects have been freed or are no more: their words become zero. */
+/* Gives these ordinals back when their slab is released. Their words become zero. */
 void sy_ordinals_give(uint32_t first, uint32_t count);
 
 /* Makes the word of an ordinal that is about to be given out a free word of the cache. */
 void sy_ordinal_prepare(uint32_t ordinal, unsigned cache_number);
 
-/* Gives the memory of the words back that slabs have left, as far as it is whole pages; returns
- * bytes. */
+/* Discards the pages of words that no slab uses any more; returns bytes. */
 size_t sy_directory_trim(void);
-/* The same in steps: from *at on, 0 first; false: all is done. `aged`: of the pages that were left
- * before such a step looked at them last. *bytes grows by what was discarded. */
+/* Does one step of this: from *at on, 0 at first; false: the trim is complete. `aged`: it discards
+ * only pages that were left before the last trim by age looked at them. *bytes grows by the bytes
+ * discarded. */
 bool sy_directory_trim_step(uint64_t *at, bool aged, size_t *bytes);
 
-/* Ordinals lost for good, since their generations are spent. */
+/* Ordinals lost for good, since their generations are used up. */
 uint64_t sy_ordinals_lost(void);
 
 #endif

@@ -2,8 +2,9 @@
  * epoch.c: epochs, their views of caches, and which epoch a thread is in.
  *
  * An epoch is held by its creator until it is closed, by each thread that is in it, and by each
- * slab of its views. Whoever lets go of it last takes it off the list and frees it with its views;
- * so nobody finds it there without a hold, under the list's lock, but to look.
+ * slab of its views. The thread that lets go of the last hold takes the epoch off the list and
+ * frees it with its views. A listed epoch may have no holds left for a moment: under the list's
+ * lock it may then be read, but not be held again.
  */
 #include "cache/epoch.h"
 
@@ -28,14 +29,14 @@ struct sy_epoch {
 };
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_EPOCHS);
-static sy_epoch *first_epoch, *last_epoch; /* in order of number; guarded by it */
-static uint64_t epochs_made;               /* guarded by it */
+static sy_epoch *first_epoch, *last_epoch; /* in order of number; guarded by the lock */
+static uint64_t epochs_made;               /* guarded by the lock */
 
-/* The epochs that this thread is in, the outermost first; NULL among them: in none. */
+/* The epochs that this thread is in, the outermost first. NULL stands for a time in no epoch. */
 static SY_TLS struct {
     sy_epoch *in[SY_EPOCH_DEPTH_MAX];
     unsigned depth;
-    sy_epoch *passing; /* that it is beginning, or ending */
+    sy_epoch *passing; /* the epoch that the thread is beginning or ending at present */
 } own_epochs;
 
 /* ---- holds ---- */
@@ -44,7 +45,7 @@ static void hold(sy_epoch *epoch) {
     atomic_fetch_add_explicit(&epoch->holds, 1, memory_order_relaxed);
 }
 
-/* One that is on the list, whose last hold may be gone already; the lock is held. */
+/* Holds an epoch that is on the list; false: its last hold is gone already. The lock is held. */
 static bool hold_listed(sy_epoch *epoch) {
     size_t holds = atomic_load_explicit(&epoch->holds, memory_order_relaxed);
     while (holds &&
@@ -58,7 +59,7 @@ static void unlist(sy_epoch *epoch) {
     *(epoch->next ? &epoch->next->previous : &last_epoch) = epoch->previous;
 }
 
-/* The last one ends the epoch. */
+/* Lets go of a hold. The last one ends the epoch. */
 static void let_go(sy_epoch *epoch) {
     if (atomic_fetch_sub_explicit(&epoch->holds, 1, memory_order_acq_rel) != 1) return;
     sy_lock_acquire(&lock);
@@ -84,7 +85,7 @@ static sy_view *find_view(const sy_epoch *epoch, const sy_cache *cache) {
     return view;
 }
 
-/* Another thread in the epoch may make one at the same time. */
+/* Makes the cache's view of the epoch, unless another thread in the epoch makes it meanwhile. */
 static sy_view *add_view(sy_epoch *epoch, sy_cache *cache) {
     sy_view *view = sy_side_take(sizeof *view), *other;
     if (!view) return NULL;
@@ -193,8 +194,9 @@ bool sy_epoch_is_over(const sy_cache *cache, const void *object) {
     return slab->bins != &cache->bins && is_closed(sy_view_of(slab->bins)->epoch);
 }
 
-/* The client is pinned. Slots that are still out. What drains makes empty goes by itself; a slab
- * may have been made for a refill that did not take from it. */
+/* Drains a view and releases its empty slabs; returns the slots that are still out. The client is
+ * pinned. A drain releases the slabs that it empties. The loop finds the others: empty slabs that
+ * were made for a refill which took nothing from them. */
 static size_t close_view(sy_view *view, sy_cache *cache) {
     if (cache->flags & SY_QUARANTINE) sy_watched_drain(cache);
     sy_client_drain(&cache->client);
@@ -208,7 +210,7 @@ static size_t close_view(sy_view *view, sy_cache *cache) {
     }
 }
 
-/* The view's cache, pinned against being destroyed, or NULL: there is nothing of it any more. */
+/* The view's cache, pinned so that it is not destroyed; NULL: it was or is being destroyed. */
 static sy_cache *pin_cache(const sy_view *view) {
     sy_lock_acquire(&lock);
     sy_cache *cache = atomic_load_explicit(&view->cache, memory_order_relaxed);
@@ -217,7 +219,8 @@ static sy_cache *pin_cache(const sy_view *view) {
     return cache;
 }
 
-/* From here on it is closed. Its views: those that are made later know it. */
+/* Marks the epoch as closed; returns the views that it has so far. Threads that add a view later
+ * find the epoch closed. */
 static sy_view *shut(sy_epoch *epoch) {
     uint64_t now = sy_os_now();
     sy_lock_acquire(&lock);
@@ -243,9 +246,10 @@ size_t sy_epoch_close(sy_epoch *epoch) {
     return left;
 }
 
-/* ---- looking ---- */
+/* ---- statistics ---- */
 
-/* The lock of the epochs is held, under which a cache with a view is not destroyed. */
+/* Adds the view's slabs and objects. The lock of the epochs is held: sy_epochs_forget takes it
+ * before a cache is destroyed, so the view's cache exists. */
 static void count_view(sy_view *view, sy_epoch_stats *stats) {
     sy_cache *cache = atomic_load_explicit(&view->cache, memory_order_relaxed);
     if (!cache) return;
@@ -269,7 +273,8 @@ static void fill_stats(const sy_epoch *epoch, uint64_t now, sy_epoch_stats *stat
     for (sy_view *view = epoch->views; view; view = view->next) count_view(view, stats);
 }
 
-/* The epoch after one that is held, or the first; held, and counted. NULL: there is none. */
+/* The epoch after `held`, or the first one (NULL): now held itself, with its statistics. Lets go of
+ * `held`. NULL: there is no further epoch. */
 static sy_epoch *next_epoch(sy_epoch *held, sy_epoch_stats *stats) {
     sy_lock_acquire(&lock);
     sy_epoch *epoch = held ? held->next : first_epoch;
@@ -300,7 +305,7 @@ static void add_count(sy_text *text, size_t count, const char *of) {
     sy_text_add(text, of);
 }
 
-/* ", 12 of session" for each cache; the lock is held. */
+/* Adds `, 12 of "session"` for each cache. The lock is held. */
 static void add_caches(sy_text *text, const sy_epoch *epoch) {
     for (sy_view *view = epoch->views; view; view = view->next) {
         sy_epoch_stats of_view = {.objects = 0};
@@ -314,8 +319,14 @@ static void add_caches(sy_text *text, const sy_epoch *epoch) {
     }
 }
 
-/* slabyard: epoch "login" is stuck: closed 12 s ago, 2 threads in it, 17 objects in 3 slabs (192
- * KiB), 12 of "session", 5 of "packet". The lock is held. */
+/*
+ * Writes a line such as
+ *
+ *     slabyard: epoch "login" is stuck: closed 12 s ago, 2 threads in it, 17 objects in 3 slabs
+ *     (192 KiB), 12 of "session", 5 of "packet"
+ *
+ * The lock is held.
+ */
 static void describe_epoch(sy_text *text, const sy_epoch *epoch, const sy_epoch_stats *stats) {
     sy_text_add(text, "slabyard: epoch \"");
     sy_text_add(text, stats->name);
@@ -360,7 +371,8 @@ static unsigned times_in(const sy_epoch *epoch) {
     return times;
 }
 
-/* What only other threads held ends with the next hold that is let go, or here. */
+/* Takes the holds of the parent's other threads back, which the child lacks. An epoch that only
+ * they held ends here, or as soon as its slabs are released. */
 static void recover_epochs(void) {
     sy_epoch *epoch = first_epoch;
     while (epoch) {

@@ -16,7 +16,7 @@ bool sy_guarded_can(unsigned flags, const sy_memory *memory) {
     return !(flags & (SY_HANDLES | SY_LOCKED | SY_NO_DUMP)) && memory == &sy_memory_main;
 }
 
-/* Whether the limit lets there be one more, which is counted then. */
+/* Counts one more object, if the cache's limit allows it; false: it does not. */
 static bool count_in(sy_cache *cache, uint64_t constructed) {
     sy_lock_acquire(&cache->lock);
     bool fits = sy_cache_left(cache) > 0;
@@ -33,13 +33,14 @@ static void count_out(sy_cache *cache, uint64_t destructed) {
     sy_lock_release(&cache->lock);
 }
 
-/* What constructs an object: here at each allocation, in either kind of cache. */
+/* The constructor and destructor of guarded objects. They are called at each allocation and free,
+ * whether or not the cache does so for its other objects. */
 static sy_rebuilds construction(const sy_cache *cache) {
     if (cache->rebuilds.construct) return cache->rebuilds;
     return (sy_rebuilds){cache->construct, cache->destruct};
 }
 
-/* What an allocation has, until its object is constructed. */
+/* What is to be given back if the constructor fails. */
 typedef struct sy_made {
     sy_cache *cache;
     void *object;
@@ -51,8 +52,8 @@ static void give_made_back(const void *made_) {
     count_out(made->cache, true);
 }
 
-/* An object that is counted already; NULL: none, and it is not counted any more. If its constructor
- * fails, the cache goes on as if there were no room among guarded objects. */
+/* Makes an object that is counted already; NULL: there is none, and it is not counted any more. If
+ * the constructor fails, the allocation goes on as if there were no room for guarded objects. */
 static void *make_guarded(sy_cache *cache, size_t size, size_t align) {
     sy_rebuilds build = construction(cache);
     if (align < SY_MALLOC_ALIGN) align = SY_MALLOC_ALIGN;
@@ -65,10 +66,10 @@ static void *make_guarded(sy_cache *cache, size_t size, size_t align) {
     return built ? object : NULL;
 }
 
-/* Nothing asked for is a byte, so that it has an address. */
+/* Size 0 is treated as 1, so that the object has an address. */
 static size_t size_there(size_t size) { return size ? size : 1; }
 
-/* An object, if it is this allocation's turn and there is room; else NULL. errno is kept. */
+/* A guarded object, if it is this allocation's turn and there is room; else NULL. errno is kept. */
 static void *make_if_due(sy_cache *cache, size_t size, size_t align) {
     int error = errno;
     bool builds = construction(cache).construct;
@@ -85,8 +86,8 @@ static void *sy_guarded_make_on_path(sy_cache *cache, size_t size, size_t align)
     return object;
 }
 
-/* A guarded object, or one of the basic kind. Where objects are checked, an allocation can be made
- * to fail. That is asked once, before it is one that is due. */
+/* Allocates a guarded object, or one of the basic kind. In a checked cache the allocation may be
+ * due to fail. This is asked here, once, so the basic kind's `take` does not ask again. */
 static bool sy_guarded_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
     if (sy_cache_checks(cache) && sy_limit_fail_due(cache->name, size)) return false;
     *item = (uintptr_t)sy_guarded_make_on_path(cache, size, align);
@@ -131,7 +132,7 @@ static bool sy_guarded_find(const sy_cache *cache, const void *object, size_t *b
     return *bytes > 0;
 }
 
-/* Frees `object`, which lies among guarded objects, or raises the fault that it is. */
+/* Frees `object`, whose address is among guarded objects, or raises the fault of the free. */
 static void sy_guarded_free(sy_cache *cache, void *object, size_t told) {
     const sy_cache *owner = sy_guarded_cache(object);
     if (owner && owner != cache && owner->class_number && cache->class_number)
@@ -151,7 +152,8 @@ static void sy_guarded_free_on_path(sy_cache *cache, void *object, size_t told) 
     sy_guarded_free(cache, object, told);
 }
 
-/* The address says whether the object is guarded, and nothing else is to look at it then. */
+/* The address says whether the object is guarded. If it is, only the functions for guarded objects
+ * may look at it. */
 static void sy_guarded_free_any(sy_cache *cache, void *object, size_t told) {
     if (SY_LIKELY(!sy_guard_owns((uintptr_t)object))) {
         cache->basic->free(cache, object, told);

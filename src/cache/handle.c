@@ -1,22 +1,26 @@
 /*
- * handle.c: the slower parts of slabyard/handle.h: pins, what comes from and goes to magazines,
- * addresses, iteration.
+ * handle.c: caches with handles (the kind `named`): the functions of slabyard/handle.h that are not
+ * inline, slow paths by address, slabs with ordinals, and iteration. The items in the magazines of
+ * such a cache are ordinals.
  *
- * The word of an ordinal decides everything, in one compare-and-swap each:
+ * The word of an ordinal has the state of its object. An allocation is one store, since no other
+ * thread may change the word. Each other change is one compare-and-swap:
  *
- *     free --alloc--> live --free--> free                      alloc by whoever has the ordinal,
- *                     live <--pin, unpin--> live, pinned       the others by anyone with the handle
- *                     live, pinned --free--> dying
- *                     dying --last unpin--> free           (the object is disposed of just before)
+ *     free          --alloc-->       live            by the thread that has the ordinal
+ *     live          --free-->        free            by any thread with the handle, as all below
+ *     live          <--pin, unpin--> live, pinned
+ *     live, pinned  --free-->        dying
+ *     dying         --last unpin-->  free            the object is disposed of just before
  *
- * Whoever makes a word free has its ordinal, puts it in a magazine, and nobody else does. A word
- * that is free or zero is changed by its owner alone: this thread, or the slab that it lies in. So
- * a stale handle can do no more than compare: its generation is not in the word any more, and comes
- * back neither there nor, since highest_generations goes on from it, in a later slab's word.
+ * The thread that makes a word free owns the ordinal, and puts it in a magazine. Only the owner of
+ * an ordinal, a thread or the ordinal's slab, changes a word that is free or zero. Other threads
+ * with a stale handle can only compare: the handle's generation is not in the word any more. It
+ * does not come back: the word's generations rise, and a later slab with this ordinal goes on from
+ * highest_generations.
  *
- * Memory order: what a thread wrote to an object happens before its free (release in the swap);
- * what the next owner does with it comes after the ordinal went through magazines, which order it,
- * or through the depot, which does. Between pin (acquire) and unpin (release) nobody makes it free.
+ * Memory order: writes to an object happen before its free, which releases the word. The next owner
+ * gets the ordinal through the same thread's magazine or through the depot; both order its accesses
+ * behind the free. No thread makes an object free between a pin (acquire) and its unpin (release).
  */
 #include <errno.h>
 
@@ -43,7 +47,7 @@ static bool swap(uint64_t *word, uint64_t *expected, uint64_t desired) {
 
 /* ---- allocation and free ---- */
 
-/* An ordinal that is free and this thread's from now on; false with errno. */
+/* Takes a free ordinal, which this thread owns from now on; false with errno. */
 static bool take_ordinal(sy_cache *cache, uintptr_t *ordinal) {
     if (!sy_cache_has_handles(cache)) {
         errno = EINVAL;
@@ -52,7 +56,7 @@ static bool take_ordinal(sy_cache *cache, uintptr_t *ordinal) {
     return cache->basic->alloc(cache, cache->size, cache->layout.align, ordinal);
 }
 
-/* The word of an ordinal that nobody has: of this cache, neither live nor pinned. */
+/* Whether the word of an ordinal is a free word of this cache: neither live nor pinned. */
 static bool word_is_free(const sy_cache *cache, uintptr_t ordinal) {
     uint64_t word = __atomic_load_n(&cache->names.words[ordinal], __ATOMIC_RELAXED);
     return !(word & (SY_HANDLE_STATE | SY_HANDLE_PINS)) &&
@@ -80,7 +84,8 @@ bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
     return true;
 }
 
-/* An ordinal that this thread has made free. */
+/* Puts an ordinal in a magazine, after this thread has made its word free. If the ordinal's
+ * generations are used up, it is retired instead. */
 static void sy_handle_put(sy_cache *cache, sy_handle handle) {
     if (handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX) {
         atomic_fetch_add_explicit(&cache->retired, 1, memory_order_relaxed);
@@ -108,9 +113,10 @@ bool SY_ABI_NAME(sy_handle_free_slow)(sy_cache *cache, sy_handle handle) {
     return false;
 }
 
-/* ---- objects that are not to be seen yet ---- */
+/* ---- objects that are being prepared ---- */
 
-/* The word of an object that is being prepared: as if it had been freed while its maker held it. */
+/* The word of an object that is being prepared: dying with one pin, as if the object had been freed
+ * while the preparing thread held the pin. Its handle is refused until it is published. */
 static uint64_t prepared(const sy_cache *cache, sy_handle handle) {
     uint64_t live = sy_handle_expected(&cache->names, handle);
     return (live & ~SY_HANDLE_STATE) | SY_HANDLE_DYING | SY_HANDLE_PIN;
@@ -131,7 +137,8 @@ void *sy_handle_prepare(sy_cache *cache, sy_handle *handle) {
 
 static void sy_handle_not_pinned(const sy_cache *cache, sy_handle handle);
 
-/* From the word of what is prepared to another one. */
+/* Changes the word of an object that is being prepared to `next`; false, with a fault raised: the
+ * object is not being prepared. */
 static bool end_preparing(sy_cache *cache, sy_handle handle, uint64_t next) {
     uint64_t expected = prepared(cache, handle);
     if (sy_handle_in_range(&cache->names, handle) && swap(word_of(cache, handle), &expected, next))
@@ -166,7 +173,7 @@ void *sy_handle_pin(sy_cache *cache, sy_handle handle) {
     return NULL;
 }
 
-/* Whether the ordinal is one of this cache's slabs'. */
+/* Whether the ordinal belongs to a slab of this cache. */
 static bool is_own_ordinal(const sy_cache *cache, sy_handle handle) {
     if (!sy_handle_in_range(&cache->names, handle)) return false;
     uint64_t word = __atomic_load_n(word_of(cache, handle), __ATOMIC_RELAXED);
@@ -205,7 +212,7 @@ void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
         uint64_t next = word - SY_HANDLE_PIN;
         bool last = (word & SY_HANDLE_STATE) == SY_HANDLE_DYING && !pins_of(next);
         if (last && cache->dispose)
-            call_dispose(cache, handle); /* nobody else changes the word now */
+            call_dispose(cache, handle); /* no other thread changes the word now */
         if (last) next &= ~SY_HANDLE_STATE;
         if (!swap(word_of(cache, handle), &word, next)) continue;
         if (!last) return;
@@ -233,7 +240,7 @@ bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordina
     return true;
 }
 
-/* The handle of an ordinal, or 0: no object of the cache is live there. */
+/* The handle of the cache's object that is live at this ordinal; 0: none is. */
 static sy_handle live_handle(const sy_cache *cache, uint32_t ordinal) {
     uint64_t word = __atomic_load_n(&cache->names.words[ordinal], __ATOMIC_ACQUIRE);
     sy_handle generation = word >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION;
@@ -249,8 +256,8 @@ sy_handle sy_handle_of(const void *object) {
     if (!cache || !sy_cache_has_handles(cache) ||
         !sy_cache_ordinal(cache, (uintptr_t)object, &ordinal, &fault))
         return 0;
-    /* Where no object is live the slab may be changing hands, and all of that be of different ones.
-     */
+    /* If no object is live here, another thread may be reusing the slab: then its owner, ordinal
+     * and place may be of different slabs. So they are checked against each other. */
     bool there = sy_handle_in_range(&cache->names, ordinal) &&
                  sy_handle_place(&cache->names, ordinal) == object;
     return there ? live_handle(cache, ordinal) : 0;
@@ -258,7 +265,7 @@ sy_handle sy_handle_of(const void *object) {
 
 /* ---- slow paths by address ---- */
 
-/* An object whose handle nobody wants to know. */
+/* Allocates an object for a caller that needs no handle. */
 static bool sy_named_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *object) {
     (void)size, (void)align; /* each object has the cache's */
     sy_handle handle;
@@ -370,7 +377,8 @@ const sy_kind sy_kind_named = {
 
 /* ---- iteration ---- */
 
-/* The first ordinals of all slabs, if there is room for them; how many slabs there are. */
+/* Copies the first ordinals of all slabs, if there is room for all; returns how many slabs there
+ * are. */
 static size_t copy_ordinals(sy_cache *cache, uint32_t *firsts, size_t room) {
     sy_lock_acquire(&cache->lock);
     size_t count = cache->slab_count, done = 0;
@@ -387,7 +395,8 @@ size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t 
     return copy_ordinals(cache, firsts, room);
 }
 
-/* Of one slab, which may be gone by now: then its words are no live ones of this cache. */
+/* Visits the live objects of one slab. If the slab was released meanwhile, none of its words is a
+ * live one of this cache. */
 static int visit_slab(sy_cache *cache, uint32_t first, sy_handle_visit visit, void *arg) {
     int result = 0;
     for (uint32_t i = 0; i < cache->layout.slots && result == 0; i++) {

@@ -1,11 +1,11 @@
 /*
- * kind.c: from the flags of a cache to its kind, when the cache is opened.
+ * kind.c: chooses the kind of a cache by its flags, when the cache is opened.
  */
 #include "cache/kind.h"
 
 #include "watch/watch.h"
 
-/* Where objects are checked, the check overwrites what is freed. */
+/* SY_CHECKED comes before SY_ZERO: the kind `checked` overwrites freed objects itself. */
 static const sy_kind *basic_kind(unsigned flags) {
     if (flags & SY_PASSED) return &sy_kind_passed;
     if (flags & SY_CHECKED) return &sy_kind_checked;

@@ -16,8 +16,8 @@
  *
  * A new kind is a file with its functions and its table, and a place in sy_kind_choose.
  *
- * Other flags choose no functions of this table: SY_EPOCHS chooses bins (epoch.h), SY_RANDOM the
- * order of slots (refill.c), SY_EDGES, SY_LOCKED and SY_NO_DUMP what is done to a slab's memory.
+ * Other flags choose no functions of this table. SY_EPOCHS chooses the bins (epoch.h) and SY_RANDOM
+ * the order of slots (refill.c). SY_EDGES, SY_LOCKED and SY_NO_DUMP act on the memory of slabs.
  *
  * Below: cache.h. Used by the rest of cache/ and by heap/.
  */
@@ -29,21 +29,22 @@
 #include "cache/cache.h"
 #include "magazine/turn.h"
 
-/* What a slab has besides its units. No lock is held but where it is said. */
+/* Functions for the tables that a slab has besides its units: bitmaps, records, ordinals. No lock
+ * is held unless the function's comment says so. */
 typedef struct sy_slab_kind {
-    /* Takes the slab's bitmaps, and its records and ordinals if it has some. False: nothing was
-     * taken. */
+    /* Takes the slab's bitmaps, and its records and ordinals if it has any. If there is no memory
+     * for one of them it takes none, and returns false. */
     bool (*take_tables)(const sy_cache *cache, sy_slab *slab);
     void (*give_tables)(const sy_cache *cache, sy_slab *slab);
     /* The slab is about to be used: the address of its first slot is known. The lock is held. */
     void (*begin)(sy_cache *cache, sy_slab *slab);
-    /* The slab is not in use any more. Its tables are still there. */
+    /* The slab is not in use any more. Its tables still exist. */
     void (*end)(sy_cache *cache, sy_slab *slab);
     /* Backs the slab and its tables with memory. 0, or -1 with ENOMEM. */
     int (*populate)(const sy_slab *slab);
 } sy_slab_kind;
 
-/* Objects that are being allocated together. */
+/* The objects of one call of sy_cache_alloc_batch. */
 typedef struct sy_batch {
     sy_cache *cache;
     void **objects;
@@ -52,24 +53,24 @@ typedef struct sy_batch {
 } sy_batch;
 
 struct sy_kind {
-    /* An object of `size` bytes, at `align` or the cache's own alignment if that is less. False
-     * with errno. It is constructed, and the slow path has taken its turn. */
+    /* Allocates and constructs an object of `size` bytes, at `align` or the cache's alignment if
+     * that is less, and takes the turn at the end of the slow path. False with errno. */
     bool (*alloc)(sy_cache *cache, size_t size, size_t align, uintptr_t *object);
-    /* The same, for a guarded cache of this basic kind, which has asked whether the allocation is
-     * made to fail. */
+    /* The same, called by a guarded cache of this basic kind, which has asked before whether the
+     * allocation is to fail. */
     bool (*take)(sy_cache *cache, size_t size, size_t align, uintptr_t *object);
-    /* Frees an object, or raises the fault of the free. `told`: the size that the program says;
-     * SIZE_MAX: it says none. errno is kept. */
+    /* Frees an object, or raises the fault of the free. `told`: the size that the program names;
+     * SIZE_MAX: it names none. errno is kept. */
     void (*free)(sy_cache *cache, void *object, size_t told);
-    /* Puts an item back that only this thread knows, for a cache of this basic kind with handles:
-     * an ordinal whose word is free. `spent`: it is not given out again. errno is kept. */
+    /* Puts back an item that this thread alone owns, for a cache with handles of this basic kind:
+     * an ordinal whose word is free. `spent`: the ordinal is not given out again. errno is kept. */
     void (*put)(sy_cache *cache, uintptr_t item, bool spent);
     /* Frees an object; false: it is no live object of the cache. The caller takes the turn. */
     bool (*try_free)(sy_cache *cache, void *object);
-    /* Whether an object of the cache begins at `object`, or may begin there if the kind does not
-     * know it, and the bytes of it that may be used. */
+    /* Whether an object of the cache begins at `object`, and its bytes that the program may use. A
+     * kind that keeps no record of its objects returns true. */
     bool (*find)(const sy_cache *cache, const void *object, size_t *bytes);
-    /* Allocates until the batch has `count` objects, or as many as there are. */
+    /* Allocates until the batch has `count` objects, or no more can be allocated. */
     void (*fill)(sy_batch *batch, size_t count);
 
     /* The client's callbacks. */
@@ -93,7 +94,7 @@ extern SY_HIDDEN const sy_kind sy_kind_guarded, sy_kind_named;
 
 extern SY_HIDDEN const sy_slab_kind sy_slabs_plain, sy_slabs_watched; /* slabs.c, watched.c */
 
-/* ---- what kinds share ---- */
+/* ---- functions that kinds share ---- */
 
 /* plain.c */
 bool sy_plain_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item);

@@ -15,8 +15,8 @@ _Static_assert(SY_SLAB_UNITS_MAX * SY_UNIT_BYTES <= 1 << 20, "what the reciproca
 _Static_assert(SY_SLAB_UNITS_MAX * SY_UNIT_BYTES / SY_SLAB_SLOT_MAX >= SY_SLAB_SLOTS_LEAST,
                "the longest slab has enough slots of the largest size");
 
-/* The shortest slab with little enough tail, or the one with the least; `ends`: bytes at its two
- * ends that are for no slot. */
+/* Chooses the shortest slab whose tail is at most one part in TAIL_SHARE, or else the slab with the
+ * least share of tail. `ends`: bytes at the slab's two ends that no slot may use. */
 static void choose_slab(sy_layout *layout, size_t ends) {
     size_t best_tail = SIZE_MAX;
     for (size_t units = 1; units <= SY_SLAB_UNITS_MAX; units++) {

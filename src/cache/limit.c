@@ -1,6 +1,7 @@
 /*
- * limit.c: the slow paths come here when a limit refuses memory. They free memory, call the
- * limit's callback, try once more, and note the reason of a failure for sy_last_refusal.
+ * limit.c: allocation in slow paths under limits. If a limit refuses memory, the functions here
+ * free unused memory, call the limit's callback, and try once more. They note the reason of a
+ * failure for sy_last_refusal.
  */
 #include "cache/limit.h"
 
@@ -12,11 +13,11 @@
 
 /* Of each thread. */
 static SY_TLS struct {
-    sy_refusal reason; /* why the last refill got nothing */
-    sy_refusal last;   /* why the last door did */
-    unsigned refills;  /* doors in which this thread is refilling at present */
-    bool busy;         /* it is making room, or in a callback */
-    const sy_quota *refused;
+    sy_refusal reason;       /* why the last refill got nothing */
+    sy_refusal last;         /* why the last refused allocation was refused: sy_last_refusal */
+    unsigned refills;        /* nested allocations of this thread that are refilling at present */
+    bool busy;               /* this thread is making room, or is in a callback */
+    const sy_quota *refused; /* the quota that caused `reason`; NULL: none did */
 } own_limit;
 
 /* ---- reasons ---- */
@@ -49,9 +50,10 @@ const char *sy_refusal_text(sy_refusal refusal) {
     return "refused";
 }
 
-/* ---- telling ---- */
+/* ---- callbacks ---- */
 
-/* What the callback is refused is not what its caller was. */
+/* The callback may itself be refused memory. That must not overwrite the sy_last_refusal of the
+ * allocation that called it. */
 static void call_back(sy_quota *quota) {
     sy_refusal last = own_limit.last;
     bool locked = sy_start_lock();
@@ -68,7 +70,7 @@ static void call_back(sy_quota *quota) {
     own_limit.last = last;
 }
 
-/* The parent is looked up before: what the callback does is not known. */
+/* The parent is read before the callback is called, since the callback may destroy the heap. */
 void sy_limit_tell(sy_quota *quota) {
     int error = errno;
     if (own_limit.busy || own_limit.refills) return;
@@ -83,7 +85,7 @@ void sy_limit_tell(sy_quota *quota) {
 
 /* ---- making room ---- */
 
-/* Empty slabs go, but for those that were reserved. */
+/* Releases the cache's empty slabs, except those that a reserve keeps. */
 static void release_empty(sy_cache *cache) {
     for (;;) {
         sy_lock_acquire(&cache->lock);
@@ -100,7 +102,7 @@ static bool counts_for(const sy_cache *cache, const sy_quota *quota) {
     return false;
 }
 
-/* Brings back what the quota's caches hold and nobody uses. */
+/* Drains the caches that count for the quota, and releases their empty slabs. */
 static void bring_back(const sy_quota *quota) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
@@ -114,8 +116,8 @@ static void bring_back(const sy_quota *quota) {
     }
 }
 
-/* Whether it is worth a second try. Nobody is told in a constructor: its cache is being refilled.
- */
+/* Frees unused memory and calls the callback; whether a second try may succeed. The callback is not
+ * called from a constructor, since the constructor's cache is being refilled. */
 static bool make_room_below_limit(sy_quota *refused) {
     if (!refused || own_limit.busy) return false;
     own_limit.busy = true;
@@ -125,9 +127,9 @@ static bool make_room_below_limit(sy_quota *refused) {
     return true;
 }
 
-/* ---- doors ---- */
+/* ---- allocation under limits ---- */
 
-/* Also if a constructor throws. */
+/* Runs also if a constructor throws. */
 static void end_refill(const unsigned *outer) { own_limit.refills = *outer; }
 
 static bool refill(sy_cache *cache, uintptr_t *item) {
@@ -135,7 +137,7 @@ static bool refill(sy_cache *cache, uintptr_t *item) {
     return sy_client_alloc(&cache->client, item);
 }
 
-/* The quota that is in the way. It is the cache's own or a parent, so it is still there. */
+/* The quota that refused the last refill; NULL: none. It is `quota` or a parent, so it exists. */
 static sy_quota *refusing(sy_quota *quota) {
     while (quota && quota != own_limit.refused) quota = quota->parent;
     return quota;
@@ -148,7 +150,7 @@ static void count_hit(sy_quota *refused) {
 
 static SY_COLD bool take_again(sy_cache *cache, uintptr_t *item) {
     int error = errno;
-    /* What was promised may have been on its way from a magazine to the slabs. */
+    /* Items that a reserve promised may have been on their way from a magazine to the slabs. */
     bool promised = atomic_load_explicit(&cache->promise, memory_order_relaxed);
     if (make_room_below_limit(refusing(cache->quota)) || promised) {
         if (refill(cache, item)) return true;

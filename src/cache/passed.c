@@ -18,15 +18,15 @@
 /* A live object. */
 typedef struct sy_block {
     struct sy_block *next;
-    uintptr_t not_address; /* all bits inverted */
+    uintptr_t not_address; /* the object's address, all bits inverted (passed.h) */
     sy_cache *cache;
-    size_t size; /* asked for */
+    size_t size; /* that the program asked for */
 } sy_block;
 
 enum { BUCKET_BITS = 16 };
 static const size_t TABLE_BYTES = sizeof(sy_block *) << BUCKET_BITS;
 
-/* NULL: nothing was ever passed. For ever. */
+/* NULL: no object was ever passed on. Once made, the table is never freed. */
 static _Atomic(sy_block **) table;
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_PASSED); /* guards the lists */
 
@@ -40,7 +40,7 @@ const sy_part sy_passed_part = {.hold = hold_blocks, .drop = drop_blocks};
 
 static sy_block **table_now(void) { return atomic_load_explicit(&table, memory_order_acquire); }
 
-/* Two threads may make it at once: one of them is not used. */
+/* The table, made if there is none. If two threads make one at the same time, one is given back. */
 static sy_block **make_table(void) {
     sy_block **seen = table_now();
     if (seen) return seen;
@@ -64,7 +64,7 @@ static void insert(sy_block *block, const void *object) {
     sy_lock_release(&lock);
 }
 
-/* Where the object is linked, or where the list ends. The lock is held. */
+/* The link that leads to the object's entry, or the end of the list. The lock is held. */
 static sy_block **find_block(const void *object) {
     sy_block **link = bucket_of(object);
     while (*link && (*link)->not_address != ~(uintptr_t)object) link = &(*link)->next;
@@ -97,7 +97,7 @@ static bool refuse(sy_cache *cache, sy_refusal reason) {
     return false;
 }
 
-/* Whether the limit has room for one more, which is counted. */
+/* Counts one more object, if the cache's limit allows it; false: it does not. */
 static bool count_in(sy_cache *cache) {
     sy_lock_acquire(&cache->lock);
     bool room = sy_cache_left(cache) > 0;
@@ -106,7 +106,8 @@ static bool count_in(sy_cache *cache) {
     return room;
 }
 
-/* Memory for an object that is counted, and its entry; NULL: it is not counted any more. */
+/* Memory and an entry for an object that is counted already; NULL: there is none, and the object is
+ * not counted any more. */
 static void *make_block(sy_cache *cache, size_t size, sy_block **block) {
     *block = make_table() ? sy_side_take(sizeof **block) : NULL;
     void *object = *block ? sy_os_block(size, cache->layout.align) : NULL;
@@ -116,7 +117,7 @@ static void *make_block(sy_cache *cache, size_t size, sy_block **block) {
     return NULL;
 }
 
-/* What an allocation has, until its object is constructed. */
+/* What is to be given back if the constructor fails. */
 typedef struct sy_made {
     sy_cache *cache;
     sy_block *block;
@@ -164,8 +165,8 @@ static bool sy_passed_alloc(sy_cache *cache, size_t size, size_t align, uintptr_
 
 /* ---- free ---- */
 
-/* Takes the object's entry, if it is the cache's and has the size; else NULL, and *found is a copy
- * of what there is. */
+/* Takes the object's entry out of the table, if the object is the cache's and has the size `told`
+ * (SIZE_MAX: any); else NULL. *found becomes a copy of the entry that there is, or zeros. */
 static sy_block *claim_block(const sy_cache *cache, const void *object, size_t told,
                              sy_block *found) {
     *found = (sy_block){0};
@@ -186,7 +187,7 @@ static void end(sy_cache *cache, sy_block *block, void *object) {
     sy_os_block_free(object);
 }
 
-/* An object of another cache, or of another size. */
+/* Raises the fault of freeing an object of another cache, or of another size. */
 static void raise_fault(const sy_cache *cache, const void *object, const sy_block *found,
                         size_t told) {
     const sy_cache *owner = found->cache;
@@ -203,8 +204,9 @@ static void raise_fault(const sy_cache *cache, const void *object, const sy_bloc
     });
 }
 
-/* What is of another cache, or of another size, is a fault; what was never given out, or is not
- * live, goes to the C library all the same: the tool says what it is. */
+/* Freeing an object of another cache, or with another size, raises a fault. An address that has no
+ * entry here and lies in no slab goes to the C library's free all the same, so that the tool that
+ * watches malloc reports it. */
 static void sy_passed_free_on_path(sy_cache *cache, void *object, size_t told) {
     SY_SLOW_PATH(&cache->client);
     sy_block found, *block = claim_block(cache, object, told, &found);
@@ -258,7 +260,7 @@ void sy_passed_forget(sy_cache *cache) {
             end(cache, block, (void *)~block->not_address);
 }
 
-/* No object is a slot, so nothing is refilled or flushed. */
+/* No object is a slot, so refill and flush are never called. */
 const sy_kind sy_kind_passed = {
     .alloc = sy_passed_alloc,
     .free = sy_passed_free,

@@ -1,12 +1,12 @@
 /*
- * recover.c: caches around a fork: their locks, and what the child does with what other threads
- * were at.
+ * recover.c: caches around a fork. The parent holds the lock of each cache during the fork. The
+ * child repairs caches that another thread of the parent was changing.
  */
 #include "base/bits.h"
 #include "cache/epoch.h"
 #include "cache/guarded.h"
 
-/* ---- fork: every cache's lock, by rising client number ---- */
+/* ---- fork: the lock of each cache, by rising client number ---- */
 
 static void hold_caches(void) {
     sy_client *client;
@@ -32,9 +32,9 @@ static void drop_caches(void) {
     }
 }
 
-/* ---- a cache made anew ---- */
+/* ---- rebuilding a cache ---- */
 
-/* Counts what is free in the slab, by its bitmap, and what was ever given out. */
+/* Computes the slab's free count and watermark from its bitmap. */
 static void count_again(sy_slab *slab, const sy_layout *layout) {
     uint32_t count = 0, last = 0;
     for (uint32_t word = 0; word < layout->words; word++) {
@@ -48,7 +48,7 @@ static void count_again(sy_slab *slab, const sy_layout *layout) {
     if (last > slab->watermark) slab->watermark = last;
 }
 
-/* Not one that was being made: it has no slots yet. */
+/* Whether the run is a slab of the cache. A slab that was being made is none: it has no slots. */
 static bool is_of(const sy_slab *run, const sy_cache *cache) {
     return run->owner == cache && run->slots == cache->layout.slots && run->free && run->bins;
 }
@@ -76,8 +76,9 @@ static void add_again(sy_slab *run, void *arg) {
 }
 
 /*
- * The lists and counts may be half changed. What another thread was taking out of the slabs or
- * putting in, a magazine at most, may stay out for ever.
+ * Another thread may have changed half of the cache's lists and counts. They are built again from
+ * the slabs. Slots that the thread was taking out of the slabs or putting back, at most a
+ * magazine-full, may stay out for ever.
  */
 static void make_anew(sy_cache *cache) {
     cache->torn = false;
@@ -90,7 +91,7 @@ static void make_anew(sy_cache *cache) {
 static void recover(sy_cache *cache) {
     if (cache->torn) make_anew(cache);
     cache->trims = 0;
-    atomic_store(&cache->tries, NULL); /* a thread that was at one finds that it is not there */
+    atomic_store(&cache->tries, NULL); /* leave_try of the forking thread finds the list empty */
     if (sy_cache_guards(cache)) cache->guarded = sy_guard_live(cache->watch);
 }
 

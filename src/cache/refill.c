@@ -1,6 +1,6 @@
 /*
- * refill.c: the client's callbacks: slots out of slabs and back, a magazine-full at a time, one
- * lock each.
+ * refill.c: the client's callbacks. The magazine layer calls sy_cache_refill to take slots out of
+ * slabs, and sy_cache_flush to put them back. Each moves a magazine-full under one lock.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,19 +13,20 @@
 #include "os/invariant.h"
 #include "watch/fault.h"
 
-/* In a magazine-full between taking and constructing: the slot has yet to be constructed. Slots are
- * multiples of 8, so the bit is free. */
+/* Set in an item between its taking and its construction: the slot has yet to be constructed. The
+ * addresses of slots are multiples of 8, so the bit is free. */
 static const uintptr_t UNBUILT = 1;
 
 /* ---- refill ---- */
 
-/* Slots out of the slabs of these bins: `more` than before. The lock is held. */
+/* Counts `more` slots as out of the slabs of these bins. The lock is held. */
 static inline void count_out(sy_cache *cache, sy_bins *bins, size_t more) {
     cache->out += more;
     if (SY_UNLIKELY(bins != &cache->bins)) sy_view_of(bins)->out += more;
 }
 
-/* Takes up to `count` slots; they end at `end`. How many; the lock is held. */
+/* Takes up to `count` slots, and writes their addresses downward from `end`; returns how many. The
+ * lock is held. */
 static size_t take_slots(sy_cache *cache, sy_bins *bins, uintptr_t *end, size_t count) {
     size_t taken = 0, left = sy_cache_left(cache);
     if (count > left) count = left;
@@ -59,8 +60,9 @@ static void untake_slot(sy_cache *cache, uintptr_t address, bool built) {
     count_out(cache, slab->bins, -(size_t)1);
 }
 
-/* Marks the slots that are not constructed, and counts them as constructed: as long as they are
- * out, nobody else looks. Whether there are any; the lock is held. */
+/* Marks the items whose slots are not constructed, and sets their bits in `built` already: as long
+ * as a slot is out of its slab, no other thread reads its bit. Whether there are any. The lock is
+ * held. */
 static bool mark_unbuilt(sy_cache *cache, uintptr_t *items, size_t count) {
     bool any = false;
     for (size_t i = 0; i < count; i++) {
@@ -83,8 +85,8 @@ typedef struct sy_construction {
     bool returned; /* false: a constructor has thrown, and no item is kept */
 } sy_construction;
 
-/* Slots that are not constructed go back to their slabs; the constructed ones move together. If a
- * constructor has thrown, all go back. */
+/* Puts the slots that are not constructed back in their slabs, and moves the constructed ones
+ * together. If a constructor has thrown, puts all back. */
 static void end_construction(sy_construction *work) {
     sy_cache *cache = work->cache;
     size_t kept = 0;
@@ -118,8 +120,9 @@ static void end_thrown_construction(sy_construction *work) {
 }
 
 /*
- * Constructs the marked slots, those to be given out first first. When a constructor fails, its
- * slot and the marked ones that remain go back. How many there are, from items[0].
+ * Constructs the marked slots, beginning with the one that will be given out first. When a
+ * constructor fails, its slot and the remaining marked ones go back to their slabs. Returns how
+ * many items are left, from items[0] on.
  */
 static size_t construct(sy_cache *cache, uintptr_t *items, size_t count) {
     sy_construction work SY_CLEANUP(end_thrown_construction) = {cache, items, count, 0, 0, false};
@@ -142,7 +145,7 @@ static size_t construct(sy_cache *cache, uintptr_t *items, size_t count) {
     return work.kept;
 }
 
-/* A slab that a trim had set aside may be back by now. */
+/* Whether there is a free slot now: a slab that a trim had set aside may be back in the bins. */
 static bool has_free_slot(sy_cache *cache, const sy_bins *bins) {
     sy_lock_acquire(&cache->lock);
     bool any = sy_bins_best(bins) != NULL;
@@ -178,8 +181,8 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
 /* ---- flush ---- */
 
 enum {
-    FAULTS_MAX = 4,    /* reported of one flush: the first already ends most programs */
-    EMPTIES_SHARE = 8, /* of the slabs: the part that may be empty for a reason */
+    FAULTS_MAX = 4,    /* that one flush reports: the first already ends most programs */
+    EMPTIES_SHARE = 8, /* one part in so many of the slabs may be empty (give_up_surplus) */
 };
 static const uint32_t NO_WORD = UINT32_MAX;
 
@@ -187,10 +190,10 @@ typedef struct sy_flush {
     sy_cache *cache;
     sy_slab *slab;       /* of the last object; NULL: none yet */
     uint32_t word_index; /* of the bitmap word being changed; NO_WORD: none yet */
-    uint32_t added;      /* to the slab, not yet in its count */
-    uint64_t word;       /* not yet stored */
+    uint32_t added;      /* slots put in the slab, not yet in its free count */
+    uint64_t word;       /* the bitmap word, not yet stored */
     size_t returned;
-    sy_slab *surplus; /* empty slabs that are not kept, unlinked: a list */
+    sy_slab *surplus; /* list of empty slabs that are unlinked and to be released */
     size_t faults;
     sy_fault fault[FAULTS_MAX];
 } sy_flush;
@@ -227,7 +230,7 @@ static inline void store_word(sy_flush *flush) {
         flush->slab->first_word = (uint16_t)flush->word_index;
 }
 
-/* Empty slabs beyond `keep` are to be released once the lock is let go. */
+/* Unlinks the empty slabs beyond `keep`. They are released once the lock is let go. */
 static void give_up_empty(sy_flush *flush, sy_bins *bins, size_t keep) {
     sy_slab *slab;
     while ((slab = sy_cache_unlink_empty(flush->cache, bins, keep)) != NULL) {
@@ -259,8 +262,8 @@ SY_COLD sy_fault_kind sy_cache_fault_outside(const sy_cache *cache, const sy_sla
     return released ? SY_FAULT_DOUBLE_FREE : SY_FAULT_WRONG_CACHE;
 }
 
-/* Begins the work on the slab of `address`; false, with the fault noted, if it is none of the
- * cache's. */
+/* Begins the work on the slab of `address`; false, with the fault noted: no slab of the cache is
+ * there. */
 static bool enter_slab(sy_flush *flush, uintptr_t address) {
     sy_slab *slab = sy_slab_at(address);
     if (SY_UNLIKELY(!sy_slab_is_in(slab, flush->cache))) {
@@ -298,9 +301,10 @@ static inline void put_slot(sy_flush *flush, uintptr_t address) {
 }
 
 /*
- * Empty slabs beyond what is worth keeping. The lock is held. A slab is cheap to make from units
- * that hold memory, so one is kept, against making and releasing it in turn; where objects were
- * constructed, an eighth of the slabs.
+ * Unlinks the empty slabs that are not worth keeping. A slab is cheap to make from units that hold
+ * memory, so only `empties_least` are kept, which avoids making and releasing one slab in turn. A
+ * cache with a constructor also keeps an eighth of its slabs, to save constructions. The lock is
+ * held.
  */
 static void give_up_surplus(sy_flush *flush) {
     sy_cache *cache = flush->cache;
@@ -318,7 +322,7 @@ static void begin_flush(sy_flush *flush, sy_cache *cache) {
     flush->returned = flush->faults = 0;
 }
 
-/* Once all slots are put; the lock is held. */
+/* Called when all slots are put back; the lock is held. */
 static void end_flush(sy_flush *flush) {
     leave_slab(flush);
     flush->cache->out -= flush->returned;
@@ -326,7 +330,7 @@ static void end_flush(sy_flush *flush) {
     give_up_surplus(flush);
 }
 
-/* What is called without the lock. */
+/* Releases the slabs that the flush unlinked. The lock is not held. */
 static void sy_cache_release_surplus(sy_flush *flush) {
     while (flush->surplus) {
         sy_slab *slab = flush->surplus;
@@ -352,15 +356,17 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_
 /* ---- one live object ---- */
 
 /*
- * A slot that is out of its slab is live or in a magazine. Nothing that is free goes out of a slab
- * or into one while the cache's lock is held; so an object that is in no magazine then is live, and
- * the slot's bit decides between two calls. But the first call's object may be on its way to a
- * magazine again when the second one looks. So whoever comes says first for which object, without
- * the lock, and who frees it tells all others that have come for it.
+ * sy_cache_try_free by address. A slot that is out of its slab is live or in a magazine. While the
+ * cache's lock is held no free slot leaves a slab or comes to one. So a slot that is out, but in no
+ * magazine, is live, and of two calls for one object the first one sets the slot's bit.
+ *
+ * But when the second call takes the lock, the slot may be out again, on its way to a magazine.
+ * Therefore each call enters a list with the object's address, before it takes the lock. The call
+ * that frees the object marks all other calls for the same address as lost.
  */
 typedef struct sy_try {
     uintptr_t address;
-    bool lost; /* another one has freed it */
+    bool lost; /* another call has freed the object */
     struct sy_try *next;
 } sy_try;
 
@@ -370,7 +376,8 @@ static void enter_try(sy_cache *cache, sy_try *try) {
                                                   memory_order_release, memory_order_relaxed)) {}
 }
 
-/* The lock is held, but others may enter. In the child of a fork the list is another. */
+/* Takes a call off the list. The lock is held, but other calls may enter. In the child of a fork
+ * the list was emptied, and does not have this call. */
 static void leave_try(sy_cache *cache, sy_try *try) {
     sy_try *at = try;
     if (atomic_compare_exchange_strong_explicit(&cache->tries, &at, try->next, memory_order_acquire,
@@ -380,7 +387,7 @@ static void leave_try(sy_cache *cache, sy_try *try) {
     if (at) at->next = try->next;
 }
 
-/* Tells the others. The lock is held. */
+/* Marks the other calls for this address as lost. The lock is held. */
 static void win_try(sy_cache *cache, uintptr_t address) {
     sy_try *at = atomic_load_explicit(&cache->tries, memory_order_acquire);
     for (; at; at = at->next)

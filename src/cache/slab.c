@@ -92,7 +92,8 @@ size_t sy_slab_granule(const sy_slab *slab) {
     return part > page ? sy_round_up(part, page) : page;
 }
 
-/* Slots `first` to `last` were given out: what was discarded of them will be touched. */
+/* Slots `first` to `last` were given out: their discarded granules will be touched, and so are no
+ * holes any more. */
 static SY_COLD void fill_holes(sy_slab *slab, const sy_layout *layout, uint32_t first,
                                uint32_t last) {
     size_t granule = sy_slab_granule(slab), base = slab->first - layout->zone - slab->start;
@@ -131,7 +132,8 @@ void sy_slab_take(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32
     if (SY_UNLIKELY(slab->holes != 0)) fill_holes(slab, layout, first, last);
 }
 
-/* The first free slot from `index` on, beginning anew at the end; there is one. */
+/* The first free slot from `index` on; after the last slot the search goes on at the first. The
+ * slab has a free slot. */
 static uint32_t next_free(const sy_slab *slab, const sy_layout *layout, uint32_t index) {
     uint32_t word_index = index / 64;
     uint64_t word = slab->free[word_index] & ~sy_low_bits(index % 64);
@@ -168,8 +170,7 @@ static bool all_set(const uint64_t *bitmap, uint32_t first, uint32_t last) {
     return true;
 }
 
-/* The slots that lie in a granule, wholly or in part; false if there are none that were ever used.
- */
+/* The slots that lie in a granule, wholly or in part; false: none of them was ever used. */
 static bool slots_in(const sy_slab *slab, const sy_layout *layout, size_t granule, unsigned index,
                      uint32_t *first, uint32_t *last) {
     size_t base = slab->first - layout->zone - slab->start;

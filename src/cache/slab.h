@@ -1,14 +1,15 @@
 /*
- * slab.h: one slab: its bitmap, and the order in which the slabs of a cache are used.
+ * slab.h: the bitmap of a slab, and bins, which order the slabs of a cache for refills.
  *
  * A set bit says that the slot is in the slab; a clear one that it is out: live or in a magazine.
  * Nothing is written in or beside the slots.
  *
- * Slabs that are neither full nor empty wait in bins by how many slots are free: the bin of the
- * fullest is used first, and in it the slab at the lowest address, so that sparse and high slabs
- * drain. A slab is moved only when its free count leaves the range of its bin.
+ * Slabs that are neither full nor empty wait in bins by how many slots are free. A refill takes
+ * from the bin of the fullest slabs, and in it from the slab at the lowest address. So sparse and
+ * high slabs become empty with time. A slab is moved only when its free count leaves the range of
+ * its bin.
  *
- * All of it under the cache's lock. Below: chunk/. Above: the rest of cache/.
+ * All of this happens under the cache's lock. Below: chunk/. Above: the rest of cache/.
  */
 #ifndef SY_CACHE_SLAB_H
 #define SY_CACHE_SLAB_H
@@ -21,24 +22,24 @@ typedef struct sy_bins sy_bins;
 enum {
     SY_BINS = 8,
     SY_BIN_EMPTY = SY_BINS, /* all slots are free */
-    SY_BIN_FULL,            /* none is: in no heap */
-    SY_BIN_NONE,            /* not in the bins */
-    SY_BIN_GONE,            /* not in its cache any more: it is being released */
+    SY_BIN_FULL,            /* no slot is free: the slab is in no heap */
+    SY_BIN_NONE,            /* the slab is set aside: not in the bins */
+    SY_BIN_GONE,            /* the slab is not in its cache any more: it is being released */
 };
 
 struct sy_bins {
     sy_heap_node *heap[SY_BINS + 1]; /* the last: empty slabs */
     uint32_t occupied;               /* bit set: that heap has a slab */
     size_t count[SY_BINS + 2];       /* of slabs in each, full ones included */
-    uint64_t filled, opened, reused; /* slabs that became full, were full, were empty */
-    sy_bins *counted;                /* where that is counted; NULL: here */
+    uint64_t filled, opened, reused; /* slabs that became full, ceased to be full, or to be empty */
+    sy_bins *counted;                /* the bins whose three counters count; NULL: these */
 };
 
 /*
- * Whether the slab that sy_slab_at found is one of the cache's, whose lock is held: its bitmap may
- * be read then. A slab that was unlinked is released without the lock, and its descriptor may be
- * another's meanwhile; its owner is cleared before that, so it is read once more. (Not by atomic
- * loads, which ThreadSanitizer sees even where it is told not to look.)
+ * Whether the slab that sy_slab_at found belongs to the cache, whose lock is held. If it does, its
+ * bitmap may be read. An unlinked slab is released without the lock; meanwhile its descriptor may
+ * come to describe another slab. The owner is cleared before that, so it is read once more. (The
+ * loads are not atomic ones: ThreadSanitizer reports those even in functions that it leaves out.)
  */
 __attribute__((no_sanitize("thread"))) static inline bool sy_slab_is_in(const sy_slab *slab,
                                                                         const void *cache) {
@@ -52,14 +53,14 @@ __attribute__((no_sanitize("thread"))) static inline bool sy_slab_is_in(const sy
 /* The slab to take from next, or NULL when none has a free slot. */
 sy_slab *sy_bins_best(const sy_bins *bins);
 
-/* Puts a slab in, after its free count has changed puts it elsewhere if need be, takes it out. */
+/* Put a slab in the bins; move it to the bin for its new free count; take it out of the bins. */
 void sy_bins_insert(sy_bins *bins, sy_slab *slab);
 void sy_bins_move(sy_bins *bins, sy_slab *slab);
 void sy_bins_remove(sy_bins *bins, sy_slab *slab);
 
-/* Takes a slab out of the bins for as long as its memory is being changed without the lock: nothing
- * is taken from it and it is not released; what is freed to it does not move it. sy_bins_insert
- * ends this. */
+/* Takes a slab out of the bins while its memory is being changed without the lock. Meanwhile no
+ * slot is taken from it, it is not released, and objects freed to it do not move it.
+ * sy_bins_insert ends this. */
 void sy_bins_set_aside(sy_bins *bins, sy_slab *slab);
 
 static inline void sy_bins_update(sy_bins *bins, sy_slab *slab) {
@@ -74,7 +75,7 @@ static inline void sy_bins_update(sy_bins *bins, sy_slab *slab) {
  */
 void sy_slab_take(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32_t count);
 
-/* The same in no order, by the numbers that come from `random`. */
+/* The same in random order, with `random` as the state of the generator. */
 void sy_slab_take_random(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32_t count,
                          uint64_t *random);
 
@@ -92,16 +93,17 @@ static inline bool sy_slab_bit(const uint64_t *bitmap, uint32_t index) {
     return bitmap[index / 64] >> index % 64 & 1;
 }
 
-/* The part of a slab whose memory is given back at once: one bit of `holes`; at least a page. */
+/* The bytes of a granule: the part of a slab that one bit of `holes` stands for and that is
+ * discarded as a whole. At least a page. */
 size_t sy_slab_granule(const sy_slab *slab);
 
-/* The granules in which every slot is free and some may hold memory (a bit each, as in holes), but
- * for those in `kept`; 0: none. Of the slots in them `slots` gets a bit each. */
+/* The granules, except those in `kept`, in which each slot is free and which may hold memory: a bit
+ * each, as in holes; 0: none. `slots` gets a bit for each slot in them. */
 uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t kept,
                         uint64_t *slots);
 
-/* Whether the free slots are as many as the bitmap says, none of them before `first_word` or behind
- * the last slot, and the slab is in the bin for as many. The cache's lock is held. */
+/* Whether the free count agrees with the bitmap, no slot before `first_word` or behind the last
+ * slot is free, and the slab is in the bin for its free count. The cache's lock is held. */
 bool sy_slab_is_valid(const sy_slab *slab, const sy_layout *layout);
 
 /* Violations of the slab's invariants, 0 when sound. */

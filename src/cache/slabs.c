@@ -1,6 +1,6 @@
 /*
- * slabs.c: the slabs of a cache come, are linked and go, with what they have beside their units:
- * bitmaps, records, ordinals.
+ * slabs.c: makes a slab when a refill finds none with a free slot, links it into its cache, and
+ * releases it. A slab is a run of units with tables beside them: bitmaps, records, ordinals.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "os/os.h"
 #include "watch/callback.h"
 
-/* ---- what a slab has beside its units ---- */
+/* ---- the tables of a slab ---- */
 
 static size_t bitmap_bytes(const sy_cache *cache) { return cache->layout.words * sizeof(uint64_t); }
 
@@ -33,7 +33,7 @@ static bool take_bitmaps(const sy_cache *cache, sy_slab *slab) {
     return false;
 }
 
-/* Without records a slab is watched for its edges alone. */
+/* A slab without records can still have edges, which are watched. */
 static void begin_plain_slab(sy_cache *cache, sy_slab *slab) {
     if (cache->watch) sy_watched_begin_slab(cache, slab);
 }
@@ -59,7 +59,8 @@ static void fill_slab(sy_cache *cache, sy_slab *slab, uint32_t colour) {
     sy_slab_kind_of(cache)->begin(cache, slab);
 }
 
-/* Memory for secrets is locked, and not dumped. 0, or -1: it cannot be. */
+/* With SY_LOCKED locks the slab's memory, with SY_NO_DUMP leaves it out of core dumps. 0, or -1: it
+ * cannot be locked. */
 static int hide(const sy_cache *cache, const sy_slab *slab) {
     void *start = (void *)slab->start;
     if (cache->flags & SY_LOCKED && sy_os_lock(start, slab->bytes, true) != 0) return -1;
@@ -67,7 +68,8 @@ static int hide(const sy_cache *cache, const sy_slab *slab) {
     return 0;
 }
 
-/* It goes to others, who see no secret: what is live at the end of a cache is not freed. */
+/* Undoes hide before the memory gets another owner. With SY_ZERO it also overwrites the slots if
+ * some are out: objects that are live when their cache is destroyed were never freed. */
 static void unhide(const sy_cache *cache, const sy_slab *slab) {
     void *start = (void *)slab->start;
     int error = errno;
@@ -202,7 +204,7 @@ void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
     unhide(cache, slab);
     sy_slab_kind_of(cache)->give_tables(cache, slab);
     sy_bins *bins = slab->bins;
-    slab->first = 0; /* nor is it a span of the heap */
+    slab->first = 0; /* the run is neither a slab nor a span of the heap now */
     __atomic_store_n(&slab->owner, NULL, __ATOMIC_RELEASE);
     sy_quota_give_run(cache->quota, slab);
     if (bins != &cache->bins) sy_view_let_go(sy_view_of(bins));

@@ -1,6 +1,6 @@
 /*
- * trim.c: memory back to the OS: empty slabs by way of the chunks, and pages of the others in
- * place.
+ * trim.c: gives memory back to the OS in bounded steps, for sy_cache_trim and for passes. Empty
+ * slabs go back to the chunks. In other slabs, pages whose slots are all free are discarded.
  */
 #include "cache/cache.h"
 #include "cache/directory.h"
@@ -8,12 +8,12 @@
 #include "cache/watched.h"
 
 enum {
-    STEP_EMPTIES = 4, /* slabs released, */
-    STEP_SLABS = 64,  /* and looked at, in one step */
+    STEP_EMPTIES = 4, /* the most slabs that one step releases, */
+    STEP_SLABS = 64,  /* and the most that it looks at */
 };
 
-/* Notes what is to be looked at. A reserve ends with a trim that is not by age; the lock is held.
- */
+/* Sets *left to how many slabs there are to look at. A trim that is not by age ends a reserve. The
+ * lock is held. */
 static void begin_trim_of_cache(sy_cache *cache, size_t *left, bool aged) {
     uint64_t exchanges = cache->counts.refills + cache->counts.flushes;
     *left = cache->slab_count;
@@ -26,8 +26,8 @@ static void begin_trim_of_cache(sy_cache *cache, size_t *left, bool aged) {
     cache->seen = exchanges;
 }
 
-/* By age all of them go if the cache was idle, else none, as what is too many goes when it is
- * freed. */
+/* By age all empty slabs are released if the cache was idle and has no reserve, else none: flushes
+ * release the surplus of a cache in use. */
 bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged) {
     for (int i = 0; i < STEP_EMPTIES; i++) {
         sy_lock_acquire(&cache->lock);
@@ -41,16 +41,17 @@ bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged) {
     return true;
 }
 
-/* The slab with the most slots has one unit: longer slabs are for slots that leave a tail in one.
- */
+/* A slab that a step works on. No slab has more slots than one of 8-byte slots, which has one unit
+ * (8,192 slots): slabs of several units have larger slots. This sizes `slots`. */
 typedef struct sy_claim {
     sy_slab *slab;
     uint64_t granules;                                /* 0: the slab is empty, and to be released */
-    uint64_t slots[SY_UNIT_BYTES / SY_SLOT_MIN / 64]; /* in them: to be destructed */
+    uint64_t slots[SY_UNIT_BYTES / SY_SLOT_MIN / 64]; /* in these granules, to be destructed */
 } sy_claim;
 
-/* Whether something of the slab can be given back: then it is set aside or, if that is all of it,
- * unlinked. Its slots stay free, so that a second free is seen. The lock is held. */
+/* Whether memory of the slab can be given back. Then the slab is set aside or, if it is an empty
+ * slab of a view, unlinked. Its slots keep their free bits, so a second free is noticed. The lock
+ * is held. */
 static bool claim_slab(sy_cache *cache, sy_slab *slab, sy_claim *claim) {
     bool of_view = slab->bins != &cache->bins;
     if (slab->bin > SY_BIN_EMPTY || (slab->bin == SY_BIN_EMPTY && !of_view)) return false;
@@ -72,9 +73,9 @@ static bool claim_slab(sy_cache *cache, sy_slab *slab, sy_claim *claim) {
     return true;
 }
 
-/* Looks at the next few slabs, and claims one of which something can be given back; false: there
- * was none among them. Empty slabs of epochs go here, those of the cache before. The lock is held.
- */
+/* Looks at the next few slabs, and claims the first whose memory can be given back; false: none of
+ * them has any. Empty slabs of epochs are claimed here; the cache's own empty slabs were released
+ * by sy_cache_release_step. The lock is held. */
 static bool claim_next(sy_cache *cache, size_t *left, bool aged, sy_claim *claim) {
     for (int looked = 0; looked < STEP_SLABS && *left && cache->slabs; looked++) {
         sy_slab *slab = cache->slabs;
@@ -88,7 +89,8 @@ static bool claim_next(sy_cache *cache, size_t *left, bool aged, sy_claim *claim
     return false;
 }
 
-/* Discards the claimed granules, a system call for each run of them; those that went. */
+/* Discards the claimed granules, by one system call for each run of them; returns those that were
+ * discarded. */
 static uint64_t discard_granules(const sy_claim *claim, size_t *bytes) {
     size_t granule = sy_slab_granule(claim->slab);
     uint64_t done = 0;
@@ -109,8 +111,9 @@ static uint64_t discard_granules(const sy_claim *claim, size_t *bytes) {
     return done;
 }
 
-/* Gives the claimed granules back; whether the slab is to be released now: the last object came
- * back while it was set aside, so that nobody saw it emptied. The lock is not held. */
+/* Discards the claimed granules. Returns whether the slab is to be released now: it belongs to a
+ * view, and its last object was freed while it was set aside, so the flush did not release it. The
+ * lock is not held. */
 static bool give_granules(sy_cache *cache, const sy_claim *claim, size_t *bytes) {
     sy_slab *slab = claim->slab;
     if (slab->built) sy_cache_destruct(cache, slab, claim->slots);
@@ -130,7 +133,8 @@ static bool give_granules(sy_cache *cache, const sy_claim *claim, size_t *bytes)
  * if watched objects turn out to be corrupt. */
 static bool calls_program(const sy_cache *cache) { return cache->destruct || cache->watch; }
 
-/* Gives back what was claimed. The lock is held before and after. */
+/* Gives back the claimed memory. The lock is held before and after the call, not in between. If the
+ * work calls no function of the program, allocating threads that find no room wait for it. */
 static void give_back(sy_cache *cache, const sy_claim *claim, size_t *bytes) {
     bool awaited = !calls_program(cache);
     if (awaited) sy_memory_begin_trim(cache->memory);
@@ -158,7 +162,8 @@ bool sy_cache_trim_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes)
 
 static void count_trim(sy_cache *cache, int more) {
     sy_lock_acquire(&cache->lock);
-    if (more > 0 || cache->trims) cache->trims += (unsigned)more; /* 0: in the child of a fork */
+    /* In the child of a fork the count was reset to 0 while this trim was at work. */
+    if (more > 0 || cache->trims) cache->trims += (unsigned)more;
     sy_lock_release(&cache->lock);
 }
 
@@ -174,7 +179,7 @@ size_t sy_cache_trim_slabs(sy_cache *cache) {
 
 size_t sy_cache_trim_rest(sy_memory *memory, bool handles) {
     size_t bytes = handles ? sy_directory_trim() : 0;
-    sy_memory_hold(memory); /* it may call the program, which may end the cache */
+    sy_memory_hold(memory); /* the trim may call the program, which may destroy the cache */
     bytes += sy_chunk_trim(memory);
     sy_memory_let_go(memory);
     return bytes + sy_magazine_trim();

@@ -17,20 +17,21 @@
 #include "watch/options.h"
 #include "watch/tools.h"
 
-/* ---- from an object to what is known of it ---- */
+/* ---- from an object to its record ---- */
 
 static void *object_of(const sy_cache *cache, uintptr_t item) {
     return cache->flags & SY_HANDLES ? sy_handle_place(&cache->names, item) : (void *)item;
 }
 
-/* Of an object that is known to be one of the cache's slots. */
+/* The record of an object that is known to lie in a slot of the cache. */
 static sy_record *record_of(const sy_cache *cache, const void *object) {
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
     uint32_t index = sy_slab_index(slab, &cache->layout, (uintptr_t)object);
     return &sy_watched_records(cache, slab)[index];
 }
 
-/* The record of the slot that begins at `address`; NULL, with the fault that a free of it is. */
+/* The record of the slot that begins at `address`. NULL if no slot begins there; then *fault
+ * describes what freeing the address would be. */
 static sy_record *find_record(const sy_cache *cache, uintptr_t address, sy_fault *fault) {
     const sy_slab *slab = sy_slab_at(address);
     if (!slab || slab->owner != cache) {
@@ -51,7 +52,7 @@ static bool sy_watched_find(const sy_cache *cache, const void *object, size_t *b
     return live;
 }
 
-/* ---- whose it is ---- */
+/* ---- describing the object of a fault ---- */
 
 static void describe_slot(const sy_cache *cache, const sy_slab *slab, sy_fault *fault) {
     const sy_layout *layout = &cache->layout;
@@ -84,7 +85,7 @@ void sy_watched_describe(sy_fault *fault) {
     if (fault->object) fault->offset = (const char *)fault->address - (const char *)fault->object;
 }
 
-/* ---- construction, where it is done anew each time ---- */
+/* ---- construction at each allocation ---- */
 
 static void count_built(sy_cache *cache, uint64_t constructed, uint64_t destructed) {
     sy_lock_acquire(&cache->lock);
@@ -132,7 +133,7 @@ void sy_watched_unbuild(sy_cache *cache, void *object) {
 
 /* ---- allocation ---- */
 
-/* Where nothing is to be had, what waits in quarantine is. */
+/* Takes an item. If there is none, objects that wait in quarantine are made available. */
 static bool take_item(sy_cache *cache, uintptr_t *item) {
     if (sy_cache_take(cache, item)) return true;
     int error = errno;
@@ -141,7 +142,7 @@ static bool take_item(sy_cache *cache, uintptr_t *item) {
     return false;
 }
 
-/* What an allocation has, until its object is constructed. */
+/* What is to be given back if the constructor fails. */
 typedef struct sy_taken {
     sy_cache *cache;
     sy_record *record;
@@ -156,7 +157,7 @@ static void put_taken_back(const void *taken_) {
     sy_limit_refuse(SY_REFUSAL_CONSTRUCTOR);
 }
 
-/* An item, the object of which is ready to be used. */
+/* Takes an item, and makes its object ready for use. */
 static bool take_and_build(sy_cache *cache, size_t size, uintptr_t *item) {
     if (!take_item(cache, item)) return false;
     void *object = object_of(cache, *item);
@@ -193,7 +194,8 @@ static bool sy_watched_alloc(sy_cache *cache, size_t size, size_t align, uintptr
 
 /* ---- free ---- */
 
-/* An object whose record this thread has claimed; false: it is not to be used again. */
+/* Ends an object whose record this thread has claimed: destructs and fills it, and puts it in
+ * quarantine. `again`: the slot may be used again; if not, it stays out of its slab for ever. */
 static void sy_watched_put_away(sy_cache *cache, sy_record *record, uintptr_t item, bool again) {
     void *object = object_of(cache, item);
     uintptr_t out;
@@ -229,7 +231,7 @@ static void sy_watched_free(sy_cache *cache, void *object, size_t told) {
 static bool sy_watched_try_free(sy_cache *cache, void *object) {
     SY_SLOW_PATH(&cache->client);
     sy_fault fault;
-    sy_lock_acquire(&cache->lock); /* the slab is not released, nor its records */
+    sy_lock_acquire(&cache->lock); /* under it neither the slab nor its records are released */
     bool found = sy_slab_is_in(sy_slab_at((uintptr_t)object), cache);
     sy_record *record = found ? find_record(cache, (uintptr_t)object, &fault) : NULL;
     bool claimed = record && sy_watch_try_claim(record);
@@ -248,7 +250,7 @@ static void sy_watched_put_on_path(sy_cache *cache, uintptr_t ordinal, bool spen
         sy_watched_put_away(cache, record, ordinal, !spent);
 }
 
-/* The object of an ordinal. */
+/* Puts away the object of an ordinal. */
 static void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
     int error = errno;
     sy_watched_put_on_path(cache, ordinal, spent);
@@ -295,7 +297,7 @@ typedef struct sy_edge {
     size_t bytes;
 } sy_edge;
 
-/* What of the slab is before its first slot, and behind its last. */
+/* The bytes of the slab before its first slot, and those behind its last. */
 static void find_edges(const sy_cache *cache, const sy_slab *slab, sy_edge edges[2]) {
     const sy_layout *layout = &cache->layout;
     uintptr_t first = slab->first - layout->zone;
@@ -330,7 +332,7 @@ uint64_t sy_watched_edges(const sy_cache *cache, const sy_slab *slab) {
     return granules;
 }
 
-/* Damaged edges of a slab: how many, described in faults. */
+/* Describes the damaged edges of a slab in `faults`; returns how many there are. */
 static size_t look_at_edges(const sy_cache *cache, const sy_slab *slab, sy_fault faults[2]) {
     if (!(cache->flags & SY_EDGES)) return 0;
     sy_edge edges[2];
@@ -381,9 +383,9 @@ const sy_kind sy_kind_checked = {
     .slabs = &sy_slabs_watched,
 };
 
-/* ---- looking ---- */
+/* ---- verification ---- */
 
-enum { TOLD_MAX = 16 }; /* faults of one walk that are described; the others are counted */
+enum { TOLD_MAX = 16 }; /* faults of one walk that are described; further ones are counted */
 
 typedef struct sy_walk {
     bool free_only; /* live objects and edges are passed over */
@@ -405,7 +407,7 @@ static void look_at_slab(const sy_cache *cache, const sy_slab *slab, sy_walk *wa
     }
 }
 
-/* `found` is called for what is described, without the lock. */
+/* Looks at all slabs under the lock. Then calls `found` for each fault described, without it. */
 static void sy_watched_look_at_all(sy_cache *cache, sy_walk *walk,
                                    void (*found)(const sy_fault *fault)) {
     walk->wrong = walk->told = 0;
@@ -413,7 +415,7 @@ static void sy_watched_look_at_all(sy_cache *cache, sy_walk *walk,
     for (const sy_slab *slab = cache->slabs; slab; slab = slab->next)
         look_at_slab(cache, slab, walk);
     sy_lock_release(&cache->lock);
-    sy_tool_enter(); /* what is damaged is shown, and may be hidden */
+    sy_tool_enter(); /* reports show the damaged bytes, which tools may treat as inaccessible */
     for (size_t i = 0; i < walk->told; i++) found(&walk->faults[i]);
     sy_tool_leave();
 }
@@ -457,7 +459,8 @@ int sy_cache_history(sy_cache *cache, int (*visit)(void *arg, const sy_operation
 
 /* ---- reports of tools ---- */
 
-/* In whichever slot it lies; it may lie in none, or be no address of ours. */
+/* Adds the object at `address` to a tool's report. The address may lie in no slot, or in memory
+ * that is not Slabyard's: then nothing is added. */
 static void explain_address(uintptr_t address) {
     const sy_slab *slab = sy_slab_at(address);
     const sy_cache *cache = slab ? slab->owner : NULL;

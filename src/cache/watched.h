@@ -1,12 +1,13 @@
 /*
- * watched.h: caches with SY_CHECKED, of which every operation is seen: the kind `checked`.
+ * watched.h: caches with SY_CHECKED (the kind `checked`). Each allocation and each free takes the
+ * slow path and is checked there.
  *
  *     sy_cache_alloc_slow --> sy_watched_alloc --> sy_cache_take (slabs; there are no magazines)
  *     sy_cache_free_slow  --> sy_watched_free  --> quarantine --> sy_client_free (slabs)
  *     handles             --> sy_watched_alloc, sy_watched_put
  *
- * The records of a slab's slots lie behind its bitmaps, in side memory: out of reach of what the
- * program does to its objects.
+ * The records of a slab's slots lie behind its bitmaps, in side memory, where a program that writes
+ * beyond its objects does not reach them.
  *
  * Below: cache.h, watch/. Used by the rest of cache/ and by heap/.
  */
@@ -27,12 +28,12 @@ static inline sy_record *sy_watched_records(const sy_cache *cache, const sy_slab
 /* Raises a fault of an object with a handle. */
 void sy_watched_raise(const sy_cache *cache, uint32_t ordinal, sy_fault_kind kind);
 
-/* Adds what is known of the object that the fault's address lies in, whoever's it is: where it
- * begins, how large it is, and with audit who had it. A foreign pointer at which one of the last
- * large objects began is a double free. Any address; locks may be held. */
+/* Adds to the fault what is known of the object around its address, of any cache: where the object
+ * begins, its size, and with audit who allocated and freed it. A foreign pointer at which one of
+ * the last large objects began becomes a double free. Any address; locks may be held. */
 void sy_watched_describe(sy_fault *fault);
 
-/* Takes back what an allocation has done before its object was to be constructed. */
+/* Undoes the work of an allocation whose constructor failed. */
 typedef void sy_undo(const void *work);
 
 /* Constructs an object by `construct`. If that fails (false, with the errno that it left) or
@@ -40,34 +41,36 @@ typedef void sy_undo(const void *work);
 bool sy_watched_construct(sy_cache *cache, int (*construct)(void *object, void *arg), void *object,
                           sy_undo *undo, const void *work);
 
-/* Constructs, likewise, and destructs an object where that is done at each allocation and free. */
+/* In a cache that constructs at each allocation: constructs an object, likewise, and destructs it.
+ * In other caches they do nothing. */
 bool sy_watched_build(sy_cache *cache, void *object, sy_undo *undo, const void *work);
 void sy_watched_unbuild(sy_cache *cache, void *object);
 
-/* What waits in quarantine goes back to the slabs; whether anything did. */
+/* Moves the objects in quarantine back to the slabs; whether there were any. */
 bool sy_watched_drain(sy_cache *cache);
 
-/* The memory of these slots goes (NULL: all of the slab, its edges, and what tools know of it):
- * what is free is verified, what is live destructed if it was constructed at its allocation. No
- * lock is held. */
+/* Called before the memory of these slots is given back; NULL: before the whole slab is, with its
+ * edges and with what tools know of it. Verifies free objects; destructs live objects that were
+ * constructed at their allocation. No lock is held. */
 void sy_watched_forget(sy_cache *cache, sy_slab *slab, const uint64_t *slots);
 
-/* A slab is about to be used, and is not used any more. */
+/* Called before a slab is used, and when it is not used any more. */
 void sy_watched_begin_slab(sy_cache *cache, sy_slab *slab);
 void sy_watched_end_slab(sy_cache *cache, sy_slab *slab);
 
-/* The granules (a bit each) that the slab keeps as long as it is used: those with edges. */
+/* The granules (a bit each) that have edges. The slab keeps their memory as long as it is used. */
 uint64_t sy_watched_edges(const sy_cache *cache, const sy_slab *slab);
 
 /* How many objects and edges are damaged at present; each is reported. */
 size_t sy_watched_verify(sy_cache *cache);
-/* From now on each cache's free objects that were filled by poison are verified when the process
- * ends by exit() or from main(), unless the option `exit-check` says no; damage is a fault: nobody
- * else verifies what waits in quarantine, or was never given out again. 0, or -1 with ENOMEM. Any
- * thread, any number of times. (Pools: pool/checked.c.) */
+/* From now on the poisoned free objects of all caches are verified when the process ends by exit()
+ * or from main(), unless the option `exit-check` says no. Damage raises a fault. Otherwise objects
+ * in quarantine, and objects that are never allocated again, would not be verified. 0, or -1 with
+ * ENOMEM. Any thread, any number of times. (For pools: pool/checked.c.) */
 int sy_watched_verify_at_exit(void);
 
-/* Has reports of the tool that is present say more, from now on. */
+/* From now on adds the object at the reported address to the reports of Valgrind or
+ * AddressSanitizer, if the program runs under one of them. */
 void sy_watched_explain(void);
 
 #endif

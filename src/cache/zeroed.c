@@ -1,10 +1,10 @@
 /*
- * zeroed.c: caches with SY_ZERO: a free overwrites the object with zeros. Each free is a call
- * (`sees_frees`); all else is as in plain caches. With SY_CHECKED a cache is of the kind `checked`,
- * which fills freed objects itself.
+ * zeroed.c: caches with SY_ZERO: a free overwrites the object with zeros. Each free calls a
+ * function (`sees_frees`); all else is as in plain caches. With SY_CHECKED a cache is of the kind
+ * `checked`, which fills freed objects itself.
  *
- * What sy_cache_try_free frees is overwritten in sy_cache_put_live, once it is known to be live; an
- * object that is never freed, in sy_cache_release_slab.
+ * sy_cache_try_free has the object overwritten by sy_cache_put_live, once it is known to be live.
+ * An object that is never freed is overwritten by sy_cache_release_slab.
  */
 #include <string.h>
 
@@ -22,7 +22,7 @@ static void sy_zeroed_free(sy_cache *cache, void *object, size_t told) {
     sy_plain_free(cache, object, told);
 }
 
-/* Items are ordinals here. */
+/* Called for caches with handles only, so the item is an ordinal. */
 static void sy_zeroed_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
     sy_cache_wipe(cache, sy_handle_place(&cache->names, ordinal));
     sy_plain_put(cache, ordinal, spent);

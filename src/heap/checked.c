@@ -1,6 +1,6 @@
 /*
- * checked.c: large objects of the general heap while checks are on. A separate heap serves them
- * then, so that they are checked as small ones are.
+ * checked.c: large objects of the general heap while checks are on. They are then allocated from a
+ * separate heap, so that they are checked as small ones are.
  */
 #include "heap/checked.h"
 
@@ -10,11 +10,11 @@
 #include "os/start.h"
 #include "watch/watch.h"
 
-static _Atomic(sy_heap *) large; /* for ever; NULL: not made yet */
+static _Atomic(sy_heap *) large; /* never destroyed; NULL: not made yet */
 
 bool sy_heap_checks_large(void) { return sy_watch_checks(0, "heap", true) & SY_CHECKED; }
 
-/* Two threads may make it at once: one of them is not used. */
+/* Makes the heap. If two threads make one at the same time, one of the two is destroyed. */
 static sy_heap *make_checked_heap(void) {
     sy_heap *fresh = sy_heap_create(&(sy_heap_config){.name = "heap"}), *seen = NULL;
     if (!fresh || atomic_compare_exchange_strong(&large, &seen, fresh)) return fresh;

@@ -1,12 +1,13 @@
 /*
- * classes.h: sizes to size classes and back.
+ * classes.h: computes the size class of a size, and the size of a class. Each allocation from a
+ * heap begins with the first.
  *
  *     class    1   2   3  ...   9    10   11 ...  17    18 ...        89
  *     bytes    8  16  32  ... 128   144  160 ... 256   288 ...   128 Ki
  *              .  | steps of 16 |   8 steps a doubling: at most an eighth is lost
  *
- * The number of a class is its client number in the magazine layer and its mark in the map; 0
- * is no class, and its loaded slot is shut for ever.
+ * The number of a class is also its client number in the magazine layer, and its byte in the map.
+ * Number 0 is no class; its loaded slot is always shut.
  */
 #ifndef SY_HEAP_CLASSES_H
 #define SY_HEAP_CLASSES_H
@@ -23,13 +24,13 @@
 enum {
     SY_CLASS_SIZE_MAX = SY_SLAB_SLOT_MAX,
     SY_CLASS_16 = 2,  /* the first with steps of 16 */
-    SY_CLASS_128 = 9, /* the last */
-    SY_CLASSES = 90,  /* and number 0 */
+    SY_CLASS_128 = 9, /* the last with steps of 16 before the doublings */
+    SY_CLASSES = 90,  /* number 0 included */
 };
 
 _Static_assert((int)SY_CLASSES <= (int)SY_CLIENT_DEMANDED, "class numbers are client numbers");
 
-/* The class of the least slot that holds `size` bytes, at most SY_CLASS_SIZE_MAX. */
+/* The class with the smallest slots that hold `size` bytes. `size` is at most SY_CLASS_SIZE_MAX. */
 static inline unsigned sy_class_of(size_t size) {
     if (size <= 8) return 1;
     if (size <= 128) return (unsigned)((size + 15) / 16) + SY_CLASS_16 - 1;
@@ -38,7 +39,7 @@ static inline unsigned sy_class_of(size_t size) {
     return SY_CLASS_128 + 1 + (highest - 7) * 8 + step;
 }
 
-/* The same for sizes up to SY_CLASS_TABLE_MAX, by a table over eighths of the size. */
+/* The same for sizes up to SY_CLASS_TABLE_MAX, by a table with an entry for each 8 bytes. */
 enum { SY_CLASS_TABLE_MAX = 1024 };
 extern SY_HIDDEN const uint8_t sy_class_table[SY_CLASS_TABLE_MAX / 8 + 1];
 
@@ -50,15 +51,15 @@ static inline size_t sy_class_size(unsigned class_number) {
     return (size_t)(9 + beyond % 8) << (4 + beyond / 8);
 }
 
-/* The sizes of a class: so many from the least one on. No size is of class 0. */
+/* The sizes of a class: the least one, and how many there are. Class 0 has no size. */
 typedef struct sy_class_sizes {
     uint32_t least, count;
 } sy_class_sizes;
 
 extern SY_HIDDEN const sy_class_sizes sy_class_sizes_of[SY_CLASSES];
 
-/* Whether objects of `size` bytes are in that class. Only the lower 32 bits of a size are compared,
- * which is cheaper; who asks knows the class from the address. */
+/* Whether objects of `size` bytes are in this class. Compares only the lower 32 bits of the size,
+ * which is cheaper; the caller knows the class from the object's address. */
 static inline bool sy_class_has(unsigned class_number, size_t size) {
     const sy_class_sizes *sizes = &sy_class_sizes_of[class_number];
     return (uint32_t)size - sizes->least < sizes->count;

@@ -1,5 +1,6 @@
 /*
- * heap.c: the malloc family: a size comes in, a class's cache or a span answers.
+ * heap.c: the malloc family of the general heap. Objects up to 128 KiB come from the cache of their
+ * size class, larger ones are spans.
  *
  *     sy_malloc(size) -> class -> this thread's loaded slot for it     (the fast path)
  *                              -> sy_cache_alloc_slow of the class     (magazines, slabs)
@@ -29,7 +30,7 @@
 #include "os/start.h"
 #include "watch/fault.h"
 
-static sy_cache classes[SY_CLASSES];        /* opened at first use, for ever */
+static sy_cache classes[SY_CLASSES];        /* opened at first use, never destroyed */
 static _Atomic bool class_open[SY_CLASSES]; /* written under the lock of the start */
 
 static void name_class(char *name, size_t size) {
@@ -91,7 +92,7 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
     return (void *)span->start;
 }
 
-/* Whether the cache is one of the heap's. */
+/* Whether the cache belongs to the general heap. */
 static bool is_own_class(const sy_cache *cache) {
     return cache->class_number || sy_checked_owns(cache) || sy_sampled_owns(cache);
 }
@@ -104,7 +105,8 @@ static sy_slab *span_of(const void *object) {
 
 /* ---- allocation ---- */
 
-/* The cold functions keep their frames: from what they call, tools and audits take stacks. */
+/* The cold functions keep their frames (sy_cpu_keep_frame): tools and audits record stacks in the
+ * functions that they call. */
 
 static SY_COLD void *sy_class_alloc_slow(unsigned class_number, size_t size, size_t align) {
     sy_cpu_keep_frame();
@@ -132,7 +134,7 @@ static inline void *alloc(size_t size) {
     return sy_malloc_slow(size);
 }
 
-/* The same from a class of larger objects than these. */
+/* Allocates `size` bytes from a given class, whose slots may be larger than `size` needs. */
 static void *alloc_in_class(unsigned class_number, size_t size, size_t align) {
     uintptr_t object;
     if (SY_LIKELY(sy_loaded_pop(&sy_abi_1[class_number], &object))) return (void *)object;
@@ -160,7 +162,8 @@ static bool is_aligned_anyway(size_t align, size_t size) {
     return align <= 8 || (align == 16 && size > 8);
 }
 
-/* The class of objects of this size at a larger alignment; 0: they are spans. */
+/* The class for objects of this size at an alignment that not all classes have; 0: the object has
+ * to be a span. */
 static unsigned aligned_class(size_t align, size_t size) {
     if (size > SY_CLASS_SIZE_MAX || align > SY_UNIT_BYTES) return 0;
     unsigned class_number = sy_class_of(size > align ? size : align);
@@ -188,7 +191,7 @@ static void raise_fault(sy_fault_kind kind, const void *object, const char *foun
     sy_fault_raise(&fault);
 }
 
-/* The same for a size that no object of that class has. */
+/* Raises the fault of a free with a size that no object of the found class has. */
 static void sy_raise_wrong_size(const void *object, const char *found, size_t told) {
     int error = errno;
     sy_fault fault = {.kind = SY_FAULT_WRONG_SIZE,
@@ -201,7 +204,7 @@ static void sy_raise_wrong_size(const void *object, const char *found, size_t to
     errno = error;
 }
 
-/* Frees what lies among guarded objects, one of the heap's or one that cannot be freed here. */
+/* Frees an address among guarded objects. It is an object of the heap, or a fault is raised. */
 static SY_COLD void sy_free_at_guards(void *object, size_t told) {
     sy_cpu_keep_frame();
     sy_cache *cache = sy_guarded_cache(object);
@@ -215,7 +218,8 @@ static SY_COLD void sy_free_at_guards(void *object, size_t told) {
         raise_fault(SY_FAULT_WRONG_CACHE, object, cache->name);
 }
 
-/* Frees what is the C library's; false: nothing is passed to it. */
+/* Frees an object that was passed on to the C library. While passing on is enabled, it also hands
+ * unknown addresses to the C library's free. False: neither applies. */
 static bool free_block(void *object, size_t told) {
     sy_cpu_keep_frame();
     size_t size;
@@ -230,7 +234,8 @@ static bool free_block(void *object, size_t told) {
     return true;
 }
 
-/* Frees what is of no class: a span, or nothing that can be freed here. */
+/* Frees an address that lies in the slab of no class. It is a span, a large checked object, a
+ * guarded object or a block of the C library, or else a fault is raised. */
 static void free_unclassed(void *object, size_t told) {
     sy_cpu_keep_frame();
     sy_slab *span = span_of(object);
@@ -261,7 +266,8 @@ static void free_unclassed(void *object, size_t told) {
         raise_fault(slab->first ? SY_FAULT_MISALIGNED_POINTER : SY_FAULT_DOUBLE_FREE, object, NULL);
 }
 
-/* `told`: the size, as far as the caller said it, else SIZE_MAX. */
+/* Frees an object by the class of its address. `told`: the size that the caller names; SIZE_MAX: it
+ * names none. */
 static void sy_free_in_class(void *object, unsigned class_number, size_t told) {
     sy_cpu_keep_frame();
     int error = errno;
@@ -274,7 +280,7 @@ static void sy_free_in_class(void *object, unsigned class_number, size_t told) {
     errno = error;
 }
 
-/* It asks for the class again: keeping it would cost the fast path an instruction. */
+/* Looks up the class again: to keep it for this call would cost the fast path an instruction. */
 static SY_COLD void sy_free_slow(void *object) {
     sy_cpu_keep_frame();
     sy_free_in_class(object, sy_class_at((uintptr_t)object), SIZE_MAX);
@@ -286,8 +292,8 @@ void sy_free(void *object) {
         sy_free_slow(object);
 }
 
-/* Where the sizes do not go with the class, the class that checks knows more than that they do not.
- * No object is as large as what SIZE_MAX means. */
+/* If the size does not belong to the class, a checked class describes the fault better: it knows
+ * the object's size. A size of SIZE_MAX, which would mean "no size", is passed on as one less. */
 static SY_COLD void sy_free_sized_slow(void *object, size_t size) {
     sy_cpu_keep_frame();
     unsigned class_number = sy_class_at((uintptr_t)object);
@@ -306,7 +312,8 @@ void sy_free_sized(void *object, size_t size) {
         sy_free_sized_slow(object, size);
 }
 
-/* Frees what is of the class, or a span if that is 0. What checks knows more than the class. */
+/* Frees an object of the class, or a span if the class is 0. If the object is of another class and
+ * that class is checked, its cache describes the fault. */
 static SY_COLD void sy_free_aligned_slow(void *object, unsigned class_number, size_t size) {
     sy_cpu_keep_frame();
     unsigned found = sy_class_at((uintptr_t)object);
@@ -329,7 +336,7 @@ void sy_free_aligned_sized(void *object, size_t align, size_t size) {
         sy_free_aligned_slow(object, class_number, size == SIZE_MAX ? size - 1 : size);
 }
 
-/* The cache that checks what lies at `object`, guards it or passed it on, or NULL: none does. */
+/* The heap's cache whose object at this address is checked, guarded or passed on; NULL: none. */
 static const sy_cache *checking(const void *object) {
     size_t size;
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
@@ -338,8 +345,8 @@ static const sy_cache *checking(const void *object) {
     return cache && is_own_class(cache) && (!slab || sy_cache_checks(cache)) ? cache : NULL;
 }
 
-/* Whether an object of the heap's may begin there (if it is checked or guarded: does), and the
- * bytes that may be used of it. */
+/* Whether an object of the heap may begin at `object`, and the bytes of it that the program may
+ * use. If objects there are checked, guarded or passed on, the answer is exact. */
 static bool find_object(const void *object, size_t *bytes) {
     const sy_cache *checker = object ? checking(object) : NULL;
     if (SY_UNLIKELY(checker)) return checker->kind->find(checker, object, bytes);
@@ -361,25 +368,26 @@ size_t sy_good_size(size_t size) {
 
 /* ---- realloc ---- */
 
-/* Whether the object can stay where it is at the new size: in its class exactly, so that a sized
- * free finds it there. */
+/* Whether the object can stay where it is at the new size. A small object stays only if its class
+ * is exactly the class of the new size, so that a sized free agrees with it. */
 static bool fits_in_place(void *object, size_t have, size_t size) {
     unsigned class_number = sy_class_at((uintptr_t)object);
     if (class_number) return size <= SY_CLASS_SIZE_MAX && sy_class_of(size) == class_number;
-    /* A large span may be longer than what is in it; what grows needs that again soon. */
+    /* A large span may be up to twice as long as its object: a growing object needs it soon. */
     bool large = have > SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES;
     if (large && size <= have && size > have / 2) return true;
     return size > SY_CLASS_SIZE_MAX && sy_limit_resize_span(span_of(object), size);
 }
 
-/* What has grown beyond its space once will do so again: as much address space more. */
+/* Allocates for an object that has grown beyond its span. It will probably grow again, so the new
+ * span gets twice the address space that it needs now. */
 static void *alloc_growing(size_t size) {
     bool clean;
     return span_alloc(size, SY_UNIT_BYTES, size * 2, &clean);
 }
 
-/* Of a large span the memory is moved, if that can be: it takes as long for more, and the growing
- * part of the new one may have memory already. */
+/* Copies an object into its new place. If both places are spans and the system can, their pages are
+ * moved instead. */
 static void move_content(const void *from, void *to, size_t bytes) {
     const sy_slab *source = bytes > SY_CLASS_SIZE_MAX ? span_of(from) : NULL;
     sy_slab *target = source ? span_of(to) : NULL;
@@ -392,7 +400,7 @@ void *sy_realloc(void *object, size_t size) {
     size_t have;
     if (!find_object(object, &have)) {
         if (checking(object) || sy_slab_at((uintptr_t)object))
-            sy_free(object); /* which names the fault */
+            sy_free(object); /* raises the fault */
         else
             raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
         errno = EINVAL;

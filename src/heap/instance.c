@@ -1,5 +1,6 @@
 /*
- * instance.c: heaps of the program's own: their life, and objects by address.
+ * instance.c: separate heaps: creates and destroys them, and allocates and frees their objects by
+ * address.
  */
 #include "heap/instance.h"
 
@@ -27,22 +28,22 @@ static const unsigned KNOWN_FLAGS = SY_HANDLES | SY_EPOCHS | SY_CHECK_FLAGS;
 
 static const size_t SIZE_MOST = (size_t)1 << SY_HEAP_SIZE_SHIFT;
 
-/* The class of an object of `size` bytes, at most SIZE_MOST. */
+/* The class of objects of `size` bytes. `size` is at most SIZE_MOST. */
 static inline unsigned class_for(size_t size) {
     if (SY_LIKELY(size <= SY_CLASS_TABLE_MAX)) return sy_class_table[(size + 7) / 8];
     if (size > SY_CLASS_SIZE_MAX) size = sy_round_up(size, SY_UNIT_BYTES);
     return sy_class_of(size);
 }
 
-/* Objects of a class lie at multiples of the largest power of two that divides its size, up to a
- * unit or what a cache can have. */
+/* The alignment of a class's objects: the largest power of two that divides its size, at most a
+ * unit or, in the second half of the classes, SY_CACHE_ALIGN_MAX. */
 static size_t align_of(unsigned class_number) {
     size_t size = sy_heap_class_size(class_number), align = size & (~size + 1);
     size_t most = class_number < SY_HEAP_CLASSES ? SY_UNIT_BYTES : SY_CACHE_ALIGN_MAX;
     return align < most ? align : most;
 }
 
-/* The least class for objects of `size` bytes at `align`, which is no more than the size. */
+/* The least class for objects of `size` bytes at `align`. `align` is at most `size`. */
 static unsigned class_for_aligned(size_t size, size_t align) {
     unsigned class_number = class_for(size);
     if (align > SY_UNIT_BYTES) class_number += SY_HEAP_CLASSES;
@@ -52,7 +53,7 @@ static unsigned class_for_aligned(size_t size, size_t align) {
 
 /* ---- classes ---- */
 
-/* tenant-112 */
+/* The name of a class has the heap's name and the size: tenant-112. */
 static void name_class(const sy_heap *heap, size_t size, char *name) {
     sy_text text = {.length = 0};
     sy_text_add(&text, heap->name);
@@ -77,7 +78,7 @@ static int open_cache(sy_heap *heap, unsigned class_number, sy_cache *cache) {
                                          .memory = heap->memory},
                       0) != 0)
         return -1;
-    /* Units that a large object leaves are for objects of other sizes too. */
+    /* No empty slab of a large object is kept: its units can serve objects of other sizes. */
     if (cache->layout.slots == 1) cache->empties_least = 0;
     if (heap->classes_of)
         __atomic_store_n(&heap->classes_of[cache->client.number], (uint16_t)class_number,
@@ -172,8 +173,8 @@ void sy_heap_destroy_all(sy_heap *heap) {
     sy_side_give(heap, sizeof *heap);
 }
 
-/* Suspends the caches one after the other, as long as they have no live object and are not at work
- * further up; how many classes that are. */
+/* Suspends the caches one after the other, until one has a live object or is at work in a caller of
+ * this thread. Returns how many classes were passed before that. */
 static unsigned suspend(const sy_heap *heap) {
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
         sy_cache *cache = sy_heap_cache(heap, i);
@@ -239,8 +240,8 @@ void sy_heap_fault(const sy_heap *heap, sy_fault_kind kind, const void *object, 
     sy_fault_raise(&fault);
 }
 
-/* The cache of the heap's in which an object can begin there, or NULL with the fault that freeing
- * it would be, and whose it is. */
+/* The heap's cache of which an object can begin at `object`. NULL: there is none; then *fault is
+ * the fault of freeing it, and *found names the cache that has the address, or is NULL. */
 static sy_cache *cache_at(const sy_heap *heap, const void *object, sy_fault_kind *fault,
                           const char **found) {
     size_t size;
@@ -253,20 +254,20 @@ static sy_cache *cache_at(const sy_heap *heap, const void *object, sy_fault_kind
         if (slab || cache) *found = cache ? cache->name : "heap";
         return NULL;
     }
-    if (SY_UNLIKELY(!slab)) return cache; /* which knows where its objects outside of slabs begin */
+    if (SY_UNLIKELY(!slab)) return cache; /* the cache knows its objects outside of slabs */
     *fault = SY_FAULT_MISALIGNED_POINTER;
     bool begins = sy_slab_index(slab, &cache->layout, (uintptr_t)object) != UINT32_MAX;
     return SY_LIKELY(begins) ? cache : NULL;
 }
 
-/* The same for the doors that report it. */
+/* The same for functions that free: if there is none, raises the fault. */
 static sy_cache *owner_of(const sy_heap *heap, const void *object) {
     sy_fault_kind fault;
     const char *found;
     sy_cache *cache = cache_at(heap, object, &fault, &found);
     if (SY_LIKELY(cache != NULL)) return cache;
     if (fault == SY_FAULT_FOREIGN_POINTER && sy_watch_passes())
-        sy_os_block_free((void *)(uintptr_t)object); /* it is told what that is */
+        sy_os_block_free((void *)(uintptr_t)object); /* malloc's checker reports the bad pointer */
     else
         sy_heap_fault(heap, fault, object, found);
     return NULL;
@@ -283,7 +284,7 @@ static size_t size_of(const sy_cache *cache, const void *object) {
     return cache->kind->find(cache, object, &bytes) ? bytes : 0;
 }
 
-/* Whether what was asked for of it is known. */
+/* Whether the size that the program asked for is recorded. */
 static bool is_sized(const sy_cache *cache, const void *object) {
     return sy_cache_checks(cache) || sy_guard_owns((uintptr_t)object);
 }
@@ -332,7 +333,7 @@ void *sy_heap_realloc(sy_heap *heap, void *object, size_t size) {
     return moved;
 }
 
-/* ---- looking ---- */
+/* ---- trim and statistics ---- */
 
 static sy_cache *first_cache(const sy_heap *heap) {
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++)
@@ -341,7 +342,7 @@ static sy_cache *first_cache(const sy_heap *heap) {
 }
 
 static size_t trim_caches(sy_heap *heap, sy_cache *first) {
-    SY_SLOW_PATH(&first->client); /* the heap does not end before */
+    SY_SLOW_PATH(&first->client); /* the heap is not destroyed before this path ends */
     size_t bytes = 0;
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
         sy_cache *cache = sy_heap_cache(heap, i);

@@ -1,14 +1,14 @@
 /*
- * instance.h: what a heap of the program's own is: a quota, and a cache for each size class used.
+ * instance.h: struct sy_heap, a separate heap: a quota, and a cache for each size class used.
  *
  *     size -> class -> cache, opened on first use      every slab is charged to the quota
  *     address -> slab -> its cache -> its quota: of this heap?
  *     handle -> word of its ordinal -> client number -> class -> cache
  *
- * The classes are those of classes.h, which go on without end. Beyond SY_CLASS_SIZE_MAX sizes are
- * rounded up to units first, and a slab has one slot: so large objects need no mechanism of their
- * own, and a heap is no more than its caches. A class whose objects are aligned beyond a unit is
- * another one: such runs fit less well into chunks. Caches are opened for the life of the heap.
+ * The classes are those of classes.h, continued to the largest size. Beyond SY_CLASS_SIZE_MAX sizes
+ * are rounded up to units first, and a slab has one slot. So large objects are slots of caches too,
+ * and a heap consists of its caches. Objects aligned beyond a unit have a second set of classes,
+ * since such runs fit less well into chunks. A cache stays open as long as its heap exists.
  *
  * Files: instance.c (life, and objects by address), named.c (by handle). Below: cache/.
  */
@@ -21,10 +21,10 @@
 #include "heap/classes.h"
 
 enum {
-    SY_HEAP_SIZE_SHIFT = SY_ADDRESS_BITS - 1, /* of the largest size: what sy_run_take gives */
-    /* Up to that size: those up to 128 bytes, and 8 to a doubling. */
+    SY_HEAP_SIZE_SHIFT = SY_ADDRESS_BITS - 1, /* log2 of the largest size that sy_run_take gives */
+    /* The classes up to that size: those up to 128 bytes, and 8 to a doubling. */
     SY_HEAP_CLASSES = SY_CLASS_128 + 1 + (SY_HEAP_SIZE_SHIFT - 7) * 8,
-    /* The same once more, with objects at multiples of what divides their size. */
+    /* The same classes once more, for objects that are aligned beyond a unit. */
     SY_HEAP_CACHES = 2 * SY_HEAP_CLASSES,
     SY_HEAP_NUMBERS_BYTES = SY_CLIENTS_MAX * (int)sizeof(uint16_t),
 };
@@ -50,7 +50,8 @@ static inline size_t sy_heap_class_size(unsigned class_number) {
     return sy_class_size(class_number % SY_HEAP_CLASSES);
 }
 
-/* Raises a fault in the heap's name; `found`: whose the object is, or NULL. */
+/* Raises a fault in the heap's name. `found`: the name of the cache that has the object; NULL:
+ * none. */
 void sy_heap_fault(const sy_heap *heap, sy_fault_kind kind, const void *object, const char *found);
 
 #endif

@@ -1,14 +1,14 @@
 /*
- * named.c: objects of a heap by handle. The word of an ordinal has the number of its cache: the
- * heap's table says whether that is one of its own. The word may change at any moment, so that is a
- * guess, and the cache's own door decides.
+ * named.c: objects of a separate heap by handle. The word of an ordinal has the number of its
+ * cache, and the heap's table says whether that cache is the heap's. The word may change at any
+ * moment, so this is a guess: the cache's own function compares the whole handle and decides.
  */
 #include <errno.h>
 
 #include "cache/directory.h"
 #include "heap/instance.h"
 
-/* The cache of the heap's whose handle it may be, or NULL. Any 64 bits. */
+/* The heap's cache that this handle may belong to; NULL: none. `handle` may be any 64 bits. */
 static sy_cache *cache_of(const sy_heap *heap, sy_handle handle) {
     if (!heap->classes_of || (uint32_t)handle >= sy_ordinals_limit()) return NULL;
     uint64_t word = __atomic_load_n(&sy_directory_words()[(uint32_t)handle], __ATOMIC_RELAXED);

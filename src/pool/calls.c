@@ -1,6 +1,6 @@
 /*
- * calls.c: the inline doors of pool.h as exported functions, for callers that cannot inline C or
- * were compiled with SY_NO_INLINE.
+ * calls.c: the inline functions of pool.h as exported functions, for callers that cannot inline C
+ * or were compiled with SY_NO_INLINE.
  */
 #define SY_NO_INLINE 1
 

@@ -25,13 +25,13 @@ typedef struct sy_range {
 } sy_range;
 
 typedef struct checked_pool {
-    _Alignas(64) sy_pool pool; /* first: what callers hold is its address */
-    uintptr_t word;            /* the caller's */
+    _Alignas(64) sy_pool pool; /* first: callers hold its address */
+    uintptr_t word;            /* for the caller (sy_pool_word) */
     char name[SY_POOL_NAME_MAX + 1];
     sy_watch watch;
     size_t size, lead;    /* of an object; bytes before the first */
-    _Atomic size_t slots; /* that were given ever */
-    size_t most;          /* that fit */
+    _Atomic size_t slots; /* given out so far, freed ones included */
+    size_t most;          /* slots that fit */
     size_t live, free_count;
     sy_range memory, records, numbers;
     struct checked_pool *next; /* in the list; guarded by its lock */
@@ -59,7 +59,7 @@ static void release(const sy_range *range) {
     errno = error;
 }
 
-/* Makes the first `bytes` usable. */
+/* Commits the first `bytes` of the range. */
 static bool use(sy_range *range, size_t bytes) {
     if (bytes <= range->committed) return true;
     size_t end = sy_round_up(bytes, STEP_BYTES);
@@ -84,10 +84,10 @@ static bool use_slots(checked_pool *pool, size_t slots) {
            use(&pool->numbers, slots * sizeof(size_t));
 }
 
-/* A slot that was freed, the last first, or else a new one. */
+/* Takes the slot that was freed last, or else a new one, or else one from the quarantine. */
 static bool take_slot(checked_pool *pool, size_t *slot) {
     if (!pool->free_count && (pool->slots == pool->most || !use_slots(pool, pool->slots + 1))) {
-        uintptr_t waited; /* in quarantine there may be some */
+        uintptr_t waited; /* the oldest in quarantine, if there is one */
         bool any = sy_watch_next(&pool->watch, &waited);
         *slot = waited;
         return any;
@@ -101,15 +101,15 @@ static void put_slot(checked_pool *pool, size_t slot) {
     ((size_t *)(void *)pool->numbers.start)[pool->free_count++] = slot;
 }
 
-/* ---- the list of all ---- */
+/* ---- the list of all checked pools ---- */
 
-enum { TOLD_MAX = 16 }; /* faults of one walk that are described; the others are counted */
+enum { TOLD_MAX = 16 }; /* faults of one walk that are described; further ones are counted */
 
 typedef struct pool_walk {
     bool free_only; /* live objects are passed over */
     size_t wrong, told;
     sy_fault faults[TOLD_MAX];
-    char names[TOLD_MAX][SY_POOL_NAME_MAX + 1]; /* a pool may be gone when its fault is told */
+    char names[TOLD_MAX][SY_POOL_NAME_MAX + 1]; /* a pool may be gone when its fault is reported */
 } pool_walk;
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_POOLS);
@@ -151,7 +151,7 @@ static void look_at_pool(const checked_pool *pool, pool_walk *walk) {
     }
 }
 
-/* `found` is called for what is described, without the lock. */
+/* Looks at all pools under the lock. Then calls `found` for each fault described, without it. */
 static size_t look_at_pools(bool free_only, void (*found)(const sy_fault *fault)) {
     pool_walk walk;
     walk.free_only = free_only;
@@ -173,7 +173,8 @@ static void verify_pools_at_exit(void) {
 
 static void hold_pools(void) { sy_lock_hold(&lock); }
 
-/* Each change of the list is one store: it is whole in the child of a fork, whoever was at it. */
+/* Each change of the list is one store. So the list is whole in the child of a fork, even if
+ * another thread of the parent was changing it. */
 static void drop_pools(void) { sy_lock_drop(&lock); }
 
 const sy_part sy_pools_part = {.hold = hold_pools, .drop = drop_pools};
@@ -193,7 +194,8 @@ static void release_all(checked_pool *pool) {
     pool->memory = pool->records = pool->numbers = (sy_range){0};
 }
 
-/* As many slots as there is address space for, should that be limited. */
+/* Reserves the ranges of the pool. For an unbounded pool the number of slots is halved until the
+ * address space has room for them. */
 static bool reserve_slots(checked_pool *pool, size_t capacity, size_t align) {
     if (capacity) {
         pool->most = capacity;
@@ -220,7 +222,7 @@ sy_pool *sy_checked_pool_create(const sy_pool_config *config, size_t align, unsi
     if (!pool) return NULL;
     const char *name = config->name ? config->name : "pool";
     for (size_t i = 0; i < SY_POOL_NAME_MAX && name[i]; i++) pool->name[i] = name[i];
-    /* A free that is compiled in writes a pointer into the object. */
+    /* An inlined free writes a pointer into the object. */
     pool->size = config->size < sizeof(void *) ? sizeof(void *) : config->size;
     pool->lead = sy_round_up(zone, align);
     pool->pool.stride = sy_round_up(pool->size + 2 * zone, align);
@@ -237,7 +239,7 @@ sy_pool *sy_checked_pool_create(const sy_pool_config *config, size_t align, unsi
     return NULL;
 }
 
-/* ---- doors ---- */
+/* ---- public functions ---- */
 
 void *sy_checked_pool_alloc(sy_pool *pool_) {
     checked_pool *pool = checked_whole_of(pool_);
@@ -253,7 +255,7 @@ void *sy_checked_pool_alloc(sy_pool *pool_) {
     return object;
 }
 
-/* The slot that begins there, or the fault that its free is. */
+/* The slot that begins at `object`; false: none does, and *kind is the fault of freeing it. */
 static bool find_slot(const checked_pool *pool, const void *object, size_t *slot,
                       sy_fault_kind *kind) {
     size_t offset = (uintptr_t)object - (uintptr_t)object_at(pool, 0);
@@ -288,7 +290,7 @@ void sy_checked_pool_freed_twice(const sy_pool *pool_, const void *object) {
     sy_watch_raise(&pool->watch, record, SY_FAULT_DOUBLE_FREE, object, NULL);
 }
 
-/* What was freed inline is on the list. */
+/* How many objects an inlined free has put on the inline list. */
 static size_t freed_inline(const checked_pool *pool) {
     size_t count = 0;
     for (const void *slot = pool->pool.free; slot && count < pool->live; count++)
@@ -319,7 +321,7 @@ size_t sy_checked_pool_verify(const sy_pool *pool_) {
     return wrong;
 }
 
-/* All objects go: what they have suffered is seen now, or never. */
+/* Before all objects go: raises a fault for each damaged one, and clears the records. */
 static void forget_all(checked_pool *pool) {
     sy_fault fault;
     for (size_t slot = 0; slot < pool->slots; slot++) {

@@ -1,10 +1,10 @@
 /*
- * pool.c: where a pool's slots come from. What happens to them while there are some is inline in
- * pool.h.
+ * pool.c: creates, grows, resets and destroys pools. The inline functions of pool.h allocate and
+ * free slots; they call sy_pool_grow here when the pool has no free slot left.
  *
  * Above: programs, and the layers that need records of one size under a lock of their own.
- * Below: os.h; checked.h, for pools that look for mistakes. A pool takes no lock and knows of no
- * other pool.
+ * Below: os.h; checked.h, for pools with checks on. A pool takes no lock, and shares nothing with
+ * other pools.
  *
  * A pool is a chain of extents, each one reservation of address space, carved from its front and
  * committed ahead of the carving. The last bytes of an extent are the record of the next one; by
@@ -51,8 +51,8 @@ enum { LINE_BYTES = 64 };
 
 /* The last bytes of the first extent. */
 typedef struct whole_pool {
-    _Alignas(LINE_BYTES) sy_pool pool; /* first: what callers hold is its address */
-    uintptr_t word;                    /* the caller's (sy_pool_word) */
+    _Alignas(LINE_BYTES) sy_pool pool; /* first: callers hold its address */
+    uintptr_t word;                    /* for the caller (sy_pool_word) */
     unsigned align_log2;               /* of every extent */
     unsigned flags;
     size_t size; /* of an object, as it was asked for */
@@ -67,7 +67,7 @@ enum {
     DEFAULT_CHUNK_BYTES = 64 << 10,
     HUGE_BYTES = 2 << 20,
     EXTENT_BYTES_MAX = 1 << 30,
-    /* An extent is committed in so many steps at most: it costs no memory, and a call each. */
+    /* The most steps in which an extent is committed. Each step costs a system call. */
     COMMIT_STEPS = 8,
 };
 
@@ -79,7 +79,8 @@ _Static_assert(offsetof(whole_pool, word) == sizeof(sy_pool), "where sy_pool_wor
 
 static whole_pool *whole_of(const sy_pool *pool) { return (whole_pool *)(uintptr_t)pool; }
 
-/* `align` is a power of two; SIZE_MAX, which no request can meet, where the result would wrap. */
+/* Rounds up to a multiple of `align`, a power of two. If the result would overflow it is SIZE_MAX,
+ * a size that no request can get. */
 static size_t round_up(size_t bytes, size_t align) {
     return bytes > SIZE_MAX - (align - 1) ? SIZE_MAX : (bytes + align - 1) & ~(align - 1);
 }
@@ -88,7 +89,8 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 /* ---- extents ---- */
 
-/* Where the extent says what comes after it: only once it is committed whole. */
+/* The record of the next extent, in the last bytes of this one. Only once this one is committed
+ * whole. */
 static sy_pool_extent *next_of(const sy_pool_extent *extent) {
     return (sy_pool_extent *)(void *)(extent->base + extent->bytes - sizeof(sy_pool_extent));
 }
@@ -133,7 +135,8 @@ static bool reserve(sy_pool_extent *extent, size_t bytes, size_t align, unsigned
     return true;
 }
 
-/* Address space goes; where the system cannot (a hole needs one mapping too many), memory does. */
+/* Releases the extent's address space. If the system cannot (a hole may need one mapping too many),
+ * gives its memory back. */
 static void release(const sy_pool_extent *extent) {
     int saved = errno;
     size_t committed = (size_t)(extent->committed - extent->base);
@@ -142,8 +145,8 @@ static void release(const sy_pool_extent *extent) {
     errno = saved;
 }
 
-/* Commit `bytes` more, and back them if the pool was made so. What fails is given up again, but for
- * the right to use the pages, which costs nothing. */
+/* Commits `bytes` more, and backs them with memory if the pool's flags say so. If that fails the
+ * memory is given up again. The pages stay accessible, which costs nothing. */
 static bool commit_extent(sy_pool_extent *extent, size_t bytes, unsigned flags) {
     if (sy_os_commit(extent->committed, bytes) != 0) return false;
     if ((flags & SY_POOL_PREFAULT) != 0 && sy_os_populate(extent->committed, bytes) != 0) {
@@ -167,8 +170,8 @@ static bool pool_is_bounded(const sy_pool *pool) {
 
 /* ---- growing ---- */
 
-/* The offset in the extent up to which to commit next, `step` being the least that is of use. Large
- * steps end where a huge page does. */
+/* The offset in the extent up to which to commit next: at least `step` bytes on, or the extent's
+ * end. A large step ends at the end of a huge page. */
 static size_t commit_end(const sy_pool_extent *extent, size_t step) {
     size_t granule = step >= HUGE_BYTES ? HUGE_BYTES : sy_os_page_size();
     size_t end = round_up((size_t)(extent->committed - extent->base) + step, granule);
@@ -185,8 +188,9 @@ static bool commit_step(const whole_pool *whole, sy_pool_extent *extent) {
            (most > least && commit_extent(extent, commit_end(extent, least) - done, whole->flags));
 }
 
-/* Reserve the extent after the last: as much again as there is, or half of that, or a quarter, down
- * to one chunk or one slot. Then its first step; without it, nothing. */
+/* Reserves an extent behind the last one, as long as all extents together. If there is no room, it
+ * tries half of that, a quarter, and so on, down to one chunk or one slot. Then commits its first
+ * step; if that fails, releases the extent. */
 static bool add_extent(const whole_pool *whole, size_t reserved, sy_pool_extent *extent) {
     size_t slot = whole->pool.stride + sizeof(sy_pool_extent);
     size_t least = round_up(larger(whole->pool.chunk_bytes, slot), sy_os_page_size());
@@ -210,7 +214,7 @@ static size_t bytes_reserved(const whole_pool *whole) {
     }
 }
 
-/* From a carved extent to the next one, which a reset may have left, or which is made now. */
+/* Moves from a carved extent to the next one. A reset may have left one, else one is made now. */
 static bool enter_next(whole_pool *whole) {
     sy_pool_extent *next = next_of(whole->pool.extent);
     if (next->base == NULL) {
@@ -266,7 +270,7 @@ void SY_ABI_NAME(sy_pool_freed_twice)(sy_pool *pool, void *object) {
     errno = error;
 }
 
-/* ---- doors ---- */
+/* ---- public functions ---- */
 
 enum { POOL_CHECKS = SY_CHECKED | SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT | SY_ZERO };
 
@@ -296,8 +300,8 @@ static size_t chunk_of(const sy_pool_config *config) {
     return round_up(bytes, sy_os_page_size());
 }
 
-/* Bytes of the first extent: all slots of a bounded pool, or a chunk with one slot at least, and
- * the pool behind them. SIZE_MAX where that is more than there is. */
+/* The bytes of the first extent: all slots of a bounded pool, or a chunk with at least one slot,
+ * and the pool itself behind them. SIZE_MAX if that overflows. */
 static size_t first_extent_bytes(const sy_pool_config *config, size_t stride) {
     size_t slots = config->capacity == 0 ? 1 : config->capacity;
     if (slots > (PTRDIFF_MAX - sizeof(whole_pool)) / stride) return SIZE_MAX;
@@ -417,7 +421,7 @@ size_t sy_pool_capacity(const sy_pool *pool) {
 
 /* ---- invariants ---- */
 
-/* Is the address that of a slot which was carved? */
+/* Whether a carved slot begins at the address. */
 static bool was_carved(const whole_pool *whole, const void *address) {
     const unsigned char *slot = address;
     const sy_pool_extent *extent = &whole->first;

@@ -1,12 +1,14 @@
 /*
- * fit.c: which free segment serves a request, and where in it.
+ * fit.c: checks a request, and finds the free segment and the value in it that satisfy it. Called
+ * with the arena's lock held by each allocation that no quantum cache serves.
  */
 #include <errno.h>
 
 #include "base/bits.h"
 #include "vmem/arena.h"
 
-/* A source is asked before the lists are looked through, whose members may all be too small. */
+/* An instant fit looks at so many segments in the lists, which may all be too small, before it asks
+ * the source for a new span. */
 enum { PATIENCE = 64 };
 
 /* ---- requests ---- */
@@ -24,16 +26,18 @@ static bool valid_constraints(const sy_request *request, size_t quantum) {
         return false;
     if (!request->nocross) return true;
     if (!sy_is_power_of_two(request->nocross) || request->nocross < quantum) return false;
-    /* Of every value at the phase, the best placed of those between two multiples of nocross. */
+    /* The lowest value at the phase behind a multiple of nocross has the most room up to the next
+     * multiple. The size has to fit there. */
     size_t offset = request->phase & (request->nocross - 1);
     return request->size <= request->nocross && offset <= request->nocross - request->size;
 }
 
-/* Room to align and, if what is aligned crosses, to go beyond the boundary; 0 where that overflows.
- */
+/* The size at which any segment serves: it has room to align the value and, if the aligned segment
+ * would cross a multiple of nocross, to begin behind it. 0 if that overflows. */
 static size_t ample(const sy_request *request, size_t quantum) {
     size_t slack = request->align - quantum, total;
-    bool may_cross = request->nocross > request->align; /* else all values lie alike in it */
+    /* If nocross is not larger, all values at the phase have the same offset in it. */
+    bool may_cross = request->nocross > request->align;
     if (may_cross) slack += request->size - quantum + request->phase;
     return __builtin_add_overflow(request->size, slack, &total) ? 0 : total;
 }
@@ -82,7 +86,7 @@ bool sy_request_fits(const sy_request *request, uintptr_t start, uintptr_t last,
     return *value <= last && last - *value >= extent;
 }
 
-/* ---- finding ---- */
+/* ---- finding a segment ---- */
 
 static bool tag_fits(sy_vmem *arena, const sy_request *request, const sy_boundary *tag,
                      uintptr_t *value) {
@@ -90,7 +94,7 @@ static bool tag_fits(sy_vmem *arena, const sy_request *request, const sy_boundar
     return sy_request_fits(request, tag->start, sy_tag_last(tag), value);
 }
 
-/* The first of a list that serves, as long as the probes are fewer than `most`. */
+/* The first segment of a list that serves. Gives up (NULL) when the arena's probes reach `most`. */
 static sy_boundary *first_in(sy_vmem *arena, const sy_request *request, unsigned list,
                              uint64_t most, uintptr_t *value) {
     for (sy_boundary *tag = arena->list[list]; tag && arena->probes < most; tag = tag->kin)
@@ -98,7 +102,7 @@ static sy_boundary *first_in(sy_vmem *arena, const sy_request *request, unsigned
     return NULL;
 }
 
-/* The smallest of a list that serves. */
+/* The smallest segment of a list that serves. */
 static sy_boundary *smallest_in(sy_vmem *arena, const sy_request *request, unsigned list,
                                 uintptr_t *value) {
     sy_boundary *best = NULL;
@@ -112,8 +116,8 @@ static sy_boundary *smallest_in(sy_vmem *arena, const sy_request *request, unsig
     return best;
 }
 
-/* Lists from that of the size on: what is in the first that has any that serves is no larger than
- * what is in the others. */
+/* Looks through the free lists, beginning with the list of the request's size. Takes a segment from
+ * the first list with one that serves: later lists have only larger segments. */
 static sy_boundary *find_in_lists(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
     unsigned list = sy_list_filled(arena, sy_list_of(request->size >> arena->quantum_shift));
     uint64_t from = arena->probes;
@@ -146,7 +150,7 @@ static sy_boundary *find_from(sy_vmem *arena, const sy_request *request, sy_boun
     return tag;
 }
 
-/* The request for what lies after the rotor; false if next fit has no such part. */
+/* The part of the request that lies after the rotor; false: it has no such part. */
 static bool beyond_rotor(const sy_vmem *arena, const sy_request *request, sy_request *beyond) {
     if (request->fit != SY_VMEM_NEXT || !arena->rotor_set || arena->rotor == UINTPTR_MAX)
         return false;
@@ -155,7 +159,7 @@ static bool beyond_rotor(const sy_vmem *arena, const sy_request *request, sy_req
     return true;
 }
 
-/* The lowest value that serves, of all free segments. */
+/* The lowest value that serves, in any free segment. */
 static sy_boundary *lowest_of_all(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
     sy_boundary *lowest = NULL;
     unsigned list = sy_list_filled(arena, sy_list_of(request->size >> arena->quantum_shift));
@@ -171,9 +175,10 @@ static sy_boundary *lowest_of_all(sy_vmem *arena, const sy_request *request, uin
 }
 
 /*
- * In order of value from the rotor on, then all around. With f free segments among n allocated ones
- * the next is some n / f tags away, and looking at all free ones takes f steps: the lesser of the
- * two is never more than the root of n.
+ * Next fit: the lowest value after the rotor or, if there is none, the lowest of all. There are two
+ * ways to find it: to walk the tags from the rotor on, or to look at all free segments. With f free
+ * segments among n allocated ones the walk takes about n / f steps and the look f steps. The lesser
+ * of the two is never more than the root of n.
  */
 static sy_boundary *find_next(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
     sy_request beyond;

@@ -1,6 +1,6 @@
 /*
- * look.c: what an arena says of itself: extents, sizes, statistics, a walk, and its invariants as a
- * function.
+ * look.c: functions that read an arena: they look up values and sizes, count statistics, walk its
+ * segments, and check its invariants (sy_vmem_verify).
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 static const unsigned EVERYTHING = SY_VMEM_ALLOCATED | SY_VMEM_FREE | SY_VMEM_SPANS;
 
-/* Looking takes the lock, which is all that it changes. */
+/* Locks an arena that is const to the caller: only the lock changes. */
 static sy_vmem *lock(const sy_vmem *arena_) {
     sy_vmem *arena = (sy_vmem *)(uintptr_t)arena_;
     sy_lock_acquire(&arena->lock);
@@ -35,7 +35,7 @@ int sy_vmem_contains(const sy_vmem *arena_, uintptr_t start, size_t size) {
     return inside;
 }
 
-/* Both locks, so that what is on its way from magazines is counted once. */
+/* Takes both locks, so that segments on their way from magazines to the arena are counted once. */
 static sy_vmem *lock_with_held(const sy_vmem *arena_, size_t *held) {
     *held = 0;
     if (!arena_->cached_sizes) return lock(arena_);
@@ -122,7 +122,8 @@ static size_t count_of(const sy_vmem *arena, unsigned what) {
            (what & SY_VMEM_ALLOCATED ? arena->allocated_segments : 0);
 }
 
-/* All of `what` if there is room for it; how many there are. */
+/* Copies all spans or segments that `what` names, if there is room for all; returns how many there
+ * are. */
 static size_t copy_views(const sy_vmem *arena_, unsigned what, sy_view *views, size_t room) {
     sy_vmem *arena = lock(arena_);
     size_t count = count_of(arena, what), done = 0;
@@ -239,7 +240,7 @@ size_t sy_vmem_verify(const sy_vmem *arena_) {
         else
             tally_segment(arena, tag, &tally);
     }
-    arena->steps = steps; /* looking is not freeing */
+    arena->steps = steps; /* the statistics do not count the steps of this check */
     size_t wrong = tally.wrong + verify_lists(arena) + verify_blocks(arena);
     wrong += arena->last != previous;
     wrong += tally.spans != arena->spans || tally.imported_spans != arena->imported_spans;

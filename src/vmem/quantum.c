@@ -1,9 +1,10 @@
 /*
- * quantum.c: caches of small segments: for each size of so many quanta a client of the magazine
- * layer, whose words are the segments' values. (Bonwick and Adams, section 4.4; without slabs
- * between: a magazine is filled from one place in the arena, and emptied segment by segment.)
+ * quantum.c: quantum caches, which serve small requests to an arena from magazines. Each size of 1,
+ * 2, ... quanta has a client of the magazine layer, whose items are the segments' values. (Bonwick
+ * and Adams, section 4.4, but without slabs in between: a magazine is filled from the arena under
+ * one lock, and emptied segment by segment.)
  *
- * What waits in magazines is allocated as the arena sees it.
+ * The arena counts segments in magazines as allocated.
  */
 #include <errno.h>
 #include <slabyard/loaded.h>
@@ -15,8 +16,8 @@ enum { MAGAZINE_ITEMS = 127, FAULTS_MAX = 4 };
 
 /* ---- the client's callbacks ---- */
 
-/* What is free in the arena, up to `count` segments under one lock; those given out first, from the
- * end on, have the lowest values. How many. */
+/* Allocates up to `count` segments under one lock, and writes their values downward from `end`. So
+ * the lowest value is last, and is given out first. Returns how many. */
 static size_t take_segments(sy_vmem *arena, const sy_request *request, uintptr_t *end,
                             size_t count) {
     size_t taken = 0;
@@ -40,8 +41,8 @@ static size_t refill_segments(void *owner, uintptr_t *items, size_t count) {
     sy_request request;
     sy_request_make(arena, cache->size, NULL, SY_VMEM_INSTANT, &request);
     size_t taken = take_segments(arena, &request, items + count, count);
-    /* Not from the quantum caches: what draining calls could use the magazine that is being filled.
-     */
+    /* The quantum caches are not drained for this: a function of the program that the drain calls
+     * could use the magazine that is being filled. */
     if (!taken) return sy_vmem_serve(arena, &request, items, false) == 0;
     if (taken < count)
         for (size_t i = 0; i < taken; i++) items[i] = items[count - taken + i];
@@ -87,10 +88,9 @@ static int open_cache(sy_vmem *arena, size_t index) {
         .refill = refill_segments,
         .flush = flush_segments,
         .owner = cache,
-        .item_bytes = sizeof(sy_boundary),
-        /* what a waiting segment holds up of the library's memory */ .magazine_items =
-            MAGAZINE_ITEMS,
-        .calls_back = true, /* what spans were imported from */
+        .item_bytes = sizeof(sy_boundary), /* the library's memory for a waiting segment */
+        .magazine_items = MAGAZINE_ITEMS,
+        .calls_back = true, /* the import and release functions of the source */
     };
     if (sy_client_open(&cache->client, &config) != 0) return -1;
     arena->cached_offset[index] = sy_client_offset(&cache->client);
@@ -143,13 +143,14 @@ void sy_vmem_drain(sy_vmem *arena) {
     for (unsigned i = 0; i < arena->cached_sizes; i++) sy_client_drain(&arena->caches[i].client);
 }
 
-/* ---- the doors with a fast path ---- */
+/* ---- public functions with a fast path ---- */
 
 static inline sy_loaded_slot *slot_of_size(const sy_vmem *arena, size_t index) {
     return (sy_loaded_slot *)((char *)sy_abi_1 + arena->cached_offset[index]);
 }
 
-/* Of the quantum cache for the size; SY_VMEM_CACHED_SIZES and more, size 0 among them: none. */
+/* The index of the quantum cache for the size. If there is none (also for size 0), the result is
+ * SY_VMEM_CACHED_SIZES or more. */
 static inline size_t index_of_size(const sy_vmem *arena, size_t size) {
     return (size - 1) >> arena->quantum_shift;
 }

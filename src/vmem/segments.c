@@ -1,6 +1,6 @@
 /*
- * segments.c: segments in order of value, and the free ones in lists by size: cutting, freeing,
- * making one of neighbours.
+ * segments.c: the tags of an arena in order of value, and the free segments in lists by size. It
+ * cuts an allocated segment out of a free one, resizes it, and joins free neighbours at a free.
  */
 #include "base/bits.h"
 #include "os/invariant.h"
@@ -65,7 +65,7 @@ void sy_free_list_remove(sy_vmem *arena, sy_boundary *tag) {
     list_remove(arena, tag, list_of_size(arena, tag->size));
 }
 
-/* Gives a free segment other bounds; most often it stays in its list. */
+/* Changes the bounds of a free segment. Most often it stays in its list. */
 static void change_free(sy_vmem *arena, sy_boundary *tag, uintptr_t start, size_t size) {
     unsigned from = list_of_size(arena, tag->size), to = list_of_size(arena, size);
     arena->free += size - tag->size;
@@ -102,7 +102,7 @@ void sy_tag_unlink(sy_vmem *arena, sy_boundary *tag) {
     if (arena->rotor_tag == tag) arena->rotor_tag = tag->previous;
 }
 
-/* The rotor is in `tag` or in one of the segments behind it, whose bounds have changed. */
+/* Sets rotor_tag after bounds have changed: the rotor lies in `tag` or in a segment behind it. */
 static void settle_rotor(sy_vmem *arena, sy_boundary *tag) {
     while (tag->next && tag->next->kind != SY_TAG_SPAN && tag->next->start <= arena->rotor)
         tag = tag->next;
@@ -111,8 +111,9 @@ static void settle_rotor(sy_vmem *arena, sy_boundary *tag) {
 
 /* ---- segments ---- */
 
-/* Two tags that follow one another: the second begins where the first ends, or, after a span, where
- * the span begins; and they are not both free. Between spans there may be a gap. */
+/* Whether two tags that follow one another are consistent. A segment begins where the segment
+ * before it ends, or where its span begins; the two are not both free. Before a span there may be a
+ * gap. */
 static bool tags_agree(const sy_boundary *tag, const sy_boundary *next) {
     if (next->previous != tag) return false;
     if (next->kind == SY_TAG_SPAN) return sy_tag_last(tag) < next->start;
@@ -121,13 +122,13 @@ static bool tags_agree(const sy_boundary *tag, const sy_boundary *next) {
     return next->start == sy_tag_last(tag) + 1 && !both_free;
 }
 
-/* The segment and those beside it, in its span. */
+/* Whether a segment is consistent with the tags before and behind it. */
 static bool segment_neighbours_agree(const sy_boundary *tag) {
     if (!tag->previous || tag->previous->next != tag || tag->kind == SY_TAG_SPAN) return false;
     return tags_agree(tag->previous, tag) && (!tag->next || tags_agree(tag, tag->next));
 }
 
-/* A tag whose segment has become part of the one before it. */
+/* Gives back a tag whose segment has become part of a neighbour. */
 static void drop(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings) {
     sy_tag_unlink(arena, tag);
     sy_tag_give(arena, tag, leavings);

@@ -1,11 +1,11 @@
 /*
- * spans.c: the spans of an arena: a tree by value, so that importing is as quick for the
- * hundred-thousandth span as for the first. (A treap: a search tree by start that is a heap by the
+ * spans.c: the spans of an arena, in a tree by value. So an import takes logarithmic time, also
+ * with a hundred thousand spans. (The tree is a treap: a search tree by start that is a heap by the
  * start's hash; Seidel and Aragon, "Randomized search trees", Algorithmica 1996.)
  */
 #include "vmem/arena.h"
 
-/* A span's kin are its children. */
+/* The fields `kin` and `kin_previous` of a span are its children. */
 static sy_boundary **lesser(sy_boundary *span) { return &span->kin; }
 
 static sy_boundary **greater(sy_boundary *span) { return &span->kin_previous; }
@@ -19,7 +19,7 @@ static uint64_t priority(const sy_boundary *span) {
 static void tree_insert(sy_boundary **at, sy_boundary *span) {
     while (*at && priority(*at) >= priority(span))
         at = span->start < (*at)->start ? lesser(*at) : greater(*at);
-    /* What stands there is split in what lies before the span and what lies after it. */
+    /* The subtree at this place is split in the spans before the new one and those after it. */
     sy_boundary **low = lesser(span), **high = greater(span);
     for (sy_boundary *rest = *at; rest;) {
         if (rest->start < span->start) {

@@ -1,10 +1,11 @@
 /*
- * table.c: allocated segments by value: a hash table that grows and shrinks by one bucket at a
- * time, so that no single operation pays for all. (Litwin, "Linear hashing: a new tool for file and
- * table addressing", VLDB 1980.)
+ * table.c: the hash table of allocated segments, by value: a free finds its segment here. The table
+ * grows and shrinks by one bucket at a time, so that no single operation rehashes all segments.
+ * (Litwin, "Linear hashing: a new tool for file and table addressing", VLDB 1980.)
  *
- * There are n buckets, 2^s <= n < 2^(s+1). A hash's bucket is its lowest s + 1 bits, or, where that
- * is not below n, its lowest s. Bucket n splits off from bucket n - 2^s.
+ * There are n buckets, 2^s <= n < 2^(s+1). The bucket of a hash is its lowest s + 1 bits if that
+ * number is below n, else its lowest s bits. When the table grows, bucket n splits off from bucket
+ * n - 2^s.
  *
  *     bucket[]       part[0]        part[1]
  *     0 ... 511      512 ... 1023   1024 ... 2047     n is anywhere up to the end of the last part
@@ -15,8 +16,8 @@
 #include "vmem/arena.h"
 
 enum {
-    SHRINK_AT = 4,    /* buckets for each segment */
-    SHRINK_STEPS = 8, /* buckets at a time */
+    SHRINK_AT = 4,    /* the table shrinks when it has more than so many buckets a segment */
+    SHRINK_STEPS = 8, /* the most buckets that one removal joins */
 };
 
 static uint64_t hash_of(const sy_vmem *arena, uintptr_t value) {
@@ -60,11 +61,11 @@ void sy_table_ready(sy_vmem *arena) {
         sy_pages_give(memory, bytes);
         sy_lock_acquire(&arena->lock);
     } else {
-        arena->grow_at += arena->grow_at / 4; /* to be tried again */
+        arena->grow_at += arena->grow_at / 4; /* tried again with a quarter more segments */
     }
 }
 
-/* Splits one bucket off, if there is memory for it. */
+/* Splits one bucket off, if the table's parts have room for it. */
 static void grow_table(sy_vmem *arena) {
     size_t added = arena->buckets;
     unsigned digits = sy_highest_bit(added);
@@ -121,7 +122,7 @@ void sy_table_remove(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings) {
     while (*link != tag) link = &(*link)->kin;
     *link = tag->kin;
     arena->allocated_segments--;
-    /* Faster than segments go, so that few segments end with few buckets. */
+    /* Several buckets for each segment removed, so that few segments end with few buckets. */
     for (int i = 0; i < SHRINK_STEPS && !leavings->part; i++)
         if (arena->buckets > SY_BUCKETS && arena->allocated_segments < arena->buckets / SHRINK_AT)
             shrink(arena, leavings);

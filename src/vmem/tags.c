@@ -1,7 +1,7 @@
 /*
- * tags.c: the memory of boundary tags: pools on pages of the system's own, each of a size that is
- * known when it is made, so that a tag is taken and given without asking anybody. A pool that has
- * no tag in use goes back to the system.
+ * tags.c: the memory of boundary tags. Tags lie in pools on pages directly from the system. The
+ * capacity of a pool is fixed when it is made, so taking or giving a tag makes no call of the
+ * system. A pool without a tag in use goes back to the system.
  */
 #include <errno.h>
 
@@ -11,7 +11,7 @@
 
 enum {
     BLOCK_BYTES_MAX = 1 << 20,
-    POOL_TAGS = 4, /* of a block, taken by what the pool itself keeps there */
+    POOL_TAGS = 4, /* tags' worth of a block's bytes that the pool's own data takes */
 };
 
 static void add_block(sy_vmem *arena, sy_tag_block *block) {
@@ -29,7 +29,7 @@ static void drop_block(sy_vmem *arena, sy_tag_block *block) {
     if (block->next) block->next->previous = block->previous;
 }
 
-/* As large as all blocks before it. */
+/* Makes a block of `bytes`, at least a page. The caller asks for as much as all blocks have. */
 static sy_tag_block *make_block(size_t bytes) {
     size_t page = sy_os_page_size();
     if (bytes < page) bytes = page;
@@ -79,7 +79,7 @@ void sy_tag_give(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings) {
     sy_pool_free_inline(block->pool, tag);
     arena->spare++;
     if (block->used-- == block->tags) add_block(arena, block);
-    /* Enough remains, so that the next operations do not make it again. */
+    /* The block goes only if enough tags remain: the next operations shall not make it again. */
     bool plenty = arena->spare - block->tags >= block->tags / 2 + SY_TAGS_MOST;
     if (block->used > 0 || !plenty) return;
     drop_block(arena, block);

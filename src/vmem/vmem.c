@@ -1,6 +1,6 @@
 /*
- * vmem.c: the doors of slabyard/vmem.h but for what only looks (look.c): the life of an arena,
- * allocation down to the source, free up to it.
+ * vmem.c: the functions of slabyard/vmem.h that change an arena: they create and destroy it,
+ * allocate (with imports from its source) and free. look.c has those that only read.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 /* All arenas, for fork. */
 static sy_lock list_lock = SY_LOCK_INIT(SY_RANK_ARENAS);
-static sy_vmem *arenas; /* guarded by it */
+static sy_vmem *arenas; /* guarded by list_lock */
 
 static int fail_with(int error) {
     errno = error;
@@ -30,7 +30,7 @@ bool sy_vmem_round(const sy_vmem *arena, size_t size, size_t *rounded) {
     return size != 0 && *rounded >= size;
 }
 
-/* Whether it is a range of integers in whole quanta. */
+/* Whether [start, start + size) is a valid range of whole quanta. */
 static bool valid_range(size_t quantum, uintptr_t start, size_t size) {
     return size && ((start | size) & (quantum - 1)) == 0 && size - 1 <= UINTPTR_MAX - start;
 }
@@ -51,7 +51,8 @@ static bool valid_config(const sy_vmem_config *config) {
     return valid;
 }
 
-/* What a source without functions is asked by. Its values are multiples of its own quantum only. */
+/* The import function if the program gives none: allocates from the source. The source's values are
+ * multiples of its own quantum only, so they may have to be aligned. */
 static int import_from(sy_vmem *source, void *arg, size_t size, uintptr_t *start, size_t *got) {
     const sy_vmem *arena = arg;
     *got = size;
@@ -124,7 +125,7 @@ void sy_vmem_close(sy_vmem *arena) {
         sy_tag_unlink(arena, tag);
         sy_tag_give(arena, tag, &leavings);
     }
-    /* None of them is full any more, so what did not leave is in the list. */
+    /* Every tag has been given back, so each block is in leavings.blocks or in arena->blocks. */
     sy_tag_blocks_release(leavings.blocks);
     sy_tag_blocks_release(arena->blocks);
     sy_table_release(arena);
@@ -153,7 +154,8 @@ sy_vmem *sy_vmem_create(const sy_vmem_config *config) {
     return arena;
 }
 
-/* Nobody uses the arena. */
+/* Whether the program has allocated segments. Those in quantum caches do not count. No other thread
+ * uses the arena. */
 static bool has_segments(sy_vmem *arena) {
     sy_clients_lock();
     sy_lock_acquire(&arena->lock);
@@ -231,7 +233,8 @@ static void take_segment(sy_vmem *arena, const sy_request *request, sy_boundary 
     arena->rotor_tag = taken;
 }
 
-/* From what is free in the arena. 0; -1 with errno: ENOMEM for no memory, EAGAIN for no room. */
+/* Serves the request from a free segment. 0, or -1 with errno: ENOMEM if there is no memory for
+ * tags, EAGAIN if no free segment serves. */
 static int serve_here(sy_vmem *arena, const sy_request *request, uintptr_t *value) {
     int error = 0;
     sy_lock_acquire(&arena->lock);
@@ -251,7 +254,8 @@ static int serve_here(sy_vmem *arena, const sy_request *request, uintptr_t *valu
 
 typedef enum sy_import_result { SERVED, NOTHING_TO_IMPORT, OF_NO_USE } sy_import_result;
 
-/* Adds what was imported and serves the request from there. False: it is to be released. */
+/* Adds an imported span, and serves the request from it. False: the span cannot be used, and is to
+ * be released. */
 static bool add_and_serve(sy_vmem *arena, const sy_request *request, uintptr_t start, size_t size,
                           uintptr_t *value) {
     bool served = false;
@@ -268,7 +272,8 @@ static bool add_and_serve(sy_vmem *arena, const sy_request *request, uintptr_t s
     return served;
 }
 
-/* From a new span. What the source gives is used at once or given back. */
+/* Serves the request from a new span. A span that the source gives is used at once, or else given
+ * back. */
 static sy_import_result serve_by_import(sy_vmem *arena, const sy_request *request,
                                         uintptr_t *value) {
     if (!arena->import) return NOTHING_TO_IMPORT;
@@ -283,7 +288,8 @@ static sy_import_result serve_by_import(sy_vmem *arena, const sy_request *reques
     return OF_NO_USE;
 }
 
-/* With what waits in quantum caches, here or, if that gave spans back, at the source. */
+/* Drains the quantum caches, and serves the request from a free segment or, since the drain may
+ * have given spans back to the source, by another import. */
 static bool serve_after_drain(sy_vmem *arena, const sy_request *request, uintptr_t *value,
                               bool import) {
     sy_vmem_drain(arena);
@@ -291,7 +297,8 @@ static bool serve_after_drain(sy_vmem *arena, const sy_request *request, uintptr
            (import && serve_by_import(arena, request, value) == SERVED);
 }
 
-/* There is no room that was found at once. */
+/* Serves a request for which no free segment was found at first: by an import, by a search through
+ * all free segments, or after a drain. */
 static bool serve_otherwise(sy_vmem *arena, const sy_request *request, uintptr_t *value,
                             bool drain) {
     sy_request patient = *request;
@@ -323,7 +330,8 @@ int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value, b
     return 0;
 }
 
-/* Not into the quantum caches' fast path, where all sources are one. */
+/* Not inlined: it would come into the fast path of quantum caches where all sources are compiled as
+ * one file. */
 __attribute__((noinline)) int sy_vmem_xalloc(sy_vmem *arena, size_t size,
                                              const sy_vmem_constraints *constraints,
                                              sy_vmem_fit fit, uintptr_t *value) {
@@ -348,8 +356,8 @@ void sy_vmem_fault(const sy_vmem *arena, uintptr_t value, size_t size, size_t fo
     sy_fault_raise(&fault);
 }
 
-/* The allocated segment that is [value, value + size), or NULL and the size that it has, 0 for no
- * segment. The lock is held. */
+/* The allocated segment [value, value + size); NULL: there is none. *found_size becomes the size of
+ * the segment that starts at the value, 0: none does. The lock is held. */
 static sy_boundary *find_exact(sy_vmem *arena, uintptr_t value, size_t size, size_t *found_size) {
     size_t rounded;
     sy_boundary *tag = sy_table_find(arena, value);
