@@ -96,7 +96,7 @@ struct record_block_header {
 /* Both clocks are read together: with those of record_end they tell how long a tick is. */
 struct record_process {
     uint32_t pid;
-    uint32_t parent; /* who forked it; whoever is the parent otherwise */
+    uint32_t parent; /* the process that forked it, or else its parent */
     uint32_t origin;
     uint32_t page_size;
     uint64_t ticks;

@@ -14,8 +14,8 @@
  *  - Buffers lie in shared memory (a file on a tmpfs): `slabyard record` reads there what a process
  *    that was killed, or that crashed, had recorded. Their memory is had before it is used, so no
  *    write to it fails. A forked child does not see its parent's.
- *  - Whoever holds `files` is interrupted by no signal handler and not cancelled, so that handlers
- *    may fork and exit; and a file size limit ends the recording, not the program.
+ *  - A thread that holds `files` is interrupted by no signal handler and not cancelled, so that
+ *    handlers may fork and exit; and a file size limit ends the recording, not the program.
  *  - No file stays open: each block opens, appends and closes, so that a program that closes all
  *    its descriptors, or counts on their numbers, sees no difference. One block is ten thousand
  *    operations, so the two calls cost less than a nanosecond each.
@@ -930,7 +930,7 @@ EXPORT void free(void *object) {
     if (own) leave();
 }
 
-/* What nobody can have stands for what cannot be told. */
+/* A product that overflows becomes a size that no allocation can have. */
 static size_t product(size_t count, size_t size) {
     size_t bytes;
     return __builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes;

@@ -78,7 +78,7 @@ static void add_again(sy_slab *run, void *arg) {
 /*
  * Another thread may have changed half of the cache's lists and counts. They are built again from
  * the slabs. Slots that the thread was taking out of the slabs or putting back, at most a
- * magazine-full, may stay out for ever.
+ * magazine-full, may stay out permanently.
  */
 static void make_anew(sy_cache *cache) {
     cache->torn = false;

@@ -195,7 +195,7 @@ static bool sy_watched_alloc(sy_cache *cache, size_t size, size_t align, uintptr
 /* ---- free ---- */
 
 /* Ends an object whose record this thread has claimed: destructs and fills it, and puts it in
- * quarantine. `again`: the slot may be used again; if not, it stays out of its slab for ever. */
+ * quarantine. `again`: the slot may be used again; if not, it never returns to its slab. */
 static void sy_watched_put_away(sy_cache *cache, sy_record *record, uintptr_t item, bool again) {
     void *object = object_of(cache, item);
     uintptr_t out;

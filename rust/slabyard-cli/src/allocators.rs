@@ -1,4 +1,5 @@
-//! Which allocators there are: Slabyard by its heap doors, the peers, and one that does nothing.
+//! The allocators that a replay can run on: Slabyard by the functions of its heap, the peers, and
+//! one that does nothing.
 //!
 //! The last hands out places of small rings in turn: always the same place would make every write
 //! wait for the read before it, which no real allocator's objects do. Its memory is

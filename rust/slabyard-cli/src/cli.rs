@@ -556,7 +556,7 @@ fn compare(args: &CompareArgs) -> Result<u8> {
     Ok(verdict(&report))
 }
 
-/// Whoever interrupts the program wants to see the figures; whoever ends the tool does not.
+/// A user who interrupts the program wants to see the figures; one who ends the tool does not.
 fn wanted_to_end(recorded: &Recorded, file: &Path) -> Option<u8> {
     let signal = recorded.ended.passed_on?;
     if signal != libc::SIGTERM && signal != libc::SIGHUP {

@@ -164,7 +164,7 @@ fn waited(pid: u32) -> io::Result<Option<(ExitStatus, Usage)>> {
 }
 
 /// Runs `command` to its end, and calls `meanwhile` with its process about every `pause`. It is killed when
-/// the tool is killed, so that it does not go on with files that nobody reads.
+/// the tool is killed, so that it does not go on and write files that are not read.
 pub fn run(
     mut command: Command,
     signals: &Signals,

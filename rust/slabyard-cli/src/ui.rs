@@ -4,12 +4,12 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::Write;
 
-/// A line on standard error; where that cannot be written to, nobody is there to be told.
+/// Writes a line to standard error. An error of the write is ignored.
 pub fn warn(text: &str) {
     let _ = writeln!(std::io::stderr(), "slabyard: {text}");
 }
 
-/// Standard output may be a file on a full disk, or a pipe that nobody reads.
+/// Standard output may be a file on a full disk, or a pipe that is not read.
 pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -26,7 +26,7 @@ pub fn bar(what: &'static str, length: u64) -> ProgressBar {
         .with_message(what)
 }
 
-/// A line that says how far something is of which nobody knows the end.
+/// A progress line for work whose length is unknown.
 pub fn line() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed}");
     ProgressBar::new_spinner().with_style(style.expect("a template without mistakes"))

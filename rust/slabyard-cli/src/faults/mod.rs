@@ -152,7 +152,7 @@ fn why_nothing(plan: &Plan) -> String {
     }
 }
 
-/// Tries one number after the other, `jobs` at a time; `seen` is told of each, in their order.
+/// Tries one number after the other, `jobs` at a time; calls `seen` for each, in their order.
 pub fn find(
     plan: &Plan,
     interrupted: &AtomicBool,

@@ -84,7 +84,7 @@ pub fn run(
     })
 }
 
-/// Whether the process has ended; it stays to be waited for, so that its number is nobody else's.
+/// Whether the process has ended. It is not waited for yet, so no other process gets its number.
 fn has_ended(child: &Child) -> Result<bool> {
     // SAFETY: all zero is a siginfo_t; waitid writes there and nowhere else.
     let (result, info) = unsafe {
@@ -100,7 +100,7 @@ fn has_ended(child: &Child) -> Result<bool> {
     Ok(unsafe { info.si_pid() } != 0)
 }
 
-/// Waits, and ends what is left of its process group.
+/// Waits for the child, then kills the processes of its group that still run.
 fn wait(mut child: Child, time: Duration, wanted: &dyn Fn() -> bool) -> Result<End> {
     let begin = Instant::now();
     let mut pause = Duration::from_micros(200);

@@ -1,4 +1,4 @@
-//! What a person is told of it.
+//! The text of the report of `slabyard faults`.
 
 use super::{Faults, Finding, Stopped};
 use crate::ui::grouped;

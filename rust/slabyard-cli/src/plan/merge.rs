@@ -1,10 +1,10 @@
 //! Makes a plan of a recording: one pass over all records in the order of their stamps.
 //!
 //! Where clocks read on two cores differ a little, a record may come that cannot be true yet: an
-//! address is freed that nobody holds, or received that somebody holds. It waits for another
-//! thread's record that makes it true; only when none comes in time is it taken as it is, and
-//! counted: a free that nobody allocated is left out, an address that is received twice leaves its
-//! first object unfreed.
+//! address is freed that no thread has allocated, or allocated while it is live. The record waits
+//! for another thread's record that makes it true. If none comes in time, it is taken as it is, and
+//! counted: a free of an address that was not allocated is left out; of an address that is allocated
+//! twice, the first object is never freed.
 
 use super::order::{Action, Cursor, Queue};
 use super::slots::Slots;
@@ -381,7 +381,7 @@ impl<'a> Merge<'a> {
                     self.run_lane(lane, progress);
                 }
             }
-            // Whoever still waits, waits for a record that does not exist.
+            // A record that still waits, waits for one that does not exist.
             if !self.force_all() {
                 break;
             }
@@ -529,7 +529,7 @@ impl<'a> Merge<'a> {
         self.release(process);
     }
 
-    /// Forgets a process's objects once nobody can ask for them any more.
+    /// Forgets a process's objects once no record can name them any more.
     fn release(&mut self, process: usize) {
         let state = &mut self.processes[process];
         if state.lanes_left > 0 || state.births_left > 0 {

@@ -222,7 +222,7 @@ mod tests {
         assert!(parse("=x").is_err() && parse("x=").is_err());
     }
 
-    /// A library that is there and cannot be loaded is told of, and is no reason to stop.
+    /// A library that exists and cannot be loaded is reported and left out.
     #[test]
     fn what_the_system_has_and_cannot_load_is_left_out() {
         let folder = tempfile::tempdir().unwrap();

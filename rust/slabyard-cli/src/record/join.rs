@@ -19,7 +19,7 @@ pub struct Joined {
     pub failure: Option<io::Error>,
 }
 
-/// Makes `file` of the parts; what is left of them is in `folder`, on the same file system.
+/// Makes `file` of the parts. `folder`, on the same file system, has the rest of them.
 pub fn join(parts: &[Part], folder: &Path, file: &Path) -> Result<Joined> {
     let path = folder.join("joined");
     let failure = append_all(parts, &path).err();

@@ -1,7 +1,7 @@
 //! Finds and checks the blocks of a recording.
 //!
-//! Opening reads the whole file once: every checksum and every record, so that whoever comes after
-//! may rely on both. The file is mapped, not read into memory.
+//! Opening reads the whole file once: every checksum and every record, so that later
+//! readers may rely on both. The file is mapped, not read into memory.
 
 use super::records::{Malformed, Operation, Records, Runs};
 use super::*;
@@ -159,8 +159,8 @@ impl Recording {
         if file.metadata().map_err(ReadError::Io)?.len() == 0 {
             return Self::from_bytes(Vec::new(), strictness);
         }
-        // SAFETY: a recording is not written any more once it has its name; whoever truncates it
-        // while it is read gets a SIGBUS, as with any mapped file.
+        // SAFETY: a recording is not written any more once it has its name. If it is
+        // truncated while it is read, this process gets SIGBUS, as with any mapped file.
         let map = unsafe { Mmap::map(&file) }.map_err(ReadError::Io)?;
         Self::from_source(Source::Mapped(map), strictness)
     }

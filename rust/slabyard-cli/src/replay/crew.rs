@@ -57,7 +57,7 @@ impl Progress {
         }
     }
 
-    /// Release: whoever sees it sees what the thread did before.
+    /// Release: a thread that sees it sees what this thread did before.
     fn say(&self, thread: usize, order: u64) {
         self.places[thread].0.store(order, Ordering::Release);
     }

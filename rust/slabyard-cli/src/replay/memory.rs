@@ -71,7 +71,7 @@ impl<T: Zeroable> Shared<T> {
 /// Linux can do it at once from 5.14 on.
 ///
 /// # Safety
-/// The memory is mapped, and nobody else uses it yet.
+/// The memory is mapped, and no other thread uses it yet.
 unsafe fn populate(start: *mut c_void, bytes: usize) -> Result<()> {
     // SAFETY: as the caller says; contents stay as they are.
     if unsafe { libc::madvise(start, bytes, libc::MADV_POPULATE_WRITE) } == 0 {
@@ -96,7 +96,7 @@ pub struct Wheel {
     bytes: usize,
 }
 
-// SAFETY: it only owns memory, which nobody reads anything from that matters.
+// SAFETY: it only owns memory, and what is read from it does not matter.
 unsafe impl Send for Wheel {}
 unsafe impl Sync for Wheel {}
 

@@ -1,8 +1,8 @@
 //! The loop that executes operations.
 //!
 //! An object's pointer is kept in its slot: a 64-bit word of the pointer (47 bits) and, above it,
-//! the generation. Whoever allocates publishes the next generation; whoever frees leaves the
-//! generation and no pointer. Another thread's object is taken when its generation is there.
+//! the generation. The thread that allocates publishes the next generation; the thread that
+//! frees leaves the generation and no pointer. Another thread's object is taken when its generation is there.
 
 use super::caches::Caches;
 use super::mode::{Call, Mode};

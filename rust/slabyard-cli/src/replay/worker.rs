@@ -209,7 +209,7 @@ struct Baseline {
 impl Baseline {
     fn of(pass: Pass) -> Result<Self> {
         let mut resident = (pass == Pass::Memory).then(Resident::open).transpose()?;
-        // glibc's malloc would use what is free of this tool's own memory, and nobody count it.
+        // glibc's malloc would take the free memory of this tool itself, which is not counted.
         // SAFETY: no preconditions.
         unsafe { slabyard_peers::glibc::malloc_trim(0) };
         let bytes = resident.as_mut().map_or(0, Resident::bytes);

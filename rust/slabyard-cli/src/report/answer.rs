@@ -20,7 +20,7 @@ pub struct Answer {
     /// The difference in CPU time, of the whole program, in milliseconds.
     pub time_ms: f64,
     pub time_interval_ms: Option<Interval>,
-    /// What the recorded run took; none where several threads shared it, or nobody knows.
+    /// What the recorded run took; none if several threads shared it, or if it is unknown.
     pub recorded_ms: Option<f64>,
     /// The peak with Slabyard to that with glibc.
     pub memory_ratio: Option<f64>,

@@ -19,7 +19,7 @@ pub(crate) struct Lifecycle {
 
 /// The settings of a cache.
 #[derive(Clone, Copy)]
-#[cfg_attr(miri, allow(dead_code))] // the stand-in looks for nothing, and tells nobody
+#[cfg_attr(miri, allow(dead_code))] // the stand-in checks and reports nothing
 pub(crate) struct Config<'n> {
     pub(crate) name: &'n str,
     pub(crate) size: usize,
@@ -130,8 +130,8 @@ mod backend {
         Some(RawCache { pointer, offset })
     }
 
-    /// Destroys the cache if no object is live. False: there are live objects, and the cache stays
-    /// for ever.
+    /// Destroys the cache if no object is live. False: there are live objects, and the cache is
+    /// never destroyed.
     ///
     /// # Safety
     /// No other thread uses the cache. If true is returned, it is not used again.

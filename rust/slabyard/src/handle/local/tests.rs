@@ -1,4 +1,4 @@
-//! What the doors cannot reach: generations at their end.
+//! What the public functions cannot reach: generations at their end.
 
 use super::*;
 
