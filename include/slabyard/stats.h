@@ -22,8 +22,7 @@ typedef struct sy_cache_stats {
     unsigned colours;        /* number of offsets at which slabs begin */
     unsigned magazine_items; /* most objects that a magazine of the cache holds */
 
-    /* Objects: slots + guarded == in_use + in_depot + in_loaded + in_quarantine + free + retired.
-     */
+    /* Objects: slots + guarded == in_use + in_depot + in_loaded + in_quarantine + free + retired */
     size_t slots;         /* in all slabs */
     size_t in_use;        /* held by the program */
     size_t in_depot;      /* free, in magazines in the depot */
@@ -80,8 +79,8 @@ SY_API int sy_cache_get_stats(const sy_cache *cache, sy_cache_stats *stats);
  * address to its chunk (some pages), guarded objects, and your own pools.
  */
 typedef struct sy_stats {
-    size_t caches; /* number of, including the size classes of the heap */
-    size_t chunks; /* number of */
+    size_t caches; /* number of caches, including the size classes of the heap */
+    size_t chunks; /* number of chunks */
 
     size_t mapped;        /* address space of chunks, 4 MiB each, and of large spans */
     size_t slabs;         /* of mapped: in caches; unused parts hold no memory */
@@ -96,7 +95,8 @@ typedef struct sy_stats {
                          arena that gives out address space */
 
     size_t memory_limit; /* bytes that control groups and resource limits grant; 0: no limit */
-    unsigned cpus;       /* processors that affinity and control groups let it use at once */
+    unsigned cpus;       /* processors that the process may use at once (affinity, control
+                          * groups) */
     uint64_t limits_hit; /* allocations refused for the limit of the process (limit.h) */
 } sy_stats;
 

@@ -79,7 +79,7 @@ typedef struct sy_vmem_config {
      * its quantum must divide the quantum of this arena. */
     sy_vmem_import import;
     sy_vmem_release release;
-    sy_vmem *source;   /* passed to the functions, which may do without; must outlive the arena */
+    sy_vmem *source;   /* passed to the functions, which may ignore it; must outlive the arena */
     void *arg;         /* passed to the functions */
     size_t import_min; /* smallest import in units; 0: as needed */
     uintptr_t reserved[4]; /* zero */
