@@ -72,8 +72,7 @@ int main(void) {
     for (uint32_t i = 0; i < NODES; i++) add_node(graph, i, &state);
 
     for (uint32_t round = 1; round <= ROUNDS; round++) {
-        for (int i = 0; i < NODES / 20; i++) { /* nodes are removed, and new ones get their
-                                                * memory */
+        for (int i = 0; i < NODES / 20; i++) { /* new nodes get the memory of removed ones */
             uint32_t index = (uint32_t)random_below(&state, NODES);
             sy_handle gone = names[index];
             expect(sy_handle_free(graph, gone), "a node is removed once");

@@ -89,8 +89,7 @@ static void *work_off(void *arg) {
     queue *from = arg;
     for (job *work; (work = take(from)) != NULL;) {
         uint64_t primes = 0;
-        while (work->end - work->first > NUMBERS_MAX) { /* another worker may take the second
-                                                         * half */
+        while (work->end - work->first > NUMBERS_MAX) { /* others may take the second half */
             uint32_t middle = work->first + (work->end - work->first) / 2;
             put(from, middle, work->end);
             work->end = middle;

@@ -36,8 +36,7 @@ enum {
     REQUEST_MAX = 64 << 20, /* bytes of all words of a request */
     DIGITS_MAX = 10,        /* in a number */
     READ_BYTES = 16 << 10,  /* least room for a read */
-    UNSENT_MAX = 1 << 20,   /* bytes: while a client has more answers to read, the server reads no
-                             * request of it */
+    UNSENT_MAX = 1 << 20,   /* bytes: with more unread answers, a client's requests wait */
     ROOM_KEPT = 1 << 20,    /* bytes: a larger buffer shrinks to this when little is in it */
     EVENTS = 256,           /* taken at a time */
     SEGMENT = 1 << 10,      /* buckets, allocated together */
@@ -304,8 +303,7 @@ static void answer(session *to, const word *words, size_t count) {
         add(out, "+OK\r\n", 5);
     } else if (is(name, "INFO")) {
         tell_info(out);
-    } else if (is(name, "COMMAND") || is(name, "CONFIG")) { /* clients send these, and can do
-                                                             * without an answer */
+    } else if (is(name, "COMMAND") || is(name, "CONFIG")) { /* need no real answer */
         add(out, "*0\r\n", 4);
     } else if (is(name, "SHUTDOWN")) {
         running = false;
@@ -462,8 +460,7 @@ static int listen_at(const char *port) {
     if (bind(listener, (struct sockaddr *)&address, size) != 0) die("kv_server: bind");
     if (listen(listener, 512) != 0) die("kv_server: listen");
     getsockname(listener, (struct sockaddr *)&address, &size);
-    printf("listening at port %d\n", ntohs(address.sin_port)); /* the system chooses the port if it
-                                                                * was 0 */
+    printf("listening at port %d\n", ntohs(address.sin_port)); /* for 0 the system chose one */
     fflush(stdout);
     return listener;
 }

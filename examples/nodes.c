@@ -171,8 +171,7 @@ ALWAYS_INLINE void map_remove(source to, container *from, uint32_t key) {
 typedef enum shape { TREE, MAP } shape;
 
 typedef struct outcome {
-    uint64_t seen, content; /* sums of the values that look-ups found, and of the content at the
-                             * end */
+    uint64_t seen, content; /* sums of what look-ups found; of the content at the end */
     size_t nodes, resident; /* at the end; bytes */
     double ns;              /* for an operation */
 } outcome;

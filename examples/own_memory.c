@@ -28,8 +28,7 @@ enum { MIB = 1 << 20, FILE_BYTES = 64 * MIB, ORDERS = 100000 };
 
 typedef struct order {
     uint64_t id, cents;
-    struct order *next; /* valid in both processes: a forked child has the file at the same
-                         * address */
+    struct order *next; /* valid in both: a forked child has the same mapping */
 } order;
 
 static void expect(int so, const char *what) {

@@ -69,9 +69,7 @@ typedef struct ring {
 static void put(ring *to, packet *const *packets, size_t count) {
     size_t at = atomic_load_explicit(&to->put, memory_order_relaxed);
     for (size_t i = 0; i < count; i++) to->places[(at + i) % RING] = packets[i];
-    atomic_store_explicit(&to->put, at + count, memory_order_release); /* release: the packets'
-                                                                        * content is visible before
-                                                                        * `put` */
+    atomic_store_explicit(&to->put, at + count, memory_order_release); /* after their content */
 }
 
 /* Waits for packets. Returns how many it took, BURST at most; 0 if the ring is closed and empty. */
@@ -95,8 +93,7 @@ static void finish(ring *of) { atomic_store_explicit(&of->closed, true, memory_o
 
 static sy_cache *buffers;
 static ring arrived, inspected;
-static uint64_t dropped, damaged, sent; /* each written by one thread, and read after it has
-                                         * ended */
+static uint64_t dropped, damaged, sent; /* each written by one thread, read at the end */
 
 static void fill(packet *it, uint64_t number) {
     it->number = number;
