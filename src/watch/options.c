@@ -550,7 +550,7 @@ void sy_options_load(void) {
     if (help) tell_help();
 }
 
-/* ---- the doors ---- */
+/* ---- public functions ---- */
 
 int sy_set_options(const char *text) {
     settings draft;
