@@ -1,5 +1,5 @@
 /*
- * symbols.c: see symbols.h. The child fills the sy_symbols that it shares with the parent, address
+ * symbols.c: see symbols.h. The child fills a sy_symbols in memory shared with the parent, address
  * by address, and increments the count when all lines of an address are there. So whenever the
  * child ends, the counted addresses are complete, and the parent adds the rest behind them. The
  * parent validates counts and offsets before it uses them.
