@@ -34,7 +34,7 @@ enum {
     REGION = 64 * MIB,
     LINE = 64, /* bytes of a cache line: data that two sides write must not share one */
 
-    /* What the device can do. */
+    /* The device's limits. */
     PAGE = 4 * KIB,           /* its buffers begin at multiples of this */
     LONGEST = 64 * KIB,       /* a transfer does not cross a multiple of this */
     FRAME = 40 * KIB,         /* a frame; two of these in a row would cross a multiple of LONGEST */

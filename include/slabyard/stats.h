@@ -48,8 +48,8 @@ typedef struct sy_cache_stats {
     uint64_t depot_hits, depot_misses;   /* requests for a full magazine: found, not found */
     uint64_t depot_steals;               /* of the hits: from the shard of another CPU */
     uint64_t slabs_made, slabs_released; /* taken from the chunks, returned to them */
-    uint64_t slabs_filled, slabs_opened; /* became full; were full, and are so no longer */
-    uint64_t slabs_reused;               /* were empty, and are so no longer */
+    uint64_t slabs_filled, slabs_opened; /* became full; were full, and then had a free slot */
+    uint64_t slabs_reused;               /* were empty, and were then used again */
     uint64_t constructed, destructed;
     uint64_t limits_hit; /* allocations refused for a limit in objects or in bytes (limit.h) */
 } sy_cache_stats;
@@ -68,9 +68,9 @@ typedef struct sy_cache_stats {
 SY_API int sy_cache_get_stats(const sy_cache *cache, sy_cache_stats *stats);
 
 /**
- * The memory of the process, in bytes. The first group of fields is address space that may be
- * written. A page of it holds memory from the first write until it is returned. The second group is
- * memory beside it.
+ * The memory of the process, in bytes. The fields from `mapped` to `chunk_headers` are address space
+ * that may be written. A page of this address space holds memory from the first write until it is
+ * returned. `magazines` and `side` are memory outside of it.
  *
  *     mapped == slabs + spans + units_free + chunk_headers
  *     memory held <= mapped - units_clean + magazines + side
@@ -109,7 +109,7 @@ SY_API void sy_get_stats(sy_stats *stats);
 
 /* ---- every cache ---- */
 
-/** What a cache belongs to. */
+/** The owner of a cache. */
 typedef enum sy_cache_kind {
     SY_CACHE_OF_PROGRAM, /* made by sy_cache_create */
     SY_CACHE_OF_SIZES,   /* a size class of sy_malloc */

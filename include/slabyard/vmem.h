@@ -236,7 +236,7 @@ SY_API void sy_vmem_drain(sy_vmem *arena) SY_NONNULL(1);
 
 /* ---- sizes, walks and statistics ---- */
 
-/** What sy_vmem_size counts and sy_vmem_walk visits: any of these together. */
+/** Parts of an arena that sy_vmem_size counts and sy_vmem_walk visits. Combine them with |. */
 enum {
     SY_VMEM_ALLOCATED = 1, /* segments, including those in quantum caches */
     SY_VMEM_FREE = 2,      /* segments */

@@ -111,7 +111,7 @@ void sy_guard_forget(sy_watch *watch, sy_guard_visit *last, void *arg);
 /* If the access hit a guard or a freed object, reports the fault and returns true (access.h). */
 bool sy_guard_explain(const sy_os_access *access);
 
-/* ---- the whole ---- */
+/* ---- all guarded objects ---- */
 
 /* Returns the memory of the records and sets *bytes to its size. NULL and 0 bytes: there is
  * none. */
