@@ -72,8 +72,7 @@ OPERATOR(void *, op_new_array_aligned, "_ZnamSt11align_val_t", (size_t size, siz
     return op_new_aligned(size, align);
 }
 
-/* The C++ library's nothrow operators call op_new and catch exceptions, which code in C cannot
- * do. */
+/* The C++ library's nothrow operators call op_new and catch exceptions. C cannot do that. */
 typedef void *new_nothrow(size_t size, const void *nothrow);
 typedef void *new_aligned_nothrow(size_t size, size_t align, const void *nothrow);
 

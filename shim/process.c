@@ -55,8 +55,7 @@ static uintptr_t next_function(sy_next *next) {
 typedef void *memalign_function(size_t align, size_t bytes);
 typedef void free_function(void *block);
 
-/* A block where there is no next library: a mapping for each block, with its bounds before the
- * block. */
+/* Without a next library, each block is a mapping, with these bounds before the block. */
 typedef struct sy_mapped_block {
     void *start;
     size_t bytes;

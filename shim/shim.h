@@ -22,8 +22,7 @@ static inline size_t sy_shim_size(size_t size) {
  * least 16. */
 void *sy_shim_alloc_due(size_t size, size_t align);
 
-/* malloc, for all functions of the drop-in malloc that allocate without an alignment of their
- * own. */
+/* malloc, for all functions of the drop-in that allocate without an alignment of their own. */
 static inline void *sy_shim_alloc(size_t size) {
     size_t bytes = sy_shim_size(size);
     return sy_sample_due() ? sy_shim_alloc_due(bytes, SY_SHIM_ALIGN) : sy_malloc(bytes);

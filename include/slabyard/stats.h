@@ -68,9 +68,9 @@ typedef struct sy_cache_stats {
 SY_API int sy_cache_get_stats(const sy_cache *cache, sy_cache_stats *stats);
 
 /**
- * The memory of the process, in bytes. The fields from `mapped` to `chunk_headers` are address space
- * that may be written. A page of this address space holds memory from the first write until it is
- * returned. `magazines` and `side` are memory outside of it.
+ * The memory of the process, in bytes. The fields from `mapped` to `chunk_headers` count address
+ * space that may be written. A page of this address space holds memory from the first write until
+ * it is returned. `magazines` and `side` count memory outside of it.
  *
  *     mapped == slabs + spans + units_free + chunk_headers
  *     memory held <= mapped - units_clean + magazines + side

@@ -50,8 +50,7 @@ enum {
     AT_LINKAGE_NAME = 0x6e,
 };
 
-/* libdw's functions, each under its name. load_libdw stores their addresses in the order of
- * `names`. */
+/* libdw's functions, each under its name. load_libdw stores them in the order of `names`. */
 static struct {
     void *(*dwfl_begin)(const callbacks *);
     int (*dwfl_linux_proc_report)(void *session, int process);
@@ -175,8 +174,7 @@ static const char *own_file(const char *path) {
     return file;
 }
 
-/* A path that was relative for the compiler stays so; of an absolute path the last two names
- * remain. */
+/* Keeps a path as the compiler got it, if it was relative; else keeps its last two names. */
 static const char *shortened(const char *path, const char *directory) {
     if (is_own_file(path)) return own_file(path);
     size_t length = directory ? strlen(directory) : 0;

@@ -12,8 +12,7 @@
 
 #include "watch/whose.h"
 
-/* Loads libdw and opens a session for this process. Returns false if there is no libdw, or if it
- * fails. */
+/* Loads libdw and opens a session for this process. Returns false if either fails. */
 bool sy_dwarf_open(void);
 
 typedef void sy_dwarf_line(void *arg, sy_whose whose, const char *function, const char *path,

@@ -163,8 +163,7 @@ bool sy_fail_valid(const char *specification) {
 
 /* ---- counting and deciding ---- */
 
-/* The finaliser of splitmix64. So the number of an allocation decides, whichever thread makes
- * it. */
+/* The finaliser of splitmix64: the number of an allocation decides, not its thread. */
 static uint64_t mix(uint64_t seed, uint64_t count) {
     uint64_t bits = seed + count * UINT64_C(0x9e3779b97f4a7c15);
     bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

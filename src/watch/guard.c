@@ -168,8 +168,7 @@ static size_t table_bytes_of(uint32_t count) {
     return sy_round_up(count * sizeof(sy_guarded), page_bytes());
 }
 
-/* Makes this region the one of the process, unless another thread was first. Returns whether it
- * did. */
+/* Makes this the region of the process. Returns false if another thread was first. */
 static bool publish(void *start, sy_guarded *table, uint32_t count) {
     sy_lock_acquire(&lock);
     bool first = !slots;
@@ -209,8 +208,7 @@ static bool make_region(bool all) {
     return true;
 }
 
-/* Commits more slots, all of it as guards: from the first new slot to the guard behind the last
- * one. */
+/* Commits more slots, all as guards: from the first new slot to the guard behind the last. */
 static void grow_guards(void) {
     uint32_t more = slot_count - ready < STEP_SLOTS ? slot_count - ready : STEP_SLOTS;
     void *start = (void *)slot_start(ready);
@@ -427,8 +425,7 @@ static SY_COLD void raise_misuse(const sy_guarded *run, const sy_watch *watch, u
     sy_fault_raise(&fault);
 }
 
-/* Claims the run for this thread to free. If the free is wrong, it raises the fault and returns
- * false. */
+/* Claims the run for this thread. If the free is wrong, raises the fault and returns false. */
 static bool claim_run(sy_guarded *run, const sy_watch *watch, uintptr_t object, size_t told) {
     const sy_watch *owner = run ? atomic_load_explicit(&run->watch, memory_order_acquire) : NULL;
     sy_fault_kind kind = misuse(run, owner, watch, object, told);

@@ -7,8 +7,8 @@
  * Objects lie at the right end and at the left end of their runs by turns, as close to the end as
  * their alignment allows. While an object is live, only the pages that it touches are accessible.
  * The rest of these pages is filled with the pattern of the object's watch. After the free, a run
- * waits in a queue: the run that was freed longest ago is reused first. Guards are the kernel's
- * (MADV_GUARD_INSTALL, Linux 6.13), which cost no mapping; otherwise mprotect makes them.
+ * waits in a queue: the run that was freed longest ago is reused first. The guards are made by the
+ * kernel's MADV_GUARD_INSTALL (Linux 6.13), which costs no mapping, or else by mprotect.
  *
  * All runs lie in one reservation. It is made when the first object is guarded, and the option
  * `guard-slots` gives the number of its slots. With guard=all it has a million slots (8 GiB of
@@ -113,8 +113,7 @@ bool sy_guard_explain(const sy_os_access *access);
 
 /* ---- all guarded objects ---- */
 
-/* Returns the memory of the records and sets *bytes to its size. NULL and 0 bytes: there is
- * none. */
+/* Returns the memory of the records, and its size in *bytes. NULL and 0: there is none. */
 const void *sy_guard_table(size_t *bytes);
 
 /* Returns the number of violated invariants. */

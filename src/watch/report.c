@@ -228,8 +228,7 @@ static size_t first_line(void) {
     return first < line_count ? first : 0;
 }
 
-/* Whether it is main, or main.cold, the part of main that compilers place apart because it rarely
- * runs. */
+/* Whether it is main, or main.cold, into which compilers put code of main that rarely runs. */
 static bool is_main(const char *line) {
     static const char name[] = "main";
     if (strncmp(line + 1, name, sizeof name - 1) != 0) return false;

@@ -121,8 +121,7 @@ static void read_path(reader *in, bool in_value);
 static void read_type(reader *in);
 static void read_constant(reader *in);
 
-/* Counts a path, type or constant that begins. If it returns true, call leave_nested() at its
- * end. */
+/* Counts a path, type or constant that begins. If true, call leave_nested() at its end. */
 static bool enter_nested(reader *in) {
     if (in->failed || in->depth == DEPTH_MAX || ++in->steps > STEPS_MAX) fail_name(in);
     if (in->failed) return false;
@@ -279,8 +278,7 @@ static void read_function_type(reader *in) {
     read_type(in);
 }
 
-/* Reads a trait. Its associated types (p, name, type) are left out, because the line would be
- * long. */
+/* Reads a trait. Leaves out its associated types (p, name, type), to keep the line short. */
 static void read_bound(reader *in) {
     read_path(in, false);
     in->silent++;
@@ -359,8 +357,7 @@ static uint64_t read_hex(reader *in) {
     return value;
 }
 
-/* Writes numbers, booleans and _. Any other constant (text, structs) is not understood and ends the
- * reading. */
+/* Writes numbers, booleans and _. Any other constant (text, structs) ends the reading. */
 static void read_constant_of(reader *in, char kind) {
     if (kind == 'p') {
         put(in, "_");
@@ -399,8 +396,7 @@ static const char *escaped(piece word) {
     return NULL;
 }
 
-/* Writes the first character of the part, which may be escaped. Returns the length of what it
- * read. */
+/* Writes the part's first character, which may be escaped. Returns the length of its source. */
 static size_t put_character(reader *in, piece part) {
     if (part.length > 1 && part.start[0] == '.' && part.start[1] == '.') {
         put(in, "::");

@@ -101,9 +101,7 @@ static sy_tag_stats stats_of(sy_tag tag) {
     stats.live_bytes = atomic_load_explicit(&of->live_bytes, memory_order_relaxed);
     stats.peak_bytes = atomic_load_explicit(&of->peak_bytes, memory_order_relaxed);
     if (stats.peak_bytes < stats.live_bytes)
-        stats.peak_bytes = stats.live_bytes; /* raise_peak is
-                                                                                   * still at
-                                                                                   * work */
+        stats.peak_bytes = stats.live_bytes; /* not yet raised */
     return stats;
 }
 

@@ -115,8 +115,7 @@ void sy_watch_close(sy_watch *watch) {
 
 /* ---- patterns: the byte at an address is the one of the pattern at the address modulo 8 ---- */
 
-/* Verification may read memory that other threads are writing, or that is hidden from the
- * program. */
+/* Verification may read memory that other threads write, or that is hidden from the program. */
 #define UNSEEN __attribute__((no_sanitize_address, no_sanitize_thread))
 
 UNSEEN static unsigned char byte_of(uint64_t pattern, uintptr_t address) {
@@ -184,8 +183,7 @@ sy_trace sy_stamp_trace(const sy_stamp *stamp) {
     return trace;
 }
 
-/* Notes an allocation. It is counted before the program gets the object, so before any free of
- * it. */
+/* Notes an allocation, before the program gets the object: so it is counted before its free. */
 static void note_allocation(const sy_watch *watch, sy_record *record, const void *object,
                             size_t size) {
     record->allocated = sy_stamp_here(watch);

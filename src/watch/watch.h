@@ -129,16 +129,13 @@ int sy_watch_at_exit(sy_exit_check *check);
 
 /* ---- an object's life ---- */
 
-/* A slot was taken for an allocation. If it was free, it is verified
- * (SY_FAULT_WRITE_AFTER_FREE). */
+/* A slot was taken for an allocation. Verifies it if it was free (SY_FAULT_WRITE_AFTER_FREE). */
 void sy_watch_taken(const sy_watch *watch, sy_record *record, void *object);
 
-/* With SY_TOLD: shows `size` bytes of the object to the program. Call it before the object is
- * constructed. */
+/* With SY_TOLD: shows `size` bytes of the object to the program, before it is constructed. */
 void sy_watch_show(const sy_watch *watch, sy_record *record, const void *object, size_t size);
 
-/* The object goes to the program, for `size` bytes. `built`: it is constructed, so its content
- * stays. */
+/* The object goes to the program, for `size` bytes. `built`: it keeps its constructed content. */
 void sy_watch_given(const sy_watch *watch, sy_record *record, void *object, size_t size,
                     bool built);
 

@@ -69,8 +69,7 @@ static bool is_folder_of(const char *folder, const char *end, const char *crate)
     return folder == end || (version && folder + strcspn(folder, "/") == end);
 }
 
-/* Whether it is a source of the crates slabyard or slabyard-sys, in the repository or as
- * published. */
+/* Whether it is a source of the crates slabyard or slabyard-sys, published or not. */
 static bool is_of_crate(const char *path) {
     const char *source = strstr(path, "/src/"), *folder = source;
     if (!source || begins(source, "/src/bin/") || begins(source, "/src/main.rs")) return false;
