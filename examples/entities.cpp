@@ -22,9 +22,9 @@ namespace {
 
 constexpr std::size_t SHIPS = 5000; /* alive at the start of a frame */
 constexpr int FRAMES = 600;
-constexpr std::uint32_t FIRE_ONE_IN = 8; /* frames of a ship */
+constexpr std::uint32_t FIRE_ONE_IN = 8; /* a ship fires once in so many frames */
 constexpr int HULL = 100, DAMAGE = 40;   /* points */
-constexpr float SIZE = 1000, SPEED = 20; /* of the world; of a missile, in a frame */
+constexpr float SIZE = 1000, SPEED = 20; /* width of the world; flight in a frame */
 
 struct entity;
 using entity_key = slabyard::handle_key<entity>; /* 64 bits */

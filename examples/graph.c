@@ -1,10 +1,11 @@
 /*
- * graph.c: a graph whose edges are handles. Nodes are removed without a look at who points to them:
- * an edge to what is gone is stale, is seen to be, and gets a new end when somebody comes by.
+ * graph.c: a graph whose edges are handles. A node is removed without a search for the edges that
+ * lead to it. The handles in these edges become stale. A later walk finds the stale edges and gives
+ * each a new end.
  *
  *     cc graph.c $(pkg-config --cflags --libs slabyard) && ./a.out
  *
- * It checks what it shows: the exit status is 0 only if all of it was so.
+ * The program checks its results: the exit status is 0 only if all of them are right.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -16,11 +17,11 @@ enum { NODES = 20000, DEGREE = 6, ROUNDS = 50 };
 
 typedef struct node {
     sy_handle edges[DEGREE]; /* 0: none */
-    uint32_t seen;           /* by the walk with this number */
-    uint32_t index;          /* in `names`, of this program's own */
+    uint32_t seen;           /* number of the last walk that reached the node */
+    uint32_t index;          /* of the node's handle in `names` */
 } node;
 
-static sy_handle names[NODES]; /* who a node is now: some are replaced */
+static sy_handle names[NODES]; /* handles of the present nodes; a replaced node has a new one */
 
 static void expect(int so, const char *what) {
     if (so) return;
@@ -40,7 +41,8 @@ static void add_node(sy_cache *graph, uint32_t index, uint64_t *state) {
     for (int i = 0; i < DEGREE; i++) it->edges[i] = names[random_below(state, NODES)];
 }
 
-/* How many nodes can be reached from one; counts the stale edges on the way, and mends them. */
+/* Counts the nodes that can be reached from one. Counts the stale edges on the way, and gives each
+ * a new end. */
 static size_t walk(sy_cache *graph, sy_handle from, uint32_t number, uint64_t *state,
                    size_t *stale) {
     static sy_handle stack[NODES * DEGREE];
@@ -70,7 +72,7 @@ int main(void) {
     for (uint32_t i = 0; i < NODES; i++) add_node(graph, i, &state);
 
     for (uint32_t round = 1; round <= ROUNDS; round++) {
-        for (int i = 0; i < NODES / 20; i++) { /* nodes go, and others take their memory */
+        for (int i = 0; i < NODES / 20; i++) { /* new nodes get the memory of removed ones */
             uint32_t index = (uint32_t)random_below(&state, NODES);
             sy_handle gone = names[index];
             expect(sy_handle_free(graph, gone), "a node is removed once");

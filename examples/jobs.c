@@ -1,10 +1,11 @@
 /*
- * jobs.c: a queue of jobs that some threads make, and others finish and free. Here a job counts the
- * primes in a range; one that is long becomes two, of which the worker puts one into the queue.
+ * jobs.c: a queue of jobs. A thread makes a job, and another thread finishes and frees it. Here a
+ * job counts the primes in a range. A worker splits a long job in two, and puts one half back into
+ * the queue.
  *
  *     cc jobs.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
  *
- * It checks what it shows: the exit status is 0 only if all of it was so.
+ * The program checks its results: the exit status is 0 only if all of them are right.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,22 +18,22 @@
 
 enum {
     WORKERS = 3,
-    JOBS = 1000, /* that the program makes; the workers make the others */
+    JOBS = 1000, /* made by main; the workers make others */
     NUMBERS = 1000000,
-    PRIMES = 78498,   /* below it, as is known */
+    PRIMES = 78498,   /* below NUMBERS */
     NUMBERS_MAX = 16, /* of a job that is not split */
 };
 
 typedef struct job {
     struct job *next;
-    uint32_t first, end; /* the numbers from here to before there */
+    uint32_t first, end; /* the job's numbers: first <= number < end */
 } job;
 
 typedef struct queue {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     job *first;
-    size_t unfinished; /* jobs in the queue and with workers; at 0 nobody can make another */
+    size_t unfinished; /* jobs in the queue and with workers; at 0 no thread can make another */
     uint64_t done, primes;
 } queue;
 
@@ -57,7 +58,7 @@ static void put(queue *to, uint32_t first, uint32_t end) {
     pthread_mutex_unlock(&to->lock);
 }
 
-/* NULL: all are finished. */
+/* Waits for a job. Returns NULL when all jobs are finished. */
 static job *take(queue *from) {
     pthread_mutex_lock(&from->lock);
     while (!from->first && from->unfinished > 0) pthread_cond_wait(&from->changed, &from->lock);
@@ -76,7 +77,7 @@ static void finish(queue *of, job *work, uint64_t primes) {
     pthread_mutex_unlock(&of->lock);
 }
 
-/* ---- who works ---- */
+/* ---- the workers ---- */
 
 static bool is_prime(uint32_t number) {
     for (uint32_t by = 2; by * by <= number; by++)
@@ -88,7 +89,7 @@ static void *work_off(void *arg) {
     queue *from = arg;
     for (job *work; (work = take(from)) != NULL;) {
         uint64_t primes = 0;
-        while (work->end - work->first > NUMBERS_MAX) { /* somebody else may have the second half */
+        while (work->end - work->first > NUMBERS_MAX) { /* others may take the second half */
             uint32_t middle = work->first + (work->end - work->first) / 2;
             put(from, middle, work->end);
             work->end = middle;
@@ -106,7 +107,7 @@ int main(void) {
 
     queue all = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     pthread_t workers[WORKERS];
-    all.unfinished++; /* the making of them: until it is done, nobody ends */
+    all.unfinished++; /* counts for main, so that no worker ends before all jobs are in the queue */
     for (int i = 0; i < WORKERS; i++)
         expect(pthread_create(&workers[i], NULL, work_off, &all) == 0, "a worker starts");
     for (uint32_t i = 0; i < JOBS; i++) put(&all, NUMBERS / JOBS * i, NUMBERS / JOBS * (i + 1));

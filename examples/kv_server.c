@@ -1,14 +1,15 @@
 /*
- * kv_server.c: a key-value server that speaks RESP, the protocol of Redis: sessions from a cache,
- * entries and buffers from a heap of their own, which FLUSHALL gives up as a whole.
+ * kv_server.c: a key-value server that speaks RESP, the protocol of Redis. Sessions come from a
+ * cache. Entries and buffers come from two separate heaps. FLUSHALL destroys the heap of the
+ * entries as a whole.
  *
  *     cc kv_server.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out 6380 &
  *     redis-cli -p 6380 set greeting hello
  *     redis-benchmark -p 6380 -t set,get -n 1000000 -r 100000 -d 200 -P 16
  *
- * `kv_server PORT malloc` takes all of it from malloc, for comparison. It knows PING, ECHO, SET,
- * GET, DEL, EXISTS, DBSIZE, FLUSHALL, INFO and SHUTDOWN; SHUTDOWN ends it with status 0 if nothing
- * was left behind.
+ * `kv_server PORT malloc` takes all memory from malloc, for comparison. The server knows PING,
+ * ECHO, SET, GET, DEL, EXISTS, DBSIZE, FLUSHALL, INFO and SHUTDOWN. After SHUTDOWN it ends with
+ * status 0 if no object is left in the cache and the heaps.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -31,23 +32,23 @@
 #include <slabyard/heaps.h>
 
 enum {
-    WORDS_MAX = 64,         /* of a request */
-    REQUEST_MAX = 64 << 20, /* bytes, of all its words */
-    DIGITS_MAX = 10,        /* of a number */
-    READ_BYTES = 16 << 10,  /* at a time, at least */
-    UNSENT_MAX = 1 << 20,   /* bytes: a client that has more to read is not heard meanwhile */
-    ROOM_KEPT = 1 << 20,    /* bytes: a buffer with more gives it back when little is in it */
+    WORDS_MAX = 64,         /* in a request */
+    REQUEST_MAX = 64 << 20, /* bytes of all words of a request */
+    DIGITS_MAX = 10,        /* in a number */
+    READ_BYTES = 16 << 10,  /* least room for a read */
+    UNSENT_MAX = 1 << 20,   /* bytes: with more unread answers, a client's requests wait */
+    ROOM_KEPT = 1 << 20,    /* bytes: a larger buffer shrinks to this when little is in it */
     EVENTS = 256,           /* taken at a time */
-    SEGMENT = 1 << 10,      /* buckets, which come together */
+    SEGMENT = 1 << 10,      /* buckets, allocated together */
     SEGMENTS_MAX = 1 << 14,
 };
 
 /* ---- memory ---- */
 
-static bool plain;       /* malloc instead */
+static bool plain;       /* use malloc instead */
 static sy_cache *cache;  /* of sessions */
 static sy_heap *entries; /* keys, values, and the buckets of the table */
-static sy_heap *buffers; /* what sessions have received and not sent yet */
+static sy_heap *buffers; /* bytes received by sessions, and bytes that they still have to send */
 static size_t sessions_open;
 
 static void die(const char *what) {
@@ -75,7 +76,7 @@ static void *resize(sy_heap *heap, void *memory, size_t bytes) {
     return need(plain ? realloc(memory, bytes) : sy_heap_realloc(heap, memory, bytes));
 }
 
-/* Of this process, in RAM. */
+/* Returns the bytes of this process that are in RAM. */
 static size_t resident(void) {
     size_t pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -91,7 +92,8 @@ typedef struct text {
     size_t used, room;
 } text;
 
-/* What is small doubles; what is large grows by a quarter, for it holds one long word. */
+/* Makes room for `more` bytes. A small buffer doubles. A large one grows by a quarter, because it
+ * holds one long word. */
 static char *reserve(text *it, size_t more) {
     if (it->room - it->used < more) {
         size_t room = it->room + (it->room < ROOM_KEPT ? it->room : it->room / 4);
@@ -125,7 +127,7 @@ static void drop_front(text *from, size_t count) {
     }
 }
 
-/* ---- the table: it grows by a bucket with each entry, so that no request waits for all ---- */
+/* ---- the table: a linear hash table, which grows by one bucket with each new entry ---- */
 
 typedef struct word {
     const char *bytes;
@@ -152,7 +154,7 @@ static uint64_t hash_of(word key) {
 
 static entry **bucket_of(uint64_t hash) {
     size_t index = hash & (2 * half - 1);
-    if (index >= bucket_count) index -= half; /* there is none of that number yet */
+    if (index >= bucket_count) index -= half; /* the bucket of that number does not exist yet */
     return &segments[index / SEGMENT][index % SEGMENT];
 }
 
@@ -168,7 +170,8 @@ static void make_table(void) {
     bucket_count = half = SEGMENT;
 }
 
-/* Another bucket takes its share of the one whose entries have waited for it. */
+/* Adds a bucket, and moves its entries there. Until now they were in the bucket `half` before
+ * it. */
 static void add_bucket(void) {
     if (bucket_count == (size_t)SEGMENT * SEGMENTS_MAX) return;
     if (bucket_count % SEGMENT == 0) add_segment();
@@ -183,7 +186,7 @@ static void add_bucket(void) {
     }
 }
 
-/* Where the key's entry is linked, or would be. */
+/* Returns the link that leads to the key's entry; or the end of its list, if there is none. */
 static entry **find(word key, uint64_t hash) {
     entry **link = bucket_of(hash);
     while (*link && !((*link)->hash == hash && (*link)->key_bytes == key.count &&
@@ -245,13 +248,13 @@ static void clear_table(void) {
 
 typedef struct session {
     int socket;
-    uint32_t waits_for; /* events */
-    bool ends;          /* when all is sent */
+    uint32_t waits_for; /* events that epoll waits for */
+    bool ends;          /* close it when all is sent */
     text in, out;
 } session;
 
 static bool running = true;
-static bool full; /* no descriptor is left for another session; until one closes */
+static bool full; /* no descriptor is left for another session, until one closes */
 
 static bool is(word it, const char *name) {
     return it.count == strlen(name) && strncasecmp(it.bytes, name, it.count) == 0;
@@ -300,7 +303,7 @@ static void answer(session *to, const word *words, size_t count) {
         add(out, "+OK\r\n", 5);
     } else if (is(name, "INFO")) {
         tell_info(out);
-    } else if (is(name, "COMMAND") || is(name, "CONFIG")) { /* clients ask, and can do without */
+    } else if (is(name, "COMMAND") || is(name, "CONFIG")) { /* need no real answer */
         add(out, "*0\r\n", 4);
     } else if (is(name, "SHUTDOWN")) {
         running = false;
@@ -311,7 +314,8 @@ static void answer(session *to, const word *words, size_t count) {
     }
 }
 
-/* A line "<mark>digits" at *at. 1: read; 0: not all of it is there; -1: it is none. */
+/* Reads a line "<mark>digits" at *at. Returns 1 if it is read; 0 if it is not complete yet; -1 if
+ * it is no such line. */
 static int read_number(const text *from, size_t *at, char mark, size_t most, size_t *number) {
     const char *it = from->bytes + *at, *end = from->bytes + from->used;
     if (it == end) return 0;
@@ -331,7 +335,7 @@ static int read_number(const text *from, size_t *at, char mark, size_t most, siz
     return 1;
 }
 
-/* Answers the request at *at, and goes on behind it; as read_number. */
+/* Answers the request at *at and moves *at behind it. Returns as read_number. */
 static int serve_request(session *from, size_t *at) {
     word words[WORDS_MAX];
     size_t count, next = *at, left = REQUEST_MAX;
@@ -388,7 +392,8 @@ static void receive(session *it) {
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) it->ends = true;
 }
 
-/* Answers the requests that are there whole. Whether the answers became too many before. */
+/* Answers the complete requests, until the answers fill UNSENT_MAX bytes. Returns whether they do,
+ * so that requests may be left. */
 static bool serve_requests(session *it) {
     size_t at = 0;
     int result = 1;
@@ -403,7 +408,7 @@ static bool serve_requests(session *it) {
     return it->out.used >= UNSENT_MAX;
 }
 
-/* Sends what there is; what the socket does not take waits until it can. */
+/* Sends the answers. Bytes that the socket does not take now wait until it can. */
 static void flush(session *it) {
     size_t done = 0;
     while (done < it->out.used) {
@@ -412,7 +417,7 @@ static void flush(session *it) {
             done += (size_t)sent;
         } else if (errno == EAGAIN) {
             break;
-        } else if (errno != EINTR) { /* nobody is there to read the rest */
+        } else if (errno != EINTR) { /* the client is gone: it will not read the rest */
             it->ends = true;
             done = it->out.used;
         }
@@ -455,18 +460,19 @@ static int listen_at(const char *port) {
     if (bind(listener, (struct sockaddr *)&address, size) != 0) die("kv_server: bind");
     if (listen(listener, 512) != 0) die("kv_server: listen");
     getsockname(listener, (struct sockaddr *)&address, &size);
-    printf("listening at port %d\n", ntohs(address.sin_port)); /* of the system's choice for 0 */
+    printf("listening at port %d\n", ntohs(address.sin_port)); /* for 0 the system chose one */
     fflush(stdout);
     return listener;
 }
 
-/* A connection that nobody takes wakes whoever waits for one, again and again: so none is waited
- * for while it could not be taken, and after SHUTDOWN those that wait are turned away. */
+/* A waiting connection that is not accepted makes epoll_wait return again and again. So while no
+ * connection can be accepted (`full`), epoll does not watch the listener. After SHUTDOWN the
+ * listener is closed, which refuses the waiting connections. */
 static void mind_listener(int poll, int *listener, struct epoll_event *accepts) {
     uint32_t wanted = full ? 0 : EPOLLIN;
     if (*listener < 0) return;
     if (!running) {
-        close(*listener); /* leaves `poll` by that */
+        close(*listener); /* this also removes it from `poll` */
         *listener = -1;
     } else if (accepts->events != wanted) {
         accepts->events = wanted;

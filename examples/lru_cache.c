@@ -151,8 +151,8 @@ static void store(table *of, uint64_t key, const char *value, uint64_t lifetime)
     of->stored++;
 }
 
-/* Removes the expired entries of some buckets. Nobody asks for most of them again, so without this
- * they would stay until the table is full. */
+/* Removes the expired entries of some buckets. Most of them are never looked up again, so without
+ * this they would stay until the table is full. */
 static void remove_expired(table *of) {
     for (size_t i = 0; i < BUCKETS_A_TICK; i++) {
         entry **place = &of->buckets[of->next_bucket];
@@ -168,7 +168,7 @@ static void remove_expired(table *of) {
     }
 }
 
-/* ---- requests, and what is left of the memory ---- */
+/* ---- requests, and the memory that is left ---- */
 
 static uint64_t random_below(uint64_t *state, uint64_t below) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -192,7 +192,7 @@ static void serve_ticks(table *of, uint64_t *state, int ticks, int requests, uin
         for (int i = 0; i < requests; i++) {
             uint64_t key = random_key(state, keys);
             const char *found = look_up(of, key);
-            make_value(value, key); /* what a database would answer */
+            make_value(value, key); /* the answer that a database would give */
             if (found)
                 expect(memcmp(found, value, VALUE_BYTES) == 0, "a hit has the key's value");
             else

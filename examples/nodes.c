@@ -1,16 +1,18 @@
 /*
- * nodes.c: a tree and a hash map that take their nodes from caches, and from malloc: the same code,
- * the same operations, the same answers. What each took is printed, not judged.
+ * nodes.c: a tree and a hash map whose nodes come from a cache, or from malloc. The code, the
+ * operations and the results are the same. The program prints the time and memory of each, and
+ * judges neither.
  *
  *     cc -O2 nodes.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out [OPERATIONS]
  *
- * The containers know two functions, `take` and `give`. Where nodes come from is a constant in each
- * call of them: the compiler makes a copy of the containers for each kind, and neither asks. (A
- * program of one thread can put a pool there, slabyard/pool.h, in the same way.)
+ * The containers allocate and free by two functions, `take` and `give`. Each call of a container
+ * passes the source of its nodes as a constant. So the compiler makes a copy of the containers for
+ * each source, and no copy tests it at run time. (A program of one thread can use a pool in the
+ * same way, slabyard/pool.h.)
  *
  * The tree is a treap (Seidel and Aragon, "Randomized Search Trees", Algorithmica 1996): ordered by
- * key from left to right, and by a random priority from above to below. It checks what it shows:
- * the exit status is 0 only if all of it was so.
+ * key from left to right, and by a random priority from top to bottom. The program checks its
+ * results: the exit status is 0 only if all of them are right.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdalign.h>
@@ -25,7 +27,7 @@
 #include <slabyard/cache.h>
 
 enum {
-    KEYS = 1 << 18,    /* from 0; about half of them are in a container at a time */
+    KEYS = 1 << 18,    /* keys are 0 to KEYS - 1; about half of them are in a container at a time */
     BUCKETS = 1 << 18, /* of the map */
     OPERATIONS = 2000000,
 };
@@ -61,7 +63,7 @@ ALWAYS_INLINE void give(source to, sy_cache *cache, void *node) {
 }
 
 typedef struct container {
-    sy_cache *cache; /* of its nodes, if they come from there */
+    sy_cache *cache; /* its nodes come from here; NULL: from malloc */
     struct branch *root;
     struct entry **buckets;
     uint64_t random;
@@ -72,7 +74,7 @@ typedef struct container {
 typedef struct branch {
     struct branch *left, *right;
     uint64_t value;
-    uint32_t key, priority; /* none below has a higher one */
+    uint32_t key, priority; /* no node below has a higher priority */
 } branch;
 
 static uint64_t *tree_find(const container *in, uint32_t key) {
@@ -81,7 +83,7 @@ static uint64_t *tree_find(const container *in, uint32_t key) {
     return it ? &it->value : NULL;
 }
 
-/* Into what is less than the key, and what is not. */
+/* Splits a tree into the keys below `key` and the others. */
 static void split(branch *all, uint32_t key, branch **less, branch **rest) {
     while (all) {
         if (all->key < key) {
@@ -97,7 +99,7 @@ static void split(branch *all, uint32_t key, branch **less, branch **rest) {
     *less = *rest = NULL;
 }
 
-/* All keys of `less` are less than all of `rest`. */
+/* Joins two trees. All keys of `less` are below all keys of `rest`. */
 static void join(branch *less, branch *rest, branch **all) {
     while (less && rest) {
         if (less->priority > rest->priority) {
@@ -113,7 +115,7 @@ static void join(branch *less, branch *rest, branch **all) {
     *all = less ? less : rest;
 }
 
-/* The key is not there. */
+/* Adds a key that is not there. */
 ALWAYS_INLINE void tree_add(source from, container *to, uint32_t key, uint64_t value) {
     branch *it = take(from, to->cache, sizeof *it), **link = &to->root;
     *it = (branch){.value = value, .key = key, .priority = (uint32_t)next_random(&to->random)};
@@ -123,7 +125,7 @@ ALWAYS_INLINE void tree_add(source from, container *to, uint32_t key, uint64_t v
     *link = it;
 }
 
-/* The key is there. */
+/* Removes a key that is there. */
 ALWAYS_INLINE void tree_remove(source to, container *from, uint32_t key) {
     branch **link = &from->root;
     while ((*link)->key != key) link = key < (*link)->key ? &(*link)->left : &(*link)->right;
@@ -164,14 +166,14 @@ ALWAYS_INLINE void map_remove(source to, container *from, uint32_t key) {
     give(to, from->cache, gone);
 }
 
-/* ---- what is done with either ---- */
+/* ---- operations on either ---- */
 
 typedef enum shape { TREE, MAP } shape;
 
 typedef struct outcome {
-    uint64_t seen, content; /* sums of what look-ups found, and of what was there at the end */
+    uint64_t seen, content; /* sums of what look-ups found; of the content at the end */
     size_t nodes, resident; /* at the end; bytes */
-    double ns;              /* of an operation */
+    double ns;              /* for an operation */
 } outcome;
 
 ALWAYS_INLINE uint64_t *find(shape what, const container *in, uint32_t key) {
@@ -198,7 +200,7 @@ static double now(void) {
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-/* Of this process, in RAM. */
+/* Returns the bytes of this process that are in RAM. */
 static size_t resident(void) {
     size_t pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -207,7 +209,7 @@ static size_t resident(void) {
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Of two operations one looks a key up, and the other adds it, or removes it if it is there. */
+/* Every second operation looks a key up. The others add a key, or remove it if it is there. */
 ALWAYS_INLINE void operate(shape what, source from, container *it, size_t operations,
                            outcome *found) {
     uint64_t state = 1;
@@ -244,16 +246,16 @@ ALWAYS_INLINE outcome measure(shape what, source from, container *it, size_t ope
     return found;
 }
 
-/* Here shape and source become constants. */
+/* The calls of measure() here pass shape and source as constants. */
 static outcome measure_one(shape what, source from, size_t operations) {
     static entry *buckets[BUCKETS];
     container it = {.buckets = buckets, .random = 1};
     size_t size = what == TREE ? sizeof(branch) : sizeof(entry);
-    memset(buckets, 0, sizeof buckets); /* resident from now on */
+    memset(buckets, 0, sizeof buckets); /* this makes the buckets resident before the measurement */
     if (from == MALLOC)
         return what == TREE ? measure(TREE, MALLOC, &it, operations)
                             : measure(MAP, MALLOC, &it, operations);
-    /* The default alignment of 16 would make 32 bytes of an entry of 24. */
+    /* With the default alignment of 16, an entry of 24 bytes would take 32. */
     it.cache =
         sy_cache_create(&(sy_cache_config){.name = "node", .size = size, .align = alignof(branch)});
     expect(it.cache != NULL, "a cache is created");
@@ -263,7 +265,8 @@ static outcome measure_one(shape what, source from, size_t operations) {
     return found;
 }
 
-/* In a process of its own, so that what is resident is for these nodes. */
+/* Measures in a process of its own, so that the resident memory that it finds is for these
+ * nodes. */
 static outcome measure_apart(shape what, source from, size_t operations) {
     int pipes[2], status;
     outcome found;

@@ -1,16 +1,17 @@
 /*
- * own_memory.c: object caches over memory of the program's own: here a file that two processes have
- * mapped, so that one makes objects and the other reads them where they are.
+ * own_memory.c: an object cache over memory of the program's own. Here this is a file that two
+ * processes have mapped: one makes the objects, and the other reads and writes them in place.
  *
  *     cc own_memory.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
  *
- *     the file, mapped shared       | chunk: headers, slabs of orders | chunk ...      |
- *     the memory "orders.db"          4 MiB at a time, by way of an arena of addresses
+ *     the file, mapped shared       | chunk: slabs of orders          | chunk ...      |
+ *     the memory "orders.db"          takes chunks of 4 MiB from the file
  *     the cache "order"               allocates and frees there, from any thread
  *
- * Huge pages (mmap with MAP_HUGETLB), a device's memory or a reserved region go the same way.
+ * Use huge pages (mmap with MAP_HUGETLB), a device's memory or a reserved region in the same way.
  *
- * It checks what it shows: the exit status is 0 only if all of it was so. Linux (memfd_create).
+ * The program checks its results: the exit status is 0 only if all of them are right. Linux only
+ * (memfd_create).
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -27,7 +28,7 @@ enum { MIB = 1 << 20, FILE_BYTES = 64 * MIB, ORDERS = 100000 };
 
 typedef struct order {
     uint64_t id, cents;
-    struct order *next; /* both processes have the file at the same address: one was forked */
+    struct order *next; /* valid in both: a forked child has the same mapping */
 } order;
 
 static void expect(int so, const char *what) {
@@ -36,7 +37,7 @@ static void expect(int so, const char *what) {
     exit(1);
 }
 
-/* A trim calls this for pages that hold no order: the file has a hole there from now on. */
+/* Trims call this for pages that hold no order. It makes a hole in the file there. */
 static int punch(void *arg, void *start, size_t bytes) {
     *(size_t *)arg += bytes;
     return madvise(start, bytes, MADV_REMOVE);
@@ -59,7 +60,7 @@ static uint64_t sum(const order *all) {
     return cents;
 }
 
-/* Another process, which only reads and writes objects; it allocates none. */
+/* Starts another process, which reads and writes objects and allocates none. */
 static void pay_in_child(order *all) {
     pid_t child = fork();
     expect(child >= 0, "fork");

@@ -1,7 +1,7 @@
 /*
- * packets.c: packets whose buffers pass through three threads: one receives them, one looks at
- * them, one sends them on and frees the buffer, which comes back to the first in a magazine with
- * others.
+ * packets.c: packets whose buffers pass through three threads. The first thread receives packets,
+ * the second inspects them, and the third sends them on and frees the buffers. The freed buffers
+ * come back to the first thread in whole magazines.
  *
  *     cc packets.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
  *
@@ -9,8 +9,8 @@
  *        ^                                          |
  *        +------------ the cache "packet" <---------+
  *
- * Memory is bounded: when all buffers are out, what comes next is dropped, as a network card does.
- * It checks what it shows: the exit status is 0 only if all of it was so.
+ * Memory is bounded: while all buffers are in use, arriving packets are dropped, as a network card
+ * does. The program checks its results: the exit status is 0 only if all of them are right.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -27,7 +27,7 @@
 enum {
     PACKETS = 300000,   /* that arrive */
     BURST = 32,         /* packets that are handled together, at most */
-    BUFFERS_MAX = 1024, /* out at a time */
+    BUFFERS_MAX = 1024, /* in use at a time */
     RING = 2048,        /* places: a power of two, and more than there are buffers */
     LENGTH_MIN = 60,    /* bytes */
     LENGTH_MAX = 1500,
@@ -37,7 +37,7 @@ enum {
 typedef struct packet {
     uint64_t number; /* in the order of arrival */
     uint32_t length;
-    uint32_t hops; /* that it may still take */
+    uint32_t hops; /* number of hops that the packet may still take */
     uint32_t sum;  /* of the bytes */
     unsigned char bytes[LENGTH_MAX];
 } packet;
@@ -56,25 +56,26 @@ static uint32_t sum_of(const unsigned char *bytes, size_t count) {
 
 /* ---- a ring from one thread to another ---- */
 
-/* What the two threads write has cache lines of its own. */
+/* Fields that different threads write lie in different cache lines. */
 typedef struct ring {
-    alignas(64) atomic_size_t put; /* by the one; so is `closed` */
+    alignas(64) atomic_size_t put; /* written by the first thread, as is `closed` */
     atomic_bool closed;
-    alignas(64) size_t taken; /* by the other, which alone looks at it */
+    alignas(64) size_t taken; /* used by the second thread alone */
     alignas(64) packet *places[RING];
 } ring;
 
-/* There is room, as a ring has more places than there are buffers. */
+/* Puts packets into the ring. There is always room, because a ring has more places than there are
+ * buffers. */
 static void put(ring *to, packet *const *packets, size_t count) {
     size_t at = atomic_load_explicit(&to->put, memory_order_relaxed);
     for (size_t i = 0; i < count; i++) to->places[(at + i) % RING] = packets[i];
-    atomic_store_explicit(&to->put, at + count, memory_order_release); /* with what is in them */
+    atomic_store_explicit(&to->put, at + count, memory_order_release); /* after their content */
 }
 
-/* How many, up to a burst; 0: it is closed, and empty. */
+/* Waits for packets. Returns how many it took, BURST at most; 0 if the ring is closed and empty. */
 static size_t take(ring *from, packet **packets) {
     size_t at = from->taken, count;
-    for (;;) { /* `closed` first: what was put before it is seen then */
+    for (;;) { /* reads `closed` first, so that it then sees all that was put before the close */
         bool closed = atomic_load_explicit(&from->closed, memory_order_acquire);
         count = atomic_load_explicit(&from->put, memory_order_acquire) - at;
         if (count > 0 || closed) break;
@@ -92,7 +93,7 @@ static void finish(ring *of) { atomic_store_explicit(&of->closed, true, memory_o
 
 static sy_cache *buffers;
 static ring arrived, inspected;
-static uint64_t dropped, damaged, sent; /* each written by one thread, read when it has ended */
+static uint64_t dropped, damaged, sent; /* each written by one thread, read at the end */
 
 static void fill(packet *it, uint64_t number) {
     it->number = number;
@@ -102,7 +103,7 @@ static void fill(packet *it, uint64_t number) {
     it->sum = sum_of(it->bytes, it->length);
 }
 
-/* A burst takes its buffers at once, or as many as there are. */
+/* Allocates the buffers of a burst with one call. It may get fewer than it asks for. */
 static void *receive(void *none) {
     packet *burst[BURST];
     for (uint64_t number = 0; number < PACKETS; number += BURST) {
@@ -110,7 +111,7 @@ static void *receive(void *none) {
         for (size_t i = 0; i < count; i++) fill(burst[i], number + i);
         put(&arrived, burst, count);
         dropped += BURST - count;
-        if (count < BURST) sched_yield(); /* the next come a little later */
+        if (count < BURST) sched_yield(); /* wait a little before the next burst */
     }
     finish(&arrived);
     return none;
@@ -130,7 +131,8 @@ static void *inspect(void *none) {
     return none;
 }
 
-/* This thread never allocates: what it frees fills its magazines, and whole ones go back. */
+/* This thread never allocates. The buffers that it frees fill its magazines, and full magazines go
+ * back to the cache. */
 static void *send_on(void *none) {
     packet *burst[BURST];
     uint64_t next = 0;

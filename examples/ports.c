@@ -1,9 +1,9 @@
 /*
- * ports.c: arenas that give out integers: the ports of a NAT or a proxy, and the ids of requests.
+ * ports.c: arenas that allocate integers: the ports of a NAT or a proxy, and the ids of requests.
  *
  *     cc ports.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
  *
- * It checks what it shows: the exit status is 0 only if all of it was so.
+ * The program checks its results: the exit status is 0 only if all of them are right.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,12 +18,12 @@
 enum {
     FIRST_PORT = 1, /* 0 stands for "any" in the socket calls */
     LAST_PORT = 65535,
-    FIRST_DYNAMIC_PORT = 49152, /* from here on nobody has a port of their own (RFC 6335) */
+    FIRST_DYNAMIC_PORT = 49152, /* ports from here on are assigned to no service (RFC 6335) */
     DYNAMIC_PORTS = LAST_PORT - FIRST_DYNAMIC_PORT + 1,
 
     WORKERS = 4,
-    REQUESTS_OPEN = 300, /* at a time, of one worker */
-    REQUESTS = 100000,   /* of one worker, one after another */
+    REQUESTS_OPEN = 300, /* requests that a worker has open at a time */
+    REQUESTS = 100000,   /* requests of one worker, one after another */
 };
 
 static void expect(int so, const char *what) {
@@ -34,7 +34,7 @@ static void expect(int so, const char *what) {
 
 /* ---- ports ---- */
 
-/* A port in [first, last]; 0 if there is none. */
+/* Allocates a port in [first, last]. Returns 0 if none is free. */
 static uintptr_t take_port(sy_vmem *ports, uintptr_t first, uintptr_t last, sy_vmem_fit fit) {
     uintptr_t port;
     const sy_vmem_constraints within = {.min = first, .max = last + 1};
@@ -46,8 +46,8 @@ static const char *outcome(uintptr_t port, int error) {
     return error == ENOMEM ? "none is free" : "refused";
 }
 
-/* For a connection: the port that has been out of use the longest way around, so that a late
- * packet of the connection before it meets nobody. */
+/* Allocates a port for a connection: the one that was freed longest ago. So a late packet of the
+ * port's last connection does not reach a new one. */
 static uintptr_t take_dynamic_port(sy_vmem *ports) {
     return take_port(ports, FIRST_DYNAMIC_PORT, LAST_PORT, SY_VMEM_NEXT);
 }
@@ -84,7 +84,8 @@ static void show_services(sy_vmem *ports) {
     give_port(ports, service);
 }
 
-/* An even port for RTP and the odd one above it for RTCP (RFC 3550): two units, aligned to two. */
+/* Allocates an even port for RTP and the odd one above it for RTCP (RFC 3550): two units, aligned
+ * to two. */
 static uintptr_t take_pair(sy_vmem *ports) {
     uintptr_t pair;
     const sy_vmem_constraints even = {.align = 2, .min = FIRST_DYNAMIC_PORT, .max = LAST_PORT + 1};
@@ -93,7 +94,7 @@ static uintptr_t take_pair(sy_vmem *ports) {
 
 static void show_pairs(sy_vmem *ports) {
     uintptr_t single, pairs[3];
-    do { /* an even one, so that no pair can just follow it */
+    do { /* an even one, so that the next pair cannot simply follow it */
         single = take_dynamic_port(ports);
         if (single % 2) give_port(ports, single);
     } while (single % 2);
@@ -128,7 +129,7 @@ static void show_exhaustion(sy_vmem *ports) {
 
 static sy_fault last_fault;
 
-/* Without a handler the library writes a line like these to stderr and aborts. */
+/* Without a handler, the library writes a report to stderr and aborts. */
 static void refuse(const sy_fault *fault) {
     last_fault = *fault;
     printf("refused: %zu at %ju to \"%s\", ", fault->object_size, (uintmax_t)fault->address,
@@ -156,7 +157,8 @@ static void show_wrong_release(sy_vmem *ports) {
     sy_set_fault_handler(before);
 }
 
-/* No quantum cache: what a thread held back would be missing where ports are scarce. */
+/* The arena has no quantum cache. Ports are scarce, and ports that wait in the magazines of one
+ * thread would be missing for the others. */
 static void show_ports(void) {
     sy_vmem *ports = sy_vmem_create(&(sy_vmem_config){
         .name = "tcp ports", .base = FIRST_PORT, .size = LAST_PORT - FIRST_PORT + 1});
@@ -227,12 +229,12 @@ static void expect_counts(sy_vmem *ids) {
     expect(stats.allocated == WORKERS * REQUESTS_OPEN + 1, "what is open is counted exactly");
     expect(stats.allocs < WORKERS * REQUESTS / 10, "nearly all were served by the quantum caches");
 
-    sy_vmem_drain(ids); /* the threads have ended, so all that they held back can be reached */
+    sy_vmem_drain(ids); /* the threads have ended, so all ids in their magazines can be taken out */
     sy_vmem_get_stats(ids, &stats);
     expect(stats.cached == 0, "what waited is given back");
 }
 
-/* All 32-bit numbers but the last, which may then say "no id". */
+/* The ids are all 32-bit numbers but the last, which the program can use for "no id". */
 static void show_ids(void) {
     static worker workers[WORKERS];
     sy_vmem *ids = sy_vmem_create(

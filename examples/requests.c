@@ -196,7 +196,7 @@ static size_t serve_burst(server *me, const char *how) {
     return held;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole program ---- */
 
 /* Returns the bytes that the caches hold after the burst. */
 static size_t serve_all(server *me, const char *how) {

@@ -1,6 +1,6 @@
 /*
  * shared_region.c: an arena over memory that is known by offset: a region that two processes have
- * mapped, each elsewhere, or that a device sees.
+ * mapped at different addresses, or that a device sees.
  *
  *     cc shared_region.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
  *
@@ -8,10 +8,12 @@
  *     | buffer |    | buffer | span of "queue 0" |     |  <-  boundary tags: offsets and sizes
  *      ^ read and written by parent, child, device
  *
- * The parent allocates, and tells the child offsets. Nothing of the arena lies in the region, so
- * whoever writes there cannot spoil it. Processes that are to allocate ask the one that owns it.
+ * The parent allocates buffers and sends their offsets to the child. The arena keeps nothing in the
+ * region, so a process or device that writes there cannot damage the arena. Only the process that
+ * owns the arena allocates. Another process that needs memory must ask it.
  *
- * It checks what it shows: the exit status is 0 only if all of it was so. Linux (memfd_create).
+ * The program checks its results: the exit status is 0 only if all of them are right. Linux only
+ * (memfd_create).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,23 +32,23 @@ enum {
     MIB = 1 << 20,
 
     REGION = 64 * MIB,
-    LINE = 64, /* bytes of a cache line: what two sides write apart must not share one */
+    LINE = 64, /* bytes of a cache line: data that two sides write must not share one */
 
-    /* What the device can do. */
-    PAGE = 4 * KIB,           /* its buffers begin at these */
+    /* The device's limits. */
+    PAGE = 4 * KIB,           /* its buffers begin at multiples of this */
     LONGEST = 64 * KIB,       /* a transfer does not cross a multiple of this */
-    FRAME = 40 * KIB,         /* two of these in a row would cross one */
-    LOW_WINDOW = 16 * MIB,    /* it sees only so much of the region */
-    QUEUE_SPAN = 1 * MIB,     /* memory of one of its queues comes by so much */
-    DESCRIPTOR = 128,         /* bytes of an entry in a queue */
-    DESCRIPTORS_MANY = 10000, /* more than one span of them */
+    FRAME = 40 * KIB,         /* a frame; two of these in a row would cross a multiple of LONGEST */
+    LOW_WINDOW = 16 * MIB,    /* the device sees only the first 16 MiB of the region */
+    QUEUE_SPAN = 1 * MIB,     /* a queue imports so much memory at a time */
+    DESCRIPTOR = 128,         /* bytes of a descriptor, an entry in a queue */
+    DESCRIPTORS_MANY = 10000, /* descriptors: more than one span holds */
 
-    BUFFERS = 48, /* out at a time */
+    BUFFERS = 48, /* buffers in use at a time */
     ROUNDS = 20,
     PATTERN = 0x5a,
 };
 
-/* What goes through the pipes. */
+/* A message about a buffer, as it goes through the pipes. */
 typedef struct message {
     uintptr_t offset;
     size_t size;
@@ -106,7 +108,7 @@ static void show_untouched(sy_vmem *arena, unsigned char *region) {
 
 /* ---- buffers that two processes share ---- */
 
-/* What the device asks of a buffer. */
+/* The device's conditions for a buffer. */
 static const sy_vmem_constraints for_device = {
     .align = PAGE, .nocross = LONGEST, .max = LOW_WINDOW};
 
@@ -134,14 +136,14 @@ static void tell(int pipe, const message *buffer) {
     expect(write(pipe, buffer, sizeof *buffer) == sizeof *buffer, "the pipe takes a message");
 }
 
-/* 0 at the end of the messages. */
+/* Reads a message. Returns 0 at the end of the messages. */
 static int hear(int pipe, message *buffer) {
     ssize_t got = read(pipe, buffer, sizeof *buffer);
     expect(got == 0 || got == sizeof *buffer, "messages come whole");
     return got != 0;
 }
 
-/* The other process: it maps the region where it likes, and answers in place. */
+/* Runs in the other process. It maps the region at any address and answers in place. */
 static void answer(int file, int requests, int answers) {
     unsigned char *region = map_region(file);
     message buffer;
@@ -214,9 +216,9 @@ static void show_window(sy_vmem *arena) {
     while (count > 0) sy_vmem_xfree(arena, offsets[--count], FRAME);
 }
 
-/* ---- an arena that imports from the first ---- */
+/* ---- an arena that imports from the arena "region" ---- */
 
-/* A source without functions serves by sy_vmem_alloc and sy_vmem_free. */
+/* The queue's arena has a source and no import function, so it imports by sy_vmem_alloc. */
 static sy_vmem *make_queue(sy_vmem *region) {
     sy_vmem *queue = sy_vmem_create(&(sy_vmem_config){.name = "queue 0",
                                                       .quantum = LINE,

@@ -1,11 +1,12 @@
 /*
- * timers.c: a timer wheel. Timers are named by handles, so that whoever started one can cancel it
- * at any time, when it has fired already too: then the handle is stale, and nothing happens.
+ * timers.c: a timer wheel. Timers are named by handles, so code that started a timer can cancel it
+ * at any time. If the timer has fired already, its handle is stale, and nothing happens.
  *
  *     cc timers.c $(pkg-config --cflags --libs slabyard) && ./a.out
  *
- * After Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987: a wheel with a turn
- * count in each timer. It checks what it shows: the exit status is 0 only if all of it was so.
+ * After Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987. The wheel is
+ * hashed: timers of several turns share a slot, and each holds the tick at which it is due. The
+ * program checks its results: the exit status is 0 only if all of them are right.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include <slabyard/handle.h>
 
 enum {
-    SLOTS = 256, /* of the wheel, a tick each */
+    SLOTS = 256, /* of the wheel, one for each tick of a turn */
     TIMERS = 100000,
     DELAY_MAX = 5000, /* ticks */
     TICKS = 20000,
@@ -24,7 +25,7 @@ typedef struct timer {
     struct timer *next, **link; /* in its slot of the wheel */
     uint64_t due;
     sy_handle name;
-    void (*fire)(void *arg); /* what it does */
+    void (*fire)(void *arg); /* called with `arg` at the tick `due` */
     void *arg;
 } timer;
 
@@ -54,7 +55,7 @@ static void unlink_timer(timer *it) {
     if (it->next) it->next->link = it->link;
 }
 
-/* Fires `delay` ticks from now, which is one at least. */
+/* Starts a timer that fires in `delay` ticks, at least 1. */
 static sy_handle start(wheel *of, uint64_t delay, void (*fire)(void *), void *arg) {
     sy_handle name;
     timer *it = sy_handle_alloc(of->timers, &name);
@@ -65,7 +66,7 @@ static sy_handle start(wheel *of, uint64_t delay, void (*fire)(void *), void *ar
     return name;
 }
 
-/* Whether it was still to fire. */
+/* Cancels a timer. Returns whether it was still waiting. */
 static int cancel(wheel *of, sy_handle name) {
     timer *it = sy_handle_get(of->timers, name);
     if (!it) return 0;
@@ -73,14 +74,15 @@ static int cancel(wheel *of, sy_handle name) {
     return sy_handle_free(of->timers, name);
 }
 
-/* Those that are due go into a list first, so that what one does may start and cancel others. It
- * has ended before it fires: its own handle is stale by then, and to cancel it does nothing. */
+/* Fires the timers that are due. They are first moved to a list of their own, so that a timer's
+ * function may start and cancel others. A timer is freed before it fires: its handle is stale by
+ * then, and cancelling it does nothing. */
 static void tick(wheel *of) {
     timer *due = NULL;
     of->now++;
     for (timer *it = of->slots[of->now % SLOTS], *next; it; it = next) {
         next = it->next;
-        if (it->due != of->now) continue; /* in a later turn */
+        if (it->due != of->now) continue; /* due in a later turn */
         unlink_timer(it);
         link_timer(it, &due);
     }
@@ -92,12 +94,12 @@ static void tick(wheel *of) {
     }
 }
 
-/* ---- who uses it ---- */
+/* ---- code that uses timers ---- */
 
 typedef struct request {
     sy_handle timeout;
-    uint32_t timed_out; /* times */
-    int cancelled;      /* in time */
+    uint32_t timed_out; /* how often the timer fired */
+    int cancelled;      /* the timer was cancelled before it fired */
 } request;
 
 static uint64_t random_below(uint64_t *state, uint64_t below) {
@@ -115,7 +117,7 @@ enum { RUNNERS = 3 };
 typedef struct race {
     wheel *of;
     sy_handle names[RUNNERS];
-    int won; /* times */
+    int won; /* how often a timer of the race fired */
 } race;
 
 static void win(void *arg) {
@@ -126,7 +128,7 @@ static void win(void *arg) {
     expect(cancelled == RUNNERS - 1, "who fires cancels all that are due with it but itself");
 }
 
-/* Of timers that are due at once, each would cancel all. */
+/* Starts timers that are due at the same tick. The first to fire cancels the others. */
 static void run_race(wheel *of) {
     race it = {.of = of};
     for (int i = 0; i < RUNNERS; i++) it.names[i] = start(of, 1, win, &it);
@@ -141,7 +143,8 @@ int main(void) {
     expect(clock.timers != NULL, "a cache is created");
     run_race(&clock);
 
-    /* Requests come; the answer cancels the timer of its own, if it comes too late as well. */
+    /* Requests begin with a timer. The answer to a request cancels its timer, also if the timer has
+     * fired already. */
     uint64_t state = 1, started = 0, in_time = 0, late = 0, fired = 0;
     while (clock.now < TICKS) {
         for (uint64_t i = random_below(&state, 12); i > 0 && started < TIMERS; i--, started++) {

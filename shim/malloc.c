@@ -1,9 +1,10 @@
 /*
- * malloc.c: the C library's names for the heap (slabyard/heap.h): what makes Slabyard the malloc of
- * a program that knows nothing of it. The work is in src/heap.
+ * malloc.c: the drop-in malloc: the C library's functions over the heap (slabyard/heap.h). With
+ * them Slabyard is the malloc of a program that was not written for it. The work is done in
+ * src/heap.
  *
- * What differs from slabyard/heap.h is what programs rely on in glibc: every address is a multiple
- * of 16, an object of 0 bytes has an address of its own, realloc(p, 0) frees.
+ * The functions differ from slabyard/heap.h where programs rely on glibc: every address is a
+ * multiple of 16, an object of 0 bytes has an address of its own, and realloc(p, 0) frees.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -61,7 +62,7 @@ NAME void *reallocarray(void *object, size_t count, size_t size) {
 
 static bool is_power_of_two(size_t value) { return value && !(value & (value - 1)); }
 
-/* As glibc: the next power of two, where it is none. */
+/* As glibc: an alignment that is no power of two is rounded up to one. */
 NAME void *memalign(size_t align, size_t size) {
     if (align > SIZE_MAX / 2 + 1) {
         errno = EINVAL;
@@ -122,7 +123,7 @@ NAME void free_aligned_sized(void *object, size_t align, size_t size) {
         sy_free_aligned_sized(object, align, size);
 }
 
-/* ---- what glibc tells of itself ---- */
+/* ---- glibc's functions for statistics and tuning ---- */
 
 NAME int malloc_trim(size_t pad) {
     (void)pad;

@@ -1,11 +1,12 @@
 /*
- * operators.c: C++'s operators new and delete, in C: the preloaded library serves C programs, too,
- * in which there is no C++ library.
+ * operators.c: C++'s operators new and delete over the heap. They are written in C, because the
+ * preloaded library also serves C programs, in which there is no C++ library.
  *
  * A program may replace some of these operators and leave the others. By the C++ standard
- * ([new.delete]) what it leaves calls what it replaced: sized delete calls delete, new[] calls new,
- * and so on. So each operator here that has such a base asks first whether the base is still the
- * one of this file. All are weak: in a program linked statically its own come first.
+ * ([new.delete]), an operator that it leaves calls one that it replaced: sized delete calls delete,
+ * new[] calls new, and so on. So each operator here that is based on another one first asks whether
+ * that one is still this file's. All are weak: in a statically linked program its own operators
+ * come first.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
     __attribute__((weak, visibility("default"))) type name parameters __asm__(mangled); \
     type name parameters
 
-/* ---- what the C++ library has, if there is one ---- */
+/* ---- functions of the C++ library, if there is one ---- */
 
 typedef void new_handler(void);
 
@@ -36,7 +37,7 @@ static _Noreturn SY_COLD void throw_bad_alloc(void) {
 
 /* ---- new ---- */
 
-/* As long as the program's handler makes room. The handler may throw. */
+/* Tries again as long as the program's new_handler makes room. The handler may throw. */
 static SY_COLD void *new_again(size_t size, size_t align) {
     for (;;) {
         new_handler *handler = std_get_new_handler ? std_get_new_handler() : NULL;
@@ -57,7 +58,7 @@ static void *new_aligned_object(size_t size, size_t align) {
     return SY_LIKELY(object != NULL) ? object : new_again(size, align);
 }
 
-/* The two that all others go by. */
+/* All other operators new are based on these two. */
 extern void *op_new(size_t size) __asm__("_Znwm")
     __attribute__((weak, visibility("default"), alias("new_object")));
 extern void *op_new_aligned(size_t size, size_t align) __asm__("_ZnwmSt11align_val_t")
@@ -71,12 +72,12 @@ OPERATOR(void *, op_new_array_aligned, "_ZnamSt11align_val_t", (size_t size, siz
     return op_new_aligned(size, align);
 }
 
-/* That of the C++ library calls op_new, and catches what it throws: the operator here cannot. */
+/* The C++ library's nothrow operators call op_new and catch exceptions. C cannot do that. */
 typedef void *new_nothrow(size_t size, const void *nothrow);
 typedef void *new_aligned_nothrow(size_t size, size_t align, const void *nothrow);
 
-/* In a program that is linked statically there is none. There the handler, or what the program has
- * in place of new, must not throw. */
+/* For a statically linked program, which has no next library. There the handler, or the program's
+ * own operator new, must not throw. */
 static void *new_or_null(size_t size, size_t align) {
     void *object = NULL;
     new_handler *handler;

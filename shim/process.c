@@ -1,7 +1,8 @@
 /*
- * process.c: how the drop-in malloc behaves in the process that it has come into: its defaults, and
- * where the library's pass-through mode (SLABYARD=tools=malloc) gets blocks from. The library
- * itself takes them from malloc, which is this one; here it is the malloc of the next library.
+ * process.c: fits the drop-in malloc into the process: its default options, and the source of
+ * blocks for the library's pass-through mode (SLABYARD=tools=malloc). The library itself would take
+ * these blocks from malloc, which is this library's. Here they come from the malloc of the next
+ * library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,11 +14,11 @@
 #include "os/os.h"
 #include "shim/shim.h"
 
-/* In a program that is linked statically it is not there, or finds nothing. */
+/* Weak: a statically linked program has no dlsym, or one that finds nothing. */
 extern void *dlsym(void *library, const char *name) __attribute__((weak));
 
-/* Thread-local: dlsym may allocate, and the thread comes by here again then. Volatile: the C
- * library declares dlsym as a function that does not come back to its caller's file. */
+/* Thread-local: dlsym may allocate, and then this thread calls the function again. Volatile: the C
+ * library declares dlsym as a function that does not call back into its caller's file. */
 void *sy_shim_next(const char *name) {
     static SY_TLS volatile bool looking;
     if (looking || !dlsym) return NULL;
@@ -27,14 +28,15 @@ void *sy_shim_next(const char *name) {
     return found;
 }
 
-/* Guarded objects take less than 1 MiB: a page each, and their records. */
+/* 192 guarded objects take less than 1 MiB: a page each, and their records. */
 const char *sy_os_default_options(void) {
     return "maintenance=auto,sample=1/50000,guard-slots=192";
 }
 
 /* ---- blocks of the next library ---- */
 
-/* Looked for once: where there is none, dlsym allocates to say so. */
+/* A function of the next library. It is looked up once: if there is none, dlsym allocates a message
+ * each time. */
 typedef struct sy_next {
     const char *name;
     _Atomic bool known;
@@ -53,7 +55,7 @@ static uintptr_t next_function(sy_next *next) {
 typedef void *memalign_function(size_t align, size_t bytes);
 typedef void free_function(void *block);
 
-/* Where there is no next library: a mapping for each block, with its bounds before the block. */
+/* Without a next library, each block is a mapping, with these bounds before the block. */
 typedef struct sy_mapped_block {
     void *start;
     size_t bytes;
@@ -80,7 +82,7 @@ static void unmap_block(void *block) {
     sy_os_release(mapped.start, mapped.bytes);
 }
 
-/* Tools take stacks here. */
+/* Keeps a frame pointer, so that a tool that records the stack here sees the caller. */
 void *sy_os_block(size_t bytes, size_t align) {
     static sy_next memalign_next = {.name = "memalign"};
     sy_cpu_keep_frame();

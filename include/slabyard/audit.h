@@ -23,7 +23,7 @@ struct sy_cache;
 /* ---- tags: allocations by the part of the program that makes them ---- */
 
 /** A part of the program for which allocations are counted. 0: none. */
-typedef unsigned sy_tag; /* 0: none */
+typedef unsigned sy_tag;
 
 /** The bytes of a tag's name that are kept, and the number of tags that can exist. */
 enum { SY_TAG_NAME_MAX = 31, SY_TAGS_MAX = 255 };
@@ -88,7 +88,7 @@ SY_API int sy_cache_history(struct sy_cache *cache,
 
 /* ---- leaks ---- */
 
-/** What a search for leaks lists. */
+/** Flags of a search for leaks: which objects it lists. */
 enum {
     /*
      * Only objects that the program cannot reach any more. An object is reachable if an aligned

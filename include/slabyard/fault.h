@@ -16,7 +16,7 @@
 
 SY_BEGIN_DECLS
 
-/** What a fault is. */
+/** The kinds of faults. */
 typedef enum sy_fault_kind {
     SY_FAULT_NONE,               /* no fault; a handler is never called with it */
     SY_FAULT_FOREIGN_POINTER,    /* freed, but not memory of Slabyard, or not in use */

@@ -178,9 +178,11 @@ struct sy_handle_head {
     uint64_t limit;    /* all ordinals of this cache are smaller; grows */
     uint64_t live;     /* the lower half of the word of a live, unpinned object of this cache */
     size_t slot;       /* bytes from one object to the next */
-    size_t loaded_offset; /* for sy_cache_alloc and sy_cache_free: of a slot that is always shut */
+    size_t loaded_offset; /* bytes from sy_abi_1 to a slot that is always shut, so that
+                           * sy_cache_alloc and sy_cache_free take their slow paths */
     size_t names_offset;  /* bytes from sy_abi_1 to this cache's loaded slot of free ordinals */
-    uint64_t plain;       /* `live`, if a free changes only the word; else no word's value */
+    uint64_t plain;       /* `live` if sy_handle_free changes nothing but the word; else a value
+                           * that no word has */
 };
 
 SY_API void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle);

@@ -100,8 +100,8 @@ SY_API void sy_free_aligned_sized(void *object, size_t align, size_t size);
  * Tells how large an object of `size` bytes from sy_malloc really is. A container that grows to
  * this size wastes nothing.
  *
- * Returns the number of bytes that may be used of it: at least `size`. `size` itself if that is too
- * large for any object.
+ * Returns the number of bytes of such an object that may be used: at least `size`. If `size` is too
+ * large for any object, returns `size`.
  *
  * A buffer that grows by half uses the whole of its size class:
  *

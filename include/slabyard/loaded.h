@@ -15,9 +15,8 @@
 
 SY_BEGIN_DECLS
 
-/** Tells the library that the calling thread expects to be idle. Until its next operation, other
- * threads may take the free objects in its magazines. The thread's next operation ends this state.
- * */
+/** Tells the library that the calling thread expects to be idle. Until the thread's next operation,
+ * other threads may take the free objects in its magazines. Its next operation ends this state. */
 SY_API void sy_thread_idle(void);
 
 /** Puts the free objects in the calling thread's magazines back into their slabs. */

@@ -64,9 +64,9 @@ typedef struct sy_memory_config {
  * Returns the memory, or NULL with errno.
  *
  * Errors:
- *     EINVAL    no config; no region and no arena, or both; less than 4 MiB of use in the region;
- *               past the end of the address space; memory of Slabyard; an arena with a larger
- *               quantum; a reserved field that is not zero
+ *     EINVAL    no config; no region and no arena, or both; a region without a whole 4 MiB at a
+ *               multiple of 4 MiB, past the end of the address space, or in memory of Slabyard; an
+ *               arena with a larger quantum; a reserved field that is not zero
  *     ENOMEM    no memory for the records about it
  *
  * Threads: any thread.

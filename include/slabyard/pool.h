@@ -49,12 +49,12 @@ enum { SY_POOL_NAME_MAX = 31 }; /* bytes of the name that are kept */
 
 /** The configuration of a pool. Every field but `size` may be zero. */
 typedef struct sy_pool_config {
-    size_t size;        /* bytes of an object, at least 1 */
-    size_t align;       /* bytes: a power of two; 0: 16, or 8 for objects under 16 bytes */
-    size_t chunk_bytes; /* least growth in bytes, in whole pages; 0: 64 KiB. Unused if bounded */
-    size_t capacity;    /* objects at a time at most, whose memory is taken at once; 0: unbounded */
-    unsigned flags;     /* SY_POOL_..., SY_CHECKED and other flags of checks.h */
-    const char *name;   /* for reports; copied. NULL: "pool" */
+    size_t size;           /* bytes of an object, at least 1 */
+    size_t align;          /* bytes: a power of two; 0: 16, or 8 for objects under 16 bytes */
+    size_t chunk_bytes;    /* least growth in bytes, in whole pages; 0: 64 KiB. Unused if bounded */
+    size_t capacity;       /* most objects at a time; their memory is taken at once; 0: unbounded */
+    unsigned flags;        /* SY_POOL_..., SY_CHECKED and other flags of checks.h */
+    const char *name;      /* for reports; copied. NULL: "pool" */
     uintptr_t reserved[3]; /* zero */
 } sy_pool_config;
 

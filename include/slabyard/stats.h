@@ -22,8 +22,7 @@ typedef struct sy_cache_stats {
     unsigned colours;        /* number of offsets at which slabs begin */
     unsigned magazine_items; /* most objects that a magazine of the cache holds */
 
-    /* Objects: slots + guarded == in_use + in_depot + in_loaded + in_quarantine + free + retired.
-     */
+    /* Objects: slots + guarded == in_use + in_depot + in_loaded + in_quarantine + free + retired */
     size_t slots;         /* in all slabs */
     size_t in_use;        /* held by the program */
     size_t in_depot;      /* free, in magazines in the depot */
@@ -49,8 +48,8 @@ typedef struct sy_cache_stats {
     uint64_t depot_hits, depot_misses;   /* requests for a full magazine: found, not found */
     uint64_t depot_steals;               /* of the hits: from the shard of another CPU */
     uint64_t slabs_made, slabs_released; /* taken from the chunks, returned to them */
-    uint64_t slabs_filled, slabs_opened; /* became full; were full, and are so no longer */
-    uint64_t slabs_reused;               /* were empty, and are so no longer */
+    uint64_t slabs_filled, slabs_opened; /* became full; were full, and then had a free slot */
+    uint64_t slabs_reused;               /* were empty, and were then used again */
     uint64_t constructed, destructed;
     uint64_t limits_hit; /* allocations refused for a limit in objects or in bytes (limit.h) */
 } sy_cache_stats;
@@ -69,9 +68,9 @@ typedef struct sy_cache_stats {
 SY_API int sy_cache_get_stats(const sy_cache *cache, sy_cache_stats *stats);
 
 /**
- * The memory of the process, in bytes. The first group of fields is address space that may be
- * written. A page of it holds memory from the first write until it is returned. The second group is
- * memory beside it.
+ * The memory of the process, in bytes. The fields from `mapped` to `chunk_headers` count address
+ * space that may be written. A page of this address space holds memory from the first write until
+ * it is returned. `magazines` and `side` count memory outside of it.
  *
  *     mapped == slabs + spans + units_free + chunk_headers
  *     memory held <= mapped - units_clean + magazines + side
@@ -80,8 +79,8 @@ SY_API int sy_cache_get_stats(const sy_cache *cache, sy_cache_stats *stats);
  * address to its chunk (some pages), guarded objects, and your own pools.
  */
 typedef struct sy_stats {
-    size_t caches; /* number of, including the size classes of the heap */
-    size_t chunks; /* number of */
+    size_t caches; /* number of caches, including the size classes of the heap */
+    size_t chunks; /* number of chunks */
 
     size_t mapped;        /* address space of chunks, 4 MiB each, and of large spans */
     size_t slabs;         /* of mapped: in caches; unused parts hold no memory */
@@ -96,7 +95,8 @@ typedef struct sy_stats {
                          arena that gives out address space */
 
     size_t memory_limit; /* bytes that control groups and resource limits grant; 0: no limit */
-    unsigned cpus;       /* processors that affinity and control groups let it use at once */
+    unsigned cpus;       /* processors that the process may use at once (affinity, control
+                          * groups) */
     uint64_t limits_hit; /* allocations refused for the limit of the process (limit.h) */
 } sy_stats;
 
@@ -109,7 +109,7 @@ SY_API void sy_get_stats(sy_stats *stats);
 
 /* ---- every cache ---- */
 
-/** What a cache belongs to. */
+/** The owner of a cache. */
 typedef enum sy_cache_kind {
     SY_CACHE_OF_PROGRAM, /* made by sy_cache_create */
     SY_CACHE_OF_SIZES,   /* a size class of sy_malloc */

@@ -79,7 +79,7 @@ typedef struct sy_vmem_config {
      * its quantum must divide the quantum of this arena. */
     sy_vmem_import import;
     sy_vmem_release release;
-    sy_vmem *source;   /* passed to the functions, which may do without; must outlive the arena */
+    sy_vmem *source;   /* passed to the functions, which may ignore it; must outlive the arena */
     void *arg;         /* passed to the functions */
     size_t import_min; /* smallest import in units; 0: as needed */
     uintptr_t reserved[4]; /* zero */
@@ -236,7 +236,7 @@ SY_API void sy_vmem_drain(sy_vmem *arena) SY_NONNULL(1);
 
 /* ---- sizes, walks and statistics ---- */
 
-/** What sy_vmem_size counts and sy_vmem_walk visits: any of these together. */
+/** Parts of an arena that sy_vmem_size counts and sy_vmem_walk visits. Combine them with |. */
 enum {
     SY_VMEM_ALLOCATED = 1, /* segments, including those in quantum caches */
     SY_VMEM_FREE = 2,      /* segments */

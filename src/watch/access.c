@@ -1,7 +1,7 @@
 /*
- * access.c: see access.h. Where the address is none at all the system does not say which it was;
- * but the register is as it was at the instruction, and has what was read from a pattern, and
- * perhaps the offset of a member added.
+ * access.c: see access.h. If an address can never be valid, the system reports the access without
+ * it. But the registers are as they were at the instruction. One of them holds the value that was
+ * read from a pattern, perhaps with the offset of a member added.
  */
 #include "watch/access.h"
 
@@ -10,10 +10,13 @@
 #include "watch/fault.h"
 #include "watch/options.h"
 
-/* No member lies further from the start of what a pointer is thought to lead to. */
+/* An access may lie this far from the pointer that was read: no member has a larger offset. */
 static const uint64_t MEMBER_MAX = (uint64_t)1 << 20;
 
-enum { TAG_BITS = 8 }; /* above an address, where the processor may leave them out */
+enum {
+    TAG_BITS = 8
+}; /* upper bits of an address, which the processor may ignore and the system
+                        * may not report */
 
 static _Atomic(sy_explainer *) guards;
 static _Atomic bool patterns;
@@ -24,7 +27,8 @@ static bool is_near(uint64_t value, uint64_t pattern) {
     return value - pattern + MEMBER_MAX <= 2 * MEMBER_MAX;
 }
 
-/* Whether the access can have been by such a pointer; the registers decide. */
+/* Whether the access may have gone through a pointer near `pattern`. If the address is known, it
+ * must be near `pattern`. If it is not, the registers decide. */
 static bool can_be_of(const sy_os_access *access, uint64_t pattern) {
     const uint64_t untagged = UINT64_MAX >> TAG_BITS;
     uint64_t distance = (access->address - pattern + MEMBER_MAX) & untagged;

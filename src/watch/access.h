@@ -1,7 +1,7 @@
 /*
- * access.h: accesses that the system refuses, as far as something is known of them: of guarded
- * objects, and by pointers that were read from where watch.h had written a pattern. The option
- * `explain` decides who is heard.
+ * access.h: explains accesses that the system refuses (SIGSEGV, SIGBUS): accesses to guarded
+ * objects, and accesses through pointers that were read from a pattern of watch.h. The option
+ * `explain` decides which of them are explained.
  *
  * Below: fault.h, options.h, os/. Used by guard.c and watch.c.
  */
@@ -13,20 +13,22 @@
 
 #include "os/os.h"
 
-/* What watch.h fills objects with: free ones, and those just allocated. What illumos made famous. A
- * pointer read from either leads nowhere. */
+/* The patterns with which watch.h fills free objects, and objects just allocated. illumos made both
+ * values famous. A pointer read from either leads nowhere. */
 #define SY_PATTERN_FREE UINT64_C(0xdeadbeefdeadbeef)
 #define SY_PATTERN_NEW  UINT64_C(0xbaddcafebaddcafe)
 
-/* Tells the fault that an access was, and true; false: nothing is known of it. Takes no lock; as
- * safe in the handler of a signal as a report is. */
+/* Reports the fault behind an access. Returns false if nothing is known about the access. It takes
+ * no lock, and is as safe in a signal handler as a report is. */
 typedef bool sy_explainer(const sy_os_access *access);
 
-/* From now on there are guarded objects, of which `explain` knows; or patterns. */
+/* From now on `explain` is asked about bad accesses, because there are guarded objects; or accesses
+ * through patterns are explained too. With explain=no neither function does anything. With
+ * explain=auto, patterns are explained only once there are guarded objects. */
 void sy_access_expect_guards(sy_explainer *explain);
 void sy_access_expect_patterns(void);
 
-/* One by a pointer that was read from a pattern, as the registers have it. */
+/* Explains an access through a pointer that was read from a pattern and is still in a register. */
 bool sy_access_explain_pattern(const sy_os_access *access);
 
 #endif

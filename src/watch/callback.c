@@ -9,7 +9,7 @@
 
 SY_TLS sy_callback_note sy_callback_now;
 
-/* The destructor of cache "order" */
+/* Adds, for example: the destructor of cache "order" */
 static void add_callee(const sy_callee *callee) {
     sy_report_text("the ");
     sy_report_text(callee->function);
@@ -43,7 +43,7 @@ SY_COLD void sy_callback_unwound(void) {
                        "catch what it throws, and let it return");
 }
 
-/* The stack of a fiber may be gone with the frame that is noted. */
+/* A frame on another stack is not read: the stack of a fiber may be unmapped by now. */
 SY_COLD bool sy_callback_returns_elsewhere(uintptr_t frame) {
     return sy_stack_is_own(frame) &&
            sy_callback_return((const uintptr_t *)frame) != sy_callback_now.returns_to;

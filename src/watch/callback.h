@@ -1,21 +1,23 @@
 /*
- * callback.h: calls of the program's functions, and what is done about one that does not return.
+ * callback.h: notes each call of one of the program's functions, and reports a function that does
+ * not return.
  *
- * A function of the program's can be left in three ways: it returns; it is unwound, by a C++
+ * A function of the program can be left in three ways: it returns; it is unwound, by a C++
  * exception or by the end of its thread (pthread_exit, pthread_cancel); or longjmp jumps over it
- * and its callers. Only a constructor may be unwound: its callers put their state right in
- * cleanups. Everything else would leave counts or memory behind, so it is reported and the process
- * ends: at once after unwinding, at a later slow path of the thread after longjmp.
+ * and its callers. Only a constructor may be unwound: its callers restore their state in cleanups.
+ * Any other function that is left without a return would leave wrong counts or lost memory behind.
+ * So this is reported, and the process ends: at once after unwinding, at a later slow path of the
+ * thread after longjmp.
  *
- * Each call is noted with the address and the return address of its caller's frame. While the
- * caller waits, frames of later calls are lower, and its return address stays as it is. If a slow
- * path finds this not to be so, longjmp has jumped over the noted frame. Or the program is on a
- * second stack now: then nothing is reported.
+ * Each call is noted with the address of its caller's frame and the return address in it. While the
+ * caller waits, frames of later calls are lower, and the return address stays the same. If a slow
+ * path finds a frame that is not lower, or another return address, longjmp has jumped over the
+ * noted frame. Or the program has switched to a second stack: then nothing is reported.
  *
- * Cleanups run only where the compiler is told -fexceptions. Without it an exception is reported as
- * longjmp is.
+ * Cleanups run only in code compiled with -fexceptions. In code without it, an exception is
+ * reported as longjmp is.
  *
- * Below: report.h, os/. Used by every layer that calls the program.
+ * Below: report.h, os/. Used by every layer that calls functions of the program.
  */
 #ifndef SY_WATCH_CALLBACK_H
 #define SY_WATCH_CALLBACK_H
@@ -24,24 +26,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Who is called: the destructor of cache "order". */
+/* The function that is called, for example the destructor of cache "order". */
 typedef struct sy_callee {
     const char *function;
-    const char *of;   /* "cache", "arena"; NULL: it is of nothing that has a name */
-    const char *name; /* as long as that exists */
+    const char *of;   /* "cache", "arena"; NULL: the function belongs to nothing that has a name */
+    const char *name; /* valid as long as the cache or arena exists */
     bool may_unwind;
 } sy_callee;
 
-/* The innermost call that a thread is in. */
+/* The innermost call in which a thread is. */
 typedef struct sy_callback_note {
-    const uintptr_t *frame; /* of the caller; NULL: there is no call */
+    const uintptr_t *frame; /* of the caller; NULL: no call is running */
     uintptr_t returns_to;
     sy_callee callee;
 } sy_callback_note;
 
 typedef struct sy_callback {
     bool returned;
-    sy_callback_note outer; /* the call within which this one is */
+    sy_callback_note outer; /* the call within which this call was made */
 } sy_callback;
 
 extern SY_HIDDEN SY_TLS sy_callback_note sy_callback_now;
@@ -52,7 +54,7 @@ __attribute__((nothrow)) bool sy_callback_returns_elsewhere(uintptr_t frame);
 
 #define SY_FRAME ((const uintptr_t *)__builtin_frame_address(0))
 
-/* Where a frame returns to: 0 if it is not known where that is kept. */
+/* The return address of a frame; 0 where the place of return addresses is not known. */
 static inline __attribute__((always_inline)) uintptr_t sy_callback_return(const uintptr_t *frame) {
 #if defined(__x86_64__) || defined(__aarch64__)
     return frame[1];
@@ -61,7 +63,7 @@ static inline __attribute__((always_inline)) uintptr_t sy_callback_return(const 
 #endif
 }
 
-/* At the beginning of what is a slow path anyhow: whether longjmp has left a call. */
+/* Called at the start of slow paths: finds out whether longjmp has left a noted call. */
 static inline __attribute__((always_inline)) void sy_callback_check(void) {
     const uintptr_t *noted = sy_callback_now.frame;
     if (SY_LIKELY(!noted)) return;
@@ -69,7 +71,7 @@ static inline __attribute__((always_inline)) void sy_callback_check(void) {
         sy_callback_jumped((uintptr_t)SY_FRAME);
 }
 
-/* A signal's handler finds the whole note, or none. */
+/* In this order, so that a signal handler finds the whole note, or no call. */
 static inline void sy_callback_set(const sy_callback_note *note) {
     sy_callback_now.frame = NULL;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -94,9 +96,13 @@ static inline void sy_callback_end(const sy_callback *call) {
 
 #define SY_CLEANUP(function) __attribute__((cleanup(function), unused))
 
-/* Before a call, and to the end of the scope:
- * SY_CALLBACK(call, "destructor", "cache", cache->name, false); then the call itself, and then
- * call.returned = true. */
+/*
+ * Notes a call from here to the end of the scope:
+ *
+ *     SY_CALLBACK(call, "destructor", "cache", cache->name, false);
+ *     cache->destruct(object, cache->arg);
+ *     call.returned = true;
+ */
 #define SY_CALLBACK(call, ...)                    \
     sy_callback call SY_CLEANUP(sy_callback_end); \
     sy_callback_begin(&(call), (sy_callee){__VA_ARGS__})

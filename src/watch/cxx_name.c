@@ -1,7 +1,8 @@
 /*
- * cxx_name.c: see cxx_name.h. A library that is loaded for it comes first: its heap is sound. The
- * program's own is asked for by name; or referred to, where a program that is linked statically can
- * load nothing, and has the function if it is one of C++.
+ * cxx_name.c: see cxx_name.h. It looks for __cxa_demangle in three places. The first is a C++
+ * library that it loads: this library has a malloc of its own, which is intact. The second is the
+ * program, by name. The third is a weak reference, for a program that is linked statically: it can
+ * load nothing, and has the function if it is written in C++.
  */
 #include "watch/cxx_name.h"
 
@@ -37,7 +38,8 @@ const char *sy_cxx_name(const char *mangled) {
     int status = -1;
     char *name = demangle ? demangle(mangled, NULL, NULL, &status) : NULL;
     if (!name || status != 0) return NULL;
-    char *part = strstr(name, " [clone "); /* of the function that was compiled apart */
+    char *part = strstr(name, " [clone "); /* gcc's name for a part of the function that was
+                                            * compiled separately */
     if (part) *part = 0;
     return name;
 }

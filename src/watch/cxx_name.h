@@ -1,14 +1,14 @@
 /*
- * cxx_name.h: names of C++ functions as their authors write them, by the C++ library's own
- * function. Works in a child process that is made for it: it allocates, and may load a library.
+ * cxx_name.h: demangles names of C++ functions with the C++ library's own function. It runs in a
+ * child process made for this purpose, because it allocates and may load a library.
  *
  * Below: os/. Used by symbols.c and dwarf.c.
  */
 #ifndef SY_WATCH_CXX_NAME_H
 #define SY_WATCH_CXX_NAME_H
 
-/* What `mangled` stands for, kept as long as the child lives. NULL: it is no such name, or there
- * is no C++ library. */
+/* Returns the name that `mangled` stands for. It is kept as long as the child lives. Returns NULL
+ * if it is no such name, or if there is no C++ library. */
 const char *sy_cxx_name(const char *mangled);
 
 #endif

@@ -1,8 +1,10 @@
 /*
- * dwarf.c: see dwarf.h. The part of libdw's interface that is used is declared here, so that its
- * headers are not needed; it has been the same since elfutils 0.171, and its soname says so.
+ * dwarf.c: see dwarf.h. The part of libdw's interface that is used is declared here, so its headers
+ * are not needed. It has been the same since elfutils 0.171, and the library's soname guarantees
+ * it.
  *
- * Addresses are the process's (Dwarf_Addr with the bias of its module) unless they say otherwise.
+ * Addresses are the process's (Dwarf_Addr plus the bias of its module), except where a comment says
+ * otherwise.
  */
 #include "watch/dwarf.h"
 
@@ -48,8 +50,7 @@ enum {
     AT_LINKAGE_NAME = 0x6e,
 };
 
-/* Its functions, each under its name. Written by address in `names`, which has them in this order.
- */
+/* libdw's functions, each under its name. load_libdw stores them in the order of `names`. */
 static struct {
     void *(*dwfl_begin)(const callbacks *);
     int (*dwfl_linux_proc_report)(void *session, int process);
@@ -110,8 +111,8 @@ _Static_assert(sizeof dw == FUNCTIONS * sizeof(void *), "a name for each functio
 
 static void *session;
 
-/* The source of this file, as debug information has it, up to the folder of all sources; or this
- * whole path, where all sources are one file. NULL: there is none of this library. */
+/* The path of this file in the debug information, without "watch/dwarf.c"; the whole path if all
+ * sources were compiled as one file. NULL: this library has no debug information. */
 static const char *own_path;
 static size_t own_length;
 
@@ -128,7 +129,7 @@ static bool load_libdw(void) {
 
 /* ---- words ---- */
 
-/* A name in words. In the child nobody else uses the room for it. */
+/* Demangles a name. The child has one thread, so one buffer is enough. */
 static const char *in_words(const char *name, bool *rust) {
     static char words[SY_RUST_NAME_MAX];
     *rust = sy_rust_name(name, words);
@@ -137,8 +138,8 @@ static const char *in_words(const char *name, bool *rust) {
     return cxx ? cxx : name;
 }
 
-/* Of a function that is local to its source (gcc), or whose debug information is lines alone, the
- * table of symbols knows more. */
+/* The symbol table may know the full name of a function for which the debug information has only
+ * the short one: one that is local to its source (gcc), or one with line tables alone. */
 static const char *name_by_symbol(const char *short_name, uintptr_t address, bool *rust) {
     uint64_t behind;
     const char *symbol = sy_dwarf_symbol(address, &behind);
@@ -147,8 +148,8 @@ static const char *name_by_symbol(const char *short_name, uintptr_t address, boo
     return name != symbol && strstr(name, short_name) ? name : short_name;
 }
 
-/* With its namespaces and what it takes, where that is known. `address`: of code that is the
- * function's own, 0 if that was inlined. */
+/* Returns the name, with namespaces and parameters if they are known. `address` lies in the
+ * function's own code; 0 if the function was inlined. */
 static const char *name_of(die *function, uintptr_t address, bool *rust) {
     attribute linkage;
     *rust = false;
@@ -163,7 +164,7 @@ static bool is_own_file(const char *path) {
     return own_path && strncmp(path, own_path, own_length) == 0;
 }
 
-/* Of a source of this library, wherever it was built. */
+/* Returns the path of a source of this library, independent of the place where it was built. */
 static const char *own_file(const char *path) {
     static char file[256] = "slabyard/src/";
     static const size_t start = sizeof "slabyard/src/" - 1;
@@ -173,7 +174,7 @@ static const char *own_file(const char *path) {
     return file;
 }
 
-/* As the compiler was given it, if that was relative to where it ran; else its last two names. */
+/* Keeps a path as the compiler got it, if it was relative; else keeps its last two names. */
 static const char *shortened(const char *path, const char *directory) {
     if (is_own_file(path)) return own_file(path);
     size_t length = directory ? strlen(directory) : 0;
@@ -202,8 +203,9 @@ static const char *file_of_call(die *inlined, die *unit) {
     return dw.dwarf_filesrc(files, index, NULL, NULL);
 }
 
-/* Compilers that write no table from addresses to units (clang) leave it to the ranges of each; if
- * others in the same file wrote theirs, the address seems to be of the unit before it. */
+/* Some compilers (clang) write no table from addresses to units. Then only the ranges of each unit
+ * tell where an address belongs. If other units of the file have such a table, libdw attributes the
+ * address to the unit before it, so that answer is checked. */
 static die *unit_at(uint64_t address, uint64_t *bias) {
     void *module = dw.dwfl_addrmodule(session, address);
     if (!module) return NULL;
@@ -215,7 +217,7 @@ static die *unit_at(uint64_t address, uint64_t *bias) {
     return unit;
 }
 
-/* Where the code of a scope is from. */
+/* The source line of a scope's code. */
 typedef struct source {
     const char *path, *directory;
     int line;
@@ -257,31 +259,32 @@ bool sy_dwarf_open(void) {
 
 /* ---- functions ---- */
 
-/* What the unit says of functions may be in a file of its own (-gsplit-dwarf). */
+/* The unit's functions may be described in a separate file (-gsplit-dwarf). */
 static die whole_unit_of(die *unit) {
     die split = {0};
     dw.dwarf_cu_info(unit->unit, NULL, NULL, NULL, &split, NULL, NULL, NULL);
     return split.at ? split : *unit;
 }
 
-enum { SCOPES_MAX = 256 }; /* blocks and inlined functions in one another */
+enum { SCOPES_MAX = 256 }; /* nested blocks and inlined functions */
 
 typedef struct scopes {
     uint64_t address;
     size_t count;
-    die at[SCOPES_MAX]; /* the function first, then each in the one before */
+    die at[SCOPES_MAX]; /* the function first, then each scope within the one before */
 } scopes;
 
 static bool is_at(die *scope, uint64_t address) { return dw.dwarf_haspc(scope, address) > 0; }
 
-/* What functions are written in. */
+/* Whether functions may be declared inside. */
 static bool may_hold_functions(int tag) {
     return tag == TAG_NAMESPACE || tag == TAG_STRUCTURE || tag == TAG_CLASS || tag == TAG_UNION ||
            tag == TAG_ENUMERATION || tag == TAG_MODULE;
 }
 
-/* Finds the function that the address is of, in what is written within `outer`. With `nested` also
- * in functions that the address is not of: theirs may lie elsewhere. */
+/* Finds the function that contains the address among the declarations within `outer`. With `nested`
+ * it also searches functions that do not contain the address: the code of a nested function may lie
+ * elsewhere. */
 static bool find_function(die *outer, bool nested, unsigned depth, scopes *found) {
     die inner;
     int end = depth ? dw.dwarf_child(outer, &inner) : 1;
@@ -299,7 +302,7 @@ static bool find_function(die *outer, bool nested, unsigned depth, scopes *found
     return false;
 }
 
-/* The scope within the last one that the address is of; false: there is none. */
+/* Finds the scope within the last one that contains the address. Returns false if there is none. */
 static bool find_inner(scopes *found) {
     die *inner = &found->at[found->count];
     int end = dw.dwarf_child(&found->at[found->count - 1], inner);
@@ -312,21 +315,22 @@ static bool find_inner(scopes *found) {
     return false;
 }
 
-/* The scopes that are around one another in the code. (Those that libdw itself finds are of
- * functions outside of namespaces and types alone.) */
+/* Finds all scopes that contain the address, from the function inwards. (libdw's own function finds
+ * none for functions inside of namespaces and types.) */
 static void find_scopes(die *unit, scopes *found) {
-    enum { DEPTH = 32 }; /* namespaces, types and functions in one another */
+    enum { DEPTH = 32 }; /* of nested namespaces, types and functions */
     if (!find_function(unit, false, DEPTH, found)) find_function(unit, true, DEPTH, found);
     while (found->count && found->count < SCOPES_MAX && find_inner(found)) found->count++;
 }
 
-/* What the compiler put into a function of the core is of the core. */
+/* Whether the function is of the library's core. Then code that was inlined into it counts as the
+ * core's too. */
 static bool is_of_core(die *function) {
     const char *name = dw.dwarf_diename(function);
     return name && strncmp(name, "sy_", 3) == 0;
 }
 
-/* `address`: of the process, if the code is of no function that was inlined; else 0. */
+/* `address`: of the process, if `function` is not an inlined one; else 0. */
 static void tell_function(sy_dwarf_line *tell, void *arg, die *function, uintptr_t address,
                           const source *at, bool core) {
     bool rust;
@@ -337,7 +341,7 @@ static void tell_function(sy_dwarf_line *tell, void *arg, die *function, uintptr
 }
 
 bool sy_dwarf_look(uintptr_t address, sy_dwarf_line *tell, void *arg) {
-    static scopes found; /* in the child nobody else uses it */
+    static scopes found; /* one is enough: the child has one thread */
     uint64_t bias = 0;
     die *unit = unit_at(address, &bias);
     if (!unit) return false;
@@ -360,7 +364,7 @@ bool sy_dwarf_look(uintptr_t address, sy_dwarf_line *tell, void *arg) {
 }
 
 const char *sy_dwarf_symbol(uintptr_t address, uint64_t *behind) {
-    uint64_t symbol[8]; /* of ELF, with room to spare */
+    uint64_t symbol[8]; /* an ELF symbol, with room to spare */
     void *module = dw.dwfl_addrmodule(session, address);
     if (!module) return NULL;
     return dw.dwfl_module_addrinfo(module, address, behind, symbol, NULL, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * dwarf.h: what debug information says of an address, by libdw. Works in a child process that is
- * made for it: it allocates, may hang, and leaves all of it open.
+ * dwarf.h: finds functions, files and lines of an address in debug information, by libdw. It runs
+ * in a child process made for this purpose, because it allocates, may hang, and closes nothing.
  *
  * Below: rust_name.h, cxx_name.h, whose.h, os/. Used by symbols.c.
  */
@@ -12,22 +12,23 @@
 
 #include "watch/whose.h"
 
-/* Loads the library and tells it of this process. False: there is none, or it could not. */
+/* Loads libdw and opens a session for this process. Returns false if either fails. */
 bool sy_dwarf_open(void);
 
 typedef void sy_dwarf_line(void *arg, sy_whose whose, const char *function, const char *path,
                            int line);
 
 /*
- * Tells the functions that the code at `address` is of: those inlined there, the innermost first,
- * then the one they are in. A path is what the compiler was given, or the last two names of it if
- * that was an absolute one; of a source of this library it begins with slabyard/src/. False: there
- * is no debug information of it; nothing was told.
+ * Calls `tell` for each function that has code at `address`: first for inlined functions, the
+ * innermost first, then for the function that contains them. A path is as the compiler got it; of
+ * an absolute path, the last two names. The path of a source of this library begins with
+ * slabyard/src/. Returns false, without a call, if there is no debug information for the address.
  */
 bool sy_dwarf_look(uintptr_t address, sy_dwarf_line *tell, void *arg);
 
-/* The function by the tables of symbols that the library finds, those in files of debug information
- * included, as it stands there; NULL: none. It lies `*behind` bytes before. */
+/* Returns the function from the symbol tables that libdw finds, also in separate files of debug
+ * information, with its name as it is there. *behind is the distance from its start to `address`.
+ * NULL: there is none. */
 const char *sy_dwarf_symbol(uintptr_t address, uint64_t *behind);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * explain.c: what a tool cannot know of an address: which object of which cache it belongs to, and
- * who had that. Called at the end of the tool's report.
+ * explain.c: adds to a tool's report on an address: which object of which cache lies there, and
+ * which threads allocated and freed it. Called at the end of the report.
  */
 #include "watch/report.h"
 #include "watch/watch.h"

@@ -1,6 +1,6 @@
 /*
- * fail.c: the rules, from their text to the failures. One lock guards them, taken by whoever asks:
- * only caches that have their fast path shut do, and calls to the system.
+ * fail.c: see fail.h. Reads the rules from text, counts allocations and calls, and decides which
+ * fail. One lock guards the rules. Only caches whose fast path is shut, and system calls, take it.
  */
 #include "watch/fail.h"
 
@@ -21,16 +21,16 @@ static const uint64_t BILLION = 1000000000; /* probabilities are in billionths *
 
 typedef enum how { NTH, EVERY, RANDOM, LARGER } how;
 
-/* Text that is part of another. */
+/* A part of a text. */
 typedef struct piece {
     const char *start, *end;
 } piece;
 
 typedef struct rule {
-    bool system; /* means calls to the system */
+    bool system; /* the rule is about system calls */
     how how;
-    piece names;     /* in the text of its rules; empty: all */
-    uint64_t number; /* which, each how many, of a billion how many, bytes */
+    piece names;     /* in `rules.text`; empty: all */
+    uint64_t number; /* NTH, EVERY: a count; RANDOM: of a billion; LARGER: bytes */
     uint64_t seed;
     uint64_t seen;
 } rule;
@@ -42,7 +42,7 @@ typedef struct rules {
 } rules;
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_FAILURES);
-static rules now; /* guarded by it */
+static rules now; /* guarded by `lock` */
 
 _Atomic bool sy_fail_armed;
 static _Atomic uint64_t failures;
@@ -61,7 +61,7 @@ static bool begins(piece *text, const char *word) {
 
 static bool is(piece text, const char *word) { return begins(&text, word) && is_empty(text); }
 
-/* What follows the last colon of *text, or all of it, is taken from its end, with the colon. */
+/* Cuts the text behind the last colon, or all of it, off the end of *text, with the colon. */
 static piece last_word(piece *text) {
     const char *start = text->end;
     while (start > text->start && start[-1] != ':') start--;
@@ -117,7 +117,7 @@ static bool read_when(piece *text, rule *read) {
     return read->number > 0 && !is(before, "random");
 }
 
-/* Whether one of its names, which have | between, stands for this one. */
+/* Whether the name matches one of the rule's names, which have | between them. */
 static bool means(const rule *one, const char *name) {
     if (is_empty(one->names)) return true;
     for (piece each = {one->names.start, one->names.start};; each.start = ++each.end) {
@@ -141,7 +141,7 @@ static bool read_rule(piece text, rule *read) {
     return !is_empty(text) && read->how != LARGER && means_a_call(read);
 }
 
-/* `read` is all zero before, and has a copy of the text, of which its rules are parts. */
+/* `read` must be all zero. It gets a copy of the text, and its rules point into the copy. */
 static bool read_rules(const char *text, rules *read) {
     size_t length = strnlen(text, sizeof read->text);
     if (length == sizeof read->text) return false;
@@ -161,9 +161,9 @@ bool sy_fail_valid(const char *specification) {
     return read_rules(specification, &read);
 }
 
-/* ---- who asks ---- */
+/* ---- counting and deciding ---- */
 
-/* The finaliser of splitmix64: the number of an allocation decides about it, whoever asks. */
+/* The finaliser of splitmix64: the number of an allocation decides, not its thread. */
 static uint64_t mix(uint64_t seed, uint64_t count) {
     uint64_t bits = seed + count * UINT64_C(0x9e3779b97f4a7c15);
     bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -181,7 +181,8 @@ static bool is_due(const rule *one, size_t size) {
     return false;
 }
 
-/* The count of the first rule by which it is to fail; 0: none. Each that means it counts it. */
+/* Returns the count of the first rule that makes this call or allocation fail; 0: none does. Every
+ * rule that matches counts it. */
 static uint64_t count_one(bool system, const char *name, size_t size) {
     uint64_t due = 0;
     sy_lock_acquire(&lock);
@@ -233,9 +234,9 @@ bool sy_fail_wants(const char *cache) {
     return wanted;
 }
 
-/* ---- the doors ---- */
+/* ---- public functions ---- */
 
-/* The text is a specification. */
+/* `text` must be a valid specification. */
 static void set(const char *text) {
     bool calls = false, allocations = false;
     sy_lock_acquire(&lock);

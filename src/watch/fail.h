@@ -1,15 +1,17 @@
 /*
- * fail.h: what asks whether an allocation is made to fail. The rules are those of slabyard/fail.h.
+ * fail.h: decides whether an allocation or a system call is made to fail. slabyard/fail.h describes
+ * the rules.
  *
- *     door of cache/, heap/ --sy_fail_due--+
- *                                          +--> rules, each with its count --> a line of report
- *     os/linux.c --sy_os_set_failing's-----+
+ *     allocation in cache/, heap/ --sy_fail_due--+
+ *                                                +--> rules, each with a count --> a report
+ *     os/linux.c --function of sy_os_set_failing-+
  *
- * Every rule that means an allocation counts it, whether another one makes it fail or not; so the
- * counts do not depend on their order. Without rules all this costs a door the test of one byte.
+ * Every rule that matches an allocation counts it, whether another rule makes it fail or not. So
+ * the counts do not depend on the order of the rules. Without rules, an allocation only tests one
+ * byte.
  *
- * Above: the doors that see every allocation; options.c, which asks whether a text is a
- * specification. Below: report.h, options.h, os/.
+ * Above: the functions that see every allocation; options.c, which calls sy_fail_valid. Below:
+ * report.h, options.h, os/.
  */
 #ifndef SY_WATCH_FAIL_H
 #define SY_WATCH_FAIL_H
@@ -22,25 +24,26 @@
 
 #include "os/start.h"
 
-/* Whether there are rules. */
+/* Whether there are rules for allocations. */
 extern SY_HIDDEN _Atomic bool sy_fail_armed;
 
 bool sy_fail_due_armed(const char *cache, size_t size);
 
-/* Asked once by each allocation, before anything is taken. True: it is to fail; errno is ENOMEM and
- * it was told. False: errno is kept. The caller holds no lock. */
+/* Called once by each allocation, before it takes anything. Returns true if the allocation has to
+ * fail: errno is ENOMEM then, and the failure was reported. Returns false with errno kept. The
+ * caller holds no lock. */
 static inline bool sy_fail_due(const char *cache, size_t size) {
     return atomic_load_explicit(&sy_fail_armed, memory_order_relaxed) &&
            sy_fail_due_armed(cache, size);
 }
 
-/* Whether a rule means this cache, which then has to ask for each of its allocations. */
+/* Whether a rule matches this cache. Then each of its allocations must call sy_fail_due. */
 bool sy_fail_wants(const char *cache);
 
-/* Whether it is a specification. */
+/* Whether the text is a specification. */
 bool sy_fail_valid(const char *specification);
 
-/* Carries out what the option `fail` says, if it was said since the last time; options.h. */
+/* Carries out the option `fail` if it was set since the last call (options.h). */
 void sy_fail_apply_option(void);
 
 extern SY_HIDDEN const sy_part sy_fail_part;

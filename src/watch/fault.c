@@ -1,6 +1,6 @@
 /*
- * fault.c: see fault.h. A report is a headline and lines that are indented under it, each only when
- * something is known:
+ * fault.c: see fault.h. A report is a headline with indented lines below it. Each line is written
+ * only if its content is known:
  *
  *     slabyard: overflow: 0x7f0012345644 in cache "order" (64 bytes)
  *       offset 68: 4 bytes past the end
@@ -31,8 +31,10 @@ sy_fault_handler sy_set_fault_handler(sy_fault_handler new_handler) {
     return atomic_exchange(&handler, new_handler);
 }
 
-/* What is said of a kind: what happened, and what if a guard says that it was a read, or a write;
- * what to do next; and what, if who allocated the object is known already, or all is guarded. */
+/* The words for a kind of fault. `what`: what happened; `what_read` and `what_write`: the same, if
+ * a guard page tells that it was a read or a write. `next`: what to do next; `next_of_known`: the
+ * same, if the object's allocation or free is known already; `next_of_guarded`: if all objects are
+ * guarded already. */
 typedef struct words {
     const char *what, *what_read, *what_write, *next, *next_of_known, *next_of_guarded;
 } words;
@@ -222,7 +224,7 @@ static void add_bytes(uint64_t count, const char *after) {
     sy_report_text(after);
 }
 
-/* The bytes that the program may use of the object concerned. */
+/* The bytes of the object that the program may use. */
 static uint64_t size_of_object(const sy_fault *fault) {
     return fault->found_size ? fault->found_size : fault->object_size;
 }
@@ -240,7 +242,7 @@ static void add_past_the_end(const sy_fault *fault, uint64_t size) {
     }
 }
 
-/* Where in the object; its start alone is nothing new. */
+/* Adds the place in the object. The object's start is left out, because the headline has it. */
 static void add_position(const sy_fault *fault) {
     if (!fault->object || (!fault->offset && !fault->damage)) return;
     uint64_t size = size_of_object(fault);
@@ -294,7 +296,7 @@ static void add_variable(const sy_os_data *data) {
     sy_report_text(data->file);
 }
 
-/* What a pointer that is none of ours leads to. */
+/* Adds what lies at a foreign pointer's address. */
 static void add_target(const sy_fault *fault) {
     static const char *const regions[] = {
         [SY_OS_NOWHERE] = "nothing: no memory is mapped there",
@@ -315,7 +317,7 @@ static void add_target(const sy_fault *fault) {
     sy_report_text(strcmp(data.file, "[heap]") == 0 ? " (the C library's heap)\n" : "\n");
 }
 
-/* In the handler of a signal: without the handler. */
+/* The stack for the report. In a signal handler, without the handler's own frames. */
 static uint32_t stack_seen(void) {
     uintptr_t code = sy_os_interrupted();
     uint32_t stack = code ? sy_stack_from(code) : 0;
@@ -340,7 +342,7 @@ static void add_next(const sy_fault *fault) {
     sy_report_text("\n");
 }
 
-/* ---- the doors ---- */
+/* ---- public functions ---- */
 
 void sy_report_fault(const sy_fault *fault) {
     if (!sy_report_begin()) return;
@@ -348,18 +350,19 @@ void sy_report_fault(const sy_fault *fault) {
     add_position(fault);
     add_target(fault);
     add_damage(fault);
-    sy_report_place(stack_seen()); /* the second of two frees, or the first look at damage */
+    sy_report_place(stack_seen()); /* the second of two frees, or where damage was found */
     sy_report_trace("allocated", &fault->allocated);
     sy_report_trace("freed", &fault->freed);
     add_next(fault);
     sy_report_end();
 }
 
-/* Whether there is a handler that was told. */
+/* Calls the handler, if there is one. Returns whether there is. */
 static bool handled(const sy_fault *fault) {
     sy_fault_handler current = atomic_load(&handler);
     if (!current) return false;
-    if (sy_os_interrupted()) { /* thread-local storage may have to be made yet, which allocates */
+    if (sy_os_interrupted()) { /* without SY_CALLBACK: its thread-local note may not exist yet, and
+                                * making it allocates */
         current(fault);
         return true;
     }

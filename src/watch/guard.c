@@ -4,9 +4,10 @@
  *     region:  | guard | slot 0: a page | guard | slot 1 | ... | slot n - 1 | guard |
  *     slots:   carved into runs up to `fresh`, committed up to `ready`, n in all
  *
- * A run is 1, 2, 4 ... slots, for ever. It is live, or in the queue of its length, or between the
- * two in the hands of one thread (TAKEN, FREEING), which does the system calls without the lock.
- * The lock guards the queues, `fresh` and `ready`; the state of a record decides who frees.
+ * A run has 1, 2, 4 ... slots and never changes. It is live; or it waits in the queue of its
+ * length; or one thread is taking or freeing it (TAKEN, FREEING), and makes the system calls for it
+ * without the lock. The lock guards the queues, `fresh` and `ready`. The state in a run's record
+ * decides which thread may free it.
  */
 #include "watch/guard.h"
 
@@ -22,32 +23,31 @@
 #include "watch/options.h"
 
 enum {
-    NAME_BYTES = 32,       /* of a cache's name, kept for reports after the cache is gone */
-    ORDER_MAX = 7,         /* runs of up to 128 slots: almost 1 MiB of pages, */
-    ORDER_NONE,            /* for nothing larger */
-    STEP_SLOTS = 256,      /* committed at a time: 2 MiB, the memory of one page table, */
-    ALL_SLOTS = 1 << 20,   /* of so many for guard=all: 8 GiB, and 128 MiB of records, if touched */
-    SPLIT_SLOTS = 8 << 10, /* of so many where each guard splits a mapping: a quarter of Linux's
-                              65,530 */
-    EVERY = 1000,          /* for caches with SY_GUARD, where the option is not given */
+    NAME_BYTES = 32,       /* of a cache's name, copied for reports after the cache is gone */
+    ORDER_MAX = 7,         /* runs of up to 128 slots: almost 1 MiB of pages */
+    ORDER_NONE,            /* no run is long enough */
+    STEP_SLOTS = 256,      /* slots committed at a time: 2 MiB, the memory of one page table */
+    ALL_SLOTS = 1 << 20,   /* slots for guard=all: 8 GiB, and 128 MiB of records, if all are used */
+    SPLIT_SLOTS = 8 << 10, /* slots where guards split mappings: a quarter of Linux's 65,530 */
+    EVERY = 1000,          /* one allocation in so many, if only SY_GUARD asks for guards */
 };
 static const uint32_t NONE = UINT32_MAX;
 
 _Static_assert(STEP_SLOTS >= 2 << (ORDER_MAX - 1), "one step has room for the longest run");
 
-/* Of the first slot of a run; the others have `head` alone. */
+/* The record of a run's first slot. Of the other slots' records only `head` is used. */
 typedef struct sy_guarded {
     sy_record record;
-    _Atomic(sy_watch *) watch; /* whose it is or was last; NULL: nobody's, or he is gone */
-    _Atomic uintptr_t object;  /* its place; 0: there has been none */
+    _Atomic(sy_watch *) watch; /* of the last object; NULL: none, or its cache is gone */
+    _Atomic uintptr_t object;  /* start of the last object; 0: there was none */
     uint32_t head;             /* number of the run's first slot */
-    uint32_t next;             /* in a queue */
-    uint32_t order;            /* it has 1 << order slots */
-    size_t object_size;        /* of the cache's objects; may be more than this one's */
+    uint32_t next;             /* next run in the queue */
+    uint32_t order;            /* the run has 1 << order slots */
+    size_t object_size;        /* bytes of the cache's objects; this object may be smaller */
     char name[NAME_BYTES];
 } sy_guarded;
 
-/* Runs that wait, the one freed longest ago first. */
+/* A queue of runs that wait, the one freed longest ago first. */
 typedef struct sy_queue {
     uint32_t first, last;
 } sy_queue;
@@ -57,23 +57,24 @@ _Atomic size_t sy_guard_bytes;
 SY_TLS int64_t sy_guard_left;
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_GUARD);
-/* Written under the lock, once. */
+/* Written once, under the lock. */
 static sy_guarded *slots;
 static uint32_t slot_count;
-/* Guarded by it. */
+/* Guarded by the lock. */
 static uint32_t ready;
-static bool growing;            /* a thread is at it */
-static SY_TLS bool own_growing; /* this one */
-static bool left_side;          /* where the next object lies */
+static bool growing;            /* a thread is committing more slots */
+static SY_TLS bool own_growing; /* this thread is */
+static bool left_side;          /* the next object lies at the left end of its run */
 static sy_queue queues[ORDER_NONE];
-static _Atomic uint32_t fresh; /* read without it too: slots below it belong to runs */
+static _Atomic uint32_t fresh; /* also read without the lock: slots below it belong to runs */
 
 /* ---- chance ---- */
 
-static SY_TLS uint64_t chance; /* of random.h; 0: not seeded */
+static SY_TLS uint64_t chance; /* state of random.h; 0: not seeded */
 static SY_TLS bool counting;   /* an interval has begun */
 
-/* Exponentially distributed, of mean 1: the logarithm of 64 random bits, within a hundredth. */
+/* Returns a random number, exponentially distributed with the mean 1: the logarithm of 64 random
+ * bits, with an error of at most a hundredth. */
 static double next_exponential(void) {
     if (!chance) chance = sy_os_random() | 1;
     uint64_t bits = sy_random_next(&chance);
@@ -126,13 +127,14 @@ static uintptr_t run_end(const sy_guarded *run) {
     return slot_start(number_of(run) + run_slots(run)) - page_bytes();
 }
 
-/* The run that a slot is of; NULL: of none yet. */
+/* The run that a slot belongs to; NULL: none yet. */
 static sy_guarded *run_of_slot(size_t slot) {
     bool carved = slot < atomic_load_explicit(&fresh, memory_order_acquire);
     return carved ? &slots[slots[slot].head] : NULL;
 }
 
-/* The run that the address lies in; NULL: it is in a guard between two, or none is there yet. */
+/* The run at the address; NULL: the address lies in a guard between two runs, or in slots that
+ * belong to no run yet. */
 static sy_guarded *run_at(uintptr_t address) {
     size_t page = (address - region_start()) / page_bytes();
     sy_guarded *run = page ? run_of_slot((page - 1) / 2) : NULL;
@@ -143,7 +145,7 @@ static uintptr_t object_end(const sy_guarded *run) {
     return run->object + sy_record_size(&run->record);
 }
 
-/* The pages that its object touches. */
+/* The pages that the run's object touches. */
 static uintptr_t open_start(const sy_guarded *run) {
     return sy_round_down(run->object, page_bytes());
 }
@@ -166,7 +168,7 @@ static size_t table_bytes_of(uint32_t count) {
     return sy_round_up(count * sizeof(sy_guarded), page_bytes());
 }
 
-/* Whether this thread's region is the one. */
+/* Makes this the region of the process. Returns false if another thread was first. */
 static bool publish(void *start, sy_guarded *table, uint32_t count) {
     sy_lock_acquire(&lock);
     bool first = !slots;
@@ -196,8 +198,8 @@ static bool make_region_of(uint32_t count) {
     return start;
 }
 
-/* Whether there is one. It is made once, in a process that is short of addresses the smaller one.
- */
+/* Makes the region, once. If the addresses for guard=all cannot be had, it makes the smaller one.
+ * Returns whether there is a region. */
 static bool make_region(bool all) {
     if (atomic_load_explicit(&sy_guard_bytes, memory_order_acquire)) return true;
     if (!make_region_of(slots_wanted(all)) && !(all && make_region_of(slots_wanted(false))))
@@ -206,8 +208,7 @@ static bool make_region(bool all) {
     return true;
 }
 
-/* Commits a step more, all of it guards: pages from the first slot's up to the guard behind the
- * last. */
+/* Commits more slots, all as guards: from the first new slot to the guard behind the last. */
 static void grow_guards(void) {
     uint32_t more = slot_count - ready < STEP_SLOTS ? slot_count - ready : STEP_SLOTS;
     void *start = (void *)slot_start(ready);
@@ -240,7 +241,7 @@ static void enqueue(sy_guarded *run) {
     queue->last = number_of(run);
 }
 
-/* One of that length that waits, or else a longer one. */
+/* Takes a waiting run of this length, or else a longer one. */
 static sy_guarded *dequeue(unsigned order) {
     while (order <= ORDER_MAX && queues[order].first == NONE) order++;
     if (order > ORDER_MAX) return NULL;
@@ -255,8 +256,9 @@ static void set_run_state(sy_guarded *run, sy_object_state state) {
     atomic_store_explicit(&run->record.word, state, memory_order_release);
 }
 
-/* Runs that this thread is taking or freeing, in functions of the program's that come back here; in
- * the child of its fork it still is. More than that a child takes for others'. */
+/* Runs that this thread is taking or freeing while it calls functions of the program that use
+ * Slabyard again. If such a function forks, the thread goes on with these runs in the child. A
+ * child takes runs beyond OWN_MAX for other threads' runs. */
 enum { OWN_MAX = 4 };
 static SY_TLS const sy_guarded *own_runs[OWN_MAX];
 
@@ -274,7 +276,8 @@ static bool is_own_place(const sy_guarded *run) {
 
 static sy_object_state state_of(const sy_guarded *run) { return sy_record_state(&run->record); }
 
-/* Of a live object: makes it this thread's to free; false: another's, or it is not live. */
+/* Claims a live object for this thread to free. Returns false if it is not live, or another thread
+ * was first. */
 static bool win(sy_guarded *run) {
     uint32_t live = SY_OBJECT_LIVE;
     replace_own(NULL, run);
@@ -283,7 +286,7 @@ static bool win(sy_guarded *run) {
     return won;
 }
 
-/* A fresh one, or `reused`: one that waits. */
+/* Takes a fresh run; or with `reused`, if there is none, one that waits. */
 static sy_guarded *try_run(unsigned order, bool reused) {
     sy_guarded *run = carve(order);
     if (!run && reused) run = dequeue(order);
@@ -292,7 +295,7 @@ static sy_guarded *try_run(unsigned order, bool reused) {
     return run;
 }
 
-/* As long as the region grows nothing is reused. */
+/* As long as the region can grow, no run is reused. */
 static sy_guarded *take_run(unsigned order, bool *left) {
     sy_lock_acquire(&lock);
     bool may_grow = ready < slot_count && !growing;
@@ -318,8 +321,8 @@ static void put_run(sy_guarded *run) {
     sy_lock_release(&lock);
 }
 
-/* The length of run in which an object has its place wherever that begins; of more than a slot only
- * if all are to be guarded. */
+/* Returns the order of a run in which an object fits wherever the run begins. Runs of several slots
+ * are used only if all allocations are guarded. */
 static unsigned order_for(size_t size, size_t align, bool all) {
     size_t page = page_bytes(), slack = align > page ? align - page : 0;
     size_t most = all ? (2 * (size_t)(1 << ORDER_MAX) - 1) * page : page;
@@ -329,9 +332,9 @@ static unsigned order_for(size_t size, size_t align, bool all) {
     return order;
 }
 
-/* ---- who, and what ---- */
+/* ---- stamps and faults ---- */
 
-/* Audit or not. */
+/* Records a stack with or without audit. */
 static sy_stamp stamp(void) {
     static const sy_watch noting = {.checks = SY_AUDIT};
     return sy_stamp_here(&noting);
@@ -372,8 +375,8 @@ static void note_owner(sy_guarded *run, sy_watch *watch) {
     atomic_store_explicit(&run->watch, watch, memory_order_relaxed);
 }
 
-/* Makes an object in a run that this thread has taken; NULL, with the run as it was, if its pages
- * cannot be opened. */
+/* Makes an object in a run that this thread has taken. If its pages cannot be made accessible, it
+ * returns NULL and leaves the run as it was. */
 static void *begin_object(sy_guarded *run, sy_watch *watch, uintptr_t object, size_t size) {
     uintptr_t start = sy_round_down(object, page_bytes());
     if (sy_os_guard((void *)start, sy_round_up(object + size, page_bytes()) - start, false) != 0)
@@ -402,7 +405,7 @@ void *sy_guard_alloc(sy_watch *watch, size_t size, size_t align) {
 
 /* ---- free ---- */
 
-/* What is wrong with it, but for its state; 0: nothing. */
+/* Returns the fault in a free, except for a double free; 0: none. */
 static sy_fault_kind misuse(const sy_guarded *run, const sy_watch *owner, const sy_watch *watch,
                             uintptr_t object, size_t told) {
     if (!run || !owner) return SY_FAULT_FOREIGN_POINTER;
@@ -422,7 +425,7 @@ static SY_COLD void raise_misuse(const sy_guarded *run, const sy_watch *watch, u
     sy_fault_raise(&fault);
 }
 
-/* Makes it this thread's to free; false, with the fault raised, if it is not live. */
+/* Claims the run for this thread. If the free is wrong, raises the fault and returns false. */
 static bool claim_run(sy_guarded *run, const sy_watch *watch, uintptr_t object, size_t told) {
     const sy_watch *owner = run ? atomic_load_explicit(&run->watch, memory_order_acquire) : NULL;
     sy_fault_kind kind = misuse(run, owner, watch, object, told);
@@ -441,7 +444,7 @@ static void verify_beside(const sy_guarded *run, const sy_watch *watch, sy_fault
     sy_fault_raise(&fault);
 }
 
-/* Where its pages cannot be made inaccessible it is free all the same. */
+/* Frees the run, even if its pages cannot be made inaccessible. */
 static void end(sy_guarded *run, sy_guard_visit *last, void *arg) {
     uintptr_t start = open_start(run);
     if (last) last((void *)run->object, arg);
@@ -491,7 +494,7 @@ sy_record *sy_guard_record(uintptr_t address, uintptr_t *object, sy_watch **watc
 
 /* ---- all of a cache ---- */
 
-/* The run behind this one, or the first; NULL: there is no more. */
+/* The run behind this one; for NULL the first. NULL: there are no more. */
 static sy_guarded *next_run(const sy_guarded *run) {
     return run_of_slot(run ? number_of(run) + run_slots(run) : 0);
 }
@@ -524,13 +527,13 @@ void sy_guard_forget(sy_watch *watch, sy_guard_visit *last, void *arg) {
 
 /* ---- bad accesses ---- */
 
-/* Bytes between its object and the address. */
+/* Bytes between the run's object and the address. */
 static size_t distance(const sy_guarded *run, uintptr_t address) {
     if (address < run->object) return run->object - address;
     return address >= object_end(run) ? address - object_end(run) : 0;
 }
 
-/* The run whose object an access to the guard between two was meant for, most likely. */
+/* The run for whose object an access to the guard between two runs was most likely meant. */
 static const sy_guarded *nearest(uintptr_t address) {
     size_t page = (address - region_start()) / page_bytes();
     const sy_guarded *left = page ? run_of_slot(page / 2 - 1) : NULL;
@@ -540,7 +543,7 @@ static const sy_guarded *nearest(uintptr_t address) {
     return distance(right, address) < distance(left, address) ? right : left;
 }
 
-/* What an access to the address did wrong; SY_FAULT_NONE: it is allowed. */
+/* The fault that an access to the address is; SY_FAULT_NONE: the access is allowed. */
 static sy_fault_kind bad_access(const sy_guarded *run, uintptr_t address) {
     if (state_of(run) != SY_OBJECT_LIVE) return SY_FAULT_USE_AFTER_FREE;
     if (address < open_start(run)) return SY_FAULT_GUARD_UNDERFLOW;
@@ -568,7 +571,7 @@ const void *sy_guard_table(size_t *bytes) {
     return slots;
 }
 
-/* Runs of a queue, or as many as there are slots, and one, if it has no end. */
+/* Counts the runs of a queue. If the queue has no end, it stops behind the number of slots. */
 static size_t verify_queue(unsigned order, size_t *wrong) {
     size_t count = 0;
     for (uint32_t at = queues[order].first; at != NONE && count <= slot_count; count++) {
@@ -583,7 +586,7 @@ static size_t verify_queue(unsigned order, size_t *wrong) {
 static size_t verify_run(const sy_guarded *run) {
     size_t wrong = 0;
     for (uint32_t i = 0; i < run_slots(run); i++) wrong += run[i].head != number_of(run);
-    if (state_of(run) == SY_OBJECT_TAKEN) return wrong; /* it is being written to */
+    if (state_of(run) == SY_OBJECT_TAKEN) return wrong; /* another thread is writing it */
     if (!run->object) return wrong + (state_of(run) == SY_OBJECT_LIVE);
     bool inside = run->object >= slot_start(number_of(run)) && object_end(run) <= run_end(run);
     return wrong + !inside;

@@ -1,26 +1,28 @@
 /*
- * guard.h: objects on pages of their own, with inaccessible ones beside them.
+ * guard.h: guarded objects: objects on pages of their own, with inaccessible pages beside them.
  *
  *     | guard | slot 0 | guard | slot 1 | guard | slot 2 . (guard) . slot 3 | guard | ...
- *      a page                                      a run of two slots, for what is larger
+ *      a page                                      a run of two slots, for a larger object
  *
- * An object lies at the right end of its run, or at the left, by turns: as far as its alignment
- * lets it. Of the run the pages that it touches are accessible while it is live, none before and
- * after; what of these pages is no object has the pattern of its watch. After its free the run
- * waits until the others were used, the one freed longest ago is reused first. Guards are the
- * kernel's (MADV_GUARD_INSTALL, Linux 6.13), which cost no mapping, or else mprotect's.
+ * Objects lie at the right end and at the left end of their runs by turns, as close to the end as
+ * their alignment allows. While an object is live, only the pages that it touches are accessible.
+ * The rest of these pages is filled with the pattern of the object's watch. After the free, a run
+ * waits in a queue: the run that was freed longest ago is reused first. The guards are made by the
+ * kernel's MADV_GUARD_INSTALL (Linux 6.13), which costs no mapping, or else by mprotect.
  *
- * All in one reservation, made when the first object is guarded, with as many slots as the option
- * `guard-slots` says then. With guard=all there are a million (8 GiB of addresses, touched as
- * used), and objects may have runs of several slots, up to 1 MiB; else what is larger than a page
- * is not guarded. Nor is what finds no run.
+ * All runs lie in one reservation. It is made when the first object is guarded, and the option
+ * `guard-slots` gives the number of its slots. With guard=all it has a million slots (8 GiB of
+ * addresses, which hold memory only once used), and an object may have a run of several slots, up
+ * to 1 MiB. Otherwise an object larger than a page is not guarded. An object for which no run is
+ * left is not guarded either.
  *
- * Each run has a record (watch.h), so that a free is validated and a fault explained: by
- * sy_guard_explain, from the handler of SIGSEGV and SIGBUS, if the option `explain` lets there be
- * one, which then calls the handler that was there before. Who allocated and freed is noted for
- * each object, whether audit is on or not. (After GWP-ASan and KFENCE.)
+ * Each run has a record (watch.h), so that a free can be validated and a fault explained. The
+ * handler of SIGSEGV and SIGBUS calls sy_guard_explain, if the option `explain` allows a handler,
+ * and then the handler that was there before. The stacks of each object's allocation and free are
+ * recorded, with or without audit. (After GWP-ASan and KFENCE.)
  *
- * Above: magazine/ (when), cache/ (what). Below: watch.h, stack.h, os/.
+ * Above: magazine/ (decides when to guard), cache/ (allocates and frees). Below: watch.h, stack.h,
+ * os/.
  */
 #ifndef SY_WATCH_GUARD_H
 #define SY_WATCH_GUARD_H
@@ -35,7 +37,7 @@
 #include "os/start.h"
 #include "watch/watch.h"
 
-/* Bytes from one address to the next that cannot be told apart by page; written once. */
+/* The region of guarded objects: its start and its size in bytes. Written once; 0 bytes before. */
 extern SY_HIDDEN _Atomic uintptr_t sy_guard_start;
 extern SY_HIDDEN _Atomic size_t sy_guard_bytes;
 
@@ -48,72 +50,76 @@ static inline bool sy_guard_owns(uintptr_t address) {
 /* ---- which allocations: one in `guard_every` ---- */
 
 /*
- * Allocations that this thread makes until one is to be guarded, that one included; less than 1:
- * it is overdue, which shortens the next interval. The intervals are random (geometric, so that
- * nobody is in step with them, and threads of few allocations have their share). Caches that see
- * each allocation count by sy_guard_due; those whose allocations are inline subtract what has gone
- * from their magazines (magazine/sample.h).
+ * The number of allocations of this thread until one has to be guarded, that one included. If it is
+ * less than 1, the guarded allocation is overdue, which shortens the next interval. The intervals
+ * are random (geometrically distributed), so that no program is in step with them, and threads with
+ * few allocations get their share. A cache that sees each allocation calls sy_guard_due. For a
+ * cache whose allocations are inline, the items that have gone from its magazines are subtracted
+ * (magazine/sample.h).
  */
 extern SY_HIDDEN SY_TLS int64_t sy_guard_left;
 
-/* An allocation is made: whether it is the one. */
+/* Counts an allocation. Returns whether it has to be guarded. */
 bool sy_guard_due(void);
 
-/* A random number of allocations, at least 1, geometrically distributed with the mean `every`; with
- * 1 always 1. */
+/* Returns a random number of allocations, at least 1, geometrically distributed with the mean
+ * `every`. If `every` is 1, it is always 1. */
 int64_t sy_guard_interval(uint32_t every);
 
 /* ---- an object's life ---- */
 
-/* An object of `size` bytes at `align` for the cache that is watched, live from now on. NULL: there
- * is no run for it; errno is kept. */
+/* Makes a live object of `size` bytes at `align` for the cache of `watch`. Returns NULL if there is
+ * no run for it. errno is kept. */
 void *sy_guard_alloc(sy_watch *watch, size_t size, size_t align);
 
-/* Called for an object that is not live any more, while it is still there. */
+/* Called for an object that is no longer live, while its pages are still accessible. */
 typedef void sy_guard_visit(void *object, void *arg);
 
 /*
- * Frees it: checks that it is live, begins there, belongs to `watch` and has `told` bytes
- * (SIZE_MAX: not said), verifies what of its pages is no object, calls `last` (NULL: nobody) and
- * makes them inaccessible. False, with the fault raised that the cache would raise: it is none
- * such.
+ * Frees an object: checks that it is live, begins at this address, belongs to `watch` and has
+ * `told` bytes (SIZE_MAX: size not given), verifies the rest of its pages, calls `last` (NULL: no
+ * call) and makes the pages inaccessible. If a check fails, it raises the fault that the cache
+ * would raise, and returns false.
  */
 bool sy_guard_free(sy_watch *watch, void *object, size_t told, sy_guard_visit *last, void *arg);
-/* The same, but nothing is raised if it is none such. */
+/* The same, but if a check fails it raises no fault. */
 bool sy_guard_try_free(sy_watch *watch, void *object, sy_guard_visit *last, void *arg);
 
-/* Bytes asked for of the live object that begins there; 0: none does. In *watch whose the run at
- * that address is, or was last; NULL: nobody's who is still there. */
+/* Returns the size asked for of the live object that begins at this address; 0: there is none. Sets
+ * *watch to the watch of the run at the address, or of its last object. NULL: there was none, or
+ * its cache is gone. */
 size_t sy_guard_size(const void *object, sy_watch **watch);
 
-/* The record of the run that lies at an address, where its object is or was last, and whose (as
- * above); NULL: there has been none. */
+/* Returns the record of the run at an address, and sets *object to the start of its present or last
+ * object and *watch as sy_guard_size. NULL: no object was ever there. */
 sy_record *sy_guard_record(uintptr_t address, uintptr_t *object, sy_watch **watch);
 
-/* Live guarded objects of the cache; those of a cache that is destroyed go without a word but to
- * `last`. Both walk all runs. */
+/* Counts the live guarded objects of the cache. Walks all runs. */
 size_t sy_guard_live(const sy_watch *watch);
 
-/* Visits its objects, live or not: where they lie, and what is known. No lock is held. */
+/* Calls `visit` for each object of the cache, live or not. No lock is held. */
 void sy_guard_each(const sy_watch *watch,
                    void (*visit)(void *arg, const void *object, const sy_record *record),
                    void *arg);
+
+/* Frees all objects of a cache that is destroyed, without reports. Calls `last` for each, if it is
+ * not NULL. Walks all runs. */
 void sy_guard_forget(sy_watch *watch, sy_guard_visit *last, void *arg);
 
 /* ---- bad accesses ---- */
 
-/* If it hit a guard or a freed object: tells the fault, and true (access.h). */
+/* If the access hit a guard or a freed object, reports the fault and returns true (access.h). */
 bool sy_guard_explain(const sy_os_access *access);
 
-/* ---- the whole ---- */
+/* ---- all guarded objects ---- */
 
-/* The memory of its own records; NULL with 0 bytes: there is none. */
+/* Returns the memory of the records, and its size in *bytes. NULL and 0: there is none. */
 const void *sy_guard_table(size_t *bytes);
 
-/* Violations of its invariants. */
+/* Returns the number of violated invariants. */
 size_t sy_guard_verify(void);
 
-/* In the child of a fork what other threads were taking or freeing is free. */
+/* In the child of a fork, runs that other threads were taking or freeing become free. */
 extern SY_HIDDEN const sy_part sy_guard_part;
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * history.c: the ring of a cache's last operations, written by any number of threads without a
- * lock.
+ * history.c: the ring of a cache's last operations. Any number of threads write it without a lock.
  */
 #include "watch/history.h"
 
@@ -11,7 +10,7 @@
 #include "os/pages.h"
 #include "watch/callback.h"
 
-/* An entry as it was read. */
+/* The content of an entry, as it was read. */
 typedef struct sy_noted {
     uint64_t object, size_and_freed, time, stack_and_thread;
 } sy_noted;
@@ -41,8 +40,8 @@ static bool claim_entry(sy_entry *entry, uint64_t number) {
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-/* Each releasing, so that who reads one of them has the odd sequence to see; and acquired by them
- * for the same reason. */
+/* The words of an entry are stored with release and loaded with acquire. So a reader that sees a
+ * new word also sees the odd sequence that was stored before it. */
 static void set(_Atomic uint64_t *word, uint64_t value) {
     atomic_store_explicit(word, value, memory_order_release);
 }

@@ -1,16 +1,16 @@
 /*
  * history.h: the last operations of a cache, in a ring.
  *
- * Written without a lock, by any number of threads: each takes the next number, and with it a place
- * in the ring, of which the sequence tells the state:
+ * Any number of threads write the ring without a lock. A writer takes the next number n, which
+ * gives its operation a place in the ring. The sequence of the place has the state:
  *
  *     0             nothing was ever written
- *     2 n + 1       operation n is being written, by whoever made it so
- *     2 n + 2       operation n is there
+ *     2 n + 1       a thread is writing operation n
+ *     2 n + 2       operation n is complete
  *
- * Who finds his place being written (by a thread that was stopped for a whole round of the ring),
- * or written by a later one, lets his operation be lost. Who reads looks at the sequence before and
- * after, and passes by what is not there.
+ * A place may be busy with another operation (its thread was stopped for a whole round of the
+ * ring), or may have a later one. Then the writer drops its operation. A reader looks at the
+ * sequence before and after it reads, and skips an operation that is not complete.
  *
  * Above: watch.c, cache/. Below: stack.h, os/.
  */
@@ -39,7 +39,7 @@ struct sy_history {
     sy_entry entries[];
 };
 
-/* A ring of `operations`, a power of two. NULL with ENOMEM. */
+/* Makes a ring of `operations`, a power of two. Returns NULL with ENOMEM. */
 sy_history *sy_history_make(size_t operations);
 void sy_history_end(sy_history *history);
 
@@ -47,12 +47,12 @@ void sy_history_end(sy_history *history);
 void sy_history_note(sy_history *history, bool freed, const void *object, size_t size,
                      const sy_stamp *stamp);
 
-/* Calls for each, the latest first, until `visit` returns something else than 0; returns that, or
- * -1 with ENOMEM. */
+/* Calls `visit` for each operation, the latest first, until it returns a value other than 0.
+ * Returns this value, or -1 with ENOMEM. */
 int sy_history_each(const sy_history *history,
                     int (*visit)(void *arg, const sy_operation *operation), void *arg);
 
-/* The memory of it. */
+/* Bytes of memory of the history. */
 size_t sy_history_bytes(const sy_history *history);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * lookup.c: see lookup.h. `asked` has the addresses in the order in which they were told, each
- * once; symbols.count of them have lines.
+ * lookup.c: see lookup.h. `asked` holds the addresses in the order in which they were added, each
+ * once. The first symbols.count of them have lines.
  */
 #include "watch/lookup.h"
 
@@ -16,7 +16,7 @@ _Static_assert(SY_SYMBOLS_MAX <= UINT16_MAX, "numbers of addresses fit");
 static sy_symbols symbols;
 static const void *asked[SY_SYMBOLS_MAX];
 static size_t asked_count;
-static uint16_t places[PLACES]; /* by address: its number in `asked` and 1; 0: none */
+static uint16_t places[PLACES]; /* hash table by address: the index in `asked` plus 1; 0: none */
 
 void sy_lookup_forget(void) {
     memset(places, 0, sizeof places);
@@ -24,7 +24,7 @@ void sy_lookup_forget(void) {
     symbols.count = 0;
 }
 
-/* The place of an address, or where it would be. */
+/* The place of an address, or the free place for it. */
 static uint16_t *place_of(const void *address) {
     size_t at = (uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (PLACES - 1);
     while (places[at] && asked[places[at] - 1] != address) at = (at + 1) & (PLACES - 1);
@@ -41,7 +41,7 @@ static bool is_known(const void *const *frames, size_t depth) {
     return depth == 0;
 }
 
-/* All of a stack, or false: there is no room for as many addresses. */
+/* Adds all addresses of a stack. Returns false if there is no room for as many. */
 static bool add_stack(const void *const *frames, size_t depth) {
     if (depth > SY_SYMBOLS_MAX - asked_count) return false;
     for (size_t i = 0; i < depth; i++) {

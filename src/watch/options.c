@@ -1,6 +1,6 @@
 /*
- * options.c: see options.h. Settings are one number for each row of the table, and the texts; they
- * change as a whole, under a lock, and are then published to the words that the library reads.
+ * options.c: see options.h. The settings are one number for each row of the table, and the texts.
+ * They change together, under a lock, and are then published to the words that the library reads.
  */
 #include "watch/options.h"
 
@@ -51,14 +51,14 @@ enum {
     OPTIONS
 };
 
-/* Numbers of texts, from 1. */
+/* Indexes of texts, from 1. */
 enum { NO_TEXT, TEXT_FAIL, TEXT_ONLY, TEXT_REPORT, TEXTS };
 
 typedef struct row {
-    sy_option says; /* what is said of it; `bare` and `initial` are read like any value */
+    sy_option says; /* describes the option; `bare` and `initial` are read as any value is */
     const sy_value_type *type;
-    unsigned check; /* the flag of a cache that it sets, if it is on */
-    unsigned text;  /* the number of its text */
+    unsigned check; /* the flag of a cache that the option sets if it is on */
+    unsigned text;  /* the index of its text */
 } row;
 
 static bool read_leaks(const sy_value_type *type, sy_word word, uint64_t *value) {
@@ -69,7 +69,7 @@ static bool read_leaks(const sy_value_type *type, sy_word word, uint64_t *value)
     return true;
 }
 
-/* auto, or any word for yes or no. */
+/* Reads auto, or any word for yes or no. */
 static bool read_explain(const sy_value_type *type, sy_word word, uint64_t *value) {
     if (sy_read_choice(type, word, value)) return true;
     if (!sy_read_yes(type, word, value)) return false;
@@ -84,7 +84,7 @@ static bool read_maintenance(const sy_value_type *type, sy_word word, uint64_t *
     return true;
 }
 
-/* Not empty, and nothing that would make a mess of a terminal. */
+/* Reads a text: not empty, and without control characters, which would disturb a terminal. */
 static bool read_text(const sy_value_type *type, sy_word word, uint64_t *value) {
     (void)type;
     for (size_t i = 0; i < word.length; i++)
@@ -104,7 +104,7 @@ enum {
     REDZONE_MAX = 64 << 10, /* a unit */
     WAITING_MAX = 1 << 20,  /* 8 MiB of pointers for a cache */
     LOG_MAX = 1 << 20,
-    SLOTS_MAX = 64 << 10, /* a quarter of a GiB of guarded pages */
+    SLOTS_MAX = 64 << 10, /* 256 MiB of guarded pages */
     DEPTH_MAX = 64,
     STATUS_MAX = 255, /* of a process */
     RARELY = 1000000000,
@@ -308,11 +308,11 @@ typedef struct settings {
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_OPTIONS);
 static settings current; /* guarded by the lock, as is `waiting` */
-static uint64_t waiting; /* a bit for each row that was said and not taken */
+static uint64_t waiting; /* a bit for each row that was set and not yet taken by its layer */
 static _Atomic bool loaded;
 static _Atomic(void (*)(void)) on_change;
 
-/* As the table's initial values say, for those who read before anything is loaded. */
+/* The table's initial values, for readers before SLABYARD is read. */
 sy_options sy_options_now = {.redzone = 64,
                              .quarantine = 256,
                              .guard_every = 1000,
@@ -339,7 +339,7 @@ static void set_initial(settings *all) {
     for (unsigned i = 0; i < OPTIONS; i++) set_value(all, i, word_of(table[i].says.initial));
 }
 
-/* The number of an option; of one that is off, what its name alone would mean. */
+/* The number of an option. If the option is off: the number that its name alone would mean. */
 static uint32_t amount(unsigned which) {
     uint64_t value = current.value[which];
     const row *it = &table[which];
@@ -359,7 +359,7 @@ static unsigned checks(void) {
     return choice(LEAKS) ? flags | SY_AUDIT : flags;
 }
 
-/* Writes the settings to where the library reads them. The lock is held. */
+/* Writes the settings to the words that the library reads. The lock is held. */
 static void publish(void) {
     sy_options_now.checks = checks();
     sy_options_now.redzone = amount(REDZONE);
@@ -391,13 +391,13 @@ static unsigned find_option(sy_word name) {
     return which;
 }
 
-/* One part of what was said, `name` or `name=value`. */
+/* A part of the options' text: `name` or `name=value`. */
 typedef struct part {
     sy_word name, value;
     bool bare;
 } part;
 
-/* The next part that is not empty; false: there is none. */
+/* Finds the next part that is not empty. Returns false if there is none. */
 static bool next_part(sy_word *rest, part *next) {
     while (rest->length) {
         sy_word whole = sy_word_split(rest, ',');
@@ -409,7 +409,7 @@ static bool next_part(sy_word *rest, part *next) {
     return false;
 }
 
-/* Sets what a part says, and notes its row in *said. */
+/* Carries out a part in *all, and marks its row in *said. */
 static problem set_part(settings *all, part said_part, uint64_t *said) {
     unsigned which = find_option(said_part.name);
     if (which == OPTIONS) return UNKNOWN;
@@ -421,7 +421,7 @@ static problem set_part(settings *all, part said_part, uint64_t *said) {
     return NONE;
 }
 
-/* Sets what is understood, and says whether that is all. */
+/* Carries out all parts that are correct. Returns whether all of them are. */
 static bool set_all(settings *all, const char *text, uint64_t *said) {
     bool fine = true;
     part next;
@@ -433,9 +433,9 @@ static bool set_all(settings *all, const char *text, uint64_t *said) {
 /* ---- the environment ---- */
 
 enum {
-    ECHO_MAX = 60, /* characters of what was said that are repeated */
-    NEAR = 2,      /* a name so many steps away may have been meant, */
-    NEAR_SHARE = 2 /* if the word is more than so many times as long */
+    ECHO_MAX = 60, /* characters of a wrong name or value that are repeated */
+    NEAR = 2,      /* a name at most so many steps away is suggested, */
+    NEAR_SHARE = 2 /* if the word is more than so many times as long as the steps */
 };
 
 static void add_word(sy_text *text, sy_word word) {
@@ -461,7 +461,10 @@ static void add_nearest(sy_text *text, sy_word name) {
     sy_text_add(text, "?");
 }
 
-/* slabyard: option "chekc" is unknown (SLABYARD), did you mean "check"? */
+/*
+ * Writes, for example:
+ * slabyard: option "chekc" is unknown (SLABYARD), did you mean "check"?
+ */
 static void tell(problem what, part said) {
     sy_text text = {.length = 0};
     sy_text_add(&text, "slabyard: option ");
@@ -493,7 +496,7 @@ static void tell_problems(const char *text) {
 
 enum { HELP_WIDTH = 80, HELP_INDENT = 6 };
 
-/* Words of a sentence, in lines that are not longer than the terminal's usual width. */
+/* Adds a sentence in lines of at most HELP_WIDTH columns. */
 static void add_wrapped(sy_text *text, const char *sentence) {
     size_t column = HELP_WIDTH;
     for (sy_word rest = word_of(sentence); rest.length;) {
@@ -506,8 +509,11 @@ static void add_wrapped(sy_text *text, const char *sentence) {
     sy_text_add(text, "\n");
 }
 
-/*   redzone=BYTES, 16 to 64K, or off  (default: off; name alone: 64)
- *       This many bytes before and behind ... */
+/*
+ * Writes, for example:
+ *   redzone=BYTES, 16 to 64K, or off  (default: off; name alone: 64)
+ *       This many bytes before and behind ...
+ */
 static void tell_option(const sy_option *option) {
     sy_text text = {.length = 0};
     sy_text_add(&text, "  ");
@@ -550,7 +556,7 @@ void sy_options_load(void) {
     if (help) tell_help();
 }
 
-/* ---- the doors ---- */
+/* ---- public functions ---- */
 
 int sy_set_options(const char *text) {
     settings draft;
@@ -621,7 +627,7 @@ bool sy_options_mean(const char *cache) {
     return meant;
 }
 
-/* A copy of a text, "" for the word that means that there is none. */
+/* Copies a text. If it is the word `none`, which stands for no text, the copy is "". */
 static void copy_text(unsigned which, const char *none, char *text) {
     sy_options_load();
     sy_lock_acquire(&lock);

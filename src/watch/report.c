@@ -1,5 +1,5 @@
 /*
- * report.c: see report.h. What is guarded by the lock belongs to the report that is being made.
+ * report.c: see report.h. The variables below the lock belong to the report that is being made.
  */
 #include "watch/report.h"
 
@@ -59,7 +59,7 @@ bool sy_report_begin(void) {
     return true;
 }
 
-/* To the end of the file, or to stderr if it is "" or cannot be written to. */
+/* Appends to the file. If `file` is "" or cannot be written to, writes to stderr. */
 static void write_out(const char *file, const char *what, size_t bytes) {
     if (*file && sy_os_append(file, what, bytes) == 0) return;
     if (*file) {
@@ -72,7 +72,7 @@ static void write_out(const char *file, const char *what, size_t bytes) {
     sy_os_write(2, what, bytes);
 }
 
-/* What was cut ends with a whole line, and says so. */
+/* Ends a report that was too long with its last whole line, and a line that says so. */
 static void mark_cut(void) {
     while (length && buffer[length - 1] != '\n') length--;
     memcpy(buffer + length, cut_off, sizeof cut_off - 1);
@@ -128,7 +128,7 @@ void sy_report_hex(uint64_t value) {
     add_in_base(value, 16);
 }
 
-/* The value in units of `unit`, with one digit behind the point while it is small. */
+/* Adds the value in units of `unit`, with one decimal digit if it is below 10. */
 static void add_amount(uint64_t value, uint64_t unit, const char *name) {
     add_in_base(value / unit, 10);
     if (unit > 1 && value / unit < 10) {
@@ -144,7 +144,7 @@ typedef struct unit {
     const char *name;
 } unit;
 
-/* In the largest unit of which there is one. */
+/* Adds the value in the largest unit that is not larger than the value. */
 static void add_in_units(uint64_t value, const unit *units, size_t count) {
     size_t which = 0;
     while (which + 1 < count && value >= units[which + 1].worth) which++;
@@ -190,10 +190,10 @@ void sy_report_quiet(void) {
 
 enum {
     LINES_MAX = 2 * SY_SYMBOLS_MAX,
-    START_LINES = 3, /* of the C library, which calls main */
+    START_LINES = 3, /* functions of the C library around main */
 };
 
-/* The lines of the stack that was looked up, each beginning with its sy_whose. */
+/* The lines of the stack that was looked up. The first character of each is its sy_whose. */
 static const char *lines[LINES_MAX];
 static size_t line_count;
 
@@ -211,13 +211,14 @@ void sy_report_look(const void *const *frames, size_t depth, sy_lookup_next *nex
 
 static bool is_whose(size_t line, sy_whose whose) { return *lines[line] == (char)whose; }
 
-/* The first line from `line` on that is of somebody else. */
+/* The first line from `line` on that belongs to neither of the two. */
 static size_t past(size_t line, sy_whose whose, sy_whose or_whose) {
     while (line < line_count && (is_whose(line, whose) || is_whose(line, or_whose))) line++;
     return line;
 }
 
-/* Where the program begins; if it does not, behind our own. 0, if there is nothing else. */
+/* The line where the report begins: the program's function that called Slabyard. If there is none:
+ * the first line that is not Slabyard's own, or 0. */
 static size_t first_line(void) {
     size_t first = past(0, SY_WHOSE_OWN, SY_WHOSE_LANGUAGE);
     while (first < line_count && is_whose(first, SY_WHOSE_RUNTIME))
@@ -227,7 +228,7 @@ static size_t first_line(void) {
     return first < line_count ? first : 0;
 }
 
-/* Compilers put what is rarely run of main apart, as main.cold. */
+/* Whether it is main, or main.cold, into which compilers put code of main that rarely runs. */
 static bool is_main(const char *line) {
     static const char name[] = "main";
     if (strncmp(line + 1, name, sizeof name - 1) != 0) return false;
@@ -240,7 +241,7 @@ static size_t past_main(void) {
     return line_count;
 }
 
-/* Where what is around the program begins. */
+/* The line where the code around the program begins; the report ends before it. */
 static size_t last_line(size_t first) {
     size_t start = first;
     while (start < line_count && !is_whose(start, SY_WHOSE_START)) start++;
@@ -313,7 +314,7 @@ static void pad_to(sy_text *text, size_t column) {
     while (text->length < column) sy_text_add(text, " ");
 }
 
-/* What is shown may be hidden from the program, or being written by others. */
+/* The bytes may be hidden from the program, or other threads may be writing them. */
 __attribute__((no_sanitize_address, no_sanitize_thread)) static void dump_line(
     const unsigned char *at, size_t bytes, ptrdiff_t offset, size_t width) {
     sy_text text = {.length = 0};

@@ -1,7 +1,8 @@
 /*
- * rust_name.c: see rust_name.h. A reader that goes through the mangled name once and writes as it
- * goes. A back reference sends it to an earlier place, so a short name could have a text without
- * end: depth, steps and room are limited, and whichever runs out ends the reading.
+ * rust_name.c: see rust_name.h. It reads the mangled name once and writes the demangled name as it
+ * goes. A back reference sends the reader to an earlier place, so a short name could stand for an
+ * endless text. Therefore depth, steps and room are limited, and reading ends when one of them runs
+ * out.
  */
 #include "watch/rust_name.h"
 
@@ -9,9 +10,9 @@
 #include <string.h>
 
 enum {
-    DEPTH_MAX = 64,   /* paths and types in one another: some hundred bytes of stack each */
+    DEPTH_MAX = 64,   /* nested paths and types, each with some hundred bytes of stack */
     STEPS_MAX = 4096, /* paths, types and constants read */
-    HASH_DIGITS = 16, /* of a legacy name's last part, behind an h */
+    HASH_DIGITS = 16, /* behind an h, in the last part of a legacy name */
 };
 
 typedef struct reader {
@@ -19,7 +20,7 @@ typedef struct reader {
     char *to;
     size_t length;
     unsigned depth, steps;
-    unsigned silent; /* read what follows without writing it */
+    unsigned silent; /* above 0: read without writing */
     bool failed;
 } reader;
 
@@ -75,13 +76,13 @@ static bool is_digit(char character) { return character >= '0' && character <= '
 static uint64_t read_decimal(reader *in) {
     uint64_t value = 0;
     if (!is_digit(peek(in))) fail_name(in);
-    if (take_char(in, '0')) return 0; /* what follows is of something else */
+    if (take_char(in, '0')) return 0; /* the next digits belong to something else */
     while (is_digit(peek(in)) && value < UINT32_MAX)
         value = value * 10 + (uint64_t)(next_char(in) - '0');
     return value;
 }
 
-/* Digits 0 to 9, a to z, A to Z and a _ behind them; the _ alone is 0. */
+/* Reads digits (0 to 9, a to z, A to Z) and the _ that ends them. _ alone is 0. */
 static uint64_t read_base_62(reader *in) {
     uint64_t value = 0;
     if (take_char(in, '_')) return 0;
@@ -99,7 +100,7 @@ static uint64_t read_base_62(reader *in) {
     return value + 1;
 }
 
-/* What tells things of the same name apart: s and a number; 0: nothing does. */
+/* Reads the number that distinguishes things of the same name: s and a number; 0: there is none. */
 static uint64_t read_disambiguator(reader *in) {
     return take_char(in, 's') ? read_base_62(in) + 1 : 0;
 }
@@ -130,7 +131,7 @@ static bool enter_nested(reader *in) {
 
 static void leave_nested(reader *in) { in->depth--; }
 
-/* The name of something: u, if it is no ASCII, its length and itself. */
+/* Reads an identifier: u if it is not ASCII, its length, its bytes. */
 static piece read_name(reader *in) {
     take_char(in, 'u');
     uint64_t length = read_decimal(in);
@@ -138,7 +139,7 @@ static piece read_name(reader *in) {
     return read_bytes(in, length);
 }
 
-/* Goes on where B says, and comes back. */
+/* Continues at the place that a back reference (B) names, and comes back. */
 static void follow(reader *in, void (*read)(reader *in)) {
     const char *from = in->at - 1;
     uint64_t where = read_base_62(in);
@@ -157,7 +158,7 @@ static void read_value_path(reader *in) { read_path(in, true); }
 
 static void read_type_path(reader *in) { read_path(in, false); }
 
-/* Where an implementation stands: nobody wants to know. */
+/* Skips the place of an implementation, which would make the name long and tell little. */
 static void skip_place(reader *in) {
     in->silent++;
     read_disambiguator(in);
@@ -165,7 +166,7 @@ static void skip_place(reader *in) {
     in->silent--;
 }
 
-/* A lifetime has no name. */
+/* Lifetimes are mangled without names. */
 static void skip_lifetime(reader *in) {
     if (take_char(in, 'L')) read_base_62(in);
 }
@@ -174,7 +175,7 @@ static void skip_binder(reader *in) {
     if (take_char(in, 'G')) read_base_62(in);
 }
 
-/* How many there were. */
+/* Reads items up to the E. Returns how many there were. */
 static unsigned read_each_until_end(reader *in, void (*read)(reader *in), const char *between) {
     unsigned count = 0;
     for (; !in->failed && !take_char(in, 'E'); count++) {
@@ -195,7 +196,7 @@ static void read_argument(reader *in) {
     }
 }
 
-/* A name within another: a function, a type, a closure. */
+/* Reads a name within another: a function, a type, a closure. */
 static void read_nested(reader *in, bool in_value) {
     char kind = next_char(in);
     read_path(in, in_value);
@@ -213,7 +214,7 @@ static void read_nested(reader *in, bool in_value) {
     put(in, "}");
 }
 
-/* <Type>, <Type as Trait>. */
+/* Writes <Type> or <Type as Trait>. */
 static void read_implementation(reader *in, bool of_trait, bool has_place) {
     if (has_place) skip_place(in);
     put(in, "<");
@@ -272,12 +273,12 @@ static void read_function_type(reader *in) {
     put(in, "fn(");
     read_each_until_end(in, read_type, ", ");
     put(in, ")");
-    if (take_char(in, 'u')) return; /* gives nothing back */
+    if (take_char(in, 'u')) return; /* returns () */
     put(in, " -> ");
     read_type(in);
 }
 
-/* A trait. What types it is said to have (p, name, type) would make the line long. */
+/* Reads a trait. Leaves out its associated types (p, name, type), to keep the line short. */
 static void read_bound(reader *in) {
     read_path(in, false);
     in->silent++;
@@ -344,7 +345,7 @@ static void read_type(reader *in) {
     leave_nested(in);
 }
 
-/* The digits of a constant, and the _ behind them; -1: there are more than a number has. */
+/* Reads the hex digits of a constant and the _ that ends them. */
 static uint64_t read_hex(reader *in) {
     uint64_t value = 0;
     while (!in->failed && !take_char(in, '_')) {
@@ -356,7 +357,7 @@ static uint64_t read_hex(reader *in) {
     return value;
 }
 
-/* Numbers and truth values in words, all else as _ (text, structs), which ends what is read. */
+/* Writes numbers, booleans and _. Any other constant (text, structs) ends the reading. */
 static void read_constant_of(reader *in, char kind) {
     if (kind == 'p') {
         put(in, "_");
@@ -382,7 +383,7 @@ static void read_constant(reader *in) {
 
 /* ---- legacy ---- */
 
-/* What stands between two $ in a part. */
+/* The character that a word between two $ stands for. */
 static const char *escaped(piece word) {
     static const char *const words[][2] = {
         {"SP", "@"},  {"BP", "*"},  {"RF", "&"},  {"LT", "<"},   {"GT", ">"},  {"LP", "("},
@@ -395,8 +396,7 @@ static const char *escaped(piece word) {
     return NULL;
 }
 
-/* Puts what the part begins with: a character that is written in another way, or as it is. How many
- * characters that was. */
+/* Writes the part's first character, which may be escaped. Returns the length of its source. */
 static size_t put_character(reader *in, piece part) {
     if (part.length > 1 && part.start[0] == '.' && part.start[1] == '.') {
         put(in, "::");
@@ -430,7 +430,7 @@ static bool is_hash(piece part) {
     return true;
 }
 
-/* Names of C++ look the same, but for the hash at the end. */
+/* Legacy names of C++ look the same, except for the hash at the end. */
 static bool read_legacy(reader *in) {
     while (is_digit(peek(in))) {
         piece part = read_bytes(in, read_decimal(in));

@@ -1,20 +1,22 @@
 /*
- * stack.c: see stack.h. Two ways to take a stack, and the table of those taken.
+ * stack.c: see stack.h. Two ways to take a stack, and the table of the stacks that were taken.
  *
- * Frame pointers. Each function that keeps one has two words on the stack, and a walk from one to
- * the next costs about a nanosecond a frame. Where a function keeps none the walk goes wrong
- * without a sign: it passes over that function's caller, or follows a number that was never a frame
- * pointer. It reads nothing but this thread's stack, above itself, so that a wrong one does no
- * harm. Tables are right wherever there are any, and take microseconds.
+ * Frame pointers. Each function that keeps one has two words on the stack: the caller's frame
+ * pointer and the return address. A walk from frame to frame costs about a nanosecond a frame. If a
+ * function keeps no frame pointer, the walk goes wrong without a sign: it skips that function's
+ * caller, or follows a number that was never a frame pointer. It reads only this thread's stack,
+ * above the current frame, so a wrong number does no harm.
+ *
+ * Unwinding tables are right wherever they exist, and take microseconds.
  *
  * Both together. Whether a step of the walk is right depends on the return address alone: it is
- * right where the code at that address has a frame pointer set up. So if tables have confirmed a
- * chain once, each of its steps is right, and the same chain is the right one whenever it is walked
- * again. The table of stacks remembers for each whether its STEPS were confirmed, and whether its
- * END was (where there was no next step, rather than no more room for one); a walk that comes to
- * such a stack is done, any other is followed by tables. Code without frame pointers anywhere in
- * the chain makes the two differ, so its stacks are never confirmed, and come from tables always.
- * (What lies outside of a thread's first function is not compared: ROOT_FRAMES.)
+ * right if the code at that address has a frame pointer set up. So if tables have confirmed a chain
+ * of return addresses once, the same chain is right whenever a walk finds it again. The table of
+ * stacks records for each stack whether its STEPS were confirmed, and whether its END was (the walk
+ * found no next step, rather than no room for one). If a walk finds a confirmed stack, it is done.
+ * If not, the stack is taken by tables too. If any code in the chain has no frame pointer, the two
+ * differ: such stacks are never confirmed, and always come from tables. (Frames outside of a
+ * thread's first function are not compared: ROOT_FRAMES.)
  *
  * The table.
  *
@@ -22,15 +24,15 @@
  *          |                     ^  next |                   is its distance in units of 16 bytes
  *          +---------------------+       +--> older ones of the chain
  *
- * An entry is written once and then entered at the front of its chain, by a compare-exchange with
- * release; whoever finds it there has read the head with acquire, or an entry's `next` that was
- * written before such a release, so he sees all of the entry. (The exchanges of one head are a
- * release sequence: a later one does not take the effect of an earlier one away.) `next` does not
- * change after, and nothing is ever taken out, so there is no ABA, and a chain that was searched
- * from a head on needs to be searched again only down to that head. Two threads with the same stack
- * exchange the same head: the second fails, and finds the entry of the first. Nobody waits for
- * anybody: a thread that is stopped in the midst, or does not exist after a fork, leaves at most
- * some bytes unused.
+ * A thread writes an entry once, and then puts it at the front of its chain by a compare-exchange
+ * with release. A thread that finds the entry has read the head with acquire, or has read `next` of
+ * an entry that was written before such a release. So it sees the whole entry. (The exchanges of
+ * one head are a release sequence: a later one does not undo the effect of an earlier one.) `next`
+ * never changes after that, and no entry is ever taken out. So there is no ABA problem, and after a
+ * chain was searched, only entries in front of the old head need to be searched again. If two
+ * threads add the same stack, they exchange the same head: the second exchange fails, and that
+ * thread finds the entry of the first. No thread waits for another. A thread that stops in the
+ * middle, or does not exist after a fork, leaves at most some bytes unused.
  */
 #include "watch/stack.h"
 
@@ -48,23 +50,23 @@
 /* ---- the table ---- */
 
 enum {
-    HEADS = 1 << 16, /* chains of 15 entries when the table is full of usual ones */
+    HEADS = 1 << 16, /* chains of 15 entries on average, when the table is full of usual stacks */
     UNIT = 16,
 };
 
-/* Stacks of 15 frames have 136 bytes: a million of them. More than that is a program that makes
- * code as it runs, and whose stacks tell nobody anything. */
+/* A stack of 15 frames takes 136 bytes, so there is room for a million stacks. Only a program that
+ * generates code as it runs has more, and its stacks have no names to show. */
 static const size_t TABLE_BYTES = (size_t)128 << 20;
 
-/* Committed at once: a system call for thousands of stacks. */
+/* Committed at a time: room for thousands of stacks for one system call. */
 static const size_t COMMIT_BYTES = (size_t)1 << 20;
 
 enum { STEPS = 1, END = 2 };
 
 typedef struct entry {
-    uint32_t next; /* number of the next older one in its chain, 0: none */
+    uint32_t next; /* number of the next older entry of the chain; 0: none */
     uint32_t hash;
-    uint32_t number; /* its own, which tells entries from anything else */
+    uint32_t number; /* the entry's own; distinguishes entries from other memory */
     uint16_t depth;
     _Atomic uint8_t confirmed; /* STEPS, END */
     const void *frames[];
@@ -89,7 +91,7 @@ static entry *entry_at(table *in, uint32_t number) {
     return (entry *)(void *)((char *)in + (size_t)number * UNIT);
 }
 
-/* Of several first ones all but one give theirs back. */
+/* If several threads make a table at once, all but one release theirs. */
 static table *make_table(void) {
     table *made = sy_os_reserve(TABLE_BYTES, sy_os_page_size(), "slabyard stacks"), *known = NULL;
     if (!made) return NULL;
@@ -108,8 +110,8 @@ static table *make_table(void) {
 
 static table *known_table(void) { return atomic_load_explicit(&stacks, memory_order_acquire); }
 
-/* Makes the table's first `bytes` accessible. Whoever reads `committed` has it so: the one who
- * wrote it had. */
+/* Makes the table's first `bytes` accessible. `committed` is stored after its bytes were made
+ * accessible, so a thread that reads it can use them. */
 static bool commit_table(table *in, size_t bytes) {
     size_t known = atomic_load_explicit(&in->committed, memory_order_acquire);
     while (known < bytes) {
@@ -121,7 +123,7 @@ static bool commit_table(table *in, size_t bytes) {
     return true;
 }
 
-/* Room for an entry: its number, 0 if there is none. */
+/* Takes room for an entry. Returns its number; 0: there is no room. */
 static uint32_t take_room(table *in, size_t bytes) {
     size_t at = atomic_load_explicit(&in->used, memory_order_relaxed);
     do {
@@ -131,8 +133,8 @@ static uint32_t take_room(table *in, size_t bytes) {
     return (uint32_t)(at / UNIT);
 }
 
-/* Back, unless somebody has taken the room behind it meanwhile: then it stays unused. With release,
- * so that what was written there comes before what the next one writes. */
+/* Gives room back. If another thread has taken the room behind it meanwhile, it stays unused. With
+ * release: what was written there is ordered before the writes of the next user. */
 static void give_room(table *in, uint32_t number, size_t bytes) {
     size_t at = (size_t)number * UNIT, end = at + bytes;
     atomic_compare_exchange_strong_explicit(&in->used, &end, at, memory_order_release,
@@ -148,7 +150,7 @@ static uint32_t hash_of(const void *const *frames, size_t depth) {
     return (uint32_t)hash;
 }
 
-/* In the chain from entry `from` down to before entry `to`. */
+/* Searches the chain from entry `from` to before entry `to`. */
 static entry *search(table *in, uint32_t from, uint32_t to, uint32_t hash,
                      const void *const *frames, size_t depth) {
     while (from != to) {
@@ -240,19 +242,20 @@ size_t sy_stack_count(void) {
 
 /* ---- taking one ---- */
 
-/* Frames outside of a thread's first function, or of main, in the C library, some of which keep no
- * frame pointers: the walk ends at the first of them, and there may be so many more (_start and
- * what it calls, before that calls main). If it had ended earlier, main would be one more. */
+/* The C library's frames outside of main, or of a thread's first function; some keep no frame
+ * pointer. The walk ends at the first of them, and tables may find up to this many more (_start,
+ * and what it calls before main). If the walk had ended earlier, main would be one more. */
 enum { ROOT_FRAMES = 2 };
 
-/* No function has a larger frame, or what looks like one is not. */
+/* Largest frame of a function. A larger distance shows that a number is no frame pointer. */
 static const uintptr_t FRAME_BYTES_MAX = (uintptr_t)1 << 20;
 
-/* Longer than what is kept: whether a walk ended where it should is seen by what comes after. */
+/* Has room for more frames than are kept: the frames behind the end of a walk show whether it ended
+ * in the right place. */
 typedef struct trace {
     size_t depth, max;
-    uintptr_t inner; /* frames up to this one are our own */
-    uintptr_t from;  /* frames inside of this address are left out; 0: none */
+    uintptr_t inner; /* frames up to this one are the library's own and are left out */
+    uintptr_t from;  /* frames inside of this return address are left out; 0: none */
     const void *frames[SY_STACK_DEPTH_MAX + ROOT_FRAMES + 1];
 } trace;
 
@@ -279,7 +282,7 @@ bool sy_stack_is_own(uintptr_t frame) {
     return frame >= own_stack.low && frame < own_stack.high;
 }
 
-/* Sanitizers are told nothing of this: it reads what may be no frame at all. */
+/* Sanitizers do not check this function: the words that it reads may be no frame. */
 __attribute__((no_sanitize("address"), no_sanitize("thread"))) static void walk(uintptr_t frame,
                                                                                 uintptr_t high,
                                                                                 trace *into) {
@@ -303,8 +306,8 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg)
     if (code == 0) return _URC_END_OF_STACK;
     if ((uintptr_t)_Unwind_GetCFA(context) <= into->inner) return _URC_NO_REASON;
     if (into->depth == 0 && into->from && code != into->from) return _URC_NO_REASON;
-    /* What a signal interrupted has not been called; as all the others, the address is one that
-     * the instruction of interest lies before. */
+    /* A signal interrupted an instruction, which is not a call. All other addresses here lie behind
+     * the instruction that they stand for, so this one is moved behind it too. */
     into->frames[into->depth++] = (const void *)(code + (interrupted ? 1 : 0));
     return into->depth < into->max ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
@@ -314,7 +317,7 @@ static uint32_t keep_trace(const trace *taken) {
     return kept ? kept->number : 0;
 }
 
-/* What of a walk needs to be confirmed, or is when it agrees with tables. */
+/* What tables have to confirm of a walk, and confirm if both agree: all steps, or also the end. */
 static uint8_t claims(const trace *walked) { return walked->depth == walked->max ? STEPS : END; }
 
 static bool agree(const trace *walked, const trace *taken) {
@@ -323,7 +326,7 @@ static bool agree(const trace *walked, const trace *taken) {
     return memcmp(walked->frames, taken->frames, walked->depth * sizeof *walked->frames) == 0;
 }
 
-/* If its end was, its steps were. */
+/* A confirmed END includes the STEPS. */
 static bool is_confirmed(const entry *known, const trace *walked) {
     return atomic_load_explicit(&known->confirmed, memory_order_relaxed) >= claims(walked);
 }
@@ -343,7 +346,8 @@ static uint32_t take_by_tables(uintptr_t frame, unsigned max, uintptr_t from) {
     return keep_trace(&taken);
 }
 
-/* Both ways; the stack as walked is the one that is kept if they agree, so that it is found. */
+/* Takes the stack by tables. If the walk agrees, keeps the stack as walked, so that later walks
+ * find it. */
 static uint32_t confirm(const trace *walked, uintptr_t frame) {
     trace taken;
     begin_trace(&taken, walked->max + ROOT_FRAMES + 1, frame);
@@ -368,7 +372,8 @@ static uint32_t take_by_either(uintptr_t frame, unsigned max) {
     return confirm(&walked, frame);
 }
 
-/* `from`: as in a trace. Frame pointers pass by the function that a signal interrupted. */
+/* `from`: as in a trace. If it is given, only tables work: frame pointers skip the function that a
+ * signal interrupted. */
 static uint32_t take_stack(uintptr_t frame, uintptr_t from, unsigned max) {
     unsigned way = atomic_load_explicit(&sy_options_now.unwind, memory_order_relaxed);
     if (max > SY_STACK_DEPTH_MAX) max = SY_STACK_DEPTH_MAX;
@@ -378,7 +383,7 @@ static uint32_t take_stack(uintptr_t frame, uintptr_t from, unsigned max) {
     return way == SY_UNWIND_FRAMES ? take_by_frames(frame, max) : take_by_either(frame, max);
 }
 
-/* Of the frames around `frame`. */
+/* Takes the stack of the frames around `frame`, unless this thread is taking one already. */
 static uint32_t take_once(uintptr_t frame, uintptr_t from, unsigned max) {
     if (busy) return 0;
     int saved = errno;

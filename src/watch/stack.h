@@ -1,13 +1,12 @@
 /*
- * stack.h: where the program is: stacks, each kept once, by number.
+ * stack.h: takes stacks and keeps each different one once, by number.
  *
- * A stack is taken by frame pointers where they lead along one that unwinding tables have
- * confirmed, else by tables (_Unwind_Backtrace); the option `unwind` can demand either. Those taken
- * are kept in a table that only grows, of address space reserved at first use and touched as it
- * fills: the same stack has the same number for as long as the process lives, and is found without
- * a lock.
+ * A stack is taken by frame pointers if they give a stack that unwinding tables have confirmed;
+ * else by tables (_Unwind_Backtrace). The option `unwind` can demand either. Stacks are kept in a
+ * table that only grows. Its address space is reserved at the first use, and gets memory as it
+ * fills. The same stack has the same number until the process ends, and is found without a lock.
  *
- * Takes no memory of malloc's. Below: options.h, os/.
+ * Takes no memory from malloc. Below: options.h, os/.
  */
 #ifndef SY_WATCH_STACK_H
 #define SY_WATCH_STACK_H
@@ -18,31 +17,31 @@
 
 enum { SY_STACK_DEPTH_MAX = 64 };
 
-/* The number of the calling thread's stack, the library's own innermost frames included (they are
- * left out by name when it is shown); 0: it could not be taken or kept, or this thread is taking
- * one already. errno is kept. */
+/* Takes the calling thread's stack and returns its number. The library's own innermost frames are
+ * included; reports leave them out by name. Returns 0 if the stack could not be taken or kept, or
+ * if this thread is taking one already. errno is kept. */
 uint32_t sy_stack_here(void);
 
-/* The same, however deep it is. */
+/* The same, with up to SY_STACK_DEPTH_MAX frames whatever the option `stack-depth` says. */
 uint32_t sy_stack_whole(void);
 
-/* Whether a frame is on the thread's own stack, and not on one of signals or of coroutines, whose
- * bounds nobody knows. Reads a file at a thread's first call. */
+/* Whether a frame is on the thread's own stack, rather than on a signal stack or on that of a
+ * coroutine, whose bounds are unknown. Reads a file at a thread's first call. */
 bool sy_stack_is_own(uintptr_t frame);
 
-/* The same from `code` outwards, an instruction that the signal interrupted whose handler calls
- * this; 0 also if it is not found there. */
+/* As sy_stack_whole, from `code` outwards: the instruction that a signal interrupted whose handler
+ * calls this function. Returns 0 also if the stack does not contain `code`. */
 uint32_t sy_stack_from(uintptr_t code);
 
-/* The number of a stack that is given, `depth` frames of it (1 to SY_STACK_DEPTH_MAX); 0: it could
+/* Keeps the stack of `depth` frames (1 to SY_STACK_DEPTH_MAX) and returns its number; 0: it could
  * not be kept. errno is kept. */
 uint32_t sy_stack_keep(const void *const *frames, size_t depth);
 
-/* The frames of a stack: return addresses, the innermost first. How many; 0 for number 0 and for
- * what is no number. */
+/* Sets *frames to a stack's return addresses, the innermost first. Returns their number; 0 for the
+ * number 0 and for any value that is not the number of a stack. */
 size_t sy_stack_frames(uint32_t stack, const void *const **frames);
 
-/* Bytes that the table has committed, and stacks in it. */
+/* The bytes that the table has committed, and the number of stacks in it. */
 size_t sy_stack_bytes(void);
 size_t sy_stack_count(void);
 

@@ -1,8 +1,8 @@
 /*
- * symbols.c: see symbols.h. The child fills a sy_symbols of its own, address by address, and counts
- * one when all its lines are there; so whatever ends it, what it counted is whole, and the parent
- * goes on behind what it wrote. The parent validates counts and
- * offsets before it uses them.
+ * symbols.c: see symbols.h. The child fills a sy_symbols in memory shared with the parent, address
+ * by address, and increments the count when all lines of an address are there. So whenever the
+ * child ends, the counted addresses are complete, and the parent adds the rest behind them. The
+ * parent validates counts and offsets before it uses them.
  */
 #include "watch/symbols.h"
 
@@ -17,12 +17,12 @@
 #include "watch/dwarf.h"
 #include "watch/rust_name.h"
 
-/* Of the child: some thousand files of debug information are opened in less. */
+/* Time limit for the child. Some thousand files of debug information are opened in less. */
 enum { SECONDS = 20 };
 
 /* ---- text ---- */
 
-/* Room is kept for the end of a line and of an address. */
+/* Adds text. Leaves room for the end of a line and of an address. */
 static void add_symbol_text(sy_symbols *to, const char *text) {
     while (*text && to->length < SY_SYMBOLS_TEXT - 2) to->text[to->length++] = *text++;
 }
@@ -43,7 +43,7 @@ static void begin_line(sy_symbols *to, sy_whose whose) {
     add_symbol_text(to, (const char[]){(char)whose, 0});
 }
 
-/* A line of what is known without debug information: of `function`, whose name is in words. */
+/* Adds a line without debug information. `function` is the demangled name; NULL: not known. */
 static void add_place(sy_symbols *to, uintptr_t address, const char *function, uint64_t behind,
                       const sy_os_place *place, bool rust) {
     bool known = function && *function;
@@ -80,19 +80,20 @@ static size_t counted(sy_symbols *of) {
     return atomic_load_explicit(&of->count, memory_order_relaxed);
 }
 
-/* Something may have been cut. */
+/* Whether the text is full, so that lines may have been cut off. */
 static bool is_full(const sy_symbols *symbols) { return symbols->length >= SY_SYMBOLS_TEXT - 1; }
 
 static void begin_address(sy_symbols *to) { to->at[counted(to)] = to->length; }
 
-/* When the count is seen, by whoever waited for the child's end, so are the lines. */
+/* Release: a thread that has waited for the child's end and sees the count also sees the lines. */
 static void end_address(sy_symbols *to) {
     to->text[to->length] = 0;
     if (to->length < SY_SYMBOLS_TEXT - 1) to->length++;
     atomic_store_explicit(&to->count, counted(to) + 1, memory_order_release);
 }
 
-/* The name as it stands in a table of symbols, in words; those of C++ only `in_child`. */
+/* Adds a line with the function's name from a symbol table, demangled. Names of C++ are demangled
+ * only with `in_child`. */
 static void add_mangled(sy_symbols *to, uintptr_t address, const char *function, uint64_t behind,
                         const sy_os_place *place, bool in_child) {
     char words[SY_RUST_NAME_MAX];
@@ -110,7 +111,7 @@ static void add_shallow(sy_symbols *to, uintptr_t address, bool in_child) {
         add_mangled(to, address, NULL, 0, NULL, in_child);
 }
 
-/* What libdw has no lines for it may still have a name for. */
+/* Adds an address for which libdw has no lines. It may still have a name. */
 static void add_named(sy_symbols *to, uintptr_t address) {
     sy_os_place place;
     uint64_t behind = 0;
@@ -136,7 +137,7 @@ typedef struct question {
 
 static uintptr_t call_before(const void *address) { return (uintptr_t)address - (address ? 1 : 0); }
 
-/* Would have the library ask servers in the network for files of debug information. */
+/* Keeps libdw from asking servers in the network for debug information. */
 static void stay_here(void) {
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): this process has no other thread. */
     char *servers = getenv("DEBUGINFOD_URLS");
@@ -159,7 +160,7 @@ static void answer_all(const void *asked, void *answer) {
     }
 }
 
-/* Is it what the child means to leave? */
+/* Whether the counts and offsets are such as the child leaves. */
 static bool is_sound(sy_symbols *answer, size_t asked) {
     size_t known = counted(answer);
     if (known > asked || answer->length >= SY_SYMBOLS_TEXT) return false;

@@ -1,10 +1,11 @@
 /*
- * tags.c: see tags.h. Names are added under the lock and never change; who has the number of one
- * reads it without. Counters are changed by whoever allocates or frees:
+ * tags.c: see tags.h. Names are added under the lock and never change, so a thread that has a tag's
+ * number reads its name without the lock. The threads that allocate and free change the counters:
  *
  *     live == allocations - frees        live_bytes <= peak_bytes
  *
- * An allocation is counted before the object is anybody's, so no free of it is counted before.
+ * An allocation is counted before the object reaches the program, so its free cannot be counted
+ * earlier.
  */
 #include "watch/tags.h"
 
@@ -22,7 +23,7 @@ typedef struct sy_tag_counts {
     _Atomic size_t live_bytes, peak_bytes;
 } sy_tag_counts;
 
-enum { TAGS = SY_TAGS_MAX + 1 }; /* that of the untagged, 0, included */
+enum { TAGS = SY_TAGS_MAX + 1 }; /* including the tag 0, for untagged allocations */
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_TAGS);
 static char names[TAGS][SY_TAG_NAME_MAX + 1];
@@ -38,7 +39,7 @@ static sy_tag find_tag(const char *name, sy_tag end) {
     return tag;
 }
 
-/* The lock is held. */
+/* Finds the tag or adds it. The lock is held. */
 static sy_tag add_tag(const char *name) {
     sy_tag end = atomic_load_explicit(&count, memory_order_relaxed), tag = find_tag(name, end);
     if (tag < end || tag == TAGS) return tag;
@@ -84,7 +85,7 @@ sy_tag sy_tag_count_allocation(size_t size) {
     return current;
 }
 
-/* Releasing: who sees it sees the allocation. */
+/* Release: a thread that sees this free also sees the allocation. */
 void sy_tag_count_free(sy_tag tag, size_t size) {
     atomic_fetch_sub_explicit(&counts[tag].live_bytes, size, memory_order_relaxed);
     atomic_fetch_add_explicit(&counts[tag].frees, 1, memory_order_release);
@@ -99,7 +100,8 @@ static sy_tag_stats stats_of(sy_tag tag) {
     stats.live = (size_t)(stats.allocations - stats.frees);
     stats.live_bytes = atomic_load_explicit(&of->live_bytes, memory_order_relaxed);
     stats.peak_bytes = atomic_load_explicit(&of->peak_bytes, memory_order_relaxed);
-    if (stats.peak_bytes < stats.live_bytes) stats.peak_bytes = stats.live_bytes; /* not yet told */
+    if (stats.peak_bytes < stats.live_bytes)
+        stats.peak_bytes = stats.live_bytes; /* not yet raised */
     return stats;
 }
 

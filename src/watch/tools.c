@@ -10,7 +10,7 @@
 #include "base/cpu.h"
 #include "os/lock.h"
 
-/* ---- AddressSanitizer: functions that are there where it is ---- */
+/* ---- AddressSanitizer: weak references to its functions ---- */
 
 #define OF_TOOL extern __attribute__((weak, visibility("default")))
 
@@ -24,12 +24,12 @@ OF_TOOL void __lsan_unregister_root_region(const void *start, size_t bytes);
 /* ---- Valgrind: requests, by their numbers ---- */
 
 enum {
-    DISABLE_ERRORS = 0x1801, /* of this thread: 1 more reason, or -1 */
+    DISABLE_ERRORS = 0x1801, /* for this thread; 1: one more reason, -1: one less */
     CREATE_POOL = 0x1303,
     DESTROY_POOL = 0x1304,
     POOL_ALLOC = 0x1305,
     POOL_FREE = 0x1306,
-    /* Of memcheck; it answers -1 to them, other tools nothing. */
+    /* memcheck's own requests: it answers -1, other tools do not answer. */
     MAKE_NOACCESS = 'M' << 24 | 'C' << 16,
     MAKE_UNDEFINED,
     MAKE_DEFINED,
@@ -45,9 +45,9 @@ static uintptr_t mark(uintptr_t number, const void *start, size_t bytes) {
     return ask_valgrind(number, (uintptr_t)start, bytes, 0);
 }
 
-/* ---- which ---- */
+/* ---- which tool is present ---- */
 
-static _Atomic sy_tool told; /* NONE until somebody has something to tell */
+static _Atomic sy_tool told; /* the tool to inform; NONE until the first sy_tool_open */
 
 sy_tool sy_tool_present(void) {
     char probe = 0;
@@ -71,8 +71,8 @@ void sy_tool_close(const void *owner) {
 
 /* ---- slabs ---- */
 
-/* LeakSanitizer has a lock for these that it lets a child inherit as it is: nobody holds it while
- * nobody holds ours. */
+/* LeakSanitizer has a lock for its root regions, and a forked child inherits it as it is. No other
+ * thread holds that lock while this one is held, so a fork holds this one. */
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_TOOLS);
 
 static void hold_roots(void) { sy_lock_hold(&lock); }

@@ -1,15 +1,17 @@
 /*
- * tools.h: what Valgrind's memcheck and AddressSanitizer are told, if the process runs under them;
- * so that they see objects where they would see slabs.
+ * tools.h: informs Valgrind's memcheck and AddressSanitizer, if the process runs under one of them,
+ * about objects. Without this they would only see slabs.
  *
  *     slab:    | hidden | object: shown, its size exactly | hidden | hidden: free slot | hidden |
  *
- * Recognised at run time: AddressSanitizer by its functions (weak references, resolved where the
- * program was built with it, whatever the library was built with), memcheck by its answer to a
- * request (no operation outside of it; Valgrind's other tools do not answer). Nobody is told before
- * the first sy_tool_open, and without a tool each call costs a load and a branch.
+ * The tool is recognised at run time. AddressSanitizer: by its functions (weak references, which
+ * are resolved if the program was built with it, however the library was built). memcheck: by its
+ * answer to a request, which does nothing outside of Valgrind; Valgrind's other tools do not
+ * answer. Before the first sy_tool_open no tool is informed. Without a tool each call costs a load
+ * and a branch.
  *
- * Any thread; what a range belongs to is the caller's affair. Lowest of watch/.
+ * Any thread may call these functions. The caller has to know what a range belongs to. Lowest file
+ * of watch/.
  */
 #ifndef SY_WATCH_TOOLS_H
 #define SY_WATCH_TOOLS_H
@@ -22,38 +24,40 @@
 
 typedef enum sy_tool { SY_TOOL_NONE, SY_TOOL_ASAN, SY_TOOL_MEMCHECK } sy_tool;
 
-/* The tool this process runs under, whatever the option `tools` says. */
+/* Returns the tool under which this process runs, whatever the option `tools` says. */
 sy_tool sy_tool_present(void);
 
-/* `owner` (any address that names it) begins and ends to give out objects, with `zone` bytes at
- * each side that are nobody's. Before it ends all its slabs have. */
+/* `owner` (any address that identifies it) begins or ends to allocate objects, with `zone` bytes at
+ * each side that belong to no object. All its slabs must have ended before it ends. */
 void sy_tool_open(const void *owner, size_t zone);
 void sy_tool_close(const void *owner);
 
-/* A slab: from now on its memory is hidden from the program, and what objects in it point to is no
- * leak; from now on it is anybody's, and reads as if it had been written. */
+/* Begins a slab: its memory becomes hidden from the program, and memory that its objects point to
+ * is no leak. Ends a slab: its memory may be used for anything, and counts as written. */
 void sy_tool_begin(const void *slab, size_t bytes);
 void sy_tool_end(const void *slab, size_t bytes);
 
-/* An object is shown to the program, as never written; is hidden from it. */
+/* Shows an object to the program, as never written; hides it again. */
 void sy_tool_allocated(const void *owner, const void *object, size_t size);
 void sy_tool_freed(const void *owner, const void *object, size_t size);
 
-/* An object that is hidden was freed once more: memcheck says who did so before. */
+/* A hidden object was freed once more. memcheck reports where it was freed before. */
 void sy_tool_freed_twice(const void *owner, const void *object);
 
-/* What the library has written to an object is not to count as written. */
+/* What the library has written to an object does not count as written. */
 void sy_tool_unwritten(const void *object, size_t size);
 
-/* Between these two the library itself reads or writes what may be hidden (in functions that
- * AddressSanitizer does not watch): memcheck reports no errors of this thread. They nest. */
+/* Between these two calls the library itself reads or writes memory that may be hidden, in
+ * functions that AddressSanitizer does not check. memcheck reports no errors of this thread
+ * meanwhile. The calls can be nested. */
 void sy_tool_enter(void);
 void sy_tool_leave(void);
 
 extern SY_HIDDEN const sy_part sy_tools_part;
 
-/* Has `explain` called with the address of each access that AddressSanitizer reports, at the end of
- * its report; for ever, in the place of a callback of the program's. */
+/* From now on, `explain` is called with the address of each access that AddressSanitizer reports,
+ * at the end of its report. It replaces a callback of the program, and stays until the process
+ * ends. */
 void sy_tool_on_report(void (*explain)(uintptr_t address));
 
 #endif

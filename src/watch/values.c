@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { DISTANCE_LENGTH = 24 }; /* words longer than this are like no other */
+enum { DISTANCE_LENGTH = 24 }; /* characters; longer words resemble no other */
 
 /* ---- words ---- */
 
@@ -34,7 +34,8 @@ sy_word sy_word_split(sy_word *rest, char separator) {
 
 static unsigned least(unsigned a, unsigned b) { return a < b ? a : b; }
 
-/* Row i of the table of distances between all beginnings, of which the last three are kept. */
+/* Row i of the table of distances between all beginnings of both words. Only the last three rows
+ * are kept. */
 unsigned sy_word_distance(sy_word word, const char *text) {
     size_t length = strlen(text);
     unsigned rows[3][DISTANCE_LENGTH + 1];
@@ -55,7 +56,7 @@ unsigned sy_word_distance(sy_word word, const char *text) {
 
 /* ---- numbers ---- */
 
-/* Takes digits from the front of the word; false: there are none, or too many. */
+/* Takes digits off the front of the word. Returns false if there are none, or too many. */
 static bool take_digits(sy_word *word, uint64_t *value) {
     uint64_t number = 0;
     size_t at = 0;
@@ -76,7 +77,7 @@ static bool is_off(const sy_value_type *type, sy_word word) {
            (type->low > 0 && sy_word_is(word, "0"));
 }
 
-/* A number within the bounds, rounded as the type says; both bounds are round. */
+/* Accepts a number within the bounds, rounded as the type says. Both bounds are round. */
 static bool accept(const sy_value_type *type, uint64_t number, uint64_t *value) {
     if (number < type->low || number > type->high) return false;
     if (type->granule) number += (type->granule - number % type->granule) % type->granule;
@@ -86,7 +87,7 @@ static bool accept(const sy_value_type *type, uint64_t number, uint64_t *value) 
     return true;
 }
 
-/* A number with a unit: `read` gives what one is worth, 0 for no unit. */
+/* Reads a number with a unit. `worth` returns what one unit is worth; 0: there is no such unit. */
 static bool read_units(const sy_value_type *type, sy_word word, uint64_t (*worth)(sy_word unit),
                        uint64_t *value) {
     uint64_t number;

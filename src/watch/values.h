@@ -1,9 +1,8 @@
 /*
- * values.h: how the values of options are written: numbers, sizes, times, words.
+ * values.h: reads and prints the values of options: numbers, sizes, times, words.
  *
- * A value is a number of 64 bits. Reading understands what people write ("64M", "on", "1/100"),
- * printing has one way for each value, which reading gives back. Used by options.c alone; nothing
- * below but base/.
+ * A value is a 64-bit number. Reading accepts what people write ("64M", "on", "1/100"). Printing
+ * has one form for each value, which reading accepts too. Used by options.c alone. Below: base/.
  */
 #ifndef SY_WATCH_VALUES_H
 #define SY_WATCH_VALUES_H
@@ -14,7 +13,7 @@
 
 #include "base/text.h"
 
-/* The value of what is off. */
+/* The value of an option that is off. */
 #define SY_VALUE_OFF UINT64_MAX
 
 /* A piece of a text. */
@@ -24,22 +23,23 @@ typedef struct sy_word {
 } sy_word;
 
 bool sy_word_is(sy_word word, const char *text);
-/* Without white space before and behind. */
+/* Removes white space before and behind the word. */
 sy_word sy_word_trim(sy_word word);
-/* Cuts off what stands before the first `separator`, which goes too; all, if there is none. */
+/* Cuts off and returns the text before the first `separator`; the separator is dropped. Without a
+ * separator it returns all. */
 sy_word sy_word_split(sy_word *rest, char separator);
 
 typedef struct sy_value_type sy_value_type;
 
 struct sy_value_type {
-    /* False: the word is no such value. */
+    /* Returns false if the word is no value of this type. */
     bool (*read)(const sy_value_type *type, sy_word word, uint64_t *value);
     void (*print)(const sy_value_type *type, uint64_t value, sy_text *text);
     uint64_t low, high;  /* of numbers */
-    uint64_t granule;    /* numbers are rounded up to a multiple of this; 0: they are not */
-    bool power_of_two;   /* or to a power of two, if they are not 0 */
-    bool can_be_off;     /* "off" and "no" are values, and so is 0 if `low` is more */
-    const char *choices; /* words with | between; the value is their number, from 0 */
+    uint64_t granule;    /* numbers are rounded up to a multiple of this; 0: not rounded */
+    bool power_of_two;   /* numbers other than 0 are rounded up to a power of two */
+    bool can_be_off;     /* "off" and "no" are values; so is "0" if `low` is above 0 */
+    const char *choices; /* words with | between; the value is a word's index, from 0 */
 };
 
 /* Whole numbers. */
@@ -54,7 +54,7 @@ void sy_print_bytes(const sy_value_type *type, uint64_t value, sy_text *text);
 bool sy_read_time(const sy_value_type *type, sy_word word, uint64_t *value);
 void sy_print_time(const sy_value_type *type, uint64_t value, sy_text *text);
 
-/* One in how many: 1/1000, or 1000; all for 1. */
+/* One in N: 1/1000 or 1000; "all" for 1. */
 bool sy_read_rate(const sy_value_type *type, sy_word word, uint64_t *value);
 void sy_print_rate(const sy_value_type *type, uint64_t value, sy_text *text);
 
@@ -62,13 +62,15 @@ void sy_print_rate(const sy_value_type *type, uint64_t value, sy_text *text);
 bool sy_read_yes(const sy_value_type *type, sy_word word, uint64_t *value);
 void sy_print_yes(const sy_value_type *type, uint64_t value, sy_text *text);
 
-/* One of the choices; or several joined by +, a bit for each, and "off" for none. */
+/* One of the choices. Or a set of them, joined by +: the value has a bit for each, and "off" is the
+ * empty set. */
 bool sy_read_choice(const sy_value_type *type, sy_word word, uint64_t *value);
 void sy_print_choice(const sy_value_type *type, uint64_t value, sy_text *text);
 bool sy_read_set(const sy_value_type *type, sy_word word, uint64_t *value);
 void sy_print_set(const sy_value_type *type, uint64_t value, sy_text *text);
 
-/* In how many steps one becomes the other: a character more, less, another, or two exchanged. */
+/* The number of steps in which one word becomes the other. A step adds, removes or replaces a
+ * character, or exchanges two neighbours. */
 unsigned sy_word_distance(sy_word word, const char *text);
 
 #endif

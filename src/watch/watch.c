@@ -18,7 +18,8 @@
 #include "watch/tags.h"
 #include "watch/tools.h"
 
-/* Text that runs over, and the byte 0 that ends it, must show: no byte of a pattern is ASCII. */
+/* No byte of a pattern is ASCII, so that text that overflows, and the 0 that ends it, always
+ * damages the pattern. */
 static const uint64_t NO_ASCII = UINT64_C(0x8080808080808080);
 
 static const unsigned BRING_CHECKED = SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT;
@@ -35,7 +36,8 @@ static unsigned tools_option(void) {
 
 bool sy_watch_passes(void) { return tools_option() == SY_TOOLS_MALLOC; }
 
-/* What a tool is told of is not put elsewhere besides. memcheck keeps stacks of its own. */
+/* Flags under a tool. Guarded objects are left out: the tool finds these accesses itself. memcheck
+ * keeps stacks of its own, so only AddressSanitizer needs audit. */
 static unsigned told(unsigned flags, sy_tool present) {
     flags = (flags & ~(unsigned)SY_GUARD) | SY_TOLD | SY_CHECKED | SY_QUARANTINE;
     return present == SY_TOOL_ASAN ? flags | SY_AUDIT : flags;
@@ -50,7 +52,8 @@ unsigned sy_watch_checks(unsigned flags, const char *name, bool passable) {
     return present != SY_TOOL_NONE && sy_options_mean(name) ? told(flags, present) : flags;
 }
 
-/* A tool sees the first byte beside an object; 16 keep the next object's out of sight. */
+/* With a tool one byte between objects would be enough. 16 keep a small overflow from reaching the
+ * next object unseen. */
 static const size_t TOLD_ZONE = 16;
 
 size_t sy_watch_zone(unsigned checks) {
@@ -60,10 +63,10 @@ size_t sy_watch_zone(unsigned checks) {
 
 static bool is_told(const sy_watch *watch) { return watch->checks & SY_TOLD; }
 
-/* What one cache keeps from being reused at most, however many objects it may keep. */
+/* Most bytes that one cache keeps back from reuse, whatever the option says. */
 enum { QUARANTINE_BYTES = 16 << 20 };
 
-/* Each 0, or -1 with ENOMEM. */
+/* Both return 0, or -1 with ENOMEM. */
 
 static int begin_history(sy_watch *watch) {
     uint32_t operations = atomic_load_explicit(&sy_options_now.audit_log, memory_order_relaxed);
@@ -112,7 +115,7 @@ void sy_watch_close(sy_watch *watch) {
 
 /* ---- patterns: the byte at an address is the one of the pattern at the address modulo 8 ---- */
 
-/* Whoever verifies may read what is being written, and what is hidden from the program. */
+/* Verification may read memory that other threads write, or that is hidden from the program. */
 #define UNSEEN __attribute__((no_sanitize_address, no_sanitize_thread))
 
 UNSEEN static unsigned char byte_of(uint64_t pattern, uintptr_t address) {
@@ -131,7 +134,7 @@ UNSEEN static void fill(void *start, size_t bytes, uint64_t pattern) {
     sy_tool_leave();
 }
 
-/* The first byte from `at` on that is not of the pattern, or `end`. */
+/* Returns the first byte from `at` on that differs from the pattern, or `end`. */
 UNSEEN static const unsigned char *find_other(const unsigned char *at, const unsigned char *end,
                                               uint64_t pattern) {
     for (; at < end && (uintptr_t)at % sizeof pattern; at++)
@@ -145,7 +148,8 @@ UNSEEN static const unsigned char *find_other(const unsigned char *at, const uns
     return end;
 }
 
-/* NULL, or the first byte that is not of the pattern; *damaged: up to the last such. */
+/* Returns the first byte that differs from the pattern, or NULL, and sets *damaged to the bytes
+ * from there to the last one that differs. */
 UNSEEN static const void *find_damage(const void *start, size_t bytes, uint64_t pattern,
                                       size_t *damaged) {
     const unsigned char *end = (const unsigned char *)start + bytes;
@@ -179,7 +183,7 @@ sy_trace sy_stamp_trace(const sy_stamp *stamp) {
     return trace;
 }
 
-/* An object's life begins: it is counted before anybody can end it. */
+/* Notes an allocation, before the program gets the object: so it is counted before its free. */
 static void note_allocation(const sy_watch *watch, sy_record *record, const void *object,
                             size_t size) {
     record->allocated = sy_stamp_here(watch);
@@ -196,7 +200,7 @@ static void note_free(const sy_watch *watch, sy_record *record, const void *obje
     if (watch->history) sy_history_note(watch->history, true, object, size, &record->freed);
 }
 
-/* Of an object that may be in other hands, so that no half of it means anything. */
+/* Reads a stamp that another thread may be writing. If it is, the result means nothing. */
 UNSEEN static sy_stamp read_stamp(const sy_stamp *stamp) {
     const volatile sy_stamp *now = stamp;
     return (sy_stamp){.time = now->time, .stack = now->stack, .thread = now->thread};
@@ -261,7 +265,7 @@ static sy_finding look(const void *start, size_t bytes, uint64_t pattern, sy_fau
     return finding.first ? finding : (sy_finding){0};
 }
 
-/* What is behind an object is looked at first: it is what programs overwrite most. */
+/* The zone behind the object is examined first, because programs overwrite it most. */
 static sy_finding look_at_zones(const sy_watch *watch, const sy_record *record,
                                 const void *object) {
     if (!(watch->checks & SY_REDZONE)) return (sy_finding){0};
@@ -289,7 +293,7 @@ static sy_fault describe_finding(const sy_watch *watch, const sy_record *record,
 static void raise_finding(const sy_watch *watch, const sy_record *record, const void *object,
                           const sy_finding *finding) {
     sy_fault fault = describe_finding(watch, record, object, finding);
-    sy_tool_enter(); /* what is damaged is shown, and may be hidden */
+    sy_tool_enter(); /* damaged bytes are shown in the report, and may be hidden */
     sy_fault_raise(&fault);
     sy_tool_leave();
 }
@@ -316,7 +320,7 @@ static uint32_t changed(uint32_t word, sy_object_state state) {
     return (word / SY_OBJECT_STATES + 1) * SY_OBJECT_STATES + state;
 }
 
-/* Of an object that is this thread's at the moment. */
+/* For an object that only this thread uses at the moment. */
 static void set_record_state(sy_record *record, sy_object_state state) {
     uint32_t word = atomic_load_explicit(&record->word, memory_order_relaxed);
     atomic_store_explicit(&record->word, changed(word, state), memory_order_release);
@@ -423,7 +427,7 @@ bool sy_watch_look(const sy_watch *watch, const sy_record *record, const void *o
     if (word % SY_OBJECT_STATES == SY_OBJECT_FREE) finding = look_at_poison(watch, object);
     if (finding.kind == SY_FAULT_NONE) return false;
     *fault = describe_finding(watch, record, object, &finding);
-    /* It may have been given out, or back, while it was looked at. */
+    /* Another thread may have allocated or freed the object meanwhile. */
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(&record->word, memory_order_relaxed) == word;
 }

@@ -1,23 +1,23 @@
 /*
- * watch.h: what is checked of one cache or pool, object by object.
+ * watch.h: checks the objects of one cache or pool.
  *
- * Beside each slot of a watched slab there is a record, out of the program's reach. It says whether
- * the object is live, how large it was asked to be, and, with audit, who allocated and freed it:
+ * Each slot of a watched slab has a record, out of the program's reach. It holds the state of the
+ * object, the size asked for, and, with audit, the stacks of its allocation and its free:
  *
  *     FRESH --taken--> TAKEN --given--> LIVE --claimed--> FREEING --filled--> FREE --taken--> TAKEN
  *       ^                                        (one thread wins)             |
- *       +------------------------ its memory was given back -------------------+
+ *       +------------------------ its memory was released ---------------------+
  *
  *     slot:  | left zone | object: asked for | rest | right zone |        zones: `zone` bytes each
  *                        ^ object            ^ size ^ watch->size
  *
- * The zone behind an object begins where the size asked for ends. A free object is full of
- * SY_PATTERN_FREE; a zone has the pattern of its cache, which nobody can foresee. All functions
- * here work on memory and records that the caller gives; where they lie is his affair, and he holds
- * no lock.
+ * The zone behind an object begins where the size asked for ends. A free object is filled with
+ * SY_PATTERN_FREE. The zones have a pattern of the cache's own, which is random. The functions work
+ * on objects and records that the caller passes; the caller decides where these lie, and holds no
+ * lock.
  *
- * With SY_TOLD a tool knows of all this (tools.h): a live object is shown to the program, `size`
- * bytes of it, and the rest of its slot, like a free slot, is hidden.
+ * With SY_TOLD, a tool is informed (tools.h): a live object is shown to the program, `size` bytes
+ * of it. The rest of its slot, and free slots, are hidden.
  *
  * Above: pool/, cache/, guard.c. Below: access.h, report.h, stack.h, options.h, tools.h.
  */
@@ -32,24 +32,24 @@
 #include <stdint.h>
 
 typedef enum sy_object_state {
-    SY_OBJECT_FRESH, /* never given out, or its memory was given back */
+    SY_OBJECT_FRESH, /* never allocated, or its memory was released */
     SY_OBJECT_TAKEN,
     SY_OBJECT_LIVE,
     SY_OBJECT_FREEING,
     SY_OBJECT_FREE,
 } sy_object_state;
 
-/* Somebody did something. */
+/* When, where and by which thread an object was allocated or freed. */
 typedef struct sy_stamp {
-    uint64_t time;  /* of sy_os_now; 0: not noted */
-    uint32_t stack; /* of stack.h */
+    uint64_t time;  /* of sy_os_now; 0: not recorded */
+    uint32_t stack; /* number of a stack (stack.h) */
     uint32_t thread;
 } sy_stamp;
 
 typedef struct sy_record {
     _Atomic uint32_t word; /* the state, and above it a count of its changes */
-    uint32_t tag;          /* of audit.h, at its allocation */
-    _Atomic size_t size;   /* asked for, bytes */
+    uint32_t tag;          /* of the allocation (audit.h) */
+    _Atomic size_t size;   /* bytes asked for */
     sy_stamp allocated, freed;
 } sy_record;
 
@@ -64,132 +64,132 @@ static inline size_t sy_record_size(const sy_record *record) {
     return atomic_load_explicit(&record->size, memory_order_relaxed);
 }
 
-/* What is known of a live object. */
+/* The data about a live object. */
 typedef struct sy_live {
     size_t size; /* asked for */
     sy_stamp allocated;
 } sy_live;
 
-/* False if it is not live. Others may free it, and allocate it anew, meanwhile. */
+/* Returns false if the object is not live. Other threads may free and reallocate it meanwhile. */
 bool sy_record_live(const sy_record *record, sy_live *live);
 
 typedef struct sy_history sy_history;
 
 typedef struct sy_watch {
     const char *name;
-    void *owner;     /* the cache, for who finds it by an object; its affair */
+    void *owner;     /* the cache, for code that finds the watch by an object; not used here */
     size_t size;     /* bytes of an object at most */
-    unsigned checks; /* SY_CHECKED and its kin */
-    uint32_t zone;   /* bytes before and behind; 0: none */
+    unsigned checks; /* SY_CHECKED and other flags of checks */
+    uint32_t zone;   /* bytes before and behind each object; 0: none */
     uint64_t pattern;
-    sy_history *history; /* NULL: none is kept */
-    /* Quarantine: freed items in no order. Under the owner's lock. */
+    sy_history *history; /* NULL: no history is kept */
+    /* The quarantine: freed items in no order. Under the owner's lock. */
     uintptr_t *waiting;
     uint32_t waiting_count, waiting_max;
     uint64_t random;
 } sy_watch;
 
-/* Those for which objects, slabs or addresses have to be looked at. */
+/* The flags for which objects, slabs or addresses have to be examined. */
 enum { SY_WATCH_FLAGS = SY_CHECKED | SY_EDGES | SY_GUARD | SY_ZERO };
 
-/* What the option `tools` adds; no flags of configurations. Both bring SY_CHECKED. */
+/* Flags that the option `tools` adds; configurations cannot have them. Both include SY_CHECKED. */
 enum {
-    SY_TOLD = 1 << 29,   /* the tool that is present is told of slabs and objects */
-    SY_PASSED = 1 << 30, /* each object is a block of the C library's; no other check is made */
+    SY_TOLD = 1 << 29,   /* the tool that is present is informed about slabs and objects */
+    SY_PASSED = 1 << 30, /* objects are blocks of the C library's malloc; no other check */
 };
 
-/* The flags of a configuration and what the options add for a cache or pool of this name, with what
- * each brings along, whatever tools are to be told. */
+/* Returns a configuration's flags with those that the options add for a cache or pool of this name,
+ * and all flags that these include. The option `tools` is left out. */
 unsigned sy_watch_untold(unsigned flags, const char *name);
 
-/* The same, and what the option `tools` adds. `passable`: it may be SY_PASSED, with which all other
- * flags of checks go. */
+/* The same, with what the option `tools` adds. `passable`: the result may be SY_PASSED, which
+ * removes all other flags of checks. */
 unsigned sy_watch_checks(unsigned flags, const char *name, bool passable);
 
-/* Whether caches that are made now and may be SY_PASSED are. */
+/* Whether a cache that is created now, and may be SY_PASSED, would be. */
 bool sy_watch_passes(void);
 
-/* Bytes of each zone that these checks want. */
+/* Bytes of each zone for these flags. */
 size_t sy_watch_zone(unsigned checks);
 
-/* Begins to watch; `name` stays where it is. 0, or -1 with ENOMEM. */
+/* Begins to watch. `name` must stay valid. Returns 0, or -1 with ENOMEM. */
 int sy_watch_open(sy_watch *watch, const char *name, size_t size, unsigned checks);
 void sy_watch_close(sy_watch *watch);
 
-/* What is to be verified once more when the process ends. */
+/* A verification when the process ends. */
 typedef struct sy_exit_check {
     void (*verify)(void);
     _Atomic bool registered;
 } sy_exit_check;
 
-/* From now on `check->verify` is called when the process ends by exit() or from main(). It asks
- * whether the option `exit-check` wants it. 0, or -1 with ENOMEM. Any thread, any number of times.
- */
+/* From now on `check->verify` is called when the process ends by exit() or by a return from main().
+ * It has to look at the option `exit-check` itself. Returns 0, or -1 with ENOMEM. Any thread may
+ * call this, any number of times. */
 int sy_watch_at_exit(sy_exit_check *check);
 
 /* ---- an object's life ---- */
 
-/* A slot was taken for an allocation: what was free is verified (SY_FAULT_WRITE_AFTER_FREE). */
+/* A slot was taken for an allocation. Verifies it if it was free (SY_FAULT_WRITE_AFTER_FREE). */
 void sy_watch_taken(const sy_watch *watch, sy_record *record, void *object);
 
-/* With SY_TOLD: it is shown, `size` bytes of it; before it is constructed. */
+/* With SY_TOLD: shows `size` bytes of the object to the program, before it is constructed. */
 void sy_watch_show(const sy_watch *watch, sy_record *record, const void *object, size_t size);
 
-/* It is given to the program, for `size` bytes; `built`: it is constructed, and stays as it is. */
+/* The object goes to the program, for `size` bytes. `built`: it keeps its constructed content. */
 void sy_watch_given(const sy_watch *watch, sy_record *record, void *object, size_t size,
                     bool built);
 
-/* It comes back: true for one caller. False, with the fault raised, if it is not live or `told` (a
- * size, SIZE_MAX: not said) is not the size. What its zones have suffered is raised too. */
+/* The program frees the object. Returns true in one caller. If the object is not live, or `told`
+ * (SIZE_MAX: size not given) is not its size, raises the fault and returns false. Damage in its
+ * zones is raised too. */
 bool sy_watch_claim(const sy_watch *watch, sy_record *record, void *object, size_t told);
-/* The same in two parts, for callers that hold a lock in the first: whether it is live and now the
- * caller's, and what is done then. */
+/* The same in two parts, for callers that hold a lock during the first: try_claim returns whether
+ * the object was live and is now the caller's to free; claimed does the rest, without the lock. */
 bool sy_watch_try_claim(sy_record *record);
 void sy_watch_claimed(const sy_watch *watch, sy_record *record, const void *object);
 
-/* It is free now, filled if that is wanted, and hidden. */
+/* The object is free now: it is filled if a flag asks for it, and hidden. */
 void sy_watch_fill(const sy_watch *watch, sy_record *record, void *object);
 
-/* Its memory goes, or it was not given to the program after all: what is free is verified, what is
- * not is hidden. */
+/* The slot's memory is released, or the object did not reach the program after all. A free object
+ * is verified; a live or taken one is hidden. */
 void sy_watch_forget(const sy_watch *watch, sy_record *record, void *object);
 
-/* Whether something is wrong with it at present, and what. It may be in use. */
+/* Whether the object is damaged at present, and how. It may be in use. */
 bool sy_watch_look(const sy_watch *watch, const sy_record *record, const void *object,
                    sy_fault *fault);
 
-/* Adds what a record knows of its object, who had it and how large it is. */
+/* Adds to a fault what the record knows: the object's size and stacks. */
 void sy_watch_describe(const sy_record *record, sy_fault *fault);
 
-/* Raises a fault about an object, with what its record knows; record may be NULL. */
+/* Raises a fault about an object, with the data of its record, which may be NULL. */
 void sy_watch_raise(const sy_watch *watch, const sy_record *record, sy_fault_kind kind,
                     const void *address, const void *object);
 
-/* Tells at the end of a tool's report whose slot `address` lies in, and who had the object. */
+/* Adds to a tool's report the slot in which `address` lies, and the stacks of its object. */
 void sy_watch_explain(const sy_watch *watch, const sy_record *record, const void *address,
                       const void *object);
 
 /* ---- quarantine, under the owner's lock ---- */
 
-/* Puts `item` among those that wait. True with one that has waited in *out, if they are too many.
- */
+/* Puts `item` into the quarantine. If it is full, returns true with an item to free in *out. */
 bool sy_watch_wait(sy_watch *watch, uintptr_t item, uintptr_t *out);
 
-/* Takes one that waits; false: there is none. */
+/* Takes an item out of the quarantine. Returns false if it is empty. */
 bool sy_watch_next(sy_watch *watch, uintptr_t *out);
 
 /* ---- patterns ---- */
 
-/* Fills the edge of a slab; looks whether it is as it was. */
+/* Fills the edge of a slab; examines whether it is unchanged. */
 void sy_watch_lay(const sy_watch *watch, void *start, size_t bytes);
 bool sy_watch_look_at_edge(const sy_watch *watch, const void *start, size_t bytes, sy_fault *fault);
 
 /* ---- audit ---- */
 
-/* Now, here; zeroes without audit. */
+/* A stamp of this moment and place; all zero without audit. */
 sy_stamp sy_stamp_here(const sy_watch *watch);
 
-/* What the program is told of it. */
+/* The stamp in the form that the program gets. */
 sy_trace sy_stamp_trace(const sy_stamp *stamp);
 
 #endif

@@ -25,7 +25,7 @@ static bool is_name_character(char character) {
 
 /* ---- Rust ---- */
 
-/* Past what stands before the path of a type: < & * mut ... */
+/* Skips what precedes the path of a type: < & * mut ... */
 static const char *path_within(const char *type) {
     static const char *const before[] = {"<", "&", "*", "(", "[", "mut ", "const ", "dyn ", NULL};
     while (is_among(type, before)) type += is_name_character(*type) ? strcspn(type, " ") + 1 : 1;
@@ -37,16 +37,16 @@ static bool is_path(const char *text) {
     return begins(text, "::");
 }
 
-/* The path that begins with the crate whose function it is. Of <Type as Trait>::function that is
- * the type's; the trait's, if the type is of no crate. */
+/* Returns the path that begins with the function's crate. For <Type as Trait>::function it is the
+ * type's path, or the trait's if the type is of no crate. */
 static const char *crate_of(const char *name) {
     if (*name != '<') return name;
     const char *type = path_within(name), *trait = strstr(name, " as ");
     return is_path(type) || !trait ? type : path_within(trait + strlen(" as "));
 }
 
-/* What the runtime keeps until the process ends: the tables that it read for backtraces, and
- * buffers of the standard streams. */
+/* Whether the function allocates what the runtime keeps until the process ends: the tables that it
+ * reads for backtraces, and buffers of the standard streams. */
 static bool is_kept_by_runtime(const char *name) {
     return contains(name, "std::backtrace_rs::") || contains(name, "std::io::stdio::");
 }
@@ -61,7 +61,7 @@ static bool is_of_rust_library(const char *path) {
            contains(path, "/rustlib/src/rust/library/");
 }
 
-/* Whether the folder, from here to `end`, is of that crate: by its name, or with a version. */
+/* Whether the folder that ends at `end` is the crate's: its name, or its name and a version. */
 static bool is_folder_of(const char *folder, const char *end, const char *crate) {
     if (!begins(folder, crate)) return false;
     folder += strlen(crate);
@@ -69,7 +69,7 @@ static bool is_folder_of(const char *folder, const char *end, const char *crate)
     return folder == end || (version && folder + strcspn(folder, "/") == end);
 }
 
-/* A source of the crates slabyard and slabyard-sys, in the repository or as they are published. */
+/* Whether it is a source of the crates slabyard or slabyard-sys, published or not. */
 static bool is_of_crate(const char *path) {
     const char *source = strstr(path, "/src/"), *folder = source;
     if (!source || begins(source, "/src/bin/") || begins(source, "/src/main.rs")) return false;
@@ -83,7 +83,7 @@ static sy_whose whose_in_rust(const char *name, const char *path) {
         "core::", "alloc::",     "std::",   "__rustc::",   "__rust_",       "__rdl_",
         "__rg_",  "hashbrown::", "gimli::", "addr2line::", "miniz_oxide::", NULL};
     const char *crate = crate_of(name);
-    /* The program's main is called there; where no lines are known, it may have been inlined. */
+    /* This function calls the program's main. Without lines, main may have been inlined into it. */
     if (contains(name, "__rust_begin_short_backtrace"))
         return path ? SY_WHOSE_START : SY_WHOSE_PROGRAM;
     if (is_of_runtime(crate)) return SY_WHOSE_START;
@@ -97,7 +97,7 @@ static sy_whose whose_in_rust(const char *name, const char *path) {
 
 /* ---- C and C++ ---- */
 
-/* Past the type that a function of a template gives back, which its name begins with. */
+/* Skips the return type, with which the name of a template's function begins. */
 static const char *past_type(const char *name) {
     const char *word = name;
     int depth = 0;
@@ -113,7 +113,7 @@ static const char *past_type(const char *name) {
     return word;
 }
 
-/* A public header, wherever it was installed. */
+/* Whether it is a public header, installed anywhere. */
 static bool is_of_header(const char *path) {
     const char *last = strrchr(path, '/');
     static const char folder[] = "slabyard";

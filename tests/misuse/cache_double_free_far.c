@@ -11,5 +11,5 @@ int main(void) {
     sy_cache_free(cache, object);
     for (int i = 0; i < 1000; i++) sy_cache_free(cache, others[i]);
     sy_cache_free(cache, object);
-    sy_cache_trim(cache); /* the magazines come to the slabs */
+    sy_cache_trim(cache); /* empties the magazines into the slabs */
 }

@@ -10,5 +10,5 @@ int main(void) {
     sy_cache_free(cache, object);
     sy_cache_free(cache, other);
     sy_cache_free(cache, object);
-    sy_thread_flush(); /* where the slabs are met */
+    sy_thread_flush(); /* empties the magazine into the slabs */
 }

@@ -9,7 +9,7 @@
 int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_EDGES);
     char *object = told(sy_cache_alloc(cache));
-    scribble(object - 8, 8); /* it is the first of its slab */
+    scribble(object - 8, 8); /* the first object of its slab */
     sy_cache_free(cache, object);
     sy_cache_destroy(cache);
 }

@@ -10,6 +10,6 @@ int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_EDGES);
     char *object = sy_cache_alloc(cache), *next;
     while ((next = sy_cache_alloc(cache)) == object + 64) object = next;
-    scribble((char *)told(object) + 64, 8); /* it is the last of its slab */
+    scribble((char *)told(object) + 64, 8); /* the last object of its slab */
     sy_cache_destroy_all(cache);
 }

@@ -12,7 +12,7 @@ int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_REDZONE);
     char *object = told(sy_cache_alloc(cache));
     char *next = sy_cache_alloc(cache);
-    scribble(object + 130, 4); /* beyond its own red zone */
+    scribble(object + 130, 4); /* behind the object's own red zone */
     sy_cache_free(cache, object);
     sy_cache_free(cache, next);
 }

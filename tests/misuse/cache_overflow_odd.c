@@ -11,6 +11,6 @@
 int main(void) {
     sy_cache *cache = cache_of("line", 61, SY_REDZONE);
     char *object = told(sy_cache_alloc(cache));
-    scribble(object + 61, 1); /* into what alignment has left over */
+    scribble(object + 61, 1); /* into the bytes that alignment adds */
     sy_cache_free(cache, object);
 }

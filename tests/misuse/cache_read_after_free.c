@@ -6,5 +6,5 @@ int main(void) {
     void **object = told(sy_cache_alloc(cache));
     *object = object;
     sy_cache_free(cache, object);
-    follow(object); /* 0xdeadbeefdeadbeef */
+    follow(object); /* the pointer is 0xdeadbeefdeadbeef */
 }

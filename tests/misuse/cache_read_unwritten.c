@@ -4,5 +4,5 @@
 int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_POISON);
     void **object = told(sy_cache_alloc(cache));
-    follow(object); /* 0xbaddcafebaddcafe */
+    follow(object); /* the pointer is 0xbaddcafebaddcafe */
 }

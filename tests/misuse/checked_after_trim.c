@@ -11,6 +11,6 @@ int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_CHECKED);
     char *object = told(sy_cache_alloc(cache));
     sy_cache_free(cache, object);
-    sy_cache_trim(cache); /* its memory has gone back */
+    sy_cache_trim(cache); /* returns the memory to the system */
     sy_cache_free(cache, object);
 }

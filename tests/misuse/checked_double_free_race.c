@@ -14,7 +14,7 @@ static _Atomic int arrived, told_of;
 
 static void count(const sy_fault *fault) { told_of += fault->kind == SY_FAULT_DOUBLE_FREE; }
 
-/* Until both are there, closer than a barrier that sleeps would have them. */
+/* Waits for the other thread. A barrier that sleeps would let them go less close together. */
 static void meet(int *meetings) {
     int wanted = 2 * ++*meetings;
     arrived++;
@@ -41,7 +41,7 @@ int main(void) {
     if (pthread_create(&other, NULL, end_of, NULL) != 0) return 1;
     end_of(&cache);
     pthread_join(other, NULL);
-    if (told_of != ROUNDS) return 1; /* one of the two, each time */
+    if (told_of != ROUNDS) return 1; /* one of the two frees is reported each time */
     sy_set_fault_handler(NULL);
     sy_cache_free(cache, told(object));
 }

@@ -8,7 +8,7 @@ int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_CHECKED);
     char *object = told(sy_cache_alloc(cache));
     sy_cache_free(cache, object);
-    char *other = sy_cache_alloc(cache); /* the same, to another owner, */
-    sy_cache_free(cache, object);        /* whose it is */
+    char *other = sy_cache_alloc(cache); /* the same object for another owner, */
+    sy_cache_free(cache, object);        /* which this free takes away */
     sy_cache_free(cache, other);
 }

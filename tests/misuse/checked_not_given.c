@@ -7,5 +7,5 @@
 int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_CHECKED);
     char *object = sy_cache_alloc(cache);
-    sy_cache_free(cache, told(object + 640)); /* of a slot, but nobody has it */
+    sy_cache_free(cache, told(object + 640)); /* a slot that was never allocated */
 }

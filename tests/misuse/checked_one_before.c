@@ -9,5 +9,5 @@
 int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_CHECKED);
     char *object = sy_cache_alloc(cache);
-    sy_cache_free(cache, told(object + 64 - 1)); /* of the next */
+    sy_cache_free(cache, told(object + 64 - 1)); /* one byte before the next object */
 }

@@ -7,7 +7,7 @@
 #include "misuse.h"
 
 int main(void) {
-    sy_cache *cache = cache_of("odd", 100, SY_CHECKED); /* 112 from one to the next */
+    sy_cache *cache = cache_of("odd", 100, SY_CHECKED); /* slots are 112 bytes apart */
     char *object = sy_cache_alloc(cache);
     sy_cache_free(cache, told(object + 100));
 }

@@ -7,7 +7,7 @@
 
 static sy_cache *others;
 
-/* Gives up what is not its own yet, to a cache that it was not from. */
+/* Frees its object, which is not allocated yet, to another cache. */
 static int construct(void *object, void *arg) {
     (void)arg;
     sy_cache_free(others, told(object));

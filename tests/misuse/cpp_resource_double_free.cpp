@@ -5,7 +5,7 @@
 #include "misuse.hpp"
 
 int main() {
-    auto &orders = *new slabyard::memory_resource("order"); /* its end would see it, too */
+    auto &orders = *new slabyard::memory_resource("order"); /* its destructor would report it too */
     void *object = told(orders.allocate(64));
     orders.deallocate(object, 64);
     orders.deallocate(object, 64);

@@ -29,7 +29,7 @@ int main(void) {
     sy_cache_free(cache, object); /* an overflow, */
     sy_cache_free(cache, object); /* a double free, which is ignored, */
     scribble(object, 8);
-    void *again = sy_cache_alloc(cache); /* and a write after free */
+    void *again = sy_cache_alloc(cache); /* a write after free */
     sy_cache_free(cache, again);
     return sy_cache_destroy(cache);
 }

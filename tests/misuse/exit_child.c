@@ -4,7 +4,7 @@
 
 #include "misuse.h"
 
-/* A child of fork that ends by _exit is not looked at; its parent's objects are whole. */
+/* A forked child that ends by _exit is not verified, and its parent's objects are intact. */
 int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_POISON | SY_QUARANTINE);
     char *object = told(sy_cache_alloc(cache));

@@ -12,6 +12,6 @@ int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_POISON | SY_QUARANTINE);
     char *object = told(sy_cache_alloc(cache));
     sy_cache_free(cache, object);
-    scribble(object + 8, 8); /* nobody looks at it again */
+    scribble(object + 8, 8); /* the object is not allocated again */
     return 0;
 }

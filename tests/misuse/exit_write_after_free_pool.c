@@ -13,6 +13,6 @@ int main(void) {
     sy_pool *pool = pool_of("node", 64, SY_POISON | SY_QUARANTINE);
     char *object = told(sy_pool_alloc(pool));
     sy_pool_free(pool, object);
-    scribble(object + 8, 8); /* nobody looks at it again */
+    scribble(object + 8, 8); /* the object is not allocated again */
     return 0;
 }

@@ -12,7 +12,7 @@
 
 #include "misuse.h"
 
-/* An object that ends where its page does (`right`), or begins there: they lie so by turns. */
+/* Returns an object at the right end of its page (`right`) or at the left, which take turns. */
 static char *placed(sy_cache *cache, bool right) {
     char *object = sy_cache_alloc(cache);
     bool is = right ? ((uintptr_t)object + 64) % 4096 == 0 : (uintptr_t)object % 4096 == 0;

@@ -8,5 +8,5 @@ int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_HANDLES);
     void *object = told(sy_cache_alloc(cache));
     sy_cache_free(cache, object);
-    sy_cache_free(cache, object); /* seen at once */
+    sy_cache_free(cache, object); /* reported at once */
 }

@@ -10,5 +10,5 @@ int main(void) {
     void *object = told(sy_handle_alloc(cache, &handle));
     sy_handle_pin(cache, handle);
     sy_handle_free(cache, handle);
-    sy_cache_free(cache, object); /* that is still there, pinned */
+    sy_cache_free(cache, object); /* a pinned object, which is still there */
 }

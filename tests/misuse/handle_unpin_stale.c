@@ -10,6 +10,6 @@ int main(void) {
     told(sy_handle_alloc(cache, &handle));
     sy_handle_pin(cache, handle);
     sy_handle_free(cache, handle);
-    sy_handle_unpin(cache, handle); /* the object goes */
+    sy_handle_unpin(cache, handle); /* the object is freed */
     sy_handle_unpin(cache, handle);
 }

@@ -13,6 +13,6 @@ int main(void) {
     sy_handle handle;
     char *object = told(sy_handle_alloc(cache, &handle));
     sy_handle_free(cache, handle);
-    scribble(object, 8); /* by address, where the handle is stale */
+    scribble(object, 8); /* by address: the handle is stale */
     sy_handle_alloc(cache, &handle);
 }

@@ -7,7 +7,7 @@
 
 static void tell(const sy_fault *fault) {
     sy_report_fault(fault);
-    sy_free(sy_malloc(fault->object_size)); /* it may use Slabyard */
+    sy_free(sy_malloc(fault->object_size)); /* a handler may use Slabyard */
 }
 
 int main(void) {

@@ -8,5 +8,5 @@
 int main(void) {
     sy_set_options("check");
     char *object = told(sy_malloc(100));
-    sy_free_sized(object, 99); /* of the same class */
+    sy_free_sized(object, 99); /* a size of the same class */
 }

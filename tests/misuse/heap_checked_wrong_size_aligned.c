@@ -8,5 +8,5 @@
 int main(void) {
     sy_set_options("check");
     char *object = told(sy_aligned_alloc(64, 100));
-    sy_free_aligned_sized(object, 64, 99); /* of the same class */
+    sy_free_aligned_sized(object, 64, 99); /* a size of the same class */
 }

@@ -8,6 +8,6 @@
 
 int main(void) {
     static char local[64];
-    sy_free_sized(sy_malloc(64), 64); /* the class is known */
+    sy_free_sized(sy_malloc(64), 64); /* the class is in use from now on */
     sy_free_sized(told(local), 64);
 }

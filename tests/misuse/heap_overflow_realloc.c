@@ -12,5 +12,5 @@ int main(void) {
     sy_set_options("redzone");
     char *object = told(sy_malloc(100));
     scribble(object + 100, 1);
-    sy_realloc(object, 200); /* moves it */
+    sy_realloc(object, 200); /* the object moves */
 }

@@ -12,6 +12,6 @@ int main(void) {
     sy_set_options("redzone");
     static const char text[] = "sixteen letters.";
     char *object = told(sy_malloc(strlen(text)));
-    strcpy(hidden(object), text); /* and a 0 */
+    strcpy(hidden(object), text); /* the 0 behind the text is one byte too many */
     sy_free(object);
 }

@@ -13,5 +13,6 @@ int main(void) {
     char *object = told(sy_malloc(1000000));
     sy_free(object);
     scribble(object, 8);
-    for (int i = 0; i < 100; i++) sy_free(sy_malloc(1000000)); /* it is let out and goes */
+    for (int i = 0; i < 100; i++)
+        sy_free(sy_malloc(1000000)); /* it leaves the quarantine and is released */
 }

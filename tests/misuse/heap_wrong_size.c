@@ -6,6 +6,6 @@
 #include "misuse.h"
 
 int main(void) {
-    sy_free(sy_malloc(128)); /* the class is known */
+    sy_free(sy_malloc(128)); /* the class is in use from now on */
     sy_free_sized(told(sy_malloc(60)), 128);
 }

@@ -7,5 +7,5 @@
 
 int main(void) {
     char *object = told(sy_malloc(100));
-    sy_free_sized(object, 200); /* no object of that class was there ever */
+    sy_free_sized(object, 200); /* that class was never used */
 }

@@ -1,8 +1,9 @@
 /*
- * misuse.h: what the programs in this folder share. Each does one thing wrong and is ended for it;
- * its first comment is the report that it has to give on stderr then, line by line, with ADDRESS
- * for the address that it printed before, and words for what else differs from run to run: see
- * run.sh, which compares, and says what else such a comment may ask for.
+ * misuse.h: functions that the programs in this folder share. Each program makes one mistake, for
+ * which Slabyard ends it. Its first comment is the report that has to appear on stderr then, line
+ * by line. ADDRESS stands for the address that the program printed before, and other words stand
+ * for parts that differ from run to run. run.sh compares the two, and its first comment lists these
+ * words.
  */
 #ifndef SLABYARD_TESTS_MISUSE_H
 #define SLABYARD_TESTS_MISUSE_H
@@ -25,21 +26,20 @@ static inline sy_heap *heap_of(const char *name, unsigned flags) {
     return sy_heap_create(&(sy_heap_config){.name = name, .flags = flags});
 }
 
-/* The same pointer, as something that compilers know nothing about. */
+/* Returns the same pointer. The compiler cannot know that it is the same. */
 static inline void *hidden(void *address) {
     __asm__ volatile("" : "+r"(address));
     return address;
 }
 
-/* Tells the address that will be misused, and gives it back, hidden. */
+/* Prints the address that will be misused, and returns it, hidden from the compiler. */
 static inline void *told(void *address) {
     printf("%p\n", address);
     fflush(stdout);
     return hidden(address);
 }
 
-/* Writes where nothing is to be written; by itself, so that who looks at the stack sees no other.
- */
+/* Writes where the program must not write. A function of its own, so that the stack shows it. */
 static inline void scribble(void *at, size_t bytes) {
     volatile char *bytes_there = hidden(at);
     for (size_t i = 0; i < bytes; i++) bytes_there[i] = 'B';
@@ -49,13 +49,13 @@ struct misuse_pointer {
     const volatile char *pointer;
 } __attribute__((packed, may_alias));
 
-/* Follows a pointer that lies where nothing is to be read. */
+/* Follows a pointer that it reads from where the program must not read. */
 static inline void follow(void *at) {
     const volatile struct misuse_pointer *place = hidden(at);
     (void)*place->pointer;
 }
 
-/* Has another thread do something, and waits for its end. */
+/* Calls `work` in another thread, and waits for its end. */
 static inline void elsewhere(void *(*work)(void *), void *arg) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, work, arg) == 0) pthread_join(thread, NULL);

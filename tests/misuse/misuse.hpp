@@ -1,4 +1,4 @@
-/* misuse.hpp: what misuse.h is for programs in C++. */
+/* misuse.hpp: functions that the C++ programs in this folder share (see misuse.h). */
 #ifndef SLABYARD_TESTS_MISUSE_HPP
 #define SLABYARD_TESTS_MISUSE_HPP
 

@@ -12,6 +12,6 @@ int main(void) {
     sy_pool *pool = pool_of("node", 48, SY_REDZONE);
     char *object = told(sy_pool_alloc(pool));
     scribble(object + 48, 1);
-    sy_pool_free(pool, object); /* compiled in: sees nothing */
+    sy_pool_free(pool, object); /* inline: it checks nothing */
     sy_pool_destroy(pool);
 }

@@ -15,9 +15,10 @@ int main(void) {
     sy_pool_free(pool, object);
     for (int i = 0; i < 100; i++) {
         void *other = sy_pool_alloc(pool);
-        if (other == object) return 1; /* it waits */
+        if (other == object) return 1; /* it must wait in the quarantine */
         sy_pool_free(pool, other);
     }
     scribble(object, 8);
-    for (int i = 0; i < 10000; i++) sy_pool_free(pool, sy_pool_alloc(pool)); /* of 256 */
+    for (int i = 0; i < 10000; i++)
+        sy_pool_free(pool, sy_pool_alloc(pool)); /* the quarantine holds 256 */
 }

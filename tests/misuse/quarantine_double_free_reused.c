@@ -5,7 +5,7 @@
 #include "misuse.h"
 
 static __attribute__((noinline)) void first_to_see(sy_cache *cache, void *object) {
-    char *other = sy_cache_alloc(cache); /* not the same: that one waits */
+    char *other = sy_cache_alloc(cache); /* another object: the first waits in the quarantine */
     sy_cache_free(cache, object);
     sy_cache_free(cache, other);
 }

@@ -1,26 +1,27 @@
 #!/usr/bin/env bash
-# Does a program that misuses Slabyard end, having said exactly what its first comment expects?
+# Runs a program that misuses Slabyard. Does the program end with exactly the report that its first
+# comment expects?
 # Usage: run.sh SOURCE PROGRAM...
 #
-# The comment is the report, or several of them. A line that is indented more than the text is a
-# line of it, and so is the headline, which begins with `slabyard:`; any other goes on with the one
-# before. In them stand
-#   ADDRESS     for the address that the program printed, ADDRESS+8 and ADDRESS-8 for others
-#   PLACE       for what a foreign pointer points to, REGISTER for the name of one
-#   TIME        for how long ago something was, THREAD for the number of a thread
-#   STACK       for the lines of a stack; STACK f g for one whose first functions are f and g, as far
+# The comment is a report, or several. The headline of a report begins with `slabyard:`. A line that
+# is indented more than the comment's text is another line of the report. Any other line continues
+# the line before it. These words stand for parts that differ from run to run:
+#   ADDRESS     the address that the program printed; ADDRESS+8 and ADDRESS-8: others near it
+#   PLACE       the place that a foreign pointer points to; REGISTER: the name of a register
+#   TIME        the time since an event; THREAD: the number of a thread
+#   STACK       the lines of a stack; STACK f g: of a stack whose first functions are f and g, as far
 #               as this machine can name them
 #
-# Before the reports there can be
-#   SLABYARD=OPTIONS     what the program is started with
-# and behind them
-#   ends with WHAT       abort, unless something else is said: SIGSEGV, or an exit status, when it
-#                        goes on
+# A line before the reports can be
+#   SLABYARD=OPTIONS     the options with which the program is started
+# and a line behind them
+#   ends with WHAT       abort (also without the line), SIGSEGV, or the exit status of a program that
+#                        continues
 #
-# A guard page's report ends with SIGSEGV; others may have their say behind it, and of an access that
-# nobody reports it is they alone who have one. The program runs in a folder of its own: what it
-# has appended to the file `report` there is taken for the reports, and there is to be nothing on
-# stderr.
+# A report about a guard page ends with SIGSEGV. A sanitizer may write its own report behind it, and
+# writes the only one of an access that Slabyard does not report. The program runs in a folder of
+# its own. If it has written the file `report` there, this file has to contain the reports, and
+# stderr must be empty.
 set -uo pipefail
 source=$(realpath "$1")
 shift
@@ -31,7 +32,8 @@ fail() {
     exit 1
 }
 
-# What the first comment of a source says, each report's line and each wish in a line of its own.
+# expectation SOURCE: the first comment of a source, with each line of a report and each condition
+# (SLABYARD=, ends with) in a line of its own.
 expectation() {
     awk '
         { last = sub(/ *\*\/.*/, "") }
@@ -42,7 +44,7 @@ expectation() {
         last { print ""; exit }' "$1"
 }
 
-# addressed TEXT: with each ADDRESS, and what is counted from it, in digits.
+# addressed TEXT: the text with numbers in place of ADDRESS, ADDRESS+8 and so on.
 addressed() {
     local text=$1 sum
     while [[ $text =~ ADDRESS([+-][0-9]+)? ]]; do
@@ -52,9 +54,9 @@ addressed() {
     echo "$text"
 }
 
-# canonical EXPECTED REPORT: the report, with the words above for what differs from run to run. Of
-# each stack as many functions are told as are expected; one that this machine has no name for may
-# be any, and then some may be missing, which were inlined.
+# canonical EXPECTED REPORT: the report, with the words above in place of the parts that differ from
+# run to run. Of each stack it shows as many functions as are expected. A function that this machine
+# cannot name matches any name. If there is one, inlined functions may also be missing.
 canonical() {
     sed -E 's/^(  (allocated|freed)) [0-9.]+ [a-z]+ ago by thread [0-9]+/\1 TIME ago by thread THREAD/
         s/^(  seen by thread) [0-9]+/\1 THREAD/
@@ -88,7 +90,7 @@ canonical() {
 }
 
 expectation "$source" >"$scratch/wanted"
-options=${SLABYARD:-tools=off},$(sed -n 's/^SLABYARD=//p' "$scratch/wanted") # it is Slabyard that is to see it
+options=${SLABYARD:-tools=off},$(sed -n 's/^SLABYARD=//p' "$scratch/wanted") # Slabyard has to find it
 end=$(sed -n 's/^ends with //p' "$scratch/wanted")
 ! grep -q '^slabyard: .*(guard page)' "$scratch/wanted" || end=${end:-SIGSEGV}
 
@@ -108,7 +110,7 @@ grep -q . "$scratch/expected" || : >"$scratch/expected"
 case ${end:-abort} in
 abort) [ "$status" = 134 ] ;;
 [0-9]*) [ "$status" = "$end" ] ;;
-SIGSEGV) # or by who has his say behind the report, a sanitizer
+SIGSEGV) # or the end of a sanitizer that reports too
     awk '/^slabyard: / { on = 1 } on && !/^(slabyard: |  )/ { exit } on' "$scratch/said" \
         >"$scratch/ours"
     mv "$scratch/ours" "$scratch/said"

@@ -13,5 +13,5 @@ int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_REDZONE);
     char *object = told(sy_cache_alloc(cache));
     scribble(object + 64, 1);
-    return sy_verify() == 1 ? 0 : 1; /* while it is live; the program goes on */
+    return sy_verify() == 1 ? 0 : 1; /* a live object is reported, and the program continues */
 }
