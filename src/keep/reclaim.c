@@ -16,8 +16,10 @@ enum {
     GROWTH_STEPS = 4, /* of a pass by growth in one turn: it must keep up */
 };
 
-static const uint64_t LOOKS_APART_NS = 2000000; /* of a thread, through its slots, at least */
-static const uint64_t OTHERS_STEP_NS = 1000000; /* waited for, by who has a pass to finish */
+/* The least time from one look of a thread through its own slots to its next. */
+static const uint64_t LOOKS_APART_NS = 2000000;
+/* How long sy_reclaim_by_age sleeps while another thread does the step. */
+static const uint64_t OTHERS_STEP_NS = 1000000;
 
 /* ---- a pass ---- */
 

@@ -65,8 +65,8 @@ typedef struct sy_thread {
     unsigned empties;
     unsigned inside; /* callbacks of clients that slow paths of this thread are in the midst of */
     unsigned next_idle;     /* slot that it looks at next for being idle */
-    unsigned one_way_count; /* one-way clients that were refilled since the last put-back; more than
-                             * there is room for: any may have been */
+    unsigned one_way_count; /* one-way clients refilled since the last put-back. SY_ONE_WAY_NOTED +
+                             * 1: the list overflowed; treat every one-way client as refilled */
     uint16_t one_way[SY_ONE_WAY_NOTED];
     sy_magazine *empty[SY_EMPTIES];
 } sy_thread;

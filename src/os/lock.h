@@ -3,8 +3,9 @@
  *
  * A thread takes locks in rising rank only (several of one rank only around fork, in a fixed
  * order); a debug build aborts on the first acquisition that breaks this. No system call that can
- * block on the kernel's memory management, and no callback of the user, runs while a lock is held,
- * but that of reports, which is for that.
+ * block on the kernel's memory management, and no callback of the user, runs while a lock is held.
+ * The report lock is the exception: it is held while the report is written. (Page faults do happen
+ * under locks: store.c with_header, chunk.c memset.)
  *
  * The word of a lock (Drepper, "Futexes Are Tricky", 2011, section 6, with the holder's number in
  * place of 1):
@@ -13,7 +14,7 @@
  *     | waited |  level  |    holder    |      0: free
  *
  *     holder   the number of the thread that holds it (sy_os_thread)
- *     waited   somebody may be asleep on it: a release has to wake one
+ *     waited   a thread may be asleep on the lock: a release has to wake one
  *     level    0: held for a piece of work. 1 and up: held for a fork, the second level for a fork
  *              in a handler of a signal that came within the first, and so on. INHERITED: the
  *              thread held it for a piece of work when it forked, and this is the child
