@@ -62,8 +62,8 @@ typedef struct sy_map {
 
 extern SY_HIDDEN sy_map sy_the_map;
 
-/* The leaf for the units from `unit` on, which is taken modulo 2^32. What it holds is zero before
- * it is written, so whoever finds it needs nothing of those who made it. */
+/* The leaf that has `unit`, which is taken modulo 2^32. A new leaf reads as zero, so a thread that
+ * finds it need not synchronize with the thread that made it. */
 static inline sy_leaf *sy_leaf_of(uint32_t unit) {
     const _Atomic uintptr_t *entry = &sy_the_map.leaf_at[unit / SY_LEAF_UNITS];
     uintptr_t at = atomic_load_explicit(entry, memory_order_relaxed);

@@ -16,12 +16,11 @@ enum {
 };
 
 enum {
-    BUDGET_START =
-        256 << 10,         /* first budget of a shard in bytes of items; at least one magazine */
-    BUDGET_EASY = 4 << 20, /* bytes to which any budget may grow, whatever the memory limit */
-    MEMORY_SHARE = 8,      /* beyond that a shard may hold 1/8 of the process's memory limit */
-    BURST_SHARE = 4,       /* a burst leaves 1/4 of the budget in the shard, */
-    BURST_MOST = 16,       /* and flushes at most so many magazines */
+    BUDGET_START = 256 << 10, /* first budget of a shard in bytes of items; at least one magazine */
+    BUDGET_EASY = 4 << 20,    /* bytes to which any budget may grow, whatever the memory limit */
+    MEMORY_SHARE = 8,         /* beyond that a shard may hold 1/8 of the process's memory limit */
+    BURST_SHARE = 4,          /* a burst leaves 1/4 of the budget in the shard, */
+    BURST_MOST = 16,          /* and flushes at most so many magazines */
 };
 
 /* ---- of a thread ---- */

@@ -62,7 +62,7 @@ typedef struct sy_client_config {
     size_t item_bytes;     /* bytes of memory that one waiting item occupies: for the bounds */
     size_t magazine_items; /* most items in a magazine; 0: no magazines at all, the fast path is
                               shut */
-    size_t loaded_items; /* most items in the magazines of all threads together; 0: no such bound.
+    size_t loaded_items;   /* most items in the magazines of all threads together; 0: no such bound.
                           * With a bound, only items of ended threads wait in the depot */
     /* Whether the magazines of all threads together may hold `items` items; NULL: any number.
      * Called before a thread without magazines gets its first; false: it gets none for now. */
@@ -70,9 +70,9 @@ typedef struct sy_client_config {
     bool addresses;  /* items are addresses of memory that is written next: worth prefetching */
     bool calls_back; /* flush may call the program's functions, so idle slots are not flushed in a
                       * turn, where the program does not expect such a call */
-    bool one_way; /* freed items are flushed, not given out again. So refill may give different
+    bool one_way;    /* freed items are flushed, not given out again. So refill may give different
                    * kinds of items to different threads, or after sy_thread_put_back */
-    bool bursts;  /* magazines that the depot refuses are flushed many at a time, so that few frees
+    bool bursts; /* magazines that the depot refuses are flushed many at a time, so that few frees
                    * take long */
     bool sees_frees; /* each free is a call; allocations stay inline */
     bool guarded;    /* sees_frees is set too, and allocations to be guarded are calls

@@ -63,7 +63,7 @@ typedef struct sy_thread {
     _Atomic uint64_t loaded_bytes; /* item bytes that the capacities of its slots allow; others
                                     * subtract, when they close a client */
     unsigned empties;
-    unsigned inside; /* nested scopes of SY_INSIDE: slow paths at work on a slot */
+    unsigned inside;        /* nested scopes of SY_INSIDE: slow paths at work on a slot */
     unsigned next_idle;     /* slot that it looks at next for being idle */
     unsigned one_way_count; /* one-way clients refilled since the last put-back. SY_ONE_WAY_NOTED +
                              * 1: the list overflowed; treat every one-way client as refilled */
