@@ -9,7 +9,7 @@
  *     classes: a byte a unit: the client number of the heap's size class whose slab it is, else 0
  *     owners:  a word a 4 MiB: the chunk there, or the large span that covers it, else NULL
  *
- * `leaf_at` says how far each leaf lies behind `nothing`, a leaf in which all is zero for ever. So
+ * `leaf_at` says how far each leaf lies behind `nothing`, a leaf that is zero permanently. So
  * where no leaf was made, the zero there leads to `nothing`, and no lookup has to ask. A leaf is 72
  * KiB of address space and holds memory where there are chunks: 64 bytes of classes and 8 of owners
  * for each. `nothing` and the parts of `leaf_at` that are never written hold none.

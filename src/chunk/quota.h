@@ -22,7 +22,7 @@
 #include "chunk/chunk.h"
 
 typedef struct sy_quota {
-    struct sy_quota *parent;    /* for ever; NULL: none */
+    struct sy_quota *parent;    /* never changes; NULL: none */
     _Atomic size_t hard, soft;  /* SIZE_MAX: none */
     sy_limit_callback callback; /* guarded by the start's lock, with its argument */
     void *arg;

@@ -1,8 +1,8 @@
 /*
  * store.h: the magazines, and the store that hands out empty ones.
  *
- * A magazine is a header and an array of items. Both are type-stable: a number names the same
- * magazine for ever, and a thread may read a header that another thread has taken meanwhile. A trim
+ * A magazine is a header and an array of items. Both are type-stable: a number always names
+ * the same magazine, and a thread may read a header that another thread has taken meanwhile. A trim
  * gives the memory of unused magazines' items back to the OS; headers stay.
  *
  *     segment:  | header 0 | header 1 | ... | header 4095 | items of 0 | items of 1 | ...

@@ -54,8 +54,8 @@ typedef enum sy_thread_state {
 } sy_thread_state;
 
 typedef struct sy_thread {
-    alignas(64) sy_slot *slots;    /* SY_CLIENTS_MAX of them; for ever */
-    struct sy_thread *next;        /* all records, newest first; for ever */
+    alignas(64) sy_slot *slots;    /* SY_CLIENTS_MAX of them; never changes */
+    struct sy_thread *next;        /* all records, newest first; never changes */
     struct sy_thread *next_free;   /* guarded by the list's lock */
     _Atomic uint32_t state;        /* changed under the list's lock, but for the owner's steps
                                     * from RUNNING to PARKED and back */
