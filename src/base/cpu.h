@@ -47,8 +47,8 @@ static inline uintptr_t sy_cpu_return_address(uintptr_t stored) {
 #endif
 }
 
-/* The calling function has a frame pointer, however it is compiled, so that who walks a stack by
- * frame pointers sees its caller. For slow paths. */
+/* Makes the compiler give the calling function a frame pointer, so that a tool that walks the stack
+ * by frame pointers sees its caller. For slow paths. */
 static inline __attribute__((always_inline)) void sy_cpu_keep_frame(void) {
     __asm__ volatile("" : : "r"(__builtin_frame_address(0)));
 }

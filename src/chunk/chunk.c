@@ -326,7 +326,7 @@ static size_t retire_chunk(sy_chunk *chunk) {
         sy_header_give(chunk);
         sy_memory_give(memory, start, SY_CHUNK_BYTES);
     } else {
-        open_chunk(memory, chunk, ALL_UNITS); /* whether its content is lost or not, nobody knows */
+        open_chunk(memory, chunk, ALL_UNITS); /* dirty: its content may be lost or not */
         bytes = 0;
     }
     sy_memory_end_trim(memory);
@@ -568,8 +568,8 @@ void sy_chunk_recover(sy_memory *memory) {
 
 /* ---- taking, where there may be no room ---- */
 
-/* With no room left: what is kept for reuse, chunks that nobody uses, or what comes back from a
- * trim. Whether there is any. */
+/* Called when there is no room left: releases kept large spans or else chunks without runs, or else
+ * waits for a trim under way. Returns whether one of them gave room. */
 static bool find_room(sy_memory *memory) {
     size_t bytes;
     return sy_large_release_kept(memory, &bytes) || retire_unused(memory) ||

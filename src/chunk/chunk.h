@@ -12,8 +12,8 @@
  * any address in the run. Runs that do not fit in a chunk, and alignments above 2 MiB, are large
  * spans: address space of their own, a descriptor of their own.
  *
- * With 63 descriptors a header has four pages of 4 KiB; with one for the first unit it would have
- * five. What is not used there is 1.6 % of address space and no memory.
+ * Unit 0 is not used because 63 descriptors fill four pages of 4 KiB; a 64th would need a fifth
+ * page. Unit 0 is 1.6 % of the address space, and holds no memory.
  *
  * Free units are dirty (they hold what their last owner left, and memory) or clean (they read as
  * zero and hold none). Dirty ones are given out first; a trim cleans them.
@@ -49,11 +49,11 @@ typedef struct sy_slab {
     uint32_t slots;
     uint32_t watermark;             /* slots from here on were never given out */
     uint32_t ordinal;               /* of slot 0, in a cache with handles */
-    uint16_t free_least, free_most; /* free counts at which it leaves its bin are outside these */
+    uint16_t free_least, free_most; /* it leaves its bin when free_count is outside these bounds */
     uint16_t first_word;            /* no free bit in a word before it */
     uint8_t bin;
     bool fresh;           /* slots went in or out since a trim by age looked */
-    struct sy_bins *bins; /* that it is in, or belongs to when set aside */
+    struct sy_bins *bins; /* the bins that it is in, or that it belongs to when set aside */
     size_t bytes;         /* of the run: a multiple of a unit */
     /* Line 1. */
     alignas(64) sy_heap_node node;   /* in its bin */
@@ -74,9 +74,9 @@ static inline sy_slab *sy_slab_of_node(sy_heap_node *node) {
 typedef struct sy_chunk {
     /* Guarded by the chunk lock; bit 0, of the first unit, is never set in either. */
     uint64_t free;                    /* units in no run */
-    uint64_t dirty;                   /* of them: those that hold memory, */
-    uint64_t aged;                    /* and did when a trim last looked */
-    uint64_t tried, tried_by;         /* units that a trim has had already, and which trim */
+    uint64_t dirty;                   /* free units that hold memory */
+    uint64_t aged;                    /* dirty units that were dirty when a trim last looked */
+    uint64_t tried, tried_by;         /* units that a trim has handled already, and its number */
     struct sy_chunk *next, *previous; /* chunks whose longest free run is as long */
     uint32_t longest;                 /* free run, in units: which list it is in */
     bool punched; /* asked for no huge pages, since memory was given back in pieces */
@@ -108,9 +108,9 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
 /* Gives a run back, dirty; nothing looks at its descriptor from now on. */
 void sy_run_give(sy_slab *run);
 
-/* Whether one of the last runs that were given back and held one object began there; of an address
- * that is in no run now. (What the address is of since then, if it went back to the system, nobody
- * knows.) */
+/* For an address that is in no run now: whether a run that began there, and held one object, was
+ * one of the last to be given back. (If the address space went back to the system, other memory of
+ * the program may lie there by now.) */
 bool sy_run_ended_at(uintptr_t address);
 
 /* Makes a span as long as `bytes` in place; false if it cannot be. */
@@ -121,10 +121,10 @@ bool sy_run_resize(sy_slab *run, size_t bytes);
 bool sy_run_move(const sy_slab *from, sy_slab *to, size_t bytes);
 
 /*
- * The descriptor of the run at any address in it, or NULL: it is not ours. Takes any 64 bits. Who
- * does not know that the run stays may read a descriptor that is of another run by now, or of none:
- * headers are never anything else (headers.h), so what is read is a descriptor's, and the address
- * need not be in its run.
+ * The descriptor of the run that contains the address. NULL: the address is not Slabyard's. Any 64
+ * bits may be passed. If the run may be given back meanwhile, the descriptor may be of another run
+ * by now, or of none, and the address need not be in its run. Reading it is safe, since the memory
+ * of headers is never used for anything else (headers.h).
  */
 static inline sy_slab *sy_slab_at(uintptr_t address) {
     uintptr_t owner = (uintptr_t)sy_owner_at(address);
@@ -139,9 +139,9 @@ static inline sy_slab *sy_slab_at(uintptr_t address) {
 size_t sy_chunk_trim(sy_memory *memory);
 
 /*
- * The same in steps that are bounded in time: a number for the trim, then steps until one says that
- * there is no more (false). `aged`: only what was there, and free, when the trim by age before this
- * one looked. *bytes grows by what was given back.
+ * The same in steps of bounded time. sy_chunk_begin_trim returns the number of the trim; then call
+ * sy_chunk_trim_step until it returns false. `aged`: only memory that was already free when the
+ * previous trim by age looked. *bytes grows by the bytes given back.
  */
 uint64_t sy_chunk_begin_trim(sy_memory *memory);
 bool sy_chunk_trim_step(sy_memory *memory, uint64_t trim, bool aged, size_t *bytes);
@@ -152,7 +152,7 @@ void sy_chunk_release_all(sy_memory *memory);
 /* In the child of a fork: units that a trim of another thread had taken aside are free again. */
 void sy_chunk_recover(sy_memory *memory);
 
-/* Calls for each run of the memory. Nobody else may be using it. */
+/* Calls `visit` for each run of the memory. No other thread may be using the memory. */
 void sy_run_each(sy_memory *memory, void (*visit)(sy_slab *run, void *arg), void *arg);
 
 /* Backs a run with memory now. 0, or -1 with ENOMEM. The program's memory is its own affair. */

@@ -1,13 +1,13 @@
 /*
- * headers.h: memory of descriptors: of chunks' headers, and of those of large spans. It is never
- * anything else, and lies apart from what it describes.
+ * headers.h: memory for chunks' headers and for large spans' descriptors. It is never used for
+ * anything else, and lies apart from the chunks and spans.
  *
  *     area, 1 MiB:  | which are unused | header | header | ...     64 places of 16 KiB
  *
- * Any address may be looked up at any time, by a thread that has read the owner's word already when
- * the chunk or span goes. What it finds then is a header or a descriptor still: of that chunk, of
- * another one that has it since, or zeros. So the address space of a chunk is free for whatever
- * comes, or goes back to the system, and no lookup reads what somebody has written there.
+ * A thread may look up any address at any time. It may have read the word of the owner just before
+ * the chunk or span is released. It then still reads a header or descriptor: of that chunk, of
+ * another chunk that got the header since, or zeros. So the address space of a released chunk may
+ * be reused or go back to the system: no lookup reads from it.
  *
  * Below: side.h, os. Used by chunk.c and large.c, by memory.c around fork, and by the search for
  * leaks.

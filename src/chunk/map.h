@@ -9,7 +9,7 @@
  *     classes: a byte a unit: the client number of the heap's size class whose slab it is, else 0
  *     owners:  a word a 4 MiB: the chunk there, or the large span that covers it, else NULL
  *
- * `leaf_at` says how far each leaf lies behind `nothing`, a leaf in which all is zero for ever. So
+ * `leaf_at` says how far each leaf lies behind `nothing`, a leaf that is zero permanently. So
  * where no leaf was made, the zero there leads to `nothing`, and no lookup has to ask. A leaf is 72
  * KiB of address space and holds memory where there are chunks: 64 bytes of classes and 8 of owners
  * for each. `nothing` and the parts of `leaf_at` that are never written hold none.
@@ -62,8 +62,8 @@ typedef struct sy_map {
 
 extern SY_HIDDEN sy_map sy_the_map;
 
-/* The leaf for the units from `unit` on, which is taken modulo 2^32. What it holds is zero before
- * it is written, so whoever finds it needs nothing of those who made it. */
+/* The leaf that has `unit`, which is taken modulo 2^32. A new leaf reads as zero, so a thread that
+ * finds it need not synchronize with the thread that made it. */
 static inline sy_leaf *sy_leaf_of(uint32_t unit) {
     const _Atomic uintptr_t *entry = &sy_the_map.leaf_at[unit / SY_LEAF_UNITS];
     uintptr_t at = atomic_load_explicit(entry, memory_order_relaxed);

@@ -58,9 +58,9 @@ extern SY_HIDDEN sy_memory sy_memory_main;
  * ENOMEM. Nothing in it is committed. */
 bool sy_memory_take(const sy_memory *memory, size_t bytes, size_t align, uintptr_t *start);
 void sy_memory_give(const sy_memory *memory, uintptr_t start, size_t bytes);
-/* Takes what lies behind it too, up to `more` bytes in all; false: somebody else has it. */
+/* Extends the segment to `more` bytes in all; false: the addresses behind it are not free. */
 bool sy_memory_extend(const sy_memory *memory, uintptr_t start, size_t bytes, size_t more);
-/* Gives its end back: `less` bytes stay of it. */
+/* Gives the end of the segment back: its first `less` bytes stay. */
 void sy_memory_shorten(const sy_memory *memory, uintptr_t start, size_t bytes, size_t less);
 
 /* Makes a part of a segment readable and writable; 0, or -1 with ENOMEM. */

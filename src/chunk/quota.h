@@ -9,8 +9,8 @@
  *
  *     used == bytes of runs held + of those being taken or given at this moment
  *
- * This is the account alone, without locks: what is done when it is refused, and who is told of the
- * soft mark, is cache/limit.h's. Below: chunk.h. Above: cache/.
+ * This file only counts, without locks. cache/limit.h acts on a refusal and calls the callback of
+ * the soft mark. Below: chunk.h. Above: cache/.
  */
 #ifndef SY_CHUNK_QUOTA_H
 #define SY_CHUNK_QUOTA_H
@@ -22,12 +22,12 @@
 #include "chunk/chunk.h"
 
 typedef struct sy_quota {
-    struct sy_quota *parent;    /* for ever; NULL: none */
+    struct sy_quota *parent;    /* never changes; NULL: none */
     _Atomic size_t hard, soft;  /* SIZE_MAX: none */
     sy_limit_callback callback; /* guarded by the start's lock, with its argument */
     void *arg;
-    _Atomic bool crossed;  /* the soft mark was reached, and nobody is told yet */
-    _Atomic bool armed;    /* reaching it is to be told */
+    _Atomic bool crossed;  /* the soft mark was reached, and the callback is still to be called */
+    _Atomic bool armed;    /* the next time that the soft mark is reached sets `crossed` */
     _Atomic size_t used;   /* bytes */
     _Atomic uint64_t hits; /* allocations refused */
 } sy_quota;
@@ -37,7 +37,8 @@ extern SY_HIDDEN sy_quota sy_quota_process;
 /* Whether a limit can be set: the callback has a mark, the mark a limit above it. */
 bool sy_limit_valid(const sy_limit *limit);
 
-/* Sets the limit of a quota; `used` stays. The start's lock is held, or nobody knows the quota. */
+/* Sets the limit of a quota; `used` stays. The start's lock is held, or no other thread knows the
+ * quota yet. */
 void sy_quota_set(sy_quota *quota, const sy_limit *limit);
 
 /* Charges `bytes` to the quota (NULL: to none) and its parents. NULL, or the quota that refused,
@@ -58,7 +59,7 @@ sy_slab *sy_quota_take_run(sy_quota *quota, sy_memory *memory, size_t bytes, siz
                            size_t room, bool *clean, sy_quota **refused);
 void sy_quota_give_run(sy_quota *quota, sy_slab *run);
 
-/* Whether somebody is to be told, of the quota or a parent. */
+/* Whether the callback of the quota or of a parent is still to be called. */
 static inline bool sy_quota_crossed(const sy_quota *quota) {
     for (; quota; quota = quota->parent)
         if (SY_UNLIKELY(atomic_load_explicit(&quota->crossed, memory_order_relaxed))) return true;

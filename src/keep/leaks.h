@@ -1,9 +1,9 @@
 /*
- * leaks.h: live objects of caches with SY_AUDIT, in groups: those of one cache that were allocated
- * by the same stack. slabyard/audit.h has the doors.
+ * leaks.h: lists live objects of caches with SY_AUDIT in groups. A group is the objects of one
+ * cache that were allocated from the same stack. slabyard/audit.h has the public functions.
  *
- *     leaks.c   the groups, what is told of them
- *     reach.c   which objects something points to; in a copy of the process
+ *     leaks.c   makes the groups and reports them
+ *     reach.c   finds the objects that something points to, in a copy of the process
  *
  * Above: heap/, when one is destroyed. Below: all layers up to cache/.
  */
@@ -17,17 +17,17 @@
 
 #include "os/start.h"
 
-/* What is live in a cache that is to be destroyed is told, if the option `leaks` says so. No lock
- * is held; errno is kept. */
+/* Reports the live objects of a cache that is to be destroyed, if the option `leaks` asks for it.
+ * No lock is held; errno is kept. */
 void sy_leaks_at_destroy(sy_cache *cache);
 
-/* Has leaks told at the end of the process, if the option says so. */
+/* Reports leaks at the end of the process, if the option asks for it. */
 extern SY_HIDDEN const sy_part sy_leaks_part;
 
 /*
- * For a copy of the process that nobody works in but the caller, and that does nothing but look for
- * leaks: every live object that something points to is made a free one. `stack`: of the calling
- * thread what lies below this address says nothing. False: it could not be found out.
+ * Called in a copy of the process in which only the calling thread runs, and only looks for leaks.
+ * Marks each live object that something points to as free. `stack`: the calling thread's stack
+ * below this address is not searched. False: the search failed.
  */
 bool sy_reach_all(uintptr_t stack);
 

@@ -27,7 +27,7 @@ bool sy_maintenance_runs(void) {
     return atomic_load_explicit(&state, memory_order_relaxed) == RUNS;
 }
 
-/* Whoever stops it, or starts it again, waits for that. */
+/* A thread that stops the maintenance thread, or starts it again, waits for this state. */
 static void become_off(void) {
     atomic_store_explicit(&state, OFF, memory_order_release);
     sy_os_wake(&state, 1 << 20);

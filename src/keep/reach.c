@@ -58,8 +58,8 @@ static size_t bytes_of(size_t ranges) {
 
 static void add_own(sy_reach *reach, const void *start, size_t bytes);
 
-/* The table is a range as well, and stays one when it was too small: its address must be nobody
- * else's. */
+/* The table itself is one of the ranges. A table that was too small stays a range, so that nothing
+ * else may come to lie at its address. */
 static bool grow_reached(sy_reach *reach) {
     size_t bytes = bytes_of(reach->own_room + 1) * 2;
     sy_range *more = sy_pages_take(bytes, sy_os_page_size(), "slabyard leaks");
@@ -228,7 +228,7 @@ static void look_through_waiting(sy_reach *reach) {
 
 /* ---- memory ---- */
 
-/* Whether what lies in the slot is to be looked through whoever points there. */
+/* Whether the slot's content is searched even if nothing points to it. */
 static bool is_root(const sy_cache *cache, const sy_slab *slab, uint32_t index) {
     if (!sy_cache_checks(cache)) return !sy_slab_bit(slab->free, index);
     sy_object_state state = sy_record_state(&sy_watched_records(cache, slab)[index]);

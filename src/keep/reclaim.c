@@ -1,5 +1,5 @@
 /*
- * reclaim.c: passes, and trims of everything.
+ * reclaim.c: does passes, a step in each turn, and the program's trims of everything (sy_trim).
  */
 #include "keep/reclaim.h"
 
@@ -16,8 +16,10 @@ enum {
     GROWTH_STEPS = 4, /* of a pass by growth in one turn: it must keep up */
 };
 
-static const uint64_t LOOKS_APART_NS = 2000000; /* of a thread, through its slots, at least */
-static const uint64_t OTHERS_STEP_NS = 1000000; /* waited for, by who has a pass to finish */
+/* The least time between two looks of a thread through its own slots that a pass causes. */
+static const uint64_t LOOKS_APART_NS = 2000000;
+/* How long sy_reclaim_by_age sleeps while another thread does the step. */
+static const uint64_t OTHERS_STEP_NS = 1000000;
 
 /* ---- a pass ---- */
 
@@ -65,8 +67,8 @@ static bool slabs_step(sy_pass *pass, sy_cache *cache) {
     return sy_cache_trim_step(cache, &pass->slabs_left, aged, &pass->bytes);
 }
 
-/* The program's own memory is trimmed with each of its caches, by age once a pass with the first.
- */
+/* Trims the program's own memory, with each of its caches. In a pass by age it is trimmed once,
+ * with the first cache. */
 static bool own_memory_step(sy_pass *pass, sy_memory *memory) {
     if (pass->kind == BY_GROWTH || memory == &sy_memory_main) return false;
     bool aged = pass->kind == BY_AGE;
@@ -139,8 +141,8 @@ static bool step(sy_pass *pass) {
 static _Atomic bool held; /* by the thread that is doing a step; guards the pass */
 static sy_pass at_work;   /* its stage is NOTHING unless sy_turn_wanted */
 static _Atomic uint64_t decay = 1000000000; /* nanoseconds */
-static _Atomic uint64_t next_pass;          /* by age: when; 0: at nobody's first look yet */
-static _Atomic bool age_is_due;             /* once the pass at work is over */
+static _Atomic uint64_t next_pass;          /* time of the next pass by age; 0: not set yet */
+static _Atomic bool age_is_due;             /* a pass by age begins once the pass at work is over */
 static _Atomic unsigned passes;             /* begun so far */
 static _Atomic bool taken;                  /* by a thread that trims some; guards what is */
 static sy_pass kept;                        /* for the next: where the last one stopped */
@@ -174,7 +176,7 @@ static void begin_at_work(sy_pass_kind kind) {
     atomic_store_explicit(&sy_turn_wanted, true, memory_order_relaxed);
 }
 
-/* Unless one is at work; one by age then begins after that. */
+/* Begins a pass unless one is at work. Then a pass by age begins after that one. */
 static void begin_pass(sy_pass_kind kind) {
     if (kind == BY_AGE) atomic_store_explicit(&age_is_due, true, memory_order_relaxed);
     if (!hold()) return;
@@ -185,7 +187,7 @@ static void begin_pass(sy_pass_kind kind) {
     let_go();
 }
 
-/* Who did the last step. */
+/* Called by the thread that did the last step. */
 static void end_pass(void) {
     if (atomic_exchange_explicit(&age_is_due, false, memory_order_relaxed))
         begin_at_work(BY_AGE);
@@ -193,8 +195,8 @@ static void end_pass(void) {
         atomic_store_explicit(&sy_turn_wanted, false, memory_order_relaxed);
 }
 
-/* Does a few steps; false: somebody else is at it. Passes by age are for the thread of maintenance,
- * if there is one: `may_call`. */
+/* Does a few steps of the pass; false: another thread is doing one. If the maintenance thread runs,
+ * it does the passes by age: other threads (`may_call` false) do no step of them. */
 static bool work(bool may_call) {
     if (atomic_load_explicit(&held, memory_order_relaxed) || !hold()) return false;
     int steps = at_work.kind == BY_GROWTH ? GROWTH_STEPS : 1;
@@ -213,7 +215,7 @@ void sy_reclaim_by_age(void) {
         if (!work(true)) sy_os_wait_for(&nothing, 0, OTHERS_STEP_NS);
 }
 
-/* This thread, in the child of its fork, may itself be in the midst of a step, or of a trim. */
+/* In the child of a fork: ends the pass, unless this thread itself forked within a step or trim. */
 static void recover_passes(void) {
     if (!own_turns.has_taken) atomic_store(&taken, false);
     if (own_turns.holds) return;
@@ -234,7 +236,8 @@ void sy_set_decay(uint64_t milliseconds) {
     atomic_store_explicit(&next_pass, 0, memory_order_relaxed);
 }
 
-/* Whether `*when` is past; then it is one interval from now. */
+/* Whether the time `when` is past. *next: the time of the next; one interval from now if it is
+ * past, not set yet (0), or further away than that. */
 static bool is_due(uint64_t when, uint64_t now, uint64_t interval, uint64_t *next) {
     bool due = when && now >= when;
     *next = due || !when || when > now + interval ? now + interval : when;
@@ -253,8 +256,9 @@ static void look_at_clock(void) {
     if (due && !sy_maintenance_runs()) begin_pass(BY_AGE);
 }
 
-/* A pass has begun; passes by growth may follow one another quickly, and what a thread has at hand
- * is no less of use to it for that. */
+/* Called when a pass has begun: the thread looks through its slots too, but at most once in
+ * LOOKS_APART_NS. Passes by growth may follow one another quickly, and the thread still uses its
+ * items. */
 static void look_with_pass(unsigned begun) {
     uint64_t now = sy_os_now();
     own_turns.passes = begun;
@@ -263,7 +267,7 @@ static void look_with_pass(unsigned begun) {
     own_turns.looking = true;
 }
 
-/* What a step calls may come by a slow path again. */
+/* A step may call functions that end in a turn again: `busy` makes the inner turn do nothing. */
 static void take_turn_of_pass(void) {
     if (own_turns.busy) return;
     own_turns.busy = true;
@@ -301,8 +305,8 @@ size_t sy_trim(void) {
     return bytes + sy_chunk_trim(&sy_memory_main) + sy_magazine_trim();
 }
 
-/* Goes on with a pass, and after its end with another, so that nothing is left out that lies before
- * where it was. */
+/* Continues a pass. After its end it begins another one, which reaches the clients and chunks that
+ * lie before the place where the first was continued. */
 static size_t trim_until(sy_pass *pass, size_t bytes, uint64_t budget_ns) {
     uint64_t began = sy_os_now();
     int rounds = pass->stage == NOTHING ? 1 : 2;

@@ -1,14 +1,15 @@
 /*
- * reclaim.h: passes, by which unused memory goes back to the OS, and the thread of maintenance.
+ * reclaim.h: passes, which give unused memory back to the OS, and the maintenance thread.
  *
- * A *pass* goes through all clients and chunks in steps that are bounded in time. One is at work at
- * most; whoever comes by a slow path while it is does a step of it. There are two kinds:
+ * A *pass* goes through all clients and chunks in steps of bounded time. At most one pass is at
+ * work; each thread that ends a slow path meanwhile does a step of it. There are two kinds:
  *
- *     by age      once a decay time: what was not used since the pass before goes to the OS
- *     by growth   when caches have made a sixteenth more of slabs: what magazines and empty slabs
- *                 of others hold, and did not want since the pass before, goes to the chunks
+ *     by age      once a decay time: memory that was not used since the pass before goes to the OS
+ *     by growth   when caches have made a sixteenth more of slabs: items in the depot and empty
+ *                 slabs that were not used since the pass before go to the chunks
  *
- * Beside, each thread looks through its own loaded slots, which nobody else may touch.
+ * In addition, each thread looks for idle slots among its own loaded slots, since no other thread
+ * may touch them while it runs.
  *
  * A step is what a thread does in its turn (magazine/turn.h). Below: all layers up to cache/.
  */
@@ -31,9 +32,9 @@ uint64_t sy_reclaim_interval(void);
 /* Turns begin. In the child of a fork no pass is at work. */
 extern SY_HIDDEN const sy_part sy_reclaim_part;
 
-/* Starts the thread of maintenance, if the option is `auto` and there is memory enough. */
+/* Starts the maintenance thread, if the option is `auto` and there is memory enough. */
 void sy_maintenance_look(uint64_t now);
-/* Whether the thread of maintenance runs, so that others leave passes by age to it. */
+/* Whether the maintenance thread runs, so that other threads leave passes by age to it. */
 bool sy_maintenance_runs(void);
 /* The options of which this layer and those below are told late. In the child of a fork the thread
  * does not run. */

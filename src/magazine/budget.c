@@ -8,20 +8,19 @@
 #include "os/os.h"
 
 enum {
-    START_ITEMS = 16,       /* in a magazine at first use, of clients that may be seldom used, */
-    START_BYTES = 16 << 10, /* but no more bytes of items than this */
-    EASY_ITEMS = 64,        /* doubled at each exchange up to here, */
-    EXCHANGES_MORE = 16,    /* and beyond after so many exchanges */
-    LOADED_BYTES_MAX = 4 << 20, /* of items in one thread's magazines: what these may grow to */
+    START_ITEMS = 16,       /* first capacity of a magazine: the client may be seldom used */
+    START_BYTES = 16 << 10, /* most bytes of items in the first capacity, unless one item is more */
+    EASY_ITEMS = 64,        /* up to this capacity each exchange doubles it */
+    EXCHANGES_MORE = 16,    /* exchanges of a slot before it may grow beyond that */
+    LOADED_BYTES_MAX = 4 << 20, /* bytes of items up to which one thread's magazines may grow */
 };
 
 enum {
-    BUDGET_START =
-        256 << 10,         /* bytes of items in a shard before misses ask for more; or a magazine */
-    BUDGET_EASY = 4 << 20, /* bytes that any shard may come to hold */
-    MEMORY_SHARE = 8,      /* of the memory limit: the most that one shard may hold */
-    BURST_SHARE = 4,       /* of the budget: the part that a burst leaves, */
-    BURST_MOST = 16,       /* unless it were more magazines */
+    BUDGET_START = 256 << 10, /* first budget of a shard in bytes of items; at least one magazine */
+    BUDGET_EASY = 4 << 20,    /* bytes to which any budget may grow, whatever the memory limit */
+    MEMORY_SHARE = 8,         /* beyond that a shard may hold 1/8 of the process's memory limit */
+    BURST_SHARE = 4,          /* a burst leaves 1/4 of the budget in the shard, */
+    BURST_MOST = 16,          /* and flushes at most so many magazines */
 };
 
 /* ---- of a thread ---- */
@@ -41,8 +40,8 @@ static uint32_t first_capacity(const sy_client *client) {
 
 static void leave_as_holder(sy_client *client) { atomic_fetch_sub(&client->holders, 1); }
 
-/* A thread that holds nothing is about to hold something; false: it may not. It is counted before
- * it asks, so a limit that is set meanwhile counts it. */
+/* Called before a thread without items of the client gets some; false: it may not. The thread is
+ * counted before `admits` is asked, so a limit that is set meanwhile counts it too. */
 static bool enter_as_holder(sy_client *client) {
     const sy_client_config *config = &client->config;
     size_t holders = atomic_fetch_add(&client->holders, 1) + 1;
@@ -99,8 +98,8 @@ void sy_capacity_halve(const sy_client *client, sy_thread *thread, sy_slot *slot
 
 int sy_budget_start(void) { return sy_depot_start(sy_os_affinity_count(), SY_CLIENTS_MAX); }
 
-/* Whether a shard may hold so many bytes of items. The limit of memory is in files: it is read when
- * first it could matter, not by every program that starts. */
+/* Whether a shard may hold `bytes` bytes of items. The memory limit is read from files: only when
+ * it first matters, so that programs which stay below BUDGET_EASY never read them. */
 static bool is_allowed(uint64_t bytes) {
     static _Atomic uint64_t most; /* 0: not read yet */
     if (bytes <= BUDGET_EASY) return true;
@@ -183,9 +182,9 @@ sy_magazine *sy_budget_burst(sy_client *client) {
 }
 
 /*
- * No shard had a magazine. If one was turned away before, it would have served now: the budget of
- * the shard that did so grows by as much, so that after one round a depot holds what the next one
- * wants.
+ * Called when no shard had a magazine. If a shard has refused magazines before, one of them would
+ * have served now. So that shard's budget grows by as many items (a magazine-full at most): after
+ * one round of allocations and frees the depot holds the items that the next round needs.
  */
 static void raise_budget(sy_client *client, sy_depot_shard *shards) {
     for (unsigned i = 0; i < sy_depot_shard_count; i++) {
@@ -208,7 +207,7 @@ static void count_hit(sy_depot_shard *own, sy_depot_shard *from) {
         atomic_store_explicit(&from->exported, exported, memory_order_relaxed);
 }
 
-/* What was left when the magazine was taken. */
+/* Lowers `low` of the shard to the number of items that were left when `magazine` was taken. */
 static void note_low(sy_depot_shard *shard, const sy_magazine *magazine) {
     uint64_t down = atomic_load_explicit(&magazine->items_down, memory_order_relaxed);
     uint64_t left = down - sy_magazine_count(magazine);
@@ -257,7 +256,7 @@ void sy_budget_begin_reap(sy_client *client, bool forget) {
         uint64_t surplus = low < items ? low : items;
         if (forget && atomic_load_explicit(&shards[i].refused, memory_order_relaxed))
             atomic_store_explicit(&shards[i].refused, 0, memory_order_relaxed);
-        if (!items && !low) continue; /* perhaps never used: a page of zeros, and shall stay so */
+        if (!items && !low) continue; /* perhaps never used: do not write to its page of zeros */
         atomic_store_explicit(&shards[i].surplus, (uint32_t)surplus, memory_order_relaxed);
         atomic_store_explicit(&shards[i].low, items - surplus, memory_order_relaxed);
     }
@@ -269,7 +268,7 @@ static void lower_budget(const sy_client *client, sy_depot_shard *shard, uint64_
                           memory_order_relaxed);
 }
 
-/* A magazine of what is to be reaped of a shard, or NULL. */
+/* Takes one magazine of a shard's surplus, or returns NULL. */
 static sy_magazine *reap_one(const sy_client *client, sy_depot_shard *shard) {
     uint64_t surplus = atomic_load_explicit(&shard->surplus, memory_order_relaxed);
     sy_magazine *magazine = surplus ? sy_depot_pop(shard) : NULL;

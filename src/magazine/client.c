@@ -26,13 +26,13 @@
  *
  * A thread without a record, or a client without magazines, goes straight to refill and flush.
  *
- * Two kinds of clients differ. For a one-way client (an epoch's) an allocation or a free goes to
- * one_way.h at the top of its function here. A client that sees frees (guards, zeroing) walks as
- * above, and the steps of slot.h keep its free direction shut: each free comes here, and so does
- * the allocation that is to be guarded (sample.h).
+ * Two kinds of clients differ. For a one-way client (a cache with epochs) the functions here call
+ * one_way.h first and do nothing else. A client that sees frees (guards, zeroing) takes the steps
+ * above, but slot.h keeps its free direction shut: each free comes here, and so does the allocation
+ * that is to be guarded (sample.h).
  *
- * Beside this file: how much a slot and the depot may hold (budget.h), reserved items (reserve.c),
- * what brings items back to the slabs (drain.c).
+ * Related files: budget.h decides how much a slot and the depot may hold, reserve.c fills magazines
+ * ahead of allocations, drain.c brings items back to the slabs.
  */
 #include "magazine/client.h"
 
@@ -46,8 +46,8 @@ enum { WINDOW = 16 }; /* items of another CPU's magazine that are fetched at a t
 
 /* ---- the thread's own magazines ---- */
 
-/* This thread's slot as it stands, if it has a magazine loaded and no trim has asked for it since;
- * else NULL. A thread without slots of its own looks at the shut ones, which have none. */
+/* This thread's slot, unchanged, if it has a loaded magazine and no trim has asked for its items
+ * since the last look; else NULL. A thread without slots reads the shut ones: no magazine there. */
 static inline sy_slot *steady_slot(const sy_client *client) {
     sy_slot *slot = (sy_slot *)sy_abi_1 + client->number;
     bool steady = slot->loaded && slot->generation == atomic_load_explicit(&client->generation,
@@ -56,9 +56,9 @@ static inline sy_slot *steady_slot(const sy_client *client) {
 }
 
 /*
- * The objects of a magazine that another CPU filled are in that CPU's cache. They are asked for a
- * window at a time, one window ahead of use, by setting `base` in the midst of the magazine: the
- * fast path pays nothing, and comes here when a window has been given out.
+ * The objects of a magazine that another CPU filled are in that CPU's cache. The slow path
+ * prefetches them a window at a time, one window ahead of use. It sets `base` in the middle of the
+ * magazine, so that the fast path comes here when it has given out a window, and costs no more.
  */
 static void prefetch_below(uintptr_t *end, const uintptr_t *items) {
     for (unsigned i = 0; i < WINDOW && end > items; i++) sy_prefetch_for_write(*--end);
@@ -129,7 +129,7 @@ bool sy_client_freed_last(const sy_client *client, uintptr_t item) {
 
 /* ---- allocation ---- */
 
-/* The thread had no magazine with items: `full` is from the depot. */
+/* Exchanges the thread's magazines, which have no items, for `full`, which is from the depot. */
 static void load_from_depot(sy_client *client, sy_thread *thread, sy_slot *slot,
                             sy_magazine *full) {
     sy_magazine *empty = slot->loaded, *spare = slot->previous;
@@ -183,8 +183,8 @@ size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count)
 
 /* ---- free ---- */
 
-/* Takes the magazine with items out of `previous`: to the depot or, if that has enough, flushed and
- * kept as a spare. */
+/* Takes the magazine with items out of `previous` and puts it into the depot. If the depot has
+ * enough, flushes the magazine and keeps it as a spare. */
 static void put_away_previous(sy_client *client, sy_thread *thread, sy_slot *slot) {
     sy_magazine *older = slot->previous;
     sy_slot_set_magazines(slot, slot->loaded, NULL);
@@ -194,8 +194,8 @@ static void put_away_previous(sy_client *client, sy_thread *thread, sy_slot *slo
     sy_magazine_flush_chain(client, sy_budget_burst(client));
 }
 
-/* Works on a loaded magazine that is full, so that there is room in one, most often: what flush
- * calls (destructors, the handler of faults) may use this slot too. The caller looks again. */
+/* The loaded magazine is full: makes room in the slot. The caller checks again, since functions
+ * that flush calls (destructors, the handler of faults) may have filled this slot meanwhile. */
 static void make_room_in_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
     slot->exchanges++;
     slot->reserved = 0;
@@ -209,7 +209,7 @@ static void make_room_in_slot(sy_client *client, sy_thread *thread, sy_slot *slo
         if (sy_slot_has_room(client, slot) || slot->previous) return;
     }
     sy_magazine *empty = slot->previous ? slot->previous : sy_thread_take_empty(thread);
-    if (!empty) { /* nor is there one to be had: the full one, then */
+    if (!empty) { /* no empty magazine: flush the full one */
         sy_slot_flush_loaded(client, slot);
         return;
     }

@@ -1,9 +1,10 @@
 /*
- * client.h: the doors of the magazine layer.
+ * client.h: the interface of the magazine layer.
  *
- * A client has words to give and to take (addresses of objects, ids: any word, 0 included) and says
- * how: `refill` gets some from below, `flush` puts some back. The layer keeps words in magazines in
- * between, so that refill and flush happen once for a magazine-full. It knows words, not memory.
+ * A client (a cache, for example) gives out words and takes them back. A word may be an address of
+ * an object or an id; every value is allowed, 0 too. The client's `refill` gets words from below,
+ * its `flush` puts words back. In between this layer keeps words in magazines, so that refill and
+ * flush are called once for a magazine-full. The layer never looks at the memory behind a word.
  *
  *        alloc                        free
  *          |                           ^            a thread's loaded slot for the client:
@@ -14,12 +15,11 @@
  *          ^                                     |
  *        refill  (client)                      flush  (client)
  *
- * The inline fast path (slabyard/loaded.h) works on `top, base, limit` of the
- * loaded slot and comes here when a magazine has run empty or full, on first use, and whenever a
- * direction is shut.
+ * The inline fast path (slabyard/loaded.h) works on `top, base, limit` of the loaded slot. It calls
+ * this layer when a magazine has run empty or full, on first use, and whenever a direction is shut.
  *
- * What always holds: a loaded slot is written by its own thread only, or, while that thread is
- * parked or gone, by whoever holds the lock of the thread list. No callback runs under a lock of
+ * Invariants: a loaded slot is written only by its own thread or, while that thread is parked or
+ * has ended, by the thread that holds the lock of the thread list. No callback runs under a lock of
  * this layer.
  *
  * Above: cache/, vmem's quantum caches. Below: os/.
@@ -40,8 +40,8 @@ enum {
     /* Numbers of clients. Each costs 64 bytes of address space a thread. */
     SY_CLIENTS_MAX = 16384,
     /*
-     * Numbers below this are never a client's: their loaded slots are shut for ever. A fast path
-     * that finds its client's number in a table (sy_free) has 0 there wherever there is no client.
+     * No client has a number below this: the loaded slots of these numbers stay shut. A fast path
+     * that reads the client's number from a table (sy_free) finds 0 where there is no client.
      */
     SY_CLIENT_FIRST = 1,
     /* Numbers below this are given out on demand only (the heap's classes), to fit in a byte. */
@@ -49,100 +49,102 @@ enum {
 };
 
 typedef struct sy_client_config {
-    /* Gets up to `count` words into `items`, the one to be given out first at the end; returns how
-     * many, 0 with errno when there are none. */
+    /* Writes up to `count` words to `items`. The last one is given out first. Returns their number;
+     * 0 with errno when there are none. */
     size_t (*refill)(void *owner, uintptr_t *items, size_t count);
     /*
-     * Takes `count` words back. *held is how many of them sy_client_held still counts: the owner
-     * lowers it under the lock under which it takes the words, so that whoever holds that lock and
-     * the clients' finds each word here or there. NULL: they are not counted any more.
+     * Takes `count` words back. *held is how many of them sy_client_held still counts. The owner
+     * lowers it under the lock under which it takes the words. So a thread that holds that lock and
+     * the lock of the clients counts each word exactly once. NULL: they are no longer counted.
      */
     void (*flush)(void *owner, uintptr_t *items, size_t count, _Atomic uint32_t *held);
     void *owner;
-    size_t item_bytes;     /* what one waiting item holds up: for the bounds below */
+    size_t item_bytes;     /* bytes of memory that one waiting item occupies: for the bounds */
     size_t magazine_items; /* most items in a magazine; 0: no magazines at all, the fast path is
                               shut */
-    size_t loaded_items; /* most items in the magazines of all threads together, and then none wait
-                          * in the depot but those of ended threads; 0: no such bound */
-    /* Whether the magazines of all threads together may hold so many items; NULL: any number. Asked
-     * when a thread that holds none is about to; false: it goes without, for now. */
+    size_t loaded_items;   /* most items in the magazines of all threads together; 0: no such bound.
+                          * With a bound, only items of ended threads wait in the depot */
+    /* Whether the magazines of all threads together may hold `items` items; NULL: any number.
+     * Called before a thread without magazines gets its first; false: it gets none for now. */
     bool (*admits)(void *owner, size_t items);
     bool addresses;  /* items are addresses of memory that is written next: worth prefetching */
-    bool calls_back; /* flush may call functions of the program's: not where it does not expect that
-                      */
-    bool one_way; /* what is freed is flushed, not given out again: refill may give one thread items
-                   * of another kind than another, or than before sy_thread_put_back */
-    bool bursts;  /* what the depot turns away is flushed many magazines at a time: then few frees
-                  * take long */
-    bool sees_frees; /* each free is a call, while allocations are inline as ever, */
-    bool guarded;    /* but for those that are to be guarded: then sy_client_due. Sees frees too */
+    bool calls_back; /* flush may call the program's functions, so idle slots are not flushed in a
+                      * turn, where the program does not expect such a call */
+    bool one_way;    /* freed items are flushed, not given out again. So refill may give different
+                   * kinds of items to different threads, or after sy_thread_put_back */
+    bool bursts; /* magazines that the depot refuses are flushed many at a time, so that few frees
+                   * take long */
+    bool sees_frees; /* each free is a call; allocations stay inline */
+    bool guarded;    /* sees_frees is set too, and allocations to be guarded are calls
+                      * (sy_client_due) */
     unsigned number; /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
 } sy_client_config;
 
 typedef struct sy_magazine sy_magazine;
 
-/* Written by slow paths that are rare; the counters of exchanges are in the shards. */
+/* Only rare slow paths write this struct; the counters of exchanges are in the depot's shards. */
 typedef struct sy_client {
     sy_client_config config;
     unsigned number;
-    _Atomic uint32_t generation; /* threads that see it changed flush their magazines */
+    _Atomic uint32_t generation; /* a thread that sees it changed flushes its magazines */
     _Atomic uint32_t pins;       /* changed under the lock of the thread list; close waits for 0 */
-    bool suspended;              /* guarded by the same: not to be pinned */
+    bool suspended;              /* guarded by the same: it cannot be pinned */
     bool closing;                /* guarded by the same: its end has begun */
-    bool awaited;                /* guarded by the same: somebody waits for the pins to go */
-    _Atomic uint32_t holders;    /* threads that have magazines of it, or may */
+    bool awaited;                /* guarded by the same: a thread waits until `pins` is 0 */
+    _Atomic uint32_t holders;    /* threads whose slot may hold items of it (capacity not 0) */
     _Atomic uint64_t granted;    /* of loaded_items: what threads may hold at present */
-    void (*end)(void *arg);      /* guarded by the same: its end was put off; who unpins it last */
-    void *end_arg;               /* calls this */
+    void (*end)(void *arg);      /* guarded by the same: not NULL if its end was put off; the */
+    void *end_arg;               /* thread that drops the last pin calls end(end_arg) */
     struct sy_client
-        *next_held;        /* of those that a thread has pinned until it has left their doors */
+        *next_held;        /* next client that the thread pins until it has left its slow paths */
     struct sy_move *moves; /* under way; guarded by the lock of the thread list */
 } sy_client;
 
 /* Magazines that a thread has taken from slots or from the depot to flush them. */
 typedef struct sy_move {
-    sy_magazine *chain;   /* those not flushed yet */
-    const void *thread;   /* whose move it is */
-    struct sy_move *next; /* of the client's */
+    sy_magazine *chain;   /* magazines not flushed yet */
+    const void *thread;   /* identifies the thread that makes the move */
+    struct sy_move *next; /* next move of the client */
 } sy_move;
 
 typedef struct sy_client_counts {
-    uint64_t depot_hits, depot_misses; /* a full magazine was wanted and found, or not */
-    uint64_t depot_steals;             /* of the hits: in another CPU's shard */
+    uint64_t depot_hits, depot_misses; /* a thread wanted a full magazine and got one, or not */
+    uint64_t depot_steals;             /* hits in another CPU's shard */
 } sy_client_counts;
 
 /* Opens a client. 0, or -1 with ENOMEM (no number free) or EBUSY (that number is taken). */
 int sy_client_open(sy_client *client, const sy_client_config *config);
 
 /*
- * Closes it: every word in its magazines is flushed. Nobody uses the client or will; trims that
- * have pinned it are waited for. Its number stays until the next.
+ * Closes the client: flushes every word in its magazines. No thread may use the client any more.
+ * Waits for trims that have pinned it. The client keeps its number until sy_client_give_number.
  */
 void sy_client_close(sy_client *client);
 
-/* The number of a closed client may be given to another: nothing is known by it any more. */
+/* Lets another client have the number of a closed one: no table refers to the number any more. */
 void sy_client_give_number(const sy_client *client);
 
 /*
- * Nobody uses the client: from now on trims and flushes of other threads pass it by, and those that
- * were at it have finished, so that what it holds is exact. Then close it or resume.
+ * Keeps trims and flushes of other threads away from a client that no thread uses, and waits for
+ * those that are at work on it. Afterwards sy_client_held is exact. Then close the client or resume
+ * it.
  *
- * False: this thread would wait for itself, or for a thread that may wait for it, since it is in a
- * function of the program's that the layers above have called. Then `end(arg)` is called, unless it
- * is NULL, by whichever thread is the last to leave the client, with no lock held; or nothing is
- * done, if the client's end has begun already.
+ * False: this thread is in a function of the program that the layers above have called, and would
+ * wait for itself or for a thread that waits for it. Then the last thread that leaves the client
+ * calls `end(arg)`, unless `end` is NULL, with no lock held. If the client's end has begun already,
+ * nothing is done.
  */
 bool sy_client_suspend(sy_client *client, void (*end)(void *arg), void *arg);
 void sy_client_resume(sy_client *client);
 
 /*
- * A slow path of the client that may call functions of the program's. The client does not end until
- * the slow path has been left. Slow paths nest.
+ * Marks a slow path of the client that may call functions of the program. The client does not end
+ * before the thread has left the slow path. Slow paths nest.
  *
- * SY_SLOW_PATH(client) begins one that ends with the scope. sy_turn comes after the scope,
- * and carries out the ends that were put off. A constructor that throws leaves no turn to come. So
- * a slow path that constructs is SY_CONSTRUCTING_PATH(path, client), with `path.done = true` before
- * it returns. If it is unwound, its cleanup carries out these ends.
+ * SY_SLOW_PATH(client) begins a slow path that ends with the scope. sy_turn comes after the scope
+ * and carries out the ends that were put off. If a constructor throws, sy_turn is not reached. So a
+ * slow path that constructs is SY_CONSTRUCTING_PATH(path, client), and sets `path.done = true`
+ * before it returns. If it is unwound instead, its cleanup carries out these ends.
  */
 typedef struct sy_slow_path {
     unsigned outer; /* slow paths that this thread was in already */
@@ -156,72 +158,72 @@ typedef struct sy_slow_path {
 unsigned sy_slow_path_begin(sy_client *client);
 void sy_slow_path_end(const sy_slow_path *path);
 
-/* At the end of a slow path: leaves the clients whose end this thread put off within it. Whether
- * there are others, of doors further up. */
+/* At the end of a slow path: leaves the clients whose end this thread put off within it. Returns
+ * whether others are left, of slow paths further up this thread's stack. */
 bool sy_clients_leave(void);
 
 /* Bytes from sy_abi_1 to a thread's loaded slot for the client. */
 size_t sy_client_offset(const sy_client *client);
 
-/* What the fast path calls when it has no word to give: one from a magazine, the depot or refill.
- * False with errno when there is none. */
+/* Called by the fast path when the loaded magazine has no word: gets one from a magazine, the depot
+ * or refill. False with errno when there is none. */
 bool sy_client_alloc(sy_client *client, uintptr_t *item);
 
-/* What the fast path calls when it has no room for a word. errno is kept unless flush changes it.
- */
+/* Called by the fast path when the loaded magazine has no room. Keeps errno unless flush changes
+ * it. */
 void sy_client_free(sy_client *client, uintptr_t item);
 
 /*
- * The commonest parts of these two, to be tried first: the next window, or the other of the two
- * magazines, if that has a word or has room. False if it takes more. errno is untouched.
+ * The most frequent cases of these two functions, to be tried first: the next window, or the other
+ * of the two magazines, if it has a word (alloc) or room (free). False if that does not suffice.
+ * errno is unchanged.
  */
 bool sy_client_alloc_second(sy_client *client, uintptr_t *item);
 bool sy_client_free_second(sy_client *client, uintptr_t item);
 
-/* Whether `item` is what this thread freed last and still has: a free of it now is its second. */
+/* Whether this thread freed `item` last and still has it: then freeing it now is a double free. */
 bool sy_client_freed_last(const sy_client *client, uintptr_t item);
 
 /*
- * Of guarded clients, before the others: whether the allocation that came here is the one in
+ * For guarded clients, called before the other functions: whether this allocation is the one in
  * `guard_every` (watch/guard.h) that is to be guarded. sample.h says how allocations are counted.
  */
 bool sy_client_due(sy_client *client);
 
-/* Flushes what this thread has loaded of one-way clients: the next word comes from refill. */
+/* Flushes this thread's loaded items of one-way clients: the next word comes from refill. */
 void sy_thread_put_back(void);
 
-/* Takes what this thread has loaded, up to `count`, without going further; returns how many. */
+/* Takes up to `count` items from this thread's magazines, and none from elsewhere; returns how
+ * many. */
 size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count);
 
-/* Brings what this thread needs of this layer to allocate from the client, as far as it can be had.
- */
+/* Makes this thread's record and its loaded slot for the client ready, as far as memory allows. */
 void sy_client_prepare(sy_client *client);
 
-/* Gets items into this thread's magazines until there are `count`, which stay there whatever their
- * age; how many there are. More than two magazines hold, or one if nothing comes back: 0. */
+/* Fills this thread's magazines until they hold `count` items, which stay there whatever their age.
+ * Returns how many they hold; 0 if `count` exceeds two magazines (one, for a one-way client). */
 size_t sy_client_reserve(sy_client *client, size_t count);
 
-/* Flushes what can be reached: this thread's magazines, those of parked and ended threads, the
- * depot. Asks running threads to flush theirs at their next exchange. */
+/* Flushes this thread's magazines, those of parked threads, and the depot (where those of ended
+ * threads are). Asks running threads to flush theirs at their next slow path. */
 void sy_client_drain(sy_client *client);
 
-/* The same in steps that are bounded in time, the first one said to be so; false: nothing was left
- * to do. */
+/* The same in steps of bounded time; `first` for the first step. False: nothing was left to do. */
 bool sy_client_drain_step(sy_client *client, bool first);
 
 /*
- * Flushes what the client has not worked with since this was begun last, in steps likewise: in the
- * depot and, if `idle`, in the slots of threads that are parked.
+ * Flushes, in steps too, the items in the depot that the client has not used since the last first
+ * step and, if `idle`, the items in the slots of parked threads.
  */
 bool sy_client_reap_step(sy_client *client, bool first, bool idle);
 
-/* Flushes slots of this thread that have had no exchange since it looked before, those of a few
- * clients a step; false: it has looked at all. */
+/* Flushes slots of this thread that have had no exchange since it last looked, a few clients in one
+ * step; false: it has looked at all of them. */
 bool sy_thread_reap_step(void);
 
-/* Items in the depot, those on their way from there to the owner included, and in loaded slots:
- * exact while no thread allocates or frees, whatever passes and trims do meanwhile. The lock of the
- * clients is held. */
+/* Counts the items in the depot, with those on their way from there to the owner, and the items in
+ * loaded slots. Exact while no thread allocates or frees, even if passes and trims run meanwhile.
+ * The lock of the clients is held. */
 void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded);
 
 /* Events since the client was opened. */
@@ -231,7 +233,8 @@ sy_client_counts sy_client_count(const sy_client *client);
  * lock of the clients is held. */
 bool sy_client_holds(sy_client *client, uintptr_t item);
 
-/* The thread list's lock: no thread begins or ends, and no client is opened or closed. */
+/* The thread list's lock. While it is held, no thread's record is taken or given back, and no
+ * client is opened or closed. */
 void sy_clients_lock(void);
 void sy_clients_unlock(void);
 
@@ -241,7 +244,7 @@ sy_client *sy_client_pin_next(unsigned after);
 /* Pins one that is open; false: it is suspended. */
 bool sy_client_pin(sy_client *client);
 void sy_client_unpin(sy_client *client);
-/* The same for the caller that holds the thread list's lock, around fork: not pinned. */
+/* The same without a pin, for a caller that holds the thread list's lock (around fork). */
 sy_client *sy_client_next_locked(unsigned after);
 
 /* Threads that have loaded slots at present. */
@@ -249,18 +252,18 @@ unsigned sy_thread_count(void);
 
 /* Gives the layer's own unused memory back; returns bytes. */
 size_t sy_magazine_trim(void);
-/* The same in steps: from *at on, 0 first; false: all is done. `aged`: what was unused since such a
- * step looked before. */
+/* The same in steps, from *at on (0 first); false: all is done. `aged`: only memory that has been
+ * unused since the last such step looked at it. */
 bool sy_magazine_trim_step(unsigned *at, bool aged, size_t *bytes);
 /* Bytes of magazines and thread records that hold memory. */
 size_t sy_magazine_bytes(void);
 
-/* The start of the layer, before any other call, and its outermost lock, that of the thread list.
- * In the child of a fork what other threads had loaded is kept. */
+/* The start of the layer, before any other call, and its outermost lock, the thread list's. In the
+ * child of a fork it moves the other threads' loaded items to the depot. */
 extern SY_HIDDEN const sy_part sy_threads_part;
-/* Around a fork, whether that lock was had: else the clients may not be walked. */
+/* Around a fork: whether the thread list's lock was acquired. If not, do not walk the clients. */
 bool sy_threads_are_held(void);
-/* The innermost lock. */
+/* The layer's innermost lock, the store's. */
 extern SY_HIDDEN const sy_part sy_store_part;
 
 #endif

@@ -39,8 +39,8 @@ static uint64_t with_next_tag(uint64_t top, uint32_t number) {
     return ((top | NUMBER_MASK) + 1) | number;
 }
 
-/* It has an item at least, and no more than fit; its number names it, and the word before its items
- * is 0. Nobody else holds it. */
+/* The invariants of a magazine in a depot, which the calling thread alone holds: it has 1 to
+ * SY_MAGAZINE_ITEMS items, its number leads to it, and the word before its items is 0. */
 static bool magazine_is_bounded(const sy_magazine *magazine) {
     uint32_t items = atomic_load_explicit(&magazine->count, memory_order_relaxed);
     return items > 0 && items <= SY_MAGAZINE_ITEMS && magazine->number &&

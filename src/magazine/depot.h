@@ -21,13 +21,13 @@
  * that was popped and pushed elsewhere meanwhile: headers are type-stable, so it reads a wrong
  * number, and its exchange fails because the tag moved on.
  *
- * A counter may read items_down of a magazine that has gone to another stack. It looks at the word
- * again, which must then have changed: items_down is released after the exchange that took the
- * magazine, so whoever reads the one sees the other.
+ * A thread that counts (sy_depot_items) may read items_down of a magazine that has gone to another
+ * stack. It then reads the word again, which must have changed: items_down is released after the
+ * exchange that took the magazine, so a thread that reads the new items_down sees the new word.
  *
- * Whoever looks through a stack without popping (sy_client_holds) may follow next to a magazine of
- * another stack, of which it has acquired nothing. A push therefore releases next, so that the
- * header below is seen whole.
+ * A thread that looks through a stack without popping (sy_client_holds) may follow next to a
+ * magazine of another stack, from which it has acquired nothing. A push therefore releases next, so
+ * that such a thread sees the whole header of the magazine below.
  *
  * tests/models/depot.c has models of this. tests/models/mutants weakens each order, and shows which
  * model then fails, or why none does.
@@ -46,9 +46,9 @@ enum { SY_DEPOT_SHARDS_MAX = 16 };
 typedef struct sy_depot_shard {
     alignas(64) _Atomic uint64_t top; /* number and tag */
     _Atomic uint64_t budget;          /* items that may wait here; 0: none set yet */
-    _Atomic uint64_t refused;         /* items turned away since, that a miss has yet to regret */
+    _Atomic uint64_t refused;         /* items refused that have not yet raised the budget */
     _Atomic uint32_t exported;        /* the last magazine taken went to another CPU */
-    _Atomic uint32_t surplus;         /* items that were not wanted: to be reaped */
+    _Atomic uint32_t surplus;         /* items that were not needed: to be reaped */
     _Atomic uint64_t low;             /* the fewest items here since reaping began last */
     /* Counted by threads whose shard this is, when they want a full magazine. */
     _Atomic uint64_t hits, misses, steals;
@@ -71,7 +71,7 @@ void sy_depot_push(sy_depot_shard *shard, sy_magazine *magazine);
 /* Takes the top magazine, or NULL if there is none. */
 sy_magazine *sy_depot_pop(sy_depot_shard *shard);
 
-/* Items that wait in the stack: exact while nobody exchanges, else as of a moment ago. */
+/* Items in the stack: exact while no thread pushes or pops, else as of a moment ago. */
 uint64_t sy_depot_items(sy_depot_shard *shard);
 
 #endif

@@ -13,7 +13,7 @@
  * held it flushes and stores them. A thread that runs owns its slot: a drain changes the client's
  * generation, and the thread flushes its magazines when it sees that (sy_slot_ready).
  *
- * What a thread has had idle in its own slots is its own to flush: sy_thread_reap_step, roster.c.
+ * A running thread's idle slots are flushed by that thread alone: sy_thread_reap_step, roster.c.
  */
 #include "magazine/drain.h"
 
@@ -44,7 +44,7 @@ static sy_magazine *take_parked(sy_client *client) {
     return chain;
 }
 
-/* What parked threads hold waits in the depot from now on, to be flushed in steps. */
+/* Moves the magazines of parked threads to the depot, to be flushed in steps. */
 static void deposit_parked(sy_client *client, bool surplus) {
     sy_threads_lock();
     sy_magazine *chain = take_parked(client);
@@ -56,7 +56,8 @@ static void deposit_parked(sy_client *client, bool surplus) {
     sy_threads_unlock();
 }
 
-/* Of parked threads, and of the depot. The lock is held. */
+/* Takes the magazines of parked threads and up to `most` of the depot; a chain. The lock is held.
+ */
 static sy_magazine *take_all(sy_client *client, unsigned most) {
     sy_magazine *chain = take_parked(client), **end = &chain;
     while (*end) end = &(*end)->chain;
@@ -64,7 +65,7 @@ static sy_magazine *take_all(sy_client *client, unsigned most) {
     return chain;
 }
 
-/* Flushes magazines that `take` gives, up to `most`; whether there was an item in them. */
+/* Flushes the magazines that `take(client, most)` returns; true if they held an item. */
 static bool move_out(sy_client *client, sy_magazine *(*take)(sy_client *client, unsigned most),
                      unsigned most) {
     sy_move move;
@@ -74,7 +75,7 @@ static bool move_out(sy_client *client, sy_magazine *(*take)(sy_client *client, 
     return sy_move_flush(client, &move);
 }
 
-/* Brings back items that wait where this thread does not look; whether there were any. */
+/* Flushes the items of parked threads and of the depot; whether there were any. */
 static bool reclaim_waiting(sy_client *client) { return move_out(client, take_all, UINT_MAX); }
 
 /* ---- for an allocation ---- */
@@ -91,7 +92,7 @@ bool sy_client_alloc_unloaded(sy_client *client, sy_slot *slot, uintptr_t *item)
 
 /* ---- drains ---- */
 
-/* Flushes what this thread's slot holds; its magazines go. */
+/* Flushes this thread's slot and stores its magazines. */
 static void flush_own_slot(sy_client *client, sy_slot *slot) {
     sy_move move;
     if (client->config.sees_frees) sy_sample_count(client, slot);
@@ -101,8 +102,8 @@ static void flush_own_slot(sy_client *client, sy_slot *slot) {
     sy_move_flush(client, &move);
 }
 
-/* Asks running threads to flush. This one does, unless it is inside a slot, perhaps this one: a
- * constructor trims. Then it does so at its next slow path, as the others. */
+/* Asks running threads to flush at their next slow path. The calling thread flushes at once, unless
+ * it is at work on a slot, perhaps this one (a constructor that trims): then it waits likewise. */
 static void begin_drain(sy_client *client) {
     uint32_t before = atomic_fetch_add_explicit(&client->generation, 1, memory_order_relaxed);
     sy_thread *thread = sy_thread_running();

@@ -1,6 +1,6 @@
 /*
- * one_way.c: the slow path of an allocation and of a free of a one-way client, and what a thread
- * puts back when it begins another epoch.
+ * one_way.c: the slow path of an allocation and of a free of a one-way client. It also puts a
+ * thread's loaded items back when the thread begins another epoch.
  *
  * An allocation tries, in this order:
  *
@@ -56,8 +56,8 @@ bool sy_one_way_alloc(sy_client *client, uintptr_t *item) {
 
 /* ---- free ---- */
 
-/* Makes room in the outbox; false: there is no magazine to be had. The caller looks again: what
- * flush calls (destructors, the handler of faults) may use this slot too. */
+/* Makes room in the outbox; false: there is no magazine for it. The caller checks again, since
+ * functions that flush calls (destructors, the handler of faults) may use this slot too. */
 static bool empty_outbox(sy_client *client, sy_thread *thread, sy_slot *slot) {
     sy_magazine *outbox = slot->previous;
     slot->exchanges++;
@@ -94,12 +94,14 @@ bool sy_one_way_flush_outbox(sy_client *client, sy_slot *slot) {
 
 /* ---- put back ---- */
 
-/* Items in the loaded magazine. Not those above `base`: allocation may be shut below `top`. */
+/* Items in the loaded magazine. Counted from its start, not from `base`: while allocation is shut,
+ * `base` is above the start. */
 static size_t loaded_count(const sy_slot *slot) {
     return slot->loaded ? (size_t)(slot->top - slot->loaded->items) : 0;
 }
 
-/* The magazine stays. If most of what it may hold was not used, it may hold less from now on. */
+/* Flushes the loaded magazine, which stays. If the thread used less than half of its capacity, the
+ * capacity is halved. */
 static void put_back_loaded(sy_client *client, sy_thread *thread, sy_slot *slot) {
     bool much = loaded_count(slot) * 2 >= slot->capacity;
     if (much && !client->config.loaded_items) sy_capacity_halve(client, thread, slot);
@@ -118,7 +120,7 @@ static void put_back(sy_thread *thread, unsigned number) {
     sy_roster_unpin(client);
 }
 
-/* A parked thread has what it had, if nobody has drained it: it runs for this. */
+/* A parked thread keeps its items unless another thread drains them. So it is resumed first. */
 void sy_thread_put_back(void) {
     sy_thread *thread = sy_thread_known();
     unsigned count = thread ? thread->one_way_count : 0;

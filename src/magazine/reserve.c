@@ -13,7 +13,7 @@ void sy_client_prepare(sy_client *client) {
     sy_slot_ready(client, &thread);
 }
 
-/* Items behind the `have` that a magazine has, until there are `want`; how many there are. */
+/* Refills a magazine that has `have` items, up to `want`; returns how many it has then. */
 static size_t top_up(sy_client *client, sy_magazine *magazine, size_t have, size_t want) {
     const sy_client_config *config = &client->config;
     if (have >= want) return have;

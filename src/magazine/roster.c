@@ -1,6 +1,6 @@
 /*
- * roster.c: the clients by number: opening, closing and pinning them, what they hold, and what
- * becomes of it when a thread ends or the process forks.
+ * roster.c: the table of clients by number. It opens, closes and pins clients, counts and finds the
+ * items that they hold, and deals with these items when a thread ends or the process forks.
  */
 #include "magazine/roster.h"
 
@@ -12,7 +12,7 @@
 #include "os/os.h"
 #include "watch/callback.h"
 
-enum { STEP_SLOTS = 64, STEP_FLUSHES = 4 }; /* of a thread that looks for idle ones */
+enum { STEP_SLOTS = 64, STEP_FLUSHES = 4 }; /* most in one sy_thread_reap_step */
 
 static sy_client *clients[SY_CLIENTS_MAX];      /* by number; guarded by the thread list's lock */
 static uint16_t unused_numbers[SY_CLIENTS_MAX]; /* closed ones, a stack; guarded by the same */
@@ -20,22 +20,22 @@ static unsigned unused_count, next_number = SY_CLIENT_DEMANDED;
 
 sy_client *sy_roster_at(unsigned number) { return clients[number]; }
 
-/* ---- what this thread is in the midst of ---- */
+/* ---- pins and slow paths of this thread ---- */
 
-enum { NOTED = 16 }; /* of each: deeper than functions of the program's nest */
+enum { NOTED = 16 }; /* entries in each list: more than the program's functions nest */
 
 /*
- * A thread that is in a function of the program's waits for no pin: it may have the pin itself, or
- * two threads may have one each and wait for the other's. So a client that it wants to end is ended
- * later, by the thread that unpins it last. A slow path has no pin, which would cost a lock; if a
- * function that it has called wants to end its client, the client is pinned then, until the slow
- * path has been left.
+ * A thread that is in a function of the program never waits for pins: it may have the pin itself,
+ * or two threads may each have one and wait for the other's. If it wants to end a client, the
+ * thread that drops the last pin ends the client later. A slow path takes no pin, which would cost
+ * a lock. If a function that the slow path has called wants to end its client, the client is pinned
+ * then, until the thread has left the slow path.
  */
 static SY_TLS struct {
     sy_client *pinned[NOTED], *called[NOTED];
-    unsigned pins, calls; /* more than NOTED: those beyond are not noted, and what is pinned so is
-                           * another thread's to the child of a fork */
-    sy_client *held;      /* pinned for the slow paths that this thread is in: a list */
+    unsigned pins, calls; /* if more than NOTED, the others are not noted. The child of a fork then
+                           * takes such pins for another thread's and drops them */
+    sy_client *held;      /* list of clients pinned until this thread has left their slow paths */
 } own_moves;
 
 unsigned sy_slow_path_begin(sy_client *client) {
@@ -44,7 +44,7 @@ unsigned sy_slow_path_begin(sy_client *client) {
     return own_moves.calls++;
 }
 
-/* Whether a slow path of the client, further up, is calling the program. */
+/* Whether a slow path of the client, further up this thread's stack, is calling the program. */
 static bool is_called(const sy_client *client) {
     for (unsigned i = 0; i < own_moves.calls && i < NOTED; i++)
         if (own_moves.called[i] == client) return true;
@@ -57,10 +57,10 @@ void sy_roster_pin(sy_client *client) {
     own_moves.pins++;
 }
 
-/* The lock is held before and after, and let go for an end that was put off. */
+/* The lock is held before and after. It is released while an end that was put off is called. */
 static void drop_pin(sy_client *client) {
     if (!atomic_load_explicit(&client->pins, memory_order_relaxed))
-        return; /* a child's, not noted */
+        return; /* in the child of a fork: a pin that was not noted is dropped already */
     if (atomic_fetch_sub_explicit(&client->pins, 1, memory_order_relaxed) != 1) return;
     if (client->awaited) sy_os_wake(&client->pins, 1 << 20);
     void (*end)(void *arg) = client->end;
@@ -99,7 +99,7 @@ bool sy_clients_leave(void) {
         sy_threads_lock();
         drop_pin(client);
         sy_threads_unlock();
-        at = &own_moves.held; /* what was called may have put off others */
+        at = &own_moves.held; /* the end may have put off other clients */
     }
     return own_moves.held;
 }
@@ -140,8 +140,8 @@ bool sy_move_flush(sy_client *client, sy_move *move) {
     return any;
 }
 
-/* The first magazine may be in the midst of its flush, so what it holds is lost; the others wait in
- * the depot. */
+/* The first magazine may have been half flushed at the fork, so its items are lost to the child.
+ * The other magazines go to the depot. */
 static void end_move_of_other(sy_client *client, sy_move *move) {
     if (move->chain) sy_magazine_set_count(move->chain, 0);
     for (sy_magazine *next, *magazine = move->chain; magazine; magazine = next) {
@@ -164,7 +164,7 @@ static void end_moves_of_others(sy_client *client) {
 }
 
 /* Takes the magazines of a slot of this thread, and flushes them. The lock is held before and
- * after: another thread may be destroying a cache that this one has used, so the client is pinned.
+ * after, not during the flush. The client is pinned meanwhile, since another thread may destroy it.
  */
 static void flush_and_pin(sy_client *client, sy_slot *slot) {
     sy_move move;
@@ -189,8 +189,8 @@ void sy_thread_flush(void) {
     sy_clients_leave();
 }
 
-/* Flushes the slot, of which nobody else may make use, if that can be; the lock is held before and
- * after. */
+/* Flushes an idle slot of the calling thread, unless its client is suspended or calls the program
+ * back. The lock is held before and after. */
 static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
     sy_client *client = clients[number];
     if (client->suspended || client->config.calls_back) return;
@@ -206,8 +206,7 @@ static bool is_idle(sy_slot *slot) {
     return idle;
 }
 
-/* The lock is held meanwhile but for the flushes: a client of these slots may be closed by another
- * thread. */
+/* The lock is held except during flushes: another thread may close a client of these slots. */
 bool sy_thread_reap_step(void) {
     sy_thread *thread = sy_thread_running();
     if (!thread || thread->inside) return false;
@@ -250,8 +249,9 @@ sy_client_counts sy_client_count(const sy_client *client) {
     return counts;
 }
 
-/* Reads items that their owner may be changing: the answer is then as good as none, and said to be.
- * Not by atomic loads, which ThreadSanitizer sees even where it is told not to look. */
+/* The owner may change the items meanwhile; then the answer may be wrong, as client.h documents.
+ * The loads are not atomic, since ThreadSanitizer sees atomic ones even in a function that it is
+ * told to leave out. */
 __attribute__((no_sanitize("thread"))) static bool contains(const uintptr_t *items, size_t count,
                                                             uintptr_t item) {
     for (size_t i = 0; i < count; i++)
@@ -275,8 +275,7 @@ static bool depot_holds(const sy_client *client, uintptr_t item) {
     for (unsigned i = 0; i < sy_depot_shard_count; i++) {
         uint64_t top = atomic_load_explicit(&shards[i].top, memory_order_acquire);
         uint32_t number = (uint32_t)(top & ((UINT64_C(1) << SY_DEPOT_TAG_SHIFT) - 1));
-        /* The stack may change under us; whatever it becomes has no more magazines than there are.
-         */
+        /* The stack may change meanwhile. The number of all magazines bounds the loop. */
         for (uint32_t steps = 0; number && steps >> SY_MAGAZINE_NUMBER_BITS == 0; steps++) {
             const sy_magazine *magazine = sy_magazine_of(number);
             if (contains(magazine->items, sy_magazine_count(magazine), item)) return true;
@@ -301,7 +300,7 @@ static bool threads_hold(const sy_client *client, uintptr_t item) {
     return held;
 }
 
-/* Threads twice: a magazine may have gone from the depot to one of them meanwhile. */
+/* Searches the threads twice: a magazine may have gone from the depot to a thread meanwhile. */
 bool sy_client_holds(sy_client *client, uintptr_t item) {
     return threads_hold(client, item) || depot_holds(client, item) || moves_hold(client, item) ||
            threads_hold(client, item);
@@ -311,8 +310,8 @@ void sy_clients_lock(void) { sy_threads_lock(); }
 
 void sy_clients_unlock(void) { sy_threads_unlock(); }
 
-/* The end of a thread, the lock held: its magazines with items wait in the depot, the others are
- * stored. */
+/* Called at the end of a thread, with the lock held: puts its magazines with items into the depot,
+ * its empty ones into the store. */
 static void empty_slots(sy_thread *thread) {
     for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++) {
         sy_slot *slot = sy_thread_slot(thread, number);
@@ -338,9 +337,9 @@ static int start_magazines(void) {
 }
 
 /*
- * A number for a new client, or 0; the lock is held. Not a multiple of 16: there the loaded slot,
- * at 1 KiB times something, would lie in the cache set in which every object of 1 KiB and of
- * multiples of it begins.
+ * A number for a new client, or 0; the lock is held. New numbers are not multiples of 16: such a
+ * loaded slot would begin at a multiple of 1 KiB, in the same cache sets as every object whose size
+ * is a multiple of 1 KiB.
  */
 static unsigned take_number(unsigned wanted) {
     if (wanted) return clients[wanted] ? 0 : wanted;
@@ -366,7 +365,7 @@ int sy_client_open(sy_client *client, const sy_client_config *config) {
     return -1;
 }
 
-/* The lock is held before and after, and let go while trims finish with the client. */
+/* The lock is held before and after. It is released while trims finish with the client. */
 static void wait_for_pins(sy_client *client) {
     uint32_t pins;
     client->awaited = true;
@@ -400,8 +399,8 @@ void sy_client_resume(sy_client *client) {
     sy_threads_unlock();
 }
 
-/* Takes all magazines of the client out of every thread's slot; nobody uses it. The lock is held.
- */
+/* Takes the client's magazines out of every thread's slot. No thread uses the client any more. The
+ * lock is held. */
 static sy_magazine *take_loaded(sy_client *client) {
     sy_magazine *chain = NULL;
     for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next) {
@@ -482,7 +481,7 @@ static void orphan_others(void) {
     for (unsigned number = SY_CLIENT_FIRST; number < next_number; number++)
         if (clients[number]) {
             end_moves_of_others(clients[number]);
-            atomic_store(&clients[number]->pins, 0); /* theirs, and our own: */
+            atomic_store(&clients[number]->pins, 0); /* this thread's pins are added again below */
         }
     for (unsigned i = 0; i < own_moves.pins && i < NOTED; i++)
         atomic_fetch_add(&own_moves.pinned[i]->pins, 1);

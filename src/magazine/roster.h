@@ -1,7 +1,7 @@
 /*
- * roster.h: the clients by number, their pins, and the magazines that are on their way to a client.
+ * roster.h: the table of clients by number, their pins, and moves of magazines that are flushed.
  *
- * A client that is pinned is not closed, and its number is nobody else's.
+ * While a client is pinned, it is not closed and no other client gets its number.
  *
  * Used by the rest of magazine/ alone; client.h has what other layers call.
  */
@@ -14,13 +14,15 @@
 /* The lock of the thread list is held: the client of that number, or NULL. */
 sy_client *sy_roster_at(unsigned number);
 
-/* The lock is held before and after. To unpin lets it go if the client's end was put off. */
+/* The lock is held before and after. sy_roster_unpin releases it meanwhile if it has to call an end
+ * that was put off. */
 void sy_roster_pin(sy_client *client);
 void sy_roster_unpin(sy_client *client);
 
-/* What is moved stays counted, and is found by sy_client_holds. The lock of the thread list is held
- * at the beginning, since before the magazines were taken; none is while they are flushed and
- * stored. Whether there was an item in them. */
+/* A move: sy_client_held still counts the items of its magazines, and sy_client_holds finds them.
+ * sy_move_begin is called under the lock of the thread list, which the caller took before it took
+ * the magazines. sy_move_flush is called with no lock held; it flushes and stores them, and returns
+ * whether there was an item in them. */
 void sy_move_begin(sy_client *client, sy_move *move, sy_magazine *chain);
 bool sy_move_flush(sy_client *client, sy_move *move);
 

@@ -17,8 +17,8 @@
  *  - After each count the slot is *armed*: `base` leaves sy_guard_left - 1 items to the inline
  *    code. The next allocation is a call, and sy_client_due says that it is to be guarded.
  *
- * This is one in `guard_every` in the long run, although a call arms the slot of its own client
- * only. The inline code may then take more from the slots of other clients than the interval has
+ * On average exactly 1 in `guard_every` is guarded, although a call arms only the slot of its own
+ * client. The inline code may take more items from the slots of other clients than the interval has
  * left. Once these items are counted, sy_guard_left is less than 1: the next call is due, and the
  * interval after it is shorter by as many.
  *
@@ -45,8 +45,8 @@ static inline void sy_sample_count(const sy_client *client, sy_slot *slot) {
     slot->mark = have;
 }
 
-/* Shuts free, and allocation where the one comes that is to be guarded; not within what is
- * reserved. */
+/* Shuts the free direction, and shuts allocation before the item that is to be guarded. With
+ * reserved items it leaves allocation open. */
 static inline void sy_sample_arm(const sy_client *client, sy_slot *slot) {
     uintptr_t *items = slot->loaded->items;
     int64_t inline_ones = sy_guard_left > 1 ? sy_guard_left - 1 : 0;

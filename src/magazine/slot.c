@@ -59,7 +59,7 @@ static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
     return true;
 }
 
-/* Its two magazines are different ones, and the items of each end within it. */
+/* The invariants of a slot: its two magazines differ, and the items of each end within it. */
 static bool slot_is_bounded(const sy_slot *slot) {
     const sy_magazine *loaded = slot->loaded, *previous = slot->previous;
     if (loaded == previous || slot->capacity > SY_MAGAZINE_ITEMS) return false;

@@ -1,15 +1,15 @@
 /*
  * slot.h: the steps on a loaded slot and its magazines, of which the slow paths are made.
  *
- * The steps know the kinds of clients. They keep the free direction of a client that is one-way or
- * sees frees shut, and count for sample.h. So the slow paths take these steps for each client
- * alike.
+ * The steps deal with the kinds of clients: if a client is one-way or sees frees, they keep its
+ * free direction shut, and they count for sample.h. So the slow paths are the same for each client.
  *
- * A slot is written by its thread alone or, when that does not run, under the thread list's lock.
- * What other threads may read meanwhile (statistics, fork) is written atomically, and in an order
- * in which each state between two stores makes sense: the child of a fork takes up the slots of
- * threads that were stopped anywhere. No magazine is in two places, and none has more items than
- * it has: those of the loaded one end at `top`, or, while that is NULL, are its count.
+ * A slot is written only by its thread or, while that thread does not run, under the thread list's
+ * lock. Fields that other threads read (statistics, fork) are written atomically, and in an order
+ * in which the state after each store is consistent, because a fork may stop the thread between two
+ * stores and its child uses the slot as it is. In each such state no magazine is in two places, and
+ * no count exceeds the items that are there: the items of the loaded magazine end at `top`; while
+ * `top` is NULL, the magazine's `count` holds.
  *
  * Below: sample.h, thread.h. Used by the rest of magazine/ alone.
  */
@@ -19,7 +19,7 @@
 #include "magazine/sample.h"
 #include "magazine/thread.h"
 
-/* Releasing: a reader follows them to their headers. */
+/* The stores release, since a reader follows these pointers to the magazines' headers. */
 static inline void sy_slot_set_magazines(sy_slot *slot, sy_magazine *loaded,
                                          sy_magazine *previous) {
     __atomic_store_n(&slot->previous, previous, __ATOMIC_RELEASE);
@@ -59,7 +59,8 @@ static inline void sy_slot_open_both(sy_slot *slot, sy_magazine *magazine) {
     slot->mark = (uint16_t)count;
 }
 
-/* Makes `magazine`, with its count, the loaded one; what was loaded has been dealt with. */
+/* Makes `magazine`, with its count, the loaded one. The caller has put the previously loaded
+ * magazine elsewhere, or it is the same one. */
 static inline void sy_slot_load(const sy_client *client, sy_slot *slot, sy_magazine *magazine) {
     bool sees_frees = client->config.sees_frees;
     if (sees_frees && slot->loaded) sy_sample_count(client, slot);
@@ -68,9 +69,9 @@ static inline void sy_slot_load(const sy_client *client, sy_slot *slot, sy_magaz
     if (sees_frees) sy_sample_arm(client, slot);
 }
 
-/* Changes both magazines, whose counts are written in them; not of a one-way client, which has
- * nothing to exchange. A `top` that points past the end of one magazine may point to the start of
- * the next: it goes first. */
+/* Sets both magazines, whose counts are written in them. Not for a one-way client, which exchanges
+ * nothing. `top` is cleared first: a `top` at the end of one magazine's items could be taken for an
+ * address within the items of the next. */
 static inline void sy_slot_exchange(const sy_client *client, sy_slot *slot, sy_magazine *loaded,
                                     sy_magazine *previous) {
     bool sees_frees = client->config.sees_frees;
@@ -87,7 +88,7 @@ static inline bool sy_slot_has_room(const sy_client *client, const sy_slot *slot
     return slot->top < (sees_frees ? slot->loaded->items + slot->capacity : slot->limit);
 }
 
-/* There is room. */
+/* Pushes an item; the caller has checked that there is room. */
 static inline void sy_slot_push(const sy_client *client, sy_slot *slot, uintptr_t item) {
     bool sees_frees = client->config.sees_frees;
     if (sees_frees) sy_sample_count(client, slot);
@@ -99,14 +100,14 @@ static inline void sy_slot_push(const sy_client *client, sy_slot *slot, uintptr_
     sy_sample_arm(client, slot);
 }
 
-/* As the inline code does. Of a client that sees frees the item is counted later. */
+/* Pops an item as the inline code does. If the client sees frees, the item is counted later. */
 static inline uintptr_t sy_slot_pop_inline(sy_slot *slot) {
     uintptr_t item = slot->top[-1];
     sy_slot_set_top(slot, slot->top - 1);
     return item;
 }
 
-/* There is an item. */
+/* Pops an item; the caller has checked that there is one. */
 static inline uintptr_t sy_slot_pop(const sy_client *client, sy_slot *slot) {
     uintptr_t item = sy_slot_pop_inline(slot);
     if (client->config.sees_frees) {
@@ -116,8 +117,8 @@ static inline uintptr_t sy_slot_pop(const sy_client *client, sy_slot *slot) {
     return item;
 }
 
-/* Takes the magazines out of a slot, which is shut then, and puts them before `chain`. The list's
- * lock is held: a client that is being closed takes them there too. */
+/* Takes the magazines out of a slot, which is shut then, and puts them before `chain`. The thread
+ * list's lock is held, because a client that is being closed takes them under this lock too. */
 static inline sy_magazine *sy_slot_take(sy_slot *slot, sy_magazine *chain) {
     sy_magazine *magazines[2] = {slot->loaded ? sy_slot_unload(slot) : NULL, slot->previous};
     sy_slot_set_magazines(slot, NULL, NULL);
@@ -143,8 +144,9 @@ static inline size_t sy_slot_items(const sy_slot *slot) {
 
 /* ---- slot.c ---- */
 
-/* The calling thread's slot, with a magazine loaded, after doing what a trim has asked for since;
- * NULL when it has to go without. *self is its record, if there is a slot. */
+/* The calling thread's slot, with a loaded magazine. If a trim has asked for the slot's items, they
+ * are flushed first. NULL: the thread has to do without a slot. *self is the thread's record, if
+ * there is a slot. */
 sy_slot *sy_slot_ready(sy_client *client, sy_thread **self);
 
 /* Fills the loaded magazine, which is empty, from the slabs, and then lets the capacity grow if
@@ -154,14 +156,14 @@ bool sy_slot_refill(sy_client *client, sy_thread *thread, sy_slot *slot, bool gr
 /* Flushes the loaded magazine, which stays. */
 void sy_slot_flush_loaded(sy_client *client, sy_slot *slot);
 
-/* Flushes a magazine, whose items nobody counts from now on. No lock is held. */
+/* Flushes a magazine. Its items are not counted from now on. No lock is held. */
 void sy_magazine_flush(sy_client *client, sy_magazine *magazine);
 
 /* Flushes a magazine whose items are counted until they are in the slabs. */
 void sy_magazine_flush_counted(sy_client *client, sy_magazine *magazine);
 
-/* Flushes and stores the magazines of a chain that nobody else counts or looks for. No lock is
- * held. */
+/* Flushes and stores the magazines of a chain that belongs to the calling thread alone. Their items
+ * are not counted from now on. No lock is held. */
 void sy_magazine_flush_chain(sy_client *client, sy_magazine *chain);
 
 #endif

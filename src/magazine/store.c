@@ -21,7 +21,7 @@ enum {
     HEADER_BYTES = SY_MAGAZINES_PER_SEGMENT * sizeof(sy_magazine),
     SEGMENT_BYTES = HEADER_BYTES + SY_MAGAZINES_PER_SEGMENT * ITEM_BYTES,
     STEP_WORDS = 8, /* trimmed in one step: half a MiB of items */
-    FEW_WORDS = 4,  /* of magazines, whose items get memory one page at a time; then 64 KiB */
+    FEW_WORDS = 4,  /* the first 256 magazines get memory page by page, the others in 64 KiB */
 };
 
 _Static_assert(sizeof(sy_magazine) == 64, "one cache line a header");
@@ -33,7 +33,7 @@ static sy_lock lock = SY_LOCK_INIT(SY_RANK_STORE);
 static struct segment {
     uint64_t unused[WORDS]; /* a bit a magazine: in the store */
     uint64_t dirty[WORDS];  /* a bit a magazine: its items may hold memory, */
-    uint64_t recent[WORDS]; /* and it came back, or got it, since a trim by age looked */
+    uint64_t recent[WORDS]; /* a bit a magazine: it came back, or got memory, since the last trim */
     unsigned first_word;    /* no unused bit in a word before it */
     unsigned made;          /* from here on no magazine was ever given out: no header is written */
 } segments[SY_MAGAZINE_SEGMENTS]; /* guarded by lock */
@@ -54,11 +54,12 @@ static sy_magazine *with_header(unsigned segment, unsigned index) {
     return magazine;
 }
 
-/* Whether the items of that word's magazines get memory together: where many are in use. */
+/* Whether the items of all magazines of `word` get their memory with one system call. The first
+ * few words do not, so that a program with few magazines takes only the pages it needs. */
 static bool is_backed(unsigned segment, unsigned word) { return segment || word >= FEW_WORDS; }
 
-/* The lowest unused magazine, or NULL; the lock is held. *back: memory is to be brought for the
- * items of its word. */
+/* The lowest unused magazine, or NULL; the lock is held. *back: the caller is to call back_items
+ * for it. */
 static sy_magazine *take_lowest(bool *back) {
     for (unsigned index = 0; index < segment_count; index++) {
         struct segment *segment = &segments[index];
@@ -101,8 +102,8 @@ static int add_segment(unsigned seen) {
     return 0;
 }
 
-/* One call of the system instead of a page fault for each page. If there is no memory, each page
- * gets it when it is written. */
+/* Backs the items of the magazine's whole word with one system call, in place of a page fault for
+ * each page. If that fails, each page gets its memory when it is first written. */
 static void back_items(const sy_magazine *first) {
     unsigned word = first->number % SY_MAGAZINES_PER_SEGMENT / 64;
     int error = errno;
@@ -124,7 +125,7 @@ sy_magazine *sy_store_take(void) {
     }
 }
 
-/* It was given out and has not come back. The lock is held. */
+/* Whether the magazine was given out and has not come back. The lock is held. */
 static bool magazine_is_out(const sy_magazine *magazine) {
     const struct segment *segment = &segments[magazine->number / SY_MAGAZINES_PER_SEGMENT];
     unsigned index = magazine->number % SY_MAGAZINES_PER_SEGMENT;
@@ -143,10 +144,10 @@ void sy_store_put(sy_magazine *magazine) {
 }
 
 /*
- * Discards the items of the magazines of one bitmap word whose pages are wholly unused, and were
- * so, if `aged`, when this was last done. They are taken out of the store meanwhile, so that no
- * lock is held across the system call. A word is 64 KiB of items, a whole number of pages of every
- * size that Linux has.
+ * Discards the pages of one bitmap word that hold items of unused magazines only. `aged`: only
+ * pages whose magazines have been unused since the last trim looked at the word. The magazines are
+ * out of the store meanwhile, so that no lock is held during the system call. A word is 64 KiB of
+ * items, a whole number of pages of every size that Linux has.
  */
 static size_t trim_word(unsigned index, unsigned word, bool aged) {
     struct segment *segment = &segments[index];
@@ -249,7 +250,8 @@ size_t sy_store_verify(void) {
 
 static void hold_store(void) { sy_lock_hold(&lock); }
 
-/* In the child a magazine may be in the store before the word where the search begins says so. */
+/* A fork may happen after a magazine came back and before first_word was lowered. So in the child
+ * the search begins at word 0 again. */
 static void drop_store(void) {
     if (!sy_lock_drop(&lock)) return;
     for (unsigned index = 0; index < segment_count; index++) segments[index].first_word = 0;

@@ -1,15 +1,16 @@
 /*
- * store.h: magazines and where they come from.
+ * store.h: the magazines, and the store that hands out empty ones.
  *
- * A magazine is a header and an array of items, both type-stable: a number names the same magazine
- * for ever, and reading a header that somebody else has taken meanwhile is harmless. The memory of
- * the items of unused magazines goes back to the OS on trim; headers stay.
+ * A magazine is a header and an array of items. Both are type-stable: a number always names
+ * the same magazine, and a thread may read a header that another thread has taken meanwhile. A trim
+ * gives the memory of unused magazines' items back to the OS; headers stay.
  *
  *     segment:  | header 0 | header 1 | ... | header 4095 | items of 0 | items of 1 | ...
  *                 64 bytes each                             1 KiB each: | 0 | 127 items |
  *
- * The word before the items of a magazine is 0 for ever: a free that compares with the newest item
- * (sy_loaded_push_once) reads it when the magazine is empty, and meets no other magazine's items.
+ * The word before the items of a magazine is always 0. A free that compares its item with the
+ * newest one (sy_loaded_push_once) reads this word when the magazine is empty, and so does not read
+ * an item of another magazine.
  *
  * Below: os. Used by the rest of magazine/ alone.
  */
@@ -24,7 +25,7 @@
 #include <stdint.h>
 
 enum {
-    SY_MAGAZINE_WORDS = 128, /* of memory of each: a word that stays 0, then the items */
+    SY_MAGAZINE_WORDS = 128, /* of each magazine: a word that stays 0, then the items */
     SY_MAGAZINE_ITEMS = SY_MAGAZINE_WORDS - 1, /* most items in one */
     SY_MAGAZINES_PER_SEGMENT = 4096,
     SY_MAGAZINE_NUMBER_BITS = 20, /* so 2^20 magazines: 127 Mi items can wait in them */
@@ -38,9 +39,9 @@ typedef struct sy_magazine {
     _Atomic uint64_t items_down;       /* items in it and in all below it */
     /* While out of the store. */
     _Atomic uint32_t count;    /* items, while it is not loaded */
-    uint32_t number;           /* for ever; 0 names no magazine */
-    uintptr_t *items;          /* SY_MAGAZINE_ITEMS of them; for ever */
-    struct sy_magazine *chain; /* for whoever holds it alone */
+    uint32_t number;           /* never changes; 0 names no magazine */
+    uintptr_t *items;          /* SY_MAGAZINE_ITEMS of them; never changes */
+    struct sy_magazine *chain; /* next in a list of the thread that holds the magazine alone */
 } sy_magazine;
 
 extern SY_HIDDEN _Atomic(sy_magazine *) sy_magazine_segments[SY_MAGAZINE_SEGMENTS];

@@ -21,7 +21,7 @@ static sy_loaded_slot shut_slots[SY_CLIENTS_MAX];
 SY_API SY_TLS sy_loaded_slot *sy_abi_1 = shut_slots;
 
 static SY_TLS sy_thread *own_record; /* NULL before the first slow path, and after the end */
-static SY_TLS sy_thread *in_hand;    /* taken and not its own yet, or not any more */
+static SY_TLS sy_thread *in_hand;    /* taken but not yet own_record, or no longer own_record */
 static SY_TLS bool ended;            /* this thread's exit hook has run */
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_THREADS);
@@ -134,7 +134,8 @@ static sy_thread *take_record(void) {
     }
 }
 
-/* What the thread was in the midst of: in the child of a fork another one may have been. */
+/* Resets the state of work under way. In the child of a fork, the record's thread may have been
+ * stopped in the middle of it. */
 static void forget(sy_thread *thread) {
     thread->inside = thread->one_way_count = 0;
     thread->next_idle = SY_CLIENT_FIRST;
@@ -164,15 +165,14 @@ static void stop(void) {
     own_record = NULL;
 }
 
-/* The thread's exit hook. Whatever its later destructors allocate and free goes without magazines.
- */
+/* The thread's exit hook. Allocations and frees of destructors that run later use no magazines. */
 static void end_thread(void *record) {
     stop();
     ended = true;
     give_record(record);
 }
 
-/* Registering the hook may allocate, through us: the thread runs before it is registered. */
+/* Registering the hook may call this allocator. So the record is the thread's own before that. */
 static SY_COLD sy_thread *attach(void) {
     if (ended) return NULL;
     sy_thread *thread = take_record();
@@ -184,7 +184,8 @@ static SY_COLD sy_thread *attach(void) {
     return NULL;
 }
 
-/* Whoever has claimed the record holds the lock until it is parked again. */
+/* The thread that claimed the record holds the lock until the record is parked again. So acquiring
+ * the lock waits for it. */
 static SY_COLD void resume_claimed(sy_thread *thread) {
     sy_lock_acquire(&lock);
     set_thread_state(thread, SY_THREAD_RUNNING);
@@ -219,7 +220,7 @@ void sy_thread_idle(void) {
 sy_magazine *sy_thread_take_empty(sy_thread *thread) {
     if (thread->empties == 0) return sy_store_take();
     sy_magazine *magazine = thread->empty[--thread->empties];
-    __atomic_signal_fence(__ATOMIC_RELEASE); /* it is not here any more when it is elsewhere */
+    __atomic_signal_fence(__ATOMIC_RELEASE); /* a fork must not see it here and elsewhere */
     return magazine;
 }
 
@@ -227,7 +228,7 @@ void sy_thread_put_empty(sy_thread *thread, sy_magazine *magazine) {
     if (thread->empties == SY_EMPTIES)
         while (thread->empties > SY_EMPTIES / 2) sy_store_put(thread->empty[--thread->empties]);
     thread->empty[thread->empties] = magazine;
-    __atomic_signal_fence(__ATOMIC_RELEASE); /* a fork sees it here, or nowhere */
+    __atomic_signal_fence(__ATOMIC_RELEASE); /* the entry is valid before a fork counts it */
     thread->empties++;
 }
 
@@ -253,7 +254,8 @@ static sy_thread *claim_dirty_free_record(void) {
     return thread;
 }
 
-/* The record goes to the end of the list if its memory stays, so that others come before it. */
+/* If the record still has its memory, it goes to the end of the list, so that a trim tries the
+ * others first. */
 static void return_record(sy_thread *thread) {
     sy_lock_acquire(&lock);
     sy_thread **link = &free_records;

@@ -1,17 +1,17 @@
 /*
- * thread.h: what the layer knows of each thread: a record and its loaded slots.
+ * thread.h: the record of each thread, with the thread's loaded slots.
  *
  *     group:  | record 0 | record 1 | ... | slots of 0: 1 MiB | slots of 1 | ...
  *                                         ^ sy_abi_1 of thread 0 while it runs: 64 bytes a client,
  *                                           lazily touched
  *
- * A thread that has not come here yet, is parked, or has ended, has sy_abi_1 point to shut slots
- * that all such threads share: its next operation takes the slow path, which finds the record or
- * makes one.
+ * If a thread has no record yet, is parked, or has ended, its sy_abi_1 points to shut slots that
+ * all such threads share. Its next operation takes the slow path, which finds or makes the record
+ * (none after the thread's end).
  *
- * A group has as many records as there were before it, from 1 to 16. Groups are never unmapped: an
- * ended thread's record is given to the next new one, and a trim discards the memory of the slots
- * of records that nobody has.
+ * A group has as many records as there were before it, from 1 to 16. Groups are never unmapped: a
+ * new thread gets the record of an ended one, and a trim discards the slots' memory of records that
+ * no thread has.
  *
  * Used by the rest of magazine/ alone.
  */
@@ -33,9 +33,9 @@ typedef struct sy_slot {
     uint16_t mark;         /* items that it held when they were last counted (sample.h) */
     uint32_t generation;   /* the client's, when last looked at */
     uint32_t exchanges;    /* since first use */
-    uint32_t seen;         /* of them: when the thread last looked for idle slots */
+    uint32_t seen;         /* `exchanges` when the thread last looked for idle slots */
     uintptr_t *top, *base, *limit;
-    uintptr_t reserved; /* not 0: what it holds was asked for, and is not idle */
+    uintptr_t reserved; /* not 0: the program reserved its items, so they do not count as idle */
 } sy_slot;
 
 _Static_assert(sizeof(sy_slot) == sizeof(sy_loaded_slot), "one layout");
@@ -47,15 +47,15 @@ enum { SY_ONE_WAY_NOTED = 14 }; /* clients of which a thread knows that it has i
 enum { SY_EMPTIES = 6 };        /* empty magazines that a thread keeps, to spare the store's lock */
 
 typedef enum sy_thread_state {
-    SY_THREAD_FREE,    /* nobody's; its slots hold nothing */
+    SY_THREAD_FREE,    /* no thread has it; its slots hold nothing */
     SY_THREAD_RUNNING, /* its thread alone may touch its slots */
-    SY_THREAD_PARKED,  /* its thread is idle: whoever holds the list's lock may claim its slots */
+    SY_THREAD_PARKED,  /* its thread is idle: a thread with the list's lock may claim its slots */
     SY_THREAD_CLAIMED, /* another thread is taking magazines out of its slots, under that lock */
 } sy_thread_state;
 
 typedef struct sy_thread {
-    alignas(64) sy_slot *slots;    /* SY_CLIENTS_MAX of them; for ever */
-    struct sy_thread *next;        /* all records, newest first; for ever */
+    alignas(64) sy_slot *slots;    /* SY_CLIENTS_MAX of them; never changes */
+    struct sy_thread *next;        /* all records, newest first; never changes */
     struct sy_thread *next_free;   /* guarded by the list's lock */
     _Atomic uint32_t state;        /* changed under the list's lock, but for the owner's steps
                                     * from RUNNING to PARKED and back */
@@ -63,16 +63,16 @@ typedef struct sy_thread {
     _Atomic uint64_t loaded_bytes; /* item bytes that the capacities of its slots allow; others
                                     * subtract, when they close a client */
     unsigned empties;
-    unsigned inside; /* callbacks of clients that slow paths of this thread are in the midst of */
+    unsigned inside;        /* nested scopes of SY_INSIDE: slow paths at work on a slot */
     unsigned next_idle;     /* slot that it looks at next for being idle */
-    unsigned one_way_count; /* one-way clients that were refilled since the last put-back; more than
-                             * there is room for: any may have been */
+    unsigned one_way_count; /* one-way clients refilled since the last put-back. SY_ONE_WAY_NOTED +
+                             * 1: the list overflowed; treat every one-way client as refilled */
     uint16_t one_way[SY_ONE_WAY_NOTED];
     sy_magazine *empty[SY_EMPTIES];
 } sy_thread;
 
-/* To the end of the scope, however that is left, the thread is at work on a slot: it does not look
- * for idle ones. */
+/* Marks the thread as at work on a slot until the end of the scope, however the scope is left.
+ * Meanwhile the thread does not flush its idle slots. */
 #define SY_INSIDE(thread) \
     sy_thread *inside SY_CLEANUP(sy_thread_end_inside) = sy_thread_begin_inside(thread)
 
@@ -83,17 +83,18 @@ static inline sy_thread *sy_thread_begin_inside(sy_thread *thread) {
 
 static inline void sy_thread_end_inside(sy_thread *const *thread) { (*thread)->inside--; }
 
-/* The record of this thread, which is running from now on; NULL if the thread has ended or no
- * record is to be had: then it does without magazines. */
+/* The record of this thread, which is running from now on. NULL if the thread has ended or there is
+ * no memory for a record: then it does without magazines. */
 sy_thread *sy_thread_self(void);
 
-/* The same if it is running, else NULL: it has no slots to look into. */
+/* The record of this thread if it is running, else NULL. */
 sy_thread *sy_thread_running(void);
 
-/* Its record, running or parked, or NULL: it has none. Slots of a parked one are others' too. */
+/* This thread's record, running or parked; NULL if it has none. If it is parked, other threads may
+ * claim its slots. */
 sy_thread *sy_thread_known(void);
 
-/* Whether any thread has ever been parked. If not, nobody needs to look for one. */
+/* Whether any thread has ever been parked. If not, no drain needs to look for one. */
 bool sy_threads_park(void);
 
 /* Claims the slots of a thread that is parked; false: it is not, or has just come back. The list's
@@ -130,8 +131,8 @@ size_t sy_threads_bytes(void);
 size_t sy_threads_trim(void);
 size_t sy_threads_trim_one(void);
 
-/* In the child of a fork, which has this thread alone: the others end, as far as we are concerned.
- * What one of them had between its hands at the fork, a magazine at most, is lost to the child. The
+/* In the child of a fork, where only this thread runs: ends the records of the other threads. A
+ * magazine that such a thread was moving at the fork, at most one each, is lost to the child. The
  * lock is held. */
 void sy_threads_orphan_others(void);
 

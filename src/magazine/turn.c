@@ -1,5 +1,5 @@
 /*
- * turn.c: what a turn does, beside what a layer above has it do.
+ * turn.c: does a turn: leaves clients whose end was put off, then calls the registered work.
  */
 #include "magazine/turn.h"
 
@@ -14,7 +14,8 @@ static _Atomic(void (*)(void)) work;
 
 void sy_turn_serve(void (*served)(void)) { atomic_store(&work, served); }
 
-/* A client that is still in use further up, by a function of the program's, is left there. */
+/* A client whose slow path is further up this thread's stack cannot be left yet: a later turn does
+ * it. */
 void sy_turn_slow(void) {
     if (sy_clients_leave()) sy_turn_soon();
     void (*served)(void) = atomic_load_explicit(&work, memory_order_relaxed);

@@ -1,8 +1,8 @@
 /*
- * turn.h: a turn at the end of each slow path: there a thread leaves the clients whose end it had
- * put off, and does a piece of work that serves all threads, if there is any.
+ * turn.h: the turn at the end of each slow path. There a thread leaves the clients whose end it has
+ * put off, and does a piece of work for all threads, if there is any.
  *
- * What that work is, a layer above says (sy_turn_serve; keep/reclaim.c: a step of a pass).
+ * keep/reclaim.c registers this work with sy_turn_serve: it is a step of a pass.
  */
 #ifndef SY_MAGAZINE_TURN_H
 #define SY_MAGAZINE_TURN_H
@@ -11,25 +11,25 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { SY_TURNS_PER_LOOK = 16 }; /* of a thread, from one look at the clock to the next */
+enum { SY_TURNS_PER_LOOK = 16 }; /* turns of a thread from one look at the clock to the next */
 
 extern SY_HIDDEN _Atomic bool sy_turn_wanted; /* there is work: each turn looks */
 extern SY_HIDDEN SY_TLS unsigned sy_turns;    /* taken by this thread */
 
-/* Has `work` called in turns, in any thread: when some is wanted, and in every
- * SY_TURNS_PER_LOOK-th. */
+/* Registers `work`. Turns of any thread call it: each turn while sy_turn_wanted is set, else every
+ * SY_TURNS_PER_LOOK-th of a thread. */
 void sy_turn_serve(void (*work)(void));
 
 void sy_turn_slow(void);
 
-/* At the end of a slow path: no lock is held, nothing half done, errno may change. */
+/* Called at the end of a slow path, with no lock held and no change half done. errno may change. */
 static inline void sy_turn(void) {
     if (SY_UNLIKELY(++sy_turns % SY_TURNS_PER_LOOK == 0 ||
                     atomic_load_explicit(&sy_turn_wanted, memory_order_relaxed)))
         sy_turn_slow();
 }
 
-/* This thread's next turn does not wait for its sixteenth. */
+/* Makes this thread's next turn do its work, as every sixteenth does. */
 static inline void sy_turn_soon(void) { sy_turns = SY_TURNS_PER_LOOK - 1; }
 
 #endif

@@ -19,7 +19,7 @@
  *
  * The caller holds the lock that guards the structure. A predicate takes no lock, changes nothing,
  * and is bounded in time, so that debug builds stay usable. The sy_*_verify functions look at
- * everything; tests call them at rest.
+ * everything; tests call them while no other thread works.
  */
 #ifndef SY_OS_INVARIANT_H
 #define SY_OS_INVARIANT_H

@@ -196,7 +196,7 @@ static int advise(void *start, size_t bytes, int advice) {
     return result;
 }
 
-/* Before 5.14: write to each page what it holds, whoever else is writing. */
+/* For Linux before 5.14: writes to each page without changing it, even if other threads write. */
 static void touch(unsigned char *start, size_t bytes) {
     size_t page = sy_os_page_size();
     for (size_t at = 0; at < bytes; at += page) __atomic_fetch_or(&start[at], 0, __ATOMIC_RELAXED);

@@ -60,8 +60,8 @@ static void forget_handlers(void) {
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* If the child comes to grief nobody is to see it: no words of malloc's, no core (1 is what the
- * kernel takes for none also where cores go to a program). Nor does it outlive who asked. */
+/* A crash of the child leaves no trace: no message of malloc's and no core (a limit of 1 means none
+ * to the kernel even where cores go to a program). The child does not outlive its parent. */
 static void be_silent(void) {
     const struct rlimit none = {1, 1};
     setrlimit(RLIMIT_CORE, &none);
@@ -181,7 +181,7 @@ void *sy_os_symbol(void *library, const char *name) {
     return dlsym ? dlsym(library ? library : RTLD_DEFAULT, name) : NULL;
 }
 
-/* In a namespace of its own it comes with a C library of its own, whose heap nobody corrupted. */
+/* In a namespace of its own the library gets its own C library, whose heap is not corrupted. */
 void *sy_os_load(const char *library) {
     open_anew *anew = (open_anew *)sy_os_symbol(NULL, "dlmopen");
     void *loaded = anew ? anew(LM_ID_NEWLM, library, RTLD_NOW | RTLD_LOCAL) : NULL;

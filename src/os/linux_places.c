@@ -1,8 +1,8 @@
 /*
- * linux_places.c: of os.h, what an address is of: by /proc/self/maps, by the loader's list for data
- * (zeroes are in no file), and by the symbols of the ELF file that is mapped there. Reads through
- * small buffers on the stack, since whoever asks may be on one of a few KiB; a file that is not
- * what it says gives no answer, or a wrong one.
+ * linux_places.c: the part of os.h that says what lies at an address. It reads /proc/self/maps, the
+ * loader's list (for data: zeroed data is in no file), and the symbols of the ELF file that is
+ * mapped there. Its buffers are small and on the stack, since the caller's stack may have only a
+ * few KiB. A malformed file gives no answer, or a wrong one.
  */
 #define _GNU_SOURCE
 

@@ -3,8 +3,9 @@
  *
  * A thread takes locks in rising rank only (several of one rank only around fork, in a fixed
  * order); a debug build aborts on the first acquisition that breaks this. No system call that can
- * block on the kernel's memory management, and no callback of the user, runs while a lock is held,
- * but that of reports, which is for that.
+ * block on the kernel's memory management, and no callback of the user, runs while a lock is held.
+ * The report lock is the exception: it is held while the report is written. (Page faults do happen
+ * under locks: store.c with_header, chunk.c memset.)
  *
  * The word of a lock (Drepper, "Futexes Are Tricky", 2011, section 6, with the holder's number in
  * place of 1):
@@ -13,7 +14,7 @@
  *     | waited |  level  |    holder    |      0: free
  *
  *     holder   the number of the thread that holds it (sy_os_thread)
- *     waited   somebody may be asleep on it: a release has to wake one
+ *     waited   a thread may be asleep on the lock: a release has to wake one
  *     level    0: held for a piece of work. 1 and up: held for a fork, the second level for a fork
  *              in a handler of a signal that came within the first, and so on. INHERITED: the
  *              thread held it for a piece of work when it forked, and this is the child
@@ -24,10 +25,11 @@
  *     meanwhile can therefore allocate and free.
  *   - A handler of a signal may fork while its thread holds locks for the work that the signal has
  *     interrupted. These stay as they are: in the child the same thread goes on with that work.
- *   - Such a thread is burdened. It takes the others out of order: another thread may hold one of
- *     them and wait for what this one holds. So it waits for those that are held for work only so
- *     long, and goes on without. A thread that forks unburdened, and has to wait, gives way to one
- *     that is burdened: it lets go of all that it has, and begins again.
+ *   - Such a thread is burdened. It takes the other locks out of order: another thread may hold one
+ *     of them and wait for a lock that this one holds. So it waits a limited time for a lock that
+ *     is held for work, and then goes on without the lock. If an unburdened thread that forks has
+ *     to wait, it gives way to a burdened one: it releases all its locks for the fork and begins
+ *     again.
  */
 #ifndef SY_OS_LOCK_H
 #define SY_OS_LOCK_H
@@ -39,7 +41,7 @@
 
 /* The lock order of the whole library, outermost first. */
 typedef enum sy_rank {
-    SY_RANK_REPORT = 1, /* what a person is being told (watch/) */
+    SY_RANK_REPORT = 1, /* the report that is being written (watch/) */
     SY_RANK_START,      /* one-time initialisation, and the heap's */
     SY_RANK_EPOCHS,     /* the list of epochs, and their views of caches (cache/) */
     SY_RANK_THREADS,    /* thread records, client numbers (magazine/) */
@@ -51,7 +53,7 @@ typedef enum sy_rank {
     SY_RANK_LARGE,      /* its large spans (chunk/) */
     SY_RANK_SIDE,       /* pools of descriptors and side bitmaps (chunk/) */
     SY_RANK_PASSED,     /* the table of objects that are blocks of the C library's (cache/) */
-    SY_RANK_STORE,      /* magazines that nobody uses (magazine/) */
+    SY_RANK_STORE,      /* unused magazines (magazine/) */
     SY_RANK_POOLS,      /* the list of pools that check (pool/) */
     SY_RANK_GUARD,      /* the slots of guarded objects (watch/) */
     SY_RANK_OPTIONS,    /* what the options say (watch/) */

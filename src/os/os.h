@@ -1,9 +1,9 @@
 /*
- * os.h: what Slabyard asks of an operating system, and nothing else does.
+ * os.h: the operating-system interface: all that Slabyard asks of a system is declared here.
  *
- * Above: every layer. Below: one file per platform (linux.c) that implements all of it; fake.c
- * stands between the two in tests, so that each failure named here can be made to happen. Anyone
- * above may call; nobody above makes a system call by another way, and no layer has an #ifdef.
+ * Above: every layer may call it. No layer above makes a system call in another way or has an
+ * #ifdef. Below: the files of one platform (linux*.c) implement all of it. In tests fake.c stands
+ * between the two, and can cause each failure named here.
  *
  * An address goes through these states, always in whole pages:
  *
@@ -152,7 +152,7 @@ void sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns);
 /* Wake up to `count` threads that sleep on the word. */
 void sy_os_wake(_Atomic uint32_t *word, int count);
 
-/* Run body(arg) on a new thread that nobody waits for, and to which no signal is delivered. EAGAIN
+/* Run body(arg) on a new thread that is detached, and to which no signal is delivered. EAGAIN
  * or ENOMEM: there is none. May call malloc. */
 int sy_os_start_thread(void *(*body)(void *), void *arg);
 
@@ -196,7 +196,7 @@ typedef struct sy_os_access {
  * From now on an access that the system refuses (SIGSEGV, SIGBUS) calls explain(access) first, on
  * the thread and in the handler of the signal, and then does what it would have done: what handled
  * the signal before is called, or the access is done again and ends the process, with its core. A
- * signal that somebody sent is not explained. A handler that the program installs later comes in
+ * signal that a process sent is not explained. A handler that the program installs later comes in
  * the place of this. `explain` is not entered again by an access of its own, and nothing
  * thread-local of the library's is touched before it. Once a process; a second call changes
  * nothing.
@@ -209,7 +209,7 @@ uintptr_t sy_os_interrupted(void);
 /* The name of a general register, by its number below `registers`. */
 const char *sy_os_register_name(unsigned number);
 
-/* ---- words with a person ---- */
+/* ---- environment, terminal, report files ---- */
 
 /* What the environment says under this name; NULL: nothing, or the process has more rights than its
  * user, who must not have a say then. Valid until the program changes its environment. */
@@ -332,9 +332,9 @@ int sy_os_at_exit(void (*hook)(void));
  * comes after the last. */
 extern SY_HIDDEN const char *const sy_os_calls[];
 
-/* From now on each of them asks first, whoever calls: if due(name) is true it fails with ENOMEM,
- * and does nothing. NULL: they ask nobody. `due` runs wherever the call was made, under whatever
- * locks its caller holds. */
+/* Sets a function that each of these calls asks first: if due(name) is true, the call fails with
+ * ENOMEM and does nothing. NULL: there is no such function. `due` runs on the calling thread, with
+ * the locks held that the caller holds. */
 void sy_os_set_failing(bool (*due)(const char *call));
 
 /* ---- the end ---- */

@@ -1,7 +1,7 @@
 /*
- * pages.h: memory of the library's own, by the mapping: reserved and committed, given back whole.
+ * pages.h: whole mappings for the library's own tables: reserved and committed, given back whole.
  *
- * Below: os.h. Anyone above who keeps tables beside what users get.
+ * Below: os.h. Above: every layer that keeps tables of its own.
  */
 #ifndef SY_OS_PAGES_H
 #define SY_OS_PAGES_H

@@ -112,9 +112,10 @@ static int survive_forks(void) {
     return 0;
 }
 
-/* Hooks that the program registers come later then, so they run before the locks are held and after
- * they are let go; only other libraries' constructors can come before. If this fails, or somebody
- * comes before this, the start does it. 101 is the fake OS's (os/fake.c). */
+/* Registers the hooks of fork before the program's hooks, so that the program's run before the
+ * locks are held and after they are released. Only other libraries' constructors can come earlier.
+ * If this fails, or a call starts the library before it, the start registers the hooks. Priority
+ * 101 is the fake OS's (os/fake.c). */
 __attribute__((constructor(102))) static void survive_forks_early(void) {
     int error = errno;
     (void)survive_forks();
