@@ -192,7 +192,7 @@ template <class Store> class game {
 
     Store store_;
     std::vector<entity_key> ships_, missiles_;
-    std::vector<entity_key> wrecks_; /* kept for ever, to check that they are refused */
+    std::vector<entity_key> wrecks_; /* never removed: all of them must be refused */
     std::size_t ships_made_ = 0, missiles_made_ = 0, lost_ = 0;
     std::uint64_t random_ = 1;
 };

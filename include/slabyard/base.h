@@ -70,9 +70,9 @@
 #if defined(SY_STATIC) && defined(SY_DLOPEN)
 #    error "SY_STATIC is for executables, SY_DLOPEN for what is loaded as they run"
 #elif defined(SY_STATIC)
-#    define SY_TLS_DOOR __thread __attribute__((tls_model("local-exec")))
+#    define SY_TLS_INLINE __thread __attribute__((tls_model("local-exec")))
 #else
-#    define SY_TLS_DOOR SY_TLS
+#    define SY_TLS_INLINE SY_TLS
 #endif
 
 #define SY_LIKELY(condition)   __builtin_expect(!!(condition), 1)

@@ -40,7 +40,7 @@ typedef struct sy_loaded_slot {
 
 /* This thread's loaded slots, indexed by client number. The name carries the number of the layout,
  * so that a program and a library with different layouts do not link. */
-extern SY_API SY_TLS_DOOR sy_loaded_slot *sy_abi_1;
+extern SY_API SY_TLS_INLINE sy_loaded_slot *sy_abi_1;
 
 /* Takes the newest item. Returns false if allocation is shut. */
 static inline bool sy_loaded_pop(sy_loaded_slot *slot, uintptr_t *item) {

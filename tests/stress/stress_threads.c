@@ -91,8 +91,8 @@ static size_t threads_bytes_most(void) {
     return (TOGETHER + 16) * (sizeof(sy_thread) + (SY_CLIENT_DEMANDED + 1) * sizeof(sy_slot));
 }
 
-/* Twice the places for all objects of a generation and 8 magazines for each of its threads. That is more
- * than a generation needs, and less than all generations would leave behind. */
+/* Twice the places for all objects of a generation and 8 magazines for each of its threads. That is
+ * more than a generation needs, and less than all generations would leave behind. */
 static size_t store_bytes_most(void) {
     size_t objects = SLOTS + TOGETHER * OBJECTS, magazines = 8 * (TOGETHER + 1);
     return 2 * (objects * sizeof(uintptr_t) + magazines * sizeof(sy_magazine));
