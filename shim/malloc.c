@@ -44,11 +44,24 @@ NAME void *calloc(size_t count, size_t size) {
 
 NAME void free(void *object) { sy_free(object); }
 
+/* Moves the object to a guarded one. sy_realloc reports addresses that are no objects. */
+static SY_COLD void *realloc_due(void *object, size_t size) {
+    size_t old = sy_usable_size(object);
+    void *moved = old ? sy_malloc_sampled(size, SY_SHIM_ALIGN) : NULL;
+    if (!moved) return sy_realloc(object, size);
+    memcpy(moved, object, old < size ? old : size);
+    sy_free(object);
+    return moved;
+}
+
 NAME void *realloc(void *object, size_t size) {
     if (!object) return sy_shim_alloc(size);
-    if (size) return sy_realloc(object, sy_shim_size(size));
-    sy_free(object);
-    return NULL;
+    if (!size) {
+        sy_free(object);
+        return NULL;
+    }
+    size = sy_shim_size(size);
+    return sy_sample_due() ? realloc_due(object, size) : sy_realloc(object, size);
 }
 
 NAME void *reallocarray(void *object, size_t count, size_t size) {

@@ -13,7 +13,8 @@
 #include "watch/fault.h"
 
 bool sy_guarded_can(unsigned flags, const sy_memory *memory) {
-    return !(flags & (SY_HANDLES | SY_LOCKED | SY_NO_DUMP)) && memory == &sy_memory_main;
+    const unsigned placed = SY_HANDLES | SY_LOCKED | SY_NO_DUMP | SY_PASSED;
+    return !(flags & placed) && memory == &sy_memory_main;
 }
 
 /* Counts one more object, if the cache's limit allows it; false: it does not. */
@@ -69,19 +70,26 @@ static void *make_guarded(sy_cache *cache, size_t size, size_t align) {
 /* Size 0 is treated as 1, so that the object has an address. */
 static size_t size_there(size_t size) { return size ? size : 1; }
 
-/* A guarded object, if it is this allocation's turn and there is room; else NULL. errno is kept. */
-static void *make_if_due(sy_cache *cache, size_t size, size_t align) {
+/* A guarded object, if there is room; else NULL. errno is kept. */
+static void *make_if_room(sy_cache *cache, size_t size, size_t align) {
     int error = errno;
     bool builds = construction(cache).construct;
-    if (!sy_client_due(&cache->client) || !count_in(cache, builds)) return NULL;
-    void *object = make_guarded(cache, size_there(size), align);
+    void *object = count_in(cache, builds) ? make_guarded(cache, size_there(size), align) : NULL;
     errno = error;
     return object;
 }
 
-static void *sy_guarded_make_on_path(sy_cache *cache, size_t size, size_t align) {
+void *sy_guarded_make(sy_cache *cache, size_t size, size_t align) {
     SY_CONSTRUCTING_PATH(path, &cache->client);
-    void *object = make_if_due(cache, size, align);
+    void *object = make_if_room(cache, size, align);
+    path.done = true;
+    return object;
+}
+
+static void *sy_guarded_make_if_due(sy_cache *cache, size_t size, size_t align) {
+    SY_CONSTRUCTING_PATH(path, &cache->client);
+    bool due = sy_client_due(&cache->client);
+    void *object = due ? make_if_room(cache, size, align) : NULL;
     path.done = true;
     return object;
 }
@@ -90,7 +98,7 @@ static void *sy_guarded_make_on_path(sy_cache *cache, size_t size, size_t align)
  * due to fail. This is asked here, once, so the basic kind's `take` does not ask again. */
 static bool sy_guarded_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
     if (sy_cache_checks(cache) && sy_limit_fail_due(cache->name, size)) return false;
-    *item = (uintptr_t)sy_guarded_make_on_path(cache, size, align);
+    *item = (uintptr_t)sy_guarded_make_if_due(cache, size, align);
     if (!*item) return cache->basic->take(cache, size, align, item);
     sy_cache_turn();
     return true;
@@ -114,16 +122,6 @@ sy_cache *sy_guarded_cache(const void *object) {
 size_t sy_guarded_size(const void *object) {
     sy_watch *watch;
     return sy_guard_owns((uintptr_t)object) ? sy_guard_size(object, &watch) : 0;
-}
-
-void *sy_guarded_make(sy_cache *cache, size_t size, size_t align) {
-    SY_CONSTRUCTING_PATH(path, &cache->client);
-    int error = errno;
-    bool builds = construction(cache).construct;
-    void *object = count_in(cache, builds) ? make_guarded(cache, size_there(size), align) : NULL;
-    errno = error;
-    path.done = true;
-    return object;
 }
 
 static bool sy_guarded_find(const sy_cache *cache, const void *object, size_t *bytes) {

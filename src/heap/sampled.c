@@ -12,6 +12,7 @@
 #include "cache/guarded.h"
 #include "os/os.h"
 #include "os/start.h"
+#include "watch/fail.h"
 #include "watch/guard.h"
 #include "watch/options.h"
 
@@ -20,8 +21,8 @@ enum { LOOK_AGAIN = 10000 };
 
 SY_TLS int64_t sy_sample_left;
 
-static SY_TLS uint32_t
-    interval_mean; /* of the interval that ends; 0: it was not to end in a sample */
+/* The mean of this thread's interval; 0: the interval does not end in a sample. */
+static SY_TLS uint32_t interval_mean;
 static _Atomic(sy_cache *) sampled; /* made at the first sample, never destroyed */
 
 /* Two threads may make it at once: one cache is destroyed, unused. NULL: no memory. */
@@ -35,23 +36,39 @@ static sy_cache *make_sampled_cache(void) {
     return seen;
 }
 
+/* The option as it is now; 0: off, or the library cannot start yet. */
+static uint32_t sample_every(void) {
+    if (sy_start() != 0) return 0;
+    return atomic_load_explicit(&sy_options_now.sample_every, memory_order_relaxed);
+}
+
 static void begin_sample_interval(void) {
-    bool started = sy_start() == 0;
-    interval_mean =
-        started ? atomic_load_explicit(&sy_options_now.sample_every, memory_order_relaxed) : 0;
+    interval_mean = sample_every();
     sy_sample_left = interval_mean ? sy_guard_interval(interval_mean) - 1 : LOOK_AGAIN;
 }
 
+/* Injected failures are counted by the size classes, which would miss a sampled allocation. */
+static bool can_sample(size_t size, size_t align) {
+    return size <= sy_os_page_size() && align <= sy_os_page_size() &&
+           !atomic_load_explicit(&sy_fail_armed, memory_order_relaxed);
+}
+
+static sy_cache *sampled_cache(void) {
+    sy_cache *cache = atomic_load_explicit(&sampled, memory_order_acquire);
+    return cache ? cache : make_sampled_cache();
+}
+
+/* Options such as `lock` and `tools=malloc` say where objects have to lie. Then the cache guards
+ * none. */
 SY_COLD void *sy_malloc_sampled(size_t size, size_t align) {
     sy_cpu_keep_frame();
     int error = errno;
     bool due = interval_mean != 0;
     begin_sample_interval();
-    due = due && interval_mean && size <= sy_os_page_size() && align <= sy_os_page_size();
-    sy_cache *cache = due ? atomic_load_explicit(&sampled, memory_order_acquire) : NULL;
-    if (due && !cache) cache = make_sampled_cache();
+    due = due && interval_mean != 0 && can_sample(size, align);
+    sy_cache *cache = due ? sampled_cache() : NULL;
     errno = error;
-    return cache ? sy_guarded_make(cache, size, align) : NULL;
+    return cache && sy_cache_guards(cache) ? sy_guarded_make(cache, size, align) : NULL;
 }
 
 bool sy_sampled_owns(const void *cache) {

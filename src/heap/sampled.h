@@ -3,12 +3,12 @@
  * program in production finds overflows and uses after free, at a cost that it does not notice.
  *
  *     malloc --> sy_sample_due --> sy_malloc_sampled --> sy_guarded_make
- *                or, if it is not due, the heap
+ *                or, if no sample is due, the heap
  *
- * This differs from SY_GUARD for the heap's classes (the option `guard`) in what all other objects
- * cost. There the slow path counts, so each free has to be a call. Here malloc itself counts down,
- * which takes three instructions, and each free stays inline: a guarded object lies in no slab, so
- * its free takes the slow path by itself. (As GWP-ASan counts in LLVM's scudo.)
+ * With the option `guard`, the slow path of the heap's classes counts allocations, so each free has
+ * to be a call. With `sample`, malloc itself counts down, which takes three instructions, and frees
+ * stay as fast as without. A guarded object lies in no slab, so its free takes the slow path.
+ * (As GWP-ASan counts in LLVM's scudo.)
  *
  * Sampled objects belong to a cache named "malloc". Above: shim/. Below: cache/guarded.h.
  */
@@ -27,8 +27,8 @@ extern SY_HIDDEN SY_TLS int64_t sy_sample_left;
 static inline bool sy_sample_due(void) { return SY_UNLIKELY(--sy_sample_left < 0); }
 
 /* Begins the next interval. Returns a guarded object of `size` bytes at `align`, to be freed by
- * sy_free, or NULL, and the caller allocates as usual: the option is off, the thread's first
- * interval begins, or there is no room for the object. errno is kept. */
+ * sy_free. Returns NULL if the option is off, if the thread's first interval begins, if other
+ * options forbid it, or if there is no room; then the caller allocates as usual. errno is kept. */
 void *sy_malloc_sampled(size_t size, size_t align);
 
 /* Whether the cache is the one of sampled objects. */

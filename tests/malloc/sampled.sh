@@ -51,7 +51,7 @@ static void make_mistake(const char *kind) {
     }
 }
 
-enum { WAYS = 5, KEPT = 50 };
+enum { WAYS = 6 };
 static long each;
 
 static void *allocate(int way, size_t size) {
@@ -61,6 +61,7 @@ static void *allocate(int way, size_t size) {
     case 1: return calloc(1, size);
     case 2: return realloc(NULL, size);
     case 3: return aligned_alloc(64, size);
+    case 4: return realloc(malloc(3 * size), size);
     default: return posix_memalign(&block, 32, size) ? NULL : block;
     }
 }
@@ -127,16 +128,26 @@ END
 [ "$(run sample=off read-after-free 0 0)" = 0 ] || fail "off: $(cat "$work/err")"
 [ "$(run sample=all none 0 0)" = 0 ] || fail "no mistake: $(cat "$work/err")"
 
+# Options that say where objects have to lie, or that count allocations, hold for each object.
+for options in dump=no lock tools=malloc fail=1000000000; do
+    [ "$(run "sample=all,$options" none 2 3000)" = 0 ] || fail "$options: $(cat "$work/err")"
+    [ "$(cat "$work/out")" = "0 0 0 0 0 0 ended" ] || fail "$options: guarded are $(cat "$work/out")"
+done
+# Options that look at each object look at guarded ones too.
+for options in check,redzone,poison,quarantine zero edges,random limit=100M guard=all; do
+    [ "$(run "sample=all,$options" none 2 3000)" = 0 ] || fail "$options: $(cat "$work/err")"
+done
+
 # One in a hundred, within six standard deviations, in each thread's way of allocating.
-[ "$(run sample=1/100 none 4 100000)" = 0 ] || fail "rate: $(cat "$work/err")"
+[ "$(run sample=1/100 none 4 120000)" = 0 ] || fail "rate: $(cat "$work/err")"
 read -ra shares <"$work/out"
-for share in "${shares[@]:0:5}"; do
+for share in "${shares[@]:0:6}"; do
     [ "$share" -gt 660 ] && [ "$share" -lt 940 ] || fail "rate: ${shares[*]} of 80,000 each are guarded, not 800"
 done
-[ "${shares[5]}" = ended ] || fail "rate: $(cat "$work/out")"
+[ "${shares[6]}" = ended ] || fail "rate: $(cat "$work/out")"
 # Threads that allocate little have no more than their share.
-[ "$(run sample=1/100000 none 16 5)" = 0 ] || fail "short threads: $(cat "$work/err")"
+[ "$(run sample=1/100000 none 16 6)" = 0 ] || fail "short threads: $(cat "$work/err")"
 read -ra few <"$work/out"
-[ $((few[0] + few[1] + few[2] + few[3] + few[4])) -lt 3 ] ||
+[ $((few[0] + few[1] + few[2] + few[3] + few[4] + few[5])) -lt 3 ] ||
     fail "short threads: ${few[*]} of 16 each are guarded at 1/100000"
-echo "sampled: ok, guarded of 80,000: ${shares[*]:0:5}"
+echo "sampled: ok, guarded of 80,000: ${shares[*]:0:6}"
