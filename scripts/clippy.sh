@@ -2,19 +2,17 @@
 # Lints every crate of the workspace. Clippy reads Rust only, so neither the peers' C and C++ nor the
 # benchmark's kernels are compiled for it: where a peer's crate names the library that it links, cargo
 # is told that it is there.
-# Usage: scripts/clippy.sh [PROFILE]
-# PROFILE is the one whose builds of other crates' macros and scripts are used; release by default.
+# Usage: scripts/clippy.sh
 set -euo pipefail
 cd "$(dirname "$0")/../rust"
 
-profile=${1:-release}
 target=$(rustc -vV | sed -n 's/^host: //p')
 unbuilt=()
 for library in mimalloc tcmalloc jemalloc; do
     unbuilt+=(--config "target.$target.$library.rustc-link-lib=[]")
 done
 lint() { # lint CARGO_OPTIONS...
-    cargo clippy --locked --quiet --profile "$profile" --all-targets "$@" -- -D warnings
+    cargo clippy --locked --quiet --release --all-targets "$@" -- -D warnings
 }
 lint --workspace --exclude slabyard-bench "${unbuilt[@]}"
 lint -p slabyard-bench --no-default-features "${unbuilt[@]}"

@@ -102,25 +102,23 @@ binaries() {
     check "what programs rely on" scripts/check-abi build/release/libslabyard.so
 }
 
-# documents PROFILE: with the tool that cargo built with that profile.
 documents() {
-    local tool=$PWD/rust/target/$1/slabyard
     check "cargo: documents" in_rust env RUSTDOCFLAGS="-D warnings" \
-        cargo doc --locked --profile "$1" --no-deps -p slabyard-sys -p slabyard -p slabyard-nexus-slab \
+        cargo doc --locked --release --no-deps -p slabyard-sys -p slabyard -p slabyard-nexus-slab \
         -p slabyard-nexus-slab-2 --all-features
     check "cargo: a stranger's project" tests/install/rust.sh
-    check "clippy" scripts/clippy.sh "$1"
+    check "clippy" scripts/clippy.sh
     check "the document test itself" tests/docs/self-test.sh build/release
-    check "documents" tests/docs/check.sh --build build/release --tool "$tool"
+    check "documents" tests/docs/check.sh --build build/release
     if [ -x build/site-venv/bin/sphinx-build ]; then
-        check "man pages" man_pages "$tool"
+        check "man pages" man_pages
         check "documentation site" scripts/site html build/site-test
     else
         echo "     man pages, documentation site: left out, as pip could not install Sphinx"
     fi
 }
 
-man_pages() { scripts/site man build/manual && tests/docs/manual.sh build/manual "$1"; }
+man_pages() { scripts/site man build/manual && tests/docs/manual.sh build/manual; }
 
 quick() {
     preset release "-DSLABYARD_STRESS_SECONDS=0.5 -DSLABYARD_FUZZ_RUNS=" \
@@ -133,7 +131,7 @@ quick() {
 merge() {
     local failures='^unit\.test_(reclaim_)?failures$'
     local crates=(slabyard-cli slabyard-sys slabyard slabyard-nexus-slab slabyard-nexus-slab-2
-        slabyard-certainty)
+        slabyard-golden slabyard-models slabyard-certainty)
     forms
     preset release \
         "-DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300 -DSLABYARD_FUZZ_CHECKED_RUNS=100" \
@@ -145,13 +143,11 @@ merge() {
         "unit stress checked cpp" -LE long -E "$failures|^checked\.fuzz"
     # The tool without the peers' allocators. One command, so that what several crates need is compiled
     # once.
-    stage "cargo: the tool and the crates" in_rust cargo test --locked --profile checks \
+    stage "cargo: the tool and the crates" in_rust cargo test --locked --release \
         --no-default-features "${crates[@]/#/--package=}" \
         --features slabyard/std,slabyard-nexus-slab-2/std,slabyard-nexus-slab-2/rc \
         -- --skip holes_are_closed
-    stage "cargo: instructions and models" in_rust cargo test --locked --release \
-        -p slabyard-golden -p slabyard-models
-    documents checks
+    documents
 }
 
 everything() {
@@ -177,7 +173,7 @@ everything() {
     check "cargo: without std" in_rust cargo check --locked --release -p slabyard --no-default-features
     check "cargo: nexus-slab without std" in_rust cargo check --locked --release \
         -p slabyard-nexus-slab-2 --no-default-features --features alloc,rc
-    documents release
+    documents
 }
 
 case $size in

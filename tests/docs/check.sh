@@ -6,9 +6,8 @@
 #   commands   make TARGET, slabyard SUBCOMMAND --option, cmake/ctest --preset NAME, cargo -p NAME
 #   examples   ```c example and ```cpp example
 #   excerpts   ```c excerpt FILE: the lines are in FILE; a line ... stands for others
-# Usage: tests/docs/check.sh [--build DIR] [--tool FILE] [DOCUMENT...]
-# Without --build the examples are only counted; without a built slabyard, which FILE is or cargo's
-# release, its commands are.
+# Usage: tests/docs/check.sh [--build DIR] [DOCUMENT...]
+# Without --build the examples are only counted; without a built slabyard its commands are.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
@@ -18,17 +17,13 @@ if [ "${1:-}" = --build ]; then
     build=$(cd "$2" && pwd)
     shift 2
 fi
-tool=$root/rust/target/release/slabyard
-if [ "${1:-}" = --tool ]; then
-    tool=$2
-    shift 2
-fi
 documents=("$@")
 if [ $# = 0 ]; then
     shopt -s nullglob
     documents=(README.md ARCHITECTURE.md CONTRIBUTING.md docs/*.md docs/reference/*.md docs/reference/c/*.md)
     shopt -u nullglob
 fi
+tool=$root/rust/target/release/slabyard
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
