@@ -47,10 +47,12 @@ static void begin_sample_interval(void) {
     sy_sample_left = interval_mean ? sy_guard_interval(interval_mean) - 1 : LOOK_AGAIN;
 }
 
-/* Injected failures are counted by the size classes, which would miss a sampled allocation. */
+/* Injected failures are counted by the size classes, which would miss a sampled allocation. Where
+ * address space is limited, the 130 MiB of guarded objects and their stacks would be missing
+ * elsewhere. */
 static bool can_sample(size_t size, size_t align) {
     return size <= sy_os_page_size() && align <= sy_os_page_size() &&
-           !atomic_load_explicit(&sy_fail_armed, memory_order_relaxed);
+           !atomic_load_explicit(&sy_fail_armed, memory_order_relaxed) && !sy_os_space_is_limited();
 }
 
 static sy_cache *sampled_cache(void) {

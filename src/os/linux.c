@@ -230,10 +230,10 @@ static bool kernel_moves_mappings(void) {
     return can;
 }
 
-static bool has_no_limit(void) {
+bool sy_os_space_is_limited(void) {
     struct rlimit space, data;
-    return getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur == RLIM_INFINITY &&
-           getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur == RLIM_INFINITY;
+    return getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur != RLIM_INFINITY ||
+           getrlimit(RLIMIT_DATA, &data) != 0 || data.rlim_cur != RLIM_INFINITY;
 }
 
 /* mremap unmaps `to`, and only then asks whether a limit allows the memory there. Below a limit on
@@ -248,7 +248,7 @@ bool sy_os_can_move(void) {
         state = can ? CAN : CANNOT;
         atomic_store_explicit(&known, state, memory_order_relaxed);
     }
-    bool can = state == CAN && has_no_limit();
+    bool can = state == CAN && !sy_os_space_is_limited();
     errno = saved;
     return can;
 }

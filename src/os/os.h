@@ -125,6 +125,9 @@ unsigned sy_os_affinity_count(void);
  * SIZE_MAX if there is none. Reads files: ask seldom. */
 size_t sy_os_memory_limit(void);
 
+/* Whether a limit on address space or on data (RLIMIT_AS, RLIMIT_DATA) holds now. */
+bool sy_os_space_is_limited(void);
+
 /* Nanoseconds of a clock that never goes back, from an arbitrary start. */
 uint64_t sy_os_now(void);
 

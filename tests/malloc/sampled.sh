@@ -133,6 +133,8 @@ for options in dump=no lock tools=malloc fail=1000000000; do
     [ "$(run "sample=all,$options" none 2 3000)" = 0 ] || fail "$options: $(cat "$work/err")"
     [ "$(cat "$work/out")" = "0 0 0 0 0 0 ended" ] || fail "$options: guarded are $(cat "$work/out")"
 done
+[ "$(ulimit -v 8000000 && run sample=all none 2 3000)" = 0 ] || fail "ulimit: $(cat "$work/err")"
+[ "$(cat "$work/out")" = "0 0 0 0 0 0 ended" ] || fail "ulimit: guarded are $(cat "$work/out")"
 # Options that look at each object look at guarded ones too.
 for options in check,redzone,poison,quarantine zero edges,random limit=100M guard=all; do
     [ "$(run "sample=all,$options" none 2 3000)" = 0 ] || fail "$options: $(cat "$work/err")"
