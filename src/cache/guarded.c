@@ -13,8 +13,7 @@
 #include "watch/fault.h"
 
 bool sy_guarded_can(unsigned flags, const sy_memory *memory) {
-    const unsigned placed = SY_HANDLES | SY_LOCKED | SY_NO_DUMP | SY_PASSED;
-    return !(flags & placed) && memory == &sy_memory_main;
+    return !(flags & (SY_HANDLES | SY_LOCKED | SY_NO_DUMP)) && memory == &sy_memory_main;
 }
 
 /* Counts one more object, if the cache's limit allows it; false: it does not. */

@@ -22,8 +22,8 @@
 static inline bool sy_cache_guards(const sy_cache *cache) { return cache->flags & SY_GUARD; }
 
 /* Whether objects of a cache with these flags in this memory can be guarded. They cannot if they
- * have to lie in certain memory (the program's, locked, or left out of core dumps), if they have
- * handles, which lead to slabs, or if they are blocks of the C library's malloc. */
+ * have to lie in certain memory (the program's, locked, or left out of core dumps), or if they have
+ * handles, which lead to slabs. */
 bool sy_guarded_can(unsigned flags, const sy_memory *memory);
 
 /* The cache of the guarded object at this address: an object that begins there, live or freed, or

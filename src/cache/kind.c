@@ -14,7 +14,8 @@ static const sy_kind *basic_kind(unsigned flags) {
 
 void sy_kind_choose(sy_cache *cache) {
     cache->kind = cache->basic = basic_kind(cache->flags);
-    if (cache->flags & SY_PASSED) return; /* the C library's blocks have no handles */
+    if (cache->flags & SY_PASSED)
+        return; /* the C library guards its blocks; they have no handles */
     if (cache->flags & SY_GUARD) cache->kind = &sy_kind_guarded;
     if (cache->flags & SY_HANDLES) cache->kind = &sy_kind_named;
 }
