@@ -1,0 +1,141 @@
+/*
+ * test_sampled.c: which allocations of the drop-in malloc are guarded (heap/sampled.h): what it
+ * returns for every size and alignment, when options change, and when the system refuses. Each test
+ * is a child, in which nothing has been guarded yet.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <slabyard/slabyard.h>
+
+#include "heap/sampled.h"
+#include "os/fake.h"
+#include "os/os.h"
+#include "support/child.h"
+#include "watch/guard.h"
+
+#define RUN(name)                                         \
+    static void name(void **state) {                      \
+        (void)state;                                      \
+        assert_int_equal(in_child(name##_here, NULL), 0); \
+    }
+
+/* Samples every allocation from the second one on. */
+static void begin(void) {
+    must(sy_set_options("sample=all") == 0);
+    must(sy_malloc_sampled(100, 16) == NULL); /* the thread's first interval begins */
+}
+
+static void sizes_and_alignments_here(void *arg) {
+    size_t page = sy_os_page_size(), aligns[] = {16, 64, page}, sizes[] = {0, 1, 17, page};
+    (void)arg;
+    begin();
+    for (int a = 0; a < 3; a++) {
+        for (int s = 0; s < 4; s++) {
+            char *object = sy_malloc_sampled(sizes[s], aligns[a]);
+            must(object && sy_guard_owns((uintptr_t)object));
+            must((uintptr_t)object % aligns[a] == 0);
+            must(sy_usable_size(object) == (sizes[s] ? sizes[s] : 1));
+            memset(object, 1, sizes[s]);
+            sy_free_sized(object, sizes[s]);
+        }
+    }
+    must(!sy_malloc_sampled(page + 1, 16));
+    must(!sy_malloc_sampled(SIZE_MAX, 16));
+    must(!sy_malloc_sampled(16, 2 * page));
+    must(sy_verify() == 0);
+}
+RUN(sizes_and_alignments)
+
+static void a_sampled_object_can_be_resized_here(void *arg) {
+    (void)arg;
+    begin();
+    unsigned char *object = sy_malloc_sampled(100, 16);
+    must(object != NULL);
+    memset(object, 7, 100);
+    object = sy_realloc(object, 5000);
+    must(object != NULL);
+    for (int i = 0; i < 100; i++) must(object[i] == 7);
+    sy_free(object);
+    must(sy_verify() == 0);
+}
+RUN(a_sampled_object_can_be_resized)
+
+static void options_change_as_the_program_runs_here(void *arg) {
+    (void)arg;
+    must(!sy_malloc_sampled(16, 16)); /* the option is off */
+    must(sy_sample_left > 0);
+    begin();
+    void *object = sy_malloc_sampled(16, 16);
+    must(object != NULL);
+    must(sy_set_options("sample=off") == 0);
+    must(!sy_malloc_sampled(16, 16));
+    must(sy_sample_left > 0);
+    sy_free(object);
+    begin();
+    must(sy_set_options("fail=1000000000") == 0);
+    must(!sy_malloc_sampled(16, 16)); /* would be missing in the count */
+    must(sy_set_options("fail=off") == 0);
+    object = sy_malloc_sampled(16, 16);
+    must(object != NULL);
+    sy_free(object);
+}
+RUN(options_change_as_the_program_runs)
+
+static void objects_that_have_to_lie_elsewhere_are_not_sampled_here(void *options) {
+    must(sy_set_options(options) == 0);
+    begin();
+    must(!sy_malloc_sampled(16, 16));
+    must(!sy_malloc_sampled(16, 16));
+}
+
+static void objects_that_have_to_lie_elsewhere_are_not_sampled(void **state) {
+    static char *const options[] = {"lock", "dump=no", "tools=malloc"};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(
+            in_child(objects_that_have_to_lie_elsewhere_are_not_sampled_here, options[i]), 0);
+}
+
+/* Each call to the system that the first sample makes fails once. */
+static void refused_here(void *nth) {
+    begin();
+    sy_fake_fail_nth(SY_FAKE_ANY, *(uint64_t *)nth);
+    errno = 4711;
+    void *object = sy_malloc_sampled(100, 16);
+    must(errno == 4711);
+    bool failed = sy_fake_failures(SY_FAKE_ANY) > 0;
+    sy_fake_succeed(SY_FAKE_ANY);
+    void *other = sy_malloc_sampled(100, 16);
+    must(other != NULL);
+    sy_free(object);
+    sy_free(other);
+    must(sy_verify() == 0);
+    _exit(failed ? 1 : 0);
+}
+
+static void a_refusal_leaves_the_allocation_to_the_heap(void **state) {
+    uint64_t nth = 1;
+    (void)state;
+    while (WEXITSTATUS(in_child(refused_here, &nth)) == 1) nth++;
+    assert_int_equal(in_child(refused_here, &nth), 0);
+    assert_true(nth > 4); /* at least: the cache, the region, its guards, an opened page */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_and_alignments),
+        cmocka_unit_test(a_sampled_object_can_be_resized),
+        cmocka_unit_test(options_change_as_the_program_runs),
+        cmocka_unit_test(objects_that_have_to_lie_elsewhere_are_not_sampled),
+        cmocka_unit_test(a_refusal_leaves_the_allocation_to_the_heap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
