@@ -24,7 +24,7 @@ demo: ## record a real program's allocations and compare allocators on them
 quick: ## test a change of a C file: unit tests, misuse and short stress; under a minute
 	@scripts/test.sh quick
 
-test: ## test what a change has to pass, with sanitizers; some 20 minutes on two cores
+test: ## test what a change has to pass, with sanitizers; 20 to 25 minutes on two cores
 	@scripts/test.sh merge
 
 check-all: ## run all tests, in all builds, at full length; more than an hour on two cores
