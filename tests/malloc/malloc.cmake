@@ -16,7 +16,7 @@ foreach(source ${sources})
             $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-fsized-deallocation>
             $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-sized-deallocation> -fno-builtin)
         target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-        sy_test(malloc.${name}.${way} malloc 120 2 $<TARGET_FILE:${target}>)
+        sy_test(malloc.${name}.${way} malloc 120 1 $<TARGET_FILE:${target}>)
     endforeach()
     set_property(TEST malloc.${name}.preloaded APPEND PROPERTY ENVIRONMENT
         LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>)
@@ -38,23 +38,23 @@ set_property(TEST malloc.plugin.preloaded APPEND PROPERTY ENVIRONMENT
     LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>)
 # What checks, too.
 foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
-    sy_test(malloc.${name}.checked malloc 300 2 $<TARGET_FILE:${name}_preloaded>)
+    sy_test(malloc.${name}.checked malloc 300 1 $<TARGET_FILE:${name}_preloaded>)
     set_property(TEST malloc.${name}.checked APPEND PROPERTY ENVIRONMENT
         LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
         SLABYARD=tools=off,check,redzone$<$<NOT:$<STREQUAL:${name},malloc_life>>:,poison,quarantine>)
 endforeach()
 # Each allocation of up to a page guarded.
 foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
-    sy_test(malloc.${name}.sampled malloc 300 2 $<TARGET_FILE:${name}_preloaded>)
+    sy_test(malloc.${name}.sampled malloc 300 1 $<TARGET_FILE:${name}_preloaded>)
     set_property(TEST malloc.${name}.sampled APPEND PROPERTY ENVIRONMENT
         LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
         SLABYARD=tools=off,sample=all,guard-slots=65536)
 endforeach()
-sy_test(malloc.sampled malloc 120 2 ${CMAKE_CURRENT_LIST_DIR}/sampled.sh
+sy_test(malloc.sampled malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/sampled.sh
     $<TARGET_FILE:slabyard_malloc>)
-sy_test(malloc.programs malloc 300 2 ${CMAKE_CURRENT_LIST_DIR}/programs.sh
+sy_test(malloc.programs malloc 300 1 ${CMAKE_CURRENT_LIST_DIR}/programs.sh
     $<TARGET_FILE:slabyard_malloc>)
-sy_test(malloc.programs_run malloc 600 2 ${CMAKE_CURRENT_LIST_DIR}/programs_run.sh
+sy_test(malloc.programs_run malloc 600 1 ${CMAKE_CURRENT_LIST_DIR}/programs_run.sh
     $<TARGET_FILE:slabyard_malloc>)
-sy_test(malloc.process malloc 120 2 ${CMAKE_CURRENT_LIST_DIR}/process.sh
+sy_test(malloc.process malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/process.sh
     $<TARGET_FILE:slabyard_malloc> $<TARGET_FILE:malloc_life_preloaded>)

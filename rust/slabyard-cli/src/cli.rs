@@ -678,8 +678,10 @@ fn try_failures(args: FaultsArgs) -> Result<Faults> {
     };
     let handler = note_interrupt as extern "C" fn(libc::c_int);
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the handler does nothing but atomic stores.
-        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+        if !signals::is_ignored(signal) {
+            // SAFETY: the handler does nothing but atomic stores.
+            unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+        }
     }
     let line = ui::line();
     let faults = faults::find(&plan, &INTERRUPTED, &mut |_, run| {

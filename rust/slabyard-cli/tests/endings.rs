@@ -44,15 +44,13 @@ impl Try {
     }
 
     fn command(&self, way: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_slabyard"));
+        let mut command = tool_that_heeds_signals();
         command
             .current_dir(self.folder.path())
             .args(["record", "-f", "-o", "e.syrec"])
             .arg(&self.program)
             .arg(way)
             .stdin(Stdio::null());
-        // SAFETY: signal may be called between fork and exec.
-        unsafe { command.pre_exec(ignore_no_signal) };
         command
     }
 
@@ -95,15 +93,6 @@ impl Try {
         assert!(buffers.exists());
         (tool, line.trim().parse().unwrap(), buffers)
     }
-}
-
-/// Tests that run in the background, or under nohup, have some signals ignored.
-fn ignore_no_signal() -> std::io::Result<()> {
-    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
-        // SAFETY: the default action is no function of ours.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
-    Ok(())
 }
 
 /// The status and what was said.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::is_gone;
+use common::{is_gone, tool_that_heeds_signals};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -139,7 +139,7 @@ fn a_program_that_hangs_is_ended_with_its_children() {
 #[test]
 fn an_interrupt_ends_all_and_shows_what_there_is() {
     let folder = folder();
-    let tool = Command::new(env!("CARGO_BIN_EXE_slabyard"))
+    let tool = tool_that_heeds_signals()
         .current_dir(folder.path())
         .env_remove("SLABYARD")
         .args(["faults", "--jobs", "2", "--", "./failures", "hang"])
@@ -160,6 +160,27 @@ fn an_interrupt_ends_all_and_shows_what_there_is() {
     let before = "0 failures, all survived\ninterrupted; --from 1 takes it up again\n";
     assert!(shown == after_one || shown == before, "{shown}");
     assert!(dies(&child));
+}
+
+#[test]
+fn a_signal_that_is_ignored_stays_ignored() {
+    let folder = folder();
+    let tool = Command::new("nohup")
+        .current_dir(folder.path())
+        .env_remove("SLABYARD")
+        .arg(env!("CARGO_BIN_EXE_slabyard"))
+        .args(["faults", "--timeout", "3", "--", "./failures", "hang"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !folder.path().join("child").exists() {
+        std::thread::yield_now();
+    }
+    // SAFETY: it touches no memory; the tool was not waited for yet.
+    unsafe { libc::kill(tool.id() as libc::pid_t, libc::SIGHUP) };
+    let output = tool.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("still running after 3 s"));
 }
 
 #[test]

@@ -420,7 +420,7 @@ fn an_allocator_on_which_the_program_goes_wrong_has_no_figures() {
 fn an_interrupt_shows_what_was_measured() {
     let folder = tempfile::tempdir().unwrap();
     let words = "compare --run --times 1000 -a slabyard --keep kept --json r.json -- sleep 0.02";
-    let tool = Command::new(env!("CARGO_BIN_EXE_slabyard"))
+    let tool = tool_that_heeds_signals()
         .current_dir(folder.path())
         .args(words.split(' '))
         .stdout(Stdio::piped())
@@ -453,7 +453,7 @@ fn an_interrupt_before_there_are_figures_leaves_nothing() {
     std::fs::create_dir(&temporary).unwrap();
     let files = || std::fs::read_dir(&temporary).unwrap().count();
     let words = "compare --run -a slabyard --keep kept --json r.json -- sleep 20";
-    let tool = Command::new(env!("CARGO_BIN_EXE_slabyard"))
+    let tool = tool_that_heeds_signals()
         .current_dir(folder.path())
         .args(words.split(' '))
         .env("TMPDIR", &temporary)

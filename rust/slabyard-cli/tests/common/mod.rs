@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -44,6 +45,23 @@ pub fn ends_with<I: AsRef<OsStr>>(
     status: i32,
 ) -> String {
     stderr(&ended(folder, arguments, status))
+}
+
+/// The tool, in which no signal is ignored: a test that runs in the background, or under nohup, has
+/// some ignored.
+pub fn tool_that_heeds_signals() -> Command {
+    let mut tool = Command::new(env!("CARGO_BIN_EXE_slabyard"));
+    // SAFETY: signal() may be called between fork and exec.
+    unsafe { tool.pre_exec(heed_signals) };
+    tool
+}
+
+fn heed_signals() -> std::io::Result<()> {
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+        // SAFETY: the default action is not a function of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    Ok(())
 }
 
 pub fn json(folder: &Path, file: &str) -> serde_json::Value {
