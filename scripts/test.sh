@@ -13,6 +13,9 @@ size=${1:-merge}
 
 jobs=${JOBS:-$(nproc)}
 logs=build/log
+if command -v ccache >/dev/null; then
+    export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
 passed=0 failed=0 number=0 began=$SECONDS
 
 count() { # count LOG: adds up the closing lines of ctest, cargo test and the checks
@@ -125,9 +128,9 @@ quick() {
         "unit misuse compat cpp stress" -LE long
 }
 
-# Each line of the library runs under a sanitizer. Fuzzers have one thread each, so there is nothing in
-# them for ThreadSanitizer; so have the tests in which each call to the OS fails once, which take four
-# minutes there. The peers' allocators are not built: that takes minutes.
+# Each line of the library runs under a sanitizer. Tests that have one thread, and fuzzers, are left
+# out under ThreadSanitizer: there is nothing in them for it to see. The peers' allocators are not
+# built, and the tool is not optimised: both take minutes.
 merge() {
     local failures='^unit\.test_(reclaim_)?failures$'
     local crates=(slabyard-cli slabyard-sys slabyard slabyard-nexus-slab slabyard-nexus-slab-2
@@ -140,11 +143,10 @@ merge() {
     preset asan "-DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300" \
         "unit fuzz cpp compat examples" -LE long
     preset tsan "-DSLABYARD_STRESS_SECONDS=1" \
-        "unit stress checked cpp" -LE long -E "$failures|^checked\.fuzz"
-    # The tool without the peers' allocators. One command, so that what several crates need is compiled
-    # once.
+        "threads stress checked cpp" -LE long -E "$failures|^checked\.fuzz"
+    # One command, so that what several crates need is compiled once.
     stage "cargo: the tool and the crates" in_rust cargo test --locked --release \
-        --no-default-features "${crates[@]/#/--package=}" \
+        --config 'profile.release.package.slabyard-cli.opt-level=0' --no-default-features "${crates[@]/#/--package=}" \
         --features slabyard/std,slabyard-nexus-slab-2/std,slabyard-nexus-slab-2/rc \
         -- --skip holes_are_closed
     documents
