@@ -5,7 +5,7 @@ use crate::ui::grouped;
 use std::ffi::OsStr;
 use std::fmt::Write;
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=:,@%+".contains(&byte);
