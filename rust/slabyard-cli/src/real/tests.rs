@@ -31,7 +31,8 @@ fn plan() -> Plan {
     }
 }
 
-/// These records as those of glibc and of libraries called slabyard and torn.
+/// Makes the results of a comparison of glibc and libraries called slabyard and torn from these
+/// records.
 fn summary(records: Vec<Record>, rounds: usize, plan: &Plan, status: i32) -> RealRuns {
     let contenders: Vec<Contender> = [GLIBC, "slabyard", "torn"]
         .into_iter()
