@@ -1,4 +1,4 @@
-//! The page: one file that needs nothing else.
+//! Writes the report as an HTML page: one file without references to others.
 
 use super::chart::{self, escape};
 use super::{listed, memory, named, ratio, Report};
@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Each has a colour in the style sheet; `program` is what was recorded.
+/// The names that have a colour in the style sheet; `program` is the recorded program.
 const COLOURED: [&str; 9] = [
     "program",
     "slabyard",
@@ -162,7 +162,7 @@ fn section(page: &mut String, title: &str, note: &str) {
     );
 }
 
-/// Scrolls where the window is too narrow for its letters to be read.
+/// Adds a picture that scrolls if the window is too narrow to read its text.
 fn picture(page: &mut String, svg: &str) {
     let _ = write!(page, "<div class=\"scroll\">\n{svg}</div>\n");
 }
@@ -227,7 +227,7 @@ fn table_section(page: &mut String, report: &Report) {
     page.push_str("</table></div>\n</section>\n");
 }
 
-/// The first row of a table.
+/// Adds the first row of a table.
 fn heads(page: &mut String, names: &[&str]) {
     page.push_str("<tr>");
     for name in names {
@@ -236,7 +236,7 @@ fn heads(page: &mut String, names: &[&str]) {
     page.push_str("</tr>\n");
 }
 
-/// The least of one value over all allocators.
+/// The least value of all allocators.
 fn least(report: &Report, value: impl Fn(&Measured) -> f64) -> f64 {
     report
         .ranked()
@@ -290,7 +290,7 @@ fn table_row(page: &mut String, report: &Report, one: &Measured) {
     page.push_str("</tr>\n");
 }
 
-/// A ratio with its sign; what was not told stays so.
+/// A ratio with a multiplication sign, unless it is unknown.
 fn with_times(ratio: &str) -> String {
     let sign = if ratio == "-" { "" } else { "\u{d7}" };
     format!("{ratio}{sign}")

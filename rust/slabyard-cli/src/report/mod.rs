@@ -1,4 +1,4 @@
-//! Reports: the same figures as a table for the terminal, a page, and JSON (by serde).
+//! Reports: the same figures as a table for the terminal, as an HTML page, and as JSON (by serde).
 
 pub mod answer;
 pub mod chart;
@@ -13,33 +13,33 @@ use answer::Answer;
 use serde::Serialize;
 use slabyard_certainty::{self as certainty, Interval};
 
-/// So many operations are enough to judge by: they take some 20 ms, where an allocator's start, and
-/// the first use of its memory, take up to one.
+/// This number of operations is enough for a judgement: they take about 20 ms, while the start of
+/// an allocator and the first use of its memory take up to 1 ms.
 pub const ENOUGH_OPERATIONS: u64 = 1_000_000;
 
-/// A replay that has so much more memory than the program is no model of it.
+/// A replay that has this many times the program's memory does not represent the program.
 const FAR_OFF: f64 = 1.25;
 
-/// Objects of this size at most, on average, and so many bytes of them, are nodes of large structures: a
-/// processor's own caches do not hold them.
+/// If a program's objects have at most this size on average, and their sum is at least this number
+/// of bytes, they are nodes of large structures that do not fit into a processor's own caches.
 const MOST_LIVE_SMALL: u64 = 256;
 const BEYOND_CACHES: u64 = 2 << 20;
 
-/// Everything a report is made of.
+/// The data of a report.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     pub machine: Machine,
     pub file: String,
     pub file_bytes: u64,
     pub command: String,
-    /// The program's name, without folder and arguments.
+    /// The program's name without its folder and arguments.
     pub program: String,
-    /// Whether it is Python, with its own allocator for small objects as far as the tool knows.
+    /// Whether the program is Python, which has its own allocator for small objects.
     pub python: bool,
     pub damage: Option<String>,
     pub summary: Summary,
     pub measurement: Measurement,
-    /// None where Slabyard or glibc was not measured.
+    /// `None` if Slabyard or glibc was not measured.
     pub answer: Option<Answer>,
 }
 
@@ -48,12 +48,12 @@ pub struct Report {
 struct Figures<'a> {
     #[serde(flatten)]
     report: &'a Report,
-    /// Why the figures may mislead.
+    /// The reasons why the figures may mislead.
     caveats: Vec<String>,
 }
 
 impl Report {
-    /// Everything, for JSON.
+    /// The data for JSON.
     pub fn figures(&self) -> impl Serialize + '_ {
         Figures {
             report: self,
@@ -61,7 +61,7 @@ impl Report {
         }
     }
 
-    /// Those with figures, fastest first.
+    /// The allocators with figures, the fastest first.
     pub fn ranked(&self) -> Vec<&Measured> {
         let all = self.measurement.allocators.iter();
         let mut good: Vec<_> = all.filter(|one| one.failure.is_none()).collect();
@@ -80,7 +80,7 @@ impl Report {
             .map_or(0.0, |best| best.ns_per_op.mean)
     }
 
-    /// The place of an allocator, with = where it shares it.
+    /// The rank of an allocator, with = if it shares the rank.
     pub fn rank(&self, one: &Measured) -> String {
         let Some(rank) = one.rank else {
             return "-".to_string();
@@ -90,7 +90,7 @@ impl Report {
         format!("{rank}{}", if sharing.count() > 1 { "=" } else { "" })
     }
 
-    /// Its time to the fastest; - where that cannot be told.
+    /// The ratio of its time to the fastest; - if it is unknown.
     pub fn time_ratio(&self, one: &Measured) -> String {
         let best = self.best_ns();
         let told = one.ratio.is_some() || one.rank.is_none() && best > 0.0;
@@ -101,7 +101,7 @@ impl Report {
         }
     }
 
-    /// Where that ratio surely is; the fastest's to itself needs no telling.
+    /// The interval of that ratio; - for the fastest itself, and if it is unknown.
     pub fn time_interval(&self, one: &Measured) -> String {
         let ratio = one.ratio.filter(|ratio| ratio.low < ratio.high);
         ratio.map_or("-".to_string(), |Interval { low, high }| {
@@ -109,7 +109,7 @@ impl Report {
         })
     }
 
-    /// Those whose time cannot be told from none at all.
+    /// The allocators whose time cannot be distinguished from 0.
     pub fn within_noise(&self) -> Vec<String> {
         let near_zero = |one: &&Measured| {
             let interval = one.ns_per_op.interval;
@@ -119,7 +119,7 @@ impl Report {
         ranked.map(|one| one.name.clone()).collect()
     }
 
-    /// What equal ranks and intervals mean, and what could not be told.
+    /// Explains equal ranks and intervals, and names the ratios that are unknown.
     pub fn certainty(&self) -> String {
         let repeats = self.measurement.repeats;
         if repeats < 2 {
@@ -141,13 +141,13 @@ impl Report {
         text
     }
 
-    /// By which the clock of single calls goes forward at a time, of all runs the most.
+    /// The largest clock step of all runs.
     pub fn clock_step(&self) -> f64 {
         let ranked = self.ranked().into_iter();
         ranked.map(|one| one.clock_step_ns).fold(0.0, f64::max)
     }
 
-    /// A percentile of single calls: none is told below the clock's step.
+    /// A percentile of single calls. If it is below the clock's step, the step is shown with <=.
     pub fn percentile(&self, ns: f64) -> String {
         let step = self.clock_step();
         let below = ns <= step && step > 0.0;
@@ -162,7 +162,7 @@ impl Report {
         )
     }
 
-    /// Whether an allocator's figure is the least of all, or cannot be told from that.
+    /// Whether an allocator's figure is the least of all, or cannot be told apart from it.
     pub fn is_least(&self, one: &Measured, figure: fn(&Measured) -> &Figure) -> bool {
         let ranked = self.ranked().into_iter();
         let least = ranked.map(figure).min_by(|a, b| a.mean.total_cmp(&b.mean));
@@ -181,7 +181,7 @@ impl Report {
         peaks.fold(f64::INFINITY, f64::min)
     }
 
-    /// Why the figures may mislead.
+    /// The reasons why the figures may mislead.
     pub fn caveats(&self) -> Vec<String> {
         use crate::ui::grouped;
         let mut caveats = Vec::new();
@@ -216,8 +216,8 @@ impl Report {
         caveats
     }
 
-    /// Says that what the program does between its calls may matter more than the calls. `make bench
-    /// ARGS=truth` has shown for which programs that is so.
+    /// Warns if the program's work between its calls may matter more than the calls. `make bench
+    /// ARGS=truth` has shown for which programs it does.
     fn not_replayed(&self) -> Vec<String> {
         let summary = &self.summary;
         let mut found = Vec::new();
@@ -241,7 +241,7 @@ impl Report {
         found
     }
 
-    /// Says that replays touch much more memory than the program did.
+    /// Warns if replays touch much more memory than the program did.
     fn untouched(&self) -> Option<String> {
         use crate::ui::bytes;
         let real = self.summary.peak_resident as f64;
@@ -258,7 +258,7 @@ impl Report {
         ))
     }
 
-    /// Says that the precision that was asked for is not reached.
+    /// Warns if the requested precision was not reached.
     fn missed(&self, wanted: f64) -> Option<String> {
         let reached = self.measurement.precision;
         if reached.is_some_and(|reached| reached <= wanted) {
@@ -275,7 +275,7 @@ impl Report {
         ))
     }
 
-    /// What the rows called slabyard are.
+    /// Explains the rows called slabyard.
     pub fn about_slabyard(&self) -> String {
         let heap = "slabyard is sy_malloc, the general heap, in place of malloc.";
         let hot = &self.summary.hot;
@@ -294,7 +294,7 @@ impl Report {
         )
     }
 
-    /// Which versions the figures are of, and how one of them is less than it could be.
+    /// The versions of the allocators, and the reason why one of them is measured below its best.
     pub fn versions(&self) -> String {
         let all = &self.measurement.allocators;
         let versions: Vec<_> = all
@@ -310,7 +310,7 @@ impl Report {
         text
     }
 
-    /// One sentence on what was replayed.
+    /// A sentence that describes the replayed recording.
     pub fn what(&self) -> String {
         use crate::ui::{bytes, grouped};
         let summary = &self.summary;
@@ -334,7 +334,7 @@ impl Report {
     }
 }
 
-/// An allocator's name, and what is to be known with it.
+/// An allocator's name, with its note.
 pub fn named(one: &Measured) -> String {
     let note = one.note.map_or(String::new(), |note| format!(" ({note})"));
     format!("{}{note}", one.name)
@@ -349,7 +349,7 @@ fn listed(words: &[String]) -> String {
     }
 }
 
-/// How much `value` is of the best, 1.00 for the best itself; - where either is within the noise.
+/// The ratio of `value` to the best; 1.00 for the best itself; - if either is within the noise.
 pub fn ratio(value: f64, best: f64) -> String {
     if value >= 0.0 && best > 0.0 {
         format!("{:.2}", value / best)
@@ -358,7 +358,8 @@ pub fn ratio(value: f64, best: f64) -> String {
     }
 }
 
-/// Bytes beyond what the replay has without the allocator: a few pages less than that are noise.
+/// Bytes beyond the memory of the replay without the allocator. A negative value is noise of a few
+/// pages.
 pub fn memory(bytes: f64) -> String {
     if bytes < 0.0 {
         "within the noise".to_string()
