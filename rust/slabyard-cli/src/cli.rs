@@ -40,11 +40,11 @@ Examples:
   slabyard compare -- sqlite3 my.db 'select count(*) from t'   record, replay, report
   slabyard record -o build.syrec -- make -j4                   children are recorded too
   slabyard compare build.syrec --page build.html               replay what was recorded
-  slabyard replay build.syrec -a mimalloc -a jemalloc          only these, only the table
+  slabyard replay build.syrec -a mimalloc -a jemalloc          on these allocators, without a page
   slabyard info build.syrec                                    what is in the recording
   slabyard faults -- ./server --once                           each allocation fails in turn
-  slabyard run -- ./server                                     with Slabyard for its malloc
-  slabyard compare --run -- ./server --once                    itself, on each allocator here
+  slabyard run -- ./server                                     with Slabyard as its malloc
+  slabyard compare --run -- ./server --once                    the program itself, on each allocator
 
 Exit status: 0, or 1 for an error, 2 for a wrong command line, 3 when an allocator failed the
 replay. `record` and `run` exit as the program did, or with 125 when they could not start it.
@@ -156,12 +156,12 @@ struct CompareArgs {
 }
 
 const RUN_NOTES: &str = "\
-The tool carries libslabyard-malloc.so, and puts it into LD_PRELOAD before what is there. Processes
-that the program starts have it too. Some options are check, redzone, poison, guard=1/1000 (to find
-mistakes) and stats (memory by size, at exit); --options help lists all of them.
+The tool contains libslabyard-malloc.so, and puts it first in LD_PRELOAD. Processes that the program
+starts use it too. Some options are check, redzone, poison and guard=1/1000 (to find misuse), and
+stats (memory by size, at exit); --options help lists all options.
 
-Exit status: that of the program; a signal that ends the program ends this command. 125 if the
-program could not be started with the library: the message says why.";
+The exit status is the program's. If a signal ends the program, the same signal ends this command.
+Status 125 means that the program could not be started with the library; the message says why.";
 
 #[derive(Args)]
 #[command(after_help = RUN_NOTES)]
@@ -276,7 +276,7 @@ fn share(text: &str) -> Result<f64, String> {
 fn cache_name(name: &str) -> Result<String, String> {
     match name.find([',', '+', '|']) {
         None if !name.is_empty() => Ok(name.to_string()),
-        _ => Err("a name has no , + or | (? stands for any byte)".to_string()),
+        _ => Err("a cache's name cannot contain , + or | here: write ? instead".to_string()),
     }
 }
 
@@ -375,7 +375,7 @@ fn open(file: &Path, salvage: bool) -> Result<Recording> {
         let hint = if salvage {
             ""
         } else {
-            " (--salvage uses what came before any damage)"
+            " (--salvage uses the part before the damage)"
         };
         format!("cannot use {}{hint}", file.display())
     })?;
@@ -428,8 +428,8 @@ fn must_fit(plan: &Plan, available: Option<u64>) -> Result<()> {
     let (needed, available) = (needed.unwrap_or(0), available.unwrap_or(u64::MAX));
     if needed > available {
         bail!(
-            "a replay needs {} of memory, for it writes what the program only asks for; this \
-             machine has {} to give",
+            "a replay needs {} of memory, because it writes to all memory that the program asked \
+             for; this machine has {} available",
             ui::bytes(needed),
             ui::bytes(available)
         );
@@ -529,7 +529,7 @@ fn replayed(wanted: &[contenders::Wanted]) -> Result<Vec<&'static Allocator>, St
             allocator_named(name).map_err(|there| format!("there is no allocator {name}; {there}"))
         }
         contenders::Wanted::At(name, path) => Err(format!(
-            "{name}={}: a replay has no libraries; --run does",
+            "{name}={}: a replay has no libraries; give one with --run",
             path.display()
         )),
     };
@@ -571,7 +571,7 @@ fn wanted_to_end(recorded: &Recorded, file: &Path) -> Option<u8> {
         return None;
     }
     ui::warn(&format!(
-        "ended by {}; slabyard compare {} goes on",
+        "ended by {}; slabyard compare {} continues",
         signals::described(signal),
         file.display()
     ));

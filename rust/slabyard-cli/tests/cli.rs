@@ -170,7 +170,7 @@ fn rounds_go_on_until_the_wanted_precision_or_the_end_of_the_time() {
         let output = done(folder.path(), words.split(' ').chain(more.iter().copied()));
         let figures = json(folder.path(), "t.json")["measurement"].take();
         let said = stdout(&output).replace('\n', " ");
-        let missed = said.contains("was asked for. --within gives it more");
+        let missed = said.contains("was requested. A larger --within");
         (figures, missed)
     };
     let (figures, missed) = runs(&[]);

@@ -76,7 +76,7 @@ allocation 3 of cache \"order\" (64 bytes): killed by SIGSEGV
   again: SLABYARD='fail=*:3' ./failures third
 
 3 failures, 1 not survived
-stopped at the first (--all goes on); --from 4 takes it up again
+stopped at the first (--all continues); --from 4 continues
 ";
     assert_eq!(shown(&output, 1), expected);
     let again = Command::new("sh")
@@ -156,8 +156,8 @@ fn an_interrupt_ends_all_and_shows_what_there_is() {
     assert_eq!(output.status.code(), Some(130));
     // The run before the one that hangs may or may not have ended.
     let shown = text(&output.stdout);
-    let after_one = "1 failure, all survived\ninterrupted; --from 2 takes it up again\n";
-    let before = "0 failures, all survived\ninterrupted; --from 1 takes it up again\n";
+    let after_one = "1 failure, all survived\ninterrupted; --from 2 continues\n";
+    let before = "0 failures, all survived\ninterrupted; --from 1 continues\n";
     assert!(shown == after_one || shown == before, "{shown}");
     assert!(dies(&child));
 }
@@ -174,7 +174,7 @@ fn only_some_are_made_to_fail() {
     assert!(both.contains("fail=tr*|order:3"), "{both}");
     assert_eq!(shown_of(&["--from", "4"], 0), "2 failures, all survived\n");
     assert_eq!(shown_of(&["--every", "3"], 0), "2 failures, all survived\n");
-    let most = "2 failures, all survived\nstopped at --max; --from 3 takes it up again\n";
+    let most = "2 failures, all survived\nstopped at --max; --from 3 continues\n";
     assert_eq!(shown_of(&["--max", "2"], 0), most);
 }
 
@@ -193,7 +193,7 @@ call {number} of sy_os_reserve: killed by SIGSEGV
   again: {again}
 
 {number} failure{}, 1 not survived
-stopped at the first (--all goes on); --from {} takes it up again
+stopped at the first (--all continues); --from {} continues
 ",
         if number == 1 { "" } else { "s" },
         number + 1
@@ -268,7 +268,7 @@ fn a_program_that_ends_badly_by_itself_is_told_so() {
     let folder = folder();
     let errors = complaint(&faults(&folder, &[], "crash"));
     assert!(
-        errors.contains("does not end well: killed by SIGABRT"),
+        errors.contains("does not end well even if nothing is made to fail: killed by SIGABRT"),
         "{errors}"
     );
 }

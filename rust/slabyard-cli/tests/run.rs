@@ -337,7 +337,7 @@ fn real_runs_take_turns_and_are_compared() {
     }
     let caveats = json["caveats"].to_string();
     assert!(caveats.contains("3 rounds are too few"), "{caveats}");
-    assert!(caveats.contains("ends soon"), "{caveats}");
+    assert!(caveats.contains("runs only briefly"), "{caveats}");
     assert!(stdout(&output).contains("3 rounds are too few"));
 }
 

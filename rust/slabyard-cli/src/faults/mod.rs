@@ -126,7 +126,7 @@ fn try_without(plan: &Plan, folder: &Path, interrupted: &AtomicBool) -> Result<(
     let run = plan.run(None, folder, &|| !interrupted.load(Ordering::Relaxed))?;
     if let Some(complaint) = complaint(&run, plan.time) {
         let program = plan.command[0].to_string_lossy();
-        bail!("nothing was made to fail yet, and {program} does not end well: {complaint}");
+        bail!("{program} does not end well even if nothing is made to fail: {complaint}");
     }
     Ok(())
 }

@@ -32,11 +32,11 @@ pub fn render(faults: &Faults) -> String {
     };
     let why = match faults.stopped {
         Stopped::AllTried => return text,
-        Stopped::AtFirst => "stopped at the first (--all goes on)",
+        Stopped::AtFirst => "stopped at the first (--all continues)",
         Stopped::AtMost => "stopped at --max",
         Stopped::Interrupted => "interrupted",
     };
-    let _ = writeln!(text, "{why}; --from {} takes it up again", faults.next);
+    let _ = writeln!(text, "{why}; --from {} continues", faults.next);
     text
 }
 

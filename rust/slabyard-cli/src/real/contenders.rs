@@ -58,7 +58,10 @@ fn choose(wanted: &[Wanted], program: &OsStr, folders: &[PathBuf]) -> Result<Vec
         let Some(path) = find(files, folders) else {
             if names.contains(name) {
                 let files = files.join(" or ");
-                bail!("there is no {files} in the system's folders; --allocator {name}=PATH names one");
+                bail!(
+                    "there is no {files} in the system's folders; --allocator {name}=PATH \
+                     names one"
+                );
             }
             continue;
         };
@@ -74,7 +77,7 @@ fn choose(wanted: &[Wanted], program: &OsStr, folders: &[PathBuf]) -> Result<Vec
         }
     }
     if all.len() == 1 {
-        bail!("there is nothing to compare glibc with");
+        bail!("there is no allocator to compare glibc with");
     }
     Ok(all)
 }
@@ -215,7 +218,7 @@ mod tests {
             ),
             (&[&mine, &mine], "two libraries are called mine"),
             (&["glibc=x"], "glibc is the program without a library"),
-            (&["glibc"], "there is nothing to compare glibc with"),
+            (&["glibc"], "there is no allocator to compare glibc with"),
             (&["mine=/no/such.so"], "cannot use /no/such.so"),
         ] {
             let said = names(wanted).unwrap_err().to_string();

@@ -470,7 +470,7 @@ fn caveats(
     }
     if all.rounds < ENOUGH_ROUNDS {
         found.push(format!(
-            "{} too few to tell small differences from chance: --times {} or more says more.",
+            "{} too few to distinguish small differences from chance: use --times {} or more.",
             if all.rounds == 1 {
                 "One round is".into()
             } else {
@@ -481,14 +481,14 @@ fn caveats(
     }
     if glibc.wall_s.figure.median < SHORT.as_secs_f64() {
         found.push(
-            "The program ends soon, so the start of it and of the allocators is a large part of all \
-             times. Let it do more work."
+            "The program runs only briefly, so its start and that of the allocators take a large \
+             part of all times. Let it do more work."
                 .to_string(),
         );
     }
     if glibc.peak_bytes.figure.median < PEAK_SEEN {
         found.push(format!(
-            "Peaks below {} are not seen: a process begins with memory of this tool.",
+            "Peaks below {} cannot be measured, because a process begins with memory of this tool.",
             ui::round_bytes(PEAK_SEEN as u64)
         ));
     }
@@ -499,12 +499,12 @@ fn caveats(
         ));
     }
     if let Some(wanted) = wanted.filter(|wanted| reached.is_none_or(|reached| reached > *wanted)) {
-        let reached = reached.map_or("not known at all".to_string(), |reached| {
+        let reached = reached.map_or("unknown".to_string(), |reached| {
             format!("known to {:.1} %", reached * 100.0)
         });
         found.push(format!(
-            "After {} rounds the least certain ratio of CPU time is {reached}, where {:.1} % was asked \
-             for. --within gives it more time.",
+            "After {} rounds the least certain ratio of CPU time is {reached}, where {:.1} % was \
+             requested. A larger --within gives it more time.",
             all.rounds,
             wanted * 100.0
         ));

@@ -29,11 +29,11 @@ const MEMORY: [&str; 10] = [
 
 const MEANING: &str = "\
 Time and page faults are those of the program and the children that it waited for; CPU is user and \
-system. Peak: resident memory of the largest of these processes. Mean: resident memory of the first \
-process, over its life, looked at every 10 ms; - where a run was too short. Both contain code and \
-libraries. Figures are medians. A ratio is that of the means to glibc's, and lies between the two \
-figures of its 95 % column, or is unknown where there are none; where 1.00 is between them, there may \
-be no difference.";
+system. Peak: resident memory of the largest of these processes. Mean: resident memory of the \
+first process, over its life, sampled every 10 ms; - if a run was too short. Both include code \
+and libraries. Figures are medians. A ratio compares the mean with glibc's. It lies between the \
+two figures of its 95 % column, or is unknown if there are none; if 1.00 is between them, there \
+may be no difference.";
 
 pub fn render(all: &RealRuns) -> String {
     let mut text = String::from("\n");

@@ -318,7 +318,7 @@ impl<'a> Scan<'a> {
         if version != VERSION {
             return self.damage(
                 16,
-                format!("version {version} of the format is not known here"),
+                format!("version {version} of the format is unknown to this tool"),
             );
         }
         self.at = HEADER_BYTES;
@@ -534,7 +534,7 @@ impl<'a> Scan<'a> {
         }
         let after = header.payload + header.length;
         if after != self.bytes.len() {
-            return self.damage(after, "something follows the closing block");
+            return self.damage(after, "there are bytes after the closing block");
         }
         Ok(())
     }

@@ -131,7 +131,7 @@ impl Answer {
 
     fn time_words(&self) -> String {
         if self.time_interval_ms.is_some_and(|sure| sure.holds(0.0)) {
-            return "as much time as with glibc, as far as can be told".to_string();
+            return "as much time as with glibc, as far as can be measured".to_string();
         }
         let (ms, word) = (milliseconds(self.time_ms), direction(self.time_ms));
         match self.recorded_ms {
@@ -147,7 +147,7 @@ impl Answer {
     fn memory_words(&self) -> Option<String> {
         let ratio = self.memory_ratio?;
         if self.memory_interval.is_some_and(|sure| sure.holds(1.0)) {
-            return Some("as much memory at its peak, as far as can be told".to_string());
+            return Some("as much memory at its peak, as far as can be measured".to_string());
         }
         let word = direction(ratio - 1.0);
         Some(format!(
@@ -158,7 +158,7 @@ impl Answer {
 
     fn certain_words(&self) -> String {
         let Some(sure) = self.time_interval_ms else {
-            return "; how sure that is, one run does not tell".to_string();
+            return "; one run does not show how certain this is".to_string();
         };
         let ms = milliseconds(half(sure));
         let time = match self.recorded_ms {

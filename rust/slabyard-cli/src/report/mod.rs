@@ -123,8 +123,7 @@ impl Report {
     pub fn certainty(&self) -> String {
         let repeats = self.measurement.repeats;
         if repeats < 2 {
-            return "One run says nothing of how sure a time is: with --repeats 5 it does."
-                .to_string();
+            return "One run does not show how certain a time is: use --repeats 5.".to_string();
         }
         let mut text = format!(
             "ns/op is the mean of {repeats} runs in turn. The ratio to the fastest lies between the two \
@@ -133,8 +132,8 @@ impl Report {
         let near = self.within_noise();
         if !near.is_empty() {
             text += &format!(
-                " What {} takes is within the noise of the replay itself, so no ratio to that is \
-                 told.",
+                " The time of {} is within the noise of the replay itself, so no ratio to it is \
+                 shown.",
                 listed(&near)
             );
         }
@@ -157,7 +156,7 @@ impl Report {
 
     pub fn about_clock(&self) -> String {
         format!(
-            "p50 to p99.99: single calls in ns, by a clock that goes forward by {:.2} ns at a time.",
+            "p50 to p99.99: single calls in ns, measured by a clock with steps of {:.2} ns.",
             self.clock_step()
         )
     }
@@ -187,8 +186,8 @@ impl Report {
         let mut caveats = Vec::new();
         if let Some(busy) = &self.measurement.busy {
             caveats.push(format!(
-                "The machine was busy with other programs: {busy}. Times are less sure than they \
-                 could be, and may be wrong: measure again on a quiet machine."
+                "The machine was busy with other programs: {busy}. The times are less certain and \
+                 may be wrong: measure again on a quiet machine."
             ));
         }
         if let Some(wanted) = self.measurement.wanted_precision {
@@ -197,9 +196,9 @@ impl Report {
         let operations = self.summary.operations;
         if operations < ENOUGH_OPERATIONS {
             caveats.push(format!(
-                "This recording is small: {} operations are too few to judge an allocator by, for \
-                 its start takes a good part of their time. {} or more are enough: let the program \
-                 do more work, or run longer.",
+                "This recording is small: {} operations are too few to judge an allocator, \
+                 because its start takes a large part of their time. {} or more are enough: let \
+                 the program do more work, or run longer.",
                 grouped(operations),
                 grouped(ENOUGH_OPERATIONS)
             ));
@@ -208,8 +207,9 @@ impl Report {
         caveats.extend(self.not_replayed());
         if self.python {
             caveats.push(
-                "Python keeps an allocator of its own for objects of up to 512 bytes, and malloc does \
-                 not see them. With PYTHONMALLOC=malloc in the environment they are recorded too."
+                "Python has an allocator of its own for objects of up to 512 bytes, which does \
+                 not call malloc for each of them. With PYTHONMALLOC=malloc in the environment \
+                 they are recorded too."
                     .to_string(),
             );
         }
@@ -223,9 +223,9 @@ impl Report {
         let mut found = Vec::new();
         if summary.threads > summary.processes {
             found.push(
-                "This program has several threads. A replay has none of their work between the calls, so \
-                 they meet each other at other moments. The real difference to glibc in time can be half \
-                 as large or twice as large, and the real peak half as large."
+                "This program has several threads. A replay leaves out their work between the \
+                 calls, so their calls coincide at other moments. The real difference to glibc in \
+                 time can be half as large or twice as large, and the real peak half as large."
                     .to_string(),
             );
         }
@@ -233,8 +233,8 @@ impl Report {
         if small && summary.peak_payload >= BEYOND_CACHES {
             found.push(
                 "This program holds many small objects. If it reads them often, its own time depends on how \
-                 closely the allocator places them, which a replay does not see: the real difference to \
-                 glibc can be twice and three times as large."
+                 closely the allocator places them, which a replay does not measure: the real \
+                 difference to glibc can be two to three times as large."
                     .to_string(),
             );
         }
@@ -264,12 +264,12 @@ impl Report {
         if reached.is_some_and(|reached| reached <= wanted) {
             return None;
         }
-        let reached = reached.map_or("not told at all".to_string(), |reached| {
+        let reached = reached.map_or("unknown".to_string(), |reached| {
             format!("known to {:.1} %", reached * 100.0)
         });
         Some(format!(
-            "After {} rounds the least certain ratio is {reached}, where {:.1} % was asked for. \
-             --within gives it more time.",
+            "After {} rounds the least certain ratio is {reached}, where {:.1} % was requested. A \
+             larger --within gives it more time.",
             self.measurement.repeats,
             wanted * 100.0
         ))
@@ -287,8 +287,8 @@ impl Report {
         let sizes: Vec<String> = hot.iter().map(|hot| hot.size.to_string()).collect();
         format!(
             "{heap} slabyard-caches is the same with object caches (sy_cache_alloc) for the sizes \
-             that were asked for most: {} bytes. They serve {:.0} % of all allocations; objects that are \
-             resized later stay with sy_malloc.",
+             that were asked for most: {} bytes. They serve {:.0} % of all allocations; objects \
+             that are resized later stay with sy_malloc.",
             listed(&sizes),
             100.0 * served as f64 / allocations.max(1) as f64
         )
@@ -304,8 +304,8 @@ impl Report {
         let mut text = format!("Versions: {}.", versions.join(", "));
         if all.iter().any(|one| one.name == TCMALLOC) {
             text +=
-                " tcmalloc runs without its per-CPU caches, which it does not start when it is \
-                     linked statically: where it has them it is faster.";
+                " tcmalloc runs without its per-CPU caches here, because it is linked statically; \
+                 with them it is faster.";
         }
         text
     }

@@ -137,7 +137,7 @@ fn footnotes(text: &mut String, report: &Report) {
     if let Some(damage) = &report.damage {
         let _ = writeln!(
             text,
-            "The recording is {damage}; what came before was used."
+            "The recording is {damage}; the part before the damage was used."
         );
     }
 }

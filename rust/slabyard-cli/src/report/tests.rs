@@ -484,7 +484,7 @@ fn one_run_has_no_interval_and_what_is_within_the_noise_is_called_so() {
         cells(&text, "slow")[..5],
         ["slow", "-", "30.0", "3.00", "-"]
     );
-    says(&text, "One run says nothing of how sure");
+    says(&text, "One run does not show how certain a time is");
 
     let mut none = report();
     none.measurement.allocators[1].ns_per_op = Figure::of(vec![-0.3, 0.2, -0.2]);
@@ -562,8 +562,8 @@ const THEIRS: [f64; 5] = [20.1, 20.4, 19.8, 20.2, 20.0];
 fn the_answer_comes_first_and_says_how_sure_it_is() {
     let report = with_answer([17.0, 17.5, 16.8, 17.2, 17.0], THEIRS);
     let sentence = "Under Slabyard this program would take 3.0 % less time than with glibc (30 of \
-                    1,000 ms) and 21 % more memory at its peak; certain to within 0.1 % of the time \
-                    (0.9 ms) and 0.0 % of the memory.";
+                    1,000 ms) and 21 % more memory at its peak; certain to within 0.1 % of the \
+                    time (0.9 ms) and 0.0 % of the memory.";
     let origin =
         "By kind of call, each timed alone: allocations 42 ms less and frees 20 ms less. By \
                   size, the largest differences: up to 16 B 60 ms less.";
@@ -587,7 +587,10 @@ fn the_answer_comes_first_and_says_how_sure_it_is() {
 fn an_answer_claims_no_more_than_is_known() {
     let said = |report: &Report| report.answer.as_ref().unwrap().sentence.clone();
     let tie = said(&with_answer([20.0, 20.6, 19.9, 20.1, 19.9], THEIRS));
-    says(&tie, "as much time as with glibc, as far as can be told");
+    says(
+        &tie,
+        "as much time as with glibc, as far as can be measured",
+    );
     let mut report = with_answer([17.0, 17.5, 16.8, 17.2, 17.0], THEIRS);
     report.summary.threads = 3;
     let answer = |report: &Report| answer::of(&report.summary, &report.measurement);
@@ -599,7 +602,7 @@ fn an_answer_claims_no_more_than_is_known() {
     }
     let once = answer(&report).unwrap().sentence;
     assert!(
-        once.ends_with("how sure that is, one run does not tell."),
+        once.ends_with("one run does not show how certain this is."),
         "{once}"
     );
     report.measurement.allocators[1].failure = Some("killed".to_string());
@@ -613,8 +616,8 @@ fn no_percentile_is_below_the_clock_s_step_which_is_told() {
         one.clock_step_ns = 20.0;
     }
     let (text, page) = (table::render(&report), html::render(&report));
-    says(&text, "goes forward by 20.00 ns at a time");
-    says(&page, "goes forward by 20.00 ns at a time");
+    says(&text, "a clock with steps of 20.00 ns");
+    says(&page, "a clock with steps of 20.00 ns");
     let quick = cells(&text, "quick");
     assert_eq!(quick[5..8], ["<=20.0", "<=20.0", "30.0"], "{text}");
 }
