@@ -467,7 +467,7 @@ fn ties_are_shown_as_ties() {
     for name in ["quick", "like"] {
         assert_eq!(cells(&text, name)[1], "1=", "{name}");
     }
-    says(&page, "quick, the fastest, not told apart from like");
+    says(&page, "quick, the fastest, not distinguishable from like");
     says(&text, "(=) cannot be told apart");
 }
 
