@@ -477,13 +477,13 @@ fn reading_section(page: &mut String, report: &Report) {
          nothing, and subtracted from all times, so differences mean more than the figures \
          themselves.</li>\n\
          <li>Single calls are timed in a separate pass: the call alone, without the \
-         program\u{2019}s use of the object. The timer\u{2019}s cost is subtracted. The rarest times include \
-         interrupts and other programs, for all allocators alike.</li>\n\
+         program\u{2019}s use of the object. The timer\u{2019}s cost is subtracted. The rarest \
+         times include interrupts and other programs, for all allocators alike.</li>\n\
          <li>Memory is anonymous memory in RAM, less the memory of the replay without the \
-         allocator. The memory that an allocator takes when it starts counts as its own, even if it starts \
-         before the program. \u{201c}At the end\u{201d} is the memory after the program\u{2019}s \
-         last call; \u{201c}after giving back\u{201d} is the memory after the allocator was asked \
-         to return what it can (if it has such a call).</li>\n\
+         allocator. The memory that an allocator takes when it starts counts as its own, even if \
+         it starts before the program. \u{201c}At the end\u{201d} is the memory after the \
+         program\u{2019}s last call; \u{201c}after giving back\u{201d} is the memory after the \
+         allocator was asked to return what it can (if it has such a call).</li>\n\
          <li>{verified}</li>\n{refused}</ul>\n</section>\n"
     );
 }
