@@ -1,5 +1,5 @@
-//! Figures, which a measuring process prints, a line each. The parent reads them, takes medians of
-//! them, and keeps them as CSV.
+//! Figures: a measuring process prints each one as a line. The parent reads the lines, takes
+//! medians, and keeps them as CSV.
 
 use crate::part;
 use crate::stats::{summarise, Summary};

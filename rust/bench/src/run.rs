@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// A child that takes longer than this is killed.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What was asked for.
+/// The rows, allocators and settings of a run.
 pub struct Plan {
     pub rows: Vec<Row>,
     pub allocators: Vec<Allocator>,

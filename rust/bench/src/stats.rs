@@ -24,7 +24,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
-/// What is shown of one allocator in one row.
+/// The figures of one allocator in one row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// The median of the layouts' medians.

@@ -9,7 +9,7 @@ use core::ptr::{dangling_mut, null_mut};
 use slabyard_sys as sys;
 use std::time::Duration;
 
-/// What is measured.
+/// The rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Row {
     /// One object, again and again.

@@ -109,7 +109,7 @@ impl Maker {
     }
 }
 
-/// Memory beside a container, for its number of elements. It is touched.
+/// Memory for the places beside a container, one for each of its elements. It is touched.
 pub struct Places(Vec<[u64; PLACE / 8]>);
 
 impl Places {
@@ -124,7 +124,7 @@ pub struct State {
     pointer: *mut c_void,
 }
 
-// SAFETY: what several threads may do with it, they may at the same time; see `begin`.
+// SAFETY: the functions that several threads may call, they may call at the same time; see `begin`.
 unsafe impl Sync for State {}
 
 impl State {

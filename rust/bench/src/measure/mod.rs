@@ -422,7 +422,8 @@ impl Bench<'_> {
                 }
             },
         );
-        // SAFETY: the places are exactly so many pointers, and no thread uses them any more.
+        // SAFETY: the memory holds exactly this number of pointers, and no thread uses them any
+        // more.
         let left = unsafe {
             core::slice::from_raw_parts_mut(slots.pointer().cast::<*mut c_void>(), EXCHANGE_SLOTS)
         };

@@ -1,10 +1,11 @@
-//! A server of requests: how many of its slabs become empty, and its memory after each burst.
+//! A server of requests: the number of its slabs that become empty, and its memory after each
+//! burst.
 //!
 //! * `trace`: the requests, the same for all contenders; `servers`: the contenders;
 //! * here: a process for each contender, the table, and the picture.
 //!
-//! Each contender is measured twice: left alone, and told at the end of each burst to give memory
-//! back.
+//! Each contender is measured twice: without any request to give memory back, and with such a
+//! request at the end of each burst.
 
 pub mod servers;
 pub mod trace;

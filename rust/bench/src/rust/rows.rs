@@ -1,4 +1,4 @@
-//! What is measured of the Rust crate, as a list.
+//! The rows about the Rust crate, as a list.
 
 use super::{maps, owned, shared};
 use crate::alone::job::{Job, Sampled};

@@ -25,7 +25,7 @@ pub struct Effort {
     pub repeat: usize,
 }
 
-/// What is measured.
+/// A part of the measurements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Part {
     /// A quantum cache beside an object cache, on 1 to 8 threads

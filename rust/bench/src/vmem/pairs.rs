@@ -25,7 +25,7 @@ pub enum Loop {
     Churn,
 }
 
-/// A loop on so many threads.
+/// A loop on a number of threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
     pub kind: Loop,
