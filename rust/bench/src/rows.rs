@@ -54,7 +54,7 @@ pub enum Growth {
 /// Resident memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Memory {
-    /// Of many live objects, over their bytes.
+    /// Of many live objects, relative to their bytes.
     Payload,
     /// After freeing all and asking to give back.
     FreeAll,

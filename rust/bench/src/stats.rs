@@ -36,7 +36,7 @@ pub struct Summary {
     pub samples: usize,
 }
 
-/// From samples as pairs of layout and value.
+/// Summarises samples, which are pairs of layout and value.
 pub fn summarise(samples: &[(usize, f64)]) -> Option<Summary> {
     let values: Vec<f64> = samples.iter().map(|sample| sample.1).collect();
     let mut layouts: Vec<usize> = samples.iter().map(|sample| sample.0).collect();

@@ -70,7 +70,7 @@ pub fn loops(layout: usize, name: &str) -> Option<&'static Loops> {
     all.iter().find(named)
 }
 
-/// What a task found.
+/// The result of a task.
 #[derive(Clone, Copy, Debug)]
 pub struct Done {
     /// Objects, after [`Step::Fill`].

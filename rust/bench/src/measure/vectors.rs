@@ -11,7 +11,7 @@ use slabyard_peers::{MallocFn, ReallocFn};
 const VECTORS: usize = 4;
 const SMALLEST: usize = 4 << 10;
 const LARGEST: usize = 64 << 20;
-/// How often they grow from the smallest to the largest.
+/// The number of times that they grow from the smallest to the largest.
 const PASSES: usize = 3;
 
 /// One vector of 64-bit words; word `i` is `i` times its salt.

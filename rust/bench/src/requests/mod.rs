@@ -27,7 +27,7 @@ use trace::{Load, Nobody, Server, Trace};
 pub struct Options {
     #[command(flatten)]
     common: Common<3, 1>,
-    /// Of 10,000 objects, how many unexpectedly end some bursts later than their request
+    /// Number of objects in 10,000 that unexpectedly end some bursts later than their request
     #[arg(long, default_value_t = 2)]
     late: usize,
     /// What the parent passes to a measuring process
@@ -147,7 +147,7 @@ fn decode(who: Contender, told: bool, text: &str) -> Option<Answer> {
     })
 }
 
-/// What a measuring process does: measures and prints.
+/// Runs a measuring process: measures, and prints the answer.
 fn run_child(arguments: &[String]) -> Option<()> {
     let [name, told, requests, late] = arguments else {
         return None;

@@ -359,7 +359,7 @@ macro_rules! typed {
     }};
 }
 
-/// All of them, in the order of the tables.
+/// All contenders, in the order of the tables.
 pub fn all() -> Vec<Contender> {
     let arena = |who: Contender| Contender {
         frees: false,

@@ -154,7 +154,7 @@ impl crate::alone::Row for Row {
     }
 }
 
-/// All of them, in the order of the tables.
+/// All rows, in the order of the tables.
 fn all() -> Vec<Row> {
     let kinds = [
         Owned::Churn,

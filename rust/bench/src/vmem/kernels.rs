@@ -94,7 +94,7 @@ pub struct Fit {
 // SAFETY: a table of functions and a static string, never written.
 unsafe impl Sync for Fit {}
 
-/// All of them, in the order of the tables.
+/// All fits, in the order of the tables.
 pub fn fits() -> &'static [Fit] {
     let mut count = 0;
     // SAFETY: gives a static array and its length.
@@ -164,7 +164,7 @@ pub struct Steady {
     random: u64,
 }
 
-/// What `Steady::replace` does, in this order.
+/// The steps of `Steady::replace`, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     Chosen,

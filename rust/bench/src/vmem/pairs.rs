@@ -16,7 +16,7 @@ const CHURN_PAIRS: u64 = 64;
 /// The side that the ratios are relative to.
 const MEASURE: &str = "cache-called";
 
-/// What a thread does.
+/// The loop of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loop {
     /// One object, again and again.

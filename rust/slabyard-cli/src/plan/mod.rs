@@ -79,10 +79,12 @@ impl OpKind {
 /// word:  63      size      24 23  generation  8 7 logarithm 3 2 kind 0
 /// ```
 ///
-/// The size is the one asked for; of a free, that of the object. The logarithm is that of the
-/// alignment, or of a realloc's old size; of a malloc, a calloc and a free it is instead the number of
-/// the cache that would serve the object, 0 for none. The generation is that of the object that is taken;
-/// of what the thread itself allocates or resizes it is instead what the program touched, see [`Touched`].
+/// - *size*: the requested size; in a free, the size of the object.
+/// - *logarithm*: in an aligned allocation, that of the alignment; in a realloc, that of the old
+///   size. In a malloc, a calloc and a free it is the number of the cache that would serve the
+///   object instead; 0 means no cache.
+/// - *generation*: in a free or realloc of another thread's object, that of the object. In other
+///   operations that make an object it is the share that the program touched; see [`Touched`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Op {
