@@ -42,8 +42,9 @@ impl<T, K: Kind> fmt::Debug for LocalSlab<T, K> {
 
 /// A type that names a slab in each thread. The macros implement it.
 ///
-/// # Safety `SLAB` is a `thread_local!` whose value is `const { LocalSlab::new() }`, and no other
-/// type uses the same variable.
+/// # Safety
+/// `SLAB` is a `thread_local!` whose value is `const { LocalSlab::new() }`, and no other type uses
+/// the same variable.
 pub unsafe trait Local: Sized + 'static {
     /// The content of a slot.
     type Item: 'static;

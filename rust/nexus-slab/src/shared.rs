@@ -69,7 +69,8 @@ pub struct Slot<T>(NonNull<SlotCell<T>>);
 impl<T> Slot<T> {
     /// Makes a handle from the address of a slot.
     ///
-    /// # Safety The slot holds a value, and no other `Slot` has its address.
+    /// # Safety
+    /// The slot holds a value, and no other `Slot` has its address.
     #[inline]
     pub unsafe fn from_ptr(cell: *mut SlotCell<T>) -> Self {
         // SAFETY: no slot is at address 0.
@@ -78,7 +79,8 @@ impl<T> Slot<T> {
 
     /// Puts the value into a slot.
     ///
-    /// # Safety The slot is taken, holds no value, and is not used by any other code.
+    /// # Safety
+    /// The slot is taken, holds no value, and is not used by any other code.
     #[inline(always)]
     pub(crate) unsafe fn fill(cell: NonNull<SlotCell<T>>, value: T) -> Self {
         // SAFETY: as the caller says; a slot has the size and alignment of T.

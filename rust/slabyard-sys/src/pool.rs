@@ -116,7 +116,8 @@ extern "C" {
 
     /// Grows a pool that has no free slot, and allocates an object; null if it cannot grow.
     ///
-    /// # Safety [`sy_pool_pop`] has just returned null; no other thread is using the pool.
+    /// # Safety
+    /// [`sy_pool_pop`] has just returned null; no other thread is using the pool.
     #[link_name = "sy_pool_grow_abi_1"]
     pub fn sy_pool_grow(pool: *mut sy_pool) -> *mut c_void;
 

@@ -13,9 +13,11 @@ pub type Slab<const N: usize> = ByteSlab<N, Bounded>;
 impl<const N: usize> Slab<N> {
     /// Creates a slab with `capacity` slots.
     ///
-    /// # Safety Slots are given back to this slab, before it is dropped: see [`Slab`].
+    /// # Safety
+    /// Slots are given back to this slab, before it is dropped: see [`Slab`].
     ///
-    /// # Panics If `capacity` is 0, or there is not enough memory.
+    /// # Panics
+    /// If `capacity` is 0, or there is not enough memory.
     #[inline]
     #[track_caller]
     pub unsafe fn with_capacity(capacity: usize) -> Self {
@@ -31,8 +33,8 @@ impl<const N: usize> Slab<N> {
 
     /// Puts the value into a slot.
     ///
-    /// # Panics If the slab is full, the type is larger than `N` bytes, or its alignment is greater
-    /// than 8.
+    /// # Panics
+    /// If the slab is full, the type is larger than `N` bytes, or its alignment is greater than 8.
     #[inline]
     #[track_caller]
     pub fn alloc<T>(&self, value: T) -> Slot<T> {
@@ -44,9 +46,11 @@ impl<const N: usize> Slab<N> {
 
     /// Puts the value into a slot.
     ///
-    /// # Errors [`Full`], with the value: the slab is full.
+    /// # Errors
+    /// [`Full`], with the value: the slab is full.
     ///
-    /// # Panics If the type is larger than `N` bytes, or its alignment is greater than 8.
+    /// # Panics
+    /// If the type is larger than `N` bytes, or its alignment is greater than 8.
     #[inline]
     #[track_caller]
     pub fn try_alloc<T>(&self, value: T) -> Result<Slot<T>, Full<T>> {
@@ -67,7 +71,8 @@ impl<const N: usize> Slab<N> {
 
     /// Claims a slot, in which a value can be written in place.
     ///
-    /// # Panics If the slab is full.
+    /// # Panics
+    /// If the slab is full.
     #[inline]
     #[track_caller]
     pub fn claim(&self) -> ByteClaim<'_> {
@@ -80,9 +85,11 @@ impl<const N: usize> Slab<N> {
     /// Copies `size` bytes from `source` into a slot, and returns the slot's address.
     /// [`free_raw`](Self::free_raw) frees the slot.
     ///
-    /// # Safety `size` bytes can be read at `source`.
+    /// # Safety
+    /// `size` bytes can be read at `source`.
     ///
-    /// # Panics If the slab is full, or `size` is greater than `N`.
+    /// # Panics
+    /// If the slab is full, or `size` is greater than `N`.
     #[inline]
     #[track_caller]
     pub unsafe fn alloc_raw(&self, source: *const u8, size: usize) -> *mut u8 {

@@ -69,8 +69,9 @@ pub struct ByteClaim<'a> {
 impl ByteClaim<'_> {
     /// Puts a value into the slot.
     ///
-    /// # Panics If the type is larger than a slot, or its alignment is greater than 8. The slot is
-    /// then freed.
+    /// # Panics
+    /// If the type is larger than a slot, or its alignment is greater than 8. The slot is then
+    /// freed.
     #[inline]
     #[track_caller]
     pub fn write<T>(self, value: T) -> Slot<T> {
@@ -85,9 +86,11 @@ impl ByteClaim<'_> {
 
     /// Copies `size` bytes from `source` into the slot, and returns the slot's address.
     ///
-    /// # Safety `size` bytes can be read at `source`.
+    /// # Safety
+    /// `size` bytes can be read at `source`.
     ///
-    /// # Panics If `size` is greater than the size of a slot. The slot is then freed.
+    /// # Panics
+    /// If `size` is greater than the size of a slot. The slot is then freed.
     #[inline]
     #[track_caller]
     pub unsafe fn write_raw(self, source: *const u8, size: usize) -> *mut u8 {

@@ -72,9 +72,11 @@ impl<const N: usize, K: Kind> ByteSlab<N, K> {
 
     /// Frees a slot without dropping its content.
     ///
-    /// # Safety The slot belongs to this slab, is taken, and is not used again.
+    /// # Safety
+    /// The slot belongs to this slab, is taken, and is not used again.
     ///
-    /// # Panics In a debug build, if the slot belongs to another slab.
+    /// # Panics
+    /// In a debug build, if the slot belongs to another slab.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub unsafe fn free_raw(&self, slot: *mut u8) {
@@ -101,7 +103,8 @@ impl<const N: usize, K: Kind> ByteSlab<N, K> {
 
     /// Copies bytes into a slot. `None`: no slot is free.
     ///
-    /// # Safety `size` bytes can be read at `source`.
+    /// # Safety
+    /// `size` bytes can be read at `source`.
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn put_raw(&self, source: *const u8, size: usize) -> Option<*mut u8> {

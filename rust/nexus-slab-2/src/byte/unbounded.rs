@@ -15,9 +15,11 @@ impl<const N: usize> Slab<N> {
     /// Creates a slab with `chunk_capacity` slots in each chunk. The first chunk is added with the
     /// first value.
     ///
-    /// # Safety Slots are given back to this slab, before it is dropped: see [`Slab`].
+    /// # Safety
+    /// Slots are given back to this slab, before it is dropped: see [`Slab`].
     ///
-    /// # Panics If `chunk_capacity` is 0.
+    /// # Panics
+    /// If `chunk_capacity` is 0.
     #[inline]
     #[track_caller]
     pub unsafe fn with_chunk_capacity(chunk_capacity: usize) -> Self {
@@ -27,8 +29,9 @@ impl<const N: usize> Slab<N> {
 
     /// Puts the value into a slot.
     ///
-    /// # Panics If the type is larger than `N` bytes, its alignment is greater than 8, or there is
-    /// no memory for another chunk.
+    /// # Panics
+    /// If the type is larger than `N` bytes, its alignment is greater than 8, or there is no memory
+    /// for another chunk.
     #[inline]
     #[track_caller]
     pub fn alloc<T>(&self, value: T) -> Slot<T> {
@@ -40,7 +43,8 @@ impl<const N: usize> Slab<N> {
 
     /// Claims a slot, in which a value can be written in place.
     ///
-    /// # Panics If there is no memory for another chunk.
+    /// # Panics
+    /// If there is no memory for another chunk.
     #[inline]
     #[track_caller]
     pub fn claim(&self) -> ByteClaim<'_> {
@@ -53,9 +57,11 @@ impl<const N: usize> Slab<N> {
     /// Copies `size` bytes from `source` into a slot, and returns the slot's address.
     /// [`free_raw`](Self::free_raw) frees the slot.
     ///
-    /// # Safety `size` bytes can be read at `source`.
+    /// # Safety
+    /// `size` bytes can be read at `source`.
     ///
-    /// # Panics If `size` is greater than `N`, or there is no memory for another chunk.
+    /// # Panics
+    /// If `size` is greater than `N`, or there is no memory for another chunk.
     #[inline]
     #[track_caller]
     pub unsafe fn alloc_raw(&self, source: *const u8, size: usize) -> *mut u8 {
@@ -69,9 +75,11 @@ impl<const N: usize> Slab<N> {
     /// Frees a slot as [`free_raw`](Self::free_raw) does. The number of the chunk is not needed,
     /// because all chunks share one list of free slots; a debug build checks it.
     ///
-    /// # Safety As for `free_raw`; the slot lies in chunk number `chunk_idx`.
+    /// # Safety
+    /// As for `free_raw`; the slot lies in chunk number `chunk_idx`.
     ///
-    /// # Panics In a debug build, if the slot lies in another chunk or belongs to another slab.
+    /// # Panics
+    /// In a debug build, if the slot lies in another chunk or belongs to another slab.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub unsafe fn free_raw_in_chunk(&self, slot: *mut u8, chunk_idx: usize) {
@@ -109,9 +117,11 @@ builder! {
 impl Builder {
     /// Creates the slab with its initial chunks.
     ///
-    /// # Safety Slots are given back to this slab, before it is dropped: see [`Slab`].
+    /// # Safety
+    /// Slots are given back to this slab, before it is dropped: see [`Slab`].
     ///
-    /// # Panics If the size of a chunk is 0, or there is no memory for the initial chunks.
+    /// # Panics
+    /// If the size of a chunk is 0, or there is no memory for the initial chunks.
     #[inline]
     #[track_caller]
     pub unsafe fn build<const N: usize>(self) -> Slab<N> {

@@ -113,8 +113,8 @@ pub struct RcSlot<T>(NonNull<RcCell<T>>, PhantomData<T>);
 impl<T> RcSlot<T> {
     /// Makes an owner that is counted already.
     ///
-    /// # Safety The slot holds a value, and its count includes an owner that no other `RcSlot`
-    /// represents.
+    /// # Safety
+    /// The slot holds a value, and its count includes an owner that no other `RcSlot` represents.
     #[inline(always)]
     unsafe fn of(cell: NonNull<RcCell<T>>) -> Self {
         RcSlot(cell, PhantomData)
@@ -147,8 +147,9 @@ impl<T> RcSlot<T> {
 
     /// Makes an owner of the address again. The count does not change.
     ///
-    /// # Safety The address came from [`into_raw`](Self::into_raw), each call of which allows one
-    /// call of this function, and the slot has been taken since.
+    /// # Safety
+    /// The address came from [`into_raw`](Self::into_raw), each call of which allows one call of
+    /// this function, and the slot has been taken since.
     #[inline]
     pub unsafe fn from_raw(cell: *mut RcCell<T>) -> Self {
         // SAFETY: as the caller says; no slot is at address 0.
@@ -157,7 +158,8 @@ impl<T> RcSlot<T> {
 
     /// The address of the value. No guard is taken.
     ///
-    /// # Safety The value is not read through the address while a guard changes it.
+    /// # Safety
+    /// The value is not read through the address while a guard changes it.
     #[inline]
     pub unsafe fn value_ptr(&self) -> *const T {
         self.cell().value_ptr()
@@ -165,8 +167,9 @@ impl<T> RcSlot<T> {
 
     /// The address of the value, for changing it. No guard is taken.
     ///
-    /// # Safety While a guard exists, the value is not used through this address. While the value
-    /// is changed through it, the value is not used in any other way.
+    /// # Safety
+    /// While a guard exists, the value is not used through this address. While the value is changed
+    /// through it, the value is not used in any other way.
     #[inline]
     pub unsafe fn value_ptr_mut(&self) -> *mut T {
         self.cell().value_ptr()
@@ -180,7 +183,8 @@ impl<T> RcSlot<T> {
 
     /// The value, for reading.
     ///
-    /// # Panics If there is another guard of the value, for reading or changing.
+    /// # Panics
+    /// If there is another guard of the value, for reading or changing.
     #[inline]
     #[track_caller]
     pub fn borrow(&self) -> Ref<'_, T> {
@@ -189,7 +193,8 @@ impl<T> RcSlot<T> {
 
     /// The value, for changing it.
     ///
-    /// # Panics If there is another guard of the value, for reading or changing.
+    /// # Panics
+    /// If there is another guard of the value, for reading or changing.
     #[inline]
     #[track_caller]
     pub fn borrow_mut(&self) -> RefMut<'_, T> {
@@ -230,7 +235,8 @@ impl<T> Drop for RcSlot<T> {
 struct Guard<T>(NonNull<RcCell<T>>);
 
 impl<T> Guard<T> {
-    /// # Panics If there is a guard already.
+    /// # Panics
+    /// If there is a guard already.
     #[inline(always)]
     #[track_caller]
     fn of(cell: &RcCell<T>) -> Self {

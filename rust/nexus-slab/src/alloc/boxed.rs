@@ -107,7 +107,8 @@ impl<T, A: Alloc<Item = T>> BoxSlot<T, A> {
 
     /// Makes an owner of a raw slot again.
     ///
-    /// # Safety The slot was allocated from `A` on this thread, and has no other owner or handle.
+    /// # Safety
+    /// The slot was allocated from `A` on this thread, and has no other owner or handle.
     #[inline]
     pub unsafe fn from_slot(slot: Slot<T>) -> Self {
         BoxSlot {

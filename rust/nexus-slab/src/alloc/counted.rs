@@ -19,7 +19,8 @@ use std::ptr::NonNull;
 struct Counted<T>(NonNull<SlotCell<RcInner<T>>>);
 
 impl<T> Counted<T> {
-    /// # Safety The slot at this address is taken as long as the result is used.
+    /// # Safety
+    /// The slot at this address is taken as long as the result is used.
     #[inline(always)]
     unsafe fn at(cell: *mut SlotCell<RcInner<T>>) -> Self {
         // SAFETY: no slot is at address 0.
@@ -34,7 +35,8 @@ impl<T> Counted<T> {
 
     /// Makes a second `Counted` with the same address.
     ///
-    /// # Safety The slot is taken as long as either of the two is used.
+    /// # Safety
+    /// The slot is taken as long as either of the two is used.
     #[inline(always)]
     unsafe fn copy(&self) -> Self {
         Counted(self.0)
@@ -73,7 +75,8 @@ impl<T> Counted<T> {
 
     /// Makes a raw slot.
     ///
-    /// # Safety As for [`Slot::from_ptr`].
+    /// # Safety
+    /// As for [`Slot::from_ptr`].
     #[inline(always)]
     unsafe fn slot(&self) -> Slot<RcInner<T>> {
         // SAFETY: as the caller says.
@@ -141,7 +144,8 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
 
     /// Makes a weak reference, which does not keep the value.
     ///
-    /// # Panics If there are 4 billion weak references.
+    /// # Panics
+    /// If there are 4 billion weak references.
     #[inline]
     #[track_caller]
     pub fn downgrade(&self) -> WeakSlot<T, A> {
@@ -255,8 +259,9 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
 
     /// Makes an owner that is counted already.
     ///
-    /// # Safety The slot was allocated from `A` on this thread, holds a value, and its count
-    /// includes an owner that no other `RcSlot` represents.
+    /// # Safety
+    /// The slot was allocated from `A` on this thread, holds a value, and its count includes an
+    /// owner that no other `RcSlot` represents.
     #[inline]
     pub unsafe fn from_raw(cell: *mut SlotCell<RcInner<T>>) -> Self {
         // SAFETY: as the caller says.
@@ -265,9 +270,11 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
 
     /// Adds an owner to the count.
     ///
-    /// # Safety The slot holds a value, which has an owner.
+    /// # Safety
+    /// The slot holds a value, which has an owner.
     ///
-    /// # Panics If there are 4 billion owners.
+    /// # Panics
+    /// If there are 4 billion owners.
     #[inline]
     #[track_caller]
     pub unsafe fn increment_strong_count(cell: *mut SlotCell<RcInner<T>>) {
@@ -318,7 +325,8 @@ impl<T: Clone, A: BoundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
 impl<T, A: Alloc<Item = RcInner<T>>> Clone for RcSlot<T, A> {
     /// Makes another owner.
     ///
-    /// # Panics If there are 4 billion owners.
+    /// # Panics
+    /// If there are 4 billion owners.
     #[inline]
     #[track_caller]
     fn clone(&self) -> Self {
@@ -390,7 +398,8 @@ impl<T, A: Alloc<Item = RcInner<T>>> WeakSlot<T, A> {
 
     /// Makes an owner of the value, if the value still exists.
     ///
-    /// # Panics If there are 4 billion owners.
+    /// # Panics
+    /// If there are 4 billion owners.
     #[inline]
     #[track_caller]
     pub fn upgrade(&self) -> Option<RcSlot<T, A>> {
@@ -418,7 +427,8 @@ impl<T, A: Alloc<Item = RcInner<T>>> WeakSlot<T, A> {
 impl<T, A: Alloc<Item = RcInner<T>>> Clone for WeakSlot<T, A> {
     /// Makes another weak reference.
     ///
-    /// # Panics If there are 4 billion weak references.
+    /// # Panics
+    /// If there are 4 billion weak references.
     #[inline]
     #[track_caller]
     fn clone(&self) -> Self {

@@ -20,7 +20,8 @@ macro_rules! targets {
         const TARGETS: &[(&str, fn(&[u8]))] = &[$((stringify!($name), $name::run)),+];
 
         $(
-            /// # Safety `size` bytes can be read at `data`, or `size` is 0.
+            /// # Safety
+            /// `size` bytes can be read at `data`, or `size` is 0.
             #[cfg(feature = "fuzz")]
             #[no_mangle]
             pub unsafe extern "C" fn $function(data: *const u8, size: usize) -> core::ffi::c_int {

@@ -193,7 +193,7 @@ impl Resident {
         let mut sums = Vec::new();
         while let Some(&(_, process, bytes)) = self.samples.get(self.seen).filter(|s| s.0 <= now) {
             let others = self.sum.wrapping_sub(self.last[process]);
-            self.sum = others.wrapping_add(bytes); // wraps if a damaged recording makes it too large
+            self.sum = others.wrapping_add(bytes); // wraps for a damaged recording
             self.last[process] = bytes;
             sums.push(self.sum);
             self.seen += 1;

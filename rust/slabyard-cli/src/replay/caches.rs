@@ -27,20 +27,23 @@ impl Caches {
         Ok(Some(Caches(caches)))
     }
 
-    /// # Safety `number` is the number of a cache.
+    /// # Safety
+    /// `number` is the number of a cache.
     #[inline(always)]
     pub unsafe fn alloc(&self, number: u32) -> *mut c_void {
         // SAFETY: the cache exists, because caches are never destroyed.
         unsafe { sys::sy_cache_alloc_inline(self.0[number as usize]) }
     }
 
-    /// # Safety `number` is the number of a cache.
+    /// # Safety
+    /// `number` is the number of a cache.
     pub unsafe fn zalloc(&self, number: u32) -> *mut c_void {
         // SAFETY: as above.
         unsafe { sys::sy_cache_zalloc(self.0[number as usize]) }
     }
 
-    /// # Safety The object is a live object of cache number `number`.
+    /// # Safety
+    /// The object is a live object of cache number `number`.
     #[inline(always)]
     pub unsafe fn free(&self, number: u32, object: *mut c_void) {
         // SAFETY: as the caller says.

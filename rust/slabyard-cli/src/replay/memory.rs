@@ -20,7 +20,8 @@ unsafe impl<T: Sync> Sync for Shared<T> {}
 
 /// Types that are valid if all their bytes are zero.
 ///
-/// # Safety All bytes zero are a value of the type.
+/// # Safety
+/// All bytes zero are a value of the type.
 pub unsafe trait Zeroable {}
 // SAFETY: integers are.
 unsafe impl Zeroable for u64 {}
@@ -69,7 +70,8 @@ impl<T: Zeroable> Shared<T> {
 
 /// Brings memory into RAM and maps it. Linux from 5.14 on does that by one call.
 ///
-/// # Safety The memory is mapped, and no other thread uses it yet.
+/// # Safety
+/// The memory is mapped, and no other thread uses it yet.
 unsafe fn populate(start: *mut c_void, bytes: usize) -> Result<()> {
     // SAFETY: as the caller says; contents stay as they are.
     if unsafe { libc::madvise(start, bytes, libc::MADV_POPULATE_WRITE) } == 0 {

@@ -23,8 +23,9 @@ pub const SIZES: usize = SIZE_LIMIT.ilog2() as usize - 2;
 /// Functions that the replay loop calls. An object has `size` bytes at `object`, which is never
 /// NULL.
 ///
-/// # Safety The loop passes objects that the allocator just returned, or that are about to be given
-/// back to it.
+/// # Safety
+/// The loop passes objects that the allocator just returned, or that are about to be given back to
+/// it.
 pub unsafe trait Mode {
     /// Wraps a call. `size` is the object's; for a realloc, the new one.
     fn call<R>(&mut self, call: Call, size: usize, f: impl FnOnce() -> R) -> R;
@@ -55,7 +56,8 @@ pub unsafe trait Mode {
 
 /// Writes into `from..to` as the program did, or, if that is unknown, as programs usually do.
 ///
-/// # Safety The object has `to` bytes.
+/// # Safety
+/// The object has `to` bytes.
 #[inline(always)]
 unsafe fn touch_write(object: *mut c_void, from: usize, to: usize, touched: Touched) {
     if touched.is_known() {

@@ -39,8 +39,8 @@ pub struct Player<'a, M, P, const CACHED: bool> {
 impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
     /// Executes operations one after the other.
     ///
-    /// # Safety The operations are a plan's, in its order, and there are as many slots as the plan
-    /// says.
+    /// # Safety
+    /// The operations are a plan's, in its order, and there are as many slots as the plan says.
     #[inline(never)]
     pub unsafe fn play(&mut self, ops: &[Op]) {
         for op in ops {

@@ -490,7 +490,7 @@ fn one_run_has_no_interval_and_what_is_within_the_noise_is_called_so() {
     none.measurement.allocators[1].ns_per_op = Figure::of(vec![-0.3, 0.2, -0.2]);
     rank(&mut none.measurement.allocators);
     let text = table::render(&none);
-    says(&unbroken(&text), "What quick takes is within the noise");
+    says(&unbroken(&text), "The time of quick is within the noise");
     assert_eq!(cells(&text, "slow")[..5], ["slow", "2", "30.0", "-", "-"]);
     assert_eq!(cells(&text, "quick")[..3], ["quick", "1", "-0.1"]);
     parsed(&html::render(&none));
