@@ -342,9 +342,10 @@ impl<T, A: Alloc<Item = RcInner<T>>> Drop for RcSlot<T, A> {
         let left = self.slot.strong().get() - 1;
         self.slot.strong().set(left);
         if left == 0 {
-            // The weak reference of all owners together. It is dropped after the value, even if
-            // that drop panics. SAFETY: the slot is taken until this reference is dropped; the
-            // owner is not used then.
+            // The weak reference of all owners together is dropped after the value, even if the
+            // value's drop panics.
+            // SAFETY: the slot is taken until this reference is dropped; the owner is not used
+            // then.
             let _name: WeakSlot<T, A> = WeakSlot::name(unsafe { self.slot.copy() });
             // SAFETY: this was the last owner. No weak reference can reach the value when no owner
             // is counted.

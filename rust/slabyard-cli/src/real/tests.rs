@@ -143,7 +143,10 @@ fn figures_that_may_mislead_come_with_a_reason() {
     assert!(said(&[9; 5], &plan(), 0).starts_with("The program runs only briefly"));
     assert!(said(&steady, &plan(), 1).starts_with("The program ends with status 1 on glibc"));
     let small = said(&[1; 5], &plan(), 0);
-    assert!(small.contains("Peaks below 2 MiB cannot be measured"), "{small}");
+    assert!(
+        small.contains("Peaks below 2 MiB cannot be measured"),
+        "{small}"
+    );
     let precise = Plan {
         precision: Some(0.01),
         ..plan()
