@@ -40,7 +40,7 @@ fn placed(build: &mut cc::Build, layout: usize) -> &mut cc::Build {
         .flag(format!("-falign-loops={loops}"))
 }
 
-/// Where cargo unpacked a crate that carries an allocator's source.
+/// The folder where cargo unpacked a crate that contains an allocator's source.
 fn unpacked(name: &str) -> PathBuf {
     let target = std::env::var("TARGET").expect("set by cargo");
     let output = Command::new(std::env::var_os("CARGO").expect("set by cargo"))

@@ -1,5 +1,5 @@
-//! Builds the shared objects to be preloaded that the tool carries inside: the recorder for `record`, and
-//! the drop-in malloc for `run`; and tells the tests where the library is, for programs that use it.
+//! Builds the two shared objects that the tool carries: the recorder for `record`, and the drop-in
+//! malloc for `run`. It also tells the tests where the library is, for programs that use it.
 
 use std::path::{Path, PathBuf};
 use std::{env, process::Command};
@@ -19,7 +19,7 @@ fn main() {
     build_malloc(&repository, &output.join("malloc.so"));
 }
 
-/// The C compiler, for a shared object.
+/// The C compiler, with the arguments for a shared object.
 fn compiler() -> Command {
     let mut command: Command = cc::Build::new()
         .opt_level(2)
@@ -49,7 +49,7 @@ fn build_recorder(repository: &Path, output: &Path) {
     must_build(command.args(["-lpthread", "-ldl"]), "the recorder");
 }
 
-/// As CMakeLists.txt builds libslabyard-malloc.so, of the library that slabyard-sys has compiled.
+/// Links the library that slabyard-sys has compiled as CMakeLists.txt links libslabyard-malloc.so.
 fn build_malloc(repository: &Path, output: &Path) {
     let library = env::var("DEP_SLABYARD_LIBRARY").expect("set by slabyard-sys");
     let [shim, maps] = ["shim", "cmake"].map(|folder| repository.join(folder));
@@ -71,9 +71,9 @@ fn build_malloc(repository: &Path, output: &Path) {
         ))
         .args(c_files(&shim))
         .args(["-Wl,--whole-archive", &library, "-Wl,--no-whole-archive"])
-        // Profilers get names of functions; lines would make the tool larger by a sixth.
+        // Profilers need the function names; line numbers would make the tool a sixth larger.
         .args(["-Wl,-z,nodelete", "-Wl,--strip-debug"])
-        // A program that is linked with an installed one gets no second.
+        // A program that is linked with an installed library must not get a second copy of it.
         .arg(format!("-Wl,-soname,libslabyard-malloc.so.{}", abi(&cmake)))
         .arg(format!("-Wl,--version-script={}", shown.display()))
         .arg(format!("-Wl,--dynamic-list={}", operators.display()));

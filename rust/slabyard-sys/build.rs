@@ -1,10 +1,10 @@
-//! Compiles the C core, everything under `src/` but the fake operating system of the tests, and
-//! tells dependents where the headers and the library are (`DEP_SLABYARD_INCLUDE`,
+//! Compiles the C core: everything under `src/` except the fake operating system of the tests. It
+//! tells dependent crates where the headers and the library are (`DEP_SLABYARD_INCLUDE`,
 //! `DEP_SLABYARD_LIBRARY`).
 
 use std::path::{Path, PathBuf};
 
-/// All C sources under `folder`, in a stable order.
+/// Finds all C sources under `folder`, in a stable order.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder).expect("the folder of the C core can be read");
@@ -20,8 +20,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Layers that keep frame pointers, as in CMakeLists.txt: by these stacks are taken. The fast paths
-/// of the others are functions.
+/// Layers that are compiled with frame pointers, as in cmake/flags.cmake: stack traces are taken by
+/// them. The other layers have fast paths that are functions, which frame pointers would slow down.
 const FRAMED: [&str; 6] = ["cache", "chunk", "keep", "magazine", "pool", "watch"];
 
 fn is_framed(path: &Path, core: &Path) -> bool {
@@ -45,7 +45,7 @@ fn build_of(core: &Path, include: &Path) -> cc::Build {
 
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
-    // Links into the repository; folders in the packaged crate.
+    // These are links in the repository, and folders in the packaged crate.
     let [core, include] = ["core", "include"].map(|folder| {
         let folder = here.join(folder).canonicalize();
         folder.expect("the C sources are in the crate")

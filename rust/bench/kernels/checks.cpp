@@ -3,7 +3,7 @@
 #include "policies.hpp"
 
 extern "C" {
-/* mimalloc's secure build, all of whose other names are its own (build.rs). */
+/* mimalloc's secure build; build.rs makes all its other symbols local. */
 void *bench_secure_malloc(size_t size);
 void bench_secure_free(void *object);
 }
@@ -28,7 +28,7 @@ struct SecureMimalloc {
     static inline void free(void *object, size_t) { bench_secure_free(object); }
 };
 
-/* Stops when there is no memory: the system limits locked memory. */
+/* Stops when there is no memory left, because the system limits locked memory. */
 template <class Policy> BENCH_KERNEL size_t fill_some(void *state, void **objects, size_t count) {
     BENCH_ENTER();
     const Policy policy = Policy::open(state);
@@ -91,7 +91,7 @@ void run_step(bench_task *task) {
     }
 }
 
-/* What comes after each call keeps it from taking its caller's place on the stack. */
+/* The statement after each call prevents a tail call, which would reuse the caller's frame. */
 BENCH_KERNEL void descend(unsigned frames, bench_task *task) {
     if (frames > 1) {
         descend(frames - 1, task);

@@ -21,17 +21,17 @@ enum {
     BENCH_FRAMES = 8,       /* functions between the thread's first one and the loop */
 };
 
-/* The loops over one allocator. `state` is the cache, and nothing for the others. */
+/* The loops over one allocator. `state` is the cache; other allocators ignore it. */
 typedef struct bench_loops {
     const char *name;
-    /* As many of `count` as there is memory for. */
+    /* Allocates up to `count` objects, until there is no memory; returns the number. */
     size_t (*fill)(void *state, void **objects, size_t count);
     void (*drain)(void *state, void **objects, size_t count);
     void (*pair)(void *state, uint64_t count);
     void (*steady)(void *state, void **objects, size_t live, uint64_t count, uint64_t seed);
 } bench_loops;
 
-/* The tables of the layouts; `count` gets their length. */
+/* The tables of the layouts; `count` receives their length. */
 const bench_loops *bench_checks_0(size_t *count);
 const bench_loops *bench_checks_1(size_t *count);
 const bench_loops *bench_checks_2(size_t *count);
@@ -50,7 +50,7 @@ typedef struct bench_task {
     uint64_t ns;          /* processor time that the loop took */
 } bench_task;
 
-/* Runs it, on the one thread that all tasks of the process are run on. One at a time. */
+/* Runs a task on the thread that runs all tasks of the process. One task at a time. */
 void bench_checks_run(bench_task *task);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* One layout's table of every allocator but those that need the size as a constant. */
+/* One layout's table of the allocators that do not need the size as a constant. */
 #include "policies.hpp"
 
 namespace {
@@ -102,7 +102,7 @@ constexpr bench_allocator nothing_table() {
         [](void *state) { std::free(state); });
 }
 
-/* An uncontended compare-exchange on a word in the cache: it finds the zero that it writes. */
+/* An uncontended compare-exchange on a cached word, which always succeeds and writes 0. */
 BENCH_KERNEL void compare_exchange(void *state, uint64_t count) {
     BENCH_ENTER();
     auto *word = static_cast<std::atomic<uint64_t> *>(state);

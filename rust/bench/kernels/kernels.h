@@ -46,7 +46,8 @@ typedef struct bench_allocator {
     const char *name;
     uint64_t traits;
 
-    /* A state for objects of `size` bytes, never more than `capacity` live; NULL if it failed. */
+    /* Makes a state for objects of `size` bytes, of which at most `capacity` are live; NULL on
+     * failure. */
     void *(*open)(size_t size, size_t capacity);
     void (*close)(void *state);
     /* Called last by every thread that used the state. */
@@ -63,9 +64,9 @@ typedef struct bench_allocator {
     /* Replaces a random one of `live` objects, `count` times. */
     void (*steady)(void *state, void **objects, size_t live, uint64_t count, uint64_t seed);
     void (*churn)(void *state, uint64_t rounds);
-    /* Looks up each of `live` objects by its name, in the order in which the names lie. */
+    /* Looks up each of `live` objects by its name, in the order of `objects`. */
     void (*get)(void *state, void **objects, size_t live, uint64_t rounds);
-    /* The same, pinned and unpinned; NULL where objects cannot be pinned. */
+    /* Pins and unpins each object in the same order; NULL if objects cannot be pinned. */
     void (*pin)(void *state, void **objects, size_t live, uint64_t rounds);
 
     void (*ring_put)(void *state, void *ring, uint64_t count);
@@ -92,19 +93,19 @@ typedef struct bench_allocator {
  */
 enum { BENCH_LAYOUTS = 3, BENCH_VERIFY = 3 };
 
-/* The table of one layout; `count` gets its length. */
+/* The table of one layout; `count` receives its length. */
 const bench_allocator *bench_table_0(size_t *count);
 const bench_allocator *bench_table_1(size_t *count);
 const bench_allocator *bench_table_2(size_t *count);
 const bench_allocator *bench_table_3(size_t *count);
 
-/* snmalloc compiled into the loop, the size a constant; NULL for sizes that were not compiled. */
+/* snmalloc compiled into the loop with a constant size; NULL for sizes that were not compiled. */
 const bench_allocator *bench_snmalloc_0(size_t size);
 const bench_allocator *bench_snmalloc_1(size_t size);
 const bench_allocator *bench_snmalloc_2(size_t size);
 const bench_allocator *bench_snmalloc_3(size_t size);
 
-/* The ledger behind BENCH_VERIFY (verify.cpp); a broken object is a message and an abort. */
+/* The ledger of BENCH_VERIFY (verify.cpp); it reports a broken object and aborts. */
 void bench_verify_born(void *object, size_t size, void *name);
 void bench_verify_seen(void *object, void *name);
 void bench_verify_died(void *object, size_t size, void *name);

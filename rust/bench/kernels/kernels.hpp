@@ -77,7 +77,8 @@ template <class Policy> inline void died(const Policy &policy, void *name) {
     asm volatile("" : : : "memory");
 }
 
-/* Knuth's MMIX generator: one multiplication and one addition a number; the high bits are good. */
+/* Knuth's MMIX generator: one multiplication and one addition for each number. Its high bits are
+ * good. */
 struct Random {
     uint64_t state;
 
@@ -359,7 +360,7 @@ inline uint64_t ticks_after() {
 inline void count_ticks(bench_histogram *histogram, uint64_t ticks) {
     size_t bucket = ticks;
     if (ticks >= BENCH_EXACT_TICKS) {
-        /* 2048 = 2^11 is the first value of octave 0; six bits below the leading one choose. */
+        /* Octave 0 begins at 2048 = 2^11; the six bits below the leading one choose the bucket. */
         unsigned octave = 63u - static_cast<unsigned>(__builtin_clzll(ticks)) - 11u;
         bucket = BENCH_EXACT_TICKS + octave * BENCH_STEPS +
                  ((ticks >> (octave + 5)) & (BENCH_STEPS - 1));

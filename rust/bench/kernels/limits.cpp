@@ -74,7 +74,7 @@ void magazine_thread_end(MagazineState *state) {
     LoadedMagazine &loaded = loaded_magazine;
     if (loaded.spare != nullptr) {
         std::lock_guard<std::mutex> hold(state->lock);
-        /* A partly filled array is completed with fresh objects, so that "full" stays exact. */
+        /* Completes a partly filled array with fresh objects, so that "full" stays exact. */
         for (; loaded.top != loaded.base && loaded.top != loaded.limit; loaded.top++) {
             *loaded.top = state->bump;
             state->bump += state->size;
@@ -116,7 +116,7 @@ void *magazine_alloc_slow(MagazineState *state) {
         state->empty.push_back(empty);
         return magazine_alloc(state);
     }
-    /* Pops come from the end: the lowest address goes there. */
+    /* Pops take from the end, so the lowest address goes there. */
     for (size_t i = magazine_capacity; i > 0; i--) {
         empty[i - 1] = state->bump;
         state->bump += state->size;

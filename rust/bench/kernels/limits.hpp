@@ -1,10 +1,10 @@
 /*
- * The limit prototypes: what no allocator of their kind can beat, because they do nothing else.
+ * The limit prototypes: no allocator of their kind can be faster, because they do nothing else.
  *
  * freelist: one thread, an intrusive list of slots linked when it is opened, nothing checked.
  * magazine: any thread; a thread pops from and pushes to an array of pointers, holds a second
- *           array, and swaps full for empty arrays at a depot under a mutex. No slabs beneath: what
- *           was never used comes from a bump pointer, what is freed never leaves the arrays.
+ *           array, and swaps full for empty arrays at a depot under a mutex. There are no slabs:
+ *           new objects come from a bump pointer, freed objects never leave the arrays.
  *
  * One magazine state may be open at a time, because its arrays are a plain thread-local.
  */

@@ -35,7 +35,7 @@ void rpfree(void *object);
 
 namespace {
 
-/* A state that is only a size, for allocators whose state is the process. */
+/* A state that consists of a size, for allocators whose memory belongs to the process. */
 struct Sized {
     size_t size;
 };
@@ -127,7 +127,7 @@ struct Pool {
     size_t object_size() const { return sy_pool_slot_size(pool); }
 };
 
-/* The size of the objects is only asked for where they are verified. */
+/* The size of the objects is read only in the verifying layout. */
 struct Freelist {
     FreelistState *state;
 
@@ -146,7 +146,7 @@ struct Magazine {
     size_t object_size() const { return magazine_object_size(state); }
 };
 
-/* The loop alone: what a row costs before an allocator does anything. */
+/* No allocator: the cost of the loop itself. */
 struct Nothing {
     void *object;
 

@@ -1,11 +1,12 @@
 /*
- * What is measured of arenas (slabyard/vmem.h), as the Rust harness sees it.
+ * The measured functions over arenas (slabyard/vmem.h), as the Rust harness sees them.
  *
- * Above: src/vmem/kernels.rs, which mirrors these structs field by field, and decides what runs
- * when and what it counts as. Below: arenas, and a list searched from its front as the control.
+ * Above: src/vmem/kernels.rs, which mirrors these structs field by field, and decides which
+ * function runs and how its work is counted. Below: arenas, and as the control a list that is
+ * searched from its front.
  *
- * Two tables: objects from a quantum cache, in the loops of kernels.h; and segments of a range of
- * integers, which nothing is ever written to.
+ * There are two tables: objects from a quantum cache, in the loops of kernels.h; and segments of a
+ * range of integers, which are no memory.
  */
 #ifndef BENCH_VMEM_H
 #define BENCH_VMEM_H

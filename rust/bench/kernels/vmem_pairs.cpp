@@ -15,8 +15,8 @@
 
 namespace {
 
-/* Objects that can be live beside what the caller says: two magazines of 128 for each of the
- * threads, of which 8 are measured, four times over. */
+/* Objects that can be live in addition to those of the caller: two magazines of 128 objects for
+ * each thread. At most 8 threads are measured; the factor 4 is a reserve. */
 constexpr size_t WAITING = 4 * 2 * 128 * 8;
 
 struct Region {

@@ -1,6 +1,6 @@
 /*
- * Segments of a range of integers: an arena by each of its fits, without quantum caches, and the
- * first-fit list; what is done to them; and the walk that measures a cache miss beside them.
+ * Segments of a range of integers, from an arena without quantum caches by each of its fits, and
+ * from the first-fit list; the loops over them; and the walk that measures a cache miss.
  */
 #include "first_fit.hpp"
 #include "kernels.hpp"

@@ -1,4 +1,4 @@
-//! The allocators that are measured: one list, with what each of them can do.
+//! The list of measured allocators, with the functions that each of them has.
 
 use crate::kernels::{self, Kernels, GROWS, SHARED};
 use crate::{keyed, nexus};
@@ -31,7 +31,7 @@ const fn one(name: &'static str, kind: Kind, traits: u64) -> Allocator {
     Allocator { name, kind, traits }
 }
 
-/// All of them, in the order of the tables.
+/// All allocators, in the order of the tables.
 pub const ALL: [Allocator; 20] = [
     one("pool", Kind::Ours, GROWS),
     one("pool-bounded", Kind::Ours, GROWS),

@@ -1,5 +1,5 @@
-//! Figures, which a measuring process prints, a line each. The parent reads them, takes medians of
-//! them, and keeps them as CSV.
+//! Figures: a measuring process prints each one as a line. The parent reads the lines, takes
+//! medians, and keeps them as CSV.
 
 use crate::part;
 use crate::stats::{summarise, Summary};
@@ -66,14 +66,14 @@ pub fn csv(figures: &[Figure]) -> String {
     format!("row,metric,who,layout,value\n{}", lines.collect::<String>())
 }
 
-/// What a measuring process does with its figures.
+/// Prints the figures of a measuring process.
 pub fn print(figures: &[Figure]) {
     for figure in figures {
         println!("{}", figure.encode());
     }
 }
 
-/// The figures that a measuring process prints.
+/// Runs a measuring process and returns the figures that it prints.
 pub fn ask(command: Command, what: &str) -> Result<Vec<Figure>, String> {
     let answer = part::output(command, what)?;
     let figures = answer

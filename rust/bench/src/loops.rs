@@ -234,7 +234,7 @@ kernel! {
     }
 }
 
-// Also the loop of pins, for a slab whose look-ups pin the object.
+// This is also the loop of pins, for a slab whose look-ups pin the object.
 kernel! {
     get(slab, objects: Objects, live: usize, rounds: u64) {
         for _ in 0..rounds {

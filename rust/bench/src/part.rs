@@ -1,5 +1,5 @@
-//! What the parts of this program share: options, the choice of rows, measuring processes, and the
-//! report with its files.
+//! Common code of the parts of this program: options, the choice of rows, measuring processes, and
+//! the report with its files.
 //!
 //! A part flattens `Common` into its options, and `Sampling` if its processes take timed samples.
 //! It adds each block of its text to a `Report`; `Report::finish` writes the files.
@@ -91,7 +91,8 @@ pub fn child(part: &str, arguments: &[String]) -> Result<Command, String> {
     Ok(command)
 }
 
-/// What a process prints. If it fails, an error with `what` and the first line of its complaint.
+/// Runs a process and returns its output. If it fails, the error contains `what` and the first line
+/// of the process's message.
 pub fn output(mut command: Command, what: &str) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{what}: {error}"))?;
@@ -107,7 +108,7 @@ pub fn output(mut command: Command, what: &str) -> Result<String, String> {
 pub struct Report(String);
 
 impl Report {
-    /// Begins with the conditions of the machine, and these lines.
+    /// Begins a report with the conditions of the machine and these lines.
     pub fn new(lines: &[String]) -> Report {
         let mut report = Report(String::new());
         let head = [machine::conditions().as_slice(), lines].concat();

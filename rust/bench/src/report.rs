@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// apart. Virtual machines change between these states.
 const FAR: f64 = 1.7;
 
-/// The distance of the processors, for rows whose cache lines go between them.
+/// The distance of the two processors, for rows whose cache lines pass between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Distance {
     Any,

@@ -1,4 +1,4 @@
-//! What is measured: the rows of the table.
+//! The rows of the table: what the benchmark measures.
 
 use crate::allocators::{Allocator, Kind};
 
@@ -14,7 +14,7 @@ pub enum Order {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Named {
     Pair,
-    /// Look-ups, of so many live objects.
+    /// Look-ups of this number of live objects.
     Get {
         live: usize,
     },
@@ -54,7 +54,7 @@ pub enum Growth {
 /// Resident memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Memory {
-    /// Of many live objects, over their bytes.
+    /// Of many live objects, relative to their bytes.
     Payload,
     /// After freeing all and asking to give back.
     FreeAll,

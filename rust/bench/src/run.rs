@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// A child that takes longer than this is killed.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What was asked for.
+/// The rows, allocators and settings of a run.
 pub struct Plan {
     pub rows: Vec<Row>,
     pub allocators: Vec<Allocator>,
@@ -37,7 +37,7 @@ pub struct Failure {
     pub what: String,
 }
 
-/// One line of a child's answer.
+/// Encodes a sample as one line of a child's answer.
 pub fn encode(sample: &Sample) -> String {
     let trip = sample
         .round_trip
@@ -96,7 +96,7 @@ fn known_metric(name: &str) -> Option<&'static str> {
     METRICS.into_iter().find(|metric| *metric == name)
 }
 
-/// The child's side: measures, and prints one line a sample.
+/// Measures in the child, and prints one line for each sample.
 pub fn child(row: Row, allocator: Allocator, layouts: &[usize], effort: &Effort, seed: u64) {
     let samples = measure(row, allocator, layouts, effort, seed);
     let lines: Vec<String> = samples.iter().map(encode).collect();
@@ -125,7 +125,7 @@ fn child_arguments(
     ]
 }
 
-/// What a child does: parses `child_arguments` and measures.
+/// Runs the child: parses `child_arguments` and measures.
 pub fn run_child(arguments: &[String]) -> Option<()> {
     let [row, allocator, layouts, sample, fewer_rounds, later, seed] = arguments else {
         return None;
@@ -191,7 +191,7 @@ fn finish(mut child: Child) -> Result<Vec<Sample>, String> {
         .collect()
 }
 
-/// Runs the plan. After each row, `shown` gets the samples of that row.
+/// Runs the plan. After each row, `shown` is called with the samples of the row.
 pub fn run(
     plan: &Plan,
     mut shown: impl FnMut(&Row, &[Found], &[Failure]),
@@ -222,8 +222,8 @@ pub fn run(
     (all, failures)
 }
 
-/// Every allocator once. If a row waits for a purge to take effect, all its children wait at the
-/// same time.
+/// Measures every allocator once. If a row waits for a purge to take effect, all its children wait
+/// at the same time.
 fn one_repeat(
     plan: &Plan,
     row: &Row,

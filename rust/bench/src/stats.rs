@@ -24,7 +24,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
-/// What is shown of one allocator in one row.
+/// The figures of one allocator in one row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// The median of the layouts' medians.
@@ -36,7 +36,7 @@ pub struct Summary {
     pub samples: usize,
 }
 
-/// From samples as pairs of layout and value.
+/// Summarises samples, which are pairs of layout and value.
 pub fn summarise(samples: &[(usize, f64)]) -> Option<Summary> {
     let values: Vec<f64> = samples.iter().map(|sample| sample.1).collect();
     let mut layouts: Vec<usize> = samples.iter().map(|sample| sample.0).collect();

@@ -1,12 +1,12 @@
-//! How sure a mean is, and a ratio of two means.
+//! Confidence intervals of means, of differences, and of ratios of two means.
 //!
-//! Allocators take turns, round after round, so a round disturbs all of them alike, and figures of one
-//! round belong together. All intervals hold the true value in 95 of 100 measurements, as far as
-//! rounds differ by chance alone.
+//! Allocators take turns, round after round. A disturbance affects all allocators of a round, so
+//! figures of the same round belong together. An interval contains the true value in 95 of 100
+//! measurements, if rounds differ only by chance.
 
 use serde::Serialize;
 
-/// The true value lies in here.
+/// An interval that contains the true value in 95 of 100 measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     pub low: f64,
@@ -25,20 +25,21 @@ impl Interval {
         self.low <= value && value <= self.high
     }
 
-    /// Half its width, as a share of its middle.
+    /// Half its width, as a fraction of its middle.
     pub fn precision(&self) -> f64 {
         (self.high - self.low) / (self.high + self.low).abs()
     }
 }
 
-/// Student's t for 95 %, by degrees of freedom: 1, 2, 3, ...
+/// Quantiles of Student's t distribution for 95 %, for 1, 2, 3, ... degrees of freedom.
 const STUDENT: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// For more it is the normal distribution's, and the first term of what it differs by.
+/// Student's t for any degrees of freedom; beyond the table, the normal distribution with the first
+/// term of the difference to it.
 fn student(freedom: usize) -> f64 {
     STUDENT
         .get(freedom - 1)
@@ -50,14 +51,14 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The square of the standard error of the mean; of two lists, their means' common variation.
+/// The square of the standard error of a mean; for two lists, the covariance of their means.
 fn error(a: &[f64], b: &[f64]) -> f64 {
     let (mean_a, mean_b) = (mean(a), mean(b));
     let products = a.iter().zip(b).map(|(a, b)| (a - mean_a) * (b - mean_b));
     products.sum::<f64>() / ((a.len() - 1) * a.len()) as f64
 }
 
-/// The interval of a mean; none for fewer than two values.
+/// The interval of a mean; `None` for fewer than two values.
 pub fn of_mean(values: &[f64]) -> Option<Interval> {
     if values.len() < 2 {
         return None;
@@ -72,8 +73,8 @@ pub fn of_difference(a: &[f64], b: &[f64]) -> Option<Interval> {
     of_mean(&differences)
 }
 
-/// The interval of `mean(a) / mean(b)`, where `a` and `b` come from the same rounds (Fieller's: all
-/// ratios r for which `a - r * b` may have the mean 0). None where `mean(b)` may be 0.
+/// The interval of `mean(a) / mean(b)`, where `a` and `b` come from the same rounds, by Fieller's
+/// method: all ratios r for which `a - r * b` may have the mean 0. `None` if `mean(b)` may be 0.
 pub fn of_ratio(a: &[f64], b: &[f64]) -> Option<Interval> {
     if a.len() < 2 || a.len() != b.len() {
         return None;
@@ -94,7 +95,7 @@ pub fn of_ratio(a: &[f64], b: &[f64]) -> Option<Interval> {
 mod tests {
     use super::*;
 
-    /// Numbers that look random, evenly in -1 to 1.
+    /// A deterministic generator of numbers between -1 and 1, evenly distributed.
     struct Noise(u64);
 
     impl Noise {
@@ -107,8 +108,8 @@ mod tests {
         }
     }
 
-    /// Rounds of two allocators that really take 30 and 20, each round disturbed as a whole and
-    /// each run by itself.
+    /// Rounds of two allocators whose true times are 30 and 20. Each round is disturbed as a whole,
+    /// and each run by itself.
     fn rounds(noise: &mut Noise, count: usize) -> (Vec<f64>, Vec<f64>) {
         let mut round = || {
             let all = 5.0 * noise.next();
@@ -150,7 +151,7 @@ mod tests {
     fn there_is_no_interval_where_nothing_is_known() {
         assert_eq!(of_mean(&[3.0]), None);
         assert_eq!(of_ratio(&[3.0], &[2.0]), None);
-        // The divisor may be 0, or is negative: no ratio can be told.
+        // The divisor may be 0, or is negative, so there is no ratio.
         assert_eq!(of_ratio(&[3.0, 3.1, 2.9], &[0.1, -0.2, 0.3]), None);
         assert_eq!(of_ratio(&[3.0, 3.1], &[-2.0, -2.0]), None);
         let same = of_ratio(&[3.0, 4.0, 5.0], &[3.0, 4.0, 5.0]).unwrap();

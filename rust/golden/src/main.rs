@@ -1,16 +1,16 @@
-//! The hot paths of the crate, in a table at the end: `slabyard-golden PATH COUNT` takes one of them
-//! so often, and without words the program lists them. `tests/golden.rs` counts instructions, and
-//! compares them with the golden file beside it.
+//! Runs one hot path of the crate: `slabyard-golden PATH COUNT` repeats the path COUNT times;
+//! without arguments the program lists the paths of the table at the end. `tests/golden.rs` counts
+//! the instructions, and compares them with the golden file beside it.
 //!
-//! To add one: a function that does nothing but one turn, a line in the table, and
-//! `UPDATE_GOLDEN=1 cargo test --release -p slabyard-golden`.
+//! To add a path, write a function that does one turn and nothing else, add a line to the table,
+//! and run `UPDATE_GOLDEN=1 cargo test --release -p slabyard-golden`.
 
 use bumpalo::Bump;
 use core::arch::asm;
 use slabyard::{Arena, Cache, HandleMap, LocalHandleMap, Pool, StaticCache};
 use slotmap::{DefaultKey, SlotMap};
 
-/// One word: the paths are counted, and not the writing.
+/// One word, so that the path is counted and not the writing of the object.
 #[derive(Default)]
 pub struct Object([u64; 1]);
 
@@ -24,25 +24,26 @@ slabyard::static_cache! {
     struct Fixed: Object;
 }
 
-/// The compiler must take the object for used, and memory for changed.
+/// Makes the compiler assume that the object is used and that memory changes.
 #[inline(always)]
 fn touch(object: &Object) {
-    // SAFETY: an empty statement that is said to use the register and to touch memory.
+    // SAFETY: an empty statement; the compiler assumes that it uses the register and memory.
     unsafe { asm!("/* {0} */", in(reg) &object.0, options(nostack, preserves_flags)) }
 }
 
-/// The same, at a place that others may know: nothing of it is kept in registers from turn to turn.
+/// Makes the compiler assume that other code knows the object's address, so that its fields are not
+/// kept in registers from turn to turn.
 #[inline(always)]
 fn known<T>(object: &mut T) -> &mut T {
     let mut place: *mut T = object;
-    // SAFETY: an empty statement that is said to change the register, and leaves it.
+    // SAFETY: an empty statement; the compiler assumes that it changes the register.
     unsafe {
         asm!("/* {0} */", inout(reg) place, options(nostack, preserves_flags));
         &mut *place
     }
 }
 
-/// Repeats an expression of `i`, which is a value.
+/// Repeats the expression `$turn` for each `$i`, and drops its value.
 macro_rules! turns {
     ($count:expr, |$i:ident| $turn:expr) => {
         for $i in 0..$count {
@@ -77,7 +78,7 @@ fn slot(count: u64) {
 
 #[inline(never)]
 fn nexus_bounded(count: u64) {
-    // SAFETY: what it gives goes back to it.
+    // SAFETY: each slot is given back to this slab.
     let mut slab = unsafe { nexus_slab::bounded::Slab::with_capacity(8) };
     let slab = known(&mut slab);
     turns!(count, |i| {
@@ -87,7 +88,7 @@ fn nexus_bounded(count: u64) {
     });
 }
 
-/// Room for as many turns as are counted, in one chunk.
+/// Room for all turns that are counted, in one chunk.
 const ROOM: usize = 1 << 20;
 
 #[inline(never)]
@@ -178,10 +179,11 @@ fn slotmap_pair(count: u64) {
     });
 }
 
-/// Values of a map, one of three slots of which has none: a turn goes through 64.
+/// The number of values of a map, in which one of three slots is empty. A turn visits 64 values.
 const VALUES: usize = 64;
 
-/// So large that a slab of a map has 128: what is counted is the values, not a slab's many slots.
+/// Large, so that a slab of the map has 128 slots, and the values are counted rather than the slots
+/// of a slab.
 struct Large([Object; 64]);
 
 impl Large {
@@ -190,7 +192,7 @@ impl Large {
     }
 }
 
-/// Makes such a map with what inserts and what removes.
+/// Fills a map in this way, with its functions to insert and to remove.
 fn fill<M, K>(map: &mut M, insert: fn(&mut M, Large) -> K, remove: fn(&mut M, K)) {
     let made = (0..VALUES + VALUES / 2).map(|i| insert(map, Large::new(i as u64)));
     let keys: Vec<K> = made.collect();
@@ -198,7 +200,7 @@ fn fill<M, K>(map: &mut M, insert: fn(&mut M, Large) -> K, remove: fn(&mut M, K)
     gone.for_each(|key| remove(map, key));
 }
 
-/// A path that goes through such a map.
+/// Defines a path that visits all values of such a map.
 macro_rules! goes_through {
     ($name:ident, $new:expr, $iter:ident) => {
         #[inline(never)]
@@ -220,10 +222,10 @@ goes_through!(handle_iter_mut, HandleMap::new(), iter_mut);
 goes_through!(local_iter, LocalHandleMap::new(), iter);
 goes_through!(slotmap_iter, SlotMap::<DefaultKey, _>::new(), iter);
 
-/// A name, and what takes so many turns.
+/// The name of a path, and the function that repeats it.
 type Path = (&'static str, fn(u64));
 
-/// Peers beside what they are compared with.
+/// All paths; those of peers are beside the paths that they are compared with.
 const PATHS: [Path; 18] = [
     ("box_slot_bounded", box_slot_bounded),
     ("box_slot_unbounded", box_slot_unbounded),

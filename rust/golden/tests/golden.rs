@@ -1,8 +1,8 @@
-//! The instructions that the hot paths of the crate execute are those of the golden file.
+//! Compares the number of instructions of the crate's hot paths with the golden file.
 //!
-//! Callgrind counts them: a path is run so many times and then more often, and the difference is of
-//! the turns alone. The golden file says of which rustc it is; under another one, fewer are fine.
-//! `UPDATE_GOLDEN=1` writes the file.
+//! Callgrind counts them: each path is run with two numbers of turns, and the difference belongs to
+//! the turns alone. The golden file names its version of rustc; with another version, fewer
+//! instructions are accepted too. `UPDATE_GOLDEN=1` writes the file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ fn output(command: &mut Command) -> Option<String> {
     Some(String::from_utf8_lossy(&both).into_owned())
 }
 
-/// Instructions of a whole process.
+/// The number of instructions of a whole process.
 fn instructions(path: &str, turns: u64) -> u64 {
     let text = output(
         Command::new("valgrind")
@@ -33,7 +33,7 @@ fn instructions(path: &str, turns: u64) -> u64 {
     number.trim().parse().expect("a number")
 }
 
-/// Of one turn. What a process does otherwise differs by a few from run to run.
+/// The number of instructions of one turn. The rest of a process differs by a few from run to run.
 fn of_one_turn(path: &str) -> u64 {
     let more = instructions(path, MANY) - instructions(path, FEW);
     let each = more as f64 / (MANY - FEW) as f64;
@@ -49,7 +49,7 @@ fn golden_file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// "rustc 1.95": the version without what does not change code.
+/// The version of the compiler, such as "rustc 1.95", without the parts that do not affect code.
 fn compiler() -> String {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let text = output(Command::new(rustc).arg("--version")).expect("rustc runs");
@@ -58,7 +58,7 @@ fn compiler() -> String {
     format!("rustc {}", minor.join("."))
 }
 
-/// The figures of a golden file, or of what would be one.
+/// The figures in the text of a golden file.
 fn figures(text: &str) -> BTreeMap<&str, u64> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let split = |line| -> (&str, &str) { str::split_once(line, ' ').expect("a name and a number") };
@@ -68,7 +68,7 @@ fn figures(text: &str) -> BTreeMap<&str, u64> {
         .collect()
 }
 
-/// A line for each path that is not as it should be.
+/// A line for each path with a wrong number of instructions.
 fn difference(golden: &BTreeMap<&str, u64>, found: &BTreeMap<&str, u64>, exact: bool) -> String {
     let mut text = String::new();
     for (name, count) in found {

@@ -1,38 +1,40 @@
-//! The counts of shared objects. Not transcribed: it is the file of the crate, with loom's atomics.
+//! Explores the counts of shared objects under loom. The code is the crate's own file, compiled
+//! with loom's atomics.
 
-/// What the crate's file finds as `super::atomic`.
+/// The module that the crate's file imports as `super::atomic`.
 mod atomic {
     pub(super) use loom::sync::atomic::{AtomicUsize, Ordering};
     pub(super) use loom::thread::yield_now as spin;
 }
 
-#[allow(dead_code)] // what the crate calls and no model does
+#[allow(dead_code)] // the models do not call all functions of the crate
 #[path = "../../slabyard/src/cache/counts.rs"]
 mod shipped;
 
-/// As `ObjectArc` and `ObjectWeak` use them: a value that is dropped, in a place that goes.
+/// A shared object as `ObjectArc` and `ObjectWeak` have it: a value that is dropped, in a place
+/// that is freed.
 pub struct Shared {
     counts: shipped::Counts,
     value: loom::cell::UnsafeCell<u32>,
     place: loom::cell::UnsafeCell<bool>,
 }
 
-/// What the last owner leaves as the value.
+/// The value after its drop.
 pub const DROPPED: u32 = u32::MAX;
 
-// SAFETY: value and place are reached as the counts allow; loom sees it where that is not enough.
+// SAFETY: the counts say who may access the value and the place; loom reports any other access.
 unsafe impl Sync for Shared {}
-// SAFETY: nothing in it belongs to a thread.
+// SAFETY: none of its fields belongs to one thread.
 unsafe impl Send for Shared {}
 
-/// An owner.
+/// An owner of the value, as `ObjectArc`.
 pub struct Owner(std::sync::Arc<Shared>);
 
-/// A watcher.
+/// A weak reference, as `ObjectWeak`.
 pub struct Watcher(std::sync::Arc<Shared>);
 
 impl Shared {
-    /// One owner, and a look at what becomes of it.
+    /// Makes an object with one owner; the first result observes its end.
     pub fn with_owner(value: u32) -> (std::sync::Arc<Self>, Owner) {
         let shared = std::sync::Arc::new(Shared {
             counts: shipped::Counts::new(),
@@ -42,7 +44,7 @@ impl Shared {
         (shared.clone(), Owner(shared))
     }
 
-    /// No owner yet, and one watcher.
+    /// Makes an object without a value and owner, but with one weak reference.
     pub fn unborn() -> (std::sync::Arc<Self>, Watcher) {
         let shared = std::sync::Arc::new(Shared {
             counts: shipped::Counts::unborn(),
@@ -52,15 +54,15 @@ impl Shared {
         (shared.clone(), Watcher(shared))
     }
 
-    /// When all threads have ended: whether the value was dropped, and the place given back.
+    /// After all threads have ended: whether the value was dropped and the place was freed.
     pub fn is_gone(&self) -> bool {
-        // SAFETY: nobody else is there; loom sees it if somebody is.
+        // SAFETY: no other thread accesses the object; loom would report it.
         unsafe { self.value.with(|value| *value == DROPPED) && self.place.with(|place| !*place) }
     }
 
-    /// Whoever has a count finds the place there.
+    /// Checks that the place is not freed, as the caller has a count.
     fn look_at_place(&self) {
-        // SAFETY: it stays while there is a watcher; loom sees it if it does not.
+        // SAFETY: the place exists while there is a weak reference; loom would report a violation.
         self.place
             .with(|place| assert!(unsafe { *place }, "the place is gone"));
     }
@@ -68,7 +70,7 @@ impl Shared {
     fn unwatch(&self) {
         if self.counts.unwatch() {
             self.place.with_mut(|place| {
-                // SAFETY: nobody watches any more; loom sees it if somebody does.
+                // SAFETY: there is no weak reference any more; loom would report a violation.
                 assert!(
                     std::mem::replace(unsafe { &mut *place }, false),
                     "it went twice"
@@ -79,44 +81,44 @@ impl Shared {
 }
 
 impl Owner {
-    /// Reads the value, which is there.
+    /// Reads the value, which must not be dropped.
     pub fn read(&self) -> u32 {
         self.0.look_at_place();
-        // SAFETY: the value lives while there is an owner; loom sees it if it does not.
+        // SAFETY: the value is live while there is an owner; loom would report a violation.
         let value = self.0.value.with(|value| unsafe { *value });
         assert_ne!(value, DROPPED, "an owner found the value dropped");
         value
     }
 
-    /// Writes the value, if this owner is alone.
+    /// Writes the value, if this is the only reference.
     pub fn write_if_alone(&mut self, new: u32) -> bool {
         let alone = self.0.counts.is_alone();
         if alone {
-            // SAFETY: nobody else reaches it; loom sees it if somebody does.
+            // SAFETY: this is the only reference; loom would report another access.
             self.0.value.with_mut(|value| unsafe { *value = new });
         }
         alone
     }
 
-    /// A watcher.
+    /// Makes a weak reference.
     pub fn watcher(&self) -> Watcher {
         self.0.counts.watch_as_owner();
         Watcher(self.0.clone())
     }
 
-    /// Takes the value, if no other owner is there.
+    /// Takes the value, if this is the only owner.
     pub fn take_if_last(self) -> Option<u32> {
         if !self.0.counts.leave_if_last() {
             return None;
         }
         let value = self.drop_value();
-        std::mem::forget(self); // leaks a reference of the model's own, not one of loom's
+        std::mem::forget(self); // leaks a reference of the model, not one of loom's
         Some(value)
     }
 
     fn drop_value(&self) -> u32 {
         let value = self.0.value.with_mut(|value| {
-            // SAFETY: it was the last owner; loom sees it if another one is there.
+            // SAFETY: this was the last owner; loom would report an access of another one.
             std::mem::replace(unsafe { &mut *value }, DROPPED)
         });
         assert_ne!(value, DROPPED, "it was dropped twice");
@@ -141,15 +143,15 @@ impl Drop for Owner {
 }
 
 impl Watcher {
-    /// An owner, while there is one.
+    /// Makes an owner, if there is one.
     pub fn upgrade(&self) -> Option<Owner> {
         self.0.look_at_place();
         self.0.counts.upgrade().then(|| Owner(self.0.clone()))
     }
 
-    /// Writes the value that was not born yet; its place is the owner's now.
+    /// Writes the value of an object that has none yet, and becomes its first owner.
     pub fn be_born(self, new: u32) -> Owner {
-        // SAFETY: nobody is an owner yet; loom sees it if somebody is.
+        // SAFETY: there is no owner yet; loom would report an access of one.
         self.0.value.with_mut(|value| unsafe { *value = new });
         self.0.counts.be_born();
         let owner = Owner(self.0.clone());

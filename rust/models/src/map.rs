@@ -1,8 +1,8 @@
-//! Values in a map of keys: the words as the crate `slabyard` changes them, which has to drop a
-//! value after its last guard and before its slot is free.
+//! A map of one value with the words of the crate `slabyard`: a value must be dropped after its
+//! last guard, and before its slot is free.
 //!
-//! Magazines are a list under a lock, and there is one ordinal. The rules are numbered as in
-//! `slabyard/src/handle/mod.rs`.
+//! Magazines are replaced by a list under a lock, and there is one ordinal. The rules are numbered
+//! as in `slabyard/src/handle/mod.rs`.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -16,28 +16,28 @@ const PINS: u64 = 0xffff << 2;
 const GENERATION: u64 = 1 << 32;
 const NOTHING: u64 = 0;
 
-/// What the crate does, and what a test may take away from it.
+/// The rules of the crate, each of which a test can weaken.
 #[derive(Clone, Copy)]
 pub struct Rules {
-    /// 1: whether remove leaves the value to the guards that there are.
+    /// 1: whether remove leaves the value to existing guards.
     pub one_owner: bool,
     /// 2: whether a guard is made of a live word only.
     pub no_way_back: bool,
     /// 3: whether the value is written before the word is live.
     pub value_first: bool,
-    /// 3: order of the store that makes a word live.
+    /// 3: the order of the store that makes a word live.
     pub enliven: Ordering,
-    /// 3: order of the exchange that makes a guard.
+    /// 3: the order of the exchange that makes a guard.
     pub pin: Ordering,
-    /// 4: order of the subtraction by which a guard goes.
+    /// 4: the order of the subtraction that drops a guard.
     pub unpin: Ordering,
-    /// 4: order of the exchange in remove.
+    /// 4: the order of the exchange in remove.
     pub remove: Ordering,
-    /// 5: whether the word becomes free, and the ordinal goes back, after the drop.
+    /// 5: whether the value is dropped before the word becomes free and the ordinal goes back.
     pub value_last: bool,
 }
 
-/// As in `word.rs`.
+/// The rules of `word.rs`.
 pub const RULES: Rules = Rules {
     one_owner: true,
     no_way_back: true,
@@ -49,7 +49,7 @@ pub const RULES: Rules = Rules {
     value_last: true,
 };
 
-/// What remove found.
+/// The result of remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
     Ours,
@@ -66,7 +66,7 @@ pub struct Map {
     pub drops: AtomicUsize,
 }
 
-// SAFETY: the value is its owner's or, for reading, a guard's; loom sees it if that is not so.
+// SAFETY: the value is accessed by its owner, or read by a guard; loom reports any other access.
 unsafe impl Sync for Map {}
 
 impl Map {
@@ -82,7 +82,7 @@ impl Map {
 
     fn write(&self, value: u64) {
         self.value.with_mut(|it| {
-            // SAFETY: the slot is the caller's; loom sees it if that is not so.
+            // SAFETY: the caller owns the slot; loom would report another access.
             unsafe { *it = value }
         });
     }
@@ -107,7 +107,7 @@ impl Map {
         (key * GENERATION) | LIVE
     }
 
-    /// `word::pin`
+    /// As `word::pin`.
     pub fn pin(&self, key: u64) -> bool {
         let mut seen = self.word.load(Ordering::Relaxed);
         loop {
@@ -125,15 +125,15 @@ impl Map {
         }
     }
 
-    /// What a guard reads.
+    /// Reads the value through a guard.
     pub fn read(&self) -> u64 {
         self.value.with(|it| {
-            // SAFETY: there is a guard; loom sees it if that is not enough.
+            // SAFETY: there is a guard; loom would report a conflicting access.
             unsafe { *it }
         })
     }
 
-    /// The drop of a guard.
+    /// Drops a guard.
     pub fn unpin(&self) {
         let before = self.word.fetch_sub(PIN, self.rules.unpin);
         assert_ne!(before & PINS, 0, "a guard is counted");
@@ -142,7 +142,7 @@ impl Map {
         }
     }
 
-    /// `word::remove`, and the drop if the value is ours.
+    /// As `word::remove`; drops the value if there is no guard.
     pub fn remove(&self, key: u64) -> Removal {
         let mut seen = self.word.load(Ordering::Relaxed);
         while seen & !PINS == Self::live(key) {
@@ -162,7 +162,7 @@ impl Map {
         Removal::Stale
     }
 
-    /// The owner's part: drop, free word, ordinal.
+    /// The end of a value: drops it, frees the word, and puts the ordinal back.
     fn end(&self) {
         if self.rules.value_last {
             self.drop_value();

@@ -1,5 +1,5 @@
-//! What the counts of shared objects promise: the value is dropped once, after all that was done to it,
-//! and the place goes once, after that.
+//! Tests of the counts of shared objects: the value is dropped once, after all accesses to it, and
+//! the place is freed once, after the drop.
 
 use loom::model::Builder;
 use loom::thread;

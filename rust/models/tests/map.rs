@@ -1,12 +1,12 @@
-//! What a map of keys promises: a value is dropped once, by one thread, after its last guard and
-//! before its slot has the next value.
+//! Tests of maps of keys: a value is dropped once, by one thread, after its last guard and before
+//! its slot gets the next value.
 
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use slabyard_models::map::{Map, Removal, Rules, RULES};
 use std::sync::Arc;
 
-/// `readers` get the value while this thread removes it and puts in another.
+/// `readers` threads get the value while this thread removes it and inserts another one.
 fn guards_beside_remove(rules: Rules, readers: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = (readers > 1).then_some(3);
@@ -36,7 +36,7 @@ fn guards_beside_remove(rules: Rules, readers: usize) {
     });
 }
 
-/// Two threads remove the value, one of which has a guard.
+/// Two threads remove the value; one of them has a guard.
 fn two_removes(rules: Rules) {
     loom::model(move || {
         let map = Arc::new(Map::new(rules));
@@ -65,7 +65,7 @@ fn two_removes(rules: Rules) {
     });
 }
 
-/// A thread puts a value in and tells the key, as a number that orders nothing.
+/// A thread inserts a value, and publishes the key by a store that orders nothing.
 fn key_told(rules: Rules) {
     loom::model(move || {
         let map = Arc::new(Map::new(rules));
@@ -74,7 +74,7 @@ fn key_told(rules: Rules) {
             let (map, told) = (map.clone(), told.clone());
             thread::spawn(move || {
                 let key = told.load(Ordering::Relaxed);
-                // Or it is guessed.
+                // If the key is not published yet, 1 is a guess.
                 if map.pin(key.max(1)) {
                     assert_eq!(map.read(), 1);
                     map.unpin();
@@ -181,7 +181,7 @@ fn the_slot_has_to_be_free_last() {
     });
 }
 
-/// A reader ends while another thread puts the next value in.
+/// A thread removes the value while this thread inserts the next one.
 fn two_then_next(rules: Rules) {
     loom::model(move || {
         let map = Arc::new(Map::new(rules));

@@ -4,7 +4,7 @@ use crate::shared::{Full, Slot};
 use crate::slab;
 use slabyard::parts::Kind;
 
-/// The kind of [`Slab`]: one chunk.
+/// The kind of a bounded [`Slab`]: it has one chunk.
 #[derive(Debug)]
 pub enum Bounded {}
 

@@ -17,8 +17,8 @@ pub(crate) fn dropped<T>(handle: &str, remedy: &str) {
     );
 }
 
-/// A handle of a `T` that lies at the start of a `$cell`. `$holds` is a T where `$cell` does not say
-/// what lies in it, and else `()`.
+/// Defines a raw handle of a value of type `T` at the start of a `$cell`. If `$cell` does not name
+/// T, `$holds` is `T`; otherwise it is `()`.
 macro_rules! handle {
     ($(#[$doc:meta])* $handle:ident of $cell:ty, holds $holds:ty, $shown:literal, $remedy:literal) => {
         $(#[$doc])*

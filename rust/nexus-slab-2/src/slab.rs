@@ -36,13 +36,13 @@ use slabyard::parts::{Kind, Store, Taken, TypedStore};
 /// ```
 pub struct Slab<T, K: Kind>(TypedStore<T, K>);
 
-// SAFETY: the list, the counts and the free slots are reached through the slab alone, which one
-// thread at a time has, as a pool of the C core asks. Slots, which may not leave their thread, reach
-// their own value only.
+// SAFETY: the list of free slots, the counts and the free slots are reached only through the slab,
+// which one thread at a time has, as a pool of the C core requires. A raw handle, which cannot
+// leave its thread, reaches only its own value.
 unsafe impl<T: Send, K: Kind> Send for Slab<T, K> {}
 
 impl<T, K: Kind> Slab<T, K> {
-    /// A slab without memory, whose chunks are to have so many slots, at least one.
+    /// Creates a slab without memory, whose chunks will have `slots` slots each, at least one.
     #[inline]
     pub(crate) fn of_chunks(slots: usize) -> Self {
         let slab = Slab(TypedStore::new());
@@ -101,8 +101,8 @@ impl<T, K: Kind> Slab<T, K> {
     pub fn free(&self, slot: Slot<T>) {
         let place = slot.into_place();
         self.is_own(place);
-        // SAFETY: as was promised when the slab was made, the slot is of this slab. Its handle is
-        // gone.
+        // SAFETY: the code that created the slab promised that the slot belongs to it. Its handle
+        // is gone.
         unsafe { self.0.free(place) }
     }
 
@@ -158,8 +158,8 @@ impl<T, K: Kind> fmt::Debug for Slab<T, K> {
     }
 }
 
-// The type of the values must outlive the slab in every build, so that a program compiles in all or
-// none.
+// This drop exists in every build, so the type of the values must outlive the slab in every build:
+// a program compiles either in all builds or in none.
 impl<T, K: Kind> Drop for Slab<T, K> {
     #[inline]
     fn drop(&mut self) {

@@ -6,7 +6,7 @@ use crate::slab;
 use core::fmt;
 use slabyard::parts::Kind;
 
-/// The kind of [`Slab`]: as many chunks as are needed.
+/// The kind of a growing [`Slab`]: it has as many chunks as are needed.
 #[derive(Debug)]
 pub enum Unbounded {}
 

@@ -1,5 +1,5 @@
 //! Byte slabs: values of several types in slots of one size.
-#![cfg_attr(not(debug_assertions), allow(clippy::drop_non_drop))] // in debug builds they do
+#![cfg_attr(not(debug_assertions), allow(clippy::drop_non_drop))] // debug builds have these drops
 
 use nexus_slab_2::byte::{bounded, unbounded, AlignedBytes, PinnedSlot, Slot};
 use std::borrow::{Borrow, BorrowMut};
@@ -10,9 +10,9 @@ use support::{panics, panics_in_debug, Counted, Panics};
 
 mod support;
 
-/// All slots are given back to their slabs in these tests, or the test says so.
+/// Each test gives all slots back to their slabs, except where it says otherwise.
 fn bounded<const N: usize>(capacity: usize) -> bounded::Slab<N> {
-    // SAFETY: as said above.
+    // SAFETY: the tests give the slots back, as said above.
     unsafe { bounded::Slab::with_capacity(capacity) }
 }
 
@@ -67,7 +67,7 @@ fn values_that_do_not_fit_are_refused_and_take_no_slot() {
         );
     }
     let bytes = [1u8; 20];
-    // SAFETY: there are so many bytes.
+    // SAFETY: the source has at least as many bytes as are copied.
     unsafe {
         let told = "raw value (17 bytes) exceeds byte slab slot size (16 bytes)";
         assert_eq!(panics(|| slab.alloc_raw(bytes.as_ptr(), 17)), told);
@@ -120,7 +120,7 @@ fn a_claim_takes_values_and_bytes() {
     assert_eq!((slot.as_ptr(), slot.as_str()), (at, "abc"));
     slab.free(slot);
     let bytes: Vec<u8> = (0..32).collect();
-    // SAFETY: there are so many bytes; the slots are of this slab.
+    // SAFETY: the source has at least as many bytes as are copied; the slots belong to this slab.
     unsafe {
         let raw = slab.claim().write_raw(bytes.as_ptr(), 32);
         assert_eq!(std::slice::from_raw_parts(raw, 32), bytes);
@@ -147,7 +147,8 @@ fn slots_of_a_growing_slab_know_their_chunk() {
         .all(|(at, claim)| claim.chunk_idx() == at / 3));
     drop(claims);
     let bytes = [5u8; 40];
-    // SAFETY: there are so many bytes; the slots are of this slab, and in these chunks.
+    // SAFETY: the source has at least as many bytes as are copied; the slots belong to this slab
+    // and lie in the given chunks.
     unsafe {
         let claim = slab.claim();
         let chunk = claim.chunk_idx();
@@ -177,7 +178,7 @@ fn a_builder_says_how_many_slots_and_chunks() {
     let claims: Vec<_> = (0..11).map(|_| slab.claim()).collect();
     assert_eq!(claims[10].chunk_idx(), 2);
     let zero = unbounded::Builder::new().chunk_capacity(0);
-    // SAFETY: it has no slots.
+    // SAFETY: the slab is not created, so it has no slots.
     let told = panics(|| unsafe { zero.build::<8>() });
     assert_eq!(told, "chunk_capacity must be non-zero");
     // SAFETY: as before.
@@ -243,7 +244,7 @@ fn debug_builds_tell_of_a_free_to_another_slab() {
     other.free(other.alloc(0u8));
     let foreign = "slot was not allocated from this slab";
     let raw = one.alloc(1u64).into_raw();
-    // SAFETY: each handle is given up by the panic, and made again.
+    // SAFETY: each panic forgets its handle, so only one handle of the slot exists at a time.
     unsafe {
         assert_eq!(panics(|| other.free(Slot::<u64>::from_raw(raw))), foreign);
         assert_eq!(panics(|| other.take(Slot::<u64>::from_raw(raw))), foreign);

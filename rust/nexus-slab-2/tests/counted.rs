@@ -1,5 +1,5 @@
 //! Slabs whose values have several owners.
-#![cfg_attr(not(debug_assertions), allow(clippy::drop_non_drop))] // in debug builds they do
+#![cfg_attr(not(debug_assertions), allow(clippy::drop_non_drop))] // debug builds have these drops
 
 use nexus_slab_2::rc::{bounded, unbounded, RcCell};
 use nexus_slab_2::{Full, RcSlot, Ref};
@@ -8,9 +8,9 @@ use support::{panics, panics_in_debug, Counted, Panics};
 
 mod support;
 
-/// All owners are given back to their slabs in these tests, or the test says so.
+/// Each test gives all owners back to their slabs, except where it says otherwise.
 fn bounded<T>(capacity: usize) -> bounded::Slab<T> {
-    // SAFETY: as said above.
+    // SAFETY: the tests give the owners back, as said above.
     unsafe { bounded::Slab::with_capacity(capacity) }
 }
 
@@ -30,7 +30,7 @@ fn the_value_is_dropped_with_its_last_owner() {
     slab.free(one);
     assert_eq!((three.refcount(), drops.get()), (1, 0));
     assert!(slab.try_alloc(Counted(&drops)).is_err());
-    assert_eq!(drops.get(), 1); // the one that was refused
+    assert_eq!(drops.get(), 1); // the value that was refused
     slab.free(three);
     assert_eq!(drops.get(), 2);
     growing.free(grown);
@@ -97,7 +97,7 @@ fn an_address_is_an_owner_that_is_still_counted() {
     let one = slab.alloc(5u64);
     let (at, other) = (one.as_ptr(), one.clone().into_raw());
     assert_eq!((at, one.refcount()), (other, 2));
-    // SAFETY: it came from into_raw; no guard is there.
+    // SAFETY: the address came from into_raw, and no guard exists.
     unsafe {
         let other: RcSlot<u64> = RcSlot::from_raw(other);
         *other.value_ptr_mut() += 1;
@@ -170,7 +170,7 @@ fn a_growing_slab_says_how_large_it_is() {
     );
     owners.into_iter().for_each(|owner| slab.free(owner));
     let zero = unbounded::Builder::default().chunk_capacity(0);
-    // SAFETY: it has no owners.
+    // SAFETY: the slab is not created, so it has no owners.
     let told = panics(|| unsafe { zero.build::<u8>() });
     assert_eq!(told, "chunk_capacity must be non-zero");
 }

@@ -1,11 +1,11 @@
-//! What unsafe code does wrong with slots, and what is said of it. Each mistake is made in a process
-//! of its own.
+//! Tests of misuse: unsafe code that handles slots wrongly, and the report that it gets. Each
+//! mistake is made in a process of its own.
 #![cfg(not(miri))] // Miri starts no processes
 
 use nexus_slab_2::{bounded, byte, Slot};
 use std::process::Command;
 
-/// Runs one of the tests below, which are wrong, with options; what it said.
+/// Runs one of the faulty tests below with the given options, and returns its output.
 fn said_by(test: &str, options: &str) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--ignored", "--nocapture"])
@@ -17,7 +17,7 @@ fn said_by(test: &str, options: &str) -> String {
 }
 
 fn slab() -> bounded::Slab<[u64; 4]> {
-    // SAFETY: none.
+    // SAFETY: none: the mistake is the test.
     unsafe { bounded::Slab::with_capacity(4) }
 }
 
@@ -75,7 +75,7 @@ fn behind_a_value() {
 
 #[test]
 fn a_double_free_in_a_row_is_told_at_once() {
-    // A handle cannot be copied but by unsafe code, so its free is checked where it is a call.
+    // Only unsafe code can copy a handle, so a free is checked only in builds where it is a call.
     let calls = cfg!(any(debug_assertions, feature = "checked"));
     let tests = [
         ("twice_to_a_byte_slab", "byte::Aligned"),

@@ -1,4 +1,4 @@
-//! Slabs against what they should be: vectors, with drops counted.
+//! Compares slabs with models of them: vectors of values, with drops counted.
 
 use nexus_slab_2::{bounded, byte, unbounded};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ thread_local! {
     static DROPPED: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Notes its drop.
+/// Records its number when it is dropped.
 #[derive(Debug)]
 struct Said(u32);
 
@@ -39,8 +39,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Takes the steps with a slab that has room for so many, and compares after each. For all kinds of
-/// slabs, whose handles have no type in common.
+/// Applies the steps to a slab with room for `$capacity` values, and compares it with the model
+/// after each step. It is a macro because the handles of the kinds of slabs have no type in common.
 macro_rules! compare {
     ($slab:expr, $capacity:expr, $steps:expr, $put:expr, $claim:expr) => {{
         let (slab, capacity) = (&$slab, $capacity);

@@ -1,5 +1,5 @@
 //! Slabs of typed values, and their raw slots.
-#![cfg_attr(not(debug_assertions), allow(clippy::drop_non_drop))] // in debug builds they do
+#![cfg_attr(not(debug_assertions), allow(clippy::drop_non_drop))] // debug builds have these drops
 
 use nexus_slab_2::{bounded, unbounded, Full, PinnedSlot, Slot, SlotCell};
 use std::borrow::{Borrow, BorrowMut};
@@ -12,9 +12,9 @@ use support::{panics, panics_in_debug, Counted, Panics};
 
 mod support;
 
-/// All slots are given back to their slabs in these tests, or the test says so.
+/// Each test gives all slots back to their slabs, except where it says otherwise.
 fn bounded<T>(capacity: usize) -> bounded::Slab<T> {
-    // SAFETY: as said above.
+    // SAFETY: the tests give the slots back, as said above.
     unsafe { bounded::Slab::with_capacity(capacity) }
 }
 
@@ -49,7 +49,7 @@ fn no_slots_and_too_many_are_panics() {
     let zero = "chunk_capacity must be non-zero";
     assert_eq!(panics(|| unbounded::<u64>(0)), zero);
     let builder = || unbounded::Builder::default().chunk_capacity(0);
-    // SAFETY: it has no slots.
+    // SAFETY: the slab is not created, so it has no slots.
     assert_eq!(panics(|| unsafe { builder().build::<u64>() }), zero);
     let slab = unbounded::<u64>(usize::MAX / 8);
     assert!(panics(|| slab.alloc(1)).contains("no memory"));
@@ -148,7 +148,7 @@ fn a_drop_may_use_the_slab_that_it_is_freed_in() {
     impl Drop for Frees {
         fn drop(&mut self) {
             if let Some(other) = self.1.take() {
-                // SAFETY: the slab lives longer.
+                // SAFETY: the slab outlives its values.
                 unsafe { (*self.0).free(other) }
             }
         }
@@ -225,7 +225,7 @@ fn slots_are_read_and_changed_as_the_value() {
     }
 }
 
-/// Points to itself, and finds out when it is dropped whether it was moved.
+/// Points to itself, and checks when it is dropped that it was not moved.
 struct Stays<'a> {
     own: Cell<*const Stays<'a>>,
     drops: &'a Cell<u32>,
@@ -252,9 +252,9 @@ fn a_pinned_value_stays_until_it_is_dropped() {
     one.own.set(&raw const *one);
     let other = growing.alloc(new()).into_pinned();
     other.own.set(&raw const *other);
-    let more = growing.alloc(new()); // a chunk more
+    let more = growing.alloc(new()); // adds a chunk
     more.own.set(&raw const *more);
-    // SAFETY: it came from into_raw.
+    // SAFETY: the address came from into_raw.
     let one = unsafe { PinnedSlot::from_raw(one.into_raw()) };
     slab.free_pinned(one);
     growing.free_pinned(other);
@@ -374,7 +374,7 @@ fn debug_builds_tell_of_slots_that_are_not_given_back() {
         drop(slab.alloc(2u64).into_pinned())
     });
     panics_in_debug("dropped with 2 occupied slot(s)", || drop(slab));
-    // The first panic is the one that is told.
+    // Only the first panic is reported.
     let told = panics(|| {
         let slab = bounded(1);
         let _slot = slab.alloc(1u64);
@@ -382,7 +382,7 @@ fn debug_builds_tell_of_slots_that_are_not_given_back() {
     });
     assert_eq!(told, "first");
     if !cfg!(miri) {
-        // Miri sees the memory, which stays.
+        // Miri would report the memory of the forgotten slab as a leak.
         let slab = bounded(1);
         let _ = slab.alloc(1u64).into_raw();
         std::mem::forget(slab);
@@ -397,7 +397,7 @@ fn debug_builds_tell_of_a_free_to_another_slab() {
     let foreign = "slot was not allocated from this slab";
     let cell = one.alloc(1u64).into_raw();
     let grown = first.alloc(1u64).into_raw();
-    // SAFETY: each handle is given up by the panic, and made again.
+    // SAFETY: each panic forgets its handle, so only one handle of the slot exists at a time.
     unsafe {
         assert_eq!(panics(|| other.free(Slot::from_raw(cell))), foreign);
         assert_eq!(panics(|| other.take(Slot::from_raw(cell))), foreign);

@@ -69,7 +69,7 @@ impl<T> Slab<T> {
     #[inline]
     pub fn try_alloc(&self, value: T) -> Result<Slot<T>, Full<T>> {
         let named = |slot: NonNull<T>| {
-            // SAFETY: the slot holds the value, and has no other name.
+            // SAFETY: the slot holds the value, and has no other handle.
             unsafe { Slot::from_cell(slot.cast()) }
         };
         self.typed()

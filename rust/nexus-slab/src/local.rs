@@ -43,8 +43,8 @@ impl<T, K: Kind> fmt::Debug for LocalSlab<T, K> {
 /// A type that names a slab in each thread. The macros implement it.
 ///
 /// # Safety
-/// The key is a `thread_local!` whose value is `const { LocalSlab::new() }`, and no other type has
-/// it.
+/// `SLAB` is a `thread_local!` whose value is `const { LocalSlab::new() }`, and no other type uses
+/// the same variable.
 pub unsafe trait Local: Sized + 'static {
     /// The content of a slot.
     type Item: 'static;
@@ -60,8 +60,8 @@ fn with<L: Local, R>(function: impl FnOnce(&Slab<L::Item, L::Kind>) -> R) -> R {
     L::SLAB.with(|slab| function(&slab.0))
 }
 
-// SAFETY: the key is a constant, so each thread has one slab for L. It gives memory back only when
-// no slot is taken.
+// SAFETY: `SLAB` is a constant, so each thread has one slab for L. The slab gives memory back only
+// when no slot is taken.
 unsafe impl<L: Local> Alloc for L {
     type Item = L::Item;
 
@@ -92,7 +92,7 @@ unsafe impl<L: Local> Alloc for L {
 unsafe impl<L: Local<Kind = Bounded>> BoundedAlloc for L {
     #[inline(always)]
     fn try_alloc(value: L::Item) -> Result<Slot<L::Item>, Full<L::Item>> {
-        // The value stays outside of the closure: its bytes would be copied into it.
+        // The value is not captured by the closure, because that would copy its bytes.
         match with::<L, _>(Slab::take_cell) {
             // SAFETY: the slot is ours, and empty.
             Some(cell) => Ok(unsafe { Slot::fill(cell, value) }),
@@ -134,13 +134,13 @@ fn build<L: Local>(
         return Err(AlreadyInitialized);
     }
     with::<L, _>(initialize);
-    // If the system has no memory to register it, the slab stays.
+    // If the system has no memory to register the function, the slab's memory stays.
     at_thread_end(end::<L>);
     Ok(())
 }
 
-/// Frees the memory of this thread's slab; returns whether this is settled. `last`: this is the
-/// last call.
+/// Frees the memory of this thread's slab if no slot is taken. Returns whether no further call is
+/// needed. `last`: this is the last call.
 fn end<L: Local>(last: bool) -> bool {
     with::<L, _>(|slab| {
         let gone = slab.store().release();

@@ -1,10 +1,10 @@
-//! The four macros. Each defines, in a module of its own, the type `Allocator` and types for its
-//! slots.
+//! The four macros. Each one declares, in the module where it is used, the type `Allocator` and the
+//! types for its slots.
 
 use std::error::Error;
 use std::fmt;
 
-/// This thread has built the allocator already.
+/// The error of a second `build()` on one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AlreadyInitialized;
 

@@ -24,7 +24,7 @@ pub union SlotCell<T> {
 #[repr(C)]
 pub struct RcInner<T> {
     pub(crate) strong: Cell<u32>,
-    /// All owners together count as one.
+    /// All owners together count as one weak reference.
     pub(crate) weak: Cell<u32>,
     pub(crate) value: ManuallyDrop<T>,
 }
@@ -67,10 +67,10 @@ impl<T> RcInner<T> {
 pub struct Slot<T>(NonNull<SlotCell<T>>);
 
 impl<T> Slot<T> {
-    /// The name of a slot.
+    /// Makes a handle from the address of a slot.
     ///
     /// # Safety
-    /// The pointer is that of a slot that holds a value, and no other `Slot` names it.
+    /// The slot holds a value, and no other `Slot` has its address.
     #[inline]
     pub unsafe fn from_ptr(cell: *mut SlotCell<T>) -> Self {
         // SAFETY: no slot is at address 0.
@@ -80,7 +80,7 @@ impl<T> Slot<T> {
     /// Puts the value into a slot.
     ///
     /// # Safety
-    /// The slot is taken, holds no value, and is the caller's.
+    /// The slot is taken, holds no value, and is not used by any other code.
     #[inline(always)]
     pub(crate) unsafe fn fill(cell: NonNull<SlotCell<T>>, value: T) -> Self {
         // SAFETY: as the caller says; a slot has the size and alignment of T.
@@ -128,7 +128,7 @@ impl<T> Deref for Slot<T> {
 impl<T> DerefMut for Slot<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as in deref; this is the only name of the slot.
+        // SAFETY: as in deref; this is the only handle of the slot.
         unsafe { self.0.cast().as_mut() }
     }
 }

@@ -66,7 +66,7 @@ impl<T, K: Kind> Slab<T, K> {
         unsafe { self.0.give(NonNull::new_unchecked(cell.cast())) }
     }
 
-    /// Claims a slot that is freed if no value is put in.
+    /// Claims a slot. It is freed if no value is put in.
     #[inline]
     pub(crate) fn claim_cell(&self) -> Option<Claim<'_, T, K>> {
         self.0.take_guarded().map(Claim)
@@ -85,7 +85,7 @@ impl<T, K: Kind> Slab<T, K> {
         &self.0
     }
 
-    /// The store of the slab, to be initialized.
+    /// The slots without their type, which also initialize the slab.
     pub(crate) fn store(&self) -> &Store {
         self.0.store()
     }
@@ -118,7 +118,7 @@ impl<T, K: Kind> Claim<'_, T, K> {
     /// Puts a value into the slot.
     #[inline]
     pub fn write(self, value: T) -> Slot<T> {
-        // SAFETY: the slot holds a value, and has no other name.
+        // SAFETY: the slot holds a value, and has no other handle.
         unsafe { Slot::from_cell(self.0.fill(value).cast()) }
     }
 }

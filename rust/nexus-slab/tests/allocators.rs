@@ -1,4 +1,4 @@
-//! Allocators that the macros make, and slots that free themselves.
+//! Tests of the allocators that the macros define, and of slots that free themselves.
 
 use nexus_slab::alloc::{RcSlot, WeakSlot};
 use nexus_slab::{Alloc, BoundedAlloc, BoxSlot, Full, LocalStatic, RcInner, Slot, UnboundedAlloc};
@@ -144,7 +144,7 @@ fn a_box_slot_becomes_raw_and_back() {
     let at = slot.as_ptr();
     let raw = slot.into_slot();
     assert_eq!((raw.as_ptr(), raw.id), (at, 1));
-    // SAFETY: each is the only name of a slot of this allocator.
+    // SAFETY: each is the only handle of a slot of this allocator.
     let slot = unsafe {
         let cell = bounded::BoxSlot::from_slot(raw).into_raw();
         bounded::BoxSlot::from_raw(cell)
@@ -216,7 +216,7 @@ fn a_leaked_value_stays() {
     assert!(format!("{leaked:?}").starts_with("LocalStatic(Order { id: 3"));
 }
 
-/// Must not move once it was polled.
+/// A value that must not move once it was polled.
 #[derive(Debug)]
 pub struct Fixed(PhantomPinned);
 
@@ -321,7 +321,7 @@ fn a_counted_slot_becomes_raw_and_back() {
     Allocator::builder().capacity(1).build().unwrap();
     let owner = RcSlot::try_new(order(1)).unwrap();
     let cell = owner.into_raw();
-    // SAFETY: the slot holds a value, and the owners that it counts are accounted for.
+    // SAFETY: the slot holds a value, and each owner that it counts is dropped or made raw once.
     unsafe {
         RcSlot::increment_strong_count(cell);
         let owner = RcSlot::from_raw(cell);
@@ -339,11 +339,11 @@ fn a_counted_slot_becomes_raw_and_back() {
     }
     let owner = RcSlot::try_new(order(3)).unwrap();
     let weak = owner.downgrade();
-    assert!(owner.into_slot().is_none()); // which drops the owner
+    assert!(owner.into_slot().is_none()); // into_slot drops the owner
     assert!(weak.upgrade().is_none());
 }
 
-/// A node that knows itself, and owns the next one.
+/// A node with a weak reference to itself, which owns the next node.
 #[derive(Debug)]
 pub struct Node {
     itself: RefCell<Option<node::WeakSlot>>,
@@ -381,10 +381,10 @@ fn a_value_may_name_its_own_slot_when_it_is_dropped() {
     }
 }
 
-/// An allocator that no macro made.
+/// An allocator that is not made by a macro.
 struct Heap;
 
-// SAFETY: each slot is a box, which stays until it is freed.
+// SAFETY: each slot is a box, which exists until it is freed.
 unsafe impl Alloc for Heap {
     type Item = u64;
     fn is_initialized() -> bool {
@@ -398,15 +398,15 @@ unsafe impl Alloc for Heap {
         unsafe { Self::take(slot) };
     }
     unsafe fn take(slot: Slot<u64>) -> u64 {
-        // SAFETY: made by alloc.
+        // SAFETY: `alloc` made the box.
         unsafe { *Box::from_raw(slot.as_ptr().cast()) }
     }
 }
 
-// SAFETY: a slot is a box of its own.
+// SAFETY: each slot is a box of its own.
 unsafe impl UnboundedAlloc for Heap {
     fn alloc(value: u64) -> Slot<u64> {
-        // SAFETY: the box holds a value, and is given up.
+        // SAFETY: the box holds a value, and its address is used by the slot only.
         unsafe { Slot::from_ptr(Box::into_raw(Box::new(value)).cast()) }
     }
     fn reserve_chunks(_: usize) {}
@@ -454,8 +454,8 @@ fn each_thread_has_its_own() {
     assert_eq!(bounded::Allocator::capacity(), 1);
 }
 
-/// What the destructor of a thread-local variable does with slots, whether it was made before the
-/// slab or after.
+/// What the destructor of a thread-local variable does with slots. The variable is created before
+/// or after the slab.
 struct AtEnd {
     held: Option<bounded::BoxSlot>,
     leaked: Option<LocalStatic<Order>>,
@@ -488,7 +488,7 @@ fn destructors_of_thread_local_variables_may_use_slots() {
         });
     };
     for variable_first in [false, true] {
-        // A panic in a destructor at a thread's end would end the process.
+        // A panic in a destructor at the end of a thread would end the process.
         thread::spawn(move || run(variable_first)).join().unwrap();
     }
 }
@@ -498,7 +498,7 @@ fn values_that_borrow_go_into_slabs() {
     let drops = Cell::new(0);
     let slab = nexus_slab::bounded::Slab::with_capacity(1);
     let slot = slab.alloc(Dropped(&drops));
-    // SAFETY: the slot is of this slab.
+    // SAFETY: the slot belongs to this slab.
     unsafe { slab.free(slot) };
     assert_eq!(drops.get(), 1);
 }

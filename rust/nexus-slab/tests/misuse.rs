@@ -1,5 +1,5 @@
-//! What unsafe code does wrong with slots, and what is said of it. Each mistake is made in a process
-//! of its own.
+//! Tests of misuse: unsafe code that handles slots wrongly, and the report that it gets. Each
+//! mistake is made in a process of its own.
 
 use nexus_slab::{bounded, unbounded, Slot};
 use std::process::Command;
@@ -8,7 +8,7 @@ mod orders {
     nexus_slab::bounded_allocator!([u64; 4]);
 }
 
-/// Runs one of the tests below, which are wrong, with options; what it said.
+/// Runs one of the faulty tests below with the given options, and returns its output.
 fn said_by(test: &str, options: &str) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--ignored", "--nocapture"])
@@ -19,9 +19,9 @@ fn said_by(test: &str, options: &str) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A second name of the slot.
+/// Makes a second handle of the slot.
 fn copy<T>(slot: &Slot<T>) -> Slot<T> {
-    // SAFETY: none.
+    // SAFETY: none: the mistake is the test.
     unsafe { Slot::from_ptr(slot.as_ptr()) }
 }
 

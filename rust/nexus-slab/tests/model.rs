@@ -1,4 +1,4 @@
-//! Slabs and counted slots against what they should be: vectors and maps, with drops counted.
+//! Compares slabs and counted slots with models of them: vectors and maps, with drops counted.
 
 use nexus_slab::{bounded, unbounded, Alloc, Slot};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ thread_local! {
     static DROPPED: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Notes its drop.
+/// Records its number when it is dropped.
 #[derive(Debug)]
 pub struct Said(u32);
 
@@ -20,13 +20,13 @@ impl Drop for Said {
 }
 
 impl Clone for Said {
-    /// A value with a number of its own.
+    /// A clone has a number of its own.
     fn clone(&self) -> Self {
         Said(self.0 + CLONED)
     }
 }
 
-/// Numbers from here on are of clones.
+/// The numbers of clones start here.
 const CLONED: u32 = 1 << 20;
 
 fn dropped() -> Vec<u32> {
@@ -60,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A slab as the test uses it: of both kinds.
+/// The functions of both kinds of slabs that the test uses.
 trait Slab {
     fn put(&self, value: Said, by_claim: bool) -> Result<Slot<Said>, Said>;
     fn abandon_claim(&self);
@@ -112,7 +112,8 @@ impl Slab for unbounded::Slab<Said> {
     }
 }
 
-/// Takes the steps with a slab that has room for so many, and compares after each.
+/// Applies the steps to a slab with room for `capacity` values, and compares it with the model
+/// after each step.
 fn compare(slab: &impl Slab, capacity: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
     DROPPED.take();
     let mut slots: Vec<(Slot<Said>, u32)> = Vec::new();
@@ -193,9 +194,9 @@ proptest! {
         DROPPED.take();
         let mut owners: Vec<counted::RcSlot> = Vec::new();
         let mut weak: Vec<(u32, counted::WeakSlot)> = Vec::new();
-        // How many own a value.
+        // The number of owners of each value.
         let mut strong: HashMap<u32, u32> = HashMap::new();
-        // Names of each slot that there is, by the number of the value.
+        // The number of taken slots: those with an owner or a weak reference.
         let names = |strong: &HashMap<u32, u32>, weak: &[(u32, counted::WeakSlot)]| {
             let mut known: Vec<u32> = strong.keys().copied().collect();
             known.extend(weak.iter().map(|(value, _)| *value));

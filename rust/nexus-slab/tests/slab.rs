@@ -1,4 +1,4 @@
-//! Slabs that are values, and their raw slots.
+//! Tests of slabs that are values, and of their raw slots.
 
 use nexus_slab::{bounded, unbounded, Slot, SlotCell};
 use std::borrow::{Borrow, BorrowMut};
@@ -15,7 +15,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// What a panic says.
+/// Runs a function that must panic, and returns the message.
 fn panics<R>(function: impl FnOnce() -> R) -> String {
     let Err(said) = catch_unwind(AssertUnwindSafe(function)) else {
         panic!("it does not panic");
@@ -79,7 +79,7 @@ fn no_slots_and_too_many_are_panics() {
     }
     let slab = bounded::Slab::<u64>::new();
     assert!(panics(|| slab.init(usize::MAX)).contains("no memory"));
-    slab.init(1); // the failure left it as it was
+    slab.init(1); // the failed call changed nothing
     assert_eq!(slab.capacity(), 1);
 
     let unbounded = unbounded::Slab::<u64>::with_chunk_capacity;
@@ -165,7 +165,7 @@ fn free_drops_the_value_and_take_returns_it() {
     assert_eq!(drops.get(), 1);
     drop(value);
     assert_eq!(drops.get(), 2);
-    let _ = slab.alloc(Counted(&drops)); // a raw slot drops nothing
+    let _ = slab.alloc(Counted(&drops)); // dropping a raw slot drops nothing
     assert_eq!(drops.get(), 2);
 }
 
@@ -229,7 +229,7 @@ fn a_claim_is_a_slot_without_a_value() {
     drop(claim);
     let slot = slab.claim().unwrap().write([2; 9]);
     assert_eq!(*slot, [2; 9]);
-    // SAFETY: the slot is of this slab, and so is the one that is claimed.
+    // SAFETY: both slots, the freed and the claimed one, belong to this slab.
     unsafe {
         slab.free(slot);
         let cell: *mut SlotCell<[i32; 9]> = slab.claim_ptr().unwrap();
@@ -259,7 +259,7 @@ fn slots_are_read_and_changed_as_the_value() {
     let (one, other): (&String, &String) = (slot.as_ref(), slot.borrow());
     assert_eq!((one.as_str(), other.as_str()), ("abcd", "abcd"));
     assert_eq!(format!("{slot:?}"), "Slot { value: \"abcd\" }");
-    // SAFETY: the slot is of this slab; the second name is the one that is used.
+    // SAFETY: only the second handle is used.
     let text = unsafe { slab.take(Slot::from_ptr(slot.as_ptr())) };
     assert_eq!(text, "abcd");
 }
@@ -280,7 +280,7 @@ fn values_of_any_size_and_alignment() {
         let places: HashSet<usize> = places.collect();
         assert!(places.len() == 20 && places.iter().all(|at| at % align_of::<T>() == 0));
         for (one, other) in slots {
-            // SAFETY: each is of its slab.
+            // SAFETY: each slot belongs to its slab.
             unsafe {
                 slab.free(one);
                 growing.free(other);

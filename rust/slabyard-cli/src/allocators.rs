@@ -1,9 +1,9 @@
-//! The allocators that a replay can run on: Slabyard by the functions of its heap, the peers, and
-//! one that does nothing.
+//! The allocators that a replay can run on: Slabyard's heap, Slabyard with object caches, the
+//! peers, and one that does nothing.
 //!
-//! The last hands out places of small rings in turn: always the same place would make every write
-//! wait for the read before it, which no real allocator's objects do. Its memory is
-//! there before the clock starts.
+//! The allocator that does nothing hands out the places of a small ring in turn. One place for all
+//! objects would make every write wait for the read before it, which does not happen with a real
+//! allocator. Its memory is mapped before the time is measured.
 
 use crate::replay::memory::Wheel;
 use anyhow::Result;
@@ -14,19 +14,19 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
-/// Gives memory without keeping track of it: what a replay on it takes is the replay's own cost.
+/// The allocator that does nothing: the time of a replay on it is the replay's own cost.
 pub const NOTHING: &str = "nothing";
 
-/// Slabyard with object caches for the sizes that the program asks for most: what a program gains
-/// that does not go by malloc alone.
+/// Slabyard with object caches for the sizes that the program asks for most: what the program gains
+/// if it uses caches instead of malloc.
 pub const SLABYARD_CACHES: &str = "slabyard-caches";
 
-/// All that are compared, in the order of the table.
+/// All allocators that are compared, in the order of the table.
 pub fn all() -> Vec<&'static Allocator> {
     [&SLABYARD, &WITH_CACHES].into_iter().chain(PEERS).collect()
 }
 
-/// What this thread has loaded goes to the slabs, and empty slabs to the system.
+/// Gives this thread's loaded objects back to their slabs, and empty slabs to the system.
 unsafe extern "C" fn slabyard_purge() {
     // SAFETY: any thread may call both at any time.
     unsafe {
@@ -52,13 +52,13 @@ const SLABYARD_HEAP: Allocator = Allocator {
 
 static SLABYARD: Allocator = SLABYARD_HEAP;
 
-/// What no cache serves, the heap does.
+/// Sizes without a cache are served by the heap.
 static WITH_CACHES: Allocator = Allocator {
     name: SLABYARD_CACHES,
     ..SLABYARD_HEAP
 };
 
-/// The allocator of that name, [`NOTHING`] included.
+/// Finds an allocator by its name, which may be [`NOTHING`].
 pub fn find(name: &str) -> Option<&'static Allocator> {
     if name == NOTHING {
         return Some(&DOES_NOTHING);
@@ -66,16 +66,17 @@ pub fn find(name: &str) -> Option<&'static Allocator> {
     all().into_iter().find(|allocator| allocator.name == name)
 }
 
-/// Places of a ring, 4 KiB and a line apart. Larger objects reach into the next ones.
+/// The places of a ring are 4 KiB and a cache line apart. Larger objects extend into the next ones.
 const PLACES: usize = 64;
 const PLACE_BYTES: usize = 4096 + 64;
 const RING_BYTES: usize = PLACES * PLACE_BYTES;
-/// Threads have rings of their own, so as not to disturb each other, as far as these go.
+/// Each thread has its own ring, so that threads do not disturb each other. If there are more
+/// threads than rings, threads share.
 const RINGS: usize = 64;
 static SCRATCH: OnceLock<Wheel> = OnceLock::new();
 static NEXT_RING: AtomicUsize = AtomicUsize::new(0);
 
-/// A thread's ring, and the place that comes next.
+/// A thread's ring, and the number of its next place.
 #[derive(Clone, Copy)]
 struct Ring {
     start: *mut u8,
@@ -88,7 +89,7 @@ thread_local! {
     };
 }
 
-/// Makes [`NOTHING`] ready for requests up to `largest` bytes, in this process.
+/// Maps the memory of [`NOTHING`] in this process, for requests up to `largest` bytes.
 pub fn prepare_nothing(largest: u64) -> Result<()> {
     if SCRATCH.get().is_none() {
         let scratch = Wheel::new(largest as usize + RINGS * RING_BYTES)?;

@@ -1,4 +1,5 @@
-//! The command line: what can be asked for, and which parts answer.
+//! The command line of the tool: defines and checks the arguments of each subcommand, and calls the
+//! module that does its work.
 
 use crate::allocators;
 use crate::faults::{self, Faults, Stopped};
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
-/// What would my program's allocations cost on each allocator? And what does it take on Slabyard?
+/// Measures what your program's allocations cost on each allocator, and runs programs on Slabyard
 #[derive(Parser)]
 #[command(name = "slabyard", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -39,11 +40,11 @@ Examples:
   slabyard compare -- sqlite3 my.db 'select count(*) from t'   record, replay, report
   slabyard record -o build.syrec -- make -j4                   children are recorded too
   slabyard compare build.syrec --page build.html               replay what was recorded
-  slabyard replay build.syrec -a mimalloc -a jemalloc          only these, only the table
+  slabyard replay build.syrec -a mimalloc -a jemalloc          on these allocators, without a page
   slabyard info build.syrec                                    what is in the recording
   slabyard faults -- ./server --once                           each allocation fails in turn
-  slabyard run -- ./server                                     with Slabyard for its malloc
-  slabyard compare --run -- ./server --once                    itself, on each allocator here
+  slabyard run -- ./server                                     with Slabyard as its malloc
+  slabyard compare --run -- ./server --once                    the program itself, on each allocator
 
 Exit status: 0, or 1 for an error, 2 for a wrong command line, 3 when an allocator failed the
 replay. `record` and `run` exit as the program did, or with 125 when they could not start it.
@@ -52,17 +53,18 @@ the signal's number when it was interrupted.";
 
 #[derive(Subcommand)]
 enum Ask {
-    /// Run a program and write down what it asks of malloc
+    /// Run a program and record its calls of malloc
     Record(RecordArgs),
-    /// Run a recording through allocators and show the table
+    /// Replay a recording on each allocator and show a table
     Replay(ReplayArgs),
-    /// Run a recording, or a program, through all allocators; show the table and write a page
+    /// Record and replay a program, or run it, on each allocator; show a table and write a page
     Compare(CompareArgs),
-    /// Show what is in a recording
+    /// Show the contents of a recording
     Info(InfoArgs),
-    /// Run a program once for each of its allocations, which fails then; show what it did not survive
+    /// Run a program again and again; each run lets another allocation fail. Show the failures that
+    /// the program does not survive
     Faults(FaultsArgs),
-    /// Run a program with Slabyard for its malloc
+    /// Run a program with Slabyard as its malloc
     Run(RunArgs),
     #[command(hide = true)]
     Worker(WorkerArgs),
@@ -83,20 +85,20 @@ struct RecordArgs {
 
 #[derive(Args)]
 struct MeasureArgs {
-    /// How often each allocator is timed [default: 5; with --run: 10]
+    /// Number of timed runs of each allocator [default: 5; with --run: 10]
     #[arg(short, long, visible_alias = "times", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: Option<u16>,
-    /// Time them more often, until each ratio to the fastest is known to so much of itself
+    /// Add timed runs until the ratio of each allocator to the fastest is known to PERCENT
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     precision: Option<f64>,
-    /// Seconds after which --precision begins no further round
+    /// Seconds after which --precision starts no further round
     #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     within: u64,
-    /// Do not check that every object keeps its contents (saves a pass)
+    /// Do not check that every object keeps its contents (saves one run of each allocator)
     #[arg(long)]
     no_verify: bool,
-    /// Of a damaged recording, use what was recorded before the damage
+    /// Use the part of a damaged recording before the damage
     #[arg(long)]
     salvage: bool,
     /// Write all figures as JSON
@@ -105,7 +107,7 @@ struct MeasureArgs {
     /// Replace files that exist
     #[arg(short, long)]
     force: bool,
-    /// Where replay keeps its plan, 16 bytes an operation [default: the system's folder]
+    /// Folder for the replay's temporary plan, 16 bytes per operation [default: the system's]
     #[arg(long, value_name = "FOLDER")]
     scratch: Option<PathBuf>,
 }
@@ -123,47 +125,48 @@ struct ReplayArgs {
 
 #[derive(Args)]
 struct CompareArgs {
-    /// The recording; none when a program follows after `--`
+    /// The recording, unless a program follows after `--`
     #[arg(required_unless_present = "command", conflicts_with = "command")]
     file: Option<PathBuf>,
     /// The page to write [default: the recording's name with .html]
     #[arg(short, long, value_name = "FILE")]
     page: Option<PathBuf>,
-    /// The recording to write of a program [default: PROGRAM.syrec]
+    /// The recording of the program to write [default: PROGRAM.syrec]
     #[arg(short, long, value_name = "FILE", requires = "command")]
     output: Option<PathBuf>,
-    /// Run the program itself on each allocator that is here, in turn, instead of a replay
+    /// Run the program itself on each installed allocator, in turn, instead of replaying a
+    /// recording
     #[arg(long, requires = "command",
           conflicts_with_all = ["file", "page", "output", "no_verify", "salvage", "scratch"])]
     run: bool,
-    /// Only this allocator; with --run NAME=PATH adds a library; may be given several times
+    /// Only this allocator; with --run, NAME=PATH adds a library; may be given several times
     #[arg(short, long = "allocator", value_name = "NAME", value_parser = wanted)]
     allocators: Vec<contenders::Wanted>,
-    /// With --run: an allocator with which the program writes something else to stdout has failed
+    /// With --run: an allocator fails if the program's standard output differs from that with glibc
     #[arg(long, requires = "run")]
     same_output: bool,
-    /// With --run: keep what the runs write, instead of throwing it away
+    /// With --run: keep the output of the runs in FOLDER
     #[arg(long, value_name = "FOLDER", requires = "run")]
     keep: Option<PathBuf>,
     #[command(flatten)]
     measure: MeasureArgs,
-    /// A program to record first, or to run, and its arguments
+    /// The program to record or run, and its arguments
     #[arg(last = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
 const RUN_NOTES: &str = "\
-The tool carries libslabyard-malloc.so, and puts it into LD_PRELOAD before what is there. Processes
-that the program starts have it too. Some options are check, redzone, poison, guard=1/1000 (to find
-mistakes) and stats (memory by size, at exit); --options help lists all of them.
+The tool contains libslabyard-malloc.so, and puts it first in LD_PRELOAD. Processes that the program
+starts use it too. Some options are check, redzone, poison and guard=1/1000 (to find misuse), and
+stats (memory by size, at exit); --options help lists all options.
 
-Exit status: that of the program; a signal that ends the program ends this command. 125 if the
-program could not be started with the library: the message says why.";
+The exit status is the program's. If a signal ends the program, the same signal ends this command.
+Status 125 means that the program could not be started with the library; the message says why.";
 
 #[derive(Args)]
 #[command(after_help = RUN_NOTES)]
 struct RunArgs {
-    /// Options with commas between them, as in the environment variable SLABYARD
+    /// Options separated by commas, as in the environment variable SLABYARD
     #[arg(
         long,
         value_name = "OPTIONS",
@@ -171,10 +174,10 @@ struct RunArgs {
         hide_default_value = true
     )]
     options: String,
-    /// Say at the end what the program took, on stderr
+    /// Print the program's time and memory on stderr when it has ended
     #[arg(long)]
     summary: bool,
-    /// The library to preload, in place of the one that the tool carries
+    /// The library to preload, instead of the one inside the tool
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
     /// The program and its arguments
@@ -186,44 +189,46 @@ struct RunArgs {
 struct InfoArgs {
     /// The recording
     file: PathBuf,
-    /// Of a damaged recording, show what was recorded before the damage
+    /// Show the part of a damaged recording before the damage
     #[arg(long)]
     salvage: bool,
 }
 
 #[derive(Args)]
 struct FaultsArgs {
-    /// The first allocation that is made to fail
+    /// Number of the first allocation to fail
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     from: u64,
-    /// Then each K-th
+    /// Then test only every K-th allocation
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
-    /// Not more than so many runs [default: until a run has nothing left to fail]
+    /// Maximum number of runs [default: until a run has no allocation left to fail]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max: Option<u64>,
-    /// Only allocations of this cache, with * and ?; may be given several times
+    /// Only allocations of this cache; * and ? match any text and any letter; may be given several
+    /// times
     #[arg(long, value_name = "CACHE", value_parser = cache_name)]
     only: Vec<String>,
-    /// Instead of allocations, calls of the library to the system: commit, reserve, ... or *
+    /// Let the library's system calls fail instead of allocations: commit, reserve, ... or * for
+    /// all
     #[arg(long, value_name = "CALL", conflicts_with = "only")]
     os: Option<String>,
-    /// Seconds after which a run is ended, and counts as not survived
+    /// Seconds after which a run is killed and counts as not survived
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
-    /// How many runs at a time
+    /// Number of runs at the same time
     #[arg(short, long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// Go on after a failure that was not survived
+    /// Continue after a failure that the program does not survive
     #[arg(long)]
     all: bool,
-    /// What is not freed at exit counts as not survived too
+    /// Count a run as not survived if objects are not freed at exit
     #[arg(long)]
     leaks: bool,
-    /// Write what was found as JSON
+    /// Write the findings as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Replace that file if it exists
+    /// Replace the JSON file if it exists
     #[arg(short, long)]
     force: bool,
     /// The program and its arguments
@@ -252,12 +257,12 @@ fn allocator_named(name: &str) -> Result<&'static Allocator, String> {
     found.ok_or_else(|| format!("there are {}", known()))
 }
 
-/// `NAME` or `NAME=PATH`.
+/// Parses `NAME` or `NAME=PATH`.
 fn wanted(text: &str) -> Result<contenders::Wanted, String> {
     contenders::parse(text).map_err(|error| error.to_string())
 }
 
-/// `5%` or `5`, as a share of 1.
+/// Parses `5%` or `5` to the fraction 0.05.
 fn share(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').trim_end().parse();
     let percent = number
@@ -267,19 +272,20 @@ fn share(text: &str) -> Result<f64, String> {
     Ok(percent / 100.0)
 }
 
-/// A name as the option `fail` takes it: what has a meaning there is written as ?.
+/// Checks a cache's name for the option `fail`: refuses the letters that separate names there.
 fn cache_name(name: &str) -> Result<String, String> {
     match name.find([',', '+', '|']) {
         None if !name.is_empty() => Ok(name.to_string()),
-        _ => Err("a name has no , + or | (? stands for any byte)".to_string()),
+        _ => Err("a cache's name cannot contain , + or | here: write ? instead".to_string()),
     }
 }
 
-/// How often each allocator is timed, by a replay and by the program itself, which differs more.
+/// The number of timed runs of each allocator: for a replay, and for the program itself, whose
+/// times vary more.
 const REPLAYS: u16 = 5;
 const REAL_RUNS: u16 = 10;
 
-/// Reads a command line and throws it away.
+/// Parses a command line and discards it, for the fuzzers.
 #[cfg(any(test, feature = "fuzz"))]
 pub fn try_command_line(words: &mut dyn Iterator<Item = &str>) {
     if let Err(error) = Cli::try_parse_from(std::iter::once("slabyard").chain(words)) {
@@ -315,7 +321,7 @@ fn default_recording(command: &[OsString]) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Refuses what would destroy something: any file that exists, without `force`.
+/// Refuses to replace an existing file without `force`.
 fn may_replace(file: &Path, force: bool) -> Result<()> {
     match file.metadata() {
         Ok(about) if about.is_file() && !force => {
@@ -325,7 +331,7 @@ fn may_replace(file: &Path, force: bool) -> Result<()> {
     }
 }
 
-/// A recording is written under another name first, so it cannot go to a device or a pipe.
+/// A recording is first written under another name, so its path cannot be a device or a pipe.
 fn may_record_to(file: &Path, force: bool) -> Result<()> {
     if file.metadata().is_ok_and(|about| !about.is_file()) {
         bail!("{} is not a file", file.display());
@@ -369,7 +375,7 @@ fn open(file: &Path, salvage: bool) -> Result<Recording> {
         let hint = if salvage {
             ""
         } else {
-            " (--salvage uses what came before any damage)"
+            " (--salvage uses the part before the damage)"
         };
         format!("cannot use {}{hint}", file.display())
     })?;
@@ -383,7 +389,7 @@ fn open(file: &Path, salvage: bool) -> Result<Recording> {
     Ok(recording)
 }
 
-/// From the file to all figures.
+/// Opens and replays a recording; returns all figures.
 fn measure_file(file: &Path, wanted: &[&'static Allocator], args: &MeasureArgs) -> Result<Report> {
     let recording = open(file, args.salvage)?;
     if recording.operations() == 0 {
@@ -415,14 +421,15 @@ fn measure_file(file: &Path, wanted: &[&'static Allocator], args: &MeasureArgs) 
     Ok(make_report(file, &recording, plan, measurement))
 }
 
-/// A replay writes what the program asks for, whether the program did or not.
+/// Refuses a replay that needs more memory than is available: a replay writes to the memory that
+/// the program asks for, even where the program did not.
 fn must_fit(plan: &Plan, available: Option<u64>) -> Result<()> {
     let needed = plan.processes.iter().map(ProcessPlan::sure_peak).max();
     let (needed, available) = (needed.unwrap_or(0), available.unwrap_or(u64::MAX));
     if needed > available {
         bail!(
-            "a replay needs {} of memory, for it writes what the program only asks for; this \
-             machine has {} to give",
+            "a replay needs {} of memory, because it writes to all memory that the program asked \
+             for; this machine has {} available",
             ui::bytes(needed),
             ui::bytes(available)
         );
@@ -456,13 +463,13 @@ fn make_report(file: &Path, recording: &Recording, plan: Plan, measurement: Meas
     }
 }
 
-/// `python`, `python3`, `python3.11`.
+/// Whether this is `python`, `python3`, `python3.11` or similar.
 fn is_python(name: &str) -> bool {
     let version = name.strip_prefix("python");
     version.is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// Writes all of it or nothing: a file gets its name when it is whole.
+/// Writes the whole file or nothing: the file is renamed to its path when it is complete.
 fn write_whole(path: &Path, text: &str) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     if path.metadata().is_ok_and(|about| !about.is_file()) {
@@ -488,7 +495,7 @@ fn write_json(figures: &impl Serialize, path: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// 3 if an allocator failed.
+/// The exit status: 3 if an allocator failed.
 fn verdict(report: &Report) -> u8 {
     let failed = report
         .measurement
@@ -515,21 +522,21 @@ fn may_write_json(args: &MeasureArgs) -> Result<()> {
     json.map_or(Ok(()), |json| may_replace(json, args.force))
 }
 
-/// Those that a replay has.
+/// The allocators that a replay can run on.
 fn replayed(wanted: &[contenders::Wanted]) -> Result<Vec<&'static Allocator>, String> {
     let one = |one: &contenders::Wanted| match one {
         contenders::Wanted::Named(name) => {
             allocator_named(name).map_err(|there| format!("there is no allocator {name}; {there}"))
         }
         contenders::Wanted::At(name, path) => Err(format!(
-            "{name}={}: a replay has no libraries; --run does",
+            "{name}={}: a replay has no libraries; give one with --run",
             path.display()
         )),
     };
     wanted.iter().map(one).collect()
 }
 
-/// For what the parser cannot see: ends as it does.
+/// Reports an error in the command line that the parser cannot find, and exits as the parser does.
 fn wrong_words(why: impl std::fmt::Display) -> ! {
     Cli::command().error(ErrorKind::InvalidValue, why).exit()
 }
@@ -556,14 +563,15 @@ fn compare(args: &CompareArgs) -> Result<u8> {
     Ok(verdict(&report))
 }
 
-/// A user who interrupts the program wants to see the figures; one who ends the tool does not.
+/// The exit status if a signal ended the recording. After an interrupt (Ctrl-C) the user still
+/// wants the figures; after other signals the tool must end.
 fn wanted_to_end(recorded: &Recorded, file: &Path) -> Option<u8> {
     let signal = recorded.ended.passed_on?;
     if signal != libc::SIGTERM && signal != libc::SIGHUP {
         return None;
     }
     ui::warn(&format!(
-        "ended by {}; slabyard compare {} goes on",
+        "ended by {}; slabyard compare {} continues",
         signals::described(signal),
         file.display()
     ));
@@ -608,7 +616,7 @@ fn compare_runs(args: CompareArgs) -> Result<u8> {
     let kept = args.keep.as_deref();
     kept.map_or(Ok(()), |folder| real::may_keep_in(folder, measure.force))?;
     contenders::Wanted::check(&args.allocators).unwrap_or_else(|why| wrong_words(why));
-    // From here on a signal does not end the tool before the libraries' files are removed.
+    // From here on, a signal does not end the tool before it has removed the libraries' files.
     let signals = Signals::hold();
     let contenders = contenders::of(&args.allocators, program)?;
     let plan = real::Plan {
@@ -629,7 +637,7 @@ fn compare_runs(args: CompareArgs) -> Result<u8> {
     Ok(verdict_of_runs(&all))
 }
 
-/// 3 if an allocator failed.
+/// The exit status: 3 if an allocator failed.
 fn verdict_of_runs(all: &RealRuns) -> u8 {
     let failed = all.allocators.iter().any(|one| one.failure.is_some());
     match all.interrupted {
@@ -679,7 +687,7 @@ fn try_failures(args: FaultsArgs) -> Result<Faults> {
     let handler = note_interrupt as extern "C" fn(libc::c_int);
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         if !signals::is_ignored(signal) {
-            // SAFETY: the handler does nothing but atomic stores.
+            // SAFETY: the handler performs only atomic stores.
             unsafe { libc::signal(signal, handler as libc::sighandler_t) };
         }
     }

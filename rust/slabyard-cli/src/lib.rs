@@ -1,10 +1,12 @@
-//! `slabyard`: what would a program's allocations cost on each allocator?
+//! The library of the tool `slabyard`, which measures what a program's allocations cost on each
+//! allocator.
 //!
-//! `record` writes what a program asks of malloc, `compare` and `replay` run that on allocators
-//! and report. From the file to the page: [`record`], [`recording`], [`plan`], [`replay`],
-//! [`report`]; each knows only what stands before it. Beside them stand [`faults`]: what does a
-//! program do when its allocations fail? And [`real`]: what does the program itself take on each
-//! allocator? [`preload`] puts a malloc into a program that does not know of it, [`program`] runs it.
+//! `record` writes a program's calls of malloc to a file; `compare` and `replay` repeat them on
+//! each allocator and report. A recording passes through these modules in order: [`record`],
+//! [`recording`], [`plan`], [`replay`], [`report`]; each uses only those before it. Three more
+//! modules serve other commands: [`faults`] lets a program's allocations fail, [`real`] runs the
+//! program itself on each allocator, and [`preload`] loads a malloc into an unchanged program,
+//! which [`program`] runs.
 
 mod allocators;
 mod cli;
@@ -24,7 +26,7 @@ mod run;
 mod signals;
 mod ui;
 
-/// The tool: reads the command line, and says how the process is to end.
+/// Runs the tool: parses the command line, and returns the exit status.
 pub fn main() -> std::process::ExitCode {
     cli::main()
 }

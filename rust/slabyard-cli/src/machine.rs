@@ -1,4 +1,4 @@
-//! Facts about the machine that figures are worth nothing without.
+//! Facts about the machine that a reader needs to judge the figures.
 
 use serde::Serialize;
 use std::fs;
@@ -15,7 +15,7 @@ pub struct Machine {
     /// The kernel's setting of transparent huge pages.
     pub huge_pages: String,
     pub libc: String,
-    /// UTC.
+    /// In UTC.
     pub date: String,
     pub tool: String,
 }
@@ -31,7 +31,7 @@ fn value_of(text: &str, key: &str, separator: char) -> Option<String> {
     found.map(|(_, value)| value.trim().trim_matches('"').to_string())
 }
 
-/// The chosen word of "always [madvise] never".
+/// The chosen word of a text such as "always [madvise] never": the one in brackets.
 fn chosen(text: &str) -> String {
     let inside = text
         .split_once('[')
@@ -39,7 +39,7 @@ fn chosen(text: &str) -> String {
     inside.map_or("unknown", |(word, _)| word).to_string()
 }
 
-/// Reads a text as each of the system's files, and throws it away.
+/// Parses a text as each of the system's files and discards it, for the fuzzers.
 #[cfg(any(test, feature = "fuzz"))]
 pub fn try_texts(text: &str) {
     let value = value_of(text, "MemAvailable", ':');
@@ -50,7 +50,7 @@ pub fn try_texts(text: &str) {
 
 fn date() -> String {
     let mut parts: libc::tm = unsafe { core::mem::zeroed() };
-    // SAFETY: both pointers are to values of our own.
+    // SAFETY: the first pointer is null, the other two are to local values.
     unsafe {
         let now = libc::time(core::ptr::null_mut());
         libc::gmtime_r(&now, &mut parts);
@@ -65,8 +65,8 @@ fn date() -> String {
     )
 }
 
-/// Memory that a program can have now without anything being swapped out, if the system says: of the
-/// machine's, and of what the control groups of this process may have.
+/// The number of bytes that a program can get now without swapping, if the system reports it: the
+/// least of the machine's available memory and the room in this process's control groups.
 pub fn available_bytes() -> Option<u64> {
     let available = value_of(&file("/proc/meminfo"), "MemAvailable", ':')?;
     let kib: u64 = available.split(' ').next()?.parse().ok()?;
@@ -74,7 +74,7 @@ pub fn available_bytes() -> Option<u64> {
     Some(groups.unwrap_or(u64::MAX).min(kib * 1024))
 }
 
-/// What a kernel calls a group's limit, what the group has, and what of that it can give back at once.
+/// The files of a control group: its limit, its usage, and the part that it can give back at once.
 struct GroupFiles {
     limit: &'static str,
     used: &'static str,
@@ -92,7 +92,7 @@ const VERSION_2: GroupFiles = GroupFiles {
     file_cache: "inactive_file",
 };
 
-/// The least that any group of memory of this process has room for. `groups`: /proc/self/cgroup.
+/// The least room in any memory group of this process. `groups`: the text of /proc/self/cgroup.
 fn room_in_groups(root: &Path, groups: &str) -> Option<u64> {
     let folders = groups.lines().filter_map(|line| {
         let (_, rest) = line.split_once(':')?;
@@ -106,7 +106,7 @@ fn room_in_groups(root: &Path, groups: &str) -> Option<u64> {
                 .then(|| (root.to_path_buf(), path, &VERSION_2))
         }
     });
-    // A limit of a group holds for those inside it too.
+    // The limit of a group applies to the groups inside it too.
     let rooms = folders.flat_map(|(root, path, files)| {
         path.ancestors()
             .filter_map(move |path| files.room(&root.join(path)))

@@ -1,4 +1,4 @@
-//! The program `slabyard`. All of it is in the library beside, which fuzzers link too.
+//! The program `slabyard`. All its code is in the library beside it, which the fuzzers link too.
 
 fn main() -> std::process::ExitCode {
     slabyard_tool::main()

@@ -1,5 +1,5 @@
-//! Runs a program of the user's: signals to the tool are passed on to it, and how it ended and what
-//! it used are said.
+//! Runs a program of the user: passes the signals that the tool receives on to it, and returns how
+//! the program ended and what it used.
 
 use crate::signals::{end_with_parent, is_ignored, restore_the_size_limit};
 use anyhow::{bail, Result};
@@ -8,7 +8,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// What a user sends to a program to end it, or to have it do something.
+/// Signals that users send to a program to end it or to control it.
 const PASSED_ON: [i32; 6] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -18,10 +18,10 @@ const PASSED_ON: [i32; 6] = [
     libc::SIGTERM,
 ];
 
-/// For those who look at the program while it runs.
+/// The interval for callers that observe the program while it runs.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// What a process and those of its children that it waited for have used.
+/// The resources that a process, and those of its children that it waited for, have used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     pub wall: Duration,
@@ -29,7 +29,7 @@ pub struct Usage {
     pub system: Duration,
     /// Resident memory of the largest of these processes at its peak, with code and libraries.
     pub peak_bytes: u64,
-    /// Page faults, and those of them that read from a disk.
+    /// All page faults, and those that read from a disk.
     pub faults: u64,
     pub disk_faults: u64,
 }
@@ -39,15 +39,15 @@ pub struct Usage {
 pub struct Ended {
     pub pid: u32,
     pub status: ExitStatus,
-    /// The last signal that came to the tool and was passed on.
+    /// The last signal that the tool received and passed on.
     pub passed_on: Option<i32>,
-    /// The last signal that came to the tool, from the terminal too.
+    /// The last signal that the tool received, including those from the terminal.
     pub signalled: Option<i32>,
     pub usage: Usage,
 }
 
 impl Ended {
-    /// What a shell would say of it.
+    /// The exit status that a shell would report.
     pub fn code(&self) -> u8 {
         match (self.status.code(), self.status.signal()) {
             (Some(code), _) => code as u8,
@@ -57,14 +57,14 @@ impl Ended {
     }
 }
 
-/// While it lives, signals wait for [`run`] instead of ending the tool; what is still waiting when
-/// it is dropped does what it would have done.
+/// While this exists, signals wait for [`run`] instead of ending the tool. When it is dropped,
+/// signals that still wait take their usual effect.
 pub struct Signals {
     waited_for: libc::sigset_t,
     before: Before,
 }
 
-/// What was when the tool was started.
+/// The state when the tool was started.
 #[derive(Clone, Copy)]
 struct Before {
     mask: libc::sigset_t,
@@ -72,7 +72,7 @@ struct Before {
 }
 
 impl Before {
-    /// Also for a child, between fork and exec.
+    /// Restores this state in the tool, or in a child between fork and exec.
     fn restore(&self) {
         // SAFETY: both may be called between fork and exec.
         unsafe {
@@ -83,9 +83,10 @@ impl Before {
 }
 
 impl Signals {
-    /// A signal that the tool was started with as ignored (by nohup) stays so.
+    /// Holds all signals to be passed on. A signal that was ignored when the tool was started (as
+    /// by nohup) stays ignored.
     pub fn hold() -> Self {
-        // SAFETY: the sets and actions are our own, and all zero is a value of theirs.
+        // SAFETY: the sets and actions are local values, for which all zero is valid.
         unsafe {
             let mut waited_for: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut waited_for);
@@ -101,14 +102,14 @@ impl Signals {
         }
     }
 
-    /// A signal that came while no program ran.
+    /// A signal that arrived while no program ran.
     pub fn waiting(&self) -> Option<i32> {
         self.next(Duration::ZERO).map(|(signal, _)| signal)
     }
 
-    /// The next signal that is to be passed on, and whether the terminal sent it. `None` when it is time
-    /// to look at the program: after SIGCHLD, and now and then, for in a process with other threads one
-    /// of these may have taken SIGCHLD.
+    /// The next signal to pass on, and whether the terminal sent it. `None`: it is time to look at
+    /// the program, after SIGCHLD or when `patience` has passed. The time limit is needed because
+    /// another thread of the process may take the SIGCHLD.
     fn next(&self, patience: Duration) -> Option<(i32, bool)> {
         let patience = libc::timespec {
             tv_sec: patience.as_secs() as libc::time_t,
@@ -137,9 +138,9 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
 }
 
-/// How the child ended and what it used, without the time on the wall; `None` while it runs.
+/// How the child ended and what it used, except wall-clock time; `None` while it runs.
 fn waited(pid: u32) -> io::Result<Option<(ExitStatus, Usage)>> {
-    // SAFETY: all zero is an rusage; both places are our own.
+    // SAFETY: an rusage may be all zero, and both addresses are of local values.
     let (found, status, used) = unsafe {
         let (mut status, mut used): (libc::c_int, libc::rusage) = (0, std::mem::zeroed());
         let pid = pid as libc::pid_t;
@@ -163,8 +164,9 @@ fn waited(pid: u32) -> io::Result<Option<(ExitStatus, Usage)>> {
     }
 }
 
-/// Runs `command` to its end, and calls `meanwhile` with its process about every `pause`. It is killed when
-/// the tool is killed, so that it does not go on and write files that are not read.
+/// Runs `command` to its end, and calls `meanwhile` with its process id about every `pause`. The
+/// program is killed when the tool is killed, so that it does not go on to write files that no
+/// process will read.
 pub fn run(
     mut command: Command,
     signals: &Signals,
@@ -174,7 +176,7 @@ pub fn run(
     let program = command.get_program().to_string_lossy().into_owned();
     let tool = std::process::id();
     let before = signals.before;
-    // SAFETY: only functions that may be called between fork and exec.
+    // SAFETY: the closure calls only functions that may be called between fork and exec.
     unsafe {
         command.pre_exec(move || {
             before.restore();
@@ -193,9 +195,10 @@ pub fn run(
         match signals.next(pause) {
             Some((signal, by_terminal)) => {
                 signalled = Some(signal);
-                // What a terminal sends goes to the program too.
+                // The program receives signals from the terminal itself.
                 if !by_terminal {
-                    // SAFETY: it touches no memory; the child was not waited for yet.
+                    // SAFETY: kill touches no memory; the child's id is still its own, as it is not
+                    // waited for.
                     unsafe { libc::kill(child as libc::pid_t, signal) };
                     passed_on = Some(signal);
                 }

@@ -1,4 +1,4 @@
-//! `slabyard run`: runs a program with Slabyard for its malloc, and ends as it does.
+//! `slabyard run`: runs a program with Slabyard as its malloc, and exits with the program's status.
 
 use crate::preload::{options, Library};
 use crate::program::{self, Ended, Signals};
@@ -12,15 +12,16 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// The end of the program wakes the tool, which has no other thread that could take the signal.
+/// The pause may be long: SIGCHLD wakes the tool when the program ends, because the tool has no
+/// other thread that could take the signal.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// What to run, and how.
+/// The program to run, and the settings.
 pub struct Plan {
     pub command: Vec<OsString>,
-    /// Options for SLABYARD.
+    /// Options to add to SLABYARD.
     pub options: String,
-    /// The library in place of the one that the tool carries.
+    /// The library to preload, instead of the one inside the tool.
     pub library: Option<PathBuf>,
 }
 
@@ -29,7 +30,7 @@ pub fn run(plan: &Plan) -> Result<Ended> {
     let settings = options::joined(std::env::var_os("SLABYARD"), &plan.options);
     std::env::remove_var("SLABYARD");
     options::check(&plan.options).context("--options")?;
-    // From here on a signal does not end the tool before the library's file is removed.
+    // From here on, a signal does not end the tool before it has removed the library's file.
     let signals = Signals::hold();
     let library = match &plan.library {
         Some(path) => Library::at(path)?,
@@ -48,7 +49,7 @@ pub fn run(plan: &Plan) -> Result<Ended> {
     program::run(command, &signals, PAUSE, &mut |_| ())
 }
 
-/// What the program took, for a person.
+/// The line of `--summary`: how the program ended, its time and its memory.
 pub fn summary(ended: &Ended) -> String {
     let how = match (ended.status.code(), ended.status.signal()) {
         (Some(code), _) => format!("ended with status {code}"),
@@ -80,7 +81,7 @@ pub fn summary(ended: &Ended) -> String {
     text.trim_end().to_string()
 }
 
-/// With three digits or more.
+/// A time with at least three digits.
 pub fn seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match seconds {

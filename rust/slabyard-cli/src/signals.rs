@@ -1,4 +1,4 @@
-//! Signals: their names, and what programs that the tool starts should not inherit from it.
+//! Signals: their names, and settings of them that started programs must not inherit from the tool.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ const NAMES: [(i32, &str); 15] = [
     (libc::SIGXFSZ, "SIGXFSZ"),
 ];
 
-/// `SIGSEGV`, or `signal 40` where it is a rare one.
+/// The name, `SIGSEGV`, or `signal 40` for a rare signal.
 pub fn name(number: i32) -> String {
     let known = NAMES.iter().find(|(known, _)| *known == number);
     known.map_or_else(
@@ -42,14 +42,14 @@ pub fn described(number: i32) -> String {
 
 static SIZE_SIGNAL: OnceLock<libc::sighandler_t> = OnceLock::new();
 
-/// From now on a write beyond the file size limit (`ulimit -f`) is an error that is told, instead
-/// of a signal that ends the tool.
+/// From now on a write beyond the file size limit (`ulimit -f`) fails with an error that is
+/// reported. By default, a signal would end the tool.
 pub fn make_the_size_limit_an_error() {
     // SAFETY: ignoring a signal touches no memory.
     SIZE_SIGNAL.get_or_init(|| unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) });
 }
 
-/// For a child, between fork and exec: the signal is what it was when the tool was started.
+/// Gives the signal its state at the tool's start again. For a child, between fork and exec.
 pub fn restore_the_size_limit() {
     if let Some(&before) = SIZE_SIGNAL.get() {
         // SAFETY: signal() may be called between fork and exec.
@@ -57,9 +57,9 @@ pub fn restore_the_size_limit() {
     }
 }
 
-/// When the tool is told to end, it removes this folder first; then it ends as it was told.
+/// Removes this folder when a signal is to end the tool; then the tool ends by that signal.
 pub fn remove_when_ended(folder: PathBuf) {
-    // SAFETY: the set is our own, and all zero is one.
+    // SAFETY: the set is a local value, for which all zero is valid.
     let ends = unsafe {
         let mut ends: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut ends);
@@ -73,7 +73,7 @@ pub fn remove_when_ended(folder: PathBuf) {
     };
     std::thread::spawn(move || {
         let mut signal = 0;
-        // SAFETY: as above; the signal does what it does by default once it is let through.
+        // SAFETY: as above; after the signal is unblocked, its default action ends the tool.
         unsafe {
             libc::sigwait(&ends, &mut signal);
             let _ = std::fs::remove_dir_all(&folder);
@@ -84,7 +84,7 @@ pub fn remove_when_ended(folder: PathBuf) {
 }
 
 pub fn is_ignored(signal: i32) -> bool {
-    // SAFETY: the action is our own, and nothing is changed.
+    // SAFETY: the action is a local value, and the call changes nothing.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &mut action);
@@ -92,10 +92,10 @@ pub fn is_ignored(signal: i32) -> bool {
     }
 }
 
-/// Ends this process by the signal that ended its program, so that its parent sees the same; without a
-/// second core dump.
+/// Ends this process by the signal that ended its program, so that the parent sees the same end.
+/// There is no second core dump.
 pub fn end_by(signal: i32) {
-    // SAFETY: the limit and the set are our own.
+    // SAFETY: the limit and the set are local values.
     unsafe {
         let none = libc::rlimit {
             rlim_cur: 0,
@@ -111,7 +111,7 @@ pub fn end_by(signal: i32) {
     }
 }
 
-/// For a child, between fork and exec: it is killed when its parent ends.
+/// Has the process killed when its parent ends. For a child, between fork and exec.
 pub fn end_with_parent(parent: u32) {
     // SAFETY: all three may be called between fork and exec.
     unsafe {

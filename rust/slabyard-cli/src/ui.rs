@@ -1,4 +1,4 @@
-//! What a person sees: warnings and progress on standard error, results on standard output.
+//! The tool's output: warnings and progress on standard error, results on standard output.
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,7 +9,7 @@ pub fn warn(text: &str) {
     let _ = writeln!(std::io::stderr(), "slabyard: {text}");
 }
 
-/// Standard output may be a file on a full disk, or a pipe that is not read.
+/// Writes to standard output. It may be a file on a full disk, or a pipe without a reader.
 pub fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -32,7 +32,7 @@ pub fn line() -> ProgressBar {
     ProgressBar::new_spinner().with_style(style.expect("a template without mistakes"))
 }
 
-/// Bytes as a person reads them.
+/// A number of bytes in a readable unit.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = count as f64;
@@ -48,12 +48,12 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// The same without a zero behind the point.
+/// The same, without a zero after the decimal point.
 pub fn round_bytes(count: u64) -> String {
     bytes(count).replace(".0 ", " ")
 }
 
-/// 1234567 as 1,234,567.
+/// Formats 1234567 as 1,234,567.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The tool as a user runs it, on real programs.
+//! Tests of the tool as a user runs it, on real programs.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn record_threads() -> (TempDir, PathBuf) {
 fn every_operation_of_threads_and_children_is_recorded() {
     let (folder, _) = record_threads();
     let info = info(folder.path(), "t.syrec");
-    // Besides its own the program has a thread's block of libc's for each thread.
+    // Each thread adds an allocation of libc's to the program's own.
     assert!(
         (750 + 100..750 + 120).contains(&number(&info, "malloc")),
         "{info}"
@@ -36,7 +36,7 @@ fn every_operation_of_threads_and_children_is_recorded() {
     assert!(processes[1].1.ends_with("(forked)"));
 }
 
-/// Nothing tells the recorder that such a thread's last free has come.
+/// The recorder is not notified of the last free of such a thread.
 #[test]
 fn frees_of_a_thread_that_ends_are_written_in_blocks_and_leave_no_buffer() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn all_allocators_replay_it_and_keep_every_byte() {
     assert_eq!(json["summary"]["unknown_frees"], 0);
 }
 
-/// An allocator that starts before `main` has taken memory then, where its first objects go.
+/// The first objects of an allocator that starts before `main` lie in memory that it took then.
 #[test]
 fn no_peak_is_below_what_was_live() {
     let folder = tempfile::tempdir().unwrap();
@@ -100,14 +100,14 @@ fn no_peak_is_below_what_was_live() {
     }
 }
 
-/// Where the system gives all programs pages of 2 MiB, one byte written makes so much resident.
+/// Disables huge pages: with them, one written byte would make 2 MiB resident.
 fn without_huge_pages() {
-    // SAFETY: it touches no memory. The programs that are started inherit it.
+    // SAFETY: the call touches no memory. The programs that are started inherit the setting.
     let result = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
     assert_eq!(result, 0);
 }
 
-/// Records the program `sparse` and replays it on glibc: the output, and the figures.
+/// Records the program `sparse` and replays it on glibc. Returns the output and the figures.
 fn sparse(arguments: &[&str]) -> (String, serde_json::Value) {
     without_huge_pages();
     let folder = tempfile::tempdir().unwrap();
@@ -129,7 +129,7 @@ fn memory_of_large_objects_that_a_program_does_not_touch_is_not_replayed() {
     let (said, json) = sparse(&[]);
     let glibc = &json["measurement"]["allocators"][0];
     let peak = glibc["peak_resident"]["median"].as_f64().unwrap();
-    // 64 pages, 4 MiB, and what glibc has for the small ones.
+    // 64 pages, 4 MiB, and glibc's memory for the small objects.
     let least = f64::from(64 * 4096 + (4 << 20));
     assert!((least..1.1 * least).contains(&peak), "{peak} of {least}");
     assert!(!said.contains("they write on every page"), "{said}");
@@ -156,7 +156,7 @@ fn a_replay_that_needs_more_memory_than_there_is_is_refused() {
     let words = ["record", "-o", "s.syrec", program, "killed"];
     ends_with(folder.path(), words, 128 + 9);
     if number(&info(folder.path(), "s.syrec"), "refused to program") > 0 {
-        return; // This system gives no more than it has.
+        return; // This system does not overcommit memory.
     }
     let said = ends_with(folder.path(), ["replay", "s.syrec", "-r", "1"], 1);
     assert!(said.contains("a replay needs"), "{said}");
@@ -170,14 +170,14 @@ fn rounds_go_on_until_the_wanted_precision_or_the_end_of_the_time() {
         let output = done(folder.path(), words.split(' ').chain(more.iter().copied()));
         let figures = json(folder.path(), "t.json")["measurement"].take();
         let said = stdout(&output).replace('\n', " ");
-        let missed = said.contains("was asked for. --within gives it more");
+        let missed = said.contains("was requested. A larger --within");
         (figures, missed)
     };
     let (figures, missed) = runs(&[]);
     assert_eq!((&figures["repeats"], missed), (&2.into(), false));
     let (figures, missed) = runs(&["--precision", "0.1%", "--within", "6"]);
     assert!(figures["repeats"].as_u64().unwrap() > 2, "{figures}");
-    let reached = figures["precision"].as_f64().unwrap() <= 0.001; // a rare chance
+    let reached = figures["precision"].as_f64().unwrap() <= 0.001; // which can happen, but rarely
     assert_eq!(missed, !reached, "{figures}");
 }
 

@@ -1,5 +1,6 @@
-//! However a recorded program ends, and wherever there is no room: what was recorded is kept and
-//! can be read, the ending is said, the status is the program's, and nothing is left behind.
+//! Tests of the ends of recorded programs, and of full disks. In each case the records made so far
+//! are kept and can be read, the end is reported, the exit status is the program's, and no file is
+//! left.
 
 mod common;
 
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// How many of the program's objects of 4321 bytes the recording has.
+/// The number of the program's objects of 4321 bytes in the recording.
 fn recorded(folder: &Path) -> u64 {
     let info = info(folder, "e.syrec");
     let line = info
@@ -60,7 +61,7 @@ impl Try {
         output
     }
 
-    /// Under a shell's `ulimit -f`, in KiB.
+    /// Runs the tool under `ulimit -f`, in KiB.
     fn run_limited(&self, kibibytes: u64, way: &str) -> Output {
         let tool = env!("CARGO_BIN_EXE_slabyard");
         let script = format!("ulimit -f {kibibytes}; exec \"$0\" record -f -o e.syrec \"$@\"");
@@ -75,7 +76,8 @@ impl Try {
         output
     }
 
-    /// Starts the tool on a program that waits: both, and the folder of the buffers.
+    /// Starts the tool on a program that waits. Returns both processes and the folder of the
+    /// buffers.
     fn start(&self, way: &str) -> (Child, u32, PathBuf) {
         let mut tool = self
             .command(way)
@@ -95,7 +97,7 @@ impl Try {
     }
 }
 
-/// The status and what was said.
+/// The exit status and the text on stderr.
 fn end_of(mut tool: Child) -> (Option<i32>, String) {
     let mut said = String::new();
     let mut err = tool.stderr.take().unwrap();
@@ -195,7 +197,7 @@ fn a_killed_tool_leaves_no_program_behind() {
     send(tool.id(), libc::SIGKILL);
     tool.wait().unwrap();
     assert!(is_gone(program));
-    std::fs::remove_dir_all(buffers).unwrap(); // nobody was left to do it
+    std::fs::remove_dir_all(buffers).unwrap(); // no process was left to remove them
 }
 
 #[test]
@@ -221,7 +223,7 @@ fn a_file_size_limit_ends_the_recording_and_not_the_program() {
     assert!(number(&info(tried.path(), "e.syrec"), "operations") > 30_000);
 }
 
-/// Whatever the limit, no signal ends the program, and the tool says that something is missing.
+/// At any limit, no signal ends the program, and the tool reports that records are missing.
 #[test]
 fn a_program_that_limits_its_own_files_is_recorded_as_far_as_they_go() {
     let tried = Try::new();
@@ -249,7 +251,7 @@ fn a_program_that_limits_its_own_files_is_recorded_as_far_as_they_go() {
     }
 }
 
-/// Too small for the recorder itself: the program is not started.
+/// The limit is too small for the recorder itself, so the program is not started.
 #[test]
 fn a_tiny_file_size_limit_is_said() {
     let tried = Try::new();
@@ -261,7 +263,7 @@ fn a_tiny_file_size_limit_is_said() {
     assert!(!tried.path().join("e.syrec").exists());
 }
 
-/// A small file system of its own, where the system lets a user have one.
+/// Uses a small file system of its own, if the system lets a user mount one.
 #[test]
 fn a_full_disk_ends_the_recording_and_not_the_program() {
     let tried = Try::new();
@@ -319,7 +321,7 @@ fn output_that_cannot_be_written_is_an_error_and_no_panic() {
     }
 }
 
-/// Whether a process has this among its words.
+/// Whether a process has this word in its command line.
 fn runs(word: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap();
     processes.into_iter().any(|process| {
@@ -351,7 +353,7 @@ fn a_replay_that_is_ended_leaves_no_plan_and_no_worker() {
     assert!(until(|| !runs(&word)));
 }
 
-/// A plan takes 16 bytes an operation: more than there may be in a file.
+/// The plan takes 16 bytes per operation, which is more than the file size limit allows.
 #[test]
 fn a_plan_that_finds_no_room_is_an_error() {
     let tried = Try::new();

@@ -1,4 +1,4 @@
-//! `slabyard faults` as a user runs it, on a program linked with the library.
+//! Tests of `slabyard faults` as a user runs it, on a program linked with the library.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// A folder with the program in it.
+/// Makes a folder that contains the program.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -40,7 +40,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What is shown when it exits with this status.
+/// The output of a run that ends with this status.
 fn shown(output: &Output, status: i32) -> String {
     let (shown, errors) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(status), "{shown}{errors}");
@@ -48,7 +48,7 @@ fn shown(output: &Output, status: i32) -> String {
     shown
 }
 
-/// What is complained of when nothing could be tried.
+/// The error message of a run in which no failure could be tried.
 fn complaint(output: &Output) -> String {
     let (shown, errors) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(125), "{shown}{errors}");
@@ -76,7 +76,7 @@ allocation 3 of cache \"order\" (64 bytes): killed by SIGSEGV
   again: SLABYARD='fail=*:3' ./failures third
 
 3 failures, 1 not survived
-stopped at the first (--all goes on); --from 4 takes it up again
+stopped at the first (--all continues); --from 4 continues
 ";
     assert_eq!(shown(&output, 1), expected);
     let again = Command::new("sh")
@@ -120,8 +120,8 @@ fn a_report_is_shown() {
     );
 }
 
-/// Whether the process ends whose number is in the file. It was killed, but it dies when it comes to
-/// run, which may be after the tool has ended.
+/// Whether the process whose id is in the file ends. It was killed, but it dies only when it is
+/// scheduled, which may be after the tool has ended.
 fn dies(file: &Path) -> bool {
     let number = std::fs::read_to_string(file).unwrap();
     is_gone(number.trim().parse().unwrap())
@@ -150,14 +150,14 @@ fn an_interrupt_ends_all_and_shows_what_there_is() {
     while !child.exists() {
         std::thread::yield_now();
     }
-    // SAFETY: it touches no memory; the tool was not waited for yet.
+    // SAFETY: kill touches no memory; the tool is not waited for yet.
     unsafe { libc::kill(tool.id() as libc::pid_t, libc::SIGINT) };
     let output = tool.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
-    // The run before the one that hangs may have ended, or not yet.
+    // The run before the one that hangs may or may not have ended.
     let shown = text(&output.stdout);
-    let after_one = "1 failure, all survived\ninterrupted; --from 2 takes it up again\n";
-    let before = "0 failures, all survived\ninterrupted; --from 1 takes it up again\n";
+    let after_one = "1 failure, all survived\ninterrupted; --from 2 continues\n";
+    let before = "0 failures, all survived\ninterrupted; --from 1 continues\n";
     assert!(shown == after_one || shown == before, "{shown}");
     assert!(dies(&child));
 }
@@ -195,7 +195,7 @@ fn only_some_are_made_to_fail() {
     assert!(both.contains("fail=tr*|order:3"), "{both}");
     assert_eq!(shown_of(&["--from", "4"], 0), "2 failures, all survived\n");
     assert_eq!(shown_of(&["--every", "3"], 0), "2 failures, all survived\n");
-    let most = "2 failures, all survived\nstopped at --max; --from 3 takes it up again\n";
+    let most = "2 failures, all survived\nstopped at --max; --from 3 continues\n";
     assert_eq!(shown_of(&["--max", "2"], 0), most);
 }
 
@@ -203,7 +203,8 @@ fn only_some_are_made_to_fail() {
 fn calls_to_the_system_fail_too() {
     let folder = folder();
     let shown = shown(&faults(&folder, &["--os", "reserve"], "system"), 1);
-    // Which of them is not survived is the library's business; all before it are tried, and survived.
+    // Which call the program does not survive depends on the library. All calls before it are tried
+    // and survived.
     let (call, _) = shown.split_once(" of sy_os_reserve: ").unwrap();
     let number: u32 = call.strip_prefix("call ").unwrap().parse().unwrap();
     let again = format!("SLABYARD=fail=os:reserve:{number} ./failures system");
@@ -213,7 +214,7 @@ call {number} of sy_os_reserve: killed by SIGSEGV
   again: {again}
 
 {number} failure{}, 1 not survived
-stopped at the first (--all goes on); --from {} takes it up again
+stopped at the first (--all continues); --from {} continues
 ",
         if number == 1 { "" } else { "s" },
         number + 1
@@ -288,7 +289,7 @@ fn a_program_that_ends_badly_by_itself_is_told_so() {
     let folder = folder();
     let errors = complaint(&faults(&folder, &[], "crash"));
     assert!(
-        errors.contains("does not end well: killed by SIGABRT"),
+        errors.contains("does not end well even if nothing is made to fail: killed by SIGABRT"),
         "{errors}"
     );
 }

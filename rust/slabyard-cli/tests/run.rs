@@ -1,4 +1,4 @@
-//! `slabyard run` and `slabyard compare --run` on real programs.
+//! Tests of `slabyard run` and `slabyard compare --run` on real programs.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn which() -> (TempDir, String) {
     (folder, program)
 }
 
-/// Slabyard's library as a file of its own: a program that runs with it copies it.
+/// Writes Slabyard's library to a file: a program that runs with it copies it.
 fn library(folder: &Path) -> PathBuf {
     let copy = "cp ${LD_PRELOAD%% *} mine.so";
     done(folder, ["run", "--", "sh", "-c", copy]);
@@ -57,7 +57,7 @@ fn a_program_has_slabyard_for_its_malloc_and_ends_as_it_would() {
     for what in ["CPU time ", "peak memory ", "page faults "] {
         assert!(said.contains(what), "{said}");
     }
-    // Its block of 1 MiB is a part of it.
+    // The program's block of 1 MiB is a part of the peak.
     let peak = said
         .lines()
         .find(|line| line.contains("peak memory"))
@@ -149,7 +149,7 @@ fn the_library_may_be_any_that_can_be_loaded() {
     }
 }
 
-/// Writes a program that is not one of ours.
+/// Writes a file that is not one of the test programs.
 fn put(folder: &Path, name: &str, bytes: &[u8], mode: u32) {
     let path = folder.join(name);
     std::fs::write(&path, bytes).unwrap();
@@ -251,7 +251,7 @@ fn a_program_with_a_malloc_of_its_own_is_run_and_told_of() {
     );
 }
 
-/// Only root can make such a program here.
+/// The test runs only as root, because only root can make such a program.
 #[test]
 fn a_set_uid_program_is_not_started() {
     let (folder, which) = which();
@@ -276,7 +276,7 @@ fn signals_reach_the_program() {
         .spawn()
         .unwrap();
     assert!(until(|| folder.path().join("ready").exists()));
-    // SAFETY: our own child, not waited for.
+    // SAFETY: the tool is a child of this process, and is not waited for yet.
     unsafe { libc::kill(tool.id() as libc::pid_t, libc::SIGTERM) };
     assert_eq!(tool.wait().unwrap().code(), Some(5));
 }
@@ -337,7 +337,7 @@ fn real_runs_take_turns_and_are_compared() {
     }
     let caveats = json["caveats"].to_string();
     assert!(caveats.contains("3 rounds are too few"), "{caveats}");
-    assert!(caveats.contains("ends soon"), "{caveats}");
+    assert!(caveats.contains("runs only briefly"), "{caveats}");
     assert!(stdout(&output).contains("3 rounds are too few"));
 }
 
@@ -397,7 +397,7 @@ fn an_allocator_on_which_the_program_goes_wrong_has_no_figures() {
         failures.iter().all(|failure| failure.is_null()),
         "{failures:?}"
     );
-    // It differs by itself.
+    // The program's output differs from run to run.
     let words = [
         "compare",
         "--run",
@@ -428,7 +428,7 @@ fn an_interrupt_shows_what_was_measured() {
         .spawn()
         .unwrap();
     assert!(until(|| folder.path().join("kept/slabyard.3.out").exists()));
-    // SAFETY: our own child, not waited for.
+    // SAFETY: the tool is a child of this process, and is not waited for yet.
     unsafe { libc::kill(tool.id() as libc::pid_t, libc::SIGINT) };
     let output = tool.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(128 + 2), "{}", stderr(&output));
@@ -463,7 +463,7 @@ fn an_interrupt_before_there_are_figures_leaves_nothing() {
         .unwrap();
     assert!(until(|| folder.path().join("kept/glibc.0.err").exists()));
     assert_eq!(files(), 1, "the library's folder");
-    // SAFETY: our own child, not waited for.
+    // SAFETY: the tool is a child of this process, and is not waited for yet.
     unsafe { libc::kill(tool.id() as libc::pid_t, libc::SIGTERM) };
     let output = tool.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(128 + 15), "{}", stderr(&output));

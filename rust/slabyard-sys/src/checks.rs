@@ -11,7 +11,7 @@ pub const SY_REDZONE: c_uint = 1 << 8;
 pub const SY_POISON: c_uint = 1 << 9;
 /// Freed objects wait, and are reused in random order.
 pub const SY_QUARANTINE: c_uint = 1 << 10;
-/// Which code allocated and which code freed an object is recorded.
+/// The stack and thread of each allocation and free are recorded.
 pub const SY_AUDIT: c_uint = 1 << 11;
 /// Slots are taken in random order.
 pub const SY_RANDOM: c_uint = 1 << 12;
@@ -26,7 +26,7 @@ pub const SY_ZERO: c_uint = 1 << 15;
 pub const SY_NO_DUMP: c_uint = 1 << 16;
 /// The memory of objects is never written to swap; an allocation fails if it cannot be locked.
 pub const SY_LOCKED: c_uint = 1 << 17;
-/// All of them.
+/// All flags above.
 pub const SY_CHECK_FLAGS: c_uint = SY_CHECKED
     | SY_REDZONE
     | SY_POISON

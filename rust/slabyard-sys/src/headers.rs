@@ -88,7 +88,7 @@ fn signature(text: &str) -> (String, usize) {
             break;
         }
     }
-    // There may be nothing after the last comma.
+    // The text after the last comma may be empty.
     let last = !matches!(seen.trim(), "" | "void");
     (name.expect("a name").to_string(), count + usize::from(last))
 }
@@ -99,7 +99,7 @@ fn exported(header: &str) -> BTreeMap<String, usize> {
         let text = text.split([';', '{']).next()?.replace('\n', " ");
         let words = text.replace("SY_COLD", "").replace("SY_MUST_USE", "");
         let abi = words.replace("SY_ABI_NAME(", "");
-        // SY_ABI_NAME(name)(...) is name)(...) now.
+        // SY_ABI_NAME(name)(...) has become name)(...) here.
         let plain = if abi == words {
             words
         } else {
@@ -173,7 +173,7 @@ fn declarations_are_read_as_they_are_meant() {
     assert_eq!(declared(file), expected);
 }
 
-/// Assertions for the structs, which have these fields and no others, and for the numbers.
+/// Writes C assertions: each struct has exactly these fields, and each number has this value.
 macro_rules! assertions {
     (
         $(struct $type:ident as $c:literal { $($field:ident),+ })+
@@ -182,7 +182,7 @@ macro_rules! assertions {
         let mut text = String::new();
         let mut assert = |what: String| writeln!(text, "_Static_assert({what}, \"\");");
         $(
-            // All fields: a pattern without `..`.
+            // A pattern without `..` names all fields.
             let _ = |it: $type| { let $type { $($field: _),+ } = it; };
             assert(format!("sizeof({}) == {}", $c, size_of::<$type>())).expect("text");
             $(
@@ -201,7 +201,7 @@ macro_rules! assertions {
     }};
 }
 
-/// Names that are opaque in the headers too, or that exist in Rust only.
+/// Names that are opaque in the headers too, or that exist only in Rust.
 const NOT_OF_C: [&str; 4] = ["sy_cache", "sy_memory", "sy_epoch", "SY_LOADED_INLINE"];
 
 /// The names that the files declare after these words.

@@ -88,7 +88,7 @@ mod tests {
             capacity: 2,
             ..Default::default()
         };
-        // SAFETY: one thread, every object freed once.
+        // SAFETY: only this thread uses the pool, and each object is freed once.
         unsafe {
             let pool = sy_pool_create(&config);
             assert!(!pool.is_null());
@@ -190,8 +190,8 @@ mod tests {
         if !SY_LOADED_INLINE {
             return;
         }
-        // SAFETY: a slot of this thread, before it has any of its own and after; the object is freed
-        // once.
+        // SAFETY: the slot is this thread's, first the shut one and then that of the cache; the
+        // object is freed once.
         unsafe {
             assert!(sy_loaded_pop(sy_loaded_slots()).is_none());
             assert!(!sy_loaded_push(sy_loaded_slots(), 8));

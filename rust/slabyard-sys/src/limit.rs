@@ -38,11 +38,11 @@ pub const SY_REFUSAL_PROCESS_LIMIT: sy_refusal = 4;
 pub const SY_REFUSAL_CONSTRUCTOR: sy_refusal = 5;
 
 extern "C" {
-    /// Sets the limit of the process; null: none. -1 with `EINVAL` or `ENOMEM`.
+    /// Sets the limit of the process; null: no limit. -1 with `EINVAL` or `ENOMEM`.
     ///
     /// # Safety
-    /// `limit` is null or valid. Its callback may be called from any thread from now on. Threads
-    /// that are in it may still run it after it was replaced.
+    /// `limit` is null or valid. Its callback may be called from any thread from now on. A thread
+    /// that is running the callback may still do so after the limit was replaced.
     pub fn sy_set_limit(limit: *const sy_limit) -> c_int;
 
     /// The number of bytes that count for the process limit now.

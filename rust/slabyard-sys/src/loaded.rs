@@ -57,7 +57,7 @@ pub fn sy_loaded_slots() -> *mut sy_loaded_slot {
     not(miri)
 )))]
 pub fn sy_loaded_slots() -> *mut sy_loaded_slot {
-    unreachable!("the doors are calls here")
+    unreachable!("the functions are calls on this target")
 }
 
 /// Takes the newest item. `None`: the slot is shut, and the slow path decides.

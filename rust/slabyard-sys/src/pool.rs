@@ -117,7 +117,7 @@ extern "C" {
     /// Grows a pool that has no free slot, and allocates an object; null if it cannot grow.
     ///
     /// # Safety
-    /// [`sy_pool_pop`] just found nothing; no other thread is using the pool.
+    /// [`sy_pool_pop`] has just returned null; no other thread is using the pool.
     #[link_name = "sy_pool_grow_abi_1"]
     pub fn sy_pool_grow(pool: *mut sy_pool) -> *mut c_void;
 
@@ -135,8 +135,9 @@ extern "C" {
 /// No other thread is using the pool.
 #[inline(always)]
 pub unsafe fn sy_pool_pop(pool: *mut sy_pool) -> *mut c_void {
-    // SAFETY: the caller says that the pool exists and is ours; the first word of a free slot is
-    // the link to the next, and bump is a slot unless it is the limit.
+    // SAFETY: the caller says that the pool exists and that no other thread uses it. The first word
+    // of a free slot is the link to the next; bump is the address of a slot unless it equals the
+    // limit.
     unsafe {
         let object = (*pool).free;
         if !object.is_null() {

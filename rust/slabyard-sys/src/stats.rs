@@ -8,7 +8,7 @@ pub const SY_CACHE_NAME_MAX: usize = 31;
 /// Statistics of a cache. The header has equations between the fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // field by field as in the header
+#[allow(missing_docs)] // the header describes each field
 pub struct sy_cache_stats {
     pub name: [c_char; SY_CACHE_NAME_MAX + 1],
     pub object_size: usize,
@@ -54,7 +54,7 @@ pub struct sy_cache_stats {
 /// Statistics of the process.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)] // field by field as in the header
+#[allow(missing_docs)] // the header describes each field
 pub struct sy_stats {
     pub caches: usize,
     pub chunks: usize,
@@ -83,7 +83,7 @@ pub const SY_CACHE_OF_HEAP: sy_cache_kind = 2;
 /// The description of a cache that `sy_each_cache` passes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // field by field as in the header
+#[allow(missing_docs)] // the header describes each field
 pub struct sy_cache_account {
     pub cache: *const sy_cache,
     pub kind: sy_cache_kind,

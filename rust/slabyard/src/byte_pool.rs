@@ -1,7 +1,7 @@
 //! [`BytePool`]: pools of values of mixed types, in slots of a fixed number of bytes.
 
 use crate::home::{In, PoolMemory};
-use crate::pool_doors::{no_room, pool_doors};
+use crate::pool_functions::{no_room, pool_functions};
 use crate::{Full, Slot, Vacant};
 use core::alloc::Layout;
 use core::marker::PhantomData;
@@ -34,7 +34,7 @@ pub struct BytePool<const N: usize, const ALIGN: usize = 16> {
 // forgotten in it cannot be reached, and are not dropped.
 unsafe impl<const N: usize, const ALIGN: usize> Send for BytePool<N, ALIGN> {}
 
-pool_doors!([const N: usize, const ALIGN: usize] BytePool<N, ALIGN>, Self::LAYOUT);
+pool_functions!([const N: usize, const ALIGN: usize] BytePool<N, ALIGN>, Self::LAYOUT);
 
 impl<const N: usize, const ALIGN: usize> BytePool<N, ALIGN> {
     const LAYOUT: Layout = match Layout::from_size_align(N, ALIGN) {

@@ -126,7 +126,7 @@ mod options;
 pub mod parts;
 mod pinned;
 mod pool;
-mod pool_doors;
+mod pool_functions;
 mod raw;
 mod rc;
 mod reclaim;

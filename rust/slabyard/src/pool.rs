@@ -1,7 +1,7 @@
 //! [`Pool`]: objects of one type for one thread.
 
 use crate::home::{In, PoolMemory};
-use crate::pool_doors::{no_room, pool_doors};
+use crate::pool_functions::{no_room, pool_functions};
 use crate::{Full, Slot, Vacant};
 use core::alloc::Layout;
 use core::marker::PhantomData;
@@ -48,7 +48,7 @@ pub struct Pool<T> {
 // SAFETY: a pool that is sent is not borrowed, so nothing on this thread uses it.
 unsafe impl<T: Send> Send for Pool<T> {}
 
-pool_doors!([T] Pool<T>, Layout::new::<T>());
+pool_functions!([T] Pool<T>, Layout::new::<T>());
 
 impl<T> Pool<T> {
     /// Claims a slot, in which a value can be built. `None`: the pool is bounded and full, or there

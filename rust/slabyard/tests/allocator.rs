@@ -1,4 +1,4 @@
-//! Containers over caches of blocks, and over the heap.
+//! Tests of containers over block caches and over the heap.
 #![cfg(feature = "allocator-api2")]
 
 use allocator_api2::alloc::{Allocator, Layout};
@@ -87,7 +87,7 @@ fn blocks_are_zeroed_and_change_their_alignment() {
     let blocks = BlockCache::new("changed", layout(64, 8)).unwrap();
     for from in [layout(0, 1), layout(40, 8), layout(100, 8)] {
         for to in [layout(100, 8), layout(200, 64), layout(120, 4)] {
-            // SAFETY: each block is of the layout said, and freed once.
+            // SAFETY: each block is passed with its own layout, and freed once.
             unsafe {
                 for (allocator, name) in [(&&blocks as &dyn Allocator, 0), (&Slabyard, 1)] {
                     let block = allocator.allocate_zeroed(from).unwrap().cast::<u8>();

@@ -1,4 +1,4 @@
-//! Values that go together.
+//! Tests of arenas, whose values are freed together.
 
 use proptest::prelude::*;
 use slabyard::Arena;
@@ -99,7 +99,7 @@ fn containers_take_memory_of_it() {
         place,
         "the last has its place again"
     );
-    // A box's pointer is for its slice alone (Miri sees it), and what follows is larger.
+    // A box's pointer is valid for its slice only, which Miri checks, and the next slice is larger.
     let mut list = Vec2::with_capacity_in(64, &arena);
     list.extend(0u64..8);
     let boxed = list.into_boxed_slice();
@@ -117,7 +117,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Slices of any sizes and alignments, written whole, lie apart.
+    /// Slices of any size and alignment do not overlap; each is written completely.
     #[test]
     fn places_are_as_in_a_list(sizes in prop::collection::vec((0..LONGEST, 0u8..4), 0..200)) {
         let arena = Arena::new();

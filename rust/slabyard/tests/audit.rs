@@ -1,4 +1,4 @@
-//! Who has what. One test, as options, tags and leaks are the process's.
+//! Tests of the audit. They are one test because options, tags and leaks belong to the process.
 #![cfg(not(miri))]
 
 use slabyard::audit::{self, Tag, Which};
@@ -74,7 +74,8 @@ fn maps() {
     assert!(map.leaks(Which::Live).unwrap().is_empty());
 }
 
-/// What nothing points to, but for what is left of pointers on the stack; and a list of pointers.
+/// Counts unreachable objects, except for a few to which old pointers on the stack point. Objects
+/// in a list of pointers are reachable.
 fn unreachable() {
     let cache: Cache<[u64; 4]> = Cache::new("hidden");
     (0..black_box(100)).for_each(|_| one_place(&cache));
@@ -120,7 +121,7 @@ fn tags() {
 
 fn nothing_leaks_or_a_panic() {
     let cache: Cache<[u64; 4]> = Cache::new("tested");
-    one_place(&cache); // before: counts for nothing
+    one_place(&cache); // allocated before the call, so it does not count
     let kept = audit::assert_no_leaks(|| {
         drop(cache.insert([7; 4]));
         7
@@ -135,7 +136,7 @@ fn nothing_leaks_or_a_panic() {
     another_in_the_place_of_one();
 }
 
-/// What `assert_no_leaks` says of some rounds of work, each by the same stack.
+/// The messages of `assert_no_leaks` in some rounds of work, with the same stack in each round.
 fn told(rounds: usize, mut work: impl FnMut(usize)) -> Vec<String> {
     let mut texts = Vec::new();
     for round in 0..black_box(rounds) {
@@ -146,7 +147,8 @@ fn told(rounds: usize, mut work: impl FnMut(usize)) -> Vec<String> {
     texts
 }
 
-/// Where two caches have the same name, what is live of them by the same stack is one number.
+/// If two caches have the same name, the live objects of both with the same stack are counted
+/// together.
 fn one_more_where_there_are_others() {
     let twins: [Cache<[u64; 4]>; 2] = [Cache::new("twin"), Cache::new("twin")];
     let mut held = Vec::new();

@@ -1,4 +1,4 @@
-//! Caches, their boxes, and what becomes of values.
+//! Tests of caches, of their boxes, and of the drops of their values.
 
 #[cfg(not(miri))]
 use slabyard::Checks;
@@ -8,7 +8,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Counts its drops, and panics in one if asked to.
+/// Counts its drops, and panics in a drop if asked to.
 struct Dropped<'a> {
     count: &'a AtomicUsize,
     panics: bool,
@@ -36,7 +36,7 @@ fn a_value_is_dropped_once_and_its_place_is_used_again() {
         count: &count,
         panics: false,
     });
-    // Not under Miri, and options may say otherwise.
+    // Miri does not reuse the place, and options may prevent it.
     if !cfg!(miri) && std::env::var_os("SLABYARD").is_none() {
         assert_eq!(CacheBox::as_ptr(&second), place);
     }
@@ -95,7 +95,7 @@ fn claimed_room_is_written_or_goes_back() {
     let mut vacant = cache.claim().unwrap();
     let uninit = vacant.as_uninit_mut();
     uninit.write([5; 8]);
-    // SAFETY: it was written.
+    // SAFETY: the object was written.
     let object = unsafe { vacant.assume_init() };
     assert_eq!(*object, [5; 8]);
     drop(cache.claim());
@@ -120,7 +120,7 @@ fn what_is_forgotten_stays_when_the_cache_ends() {
     std::mem::forget(pinned);
     drop(cache);
     assert!(!leaked.panics);
-    // SAFETY: a pinned value that was not dropped is where it was.
+    // SAFETY: a pinned value that was not dropped stays in its place.
     assert!(!unsafe { &*place }.panics);
     assert_eq!(count.load(Relaxed), 0);
 }

@@ -1,4 +1,5 @@
-//! Random operations against a model: the values are those of the model, and each is dropped once.
+//! Compares a cache with a model during random operations: it holds the model's values, and drops
+//! each of them once.
 
 use proptest::prelude::*;
 use slabyard::{Cache, CacheBox, Full};
@@ -40,7 +41,8 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// What is left of the model when its cache has ended: each value was dropped as often as here.
+/// Runs the operations, and checks after the end of the cache that each value was dropped as often
+/// as in the model.
 fn run(operations: &[Operation], limit: usize, leaks: bool) {
     let dropped = RefCell::new(Vec::new());
     let mut expected: Vec<u32> = Vec::new();

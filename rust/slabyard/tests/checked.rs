@@ -1,11 +1,11 @@
-//! With debug assertions, or the feature `checked`, a pool that looks for mistakes sees what unsafe
-//! code does to its objects.
+//! With debug assertions or the feature `checked`, a pool with checks reports what unsafe code does
+//! wrong with its objects.
 #![cfg(all(any(debug_assertions, feature = "checked"), not(miri)))]
 
 use slabyard::Pool;
 use std::process::Command;
 
-/// Runs one of the tests below, which are wrong, in a process of its own; what it said.
+/// Runs one of the faulty tests below in a process of its own, and returns its output.
 fn said_by(test: &str) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--ignored", "--nocapture"])

@@ -1,5 +1,5 @@
-//! What must not compile, a program for each hole; and what the compiler says of it, for the version
-//! of rustc that those words are of. Others word it otherwise: they are asked nothing.
+//! Programs that must not compile, one for each hole in safety, with the compiler's messages of one
+//! version of rustc. With other versions, whose messages differ, they are not tested.
 #![cfg(not(miri))]
 
 use std::process::Command;

@@ -1,5 +1,6 @@
-//! A report names the program's function that made the mistake; of what the runtime keeps there is no
-//! report. A program of its own, as it needs its own `main`: it runs itself, once for each mistake.
+//! A report names the function of the program that made the mistake, and memory that the Rust
+//! runtime keeps is not reported as leaked. This program needs its own `main`: it runs itself once
+//! for each mistake.
 
 #[cfg(not(miri))]
 #[global_allocator]
@@ -38,7 +39,7 @@ mod mistakes {
         black_box(());
     }
 
-    /// What the runtime keeps from now on.
+    /// Makes the runtime allocate the memory that it keeps from now on.
     pub fn nothing() {
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).unwrap();
@@ -52,7 +53,7 @@ mod mistakes {
     }
 }
 
-/// What this program reports with the options, when it makes the mistake.
+/// The report of this program with these options when it makes the mistake.
 #[cfg(not(miri))]
 fn report_of(mistake: &str, options: &str) -> String {
     let program = std::env::current_exe().unwrap();
@@ -65,7 +66,7 @@ fn report_of(mistake: &str, options: &str) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// The first lines of the stacks in a report.
+/// The function in the first line of each stack of a report.
 #[cfg(not(miri))]
 fn culprits(report: &str) -> Vec<&str> {
     let first = report
@@ -80,7 +81,7 @@ fn is_told_of(report: &str, function: &str, stacks: usize) {
     assert_eq!(culprits.len(), stacks, "{report}");
     for culprit in culprits {
         let place = culprit.strip_prefix(function).expect(report);
-        // Without libdw.so.1 there is the name alone.
+        // Without libdw.so.1 a line has the function's name only.
         assert!(
             place.starts_with(" at ") && place.contains("culprit.rs:") || place.starts_with("+0x"),
             "{report}"

@@ -1,4 +1,5 @@
-//! What unsafe code frees twice in a row is told at once, without any option, in every build.
+//! An object that unsafe code frees twice in a row is reported at once, in every build without any
+//! option.
 #![cfg(not(miri))]
 
 use slabyard::{Cache, Pool, StaticBox, StaticCache};
@@ -12,7 +13,7 @@ mod order_alloc {
     slabyard::unbounded_allocator!([u64; 4]);
 }
 
-/// Drops the value twice, and is not to come back.
+/// Drops the value twice, and should not return.
 fn drop_twice<T>(value: T) {
     // SAFETY: none.
     let copy = unsafe { std::ptr::read(&value) };
@@ -59,7 +60,8 @@ fn twice_to_a_static_cache() {
     drop_twice(number);
 }
 
-/// Each of the tests above, which are wrong, in a process of its own, and the name that it is told by.
+/// Runs each of the faulty tests above in a process of its own, and expects the name of its cache
+/// or pool.
 #[test]
 fn a_double_free_in_a_row_is_told_at_once() {
     let tests = [

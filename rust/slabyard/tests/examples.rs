@@ -1,4 +1,4 @@
-//! The examples check what they print: they are run here as they are.
+//! Runs the examples unchanged: each of them checks what it prints.
 #![cfg(feature = "std")]
 
 #[path = "../examples/graph.rs"]

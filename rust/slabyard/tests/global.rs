@@ -1,4 +1,4 @@
-//! Slabyard as the allocator of this program: all that the test harness and its threads do goes to it.
+//! Tests Slabyard as the allocator of this program, the test harness and its threads included.
 #![cfg(not(miri))]
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -11,10 +11,10 @@ static ALLOCATOR: slabyard::Slabyard = slabyard::Slabyard;
 fn the_program_is_in_slabyard() {
     let before = slabyard::memory_used();
     let large = vec![1u8; 64 << 20];
-    // Half of it either way: the other tests allocate and free at the same time.
+    // Half of the size is enough: other tests allocate and free at the same time.
     assert!(slabyard::memory_used() >= before + large.len() / 2);
     drop(large);
-    let waits = std::env::var_os("SLABYARD").is_some(); // what was freed may, with some options
+    let waits = std::env::var_os("SLABYARD").is_some(); // with some options, freed memory may wait
     assert!(waits || slabyard::memory_used() < before + (32 << 20));
 }
 

@@ -1,4 +1,4 @@
-//! What a map of all threads promises, one behaviour a test.
+//! Tests what a map for all threads promises, one behaviour in each test.
 
 use std::mem::forget;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use slabyard::handle::{OwnedRef, Ref};
 use slabyard::{DefaultKey, HandleMap, RawKey, TakeError};
 
-/// Counts its drops, and holds its number, so that what was dropped is known.
+/// Counts its drops, and has a number, so that a test knows which value was dropped.
 struct Counted(u64, Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -193,7 +193,7 @@ fn the_key_of_an_abandoned_entry_comes_never_again() {
     }
 }
 
-/// A slab has few values of this size, so there are few slabs at first, and then many.
+/// Few values of this size fit into a slab, so the number of slabs grows from a few to many.
 #[test]
 fn values_are_found_in_however_many_slabs() {
     const ALL: usize = if cfg!(miri) { 20 } else { 400 };

@@ -1,4 +1,5 @@
-//! Random operations on maps, beside a table of the standard library; all stale keys are retried.
+//! Compares maps with a table of the standard library during random operations, and retries all
+//! stale keys.
 #![cfg(all(not(miri), feature = "std"))]
 
 use std::collections::{BTreeMap, HashSet};
@@ -47,7 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Live values by key, and all keys that ever were.
+/// The live values by their keys, and all keys so far.
 struct Model<K> {
     live: BTreeMap<K, u64>,
     all: Vec<K>,
@@ -176,7 +177,7 @@ fn concurrent(steps: Vec<Step>) {
     let mut model = Model::new();
     let mut held: Vec<(Name, u64)> = Vec::new();
     for steps in steps.chunks(40) {
-        // Guards live as long as nobody wants the map alone.
+        // Guards live until a step needs the map exclusively.
         let mut guards = Vec::new();
         for step in steps {
             match *step {

@@ -1,5 +1,5 @@
-//! Threads that insert, get, hold and remove values of one map, which carry a pattern and count
-//! their drops: a double drop, a use after the drop and a lost value are seen exactly.
+//! Threads insert, get, hold and remove the values of one map. Values carry a pattern and count
+//! their drops, so every double drop, use after a drop and lost value is found.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ const THREADS: usize = 4;
 const ROUNDS: u64 = if cfg!(miri) { 12 } else { 30_000 };
 const SHARED: usize = if cfg!(miri) { 2 } else { 64 };
 
-/// How often each value was dropped, by its number.
+/// The number of drops of each value, by the value's number.
 struct Ledger(Vec<AtomicU32>);
 
 const WORDS: usize = 8;
@@ -69,7 +69,7 @@ impl Random {
     }
 }
 
-/// Keys that all threads try; what is stale stays in until it is replaced.
+/// The keys that all threads try. A stale key stays until it is replaced.
 type Keys = Vec<AtomicU64>;
 
 fn key_at(keys: &Keys, at: usize) -> Option<DefaultKey> {
@@ -146,7 +146,7 @@ fn every_value_is_dropped_once_and_never_while_it_is_held() {
     assert!(ledger.0.iter().all(|it| it.load(Ordering::Relaxed) == 1));
 }
 
-/// Few values, many who want them: the last guard and the remover meet often.
+/// Few values and many threads, so that the last guard and the removal of a value often coincide.
 #[test]
 fn the_last_guard_and_the_remover_meet() {
     let rounds = if cfg!(miri) { 4 } else { 4_000 };

@@ -1,5 +1,5 @@
-//! Keys and values whose own code, all of it safe, does what it should not: nothing worse than a wrong answer
-//! comes of it.
+//! Keys and values whose own code, which is safe, misbehaves. Nothing worse than a wrong answer may
+//! result.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -8,14 +8,14 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use slabyard::{HandleMap, Key, LocalHandleMap, RawKey, SecondaryMap, TakeError};
 
 std::thread_local!(
-    /// How often a key was converted since this was asked last.
+    /// The number of conversions of keys since this was reset.
     static CONVERSIONS: Cell<u32> = const { Cell::new(0) };
-    /// What every conversion but the first leads to.
+    /// The result of every conversion but the first, if set.
     static LATER: Cell<Option<RawKey>> = const { Cell::new(None) };
     static PANICS: Cell<bool> = const { Cell::new(false) }
 );
 
-/// A key that is another one each time it is asked.
+/// A key whose conversions can differ.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct Fickle(RawKey);
 
@@ -38,7 +38,8 @@ impl From<Fickle> for RawKey {
 
 impl Key for Fickle {}
 
-/// What `work` answers where each conversion but the first leads to `other`; there is one alone.
+/// The result of `work` if every conversion but the first gave `other`. Checks that there is only
+/// one.
 fn asked_once<R>(other: Fickle, work: impl FnOnce() -> R) -> R {
     CONVERSIONS.set(0);
     LATER.set(Some(other.0));

@@ -1,4 +1,4 @@
-//! Pools of a thread.
+//! Tests of a thread's pools.
 #![forbid(unsafe_code)]
 #![deny(warnings)]
 
@@ -166,7 +166,7 @@ fn slots_are_counted_and_memory_goes_back() {
         assert!((0..).zip(&rows).all(|(i, row)| **row == [i; 3]));
         drop(rows);
         assert_eq!(Allocator::in_use(), 0);
-        // A pool that checks keeps its memory.
+        // A pool with checks keeps its memory.
         let keeps = cfg!(miri) || std::env::var_os("SLABYARD").is_some();
         assert!(keeps || Allocator::trim() >= 4096);
     }
@@ -194,12 +194,12 @@ mod word_alloc {
     slabyard::unbounded_allocator!(pub u64);
 }
 
-/// The pool itself lies in the first chunk, in addition.
+/// The pool's own struct lies in the first chunk, in addition to the slots.
 #[test]
-#[cfg(not(miri))] // the model has chunks of its own
+#[cfg(not(miri))] // the model has no shared chunks
 fn the_first_chunk_has_room_for_as_many_as_said() {
     if std::env::var_os("SLABYARD").is_some() {
-        return; // pools that check have no chunks
+        return; // pools with checks have no chunks
     }
     for slots in [1, 496, 512, 4096] {
         let words = move || {

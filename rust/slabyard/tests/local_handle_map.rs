@@ -1,4 +1,4 @@
-//! What a map of one owner promises where drops, panics and references of its own are concerned.
+//! Tests of a map with one owner: drops, panics, and values that refer to the map.
 
 use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};

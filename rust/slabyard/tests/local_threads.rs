@@ -1,4 +1,4 @@
-//! What becomes of a thread's pools.
+//! Tests of a thread's pools at the end of the thread.
 
 use std::cell::{Cell, RefCell};
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -26,14 +26,14 @@ mod lines {
     slabyard::bounded_allocator!(pub [u64; 512]);
 }
 
-/// Mappings of this process.
+/// The number of mappings of this process.
 #[cfg(target_os = "linux")]
 fn mappings() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().count()
 }
 
-/// Bytes of address space.
+/// The size of this process's address space in bytes.
 #[cfg(target_os = "linux")]
 fn address_space() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -64,7 +64,7 @@ thread_local! {
     static AT_THE_END: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
 }
 
-/// A thread with slots in thread-local variables that were there before its pools, and after.
+/// A thread with slots in thread-local variables, created before and after its pools.
 fn thread_with_variables() {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -101,10 +101,10 @@ fn threads_come_and_go_without_growth() {
     for _ in 0..3000 {
         thread_with_variables();
     }
-    // 3000 threads would leave 6000 mappings.
+    // If pools stayed, 3000 threads would leave 6000 mappings.
     assert!(mappings() < maps + 200, "{maps} -> {}", mappings());
     if std::env::var_os("SLABYARD").is_some() {
-        return; // pools that check have 64 GiB of address space each: 3000 of them do not fit
+        return; // pools with checks have 64 GiB of address space each: 3000 of them do not fit
     }
     let grown = address_space().saturating_sub(bytes);
     assert!(grown < 3000 * (64 << 10), "{grown}");
@@ -132,12 +132,13 @@ fn what_a_thread_leaked_stays() {
     thread_with_variables();
     for address in addresses {
         let value = std::ptr::with_exposed_provenance::<Item>(address);
-        // SAFETY: the value was leaked, and its thread is gone.
+        // SAFETY: the value was leaked, and its thread has ended.
         assert_eq!(unsafe { (*value).0 }, 3007);
     }
 }
 
-/// Pools of 16 MiB of address space, of which each destructor of a key builds another.
+/// Pools of 16 MiB of address space. While the thread ends, each destructor of a key builds one
+/// more.
 #[cfg(all(target_os = "linux", not(miri)))]
 mod while_ending {
     use std::ffi::c_void;
@@ -157,7 +158,7 @@ mod while_ending {
 
     pub static KEY: std::sync::OnceLock<libc::pthread_key_t> = std::sync::OnceLock::new();
 
-    /// The key's value is how many pools were built.
+    /// The key's value is the number of pools that were built.
     pub unsafe extern "C" fn build_another(built: *mut c_void) {
         let built = built.addr();
         BUILD[built]();
@@ -168,7 +169,7 @@ mod while_ending {
 
     pub fn set(built: usize) {
         let value = std::ptr::without_provenance(built);
-        // SAFETY: the key exists, and its destructor takes a number.
+        // SAFETY: the key exists, and its destructor expects a number.
         assert_eq!(
             unsafe { libc::pthread_setspecific(KEY.get().copied().unwrap(), value) },
             0
@@ -187,7 +188,7 @@ fn pools_that_are_built_while_the_thread_ends_go_too() {
     build(); // first, so that in each round the pools' key comes before the one made here
     KEY.get_or_init(|| {
         let mut key = 0;
-        // SAFETY: the destructor takes what `set` puts in.
+        // SAFETY: the destructor expects the number that `set` stores.
         let error = unsafe { libc::pthread_key_create(&mut key, Some(build_another)) };
         assert_eq!(error, 0);
         key
@@ -201,13 +202,13 @@ fn pools_that_are_built_while_the_thread_ends_go_too() {
         .join()
         .unwrap();
     }
-    // 800 pools were built.
+    // 800 pools were built; hardly any may be left.
     let grown = address_space().saturating_sub(bytes);
     assert!(grown < 100 * (16 << 20), "{grown}");
 }
 
-/// Each of the tests above that count in a process of its own: the C library takes 64 MiB of address
-/// space for every thread that allocates beside others, and keeps it.
+/// Runs each of the counting tests above in a process of its own, because the C library keeps 64
+/// MiB of address space for every thread that allocates at the same time as others.
 #[test]
 #[cfg(all(target_os = "linux", not(miri)))]
 fn nothing_is_left_of_threads() {

@@ -1,4 +1,4 @@
-//! A pool of a thread where the program's allocator has no memory.
+//! Tests a thread's pool when the program's allocator has no memory.
 #![cfg(not(miri))] // the model of a pool is a box
 
 use slabyard::BuildError;
@@ -11,7 +11,7 @@ thread_local! {
 
 struct Switched;
 
-// SAFETY: the system's, or nothing.
+// SAFETY: it returns the system allocator's memory or null.
 unsafe impl GlobalAlloc for Switched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if NONE_LEFT.get() {

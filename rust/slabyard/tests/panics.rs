@@ -1,4 +1,4 @@
-//! A panic names the line of the program that called, and what it is about.
+//! A panic names the line of the program that made the call, and the reason.
 #![cfg(all(feature = "std", not(miri)))]
 
 use std::cell::RefCell;
@@ -12,11 +12,12 @@ use slabyard::{
 };
 
 std::thread_local!(
-    /// What this thread panicked with, while a panic is expected of it.
+    /// The message and place of this thread's last expected panic.
     static LAST: RefCell<Option<String>> = const { RefCell::new(None) }
 );
 
-/// What `work` panics with; fails unless the place that it names is in this file.
+/// Runs `work`, which must panic, and returns the message. The panic must name a place in this
+/// file.
 fn panic_of(work: impl FnOnce()) -> String {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -36,7 +37,7 @@ fn panic_of(work: impl FnOnce()) -> String {
 
 fn ignore<T>(_: T) {}
 
-/// Each of these panics, here.
+/// Checks that each of these calls panics, and names its place.
 macro_rules! panics_here {
     ($($call:expr;)+) => { $(panic_of(|| ignore($call));)+ };
 }
@@ -51,7 +52,7 @@ impl Recycle for TooMuch {
     fn recycle(&mut self) {}
 }
 
-/// A cache in which there is room for one.
+/// A cache with room for one value.
 fn of_one<T>() -> Cache<T> {
     CacheBuilder::new().limit(1).exact().build().unwrap()
 }

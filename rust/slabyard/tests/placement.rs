@@ -1,6 +1,6 @@
-//! Large values are built in their slots: what the compiler made of it is looked at. A value that
-//! is copied lies on the stack before, so a function without room for it there copies nothing. In
-//! release builds only, where there is `objdump`.
+//! Large values are built in their slots: this test reads the compiled code. A value that is copied
+//! lies on the stack first, so a function whose stack frame has no room for it copies nothing. The
+//! test needs a release build and `objdump`.
 #![cfg(all(
     not(debug_assertions),
     not(miri),
@@ -34,7 +34,7 @@ pub fn placed_array(pool: &Pool<[u64; 512]>, first: u64) -> Option<Slot<'_, [u64
     Some(pool.vacant()?.fill_with(|i| first + i as u64))
 }
 
-/// What is wanted to be seen: an array that a loop makes is copied.
+/// The opposite, which the test must recognise: an array that a loop makes is copied.
 #[no_mangle]
 #[inline(never)]
 pub fn copied_array(pool: &Pool<[u64; 512]>, value: u64) -> Option<Slot<'_, [u64; 512]>> {
@@ -58,7 +58,7 @@ fn instructions(function: &str) -> Option<String> {
     Some(text)
 }
 
-/// Bytes of stack that a function takes at once.
+/// The bytes of stack that a function takes at once.
 fn frame(text: &str) -> u64 {
     let frames = text
         .lines()

@@ -1,4 +1,4 @@
-//! Pools as values.
+//! Tests of pools as values.
 
 use slabyard::{BuildError, BytePool, Pool, RcPool};
 use std::cell::Cell;
@@ -180,7 +180,7 @@ fn what_is_pinned_stays_in_its_place() {
     let pool = Pool::bounded(2);
     let mut slot = pool.insert(pinned_itself()).into_pin();
     let address: *const Itself = &*slot;
-    // SAFETY: nothing is moved.
+    // SAFETY: the value is not moved.
     unsafe { slot.as_mut().get_unchecked_mut().address = address };
     let moved = Box::new(slot);
     assert_eq!(moved.as_ref().as_ref().address, address);
@@ -196,13 +196,13 @@ fn what_is_pinned_stays_in_its_place() {
 fn memory_of_what_is_pinned_and_forgotten_stays() {
     let pool = Pool::bounded(4);
     let mut slot = pool.insert(pinned_itself()).into_pin();
-    // SAFETY: nothing is moved.
+    // SAFETY: the value is not moved.
     let address: *mut Itself = unsafe { slot.as_mut().get_unchecked_mut() };
-    // SAFETY: the value is there.
+    // SAFETY: the value is live.
     unsafe { (*address).address = address };
     std::mem::forget(slot);
     drop(pool);
-    // SAFETY: the value was pinned and not dropped, so it is there.
+    // SAFETY: the value was pinned and not dropped, so it is still there.
     assert!(std::ptr::eq(unsafe { (*address).address }, address));
 }
 
@@ -218,7 +218,7 @@ fn what_is_forgotten_is_just_not_dropped() {
 }
 
 #[test]
-#[cfg(not(miri))] // which has no system to give memory to
+#[cfg(not(miri))] // Miri has no system to give memory to
 fn an_empty_pool_gives_memory_back() {
     let pool = Pool::unbounded();
     for _ in 0..3 {
@@ -307,7 +307,7 @@ fn an_array_is_filled_or_what_there_is_of_it_dropped() {
     assert_eq!((drops.get(), pool.in_use()), (7, 0));
 }
 
-/// Pages that this thread had to wait for.
+/// The number of minor page faults of this thread.
 #[cfg(all(target_os = "linux", not(any(miri, slabyard_tsan))))]
 fn page_faults() -> usize {
     let text = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
@@ -316,17 +316,17 @@ fn page_faults() -> usize {
 }
 
 #[test]
-#[cfg(all(target_os = "linux", not(any(miri, slabyard_tsan))))] // which has pages for what is touched
+#[cfg(all(target_os = "linux", not(any(miri, slabyard_tsan))))] // TSan adds pages of its own
 fn each_page_of_what_is_reserved_is_touched() {
     const PAGES: usize = 11;
     type Object = [u8; PAGES * 4096 + 100];
-    let pool = Pool::<Object>::bounded(20); // less than a huge page
+    let pool = Pool::<Object>::bounded(20); // less than a huge page in total
     assert!(pool.reserve(20));
     let mut slots: Vec<_> = (0..20).map(|_| pool.vacant().unwrap()).collect();
     let before = page_faults();
     for slot in &mut slots {
         let bytes = slot.as_uninit().as_mut_ptr().cast::<u8>();
-        // SAFETY: so many bytes are the slot's.
+        // SAFETY: the slot has this number of bytes.
         unsafe { bytes.write_bytes(1, size_of::<Object>()) }
     }
     let waits = page_faults() - before;

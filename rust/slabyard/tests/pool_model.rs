@@ -1,11 +1,11 @@
-//! Pools against what they should be: vectors and maps, with drops counted.
+//! Compares pools with models of them: vectors and maps, with drops counted.
 
 use proptest::prelude::*;
 use slabyard::{Pool, RcPool, RcSlot, Slot, WeakSlot};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Says when it is dropped.
+/// Records its number when it is dropped.
 struct Said<'d>(&'d RefCell<Vec<u32>>, u32);
 
 impl Drop for Said<'_> {

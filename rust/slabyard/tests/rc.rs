@@ -1,4 +1,4 @@
-//! Values with several owners.
+//! Tests of values with several owners.
 
 use slabyard::{RcPool, RcSlot, WeakSlot};
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! Objects that stay built while they are free.
+//! Tests of objects that stay constructed while they are free.
 #![cfg(feature = "std")]
 
 #[cfg(not(miri))]
@@ -11,7 +11,7 @@ use std::sync::Mutex;
 #[cfg(not(miri))]
 use std::sync::{Arc, Weak};
 
-/// Tests that count constructions wait for each other.
+/// Tests that count constructions run one at a time.
 static ONE: Mutex<()> = Mutex::new(());
 static CREATED: AtomicUsize = AtomicUsize::new(0);
 static DROPPED: AtomicUsize = AtomicUsize::new(0);
@@ -55,7 +55,7 @@ fn counts() -> (usize, usize) {
     (CREATED.swap(0, Relaxed), DROPPED.swap(0, Relaxed))
 }
 
-/// Options that overwrite free objects have them created anew.
+/// Whether an option overwrites free objects, so that they are constructed again.
 fn overwritten() -> bool {
     std::env::var_os("SLABYARD").is_some()
 }
@@ -96,7 +96,7 @@ fn panics_lose_nothing_else() {
     PANICS.set("");
     drop([cache.get(), cache.get()]);
     PANICS.set("drop");
-    drop(cache); // whose panics go no further
+    drop(cache); // whose panics are caught
     PANICS.set("");
     assert_eq!(counts(), (2, 2));
 }
@@ -144,8 +144,8 @@ fn where_free_objects_are_overwritten_they_are_dropped() {
     }
 }
 
-/// Destructors that do what the library forbids in one, and that free to and take from their own cache;
-/// constructors that take from it.
+/// Destructors free to and take from their own cache, and do other things that the library forbids
+/// in a destructor; constructors take from their own cache.
 #[test]
 #[cfg(not(miri))]
 fn destructors_and_constructors_may_do_what_they_like() {
@@ -165,7 +165,7 @@ fn destructors_and_constructors_may_do_what_they_like() {
         Some(another)
     }
 
-    /// Keeps another one while it is free.
+    /// Keeps another object of the same cache while it is free.
     struct Nested([Option<RecycleBox<'static, Nested>>; 2], [u64; 500]);
 
     impl Nested {
@@ -232,7 +232,7 @@ fn destructors_and_constructors_may_do_what_they_like() {
     assert_eq!(slabyard::verify(), 0);
 }
 
-/// A value that owns the cache that it is kept by, or watches it.
+/// A value that owns its own cache, or has a weak reference to it.
 #[cfg(not(miri))]
 #[derive(Default)]
 struct Owner {
@@ -264,7 +264,8 @@ impl Drop for Owner {
     }
 }
 
-/// Until nobody is left: what was put off ends with the destructors that run, in whatever thread.
+/// Waits until all values are dropped. Work that a destructor postponed is done by the thread that
+/// runs the destructors.
 #[cfg(not(miri))]
 fn until_all_are_gone() {
     while OWNERS.load(Relaxed) > 0 {
@@ -273,7 +274,7 @@ fn until_all_are_gone() {
     }
 }
 
-/// The last owner of a cache goes in a destructor that a trim of the same cache runs.
+/// The last owner of a cache is dropped by a destructor that a trim of the same cache runs.
 #[test]
 #[cfg(not(miri))]
 fn a_value_may_be_the_last_owner_of_its_cache() {
@@ -308,8 +309,8 @@ fn a_value_may_be_the_last_owner_of_its_cache() {
     assert_eq!(slabyard::verify(), 0);
 }
 
-/// A value that is being dropped in one thread holds the cache up to the moment when another thread
-/// gives up its owner.
+/// A value that is being dropped in one thread holds the cache until another thread drops its
+/// owner.
 #[test]
 #[cfg(not(miri))]
 fn a_value_may_become_the_last_owner_in_its_drop() {

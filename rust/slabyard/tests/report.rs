@@ -1,4 +1,5 @@
-//! Misuse is a value, and a line of the log. One test, as the handler is the process's.
+//! Misuse becomes a value, and a record of the log. It is one test because the handler belongs to
+//! the process.
 #![cfg(not(miri))]
 
 use slabyard::{Action, Cache, CacheBox, Checks, FaultKind, ObjectBox};
@@ -44,7 +45,7 @@ fn misuse_is_reported_as_a_value() {
     assert_eq!((kind, name.as_str()), (FaultKind::DoubleFree, "misused"));
 
     let object = cache.insert([1u8; 24]);
-    // SAFETY: none: this is the misuse; the red zone is there.
+    // SAFETY: none: this is the misuse. The red zone makes the written byte accessible.
     unsafe {
         CacheBox::as_ptr(&object)
             .cast::<u8>()

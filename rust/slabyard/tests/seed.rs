@@ -1,5 +1,5 @@
-//! What users of nexus-slab write, as they write it. Where the crate differs, so that safe code
-//! stays safe, a comment says it; the guide lists all of that.
+//! Programs of users of nexus-slab, as they write them. If this crate differs, so that safe code
+//! stays safe, a comment says so; the guide lists all differences.
 #![forbid(unsafe_code)]
 #![cfg(feature = "std")]
 
@@ -87,7 +87,7 @@ fn pinned_access_to_what_may_move() -> Outcome {
     Ok(())
 }
 
-/// Must not move once it was polled: it refers to itself, say.
+/// Must not move once it was polled, for example because it refers to itself.
 pub struct Fixed(u32, PhantomPinned);
 
 mod fixed_alloc {
@@ -101,8 +101,8 @@ impl Future for Fixed {
     }
 }
 
-/// Different: `pin_mut` of a value that must not move would leave `into_inner`, which moves it. Such
-/// a value is pinned for good, by `into_pin`.
+/// Different: if a value that must not move had `pin_mut`, `into_inner` could still move it. Such a
+/// value is pinned permanently by `into_pin`.
 #[test]
 fn pinned_access_to_what_must_not_move() -> Outcome {
     fixed_alloc::Allocator::builder().capacity(2).build()?;
@@ -166,8 +166,9 @@ fn box_slots_of_an_unbounded_allocator() -> Outcome {
     Ok(())
 }
 
-/// All chunks have one list: where slots are freed in an order that has nothing to do with their
-/// chunks, each comes back as if there were one. So a free looks for no chunk, whatever lives.
+/// All chunks share one list of free slots: slots that were freed in any order come back in the
+/// reverse order, as from a single chunk. So a free does not look for the chunk, however many slots
+/// are taken.
 #[test]
 fn slots_of_many_chunks_are_in_one_list() -> Outcome {
     use quote_alloc::{Allocator, BoxSlot};
@@ -176,7 +177,7 @@ fn slots_of_many_chunks_are_in_one_list() -> Outcome {
     let mut slots: Vec<_> = (0..many).map(|_| Some(BoxSlot::new(Quote(0)))).collect();
     let freed: Vec<_> = (0..many)
         .map(|i| slots[i * 7919 % many].take().unwrap())
-        .map(|slot| slot.as_ptr()) // and drops it
+        .map(|slot| slot.as_ptr()) // which drops the slot
         .collect();
     assert_eq!(Allocator::in_use(), 0);
     let again: Vec<_> = (0..many).map(|_| BoxSlot::new(Quote(1))).collect();
@@ -187,7 +188,8 @@ fn slots_of_many_chunks_are_in_one_list() -> Outcome {
     Ok(())
 }
 
-/// As there, it can be read, and copied, and stays on its thread; its memory stays when that ends.
+/// As in nexus-slab, a leaked value can be read and copied, and stays on its thread. Its memory
+/// stays after the thread's end.
 #[test]
 fn leaked_slots() -> Outcome {
     quote_alloc::Allocator::builder().build()?;
@@ -199,8 +201,8 @@ fn leaked_slots() -> Outcome {
     Ok(())
 }
 
-/// Different: an `RcSlot` is read and changed by `borrow` and `borrow_mut`, which count; there is no
-/// `Deref`, whose references nobody would have counted.
+/// Different: an `RcSlot` is read and changed by `borrow` and `borrow_mut`, which count references.
+/// There is no `Deref`, because its references would not be counted.
 #[test]
 fn slots_with_several_owners() -> Outcome {
     rc_alloc::Allocator::builder().capacity(10).build()?;
@@ -219,13 +221,13 @@ fn slots_with_several_owners() -> Outcome {
 
     unbounded_rc_alloc::Allocator::builder().build()?;
     let order = unbounded_rc_alloc::RcSlot::new(Order { id: 2, price: 1.0 });
-    // For into_slot_unchecked(), which was unsafe: the slot, of a sole owner.
+    // Replaces into_slot_unchecked(), which was unsafe: takes the slot of a sole owner.
     let slot: unbounded_rc_alloc::BoxSlot = order.try_into_slot().unwrap();
     assert_eq!(unbounded_rc_alloc::BoxSlot::into_inner(slot).id, 2);
     Ok(())
 }
 
-/// Different: an allocator that was not built says so.
+/// Different: an allocator that was not built panics with a message.
 #[test]
 #[should_panic = "the allocator was not built on this thread"]
 fn an_allocator_that_was_not_built() {

@@ -1,4 +1,4 @@
-//! What is written and read back, and what hostile texts come to.
+//! Tests of writing and reading with serde, also from hostile texts.
 #![cfg(feature = "serde")]
 #![forbid(unsafe_code)]
 
@@ -55,7 +55,7 @@ fn keys_without_a_generation_are_refused_by_name() {
     assert!(text.contains("a value has generation 0"), "{text}");
 }
 
-/// The text of a map with one value for a key of that place.
+/// The text of a map with one value, whose key has this ordinal.
 fn of_place(ordinal: u32) -> String {
     let key = RawKey::new(ordinal, 1).unwrap();
     format!("[[{},1]]", key.to_bits())
@@ -80,7 +80,7 @@ fn memory_is_in_proportion_to_the_text() {
         serde_json::to_string(&[0u64; 32]).unwrap()
     ))
     .is_empty());
-    // As sparse as what an application may well have: every tenth place.
+    // As sparse as in a real application: every tenth ordinal is used.
     let mut map = SecondaryMap::<DefaultKey, u64>::new();
     for place in (0..if cfg!(miri) { 1000 } else { 1_000_000 }).step_by(10) {
         map.insert(RawKey::new(place, 3).unwrap().into(), u64::from(place));

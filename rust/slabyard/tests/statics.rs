@@ -1,4 +1,4 @@
-//! Static caches: boxes of 8 bytes.
+//! Tests of static caches, whose boxes have 8 bytes.
 
 use slabyard::{Cache, CacheArc, Counted, ObjectArc, StaticArc, StaticBox, StaticCache};
 use std::mem::size_of;
@@ -69,7 +69,7 @@ fn threads_that_make_it_at_once_make_one() {
     assert_eq!(Raced::in_use(), 0);
 }
 
-/// What is freed and allocated when a thread's variables are destroyed.
+/// Values are freed and allocated while a thread's variables are destroyed.
 #[test]
 fn it_serves_threads_that_end() {
     struct Last(Option<StaticBox<AtTheEnd>>);
@@ -106,7 +106,7 @@ fn shared_objects_are_counted() {
     assert!(!ObjectArc::ptr_eq(&first, &second) && watcher.upgrade().unwrap().eq(&first));
     let first = ObjectArc::try_unwrap(first).unwrap();
     assert_eq!((first.as_str(), watcher.upgrade()), ("one", None));
-    assert_eq!(Shared::in_use(), 2); // one is watched
+    assert_eq!(Shared::in_use(), 2); // the second has a weak reference
     drop(watcher);
     assert_eq!(ObjectArc::get_mut(&mut second).unwrap(), "one and two");
     let third = second.clone();
@@ -121,7 +121,7 @@ fn a_value_can_have_a_way_to_itself() {
     type Home<'c> = &'c Cache<Counted<Node<'c>>>;
     struct Node<'c>(slabyard::ObjectWeak<Node<'c>, Home<'c>>);
 
-    // What borrows a cache cannot be in it when it ends, as far as the compiler knows.
+    // The compiler does not let a cache end while it holds a value that borrows it.
     let owner = Box::into_raw(Box::new(Cache::new("cyclic")));
     // SAFETY: it lives until the end of the test.
     let cache: Home<'static> = unsafe { &*owner };
@@ -137,6 +137,6 @@ fn a_value_can_have_a_way_to_itself() {
     });
     assert!(failed.is_err());
     assert_eq!(cache.in_use(), 0);
-    // SAFETY: nobody uses it any more.
+    // SAFETY: the cache is not used any more.
     drop(unsafe { Box::from_raw(owner) });
 }

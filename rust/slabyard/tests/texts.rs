@@ -1,4 +1,4 @@
-//! What `{:?}` says of homes: what they hold, and under which name.
+//! Tests of `{:?}` for caches and pools: it shows their type or name, and their content.
 #![cfg(all(feature = "std", not(miri)))]
 
 use slabyard::{BytePool, Cache, HandleMap, Pool, RcPool, RecycleCache};

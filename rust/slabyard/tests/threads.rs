@@ -1,5 +1,5 @@
-//! Boxes that change hands: each owner writes a pattern of its own, and finds it there until it hands the
-//! box on; an object with two owners is seen at once.
+//! Boxes pass between threads. Each owner writes its own pattern, and must find it until it passes
+//! the box on; so an object with two owners is found at once.
 
 use slabyard::{Cache, CacheArc, CacheBox, Counted};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,6 +1,7 @@
-//! Unsafe code that frees with a wrong layout, or to a wrong allocator, is reported. The heap reports
-//! it at once, without any option: also where a `BlockCache` passes to the heap what its layout says
-//! is no block. What may be a block is freed as to any cache: reported at once with checks.
+//! Unsafe code that frees with a wrong layout, or to a wrong allocator, is reported. The heap
+//! reports it at once, without any option. So does a `BlockCache` if, by the layout, the object
+//! belongs to the heap. If the layout could be a block's, the object is freed as in any cache: with
+//! checks, the mistake is reported at once.
 #![cfg(all(feature = "allocator-api2", not(miri)))]
 
 use allocator_api2::alloc::{Allocator, Layout};
@@ -16,7 +17,7 @@ fn blocks() -> BlockCache {
     BlockCache::new("node", bytes(64)).unwrap()
 }
 
-/// Frees it wrongly, and is not to come back.
+/// Frees the object wrongly, and should not return.
 fn free(allocator: impl Allocator, object: NonNull<[u8]>, layout: Layout) {
     // SAFETY: none.
     unsafe { allocator.deallocate(object.cast(), layout) };
@@ -96,8 +97,7 @@ fn block_to_another_cache() {
     free(&other, object, bytes(64));
 }
 
-/// Runs one of the tests above, which are wrong, in a process of its own; its report must have the
-/// words.
+/// Runs one of the faulty tests above in a process of its own; its report must contain these words.
 fn is_told(test: &str, options: &str, words: &[&str]) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--ignored", "--nocapture"])

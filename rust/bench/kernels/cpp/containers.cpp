@@ -23,7 +23,7 @@ void add_nodes(std::vector<bench_container> &table, const char *kind) {
                                                                                          kind);
 }
 
-/* Of std::pmr, whose elements have memory from the same resource. */
+/* Adds a kind of std::pmr container, whose elements have memory from the same resource. */
 template <template <class> class Kind>
 void add_resources(std::vector<bench_container> &table, const char *kind) {
     add<Kind, SlabyardResource, UnsynchronizedPool, SynchronizedPool, StandardResource,

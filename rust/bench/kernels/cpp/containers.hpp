@@ -47,7 +47,7 @@ inline std::tuple<size_t, char> arguments_of(const Text *, uint64_t seed) {
     return {23 + random.below(489), static_cast<char>('a' + seed % 26)};
 }
 
-/* Keys that do not come again, in no order: the generator's whole states. */
+/* Unique keys in no order: the whole states of the generator. */
 struct Keys {
     Random random;
     uint64_t next() {
@@ -60,7 +60,7 @@ constexpr unsigned operation(bench_operation which) { return 1u << which; }
 
 /* ---- kinds ---- */
 
-/* The oldest element goes, and another comes. */
+/* A list: the oldest element is erased, and another one is inserted. */
 template <class Contender, class Content = Value> struct List {
     static constexpr unsigned operations = operation(BENCH_REPLACE) | operation(BENCH_BUILD);
 

@@ -8,11 +8,11 @@
 
 enum {
     BYTES = 64,
-    LIVE = 1000, /* while objects are replaced */
+    LIVE = 1000, /* live objects while objects are replaced */
     OPERATIONS = 500000,
     WARMED = 10000, /* objects that were allocated and freed before the bulk */
     ROUND = 64,     /* objects that a thread allocates, then frees */
-    ROUNDS = 50000, /* of all threads together */
+    ROUNDS = 50000, /* rounds of all threads together */
 };
 
 struct cache {
@@ -82,7 +82,7 @@ static void round_work(void *argument) {
     SEEDS_FOR(cache->who, round_loop, cache);
 }
 
-/* Of an allocation or a free, on the clock: threads that run side by side share it. */
+/* The wall-clock time of an allocation or a free; threads that run in parallel share it. */
 static double round_ns(void *argument) {
     struct cache *cache = argument;
     double rounds = (double)(ROUNDS / cache->threads * cache->threads);
@@ -103,7 +103,7 @@ static void measure_steady(const struct seeds_task *task) {
     seeds_print(task, "ns", seeds_median(task, replace_ns, &cache));
 }
 
-/* Once a process: new memory is part of it. */
+/* Runs once in a process, because taking new memory is part of the figure. */
 static void measure_bulk(const struct seeds_task *task) {
     struct cache cache = cache_of(task, (uint32_t)task->number, OPERATIONS);
     struct part warm = {&cache, WARMED}, all = {&cache, OPERATIONS};

@@ -1,15 +1,15 @@
 /*
- * What the programs have in common that repeat the tables of the earlier C systems.
+ * Common functions of the programs that repeat the tables of the earlier C systems.
  *
- * There is a program for each system: it includes the system's public header, and this one. The
+ * There is a program for each system. It includes the system's public header and this one. The
  * build compiles it over Slabyard's compatibility header; `seeds --original` compiles the same
- * source once more over the system itself. A process measures one row with one allocator and ends:
+ * source again over the system itself. A process measures one row with one allocator and ends:
  *
  *     PROGRAM ROW ALLOCATOR SAMPLES
  *
- * It prints a line a figure, as src/vmem/figure.rs reads them: row, metric, allocator, 0, value.
- * The allocator is `malloc`, `calloc`, or any other word, which is the system. What the row
- * allocated is not given back where that is not part of the row.
+ * It prints one line for each figure, which src/figure.rs reads: row, metric, allocator, 0, value.
+ * ALLOCATOR is `malloc` or `calloc`; any other word means the system. Memory that the row
+ * allocated is given back only if that is part of the row.
  */
 #ifndef SEEDS_H
 #define SEEDS_H

@@ -8,14 +8,14 @@
 
 enum {
     BYTES = 32,
-    PAIRS = 100000, /* of a sample, and of each thread */
+    PAIRS = 100000, /* pairs of a sample, and of each thread */
     BATCH_MOST = 4096,
 };
 
 struct pools {
     enum seeds_who who;
-    xSlab *one;   /* thread's */
-    xSlabMt *all; /* threads' */
+    xSlab *one;   /* the pool of one thread */
+    xSlabMt *all; /* the pool of all threads */
     size_t count; /* objects of a batch, or threads */
     void **objects;
 };
@@ -38,7 +38,7 @@ SEEDS_INLINE void pair_loop(enum seeds_who who, struct pools *pools) {
     for (size_t i = 0; i < PAIRS; i++) one_give(who, pools, one_take(who, pools));
 }
 
-/* A batch is freed in the order in which it was allocated. */
+/* Frees a batch in the order in which it was allocated. */
 SEEDS_INLINE void batch_loop(enum seeds_who who, struct pools *pools) {
     size_t count = pools->count;
     void **objects = pools->objects;
@@ -78,7 +78,7 @@ static void all_work(void *argument) {
     SEEDS_FOR(pools->who, all_loop, pools);
 }
 
-/* Of a pair, as a thread sees it. */
+/* The time of a pair, as one thread sees it. */
 static double all_ns(void *argument) {
     struct pools *pools = argument;
     return seeds_team_ns(pools->count, all_work, pools) / PAIRS;

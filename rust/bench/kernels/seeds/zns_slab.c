@@ -16,7 +16,7 @@ enum {
     STEP = 31,     /* objects from the first one of a cycle to that of the next: a slab's number */
 };
 
-/* The handle of an object, or for malloc its address. */
+/* The handle of an object; with malloc, its address. */
 SEEDS_INLINE SlabHandle take(enum seeds_who who, SlabAllocator *slabs) {
     SlabHandle handle = 0;
     char *object = who == SEEDS_SYSTEM ? alloc_obj(slabs, BYTES, &handle) : malloc(BYTES);
@@ -39,8 +39,9 @@ struct timed {
     double *allocs, *frees;
 };
 
-/* Both readings of the clock are in each figure, as in the document's program; and so is the first
- * write to the object, since with Slabyard that is often the first touch of its page. */
+/* Each figure includes both readings of the clock, as in the document's program. It also
+ * includes the first write to the object, because with Slabyard that is often the first touch of
+ * its page. */
 SEEDS_INLINE void timed_loop(enum seeds_who who, struct timed *timed) {
     for (size_t i = 0; i < TIMED; i++) {
         uint64_t start = seeds_now();

@@ -1,4 +1,5 @@
-/* Programs whose memory is arrays and buffers: grown, zeroed, aligned, large, hardly touched. */
+/* Programs whose memory consists of arrays and buffers: growing, zeroed, aligned, large, hardly
+   touched. */
 #include "programs.hpp"
 
 #include <cstdlib>
@@ -9,7 +10,7 @@ namespace truth {
 
 namespace {
 
-/* An array as C programs have it. */
+/* A growing array as in C programs. */
 struct Array {
     uint32_t *items = nullptr;
     size_t count = 0, room = 0;
@@ -36,7 +37,7 @@ unsigned char *memory(void *made) {
 
 } // namespace
 
-/* 64 arrays that grow side by side, each to a length of its own, and begin anew. */
+/* 64 arrays grow side by side, each to its own length, and start again. */
 uint64_t vectors(size_t size) {
     Random random(9);
     Checksum checksum;
@@ -54,7 +55,7 @@ uint64_t vectors(size_t size) {
     return checksum.value();
 }
 
-/* Tables that calloc makes and that are filled in part: counts of letters, sparse rows. */
+/* Tables from calloc that are partly filled: counts of letters, sparse rows. */
 uint64_t zeroed(size_t size) {
     Random random(10);
     Checksum checksum;
@@ -73,7 +74,7 @@ uint64_t zeroed(size_t size) {
     return checksum.value();
 }
 
-/* Vectors of numbers for a machine with wide registers: aligned to 64 bytes, some to a page. */
+/* Vectors of numbers for wide registers: aligned to 64 bytes, some of them to a page. */
 uint64_t aligned(size_t size) {
     Random random(11);
     Checksum checksum;
@@ -95,7 +96,7 @@ uint64_t aligned(size_t size) {
     return checksum.value();
 }
 
-/* Pictures of 64 KiB to 4 MiB pass two filters, each with a buffer of its own. */
+/* Pictures of 64 KiB to 4 MiB pass through two filters, each with its own buffer. */
 uint64_t images(size_t size) {
     Random random(12);
     Checksum checksum;

@@ -1,4 +1,4 @@
-/* Programs that live in containers of nodes: a map, a hash table, a graph. */
+/* Programs whose memory consists of nodes of containers: a map, a hash table, a graph. */
 #include "programs.hpp"
 
 #include <deque>
@@ -10,7 +10,7 @@
 
 namespace truth {
 
-/* A map of 100,000 keys, in which keys are replaced by others. */
+/* A map of 100,000 keys, in which keys are replaced by other keys. */
 uint64_t map_replace(size_t size) {
     Random random(3);
     std::map<uint32_t, uint64_t> map;
@@ -26,7 +26,7 @@ uint64_t map_replace(size_t size) {
     return checksum.value();
 }
 
-/* A server's table: values of many lengths are set, got and deleted by name. */
+/* The table of a server: values of many lengths are set, read and deleted by name. */
 uint64_t hash_server(size_t size) {
     Random random(4);
     std::unordered_map<std::string, std::string> table;
@@ -57,7 +57,7 @@ struct Node {
 
 } // namespace
 
-/* Graphs of 100,000 nodes: built, walked from the first node, torn down. */
+/* Graphs of 100,000 nodes are built, walked from the first node, and destroyed. */
 uint64_t graph(size_t size) {
     Random random(5);
     Checksum checksum;

@@ -45,8 +45,9 @@ uint64_t field(const char *text, const char *name) {
     return line ? std::strtoull(line + std::strlen(name), nullptr, 10) : 0;
 }
 
-/* The kernel keeps the peak of all memory, which contains pages of files: the program and its
-   libraries. Their number only grows, so that of the end is taken off. Allocates nothing. */
+/* The kernel keeps the peak of all resident memory, which includes pages of files: the program
+   and its libraries. The number of these pages only grows, so the number at the end is
+   subtracted. This function allocates nothing. */
 uint64_t anonymous_peak_kib() {
     char text[8192] = "";
     int file = open("/proc/self/status", O_RDONLY);

@@ -1,9 +1,9 @@
 /*
- * The programs that show whether `slabyard compare` predicts the truth. Each does real work on
- * input that it makes itself, the same at every run, and gives a number that the work leads to: if
- * it gives another number under another allocator, that allocator served it wrong.
+ * Programs that show whether the predictions of `slabyard compare` are true. Each program does real
+ * work on input that it generates, the same in every run, and returns a number that depends on the
+ * work. If the number differs with another allocator, that allocator damaged the program's data.
  *
- * `size` says how much is done. Time grows with it; for some programs, memory too.
+ * `size` is the amount of work. Time grows with it; for some programs, memory does too.
  */
 #ifndef BENCH_TRUTH_PROGRAMS_HPP
 #define BENCH_TRUTH_PROGRAMS_HPP
@@ -13,7 +13,7 @@
 
 namespace truth {
 
-/* Numbers that look random, always the same. */
+/* A deterministic generator of numbers that look random. */
 class Random {
   public:
     explicit Random(uint64_t seed) : state(seed * 2654435761u + 1) {}
@@ -28,7 +28,7 @@ class Random {
         return static_cast<uint32_t>(static_cast<uint64_t>(next()) * end >> 31);
     }
 
-    /* Like the sizes of objects in programs: mostly small, rarely large. */
+    /* A size as in programs: mostly small, rarely large. */
     size_t object_size() {
         uint32_t kind = below(100);
         if (kind < 60) return 8 + below(120);
@@ -40,7 +40,7 @@ class Random {
     uint64_t state;
 };
 
-/* A sum that depends on the order of what is added. */
+/* A sum that depends on the order of its parts. */
 class Checksum {
   public:
     void add(uint64_t value) { sum = (sum ^ value) * 1099511628211u; }

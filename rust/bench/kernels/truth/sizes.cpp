@@ -1,4 +1,4 @@
-/* Programs whose objects have many sizes and lives of many lengths. */
+/* Programs whose objects have many sizes and many lifetimes. */
 #include "programs.hpp"
 
 #include <cstdlib>
@@ -38,7 +38,7 @@ uint64_t replace(Random &random, size_t places, size_t count) {
 
 } // namespace
 
-/* Phases, each with sizes of its own; of each phase a random tenth of the objects lives on. */
+/* Phases, each with its own sizes; a random tenth of the objects of each phase survives it. */
 uint64_t survivors(size_t size) {
     Random random(6);
     Checksum checksum;
@@ -61,13 +61,14 @@ uint64_t survivors(size_t size) {
     return checksum.value();
 }
 
-/* A working set of 4,096 objects, replaced at random: nearly all of the time is the allocator's. */
+/* A working set of 4,096 objects, replaced at random: the allocator takes nearly all of the
+   time. */
 uint64_t small_churn(size_t size) {
     Random random(7);
     return replace(random, 4096, size);
 }
 
-/* A program that ends soon: its start weighs. */
+/* A program that runs only briefly, so that its start is a large part of its time. */
 uint64_t short_run(size_t size) {
     Random random(8);
     return replace(random, 256, size);

@@ -26,7 +26,7 @@ std::string word(Random &random) {
     return made;
 }
 
-/* A document of the kind that services send each other: records with names, numbers and lists. */
+/* A document as services exchange them: records with names, numbers and lists. */
 void make(Random &random, unsigned depth, std::string &out) {
     switch (depth == 0 ? random.below(2) : random.below(4)) {
     case 0: out += std::to_string(random.next()); break;
@@ -127,7 +127,7 @@ uint64_t hash(const std::string &text) {
 
 } // namespace
 
-/* Parses documents, walks them, writes them again. 1,000 of them are kept at a time. */
+/* Parses documents, walks them, and writes them again. 1,000 of them are kept at a time. */
 uint64_t json(size_t size) {
     Random random(1);
     Checksum checksum;

@@ -1,4 +1,4 @@
-/* Programs with threads, of which one frees what another has allocated. */
+/* Programs with threads that free each other's objects. */
 #include "programs.hpp"
 
 #include <atomic>
@@ -19,7 +19,7 @@ struct Message {
     std::vector<unsigned char> body;
 };
 
-/* Messages in batches, so that the lock is not what is measured. */
+/* Messages in batches, so that the cost of the lock is small. */
 using Batch = std::vector<std::unique_ptr<Message>>;
 
 class Queue {
@@ -63,7 +63,7 @@ void produce(Queue &queue, size_t batches, uint64_t seed) {
     }
 }
 
-/* The sum does not depend on who sent first. */
+/* The sum does not depend on the order of the senders. */
 uint64_t consume(Queue &queue, size_t batches) {
     uint64_t sum = 0;
     for (size_t i = 0; i < batches; i++) {
@@ -76,11 +76,11 @@ uint64_t consume(Queue &queue, size_t batches) {
     return sum;
 }
 
-/* Blocks on their way from one thread to another. */
+/* Blocks that pass from one thread to another. */
 constexpr size_t boxes = 4096;
 std::atomic<unsigned char *> box[boxes];
 
-/* Puts new blocks into boxes, and frees what was there: mostly another thread's. */
+/* Puts new blocks into boxes, and frees the blocks that were there, mostly another thread's. */
 void exchange(uint64_t seed, size_t count, std::atomic<uint64_t> &sum) {
     Random random(seed);
     uint64_t own = 0;
@@ -110,7 +110,7 @@ uint64_t messages(size_t size) {
     return sum;
 }
 
-/* Generations of eight threads, each of which lives for some 4,000 operations. */
+/* Generations of eight threads, each of which performs about 4,000 operations. */
 uint64_t thread_churn(size_t size) {
     std::atomic<uint64_t> sum{0};
     for (size_t generation = 0; generation < size; generation++) {

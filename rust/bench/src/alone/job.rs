@@ -1,4 +1,4 @@
-//! What one measuring process does, and its arguments.
+//! The task of one measuring process, and its arguments.
 
 use super::Row;
 use crate::figure::{self, Figure};

@@ -57,12 +57,13 @@ pub trait Row: Copy + PartialEq + Debug + 'static {
         LAYOUTS
     }
 
-    /// How often the row is measured in a run of `wanted` repeats.
+    /// The number of repeats of the row in a run of `wanted` repeats.
     fn repeats(self, wanted: usize) -> usize {
         wanted
     }
 
-    /// Measures in this process, which does nothing else. A result for each copy of the loops.
+    /// Measures in this process, which does nothing else. Returns a result for each copy of the
+    /// loops.
     fn run(self, job: &Job<Self>) -> Option<Vec<Sampled>>;
 
     fn find(name: &str) -> Option<Self> {
@@ -104,7 +105,7 @@ fn same_sum(found: &[Figure], expected: &mut Option<f64>) -> Result<(), String> 
     Ok(())
 }
 
-/// All repeats of a row, in an order that rotates. Figures and errors.
+/// Measures all repeats of a row, in an order that rotates. Returns the figures and the errors.
 fn measure_row<R: Row>(row: R, options: &Options) -> (Vec<Figure>, Vec<String>) {
     let (mut figures, mut failures) = (Vec::new(), Vec::new());
     let mut names = row.names();

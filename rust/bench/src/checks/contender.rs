@@ -103,7 +103,7 @@ pub enum Interface {
 #[derive(Clone, Copy)]
 pub struct Contender {
     pub interface: Interface,
-    /// None for a peer.
+    /// `None` for a peer.
     check: Option<&'static Check>,
     /// The name of the check or of the peer.
     pub what: &'static str,
@@ -182,7 +182,7 @@ pub fn all() -> Vec<Contender> {
         .collect()
 }
 
-/// The contender of that name.
+/// Finds a contender by its name.
 pub fn find(name: &str) -> Option<Contender> {
     all().into_iter().find(|who| who.name() == name)
 }

@@ -70,7 +70,7 @@ pub fn loops(layout: usize, name: &str) -> Option<&'static Loops> {
     all.iter().find(named)
 }
 
-/// What a task found.
+/// The result of a task.
 #[derive(Clone, Copy, Debug)]
 pub struct Done {
     /// Objects, after [`Step::Fill`].
@@ -79,11 +79,12 @@ pub struct Done {
     pub ns: u64,
 }
 
-/// Runs one step on the thread that all steps of the process are run on, and waits for it.
+/// Runs one step on the thread that runs all steps of the process, and waits for it.
 ///
 /// # Safety
-/// `state` is what the loops work on. After [`Step::Fill`] as many of `objects` are live as it
-/// said; for [`Step::Drain`] and [`Step::Steady`] all of them have to be. No other step is running.
+/// `state` is the state of the loops. After [`Step::Fill`], the first of `objects` are live: as
+/// many as it returned. For [`Step::Drain`] and [`Step::Steady`], all of them are live. No other
+/// step is running.
 pub unsafe fn run(
     loops: &Loops,
     state: *mut c_void,

@@ -9,7 +9,7 @@ use core::ptr::{dangling_mut, null_mut};
 use slabyard_sys as sys;
 use std::time::Duration;
 
-/// What is measured.
+/// The rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Row {
     /// One object, again and again.
@@ -27,11 +27,11 @@ pub const ROWS: [Row; 3] = [Row::Pair, Row::Steady, Row::Memory];
 pub struct Effort {
     /// Processor time of one sample.
     pub sample: Duration,
-    /// Objects that live in the rows about many.
+    /// The number of live objects in the rows about many objects.
     pub live: usize,
     /// Copies of the loops, in this order.
     pub layouts: Vec<usize>,
-    /// How often this was measured before. Another contender begins in each repeat.
+    /// The number of earlier repeats. Each repeat begins with another contender.
     pub repeat: usize,
 }
 
@@ -136,7 +136,7 @@ impl Side {
         }
     }
 
-    /// A step in one of the layouts, by its index.
+    /// Runs a step in one of the layouts, given by its index.
     fn run(&mut self, index: usize, step: Step, count: u64, seed: u64) -> Done {
         let loops = kernels::loops(self.layouts[index], self.who.loops());
         let loops = loops.expect("every layout has the loops");
@@ -144,8 +144,8 @@ impl Side {
             Step::Drain => &mut self.objects[..self.live],
             _ => &mut self.objects[..],
         };
-        // SAFETY: the loops of the cache have the cache, and the others need no state; steady is
-        // run between fill and drain, when all are live.
+        // SAFETY: the loops of the cache get the cache, and the others ignore their state. The row
+        // runs steady only between fill and drain, when all objects are live.
         unsafe { kernels::run(loops, self.cache.cast(), objects, step, count, seed) }
     }
 

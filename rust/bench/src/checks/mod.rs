@@ -104,7 +104,7 @@ fn arguments(row: Row, all: &[Contender], effort: &Effort) -> [String; 6] {
     ]
 }
 
-/// What `arguments` made.
+/// Parses the result of `arguments`.
 fn parse(arguments: &[String]) -> Option<(Row, Vec<Contender>, Effort)> {
     let [row, names, layouts, sample, live, repeat] = arguments else {
         return None;
@@ -119,7 +119,7 @@ fn parse(arguments: &[String]) -> Option<(Row, Vec<Contender>, Effort)> {
     Some((Row::find(row)?, all?, effort))
 }
 
-/// What a measuring process does: measures and prints.
+/// Runs a measuring process: measures, and prints the figures.
 fn run_child(arguments: &[String]) -> Result<(), String> {
     let (row, all, effort) = parse(arguments).ok_or("no such row")?;
     figure::print(&measure::measure(row, &all, &effort)?);
@@ -189,8 +189,8 @@ fn block(row: Row, all: &[Contender], found: &[Figure], failures: &[Failure]) ->
     text
 }
 
-/// Everything as ratios to the same without checks: a line for each check, a column for each row of
-/// caches and of the heap. Peers are compared with the heap.
+/// All ratios to the figures without checks: a line for each check, a column for each row of caches
+/// and of the heap. Peers are compared with the heap.
 fn relative(all: &[Contender], found: &[Figure]) -> String {
     let mut text = format!("\nrelative to off\n  {:<22}", "");
     let columns =

@@ -64,7 +64,7 @@ pub fn boost() -> Option<&'static str> {
 #[derive(Clone, Copy)]
 pub struct Maker(&'static Functions);
 
-/// All of them in one layout, in the order of the tables.
+/// All kinds of containers in one layout, in the order of the tables.
 pub fn all(layout: usize) -> impl Iterator<Item = Maker> {
     let of = [bench_containers_0, bench_containers_1, bench_containers_2][layout];
     let mut count = 0;
@@ -109,7 +109,7 @@ impl Maker {
     }
 }
 
-/// Memory beside a container, for its number of elements. It is touched.
+/// Memory for the places beside a container, one for each of its elements. It is touched.
 pub struct Places(Vec<[u64; PLACE / 8]>);
 
 impl Places {
@@ -124,7 +124,7 @@ pub struct State {
     pointer: *mut c_void,
 }
 
-// SAFETY: what several threads may do with it, they may at the same time; see `begin`.
+// SAFETY: the functions that several threads may call, they may call at the same time; see `begin`.
 unsafe impl Sync for State {}
 
 impl State {
@@ -145,10 +145,10 @@ impl State {
         }
     }
 
-    /// Gives back as much memory as possible. There is no container any more.
+    /// Gives back as much memory as possible. No container exists at this time.
     pub fn trim(&mut self) {
         if let Some(trim) = self.maker.0.trim {
-            // SAFETY: nothing lives in it, as containers borrow it.
+            // SAFETY: no container exists, because containers borrow the state.
             unsafe { trim(self.pointer) };
         }
     }
@@ -156,7 +156,7 @@ impl State {
 
 impl Drop for State {
     fn drop(&mut self) {
-        // SAFETY: it was opened, and no container is left.
+        // SAFETY: the state is open, and no container is left.
         unsafe { (self.maker.0.close)(self.pointer) };
     }
 }
@@ -173,7 +173,7 @@ pub struct Container<'a> {
 unsafe impl Send for Container<'_> {}
 
 impl Container<'_> {
-    /// All elements, into an empty container.
+    /// Inserts all elements into an empty container.
     pub fn fill(&mut self) -> u64 {
         assert!(!self.filled, "there are elements already");
         self.filled = true;

@@ -94,7 +94,7 @@ fn memory(maker: Maker, live: usize, effort: &Effort) -> Sampled {
     let before = resident();
     let each = || resident().saturating_sub(before) as f64 / live as f64;
     let mut state = maker.open();
-    // SAFETY: this thread has all there are.
+    // SAFETY: this thread has all containers of the state.
     let mut container = unsafe { state.begin(&mut places, effort.seed) };
     let filled = container.fill();
     let bytes = each();

@@ -1,11 +1,11 @@
-//! What is measured of containers, as a list.
+//! The rows about containers, as a list.
 
 use super::kernels::{self, Operation};
 use super::measure;
 use crate::alone::job::{Job, Sampled};
 use crate::kernels::LAYOUTS;
 
-/// What is measured of a container.
+/// The measurement of a row: a time or memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
     Time(Operation),

@@ -93,12 +93,12 @@ impl Population {
         (pages.len() * page) as u64
     }
 
-    /// One object allocated and freed each millisecond.
+    /// Allocates and frees one object each millisecond.
     fn trickle(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while Instant::now() < until {
             let size = SMALLEST + self.random.below(LARGEST - SMALLEST + 1);
-            // SAFETY: it has so many bytes, and is freed once.
+            // SAFETY: the object has `size` bytes, and is freed once.
             unsafe {
                 let object = (self.malloc)(size);
                 object.cast::<u8>().write_bytes(0x5a, size);

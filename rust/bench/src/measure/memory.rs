@@ -40,7 +40,8 @@ impl Bench<'_> {
         }
     }
 
-    /// `count` objects written whole, and what was resident before the allocator was opened.
+    /// Allocates `count` objects and writes them whole. Also returns the memory that was resident
+    /// before the allocator was opened.
     pub(super) fn filled(&self, count: usize) -> (u64, State, Vec<*mut c_void>) {
         let mut objects = pointers(count);
         let before = self.resident_before();

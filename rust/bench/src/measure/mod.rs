@@ -31,7 +31,7 @@ pub struct Effort {
     pub fewer_rounds: usize,
     /// The time after a purge when resident memory is read again. Zero: it is not read again.
     pub later: Duration,
-    /// How long a program goes on at a trough, in the rows that read what it gives back.
+    /// The time that a program continues at a trough, in the rows about memory that is given back.
     pub trickle: Duration,
 }
 
@@ -422,7 +422,8 @@ impl Bench<'_> {
                 }
             },
         );
-        // SAFETY: the places are exactly so many pointers, and no thread uses them any more.
+        // SAFETY: the memory holds exactly this number of pointers, and no thread uses them any
+        // more.
         let left = unsafe {
             core::slice::from_raw_parts_mut(slots.pointer().cast::<*mut c_void>(), EXCHANGE_SLOTS)
         };

@@ -11,7 +11,7 @@ use slabyard_peers::{MallocFn, ReallocFn};
 const VECTORS: usize = 4;
 const SMALLEST: usize = 4 << 10;
 const LARGEST: usize = 64 << 20;
-/// How often they grow from the smallest to the largest.
+/// The number of times that they grow from the smallest to the largest.
 const PASSES: usize = 3;
 
 /// One vector of 64-bit words; word `i` is `i` times its salt.
@@ -59,9 +59,9 @@ impl Vector {
         self.write_to(bytes / size_of::<u64>());
     }
 
-    /// Whether each word has the value that was written, however often it was moved.
+    /// Whether each word has the value that was written, however often the vector was moved.
     fn is_whole(&self) -> bool {
-        // SAFETY: so many words were written.
+        // SAFETY: `length` words were written.
         let words = unsafe { core::slice::from_raw_parts(self.words, self.length) };
         let mut words = words.iter().enumerate();
         words.all(|(index, &word)| word == self.word(index))
@@ -140,7 +140,7 @@ mod tests {
         let mut vector = Vector::new(glibc.malloc, SMALLEST, 5);
         vector.grow(glibc.realloc, 3 * SMALLEST);
         assert!(vector.is_whole() && vector.bytes() == 3 * SMALLEST);
-        // SAFETY: the memory is live and has so many words.
+        // SAFETY: the memory is live and has at least `length` words.
         unsafe { *vector.words.add(vector.length / 2) ^= 1 };
         assert!(!vector.is_whole());
         // SAFETY: freed once.

@@ -1,10 +1,11 @@
-//! A server of requests: how many of its slabs become empty, and its memory after each burst.
+//! A server of requests: the number of its slabs that become empty, and its memory after each
+//! burst.
 //!
 //! * `trace`: the requests, the same for all contenders; `servers`: the contenders;
 //! * here: a process for each contender, the table, and the picture.
 //!
-//! Each contender is measured twice: left alone, and told at the end of each burst to give memory
-//! back.
+//! Each contender is measured twice: without any request to give memory back, and with such a
+//! request at the end of each burst.
 
 pub mod servers;
 pub mod trace;
@@ -26,7 +27,7 @@ use trace::{Load, Nobody, Server, Trace};
 pub struct Options {
     #[command(flatten)]
     common: Common<3, 1>,
-    /// Of 10,000 objects, how many unexpectedly end some bursts later than their request
+    /// Number of objects in 10,000 that unexpectedly end some bursts later than their request
     #[arg(long, default_value_t = 2)]
     late: usize,
     /// What the parent passes to a measuring process
@@ -146,7 +147,7 @@ fn decode(who: Contender, told: bool, text: &str) -> Option<Answer> {
     })
 }
 
-/// What a measuring process does: measures and prints.
+/// Runs a measuring process: measures, and prints the answer.
 fn run_child(arguments: &[String]) -> Option<()> {
     let [name, told, requests, late] = arguments else {
         return None;

@@ -9,7 +9,7 @@ use slabyard::{Cache, CacheBox, Pool, Slot};
 use slabyard_peers as peers;
 use std::alloc::{GlobalAlloc, Layout};
 
-/// What is made: a value that is written whole.
+/// The value of an object, all of whose words are written.
 pub struct Object<const WORDS: usize>(pub [u64; WORDS]);
 
 impl<const WORDS: usize> Object<WORDS> {
@@ -79,7 +79,7 @@ macro_rules! nexus_slab {
             type Held = $nexus::Slot<Object<WORDS>>;
 
             fn open($capacity: usize) -> Self {
-                // SAFETY: the slab stays, and gets back what it gave.
+                // SAFETY: the slab is never dropped, and gets back the slots that it gave.
                 unsafe { $new }
             }
 
@@ -117,7 +117,7 @@ impl<const WORDS: usize> Maker<WORDS> for StdBox {
     }
 }
 
-/// Memory of any size.
+/// A heap: memory of any size.
 pub trait Heap: 'static {
     fn alloc(layout: Layout) -> *mut c_void;
 
@@ -145,7 +145,7 @@ impl<T, P: Heap> HeapBox<T, P> {
 impl<T, P: Heap> Drop for HeapBox<T, P> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: it is owned, and was allocated so.
+        // SAFETY: the box owns the object, which was allocated with this layout.
         unsafe {
             self.0.drop_in_place();
             P::free(self.0.as_ptr().cast(), Layout::new::<T>());

@@ -123,7 +123,7 @@ fn replace<M: Map, const LAYOUT: usize>(
     enter!(LAYOUT);
     for i in 0..count {
         let index = random.below(keys.len());
-        // SAFETY: it is below the length.
+        // SAFETY: the index is below the length.
         let place = unsafe { keys.get_unchecked_mut(index) };
         black_box(map.remove(*place).is_some());
         *place = map.insert(Object::new(i));

@@ -174,7 +174,7 @@ impl<const W: usize, M: Maker<W>> Bench<W, M> {
     }
 
     fn maker(&self) -> &'static M {
-        // SAFETY: it is never given back.
+        // SAFETY: the maker is never dropped.
         unsafe { &*self.maker }
     }
 
@@ -213,11 +213,11 @@ impl<const W: usize, M: Maker<W>> Bench<W, M> {
                 }
             }
             if !frees {
-                // SAFETY: its objects are not used again; they have nothing to drop.
+                // SAFETY: the maker's objects are not used again, and have no drop.
                 unsafe { M::reset(self.maker) };
             } else if row == Owned::FreeRandom {
                 for some in order.chunks(SAMPLE as usize) {
-                    // SAFETY: all are filled, and each is in the order once.
+                    // SAFETY: all places are filled, and each is in the order once.
                     let ticks = unsafe { drain_in_order::<W, M, L>(self.maker(), &places, some) };
                     if warm >= 3 {
                         self.note(&mut histogram, ticks);
@@ -225,7 +225,7 @@ impl<const W: usize, M: Maker<W>> Bench<W, M> {
                 }
             } else {
                 for some in places.chunks(SAMPLE as usize).rev() {
-                    // SAFETY: all are filled.
+                    // SAFETY: all places are filled.
                     let ticks = unsafe { drain_lifo::<W, M, L>(self.maker(), some) };
                     if row == Owned::FreeLifo && warm >= 3 {
                         self.note(&mut histogram, ticks);
@@ -242,7 +242,7 @@ impl<const W: usize, M: Maker<W>> Bench<W, M> {
     fn settle(&mut self) {
         let (maker, live) = (self.maker(), self.places.len() as u64);
         fill::<W, M, 0>(maker, &mut self.places);
-        // SAFETY: all are filled.
+        // SAFETY: all places are filled.
         unsafe { replace::<W, M, 0>(maker, &mut self.places, 2 * live, &mut self.random) };
     }
 
@@ -359,7 +359,7 @@ macro_rules! typed {
     }};
 }
 
-/// All of them, in the order of the tables.
+/// All contenders, in the order of the tables.
 pub fn all() -> Vec<Contender> {
     let arena = |who: Contender| Contender {
         frees: false,

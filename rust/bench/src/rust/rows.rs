@@ -1,4 +1,4 @@
-//! What is measured of the Rust crate, as a list.
+//! The rows about the Rust crate, as a list.
 
 use super::{maps, owned, shared};
 use crate::alone::job::{Job, Sampled};
@@ -154,7 +154,7 @@ impl crate::alone::Row for Row {
     }
 }
 
-/// All of them, in the order of the tables.
+/// All rows, in the order of the tables.
 fn all() -> Vec<Row> {
     let kinds = [
         Owned::Churn,

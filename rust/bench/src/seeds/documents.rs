@@ -10,7 +10,7 @@ pub struct Figure {
     pub peer: Option<f64>,
 }
 
-/// What is measured in one process.
+/// A row of a document: the measurement of one process.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub name: &'static str,

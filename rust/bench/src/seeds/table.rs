@@ -20,7 +20,7 @@ pub struct Line {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Ratio {
     value: f64,
-    /// None if the rounds differ too much for an interval.
+    /// `None` if the rounds differ too much for an interval.
     interval: Option<Interval>,
 }
 

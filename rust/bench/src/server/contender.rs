@@ -1,4 +1,4 @@
-//! The contenders: what the server takes its memory from.
+//! The contenders: the allocators that the server takes its memory from.
 
 use super::process::Server;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub struct Contender {
     pub memory: &'static str,
     /// The shared library that has this `malloc`. None: the C library's.
     pub library: Option<PathBuf>,
-    /// Where to get the library.
+    /// The package that contains the library.
     pub from: &'static str,
 }
 

@@ -27,7 +27,7 @@ const STRIDE: u64 = 2_654_435_761;
 /// Bytes of a key, as they are written.
 const KEY: usize = 16;
 
-/// What the requests of a stage are.
+/// The requests of a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asks {
     /// Each key is set, in order.
@@ -51,7 +51,7 @@ enum Answer {
 /// The values that one connection has set.
 struct Keys {
     content: Vec<u8>,
-    /// 0 if there is no such key.
+    /// The size of each key's value; 0 if there is no such key.
     sizes: Vec<u16>,
 }
 
@@ -187,7 +187,7 @@ impl Connection {
         (one == heading && two == value && rest.starts_with(end)).then_some(count)
     }
 
-    /// Reads what has arrived. True if all answers have arrived.
+    /// Reads the bytes that have arrived. True: all answers have arrived.
     fn hear(&mut self, keys: &Keys, latencies: &mut Latencies) -> Result<bool, String> {
         let got = self.stream.read(&mut self.input[self.filled..]);
         match got {
@@ -270,7 +270,7 @@ impl Load {
         Ok(())
     }
 
-    /// The connections that have something to read.
+    /// The connections with something to read.
     fn wait(&self, events: &mut [libc::epoll_event; CONNECTIONS]) -> usize {
         let poll = self.poll.as_raw_fd();
         // SAFETY: as many events as there is room for.
@@ -329,7 +329,7 @@ impl Load {
         Ok(stage)
     }
 
-    /// Bytes of keys and values that the server has.
+    /// The bytes of keys and values in the server.
     pub fn live_bytes(&self) -> u64 {
         self.keys.live_bytes()
     }
@@ -352,7 +352,7 @@ impl Load {
         }
     }
 
-    /// Deletes all keys by FLUSHALL. Returns nanoseconds.
+    /// Deletes all keys by FLUSHALL. Returns the nanoseconds that it took.
     pub fn flush_all(&mut self) -> Result<u64, String> {
         self.keys.sizes.fill(0);
         self.tell(&[b"FLUSHALL"], b"+OK\r\n")

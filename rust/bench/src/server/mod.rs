@@ -50,7 +50,7 @@ pub struct Options {
     later_ms: Option<u64>,
 }
 
-/// How much of everything.
+/// The extent of a run.
 struct Effort {
     keys: usize,
     requests: u64,

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 /// The executable with all programs, built with this one from kernels/truth.
 pub const PROGRAMS: &str = env!("BENCH_TRUTH");
 
-/// What one run took.
+/// The result of one run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
     /// CPU time in user and kernel.

@@ -172,7 +172,7 @@ fn matrix(
     text
 }
 
-/// Everything as two tables for a document.
+/// All figures as two tables for a document.
 pub fn tables(found: &[Found]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for entry in found.iter().flat_map(|one| &one.entries) {
@@ -203,7 +203,7 @@ fn count(verdicts: &[Verdict], is: impl Fn(&Verdict) -> bool) -> String {
     format!("{hits} of {}", verdicts.len())
 }
 
-/// How many predictions are within the goals.
+/// The number of predictions within the goals.
 pub fn summary(found: &[Found]) -> String {
     let all = |of: fn(&Found) -> Vec<(&'static str, Verdict)>| -> Vec<Verdict> {
         found.iter().flat_map(of).map(|one| one.1).collect()

@@ -1,4 +1,4 @@
-//! The C side of `kernels/vmem.h`, field by field, and what makes it safe to use.
+//! The C side of `kernels/vmem.h`, field by field, and safe functions over it.
 
 use crate::kernels::Kernels;
 use core::ffi::{c_char, c_void, CStr};
@@ -94,7 +94,7 @@ pub struct Fit {
 // SAFETY: a table of functions and a static string, never written.
 unsafe impl Sync for Fit {}
 
-/// All of them, in the order of the tables.
+/// All fits, in the order of the tables.
 pub fn fits() -> &'static [Fit] {
     let mut count = 0;
     // SAFETY: gives a static array and its length.
@@ -125,12 +125,12 @@ impl Range {
     }
 
     fn alloc(&mut self, segments: &mut [Segment]) {
-        // SAFETY: the state is of this table; so many segments are there to be written.
+        // SAFETY: the state is of this table, and the slice of segments may be written.
         unsafe { (self.fit.alloc)(self.state, segments.as_mut_ptr(), segments.len()) }
     }
 
     fn free(&mut self, segments: &[Segment]) {
-        // SAFETY: the state is of this table; so many segments are there to be read.
+        // SAFETY: the state is of this table, and the slice of segments may be read.
         unsafe { (self.fit.free)(self.state, segments.as_ptr(), segments.len()) }
     }
 
@@ -164,7 +164,7 @@ pub struct Steady {
     random: u64,
 }
 
-/// What `Steady::replace` does, in this order.
+/// The steps of `Steady::replace`, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     Chosen,
@@ -182,7 +182,7 @@ impl Steady {
             random: seed,
         };
         let all = &mut steady.segments;
-        // SAFETY: so many segments are there to be written.
+        // SAFETY: `live` segments may be written.
         unsafe { bench_resize(all.as_mut_ptr(), live, most, &mut steady.random) };
         steady.range.alloc(all);
         steady
@@ -204,7 +204,7 @@ impl Steady {
         done(Step::Chosen);
         self.range.free(tail);
         done(Step::Freed);
-        // SAFETY: so many segments are there to be written.
+        // SAFETY: the slice of segments may be written.
         unsafe {
             bench_resize(tail.as_mut_ptr(), tail.len(), self.most, &mut self.random);
         }
@@ -309,7 +309,7 @@ impl Chase {
             _rest: [0; 7],
         };
         let mut nodes = vec![empty; bytes.div_ceil(NODE).max(2)];
-        // SAFETY: so many nodes are there to be written.
+        // SAFETY: the slice of nodes may be written.
         unsafe { bench_chase_open(nodes.as_mut_ptr(), nodes.len(), seed) };
         Chase { nodes, at: 0 }
     }

@@ -16,16 +16,16 @@ use crate::kernels::layouts;
 use crate::part::{self, Common, Report, Sampling};
 use std::time::Duration;
 
-/// How much one measuring process does.
+/// The extent of one measuring process.
 #[derive(Clone, Debug)]
 pub struct Effort {
     /// Processor time of one sample.
     pub sample: Duration,
-    /// How often this row was measured before.
+    /// The number of earlier repeats of this row.
     pub repeat: usize,
 }
 
-/// What is measured.
+/// A part of the measurements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Part {
     /// A quantum cache beside an object cache, on 1 to 8 threads
@@ -65,7 +65,7 @@ impl Options {
     }
 }
 
-/// What a measuring process does: measures the row of that name and prints the figures.
+/// Runs a measuring process: measures the row of that name and prints the figures.
 fn run_child(arguments: &[String]) -> Option<()> {
     let [name, sample, repeat] = arguments else {
         return None;

@@ -16,7 +16,7 @@ const CHURN_PAIRS: u64 = 64;
 /// The side that the ratios are relative to.
 const MEASURE: &str = "cache-called";
 
-/// What a thread does.
+/// The loop of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loop {
     /// One object, again and again.
@@ -25,7 +25,7 @@ pub enum Loop {
     Churn,
 }
 
-/// A loop on so many threads.
+/// A loop on a number of threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
     pub kind: Loop,

@@ -24,7 +24,7 @@ const STYLE: &str = "<style>\
     .curve { fill: none; stroke-width: 2.4; stroke-linejoin: round }\
     </style>\n";
 
-/// What one set of axes shows: a curve for each fit, or for each contender.
+/// The content of one set of axes: a curve for each fit, or for each contender.
 pub(crate) struct Picture<'a> {
     pub(crate) title: &'a str,
     pub(crate) below: &'a str,

@@ -1,10 +1,10 @@
-//! Segments that are too large for the quantum caches, replaced at random: the time, the number of
-//! segments that are looked at, and the cost of a dependent cache miss in as much memory as the
-//! tags take.
+//! Segments that are too large for the quantum caches, replaced at random. The rows show the time,
+//! the number of segments that an operation looks at, and the cost of a dependent cache miss in as
+//! much memory as the tags take.
 //!
-//! Up to a quarter of the live segments, chosen at random, are freed one after the other; then as
-//! many are allocated. So many operations share a reading of the clock, and choosing the segments
-//! is not timed.
+//! Up to a quarter of the live segments, chosen at random, are freed one after the other; then the
+//! same number is allocated. All these operations share two readings of the clock, and choosing the
+//! segments is not timed.
 
 use super::kernels::{fits, Chase, Counts, Fit, Steady, Step, NODE};
 use super::Effort;
@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Units of the range for each unit that is live on average.
 const ROOM: f64 = 1.25;
-/// Segments that are replaced at a time, or a quarter of all if that is less. With so many, an
-/// allocation seldom finds in the processor's caches what the last frees left there.
+/// The number of segments that are replaced at a time, or a quarter of all if that is less. With so
+/// many, an allocation seldom finds the data of the last frees in the processor's caches.
 const TOGETHER: usize = 16_384;
 /// A fit that is not settled after this time is left out.
 const PATIENCE: Duration = Duration::from_secs(4);

@@ -6,17 +6,18 @@ use crate::bounded::{full, Bounded};
 use crate::shared::Full;
 use core::fmt;
 
-/// A slab of so many slots of `N` bytes, whose memory is taken and touched when it is made.
+/// A slab with a fixed number of slots of `N` bytes. Its memory is allocated and touched when it is
+/// created.
 pub type Slab<const N: usize> = ByteSlab<N, Bounded>;
 
 impl<const N: usize> Slab<N> {
-    /// A slab of so many slots.
+    /// Creates a slab with `capacity` slots.
     ///
     /// # Safety
     /// Slots are given back to this slab, before it is dropped: see [`Slab`].
     ///
     /// # Panics
-    /// `capacity` is 0, or there is no memory for so many.
+    /// If `capacity` is 0, or there is not enough memory.
     #[inline]
     #[track_caller]
     pub unsafe fn with_capacity(capacity: usize) -> Self {
@@ -24,7 +25,7 @@ impl<const N: usize> Slab<N> {
         ByteSlab(unsafe { crate::bounded::Slab::with_capacity(capacity) })
     }
 
-    /// Slots, taken and free.
+    /// The number of slots, taken and free.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.0.capacity()
@@ -33,7 +34,7 @@ impl<const N: usize> Slab<N> {
     /// Puts the value into a slot.
     ///
     /// # Panics
-    /// The slab is full, or the type is larger than `N` bytes, or its alignment greater than 8.
+    /// If the slab is full, the type is larger than `N` bytes, or its alignment is greater than 8.
     #[inline]
     #[track_caller]
     pub fn alloc<T>(&self, value: T) -> Slot<T> {
@@ -49,7 +50,7 @@ impl<const N: usize> Slab<N> {
     /// [`Full`], with the value: the slab is full.
     ///
     /// # Panics
-    /// The type is larger than `N` bytes, or its alignment greater than 8.
+    /// If the type is larger than `N` bytes, or its alignment is greater than 8.
     #[inline]
     #[track_caller]
     pub fn try_alloc<T>(&self, value: T) -> Result<Slot<T>, Full<T>> {
@@ -62,16 +63,16 @@ impl<const N: usize> Slab<N> {
         }
     }
 
-    /// Takes a slot, for a value to be written in place. `None`: the slab is full.
+    /// Claims a slot, in which a value can be written in place. `None`: the slab is full.
     #[inline]
     pub fn try_claim(&self) -> Option<ByteClaim<'_>> {
         self.reserve()
     }
 
-    /// Takes a slot, for a value to be written in place.
+    /// Claims a slot, in which a value can be written in place.
     ///
     /// # Panics
-    /// The slab is full.
+    /// If the slab is full.
     #[inline]
     #[track_caller]
     pub fn claim(&self) -> ByteClaim<'_> {
@@ -81,13 +82,14 @@ impl<const N: usize> Slab<N> {
         }
     }
 
-    /// Copies bytes into a slot, and returns where it lies. [`free_raw`](Self::free_raw) frees it.
+    /// Copies `size` bytes from `source` into a slot, and returns the slot's address.
+    /// [`free_raw`](Self::free_raw) frees the slot.
     ///
     /// # Safety
-    /// So many bytes may be read at `source`.
+    /// `size` bytes can be read at `source`.
     ///
     /// # Panics
-    /// The slab is full, or there are more than `N` bytes.
+    /// If the slab is full, or `size` is greater than `N`.
     #[inline]
     #[track_caller]
     pub unsafe fn alloc_raw(&self, source: *const u8, size: usize) -> *mut u8 {

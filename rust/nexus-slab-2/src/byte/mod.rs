@@ -33,7 +33,7 @@ use slabyard::parts::Store;
 /// The alignment of each slot, in bytes.
 const ALIGN: usize = 8;
 
-/// Bytes of a slot.
+/// The content of a slot: `N` bytes, aligned to 8.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub struct AlignedBytes<const N: usize> {
@@ -44,8 +44,8 @@ pub struct AlignedBytes<const N: usize> {
 handle! {
     /// A raw handle of a value in a byte slab: an address, 8 bytes.
     ///
-    /// It frees nothing when it is dropped: give it to `free` or `take` of the slab that it came
-    /// from. A debug build panics if you do not.
+    /// Dropping it frees nothing: give it to `free` or `take` of its slab. A debug build panics if
+    /// it is dropped instead.
     Slot of u8, holds T, "byte::Slot", "give it to free or take of its slab"
 }
 movable!(Slot, PinnedSlot);
@@ -59,7 +59,7 @@ handle! {
 }
 pinned!(PinnedSlot);
 
-/// A slot of a byte slab that is taken and has no value yet. Dropped, it goes back to its slab.
+/// A slot of a byte slab that is taken and has no value yet. Dropping it frees the slot.
 pub struct ByteClaim<'a> {
     place: NonNull<u8>,
     store: &'a Store,
@@ -67,10 +67,11 @@ pub struct ByteClaim<'a> {
 }
 
 impl ByteClaim<'_> {
-    /// Puts the value in.
+    /// Puts a value into the slot.
     ///
     /// # Panics
-    /// The type is larger than a slot, or its alignment greater than 8. The slot goes back.
+    /// If the type is larger than a slot, or its alignment is greater than 8. The slot is then
+    /// freed.
     #[inline]
     #[track_caller]
     pub fn write<T>(self, value: T) -> Slot<T> {
@@ -83,13 +84,13 @@ impl ByteClaim<'_> {
         }
     }
 
-    /// Copies bytes into the slot, and returns where it lies.
+    /// Copies `size` bytes from `source` into the slot, and returns the slot's address.
     ///
     /// # Safety
-    /// So many bytes may be read at `source`.
+    /// `size` bytes can be read at `source`.
     ///
     /// # Panics
-    /// There are more than a slot has. The slot goes back.
+    /// If `size` is greater than the size of a slot. The slot is then freed.
     #[inline]
     #[track_caller]
     pub unsafe fn write_raw(self, source: *const u8, size: usize) -> *mut u8 {
@@ -100,19 +101,19 @@ impl ByteClaim<'_> {
         place
     }
 
-    /// Where the slot lies.
+    /// The address of the slot.
     #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         self.place.as_ptr()
     }
 
-    /// Bytes of the slot.
+    /// The size of the slot in bytes.
     #[inline]
     pub fn slot_size(&self) -> usize {
         self.slot_size
     }
 
-    /// The number of the slot's chunk; 0 in a bounded slab. It is looked up.
+    /// The number of the slot's chunk; 0 in a bounded slab. Each call searches the chunks.
     pub fn chunk_idx(&self) -> usize {
         self.store.chunk_of(self.as_ptr() as usize).unwrap_or(0)
     }
@@ -121,7 +122,7 @@ impl ByteClaim<'_> {
 impl Drop for ByteClaim<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the slot is one of the slab, and nobody else's.
+        // SAFETY: the slot is one of the slab, is taken, and has no handle.
         unsafe { self.store.push::<false>(self.place.as_ptr().cast()) }
     }
 }
@@ -135,7 +136,7 @@ impl fmt::Debug for ByteClaim<'_> {
     }
 }
 
-/// A panic if values of the type do not fit into slots of so many bytes.
+/// Panics if a value of type `T` does not fit into slots of `slot_size` bytes.
 #[inline(always)]
 #[track_caller]
 fn fits<T>(slot_size: usize) {
@@ -147,7 +148,7 @@ fn fits<T>(slot_size: usize) {
     }
 }
 
-/// A panic if so many bytes do not fit into slots of so many.
+/// Panics if `size` bytes do not fit into slots of `slot_size` bytes.
 #[inline(always)]
 #[track_caller]
 fn bytes_fit(size: usize, slot_size: usize) {

@@ -39,8 +39,8 @@ impl<const N: usize, K: Kind> ByteSlab<N, K> {
     pub fn free<T>(&self, slot: Slot<T>) {
         let place = slot.into_place();
         self.0.is_own(place);
-        // SAFETY: as was promised when the slab was made, the slot is of this slab. Its handle is
-        // gone.
+        // SAFETY: the code that created the slab promised that the slot belongs to it. Its handle
+        // is gone.
         unsafe { self.0.typed().free_as(place) }
     }
 
@@ -73,7 +73,7 @@ impl<const N: usize, K: Kind> ByteSlab<N, K> {
     /// Frees a slot without dropping its content.
     ///
     /// # Safety
-    /// It is a slot of this slab that is taken, and is not used again.
+    /// The slot belongs to this slab, is taken, and is not used again.
     ///
     /// # Panics
     /// In a debug build, if the slot belongs to another slab.
@@ -101,10 +101,10 @@ impl<const N: usize, K: Kind> ByteSlab<N, K> {
         }
     }
 
-    /// Copies bytes into a slot. `None`: there is none.
+    /// Copies bytes into a slot. `None`: no slot is free.
     ///
     /// # Safety
-    /// `source` is readable for this number of bytes.
+    /// `size` bytes can be read at `source`.
     #[inline(always)]
     #[track_caller]
     pub(super) unsafe fn put_raw(&self, source: *const u8, size: usize) -> Option<*mut u8> {
@@ -115,7 +115,7 @@ impl<const N: usize, K: Kind> ByteSlab<N, K> {
         Some(place)
     }
 
-    /// Takes a slot. `None`: there is none.
+    /// Takes a slot. `None`: no slot is free.
     #[inline(always)]
     pub(super) fn reserve(&self) -> Option<ByteClaim<'_>> {
         Some(ByteClaim {

@@ -6,19 +6,20 @@ use crate::builder::{builder, Plan};
 use crate::unbounded::Unbounded;
 use core::fmt;
 
-/// A slab of slots of `N` bytes that adds a chunk of slots when none is free. What is in it never
-/// moves. All chunks have one list of free slots, so a free takes the same time however many chunks
-/// there are.
+/// A slab with slots of `N` bytes that adds a chunk of slots when no slot is free. Values do not
+/// move. All chunks share one list of free slots, so a free takes the same time for any number of
+/// chunks.
 pub type Slab<const N: usize> = ByteSlab<N, Unbounded>;
 
 impl<const N: usize> Slab<N> {
-    /// A slab whose chunks have so many slots. The first chunk comes with the first value.
+    /// Creates a slab with `chunk_capacity` slots in each chunk. The first chunk is added with the
+    /// first value.
     ///
     /// # Safety
     /// Slots are given back to this slab, before it is dropped: see [`Slab`].
     ///
     /// # Panics
-    /// `chunk_capacity` is 0.
+    /// If `chunk_capacity` is 0.
     #[inline]
     #[track_caller]
     pub unsafe fn with_chunk_capacity(chunk_capacity: usize) -> Self {
@@ -29,8 +30,8 @@ impl<const N: usize> Slab<N> {
     /// Puts the value into a slot.
     ///
     /// # Panics
-    /// The type is larger than `N` bytes, or its alignment greater than 8, or there is no memory for
-    /// another chunk.
+    /// If the type is larger than `N` bytes, its alignment is greater than 8, or there is no memory
+    /// for another chunk.
     #[inline]
     #[track_caller]
     pub fn alloc<T>(&self, value: T) -> Slot<T> {
@@ -40,10 +41,10 @@ impl<const N: usize> Slab<N> {
         }
     }
 
-    /// Takes a slot, for a value to be written in place.
+    /// Claims a slot, in which a value can be written in place.
     ///
     /// # Panics
-    /// There is no memory for another chunk.
+    /// If there is no memory for another chunk.
     #[inline]
     #[track_caller]
     pub fn claim(&self) -> ByteClaim<'_> {
@@ -53,13 +54,14 @@ impl<const N: usize> Slab<N> {
         }
     }
 
-    /// Copies bytes into a slot, and returns where it lies. [`free_raw`](Self::free_raw) frees it.
+    /// Copies `size` bytes from `source` into a slot, and returns the slot's address.
+    /// [`free_raw`](Self::free_raw) frees the slot.
     ///
     /// # Safety
-    /// So many bytes may be read at `source`.
+    /// `size` bytes can be read at `source`.
     ///
     /// # Panics
-    /// There are more than `N` bytes, or there is no memory for another chunk.
+    /// If `size` is greater than `N`, or there is no memory for another chunk.
     #[inline]
     #[track_caller]
     pub unsafe fn alloc_raw(&self, source: *const u8, size: usize) -> *mut u8 {
@@ -70,13 +72,14 @@ impl<const N: usize> Slab<N> {
         }
     }
 
-    /// As [`free_raw`](Self::free_raw). The chunk need not be known here: all chunks have one list.
+    /// Frees a slot as [`free_raw`](Self::free_raw) does. The number of the chunk is not needed,
+    /// because all chunks share one list of free slots; a debug build checks it.
     ///
     /// # Safety
-    /// As for `free_raw`; the slot is in the chunk of this number.
+    /// As for `free_raw`; the slot lies in chunk number `chunk_idx`.
     ///
     /// # Panics
-    /// In a debug build: the slot is in another chunk, or of another slab.
+    /// In a debug build, if the slot lies in another chunk or belongs to another slab.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub unsafe fn free_raw_in_chunk(&self, slot: *mut u8, chunk_idx: usize) {
@@ -112,13 +115,13 @@ builder! {
 }
 
 impl Builder {
-    /// The slab, with its first chunks.
+    /// Creates the slab with its initial chunks.
     ///
     /// # Safety
     /// Slots are given back to this slab, before it is dropped: see [`Slab`].
     ///
     /// # Panics
-    /// The size of a chunk is 0, or there is no memory for the first chunks.
+    /// If the size of a chunk is 0, or there is no memory for the initial chunks.
     #[inline]
     #[track_caller]
     pub unsafe fn build<const N: usize>(self) -> Slab<N> {

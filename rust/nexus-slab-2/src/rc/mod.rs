@@ -28,7 +28,7 @@ use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
-/// The bit of the state that means: there is a guard. The other bits count the owners.
+/// This bit of the state is set while a guard exists. The other bits count the owners.
 const BORROWED: usize = 1 << (usize::BITS - 1);
 
 /// The content of a slot: a value, with the number of its owners before it.
@@ -66,7 +66,7 @@ impl<T> RcCell<T> {
         self.state.get() & !BORROWED
     }
 
-    /// Removes an owner; returns how many are left.
+    /// Removes an owner; returns the number of owners left.
     #[inline(always)]
     fn leave(&self) -> usize {
         debug_assert!(self.owners() > 0, "RcSlot refcount underflow");
@@ -74,7 +74,7 @@ impl<T> RcCell<T> {
         self.owners()
     }
 
-    /// Takes the guard.
+    /// Takes the guard. Panics if there is one already.
     #[inline(always)]
     #[track_caller]
     fn acquire(&self) {
@@ -114,7 +114,7 @@ impl<T> RcSlot<T> {
     /// Makes an owner that is counted already.
     ///
     /// # Safety
-    /// The slot holds a value, and one of its owners is nobody else's.
+    /// The slot holds a value, and its count includes an owner that no other `RcSlot` represents.
     #[inline(always)]
     unsafe fn of(cell: NonNull<RcCell<T>>) -> Self {
         RcSlot(cell, PhantomData)
@@ -122,8 +122,8 @@ impl<T> RcSlot<T> {
 
     #[inline(always)]
     fn cell(&self) -> &RcCell<T> {
-        // SAFETY: the slot is taken as long as it has an owner; what a guard changes lies in an
-        // UnsafeCell.
+        // SAFETY: the slot is taken as long as it has an owner. A guard changes the value only,
+        // which lies in an UnsafeCell.
         unsafe { self.0.as_ref() }
     }
 
@@ -138,38 +138,38 @@ impl<T> RcSlot<T> {
         self.0.as_ptr()
     }
 
-    /// Where the slot lies. The owner is still counted: [`from_raw`](Self::from_raw) makes one of it
-    /// again.
+    /// The address of the slot. The owner stays counted: make it an owner again with
+    /// [`from_raw`](Self::from_raw).
     #[inline]
     pub fn into_raw(self) -> *mut RcCell<T> {
         self.into_cell().as_ptr()
     }
 
-    /// An owner that is counted already.
+    /// Makes an owner of the address again. The count does not change.
     ///
     /// # Safety
-    /// The address came from [`into_raw`](Self::into_raw), once for each owner that is made of it,
-    /// and the slot has been taken since.
+    /// The address came from [`into_raw`](Self::into_raw), each call of which allows one call of
+    /// this function, and the slot has been taken since.
     #[inline]
     pub unsafe fn from_raw(cell: *mut RcCell<T>) -> Self {
         // SAFETY: as the caller says; no slot is at address 0.
         unsafe { Self::of(NonNull::new_unchecked(cell)) }
     }
 
-    /// Where the value lies. No guard is taken.
+    /// The address of the value. No guard is taken.
     ///
     /// # Safety
-    /// The value is not read through it while a guard changes it.
+    /// The value is not read through the address while a guard changes it.
     #[inline]
     pub unsafe fn value_ptr(&self) -> *const T {
         self.cell().value_ptr()
     }
 
-    /// Where the value lies, to be changed. No guard is taken.
+    /// The address of the value, for changing it. No guard is taken.
     ///
     /// # Safety
-    /// The value is not used through it while there is a guard, nor in any other way while it is
-    /// changed.
+    /// While a guard exists, the value is not used through this address. While the value is changed
+    /// through it, the value is not used in any other way.
     #[inline]
     pub unsafe fn value_ptr_mut(&self) -> *mut T {
         self.cell().value_ptr()
@@ -181,20 +181,20 @@ impl<T> RcSlot<T> {
         self.cell().owners()
     }
 
-    /// The value, to be read.
+    /// The value, for reading.
     ///
     /// # Panics
-    /// There is another guard of the value, of either kind.
+    /// If there is another guard of the value, for reading or changing.
     #[inline]
     #[track_caller]
     pub fn borrow(&self) -> Ref<'_, T> {
         Ref(Guard::of(self.cell()), PhantomData)
     }
 
-    /// The value, to be changed.
+    /// The value, for changing it.
     ///
     /// # Panics
-    /// There is another guard of the value, of either kind.
+    /// If there is another guard of the value, for reading or changing.
     #[inline]
     #[track_caller]
     pub fn borrow_mut(&self) -> RefMut<'_, T> {
@@ -203,13 +203,13 @@ impl<T> RcSlot<T> {
 }
 
 impl<T> Clone for RcSlot<T> {
-    /// One more owner, which is given back as the first one is.
+    /// Makes another owner. Each owner is given back to the slab.
     #[inline]
     fn clone(&self) -> Self {
         let state = &self.cell().state;
         debug_assert!(self.refcount() < !BORROWED, "RcSlot refcount overflow");
         state.set(state.get() + 1);
-        // SAFETY: the owner was counted.
+        // SAFETY: the new owner is counted.
         unsafe { Self::of(self.0) }
     }
 }
@@ -230,13 +230,13 @@ impl<T> Drop for RcSlot<T> {
     }
 }
 
-/// The one guard of a value. It is an address, not a reference: the borrow of a reference would go on
-/// while the guard is dropped.
+/// The one guard of a value. It is an address, not a reference, because a reference would still
+/// borrow the value while the guard is dropped.
 struct Guard<T>(NonNull<RcCell<T>>);
 
 impl<T> Guard<T> {
     /// # Panics
-    /// There is one already.
+    /// If there is a guard already.
     #[inline(always)]
     #[track_caller]
     fn of(cell: &RcCell<T>) -> Self {
@@ -246,7 +246,7 @@ impl<T> Guard<T> {
 
     #[inline(always)]
     fn value(&self) -> *mut T {
-        // SAFETY: the owner that was borrowed keeps the slot.
+        // SAFETY: the guard borrows an owner, which keeps the slot.
         unsafe { self.0.as_ref().value_ptr() }
     }
 }
@@ -259,7 +259,7 @@ impl<T> Drop for Guard<T> {
     }
 }
 
-/// The value of an [`RcSlot`], to be read. There is no other guard as long as there is this one.
+/// The value of an [`RcSlot`], for reading. No other guard of the value exists meanwhile.
 pub struct Ref<'a, T>(Guard<T>, PhantomData<&'a T>);
 
 impl<T> Deref for Ref<'_, T> {
@@ -277,7 +277,7 @@ impl<T: fmt::Debug> fmt::Debug for Ref<'_, T> {
     }
 }
 
-/// The value of an [`RcSlot`], to be changed. There is no other guard as long as there is this one.
+/// The value of an [`RcSlot`], for changing it. No other guard of the value exists meanwhile.
 pub struct RefMut<'a, T>(Guard<T>, PhantomData<&'a mut T>);
 
 impl<T> Deref for RefMut<'_, T> {

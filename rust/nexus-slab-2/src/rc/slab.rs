@@ -40,7 +40,7 @@ impl<T, K: Kind> RcSlab<T, K> {
         }
     }
 
-    /// The first owner of what is in a slot.
+    /// Makes the first owner of the value in a slot.
     #[inline(always)]
     pub(super) fn own(slot: Slot<RcCell<T>>) -> RcSlot<T> {
         // SAFETY: the cell counts one owner, and its handle is gone.

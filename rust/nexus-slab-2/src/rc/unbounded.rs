@@ -81,7 +81,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Chunks of 256 slots, none of them from the start.
+    /// Starts with chunks of 256 slots and no initial chunk.
     #[inline]
     pub fn new() -> Self {
         Self::default()

@@ -1,5 +1,5 @@
-//! What the tests have in common.
-#![allow(dead_code)] // no test uses all of it
+//! Types and functions that the tests share.
+#![allow(dead_code)] // no test uses all of them
 
 use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -13,7 +13,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Its drop panics.
+/// A value whose drop panics.
 pub struct Panics;
 
 impl Drop for Panics {
@@ -22,7 +22,7 @@ impl Drop for Panics {
     }
 }
 
-/// What a panic says.
+/// Runs a function that must panic, and returns the message.
 pub fn panics<R>(function: impl FnOnce() -> R) -> String {
     let Err(said) = catch_unwind(AssertUnwindSafe(function)) else {
         panic!("it does not panic");
@@ -33,7 +33,8 @@ pub fn panics<R>(function: impl FnOnce() -> R) -> String {
     }
 }
 
-/// Does nothing to the value in release builds, and panics so in debug builds.
+/// Runs a function that must return normally in release builds, and panic with the message `said`
+/// in debug builds.
 pub fn panics_in_debug<R>(said: &str, function: impl FnOnce() -> R) {
     if cfg!(debug_assertions) {
         let told = panics(function);

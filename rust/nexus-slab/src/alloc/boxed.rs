@@ -52,15 +52,15 @@ impl<T, A: Alloc<Item = T>> BoxSlot<T, A> {
         T: 'static,
     {
         let value = NonNull::from(&*self.into_slot());
-        // SAFETY: nobody can free the slot or reach the value in another way, and the memory of a
-        // slot that is taken stays.
+        // SAFETY: no handle is left that could free the slot or reach the value, and the memory of
+        // a slot that is taken stays.
         unsafe { LocalStatic::new(value) }
     }
 
     /// The raw slot. Free it with `free` or `take` of the allocator, or make it a `BoxSlot` again.
     #[inline]
     pub fn into_slot(self) -> Slot<T> {
-        // SAFETY: the other name is forgotten.
+        // SAFETY: the other handle is forgotten.
         unsafe { ManuallyDrop::new(self).slot.copy() }
     }
 
@@ -100,15 +100,15 @@ impl<T, A: Alloc<Item = T>> BoxSlot<T, A> {
     /// Pins the value: the result drops it in place, and cannot move it out.
     #[inline]
     pub fn into_pin(self) -> Pin<Self> {
-        // SAFETY: a pinned slot gives no &mut of a value that must not move, and frees its memory
-        // after the drop only.
+        // SAFETY: a pinned slot gives no &mut of a value that must not move, and frees the slot's
+        // memory only after the drop.
         unsafe { Pin::new_unchecked(self) }
     }
 
-    /// The slot with an owner again.
+    /// Makes an owner of a raw slot again.
     ///
     /// # Safety
-    /// The slot was allocated from `A` on this thread, and nobody else has it.
+    /// The slot was allocated from `A` on this thread, and has no other owner or handle.
     #[inline]
     pub unsafe fn from_slot(slot: Slot<T>) -> Self {
         BoxSlot {
@@ -123,7 +123,7 @@ impl<T, A: Alloc<Item = T>> BoxSlot<T, A> {
         self.slot.as_ptr()
     }
 
-    /// The address of the slot, which has no owner from now on.
+    /// The address of the slot. The slot has no owner from now on.
     #[inline]
     pub fn into_raw(self) -> *mut SlotCell<T> {
         self.into_slot().as_ptr()

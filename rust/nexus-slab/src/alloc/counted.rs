@@ -14,13 +14,13 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::ptr::NonNull;
 
-/// The address of a slot with counts, which stays taken while this exists. This is not counted
-/// itself; [`RcSlot`] and [`WeakSlot`] are.
+/// The address of a slot with counts, which stays taken while this address exists. A `Counted` is
+/// not counted itself; [`RcSlot`] and [`WeakSlot`] are.
 struct Counted<T>(NonNull<SlotCell<RcInner<T>>>);
 
 impl<T> Counted<T> {
     /// # Safety
-    /// The pointer is that of a slot, which is taken as long as this is used.
+    /// The slot at this address is taken as long as the result is used.
     #[inline(always)]
     unsafe fn at(cell: *mut SlotCell<RcInner<T>>) -> Self {
         // SAFETY: no slot is at address 0.
@@ -33,7 +33,7 @@ impl<T> Counted<T> {
         Counted(slot.into_cell())
     }
 
-    /// Another name.
+    /// Makes a second `Counted` with the same address.
     ///
     /// # Safety
     /// The slot is taken as long as either of the two is used.
@@ -55,7 +55,7 @@ impl<T> Counted<T> {
     /// The number of owners.
     #[inline(always)]
     fn strong(&self) -> &Cell<u32> {
-        // SAFETY: the slot is taken; the value beside the count is not looked at.
+        // SAFETY: the slot is taken; the value beside the count is not read.
         unsafe { &(*self.inner()).strong }
     }
 
@@ -73,10 +73,10 @@ impl<T> Counted<T> {
         unsafe { (&raw mut (*self.inner()).value).cast() }
     }
 
-    /// The raw slot.
+    /// Makes a raw slot.
     ///
     /// # Safety
-    /// The caller answers for it.
+    /// As for [`Slot::from_ptr`].
     #[inline(always)]
     unsafe fn slot(&self) -> Slot<RcInner<T>> {
         // SAFETY: as the caller says.
@@ -102,7 +102,8 @@ fn too_many() -> ! {
 }
 
 /// One of several owners of a value in a slot of the allocator `A`: 8 bytes. The value is dropped
-/// with its last owner, the slot is freed with its last reference. It cannot leave its thread.
+/// with its last owner; the slot is freed with its last reference. An owner cannot leave its
+/// thread.
 #[must_use = "an owner that is dropped counts no more"]
 pub struct RcSlot<T, A: Alloc<Item = RcInner<T>>> {
     slot: Counted<T>,
@@ -144,12 +145,12 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
     /// Makes a weak reference, which does not keep the value.
     ///
     /// # Panics
-    /// If there are 4 billion of them.
+    /// If there are 4 billion weak references.
     #[inline]
     #[track_caller]
     pub fn downgrade(&self) -> WeakSlot<T, A> {
         count_up(self.slot.weak());
-        // SAFETY: each of the two is counted.
+        // SAFETY: both references are counted.
         WeakSlot::name(unsafe { self.slot.copy() })
     }
 
@@ -198,14 +199,14 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         if !self.is_only() {
             return Err(self);
         }
-        // SAFETY: no other name can move the value, and a pinned owner gives none that can.
+        // SAFETY: no other reference can move the value, and a pinned owner gives no &mut of it.
         Ok(unsafe { Pin::new_unchecked(self) })
     }
 
     /// The value, if there is no other reference to the slot.
     #[inline]
     pub fn get_mut(&mut self) -> Option<&mut T> {
-        // SAFETY: the only name of the slot is borrowed for that long.
+        // SAFETY: this only reference is borrowed as long as the result is used.
         self.is_only().then(|| unsafe { self.get_mut_unchecked() })
     }
 
@@ -214,7 +215,7 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
     /// # Safety
     /// There is no other reference to the value as long as this one is used.
     #[inline]
-    #[allow(clippy::mut_from_ref)] // the caller answers for it
+    #[allow(clippy::mut_from_ref)] // the caller promises it
     pub unsafe fn get_mut_unchecked(&self) -> &mut T {
         // SAFETY: as the caller says; the value is there as long as it has an owner.
         unsafe { &mut *self.slot.value() }
@@ -229,7 +230,7 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         }
         self.slot.strong().set(0);
         self.slot.weak().set(0);
-        // SAFETY: this was the only name.
+        // SAFETY: this was the only reference.
         Some(unsafe { self.into_slot_unchecked() })
     }
 
@@ -259,8 +260,8 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
     /// Makes an owner that is counted already.
     ///
     /// # Safety
-    /// It is a slot of `A` on this thread that holds a value, and one of the counted owners is the
-    /// caller's.
+    /// The slot was allocated from `A` on this thread, holds a value, and its count includes an
+    /// owner that no other `RcSlot` represents.
     #[inline]
     pub unsafe fn from_raw(cell: *mut SlotCell<RcInner<T>>) -> Self {
         // SAFETY: as the caller says.
@@ -270,10 +271,10 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
     /// Adds an owner to the count.
     ///
     /// # Safety
-    /// It is a slot that holds a value, which has an owner.
+    /// The slot holds a value, which has an owner.
     ///
     /// # Panics
-    /// If there are 4 billion of them.
+    /// If there are 4 billion owners.
     #[inline]
     #[track_caller]
     pub unsafe fn increment_strong_count(cell: *mut SlotCell<RcInner<T>>) {
@@ -300,7 +301,7 @@ impl<T: Clone, A: UnboundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
         if !self.is_only() {
             *self = Self::new((**self).clone());
         }
-        // SAFETY: it has no other name.
+        // SAFETY: there is no other reference to the slot.
         unsafe { self.get_mut_unchecked() }
     }
 }
@@ -316,7 +317,7 @@ impl<T: Clone, A: BoundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
         if !self.is_only() {
             *self = Self::try_new((**self).clone()).map_err(|_| Full(()))?;
         }
-        // SAFETY: it has no other name.
+        // SAFETY: there is no other reference to the slot.
         Ok(unsafe { self.get_mut_unchecked() })
     }
 }
@@ -325,7 +326,7 @@ impl<T, A: Alloc<Item = RcInner<T>>> Clone for RcSlot<T, A> {
     /// Makes another owner.
     ///
     /// # Panics
-    /// If there are 4 billion of them.
+    /// If there are 4 billion owners.
     #[inline]
     #[track_caller]
     fn clone(&self) -> Self {
@@ -341,10 +342,13 @@ impl<T, A: Alloc<Item = RcInner<T>>> Drop for RcSlot<T, A> {
         let left = self.slot.strong().get() - 1;
         self.slot.strong().set(left);
         if left == 0 {
-            // The weak reference of all owners together, dropped after the value, also in a panic.
-            // SAFETY: the slot is taken until that name is dropped, and the owner is not used then.
+            // The weak reference of all owners together is dropped after the value, even if the
+            // value's drop panics.
+            // SAFETY: the slot is taken until this reference is dropped; the owner is not used
+            // then.
             let _name: WeakSlot<T, A> = WeakSlot::name(unsafe { self.slot.copy() });
-            // SAFETY: the last owner's value. No weak name can reach it, as no owner is counted.
+            // SAFETY: this was the last owner. No weak reference can reach the value when no owner
+            // is counted.
             unsafe { self.slot.value().drop_in_place() }
         }
     }
@@ -354,8 +358,8 @@ impl<T, A: Alloc<Item = RcInner<T>>> Deref for RcSlot<T, A> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the value is there as long as it has an owner, and changed only if it has no
-        // other name.
+        // SAFETY: the value exists as long as it has an owner. It is changed only if there is no
+        // other reference.
         unsafe { &*self.slot.value() }
     }
 }
@@ -384,7 +388,7 @@ pub struct WeakSlot<T, A: Alloc<Item = RcInner<T>>> {
 }
 
 impl<T, A: Alloc<Item = RcInner<T>>> WeakSlot<T, A> {
-    /// Makes a weak reference that was counted.
+    /// Makes a weak reference that is counted already.
     #[inline(always)]
     fn name(slot: Counted<T>) -> Self {
         WeakSlot {
@@ -396,7 +400,7 @@ impl<T, A: Alloc<Item = RcInner<T>>> WeakSlot<T, A> {
     /// Makes an owner of the value, if the value still exists.
     ///
     /// # Panics
-    /// If there are 4 billion of them.
+    /// If there are 4 billion owners.
     #[inline]
     #[track_caller]
     pub fn upgrade(&self) -> Option<RcSlot<T, A>> {
@@ -404,7 +408,7 @@ impl<T, A: Alloc<Item = RcInner<T>>> WeakSlot<T, A> {
             return None;
         }
         count_up(self.slot.strong());
-        // SAFETY: each of the two is counted.
+        // SAFETY: both references are counted.
         Some(RcSlot::own(unsafe { self.slot.copy() }))
     }
 
@@ -425,12 +429,12 @@ impl<T, A: Alloc<Item = RcInner<T>>> Clone for WeakSlot<T, A> {
     /// Makes another weak reference.
     ///
     /// # Panics
-    /// If there are 4 billion of them.
+    /// If there are 4 billion weak references.
     #[inline]
     #[track_caller]
     fn clone(&self) -> Self {
         count_up(self.slot.weak());
-        // SAFETY: each of the two is counted.
+        // SAFETY: both references are counted.
         Self::name(unsafe { self.slot.copy() })
     }
 }
@@ -441,7 +445,8 @@ impl<T, A: Alloc<Item = RcInner<T>>> Drop for WeakSlot<T, A> {
         let left = self.slot.weak().get() - 1;
         self.slot.weak().set(left);
         if left == 0 {
-            // SAFETY: the last name of a slot of this allocator, whose value is dropped.
+            // SAFETY: this was the last reference to a slot of this allocator, and its value is
+            // dropped.
             unsafe { A::free(self.slot.slot()) }
         }
     }

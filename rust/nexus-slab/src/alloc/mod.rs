@@ -1,7 +1,7 @@
 //! Allocators as types, and the slots that find their allocator by its type.
 //!
-//! The macros define such types. Your own types can implement [`Alloc`] too, whose contract is
-//! described there.
+//! The macros define such types. Your own types can implement [`Alloc`] too; its documentation
+//! states the contract.
 
 mod boxed;
 mod counted;
@@ -19,7 +19,7 @@ use crate::shared::Slot;
 ///   slot.
 /// - The memory of a slot that was not freed stays and does not move while the thread can reach the
 ///   slot. Destructors of thread-local variables can reach it too.
-/// - All functions concern the current thread.
+/// - All functions use the allocator of the current thread.
 pub unsafe trait Alloc: Sized + 'static {
     /// The content of a slot.
     type Item;

@@ -1,5 +1,5 @@
-//! `slabyard faults`: runs a program once for each of its allocations, that one made to fail, and
-//! judges how it took it.
+//! `slabyard faults`: runs a program again and again, lets one more allocation fail each time, and
+//! reports the failures that the program does not survive.
 
 mod run;
 pub mod text;
@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What to try on which program.
+/// The program, and what to let fail.
 pub struct Plan {
     pub command: Vec<OsString>,
-    /// Names of caches, with * and ?; none: all.
+    /// Names of caches, with * and ?; if there are none, all caches.
     pub only: Vec<String>,
-    /// The name of a call to the system, instead of allocations.
+    /// The name of a system call of the library, to fail instead of allocations.
     pub call: Option<String>,
     pub from: u64,
     pub every: u64,
@@ -30,12 +30,12 @@ pub struct Plan {
     pub jobs: usize,
     pub all: bool,
     pub leaks: bool,
-    /// What SLABYARD says already.
+    /// The value of SLABYARD in the tool's environment.
     pub settings: OsString,
 }
 
 impl Plan {
-    /// The rule without its number.
+    /// The rule of the option `fail`, without its number.
     fn who(&self) -> String {
         match &self.call {
             Some(call) => format!("os:{call}"),
@@ -44,7 +44,7 @@ impl Plan {
         }
     }
 
-    /// SLABYARD for the run in which number `count` fails; none: for one in which nothing does.
+    /// The value of SLABYARD for a run in which number `count` fails; `None`: no allocation fails.
     fn settings(&self, count: Option<u64>) -> OsString {
         let mut parts = vec![self.settings.clone()];
         if self.leaks {
@@ -67,7 +67,7 @@ impl Plan {
         )
     }
 
-    /// What to type to see it again.
+    /// The shell command that repeats the run.
     fn again(&self, count: u64) -> String {
         let settings = self.settings(Some(count));
         let words = self.command.iter().map(|word| text::quoted(word));
@@ -80,18 +80,18 @@ impl Plan {
 #[derive(Debug, Serialize)]
 pub struct Finding {
     pub count: u64,
-    /// In a few words.
+    /// A short description.
     pub what: String,
     pub again: String,
     #[serde(flatten)]
     pub run: Run,
 }
 
-/// Why no more was tried.
+/// Why the search stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopped {
-    /// The last run had nothing left to fail.
+    /// No allocation was left to fail in the last run.
     AllTried,
     AtFirst,
     AtMost,
@@ -101,15 +101,15 @@ pub enum Stopped {
 #[derive(Debug, Serialize)]
 pub struct Faults {
     pub command: Vec<String>,
-    /// Allocations, or calls, that were made to fail.
+    /// The number of allocations, or calls, that were made to fail.
     pub tried: u64,
-    /// The number to go on with.
+    /// The number to continue with.
     pub next: u64,
     pub stopped: Stopped,
     pub findings: Vec<Finding>,
 }
 
-/// What is wrong with the way a run ended, in a few words.
+/// A short description of a bad end of a run. `None`: the program survived.
 fn complaint(run: &Run, time: Duration) -> Option<String> {
     let headline = run.report.lines().next().unwrap_or_default();
     let headline = headline.strip_prefix("slabyard: ").unwrap_or(headline);
@@ -121,17 +121,17 @@ fn complaint(run: &Run, time: Duration) -> Option<String> {
     }
 }
 
-/// One run without failures: it has to be beyond reproach.
+/// Runs the program once without a failure. This run must end well.
 fn try_without(plan: &Plan, folder: &Path, interrupted: &AtomicBool) -> Result<()> {
     let run = plan.run(None, folder, &|| !interrupted.load(Ordering::Relaxed))?;
     if let Some(complaint) = complaint(&run, plan.time) {
         let program = plan.command[0].to_string_lossy();
-        bail!("nothing was made to fail yet, and {program} does not end well: {complaint}");
+        bail!("{program} does not end well even if nothing is made to fail: {complaint}");
     }
     Ok(())
 }
 
-/// The most likely reason that the first run had nothing to fail.
+/// The most likely reason that the first run had no allocation to fail.
 fn why_nothing(plan: &Plan) -> String {
     let program = plan.command[0].to_string_lossy();
     let less = match plan.from {
@@ -152,7 +152,7 @@ fn why_nothing(plan: &Plan) -> String {
     }
 }
 
-/// Tries one number after the other, `jobs` at a time; calls `seen` for each, in their order.
+/// Tries one number after the other, `jobs` at a time, and calls `seen` for each result in order.
 pub fn find(
     plan: &Plan,
     interrupted: &AtomicBool,
@@ -190,7 +190,7 @@ pub fn find(
     })
 }
 
-/// The number that is made to fail in this turn; none: there are to be no more.
+/// The number that fails in this turn; `None`: there are no more turns.
 fn number(plan: &Plan, turn: u64) -> Option<u64> {
     if plan.most.is_some_and(|most| turn >= most) {
         return None;
@@ -200,7 +200,7 @@ fn number(plan: &Plan, turn: u64) -> Option<u64> {
 
 type Result1 = (u64, u64, Result<Run>);
 
-/// Results come as they are ready; they are wanted turn by turn.
+/// Puts results, which arrive as runs end, in the order of their turns.
 fn in_order(arrived: mpsc::Receiver<Result1>) -> impl Iterator<Item = (u64, Result<Run>)> {
     let mut early = BTreeMap::new();
     (0..).map_while(move |turn| loop {

@@ -1,5 +1,5 @@
-//! One run of the program: started in a process group of its own, with its output and its reports
-//! in files, and ended as a whole when its time is up.
+//! One run of the program. The program has its own process group, and writes its output and reports
+//! to files. When its time is up, the whole group is killed.
 
 use crate::signals::restore_the_size_limit;
 use anyhow::{Context, Result};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What is kept of the output: its end.
+/// The end of the output is kept, up to this length.
 const OUTPUT_BYTES: u64 = 4096;
 const OUTPUT_LINES: usize = 20;
 
@@ -23,23 +23,24 @@ pub enum End {
     Exit(i32),
     Signal(i32),
     TimeUp,
-    /// It was not wanted any more.
+    /// The result was no longer needed.
     Dropped,
 }
 
-/// What a run left behind.
+/// The result of a run.
 #[derive(Debug, Serialize)]
 pub struct Run {
     pub end: End,
-    /// What was made to fail, a line each.
+    /// The failures that were made, one line each.
     pub made: Vec<String>,
     /// Everything else that Slabyard reported.
     pub report: String,
-    /// The end of what the program wrote.
+    /// The end of the program's output.
     pub output: String,
 }
 
-/// Runs `command` with these settings; `wanted` is asked again and again whether to go on.
+/// Runs `command` with these settings for at most `time`. The run is ended when `wanted`, which is
+/// called repeatedly, returns false.
 pub fn run(
     command: &[OsString],
     settings: &OsStr,
@@ -58,7 +59,7 @@ pub fn run(
     });
     settings.push(&told);
     let mut program = Command::new(&command[0]);
-    // SAFETY: what is called may be called between fork and exec.
+    // SAFETY: the closure calls only functions that may be called between fork and exec.
     unsafe {
         program.pre_exec(|| {
             restore_the_size_limit();
@@ -84,9 +85,9 @@ pub fn run(
     })
 }
 
-/// Whether the process has ended. It is not waited for yet, so no other process gets its number.
+/// Whether the process has ended. It is not waited for yet, so no other process can get its id.
 fn has_ended(child: &Child) -> Result<bool> {
-    // SAFETY: all zero is a siginfo_t; waitid writes there and nowhere else.
+    // SAFETY: a siginfo_t may be all zero, and waitid writes only there.
     let (result, info) = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -96,7 +97,7 @@ fn has_ended(child: &Child) -> Result<bool> {
     if result != 0 {
         return Err(std::io::Error::last_os_error()).context("cannot wait for the program");
     }
-    // SAFETY: waitid filled it, or left it zero.
+    // SAFETY: waitid filled it, or left it all zero.
     Ok(unsafe { info.si_pid() } != 0)
 }
 
@@ -115,7 +116,7 @@ fn wait(mut child: Child, time: Duration, wanted: &dyn Fn() -> bool) -> Result<E
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(10));
     };
-    // SAFETY: kill touches no memory; the group is the child's, which was not waited for yet.
+    // SAFETY: kill touches no memory; the group is the child's, as the child is not waited for yet.
     unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
     let status = child.wait().context("cannot wait for the program")?;
     Ok(early.unwrap_or_else(|| how(status)))
@@ -136,12 +137,12 @@ fn text_of(path: &Path) -> Result<String> {
     }
 }
 
-/// `slabyard: made allocation 7 of cache "order" (64 bytes) fail`: `allocation 7 of ...`
+/// `slabyard: made allocation 7 of cache "order" (64 bytes) fail` becomes `allocation 7 of ...`.
 fn made_to_fail(line: &str) -> Option<&str> {
     line.strip_prefix("slabyard: made ")?.strip_suffix(" fail")
 }
 
-/// What was made to fail, and the rest.
+/// Separates the lines about failures that were made from the rest of a report.
 pub fn sort_out(told: &str) -> (Vec<String>, String) {
     let (made, rest): (Vec<&str>, Vec<&str>) =
         told.lines().partition(|line| made_to_fail(line).is_some());

@@ -5,7 +5,7 @@ use crate::ui::grouped;
 use std::ffi::OsStr;
 use std::fmt::Write;
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./=:,@%+".contains(&byte);
@@ -32,11 +32,11 @@ pub fn render(faults: &Faults) -> String {
     };
     let why = match faults.stopped {
         Stopped::AllTried => return text,
-        Stopped::AtFirst => "stopped at the first (--all goes on)",
+        Stopped::AtFirst => "stopped at the first (--all continues)",
         Stopped::AtMost => "stopped at --max",
         Stopped::Interrupted => "interrupted",
     };
-    let _ = writeln!(text, "{why}; --from {} takes it up again", faults.next);
+    let _ = writeln!(text, "{why}; --from {} continues", faults.next);
     text
 }
 

@@ -1,7 +1,7 @@
-//! A recording with the right checksums and numbers of records, whose blocks say anything.
+//! Fuzzes recordings whose checksums and record counts are right and whose blocks hold any bytes.
 //!
-//! An input is a list of blocks: kind, thread, stamp (two bytes), length (two bytes), payload. So libFuzzer
-//! changes the encoded records themselves, and no input is lost to a checksum.
+//! An input is a list of blocks: kind, thread, stamp (two bytes), length (two bytes), payload. So
+//! libFuzzer changes the encoded records themselves, and no input is rejected for its checksum.
 
 use super::recording::walk;
 use crate::plan::merge::make_plan;
@@ -13,7 +13,7 @@ use crate::recording::{
 };
 use crate::report::info;
 
-/// The longest payload of a block. Longer ones say nothing new.
+/// The longest payload of a block. Longer ones reach no other code.
 const PAYLOAD_MAX: usize = 2048;
 
 pub fn run(input: &[u8]) {
@@ -32,7 +32,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// The blocks of an input behind a header, and a closing block that counts them.
+/// Makes a file of an input: a header, the input's blocks, and a closing block that counts them.
 fn file_of(mut input: &[u8]) -> Vec<u8> {
     let mut file = header().to_vec();
     let (mut processes, mut blocks, mut records) = (0, 0, 0);
@@ -64,7 +64,7 @@ fn file_of(mut input: &[u8]) -> Vec<u8> {
     file
 }
 
-/// How many records a payload has up to its first malformed one, and where that begins.
+/// The number of records in a payload before the first malformed one, and the offset of that one.
 fn measure(kind: u8, payload: &[u8], stamp: u64) -> (u32, usize) {
     let mut end = payload.len();
     if kind == KIND_OPERATIONS {
@@ -121,7 +121,7 @@ fn check_thread(mapped: &MappedPlan, process: &ProcessPlan, thread: &ThreadPlan)
     }
 }
 
-/// One thread alone takes only what it has put somewhere, and puts nothing where something is.
+/// Checks a plan of one thread: it takes only from full slots, and puts only into empty ones.
 fn replay(ops: &[Op], slots: u32) {
     let mut full = vec![false; slots as usize];
     for (at, op) in ops.iter().enumerate() {

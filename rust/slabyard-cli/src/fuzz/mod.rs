@@ -1,19 +1,19 @@
-//! What the fuzzers do with an input. Each target takes any bytes, and panics if a parser of the tool
-//! breaks, or says something that contradicts itself.
+//! The targets of the fuzzers. Each target takes any bytes, and panics if a parser of the tool
+//! crashes or contradicts itself.
 //!
 //! * [`recording`]: a recording, byte for byte, and the buffers of processes that were killed;
-//! * [`blocks`]: a recording whose checksums are right and whose blocks say anything: it is read, planned
+//! * [`blocks`]: a recording with right checksums and any bytes in its blocks: it is read, planned
 //!   and shown;
-//! * [`texts`]: command lines, and files of the system and of programs under `faults`.
+//! * [`texts`]: command lines, files of the system, and output of programs under `faults`.
 //!
-//! `scripts/fuzz` gives the targets to libFuzzer, which the feature `fuzz` makes functions for. The inputs
-//! that it found are lines of `fuzz/*.hex`; the tests below run them.
+//! `scripts/fuzz` runs the targets with libFuzzer, for which the feature `fuzz` defines functions.
+//! The inputs that it found are the lines of `fuzz/*.hex`; the tests below run them.
 
 mod blocks;
 mod recording;
 mod texts;
 
-/// Functions for libFuzzer, and a list for the tests.
+/// Defines the functions for libFuzzer, and a list of the targets for the tests.
 macro_rules! targets {
     ($($name:ident, $function:ident;)+) => {
         #[cfg(test)]
@@ -21,7 +21,7 @@ macro_rules! targets {
 
         $(
             /// # Safety
-            /// There are `size` bytes at `data`, or `size` is 0.
+            /// `size` bytes can be read at `data`, or `size` is 0.
             #[cfg(feature = "fuzz")]
             #[no_mangle]
             pub unsafe extern "C" fn $function(data: *const u8, size: usize) -> core::ffi::c_int {

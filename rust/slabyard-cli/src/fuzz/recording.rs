@@ -1,4 +1,4 @@
-//! A recording as it lies in a file, damaged anywhere.
+//! Fuzzes a recording as it lies in a file, with damage anywhere.
 
 use crate::record::rest_in;
 use crate::recording::{Recording, Strictness};
@@ -21,7 +21,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Each record is there, and the clock can be asked.
+/// Reads each record, and uses the clock.
 pub fn walk(recording: &Recording) {
     assert!(recording.ns_per_tick() >= 0.0);
     for thread in recording.processes.iter().flat_map(|one| &one.threads) {

@@ -1,5 +1,5 @@
-//! Texts that come from a user, from the system, or from a program that is made to fail. The first byte
-//! of an input chooses the parser.
+//! Fuzzes texts from a user, from the system, or from a program whose allocations fail. The first
+//! byte of an input chooses the parser.
 
 use crate::{cli, faults, machine, preload, replay};
 use std::ffi::OsStr;
@@ -20,7 +20,8 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Each line is told as made to fail or kept, and a word that is quoted for a shell is one word.
+/// Checks that each line is sorted into failures or the rest, and that a quoted word is one word
+/// for a shell.
 fn try_faults(text: &str) {
     let (made, rest) = faults::sort_out(text);
     let lines = |text: &str| text.lines().count();
@@ -30,7 +31,7 @@ fn try_faults(text: &str) {
     assert_eq!(unquoted(&quoted), text);
 }
 
-/// What a shell makes of a word in which only ' and \ have a meaning.
+/// Reads a word as a shell does, if only ' and \ have a meaning in it.
 fn unquoted(word: &str) -> String {
     let (mut text, mut inside, mut letters) = (String::new(), false, word.chars());
     while let Some(letter) = letters.next() {

@@ -1,10 +1,10 @@
-//! Makes a plan of a recording: one pass over all records in the order of their stamps.
+//! Makes the plan of a recording, in one pass over all records in the order of their stamps.
 //!
-//! Where clocks read on two cores differ a little, a record may come that cannot be true yet: an
-//! address is freed that no thread has allocated, or allocated while it is live. The record waits
-//! for another thread's record that makes it true. If none comes in time, it is taken as it is, and
-//! counted: a free of an address that was not allocated is left out; of an address that is allocated
-//! twice, the first object is never freed.
+//! The clocks of two cores may differ a little. So a record may come too early: it frees an address
+//! that no thread has allocated yet, or allocates an address that is still live. Such a record
+//! waits for the record of another thread that makes it possible. If none comes in time, the record
+//! is applied as it is, and counted: a free of an address that is not live is left out; if an
+//! address is allocated twice, the first object is never freed.
 
 use super::order::{Action, Cursor, Queue};
 use super::slots::Slots;
@@ -15,10 +15,10 @@ use crate::recording::{Process, Recording};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// How long a record waits. Clocks differ by less than a microsecond.
+/// How long a record waits. Clocks of two cores differ by less than a microsecond.
 const PATIENCE_NS: f64 = 100_000.0;
 
-/// Addresses hash well enough by one multiplication.
+/// Hashes an address by one multiplication, which is good enough for addresses.
 #[derive(Default)]
 struct AddressHasher(u64);
 
@@ -42,21 +42,22 @@ type AddressSet = HashSet<u64, BuildHasherDefault<AddressHasher>>;
 #[derive(Clone, Copy)]
 struct Live {
     size: u64,
-    /// Bytes of it that are surely in RAM.
+    /// The number of its bytes that are in RAM at least.
     sure: u64,
     slot: u32,
     thread: u32,
     generation: u16,
-    /// Of the cache that would serve it.
+    /// The number of the cache that would serve it.
     cache: u8,
-    /// Which operation of its thread allocated it; none of an object of the process's parent. When that
-    /// was, and how many pages, and touched ones, the object had before it, if it was a realloc.
+    /// The operation of its thread that allocated it; `None` for an object of the process's parent.
+    /// `since` is the number of that operation in the order of all. If it was a realloc, `before`
+    /// holds the pages, and the touched pages, that the object had before it.
     allocated_by: Option<u64>,
     since: u64,
     before: (u64, u64),
 }
 
-/// An object that an operation makes; the fields are those of [`Live`].
+/// A new object, as an operation makes it. The fields are those of [`Live`].
 struct Made {
     size: u64,
     sure: u64,
@@ -65,7 +66,7 @@ struct Made {
 }
 
 impl Made {
-    /// By malloc, without a cache.
+    /// An object of malloc without a cache.
     fn of(size: u64) -> Self {
         Made {
             size,
@@ -76,7 +77,7 @@ impl Made {
     }
 }
 
-/// A lane that waits until `address` is live, or is not.
+/// A lane whose next record waits until `address` is live (`until_live`) or is not.
 struct Parked {
     lane: usize,
     address: u64,
@@ -89,7 +90,7 @@ struct ThreadState {
     checkpoints: Vec<Checkpoint>,
     plan: ThreadPlan,
     stream: Stream,
-    /// What a realloc has given up and not yet replaced.
+    /// The object that a realloc has given up, until the realloc ends.
     given_up: Option<GivenUp>,
 }
 
@@ -105,14 +106,15 @@ struct ProcessState {
     slots: Slots,
     payload: u64,
     sure: u64,
-    /// The most it held, after which operation of which thread, and when.
+    /// The highest payload, the thread whose operation reached it, and the sample there.
     peak: (u64, usize, Sample),
     next_sample: u64,
     parked: Vec<Parked>,
     lanes_left: usize,
-    /// Children whose birth still needs this process's objects.
+    /// The number of forked children that were not born yet, and so may need this process's
+    /// objects.
     births_left: usize,
-    /// Objects of the parent's that this process and its children will use.
+    /// Addresses of the parent's objects that this process and its children will use.
     wanted: AddressSet,
     parent: Option<usize>,
 }
@@ -121,7 +123,7 @@ struct Lane<'a> {
     process: usize,
     thread: usize,
     cursor: Cursor<'a>,
-    /// The next record is taken as it is.
+    /// Whether the next record is applied even if it seems impossible.
     forced: bool,
 }
 
@@ -140,14 +142,14 @@ struct Merge<'a> {
     patience: u64,
 }
 
-/// The samples of all processes, in the order of time.
+/// The samples of all processes' memory, in the order of time.
 struct Resident {
-    /// When, in ticks; of which process; and what that had.
+    /// For each sample: the time in ticks, the process, and the bytes.
     samples: Vec<(u64, usize, u64)>,
-    /// So many have been seen; when the next one is due.
+    /// The number of samples passed, and the time of the next one.
     seen: usize,
     next: u64,
-    /// What each process had when it was last seen, and all together.
+    /// The bytes at the last sample of each process, and the sum over all processes.
     last: Vec<u64>,
     sum: u64,
 }
@@ -163,7 +165,8 @@ impl Resident {
             };
             let seen = process.samples.iter();
             samples.extend(seen.map(|&(ns, bytes)| (ticks(ns), index, bytes)));
-            // The first process's memory is there to the end.
+            // A process's memory ends with it, except the first process's, which is counted to the
+            // end.
             let end = process.end.filter(|_| index > 0);
             samples.extend(end.map(|(ticks, _)| (ticks, index, 0)));
         }
@@ -185,12 +188,12 @@ impl Resident {
             .map_or(u64::MAX, |sample| sample.0)
     }
 
-    /// What all processes had together at each sample up to `now`.
+    /// The sums over all processes, one for each sample up to `now`.
     fn until(&mut self, now: u64) -> Vec<u64> {
         let mut sums = Vec::new();
         while let Some(&(_, process, bytes)) = self.samples.get(self.seen).filter(|s| s.0 <= now) {
             let others = self.sum.wrapping_sub(self.last[process]);
-            self.sum = others.wrapping_add(bytes); // which a damaged recording makes too large
+            self.sum = others.wrapping_add(bytes); // wraps for a damaged recording
             self.last[process] = bytes;
             sums.push(self.sum);
             self.seen += 1;
@@ -205,7 +208,7 @@ enum Outcome {
     Waits { address: u64, until_live: bool },
 }
 
-/// Writes the plan of `recording` into `folder`. `progress` hears how many records are done.
+/// Writes the plan of `recording` into `folder`. `progress` is called with the records done.
 pub fn make_plan(
     recording: &Recording,
     folder: &Path,
@@ -216,8 +219,8 @@ pub fn make_plan(
     merge.finish(folder)
 }
 
-/// What is surely in RAM of an object that a realloc makes `size` bytes long: what it grows by is
-/// written, and no more of the rest than was.
+/// The bytes that are in RAM at least of an object after a realloc to `size` bytes. The part by
+/// which it grows is written. The old part counts only if all its pages were touched.
 fn sure_after(live: Live, pages_touched: u64, size: u64) -> u64 {
     let grown = sure_bytes(size).saturating_sub(sure_bytes(live.size));
     let all = pages_touched == pages_of(live.size);
@@ -225,7 +228,7 @@ fn sure_after(live: Live, pages_touched: u64, size: u64) -> u64 {
     (sure + grown).min(sure_bytes(size))
 }
 
-/// The sizes that occur most; of those that occur alike, the smaller.
+/// The sizes that occur most often; of sizes that occur equally often, the smaller come first.
 fn hot_sizes(counts: &[u64]) -> Vec<HotSize> {
     let sizes = counts.iter().enumerate().skip(1);
     let mut hot: Vec<HotSize> = sizes
@@ -272,7 +275,8 @@ fn inherited_addresses(recording: &Recording, process: &Process) -> AddressSet {
     wanted
 }
 
-/// Which process forked this one: the last program of the parent's number that began before.
+/// The process that forked this one: the last program with the parent's process id that began
+/// earlier.
 fn parent_of(processes: &[Process], child: &Process) -> Option<usize> {
     let born_before = |process: &&(usize, &Process)| {
         process.1.pid == child.parent && process.1.birth_ticks <= child.birth_ticks
@@ -337,7 +341,8 @@ impl<'a> Merge<'a> {
         self.processes.push(state);
     }
 
-    /// Children are looked at last to first, so that what a grandchild wants reaches its elders.
+    /// Visits the youngest children first, so that the addresses that a grandchild wants reach its
+    /// grandparent.
     fn link_parents(&mut self) {
         let recorded = &self.recording.processes;
         let mut by_birth: Vec<_> = (0..recorded.len())
@@ -357,7 +362,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Births stand in the queue beyond the lanes.
+    /// In the queue, a process's birth has the number of lanes plus its index.
     fn queue_all(&mut self) {
         for (index, lane) in self.lanes.iter().enumerate() {
             if let Some(record) = lane.cursor.next {
@@ -381,14 +386,14 @@ impl<'a> Merge<'a> {
                     self.run_lane(lane, progress);
                 }
             }
-            // A record that still waits, waits for one that does not exist.
+            // Records that still wait here wait for records that do not exist.
             if !self.force_all() {
                 break;
             }
         }
     }
 
-    /// Runs one lane until another is due, it has to wait, or it ends.
+    /// Runs one lane until another lane is due, its record must wait, or it ends.
     fn run_lane(&mut self, index: usize, progress: &mut dyn FnMut(u64)) {
         let mut horizon = self.queue.horizon();
         while let Some(record) = self.lanes[index].cursor.next {
@@ -431,14 +436,15 @@ impl<'a> Merge<'a> {
         let curve = &mut self.summary.resident;
         for bytes in self.resident.until(now) {
             match curve.last_mut() {
-                // Of a stretch, the highest.
+                // Keep the highest value of each step.
                 Some(last) if last.0 / step == x / step => last.1 = last.1.max(bytes),
                 _ => curve.push((x, bytes)),
             }
         }
     }
 
-    /// What lies behind in the recording is not needed: the system may have its memory back.
+    /// Now and then lets the system take back the memory of the part of the recording that was
+    /// read.
     fn forget_pages(&self) {
         if self.summary.operations & 0x3F_FFFF != 0 {
             return;
@@ -457,7 +463,8 @@ impl<'a> Merge<'a> {
             });
     }
 
-    /// Lets lanes go on whose address is as they need it, or that have waited long enough.
+    /// Lets parked lanes continue if the state of their address allows it, or if they have waited
+    /// long enough.
     fn wake(&mut self, process: usize, now: u64) {
         let state = &mut self.processes[process];
         let mut index = 0;
@@ -484,7 +491,7 @@ impl<'a> Merge<'a> {
         any
     }
 
-    /// A forked process begins with those of its parent's objects that it will use.
+    /// Gives a forked process those of its parent's objects that it will use.
     fn birth(&mut self, child: usize) {
         let Some(parent) = self.processes[child].parent else {
             return;
@@ -529,7 +536,7 @@ impl<'a> Merge<'a> {
         self.release(process);
     }
 
-    /// Forgets a process's objects once no record can name them any more.
+    /// Forgets a process's objects when no record can name them any more.
     fn release(&mut self, process: usize) {
         let state = &mut self.processes[process];
         if state.lanes_left > 0 || state.births_left > 0 {
@@ -549,8 +556,9 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// What the program had touched of an object is known only at its end; `None`: not even then. What
-    /// was said of the object is put right. The pages of it that were touched.
+    /// Applies the touched bytes of an object, which are known only at its end, if at all (`None`):
+    /// sets the share in the operation that made it, and corrects the samples since then. Returns
+    /// the number of its pages that were touched.
     fn know_touched(&mut self, process: usize, live: Live, touched: Option<u64>) -> u64 {
         let pages = pages_of(live.size);
         let (Some(bytes), Some(at)) = (touched.filter(|_| live.size >= LARGE), live.allocated_by)
@@ -631,7 +639,7 @@ impl<'a> Merge<'a> {
         let served = kind != OpKind::Aligned;
         let cache = if served { self.cache_of(size) } else { 0 };
         let log2 = if served { cache } else { log2 };
-        // Memory that is asked for zeroed is only read.
+        // Zeroed memory is only read, except for its first line.
         let written = if kind == OpKind::Calloc {
             size.min(LINE as u64)
         } else {
@@ -646,13 +654,13 @@ impl<'a> Merge<'a> {
         self.emit(process, thread, Op::new(kind, size, log2, 0, slot, 0));
     }
 
-    /// The number of the cache for that size, 0 where there is none.
+    /// The number of the cache for that size; 0: there is none.
     fn cache_of(&self, size: u64) -> u8 {
         let place = self.summary.hot.iter().position(|hot| hot.size == size);
         place.map_or(0, |place| place as u8 + 1)
     }
 
-    /// The slot of an object that the thread's next operation allocates.
+    /// Makes the object of the thread's next operation live, and returns its slot.
     fn insert(&mut self, process: usize, thread: usize, address: u64, made: Made) -> u32 {
         let Made { size, sure, .. } = made;
         self.count_size(size);
@@ -682,7 +690,7 @@ impl<'a> Merge<'a> {
         slot
     }
 
-    /// An object's slot is free from this operation on.
+    /// Frees the slot of an object, for operations after this one.
     fn drop_object(&mut self, process: usize, thread: usize, live: Live) {
         let state = &mut self.processes[process];
         state.slots.give(live.slot, thread, state.plan.operations);
@@ -713,7 +721,7 @@ impl<'a> Merge<'a> {
         );
     }
 
-    /// The second moment of a realloc, which is where it stands in the order.
+    /// Applies the end of a realloc, which gives it its place in the order.
     fn reallocate(&mut self, process: usize, thread: usize, new: u64, size: u64) {
         self.summary.reallocs += 1;
         let given_up = self.processes[process].threads[thread].given_up.take();
@@ -731,11 +739,10 @@ impl<'a> Merge<'a> {
         self.drop_object(process, thread, live);
         self.leave_cache(process, live);
         let known = self.know_touched(process, live, touched);
-        let foreign = live.thread != thread as u32;
-        let kind = if foreign {
-            OpKind::ReallocForeign
+        let (kind, generation) = if live.thread == thread as u32 {
+            (OpKind::Realloc, Touched::UNKNOWN.0)
         } else {
-            OpKind::Realloc
+            (OpKind::ReallocForeign, live.generation)
         };
         let log2 = (live.size | 1).ilog2().min(u32::from(ALIGN_LOG2_LIMIT)) as u8;
         let made = Made {
@@ -747,11 +754,12 @@ impl<'a> Merge<'a> {
         self.emit(
             process,
             thread,
-            Op::new(kind, size, log2, live.generation, live.slot, slot),
+            Op::new(kind, size, log2, generation, live.slot, slot),
         );
     }
 
-    /// A program has no cache for objects that it resizes.
+    /// Removes an object from its cache, because a program has no cache for objects that it
+    /// resizes.
     fn leave_cache(&mut self, process: usize, live: Live) {
         if live.cache == 0 {
             return;
@@ -813,7 +821,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Writes what is not in place yet: checkpoints and the plan itself.
+    /// Writes the remaining files: checkpoints and the plan itself.
     fn finish(mut self, folder: &Path) -> Result<Plan> {
         self.see_resident(u64::MAX);
         self.summarise();
@@ -888,7 +896,7 @@ impl ProcessState {
         });
     }
 
-    /// Takes what was not sure from all samples since then.
+    /// Subtracts bytes that turned out not to be in RAM from all samples since then.
     fn lower_sure(&mut self, since: u64, bytes: u64) {
         let samples = self.threads.iter_mut().flat_map(|thread| {
             let samples = &mut thread.plan.samples;
@@ -918,7 +926,7 @@ impl ProcessState {
         }
     }
 
-    /// A lone thread needs no checkpoints.
+    /// Adds a checkpoint if one is due. A process with one thread needs none.
     fn checkpoint(&mut self, thread: usize) {
         let lone = self.threads.len() == 1;
         let state = &mut self.threads[thread];

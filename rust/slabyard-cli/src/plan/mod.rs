@@ -1,14 +1,15 @@
-//! The plan: a recording turned into what replay threads execute without thinking.
+//! The plan: a recording converted into a form that replay threads can execute quickly.
 //!
-//! Addresses become *slots*, small numbers of places where a replayed object's pointer is kept;
-//! the records of all threads of all processes, merged by their stamps, become one stream of
-//! 16-byte [`Op`]s per thread, in a file that replay maps. Two rules make streams of several
-//! threads safe to run side by side (see [`WINDOW`]):
+//! Addresses become *slots*: small numbers of places that hold a replayed object's pointer. The
+//! records of all threads of all processes are merged by their stamps, and become one stream of
+//! 16-byte [`Op`]s for each thread, in a file that the replay maps. Two rules make it safe to run
+//! streams of several threads at the same time (see [`WINDOW`]):
 //!
-//!  * an object that another thread allocated is taken from its slot only when the slot holds the
-//!    expected generation (an object's number within its slot, modulo 2^16);
-//!  * no thread runs ahead of the slowest by more than the window, so that a generation cannot be
-//!    mistaken for one 65,536 later, and objects live about as long beside each other as they did.
+//! * an object that another thread allocated is taken from its slot only when the slot holds the
+//!   expected generation (an object's number within its slot, modulo 2^16);
+//! * no thread runs ahead of the slowest by more than the window. So a generation cannot be
+//!   mistaken for one 65,536 later, and objects live about as long beside each other as in the
+//!   program.
 
 pub mod merge;
 mod order;
@@ -23,24 +24,24 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use touch::Touched;
 
-/// A thread may begin an operation whose number in the process's order is at most this far beyond
-/// the first operation that is not done yet, counted at checkpoints.
+/// A thread may begin an operation if its number in the process's order is at most this far beyond
+/// the first unfinished operation, counted at checkpoints.
 ///
 /// Checkpoints are at most [`CHECKPOINT_SPAN`] apart in that order, so two threads differ by at
 /// most `WINDOW + 2 * CHECKPOINT_SPAN` operations. A generation takes at least two operations, so
 /// generations differ by less than half of that, far below 2^16.
 pub const WINDOW: u64 = 4096;
 pub const CHECKPOINT_SPAN: u64 = 1024;
-/// A checkpoint comes at the latest after so many operations of a thread.
+/// A thread has a checkpoint after at most this number of its operations.
 pub const CHECKPOINT_OPS: u64 = 128;
-/// After so many further operations of its process a freed slot may serve another thread.
+/// After this number of further operations of its process, a freed slot may serve another thread.
 pub const REUSE_DISTANCE: u64 = WINDOW + 2 * CHECKPOINT_SPAN;
 const _: () = assert!(REUSE_DISTANCE < 1 << 16);
 
-/// How many samples of resident memory are taken over a whole recording.
+/// The number of samples of resident memory over a whole recording.
 pub const SAMPLES: u64 = 240;
 
-/// Sizes and the logarithms of alignments have 40 and 5 bits in an [`Op`].
+/// In an [`Op`], sizes have 40 bits and logarithms of alignments have 5.
 pub const SIZE_LIMIT: u64 = 1 << 40;
 pub const ALIGN_LOG2_LIMIT: u8 = 31;
 
@@ -78,10 +79,12 @@ impl OpKind {
 /// word:  63      size      24 23  generation  8 7 logarithm 3 2 kind 0
 /// ```
 ///
-/// The size is the one asked for; of a free, that of the object. The logarithm is that of the
-/// alignment, or of a realloc's old size; of a malloc, a calloc and a free it is instead the number of
-/// the cache that would serve the object, 0 for none. The generation is that of the object that is taken;
-/// of what the thread itself allocates or resizes it is instead what the program touched, see [`Touched`].
+/// - *size*: the requested size; in a free, the size of the object.
+/// - *logarithm*: in an aligned allocation, that of the alignment; in a realloc, that of the old
+///   size. In a malloc, a calloc and a free it is the number of the cache that would serve the
+///   object instead; 0 means no cache.
+/// - *generation*: in a free or realloc of another thread's object, that of the object. In other
+///   operations that make an object it is the share that the program touched; see [`Touched`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Op {
@@ -118,13 +121,14 @@ impl Op {
         self.word >> 8 & 0xFFFF
     }
 
-    /// Of a malloc, a calloc or a free: see [`HotSize`].
+    /// The cache of a malloc, a calloc or a free; see [`HotSize`].
     #[inline(always)]
     pub fn cache(&self) -> u32 {
         self.log2()
     }
 
-    /// Of the memory that the operation makes; not known of a realloc of another thread's object.
+    /// The touched share of the memory that the operation makes; unknown for a realloc of another
+    /// thread's object.
     #[inline(always)]
     pub fn touched(&self) -> Touched {
         match self.kind() {
@@ -161,7 +165,7 @@ impl Op {
     }
 }
 
-/// A thread passes here when it is about to execute its operation `at`.
+/// A thread passes this checkpoint just before its operation `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Checkpoint {
@@ -174,11 +178,11 @@ pub struct Checkpoint {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
     pub at: u64,
-    /// Where that is in the order of all operations of all processes.
+    /// Its number in the order of all operations of all processes.
     pub x: u64,
-    /// What the process held then, in bytes asked for.
+    /// The bytes that the process had allocated at that time.
     pub payload: u64,
-    /// So much of it is in RAM at least, see [`touch::sure_bytes`].
+    /// The number of these bytes that are in RAM at least; see [`touch::sure_bytes`].
     pub sure: u64,
 }
 
@@ -193,13 +197,13 @@ pub struct Extent {
 pub struct ThreadPlan {
     pub ops: Extent,
     pub checkpoints: Extent,
-    /// The numbers of its first and its last operation in its process's order.
+    /// The numbers of the thread's first and last operation in its process's order.
     pub begins: u64,
     pub ends: u64,
     pub samples: Vec<Sample>,
 }
 
-/// An object that a process had from its parent when it was forked, and then used.
+/// An object that a forked process got from its parent and used.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Inherited {
     pub size: u64,
@@ -214,19 +218,19 @@ pub struct ProcessPlan {
     pub slots: u32,
     pub inherited: Vec<Inherited>,
     pub threads: Vec<ThreadPlan>,
-    /// When it lived, in the order of all operations.
+    /// Its lifetime, in the order of all operations.
     pub first_x: u64,
     pub last_x: u64,
     pub last_payload: u64,
 }
 
-/// The class of a size: class n holds sizes up to 8 * 2^n.
+/// The class of a size: class n holds sizes up to 8 * 2^n that are in no lower class.
 #[inline(always)]
 pub fn size_class(size: u64) -> usize {
     size.max(8).next_power_of_two().trailing_zeros() as usize - 3
 }
 
-/// How often sizes of one class were asked for.
+/// The number of requests for sizes of one class.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SizeClass {
     pub up_to: u64,
@@ -234,18 +238,18 @@ pub struct SizeClass {
     pub bytes: u64,
 }
 
-/// How many sizes would have object caches, see [`Summary::hot`].
+/// The number of sizes that get object caches; see [`Summary::hot`].
 pub const HOT_SIZES: usize = 3;
 
-/// A size that many objects have. An object of it that is never resized would be one of a cache.
+/// A size that many objects have. A cache would serve its objects that are never resized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotSize {
     pub size: u64,
-    /// How many objects its cache would serve.
+    /// The number of objects that its cache would serve.
     pub count: u64,
 }
 
-/// What was recorded, in numbers.
+/// Facts about the recording.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
     pub operations: u64,
@@ -254,7 +258,7 @@ pub struct Summary {
     pub aligned: u64,
     pub reallocs: u64,
     pub frees: u64,
-    /// Frees of objects whose allocator was another thread.
+    /// Frees of objects that another thread allocated.
     pub foreign_frees: u64,
     pub failed: u64,
     pub unknown_frees: u64,
@@ -262,24 +266,25 @@ pub struct Summary {
     pub bytes: u64,
     pub peak_payload: u64,
     pub peak_objects: u64,
-    /// The most that the program itself had in RAM, code and libraries included: the largest of its
-    /// processes. 0 where none said.
+    /// The peak resident memory of the program's largest process, with code and libraries; 0: no
+    /// process reported it.
     pub peak_resident: u64,
-    /// 0 where no process lived to say when it ended.
+    /// 0: no process reported the time of its end.
     pub seconds: f64,
     pub processes: u64,
     pub threads: u64,
     pub size_classes: Vec<SizeClass>,
     /// The sizes up to 4 KiB that malloc and calloc were asked for most, hottest first.
     pub hot: Vec<HotSize>,
-    /// What all processes held together: (operation, bytes).
+    /// The allocated bytes of all processes together: (operation, bytes).
     pub payload: Vec<(u64, u64)>,
-    /// The anonymous memory that they had in RAM together, as far as it was seen: (operation, bytes).
+    /// The anonymous memory of all processes in RAM together, where it was sampled: (operation,
+    /// bytes).
     pub resident: Vec<(u64, u64)>,
 }
 
 impl ProcessPlan {
-    /// So much is surely in RAM at some time of its replay.
+    /// The bytes that are in RAM at least: the largest number of all samples.
     pub fn sure_peak(&self) -> u64 {
         let samples = self.threads.iter().flat_map(|thread| &thread.samples);
         samples.map(|sample| sample.sure).max().unwrap_or(0)
@@ -287,7 +292,7 @@ impl ProcessPlan {
 }
 
 impl Summary {
-    /// What the program itself had in RAM, where it said that.
+    /// The program's own peak resident memory, if it is known.
     pub fn real_peak(&self) -> String {
         match self.peak_resident {
             0 => "unknown: no process ended by itself".to_string(),
@@ -307,7 +312,7 @@ impl Summary {
         })
     }
 
-    /// How long the recorded run took.
+    /// The duration of the recorded run.
     pub fn duration(&self) -> String {
         if self.seconds > 0.0 {
             format!("{:.2} s", self.seconds)
@@ -321,7 +326,7 @@ impl Summary {
 pub struct Plan {
     pub summary: Summary,
     pub processes: Vec<ProcessPlan>,
-    /// The largest size of all, for the allocator that does nothing.
+    /// The largest requested size, for the allocator that does nothing.
     pub largest: u64,
 }
 
@@ -350,7 +355,7 @@ fn open_mapped(path: &Path) -> Result<Option<Mmap>> {
     if file.metadata()?.len() == 0 {
         return Ok(None);
     }
-    // SAFETY: plans are not changed once they are written.
+    // SAFETY: the files of a plan do not change once they are written.
     Ok(Some(unsafe { Mmap::map(&file) }?))
 }
 
@@ -374,8 +379,8 @@ impl MappedPlan {
     }
 }
 
-/// The elements of an extent. `T` is one of the plan's plain types, valid for any bits. The file ends
-/// behind the last element, so an empty extent may begin beyond its end.
+/// The elements of an extent. `T` is one of the plan's plain types, which are valid for any bits.
+/// The file ends after the last element, so an empty extent may begin beyond the end.
 fn elements<T: Copy>(map: &Option<Mmap>, extent: Extent) -> &[T] {
     let Some(map) = map.as_ref().filter(|_| extent.count > 0) else {
         return &[];

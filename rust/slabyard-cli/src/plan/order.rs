@@ -5,7 +5,7 @@ use crate::recording::{Operation, Record, Recording, Records, Thread};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A record, or one of the two moments of a realloc.
+/// A record, or the beginning or the end of a realloc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Allocate {
@@ -14,17 +14,17 @@ pub enum Action {
         size: u64,
         align_log2: u8,
     },
-    /// `touched`: so many of its bytes were in RAM, where that is known.
+    /// `touched`: the number of its bytes in RAM, if known.
     Free {
         object: u64,
         touched: Option<u64>,
     },
-    /// A realloc begins: the old address may be given to others from now on.
+    /// The beginning of a realloc: from now on the old address may be given to other objects.
     GiveUp {
         old: u64,
         touched: Option<u64>,
     },
-    /// It ends: the new address is there.
+    /// The end of a realloc: the new address is live.
     Receive {
         new: u64,
         size: u64,
@@ -33,7 +33,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Which address is given up.
+    /// The address that is freed.
     pub fn gives_up(self) -> Option<u64> {
         match self {
             Action::Free { object, .. } | Action::GiveUp { old: object, .. } => Some(object),
@@ -41,7 +41,7 @@ impl Action {
         }
     }
 
-    /// Which address is received.
+    /// The address that is allocated.
     pub fn receives(self) -> Option<u64> {
         match self {
             Action::Allocate { object, .. } | Action::Receive { new: object, .. } => Some(object),
@@ -50,14 +50,14 @@ impl Action {
     }
 }
 
-/// An action and when it was.
+/// An action and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     pub stamp: u64,
     pub action: Action,
 }
 
-/// What a record means; of a realloc the second moment too. `touched`: what the record before says.
+/// The actions of a record; a realloc has two. `touched`: the content of the record before.
 fn events(record: Record, touched: Option<(u64, u64)>) -> (Event, Option<Event>) {
     let stamp = record.stamp;
     let allocate = |kind, object, size, align_log2| Action::Allocate {
@@ -108,7 +108,7 @@ pub struct Cursor<'a> {
     thread: &'a Thread,
     block: usize,
     records: Option<Records<'a>>,
-    /// The object and its bytes in RAM that the record before noted.
+    /// The object, and its bytes in RAM, from the preceding record of touched bytes.
     touched: Option<(u64, u64)>,
     second: Option<Event>,
     pub next: Option<Event>,
@@ -160,7 +160,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A queue of lanes by the stamp at which each continues.
+/// A queue of lanes, ordered by the stamp of each lane's next record.
 #[derive(Default)]
 pub struct Queue {
     heap: BinaryHeap<Reverse<(u64, usize)>>,
@@ -175,7 +175,7 @@ impl Queue {
         self.heap.pop().map(|Reverse(entry)| entry)
     }
 
-    /// Up to which stamp the lane that was just popped may run on without asking again.
+    /// The stamp up to which the lane that was just popped may run before it must be queued again.
     pub fn horizon(&self) -> u64 {
         self.heap
             .peek()

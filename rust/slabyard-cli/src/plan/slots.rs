@@ -1,13 +1,13 @@
-//! Which slot an object gets, and which generation of it.
+//! Chooses the slot of each object, and the generation.
 //!
-//! A slot that a thread frees is first its own to use again: its operations are in order anyway.
-//! What it does not use itself goes to all threads, after [`REUSE_DISTANCE`] operations, when the
-//! window says that the freeing thread has really freed it.
+//! A thread first reuses the slots that it freed itself, which is safe because its operations are
+//! in order. If it has more than [`OWN_LIMIT`] of them, the others go to all threads after
+//! [`REUSE_DISTANCE`] operations. By then the window guarantees that the replay has freed them.
 
 use super::REUSE_DISTANCE;
 use std::collections::VecDeque;
 
-/// How many freed slots a thread keeps for itself.
+/// The number of freed slots that a thread keeps for itself.
 const OWN_LIMIT: usize = 256;
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl Slots {
         }
     }
 
-    /// How many there are.
+    /// The number of slots.
     pub fn count(&self) -> u32 {
         self.generations.len() as u32
     }
@@ -51,7 +51,7 @@ impl Slots {
         Some(slot)
     }
 
-    /// `thread` frees what is in `slot` at `order`.
+    /// Takes back `slot`, whose object `thread` frees at `order`.
     pub fn give(&mut self, slot: u32, thread: usize, order: u64) {
         if self.own[thread].len() < OWN_LIMIT {
             self.own[thread].push(slot);

@@ -1,5 +1,5 @@
-//! The file of operations, while it is made: each thread's stream at its place, written in
-//! stretches. It is written and not mapped, so that a full disk is an error and no SIGBUS.
+//! Writes the file of operations. Each thread's stream has its place in the file, and is written in
+//! stretches. The file is not mapped: a full disk then gives an error instead of SIGBUS.
 
 use super::Op;
 use anyhow::{Context, Result};
@@ -9,16 +9,16 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const OP_BYTES: u64 = size_of::<Op>() as u64;
-/// Operations of a thread that wait to be written together: 32 KiB.
+/// The number of a thread's operations that are written together: 32 KiB.
 const STRETCH: usize = 2048;
 
-/// The file, and why it could not be written.
+/// The file, and the first error of a write.
 pub struct OpsFile {
     file: File,
     failure: Option<io::Error>,
 }
 
-/// One thread's operations: those before `written` are in the file.
+/// One thread's operations: those before `written` are in the file already.
 #[derive(Default)]
 pub struct Stream {
     first: u64,
@@ -43,14 +43,14 @@ impl OpsFile {
         self.failure = self.failure.take().or(result.err());
     }
 
-    /// An error here means that some operations are not in the file.
+    /// Returns an error if some operations are not in the file.
     pub fn finish(self) -> io::Result<()> {
         self.failure.map_or(Ok(()), Err)
     }
 }
 
 impl Stream {
-    /// A stream whose first operation is the file's `first`.
+    /// Makes a stream whose first operation is number `first` of the file.
     pub fn at(first: u64) -> Self {
         Stream {
             first,
@@ -75,7 +75,7 @@ impl Stream {
         self.waiting.clear();
     }
 
-    /// Changes the operation `at` of the stream.
+    /// Changes operation `at` of the stream, in memory or in the file.
     pub fn change(&mut self, at: u64, change: impl FnOnce(&mut Op), file: &mut OpsFile) {
         if at >= self.written {
             change(&mut self.waiting[(at - self.written) as usize]);

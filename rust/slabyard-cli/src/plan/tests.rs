@@ -1,4 +1,4 @@
-//! Streams of several threads and processes become plans that say what was recorded.
+//! Tests of plans: records of several threads and processes become the expected operations.
 
 use super::merge::make_plan;
 use super::*;
@@ -87,11 +87,12 @@ fn a_slot_is_used_again_and_addresses_do_not_matter() {
     let ops = plan.ops(0, 0);
     assert_eq!(ops[1].size(), 8);
     assert_eq!((ops[3].size(), ops[3].log2()), (50, 3));
+    assert!(ops.iter().all(|op| !op.touched().is_known()));
     assert_eq!(plan.summary().peak_payload, 50);
     assert_eq!(plan.summary().operations, 5);
 }
 
-/// Caches are for objects of malloc and calloc that are never resized.
+/// Only objects of malloc and calloc that are never resized have caches.
 #[test]
 fn the_hottest_sizes_have_caches() {
     let mut records = Vec::new();
@@ -188,7 +189,8 @@ fn an_object_freed_by_another_thread_is_foreign() {
     assert_eq!(plan.summary().unknown_frees, 0);
 }
 
-/// While one thread is inside its realloc another frees, or is given, the address it deals with.
+/// While one thread is inside its realloc, another thread allocates and frees an object at the new
+/// address, and allocates one at the old address.
 #[test]
 fn a_realloc_gives_up_at_its_beginning_and_receives_at_its_end() {
     let realloc = Operation::Realloc {
@@ -346,8 +348,8 @@ fn touched(stamp: u64, object: u64, bytes: u64) -> Record {
     at(stamp, Operation::Touched { object, bytes })
 }
 
-/// Half of an object is touched; it grows by as much, of which nothing is; and another is touched by a
-/// quarter when the process ends.
+/// Half of an object is touched. It grows by the same size again, of which nothing is touched.
+/// Another object is a quarter touched when the process ends.
 fn half_touched(untouched: Vec<Vec<(u64, u64)>>) -> Planned {
     let (size, old, new) = (1 << 20, 0x100_0010, 0x900_0000);
     let realloc = Operation::Realloc {
@@ -382,8 +384,8 @@ fn what_the_program_touched_of_large_objects_is_replayed() {
     let share = |touched| Touched::share(touched, pages);
     assert_eq!(shares[..3], [share(pages / 2), share(pages / 4), share(0)]);
     assert_eq!(plan.summary().operations, 5);
-    // What is sure is what was touched, at the peak too, without the pages at both ends and what rounding
-    // may take.
+    // The lower bound is the touched memory, at the peak too, less the pages at both ends of
+    // objects and the rounding of shares.
     let sure = plan.mapped.plan.processes[0].sure_peak();
     let live = (pages / 2 + pages / 4) * 4096;
     assert!((live - 5 * 4096..=live).contains(&sure), "{sure} of {live}");
@@ -422,7 +424,8 @@ fn what_the_processes_had_in_ram_is_told_by_the_operation() {
     assert_eq!(at, [1, 10, 23, 402, 482]);
 }
 
-/// The file of operations ends before its place: there is room for a failed call, which is not replayed.
+/// The file of operations is shorter than its reserved space: a failed call has room in it, but is
+/// not replayed.
 #[test]
 fn a_last_thread_may_have_nothing_to_replay() {
     let failed = at(5, Operation::Failed { size: 8 });

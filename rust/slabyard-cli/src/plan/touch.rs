@@ -1,12 +1,13 @@
-//! How a replay touches an object's memory, and how much memory an allocator must have for it.
+//! How a replay touches an object's memory, and the least memory that an allocator must then have.
 
-/// A cache line, a page, and up to where an object is written densely: a program writes most of a
-/// small object, and at least something on each page of a large one.
+/// The size of a cache line and of a page. Objects are written densely up to DENSE bytes, because a
+/// program writes most of a small object, and at least something on each page of a large one.
 pub const LINE: usize = 64;
 const PAGE: usize = 4096;
 const DENSE: usize = 1024;
 
-/// The byte that is touched after the byte `at`: each line of the first bytes, then each page.
+/// The offset that is touched after offset `at`: in each line of the first bytes, then in each
+/// page.
 #[inline(always)]
 pub fn next_touch(at: usize) -> usize {
     if at < DENSE {
@@ -16,8 +17,8 @@ pub fn next_touch(at: usize) -> usize {
     }
 }
 
-/// So many bytes are in RAM at least for each live object of `size` bytes that was written: what
-/// lies between its touched bytes, without the last page, which it may share with its neighbour.
+/// The bytes that are in RAM at least for a live, written object of `size` bytes: from its first to
+/// its last touched byte, without the last page, which it may share with its neighbour.
 pub fn sure_bytes(size: u64) -> u64 {
     let (line, page, dense) = (LINE as u64, PAGE as u64, DENSE as u64);
     if size == 0 {
@@ -27,17 +28,17 @@ pub fn sure_bytes(size: u64) -> u64 {
     start + ((size - 1) / page).saturating_sub(1) * page
 }
 
-/// Objects of so many bytes may have pages that the program never touches, and the recorder looks at
-/// them. It is `RECORD_LARGE_BYTES` of `recorder/format.h`.
+/// Objects of at least this size may have pages that the program never touches, so the recorder
+/// looks at their pages. The same as `RECORD_LARGE_BYTES` of `recorder/format.h`.
 pub const LARGE: u64 = 64 << 10;
 
-/// The number of pages that a large object has, counted from its first byte.
+/// The number of pages of a large object, counted from its first byte.
 pub fn pages_of(size: u64) -> u64 {
     size.div_ceil(PAGE as u64)
 }
 
-/// How many pages the program touched of those that an operation makes: 1 to [`Touched::ALL`] stand for
-/// none to all, 0 says that it is not known.
+/// The share of an operation's new pages that the program touched: 1 means none, [`Touched::ALL`]
+/// means all, and 0 means that it is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touched(pub u16);
 
@@ -56,10 +57,11 @@ impl Touched {
         self != Touched::UNKNOWN
     }
 
-    /// The bytes that a replay touches from `from` up to `to`, if the share is known: the beginning
-    /// densely, then one of each page that is touched. These lie evenly among the others, a whole number of
-    /// pages apart, and those that are too many for that follow the first of them. So two objects of which
-    /// about as much is touched share their pages if one takes the other's place, as in the program.
+    /// The offsets between `from` and `to` that a replay touches if the share is known. The
+    /// beginning is touched densely, then one byte of each touched page. Touched pages are a whole
+    /// number of pages apart; if there are more of them, each further one follows one of these. So
+    /// if an object takes the place of another with about the same share, both touch the same
+    /// pages, as in the program.
     pub fn places(self, from: usize, to: usize) -> impl Iterator<Item = usize> {
         let pages = (to.saturating_sub(from)).div_ceil(PAGE);
         let parts = pages as u64 * u64::from(self.0.saturating_sub(1));
@@ -80,8 +82,9 @@ impl Touched {
     }
 }
 
-/// So many bytes are in RAM at least of an object of `size` bytes that had `touched` of them there: its
-/// first and its last page it may share with others, and a share is rounded.
+/// The bytes that are in RAM at least of an object of `size` bytes of which `touched` were there.
+/// Its first and its last page do not count, because it may share them; nor does the rounding of
+/// the share.
 pub fn sure_of_touched(touched: u64, size: u64) -> u64 {
     touched.saturating_sub(2 * PAGE as u64 + size / (Touched::ALL - 1))
 }
@@ -91,7 +94,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Objects that lie side by side, as densely as they can.
+    /// Tests objects that lie side by side as densely as possible.
     #[test]
     fn sure_bytes_are_never_more_than_the_pages_touched() {
         for size in [

@@ -1,15 +1,15 @@
-//! What the head of an ELF file says: for which processors it is, and whether a loader starts it. The
-//! bytes may be anything.
+//! Reads the head of an ELF file: the processor it is for, and whether a loader starts it. The
+//! bytes may be damaged in any way.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Program headers and the loader's path of a real program are far smaller.
+/// A limit: the program headers and the loader's path of a real program are far smaller.
 const TABLE_BYTES_MAX: usize = 1 << 20;
 
-/// Symbols of the largest programs are far smaller.
+/// A limit: the symbols of the largest programs are far smaller.
 const SYMBOL_BYTES_MAX: usize = 1 << 28;
 
 const PT_INTERP: u64 = 3;
@@ -20,17 +20,17 @@ pub struct Elf {
     machine: u16,
     bits: u8,
     big_endian: bool,
-    /// The path of its loader; none for a program that is linked statically.
+    /// The path of its loader; `None` for a statically linked program.
     pub loader: Option<String>,
-    /// Whether it offers a malloc of its own. It then comes before that of any library.
+    /// Whether it defines malloc, which then precedes that of any library.
     pub has_malloc: bool,
 }
 
-/// Part of a file: `length` bytes from `offset` on.
+/// Reads `length` bytes of a file from `offset` on.
 type Read<'a> = &'a dyn Fn(u64, usize) -> Option<Vec<u8>>;
 
 impl Elf {
-    /// `None` for a file that is no ELF file.
+    /// Reads the head of a file. `None`: it is not an ELF file.
     pub fn open(path: &Path) -> io::Result<Option<Elf>> {
         let file = File::open(path)?;
         Ok(Elf::read(&|offset, length| {
@@ -104,7 +104,7 @@ impl Elf {
         Some(String::from_utf8_lossy(&path[..end]).into_owned())
     }
 
-    /// Whether one of its dynamic symbols has this name and a place in it. Of 64-bit files only.
+    /// Whether one of its dynamic symbols has this name and is defined here. For 64-bit files only.
     fn defines(&self, read: Read, name: &[u8]) -> Option<bool> {
         if self.bits != 64 {
             return None;
@@ -140,13 +140,13 @@ impl Elf {
         )
     }
 
-    /// Whether one can be loaded into a process of the other.
+    /// Whether a library of one kind can be loaded into a process of the other.
     pub fn fits(&self, other: &Elf) -> bool {
         let kind = |elf: &Elf| (elf.machine, elf.bits, elf.big_endian);
         kind(self) == kind(other)
     }
 
-    /// `64-bit x86-64`
+    /// A description such as `64-bit x86-64`.
     pub fn kind(&self) -> String {
         let name = match (self.machine, self.bits) {
             (0x03, _) => "x86".to_string(),
@@ -165,7 +165,7 @@ impl Elf {
     }
 }
 
-/// Reads any bytes as an ELF file, and throws them away.
+/// Parses any bytes as an ELF file and discards it, for the fuzzers.
 #[cfg(any(test, feature = "fuzz"))]
 pub fn try_bytes(bytes: &[u8]) {
     if let Some(elf) = Elf::of_bytes(bytes) {
@@ -203,7 +203,8 @@ mod tests {
         }
     }
 
-    /// A head of 32 bits, or of the other order of bytes, with one program header behind it.
+    /// The head of an ELF file of 32 bits, or of the other byte order, followed by one program
+    /// header.
     fn small(bits: u8, big_endian: bool) -> Vec<u8> {
         let put = |bytes: &mut Vec<u8>, at: usize, value: u64, length: usize| {
             for place in 0..length {

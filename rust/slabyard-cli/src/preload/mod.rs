@@ -1,8 +1,8 @@
-//! Programs that run with another malloc: a library that the loader puts in front of the C library
-//! (LD_PRELOAD). The tool carries Slabyard's, of its own version.
+//! Runs programs with another malloc: the loader puts a library in front of the C library
+//! (LD_PRELOAD). The tool carries the library of its own version of Slabyard.
 //!
-//! [`elf`] reads heads of files, [`target`] says whether a program can have a library preloaded, and
-//! [`options`] checks what is to go into SLABYARD.
+//! [`elf`] reads the heads of files, [`target`] checks whether a library can be preloaded into a
+//! program, and [`options`] checks options for SLABYARD.
 
 pub mod elf;
 pub mod options;
@@ -26,12 +26,12 @@ const DROP_IN_NAME: &str = "libslabyard-malloc.so";
 pub struct Library {
     path: PathBuf,
     elf: Elf,
-    /// The folder of the tool's own; it goes with it.
+    /// The temporary folder of the carried library, which is removed with it.
     folder: Option<TempDir>,
 }
 
 impl Library {
-    /// The one that the tool carries, as a file for as long as this lives.
+    /// Writes the carried library to a file that exists as long as the result.
     pub fn carried() -> Result<Library> {
         let folder = temporary()?;
         let path = folder.path().join(DROP_IN_NAME);
@@ -44,10 +44,10 @@ impl Library {
         })
     }
 
-    /// Any other.
+    /// A library at a path that the user names.
     pub fn at(path: &Path) -> Result<Library> {
         let cannot = || format!("cannot use {}", path.display());
-        // Programs that change their folder start others.
+        // The path must be absolute: a program may change its folder before it starts others.
         let path = path.canonicalize().with_context(cannot)?;
         let Some(elf) = Elf::open(&path).with_context(cannot)? else {
             bail!("{} is not a library (an ELF file)", path.display());
@@ -66,7 +66,7 @@ impl Library {
         })
     }
 
-    /// Its path; of the carried one, whose path is new each time, what it is.
+    /// The library's path. The carried one, whose path is new each time, is described instead.
     pub fn described(&self) -> String {
         match self.folder {
             Some(_) => format!(
@@ -77,7 +77,7 @@ impl Library {
         }
     }
 
-    /// Makes sure that `program` can run with it; or says why it cannot.
+    /// Checks that `program` can run with the library; the error says why it cannot.
     pub fn must_serve(&self, program: &OsStr) -> Result<()> {
         let found = target::find(program, &self.elf)?;
         match Elf::open(&found)?.and_then(|elf| elf.loader) {
@@ -86,7 +86,7 @@ impl Library {
         }
     }
 
-    /// Why a program that can run with it may not use it.
+    /// A warning if a program that can run with the library may not use it.
     pub fn doubt(&self, program: &OsStr) -> Option<String> {
         let found = target::find(program, &self.elf).ok()?;
         let elf = Elf::open(&found).ok()??;
@@ -100,8 +100,9 @@ impl Library {
         })
     }
 
-    /// The loader only complains of a library that it cannot load, and starts the program without. Asked
-    /// for a list of all libraries, it loads them, and starts nothing.
+    /// Checks that the loader can load the library. Otherwise it would print a message and start
+    /// the program without the library. If asked to list all libraries, it loads them and starts no
+    /// program.
     fn must_load(&self, program: &Path) -> Result<()> {
         let listed = Command::new(program)
             .env("LD_TRACE_LOADED_OBJECTS", "1")
@@ -124,13 +125,13 @@ impl Library {
         )
     }
 
-    /// Lets `command` run with it, before other libraries that are preloaded.
+    /// Sets LD_PRELOAD for `command`, with this library before others.
     pub fn preload_into(&self, command: &mut Command) {
         command.env("LD_PRELOAD", before_others(&self.path));
     }
 }
 
-/// LD_PRELOAD with this library before those that it has already.
+/// The value of LD_PRELOAD with this library before the ones that are there already.
 pub fn before_others(library: &Path) -> OsString {
     let mut preload = library.as_os_str().to_os_string();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
@@ -140,13 +141,14 @@ pub fn before_others(library: &Path) -> OsString {
     preload
 }
 
-/// Blanks and colons divide the libraries in LD_PRELOAD.
+/// Whether a path can be written in LD_PRELOAD, where blanks and colons separate libraries.
 pub fn can_stand_in_preload(path: &Path) -> bool {
     let text = path.as_os_str().to_string_lossy();
     !text.contains([' ', ':', ';', '\n', '\t'])
 }
 
-/// Whether this loader is glibc's, which lists libraries on request. Others might start the program.
+/// Whether this is glibc's loader, which lists libraries on request. Others might start the
+/// program.
 fn can_list(loader: &str) -> bool {
     let name = Path::new(loader).file_name().map(OsStr::to_string_lossy);
     name.is_some_and(|name| {
@@ -154,7 +156,7 @@ fn can_list(loader: &str) -> bool {
     })
 }
 
-/// A folder that libraries can be preloaded from, by processes of other users too.
+/// Makes a folder from which libraries can be preloaded, also by processes of other users.
 fn temporary() -> Result<TempDir> {
     let places = [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into()];
     let fits = |place: &&PathBuf| can_stand_in_preload(place) && allows_programs(place);
@@ -173,14 +175,14 @@ fn allows_programs(place: &Path) -> bool {
     let Ok(name) = CString::new(place.as_os_str().as_bytes()) else {
         return false;
     };
-    // SAFETY: all zero is a statvfs, which the call fills.
+    // SAFETY: a statvfs may be all zero, and the call fills it.
     unsafe {
         let mut about: libc::statvfs = std::mem::zeroed();
         libc::statvfs(name.as_ptr(), &mut about) == 0 && about.f_flag & libc::ST_NOEXEC == 0
     }
 }
 
-/// Reads any bytes as the head of a program, and throws them away.
+/// Parses any bytes as the head of a program and discards it, for the fuzzers.
 #[cfg(any(test, feature = "fuzz"))]
 pub fn try_bytes(bytes: &[u8]) {
     elf::try_bytes(bytes);
@@ -212,7 +214,7 @@ mod tests {
         let blank = folder.path().join("a b.so");
         std::fs::write(&blank, DROP_IN).unwrap();
         assert!(said(&blank).contains("with blanks"), "{}", said(&blank));
-        // A head without a body: only the loader can tell.
+        // The head of a library without the rest of it: only the loader can find that out.
         let torn = folder.path().join("torn.so");
         std::fs::write(&torn, &DROP_IN[..4096]).unwrap();
         let library = Library::at(&torn).unwrap();

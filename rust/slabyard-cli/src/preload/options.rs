@@ -1,5 +1,5 @@
-//! Options for SLABYARD, checked before a program starts with them: the library, which is in this tool
-//! too, knows them all.
+//! Checks options for SLABYARD before a program starts with them. The library, which is linked into
+//! this tool too, knows all options.
 
 use anyhow::{bail, Result};
 use core::ffi::{c_int, c_void, CStr};
@@ -14,7 +14,8 @@ struct Known {
 }
 
 unsafe extern "C" fn note(list: *mut c_void, option: *const sys::sy_option) -> c_int {
-    // SAFETY: the list is the caller's of `sy_each_option` below; the strings are constants.
+    // SAFETY: `list` is the one that the caller of `sy_each_option` below passed; the strings are
+    // constants.
     unsafe {
         let text = |text| CStr::from_ptr(text).to_string_lossy().into_owned();
         let option = &*option;
@@ -29,15 +30,16 @@ unsafe extern "C" fn note(list: *mut c_void, option: *const sys::sy_option) -> c
 
 fn known() -> Vec<Known> {
     let mut list: Vec<Known> = Vec::new();
-    // SAFETY: `note` gets a list of the type that it takes.
+    // SAFETY: `note` receives a list of the type that it expects.
     unsafe { sys::sy_each_option(note, (&raw mut list).cast()) };
     list
 }
 
-/// Refuses options that the library does not know, and values that it does not take.
+/// Refuses unknown options and values that the library does not accept.
 ///
-/// The library reads them in this process, which does not use it, so they change nothing here. It reads
-/// SLABYARD first, and would complain of that, as the program will: take it away before.
+/// The library parses them in this process, which does not use the library, so they have no effect
+/// here. The library reads SLABYARD first and would report mistakes in it, as the program does
+/// later; the caller removes SLABYARD from the environment before.
 pub fn check(options: &str) -> Result<()> {
     let known = known();
     for part in options.split(',').filter(|part| !part.trim().is_empty()) {
@@ -50,7 +52,7 @@ pub fn check(options: &str) -> Result<()> {
             bail!("there is no option {name}; there are {}", names.join(", "));
         };
         let said = CString::new(part)?;
-        // SAFETY: a terminated string.
+        // SAFETY: a string that ends in NUL.
         if unsafe { sys::sy_set_options(said.as_ptr()) } == 0 {
             continue;
         }
@@ -63,7 +65,7 @@ pub fn check(options: &str) -> Result<()> {
     Ok(())
 }
 
-/// Options that are there already, and `more`: the later ones hold.
+/// Joins the options in SLABYARD with `more`. If both set an option, `more` wins.
 pub fn joined(before: Option<OsString>, more: &str) -> Option<OsString> {
     match before.filter(|before| !before.is_empty()) {
         Some(before) if !more.is_empty() => Some([before, more.into()].join(OsStr::new(","))),

@@ -1,5 +1,5 @@
-//! Whether a library can be preloaded into a program: the loader that does it has to be there, of the
-//! same kind, and must be allowed to. All of this is known before the program starts.
+//! Checks before a program starts whether a library can be preloaded into it: it must have a
+//! loader, be of the library's kind, and must not raise its user's rights.
 
 use super::elf::Elf;
 use anyhow::{bail, Context, Result};
@@ -10,14 +10,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Scripts may be run by scripts; the kernel allows about as many.
+/// A script may be run by another script; the kernel allows about this many.
 const SCRIPTS_MAX: u32 = 5;
 
-/// What the kernel reads of a script's first line.
+/// The number of bytes of a script's first line that the kernel reads.
 const FIRST_LINE_BYTES: u64 = 256;
 
-/// The program that runs `program`, itself or its interpreter, into which a library of the kind
-/// `library` can be preloaded; or why none can be.
+/// The executable into which a library of the kind `library` is preloaded when `program` runs: the
+/// program itself or its interpreter. The error says why the library cannot be preloaded.
 pub fn find(program: &OsStr, library: &Elf) -> Result<PathBuf> {
     find_for(program, library, SCRIPTS_MAX)
 }
@@ -31,7 +31,7 @@ fn find_for(program: &OsStr, library: &Elf, scripts: u32) -> Result<PathBuf> {
         return Ok(path);
     }
     let Some(interpreter) = interpreter_of(&first_line(&path)?) else {
-        // The kernel may know what to do with it (binfmt_misc).
+        // The kernel may be able to run it nevertheless (binfmt_misc).
         return Ok(path);
     };
     if scripts == 0 {
@@ -41,7 +41,7 @@ fn find_for(program: &OsStr, library: &Elf, scripts: u32) -> Result<PathBuf> {
         .with_context(|| format!("{name} is a script for {}", interpreter.to_string_lossy()))
 }
 
-/// As execvp does.
+/// Finds a program in PATH as execvp does.
 pub fn find_program(program: &OsStr) -> Result<PathBuf> {
     let name = program.to_string_lossy();
     let path = Path::new(program);
@@ -73,7 +73,7 @@ fn must_run(path: &Path) -> Result<()> {
         bail!("{} is a folder, not a program", path.display());
     }
     let name = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: a terminated string; nothing is written.
+    // SAFETY: a string that ends in NUL; nothing is written.
     if unsafe { libc::access(name.as_ptr(), libc::X_OK) } != 0 {
         bail!(
             "{0} is not executable (chmod +x {0} makes it so)",
@@ -111,10 +111,10 @@ fn is_musl(loader: &str) -> bool {
     loader.contains("ld-musl")
 }
 
-/// How a program gets more rights than its user has.
+/// How a program gets more rights than its user has; `None`: it does not.
 fn raises_rights(path: &Path) -> Result<Option<&'static str>> {
     let about = path.metadata()?;
-    // SAFETY: neither has preconditions.
+    // SAFETY: neither function has preconditions.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     Ok(raised_by_mode(&about, user, group)
         .or_else(|| (user != 0 && has_capabilities(path)).then_some("has capabilities")))
@@ -136,7 +136,7 @@ fn has_capabilities(path: &Path) -> bool {
         return false;
     };
     let attribute = c"security.capability";
-    // SAFETY: terminated strings; with size 0 nothing is written.
+    // SAFETY: strings that end in NUL; with size 0 nothing is written.
     unsafe { libc::getxattr(name.as_ptr(), attribute.as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }
 
@@ -149,11 +149,12 @@ fn first_line(path: &Path) -> Result<Vec<u8>> {
     Ok(line)
 }
 
-/// `#!/usr/bin/env -S python3 -u`: `python3`. `None` for a line that is no text.
+/// The interpreter of a script's first line: `#!/usr/bin/env -S python3 -u` gives `python3`.
+/// `None`: the line is not text.
 fn interpreter_of(line: &[u8]) -> Option<OsString> {
     let word = |word: &[u8]| OsString::from_vec(word.to_vec());
     let Some(line) = line.strip_prefix(b"#!") else {
-        // execvp gives to the shell what the kernel does not know.
+        // If the kernel cannot run a file, execvp gives it to the shell.
         let text = line.iter().all(|&byte| byte >= b' ' || byte == b'\t');
         return text.then(|| word(b"/bin/sh"));
     };
@@ -165,7 +166,7 @@ fn interpreter_of(line: &[u8]) -> Option<OsString> {
     Some(word(named.filter(|_| is_env).unwrap_or(interpreter)))
 }
 
-/// Reads any bytes as the first line of a script, and throws them away.
+/// Parses any bytes as the first line of a script and discards it, for the fuzzers.
 #[cfg(any(test, feature = "fuzz"))]
 pub fn try_line(line: &[u8]) {
     assert!(interpreter_of(line).is_none_or(|name| !name.is_empty()));

@@ -1,5 +1,5 @@
-//! The allocators that a program can run on: glibc's malloc, which is there without a library, Slabyard,
-//! those that the system has as libraries, and those that the user names.
+//! Finds the allocators that a program can run on: glibc's malloc, which needs no library,
+//! Slabyard, the libraries that the system has, and those that the user names.
 
 use crate::preload::Library;
 use crate::ui;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 pub const GLIBC: &str = "glibc";
 pub const SLABYARD: &str = "slabyard";
 
-/// The files of an allocator's library, as Debian and others call them, the best first. `*` stands for
-/// any end.
+/// The names of allocators' library files in Debian and elsewhere, the best first. `*` stands for
+/// any ending.
 const KNOWN: [(&str, &[&str]); 4] = [
     ("mimalloc", &["libmimalloc.so.3", "libmimalloc.so.2"]),
     ("snmalloc", &["libsnmallocshim.so*", "libsnmallocshim*"]),
@@ -19,7 +19,7 @@ const KNOWN: [(&str, &[&str]); 4] = [
     ("tcmalloc", &["libtcmalloc_minimal.so.4"]),
 ];
 
-/// An allocator by its name; glibc has no library.
+/// An allocator with its name and its library; glibc has none.
 pub struct Contender {
     pub name: String,
     pub library: Option<Library>,
@@ -32,8 +32,9 @@ pub enum Wanted {
     At(String, PathBuf),
 }
 
-/// glibc first, then Slabyard. Names alone in `wanted` choose among those that are there; a name with a
-/// library is one more, or takes the place of the one that is there.
+/// The allocators to run: glibc first, then Slabyard. Names without a path in `wanted` choose among
+/// the allocators that were found. A name with a path adds an allocator, or replaces the one of
+/// that name.
 pub fn of(wanted: &[Wanted], program: &OsStr) -> Result<Vec<Contender>> {
     choose(wanted, program, &library_folders())
 }
@@ -57,7 +58,10 @@ fn choose(wanted: &[Wanted], program: &OsStr, folders: &[PathBuf]) -> Result<Vec
         let Some(path) = find(files, folders) else {
             if names.contains(name) {
                 let files = files.join(" or ");
-                bail!("there is no {files} in the system's folders; --allocator {name}=PATH names one");
+                bail!(
+                    "there is no {files} in the system's folders; --allocator {name}=PATH \
+                     names one"
+                );
             }
             continue;
         };
@@ -73,7 +77,7 @@ fn choose(wanted: &[Wanted], program: &OsStr, folders: &[PathBuf]) -> Result<Vec
         }
     }
     if all.len() == 1 {
-        bail!("there is nothing to compare glibc with");
+        bail!("there is no allocator to compare glibc with");
     }
     Ok(all)
 }
@@ -94,7 +98,7 @@ impl Wanted {
         }
     }
 
-    /// Refuses names that no allocator has here, and those that two have.
+    /// Refuses unknown names without a path, and a name that is given to two libraries.
     pub fn check(wanted: &[Wanted]) -> Result<()> {
         let known = || {
             [GLIBC, SLABYARD]
@@ -122,7 +126,8 @@ impl Wanted {
     }
 }
 
-/// The folders of Debian's packages, and the usual ones of other systems and of what a user builds.
+/// The folders of Debian's packages, the usual ones of other systems, and those of a user's own
+/// builds.
 fn library_folders() -> Vec<PathBuf> {
     let debian = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     let folders = ["/usr/local/lib", &debian, "/usr/lib64", "/usr/lib"];
@@ -149,7 +154,7 @@ fn beginning_with(folder: &Path, start: &str) -> Option<PathBuf> {
     entries.map(|entry| entry.path()).filter(fits).min()
 }
 
-/// `NAME` or `NAME=PATH`.
+/// Parses `NAME` or `NAME=PATH`.
 pub fn parse(text: &str) -> Result<Wanted> {
     match text.split_once('=') {
         None => Ok(Wanted::Named(text.to_string())),
@@ -172,7 +177,7 @@ mod tests {
         Ok(all.into_iter().map(|one| one.name).collect())
     }
 
-    /// A folder with Slabyard's library under these names.
+    /// Makes a folder that holds Slabyard's library under these names.
     fn folder_with(files: &[&str]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for file in files {
@@ -213,7 +218,7 @@ mod tests {
             ),
             (&[&mine, &mine], "two libraries are called mine"),
             (&["glibc=x"], "glibc is the program without a library"),
-            (&["glibc"], "there is nothing to compare glibc with"),
+            (&["glibc"], "there is no allocator to compare glibc with"),
             (&["mine=/no/such.so"], "cannot use /no/such.so"),
         ] {
             let said = names(wanted).unwrap_err().to_string();

@@ -1,8 +1,9 @@
-//! `slabyard compare --run`: runs the program itself on each allocator, in turn, and measures what its
-//! processes take.
+//! `slabyard compare --run`: runs the program itself on each allocator in turn, and measures the
+//! time and memory of its processes.
 //!
-//! [`contenders`] finds the allocators, [`text`] writes the table. In each round every allocator has one
-//! run, so a disturbance of the machine meets all of them, and figures of one round belong together.
+//! [`contenders`] finds the allocators, [`text`] writes the table. In each round every allocator
+//! has one run. So a disturbance of the machine affects all allocators, and the figures of one
+//! round can be compared.
 
 pub mod contenders;
 pub mod text;
@@ -25,61 +26,62 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Fewer looks at a run's memory make no mean.
+/// With fewer looks at its memory, a run gets no mean.
 const LOOKS_MIN: u32 = 5;
 
-/// Fewer rounds say little.
+/// With fewer rounds, the figures are uncertain.
 pub const ENOUGH_ROUNDS: usize = 5;
 
 /// Runs that take less than this are mostly the start of the program.
 const SHORT: Duration = Duration::from_millis(50);
 
-/// Between fork and exec a process has the tool's own memory, about 1.5 MiB, and that is a part of its peak.
+/// Between fork and exec, a process has the tool's own memory of about 1.5 MiB, which counts in its
+/// peak.
 const PEAK_SEEN: f64 = (2 << 20) as f64;
 
-/// glibc's CPU time does not differ by so much of itself from round to round on a quiet machine.
+/// On a quiet machine, glibc's CPU time varies by less than this fraction from round to round.
 const BUSY_SPAN: f64 = 0.25;
 
-/// What to run, and how often.
+/// The program to run, and the settings.
 pub struct Plan {
     pub command: Vec<OsString>,
     pub rounds: usize,
-    /// Rounds go on until the ratios of CPU time to glibc's are known to this share of themselves...
+    /// Rounds are added until the ratios of CPU time to glibc's are known to this fraction...
     pub precision: Option<f64>,
-    /// ... or for so long.
+    /// ... or until this time has passed.
     pub within: Duration,
-    /// Whether what the program writes to standard output has to be the same on all allocators.
+    /// Whether the program's standard output must be the same on all allocators.
     pub same_output: bool,
-    /// The folder that gets what the runs write.
+    /// The folder for the output of the runs.
     pub keep: Option<PathBuf>,
 }
 
-/// What one run took.
+/// The figures of one run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     usage: Usage,
-    /// Of the program's first process, over its life; none of a run that was too short.
+    /// The mean over the life of the program's first process; `None` if the run was too short.
     mean_resident: Option<f64>,
 }
 
-/// An allocator's figure to glibc's, of the means.
+/// The ratio of an allocator's mean to glibc's.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Ratio {
     pub ratio: f64,
-    /// The true ratio lies in here in 95 of 100 measurements; none of a single round.
+    /// The 95 % confidence interval of the ratio; `None` for a single round.
     pub interval: Option<Interval>,
 }
 
-/// One figure of all rounds, in seconds, bytes, or page faults.
+/// One figure in all rounds, in seconds, bytes, or page faults.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Kind {
     #[serde(flatten)]
     pub figure: Figure,
-    /// None for glibc itself, and where glibc's may be 0.
+    /// `None` for glibc itself, and where glibc's figure may be 0.
     pub to_glibc: Option<Ratio>,
 }
 
-/// Everything that was measured of one allocator.
+/// All figures of one allocator.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Measured {
     pub name: String,
@@ -87,12 +89,12 @@ pub struct Measured {
     /// Why there are no figures.
     pub failure: Option<String>,
     pub wall_s: Kind,
-    /// User and system.
+    /// User and system time.
     pub cpu_s: Kind,
     pub user_s: Kind,
     pub system_s: Kind,
     pub peak_bytes: Kind,
-    /// None where runs were too short to see it.
+    /// `None` if runs were too short to see it.
     pub mean_resident_bytes: Option<Kind>,
     pub page_faults: Kind,
 }
@@ -105,40 +107,40 @@ pub struct RealRuns {
     pub rounds: usize,
     /// How the program ends on glibc.
     pub ends: String,
-    /// The signal that ended the measurement early.
+    /// The signal that ended the measurement before its end.
     pub interrupted: Option<i32>,
     /// Why the figures may mislead.
     pub caveats: Vec<String>,
     pub allocators: Vec<Measured>,
 }
 
-/// What came of one allocator so far.
+/// The results of one allocator so far.
 struct Record {
     runs: Vec<Run>,
     failure: Option<String>,
 }
 
-/// How a run went.
+/// The result of a run.
 enum Outcome {
     Took(Run),
-    /// It went otherwise than on glibc.
+    /// The program ended, or printed, otherwise than on glibc.
     Failed(String),
     Interrupted(i32),
 }
 
-/// Everything that stays the same from run to run.
+/// The parts of a measurement that stay the same from run to run.
 struct Race<'a> {
     plan: &'a Plan,
     contenders: &'a [Contender],
     signals: &'a Signals,
-    /// For output that is compared or kept.
+    /// The folder for output that is compared or kept.
     folder: Option<PathBuf>,
-    /// How the program ended on glibc, and what it wrote there, once it did.
+    /// The status and the output of the program's first run on glibc.
     model: Option<(ExitStatus, Vec<u8>)>,
 }
 
-/// Runs everything: one round that is not measured, which shows whether the program runs on all of them
-/// and brings its files into memory, and then round after round. A signal may end it before there is one.
+/// Runs all rounds. The first round is not measured: it shows whether the program runs on all
+/// allocators, and brings its files into memory. A signal may end the measurement at any time.
 pub fn measure(plan: &Plan, contenders: &[Contender], signals: &Signals) -> Result<RealRuns> {
     let scratch = match (&plan.keep, plan.same_output) {
         (None, true) => Some(tempfile::tempdir().context("cannot make a folder for the output")?),
@@ -194,7 +196,7 @@ fn wants_more(plan: &Plan, rounds: usize, records: &[Record], passed: Duration) 
     passed < plan.within && reached(records, rounds).is_none_or(|reached| reached > wanted)
 }
 
-/// To which share of itself the least certain ratio of CPU time is known.
+/// The precision of the least certain ratio of CPU time, as a fraction of the ratio.
 fn reached(records: &[Record], rounds: usize) -> Option<f64> {
     let times = |record: &Record| values(&record.runs[..rounds], cpu);
     let (glibc, others) = records.split_first()?;
@@ -205,8 +207,9 @@ fn reached(records: &[Record], rounds: usize) -> Option<f64> {
         .try_fold(0.0, |worst: f64, next| Some(worst.max(next?)))
 }
 
-/// Each round begins with another, and every other round goes backward, so that none is always first,
-/// nor always behind the same one. glibc is the model of the first.
+/// The order of the allocators in a round. Each round begins with another one, and every other
+/// round goes backward, so that none is always first, or always after the same one. Round 0 begins
+/// with glibc, whose run is the model for the others.
 fn order(count: usize, round: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).map(|index| (index + round) % count).collect();
     if round % 2 == 1 {
@@ -225,7 +228,7 @@ impl Record {
 }
 
 impl Race<'_> {
-    /// Gives the signal that ended it before its end.
+    /// Runs all allocators once. Returns the signal if one ended the round early.
     fn round(
         &mut self,
         round: usize,
@@ -295,7 +298,8 @@ impl Race<'_> {
         }))
     }
 
-    /// Where a stream goes: to a file if that is wanted, else to nowhere.
+    /// The destination of an output stream: a file if the output is compared or kept, else
+    /// /dev/null.
     fn output(
         &self,
         kind: &str,
@@ -321,7 +325,7 @@ impl Race<'_> {
     }
 }
 
-/// How a program ended, as what it did.
+/// Describes how a program ended, as a verb.
 fn ending(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ends with status {code}"),
@@ -329,7 +333,7 @@ fn ending(status: ExitStatus) -> String {
     }
 }
 
-/// Looks at a process's resident memory while it runs.
+/// Samples a process's resident memory while it runs.
 #[derive(Default)]
 struct Looks {
     count: u32,
@@ -339,7 +343,7 @@ struct Looks {
 
 impl Looks {
     fn take(&mut self, pid: u32) {
-        // A signal that comes from elsewhere is no time to look.
+        // A signal may wake the tool early; do not sample then.
         let early = self.at.is_some_and(|at| at.elapsed() < LOOK_AGAIN / 2);
         if let Some(bytes) = (!early).then(|| resident(pid)).flatten() {
             self.at = Some(Instant::now());
@@ -353,7 +357,7 @@ impl Looks {
     }
 }
 
-/// With code and libraries, as the peak is.
+/// The resident memory with code and libraries, as the peak has them.
 fn resident(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
@@ -407,7 +411,7 @@ fn summarise(
     all
 }
 
-/// What the runs of one allocator say, and what they are to those on glibc.
+/// The figures of one allocator's runs, and their ratios to glibc's.
 fn figures(record: Record, glibc: Option<&[Run]>) -> Measured {
     if record.failure.is_some() {
         return Measured {
@@ -466,7 +470,7 @@ fn caveats(
     }
     if all.rounds < ENOUGH_ROUNDS {
         found.push(format!(
-            "{} too few to tell small differences from chance: --times {} or more says more.",
+            "{} too few to distinguish small differences from chance: use --times {} or more.",
             if all.rounds == 1 {
                 "One round is".into()
             } else {
@@ -477,14 +481,14 @@ fn caveats(
     }
     if glibc.wall_s.figure.median < SHORT.as_secs_f64() {
         found.push(
-            "The program ends soon, so the start of it and of the allocators is a large part of all \
-             times. Let it do more work."
+            "The program runs only briefly, so its start and that of the allocators take a large \
+             part of all times. Let it do more work."
                 .to_string(),
         );
     }
     if glibc.peak_bytes.figure.median < PEAK_SEEN {
         found.push(format!(
-            "Peaks below {} are not seen: a process begins with memory of this tool.",
+            "Peaks below {} cannot be measured, because a process begins with memory of this tool.",
             ui::round_bytes(PEAK_SEEN as u64)
         ));
     }
@@ -495,12 +499,12 @@ fn caveats(
         ));
     }
     if let Some(wanted) = wanted.filter(|wanted| reached.is_none_or(|reached| reached > *wanted)) {
-        let reached = reached.map_or("not known at all".to_string(), |reached| {
+        let reached = reached.map_or("unknown".to_string(), |reached| {
             format!("known to {:.1} %", reached * 100.0)
         });
         found.push(format!(
-            "After {} rounds the least certain ratio of CPU time is {reached}, where {:.1} % was asked \
-             for. --within gives it more time.",
+            "After {} rounds the least certain ratio of CPU time is {reached}, where {:.1} % was \
+             requested. A larger --within gives it more time.",
             all.rounds,
             wanted * 100.0
         ));
@@ -508,7 +512,7 @@ fn caveats(
     found
 }
 
-/// A folder that may hold the output of an earlier comparison is not written to unasked.
+/// Refuses a folder with files, which may be the output of an earlier comparison, without `force`.
 pub fn may_keep_in(folder: &Path, force: bool) -> Result<()> {
     let Ok(mut entries) = std::fs::read_dir(folder) else {
         return Ok(());

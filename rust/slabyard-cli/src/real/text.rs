@@ -1,4 +1,5 @@
-//! The tables of real runs for the terminal, and what the program gains by Slabyard in a sentence.
+//! The tables of `compare --run` for the terminal, and a sentence on the program's gain by
+//! Slabyard.
 
 use super::contenders::SLABYARD;
 use super::{Kind, Measured, Ratio, RealRuns};
@@ -28,11 +29,11 @@ const MEMORY: [&str; 10] = [
 
 const MEANING: &str = "\
 Time and page faults are those of the program and the children that it waited for; CPU is user and \
-system. Peak: resident memory of the largest of these processes. Mean: resident memory of the first \
-process, over its life, looked at every 10 ms; - where a run was too short. Both contain code and \
-libraries. Figures are medians. A ratio is that of the means to glibc's, and lies between the two \
-figures of its 95 % column, or is unknown where there are none; where 1.00 is between them, there may \
-be no difference.";
+system. Peak: resident memory of the largest of these processes. Mean: resident memory of the \
+first process, over its life, sampled every 10 ms; - if a run was too short. Both include code \
+and libraries. Figures are medians. A ratio compares the mean with glibc's. It lies between the \
+two figures of its 95 % column, or is unknown if there are none; if 1.00 is between them, there \
+may be no difference.";
 
 pub fn render(all: &RealRuns) -> String {
     let mut text = String::from("\n");
@@ -107,7 +108,7 @@ fn memory(one: &Measured) -> [String; 10] {
     ]
 }
 
-/// The figure, its ratio to glibc's, and the interval of that.
+/// The cells of a figure: the figure, its ratio to glibc's, and the ratio's interval.
 fn cells(kind: Option<&Kind>, unit: impl Fn(f64) -> String) -> [String; 3] {
     let ratio = kind.and_then(|kind| kind.to_glibc);
     let interval = ratio.and_then(|ratio| ratio.interval);
@@ -123,7 +124,7 @@ pub fn seconds(seconds: f64) -> String {
     run::seconds(Duration::from_secs_f64(seconds.max(0.0)))
 }
 
-/// What the program gains by Slabyard; none of a single round.
+/// A sentence on the program's gain by Slabyard; `None` for a single round.
 fn answer(all: &RealRuns) -> Option<String> {
     let ours = all.allocators.iter().find(|one| one.name == SLABYARD)?;
     let time = difference(ours.cpu_s.to_glibc?, " than with glibc")?;
@@ -133,7 +134,7 @@ fn answer(all: &RealRuns) -> Option<String> {
     ))
 }
 
-/// `is 3.0 % less (2.1 to 3.9 %)`
+/// Describes a ratio, such as `is 3.0 % less (2.1 to 3.9 %)`.
 fn difference(ratio: Ratio, than: &str) -> Option<String> {
     let Interval { low, high } = ratio.interval?;
     if low <= 1.0 && 1.0 <= high {

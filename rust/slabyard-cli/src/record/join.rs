@@ -1,6 +1,6 @@
-//! Joins what the processes left to one recording. The first process's file becomes the
-//! recording, so that one process needs no more room on the disk than it took already; where there
-//! is no room for the others, the recording holds those blocks that found some.
+//! Joins the files of all recorded processes into one recording. The first process's file becomes
+//! the recording, so a single process needs no further disk space. If there is no room for all
+//! blocks, the recording holds those that fit.
 
 use super::parts::Part;
 use crate::recording::KIND_OPERATIONS;
@@ -12,14 +12,14 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What came of it.
+/// The result of a join.
 pub struct Joined {
     pub operations: u64,
-    /// Why not all is in it.
+    /// The error if some blocks are missing.
     pub failure: Option<io::Error>,
 }
 
-/// Makes `file` of the parts. `folder`, on the same file system, has the rest of them.
+/// Makes `file` of the parts. `folder` holds the other files of the parts, on the same file system.
 pub fn join(parts: &[Part], folder: &Path, file: &Path) -> Result<Joined> {
     let path = folder.join("joined");
     let failure = append_all(parts, &path).err();
@@ -63,7 +63,7 @@ fn new_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The part's own file, without what is not whole at its end.
+/// Takes the part's own file, cut off after its last whole block.
 fn take(part: &Part, path: &Path) -> io::Result<File> {
     fs::rename(&part.path, path)?;
     let mut file = File::options().write(true).open(path)?;
@@ -72,7 +72,7 @@ fn take(part: &Part, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// All of the part's blocks; its file is not needed any more.
+/// Appends all blocks of the part, and removes its file.
 fn append_file(out: &mut impl Write, part: &Part) -> io::Result<()> {
     let mut from = File::open(&part.path)?;
     from.seek(SeekFrom::Start(HEADER_BYTES as u64))?;
@@ -97,8 +97,8 @@ fn append_rest(out: &mut impl Write, part: &Part) -> io::Result<()> {
     writer::write_samples(out, part.process.birth_ns, &part.samples)
 }
 
-/// Writes the closing block after the last whole one; where there is no room for it, the last
-/// block of operations gives way. How many operations the recording has.
+/// Writes the closing block after the last whole one. If there is no room for it, removes the last
+/// block of operations and tries again. Returns the number of operations in the recording.
 fn close(path: &Path) -> Result<u64> {
     loop {
         let recording = Recording::open(path, Strictness::Part)?;
@@ -114,7 +114,7 @@ fn close(path: &Path) -> Result<u64> {
             Ok(()) => return Ok(operations),
             Err(error) => error,
         };
-        // Without its first block, which says whose it is, it is no recording.
+        // The first block names the process; without it the file is not a recording.
         let first = (HEADER_BYTES + BLOCK_HEADER_BYTES) as u64;
         if last < first {
             return Err(error.into());

@@ -1,8 +1,9 @@
-//! `slabyard record`: runs a program with the recorder preloaded and joins what its processes left.
+//! `slabyard record`: runs a program with the recorder preloaded, and joins the files of its
+//! processes.
 //!
-//! [`crate::program`] runs it and passes signals on, [`parts`] finds what its processes left, in files and in
-//! the buffers of those that were killed, [`samples`] has seen their memory, [`join`] makes one recording
-//! of it.
+//! [`crate::program`] runs the program and passes signals on. [`samples`] samples the memory of its
+//! processes meanwhile. [`parts`] then finds the files that the processes wrote, and the buffers of
+//! processes that were killed, and [`join`] makes one recording of them.
 
 mod join;
 mod parts;
@@ -28,20 +29,20 @@ use tempfile::TempDir;
 /// The recorder as it was built with this tool.
 static RECORDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.so"));
 
-/// What became of a recording.
+/// The result of a recording.
 pub struct Recorded {
     pub ended: Ended,
     pub operations: u64,
     pub bytes: u64,
 }
 
-/// The folders of a recording that is being made; what is in them goes with them.
+/// The temporary folders of a recording, which are removed with their content.
 struct Scratch {
-    /// The processes' files, on the file system of the recording.
+    /// The folder for the processes' files, on the file system of the recording.
     parts: TempDir,
-    /// Their buffers, where there is a tmpfs.
+    /// The folder for their buffers, on a tmpfs if there is one.
     _buffers: Option<TempDir>,
-    /// The recorder, where the loader cannot preload it from `parts`.
+    /// The folder with the recorder, if the loader cannot preload it from `parts`.
     _loadable: Option<TempDir>,
     library: PathBuf,
 }
@@ -123,8 +124,8 @@ fn temporary(place: &Path) -> Result<TempDir> {
     folder.with_context(|| format!("cannot make a folder in {}", place.display()))
 }
 
-/// A folder whose files are memory: once a page was had, no write to it fails, however full the
-/// disks are.
+/// Finds a folder whose files are in memory. Once a page of such a file is allocated, no write to
+/// it fails, even if the disks are full.
 fn tmpfs() -> Option<PathBuf> {
     let user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let places = [
@@ -140,7 +141,7 @@ fn is_tmpfs(place: &Path) -> bool {
     let Ok(name) = std::ffi::CString::new(place.as_os_str().as_bytes()) else {
         return false;
     };
-    // SAFETY: all zero is a statfs, which the call fills.
+    // SAFETY: a statfs may be all zero, and the call fills it.
     unsafe {
         let mut about: libc::statfs = std::mem::zeroed();
         libc::statfs(name.as_ptr(), &mut about) == 0 && about.f_type == libc::TMPFS_MAGIC
@@ -205,7 +206,7 @@ fn say_what_is_missing(parts: &[Part], ended: &Ended) {
     }
 }
 
-/// The most likely reason that a program left no trace.
+/// The most likely reason that a program left no recording.
 fn why_nothing(program: &OsString) -> String {
     let name = program.to_string_lossy();
     let path = target::find_program(program).ok();
@@ -226,7 +227,7 @@ mod tests {
     use crate::recording::records::Operation;
     use crate::recording::{Recording, Strictness};
 
-    /// What one of the tests' programs did, in the order of its first thread.
+    /// The operations of one of the test programs, in the order of its first thread.
     fn operations_of(name: &str) -> Vec<Operation> {
         let folder = tempfile::tempdir().unwrap();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
@@ -261,7 +262,7 @@ mod tests {
                 _ => None,
             })
             .collect();
-        // SAFETY: no preconditions.
+        // SAFETY: sysconf has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
         let pages = 100_001u64.next_multiple_of(page);
         assert_eq!(aligned, [(1001, 6), (pages, page.ilog2() as u8)]);

@@ -1,5 +1,5 @@
-//! What the recorded processes left: a file each, and the buffers of those that ended without
-//! notice.
+//! Reads the files that the recorded processes left: one file for each process, and the buffers of
+//! processes that were killed.
 
 use super::samples::Sample;
 use crate::recording::{u32_at, u64_at, BUFFER_BYTES, BUFFER_HEAD_BYTES, BUFFER_MAGIC};
@@ -7,7 +7,7 @@ use crate::recording::{Process, Recording, Records, Strictness};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// What a thread had recorded since its last block.
+/// The records of a thread since its last block.
 pub struct Rest {
     pub thread: u32,
     pub records: u32,
@@ -15,7 +15,7 @@ pub struct Rest {
     pub payload: Vec<u8>,
 }
 
-/// One process's file, and what its buffers add to it.
+/// One process's file, and the records that its buffers add to it.
 pub struct Part {
     pub path: PathBuf,
     pub process: Process,
@@ -23,36 +23,36 @@ pub struct Part {
     /// Whether the process still runs, and may write.
     pub runs: bool,
     pub rest: Vec<Rest>,
-    /// What it had in RAM while it ran.
+    /// Samples of its resident memory.
     pub samples: Vec<Sample>,
-    /// Whether there were buffers to be read, or the process had written all.
+    /// Whether no records are lost: the process had written all, or its buffers could be read.
     pub is_whole: bool,
-    /// Why the process could not write, where it could not.
+    /// The error that kept the process from writing.
     pub error: Option<std::io::Error>,
-    /// What is wrong with the end of the file.
+    /// The damage at the end of the file.
     pub damage: Option<String>,
 }
 
 impl Part {
-    /// The number and name of the process.
+    /// The process's number and name.
     pub fn who(&self) -> String {
         format!("process {} ({})", self.process.pid, self.process.name())
     }
 }
 
-/// What a buffers' file says.
+/// The content of a buffers file.
 #[derive(Default)]
 struct Buffers {
     rest: Vec<Rest>,
     error: Option<i32>,
 }
 
-/// All that the processes left in `folder`.
+/// The files of all processes in `folder`.
 #[derive(Default)]
 pub struct Left {
-    /// In the order of the processes' births.
+    /// Ordered by the processes' births.
     pub parts: Vec<Part>,
-    /// The numbers of processes that could not even write how their file begins.
+    /// The ids of processes that could not even write the beginning of their file.
     pub without_file: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ pub fn collect(folder: &Path) -> Result<Left> {
     Ok(left)
 }
 
-/// Why a process could not write anything at all.
+/// The error that kept a process from writing anything at all.
 pub fn first_error(folder: &Path) -> Option<std::io::Error> {
     let entries = std::fs::read_dir(folder.join("live")).ok()?;
     let mut buffers = entries.filter_map(|entry| read_buffers(&entry.ok()?.path()));
@@ -89,7 +89,7 @@ pub fn first_error(folder: &Path) -> Option<std::io::Error> {
 
 fn part_of(path: PathBuf, recording: &Recording, buffers: Option<Buffers>) -> Part {
     let process = recording.processes[0].clone();
-    // SAFETY: signal 0 only asks whether the process exists.
+    // SAFETY: signal 0 only checks whether the process exists.
     let runs = process.end.is_none() && unsafe { libc::kill(process.pid as libc::pid_t, 0) } == 0;
     let is_whole = process.end.is_some() || buffers.is_some();
     let mut buffers = buffers.unwrap_or_default();
@@ -110,7 +110,8 @@ fn part_of(path: PathBuf, recording: &Recording, buffers: Option<Buffers>) -> Pa
     }
 }
 
-/// A process that is killed between writing a buffer and emptying it leaves it in both places.
+/// Whether a buffer was written already. A process that is killed between writing a buffer and
+/// emptying it leaves its records in both places.
 fn is_written(process: &Process, rest: &Rest) -> bool {
     let mut threads = process.threads.iter();
     let last = threads
@@ -123,7 +124,7 @@ fn read_buffers(path: &Path) -> Option<Buffers> {
     Some(buffers_in(&std::fs::read(path).ok()?))
 }
 
-/// What a buffers' file holds that was not written.
+/// The records in a buffers file that were not written, for the fuzzers.
 #[cfg(any(test, feature = "fuzz"))]
 pub fn rest_in(bytes: &[u8]) -> Vec<Rest> {
     buffers_in(bytes).rest
@@ -143,7 +144,8 @@ fn buffers_in(bytes: &[u8]) -> Buffers {
     buffers
 }
 
-/// None where nothing is left, or it was written for the last time; see `recorder/format.h`.
+/// The records in a buffer. `None`: it is empty, or was written for the last time; see
+/// `recorder/format.h`.
 fn rest_of(buffer: &[u8]) -> Option<Rest> {
     let (start, filled) = (u32_at(buffer, 4) as usize, u64_at(buffer, 8));
     let (records, length) = ((filled >> 32) as u32, filled as u32 as usize);

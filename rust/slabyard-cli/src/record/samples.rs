@@ -1,4 +1,4 @@
-//! What the recorded processes have in RAM while they run, read from the outside now and then.
+//! Samples the memory of the recorded processes in RAM at intervals, from outside.
 
 use crate::recording::Process;
 use std::collections::HashMap;
@@ -6,19 +6,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Samples of one process. When there are twice as many, every other one goes, and from then on only
-/// every other one is kept.
+/// The number of samples kept of a process. When there are twice as many, every second one is
+/// dropped, and from then on half as many are kept.
 const SAMPLES_MAX: usize = 512;
-/// How often new processes are looked for.
+/// The interval at which new processes are looked for.
 const LOOK_FOR_NEW: Duration = Duration::from_millis(50);
 
-/// Nanoseconds of the monotonic clock, and bytes of anonymous memory in RAM.
+/// The time in nanoseconds of the monotonic clock, and the bytes of anonymous memory in RAM.
 pub type Sample = (u64, u64);
 
 #[derive(Default)]
 struct Series {
     kept: Vec<Sample>,
-    /// One of so many is kept, and how many there were.
+    /// Every `of`-th sample is kept; `seen` counts all.
     of: u64,
     seen: u64,
 }
@@ -41,7 +41,7 @@ impl Series {
     }
 }
 
-/// Samples all processes that have a file in the folder of the recording.
+/// Samples all processes that have a file in the recording's folder.
 pub struct Sampler {
     folder: PathBuf,
     page: u64,
@@ -54,7 +54,7 @@ impl Sampler {
     pub fn new(folder: &Path) -> Self {
         Sampler {
             folder: folder.to_path_buf(),
-            // SAFETY: no preconditions.
+            // SAFETY: sysconf has no preconditions.
             page: unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64,
             series: HashMap::new(),
             living: Vec::new(),
@@ -62,7 +62,7 @@ impl Sampler {
         }
     }
 
-    /// Takes a sample of each process that lives.
+    /// Samples each process that is alive.
     pub fn take(&mut self) {
         if self.looked.is_none_or(|at| at.elapsed() >= LOOK_FOR_NEW) {
             self.looked = Some(Instant::now());
@@ -79,7 +79,7 @@ impl Sampler {
         });
     }
 
-    /// Those of a process, in the order of time.
+    /// The samples of a process, in the order of time.
     pub fn of(&self, process: &Process) -> Vec<Sample> {
         let end = process.end.map_or(u64::MAX, |(_, ns)| ns);
         let lived = process.birth_ns..=end;
@@ -94,7 +94,7 @@ impl Sampler {
     }
 }
 
-/// The files are called after the number of their process: `123.0.part`.
+/// The process ids in the names of the files, such as `123.0.part`.
 fn processes_in(folder: &Path) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.split('.').next()?.parse().ok();
@@ -104,12 +104,12 @@ fn processes_in(folder: &Path) -> Vec<u32> {
     all
 }
 
-/// In RAM, less what is of files or shared.
+/// The pages in RAM that are neither of files nor shared.
 fn anonymous_pages(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let mut numbers = text.split(' ').skip(1).map(|word| word.parse::<u64>().ok());
     let (resident, shared) = (numbers.next()??, numbers.next()??);
-    // A process that has ended and is not waited for has nothing.
+    // A process that has ended and is not waited for has no pages.
     (resident > 0).then(|| resident.saturating_sub(shared))
 }
 
@@ -118,7 +118,7 @@ fn monotonic_ns() -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: a place of our own.
+    // SAFETY: the timespec is a local value.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -1,7 +1,7 @@
 //! Finds and checks the blocks of a recording.
 //!
-//! Opening reads the whole file once: every checksum and every record, so that later
-//! readers may rely on both. The file is mapped, not read into memory.
+//! Opening a recording reads the whole file once and checks every checksum and every record, so
+//! later readers can rely on both. The file is mapped, not read into memory.
 
 use super::records::{Malformed, Operation, Records, Runs};
 use super::*;
@@ -11,13 +11,13 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-/// Sizes up to this are counted one by one.
+/// Sizes up to this one are counted individually.
 pub const SMALL_BYTES: usize = 4096;
 
 /// Where and how a recording is damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The first byte that is not as it should be.
+    /// The offset of the first wrong byte.
     pub offset: u64,
     pub what: String,
 }
@@ -46,22 +46,22 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// What to do with a damaged recording.
+/// How to treat a damaged recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
     /// Refuse it.
     Whole,
-    /// Use what was recorded before the damage.
+    /// Use the part before the damage.
     Salvage,
-    /// A file that is not joined yet: it has no closing block, and its process may have been killed
-    /// while it wrote.
+    /// The file of one process, which is not joined yet: it has no closing block, and the process
+    /// may have been killed while it wrote.
     Part,
 }
 
 /// One block of operations of one thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
-    /// Of the payload, in the file.
+    /// The offset of the payload in the file.
     pub offset: usize,
     pub length: usize,
     pub stamp: u64,
@@ -75,7 +75,7 @@ pub struct Thread {
     pub records: u64,
 }
 
-/// One program in one process: an exec begins a new one.
+/// One program in one process. An exec begins a new one.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
     pub pid: u32,
@@ -83,17 +83,17 @@ pub struct Process {
     pub forked: bool,
     pub birth_ticks: u64,
     pub birth_ns: u64,
-    /// Ticks and nanoseconds of its end, unless it was killed.
+    /// The time of its end, in ticks and in nanoseconds; `None`: it was killed.
     pub end: Option<(u64, u64)>,
-    /// The most it had in RAM, code and libraries included; 0 where it did not say.
+    /// Its peak resident memory, with code and libraries; 0: it did not report it.
     pub peak_resident: u64,
-    /// The size of a page of its memory, and which of them were not in RAM when it ended: `None` where
-    /// it did not say.
+    /// The size of its pages, and the pages that were not in RAM when it ended; `None`: it did not
+    /// report them.
     pub page_bytes: u64,
     pub untouched: Option<Runs>,
-    /// Its anonymous memory in RAM while it ran: when, in nanoseconds, and bytes.
+    /// Samples of its anonymous memory in RAM: the time in nanoseconds, and the bytes.
     pub samples: Vec<(u64, u64)>,
-    /// Blocks that the recorder could not write.
+    /// The number of blocks that the recorder could not write.
     pub lost_blocks: u32,
     pub command: Vec<String>,
     pub threads: Vec<Thread>,
@@ -104,7 +104,7 @@ impl Process {
         self.threads.iter().map(|thread| thread.records).sum()
     }
 
-    /// How many of the bytes from `address` on the process's memory had in RAM at its end.
+    /// The number of the `bytes` bytes from `address` on that were in RAM when the process ended.
     pub fn bytes_touched(&self, address: u64, bytes: u64) -> Option<u64> {
         let (runs, page) = (self.untouched.as_ref()?, self.page_bytes);
         let (first, end) = (address / page, address.saturating_add(bytes).div_ceil(page));
@@ -122,19 +122,19 @@ impl Process {
     }
 }
 
-/// A recording that was opened and found good, or good up to its damage.
+/// A recording that was opened and is good, completely or up to its damage.
 pub struct Recording {
     bytes: Source,
     pub processes: Vec<Process>,
-    /// Unless [`Strictness::Whole`]: what is wrong with the rest.
+    /// The damage of the rest; always `None` with [`Strictness::Whole`].
     pub damage: Option<Damage>,
-    /// How many blocks there are, and where the last of them begins and ends.
+    /// The number of blocks, the beginning of the last one, and its end.
     pub blocks: u64,
     pub last_block: u64,
     pub good_bytes: u64,
-    /// How often each size up to [`SMALL_BYTES`] was asked for by malloc and calloc.
+    /// For each size up to [`SMALL_BYTES`], the number of requests by malloc and calloc.
     pub small_sizes: Vec<u64>,
-    /// How many records are none of an operation.
+    /// The number of records that are not operations.
     notes: u64,
 }
 
@@ -153,14 +153,14 @@ impl Source {
 }
 
 impl Recording {
-    /// Opens a file and checks all of it.
+    /// Opens a file and checks it completely.
     pub fn open(path: &Path, strictness: Strictness) -> Result<Self, ReadError> {
         let file = File::open(path).map_err(ReadError::Io)?;
         if file.metadata().map_err(ReadError::Io)?.len() == 0 {
             return Self::from_bytes(Vec::new(), strictness);
         }
-        // SAFETY: a recording is not written any more once it has its name. If it is
-        // truncated while it is read, this process gets SIGBUS, as with any mapped file.
+        // SAFETY: a recording does not change once it has its name. If it is truncated while it is
+        // read, this process gets SIGBUS, as with any mapped file.
         let map = unsafe { Mmap::map(&file) }.map_err(ReadError::Io)?;
         Self::from_source(Source::Mapped(map), strictness)
     }
@@ -195,16 +195,16 @@ impl Recording {
         }
     }
 
-    /// The records of a block of this recording.
+    /// The records of a block, which belongs to this recording.
     pub fn records(&self, block: &Block) -> Records<'_> {
         let payload = &self.bytes.bytes()[block.offset..block.offset + block.length];
         Records::new(payload, block.stamp)
     }
 
-    /// Lets the system have the pages of the file back that were read so far.
+    /// Lets the system take back the memory of the pages that were read so far.
     pub fn forget_pages(&self) {
         if let Source::Mapped(map) = &self.bytes {
-            // SAFETY: the mapping is of a file and only read: pages come back when they are needed.
+            // SAFETY: the mapping is of a file and only read, so its pages can be read again.
             let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
         }
     }
@@ -218,12 +218,12 @@ impl Recording {
         self.processes.iter().map(Process::records).sum()
     }
 
-    /// What the program asked for: so many records.
+    /// The number of the program's operations.
     pub fn operations(&self) -> u64 {
         self.records_of_all() - self.notes
     }
 
-    /// How many nanoseconds a tick takes: measured over the longest process that ended well.
+    /// The length of a tick in nanoseconds, measured over the longest process that ended normally.
     pub fn ns_per_tick(&self) -> f64 {
         let spans = self.processes.iter().filter_map(|process| {
             let (ticks, ns) = process.end?;
@@ -241,10 +241,10 @@ impl Recording {
 struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where the block before `at` begins.
+    /// The beginning of the block before `at`.
     last: usize,
     processes: Vec<Process>,
-    /// Index of each thread number of the current process.
+    /// The index of each thread of the current process, by its number.
     threads: HashMap<u32, usize>,
     blocks: u64,
     records: u64,
@@ -252,7 +252,7 @@ struct Scan<'a> {
     notes: u64,
 }
 
-/// A block's header, checked.
+/// The header of a block, which was checked.
 struct Header {
     kind: u8,
     thread: u32,
@@ -318,7 +318,7 @@ impl<'a> Scan<'a> {
         if version != VERSION {
             return self.damage(
                 16,
-                format!("version {version} of the format is not known here"),
+                format!("version {version} of the format is unknown to this tool"),
             );
         }
         self.at = HEADER_BYTES;
@@ -440,7 +440,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Takes back what `check_records` has counted in a block that is not good after all.
+    /// Subtracts the records that `check_records` counted in a block that proved bad later.
     fn forget_records(&mut self, header: &Header) {
         let mut records = Records::new(self.payload(header), header.stamp);
         while let Ok(Some(record)) = records.next() {
@@ -450,7 +450,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Which number, if any, says how many such records there are.
+    /// The counter for records of this kind, if there is one.
     fn counter(&mut self, operation: Operation) -> Option<&mut u64> {
         match operation {
             Operation::Malloc { size, .. } | Operation::Calloc { size, .. } => {
@@ -461,7 +461,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The pairs of a block, as many as it says.
+    /// The pairs of numbers of a block, which must be as many as its header says.
     fn counted(
         &self,
         header: &Header,
@@ -534,7 +534,7 @@ impl<'a> Scan<'a> {
         }
         let after = header.payload + header.length;
         if after != self.bytes.len() {
-            return self.damage(after, "something follows the closing block");
+            return self.damage(after, "there are bytes after the closing block");
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! The recording: a file of blocks that the recorder wrote, read back.
+//! The recording: a file of blocks that the recorder wrote, and how the tool reads it.
 //!
-//! `recorder/format.h` defines the bytes. [`blocks`] checks and finds the blocks, [`records`]
-//! takes the operations out of one, [`writer`] writes what `record` adds when it joins the files
-//! of several processes. Nothing here knows about replay.
+//! `recorder/format.h` defines the bytes. [`blocks`] finds and checks the blocks, [`records`]
+//! decodes the operations of a block, and [`writer`] writes the blocks that `record` adds when it
+//! joins the files of several processes. Nothing here depends on the replay.
 
 pub mod blocks;
 pub mod records;
@@ -11,7 +11,7 @@ pub mod writer;
 pub use blocks::{Process, Recording, Strictness, Thread};
 pub use records::{Operation, Record, Records};
 
-/// What a recording begins with.
+/// The first bytes of a recording.
 pub const MAGIC: &[u8; 16] = b"slabyard record\n";
 pub const VERSION: u32 = 1;
 pub const HEADER_BYTES: usize = 24;
@@ -25,19 +25,20 @@ pub const KIND_FINISH: u8 = 4;
 pub const KIND_UNTOUCHED: u8 = 5;
 pub const KIND_MEMORY: u8 = 6;
 
-/// A process block's fixed part; the command line follows.
+/// The size of the fixed part of a process block; the command line follows.
 pub const PROCESS_BYTES: usize = 32;
-/// With and without the largest size in RAM, which recorders of before do not say.
+/// The sizes of an end block with and without the peak resident memory, which older recorders do
+/// not write.
 pub const END_BYTES: usize = 32;
 pub const SHORT_END_BYTES: usize = 24;
 pub const FINISH_BYTES: usize = 24;
 
-/// A thread's buffer in shared memory, and the fixed part at its beginning.
+/// The sizes of a thread's buffer in shared memory, and of the fixed part at its beginning.
 pub const BUFFER_BYTES: usize = 64 << 10;
 pub const BUFFER_HEAD_BYTES: usize = 40;
 pub const BUFFER_MAGIC: u32 = 0x3242_5953;
 
-/// Little-endian numbers at a place that the caller knows to be inside.
+/// Reads a little-endian number; the caller guarantees that it lies inside `bytes`.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }

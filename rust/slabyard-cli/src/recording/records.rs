@@ -1,6 +1,6 @@
 //! The records of one block. See `recorder/format.h` for the encoding.
 
-/// What the program asked for.
+/// An operation of the program, or a note of the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     Malloc {
@@ -19,7 +19,7 @@ pub enum Operation {
     Free {
         object: u64,
     },
-    /// The record's stamp is when the call began.
+    /// The stamp of a realloc's record is the time at which the call began.
     Realloc {
         old: u64,
         new: u64,
@@ -29,32 +29,32 @@ pub enum Operation {
     Failed {
         size: u64,
     },
-    /// Of the object that the next record gives up: so many bytes were in RAM. No operation of the
-    /// program's.
+    /// A note, not an operation: the number of bytes in RAM of the object that the next record
+    /// frees or resizes.
     Touched {
         object: u64,
         bytes: u64,
     },
 }
 
-/// One operation and when it was, in ticks of the recorder's clock.
+/// An operation with its time in ticks of the recorder's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     pub stamp: u64,
     pub operation: Operation,
 }
 
-/// Runs of pages, ascending: the first page and how many they are.
+/// Runs of pages in ascending order: the first page and the number of pages.
 pub type Runs = Vec<(u64, u64)>;
 
-/// Why a block's payload is not what a recorder writes, and where in the payload.
+/// The reason why a block's payload is malformed, and the offset in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     pub at: usize,
     pub what: &'static str,
 }
 
-/// Takes records out of a payload, first to last.
+/// Decodes the records of a payload, from first to last.
 pub struct Records<'a> {
     payload: &'a [u8],
     at: usize,
@@ -62,7 +62,7 @@ pub struct Records<'a> {
     address: u64,
 }
 
-/// All numbers of a payload, two by two. `None` stands for more than 64 bits.
+/// Decodes a payload of pairs of numbers. `None` in place of a number: it has more than 64 bits.
 fn pairs(
     payload: &[u8],
     mut pair: impl FnMut(u64, u64) -> Option<(u64, u64)>,
@@ -78,7 +78,7 @@ fn pairs(
 }
 
 impl<'a> Records<'a> {
-    /// The records of a block whose header carries `stamp`.
+    /// Reads the records of a block whose header has the stamp `stamp`.
     pub fn new(payload: &'a [u8], stamp: u64) -> Self {
         Records {
             payload,
@@ -88,7 +88,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The runs of a block that tells which pages were not in RAM.
+    /// Decodes a block of the pages that were not in RAM.
     pub fn runs(payload: &[u8]) -> Result<Runs, Malformed> {
         let mut end = 0u64;
         pairs(payload, |distance, pages| {
@@ -98,7 +98,7 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// The samples of a process that was born at `birth`: when, and bytes in RAM.
+    /// Decodes the samples of a process that was born at `birth`: the time, and the bytes in RAM.
     pub fn samples(payload: &[u8], birth: u64) -> Result<Vec<(u64, u64)>, Malformed> {
         let mut now = birth;
         pairs(payload, |elapsed, bytes| {
@@ -107,7 +107,7 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// The next record, `None` after the last.
+    /// The next record; `None` after the last.
     #[inline]
     pub fn next(&mut self) -> Result<Option<Record>, Malformed> {
         if self.at == self.payload.len() {
@@ -174,7 +174,8 @@ impl<'a> Records<'a> {
         })
     }
 
-    /// Only aligned allocations carry an alignment; its logarithm is at most 63.
+    /// Reads the alignment of an aligned allocation, the only kind that has one. Its logarithm is
+    /// at most 63.
     #[inline]
     fn align(&mut self, head: u8) -> Result<u8, &'static str> {
         let short = head >> 4;

@@ -1,4 +1,5 @@
-//! What is written is read; what is damaged is refused, at the right place, and never panics.
+//! Tests of recordings: a written recording reads back the same; a damaged one is refused at the
+//! right offset, without a panic.
 
 use super::blocks::{ReadError, Strictness};
 use super::records::{Operation, Record};
@@ -59,18 +60,18 @@ fn encode_one(out: &mut Vec<u8>, record: &Record, last: &mut u64, address: &mut 
     *address = to;
 }
 
-/// One process of a recording under construction.
+/// A process of a recording that a test builds.
 pub(crate) struct Sketch {
     pub pid: u32,
     pub parent: u32,
     pub forked: bool,
     pub birth: u64,
-    /// Each is one block of a thread.
+    /// The blocks of operations, each with its thread.
     pub blocks: Vec<(u32, Vec<Record>)>,
     pub ended: bool,
-    /// Runs of pages that are not in RAM at the end, in as many blocks.
+    /// Runs of pages that are not in RAM at the end, one block each.
     pub untouched: Vec<Vec<(u64, u64)>>,
-    /// What it had in RAM, and when.
+    /// Samples of its memory, and their times.
     pub samples: Vec<(u64, u64)>,
 }
 
@@ -89,7 +90,7 @@ impl Default for Sketch {
     }
 }
 
-/// Each run counts from the end of the one before.
+/// Encodes runs of pages. Each run is relative to the end of the one before.
 fn encode_runs(runs: &[(u64, u64)]) -> Vec<u8> {
     let (mut out, mut page) = (Vec::new(), 0);
     for &(first, pages) in runs {
@@ -100,7 +101,7 @@ fn encode_runs(runs: &[(u64, u64)]) -> Vec<u8> {
     out
 }
 
-/// A whole file of these processes.
+/// Makes a complete file of these processes.
 pub(crate) fn file_of(processes: &[Sketch]) -> Vec<u8> {
     let mut file = header().to_vec();
     let (mut blocks, mut records) = (0, 0);
@@ -326,7 +327,8 @@ fn every_changed_byte_is_seen_at_its_block() {
         let mut changed = file.clone();
         changed[at] ^= 0x10;
         let damage = damage_of(&changed);
-        // A block's header is damaged where the block begins; a length may point beyond the end.
+        // If a block's header is damaged, the damage is reported at the beginning of the block; a
+        // length may point beyond the end of the file.
         assert!(
             damage.offset <= at as u64 || damage.offset == file.len() as u64,
             "{damage}"
@@ -446,7 +448,7 @@ fn any_operation() -> impl Strategy<Value = Operation> {
         })
 }
 
-/// Records whose stamps grow, as a thread's do.
+/// Generates records with growing stamps, as a thread has them.
 fn any_records() -> impl Strategy<Value = Vec<Record>> {
     proptest::collection::vec((0..1_000_000u64, any_operation()), 1..60).prop_map(|steps| {
         let mut now = 0;
@@ -509,7 +511,7 @@ proptest! {
     }
 }
 
-/// What a block says is counted with the block, or not at all.
+/// The records of a block count only if the whole block is good.
 #[test]
 fn records_of_a_block_that_is_not_good_are_not_counted() {
     let touched = Operation::Touched {

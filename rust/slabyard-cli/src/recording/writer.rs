@@ -1,4 +1,4 @@
-//! Writes blocks: the closing block that `record` adds to joined files, and whole recordings in
+//! Writes blocks: the closing block that `record` adds to joined files, and whole recordings for
 //! tests.
 
 use super::*;
@@ -14,7 +14,7 @@ pub fn header() -> [u8; HEADER_BYTES] {
     header
 }
 
-/// What a block's header says besides its length and checksum.
+/// The fields of a block's header, except its length and checksum.
 #[derive(Clone, Copy, Default)]
 pub struct Head {
     pub kind: u8,
@@ -40,7 +40,8 @@ pub fn write_block(out: &mut impl Write, head: Head, payload: &[u8]) -> io::Resu
     out.write_all(payload)
 }
 
-/// Writes what a process had in RAM: nanoseconds from the sample before, or from its birth, and bytes.
+/// Writes samples of a process's memory: the nanoseconds since the previous sample, or since its
+/// birth, and the bytes.
 pub fn write_samples(
     out: &mut impl Write,
     birth_ns: u64,

@@ -1,5 +1,5 @@
-//! Object caches for the sizes that the program asks for most, as the program would have them if it
-//! was written for Slabyard's caches.
+//! Object caches for the sizes that the program asks for most, as the program would use them if it
+//! were written for Slabyard's caches.
 
 use crate::allocators::SLABYARD_CACHES;
 use crate::plan::{HotSize, HOT_SIZES};
@@ -8,14 +8,14 @@ use core::ffi::c_void;
 use slabyard_peers::Allocator;
 use slabyard_sys as sys;
 
-/// The caches by their number in an operation; number 0 means none.
+/// The caches, by their number in an operation. Number 0 means no cache.
 pub struct Caches([*mut sys::sy_cache; HOT_SIZES + 1]);
 
 // SAFETY: any thread may use a cache; the pointers do not change.
 unsafe impl Sync for Caches {}
 
 impl Caches {
-    /// None for all allocators but the one that has caches.
+    /// Creates the caches; `None` for all allocators except the one that has caches.
     pub fn of(allocator: &Allocator, hot: &[HotSize]) -> Result<Option<Self>> {
         if allocator.name != SLABYARD_CACHES {
             return Ok(None);
@@ -28,22 +28,22 @@ impl Caches {
     }
 
     /// # Safety
-    /// `number` is that of a cache.
+    /// `number` is the number of a cache.
     #[inline(always)]
     pub unsafe fn alloc(&self, number: u32) -> *mut c_void {
-        // SAFETY: the cache exists, for it is never destroyed.
+        // SAFETY: the cache exists, because caches are never destroyed.
         unsafe { sys::sy_cache_alloc_inline(self.0[number as usize]) }
     }
 
     /// # Safety
-    /// `number` is that of a cache.
+    /// `number` is the number of a cache.
     pub unsafe fn zalloc(&self, number: u32) -> *mut c_void {
         // SAFETY: as above.
         unsafe { sys::sy_cache_zalloc(self.0[number as usize]) }
     }
 
     /// # Safety
-    /// The object is a live one of the cache of that number.
+    /// The object is a live object of cache number `number`.
     #[inline(always)]
     pub unsafe fn free(&self, number: u32, object: *mut c_void) {
         // SAFETY: as the caller says.
@@ -54,10 +54,10 @@ impl Caches {
 fn create(size: usize) -> Result<*mut sys::sy_cache> {
     let config = sys::sy_cache_config {
         size,
-        // SAFETY: all zero is a configuration.
+        // SAFETY: all zero is a valid configuration.
         ..unsafe { std::mem::zeroed() }
     };
-    // SAFETY: a whole configuration.
+    // SAFETY: the configuration is complete.
     let cache = unsafe { sys::sy_cache_create(&config) };
     if cache.is_null() {
         bail!(

@@ -1,6 +1,6 @@
-//! Clocks: the cycle counter for single calls, thread time for whole passes.
+//! Clocks: the processor's cycle counter for single calls, and thread time for whole passes.
 
-/// A reading of the finest clock there is.
+/// Reads the finest clock that the machine has.
 #[inline(always)]
 pub fn ticks() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -20,27 +20,27 @@ fn nanoseconds(clock: libc::clockid_t) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the pointer is to a timespec of our own.
+    // SAFETY: the timespec is a local value.
     unsafe { libc::clock_gettime(clock, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Time that this thread has spent running, in user and kernel.
+/// The time that this thread has been running, in user and kernel mode.
 pub fn thread_ns() -> u64 {
     nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// The same of all threads of this process, those that have ended included.
+/// The same for all threads of this process, including those that have ended.
 pub fn process_ns() -> u64 {
     nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Time on the wall.
+/// Wall-clock time.
 pub fn wall_ns() -> u64 {
     nanoseconds(libc::CLOCK_MONOTONIC)
 }
 
-/// How long a tick is, measured over some milliseconds.
+/// The length of a tick, measured over some milliseconds.
 pub fn ns_per_tick() -> f64 {
     let (wall, start) = (wall_ns(), ticks());
     while wall_ns() - wall < 5_000_000 {
@@ -50,7 +50,7 @@ pub fn ns_per_tick() -> f64 {
     (wall_ns() - wall) as f64 / elapsed as f64
 }
 
-/// What two readings in a row differ by, ascending, of many.
+/// The differences of many pairs of successive readings, ascending.
 fn differences() -> [u64; 1001] {
     let mut readings = [0; 1001];
     for reading in &mut readings {
@@ -61,19 +61,19 @@ fn differences() -> [u64; 1001] {
     readings
 }
 
-/// What two readings in a row cost: the median of many.
+/// The cost of two successive readings: the median of many.
 pub fn overhead_ticks() -> u64 {
     let readings = differences();
     readings[readings.len() / 2]
 }
 
-/// By how much the clock goes forward at a time.
+/// The clock's step: the least amount by which its readings advance.
 pub fn step_ticks() -> u64 {
     step_of(&differences())
 }
 
-/// A clock whose step is longer than a reading stands still between some; any other goes forward by
-/// multiples of its step.
+/// If the step is longer than a reading takes, some readings do not advance the clock. Otherwise
+/// the clock advances by multiples of its step.
 fn step_of(ascending: &[u64]) -> u64 {
     let mut moved = ascending.iter().copied().filter(|&reading| reading > 0);
     let least = moved.next().unwrap_or(1);

@@ -1,13 +1,15 @@
-//! The threads of one replayed process, and the order they keep.
+//! Runs the threads of one replayed process, and keeps them in step.
 //!
-//! Each thread says at its checkpoints how far it is; none passes a checkpoint that lies more than
-//! the window beyond the slowest. The thread that is furthest behind never waits: what it needs was
-//! done by operations before its own. So the crew cannot lock up. Waiting is timed and left out.
+//! Each thread publishes its position at its checkpoints, and passes no checkpoint that lies more
+//! than the window beyond the slowest thread. The slowest thread never waits, because everything
+//! that it needs was done by operations before its own; so the threads cannot deadlock. The time of
+//! waiting is measured and subtracted.
 //!
-//! Thread 0 is this process's main thread, which allocators treat as special. Another thread begins
-//! when the others come near its first operation and those are gone that ended before it in the
-//! program: so there are never more threads at a time than there were. It ends with its last
-//! operation. What an allocator does when a thread begins and ends is part of the time.
+//! Thread 0 is the main thread of this process, which allocators treat specially. Another thread
+//! begins when the others come near its first operation, and when the threads that ended before it
+//! in the program have ended here. So there are never more threads at a time than in the program. A
+//! thread ends with its last operation. The allocator's work at the beginning and end of a thread
+//! is part of the measured time.
 
 use super::caches::Caches;
 use super::clock;
@@ -21,18 +23,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-/// How far all threads are, in their process's order; a thread that has ended is at the end of all.
+/// The positions of all threads in their process's order. A thread that has ended is at u64::MAX.
 pub struct Progress {
     places: Vec<Place>,
-    /// The threads, and where each begins, ascending.
+    /// The threads and their first operations, ascending.
     order: Vec<(usize, u64)>,
-    /// So many of them, from the first on, have ended.
+    /// The number of threads, from the first on, that have ended.
     ended: AtomicUsize,
-    /// At most the smallest of `places`.
+    /// A lower bound of `places`.
     floor: AtomicU64,
 }
 
-/// On a cache line of its own.
+/// The position of a thread, on a cache line of its own.
 #[repr(align(128))]
 struct Place(AtomicU64);
 
@@ -57,7 +59,8 @@ impl Progress {
         }
     }
 
-    /// Release: a thread that sees it sees what this thread did before.
+    /// Publishes a position. Release: a thread that reads it sees the effects of the operations
+    /// before.
     fn say(&self, thread: usize, order: u64) {
         self.places[thread].0.store(order, Ordering::Release);
     }
@@ -66,8 +69,8 @@ impl Progress {
         self.floor.load(Ordering::Acquire).saturating_add(WINDOW) >= order
     }
 
-    /// Looks only at threads that have begun and not ended, and at the next to begin: no thread is
-    /// before its beginning.
+    /// Updates `floor`. It reads only threads that have begun and not ended, and the next one to
+    /// begin, because no thread is before its first operation.
     fn look(&self) {
         let ended = self.ended.load(Ordering::Relaxed);
         let (mut least, mut gone) = (u64::MAX, ended);
@@ -86,7 +89,7 @@ impl Progress {
     }
 }
 
-/// Waits ever longer, and keeps count of the CPU time that the waiting took.
+/// Waits longer and longer, and measures the CPU time that the waiting took.
 #[derive(Default)]
 pub struct Waiting {
     tries: u32,
@@ -123,16 +126,16 @@ impl Patience for Waiting {
     }
 }
 
-/// What a thread did.
+/// The results of a thread.
 pub struct Done<M> {
     pub mode: M,
-    /// CPU time that it spent waiting for others.
+    /// The CPU time that it spent waiting for other threads.
     pub waited_ns: u64,
     pub refused: u64,
     pub samples: Vec<(u64, u64)>,
 }
 
-/// Makes the mode of a thread of that number.
+/// Makes the mode of a thread from the thread's number.
 pub trait Modes<M>: Sync {
     fn of(&self, thread: usize) -> Result<M>;
 }
@@ -143,12 +146,12 @@ impl<M, F: Fn(usize) -> Result<M> + Sync> Modes<M> for F {
     }
 }
 
-/// All that the threads of one process share.
+/// The data that the threads of one process share.
 pub struct Crew<'a> {
     pub plan: &'a MappedPlan,
     pub process: &'a ProcessPlan,
     pub allocator: &'a Allocator,
-    /// Of the allocator that has some.
+    /// The caches of the allocator that has them.
     pub caches: Option<Caches>,
     pub slots: &'a Shared<AtomicU64>,
     pub progress: Progress,
@@ -157,7 +160,8 @@ pub struct Crew<'a> {
 }
 
 impl Crew<'_> {
-    /// Runs the whole process: what each thread did, and the CPU time of all without waiting.
+    /// Runs the whole process. Returns the results of all threads, and their CPU time without
+    /// waiting.
     pub fn run<M: Mode + Send>(&self, modes: &impl Modes<M>) -> Result<(Vec<Done<M>>, i64)> {
         let start = clock::process_ns();
         let (results, waited_ns) = std::thread::scope(|scope| {
@@ -178,7 +182,7 @@ impl Crew<'_> {
         Ok((done, cpu_ns as i64 - waited_ns as i64))
     }
 
-    /// Allocates what the process had from its parent when it was forked.
+    /// Allocates the objects that the process got from its parent when it was forked.
     pub fn inherit<M: Mode>(&self, mode: impl FnOnce(usize) -> Result<M>) -> Result<()> {
         if self.process.inherited.is_empty() {
             return Ok(());
@@ -187,13 +191,13 @@ impl Crew<'_> {
         let _guard = ThreadGuard::new(self.allocator);
         for object in &self.process.inherited {
             let op = Op::new(OpKind::Malloc, object.size, 0, 0, object.slot, 0);
-            // SAFETY: the plan's slots, each filled once before its first use.
+            // SAFETY: the slots are the plan's; each is filled once before its first use.
             unsafe { player.play(&[op]) };
         }
         Ok(())
     }
 
-    /// Asks the allocator for its memory back.
+    /// Lets the allocator give its free memory back.
     pub fn purge(&self) {
         let _guard = ThreadGuard::new(self.allocator);
         if let Some(purge) = self.allocator.purge {
@@ -213,8 +217,8 @@ impl Crew<'_> {
         }
     }
 
-    /// Starts each thread when its time comes, and waits for all. The CPU time of waiting comes back
-    /// with what they did.
+    /// Starts each thread when its time comes, and waits for all. Returns their results, and the
+    /// CPU time that this waiting took.
     fn run_others<M: Mode + Send>(&self, modes: &impl Modes<M>) -> (Vec<Result<Done<M>>>, u64) {
         let threads = &self.process.threads;
         let mut by_begin: Vec<usize> = (1..threads.len()).collect();
@@ -278,7 +282,7 @@ impl Crew<'_> {
         })
     }
 
-    /// Plays from one checkpoint or sample to the next.
+    /// Executes the operations from one checkpoint or sample to the next.
     fn run_stretches<M: Mode, const CACHED: bool>(
         &self,
         number: usize,
@@ -305,14 +309,14 @@ impl Crew<'_> {
             let next_checkpoint = checkpoints.peek().map_or(u64::MAX, |next| next.at);
             let next_sample = samples.peek().map_or(u64::MAX, |next| next.at);
             let until = (next_checkpoint.min(next_sample) as usize).min(ops.len());
-            // SAFETY: the plan's operations in the plan's order; the crew made enough slots.
+            // SAFETY: the operations are the plan's, in its order, and the crew made enough slots.
             unsafe { player.play(&ops[at..until]) };
             at = until;
         }
         samples.for_each(sample);
     }
 
-    /// Says how far this thread is, and waits until the others are near.
+    /// Publishes the position of this thread, and waits until the other threads are near.
     fn pass(&self, thread: usize, order: u64, patience: &mut Waiting) {
         self.progress.say(thread, order);
         self.come_near(order, patience);

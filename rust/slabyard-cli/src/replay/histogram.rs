@@ -1,10 +1,10 @@
-//! Counts of durations in buckets that are at most 3 % wide.
+//! Histograms of durations, in buckets that are at most 3 % wide.
 
 use serde::{Deserialize, Serialize};
 
 const SUB_BITS: u32 = 5;
 const SUB: u64 = 1 << SUB_BITS;
-/// Values from 0 to 2^40 ticks, some minutes.
+/// The number of buckets, for values from 0 to 2^40 ticks, which are some minutes.
 pub const BUCKETS: usize = ((40 - SUB_BITS + 1) * SUB as u32) as usize;
 
 /// The bucket of a value: exact below 64, then 32 to each power of two.
@@ -15,7 +15,7 @@ pub fn bucket(value: u64) -> usize {
     (index as usize).min(BUCKETS - 1)
 }
 
-/// The middle of a bucket.
+/// The middle value of a bucket.
 pub fn middle(bucket: usize) -> f64 {
     let bucket = bucket as u64;
     if bucket < 2 * SUB {
@@ -26,7 +26,7 @@ pub fn middle(bucket: usize) -> f64 {
     low as f64 + (1u64 << shift) as f64 / 2.0 - 0.5
 }
 
-/// Only the buckets that are not empty: (bucket, count), ascending.
+/// The buckets that are not empty: (bucket, count), ascending.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Histogram {
     pub counts: Vec<(u32, u64)>,
@@ -54,7 +54,7 @@ impl Histogram {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
-    /// The value below which `share` of all values lie; 0 of an empty histogram.
+    /// The value that `share` of all values do not exceed; 0 for an empty histogram.
     pub fn quantile(&self, share: f64) -> f64 {
         let rank = (self.total() as f64 * share).ceil().max(1.0) as u64;
         let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Starts workers, in turn over the allocators, and makes figures of what they say.
+//! Starts workers on all allocators in turn, and computes figures from their results.
 
 use super::histogram::Histogram;
 use super::mode::{CALLS, SIZES};
@@ -17,19 +17,20 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Points of a curve, at most this many.
+/// The maximum number of points of a curve.
 const CURVE_POINTS: usize = 320;
-/// Linked statically, it starts without the caches that it is fastest with.
+/// tcmalloc, which lacks its per-CPU caches here because it is linked statically.
 pub const TCMALLOC: &str = "tcmalloc";
-/// Runs of the passes that look at single calls and at memory; more do not change their picture.
+/// The number of runs of the passes for single calls and for memory. More would not change the
+/// result.
 const DETAIL_REPEATS: usize = 3;
 
-/// One value a run, their median and their mean.
+/// One value for each run, with their median and their mean.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figure {
     pub median: f64,
     pub mean: f64,
-    /// Of the mean; none of a single run.
+    /// The 95 % confidence interval of the mean; `None` for a single run.
     pub interval: Option<Interval>,
     pub runs: Vec<f64>,
 }
@@ -53,7 +54,8 @@ impl Figure {
     }
 }
 
-/// Durations of calls in nanoseconds. A percentile that is the clock's step is that or less.
+/// Durations of calls in nanoseconds. If a percentile equals the clock's step, it is the step or
+/// less.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Latency {
     pub calls: u64,
@@ -68,7 +70,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// What lies below the clock's step is shown as that.
+    /// Makes the figures of a histogram. Values below the clock's step count as the step.
     fn of(histogram: &Histogram, ns_per_tick: f64, step_ns: f64) -> Self {
         let ns = |bucket: u32| super::histogram::middle(bucket as usize) * ns_per_tick;
         let points: Vec<_> = histogram
@@ -92,71 +94,72 @@ impl Latency {
     }
 }
 
-/// Everything that was measured of one allocator.
+/// All figures of one allocator.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Measured {
     pub name: String,
     pub version: String,
-    /// How what was measured is less than the allocator can be.
+    /// Why the allocator is measured below its best.
     pub note: Option<&'static str>,
-    /// Why there are no figures, or no complete ones.
+    /// Why figures are missing.
     pub failure: Option<String>,
-    /// CPU time of the replay per operation, and the same without the replay's own.
+    /// The CPU time of the replay per operation, and this time without the replay's own.
     pub gross_ns: Figure,
     pub ns_per_op: Figure,
-    /// Its time to that of the fastest, where that can be told.
+    /// The ratio of its time to that of the fastest, if it is known.
     pub ratio: Option<Interval>,
-    /// By time, from 1 on; the same for those that cannot be told apart. None after a single run.
+    /// The rank by time, from 1 on. Allocators that cannot be told apart have the same rank. `None`
+    /// after a single run.
     pub rank: Option<usize>,
     pub wall_ns_per_op: Figure,
     pub all: Latency,
     pub allocate: Latency,
     pub free: Latency,
     pub reallocate: Latency,
-    /// By which the clock of single calls goes forward at a time.
+    /// The step of the clock for single calls.
     pub clock_step_ns: f64,
-    /// Nanoseconds that all calls of a kind (allocate, free, reallocate) take with a size of a class,
-    /// the timer's cost taken off.
+    /// The total nanoseconds of all calls of a kind (allocate, free, reallocate) with a size of a
+    /// class, without the timer's cost.
     pub calls_ns: Vec<Vec<f64>>,
     pub peak_resident: Figure,
     pub final_resident: Figure,
-    /// After the call that gives memory back.
+    /// After the call that gives memory back to the system.
     pub purged_resident: Figure,
     pub has_purge: bool,
     /// (operation, bytes).
     pub resident: Vec<(u64, i64)>,
     pub refused: u64,
-    /// Objects whose contents were checked; 0 where that was not asked for.
+    /// The number of objects whose contents were checked; 0 if they were not to be checked.
     pub checked: u64,
 }
 
-/// What to measure.
+/// The allocators, and the settings of the measurement.
 pub struct Options {
     pub allocators: Vec<&'static Allocator>,
     pub repeats: usize,
     pub verify: bool,
-    /// Rounds go on until all ratios are known to this share of themselves...
+    /// Rounds are added until all ratios are known to this fraction...
     pub precision: Option<f64>,
-    /// ... or for so long.
+    /// ... or until this time has passed.
     pub within: Duration,
 }
 
-/// All figures, and what the replay itself takes.
+/// All figures, and the time of the replay itself.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Measurement {
     pub repeats: usize,
-    /// CPU time per operation of a replay on an allocator that does nothing.
+    /// The CPU time per operation of a replay on the allocator that does nothing.
     pub replay_ns: Figure,
-    /// To which share of itself the least certain ratio is known; none where one is not known at all.
+    /// The precision of the least certain ratio, as a fraction; `None` if a ratio is unknown.
     pub precision: Option<f64>,
-    /// What was asked for in its place.
+    /// The precision that was requested.
     pub wanted_precision: Option<f64>,
-    /// How it shows that other programs ran meanwhile.
+    /// Why other programs seem to have run at the same time.
     pub busy: Option<String>,
     pub allocators: Vec<Measured>,
 }
 
-/// The runs of one allocator, as they come in.
+/// The results of one allocator so far.
 #[derive(Default)]
 struct Runs {
     speed: Vec<Vec<ProcessResult>>,
@@ -166,7 +169,7 @@ struct Runs {
     failure: Option<String>,
 }
 
-/// Runs everything: pass by pass, and within a pass allocator after allocator, round after round.
+/// Runs all passes. Within a pass, each round runs all allocators.
 pub fn measure(plan: &Plan, folder: &Path, options: &Options) -> Result<Measurement> {
     let nothing = allocators::find(NOTHING).context("the allocator that does nothing")?;
     let mut everyone = options.allocators.clone();
@@ -210,7 +213,7 @@ pub fn measure(plan: &Plan, folder: &Path, options: &Options) -> Result<Measurem
     Ok(measurement)
 }
 
-/// Gives ranks, and ratios to the fastest.
+/// Sets the ranks, and the ratios to the fastest.
 pub fn rank(all: &mut [Measured]) {
     let mut order: Vec<usize> = (0..all.len())
         .filter(|&index| all[index].failure.is_none())
@@ -233,14 +236,15 @@ pub fn rank(all: &mut [Measured]) {
     }
 }
 
-/// The worst of all ratios to the fastest, which is exactly 1 for itself.
+/// The precision of the least certain ratio to the fastest, whose ratio to itself is exactly 1.
 fn precision(all: &[Measured]) -> Option<f64> {
     let good = all.iter().filter(|one| one.failure.is_none());
     good.map(|one| one.ratio.map(|ratio| ratio.precision()))
         .try_fold(0.0, |worst: f64, next| Some(worst.max(next?)))
 }
 
-/// Whether the rounds so far are enough. The last runs are the floor's.
+/// Whether the rounds so far are enough. The last element of `runs` is the allocator that does
+/// nothing.
 fn is_precise(runs: &[Runs], wanted: f64) -> bool {
     let Some((floor, runs)) = runs.split_last() else {
         return true;
@@ -250,8 +254,9 @@ fn is_precise(runs: &[Runs], wanted: f64) -> bool {
     floor.failure.is_some() || precision(&all).is_some_and(|reached| reached <= wanted)
 }
 
-/// Time on the wall beyond this much of the CPU time, for a program with one thread, and a floor
-/// that spans this much of itself, come from other programs.
+/// Signs of other programs on the machine: the wall-clock time of a program with one thread exceeds
+/// its CPU time by this factor, or the times of the allocator that does nothing spread by this
+/// fraction.
 const BUSY_WALL: f64 = 1.25;
 const BUSY_FLOOR: f64 = 0.25;
 
@@ -285,8 +290,8 @@ fn busy(plan: &Plan, measurement: &Measurement) -> Option<String> {
     })
 }
 
-/// The last of `count` is the one that does nothing; only its speed counts. Each round begins
-/// with another allocator, so that none is always first.
+/// The order of all runs. The last of `count` allocators does nothing, and only its speed counts.
+/// Each round begins with another allocator, so that none is always first.
 fn schedule(count: usize, options: &Options) -> Vec<(Pass, usize)> {
     let real = count - 1;
     let mut schedule = Vec::new();
@@ -328,7 +333,7 @@ fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessR
     let tool = std::env::current_exe().context("cannot find this program again")?;
     let mut worker = Command::new(tool);
     let parent = std::process::id();
-    // SAFETY: what is called may be called between fork and exec.
+    // SAFETY: the closure calls only functions that may be called between fork and exec.
     unsafe {
         worker.pre_exec(move || {
             end_with_parent(parent);
@@ -364,7 +369,7 @@ fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessR
 }
 
 impl Runs {
-    /// CPU time per operation of each round.
+    /// The CPU time per operation of each round.
     fn times(&self) -> Vec<f64> {
         per_operation(&self.speed, |result| result.cpu_ns as f64)
     }
@@ -389,7 +394,7 @@ impl Runs {
     }
 }
 
-/// One figure per run: the sum over processes, per operation.
+/// One figure for each run: the sum over all processes, per operation.
 fn per_operation(runs: &[Vec<ProcessResult>], value: impl Fn(&ProcessResult) -> f64) -> Vec<f64> {
     let per_run = |results: &Vec<ProcessResult>| {
         let operations: u64 = results.iter().map(|result| result.operations).sum();
@@ -398,7 +403,7 @@ fn per_operation(runs: &[Vec<ProcessResult>], value: impl Fn(&ProcessResult) -> 
     runs.iter().map(per_run).collect()
 }
 
-/// What it takes, each round less the floor of the same round.
+/// The times of an allocator: in each round, the time less that of the allocator that does nothing.
 fn times_of(runs: &Runs, floor: &Runs) -> Measured {
     let gross = runs.times();
     let net = gross
@@ -431,7 +436,7 @@ fn summarise(plan: &Plan, allocator: &Allocator, runs: Runs, floor: &Runs) -> Me
     measured
 }
 
-/// Gives the clock's step.
+/// Adds the durations of single calls; returns the clock's step.
 fn add_latencies(measured: &mut Measured, runs: &[Vec<ProcessResult>]) -> f64 {
     let mut sums = [
         Histogram::default(),
@@ -459,7 +464,7 @@ fn add_latencies(measured: &mut Measured, runs: &[Vec<ProcessResult>]) -> f64 {
     step_ns
 }
 
-/// Of one run, the mean of all.
+/// The total time of calls by kind and class of size, as the mean of all runs.
 fn calls_ns(runs: &[Vec<ProcessResult>], ns_per_tick: f64) -> Vec<Vec<f64>> {
     let mut all = vec![vec![0.0; SIZES]; CALLS];
     for result in runs.iter().flatten() {
@@ -472,11 +477,12 @@ fn calls_ns(runs: &[Vec<ProcessResult>], ns_per_tick: f64) -> Vec<Vec<f64>> {
     all
 }
 
-/// Memory that glibc's malloc may find free in pages that this tool's own objects lie in.
+/// The free memory that glibc's malloc may find in pages with objects of this tool.
 const OWN_PIECES: i64 = 64 << 10;
 
-/// Why a peak cannot be true: it is below what was live and written. Threads are not in step with
-/// the recording to the operation, so with several of them half of that must be there.
+/// The reason if a peak cannot be true because it is below the live and written memory. With
+/// several threads, which are not exactly in step with the recording, half of that memory is
+/// enough.
 fn too_little(plan: &Plan, results: &[ProcessResult]) -> Option<String> {
     let short = plan
         .processes
@@ -529,8 +535,8 @@ fn add_memory(measured: &mut Measured, plan: &Plan, runs: &[Vec<ProcessResult>])
     }
 }
 
-/// What all processes held together, at each sample of any. The first process lives to the end;
-/// another is gone after its last operation.
+/// The memory of all processes together at each sample of any process. The first process counts to
+/// the end, another one until its last operation.
 fn combined_curve(plan: &Plan, results: &[ProcessResult]) -> Vec<(u64, i64)> {
     let end = plan.summary.operations;
     let mut steps: Vec<(u64, i64)> = Vec::new();
@@ -562,7 +568,7 @@ fn combined_curve(plan: &Plan, results: &[ProcessResult]) -> Vec<(u64, i64)> {
     curve
 }
 
-/// The highest point of each stretch.
+/// Keeps the highest point of each stretch.
 pub fn thin_out<T: Copy + PartialOrd>(curve: &[(u64, T)], length: u64) -> Vec<(u64, T)> {
     if curve.len() <= CURVE_POINTS {
         return curve.to_vec();
@@ -598,7 +604,7 @@ mod tests {
         assert_eq!(Figure::of(vec![]).mean, 0.0);
     }
 
-    /// An allocator with these times of its rounds.
+    /// Makes the figures of an allocator with these times of its rounds.
     fn timed(runs: &[f64]) -> Measured {
         Measured {
             ns_per_op: Figure::of(runs.to_vec()),

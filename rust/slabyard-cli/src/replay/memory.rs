@@ -1,5 +1,5 @@
-//! Memory of the replay's own, outside all allocators and not counted as theirs; and the reading
-//! of what is counted.
+//! Memory for the replay itself, outside all allocators and not counted as theirs; and the reading
+//! of the memory that is counted.
 
 use anyhow::{bail, Context, Result};
 use core::ffi::c_void;
@@ -7,18 +7,18 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, FromRawFd};
 
-/// Zeroed elements in a shared mapping: the kernel does not count them as anonymous memory, which
-/// is what [`Resident`] reads. `T` is valid when all its bytes are zero.
+/// Zeroed elements in a shared mapping, which the kernel does not count as anonymous memory, as
+/// read by [`Resident`]. `T` is valid if all its bytes are zero.
 pub struct Shared<T> {
     start: *mut T,
     length: usize,
 }
 
-// SAFETY: it only owns memory; sharing what lies in it is up to T.
+// SAFETY: it only owns memory; whether the content can be shared depends on T.
 unsafe impl<T: Send> Send for Shared<T> {}
 unsafe impl<T: Sync> Sync for Shared<T> {}
 
-/// Types that are valid when zeroed.
+/// Types that are valid if all their bytes are zero.
 ///
 /// # Safety
 /// All bytes zero are a value of the type.
@@ -33,7 +33,7 @@ impl<T: Zeroable> Shared<T> {
         let bytes = (length.max(1))
             .checked_mul(size_of::<T>())
             .context("too large")?;
-        // SAFETY: a fresh mapping at an address of the kernel's choice.
+        // SAFETY: a new mapping, at an address that the kernel chooses.
         let start = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -51,14 +51,14 @@ impl<T: Zeroable> Shared<T> {
         })
     }
 
-    /// Has all of it in RAM, and mapped, so that no use of it is a page fault.
+    /// Brings all of it into RAM and maps it, so that no later use is a page fault.
     pub fn populate(&self) -> Result<()> {
-        // SAFETY: our own mapping.
+        // SAFETY: the mapping belongs to this object.
         unsafe { populate(self.start.cast(), self.length.max(1) * size_of::<T>()) }
     }
 
     pub fn as_slice(&self) -> &[T] {
-        // SAFETY: mapped, zeroed, and T is valid so.
+        // SAFETY: the memory is mapped and zeroed, and T is valid so.
         unsafe { std::slice::from_raw_parts(self.start, self.length) }
     }
 
@@ -68,7 +68,7 @@ impl<T: Zeroable> Shared<T> {
     }
 }
 
-/// Linux can do it at once from 5.14 on.
+/// Brings memory into RAM and maps it. Linux from 5.14 on does that by one call.
 ///
 /// # Safety
 /// The memory is mapped, and no other thread uses it yet.
@@ -83,24 +83,24 @@ unsafe fn populate(start: *mut c_void, bytes: usize) -> Result<()> {
     }
     for at in (0..bytes).step_by(4096) {
         let byte = start.cast::<u8>().wrapping_add(at);
-        // SAFETY: as above.
+        // SAFETY: as above; the content does not change.
         unsafe { byte.write_volatile(byte.read_volatile()) };
     }
     Ok(())
 }
 
-/// A long range of addresses that a little memory serves again and again: all of it is mapped and in
-/// RAM, so that no use of it is a page fault, however long it is.
+/// A long range of addresses, mapped to the same little memory again and again. All of it is in RAM
+/// and mapped, so no use of it is a page fault, however long it is.
 pub struct Wheel {
     start: *mut u8,
     bytes: usize,
 }
 
-// SAFETY: it only owns memory, and what is read from it does not matter.
+// SAFETY: it only owns memory, and the values that are read from it do not matter.
 unsafe impl Send for Wheel {}
 unsafe impl Sync for Wheel {}
 
-/// A round of the wheel.
+/// The size of the memory that the range repeats.
 const WHEEL_BYTES: usize = 64 << 20;
 
 impl Wheel {
@@ -112,7 +112,7 @@ impl Wheel {
         if fd < 0 {
             bail!("cannot make memory: {}", std::io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is ours.
+        // SAFETY: the descriptor was just created and has no other owner.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(WHEEL_BYTES as u64)?;
         let start = map(std::ptr::null_mut(), bytes, None)?;
@@ -127,7 +127,7 @@ impl Wheel {
                 Some(&file),
             )?;
         }
-        // SAFETY: just mapped.
+        // SAFETY: the range was just mapped.
         unsafe { populate(start, bytes)? };
         Ok(wheel)
     }
@@ -139,12 +139,12 @@ impl Wheel {
 
 impl Drop for Wheel {
     fn drop(&mut self) {
-        // SAFETY: exactly what new mapped.
+        // SAFETY: this is exactly the range that `new` mapped.
         unsafe { libc::munmap(self.start.cast(), self.bytes) };
     }
 }
 
-/// Maps a file over addresses that are this module's, or takes addresses without memory.
+/// Maps a file over addresses of this module, or reserves addresses without memory.
 fn map(place: *mut c_void, bytes: usize, file: Option<&File>) -> Result<*mut c_void> {
     let shared = libc::MAP_SHARED | libc::MAP_FIXED;
     let none = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -152,7 +152,7 @@ fn map(place: *mut c_void, bytes: usize, file: Option<&File>) -> Result<*mut c_v
         Some(file) => (libc::PROT_READ | libc::PROT_WRITE, shared, file.as_raw_fd()),
         None => (libc::PROT_NONE, none, -1),
     };
-    // SAFETY: fixed only inside what `Wheel::new` has reserved.
+    // SAFETY: MAP_FIXED is used only inside the range that `Wheel::new` has reserved.
     let start = unsafe { libc::mmap(place, bytes, protection, flags, fd, 0) };
     if start == libc::MAP_FAILED {
         bail!(
@@ -165,12 +165,12 @@ fn map(place: *mut c_void, bytes: usize, file: Option<&File>) -> Result<*mut c_v
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        // SAFETY: exactly what new mapped.
+        // SAFETY: this is exactly the range that `new` mapped.
         unsafe { libc::munmap(self.start.cast(), self.length.max(1) * size_of::<T>()) };
     }
 }
 
-/// Reads how much anonymous memory this process has in RAM.
+/// Reads the amount of this process's anonymous memory in RAM.
 pub struct Resident {
     file: File,
 }
@@ -182,7 +182,7 @@ impl Resident {
         Ok(Resident { file })
     }
 
-    /// Bytes; exact, for the kernel walks the page tables.
+    /// The number of bytes. It is exact, because the kernel walks the page tables.
     pub fn bytes(&mut self) -> u64 {
         let mut text = [0; 4096];
         let mut length = 0;
@@ -196,7 +196,7 @@ impl Resident {
     }
 }
 
-/// Reads a text as that file, and throws it away.
+/// Parses a text as that file and discards it, for the fuzzers.
 #[cfg(any(test, feature = "fuzz"))]
 pub fn try_text(text: &[u8]) {
     let _ = anonymous_kib(text);
@@ -219,7 +219,7 @@ mod tests {
         let mut resident = Resident::open().unwrap();
         let before = resident.bytes();
         assert!(before > 0);
-        // So much that what other tests do meanwhile does not matter.
+        // The sizes are large, so that the memory of other tests does not matter.
         let (bytes, half) = (256 << 20, 128 << 20);
         let mut shared = Shared::<u8>::new(bytes).unwrap();
         shared.as_mut_slice().fill(1);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn page_faults() -> i64 {
-        // SAFETY: all zero is a value, and it is our own.
+        // SAFETY: an rusage may be all zero, and it is a local value.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) };
         usage.ru_minflt
@@ -246,7 +246,7 @@ mod tests {
         shared.populate().unwrap();
         let before = page_faults();
         for at in pages(1 << 30) {
-            // SAFETY: inside the wheel.
+            // SAFETY: the offset is inside the wheel.
             unsafe { wheel.as_ptr().add(at).write_volatile(1) };
         }
         shared.as_mut_slice().fill(1);

@@ -1,9 +1,9 @@
-//! Replay: a plan executed on one allocator, in a process of its own.
+//! Replay: executes a plan on one allocator, in a process of its own.
 //!
-//! [`crew`] runs a process's threads and keeps them in order, [`thread`] is the loop that executes
-//! operations, [`mode`] is what is done around each call: touching memory as a program would,
-//! timing it, or checking every byte. [`worker`] is the process; [`measure`] starts workers and
-//! gathers what they say.
+//! [`crew`] runs the threads of a process and keeps them in step, and [`thread`] is the loop that
+//! executes operations. [`mode`] defines the work around each call: touch memory as a program does,
+//! time the call, or check every byte. [`worker`] is the process that replays; [`measure`] starts
+//! workers and collects their results.
 
 mod caches;
 pub mod clock;

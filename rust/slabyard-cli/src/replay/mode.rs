@@ -1,4 +1,4 @@
-//! What is done around each call of the allocator.
+//! The modes of a replay: the work around each call of the allocator.
 
 use super::clock;
 use super::histogram::{bucket, BUCKETS};
@@ -8,7 +8,7 @@ use crate::plan::{size_class, SIZE_LIMIT};
 use anyhow::Result;
 use core::ffi::c_void;
 
-/// Which kind of call is timed.
+/// The kind of a timed call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     Allocate = 0,
@@ -17,17 +17,20 @@ pub enum Call {
 }
 
 pub const CALLS: usize = 3;
-/// Classes of sizes, see [`size_class`].
+/// The number of size classes; see [`size_class`].
 pub const SIZES: usize = SIZE_LIMIT.ilog2() as usize - 2;
 
-/// Hooks of the replay loop. An object is `size` bytes at `object`, which is never NULL.
+/// Functions that the replay loop calls. An object has `size` bytes at `object`, which is never
+/// NULL.
 ///
 /// # Safety
-/// The loop passes objects that the allocator just gave, or is about to be given back.
+/// The loop passes objects that the allocator just returned, or that are about to be given back to
+/// it.
 pub unsafe trait Mode {
-    /// `size` is the object's, after a realloc.
+    /// Wraps a call. `size` is the object's; for a realloc, the new one.
     fn call<R>(&mut self, call: Call, size: usize, f: impl FnOnce() -> R) -> R;
-    /// `touched`: how much the program touched of it; here, of zeroed memory and of what a realloc adds.
+    /// After an allocation. `touched`: the share of its pages that the program touched. In `zeroed`
+    /// and `resized` it means the zeroed memory and the added memory.
     unsafe fn allocated(
         &mut self,
         object: *mut c_void,
@@ -37,9 +40,10 @@ pub unsafe trait Mode {
         touched: Touched,
     );
     unsafe fn zeroed(&mut self, object: *mut c_void, size: usize, slot: u32, touched: Touched);
-    /// Before a free or a realloc; `size` may be less than the object's.
+    /// Before a free or a realloc. `size` may be less than the object's.
     unsafe fn used(&mut self, object: *mut c_void, size: usize, slot: u32);
-    /// After a realloc, which moves from one slot to another; `old` is at most the old size.
+    /// After a realloc, which moves the object from one slot to another. `old` is at most the old
+    /// size.
     unsafe fn resized(
         &mut self,
         object: *mut c_void,
@@ -50,7 +54,7 @@ pub unsafe trait Mode {
     );
 }
 
-/// Writes into `from..to` as the program did, or as programs do where that is not known.
+/// Writes into `from..to` as the program did, or, if that is unknown, as programs usually do.
 ///
 /// # Safety
 /// The object has `to` bytes.
@@ -61,7 +65,7 @@ unsafe fn touch_write(object: *mut c_void, from: usize, to: usize, touched: Touc
     }
     let mut at = from;
     while at < to {
-        // SAFETY: inside the object.
+        // SAFETY: `at` is inside the object.
         unsafe { object.cast::<u8>().add(at).write_volatile(1) };
         at = next_touch(at);
     }
@@ -72,15 +76,15 @@ unsafe fn touch_write(object: *mut c_void, from: usize, to: usize, touched: Touc
 #[cold]
 unsafe fn touch_places(object: *mut c_void, from: usize, to: usize, touched: Touched) {
     for at in touched.places(from, to) {
-        // SAFETY: inside the object.
+        // SAFETY: `at` is inside the object.
         unsafe { object.cast::<u8>().add(at).write_volatile(1) };
     }
 }
 
-/// Touches memory as a program would, and does nothing else.
+/// The mode that touches memory as a program would, and does nothing else.
 pub struct Touch;
 
-// SAFETY: stays inside the objects.
+// SAFETY: it stays inside the objects.
 unsafe impl Mode for Touch {
     #[inline(always)]
     fn call<R>(&mut self, _: Call, _: usize, f: impl FnOnce() -> R) -> R {
@@ -99,8 +103,7 @@ unsafe impl Mode for Touch {
         unsafe { touch_write(object, 0, size, touched) };
     }
 
-    /// Memory that is asked for zeroed is read, and what is written first is its beginning, unless it
-    /// is known what the program touched.
+    /// Reads zeroed memory and writes its first line only, unless the touched share is known.
     #[inline(always)]
     unsafe fn zeroed(&mut self, object: *mut c_void, size: usize, _: u32, touched: Touched) {
         if touched.is_known() {
@@ -134,7 +137,7 @@ unsafe impl Mode for Touch {
     }
 }
 
-/// Touches, and times every call. All threads of a process share the counts of their own thread.
+/// The mode that touches memory and times every call. Each thread counts in memory of its own.
 pub struct Timed {
     counts: Shared<u64>,
     sums: [[i64; SIZES]; CALLS],
@@ -156,20 +159,21 @@ impl Timed {
         &self.counts.as_slice()[call as usize * BUCKETS..][..BUCKETS]
     }
 
-    /// The time of all calls of a kind, by the class of their size.
+    /// The total time of the calls of a kind, by the class of their size.
     pub fn sums(&self, call: Call) -> &[i64; SIZES] {
         &self.sums[call as usize]
     }
 }
 
-// SAFETY: does to objects what Touch does.
+// SAFETY: it accesses objects only as Touch does.
 unsafe impl Mode for Timed {
     #[inline(always)]
     fn call<R>(&mut self, call: Call, size: usize, f: impl FnOnce() -> R) -> R {
         let start = clock::ticks();
         let result = f();
         let elapsed = (clock::ticks() - start) as i64 - self.overhead as i64;
-        // Less than nothing is less than the clock's step, as nothing is: no percentile tells it.
+        // A negative time counts as 0. Both are below the clock's step, where percentiles are not
+        // distinguished.
         let bucket = bucket(elapsed.max(0) as u64);
         self.counts.as_mut_slice()[call as usize * BUCKETS + bucket] += 1;
         self.sums[call as usize][size_class(size as u64)] += elapsed;
@@ -211,11 +215,13 @@ unsafe impl Mode for Timed {
     }
 }
 
-/// Writes every byte of every object and looks whether it is still there at the end. Of a large object
-/// of which the program left pages untouched, it writes as much as the program did.
+/// The mode that writes every byte of every object, and checks at the object's end that no byte
+/// changed. In a large object with pages that the program did not touch, it writes the touched part
+/// only.
 ///
-/// The pattern is made of the slot, so that two objects that overlap are seen. What was written is kept
-/// beside the slots (see [`Written`]), stored before the object is published and read after it was taken.
+/// The pattern depends on the slot, so that overlapping objects are found. The written part is
+/// noted beside the slots (see [`Written`]): stored before the object is published, read after it
+/// is taken.
 pub struct Verify<'a> {
     written: &'a [std::sync::atomic::AtomicU64],
     pub checked: u64,
@@ -242,18 +248,18 @@ impl<'a> Verify<'a> {
 
     unsafe fn write(&mut self, object: *mut c_void, written: Written, slot: u32) {
         let start = object.cast::<u8>();
-        // SAFETY: the object has size bytes.
+        // SAFETY: the object has `size` bytes.
         written.each(|at| unsafe { start.add(at).write(pattern(slot, at)) });
         let order = std::sync::atomic::Ordering::Relaxed;
         self.written[slot as usize].store(written.word(), order);
     }
 
-    /// The first `kept` bytes.
+    /// Checks the first `kept` bytes.
     unsafe fn check(&mut self, object: *mut c_void, kept: usize, slot: u32, when: &str) {
         let (start, written) = (object.cast::<u8>(), self.written(slot));
         let mut wrong = None;
         written.each(|at| {
-            // SAFETY: the object has kept bytes.
+            // SAFETY: the object has `kept` bytes.
             if at < kept && unsafe { start.add(at).read() } != pattern(slot, at) {
                 wrong.get_or_insert(at);
             }
@@ -270,7 +276,7 @@ impl<'a> Verify<'a> {
     }
 }
 
-/// Which bytes of an object have been written.
+/// The bytes of an object that have been written.
 #[derive(Clone, Copy)]
 struct Written {
     size: usize,
@@ -278,7 +284,7 @@ struct Written {
 }
 
 impl Written {
-    /// Sizes have 40 bits, see [`SIZE_LIMIT`].
+    /// Packs both fields. Sizes have 40 bits; see [`SIZE_LIMIT`].
     fn word(self) -> u64 {
         self.size as u64 | u64::from(self.touched.0) << SIZE_LIMIT.ilog2()
     }
@@ -299,14 +305,14 @@ impl Written {
     }
 }
 
-/// Differs between neighbouring slots, bytes and pages.
+/// A byte that differs between neighbouring slots, bytes and pages.
 #[inline(always)]
 fn pattern(slot: u32, index: usize) -> u8 {
     let mixed = slot.wrapping_mul(0x9E37_79B1) >> 24;
     (mixed as usize + index + (index >> 8)) as u8
 }
 
-// SAFETY: stays inside the objects; sizes come from `write`.
+// SAFETY: it stays inside the objects; sizes come from `write`.
 unsafe impl Mode for Verify<'_> {
     fn call<R>(&mut self, _: Call, _: usize, f: impl FnOnce() -> R) -> R {
         f()
@@ -328,7 +334,7 @@ unsafe impl Mode for Verify<'_> {
     }
 
     unsafe fn zeroed(&mut self, object: *mut c_void, size: usize, slot: u32, touched: Touched) {
-        // SAFETY: the object has size bytes.
+        // SAFETY: the object has `size` bytes.
         let bytes = unsafe { std::slice::from_raw_parts(object.cast::<u8>(), size) };
         let dirty = bytes.iter().position(|&byte| byte != 0);
         self.expect(dirty.is_none(), || {

@@ -1,9 +1,9 @@
-//! How much memory an allocator takes when it starts.
+//! Measures how much memory an allocator takes when it starts.
 //!
-//! Several allocators are in this program, and some start before `main`. What they take then is in
-//! the worker when its replay begins, and would be taken for the replay's own. So a worker that is
-//! to look at memory starts its allocator itself, before any other part of the program runs, and
-//! reads how much that took.
+//! Several allocators are linked into this program, and some start before `main`. The memory that
+//! they take then is in the worker when its replay begins, and would be counted as the replay's
+//! own. So a worker that measures memory starts its allocator itself, before any other part of the
+//! program runs, and reads how much memory that took.
 
 use super::memory::Resident;
 use super::worker::Pass;
@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static START_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// What the allocator of this worker's memory pass had taken when it had started.
+/// The bytes that the allocator took when it started, in a worker of a memory pass.
 pub fn bytes() -> u64 {
     START_BYTES.load(Ordering::Relaxed)
 }
 
-/// Runs before the constructors of all allocators, which have no number in their section's name.
+/// Runs before the constructors of all allocators, whose section names have no number.
 #[used]
 #[link_section = ".init_array.00101"]
 static BEFORE_ALL: extern "C" fn(c_int, *const *const c_char) = start_measured;
@@ -44,10 +44,10 @@ fn start(name: &str) {
         return;
     };
     if allocator.thread_init.is_some() {
-        return; // It starts in the replay, and is counted there.
+        return; // It starts in the replay, where it is counted.
     }
     let before = resident.bytes();
-    // SAFETY: a malloc that replaces the C library's is called before constructors too.
+    // SAFETY: a malloc that replaces the C library's may be called before constructors, too.
     unsafe { (allocator.free)(std::hint::black_box((allocator.malloc)(1))) };
     START_BYTES.store(resident.bytes().saturating_sub(before), Ordering::Relaxed);
 }

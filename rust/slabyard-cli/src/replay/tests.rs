@@ -1,4 +1,4 @@
-//! The crew keeps order, and wrong allocators are found out.
+//! Tests that the crew keeps its threads in order, and that faulty allocators are found.
 
 use super::caches::Caches;
 use super::clock;
@@ -24,7 +24,7 @@ fn planned(blocks: Vec<(u32, Vec<Record>)>) -> (MappedPlan, tempfile::TempDir) {
     (MappedPlan::open(folder.path()).unwrap(), folder)
 }
 
-/// How many objects were checked, how many were wrong, how many refused, and what it took.
+/// The numbers of checked, wrong and refused objects, and the CPU time.
 struct Verified {
     checked: u64,
     wrong: u64,
@@ -55,7 +55,7 @@ fn verify(plan: &MappedPlan, allocator: &Allocator) -> Verified {
     }
 }
 
-/// Threads hand objects around in a ring: each frees, or resizes, what the one before allocated.
+/// Threads pass objects around in a ring: each frees or resizes the objects of the one before.
 fn ring(threads: u64, rounds: u64) -> Vec<(u32, Vec<Record>)> {
     let mut blocks: Vec<(u32, Vec<Record>)> = (0..threads).map(|n| (n as u32, vec![])).collect();
     for step in 0..threads * rounds {
@@ -105,7 +105,8 @@ fn objects_that_wander_between_threads_keep_their_contents_on_every_allocator() 
     let (plan, _folder) = planned(ring(4, 6_000));
     assert_eq!(plan.plan.summary.unknown_frees, 0);
     assert!(plan.plan.summary.foreign_frees > 10_000);
-    // A slot passes to another thread only at a distance, so there are more than live objects.
+    // A slot passes to another thread only after some operations, so there are more slots than live
+    // objects.
     assert!(plan.plan.processes[0].slots < 15_000);
     for allocator in allocators::all() {
         let seen = verify(&plan, allocator);
@@ -135,7 +136,7 @@ fn threads_that_begin_late_or_do_little_do_not_stop_the_others() {
 
 static LIVING: AtomicU64 = AtomicU64::new(0);
 static MOST_LIVING: AtomicU64 = AtomicU64::new(0);
-/// CPU time that a thread spends in the allocator when it begins, and when it ends.
+/// The CPU time that a thread spends in the allocator when it begins, and again when it ends.
 const BUSY_NS: u64 = 1_000_000;
 
 fn be_busy() {
@@ -174,13 +175,13 @@ fn threads_that_came_one_after_the_other_do_so_again_and_their_ends_count() {
     };
     let seen = verify(&plan, &counting);
     assert_eq!((seen.checked, seen.wrong), (5 * THREADS + 1, 0));
-    // The main thread, and one that came and went.
+    // The main thread, and one other thread at a time.
     assert_eq!(MOST_LIVING.load(Ordering::Relaxed), 2);
     let least = 2 * BUSY_NS as i64 * (THREADS as i64 + 1);
     assert!(seen.cpu_ns >= least, "{} of {least}", seen.cpu_ns);
 }
 
-/// Large objects of which a part is touched, by all calls that make them.
+/// Large objects of which a part is touched, made by each kind of call.
 fn partly_touched() -> Vec<(u32, Vec<Record>)> {
     let size = 1 << 20;
     let records = (1..=60u64).flat_map(|n| {
@@ -224,7 +225,7 @@ fn what_was_touched_of_large_objects_keeps_its_contents() {
     }
 }
 
-/// Lets two live objects share memory.
+/// An allocator that lets two live objects share memory.
 #[test]
 fn an_allocator_that_gives_memory_twice_is_found_out() {
     allocators::prepare_nothing(1 << 20).unwrap();
@@ -242,7 +243,7 @@ extern "C" fn refuses(_: usize) -> *mut c_void {
 }
 
 extern "C" fn dirty_calloc(count: usize, size: usize) -> *mut c_void {
-    // SAFETY: glibc's, with bytes of its own.
+    // SAFETY: the object is glibc's, and is written within its size.
     unsafe {
         let object = slabyard_peers::glibc::malloc(count * size);
         object.cast::<u8>().write_bytes(1, count * size);

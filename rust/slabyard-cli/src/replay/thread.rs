@@ -1,8 +1,9 @@
-//! The loop that executes operations.
+//! The loop of a replay thread, which executes operations.
 //!
-//! An object's pointer is kept in its slot: a 64-bit word of the pointer (47 bits) and, above it,
-//! the generation. The thread that allocates publishes the next generation; the thread that
-//! frees leaves the generation and no pointer. Another thread's object is taken when its generation is there.
+//! An object's pointer is kept in its slot: a 64-bit word with the pointer in the lower 47 bits and
+//! the generation above. The thread that allocates publishes the next generation. The thread that
+//! frees clears the pointer and leaves the generation. A thread takes an object of another thread
+//! only when the slot holds its generation and a pointer.
 
 use super::caches::Caches;
 use super::mode::{Call, Mode};
@@ -13,24 +14,25 @@ use slabyard_peers::Allocator;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const POINTER: u64 = (1 << 48) - 1;
-/// Stands in a slot for an object that the allocator refused to give.
+/// The value in a slot of an object that the allocator refused to give.
 const REFUSED: u64 = 1;
 
-/// Waits in turn; called again and again until what is awaited has come.
+/// A way to wait: `wait` is called repeatedly until the awaited event has happened.
 pub trait Patience {
     fn wait(&mut self);
-    /// What was awaited has come.
+    /// Called when the awaited event has happened.
     fn done(&mut self);
 }
 
-/// One thread's view of the replay. Without `CACHED` there are no caches, and nothing asks for them.
+/// The state of one replay thread. Without `CACHED` there are no caches, and operations are not
+/// tested for them.
 pub struct Player<'a, M, P, const CACHED: bool> {
     pub allocator: Allocator,
     pub caches: Option<&'a Caches>,
     pub slots: &'a [AtomicU64],
     pub mode: M,
     pub patience: P,
-    /// Allocations that came back NULL.
+    /// The number of allocations that returned NULL.
     pub refused: u64,
 }
 
@@ -38,7 +40,7 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
     /// Executes operations one after the other.
     ///
     /// # Safety
-    /// The operations are those of a plan, in its order, with as many slots as the plan says.
+    /// The operations are a plan's, in its order, and there are as many slots as the plan says.
     #[inline(never)]
     pub unsafe fn play(&mut self, ops: &[Op]) {
         for op in ops {
@@ -143,7 +145,7 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
         }
     }
 
-    /// The caches, and the number of the one that serves the object of this operation.
+    /// The caches, and the number of the cache that serves the object of this operation.
     #[inline(always)]
     fn cache(&self, op: &Op) -> Option<(&'a Caches, u32)> {
         if !CACHED || op.cache() == 0 {
@@ -165,7 +167,7 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
         if !refused {
             unsafe { self.mode.used(object, 1, op.slot) };
         }
-        // Some allocators free an object that is resized to nothing.
+        // Some allocators free an object that is resized to 0 bytes.
         let asked = size.max(1);
         let moved = self
             .mode
@@ -192,7 +194,7 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
         word.store(generation | pointer, Ordering::Release);
     }
 
-    /// The object of a slot that this thread filled.
+    /// Takes the object of a slot that this thread filled.
     #[inline(always)]
     fn take(&mut self, slot: u32) -> *mut c_void {
         let slot = &self.slots[slot as usize];
@@ -201,7 +203,7 @@ impl<'a, M: Mode, P: Patience, const CACHED: bool> Player<'a, M, P, CACHED> {
         (word & POINTER) as *mut c_void
     }
 
-    /// The object of a slot that another thread fills, or has filled.
+    /// Takes the object of a slot that another thread has filled, or will fill.
     fn take_foreign(&mut self, op: &Op) -> *mut c_void {
         let slot = &self.slots[op.slot as usize];
         let mut word = slot.load(Ordering::Acquire);

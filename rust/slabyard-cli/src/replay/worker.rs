@@ -1,8 +1,8 @@
-//! The process that replays a plan on one allocator once, and says on its standard output what
-//! it saw.
+//! The worker: a process that replays a plan on one allocator once, and writes its results to
+//! standard output.
 //!
-//! Each recorded process is replayed in a fork of its own, so that it begins with an untouched
-//! heap; the worker itself never uses the allocator.
+//! Each recorded process is replayed in a fork of the worker, so that it begins with an untouched
+//! heap. The worker itself never uses the allocator.
 
 use super::caches::Caches;
 use super::clock;
@@ -24,16 +24,16 @@ use std::os::fd::FromRawFd;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
-/// What one run of a worker looks at.
+/// What a run of a worker measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Pass {
-    /// The time of the whole.
+    /// The time of the whole replay.
     Speed,
     /// The time of each call.
     Latency,
     /// Resident memory.
     Memory,
-    /// That every object keeps its contents.
+    /// Whether every object keeps its contents.
     Verify,
 }
 
@@ -49,26 +49,26 @@ impl Pass {
     }
 }
 
-/// What a worker saw of one process.
+/// The results of one process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessResult {
     pub operations: u64,
-    /// Less the waiting. Negative where that cannot be told from the whole.
+    /// The CPU time without waiting. It can be negative if waiting was nearly all of it.
     pub cpu_ns: i64,
     pub wall_ns: u64,
     pub refused: u64,
-    /// In nanoseconds per tick; only of a latency pass.
+    /// Nanoseconds per tick; set by a latency pass only.
     pub ns_per_tick: f64,
     pub step_ticks: u64,
-    /// Of all calls of a kind (see [`Call`]) with a size of a class.
+    /// The total ticks of the calls of a kind (see [`Call`]) with a size of a class.
     pub ticks: Vec<Vec<i64>>,
     pub allocate: Histogram,
     pub free: Histogram,
     pub reallocate: Histogram,
-    /// (operation, bytes), ascending; what the process had before its first operation is taken off,
-    /// which leaves less than nothing where the tool has given memory back meanwhile.
+    /// (operation, bytes), ascending, without the memory that the process had before its first
+    /// operation. Values are negative if the tool has given memory back meanwhile.
     pub resident: Vec<(u64, i64)>,
-    /// After the last operation, and after asking the allocator to give memory back.
+    /// After the last operation, and after the allocator was asked to give memory back.
     pub final_resident: i64,
     pub purged_resident: i64,
     pub checked: u64,
@@ -102,12 +102,12 @@ fn in_a_fork(
         bail!("cannot make a pipe: {}", std::io::Error::last_os_error());
     }
     let worker = std::process::id();
-    // SAFETY: the worker has one thread, so the child has all of it.
+    // SAFETY: the worker has one thread, so the child has all of its threads.
     let child = unsafe { libc::fork() };
     if child < 0 {
         bail!("cannot fork: {}", std::io::Error::last_os_error());
     }
-    // SAFETY: both ends are ours, each used once.
+    // SAFETY: both descriptors were just created, and each has one owner.
     let (reader, writer) = unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) };
     if child == 0 {
         drop(reader);
@@ -130,7 +130,7 @@ fn be_the_child(mut writer: File, run: impl FnOnce() -> Result<ProcessResult>) -
         Err(error) => (format!("{error:#}").into_bytes(), 1),
     };
     let written = writer.write_all(&text).is_ok();
-    // SAFETY: ends this process; nothing has to be flushed.
+    // SAFETY: it ends this process, and no data has to be flushed.
     unsafe { libc::_exit(if written { status } else { 2 }) }
 }
 
@@ -138,7 +138,7 @@ fn gather(child: libc::pid_t, mut reader: File) -> Result<ProcessResult> {
     let mut text = Vec::new();
     reader.read_to_end(&mut text)?;
     let mut status = 0;
-    // SAFETY: our own child, and a status of our own.
+    // SAFETY: the child is this process's, and the status is a local value.
     while unsafe { libc::waitpid(child, &mut status, 0) } < 0 {
         let error = std::io::Error::last_os_error();
         if error.kind() != std::io::ErrorKind::Interrupted {
@@ -154,7 +154,8 @@ fn gather(child: libc::pid_t, mut reader: File) -> Result<ProcessResult> {
     Ok(serde_json::from_slice(&text)?)
 }
 
-/// In the child: everything the replay needs is made before the allocator is touched.
+/// Replays a process, in the child. Everything that the replay needs is made before the allocator
+/// is used.
 fn run(
     plan: &MappedPlan,
     process: &ProcessPlan,
@@ -200,7 +201,7 @@ fn add_up<M: Mode>(result: &mut ProcessResult, done: &[Done<M>]) {
     }
 }
 
-/// What this process has in RAM without the allocator: of a memory pass only.
+/// The memory that this process has in RAM without the allocator; measured by a memory pass only.
 struct Baseline {
     resident: Option<Resident>,
     bytes: i64,
@@ -209,8 +210,8 @@ struct Baseline {
 impl Baseline {
     fn of(pass: Pass) -> Result<Self> {
         let mut resident = (pass == Pass::Memory).then(Resident::open).transpose()?;
-        // glibc's malloc would take the free memory of this tool itself, which is not counted.
-        // SAFETY: no preconditions.
+        // Otherwise glibc's malloc would reuse the free memory of this tool, which is not counted.
+        // SAFETY: malloc_trim has no preconditions.
         unsafe { slabyard_peers::glibc::malloc_trim(0) };
         let bytes = resident.as_mut().map_or(0, Resident::bytes);
         Ok(Baseline {

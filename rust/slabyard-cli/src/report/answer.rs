@@ -1,5 +1,5 @@
-//! The answer that a reader came for: what would this program gain by Slabyard? It compares Slabyard
-//! with glibc, in one sentence, and says which calls and sizes the difference comes from.
+//! The answer to the reader's main question: what would this program gain by Slabyard? One sentence
+//! compares Slabyard with glibc, another names the calls and sizes that the difference comes from.
 
 use crate::plan::Summary;
 use crate::replay::measure::{Measured, Measurement};
@@ -8,29 +8,30 @@ use serde::Serialize;
 use slabyard_certainty::{self as certainty, Interval};
 
 const KINDS: [&str; 3] = ["allocations", "frees", "reallocs"];
-/// So many sizes are named, and only those with this share of all differences.
+/// At most this number of sizes is named, and only those with at least this share of the
+/// differences.
 const SIZES_NAMED: usize = 3;
 const WORTH_NAMING: f64 = 0.05;
 
-/// What the program would gain; in JSON under `answer`. Negative is less than with glibc.
+/// The gain of the program; in JSON under `answer`. A negative value is less than with glibc.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Answer {
     pub sentence: String,
     pub origin: String,
-    /// The difference in CPU time, of the whole program, in milliseconds.
+    /// The difference in CPU time over the whole program, in milliseconds.
     pub time_ms: f64,
     pub time_interval_ms: Option<Interval>,
-    /// What the recorded run took; none if several threads shared it, or if it is unknown.
+    /// The time of the recorded run; `None` if several threads shared it, or if it is unknown.
     pub recorded_ms: Option<f64>,
-    /// The peak with Slabyard to that with glibc.
+    /// The ratio of the peak with Slabyard to that with glibc.
     pub memory_ratio: Option<f64>,
     pub memory_interval: Option<Interval>,
-    /// By kind of call and by size, in milliseconds, the largest differences first.
+    /// The differences by kind of call and by size in milliseconds, the largest first.
     pub by_kind: Vec<(String, f64)>,
     pub by_size: Vec<(String, f64)>,
 }
 
-/// None where one of the two was not measured.
+/// `None` if one of the two was not measured.
 pub fn of(summary: &Summary, measurement: &Measurement) -> Option<Answer> {
     let find = |name: &str| {
         let mut all = measurement.allocators.iter();
@@ -89,7 +90,7 @@ fn largest_first(all: impl Iterator<Item = (String, f64)>) -> Vec<(String, f64)>
     all
 }
 
-/// About three digits, without a sign.
+/// A time with about three digits, without a sign.
 fn milliseconds(ms: f64) -> String {
     match ms.abs() {
         ms if ms >= 10.0 => grouped(ms.round() as u64),
@@ -103,7 +104,7 @@ fn percent(share: f64) -> String {
     format!("{percent:.*} %", usize::from(percent < 10.0))
 }
 
-/// `less` and `more`, as the difference is.
+/// The word for a difference: `less` or `more`.
 fn direction(difference: f64) -> &'static str {
     if difference < 0.0 {
         "less"
@@ -130,7 +131,7 @@ impl Answer {
 
     fn time_words(&self) -> String {
         if self.time_interval_ms.is_some_and(|sure| sure.holds(0.0)) {
-            return "as much time as with glibc, as far as can be told".to_string();
+            return "as much time as with glibc, as far as can be measured".to_string();
         }
         let (ms, word) = (milliseconds(self.time_ms), direction(self.time_ms));
         match self.recorded_ms {
@@ -146,7 +147,7 @@ impl Answer {
     fn memory_words(&self) -> Option<String> {
         let ratio = self.memory_ratio?;
         if self.memory_interval.is_some_and(|sure| sure.holds(1.0)) {
-            return Some("as much memory at its peak, as far as can be told".to_string());
+            return Some("as much memory at its peak, as far as can be measured".to_string());
         }
         let word = direction(ratio - 1.0);
         Some(format!(
@@ -157,7 +158,7 @@ impl Answer {
 
     fn certain_words(&self) -> String {
         let Some(sure) = self.time_interval_ms else {
-            return "; how sure that is, one run does not tell".to_string();
+            return "; one run does not show how certain this is".to_string();
         };
         let ms = milliseconds(half(sure));
         let time = match self.recorded_ms {
@@ -171,7 +172,8 @@ impl Answer {
         format!("; certain to within {time}{memory}")
     }
 
-    /// Differences of single calls: what the places of objects cost the program is not among them.
+    /// A sentence on the calls and sizes that the difference comes from. It does not include what
+    /// the places of objects cost the program between its calls.
     fn origin(&self) -> String {
         if self.by_kind.is_empty() {
             return String::new();

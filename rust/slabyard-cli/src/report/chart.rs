@@ -1,4 +1,4 @@
-//! Pictures as inline SVG. Colours and fonts are the page's (see `page.css`), by class: an
+//! Charts as inline SVG. Their colours and fonts come from the page's classes (see `page.css`): an
 //! allocator's colour is the class `c-NAME`.
 
 use super::{memory as memory_of, Report};
@@ -13,7 +13,7 @@ const RIGHT: f64 = 160.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 44.0;
 
-/// Text that may stand in HTML and in attributes.
+/// Escapes a text for HTML and its attributes.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -30,7 +30,7 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// Where values of one axis lie in the picture.
+/// Maps the values of an axis to positions in the picture.
 struct Axis {
     from: f64,
     to: f64,
@@ -58,7 +58,8 @@ impl Axis {
     }
 }
 
-/// About `count` round steps that reach `most`; of bytes, powers of two.
+/// About `count` equal steps from 0 to at least `most`. A step is a round number; for bytes, a
+/// power of two.
 fn steps(most: f64, count: f64, binary: bool) -> Vec<f64> {
     let rough = (most / count).max(1e-9);
     let base: f64 = if binary { 2.0 } else { 10.0 };
@@ -78,7 +79,7 @@ fn steps(most: f64, count: f64, binary: bool) -> Vec<f64> {
         .collect()
 }
 
-/// `id` is the picture's own on the page; those who do not see it are read its title and what it says.
+/// Opens a picture. `id` is unique on the page; screen readers read `title` and `says`.
 fn open(height: f64, id: &str, title: &str, says: &str) -> String {
     let (title, says) = (escape(title), escape(says));
     format!(
@@ -88,7 +89,7 @@ fn open(height: f64, id: &str, title: &str, says: &str) -> String {
     )
 }
 
-/// The figure that a picture shows of each allocator.
+/// A text with the figure of each allocator in a picture.
 fn each(ranked: &[&Measured], figure: impl Fn(&Measured) -> String) -> String {
     let all: Vec<_> = ranked
         .iter()
@@ -113,7 +114,7 @@ fn line(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-/// A bar with round corners on its right.
+/// Draws a bar with round corners at its right end.
 fn bar(svg: &mut String, class: &str, x: f64, y: f64, width: f64, height: f64, hint: &str) {
     let width = width.max(1.5);
     let hint = escape(hint);
@@ -132,7 +133,7 @@ fn vertical_axis(svg: &mut String, axis: &Axis, ticks: &[f64], label: impl Fn(f6
     }
 }
 
-/// Pushes labels apart that would lie on each other; they stay between `top` and `bottom`.
+/// Pushes overlapping labels apart; they stay between `top` and `bottom`.
 fn spread_labels(wanted: &mut [(f64, usize)], gap: f64, top: f64, bottom: f64) {
     wanted.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut least = top;
@@ -147,7 +148,7 @@ fn spread_labels(wanted: &mut [(f64, usize)], gap: f64, top: f64, bottom: f64) {
     }
 }
 
-/// Names at the right end of lines, each at about the height where its line ends.
+/// Writes names at the right end of lines, each at about the height where its line ends.
 fn end_labels(svg: &mut String, ends: &[(f64, &str)], height: f64) {
     let mut wanted: Vec<_> = ends.iter().enumerate().map(|(n, end)| (end.0, n)).collect();
     spread_labels(&mut wanted, 17.0, TOP + 6.0, height - BOTTOM);
@@ -165,7 +166,7 @@ fn end_labels(svg: &mut String, ends: &[(f64, &str)], height: f64) {
     }
 }
 
-/// A line through points; as steps, each value holds until the next.
+/// The path of a line through points. With `as_steps`, each value holds until the next.
 fn path(points: &[(f64, f64)], as_steps: bool) -> String {
     let mut path = String::new();
     let mut before = None;
@@ -188,13 +189,13 @@ fn curve(svg: &mut String, name: &str, points: &[(f64, f64)], as_steps: bool) {
     );
 }
 
-/// Where the true mean lies; of a single run, itself.
+/// The confidence interval of the mean; for a single run, the value itself.
 fn sure_range(figure: &Figure) -> (f64, f64) {
     let only = (figure.mean, figure.mean);
     figure.interval.map_or(only, |sure| (sure.low, sure.high))
 }
 
-/// Time per operation: a bar each, with where the true mean lies.
+/// The chart of time per operation: a bar for each allocator, with the interval of the mean.
 pub fn speed(report: &Report) -> String {
     const ROW: f64 = 34.0;
     let ranked = report.ranked();
@@ -267,7 +268,7 @@ fn speed_row(svg: &mut String, report: &Report, one: &Measured, axis: &Axis, y: 
     text(svg, axis.at(high) + 12.0, middle + 5.0, "value", &words);
 }
 
-/// Resident memory over the run, and what the program itself had asked for.
+/// The chart of resident memory over the run, with the memory that the program had allocated.
 pub fn memory(report: &Report) -> String {
     const HEIGHT: f64 = 400.0;
     let ranked = report.ranked();
@@ -366,7 +367,7 @@ fn operations_axis(svg: &mut String, x: &Axis, height: f64) {
     );
 }
 
-/// At most two decimals, and none that are zero.
+/// A number with at most two decimals, without trailing zeros.
 fn trimmed(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
@@ -385,7 +386,7 @@ fn payload_area(svg: &mut String, points: &[(f64, f64)], floor: f64) {
     );
 }
 
-/// How many calls took longer: one in ten, in a hundred, and so on.
+/// The chart of slow calls: the time that one call in ten, in a hundred, and so on exceeds.
 pub fn latency(report: &Report) -> String {
     const HEIGHT: f64 = 420.0;
     let ranked = report.ranked();
@@ -439,7 +440,7 @@ pub fn latency(report: &Report) -> String {
     svg + "</svg>\n"
 }
 
-/// The time that a `share` of calls exceeds.
+/// The time that a fraction `share` of calls exceeds.
 fn slower_than(one: &Measured, share: f64) -> Option<f64> {
     let total = one.all.calls as f64;
     let mut slower = 0;
@@ -497,7 +498,7 @@ fn short_time(ns: f64) -> String {
     }
 }
 
-/// For each time, the share of calls that took longer.
+/// The share of calls that took longer, for each time.
 fn tail_points(one: &Measured, x: &Axis, y: &Axis, rarest: f64) -> Vec<(f64, f64)> {
     let total = one.all.calls.max(1) as f64;
     let mut slower = one.all.calls;
@@ -513,7 +514,7 @@ fn tail_points(one: &Measured, x: &Axis, y: &Axis, rarest: f64) -> Vec<(f64, f64
     points
 }
 
-/// A legend in the free corner above the curves, in the order of their tails.
+/// Writes the legend in the free corner above the curves, in the order of the curves' ends.
 fn latency_labels(svg: &mut String, ends: &[(f64, &str)]) {
     let mut sorted = ends.to_vec();
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -528,7 +529,7 @@ fn latency_labels(svg: &mut String, ends: &[(f64, &str)]) {
     }
 }
 
-/// Which sizes dominate: how often they are asked for, and how many bytes that makes.
+/// The chart of sizes: the number of requests for each class, and the bytes of them.
 pub fn sizes(report: &Report) -> String {
     const ROW: f64 = 23.0;
     let classes: Vec<&SizeClass> = shown_classes(&report.summary.size_classes);
@@ -611,7 +612,7 @@ fn sizes_in_words(classes: &[&SizeClass]) -> String {
     all.join("; ")
 }
 
-/// Without the empty classes at both ends.
+/// The classes without the empty ones at both ends.
 fn shown_classes(classes: &[SizeClass]) -> Vec<&SizeClass> {
     let used = |class: &SizeClass| class.count > 0;
     let first = classes.iter().position(used).unwrap_or(0);

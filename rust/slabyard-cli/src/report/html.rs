@@ -1,4 +1,4 @@
-//! The page: one file that needs nothing else.
+//! Writes the report as an HTML page: one file without references to others.
 
 use super::chart::{self, escape};
 use super::{listed, memory, named, ratio, Report};
@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Each has a colour in the style sheet; `program` is what was recorded.
+/// The names that have a colour in the style sheet; `program` is the recorded program.
 const COLOURED: [&str; 9] = [
     "program",
     "slabyard",
@@ -123,7 +123,7 @@ fn tiles(page: &mut String, report: &Report) {
         .collect();
     let tied = match ties.is_empty() {
         true => String::new(),
-        false => format!(", not told apart from {}", listed(&ties)),
+        false => format!(", not distinguishable from {}", listed(&ties)),
     };
     tile(
         page,
@@ -162,7 +162,7 @@ fn section(page: &mut String, title: &str, note: &str) {
     );
 }
 
-/// Scrolls where the window is too narrow for its letters to be read.
+/// Adds a picture that scrolls if the window is too narrow to read its text.
 fn picture(page: &mut String, svg: &str) {
     let _ = write!(page, "<div class=\"scroll\">\n{svg}</div>\n");
 }
@@ -171,7 +171,7 @@ fn speed_section(page: &mut String, report: &Report) {
     let measurement = &report.measurement;
     let note = format!(
         "Nanoseconds per operation; shorter is better. The mean of {} interleaved runs; the true \
-         mean lies within the line (95 %). The {} ns that the replay itself takes are taken off.",
+         mean lies within the line (95 %). The {} ns that the replay itself takes are subtracted.",
         measurement.repeats,
         nanoseconds(measurement.replay_ns.mean)
     );
@@ -185,7 +185,8 @@ fn table_section(page: &mut String, report: &Report) {
         page,
         "All figures",
         &format!(
-            "The best of each column, and what cannot be told from it, in colour. {} {} {}",
+            "The best figure of each column, and those that cannot be distinguished from it, are \
+             in colour. {} {} {}",
             report.about_clock(),
             escape(&report.certainty()),
             escape(&report.about_slabyard())
@@ -227,7 +228,7 @@ fn table_section(page: &mut String, report: &Report) {
     page.push_str("</table></div>\n</section>\n");
 }
 
-/// The first row of a table.
+/// Adds the first row of a table.
 fn heads(page: &mut String, names: &[&str]) {
     page.push_str("<tr>");
     for name in names {
@@ -236,7 +237,7 @@ fn heads(page: &mut String, names: &[&str]) {
     page.push_str("</tr>\n");
 }
 
-/// The least of one value over all allocators.
+/// The least value of all allocators.
 fn least(report: &Report, value: impl Fn(&Measured) -> f64) -> f64 {
     report
         .ranked()
@@ -290,7 +291,7 @@ fn table_row(page: &mut String, report: &Report, one: &Measured) {
     page.push_str("</tr>\n");
 }
 
-/// A ratio with its sign; what was not told stays so.
+/// A ratio with a multiplication sign, unless it is unknown.
 fn with_times(ratio: &str) -> String {
     let sign = if ratio == "-" { "" } else { "\u{d7}" };
     format!("{ratio}{sign}")
@@ -300,14 +301,14 @@ fn memory_section(page: &mut String, report: &Report) {
     section(
         page,
         "Resident memory over the run",
-        "What the operating system had to provide while the program ran, operation by operation. \
-         The shaded area is what the program itself had asked for at that moment: what lies above \
-         it is the allocator's.",
+        "The memory that the operating system had to provide while the program ran, operation by \
+         operation. The shaded area is the memory that the program had allocated at that moment; \
+         the rest is the allocator's.",
     );
     if !report.summary.resident.is_empty() {
         page.push_str(
-            "<p class=\"note\">The dashed line is what the program itself had when it was recorded: all \
-             its anonymous memory in RAM, its stacks and data included, looked at every 10 ms or less \
+            "<p class=\"note\">The dashed line is the program's own memory when it was recorded: \
+             all its anonymous memory in RAM, with stacks and data, sampled every 10 ms or less \
              often.</p>\n",
         );
     }
@@ -379,7 +380,7 @@ fn sizes_section(page: &mut String, report: &Report) {
     section(
         page,
         "Which sizes dominate",
-        "Allocations and reallocations by the size that was asked for, and the bytes they add up to.",
+        "Allocations and reallocations by the requested size, and the sum of their bytes.",
     );
     picture(page, &chart::sizes(report));
     page.push_str("</section>\n");
@@ -393,7 +394,7 @@ fn facts_section(page: &mut String, report: &Report) {
     let (machine, summary) = (&report.machine, &report.summary);
     section(
         page,
-        "What, where and with what",
+        "Recording, machine and allocators",
         "Figures of another machine will differ.",
     );
     page.push_str("<dl>\n");
@@ -452,8 +453,8 @@ fn reading_section(page: &mut String, report: &Report) {
         .unwrap_or(0);
     let verified = if checked > 0 {
         format!(
-            "In a pass of its own every byte of every object was written and found again: {} \
-             objects per allocator.",
+            "A separate pass wrote every byte of every object and checked it when the object was \
+             freed: {} objects per allocator.",
             grouped(checked)
         )
     } else {
@@ -462,27 +463,28 @@ fn reading_section(page: &mut String, report: &Report) {
     let refused = refusals(report);
     let _ = write!(
         page,
-        "<ul>\n<li>The program ran once with its own allocator while its calls were written down. \
-         The very same calls were then made on each allocator, in a fresh process each time, \
-         recorded threads as threads, recorded processes one after the other.</li>\n\
-         <li>Objects are touched as a program would: written after allocation (each cache line of \
-         the first KiB, then each page), read before they are freed, read where they were asked for \
-         zeroed, the grown part written after a realloc. Of objects of 64 KiB or more, as many pages \
-         are written as the program had touched. What that costs in cache and page faults \
-         is part of the time per operation, for it depends on where the allocator put the \
-         object.</li>\n\
-         <li>Time is CPU time in user and kernel. Waiting of one replay thread for another is left \
-         out. The replay\u{2019}s own cost is measured with an allocator that keeps track of \
-         nothing, and taken off all alike, so differences count more than the figures \
+        "<ul>\n<li>The program ran once with its own allocator, while its calls were recorded. The \
+         same calls were then made on each allocator, in a new process each time: recorded threads \
+         as threads, recorded processes one after the other.</li>\n\
+         <li>Objects are touched as a program does: written after allocation (each cache line of \
+         the first KiB, then each page), read before they are freed, read if they were requested \
+         zeroed, the grown part written after a realloc. Of objects of 64 KiB or more, as many \
+         pages are written as the program had touched. The cost of this in cache misses and page \
+         faults is part of the time per operation, because it depends on where the allocator put \
+         the object.</li>\n\
+         <li>Time is CPU time in user and kernel mode. The time that one replay thread waits for \
+         another is left out. The replay\u{2019}s own cost is measured with an allocator that does \
+         nothing, and subtracted from all times, so differences mean more than the figures \
          themselves.</li>\n\
-         <li>Single calls are timed in a pass of their own: the call alone, not what the program \
-         then does with the object; the timer\u{2019}s cost is taken off. The rarest times include interrupts and other programs, alike for \
-         all.</li>\n\
-         <li>Memory is anonymous memory in RAM, less what the replay has without the allocator. What \
-         an allocator takes when it starts is its own, also where it starts before the program. \
-         \u{201c}At the end\u{201d} is what remains when the program had made its last call; \
-         \u{201c}after giving back\u{201d} is the same after asking the allocator to return what it \
-         can (where it has such a call).</li>\n<li>{verified}</li>\n{refused}</ul>\n</section>\n"
+         <li>Single calls are timed in a separate pass: the call alone, without the \
+         program\u{2019}s use of the object. The timer\u{2019}s cost is subtracted. The rarest \
+         times include interrupts and other programs, for all allocators alike.</li>\n\
+         <li>Memory is anonymous memory in RAM, less the memory of the replay without the \
+         allocator. The memory that an allocator takes when it starts counts as its own, even if \
+         it starts before the program. \u{201c}At the end\u{201d} is the memory after the \
+         program\u{2019}s last call; \u{201c}after giving back\u{201d} is the memory after the \
+         allocator was asked to return what it can (if it has such a call).</li>\n\
+         <li>{verified}</li>\n{refused}</ul>\n</section>\n"
     );
 }
 

@@ -1,4 +1,4 @@
-//! What `slabyard info` shows of a recording.
+//! The output of `slabyard info`.
 
 use crate::plan::Summary;
 use crate::recording::Recording;

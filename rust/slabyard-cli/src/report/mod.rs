@@ -1,4 +1,4 @@
-//! Reports: the same figures as a table for the terminal, a page, and JSON (by serde).
+//! Reports: the same figures as a table for the terminal, as an HTML page, and as JSON (by serde).
 
 pub mod answer;
 pub mod chart;
@@ -13,33 +13,33 @@ use answer::Answer;
 use serde::Serialize;
 use slabyard_certainty::{self as certainty, Interval};
 
-/// So many operations are enough to judge by: they take some 20 ms, where an allocator's start, and
-/// the first use of its memory, take up to one.
+/// This number of operations is enough for a judgement: they take about 20 ms, while the start of
+/// an allocator and the first use of its memory take up to 1 ms.
 pub const ENOUGH_OPERATIONS: u64 = 1_000_000;
 
-/// A replay that has so much more memory than the program is no model of it.
+/// A replay that has this many times the program's memory does not represent the program.
 const FAR_OFF: f64 = 1.25;
 
-/// Objects of this size at most, on average, and so many bytes of them, are nodes of large structures: a
-/// processor's own caches do not hold them.
+/// If a program's objects have at most this size on average, and their sum is at least this number
+/// of bytes, they are nodes of large structures that do not fit into a processor's own caches.
 const MOST_LIVE_SMALL: u64 = 256;
 const BEYOND_CACHES: u64 = 2 << 20;
 
-/// Everything a report is made of.
+/// The data of a report.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     pub machine: Machine,
     pub file: String,
     pub file_bytes: u64,
     pub command: String,
-    /// The program's name, without folder and arguments.
+    /// The program's name without its folder and arguments.
     pub program: String,
-    /// Whether it is Python, with its own allocator for small objects as far as the tool knows.
+    /// Whether the program is Python, which has its own allocator for small objects.
     pub python: bool,
     pub damage: Option<String>,
     pub summary: Summary,
     pub measurement: Measurement,
-    /// None where Slabyard or glibc was not measured.
+    /// `None` if Slabyard or glibc was not measured.
     pub answer: Option<Answer>,
 }
 
@@ -48,12 +48,12 @@ pub struct Report {
 struct Figures<'a> {
     #[serde(flatten)]
     report: &'a Report,
-    /// Why the figures may mislead.
+    /// The reasons why the figures may mislead.
     caveats: Vec<String>,
 }
 
 impl Report {
-    /// Everything, for JSON.
+    /// The data for JSON.
     pub fn figures(&self) -> impl Serialize + '_ {
         Figures {
             report: self,
@@ -61,7 +61,7 @@ impl Report {
         }
     }
 
-    /// Those with figures, fastest first.
+    /// The allocators with figures, the fastest first.
     pub fn ranked(&self) -> Vec<&Measured> {
         let all = self.measurement.allocators.iter();
         let mut good: Vec<_> = all.filter(|one| one.failure.is_none()).collect();
@@ -80,7 +80,7 @@ impl Report {
             .map_or(0.0, |best| best.ns_per_op.mean)
     }
 
-    /// The place of an allocator, with = where it shares it.
+    /// The rank of an allocator, with = if it shares the rank.
     pub fn rank(&self, one: &Measured) -> String {
         let Some(rank) = one.rank else {
             return "-".to_string();
@@ -90,7 +90,7 @@ impl Report {
         format!("{rank}{}", if sharing.count() > 1 { "=" } else { "" })
     }
 
-    /// Its time to the fastest; - where that cannot be told.
+    /// The ratio of its time to the fastest; - if it is unknown.
     pub fn time_ratio(&self, one: &Measured) -> String {
         let best = self.best_ns();
         let told = one.ratio.is_some() || one.rank.is_none() && best > 0.0;
@@ -101,7 +101,7 @@ impl Report {
         }
     }
 
-    /// Where that ratio surely is; the fastest's to itself needs no telling.
+    /// The interval of that ratio; - for the fastest itself, and if it is unknown.
     pub fn time_interval(&self, one: &Measured) -> String {
         let ratio = one.ratio.filter(|ratio| ratio.low < ratio.high);
         ratio.map_or("-".to_string(), |Interval { low, high }| {
@@ -109,7 +109,7 @@ impl Report {
         })
     }
 
-    /// Those whose time cannot be told from none at all.
+    /// The allocators whose time cannot be distinguished from 0.
     pub fn within_noise(&self) -> Vec<String> {
         let near_zero = |one: &&Measured| {
             let interval = one.ns_per_op.interval;
@@ -119,12 +119,11 @@ impl Report {
         ranked.map(|one| one.name.clone()).collect()
     }
 
-    /// What equal ranks and intervals mean, and what could not be told.
+    /// Explains equal ranks and intervals, and names the ratios that are unknown.
     pub fn certainty(&self) -> String {
         let repeats = self.measurement.repeats;
         if repeats < 2 {
-            return "One run says nothing of how sure a time is: with --repeats 5 it does."
-                .to_string();
+            return "One run does not show how certain a time is: use --repeats 5.".to_string();
         }
         let mut text = format!(
             "ns/op is the mean of {repeats} runs in turn. The ratio to the fastest lies between the two \
@@ -133,21 +132,21 @@ impl Report {
         let near = self.within_noise();
         if !near.is_empty() {
             text += &format!(
-                " What {} takes is within the noise of the replay itself, so no ratio to that is \
-                 told.",
+                " The time of {} is within the noise of the replay itself, so no ratio to it is \
+                 shown.",
                 listed(&near)
             );
         }
         text
     }
 
-    /// By which the clock of single calls goes forward at a time, of all runs the most.
+    /// The largest clock step of all runs.
     pub fn clock_step(&self) -> f64 {
         let ranked = self.ranked().into_iter();
         ranked.map(|one| one.clock_step_ns).fold(0.0, f64::max)
     }
 
-    /// A percentile of single calls: none is told below the clock's step.
+    /// A percentile of single calls. If it is below the clock's step, the step is shown with <=.
     pub fn percentile(&self, ns: f64) -> String {
         let step = self.clock_step();
         let below = ns <= step && step > 0.0;
@@ -157,12 +156,12 @@ impl Report {
 
     pub fn about_clock(&self) -> String {
         format!(
-            "p50 to p99.99: single calls in ns, by a clock that goes forward by {:.2} ns at a time.",
+            "p50 to p99.99: single calls in ns, measured by a clock with steps of {:.2} ns.",
             self.clock_step()
         )
     }
 
-    /// Whether an allocator's figure is the least of all, or cannot be told from that.
+    /// Whether an allocator's figure is the least of all, or cannot be told apart from it.
     pub fn is_least(&self, one: &Measured, figure: fn(&Measured) -> &Figure) -> bool {
         let ranked = self.ranked().into_iter();
         let least = ranked.map(figure).min_by(|a, b| a.mean.total_cmp(&b.mean));
@@ -181,14 +180,14 @@ impl Report {
         peaks.fold(f64::INFINITY, f64::min)
     }
 
-    /// Why the figures may mislead.
+    /// The reasons why the figures may mislead.
     pub fn caveats(&self) -> Vec<String> {
         use crate::ui::grouped;
         let mut caveats = Vec::new();
         if let Some(busy) = &self.measurement.busy {
             caveats.push(format!(
-                "The machine was busy with other programs: {busy}. Times are less sure than they \
-                 could be, and may be wrong: measure again on a quiet machine."
+                "The machine was busy with other programs: {busy}. The times are less certain and \
+                 may be wrong: measure again on a quiet machine."
             ));
         }
         if let Some(wanted) = self.measurement.wanted_precision {
@@ -197,9 +196,9 @@ impl Report {
         let operations = self.summary.operations;
         if operations < ENOUGH_OPERATIONS {
             caveats.push(format!(
-                "This recording is small: {} operations are too few to judge an allocator by, for \
-                 its start takes a good part of their time. {} or more are enough: let the program \
-                 do more work, or run longer.",
+                "This recording is small: {} operations are too few to judge an allocator, \
+                 because its start takes a large part of their time. {} or more are enough: let \
+                 the program do more work, or run longer.",
                 grouped(operations),
                 grouped(ENOUGH_OPERATIONS)
             ));
@@ -208,24 +207,25 @@ impl Report {
         caveats.extend(self.not_replayed());
         if self.python {
             caveats.push(
-                "Python keeps an allocator of its own for objects of up to 512 bytes, and malloc does \
-                 not see them. With PYTHONMALLOC=malloc in the environment they are recorded too."
+                "Python has an allocator of its own for objects of up to 512 bytes, which does \
+                 not call malloc for each of them. With PYTHONMALLOC=malloc in the environment \
+                 they are recorded too."
                     .to_string(),
             );
         }
         caveats
     }
 
-    /// Says that what the program does between its calls may matter more than the calls. `make bench
-    /// ARGS=truth` has shown for which programs that is so.
+    /// Warns if the program's work between its calls may matter more than the calls. `make bench
+    /// ARGS=truth` has shown for which programs it does.
     fn not_replayed(&self) -> Vec<String> {
         let summary = &self.summary;
         let mut found = Vec::new();
         if summary.threads > summary.processes {
             found.push(
-                "This program has several threads. A replay has none of their work between the calls, so \
-                 they meet each other at other moments. The real difference to glibc in time can be half \
-                 as large or twice as large, and the real peak half as large."
+                "This program has several threads. A replay leaves out their work between the \
+                 calls, so their calls coincide at other moments. The real difference to glibc in \
+                 time can be half as large or twice as large, and the real peak half as large."
                     .to_string(),
             );
         }
@@ -233,15 +233,15 @@ impl Report {
         if small && summary.peak_payload >= BEYOND_CACHES {
             found.push(
                 "This program holds many small objects. If it reads them often, its own time depends on how \
-                 closely the allocator places them, which a replay does not see: the real difference to \
-                 glibc can be twice and three times as large."
+                 closely the allocator places them, which a replay does not measure: the real \
+                 difference to glibc can be two to three times as large."
                     .to_string(),
             );
         }
         found
     }
 
-    /// Says that replays touch much more memory than the program did.
+    /// Warns if replays touch much more memory than the program did.
     fn untouched(&self) -> Option<String> {
         use crate::ui::bytes;
         let real = self.summary.peak_resident as f64;
@@ -258,24 +258,24 @@ impl Report {
         ))
     }
 
-    /// Says that the precision that was asked for is not reached.
+    /// Warns if the requested precision was not reached.
     fn missed(&self, wanted: f64) -> Option<String> {
         let reached = self.measurement.precision;
         if reached.is_some_and(|reached| reached <= wanted) {
             return None;
         }
-        let reached = reached.map_or("not told at all".to_string(), |reached| {
+        let reached = reached.map_or("unknown".to_string(), |reached| {
             format!("known to {:.1} %", reached * 100.0)
         });
         Some(format!(
-            "After {} rounds the least certain ratio is {reached}, where {:.1} % was asked for. \
-             --within gives it more time.",
+            "After {} rounds the least certain ratio is {reached}, where {:.1} % was requested. A \
+             larger --within gives it more time.",
             self.measurement.repeats,
             wanted * 100.0
         ))
     }
 
-    /// What the rows called slabyard are.
+    /// Explains the rows called slabyard.
     pub fn about_slabyard(&self) -> String {
         let heap = "slabyard is sy_malloc, the general heap, in place of malloc.";
         let hot = &self.summary.hot;
@@ -287,14 +287,14 @@ impl Report {
         let sizes: Vec<String> = hot.iter().map(|hot| hot.size.to_string()).collect();
         format!(
             "{heap} slabyard-caches is the same with object caches (sy_cache_alloc) for the sizes \
-             that were asked for most: {} bytes. They serve {:.0} % of all allocations; objects that are \
-             resized later stay with sy_malloc.",
+             that were asked for most: {} bytes. They serve {:.0} % of all allocations; objects \
+             that are resized later stay with sy_malloc.",
             listed(&sizes),
             100.0 * served as f64 / allocations.max(1) as f64
         )
     }
 
-    /// Which versions the figures are of, and how one of them is less than it could be.
+    /// The versions of the allocators, and the reason why one of them is measured below its best.
     pub fn versions(&self) -> String {
         let all = &self.measurement.allocators;
         let versions: Vec<_> = all
@@ -304,13 +304,13 @@ impl Report {
         let mut text = format!("Versions: {}.", versions.join(", "));
         if all.iter().any(|one| one.name == TCMALLOC) {
             text +=
-                " tcmalloc runs without its per-CPU caches, which it does not start when it is \
-                     linked statically: where it has them it is faster.";
+                " tcmalloc runs without its per-CPU caches here, because it is linked statically; \
+                 with them it is faster.";
         }
         text
     }
 
-    /// One sentence on what was replayed.
+    /// A sentence that describes the replayed recording.
     pub fn what(&self) -> String {
         use crate::ui::{bytes, grouped};
         let summary = &self.summary;
@@ -334,7 +334,7 @@ impl Report {
     }
 }
 
-/// An allocator's name, and what is to be known with it.
+/// An allocator's name, with its note.
 pub fn named(one: &Measured) -> String {
     let note = one.note.map_or(String::new(), |note| format!(" ({note})"));
     format!("{}{note}", one.name)
@@ -349,7 +349,7 @@ fn listed(words: &[String]) -> String {
     }
 }
 
-/// How much `value` is of the best, 1.00 for the best itself; - where either is within the noise.
+/// The ratio of `value` to the best; 1.00 for the best itself; - if either is within the noise.
 pub fn ratio(value: f64, best: f64) -> String {
     if value >= 0.0 && best > 0.0 {
         format!("{:.2}", value / best)
@@ -358,7 +358,8 @@ pub fn ratio(value: f64, best: f64) -> String {
     }
 }
 
-/// Bytes beyond what the replay has without the allocator: a few pages less than that are noise.
+/// Bytes beyond the memory of the replay without the allocator. A negative value is noise of a few
+/// pages.
 pub fn memory(bytes: f64) -> String {
     if bytes < 0.0 {
         "within the noise".to_string()

@@ -1,4 +1,4 @@
-//! The table for the terminal.
+//! Writes the report as a table for the terminal.
 
 use super::{memory, named, ratio, Report};
 use crate::replay::measure::Measured;
@@ -43,7 +43,7 @@ pub fn render(report: &Report) -> String {
     text
 }
 
-/// What would move the cursor, or worse, is no part of a table.
+/// Shortens a command line, and replaces control characters, which could move the cursor.
 pub fn shortened(command: &str) -> String {
     let command = command.replace(char::is_control, "?");
     if command.chars().count() <= 96 {
@@ -85,7 +85,7 @@ fn row(report: &Report, one: &Measured) -> [String; 12] {
     ]
 }
 
-/// The first column to the left, all others to the right.
+/// Lays out a table: the first column to the left, all others to the right.
 pub fn lay_out<const N: usize>(text: &mut String, rows: &[[String; N]]) {
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();
@@ -137,7 +137,7 @@ fn footnotes(text: &mut String, report: &Report) {
     if let Some(damage) = &report.damage {
         let _ = writeln!(
             text,
-            "The recording is {damage}; what came before was used."
+            "The recording is {damage}; the part before the damage was used."
         );
     }
 }

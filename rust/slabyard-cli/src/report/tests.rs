@@ -1,4 +1,5 @@
-//! The page is well-formed whatever the program is called, and says what the figures say.
+//! Tests of reports: the page is well-formed whatever the program is called, and shows the right
+//! figures.
 
 use super::*;
 use crate::plan::{HotSize, SizeClass};
@@ -58,7 +59,7 @@ fn report() -> Report {
     report
 }
 
-/// What stands in the file, unless it is to be written anew: SNAPSHOTS=write.
+/// Compares a text with a snapshot file; with SNAPSHOTS=write, writes the file instead.
 fn same_as(file: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/report")
@@ -70,7 +71,7 @@ fn same_as(file: &str, text: &str) {
     assert_eq!(text, expected, "{file}: SNAPSHOTS=write takes the new one");
 }
 
-/// The page, which has to be well-formed.
+/// Parses the page, which must be well-formed.
 fn parsed(page: &str) -> roxmltree::Document<'_> {
     let options = roxmltree::ParsingOptions {
         allow_dtd: true,
@@ -80,7 +81,7 @@ fn parsed(page: &str) -> roxmltree::Document<'_> {
     document.unwrap_or_else(|error| panic!("{error}\n{page}"))
 }
 
-/// What a reader of the page reads, a line for each piece of text.
+/// The text on the page, with a line for each piece.
 fn words_of(page: &str) -> String {
     let document = parsed(page);
     let texts = document.descendants().filter(|node| {
@@ -96,7 +97,7 @@ fn words_of(page: &str) -> String {
     lines.collect()
 }
 
-/// The text in one line, since lines are broken where they are too long.
+/// The text in one line, without line breaks.
 fn unbroken(text: &str) -> String {
     text.replace('\n', " ")
 }
@@ -117,12 +118,12 @@ fn row<'a>(table: &'a str, name: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("no row of {name}:\n{table}"))
 }
 
-/// Its cells, as far as they are told apart by a blank.
+/// The cells of that row, separated by blanks.
 fn cells<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
     row(table, name).split_whitespace().collect()
 }
 
-/// The names, each of which has to be there once.
+/// Checks that no name occurs twice.
 #[track_caller]
 fn all_differ(mut names: Vec<&str>) {
     let count = names.len();
@@ -131,7 +132,7 @@ fn all_differ(mut names: Vec<&str>) {
     assert_eq!(names.len(), count, "{names:?}");
 }
 
-/// A report on two allocators that cannot be told apart in time.
+/// A report on two allocators whose times cannot be told apart.
 fn with_a_tie() -> Report {
     let mut report = report();
     report.measurement.allocators[0] = Measured {
@@ -167,7 +168,7 @@ fn columns_have_names_of_their_own() {
     }
 }
 
-/// The report says it in the table, on the page and in JSON.
+/// Whether the report contains a text in the table, on the page and in JSON.
 fn told_everywhere(report: &Report, what: &str) -> bool {
     let json = serde_json::to_value(report.figures()).unwrap();
     let caveats = json["caveats"].as_array().unwrap();
@@ -224,7 +225,7 @@ fn programs_names_are_text_on_the_page() {
     says(&table::render(&report), "prog ?[2J??");
 }
 
-/// Numbers in the style sheet that follow `what`.
+/// The numbers in the style sheet that follow `what`.
 fn pixels(style: &str, what: &str) -> Vec<f64> {
     let found = style.match_indices(what).map(|(at, _)| {
         let number = style[at + what.len()..].trim_start();
@@ -234,8 +235,8 @@ fn pixels(style: &str, what: &str) -> Vec<f64> {
     found.collect()
 }
 
-/// On a phone of 360 px pictures are as wide as `min-width` and scroll; their letters shrink with
-/// them.
+/// On a phone of 360 px, a picture has the width `min-width` and scrolls. Its letters shrink with
+/// it.
 #[test]
 fn the_page_is_readable_on_a_phone() {
     const LEAST: f64 = 11.0;
@@ -273,7 +274,8 @@ fn the_page_is_readable_on_a_phone() {
     );
 }
 
-/// The colours of a scheme in the style sheet: the first is for light paper, the second for dark.
+/// The colours of a scheme in the style sheet: scheme 0 is for a light background, 1 for a dark
+/// one.
 fn palette(scheme: usize) -> std::collections::BTreeMap<String, [f64; 3]> {
     let style = include_str!("page.css");
     let block = style.split(":root {").nth(1 + scheme).unwrap();
@@ -287,7 +289,8 @@ fn palette(scheme: usize) -> std::collections::BTreeMap<String, [f64; 3]> {
     colours.collect()
 }
 
-/// As the Web Content Accessibility Guidelines define it: 1 for no difference, 21 for black on white.
+/// The contrast of two colours by the Web Content Accessibility Guidelines: 1 for equal ones, 21
+/// for black and white.
 fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
     let light = |colour: [f64; 3]| {
         let [red, green, blue] = colour.map(|part| match part {
@@ -464,7 +467,7 @@ fn ties_are_shown_as_ties() {
     for name in ["quick", "like"] {
         assert_eq!(cells(&text, name)[1], "1=", "{name}");
     }
-    says(&page, "quick, the fastest, not told apart from like");
+    says(&page, "quick, the fastest, not distinguishable from like");
     says(&text, "(=) cannot be told apart");
 }
 
@@ -481,13 +484,13 @@ fn one_run_has_no_interval_and_what_is_within_the_noise_is_called_so() {
         cells(&text, "slow")[..5],
         ["slow", "-", "30.0", "3.00", "-"]
     );
-    says(&text, "One run says nothing of how sure");
+    says(&text, "One run does not show how certain a time is");
 
     let mut none = report();
     none.measurement.allocators[1].ns_per_op = Figure::of(vec![-0.3, 0.2, -0.2]);
     rank(&mut none.measurement.allocators);
     let text = table::render(&none);
-    says(&unbroken(&text), "What quick takes is within the noise");
+    says(&unbroken(&text), "The time of quick is within the noise");
     assert_eq!(cells(&text, "slow")[..5], ["slow", "2", "30.0", "-", "-"]);
     assert_eq!(cells(&text, "quick")[..3], ["quick", "1", "-0.1"]);
     parsed(&html::render(&none));
@@ -532,7 +535,8 @@ fn failures_are_named_and_not_ranked() {
     says(&table::render(&report), "quick FAILED: killed by signal 6");
 }
 
-/// Slabyard beside glibc, in five rounds, for a program of a second with ten million operations.
+/// A report on Slabyard and glibc in five rounds, for a program of one second and ten million
+/// operations.
 fn with_answer(ours: [f64; 5], theirs: [f64; 5]) -> Report {
     let mut report = report();
     report.summary.operations = 10_000_000;
@@ -558,8 +562,8 @@ const THEIRS: [f64; 5] = [20.1, 20.4, 19.8, 20.2, 20.0];
 fn the_answer_comes_first_and_says_how_sure_it_is() {
     let report = with_answer([17.0, 17.5, 16.8, 17.2, 17.0], THEIRS);
     let sentence = "Under Slabyard this program would take 3.0 % less time than with glibc (30 of \
-                    1,000 ms) and 21 % more memory at its peak; certain to within 0.1 % of the time \
-                    (0.9 ms) and 0.0 % of the memory.";
+                    1,000 ms) and 21 % more memory at its peak; certain to within 0.1 % of the \
+                    time (0.9 ms) and 0.0 % of the memory.";
     let origin =
         "By kind of call, each timed alone: allocations 42 ms less and frees 20 ms less. By \
                   size, the largest differences: up to 16 B 60 ms less.";
@@ -583,7 +587,10 @@ fn the_answer_comes_first_and_says_how_sure_it_is() {
 fn an_answer_claims_no_more_than_is_known() {
     let said = |report: &Report| report.answer.as_ref().unwrap().sentence.clone();
     let tie = said(&with_answer([20.0, 20.6, 19.9, 20.1, 19.9], THEIRS));
-    says(&tie, "as much time as with glibc, as far as can be told");
+    says(
+        &tie,
+        "as much time as with glibc, as far as can be measured",
+    );
     let mut report = with_answer([17.0, 17.5, 16.8, 17.2, 17.0], THEIRS);
     report.summary.threads = 3;
     let answer = |report: &Report| answer::of(&report.summary, &report.measurement);
@@ -595,7 +602,7 @@ fn an_answer_claims_no_more_than_is_known() {
     }
     let once = answer(&report).unwrap().sentence;
     assert!(
-        once.ends_with("how sure that is, one run does not tell."),
+        once.ends_with("one run does not show how certain this is."),
         "{once}"
     );
     report.measurement.allocators[1].failure = Some("killed".to_string());
@@ -609,13 +616,13 @@ fn no_percentile_is_below_the_clock_s_step_which_is_told() {
         one.clock_step_ns = 20.0;
     }
     let (text, page) = (table::render(&report), html::render(&report));
-    says(&text, "goes forward by 20.00 ns at a time");
-    says(&page, "goes forward by 20.00 ns at a time");
+    says(&text, "a clock with steps of 20.00 ns");
+    says(&page, "a clock with steps of 20.00 ns");
     let quick = cells(&text, "quick");
     assert_eq!(quick[5..8], ["<=20.0", "<=20.0", "30.0"], "{text}");
 }
 
-/// The cells of a row of the first table that are in colour.
+/// For each cell of a row of the first table, whether it is coloured.
 fn best_cells(page: &str, name: &str) -> Vec<bool> {
     let dot = format!("</span>{name}</");
     let row = page

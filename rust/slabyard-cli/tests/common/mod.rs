@@ -1,4 +1,4 @@
-//! What the tests of the tool share.
+//! Functions that the tests of the tool share.
 #![allow(dead_code)]
 
 use std::ffi::{OsStr, OsString};
@@ -31,13 +31,13 @@ fn ended<I: AsRef<OsStr>>(
     output
 }
 
-/// What comes of it when nothing goes wrong.
+/// Runs the tool, which must succeed, and returns its output.
 #[track_caller]
 pub fn done<I: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = I>) -> Output {
     ended(folder, arguments, 0)
 }
 
-/// What it says on stderr when it ends with this status.
+/// Runs the tool, which must end with this status, and returns the text on stderr.
 #[track_caller]
 pub fn ends_with<I: AsRef<OsStr>>(
     folder: &Path,
@@ -69,7 +69,7 @@ pub fn json(folder: &Path, file: &str) -> serde_json::Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Whether it comes to be so; there is time enough for it on a busy machine.
+/// Waits until a condition holds, long enough for a busy machine. Returns whether it does.
 pub fn until(what: impl Fn() -> bool) -> bool {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(20) {
@@ -81,7 +81,7 @@ pub fn until(what: impl Fn() -> bool) -> bool {
     false
 }
 
-/// Waits until a process is no more, or is dead and not waited for.
+/// Waits until a process has ended; it may not be waited for yet.
 pub fn is_gone(process: u32) -> bool {
     until(|| {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
@@ -97,7 +97,7 @@ pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Compiles one of our programs.
+/// Compiles one of the test programs.
 pub fn program(folder: &TempDir, name: &str, flags: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
     let binary = folder.path().join(name);
@@ -125,7 +125,7 @@ pub fn info(folder: &Path, file: &str) -> String {
     stdout(&done(folder, ["info", file]))
 }
 
-/// How many processes the table at the end of `info` shows, and their operations.
+/// The operations and names of the processes in the table at the end of `info`.
 pub fn processes(info: &str) -> Vec<(u64, String)> {
     let table = info
         .lines()

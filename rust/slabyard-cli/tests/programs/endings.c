@@ -1,5 +1,5 @@
-/* Ends without notice, or waits to be ended, in the way that its argument names, after 10
- * allocations of 4321 bytes that nothing had a reason to write down yet. */
+/* Ends without notice, or waits to be ended, in the way that its argument names. Before that, it
+ * makes 10 allocations of 4321 bytes, which the recorder has had no reason to write yet. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ static void *crash_in_a_thread(void *unused) {
     return NULL;
 }
 
-/* Says that it waits, and which process it is. */
+/* Prints that it waits, and its process id. */
 static void wait_for_signals(void) {
     char line[32];
     int length = snprintf(line, sizeof line, "%d\n", (int)getpid());
@@ -56,7 +56,7 @@ static void leave_in_handler(int signal) {
     if (++turns == 3) _exit(6);
 }
 
-/* Allocates while a timer's handler interrupts it wherever it is. */
+/* Allocates while the handler of a timer interrupts it anywhere. */
 static void be_interrupted(void (*handler)(int), int enough) {
     signal(SIGALRM, handler);
     struct itimerval often = {{0, 3000}, {0, 3000}};
@@ -84,7 +84,7 @@ static void *many_in_a_thread(void *unused) {
     return unused;
 }
 
-/* Its files may have so many KiB, from the first of its calls on. */
+/* Limits its own files to this number of KiB, from the first of its calls on. */
 static void be_limited(const char *kibibytes) {
     rlim_t most = (rlim_t)atoi(kibibytes) << 10;
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){most, most});

@@ -1,11 +1,11 @@
-/* Allocates five objects, and takes it that there is none as its argument says. */
+/* Allocates five objects, and reacts to a failed allocation as its argument says. */
 #include <slabyard/slabyard.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Waits for ever, with a child whose number is in the file `child`. */
+/* Waits for ever, with a child whose process id is in the file `child`. */
 static void hang(void) {
     int child = fork();
     if (child == 0) pause();

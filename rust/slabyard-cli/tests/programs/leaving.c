@@ -1,5 +1,6 @@
-/* Threads, one after the other, whose key's destructor frees what they allocated: after the
- * recorder's own destructor, for that key is older. Says how many buffers the recorder then has. */
+/* Starts threads one after the other. The destructor of a key frees each thread's objects; it
+ * runs after the recorder's destructor, whose key is older. Prints how many buffers the recorder
+ * has then. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Calls that do not give what they name: an alignment that is no power of two, a size that is
- * rounded to pages, products that no size can hold, and a size that nobody has. */
+/* Makes unusual calls: an alignment that is not a power of two, a size that is rounded up to
+ * pages, products that overflow, and a size that no machine has. */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <stdint.h>

@@ -1,8 +1,7 @@
-/* Asks for far more memory than it uses. Without an argument: 64 MiB, of which it writes one byte
- * of each MiB; then half a MiB grows to 64 by realloc, and it writes 4 of them; then small objects,
- * and it waits a second.
- * "pieces": 60 KiB at a time, of which it writes one byte. "killed": twice as much as the machine
- * has, and is killed. */
+/* Asks for far more memory than it uses. Without an argument: allocates 64 MiB and writes one
+ * byte of each MiB; then grows half a MiB to 64 MiB by realloc and writes 4 MiB of them; then
+ * allocates small objects, and waits a second. "pieces": allocates 60 KiB at a time and writes
+ * one byte of each. "killed": allocates twice the memory of the machine, and is killed. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +17,8 @@ static void use_a_little(void) {
     grown = realloc(grown, 64 * MIB);
     memset(grown, 1, 4 * MIB);
     for (int round = 0; round < 10000; round++) free(malloc(50));
-    sleep(1);     /* so that it is looked at while it has this */
-    free(sparse); /* and the other is still there at the end */
+    sleep(1);     /* so that the memory is sampled meanwhile */
+    free(sparse); /* the other object is still live at the end */
 }
 
 static void use_pieces(void) {

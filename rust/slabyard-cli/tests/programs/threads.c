@@ -1,5 +1,5 @@
-/* Known numbers of every operation, by several threads that free each other's objects, and by a
- * forked child that frees what it inherited. */
+/* Makes known numbers of each operation in several threads that free each other's objects, and
+ * in a forked child that frees objects of its parent. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <malloc.h>

@@ -1,4 +1,4 @@
-/* Ends, or becomes another program, in the way that its argument names, after 10 allocations. */
+/* Ends, or executes another program, in the way that its argument names, after 10 allocations. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void vfork_and_exec(void) {
     waitpid(child, NULL, 0);
 }
 
-/* A fork that no handler hears of. */
+/* Forks without calling the handlers of pthread_atfork. */
 static void hidden_fork(void) {
     long child = syscall(SYS_fork);
     if (child == 0) {

@@ -1,5 +1,5 @@
-/* Says whose malloc it has, allocates, and ends as its arguments say: `exit STATUS` or `signal
- * NUMBER`. With OWN_MALLOC it brings one. */
+/* Prints whose malloc it uses, allocates, and ends as its arguments say: `exit STATUS` or
+ * `signal NUMBER`. With OWN_MALLOC it defines its own malloc. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

@@ -151,7 +151,7 @@ impl Hand {
         self.pool().is_some_and(|pool| {
             self.settle(pool);
             // SAFETY: the pool exists, and is this thread's.
-            unsafe { crate::pool_doors::reserve(pool, more) }
+            unsafe { crate::pool_functions::reserve(pool, more) }
         })
     }
 

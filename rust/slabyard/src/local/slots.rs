@@ -2,7 +2,7 @@
 
 use super::{BoxSlot, Here, IsCounted, IsUnbounded, LocalAllocator, LocalStatic};
 use super::{RcSlot, VacantSlot};
-use crate::pool_doors::no_room;
+use crate::pool_functions::no_room;
 use crate::rc::adopt;
 use crate::{Claim, Full, Owned, Shared};
 

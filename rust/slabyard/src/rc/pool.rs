@@ -2,7 +2,7 @@
 
 use super::{adopt, Node, RcSlot};
 use crate::home::{In, PoolMemory};
-use crate::pool_doors::{no_room, pool_doors};
+use crate::pool_functions::{no_room, pool_functions};
 use crate::slot::Claim;
 use crate::Full;
 use core::alloc::Layout;
@@ -28,7 +28,7 @@ pub struct RcPool<T> {
 // SAFETY: a pool that is sent is not borrowed, so nothing on this thread uses it.
 unsafe impl<T: Send> Send for RcPool<T> {}
 
-pool_doors!([T] RcPool<T>, Layout::new::<Node<T>>());
+pool_functions!([T] RcPool<T>, Layout::new::<Node<T>>());
 
 impl<T> RcPool<T> {
     /// Puts a value into a slot.

@@ -1,4 +1,4 @@
-//! The other owner could move the value out of its pinned place.
+//! Another owner could move the value out of its pinned place.
 use slabyard::{Cache, CacheArc, Counted};
 use std::marker::PhantomPinned;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! A box would be left without its cache.
+//! A box would outlive its cache.
 use slabyard::Cache;
 
 fn main() {

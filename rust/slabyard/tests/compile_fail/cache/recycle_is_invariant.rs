@@ -1,4 +1,4 @@
-//! A function for texts that live for ever would be called with one that does not.
+//! A function for texts that live for ever would be called with a shorter-lived text.
 use slabyard::{Recycle, RecycleCache};
 
 struct Call<F>(Option<F>);

@@ -1,4 +1,4 @@
-//! What is not Send would come to another thread in a box.
+//! A value that is not Send would move to another thread in a box.
 use slabyard::Cache;
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! What is not Sync would be shared by two owners.
+//! A value that is not Sync would be shared by two owners.
 use slabyard::{Cache, Counted};
 use std::cell::Cell;
 

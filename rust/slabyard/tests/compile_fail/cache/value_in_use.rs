@@ -1,4 +1,4 @@
-//! A reference would be left to a value that was taken out.
+//! A reference to a value would outlive its removal from the box.
 use slabyard::{Cache, CacheBox};
 
 fn main() {

@@ -1,4 +1,4 @@
-//! A box of one static cache would go back to another one.
+//! A box of one static cache would be freed to another one.
 use slabyard::{StaticBox, StaticCache};
 
 slabyard::static_cache! {

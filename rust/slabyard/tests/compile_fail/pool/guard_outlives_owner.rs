@@ -1,4 +1,4 @@
-//! A look at a value keeps its owner.
+//! A guard of a value would outlive the owner that it borrows.
 use slabyard::RcPool;
 
 fn main() {

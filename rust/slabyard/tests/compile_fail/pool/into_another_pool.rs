@@ -1,4 +1,4 @@
-//! There is no way to say into which pool a slot goes back: it has no door for that.
+//! A slot cannot be given to another pool: there is no function for it.
 use slabyard::Pool;
 
 fn main() {

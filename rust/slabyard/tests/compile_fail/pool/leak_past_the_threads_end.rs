@@ -1,4 +1,4 @@
-//! What was leaked does not leave its thread.
+//! A leaked value does not leave its thread.
 mod orders {
     slabyard::unbounded_allocator!(u64);
 }

@@ -1,4 +1,4 @@
-//! The slots of an allocator without counts have no room for them.
+//! The slots of an allocator without counts have no room for counts.
 mod orders {
     slabyard::bounded_allocator!(u64);
 }

@@ -1,4 +1,4 @@
-//! A pinned value does not come out again, and what may move is not pinned.
+//! A pinned value cannot be moved out; a slot that may move gives no pin of a !Unpin value.
 use slabyard::Pool;
 use std::marker::PhantomPinned;
 

@@ -1,4 +1,4 @@
-//! A slot cannot be used after its pool is gone, nor what was leaked.
+//! Neither a slot nor a leaked value can be used after its pool is dropped.
 use slabyard::{Pool, RcPool};
 
 fn main() {

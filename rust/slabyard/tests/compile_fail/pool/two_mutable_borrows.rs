@@ -1,4 +1,4 @@
-//! One changes a value at a time.
+//! A value cannot be borrowed mutably twice.
 use slabyard::Pool;
 
 fn main() {

@@ -54,7 +54,7 @@ pub(crate) unsafe fn reserve(pool: RawPool, more: usize) -> bool {
 
 /// Implements `bounded`, `unbounded` and the other functions for a type with a `memory:
 /// PoolMemory`. `layout` is the layout of a slot.
-macro_rules! pool_doors {
+macro_rules! pool_functions {
     ([$($generics:tt)*] $pool:ty, $layout:expr) => {
         impl<$($generics)*> $crate::builder::FromMemory for $pool {
             fn from_memory(memory: $crate::home::PoolMemory) -> Self {
@@ -113,7 +113,7 @@ macro_rules! pool_doors {
             /// part, because the list of free slots runs through all chunks.
             pub fn reserve(&self, more: usize) -> bool {
                 // SAFETY: the pool exists, and can only be used by this thread.
-                unsafe { $crate::pool_doors::reserve(self.memory.0, more) }
+                unsafe { $crate::pool_functions::reserve(self.memory.0, more) }
             }
 
             /// If no slot is taken, returns memory to the system; otherwise does nothing. The
@@ -138,4 +138,4 @@ macro_rules! pool_doors {
     };
 }
 
-pub(crate) use pool_doors;
+pub(crate) use pool_functions;
