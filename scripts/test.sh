@@ -105,12 +105,14 @@ binaries() {
     check "what programs rely on" scripts/check-abi build/release/libslabyard.so
 }
 
-documents() {
+documents() { # documents quick|all: how much of Rust
+    local quick= all=
+    if [ "$1" = quick ]; then quick=--quick; else all=--all; fi
     check "cargo: documents" in_rust env RUSTDOCFLAGS="-D warnings" \
         cargo doc --locked --release --no-deps -p slabyard-sys -p slabyard -p slabyard-nexus-slab \
         -p slabyard-nexus-slab-2 --all-features
-    check "cargo: a stranger's project" tests/install/rust.sh
-    check "clippy" scripts/clippy.sh
+    check "cargo: a user's project" tests/install/rust.sh $quick
+    check "clippy" scripts/clippy.sh $all
     check "the document test itself" tests/docs/self-test.sh build/release
     check "documents" tests/docs/check.sh --build build/release
     if [ -x build/site-venv/bin/sphinx-build ]; then
@@ -132,7 +134,7 @@ quick() {
 # out under ThreadSanitizer: there is nothing in them for it to see. The peers' allocators are not
 # built, and the tool is not optimised: both take minutes.
 merge() {
-    local failures='^unit\.test_(reclaim_)?failures$'
+    local failures='^unit\.test_.*failures$'
     local crates=(slabyard-cli slabyard-sys slabyard slabyard-nexus-slab slabyard-nexus-slab-2
         slabyard-golden slabyard-models slabyard-certainty)
     forms
@@ -149,7 +151,7 @@ merge() {
         --config 'profile.release.package.slabyard-cli.opt-level=0' --no-default-features "${crates[@]/#/--package=}" \
         --features slabyard/std,slabyard-nexus-slab-2/std,slabyard-nexus-slab-2/rc \
         -- --skip holes_are_closed
-    documents
+    documents quick
 }
 
 everything() {
@@ -175,7 +177,7 @@ everything() {
     check "cargo: without std" in_rust cargo check --locked --release -p slabyard --no-default-features
     check "cargo: nexus-slab without std" in_rust cargo check --locked --release \
         -p slabyard-nexus-slab-2 --no-default-features --features alloc,rc
-    documents
+    documents all
 }
 
 case $size in
