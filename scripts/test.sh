@@ -143,7 +143,7 @@ merge() {
         "" -LE long -E "$failures"
     binaries
     preset asan "-DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300" \
-        "unit fuzz cpp compat examples" -LE long
+        "unit fuzz cpp compat examples" -LE long -E '^examples\.(checked|malloc)\.'
     preset tsan "-DSLABYARD_STRESS_SECONDS=1" \
         "threads stress checked cpp" -LE long -E "$failures|^checked\.fuzz"
     # One command, so that what several crates need is compiled once.
