@@ -184,7 +184,9 @@ case $size in
 quick | merge | everything) ;;
 *) echo "test.sh: quick, merge or everything, not '$size'" >&2 && exit 2 ;;
 esac
-scripts/install.sh test || exit 1
+purpose=test
+[ $size != everything ] || purpose=check-all
+scripts/install.sh $purpose || exit 1
 mkdir -p $logs
 rm -f $logs/*.log
 $size

@@ -27,7 +27,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -50,7 +49,9 @@
 #    endif
 #endif
 
-/* Kernel names that older headers lack. */
+/* Names of the kernel that older headers lack, or that are not among the C library's headers. */
+#define WAIT_PRIVATE           128 /* FUTEX_WAIT_PRIVATE */
+#define WAKE_PRIVATE           129 /* FUTEX_WAKE_PRIVATE */
 #define MOVE_AND_KEEP          4   /* 5.7; MREMAP_DONTUNMAP */
 #define ADVICE_POPULATE_WRITE  23  /* 5.14 */
 #define ADVICE_DONTNEED_LOCKED 24  /* 5.18 */
@@ -473,20 +474,20 @@ void sy_os_thread_forked(void) { own_number = 0; }
 
 void sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
     int saved = errno;
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+    syscall(SYS_futex, word, WAIT_PRIVATE, expected, NULL, NULL, 0);
     errno = saved;
 }
 
 void sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns) {
     int saved = errno;
     const struct timespec time = {(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &time, NULL, 0);
+    syscall(SYS_futex, word, WAIT_PRIVATE, expected, &time, NULL, 0);
     errno = saved;
 }
 
 void sy_os_wake(_Atomic uint32_t *word, int count) {
     int saved = errno;
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+    syscall(SYS_futex, word, WAKE_PRIVATE, count, NULL, NULL, 0);
     errno = saved;
 }
 

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 /* The caller may be on a stack of signals, a few KiB. Address space; what is not touched costs
@@ -36,7 +36,7 @@ static const size_t STACK_BYTES = (size_t)8 << 20;
  * statically and refers to it; such a program opens none. */
 #pragma weak dlsym
 
-typedef void *open_anew(Lmid_t list, const char *library, int mode);
+typedef void *open_anew(long list, const char *library, int mode); /* dlmopen of glibc */
 typedef void *open_here(const char *library, int mode);
 
 /* What a child is for, and how it is to be. */
@@ -72,43 +72,34 @@ static void be_silent(void) {
 
 /* No exit: sanitizers and Valgrind have things to do at one, such as writing what is in the buffers
  * of the program's streams. */
-static void work_and_end(void) {
+static _Noreturn void work_and_end(void) {
     task.work(task.question, task.answer);
     kill(getpid(), SIGKILL);
+    abort();
 }
 
-static void go_to(void *stack) {
-    static ucontext_t context;
-    getcontext(&context);
-    context.uc_stack.ss_sp = stack;
-    context.uc_stack.ss_size = STACK_BYTES;
-    makecontext(&context, work_and_end, 0);
-    setcontext(&context);
-}
-
-static _Noreturn void be_the_child(void) {
+static int be_the_child(void *wanted) {
+    task = *(job *)wanted;
     alarm(task.seconds);
     be_silent();
     if (task.made)
         task.made(); /* a copy: it never lets signals in */
     else
         forget_handlers();
-    if (task.stack)
-        go_to(task.stack);
-    else
-        work_and_end();
-    abort();
+    work_and_end();
 }
 
 /* Signals wait meanwhile: a handler must not find itself in the child. */
-static pid_t make_child(const job *wanted) {
+static pid_t make_child(job *wanted) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t pid = (pid_t)syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
-    if (pid == 0) {
-        task = *wanted;
-        be_the_child();
+    pid_t pid;
+    if (wanted->stack) {
+        pid = clone(be_the_child, (char *)wanted->stack + STACK_BYTES, 0, wanted);
+    } else {
+        pid = (pid_t)syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
+        if (pid == 0) be_the_child(wanted);
     }
     int error = errno;
     if (wanted->made) wanted->made();
@@ -181,10 +172,13 @@ void *sy_os_symbol(void *library, const char *name) {
     return dlsym ? dlsym(library ? library : RTLD_DEFAULT, name) : NULL;
 }
 
-/* In a namespace of its own the library gets its own C library, whose heap is not corrupted. */
+#define NEW_LIST (-1) /* LM_ID_NEWLM */
+
+/* In a list of its own the library gets its own C library, whose heap is not corrupted. A C library
+ * other than glibc has one list. */
 void *sy_os_load(const char *library) {
     open_anew *anew = (open_anew *)sy_os_symbol(NULL, "dlmopen");
-    void *loaded = anew ? anew(LM_ID_NEWLM, library, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *loaded = anew ? anew(NEW_LIST, library, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (loaded) return loaded;
     open_here *here = (open_here *)sy_os_symbol(NULL, "dlopen");
     return here ? here(library, RTLD_NOW | RTLD_LOCAL) : NULL;

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Compiles the library for the C library musl, and runs the tests that need no other library: models
+# against random operations, stress, reports of misuse, and examples. Without musl-gcc it ends with
+# status 77.
+# Usage: tests/install/musl.sh [SECONDS_OF_STRESS]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+command -v musl-gcc >/dev/null || { echo "musl: musl-gcc is missing (Debian: musl-tools)" && exit 77; }
+seconds=${1:-1}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# A gcc made for glibc gives programs no table of frames that a search by addresses would find, and its
+# unwinder takes a C library without pthread_once for one without threads.
+flags="-std=gnu11 -O2 -g -fexceptions -fno-omit-frame-pointer -Iinclude -Isrc -Itests -I."
+link="-Wl,--eh-frame-hdr -Wl,-u,pthread_once"
+own="-fPIC -fvisibility=hidden $(tr '\n' ' ' <cmake/warnings.txt) -Werror"
+
+objects() { # objects FOLDER SOURCE...: compiles the sources into the folder
+    local folder=$work/$1
+    shift
+    mkdir -p "$folder"
+    # shellcheck disable=SC2016 # the shell that xargs starts expands these
+    printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I FILE sh -c \
+        'musl-gcc '"$flags $own"' -c FILE -o "$0/$(echo FILE | tr / -).o"' "$folder"
+}
+
+mapfile -t sources < <(find src -name '*.c' ! -name fake.c)
+objects library "${sources[@]}"
+objects unwinder tests/install/musl_unwinder.c
+objects fake src/os/fake.c
+ar rcs "$work/libslabyard.a" "$work"/library/*.o
+wraps=$(grep -o '__wrap_sy_os_[a-z_]*' src/os/fake.c | sort -u | sed 's/__wrap_/-Wl,--wrap=/')
+
+passed=0 failed=0
+
+# judge NAME COMMAND...: runs one test.
+judge() {
+    local name=$1
+    shift
+    if timeout 300 "$@" >"$work/log" 2>&1 </dev/null; then
+        passed=$((passed + 1))
+    else
+        echo "musl: $name: $(tail -n 8 "$work/log")"
+        failed=$((failed + 1))
+    fi
+}
+
+# program NAME SOURCE...: links a program with the library, and with the fake OS if it includes that.
+program() {
+    local name=$1 fake=()
+    shift
+    ! grep -q 'os/fake\.h' "$1" || fake=("$work"/fake/*.o $wraps)
+    # shellcheck disable=SC2086 # several flags
+    musl-gcc $flags $link "$@" "${fake[@]}" "$work"/unwinder/*.o "$work/libslabyard.a" -o "$work/$name"
+}
+
+export SLABYARD=tools=off
+for source in tests/fuzz/fuzz_*.c; do
+    [[ $source != *_narrow.c ]] || continue
+    program fuzz "$source" tests/fuzz/driver.c
+    judge "$source" "$work/fuzz" 100
+done
+for source in tests/stress/stress_*.c; do
+    # musl's fork waits for its locks with Slabyard's held (docs/platforms.md).
+    [[ $source != *_soak.c && $source != *_fork_signal.c && $source != *_fork_stream.c ]] || continue
+    program stress "$source"
+    judge "$source" "$work/stress" "$seconds"
+done
+for source in tests/misuse/*.c; do
+    program misuse "$source"
+    judge "$source" tests/misuse/run.sh "$source" "$work/misuse"
+done
+for source in examples/*.c; do
+    # The server is driven by tests/server; the others call malloc_trim, which is glibc's.
+    [[ $source != */kv_server.c ]] && ! grep -q malloc_trim "$source" || continue
+    program example "$source"
+    judge "$source" "$work/example"
+done
+echo "musl: $passed passed, $failed failed"
+[ $failed = 0 ] && [ $passed != 0 ]
