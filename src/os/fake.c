@@ -1,9 +1,12 @@
 /*
- * fake.c: see fake.h.
+ * fake.c: the fake operating system of fake.h, by which tests let calls of os.h fail. Each function
+ * of os.h that it replaces is a __wrap function here, which asks the scripts and then calls the
+ * real one.
  *
- * One lock guards scripts and account. It is held while the real call is made, so that the account
- * is never behind what another thread can see; nothing that is called under it comes back here.
- * Ranges that are held are kept as sorted, disjoint intervals, neighbours merged.
+ * One lock guards the scripts and the account. For calls that change ranges it is held during the
+ * real call too, so that no other thread sees the change before it is in the account. No function
+ * that is called under the lock calls the fake. The ranges that the library holds are sorted,
+ * disjoint intervals; neighbours are merged.
  */
 #define _GNU_SOURCE
 
@@ -69,9 +72,9 @@ static __thread jmp_buf *catcher;
 static char written[WRITTEN_BYTES];
 static size_t written_length;
 
-/* A fork must not catch another thread holding the lock. Registered before anything else, the
- * library's own hooks (os/start.c) included, so that of the prepare hooks it is the last to run,
- * under whatever locks the library takes in its own. */
+/* No other thread may hold the lock at a fork, because the child would find it held. These hooks
+ * are registered before all others, also before the library's (os/start.c). So their prepare hook
+ * runs last, when the library's hook has taken its locks. */
 
 static void hold_lock(void) { pthread_mutex_lock(&lock); }
 
@@ -106,7 +109,7 @@ static bool holds(const interval_set *set, uintptr_t start, uintptr_t end) {
     return i < set->count && set->at[i].start <= start && end <= set->at[i].end;
 }
 
-/* Put `with` in the place of the intervals from `first` up to `last`. */
+/* Replaces the intervals from `first` up to `last`, which is not replaced, by those in `with`. */
 static void splice(interval_set *set, size_t first, size_t last, const interval *with,
                    size_t count) {
     if (set->count - (last - first) + count > INTERVALS_MAX)
@@ -160,7 +163,8 @@ static bool says_fail(script *rules, size_t bytes) {
     return false;
 }
 
-/* Count the call, and decide: does it fail? Both scripts see it. */
+/* Counts the call, and decides whether it fails. Both its own script and that of SY_FAKE_ANY count
+ * it. */
 static bool fails(sy_fake_call call, size_t bytes) {
     bool own = says_fail(&scripts[call], bytes);
     bool any = says_fail(&scripts[SY_FAKE_ANY], bytes);
@@ -178,7 +182,7 @@ static void done(sy_fake_call call, size_t bytes) {
     bytes_done[SY_FAKE_ANY] += bytes;
 }
 
-/* The lock is taken for a call, after what is to run before it. */
+/* Runs the function that the test has set for before the call, then takes the lock. */
 static void enter(sy_fake_call call) {
     before_call *function = atomic_load(&before[call]);
     if (function) function();
@@ -291,14 +295,15 @@ void *__wrap_sy_os_reserve(size_t bytes, size_t align, const char *name) {
 
 typedef int range_call(void *start, size_t bytes);
 
-/* The lock is held. A range must be pages, and all of it in `inside`. */
+/* The caller holds the lock. Aborts unless the range is whole pages, all of them in `inside`. */
 static void check_range(const interval_set *inside, const char *what, void *start, size_t bytes) {
     size_t page = sy_os_page_size();
     if (bytes == 0 || bytes % page != 0 || (uintptr_t)start % page != 0) broken(what, start, bytes);
     if (!holds(inside, (uintptr_t)start, (uintptr_t)start + bytes)) broken(what, start, bytes);
 }
 
-/* What commit, populate, discard and release have in common; a change of account by `changed`. */
+/* The common part of commit, populate, discard, decommit and release. `changed` enters the change
+ * in the account. */
 static int on_range(sy_fake_call call, const interval_set *inside, const char *what,
                     range_call *real, void (*changed)(uintptr_t, uintptr_t), void *start,
                     size_t bytes) {
@@ -573,7 +578,7 @@ void __wrap_sy_os_block_free(void *block) {
     __real_sy_os_block_free(block);
 }
 
-/* ---- words with a person ---- */
+/* ---- environment, terminal, report files ---- */
 
 void sy_fake_set_option(const char *name, const char *text) {
     pthread_mutex_lock(&lock);
@@ -686,7 +691,8 @@ int __real_sy_os_ask_copy(sy_os_work *work, const void *question, void *answer, 
 int __wrap_sy_os_ask_copy(sy_os_work *work, const void *question, void *answer, size_t bytes,
                           void (*made)(void));
 
-/* The lock is held while the copy is made, so that it does not find it in other hands. */
+/* The lock is held while the copy is made, because the copy would find it held if another thread
+ * had it. */
 static void (*made_for_caller)(void);
 
 static void made_then_drop_lock(void) {

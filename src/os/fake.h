@@ -1,13 +1,14 @@
 /*
- * fake.h: the operating system of tests. It stands between Slabyard and the real one, fails what it
- * is told to fail, keeps account of what is outstanding, and dictates processor and time.
+ * fake.h: the operating system of tests. It stands between Slabyard and the real system. A test
+ * tells it which calls fail, and can set the processor and the clock. It keeps account of the
+ * address space and memory that Slabyard holds.
  *
  * Above: tests. Below: the platform's file. A test program links fake.c and gives the linker
- * --wrap=sy_os_x for every __wrap_sy_os_x in it; nothing in the library knows.
+ * --wrap=sy_os_x for every __wrap_sy_os_x in it; the library itself is the same.
  *
- * Whatever is not told otherwise goes through to the real system. The preconditions of os.h are
- * checked at every call: a call that breaks one prints it and aborts. All calls may come from any
- * thread. Scripts are of the process, and count from when they are given.
+ * A call without a script goes to the real system. The preconditions of os.h are checked at every
+ * call: if a call breaks one, the fake prints it and aborts. Any thread may make any call. A script
+ * holds for all threads, and counts the calls that are made after it was set.
  */
 #ifndef SLABYARD_OS_FAKE_H
 #define SLABYARD_OS_FAKE_H
@@ -16,7 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The calls that can fail. SY_FAKE_ANY: in a script whichever comes, in a question all together. */
+/* The calls that can fail. SY_FAKE_ANY stands for all of them: a script for it applies to each
+ * call, and its counters are the sums. */
 typedef enum sy_fake_call {
     SY_FAKE_RESERVE,
     SY_FAKE_COMMIT,
@@ -45,8 +47,9 @@ typedef enum sy_fake_call {
 
 /* ---- scripts: each stays until sy_fake_reset() or the next one for the same call ---- */
 
-/* No call fails any more, the clock is the real one and so is this thread's processor, and counters
- * start from 0. What is outstanding stays so. */
+/* Removes all scripts and settings: no call fails any more, and the clock and the processor of this
+ * thread are the real ones. Counters of calls start from 0. The account of what Slabyard holds
+ * stays. */
 void sy_fake_reset(void);
 
 /* The n-th call from now fails, once; n is at least 1. */
@@ -55,80 +58,82 @@ void sy_fake_fail_nth(sy_fake_call call, uint64_t n);
 /* The n-th call from now and every later one fails. */
 void sy_fake_fail_from(sy_fake_call call, uint64_t n);
 
-/* Of a thousand calls about `per_thousand` fail, the same ones for the same seed. */
+/* About `per_thousand` of a thousand calls fail. The same seed lets the same calls fail. */
 void sy_fake_fail_randomly(sy_fake_call call, unsigned per_thousand, uint64_t seed);
 
 /* Calls for more than `bytes` fail. */
 void sy_fake_fail_above(sy_fake_call call, size_t bytes);
 
-/* `function` runs before each call of this kind is made or fails, on its thread, where it may call
- * the library; NULL: nothing does. */
+/* `function` runs before each call of this kind, on the calling thread, whether the call fails or
+ * not. It may call the library. NULL: no function runs. */
 void sy_fake_run_before(sy_fake_call call, void (*function)(void));
 
-/* The calls of this kind do as they would again. */
+/* Removes the script for these calls: they go to the real system again. */
 void sy_fake_succeed(sy_fake_call call);
 
 /* sy_os_cpu() of the calling thread is `cpu` from now on; -1: the real one. */
 void sy_fake_set_cpu(int cpu);
 
-/* sy_os_cpu_count() and sy_os_memory_limit(); 0: the real ones. */
+/* Set the results of sy_os_cpu_count() and sy_os_affinity_count(), and of sy_os_memory_limit(); 0:
+ * the real ones. */
 void sy_fake_set_cpu_count(unsigned count);
 void sy_fake_set_memory_limit(size_t bytes);
 
-/* What the next children do in place of what they are asked for; NULL: that again. */
+/* The children of later calls of sy_os_ask_child() run `work` instead of the function given to that
+ * call; NULL: they run that function again. */
 void sy_fake_set_child(void (*work)(const void *question, void *answer));
 
-/* sy_os_guards_split() says so, whatever the system has. */
+/* If `split`, sy_os_guards_split() is true on any system; else it is the real one's result. */
 void sy_fake_set_guards_split(bool split);
 
-/* sy_os_can_move() is false, and moves fail, whatever the system can do. */
+/* If `forbidden`, sy_os_can_move() is false and moves fail on any system. */
 void sy_fake_forbid_moves(bool forbidden);
 
-/* sy_os_now() stands at `ns`, and moves only by sy_fake_advance_clock(). */
+/* Stops the clock: sy_os_now() returns `ns`, plus what sy_fake_advance_clock() has added. */
 void sy_fake_set_clock(uint64_t ns);
 void sy_fake_advance_clock(uint64_t ns);
 
-/* What the environment says under a name, whatever it is really; NULL: nothing. Both stay where
- * they are; one name at a time. */
+/* Sets the result of sy_os_option() for one name; NULL: not set. Only the last name counts. The
+ * fake keeps the pointers and does not copy the strings. */
 void sy_fake_set_option(const char *name, const char *text);
 
-/* Whether file descriptors lead to a terminal. */
+/* Sets the result of sy_os_is_terminal() for all file descriptors. */
 void sy_fake_set_terminal(bool terminal);
 
-/* Whether a debugger is attached; false: as it is. */
+/* If true, sy_os_is_traced() is true; else it is the real result. */
 void sy_fake_set_traced(bool traced);
 
 /* ---- account ---- */
 
-/* Since the last sy_fake_reset(): calls, those of them that failed by script, and the bytes that
- * the others were for. */
+/* Since the last sy_fake_reset(): the number of calls, the number of calls that a script let fail,
+ * and the sum of the bytes of the calls that succeeded. */
 uint64_t sy_fake_calls(sy_fake_call call);
 uint64_t sy_fake_failures(sy_fake_call call);
 uint64_t sy_fake_bytes(sy_fake_call call);
 
-/* What the library holds now: bytes and pieces of address space (neighbours are one piece, as they
- * are one mapping), and the bytes of it that are committed. */
+/* What the library holds now: the bytes of reserved address space, the number of pieces of it
+ * (neighbours count as one piece), and the bytes that are committed. */
 size_t sy_fake_reserved(void);
 size_t sy_fake_pieces(void);
 size_t sy_fake_committed(void);
 
-/* Blocks of the C library's that the library has asked for, less those that it has freed. */
+/* The number of blocks that the library has taken by sy_os_block() and not freed. */
 size_t sy_fake_blocks(void);
 
-/* Returns once so many threads at least wait for a word (sy_os_wait, sy_os_wait_for). */
+/* Returns as soon as at least `threads` threads are in sy_os_wait or sy_os_wait_for. */
 void sy_fake_await_waiting(unsigned threads);
 
 /* Is all of the range held, and committed? */
 bool sy_fake_is_committed(const void *start, size_t bytes);
 
-/* ---- the end, caught ---- */
+/* ---- catching the end of the process ---- */
 
-/* What the library wrote to file descriptor 2 in the last sy_fake_catch(), ended by NUL, cut at
- * some thousand bytes. It did not go to the terminal. */
+/* The text that the library wrote to file descriptor 2 in the last sy_fake_catch(), ended by NUL
+ * and cut at 256 KiB. It was not written to the real descriptor. */
 const char *sy_fake_written(void);
 
-/* Run `body(arg)`; true if it ended in sy_os_abort(), on this thread, which is then left as it is
- * at that point: with whatever locks the library held. */
+/* Runs `body(arg)` on this thread. True: body called sy_os_abort(), and was left there by a long
+ * jump. The library's state is as it was at that point, and its locks that were held stay held. */
 bool sy_fake_catch(void (*body)(void *), void *arg);
 
 #endif
