@@ -148,7 +148,8 @@ merge() {
         "threads stress checked cpp" -LE long -E "$failures|^checked\.fuzz"
     # One command, so that what several crates need is compiled once.
     stage "cargo: the tool and the crates" in_rust cargo test --locked --release \
-        --config 'profile.release.package.slabyard-cli.opt-level=0' --no-default-features "${crates[@]/#/--package=}" \
+        --config 'profile.release.package.slabyard-cli.opt-level=0' \
+        --no-default-features "${crates[@]/#/--package=}" \
         --features slabyard/std,slabyard-nexus-slab-2/std,slabyard-nexus-slab-2/rc \
         -- --skip holes_are_closed
     documents quick
