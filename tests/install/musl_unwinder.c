@@ -1,7 +1,7 @@
 /*
- * musl_unwinder.c: for programs that a gcc made for glibc links with musl. Its unwinder asks glibc's
- * _dl_find_object which library an address is in, and where the table of its frames is. This one
- * searches the list of libraries, which musl has too. A gcc made for musl needs none.
+ * musl_unwinder.c: for programs that a gcc made for glibc links with musl. The unwinder of that gcc
+ * asks _dl_find_object of glibc which library an address is in, and where its table of frames is.
+ * Here it searches the list of libraries, which musl has too. A gcc made for musl needs none.
  */
 #define _GNU_SOURCE
 #include <link.h>
