@@ -95,7 +95,7 @@ static void keep_stale(sy_handle handle) {
     if (handle) stale[stale_count++ % STALE] = handle;
 }
 
-/* Every door refuses what is no live handle of the cache. */
+/* Every function refuses what is not a live handle of the cache. */
 static void refuse(model *m, sy_handle handle) {
     if (named(m) && live_record(m, handle)) return;
     errno = 77;

@@ -2,7 +2,7 @@
  * paths.c: the fast paths whose cost is guarded, in a table at the end, and beside them the bare
  * free list that is the limit. Compiled at -O2 as a user would.
  *
- * To add one: a function that does nothing but call the door, a prepare function that leaves it
+ * To add one: a function that does nothing but call the function, a prepare function that leaves it
  * warm (a few allocations, freed again), a row in the table, and `tests/golden/check.sh --update`.
  */
 #include <slabyard/cache.h>

@@ -1,4 +1,4 @@
-/* A stranger's program: every door of the umbrella header once, with only installed files. */
+/* A user's program: every function of the umbrella header once, with only installed files. */
 #include <slabyard/slabyard.h>
 
 #include <stdio.h>

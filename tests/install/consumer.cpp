@@ -1,4 +1,4 @@
-// The same from C++: the doors are C, and their inline forms compile as C++17.
+// The same from C++: the functions are C, and their inline forms compile as C++17.
 #include <slabyard/slabyard.h>
 
 #include <cstdio>

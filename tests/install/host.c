@@ -58,10 +58,11 @@ int main(int argc, char **argv) {
         fprintf(stderr, "host: %s\n", dlerror());
         return 1;
     }
-    const void *(*door)(void) = (const void *(*)(void))(uintptr_t)dlsym(plugin, "plugin_door");
+    const void *(*create_of_plugin)(void) =
+        (const void *(*)(void))(uintptr_t)dlsym(plugin, "plugin_create");
     plugin_work = (int (*)(void))(uintptr_t)dlsym(plugin, "plugin_work");
-    if (!door || !plugin_work) return 2;
-    if (door() == (const void *)(uintptr_t)sy_cache_create) {
+    if (!create_of_plugin || !plugin_work) return 2;
+    if (create_of_plugin() == (const void *)(uintptr_t)sy_cache_create) {
         fprintf(stderr, "host: there is one copy of the library, not two\n");
         return 3;
     }

@@ -55,7 +55,7 @@ static bool spend(const char *folder) {
     return false;
 }
 
-static bool find_doors(void *library) {
+static bool find_functions(void *library) {
     plugin_work = (int (*)(void))(uintptr_t)dlsym(library, "plugin_work");
     if (plugin_work) return true;
     take = (void *(*)(size_t))(uintptr_t)dlsym(library, "sy_malloc");
@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
             fprintf(stderr, "loader: %s\n", dlerror());
             return 4;
         }
-        if (!find_doors(library)) return 5;
+        if (!find_functions(library)) return 5;
         if (!works_in_threads()) return 6;
         if (!can_be_outlived(library)) return 7;
     }

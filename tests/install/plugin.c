@@ -4,11 +4,11 @@
 #include <stdint.h>
 #include <string.h>
 
-__attribute__((visibility("default"))) const void *plugin_door(void);
+__attribute__((visibility("default"))) const void *plugin_create(void);
 __attribute__((visibility("default"))) int plugin_work(void);
 
 /* Where this copy is. */
-const void *plugin_door(void) { return (const void *)(uintptr_t)sy_cache_create; }
+const void *plugin_create(void) { return (const void *)(uintptr_t)sy_cache_create; }
 
 int plugin_work(void) {
     sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "plugin", .size = 100});

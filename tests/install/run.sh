@@ -97,14 +97,14 @@ for source in "$here"/../compat/together/*.c*; do
 done
 use compat "$cxx" "${objects[@]}" $(pc --libs) -pthread
 
-cat >"$work/doors.cpp" <<'END'
+cat >"$work/interface.cpp" <<'END'
 #include <slabyard/slabyard.hpp>
 int main() {
     slabyard::cache<int> numbers("number");
     return *numbers.make_unique(42) == 42 ? 0 : 1;
 }
 END
-use cpp-doors "$cxx" -std=c++17 -O2 $(pc --cflags) "$work/doors.cpp" $(pc --libs)
+use cpp-interface "$cxx" -std=c++17 -O2 $(pc --cflags) "$work/interface.cpp" $(pc --libs)
 
 # Below C++17 there is one error, a sentence.
 echo '#include <slabyard/slabyard.hpp>' >"$work/older.cpp"
@@ -142,7 +142,7 @@ use malloc-static "$cc" -static "$work/blocks.c" "$libdir/slabyard-malloc.o" -pt
 echo "ok dlopen"
 
 # The same, and a plug-in, once the static thread-local storage is spent: libslabyard.so is refused
-# then, and so is a plug-in whose inline doors were compiled for it.
+# then, and so is a plug-in whose inline functions were compiled for it.
 mkdir "$work/spent"
 "$cc" -std=c11 -O2 -fPIC -shared "$here/spender.c" -o "$work/spent/0.so"
 for i in {1..99}; do cp "$work/spent/0.so" "$work/spent/$i.so"; done

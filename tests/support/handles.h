@@ -81,7 +81,7 @@ static inline void give_all(sy_cache *cache) {
     for (size_t i = 0; i < COUNT; i++) must(sy_handle_free(cache, handles[i]));
 }
 
-/* No door takes it for a handle of the cache's. */
+/* No function takes it for a handle of the cache. */
 static inline void refused(sy_cache *cache, sy_handle handle) {
     errno = KEPT_ERRNO;
     must(sy_handle_get(cache, handle) == NULL);

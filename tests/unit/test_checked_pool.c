@@ -1,5 +1,5 @@
 /*
- * test_checked_pool.c: pools that look for mistakes, through calls and through inline doors.
+ * test_checked_pool.c: pools that look for mistakes, through calls and through inline functions.
  */
 #include <setjmp.h>
 #include <stdarg.h>

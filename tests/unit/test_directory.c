@@ -1,6 +1,6 @@
 /*
  * test_directory.c: ordinals and the tables behind them; and caches with handles when the system
- * fails: whichever call it is, a door that fails says ENOMEM, what was there before is there after
+ * fails: whichever call it is, a call that fails says ENOMEM, what was there before is there after
  * it, and all goes on once the system is well.
  *
  * The directory starts once in a process, so that most tests are children of one that has used
@@ -388,7 +388,7 @@ static void all_is_well(void) {
     }
 }
 
-/* A door has failed, and rightly so. */
+/* A call has failed, as it should. */
 static void has_failed(void) {
     must(errno == ENOMEM && sy_fake_failures(SY_FAKE_ANY) > 0);
     all_is_well();
@@ -508,7 +508,7 @@ static void all_calls_may_fail_for_a_while(void **state) {
     history_fail_each(&whole, true, 50);
 }
 
-/* ---- doors that need no system, or say so ---- */
+/* ---- functions that need no system, or say so ---- */
 
 static void take_what_was_reserved(void *arg) {
     enum { RESERVED = 5000 };

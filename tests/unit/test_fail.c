@@ -1,5 +1,5 @@
 /*
- * test_fail.c: what is made to fail, and that nothing else is. The doors that ask are stood in for
+ * test_fail.c: what is made to fail, and that nothing else is. The functions that ask are replaced
  * by asking directly.
  */
 #include <errno.h>
@@ -277,7 +277,7 @@ static void wanted_does_not_end_with_the_failure(void **state) {
     assert_true(sy_fail_wants("order"));
 }
 
-/* What doors look at first. */
+/* What these functions look at first. */
 static void armed_is_what_has_rules_for_allocations(void **state) {
     (void)state;
     assert_false(sy_fail_armed);

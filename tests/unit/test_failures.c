@@ -1,7 +1,7 @@
 /*
- * test_failures.c: one history through every door, with the n-th call to the system failing, for
+ * test_failures.c: one history through every function, with the n-th call to the system failing, for
  * every n there is; and with all failing from the n-th on, until the phase is over. Whenever a
- * door fails it says ENOMEM, what was there before is there after it, and once the system is well
+ * call fails it says ENOMEM, what was there before is there after it, and once the system is well
  * the history goes on to its end.
  *
  * What starts once starts in each run anew: a run is a child of a process that has used nothing.
@@ -105,7 +105,7 @@ static void contents_are_whole(void) {
         if (heap_objects[i]) check(heap_objects[i], heap_sizes[i], i);
 }
 
-/* A door has failed, and rightly so. */
+/* A call has failed, as it should. */
 static void has_failed(void) {
     must(errno == ENOMEM);
     must(sy_fake_failures(SY_FAKE_ANY) > 0);
@@ -318,7 +318,7 @@ static void calls_may_fail_at_random(void **state) {
         assert_int_equal(in_child(live_with_random_failures, &seed), 0);
 }
 
-/* The doors that need memory, with none to be had at all. */
+/* The functions that need memory, with none to be had at all. */
 static void live_without(void *arg) {
     (void)arg;
     create_caches();

@@ -1,5 +1,5 @@
 /*
- * test_guarded.c: caches and heaps with SY_GUARD: what the doors make of objects that lie in no
+ * test_guarded.c: caches and heaps with SY_GUARD: what the functions make of objects that lie in no
  * slab. Each test is a child, which has a region of guarded objects of its own.
  */
 #include <errno.h>
@@ -121,7 +121,7 @@ static void one_in_so_many_is_guarded_here(void *arg) {
 }
 RUN(one_in_so_many_is_guarded)
 
-static void all_doors_know_them_here(void *arg) {
+static void all_functions_know_them_here(void *arg) {
     (void)arg;
     begin(1);
     sy_cache *cache = make((sy_cache_config){0}), *other = make((sy_cache_config){.name = "other"});
@@ -134,7 +134,7 @@ static void all_doors_know_them_here(void *arg) {
     sy_cache_free_batch(cache, objects, 10);
     must(take_fault() == 0 && sy_cache_destroy(cache) == 0 && sy_cache_destroy(other) == 0);
 }
-RUN(all_doors_know_them)
+RUN(all_functions_know_them)
 
 static void misuse_is_raised_here(void *arg) {
     (void)arg;
@@ -470,7 +470,7 @@ int main(void) {
         cmocka_unit_test(all_are_counted),
         cmocka_unit_test(without_room_they_lie_in_slabs),
         cmocka_unit_test(one_in_so_many_is_guarded),
-        cmocka_unit_test(all_doors_know_them),
+        cmocka_unit_test(all_functions_know_them),
         cmocka_unit_test(misuse_is_raised),
         cmocka_unit_test(each_is_constructed_and_destructed),
         cmocka_unit_test(a_constructor_that_fails_fails_the_allocation),

@@ -27,7 +27,7 @@ static sy_cache *make_disposing(void) {
     return make((sy_cache_config){.size = 48, .dispose = dispose, .arg = &disposed});
 }
 
-static void each_door_disposes_of_what_it_frees(void **state) {
+static void each_function_disposes_of_what_it_frees(void **state) {
     (void)state;
     sy_cache *cache = make_disposing();
     take_all(cache, 48);
@@ -164,7 +164,7 @@ static void each_is_disposed_of_once_whoever_frees_it(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_door_disposes_of_what_it_frees),
+        cmocka_unit_test(each_function_disposes_of_what_it_frees),
         cmocka_unit_test(whoever_holds_it_last_disposes_of_it),
         cmocka_unit_test(a_visit_may_free_what_it_holds),
         cmocka_unit_test(live_objects_are_not_disposed_of_with_the_cache),

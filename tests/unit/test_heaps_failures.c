@@ -1,7 +1,7 @@
 /*
  * test_heaps_failures.c: one history of heaps with limits, by address and by handle, with the n-th
  * call to the system failing, for every n there is; and with all failing from the n-th on, until
- * the phase is over. Whenever a door fails it says ENOMEM and why, what was there before is there
+ * the phase is over. Whenever a call fails it says ENOMEM and why, what was there before is there
  * after it, and what counts is what is held.
  *
  * What starts once starts in each run anew: a run is a child of a process that has used nothing.
@@ -55,7 +55,7 @@ static void all_is_well(void) {
     must(sy_limit_used() == most);
 }
 
-/* A door has failed, and rightly so. */
+/* A call has failed, as it should. */
 static void has_failed(void) {
     must(errno == ENOMEM);
     must(sy_last_refusal() == SY_REFUSAL_SYSTEM || sy_last_refusal() == SY_REFUSAL_HEAP_LIMIT);

@@ -33,7 +33,7 @@ static void give_all(sy_heap *heap) {
     for (size_t i = 0; i < COUNT; i++) must(sy_heap_free_handle(heap, handles[i]));
 }
 
-/* No door takes it for a handle of the heap's. */
+/* No function takes it for a handle of the heap. */
 static void refused(sy_heap *heap, sy_handle handle) {
     errno = KEPT_ERRNO;
     must(!sy_heap_get(heap, handle));

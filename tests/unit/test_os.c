@@ -517,22 +517,22 @@ static void wait_returns_at_once_if_the_word_differs(void **state) {
     assert_int_equal(word, 1);
 }
 
-static _Atomic uint32_t door;
+static _Atomic uint32_t gate;
 
-static void *wait_at_door(void *arg) {
-    while (door == 0) sy_os_wait(&door, 0);
+static void *wait_at_gate(void *arg) {
+    while (gate == 0) sy_os_wait(&gate, 0);
     return arg;
 }
 
 static void wake_wakes(void **state) {
     (void)state;
-    door = 0;
+    gate = 0;
     pthread_t sleepers[3];
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&sleepers[i], NULL, wait_at_door, NULL), 0);
+        assert_int_equal(pthread_create(&sleepers[i], NULL, wait_at_gate, NULL), 0);
     usleep(1000);
-    door = 1;
-    sy_os_wake(&door, 3);
+    gate = 1;
+    sy_os_wake(&gate, 3);
     for (size_t i = 0; i < 3; i++) assert_int_equal(pthread_join(sleepers[i], NULL), 0);
 }
 
@@ -547,29 +547,29 @@ static void wait_for_ends_by_itself(void **state) {
     assert_int_equal(errno, 77);
 }
 
-static void *wait_for_door(void *arg) {
-    while (door == 0) sy_os_wait_for(&door, 0, UINT64_C(3600) * 1000000000);
+static void *wait_for_gate(void *arg) {
+    while (gate == 0) sy_os_wait_for(&gate, 0, UINT64_C(3600) * 1000000000);
     return arg;
 }
 
 static void wake_wakes_from_wait_for(void **state) {
     (void)state;
-    door = 0;
+    gate = 0;
     pthread_t sleeper;
-    assert_int_equal(pthread_create(&sleeper, NULL, wait_for_door, NULL), 0);
+    assert_int_equal(pthread_create(&sleeper, NULL, wait_for_gate, NULL), 0);
     usleep(1000);
-    door = 1;
-    sy_os_wake(&door, 1);
+    gate = 1;
+    sy_os_wake(&gate, 1);
     assert_int_equal(pthread_join(sleeper, NULL), 0);
 }
 
-static void *open_door(void *arg) {
+static void *open_gate(void *arg) {
     sigset_t blocked;
     pthread_sigmask(SIG_SETMASK, NULL, &blocked);
     bool all = sigismember(&blocked, SIGTERM) && sigismember(&blocked, SIGUSR1) &&
                sigismember(&blocked, SIGINT);
-    door = all && arg == &door ? 1 : 2;
-    sy_os_wake(&door, 1);
+    gate = all && arg == &gate ? 1 : 2;
+    sy_os_wake(&gate, 1);
     return NULL;
 }
 
@@ -577,16 +577,16 @@ static void a_thread_starts_without_signals(void **state) {
     (void)state;
     sigset_t before, after;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
-    door = 0;
+    gate = 0;
     errno = 77;
-    assert_int_equal(sy_os_start_thread(open_door, &door), 0);
-    while (door == 0) sy_os_wait(&door, 0);
-    assert_int_equal(door, 1);
+    assert_int_equal(sy_os_start_thread(open_gate, &gate), 0);
+    while (gate == 0) sy_os_wait(&gate, 0);
+    assert_int_equal(gate, 1);
     assert_int_equal(errno, 77);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     assert_int_equal(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
     sy_fake_fail_nth(SY_FAKE_START_THREAD, 1);
-    assert_int_equal(sy_os_start_thread(open_door, &door), -1);
+    assert_int_equal(sy_os_start_thread(open_gate, &gate), -1);
 }
 
 typedef struct exit_record {

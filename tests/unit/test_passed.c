@@ -1,6 +1,6 @@
 /*
  * test_passed.c: with tools=malloc objects are blocks of the C library's, and all else is as the
- * doors promise. What a tool makes of it is in tests/tools.
+ * functions promise. What a tool makes of it is in tests/tools.
  */
 #include <errno.h>
 #include <setjmp.h>

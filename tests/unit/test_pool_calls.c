@@ -1,5 +1,5 @@
 /*
- * test_pool_calls.c: pool.h for a program that does not inline: the doors are functions of the
+ * test_pool_calls.c: pool.h for a program that does not inline: each function is a call into the
  * library, and a pool made by one kind of caller serves the other.
  */
 #define SY_NO_INLINE 1
@@ -13,7 +13,7 @@
 
 #include <slabyard/pool.h>
 
-static void calls_do_what_the_inline_doors_do(void **state) {
+static void calls_do_what_the_inline_functions_do(void **state) {
     (void)state;
     sy_pool *pool = sy_pool_create(&(sy_pool_config){.size = 24, .capacity = 2});
     assert_non_null(pool);
@@ -32,7 +32,7 @@ static void calls_do_what_the_inline_doors_do(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_do_what_the_inline_doors_do),
+        cmocka_unit_test(calls_do_what_the_inline_functions_do),
     };
     return cmocka_run_group_tests_name("pool_calls", tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static unsigned char *spans[SPANS];
 
 static unsigned char mark_of(size_t i) { return (unsigned char)(i % 251 + 1); }
 
-/* Failures of the door are no failures of the test. */
+/* Failures of the call are not failures of the test. */
 static void take_all(void) {
     for (struct kind *kind = kinds; kind < kinds + KINDS; kind++)
         for (size_t i = 0; i < kind->count; i++) {

@@ -71,7 +71,7 @@ static void starting_fails_and_is_tried_again(void **state) {
     assert_true(n > 2); /* depots */
 }
 
-static void doors_without_a_start(void *arg) {
+static void calls_without_a_start(void *arg) {
     (void)arg;
     sy_stats stats;
     sy_fake_fail_from(SY_FAKE_ANY, 1);
@@ -98,9 +98,9 @@ static void doors_without_a_start(void *arg) {
     sy_free(object);
 }
 
-static void every_door_fails_well_before_a_start(void **state) {
+static void every_call_fails_well_before_a_start(void **state) {
     (void)state;
-    assert_int_equal(in_child(doors_without_a_start, NULL), 0);
+    assert_int_equal(in_child(calls_without_a_start, NULL), 0);
 }
 
 static void *come_first(void *arg) {
@@ -400,7 +400,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         /* First, while nothing has started. */
         cmocka_unit_test(starting_fails_and_is_tried_again),
-        cmocka_unit_test(every_door_fails_well_before_a_start),
+        cmocka_unit_test(every_call_fails_well_before_a_start),
         cmocka_unit_test(of_several_who_come_first_one_starts),
         cmocka_unit_test(a_start_may_be_entered_again),
         cmocka_unit_test(others_wait_for_a_start_that_is_entered_again),

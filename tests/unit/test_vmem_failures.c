@@ -1,7 +1,7 @@
 /*
  * test_vmem_failures.c: the life of an arena with the n-th call to the system failing, for every n
  * there is; with all failing from the n-th on, until the phase is over; and with the n-th import
- * failing. Whenever a door fails it says ENOMEM and what was there before is there after it, frees
+ * failing. Whenever a call fails it says ENOMEM and what was there before is there after it, frees
  * never fail, and once the arena is gone nothing of it is left.
  *
  * What starts once starts in each run anew: a run is a child of a process that has used nothing.
@@ -71,7 +71,7 @@ static void all_is_well(void) {
     if (source) must(stats.imported == sy_vmem_size(source, SY_VMEM_ALLOCATED));
 }
 
-/* A door has failed, and rightly so. */
+/* A call has failed, as it should. */
 static void has_failed(void) {
     must(errno == ENOMEM);
     must(something_has_failed());

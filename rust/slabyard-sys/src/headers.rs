@@ -129,7 +129,7 @@ fn declared(file: &str) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn every_door_is_declared_or_left_out_for_a_reason() {
+fn every_function_is_declared_or_left_out_for_a_reason() {
     let here: BTreeMap<_, _> = files("src", "rs")
         .into_iter()
         .filter(|(name, _)| name != "headers.rs")

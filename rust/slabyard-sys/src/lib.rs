@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn inline_doors_are_the_same_doors() {
+    fn inline_functions_do_what_calls_do() {
         let config = sy_cache_config {
             size: 48,
             ..Default::default()
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn inline_doors_of_a_pool_are_the_same_doors() {
+    fn inline_functions_of_a_pool_do_what_calls_do() {
         let config = sy_pool_config {
             size: 40,
             ..Default::default()

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_relative_to_the_same_door() {
+    fn tables_are_relative_to_the_same_function() {
         let all: Vec<Contender> = ["cache/off", "cache/zero", "heap/off", "heap/zero", "glibc"]
             .map(|name| contender::find(name).unwrap())
             .into();

@@ -1,5 +1,5 @@
 /*
- * test_fail_doors.c: the doors of caches and heaps ask whether an allocation is made to fail, each
+ * test_fail_calls.c: the functions of caches and heaps ask whether an allocation is made to fail, each
  * once, and fail as if there were no memory.
  */
 #include <errno.h>
@@ -306,5 +306,5 @@ int main(void) {
         cmocka_unit_test(heaps_of_the_programs_own_have_names),
         cmocka_unit_test(all_are_counted_together),
     };
-    return cmocka_run_group_tests_name("fail_doors", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("fail_calls", tests, NULL, NULL);
 }

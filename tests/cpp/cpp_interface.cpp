@@ -1,5 +1,5 @@
 /*
- * cpp_doors.cpp: what slabyard.hpp promises, with objects that count themselves: each is destroyed
+ * cpp_interface.cpp: what slabyard.hpp promises, with objects that count themselves: each is destroyed
  * once, and what throws leaves nothing behind.
  */
 #include <slabyard/slabyard.hpp>
