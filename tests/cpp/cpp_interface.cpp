@@ -1,6 +1,6 @@
 /*
- * cpp_interface.cpp: what slabyard.hpp promises, with objects that count themselves: each is destroyed
- * once, and what throws leaves nothing behind.
+ * cpp_interface.cpp: tests slabyard.hpp with objects that count themselves: each is destroyed once,
+ * and a constructor that throws leaves nothing behind.
  */
 #include <slabyard/slabyard.hpp>
 

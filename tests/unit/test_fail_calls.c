@@ -1,6 +1,6 @@
 /*
- * test_fail_calls.c: the functions of caches and heaps ask whether an allocation is made to fail, each
- * once, and fail as if there were no memory.
+ * test_fail_calls.c: the functions of caches and heaps ask once whether an allocation is made to
+ * fail, and then fail as if there were no memory.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,10 +1,10 @@
 /*
- * test_failures.c: one history through every function, with the n-th call to the system failing, for
- * every n there is; and with all failing from the n-th on, until the phase is over. Whenever a
- * call fails it says ENOMEM, what was there before is there after it, and once the system is well
- * the history goes on to its end.
+ * test_failures.c: runs one history of calls through every function while the n-th call to the OS
+ * fails, for every n, and while all calls from the n-th on fail until a phase is over. A call that
+ * fails sets ENOMEM, and all that existed before it still does. Once the OS no longer fails, the
+ * history runs to its end.
  *
- * What starts once starts in each run anew: a run is a child of a process that has used nothing.
+ * Each run is a child of a process that has not used the library, since some things start once.
  */
 #include <errno.h>
 #include <setjmp.h>
