@@ -1,7 +1,7 @@
 /*
  * bits.h: arithmetic on powers of two and on words of bits.
  *
- * Lowest layer: includes nothing of the project. Everything here is pure.
+ * Lowest layer: includes no other header of the project. All functions are pure.
  */
 #ifndef SY_BASE_BITS_H
 #define SY_BASE_BITS_H
@@ -14,8 +14,8 @@ static inline bool sy_is_power_of_two(size_t value) {
     return value != 0 && (value & (value - 1)) == 0;
 }
 
-/* The least multiple of `unit` (a power of two) that is not below `value`; the caller knows that it
- * fits. */
+/* The least multiple of `unit` (a power of two) that is not below `value`. The caller makes sure
+ * that it does not overflow. */
 static inline size_t sy_round_up(size_t value, size_t unit) {
     return (value + unit - 1) & ~(unit - 1);
 }

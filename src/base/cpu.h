@@ -1,7 +1,7 @@
 /*
- * cpu.h: what a processor is told besides loads and stores.
+ * cpu.h: processor instructions for hints, frame pointers and Valgrind.
  *
- * Lowest layer: includes nothing of the project. The only place with a condition on the processor.
+ * Lowest layer: includes no other header of the project.
  */
 #ifndef SY_BASE_CPU_H
 #define SY_BASE_CPU_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In a loop that waits for another processor. */
+/* To be called in a loop that waits for another processor. */
 static inline void sy_cpu_relax(void) {
 #if defined(__x86_64__)
     __asm__ volatile("pause");
@@ -18,9 +18,9 @@ static inline void sy_cpu_relax(void) {
 #endif
 }
 
-/* Asks for the line of `address` for writing; any value will do, it is not followed. On x86 by
- * name, since compilers for its baseline fall back to a prefetch for reading, which leaves the line
- * shared. */
+/* Prefetches the cache line of `address` for writing. The address may be invalid: a prefetch does
+ * not fault. On x86 the instruction is written by name, because compilers for the baseline
+ * processor use a prefetch for reading instead, which leaves the line shared. */
 static inline void sy_prefetch_for_write(uintptr_t address) {
 #if defined(__x86_64__)
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)address));
@@ -29,7 +29,8 @@ static inline void sy_prefetch_for_write(uintptr_t address) {
 #endif
 }
 
-/* Whether a frame pointer leads to two words: the caller's frame pointer and the return address. */
+/* Whether a frame pointer points to two words: the caller's frame pointer and the return
+ * address. */
 static inline bool sy_cpu_has_frames(void) {
 #if defined(__x86_64__) || defined(__aarch64__)
     return true;
@@ -38,7 +39,7 @@ static inline bool sy_cpu_has_frames(void) {
 #endif
 }
 
-/* A return address without what the processor signs it with: the upper 16 bits, on arm. */
+/* A return address without the processor's signature, which is in the upper 16 bits on arm. */
 static inline uintptr_t sy_cpu_return_address(uintptr_t stored) {
 #if defined(__aarch64__)
     return stored & ((UINT64_C(1) << 48) - 1);
@@ -53,16 +54,17 @@ static inline __attribute__((always_inline)) void sy_cpu_keep_frame(void) {
     __asm__ volatile("" : : "r"(__builtin_frame_address(0)));
 }
 
-/* The value, computed as it stands: the compiler does not regroup the sum that it is with what is
- * added to it after. */
+/* Makes the compiler compute `value` as written. If it is a sum, the compiler does not regroup it
+ * with numbers that are added later. */
 static inline uintptr_t sy_cpu_in_register(uintptr_t value) {
     __asm__("" : "+r"(value));
     return value;
 }
 
-/* Asks Valgrind, where the program runs under it: a number and five arguments, and its answer; else
- * `unanswered`. Anywhere else these instructions do nothing: rotations by 128 bits in all, then a
- * move of a register to itself, by which Valgrind knows them. */
+/* Makes a request to Valgrind: a number and five arguments. Returns Valgrind's answer, or
+ * `unanswered` if the program does not run under Valgrind. Valgrind recognises this sequence of
+ * instructions. Without Valgrind it does nothing: rotations by 128 bits in all, then a move of a
+ * register to itself. */
 static inline uintptr_t sy_valgrind_ask(const uintptr_t request[6], uintptr_t unanswered) {
 #if defined(__x86_64__) && defined(__LP64__)
     __asm__ volatile(

@@ -1,7 +1,8 @@
 /*
- * glob.h: names with * (any text) and ? (any one character), as in file names.
+ * glob.h: compares a name with a pattern, in which * stands for any text and ? for any one
+ * character.
  *
- * Lowest layer: includes nothing of the project.
+ * Lowest layer: includes no other header of the project.
  */
 #ifndef SY_BASE_GLOB_H
 #define SY_BASE_GLOB_H
@@ -9,10 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether the pattern of `length` characters means `name`. Where it does not fit, the last * takes
- * one character more: that is enough, since what an earlier one could take a later one can too. */
+/* Whether the pattern of `length` characters matches `name`. At a mismatch the last * takes one
+ * more character and the comparison goes on from there. Earlier ones need not be tried again, since
+ * the last * can take any text that an earlier one could. */
 static inline bool sy_glob(const char *pattern, size_t length, const char *name) {
-    size_t at = 0, star = length; /* length: there was none */
+    size_t at = 0, star = length; /* the place of the last *; length: none yet */
     const char *resume = name;
     while (*name) {
         if (at < length && pattern[at] == '*') {

@@ -1,9 +1,10 @@
 /*
  * heap_by_address.h: an intrusive pairing heap of nodes ordered by their own address.
  *
- * Gives the lowest node in O(1), takes a new one in O(1) and removes any in O(log n) amortised
- * (Fredman, Sedgewick, Sleator, Tarjan: "The pairing heap", 1986). Slabs wait in such heaps, so
- * that the lowest of those that are equally full is filled first and the highest ones drain.
+ * Finding the lowest node and inserting a node take O(1); removing any node takes O(log n)
+ * amortised (Fredman, Sedgewick, Sleator, Tarjan: "The pairing heap", 1986). Slabs that are equally
+ * full are in one such heap. So the slab with the lowest address is filled first, and the highest
+ * ones drain.
  *
  * Lowest layer; the caller holds the lock that guards the heap.
  */
@@ -18,7 +19,7 @@ typedef struct sy_heap_node {
     struct sy_heap_node *previous; /* the sibling before it, or the parent of the first child */
 } sy_heap_node;
 
-/* Joins two trees (either may be NULL); gives the root. */
+/* Joins two trees (either may be NULL); returns the root. */
 static inline sy_heap_node *sy_heap_join(sy_heap_node *a, sy_heap_node *b) {
     if (!a) return b;
     if (!b) return a;
@@ -39,7 +40,7 @@ static inline void sy_heap_insert(sy_heap_node **root, sy_heap_node *node) {
     *root = sy_heap_join(*root, node);
 }
 
-/* Joins a list of siblings in two passes, without recursion; gives the root. */
+/* Joins a list of siblings in two passes, without recursion; returns the root. */
 static inline sy_heap_node *sy_heap_join_siblings(sy_heap_node *first) {
     sy_heap_node *pairs = NULL;
     while (first) {

@@ -1,7 +1,9 @@
 /*
- * random.h: numbers that are spread well and cost little; for choosing, not for secrets.
+ * random.h: cheap random numbers, for random choices. They can be predicted, so they are not for
+ * secrets.
  *
- * Lowest layer: includes nothing of the project. The state is the caller's, and not 0.
+ * Lowest layer: includes no other header of the project. The caller keeps the state, which must not
+ * be 0.
  */
 #ifndef SY_BASE_RANDOM_H
 #define SY_BASE_RANDOM_H

@@ -1,7 +1,8 @@
 /*
- * text.h: text put together without allocating. What does not fit is cut off.
+ * text.h: a buffer of 512 bytes in which text is put together without allocating. Text that does
+ * not fit is cut off.
  *
- * Lowest layer: includes nothing of the project.
+ * Lowest layer: includes no other header of the project.
  */
 #ifndef SY_BASE_TEXT_H
 #define SY_BASE_TEXT_H

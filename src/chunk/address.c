@@ -11,11 +11,11 @@
 #include "os/os.h"
 
 static const size_t EXTENT_BYTES_MIN = (size_t)8 << 20, EXTENT_BYTES_MAX = (size_t)1 << 30;
-enum { EXTENT_PART = 4 }; /* of what there is: so much may lie idle, in 23 extents for 1 GiB */
+enum { EXTENT_PART = 4 }; /* of the bytes reserved so far: 23 extents make 1 GiB */
 
 static _Atomic size_t bytes_reserved;
 
-/* Bytes to ask for when `least` are needed. */
+/* The size of the next extent, if at least `least` bytes are needed. */
 static size_t extent_bytes(size_t least) {
     size_t bytes = atomic_load_explicit(&bytes_reserved, memory_order_relaxed) / EXTENT_PART;
     if (bytes < EXTENT_BYTES_MIN) bytes = EXTENT_BYTES_MIN;
@@ -24,7 +24,7 @@ static size_t extent_bytes(size_t least) {
     return bytes > least ? bytes : least;
 }
 
-/* Where address space is short, less will do. */
+/* If the system refuses an extent, half as much is tried, down to `least`. */
 int sy_address_import(sy_vmem *source, void *arg, size_t least, uintptr_t *start, size_t *got) {
     (void)source, (void)arg;
     size_t bytes = extent_bytes(least);
@@ -43,6 +43,7 @@ int sy_address_import(sy_vmem *source, void *arg, size_t least, uintptr_t *start
 void sy_address_release(sy_vmem *source, void *arg, uintptr_t start, size_t bytes) {
     (void)source, (void)arg;
     atomic_fetch_sub_explicit(&bytes_reserved, bytes, memory_order_relaxed);
-    /* If that takes one mapping too many, the address space is lost, and no memory. */
+    /* Fails if it would make one mapping too many. Then the address space is lost, but no
+     * memory. */
     sy_os_release((void *)start, bytes);
 }

@@ -1,10 +1,11 @@
 /*
- * address.h: the one place that takes address space for chunks and large spans from the OS: the
- * import and release functions of sy_memory_main's arena.
+ * address.h: the import and release functions of sy_memory_main's arena. Only they take address
+ * space for chunks and large spans from the OS.
  *
- * An extent is a quarter of all there are together, from 8 MiB to 1 GiB (or what a single request
- * needs): small processes have little address space that they do not use, and in large ones
- * mappings stay few. What the arena releases goes back to the OS.
+ * A new extent is as large as a quarter of all address space reserved before: at least 8 MiB, at
+ * most 1 GiB, or as much as a single request needs. So a small process reserves little address
+ * space that it does not use, and a large one has few mappings. An extent that the arena releases
+ * goes back to the OS.
  *
  * Below: os.
  */
@@ -15,7 +16,7 @@
 
 int sy_address_import(sy_vmem *source, void *arg, size_t bytes, uintptr_t *start, size_t *got);
 
-/* It holds no memory. */
+/* The extent holds no memory any more. */
 void sy_address_release(sy_vmem *source, void *arg, uintptr_t start, size_t bytes);
 
 #endif

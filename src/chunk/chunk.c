@@ -1,6 +1,6 @@
 /*
- * chunk.c: takes runs of units from chunks for slabs and spans, takes them back, and gives the
- * memory of free units to the system when a trim asks.
+ * chunk.c: takes runs of units from chunks for slabs and spans, takes the runs back, and returns
+ * the memory of free units to the system in trims.
  */
 #include "chunk/chunk.h"
 
@@ -16,7 +16,7 @@
 
 static const uint64_t ALL_UNITS = ~UINT64_C(1); /* all but the first */
 
-enum { STEP_UNITS = 4 }; /* given back in one step of a trim: some tens of microseconds */
+enum { STEP_UNITS = 4 }; /* discarded in one step of a trim: some tens of microseconds */
 
 static void list_chunk(sy_chunk *chunk) {
     sy_memory *memory = chunk->memory;
@@ -38,8 +38,8 @@ static void unlist_chunk(sy_chunk *chunk) {
     if (!memory->with[chunk->longest]) memory->lists &= ~(UINT64_C(1) << chunk->longest);
 }
 
-/* Unit 0 is never free; what is aged is dirty, and what is dirty is free; and the chunk is in the
- * list of its longest free run. */
+/* Unit 0 is never free. An aged unit is dirty, and a dirty unit is free. The chunk is in the list
+ * for the length of its longest free run. */
 static bool chunk_is_valid(const sy_chunk *chunk) {
     return !(chunk->free & 1) && !(chunk->dirty & ~chunk->free) && !(chunk->aged & ~chunk->dirty) &&
            chunk->longest == sy_longest_run(chunk->free) &&
@@ -54,7 +54,7 @@ static void relist_chunk(sy_chunk *chunk) {
     SY_INVARIANT(chunk_is_valid(chunk));
 }
 
-/* At the end of all chunks, as trimmed by now. */
+/* Appends it to the list of all chunks, marked as trimmed by the last trim so far. */
 static void append_chunk(sy_chunk *chunk) {
     sy_memory *memory = chunk->memory;
     chunk->trim = memory->trims;
@@ -87,13 +87,13 @@ static void set_first_unit(sy_chunk *chunk, unsigned unit, unsigned units, unsig
         atomic_store_explicit(&chunk->first_unit[i], (uint8_t)first, memory_order_relaxed);
 }
 
-/* The lock is held; others read it. */
+/* The caller holds the lock; other threads read the count without it. */
 static void count_used(sy_memory *memory, size_t more) {
     size_t used = atomic_load_explicit(&memory->units_used, memory_order_relaxed);
     atomic_store_explicit(&memory->units_used, used + more, memory_order_relaxed);
 }
 
-/* Takes units out of the free ones; whether they read as zero. */
+/* Takes units out of the free ones. Returns whether they are clean. */
 static bool take_units(sy_chunk *chunk, unsigned unit, unsigned units, unsigned first) {
     uint64_t mask = units_mask(unit, units);
     bool clean = !(chunk->dirty & mask);
@@ -115,8 +115,8 @@ static void give_units(sy_chunk *chunk, unsigned unit, unsigned units) {
     relist_chunk(chunk);
 }
 
-/* A run from a chunk with room, the shortest free run first; NULL if there is none. The lock is
- * held. */
+/* Takes a run from the chunk whose longest free run is the shortest that fits. NULL: no chunk has
+ * room. The caller holds the lock. */
 static sy_slab *take_run(sy_memory *memory, unsigned units, unsigned align, bool *clean) {
     uint64_t fit = memory->lists & ~sy_low_bits(units + align - 1);
     if (!fit) return NULL;
@@ -142,7 +142,7 @@ static sy_chunk *chunk_at(uintptr_t address) {
     return owner & SY_OWNER_IS_CHUNK ? (sy_chunk *)(owner - SY_OWNER_IS_CHUNK) : NULL;
 }
 
-/* Makes a chunk known in which no run is. */
+/* Adds a chunk without runs to the lists and the map. */
 static void open_chunk(sy_memory *memory, sy_chunk *chunk, uint64_t dirty) {
     chunk->memory = memory;
     chunk->free = ALL_UNITS;
@@ -156,7 +156,8 @@ static void open_chunk(sy_memory *memory, sy_chunk *chunk, uint64_t dirty) {
     sy_lock_release(&memory->lock);
 }
 
-/* Committed, and in the map's reach; 0 with ENOMEM. The system's reads as zero. */
+/* Takes address space for a chunk, commits it, and makes the map cover it. 0 with ENOMEM. The
+ * system's memory reads as zero. */
 static uintptr_t take_chunk(const sy_memory *memory) {
     uintptr_t start;
     if (!sy_memory_take(memory, SY_CHUNK_BYTES, SY_CHUNK_BYTES, &start)) return 0;
@@ -208,12 +209,13 @@ static sy_memory *memory_of(const sy_slab *run) {
     return is_large(run) ? sy_large_memory(run) : chunk_of(run)->memory;
 }
 
-/* ---- large objects that have ended: the last of those that share an entry ---- */
+/* ---- runs of one object that were given back: the last one for each entry ---- */
 
 enum { ENDED_SHIFT = 8 };
 
 /* An entry is the number of the unit where the object began, plus 1; 0: none. It is not the
- * address: the search for leaks would take that for a pointer to the object that is there now. */
+ * address, because the search for leaks would take an address for a pointer to the object that lies
+ * there now. */
 static _Atomic uint64_t ended[1 << ENDED_SHIFT];
 
 static uint64_t ended_value(uintptr_t start) { return (start >> SY_UNIT_SHIFT) + 1; }
@@ -228,7 +230,8 @@ bool sy_run_ended_at(uintptr_t address) {
            atomic_load_explicit(ended_entry(address), memory_order_relaxed) == ended_value(address);
 }
 
-/* The end of a run with many objects is not the free of one of them. */
+/* Only a run of one object is noted. When a slab with many slots is given back, its objects were
+ * freed before. */
 static void note_end(const sy_slab *run) {
     if (run->slots > 1) return;
     atomic_store_explicit(ended_entry(run->start), ended_value(run->start), memory_order_relaxed);
@@ -291,7 +294,7 @@ void sy_chunk_punched(const sy_slab *run) {
 
 /* ---- trim ---- */
 
-/* Discards each run of units in `units`; gives those for which that succeeded. */
+/* Discards each run of units in `units`; returns the units for which that succeeded. */
 static uint64_t discard_units(const sy_chunk *chunk, uint64_t units) {
     uint64_t done = 0;
     while (units) {
@@ -314,7 +317,8 @@ static void unlink_chunk(sy_chunk *chunk) {
     set_owner(chunk, false);
 }
 
-/* Gives a chunk without runs back, memory and address space; the lock is held and let go. */
+/* Returns the memory of a chunk without runs to the system, and its address space to the arena. The
+ * caller holds the lock, which is released here. */
 static size_t retire_chunk(sy_chunk *chunk) {
     sy_memory *memory = chunk->memory;
     uintptr_t start = chunk->start;
@@ -326,15 +330,17 @@ static size_t retire_chunk(sy_chunk *chunk) {
         sy_header_give(chunk);
         sy_memory_give(memory, start, SY_CHUNK_BYTES);
     } else {
-        open_chunk(memory, chunk, ALL_UNITS); /* dirty: its content may be lost or not */
+        open_chunk(memory, chunk, ALL_UNITS); /* dirty: its content may or may not be lost */
         bytes = 0;
     }
     sy_memory_end_trim(memory);
     return bytes;
 }
 
-/* What this thread has aside, in trims that are within one another by way of the program's
- * functions; in the child of its fork it still has. More than that a child gives to others. */
+/* The units that this thread has set aside in its trims. Trims can be nested, since a trim may call
+ * functions of the program. If the thread forks within one, it still has these units in the child.
+ * There sy_chunk_recover frees all other units that were set aside, and those of trims nested
+ * deeper than this. */
 enum { ASIDE_MAX = 4 };
 static SY_TLS struct {
     const sy_chunk *chunk[ASIDE_MAX];
@@ -361,8 +367,8 @@ static uint64_t units_aside(const sy_chunk *chunk) {
     return units;
 }
 
-/* Gives back what wholly free chunks there are, so that their address space serves large spans.
- * Whether one went. */
+/* Gives all chunks without runs back, so that large spans can use their address space. Returns
+ * whether one was given back. */
 static bool retire_unused(sy_memory *memory) {
     bool any = false;
     while (memory->systems) {
@@ -378,8 +384,9 @@ static bool retire_unused(sy_memory *memory) {
     return any;
 }
 
-/* Gives units that are free and dirty back. They are taken out of the free ones meanwhile, so that
- * no lock is held across the system calls. The lock is held and let go. */
+/* Returns the memory of free dirty units to the system. The units are taken out of the free ones
+ * meanwhile, so that no lock is held during the system calls. The caller holds the lock, which is
+ * released here. */
 static size_t trim_units(sy_chunk *chunk, uint64_t claimed) {
     sy_memory *memory = chunk->memory;
     chunk->free &= ~claimed;
@@ -402,7 +409,7 @@ static size_t trim_units(sy_chunk *chunk, uint64_t claimed) {
     return sy_count_bits(done) * (size_t)SY_UNIT_BYTES;
 }
 
-/* The lowest few of the units in a word. */
+/* The lowest `count` of the units in a word. */
 static uint64_t lowest_units(uint64_t units, unsigned count) {
     uint64_t rest = units;
     while (rest && count--) rest &= rest - 1;
@@ -417,7 +424,7 @@ static uint64_t begin_trim(sy_memory *memory, unsigned whole) {
     return trim;
 }
 
-/* In the child of a fork there may be none already. */
+/* In the child of a fork the count may be 0 already. */
 static void end_whole_trim(sy_memory *memory) {
     sy_lock_acquire(&memory->lock);
     if (memory->whole_trims) memory->whole_trims--;
@@ -429,8 +436,9 @@ uint64_t sy_chunk_begin_trim(sy_memory *memory) {
     return begin_trim(memory, 0);
 }
 
-/* A part of one chunk, which is done with when nothing is left of it. A program's memory keeps its
- * chunks in use. */
+/* Trims at most `most` units of the first chunk in the list. A chunk whose units are all handled
+ * goes to the end of the list; one without runs goes back to the arena, unless it is of a program's
+ * memory. False: the trim is over. */
 static bool trim_chunk_step(sy_memory *memory, uint64_t trim, bool aged, unsigned most,
                             size_t *bytes) {
     sy_lock_acquire(&memory->lock);
@@ -440,7 +448,7 @@ static bool trim_chunk_step(sy_memory *memory, uint64_t trim, bool aged, unsigne
         if (aged) sy_large_age(memory);
         return false;
     }
-    if (chunk->tried_by != trim) chunk->tried = 0; /* by one that went no further */
+    if (chunk->tried_by != trim) chunk->tried = 0; /* set by a trim that was not finished */
     chunk->tried_by = trim;
     uint64_t due = (aged ? chunk->dirty & chunk->aged : chunk->dirty) & ~chunk->tried;
     uint64_t claimed = sy_memory_discards(memory) ? lowest_units(due, most) : 0;
@@ -466,8 +474,9 @@ bool sy_chunk_trim_step(sy_memory *memory, uint64_t trim, bool aged, size_t *byt
            trim_chunk_step(memory, trim, aged, STEP_UNITS, bytes);
 }
 
-/* Each chunk that is there now once, unless another trim takes it meanwhile. Of a program's memory
- * few units are aside at a time, since allocations do not wait for it. */
+/* Trims each chunk of this moment once, unless another trim handles it meanwhile. In a program's
+ * memory only a few units are set aside at a time, because allocations do not wait for its
+ * trims. */
 size_t sy_chunk_trim(sy_memory *memory) {
     size_t bytes = sy_large_trim(memory);
     uint64_t trim = begin_trim(memory, 1);
@@ -491,7 +500,8 @@ void sy_chunk_release_all(sy_memory *memory) {
 
 /* ---- in the child of a fork ---- */
 
-/* A unit that is neither free nor in a run was taken aside. The lock is held. */
+/* Frees the units that were set aside by threads that the child lacks: they are neither free nor in
+ * a run. The caller holds the lock. */
 static void free_again(sy_chunk *chunk) {
     uint64_t aside = ALL_UNITS & ~chunk->free & ~units_aside(chunk);
     for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++)
@@ -514,8 +524,9 @@ static unsigned first_of(const sy_chunk *chunk, unsigned unit) {
     return atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed);
 }
 
-/* A run that was being taken, given or resized: it is as long as its units say, and stays taken if
- * its first one does. */
+/* Another thread may have been taking, giving back or resizing a run. If `first_unit` of the run's
+ * first unit still leads to the run, the run stays taken, with the length that `first_unit` of its
+ * other units gives. Else its units become free. */
 static void mend_runs(sy_chunk *chunk) {
     for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++) {
         unsigned first = first_of(chunk, unit);
@@ -535,7 +546,8 @@ static void mend_runs(sy_chunk *chunk) {
     }
 }
 
-/* A segment that is a chunk comes into the lists, which were half changed, anew. */
+/* For each segment that is a chunk: enters it in new lists. The old lists may have been half
+ * changed. */
 static int list_again(void *arg, unsigned what, uintptr_t start, size_t size) {
     sy_memory *memory = arg;
     sy_chunk *chunk = chunk_at(start);
@@ -566,10 +578,11 @@ void sy_chunk_recover(sy_memory *memory) {
     sy_lock_release(&memory->lock);
 }
 
-/* ---- taking, where there may be no room ---- */
+/* ---- taking a run, also when there is no room ---- */
 
-/* Called when there is no room left: releases kept large spans or else chunks without runs, or else
- * waits for a trim under way. Returns whether one of them gave room. */
+/* Called when there is no room left. Releases kept large spans; if there are none, releases chunks
+ * without runs; if there are none, waits for a trim that is under way. Returns whether one of these
+ * was possible. */
 static bool find_room(sy_memory *memory) {
     size_t bytes;
     return sy_large_release_kept(memory, &bytes) || retire_unused(memory) ||
@@ -598,14 +611,15 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
     }
 }
 
-/* ---- looking ---- */
+/* ---- walking and counting ---- */
 
 typedef struct sy_run_visitor {
     void (*visit)(sy_slab *run, void *arg);
     void *arg;
 } sy_run_visitor;
 
-/* A segment is a chunk, a large span, or neither: kept, or another's of the same arena. */
+/* A segment is a chunk, a large span in use, or neither: a kept span, or a segment that the program
+ * took from its own arena. */
 static int visit_segment(void *arg, unsigned what, uintptr_t start, size_t size) {
     (void)size, (void)what;
     const sy_run_visitor *visitor = arg;
@@ -624,7 +638,7 @@ void sy_run_each(sy_memory *memory, void (*visit)(sy_slab *run, void *arg), void
 }
 
 void sy_chunk_count_of(const sy_memory *memory_, sy_chunk_stats *stats) {
-    sy_memory *memory = (sy_memory *)(uintptr_t)memory_; /* whose locks are taken */
+    sy_memory *memory = (sy_memory *)(uintptr_t)memory_; /* not const: its locks are taken */
     size_t used, kept;
     sy_large_count(memory, &used, &kept);
     stats->large_bytes += used;
@@ -652,7 +666,7 @@ static size_t verify_chunk(const sy_chunk *chunk, const sy_memory *memory) {
     wrong += chunk->memory != memory;
     for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++) {
         unsigned first = atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed);
-        if (!first) continue; /* free, or claimed by a trim under way */
+        if (!first) continue; /* free, or set aside by a trim that is under way */
         wrong += chunk->free >> unit & 1;
         wrong += unit < first || unit >= first + units_of(&chunk->slabs[first - 1]);
     }

@@ -1,5 +1,6 @@
 /*
- * chunk.h: runs of units for slabs and spans, and their descriptors.
+ * chunk.h: takes and gives back runs of units, for slabs and spans, and finds the descriptor of the
+ * run at an address.
  *
  *     chunk, 4 MiB at a multiple of 4 MiB:
  *     | unit 0   | unit 1      | unit 2    | unit 3    | ...       | unit 63 |
@@ -8,15 +9,15 @@
  *
  *     its header, elsewhere (headers.h): sy_chunk, with a descriptor for each unit but the first
  *
- * A run of units is described by the descriptor of its first unit; `first_unit` leads there from
- * any address in the run. Runs that do not fit in a chunk, and alignments above 2 MiB, are large
- * spans: address space of their own, a descriptor of their own.
+ * The descriptor of a run is that of its first unit; `first_unit` leads there from any address in
+ * the run. A run that does not fit in a chunk, or whose alignment is above 2 MiB, is a large span:
+ * it has a separate segment of address space and a separate descriptor (large.h).
  *
  * Unit 0 is not used because 63 descriptors fill four pages of 4 KiB; a 64th would need a fifth
  * page. Unit 0 is 1.6 % of the address space, and holds no memory.
  *
- * Free units are dirty (they hold what their last owner left, and memory) or clean (they read as
- * zero and hold none). Dirty ones are given out first; a trim cleans them.
+ * A free unit is dirty (it holds memory, with the content that its last owner left) or clean (it
+ * holds no memory and reads as zero). Dirty units are given out first; a trim cleans them.
  *
  * Below: memory.h, map.h, headers.h, os. Above: cache/ (slabs), heap/ (spans).
  */
@@ -32,16 +33,16 @@
 
 enum {
     SY_RUN_UNITS_MAX = SY_CHUNK_UNITS - 1, /* the longest run in a chunk */
-    SY_RUN_ALIGN_MAX = SY_CHUNK_UNITS / 2, /* units; the largest alignment of one */
+    SY_RUN_ALIGN_MAX = SY_CHUNK_UNITS / 2, /* the largest alignment of a run in a chunk, in units */
     SY_SLAB_BITMAP_WORDS = 16,             /* words of a bitmap that fits in the descriptor */
 };
 
 /*
- * Descriptor of a slab or span. chunk/ writes `start` and `bytes`; the rest belongs to the owner of
- * the run and is zero when it gets it.
+ * Descriptor of a slab or span. chunk/ writes `start` and `bytes`. The owner of the run writes the
+ * other fields, which are zero when it gets the run.
  */
 typedef struct sy_slab {
-    /* Line 0: all that a flush needs to know of an object's slab. */
+    /* Cache line 0: the fields that a flush reads and writes. */
     alignas(64) uintptr_t first; /* address of slot 0 */
     void *owner;                 /* the cache; NULL: a span of the heap */
     uint64_t *free;              /* bit set: the slot is in the slab */
@@ -49,19 +50,19 @@ typedef struct sy_slab {
     uint32_t slots;
     uint32_t watermark;             /* slots from here on were never given out */
     uint32_t ordinal;               /* of slot 0, in a cache with handles */
-    uint16_t free_least, free_most; /* it leaves its bin when free_count is outside these bounds */
+    uint16_t free_least, free_most; /* bounds of free_count in its bin */
     uint16_t first_word;            /* no free bit in a word before it */
     uint8_t bin;
-    bool fresh;           /* slots went in or out since a trim by age looked */
-    struct sy_bins *bins; /* the bins that it is in, or that it belongs to when set aside */
-    size_t bytes;         /* of the run: a multiple of a unit */
-    /* Line 1. */
+    bool fresh;           /* slots were taken or freed since the last pass by age looked */
+    struct sy_bins *bins; /* the bins that it is in, or belongs to while it is set aside */
+    size_t bytes;         /* of the run; a multiple of a unit */
+    /* Cache line 1. */
     alignas(64) sy_heap_node node;   /* in its bin */
     struct sy_slab *next, *previous; /* all slabs of the owner */
     uint64_t *built; /* bit set: the slot is constructed; NULL without constructor */
-    uint64_t holes;  /* bit set: that 1/64 of the slab was discarded and not touched since */
-    uintptr_t start; /* of its first unit */
-    /* Lines 2 and 3. */
+    uint64_t holes;  /* bit set: this 1/64 of the slab was discarded and not used since */
+    uintptr_t start; /* address of its first unit */
+    /* Cache lines 2 and 3. */
     alignas(64) uint64_t bits[SY_SLAB_BITMAP_WORDS];
 } sy_slab;
 
@@ -72,59 +73,61 @@ static inline sy_slab *sy_slab_of_node(sy_heap_node *node) {
 }
 
 typedef struct sy_chunk {
-    /* Guarded by the chunk lock; bit 0, of the first unit, is never set in either. */
+    /* Guarded by the chunk lock. In words of units, bit 0 (the first unit) is never set. */
     uint64_t free;                    /* units in no run */
     uint64_t dirty;                   /* free units that hold memory */
-    uint64_t aged;                    /* dirty units that were dirty when a trim last looked */
-    uint64_t tried, tried_by;         /* units that a trim has handled already, and its number */
-    struct sy_chunk *next, *previous; /* chunks whose longest free run is as long */
-    uint32_t longest;                 /* free run, in units: which list it is in */
-    bool punched; /* asked for no huge pages, since memory was given back in pieces */
-    struct sy_chunk *all_next, *all_previous; /* all chunks of the memory */
-    uint64_t trim;                            /* the last that looked at it */
+    uint64_t aged;                    /* units dirty since a trim was last done with it */
+    uint64_t tried, tried_by;         /* units handled by trim number `tried_by` */
+    struct sy_chunk *next, *previous; /* list of chunks with the same `longest` */
+    uint32_t longest;                 /* length of its longest free run, in units */
+    bool punched;                     /* part of it was discarded, so huge pages are switched off */
+    struct sy_chunk *all_next, *all_previous; /* list of all chunks of the memory */
+    uint64_t trim;                            /* number of the last trim that is done with it */
     sy_memory *memory;
     uintptr_t start;                                        /* of its address space */
-    alignas(64) _Atomic uint8_t first_unit[SY_CHUNK_UNITS]; /* of the run of each unit; 0: none */
+    alignas(64) _Atomic uint8_t first_unit[SY_CHUNK_UNITS]; /* of each unit: the first unit of
+                                                             * its run; 0: no run */
     alignas(256) sy_slab slabs[SY_CHUNK_UNITS - 1];         /* descriptor of unit 1, 2, ... */
 } sy_chunk;
 
-enum { SY_OWNER_IS_CHUNK = 1 }; /* added to a chunk's header in the map, not to a large span */
+enum { SY_OWNER_IS_CHUNK = 1 }; /* in the map: added to the address of a chunk's header */
 
 _Static_assert(sizeof(sy_chunk) == 16 << 10, "chunk_of finds the header of a descriptor");
 
 typedef struct sy_chunk_stats {
     size_t chunks;                  /* number of */
-    size_t units_free, units_clean; /* number of: in no run; of them, those that hold no memory */
-    size_t large_bytes, large_kept; /* of large spans in use; kept for reuse */
+    size_t units_free, units_clean; /* number of units in no run; number of those without memory */
+    size_t large_bytes, large_kept; /* of large spans: in use; kept for reuse */
 } sy_chunk_stats;
 
 /*
- * A run of `bytes` (at least 1, rounded up to units) at a multiple of `align` bytes (a power of
- * two), its descriptor zero but for start and bytes. *clean tells whether it reads as zero. A large
- * span has address space to grow to `room` bytes, if that can be had. NULL with ENOMEM.
+ * Takes a run of `bytes` (at least 1, rounded up to units) at a multiple of `align` bytes (a power
+ * of two). Its descriptor is zero except for start and bytes. *clean: the run reads as zero. If the
+ * run is a large span, it gets address space to grow to `room` bytes if possible. NULL with ENOMEM.
  */
 sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean);
 
-/* Gives a run back, dirty; nothing looks at its descriptor from now on. */
+/* Gives a run back; its units become dirty. The caller must not use its descriptor any more. */
 void sy_run_give(sy_slab *run);
 
-/* For an address that is in no run now: whether a run that began there, and held one object, was
- * one of the last to be given back. (If the address space went back to the system, other memory of
- * the program may lie there by now.) */
+/* For an address that is in no run now: whether a run of one object that began there was given back
+ * lately. (If the address space went back to the system, other memory of the program may lie there
+ * now.) */
 bool sy_run_ended_at(uintptr_t address);
 
-/* Makes a span as long as `bytes` in place; false if it cannot be. */
+/* Changes the length of a span to `bytes` in place. False: that is not possible, and nothing has
+ * changed. */
 bool sy_run_resize(sy_slab *run, size_t bytes);
 
-/* Moves the memory of the first `bytes`, whole units, of one large span to another, whose beginning
- * is lost; false: it has to be copied. */
+/* Moves the memory of the first `bytes` (whole units) of one large span to another, without
+ * copying. The old content of the target is lost. False: the caller has to copy. */
 bool sy_run_move(const sy_slab *from, sy_slab *to, size_t bytes);
 
 /*
- * The descriptor of the run that contains the address. NULL: the address is not Slabyard's. Any 64
- * bits may be passed. If the run may be given back meanwhile, the descriptor may be of another run
- * by now, or of none, and the address need not be in its run. Reading it is safe, since the memory
- * of headers is never used for anything else (headers.h).
+ * The descriptor of the run that contains the address. NULL: no run does. Any 64 bits may be
+ * passed. If another thread can give the run back meanwhile, the descriptor may already be used for
+ * another run, or be unused. Reading it is safe, since the memory of headers is never used for
+ * anything else (headers.h).
  */
 static inline sy_slab *sy_slab_at(uintptr_t address) {
     uintptr_t owner = (uintptr_t)sy_owner_at(address);
@@ -135,40 +138,44 @@ static inline sy_slab *sy_slab_at(uintptr_t address) {
     return first ? &chunk->slabs[first - 1] : NULL;
 }
 
-/* Gives the memory of free units and of large spans kept for reuse back; returns bytes. */
+/* Returns the memory of free units, and of large spans kept for reuse, to the system. Returns the
+ * bytes. */
 size_t sy_chunk_trim(sy_memory *memory);
 
 /*
  * The same in steps of bounded time. sy_chunk_begin_trim returns the number of the trim; then call
- * sy_chunk_trim_step until it returns false. `aged`: only memory that was already free when the
- * previous trim by age looked. *bytes grows by the bytes given back.
+ * sy_chunk_trim_step until it returns false. `aged`: only units that were dirty already when a trim
+ * was last done with their chunk, and large spans that a pass by age has found before. The step
+ * adds the bytes that it returned to *bytes.
  */
 uint64_t sy_chunk_begin_trim(sy_memory *memory);
 bool sy_chunk_trim_step(sy_memory *memory, uint64_t trim, bool aged, size_t *bytes);
 
-/* Gives all chunks back to the arena; there is no run in them. */
+/* Gives all chunks back to the arena. There must be no run in them. */
 void sy_chunk_release_all(sy_memory *memory);
 
 /* In the child of a fork: units that a trim of another thread had taken aside are free again. */
 void sy_chunk_recover(sy_memory *memory);
 
-/* Calls `visit` for each run of the memory. No other thread may be using the memory. */
+/* Calls `visit` for each run of the memory. No other thread may use the memory meanwhile. */
 void sy_run_each(sy_memory *memory, void (*visit)(sy_slab *run, void *arg), void *arg);
 
-/* Backs a run with memory now. 0, or -1 with ENOMEM. The program's memory is its own affair. */
+/* Backs a run with memory now. 0, or -1 with ENOMEM. For a program's own memory it does nothing. */
 int sy_run_populate(const sy_slab *run);
 
-/* Gives whole pages of a run's memory back; 0, or -1: they are still held. */
+/* Discards whole pages of a run. 0, or -1: their memory is still held. */
 int sy_run_discard(const sy_slab *run, void *start, size_t bytes);
 
-/* Part of a run's memory was given back: no huge pages there from now on. */
+/* Called when part of a run was discarded: switches huge pages off for the run's chunk. (A huge
+ * page would get the memory back.) */
 void sy_chunk_punched(const sy_slab *run);
 
-/* Adds up: of one memory, of all. */
+/* sy_chunk_count_of adds the numbers of one memory to *stats; sy_chunk_count returns the sums of
+ * all. */
 void sy_chunk_count_of(const sy_memory *memory, sy_chunk_stats *stats);
 sy_chunk_stats sy_chunk_count(void);
 
-/* Violations of the invariants of chunks, 0 when sound. */
+/* Returns the number of violated invariants of chunks: 0 if there are none. */
 size_t sy_chunk_verify(sy_memory *memory);
 
 #endif

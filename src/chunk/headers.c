@@ -1,6 +1,6 @@
 /*
- * headers.c: the memory of chunk headers and of large spans' descriptors, which stays mapped for
- * the life of the process, so that a lookup of any address can read it.
+ * headers.c: takes and gives back headers of chunks and descriptors of large spans. Their memory
+ * stays mapped for the life of the process, so that a lookup of any address can read it.
  */
 #include "chunk/headers.h"
 
@@ -18,14 +18,15 @@ enum { PLACES = 64, HEADER_BYTES = sizeof(sy_chunk), AREA_BYTES = PLACES * HEADE
 
 _Static_assert(HEADER_BYTES == 16 << 10, "whole pages of 4 and 16 KiB, and areas of 1 MiB");
 
-/* In the first place of each area. */
+/* It lies in the first place of each area. */
 typedef struct area {
     struct area *previous;
-    uint64_t unused; /* a bit a place; that of the first is never set */
+    uint64_t unused; /* a bit for each place; the first one's is never set */
 } area;
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_SIDE);
-static area *last_area;             /* all of them; guarded by the lock, as what is unused */
+static area *last_area;             /* the list of all areas; the lock guards it and their
+                                     * `unused` */
 static sy_slab *unused_descriptors; /* linked by next; guarded by the lock */
 
 static sy_chunk *take_unused(void) {

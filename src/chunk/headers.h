@@ -1,13 +1,13 @@
 /*
- * headers.h: memory for chunks' headers and for large spans' descriptors. It is never used for
+ * headers.h: memory for headers of chunks and descriptors of large spans. It is never used for
  * anything else, and lies apart from the chunks and spans.
  *
  *     area, 1 MiB:  | which are unused | header | header | ...     64 places of 16 KiB
  *
- * A thread may look up any address at any time. It may have read the word of the owner just before
- * the chunk or span is released. It then still reads a header or descriptor: of that chunk, of
- * another chunk that got the header since, or zeros. So the address space of a released chunk may
- * be reused or go back to the system: no lookup reads from it.
+ * A thread may look up any address at any time. It may have read the owner of the address (map.h)
+ * just before the chunk or span is released. It then still reads a header or descriptor: of that
+ * chunk, of another chunk that got the header since, or zeros. So the address space of a released
+ * chunk may be reused or go back to the system: no lookup reads from it.
  *
  * Below: side.h, os. Used by chunk.c and large.c, by memory.c around fork, and by the search for
  * leaks.
@@ -20,17 +20,17 @@
 struct sy_chunk;
 struct sy_slab;
 
-/* One that reads as zero; NULL with ENOMEM. */
+/* Returns a header that reads as zero; NULL with ENOMEM. */
 struct sy_chunk *sy_header_take(void);
 
-/* Zeroes it, and gives its memory back where pages are no larger. */
+/* Zeroes the header. If a page is no larger than a header, its memory goes back to the system. */
 void sy_header_give(struct sy_chunk *header);
 
-/* For a large span: whatever it held before; NULL with ENOMEM. */
+/* Returns a descriptor for a large span, with any content; NULL with ENOMEM. */
 struct sy_slab *sy_descriptor_take(void);
 void sy_descriptor_give(struct sy_slab *descriptor);
 
-/* Calls for each area of headers, with the lock held. */
+/* Calls `visit` for each area of headers, with the lock held. */
 void sy_header_each_area(void (*visit)(const void *start, size_t bytes, void *arg), void *arg);
 
 void sy_headers_lock_for_fork(void);

@@ -1,5 +1,6 @@
 /*
- * large.c: spans that are too long for a chunk.
+ * large.c: takes, resizes and gives back spans that are too long for a chunk, and releases those
+ * that are kept for reuse.
  *
  * A freed span is kept, with its memory, until a trim. A new span gets its memory in one of three
  * ways, the cheapest first:
@@ -24,25 +25,27 @@ enum {
     KEPT_BYTES = 64 << 20,
     KEPT_PART = 8,
 
-    SPARE_PART = 8, /* a kept span is used as it is if it is at most an eighth too long */
+    SPARE_PART = 8, /* a kept span that is at most an eighth too long is used whole */
 
-    /* Memory moves in pieces of 256 KiB, or of twice, four times ... as much, so that 8,192 pieces
-     * are at least as long as all spans in use. Each piece can be a mapping of its own, and Linux
-     * allows a process 65,530 mappings. */
+    /* Memory moves in pieces of 256 KiB times a power of two, chosen so that 8,192 pieces are at
+     * least as long as all spans in use. Each piece can be a separate mapping, and Linux allows a
+     * process 65,530 mappings. */
     PIECE_BYTES = 256 << 10,
     PIECES_MAX = 8192,
 
-    /* Words of the bitmap, of which a span needs the first alone. */
+    /* A span needs only the first word of its descriptor's bitmap. The last ones are used for: */
     RESERVED = SY_SLAB_BITMAP_WORDS - 1, /* bytes of the segment */
     MEMORY = SY_SLAB_BITMAP_WORDS - 2,
     AGE = SY_SLAB_BITMAP_WORDS - 3,   /* sy_age of a kept span */
     MOVED = SY_SLAB_BITMAP_WORDS - 4, /* 1: memory was moved here, so there are several mappings */
 
-    STEP_BYTES = 256 << 10, /* given back in one step of a trim */
+    STEP_BYTES = 256 << 10, /* released in one step of a trim */
 };
 
-/* NEW: kept since the last aging pass. AGED: survived one. STUCK: the current trim could not
- * discard its memory. */
+/* NEW: no pass by age has ended since the span was freed. AGED: one has, or a step has released a
+ * part of the span. STUCK: the system refused to take the span's memory (in a trim, for lack of
+ * room, or when it exceeded a limit). Steps of a trim skip it until the next trim begins, which
+ * makes it AGED. */
 typedef enum sy_age { NEW, AGED, STUCK } sy_age;
 
 static size_t reserved_bytes(const sy_slab *span) { return span->bits[RESERVED]; }
@@ -74,14 +77,14 @@ static void keep_span(sy_memory *memory, sy_slab *span) {
     sy_lock_release(&memory->large_lock);
 }
 
-/* The length up to which a kept span is used as it is, for a span of `bytes` that has room to grow
- * to `room`. Where memory can be moved, a longer one serves better as a source of memory. */
+/* The length of the longest kept span that is used whole for a span of `bytes` with room to grow to
+ * `room`. If memory can be moved, a longer span is better used as a source of memory. */
 static size_t longest_fit(const sy_memory *memory, size_t bytes, size_t room) {
     if (room > bytes) return room * 2;
     return bytes + (memory->systems && sy_os_can_move() ? bytes / SPARE_PART : bytes);
 }
 
-/* The smallest kept span that will do. NULL: none. */
+/* Takes the smallest kept span that fits out of the kept ones. NULL: none fits. */
 static sy_slab *take_kept(sy_memory *memory, size_t bytes, size_t align, size_t room) {
     const size_t most = longest_fit(memory, bytes, room);
     sy_slab *best = NULL;
@@ -98,7 +101,8 @@ static sy_slab *take_kept(sy_memory *memory, size_t bytes, size_t align, size_t 
     return best;
 }
 
-/* A segment for `bytes`, with room to grow if there is so much; *reserved is what it has. */
+/* Takes a segment for `bytes`, with room to grow to `room` if there is so much address space.
+ * *reserved: the length of the segment. */
 static bool take_segment(sy_memory *memory, size_t bytes, size_t align, size_t room,
                          uintptr_t *start, size_t *reserved) {
     size_t least = sy_round_up(bytes, SY_CHUNK_BYTES);
@@ -109,14 +113,14 @@ static bool take_segment(sy_memory *memory, size_t bytes, size_t align, size_t r
     return sy_memory_take(memory, least, align, start);
 }
 
-/* To the end of its last 4 MiB, so that neighbours are one mapping. */
+/* Commits up to the end of the last 4 MiB, so that neighbouring spans are one mapping. */
 static int commit_span(const sy_memory *memory, uintptr_t start, size_t bytes) {
     return sy_memory_commit(memory, start, sy_round_up(bytes, SY_CHUNK_BYTES));
 }
 
 /* ---- moving the memory of kept spans ---- */
 
-/* Gives the address space of a span without memory back, and its descriptor. */
+/* Gives back the address space of a span that has no memory, and its descriptor. */
 static void give_address(sy_memory *memory, sy_slab *span) {
     sy_memory_give(memory, span->start, reserved_bytes(span));
     sy_descriptor_give(span);
@@ -219,9 +223,9 @@ bool sy_large_move(const sy_slab *from, sy_slab *to, size_t bytes) {
 
 typedef enum sy_release { STAYS, ADDRESS_WENT, ALL_WENT } sy_release;
 
-/* Gives the memory of a span back, and its address space to the arena. If the system's memory
- * cannot be discarded, the span is kept, whatever the limits: the next user of its addresses would
- * not read zeros. */
+/* Returns the memory of a span to the system, and its address space to the arena. If the system
+ * refuses to take the memory, the span is kept, whatever the limits: the next user of its addresses
+ * would not read zeros. */
 static sy_release release_span(sy_memory *memory, sy_slab *span) {
     bool gone = sy_memory_discard(memory, (void *)span->start, span->bytes) == 0;
     if (!gone && memory->systems) {
@@ -229,8 +233,8 @@ static sy_release release_span(sy_memory *memory, sy_slab *span) {
         keep_span(memory, span);
         return STAYS;
     }
-    /* Moved memory left many mappings, which become one. If that fails, the addresses may be
-     * another thread's: they are lost. */
+    /* A span with moved memory has many mappings, which become one here. If that fails, another
+     * thread may have got the addresses, so they are not given back. */
     if (span->bits[MOVED] && sy_os_decommit((void *)span->start, reserved_bytes(span)) != 0)
         sy_descriptor_give(span);
     else
@@ -238,7 +242,8 @@ static sy_release release_span(sy_memory *memory, sy_slab *span) {
     return gone ? ALL_WENT : ADDRESS_WENT;
 }
 
-/* Gives the last `bytes` of a span back, and keeps the rest with this age. false: none went. */
+/* Returns the memory of the last `bytes` of a span to the system, and keeps the rest with this age.
+ * False: the system refused, and the whole span is kept as STUCK. */
 static bool shorten(sy_memory *memory, sy_slab *span, size_t bytes, uint64_t age) {
     char *rest = (char *)span->start + span->bytes - bytes;
     bool gone = sy_memory_discard(memory, rest, bytes) == 0;
@@ -267,15 +272,16 @@ static sy_slab *take_surplus(sy_memory *memory, size_t *surplus) {
     return worst;
 }
 
-/* Gives `surplus` bytes of a span back, or the whole span if it has no more. false: it stays. */
+/* Releases the last `surplus` bytes of a span, or all of it if it has no more. False: nothing was
+ * released. */
 static bool give_surplus(sy_memory *memory, sy_slab *span, size_t surplus) {
     if (memory->systems && surplus < span->bytes)
         return shorten(memory, span, surplus, span->bits[AGE]);
     return release_span(memory, span) != STAYS;
 }
 
-/* Keeps the span, then gives back what exceeds the limits. It stops at the first memory that the
- * system does not take. */
+/* Keeps the span, then releases memory until no limit is exceeded, or the system refuses to take
+ * some. */
 void sy_large_give(sy_slab *span) {
     sy_memory *memory = sy_large_memory(span);
     size_t surplus;
@@ -287,7 +293,8 @@ void sy_large_give(sy_slab *span) {
     while ((span = take_surplus(memory, &surplus)) && give_surplus(memory, span, surplus)) {}
 }
 
-/* Makes the segment so large; false if what lies behind is not free. */
+/* Makes the segment at least `bytes` long. False: the addresses behind it are not free, or there is
+ * no memory for the map. */
 static bool extend(sy_memory *memory, sy_slab *span, size_t bytes) {
     size_t reserved = reserved_bytes(span), more = sy_round_up(bytes, SY_CHUNK_BYTES);
     if (more <= reserved) return true;
@@ -310,7 +317,7 @@ bool sy_large_resize(sy_slab *span, size_t bytes) {
     char *start = (char *)span->start;
     if (bytes > span->bytes && commit_span(memory, span->start, bytes) != 0) return false;
     if (bytes < span->bytes && sy_memory_discard(memory, start + bytes, span->bytes - bytes) != 0)
-        return true; /* as long as it was: what is given back one day is what it has used */
+        return true; /* the span keeps its length, so that `bytes` still covers all of its memory */
     sy_lock_acquire(&memory->large_lock);
     memory->used_bytes += bytes - span->bytes;
     sy_lock_release(&memory->large_lock);
@@ -337,7 +344,7 @@ bool sy_large_release_kept(sy_memory *memory, size_t *bytes) {
     return any;
 }
 
-/* One of the kept spans that may go, or NULL; the lock is held. */
+/* A kept span that this trim may release, or NULL. The caller holds the lock. */
 static sy_slab *find_due(const sy_memory *memory, bool aged) {
     for (sy_slab *span = memory->kept; span; span = span->next)
         if (span->bits[AGE] == AGED || (!aged && span->bits[AGE] == NEW)) return span;

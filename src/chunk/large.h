@@ -1,8 +1,9 @@
 /*
- * large.h: spans that do not fit in a chunk: segments of the memory's arena, in whole 4 MiB, of
- * which they fill the first part and can grow into the rest, and into what is free behind.
+ * large.h: spans that do not fit in a chunk. A large span is a segment of the memory's arena, in
+ * whole 4 MiB. It fills the first part of the segment, and can grow into the rest, and into free
+ * address space behind it.
  *
- * The memory of some that were freed is kept for reuse until a trim.
+ * Some freed spans are kept with their memory for reuse, until a trim.
  *
  * Below: memory.h, map.h, headers.h. Used by chunk.c alone.
  */
@@ -11,21 +12,25 @@
 
 #include "chunk/chunk.h"
 
-/* `bytes` is a multiple of a unit. The rest as sy_run_take and its kin. */
+/* As sy_run_take, sy_run_give and sy_run_resize. In sy_large_take `bytes` is a multiple of a
+ * unit. */
 sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean);
 sy_memory *sy_large_memory(const sy_slab *span);
 void sy_large_give(sy_slab *span);
 /* As sy_run_move. */
 bool sy_large_move(const sy_slab *from, sy_slab *to, size_t bytes);
 bool sy_large_resize(sy_slab *span, size_t bytes);
-/* Releases what is kept: whether anything was, and the bytes of memory that went. */
+/* Releases all kept spans. Returns whether one was released; *bytes: the memory that went back to
+ * the system. */
 bool sy_large_release_kept(sy_memory *memory, size_t *bytes);
 size_t sy_large_trim(sy_memory *memory);
-/* A bounded part of that, of spans kept since the last such trim if `aged`; false: nothing left. */
+/* Releases a bounded part of the kept spans; with `aged` only of those that a pass by age has found
+ * before. False: there is none left to release. */
 bool sy_large_trim_step(sy_memory *memory, bool aged, size_t *bytes);
-/* A trim begins: it tries once what the one before could not give back. */
+/* Called at the start of a trim: it tries once again to release the spans that the system has
+ * refused to take. */
 void sy_large_try_again(sy_memory *memory);
-/* What is kept now is what the next trim by age may take. */
+/* Called at the end of a pass by age: the next one may release the spans that are kept now. */
 void sy_large_age(sy_memory *memory);
 void sy_large_count(sy_memory *memory, size_t *used_bytes, size_t *kept_bytes);
 

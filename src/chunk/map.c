@@ -12,7 +12,7 @@ sy_map sy_the_map;
 
 static size_t leaf_bytes(void) { return sy_round_up(sizeof(sy_leaf), sy_os_page_size()); }
 
-/* Another thread may make the same one meanwhile: one of the two stays. */
+/* If another thread makes the same leaf at the same time, one of the two is given back. */
 static int add_leaf(size_t index) {
     uintptr_t none = 0;
     if (atomic_load_explicit(&sy_the_map.leaf_at[index], memory_order_acquire)) return 0;

@@ -1,5 +1,5 @@
 /*
- * memory.c: engine instances: whence their address space comes, and their life.
+ * memory.c: creates and destroys engine instances, and takes their address space from their arenas.
  */
 #include "chunk/memory.h"
 
@@ -26,7 +26,7 @@ sy_memory sy_memory_main = {
 };
 
 static sy_lock list_lock = SY_LOCK_INIT(SY_RANK_MEMORIES);
-static sy_memory *memories = &sy_memory_main; /* guarded by it */
+static sy_memory *memories = &sy_memory_main; /* guarded by list_lock */
 
 static int start_main(void) {
     return sy_vmem_open(&main_arena, &(sy_vmem_config){.name = "slabyard",
@@ -37,8 +37,8 @@ static int start_main(void) {
 
 /* ---- address space ---- */
 
-/* Whether the maps have a place for all of it, and nothing of ours is there. A program's arena may
- * give anything. */
+/* Whether the maps have a place for all of the range, and no chunk or large span is there. This is
+ * checked because the arena of a program may return any addresses. */
 static bool can_be_ours(uintptr_t start, size_t bytes) {
     const uintptr_t most = (uintptr_t)1 << SY_ADDRESS_BITS;
     if (!start || start > most || bytes > most - start) return false;
@@ -97,7 +97,7 @@ void sy_memory_begin_trim(sy_memory *memory) {
 
 void sy_memory_end_trim(sy_memory *memory) {
     if (!memory->systems) return;
-    /* In the child of a fork it may be 0 already. */
+    /* In the child of a fork the count may be 0 already. */
     uint32_t trimming = atomic_load_explicit(&memory->trimming, memory_order_relaxed);
     while (trimming &&
            !atomic_compare_exchange_weak_explicit(&memory->trimming, &trimming, trimming - 1,
@@ -114,7 +114,8 @@ bool sy_memory_wait_for_trim(sy_memory *memory) {
 
 /* ---- life ---- */
 
-/* The part of a region that is whole chunks; false if there is none, or no addresses there. */
+/* Finds the part of a region that consists of whole chunks. False: there is none, or its addresses
+ * cannot be used. */
 static bool whole_chunks(const sy_memory_config *config, uintptr_t *start, size_t *bytes) {
     uintptr_t from = (uintptr_t)config->start, end = from + config->bytes;
     if (!from || end < from) return false;
@@ -124,7 +125,8 @@ static bool whole_chunks(const sy_memory_config *config, uintptr_t *start, size_
     return *bytes > 0 && can_be_ours(*start, *bytes);
 }
 
-/* Finds the region, if it is to be one. */
+/* Checks the configuration. Without an arena, *start and *bytes get the usable part of the
+ * region. */
 static bool valid_memory_config(const sy_memory_config *config, uintptr_t *start, size_t *bytes) {
     if (!config || (config->arena && (config->start || config->bytes))) return false;
     if (config->arena && config->arena->quantum > SY_CHUNK_BYTES) return false;
@@ -254,7 +256,8 @@ static void drop_memories(void) {
     sy_lock_drop(&list_lock);
 }
 
-/* There is one thread: no lock, whose rank is below that of the arenas. */
+/* The child has one thread, so the list's lock is not taken. It could not be: its rank comes after
+ * that of the arenas, which sy_chunk_recover locks. */
 static void recover_memories(void) {
     for (sy_memory *memory = memories; memory; memory = memory->next) {
         atomic_store_explicit(&memory->trimming, 0, memory_order_relaxed);

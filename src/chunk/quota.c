@@ -9,7 +9,7 @@
 #include "base/bits.h"
 #include "os/invariant.h"
 
-enum { REARM_SHARE = 8 }; /* of the soft mark: how far below it the next time counts */
+enum { REARM_SHARE = 8 }; /* of the soft mark: so far below it the callback is armed again */
 
 sy_quota sy_quota_process = {.hard = SIZE_MAX, .soft = SIZE_MAX};
 
@@ -83,8 +83,9 @@ void sy_quota_note(sy_quota *quota) {
 
 SY_TLS size_t sy_quota_in_hand;
 
-/* A large span that was kept for reuse may be longer than was asked for: that is charged too, or
- * goes. The quota that refused, if neither can be. */
+/* A large span that was kept for reuse may be longer than wanted. The rest is charged too; if a
+ * quota refuses it, the span is cut. Returns the quota that refused, if the span cannot be cut
+ * either. */
 static sy_quota *charge_rest(sy_quota *quota, sy_slab *run, size_t charged) {
     if (run->bytes <= charged) return NULL;
     sy_quota *refused = sy_quota_charge(quota, run->bytes - charged);
@@ -92,7 +93,7 @@ static sy_quota *charge_rest(sy_quota *quota, sy_slab *run, size_t charged) {
     return cut ? NULL : refused;
 }
 
-/* `charged`: the bytes in whole units. */
+/* `charged`: `bytes`, rounded up to units. */
 static sy_slab *take_and_charge(sy_quota *quota, sy_memory *memory, size_t bytes, size_t charged,
                                 size_t align, size_t room, bool *clean, sy_quota **refused) {
     *refused = sy_quota_charge(quota, charged);
@@ -107,7 +108,7 @@ static sy_slab *take_and_charge(sy_quota *quota, sy_memory *memory, size_t bytes
 
 sy_slab *sy_quota_take_run(sy_quota *quota, sy_memory *memory, size_t bytes, size_t align,
                            size_t room, bool *clean, sy_quota **refused) {
-    bool possible = bytes >> SY_ADDRESS_BITS == 0; /* else it would look like a limit to others */
+    bool possible = bytes >> SY_ADDRESS_BITS == 0; /* else it would seem that a limit refused it */
     size_t charged = possible ? sy_round_up(bytes, SY_UNIT_BYTES) : 0;
     *refused = NULL;
     sy_quota_in_hand += charged;

@@ -1,11 +1,11 @@
 /*
- * quota.h: bytes of slabs and spans, counted for an owner, and their limit.
+ * quota.h: counts the bytes of slabs and spans that an owner holds, and keeps them below a limit.
  *
  *     cache -> its heap's quota -> the process's
  *     cache, span of sy_malloc --> the process's
  *
- * A run is charged to every quota on its way before it is taken and uncharged after it was given,
- * so used is never less than what is held:
+ * A run is charged to each quota along these arrows before it is taken, and uncharged after it was
+ * given back. So `used` is never less than the bytes held:
  *
  *     used == bytes of runs held + of those being taken or given at this moment
  *
@@ -24,7 +24,7 @@
 typedef struct sy_quota {
     struct sy_quota *parent;    /* never changes; NULL: none */
     _Atomic size_t hard, soft;  /* SIZE_MAX: none */
-    sy_limit_callback callback; /* guarded by the start's lock, with its argument */
+    sy_limit_callback callback; /* guarded by the start's lock, as is `arg` */
     void *arg;
     _Atomic bool crossed;  /* the soft mark was reached, and the callback is still to be called */
     _Atomic bool armed;    /* the next time that the soft mark is reached sets `crossed` */
@@ -34,27 +34,27 @@ typedef struct sy_quota {
 
 extern SY_HIDDEN sy_quota sy_quota_process;
 
-/* Whether a limit can be set: the callback has a mark, the mark a limit above it. */
+/* Whether the limit is valid: a soft mark is not above the hard limit, and has a callback. */
 bool sy_limit_valid(const sy_limit *limit);
 
-/* Sets the limit of a quota; `used` stays. The start's lock is held, or no other thread knows the
- * quota yet. */
+/* Sets the limit of a quota and keeps `used`. The caller holds the start's lock, or no other thread
+ * knows the quota yet. */
 void sy_quota_set(sy_quota *quota, const sy_limit *limit);
 
-/* Charges `bytes` to the quota (NULL: to none) and its parents. NULL, or the quota that refused,
- * and nothing is charged. */
+/* Charges `bytes` to the quota (NULL: to none) and its parents. Returns NULL, or the quota that
+ * refused; then nothing is charged. */
 sy_quota *sy_quota_charge(sy_quota *quota, size_t bytes);
 void sy_quota_uncharge(sy_quota *quota, size_t bytes);
 
-/* Bytes that this thread is about to charge, or has charged and does not hold yet, or not any more:
- * in the child of its fork they count besides what is held. */
+/* Bytes of runs that this thread is taking or giving back at this moment. If it forks meanwhile,
+ * the child counts them in addition to the runs that are held. */
 extern SY_HIDDEN SY_TLS size_t sy_quota_in_hand;
 
-/* Notes where the soft mark is reached: after a charge that came to something. */
+/* Called after a run was charged and taken: notes each quota whose soft mark is reached. */
 void sy_quota_note(sy_quota *quota);
 
-/* sy_run_take and sy_run_give, charged to the quota; *refused: the quota for which it gave NULL, or
- * NULL. */
+/* sy_run_take and sy_run_give, which also charge and uncharge the quota. If a quota refused, the
+ * result is NULL and *refused is that quota; else *refused is NULL. */
 sy_slab *sy_quota_take_run(sy_quota *quota, sy_memory *memory, size_t bytes, size_t align,
                            size_t room, bool *clean, sy_quota **refused);
 void sy_quota_give_run(sy_quota *quota, sy_slab *run);

@@ -16,9 +16,7 @@ enum {
     CLASSES = 15,    /* up to 512 KiB */
     AREA_BYTES_MAX = 4 << 20,
     AREA_BYTES_MIN = 1 << 20, /* where address space is short */
-    AREA_OFFSET =
-        5 *
-        64, /* keeps caches, of a power of two, out of the cache sets where large objects begin */
+    AREA_OFFSET = 5 * 64, /* keeps caches out of the CPU cache's sets where large objects begin */
 };
 
 _Static_assert(SY_SIDE_MAX == 1 << (LEAST_SHIFT + CLASSES - 1), "the last class is the largest");
@@ -27,7 +25,7 @@ struct block {
     struct block *next;
 };
 
-/* In what is left out at the beginning of an area. */
+/* It lies in the first AREA_OFFSET bytes of an area. */
 struct area {
     struct area *previous;
     size_t bytes;
@@ -39,16 +37,17 @@ _Static_assert(sizeof(struct area) <= AREA_OFFSET, "no block lies there");
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_SIDE);
 /* All guarded by lock. */
 static struct block *unused[CLASSES];
-static uintptr_t area, area_end; /* never given out yet, zero */
+static uintptr_t area, area_end; /* never given out; reads as zero */
 static size_t bytes_taken;
-static struct area *last_area; /* all of them */
+static struct area *last_area; /* the list of all areas */
 
 static unsigned class_of(size_t bytes) {
     if (bytes <= (size_t)1 << LEAST_SHIFT) return 0;
     return sy_highest_bit(bytes - 1) + 1 - LEAST_SHIFT;
 }
 
-/* A block from the unused ones or the area, or NULL; the lock is held. */
+/* Takes an unused block, or one from the area. NULL: the area has no room. The caller holds the
+ * lock. */
 static void *take_block(unsigned class_index) {
     struct block *block = unused[class_index];
     size_t size = (size_t)1 << (class_index + LEAST_SHIFT);
@@ -63,8 +62,8 @@ static void *take_block(unsigned class_index) {
     return (void *)start;
 }
 
-/* A new area (what was left of the old one is lost), unless another thread has made one since the
- * old one was `seen`. 0, or -1 with ENOMEM. */
+/* Makes a new area, unless another thread has made one since this thread saw that the old one ended
+ * at `seen`. The unused end of the old area is lost. 0, or -1 with ENOMEM. */
 static int add_area(uintptr_t seen) {
     size_t bytes = AREA_BYTES_MAX;
     void *memory;

@@ -1,7 +1,7 @@
 /*
- * side.h: memory for what the library keeps about memory: caches, bitmaps that do not fit in a
- * descriptor, descriptors of large spans. Blocks of a power of two, reused by size, never given
- * back: they are counted in sy_stats.side.
+ * side.h: memory for the library's own records: caches, bitmaps that do not fit in a descriptor,
+ * descriptors of large spans. A block's size is a power of two. Blocks are reused by size and never
+ * returned to the system. They are counted in sy_stats.side.
  *
  * Below: os. Above: chunk/ and cache/.
  */
@@ -16,13 +16,13 @@ enum { SY_SIDE_MAX = 512 << 10 }; /* bytes of the largest block */
  * with ENOMEM. */
 void *sy_side_take(size_t bytes);
 
-/* `bytes` as it was asked for. */
+/* `bytes`: the same as in sy_side_take. */
 void sy_side_give(void *block, size_t bytes);
 
-/* Bytes of blocks taken from the OS so far. */
+/* The bytes of all blocks made so far. */
 size_t sy_side_bytes(void);
 
-/* Calls for each piece of address space that blocks are from, with the lock held. */
+/* Calls `visit` for each area that blocks are from, with the lock held. */
 void sy_side_each_area(void (*visit)(const void *start, size_t bytes, void *arg), void *arg);
 
 void sy_side_lock_for_fork(void);

@@ -1,5 +1,5 @@
 /*
- * invariant.c: reports a broken invariant in a debug build.
+ * invariant.c: in a debug build, writes a broken invariant to stderr and aborts.
  */
 #include "os/invariant.h"
 

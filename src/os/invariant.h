@@ -1,5 +1,6 @@
 /*
- * invariant.h: conditions that hold whenever a structure passes from one layer to another.
+ * invariant.h: SY_INVARIANT checks in debug builds a condition that holds whenever a structure
+ * passes from one layer to another.
  *
  *     SY_INVARIANT(sy_slab_is_valid(slab, layout));
  *
@@ -17,9 +18,9 @@
  *     word_is_free                              cache/handle.c
  *     pool_is_bounded                           pool/pool.c
  *
- * The caller holds the lock that guards the structure. A predicate takes no lock, changes nothing,
- * and is bounded in time, so that debug builds stay usable. The sy_*_verify functions look at
- * everything; tests call them while no other thread works.
+ * The caller holds the lock that guards the structure. A predicate takes no lock and changes
+ * nothing. Its time is bounded, so that debug builds stay usable. The sy_*_verify functions check
+ * whole structures; tests call them while no other thread uses the library.
  */
 #ifndef SY_OS_INVARIANT_H
 #define SY_OS_INVARIANT_H

@@ -1,14 +1,15 @@
 /*
- * linux.c: the contract of os.h on Linux, whole. Control groups are read in linux_limits.c,
- * what an address is of in linux_places.c; a child that works for us is linux_child.c, accesses
- * that the system refuses are in linux_access.c.
+ * linux.c: os.h on Linux: memory, processors, time, threads, fork, files and the end of the
+ * process. The other parts of os.h are in linux_access.c (refused accesses), linux_child.c (child
+ * processes, loading libraries), linux_limits.c (control groups), linux_maps.c (written memory) and
+ * linux_places.c (what lies at an address).
  *
- * Address space is a private anonymous mapping without access, commit is mprotect, discard is
- * madvise. The kernel charges a private mapping to its overcommit policy (vm.overcommit_memory) and
- * to RLIMIT_DATA when it becomes writable, not before: so what is reserved is free, and commit asks
- * the policy, like a malloc of as many bytes. (MAP_NORESERVE would spare it the question.) Mappings
- * of one name that touch are one mapping for the kernel, so a reservation committed from its front
- * costs two.
+ * Reserved address space is a private anonymous mapping without access; commit is mprotect, discard
+ * is madvise. The kernel counts a private mapping for its overcommit policy (vm.overcommit_memory)
+ * and for RLIMIT_DATA when the mapping becomes writable, not before. So a reservation costs
+ * nothing, and a commit can be refused, as a malloc of as many bytes can. (With MAP_NORESERVE it
+ * could not be.) The kernel merges neighbouring mappings with the same name and access, so a
+ * reservation whose front part is committed takes two mappings.
  */
 #if !defined(__linux__)
 #    error "linux.c is for Linux; another platform needs a file of its own in this folder"
@@ -101,8 +102,8 @@ size_t sy_os_page_size(void) {
     return bytes;
 }
 
-/* Cut `whole` bytes at `base` down to `bytes` at the first multiple of `align`. Cutting makes
- * holes, which can be one mapping too many: then everything goes. */
+/* Cuts `whole` bytes at `base` down to `bytes` at the first multiple of `align`. If a cut fails,
+ * because it would make one mapping too many, all of it is unmapped. */
 static void *trim(unsigned char *base, size_t whole, size_t bytes, size_t align) {
     size_t front = (size_t)(-(uintptr_t)base & (align - 1));
     size_t back = whole - front - bytes;
@@ -129,7 +130,8 @@ static void *map_nothing(void *hint, size_t bytes) {
     return start == MAP_FAILED ? NULL : start;
 }
 
-/* Where the kernel gives addresses downwards, what lies below the place that it chose is free. */
+/* Maps exactly `bytes`. If their start is not aligned, maps them again a little lower: the kernel
+ * gives addresses downwards, so the space below is usually free. */
 static void *reserve_exactly(size_t bytes, size_t align) {
     char *start = map_nothing(NULL, bytes);
     size_t over = (uintptr_t)start & (align - 1);
@@ -148,8 +150,8 @@ static void *reserve_more_and_cut(size_t bytes, size_t align) {
     return base ? trim(base, bytes + slack, bytes, align) : NULL;
 }
 
-/* Exactly first: near a limit there may be no address space for more, and neighbours are one
- * mapping. */
+/* A mapping of exactly this size is tried first: near a limit there may be no address space for a
+ * larger one, and mappings that touch become one. */
 void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
     if (made_to_fail("reserve")) return NULL;
     int saved = errno;
@@ -168,7 +170,7 @@ int sy_os_commit(void *start, size_t bytes) {
     return mprotect(start, bytes, PROT_READ | PROT_WRITE);
 }
 
-/* Tools take stacks here. */
+/* Tools take a stack here (sy_cpu_keep_frame keeps this function on it). */
 __attribute__((weak)) void *sy_os_block(size_t bytes, size_t align) {
     sy_cpu_keep_frame();
     int saved = errno;
@@ -188,7 +190,8 @@ __attribute__((weak)) void sy_os_block_free(void *block) {
     errno = saved;
 }
 
-/* madvise may be told to come again, while pages move or memory is short for the moment. */
+/* Calls madvise again after EAGAIN and EINTR, at most 100 times: the kernel returns EAGAIN while
+ * pages move or memory is short for a moment. */
 static int advise(void *start, size_t bytes, int advice) {
     int result;
     int left = 100;
@@ -220,8 +223,9 @@ static bool move(void *from, void *to, size_t bytes) {
     return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MOVE_AND_KEEP, to) == to;
 }
 
-/* Kernels before 6.17 cannot move two mappings at once, and unmap `to` before they see that:
- * another thread might get its addresses. So two mappings of our own are tried. */
+/* Whether the kernel can move two mappings at once (Linux 6.17). An older kernel unmaps `to` before
+ * it refuses, and then another thread might get these addresses. So this is tried with mappings
+ * that nothing else uses. */
 static bool kernel_moves_mappings(void) {
     size_t page = sy_os_page_size();
     char *from = sy_os_reserve(4 * page, page, NULL), *to = from ? from + 2 * page : NULL;
@@ -237,8 +241,8 @@ bool sy_os_space_is_limited(void) {
            getrlimit(RLIMIT_DATA, &data) != 0 || data.rlim_cur != RLIM_INFINITY;
 }
 
-/* mremap unmaps `to`, and only then asks whether a limit allows the memory there. Below a limit on
- * writable memory or on address space, it could leave a hole. */
+/* mremap first unmaps `to`, and only then checks the limits. So with a limit on writable memory or
+ * on address space it could fail and leave a hole. */
 bool sy_os_can_move(void) {
     enum { UNKNOWN, CAN, CANNOT };
     static _Atomic int known;
@@ -254,14 +258,14 @@ bool sy_os_can_move(void) {
     return can;
 }
 
-/* Whether anything is mapped there. */
+/* Whether this page is mapped. */
 static bool is_mapped(void *page) {
     unsigned char resident;
     return mincore(page, sy_os_page_size(), &resident) == 0;
 }
 
-/* If the kernel refuses, `to` is a hole, which is filled again. If it has moved a first mapping and
- * refused a second one, the content of `from` is lost: then the process must not go on. */
+/* If the kernel refuses, it has unmapped `to`, which is mapped again here. If it has moved a first
+ * mapping and refused a second one, the content of `from` is lost, and the process is aborted. */
 int sy_os_move(void *from, void *to, size_t bytes) {
     const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     if (made_to_fail("move") || !sy_os_can_move()) return -1;
@@ -318,8 +322,8 @@ static bool probe_guards(void) {
     return has;
 }
 
-/* Whether the kernel marks guards in the page tables, where they split no mapping: tried once, on a
- * page of our own. */
+/* Whether the kernel marks guards in the page tables, where they split no mapping. This is tried
+ * once, with a page of its own. */
 static bool has_guards(void) {
     enum { UNKNOWN, HAS, LACKS };
     static _Atomic int known;
@@ -329,7 +333,8 @@ static bool has_guards(void) {
     return (atomic_compare_exchange_strong(&known, &state, found) ? found : state) == HAS;
 }
 
-/* The first answer holds for good: what was guarded in one way is not opened in the other. */
+/* A range that was guarded in one of the two ways must be opened in the same way; therefore
+ * has_guards() never changes its answer. */
 static int guard(void *start, size_t bytes, bool wanted) {
     if (has_guards()) return advise(start, bytes, wanted ? ADVICE_GUARD : ADVICE_UNGUARD);
     if (!wanted) return sy_os_commit(start, bytes);
@@ -369,7 +374,7 @@ static ptrdiff_t find_cpu_offset(void) {
     return __rseq_offset + (has_mm_cid ? RSEQ_MM_CID : RSEQ_CPU_ID);
 }
 
-/* This thread's word in the structure, negative where it is not registered. */
+/* This thread's number in the structure; negative if the thread is not registered. */
 static int registered_cpu(void) {
     static _Atomic ptrdiff_t known;
     ptrdiff_t offset = atomic_load_explicit(&known, memory_order_relaxed);
@@ -396,8 +401,8 @@ unsigned sy_os_cpu(void) {
     return cpu < 0 ? 0 : (unsigned)cpu;
 }
 
-/* Processors in this process's affinity mask, asked of the kernel itself: the C library's sets are
- * of a fixed size, the kernel's answer is as long as it needs. */
+/* Asks the kernel directly: the C library's cpu_set_t has a fixed size of 1,024 processors, and
+ * this buffer has room for 65,536. */
 unsigned sy_os_affinity_count(void) {
     int saved = errno;
     unsigned long mask[65536 / (CHAR_BIT * sizeof(unsigned long))];
@@ -432,7 +437,7 @@ size_t sy_os_memory_limit(void) {
     return least;
 }
 
-/* ---- time, chance ---- */
+/* ---- time, random numbers ---- */
 
 uint64_t sy_os_now(void) {
     struct timespec now;
@@ -440,8 +445,8 @@ uint64_t sy_os_now(void) {
     return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* Spread what little differs between calls and processes over 64 bits (the finaliser of
- * splitmix64). */
+/* The clock, a stack address and a count of calls differ a little between calls and processes. The
+ * finaliser of splitmix64 spreads the difference over 64 bits. */
 static uint64_t poor_random(void) {
     static _Atomic uint64_t calls;
     uint64_t call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
@@ -491,7 +496,7 @@ void sy_os_wake(_Atomic uint32_t *word, int count) {
     errno = saved;
 }
 
-/* Signals are blocked while the thread is made, which has them blocked from its start then. */
+/* A new thread inherits the signal mask. So all signals are blocked while it is made. */
 int sy_os_start_thread(void *(*body)(void *), void *arg) {
     if (made_to_fail("start_thread")) return -1;
     sigset_t all, before;
@@ -520,7 +525,8 @@ static void run_thread_exit_hook(void *arg) {
     hook(arg);
 }
 
-/* The first to ask makes the key; of several first ones all but one give theirs back. */
+/* The first thread that calls this makes the key. If several threads make one at the same time, all
+ * but one delete theirs. */
 static int find_key(pthread_key_t *key) {
     uint64_t known = atomic_load_explicit(&thread_exit_key, memory_order_acquire);
     if (known == 0) {
@@ -564,7 +570,8 @@ OF_GLIBC extern char __libc_single_threaded;
 
 static __thread unsigned streams_held; /* times */
 
-/* With one thread fork does not wait, and a handler of a signal may have interrupted the lock. */
+/* With one thread, fork does not wait for the lock. Then it must not be taken here: a handler of a
+ * signal may have interrupted the code that holds it. */
 static bool fork_locks_streams(void) {
     if (!_IO_list_lock || !_IO_list_unlock || !_IO_list_resetlock) return false;
     return !&__libc_single_threaded || !__libc_single_threaded;
@@ -587,7 +594,7 @@ void sy_os_drop_streams(bool in_child) {
 
 int sy_os_at_exit(void (*hook)(void)) { return atexit(hook) == 0 ? 0 : fail_with_errno(ENOMEM); }
 
-/* ---- words with a person ---- */
+/* ---- environment, terminal, report files ---- */
 
 const char *sy_os_option(const char *name) {
     int saved = errno;
@@ -606,7 +613,7 @@ bool sy_os_is_terminal(int fd) {
     return answer;
 }
 
-/* errno is that of the error, or as it was. */
+/* -1 with the errno of the error; on success errno is unchanged. */
 static int write_all(int fd, const char *text, size_t length) {
     int saved = errno;
     while (length > 0) {

@@ -1,6 +1,7 @@
 /*
- * linux_access.c: of os.h, accesses that the system refuses: the handler of SIGSEGV and SIGBUS, and
- * what the processor's registers were. Nothing here is read but the signal's own words.
+ * linux_access.c: the part of os.h for accesses that the system refuses: the handler of SIGSEGV and
+ * SIGBUS, and the registers at the access. It reads only what the kernel passes to the handler, and
+ * no memory at the bad address.
  */
 #define _GNU_SOURCE
 
@@ -61,7 +62,8 @@ static void read_registers(const ucontext_t *context, sy_os_access *access) {
     access->registers = REGISTERS;
 }
 
-/* What the kernel adds to the registers: records, of which one has the syndrome of the fault. */
+/* Behind the registers the kernel puts a list of records. One of them has the syndrome of the
+ * fault. */
 typedef struct addition {
     uint32_t magic, size;
     uint64_t syndrome;
@@ -113,19 +115,21 @@ typedef bool explainer(const sy_os_access *);
 static _Atomic(explainer *) bad_access;
 static struct sigaction before_us[2]; /* SIGSEGV, SIGBUS: written before ours is installed */
 
-/* Threads whose access is being explained. Not thread-local: in a library that was loaded as the
- * program runs the first use of such storage allocates it, and the thread may be within malloc. */
+/* The threads whose access is being explained. This is not a thread-local variable: in a library
+ * that was loaded at run time the first use of one allocates, and the thread may be within
+ * malloc. */
 typedef struct explained {
-    _Atomic pid_t thread; /* 0: of none */
+    _Atomic pid_t thread; /* 0: the entry is free */
     uintptr_t code;
 } explained;
 
-enum { EXPLAINED_MAX = 16 }; /* at a time; of others the system's word has to do */
+enum { EXPLAINED_MAX = 16 }; /* at a time; further bad accesses are not explained */
 static explained all_explained[EXPLAINED_MAX];
 
 static pid_t own_thread(void) { return (pid_t)syscall(SYS_gettid); }
 
-/* The entry that has this thread; `claim`, if none has: a free one, its from now on. */
+/* Without `claim`: the entry of this thread. With `claim`: a free entry, which the thread takes.
+ * NULL: there is none. */
 static explained *explained_of(pid_t thread, bool claim) {
     for (size_t i = 0; i < EXPLAINED_MAX; i++) {
         pid_t free_entry = 0;
@@ -141,7 +145,8 @@ uintptr_t sy_os_interrupted(void) {
     return own ? own->code : 0;
 }
 
-/* The kernel found it, in doing an access; si_code is not positive for what a process sent. */
+/* Whether the kernel sent the signal because of an access. If a process sent it, si_code is 0 or
+ * negative. */
 static bool is_access(const siginfo_t *info) { return info->si_code > 0; }
 
 static void explain_signal(const siginfo_t *info, const ucontext_t *context) {
@@ -162,8 +167,9 @@ static void explain_signal(const siginfo_t *info, const ucontext_t *context) {
     errno = saved;
 }
 
-/* What the system would do, on its way back from the handler: the access is done again, and what
- * was sent is sent again. (What is ignored ends the process all the same, if it is an access.) */
+/* Gives the signal its default effect after the return from our handler: a bad access is repeated,
+ * and a signal that a process sent is sent again. (A bad access ends the process even if the signal
+ * is ignored.) */
 static void leave_to_system(int signal_number, const struct sigaction *before,
                             const siginfo_t *info) {
     if (before->sa_handler == SIG_IGN && !is_access(info)) return;
@@ -184,8 +190,8 @@ static void on_bad_access(int signal_number, siginfo_t *info, void *context) {
         leave_to_system(signal_number, &before, info);
 }
 
-/* The handler there was finds the signals blocked as it asked for, and a stack that has room: on
- * that of the program's, if the thread has one. */
+/* The program's handler, which ours calls, finds the same signals blocked as it has asked for. Ours
+ * runs on the thread's alternate stack if there is one, because the thread's stack may be full. */
 static void install(int signal_number, struct sigaction *before) {
     if (sigaction(signal_number, NULL, before) != 0) return;
     struct sigaction ours = {.sa_sigaction = on_bad_access, .sa_mask = before->sa_mask};

@@ -1,12 +1,12 @@
 /*
- * linux_child.c: of os.h, a child process that works for us, or a copy of this one, and libraries
- * that it loads.
+ * linux_child.c: the part of os.h that runs a function in a child process or in a copy of this
+ * process, and that loads libraries.
  *
- * The child is made by the system call, not by fork: that runs hooks, which take locks, of malloc's
- * among them, and here the caller may be in the handler of a fault with any of them held. A child
- * without a signal at its end is also one that no wait() of the program's comes by. It answers in
- * memory that both have: a pipe would be two descriptors more, and would not end while a child that
- * the program forked meanwhile keeps its copy open.
+ * The child is made by the system call clone, not by fork: fork runs hooks, which take locks,
+ * malloc's among them, and the caller may be in the handler of a fault with any of these locks
+ * held. The child sends no signal at its end, so a wait() of the program does not find it. It
+ * answers in shared memory. A pipe would need two descriptors, and would not end while a child that
+ * the program forks meanwhile has its copy open.
  */
 #define _GNU_SOURCE
 
@@ -27,31 +27,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The caller may be on a stack of signals, a few KiB. Address space; what is not touched costs
- * nothing. */
+/* The child gets a stack of this size, because the caller's may be a signal stack of a few KiB. It
+ * is address space: pages that are not touched cost nothing. */
 static const size_t STACK_BYTES = (size_t)8 << 20;
 
-/* A reference that nothing needs to satisfy: older C libraries have it in a library of its own.
- * What opens libraries is asked for by name, since the linker warns of a program that is linked
- * statically and refers to it; such a program opens none. */
+/* Weak, since older C libraries have dlsym in a separate library, which the program may lack.
+ * dlopen and dlmopen are found by name at run time: the linker would warn if a statically linked
+ * program referred to them. Such a program loads no libraries. */
 #pragma weak dlsym
 
 typedef void *open_anew(long list, const char *library, int mode); /* dlmopen of glibc */
 typedef void *open_here(const char *library, int mode);
 
-/* What a child is for, and how it is to be. */
+/* The task of a child, and how the child runs. */
 typedef struct job {
     sy_os_work *work;
     const void *question;
-    void *answer;       /* in memory that both have */
-    void *stack;        /* for it to work on; NULL: the caller's */
-    unsigned seconds;   /* of life; 0: as long as it takes */
-    void (*made)(void); /* called in both; NULL: nothing is */
+    void *answer;       /* in memory that both processes share */
+    void *stack;        /* the child's stack; NULL: the caller's */
+    unsigned seconds;   /* after which the child is ended; 0: no limit */
+    void (*made)(void); /* called in both processes; NULL: no function is */
 } job;
 
-static job task; /* of the child; one at a time is in it, since each has its own copy */
+static job task; /* of the child: each child sets its own copy */
 
-/* A program's handlers would not know where they are. */
+/* Handlers of the program must not run in the child. */
 static void forget_handlers(void) {
     const struct sigaction normal = {.sa_handler = SIG_DFL};
     for (int signal = 1; signal < NSIG; signal++) sigaction(signal, &normal, NULL);
@@ -60,8 +60,8 @@ static void forget_handlers(void) {
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* A crash of the child leaves no trace: no message of malloc's and no core (a limit of 1 means none
- * to the kernel even where cores go to a program). The child does not outlive its parent. */
+/* A crash of the child leaves no message of malloc and no core. (With a limit of 1 the kernel makes
+ * no core even if cores are piped to a program.) The child does not outlive its parent. */
 static void be_silent(void) {
     const struct rlimit none = {1, 1};
     setrlimit(RLIMIT_CORE, &none);
@@ -112,7 +112,7 @@ static void await(pid_t pid) {
     while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR) continue;
 }
 
-/* `bytes` of answer come back in `answer`; the job's own is not set yet. */
+/* Copies the child's answer, of `bytes`, to `answer`. Sets wanted->answer itself. */
 static int ask_child(job *wanted, void *answer, size_t bytes) {
     int saved = errno;
     void *both = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -153,7 +153,7 @@ int sy_os_ask_copy(sy_os_work *work, const void *question, void *answer, size_t 
 
 int sy_os_process(void) { return (int)getpid(); }
 
-/* The number behind the word in /proc/self/status is 0 for none. */
+/* /proc/self/status has the tracer's number behind this word; 0: no tracer. */
 bool sy_os_is_traced(void) {
     static const char word[] = "\nTracerPid:\t";
     char text[1024] = "";

@@ -1,11 +1,11 @@
 /*
- * linux_limits.c: see linux_limits.h.
+ * linux_limits.c: reads the limits of control groups for linux_limits.h.
  *
  * /proc/self/cgroup has one line per hierarchy, `number:controllers:path`; version 2 has number 0
- * and no controllers. The path is relative to where that hierarchy is mounted, or, in a container
- * that sees the host's path under its own mount, to nothing that exists. So for each hierarchy the
- * path is walked up, from the group to the mount, and the least limit found on the way counts,
- * which is also what the kernel enforces.
+ * and no controllers. The path is relative to the mount point of that hierarchy. In a container it
+ * can be the host's path, which does not exist there. So for each hierarchy the path is walked up,
+ * from the group to the mount point, and the least limit found on the way counts. The kernel
+ * enforces this limit too.
  */
 #include "linux_limits.h"
 
@@ -21,7 +21,7 @@
 
 enum { PATH_BYTES = 4096, VALUE_BYTES = 64 };
 
-/* One limit of one hierarchy: reads the files of the group in `directory`; UINT64_MAX: none. */
+/* Reads a limit from the files of the group in `directory`; UINT64_MAX: no limit. */
 typedef uint64_t read_limit(const char *directory);
 
 /* Where a controller can be mounted, and how its limit is read. */
@@ -53,14 +53,15 @@ static bool read_value(const char *directory, const char *file, char value[VALUE
     return length > 0 && (size_t)length < sizeof path && read_text(path, value, VALUE_BYTES);
 }
 
-/* A decimal number, and what follows it; UINT64_MAX for "max", -1 and anything else. */
+/* The decimal number at `text`, and in `*rest` the text behind it. UINT64_MAX for "max", "-1" and
+ * anything else. */
 static uint64_t parse_limit(const char *text, char **rest) {
     *rest = (char *)text;
     if (text[0] < '0' || text[0] > '9') return UINT64_MAX;
     return strtoull(text, rest, 10);
 }
 
-/* Version 1 says "none" with the largest multiple of a page below 2^63. */
+/* In version 1 "no limit" is the largest multiple of a page below 2^63. */
 static uint64_t bytes_or_none(uint64_t bytes) {
     return bytes >= (UINT64_C(1) << 62) ? UINT64_MAX : bytes;
 }
@@ -116,7 +117,7 @@ static uint64_t least_upwards(const char *root, const char *mount, const char *p
     }
 }
 
-/* Is `name` one of the comma-separated controllers? For "" there must be none at all. */
+/* Whether `name` is one of the comma-separated controllers; for "", whether there are none. */
 static bool has_controller(const char *controllers, const char *name) {
     size_t length = strlen(name);
     if (length == 0) return controllers[0] == '\0';
@@ -128,7 +129,7 @@ static bool has_controller(const char *controllers, const char *name) {
     return false;
 }
 
-/* The least limit that one line of /proc/self/cgroup, which is cut up, stands for. */
+/* The least limit of the group in one line of /proc/self/cgroup. Changes the line. */
 static uint64_t least_of_line(const char *root, char *line, const controller *wanted) {
     char *controllers = strchr(line, ':');
     char *path = controllers == NULL ? NULL : strchr(controllers + 1, ':');

@@ -1,10 +1,10 @@
 /*
- * linux_maps.c: of os.h, the memory that this process has written: the mappings are in
- * /proc/self/maps, and which of their pages hold something in /proc/self/pagemap.
+ * linux_maps.c: the part of os.h that finds the memory that this process has written.
+ * /proc/self/maps lists the mappings, /proc/self/pagemap says which of their pages have content.
  *
- * A page can also be a guard (MADV_GUARD_INSTALL), which newer kernels tell from one in swap, and
- * those before (6.13, 6.14) do not: so what is said to be in swap is brought in by a call that
- * fails where an access would.
+ * A page can also be a guard (MADV_GUARD_INSTALL). Linux 6.13 and 6.14 report a guard as a page in
+ * swap; newer kernels distinguish the two. So a page that is reported in swap is brought in by a
+ * call that fails, instead of a signal, where an access would.
  */
 #define _GNU_SOURCE
 
@@ -23,7 +23,7 @@ static const uint64_t GUARD = UINT64_C(1) << 58; /* 6.15 */
 
 static const uint64_t MAPPING_MAX = UINT64_C(512) << 30;
 
-enum { ENTRIES = 512 }; /* of pages, read at a time */
+enum { ENTRIES = 512 }; /* of /proc/self/pagemap, read at a time */
 
 /* ---- mappings ---- */
 
@@ -56,7 +56,7 @@ static uintptr_t next_number(reader *maps) {
     }
 }
 
-/* The next line: "start-end rw-p ..."; false: there is none. */
+/* Reads the next line: "start-end rw-p ...". False: there is none. */
 static bool next_mapping(reader *maps, sy_os_piece *piece, bool *wanted) {
     piece->mapping = next_number(maps);
     piece->mapping_end = next_number(maps);
@@ -84,7 +84,8 @@ typedef struct page_walk {
     void *arg;
 } page_walk;
 
-/* Goes on with the piece, or ends it and visits it. */
+/* If the page has content, adds it to the piece; else visits the piece, if it has a page, and
+ * empties it. */
 static void add_page(const page_walk *walk, sy_os_piece *piece, uintptr_t address, size_t page,
                      bool holds) {
     if (holds && piece->start == piece->end) piece->start = address;

@@ -44,7 +44,7 @@ static char next_byte(reader *from) {
     return from->bytes[from->at++];
 }
 
-/* A number in hex, and the byte behind it. */
+/* Reads a hexadecimal number, and the byte behind it. */
 static uint64_t number(reader *from) {
     uint64_t value = 0;
     for (;;) {
@@ -58,7 +58,7 @@ static uint64_t number(reader *from) {
     }
 }
 
-/* Up to the next space or the end of the line; whether it was a space. */
+/* Reads up to the next space or the end of the line. True: it was a space. */
 static bool skip_word(reader *from) {
     for (;;) {
         char c = next_byte(from);
@@ -67,7 +67,7 @@ static bool skip_word(reader *from) {
     }
 }
 
-/* The rest of the line without the spaces before it; cut where it is too long. */
+/* Reads the rest of the line, without leading spaces, and cuts it if it is too long. */
 static void take_path(reader *from, char *path) {
     size_t length = 0;
     for (char c = next_byte(from); c != '\n' && c != 0; c = next_byte(from)) {
@@ -104,12 +104,13 @@ static bool find_mapping(uintptr_t address, mapping *into) {
 
 /* ---- stacks ---- */
 
-/* The first thread's stack grows: its mapping is what has been touched so far. The kernel keeps at
- * least so much free below it. */
+/* The first thread's stack grows: its mapping has only the part that was touched so far. The kernel
+ * keeps at least so much space below its top free of other mappings. */
 static const uintptr_t GROWTH = (uintptr_t)128 << 20;
 
-/* The mapping of another thread's stack may be one with what lies above; but the thread's own
- * structure is at the end of the stack, and goes no sooner than it does. */
+/* The stack of another thread may be in one mapping with the memory above it. But the thread's own
+ * structure (the thread pointer's target) lies at the upper end of the stack and is unmapped no
+ * sooner than the stack, so it is the bound. */
 bool sy_os_stack(uintptr_t *low, uintptr_t *high) {
     mapping found;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0),
@@ -146,7 +147,8 @@ static bool read_header(int fd, ElfW(Ehdr) * header) {
            header->e_phentsize == sizeof(ElfW(Phdr)) && header->e_ident[EI_CLASS] != ELFCLASSNONE;
 }
 
-/* What is at `offset` of the file has which address in the file's own terms? */
+/* The address that the file itself gives to the byte at `offset` (its virtual address in the ELF
+ * file). */
 static uint64_t own_address(int fd, const ElfW(Ehdr) * header, uint64_t offset) {
     for (size_t i = 0; i < header->e_phnum; i++) {
         ElfW(Phdr) part;
@@ -163,7 +165,7 @@ static bool read_section(int fd, const ElfW(Ehdr) * header, size_t index, ElfW(S
            read_at(fd, header->e_shoff + index * sizeof *section, section, sizeof *section);
 }
 
-/* The full table where the file was not stripped of it, else that of what is exported. */
+/* Finds the full symbol table or, if the file was stripped, the table of exported symbols. */
 static bool find_table(int fd, const ElfW(Ehdr) * header, ElfW(Shdr) * table) {
     bool found = false;
     for (size_t i = 0; i < header->e_shnum; i++) {
@@ -202,13 +204,13 @@ static bool find_symbol(int fd, const ElfW(Shdr) * table, unsigned kinds, uint64
     return false;
 }
 
-/* A name at the very end of the file is shorter than what is asked for. */
+/* Reads up to `room` bytes: at the end of the file there may be fewer. */
 static void read_name(int fd, uint64_t offset, char *name, size_t room) {
     ssize_t got = pread(fd, name, room - 1, (off_t)offset);
     name[got < 0 ? 0 : got] = 0;
 }
 
-/* The function or variable at an address in the file's own terms. */
+/* Finds the function or variable at a virtual address of the ELF file. */
 static void name_address(int fd, const ElfW(Ehdr) * header, unsigned kinds, uint64_t address,
                          char *name, uint64_t *behind) {
     ElfW(Shdr) table = {0}, names;
@@ -248,7 +250,7 @@ bool sy_os_locate(uintptr_t address, sy_os_place *place) {
 
 typedef struct search {
     uintptr_t address;
-    uint64_t own; /* the address in the file's own terms */
+    uint64_t own; /* the virtual address in the ELF file */
     char *file;
 } search;
 
@@ -259,7 +261,7 @@ static void copy_path(const char *from, char *to) {
     to[length] = 0;
 }
 
-/* The program itself has no name there. */
+/* In the loader's list the program itself has no name, so its path is read from /proc/self/exe. */
 static void copy_name(const struct dl_phdr_info *object, char *file) {
     if (object->dlpi_name && object->dlpi_name[0] == '/') {
         copy_path(object->dlpi_name, file);

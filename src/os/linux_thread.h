@@ -1,5 +1,6 @@
 /*
- * linux_thread.h: where the C library keeps what is a thread's own. Of linux.c and its kin.
+ * linux_thread.h: the calling thread's thread pointer, for linux*.c: the address of the C library's
+ * structure for the thread.
  */
 #ifndef SY_OS_LINUX_THREAD_H
 #define SY_OS_LINUX_THREAD_H

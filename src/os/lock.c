@@ -14,34 +14,35 @@
 enum {
     SPINS = 100, /* about the time of one refill, so that a holder on another CPU is waited out */
     LEVEL_SHIFT = 26,
-    LEVELS = 30, /* of forks in handlers of signals that came in forks */
-    WAYS = 20,   /* that a thread gives in a row: then it goes on as if it were burdened */
+    LEVELS = 30, /* of nested forks: in handlers of signals that came within forks */
+    WAYS = 20,   /* a thread that gave way so often in a row goes on as if it were burdened */
 };
 
 static const uint32_t WAITED = UINT32_C(1) << 31, HOLDER = (UINT32_C(1) << LEVEL_SHIFT) - 1;
-static const uint32_t INHERITED = 31; /* a level */
+static const uint32_t INHERITED = 31; /* a level: held for work when this process was forked */
 
-/* Of a thread that forks in a handler: longer than locks are held for. */
+/* How long a burdened thread waits for all locks together: longer than work holds any lock. */
 static const uint64_t PATIENCE_NS = 50000000;
-static const uint64_t LOOK_NS = 1000000; /* from one look to the next whether a lock can be had */
+static const uint64_t LOOK_NS = 1000000; /* between two attempts of a fork to take a lock */
 
 SY_TLS sy_lock_holder sy_lock_self;
 
-/* This thread's fork. */
+/* The fork that this thread is in. */
 static SY_TLS struct {
-    uint32_t level;    /* 0: it is in none */
-    uint32_t burdened; /* from this level on (0: not): it holds locks for interrupted work, */
-    uint64_t until;    /* and waits until then for those that others hold so */
-    bool gave_way;     /* it is not, and has met a thread that is, */
-    uint32_t ways;     /* so often in a row */
-    bool child;        /* it is in the child already, */
-    uint32_t before;   /* and had this number in the parent */
+    uint32_t level;    /* of nesting; 0: no fork */
+    uint32_t burdened; /* the level from which on the thread is burdened; 0: it is not */
+    uint64_t until;    /* if burdened: until then it waits for locks that others hold for work */
+    bool gave_way;     /* it is not burdened, and has met a thread that is */
+    uint32_t ways;     /* how many times in a row it gave way */
+    bool child;        /* the thread runs in the child */
+    uint32_t before;   /* in the child: the thread's number in the parent */
 } fork_at;
 
-/* Threads that are in a fork so. */
+/* The number of burdened threads. */
 static _Atomic uint32_t burdened;
 
-/* In the child of a fork: what the thread has inherited, and what is to be done after that. */
+/* In the child of a fork: the number of locks that the thread has inherited, and the function to
+ * call when it has released them all. */
 static SY_TLS uint32_t inherited;
 static SY_TLS void (*recover_then)(void);
 
@@ -54,7 +55,7 @@ static uint32_t number(void) {
 
 static bool is_mine(uint32_t word) { return word && (word & HOLDER) == number(); }
 
-/* Whether this thread holds it for a fork: then nothing is to be done for having it. */
+/* Whether this thread holds the lock for a fork: then to acquire or release it changes nothing. */
 static bool is_for_fork(uint32_t word) {
     return is_mine(word) && level_of(word) != 0 && level_of(word) != INHERITED;
 }
@@ -70,7 +71,8 @@ static bool try_lock(sy_lock *lock, uint32_t word) {
                                                    memory_order_relaxed);
 }
 
-/* Marks the word, so that its holder wakes this thread. What it is then, 0 if it is free. */
+/* Marks the lock as waited for, so that its holder wakes a thread at the release. Returns the
+ * marked word, or 0 if the lock is free. */
 static uint32_t mark_waited(sy_lock *lock) {
     uint32_t word = load_word(lock);
     while (word && !(word & WAITED))
@@ -80,7 +82,8 @@ static uint32_t mark_waited(sy_lock *lock) {
     return word;
 }
 
-/* Others may still be asleep when this thread has it. */
+/* After a sleep the thread takes the lock with WAITED set, since other threads may still be asleep
+ * on it. */
 static void wait_for(sy_lock *lock, uint32_t word) {
     for (int spin = 0; spin < SPINS; spin++) {
         if (try_lock(lock, word)) return;
@@ -97,7 +100,7 @@ void sy_lock_acquire_slow(sy_lock *lock) {
     if (!is_for_fork(load_word(lock))) wait_for(lock, self);
 }
 
-/* What the word was. */
+/* Returns what the word was. */
 static uint32_t set_free(sy_lock *lock) {
     uint32_t word = atomic_exchange_explicit(&lock->word, 0, memory_order_release);
     if (word & WAITED) sy_os_wake(&lock->word, 1);
@@ -124,7 +127,8 @@ void sy_lock_note_release(const sy_lock *lock) {
     if (held_of_rank[lock->rank]-- == 0) out_of_order("slabyard: a lock was released unheld\n");
 }
 
-/* Work that a signal has interrupted may have been about to take a lock, which is noted already. */
+/* The thread may have been interrupted by a signal when it had noted a lock and not yet taken it.
+ * So the notes are put aside while `recover` runs. */
 static void run_recovery(void (*recover)(void)) {
     uint32_t noted[SY_RANK_LAST + 1];
     memcpy(noted, held_of_rank, sizeof noted);
@@ -141,7 +145,7 @@ static void run_recovery(void (*recover)(void)) { recover(); }
 
 /* ---- acquire and release ---- */
 
-/* One of what the thread had inherited is let go. */
+/* The thread has released one of its inherited locks. After the last one it runs the recovery. */
 static void shed(void) {
     if (--inherited > 0) return;
     void (*recover)(void) = recover_then;
@@ -166,7 +170,7 @@ static uint32_t word_for_fork(void) {
     return level << LEVEL_SHIFT | number();
 }
 
-/* A fork within a fork holds what the outer one holds. */
+/* A fork that is nested in another counts as burdened: its thread was interrupted. */
 void sy_lock_begin_fork(void) {
     fork_at.child = fork_at.gave_way = false;
     bool outermost = fork_at.level++ == 0;
@@ -177,8 +181,9 @@ void sy_lock_begin_fork(void) {
     atomic_fetch_add_explicit(&burdened, 1, memory_order_relaxed);
 }
 
-/* Whether to go on without a lock that another thread has. If it has it for a fork, it needs none
- * of this thread's locks that it cannot go on without. */
+/* Whether to go on without a lock that another thread holds. A burdened thread waits for locks that
+ * are held for a fork as long as it takes: the other thread gives way, or goes on without the locks
+ * of this one. */
 static bool is_hopeless(uint32_t word) {
     bool for_work = level_of(word) == 0 || level_of(word) == INHERITED;
     if (fork_at.burdened) return for_work && sy_os_now() >= fork_at.until;
@@ -198,7 +203,8 @@ bool sy_lock_hold(sy_lock *lock) {
 
 bool sy_lock_gave_way(void) { return fork_at.gave_way; }
 
-/* A handler that forks may have interrupted the counting, so what is counted may be too much. */
+/* `burdened` may be too large, since a handler that forks may have interrupted its counting. So the
+ * wait has an end. */
 void sy_lock_wait_for_way(void) {
     uint32_t seen = atomic_load_explicit(&burdened, memory_order_relaxed);
     fork_at.ways++;
@@ -207,7 +213,8 @@ void sy_lock_wait_for_way(void) {
 
 bool sy_lock_has(const sy_lock *lock) { return fork_at.child || is_mine(load_word(lock)); }
 
-/* Locks of an outer fork, which this one came in, stay that one's. */
+/* In the child, a lock that the thread held for work stays held, as INHERITED. A lock that it held
+ * for an outer fork stays held for that fork. All others become free. */
 static bool drop_in_child(sy_lock *lock) {
     uint32_t word = load_word(lock), level = level_of(word), kept = 0;
     bool mine = word && (word & HOLDER) == fork_at.before;

@@ -1,5 +1,5 @@
 /*
- * lock.h: the one kind of lock, ranked, and what becomes of locks at a fork.
+ * lock.h: the library's only kind of lock, with a rank, and the rules for locks at a fork.
  *
  * A thread takes locks in rising rank only (several of one rank only around fork, in a fixed
  * order); a debug build aborts on the first acquisition that breaks this. No system call that can
@@ -21,8 +21,8 @@
  *
  * Around a fork the forking thread holds all locks (os/start.c), so that the child finds every
  * structure whole. Three things are different then:
- *   - What the thread holds for the fork it may acquire and release again. Hooks of fork that run
- *     meanwhile can therefore allocate and free.
+ *   - The thread may acquire and release again the locks that it holds for the fork. Hooks of fork
+ *     that run meanwhile can therefore allocate and free.
  *   - A handler of a signal may fork while its thread holds locks for the work that the signal has
  *     interrupted. These stay as they are: in the child the same thread goes on with that work.
  *   - Such a thread is burdened. It takes the other locks out of order: another thread may hold one
@@ -71,10 +71,10 @@ typedef struct sy_lock {
 #define SY_LOCK_INIT(rank_) \
     { 0, rank_ }
 
-/* Of each thread. */
+/* Each thread has one. */
 typedef struct sy_lock_holder {
     uint32_t number; /* 0: not known yet */
-    uint32_t held;   /* locks that it holds for work, or is about to take, or has just let go */
+    uint32_t held;   /* locks that it holds for work, is about to take, or has just released */
 } sy_lock_holder;
 
 extern SY_HIDDEN SY_TLS sy_lock_holder sy_lock_self;
@@ -97,7 +97,7 @@ static inline void sy_lock_acquire(sy_lock *lock) {
     sy_lock_holder *self = &sy_lock_self;
     uint32_t unheld = 0;
     self->held++;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler that forks counts it before it is had */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* counted first, for a handler that forks */
     if (SY_UNLIKELY(!self->number) ||
         !atomic_compare_exchange_strong_explicit(&lock->word, &unheld, self->number,
                                                  memory_order_acquire, memory_order_relaxed))
@@ -117,38 +117,42 @@ static inline void sy_lock_release(sy_lock *lock) {
     self->held--;
 }
 
-/* Whether this thread holds it for work: it would wait for itself. */
+/* Whether this thread holds the lock for work. If so, it must not acquire it: it would wait for
+ * itself. */
 bool sy_lock_is_mine(const sy_lock *lock);
 
-/* ---- around a fork, or another copy of the process ---- */
+/* ---- around a fork, or another copy of the process (sy_os_ask_copy) ---- */
 
-/* This thread is about to hold all locks. May be nested, by handlers of signals. */
+/* Begins a fork: this thread is about to hold all locks. May be nested, by handlers of signals. */
 void sy_lock_begin_fork(void);
 
-/* Takes a lock for it. False: another thread has it, and this one is burdened, or has to give way
- * (then it fails for all that are still to come). */
+/* Takes a lock for the fork. False: another thread holds it, and this thread is burdened and has
+ * waited long enough, or it has to give way. A thread that gives way goes on without each later
+ * lock that another thread holds. */
 bool sy_lock_hold(sy_lock *lock);
 
-/* After all were tried: whether they are to be dropped, the fork ended, and begun again once there
- * is a way. */
+/* sy_lock_gave_way is called when all locks were tried. True: the thread has to drop them, end the
+ * fork, call sy_lock_wait_for_way, and begin again. */
 bool sy_lock_gave_way(void);
 void sy_lock_wait_for_way(void);
 
-/* Whether a lock was had: what it guards may be walked. */
+/* Whether this thread has the lock, so that it may walk the data that the lock guards. */
 bool sy_lock_has(const sy_lock *lock);
 
-/* Lets go of it again. In the child of a fork: true if it was not had, so that a thread that the
- * child lacks may have been changing what it guards. */
+/* Releases a lock that was taken for the fork. True only in the child, if the forking thread did
+ * not have the lock: another thread, which the child lacks, may have been changing the data that
+ * the lock guards. */
 bool sy_lock_drop(sy_lock *lock);
 
-/* After the fork in the parent; in the child, before the first lock is dropped and after the last.
- * `recover` is called once this thread holds nothing any more for the work that it had been in: at
- * once, most often. */
+/* sy_lock_end_fork is called after the fork in the parent. In the child sy_lock_begin_child is
+ * called before the first lock is dropped, and sy_lock_end_child after the last. `recover` is
+ * called as soon as this thread no longer holds a lock for work that it had begun before the fork:
+ * usually at once. */
 void sy_lock_end_fork(void);
 void sy_lock_begin_child(void);
 void sy_lock_end_child(void (*recover)(void));
 
-/* Whether this thread is between the two: no other thread can end what it is at. */
+/* Whether this thread is in a fork: between sy_lock_begin_fork and its end. */
 bool sy_lock_is_forking(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * pages.c: whole mappings for the library's own tables.
+ * pages.c: reserves and commits memory for the library's own tables in one call, and returns it.
  */
 #include "os/pages.h"
 

@@ -1,5 +1,6 @@
 /*
- * pages.h: whole mappings for the library's own tables: reserved and committed, given back whole.
+ * pages.h: memory for the library's own tables: each table is reserved and committed by one call,
+ * and returned to the system whole by another.
  *
  * Below: os.h. Above: every layer that keeps tables of its own.
  */
@@ -8,11 +9,12 @@
 
 #include <stddef.h>
 
-/* `bytes`, whole pages, at a multiple of `align` (a power of two, at least a page), reading as
- * zero; `name` as in sy_os_reserve. NULL with ENOMEM. */
+/* Allocates `bytes` (whole pages) at a multiple of `align` (a power of two, at least a page). The
+ * memory reads as zero. `name`: see sy_os_reserve. NULL with ENOMEM. */
 void *sy_pages_take(size_t bytes, size_t align, const char *name);
 
-/* Gives all of it back: its address space or, if the system cannot, its memory. errno is kept. */
+/* Returns all of it to the system. If the address space cannot be released, only the memory is.
+ * errno is unchanged. */
 void sy_pages_give(void *start, size_t bytes);
 
 #endif

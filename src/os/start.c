@@ -14,8 +14,8 @@
 enum { NOT_STARTED, STARTING, STARTED };
 
 static _Atomic uint32_t state;
-static SY_TLS bool starting; /* it is this thread that does */
-/* What has been done of it, should the start as a whole have failed before. */
+static SY_TLS bool starting; /* this thread is the one that starts the parts */
+/* How far the start has come. If it fails, a later one goes on from here. */
 static bool survives_forks;
 static size_t parts_started, parts_finished;
 
@@ -43,14 +43,16 @@ static void drop_all(void) {
     sy_lock_drop(&lock);
 }
 
-/* Another thread that starts the library would be missing in the child, the start half done. */
+/* If a fork came while another thread starts the library, the child would lack that thread and have
+ * a half-done start. So a fork waits for the start, unless this thread holds a lock that the other
+ * one may need. */
 static void wait_for_start(void) {
     while (atomic_load_explicit(&state, memory_order_acquire) == STARTING && !starting &&
            sy_lock_self.held == 0)
         sy_os_wait(&state, STARTING);
 }
 
-/* All locks, with those of the C library's that `streams` is for before them. */
+/* Takes all locks; with `streams`, takes the C library's lock of its streams before them. */
 static void lock_all(bool streams) {
     int error = errno;
     for (;;) {
@@ -139,8 +141,8 @@ static int start_parts(void) {
     return 0;
 }
 
-/* What the system's functions allocate that the start itself calls, where this library is the
- * program's malloc: served as soon as there is what it takes. */
+/* If this library is the program's malloc, functions of the system that the start calls may
+ * allocate from it. Such an allocation is served when all parts have started. */
 static int start_within(void) {
     if (parts_started == sy_part_count) return 0;
     errno = ENOMEM;

@@ -1,10 +1,10 @@
 /*
- * start.h: one-time start of the library, and fork.
+ * start.h: the start of the library, once in a process, and what each layer does around a fork.
  *
  * Each layer describes what it has to do at the start and around a fork as an `sy_part`: a constant
- * beside the code it names. The list of all parts is the one thing that knows every layer
- * (keep/parts.c). So a function that a program may call first starts the library by a call
- * downwards, and a layer that comes new, or goes, is one line of the list.
+ * beside the code it names. Only the list of all parts knows every layer (keep/parts.c). So each
+ * function that a program may call first starts the library by a call of a lower layer, and adding
+ * or removing a layer changes one line of the list.
  */
 #ifndef SY_OS_START_H
 #define SY_OS_START_H
@@ -13,47 +13,50 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Members that are NULL are left out. */
+/* A member that is NULL is not called. */
 typedef struct sy_part {
-    /* Once, innermost part first: after it the part serves the parts outside of it. 0, or -1: the
-     * start has failed, and a later one begins again with this part. */
+    /* Called once, innermost part first. After it, outer parts may use this part. 0, or -1: the
+     * start has failed, and a later start begins again with this part. */
     int (*start)(void);
-    /* Once, in the same order, when all have started: may allocate, and call what allocates. */
+    /* Called once, in the same order, when all parts have started. It may allocate, and call
+     * functions that allocate. */
     int (*finish)(void);
-    /* Around a fork: takes its locks by sy_lock_hold, outermost part first; lets go of them by
-     * sy_lock_drop, innermost first. */
+    /* Around a fork: `hold` takes the part's locks by sy_lock_hold, outermost part first; `drop`
+     * releases them by sy_lock_drop, innermost first. */
     void (*hold)(void);
     void (*drop)(void);
-    /* In the child, at once after all were let go. */
+    /* Called in the child, directly after all locks were dropped. */
     void (*inherit)(void);
     /*
-     * In the child, innermost first, once the thread holds nothing any more for the work that it
-     * was in when it forked: what other threads had begun is ended or undone. Of what this thread
-     * was in the midst of, in a function of the program's or when a signal came whose handler
-     * forked, nothing is touched.
+     * Called in the child, innermost part first, as soon as the thread holds no more locks for work
+     * that it had begun before the fork. Completes or undoes the operations of the parent's other
+     * threads. It must not touch operations of this thread that the fork interrupted: the program
+     * forked within a callback, or in a handler of a signal.
      */
     void (*recover)(void);
 } sy_part;
 
-/* In the order of their locks, outermost first (os/lock.h). Defined in keep/parts.c. */
+/* All parts, in the order of their locks, outermost first (os/lock.h). Defined in keep/parts.c. */
 extern SY_HIDDEN const sy_part *const sy_parts[];
 extern SY_HIDDEN const size_t sy_part_count;
 
 /*
- * Starts what has not started. 0, or -1 with ENOMEM: a later call tries again. Any thread. The
- * thread that is at it may come by here again, by an allocation of the system's functions: then 0
- * if an allocation can be served already, else -1.
+ * Starts all parts that have not started. 0, or -1 with ENOMEM: a later call tries again. Any
+ * thread may call it. Functions of the system that the start calls may allocate, so the starting
+ * thread may call this again within the start. Then the result is 0 if an allocation can be served
+ * already, else -1.
  */
 int sy_start(void);
 
-/* What is made once and later than that, like a class of the heap, is made under this lock, which a
- * fork waits for: the child finds it made or not begun. False, and not locked: this thread has it,
- * and has come by here again in the same way. */
+/* A structure that is made once, after the start, such as a size class of the heap, is made under
+ * this lock. A fork waits for the lock, so the child finds the structure either complete or not
+ * begun. False, and nothing is locked: this thread holds the lock already, and an allocation within
+ * its work has called this again. */
 bool sy_start_lock(void);
 void sy_start_unlock(void);
 
-/* All locks of the library in their order, so that a copy of the process finds every structure
- * whole. */
+/* Take and release all locks of the library in their order, so that a copy of the process that is
+ * made meanwhile finds every structure whole. */
 void sy_start_lock_all(void);
 void sy_start_unlock_all(void);
 
