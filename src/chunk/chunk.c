@@ -541,7 +541,7 @@ static void mend_runs(sy_chunk *chunk) {
         size_t bytes = (size_t)(end - unit) * SY_UNIT_BYTES;
         if (run->bytes == bytes) continue;
         if (run->bytes == 0)
-            *run = (sy_slab){.start = (uintptr_t)chunk + (uintptr_t)unit * SY_UNIT_BYTES};
+            *run = (sy_slab){.start = chunk->start + (uintptr_t)unit * SY_UNIT_BYTES};
         run->bytes = bytes;
     }
 }
