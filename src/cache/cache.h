@@ -105,6 +105,10 @@ static inline size_t sy_cache_left(const sy_cache *cache) {
 /* Opens a cache in `cache`, which is zeroed memory; only the quota may be set, if it is not the
  * process's. `number`: the number of its client; 0: any. 0, or -1 as sy_cache_create. */
 int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number);
+/* Whether sy_cache_open has come to its end for a cache of a size class: its last store says so. */
+static inline bool sy_cache_is_open(const sy_cache *class_cache) {
+    return class_cache->head.loaded_offset != 0;
+}
 
 /* Allocation and free for the heap. The program asks for `size` bytes, at most the cache's size, at
  * `align` or at the cache's alignment if that is less. It frees with the size that it believes the
@@ -209,6 +213,8 @@ extern SY_HIDDEN const sy_part sy_epochs_part;
 bool sy_cache_trim_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes);
 /* The same for empty slabs alone. */
 bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged);
+/* Whether a trim of this thread has set the slab aside. */
+bool sy_cache_is_aside(const sy_slab *slab);
 /* Drains the cache, and does all steps; returns the bytes discarded. */
 size_t sy_cache_trim_slabs(sy_cache *cache);
 /* Does the rest of a trim: the free memory of chunks, of the directory (`handles`) and of

@@ -48,9 +48,11 @@ static void count_again(sy_slab *slab, const sy_layout *layout) {
     if (last > slab->watermark) slab->watermark = last;
 }
 
-/* Whether the run is a slab of the cache. A slab that was being made is none: it has no slots. */
+/* Whether the run is a slab of the cache. A slab that was being made is none: it has no slots. A
+ * slab that was being released is none: if this thread was releasing it, it goes on with that. */
 static bool is_of(const sy_slab *run, const sy_cache *cache) {
-    return run->owner == cache && run->slots == cache->layout.slots && run->free && run->bins;
+    return run->owner == cache && run->slots == cache->layout.slots && run->free && run->bins &&
+           run->bin != SY_BIN_GONE;
 }
 
 static void empty_bins(sy_slab *run, void *arg) {
@@ -68,7 +70,12 @@ static void add_again(sy_slab *run, void *arg) {
     if (!is_of(run, cache)) return;
     count_again(run, &cache->layout);
     size_t out = run->slots - run->free_count;
-    sy_bins_insert(run->bins, run);
+    if (sy_cache_is_aside(run)) {
+        run->bin = SY_BIN_NONE;
+        sy_bins_set_aside(run->bins, run);
+    } else {
+        sy_bins_insert(run->bins, run);
+    }
     sy_cache_append_slab(cache, run);
     cache->slab_count++;
     cache->out += out;
@@ -95,12 +102,21 @@ static void recover(sy_cache *cache) {
     if (sy_cache_guards(cache)) cache->guarded = sy_guard_live(cache->watch);
 }
 
+/* Whether another thread was opening this cache of a size class. Classes are opened under the lock
+ * of the start, and recovery waits until this thread does not hold that lock. */
+static bool is_half_open(const sy_cache *cache) {
+    return cache->class_number && !sy_cache_is_open(cache);
+}
+
 static void recover_caches(void) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_next_locked(number)) != NULL;
          number = client->number) {
         sy_cache *cache = sy_cache_of_client(client);
-        if (cache) recover(cache);
+        if (cache && is_half_open(cache))
+            sy_client_forget(client);
+        else if (cache)
+            recover(cache);
     }
 }
 

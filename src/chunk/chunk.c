@@ -546,15 +546,15 @@ static void mend_runs(sy_chunk *chunk) {
     }
 }
 
-/* For each segment that is a chunk: enters it in new lists. The old lists may have been half
- * changed. */
+/* For each segment that is a chunk: enters it in the lists, which were emptied because they may
+ * have been half changed. A chunk that another thread was opening is not in the map, and is lost.
+ */
 static int list_again(void *arg, unsigned what, uintptr_t start, size_t size) {
     sy_memory *memory = arg;
     sy_chunk *chunk = chunk_at(start);
     (void)what, (void)size;
     if (!chunk || chunk->memory != memory) return 0;
     sy_lock_acquire(&memory->lock);
-    if (memory->torn) empty_lists(memory);
     mend_runs(chunk);
     chunk->free = chunk->dirty = 0;
     free_again(chunk);
@@ -568,7 +568,10 @@ static int list_again(void *arg, unsigned what, uintptr_t start, size_t size) {
 }
 
 void sy_chunk_recover(sy_memory *memory) {
-    if (memory->torn) (void)sy_vmem_walk(memory->arena, SY_VMEM_ALLOCATED, list_again, memory);
+    if (memory->torn) {
+        empty_lists(memory);
+        (void)sy_vmem_walk(memory->arena, SY_VMEM_ALLOCATED, list_again, memory);
+    }
     sy_lock_acquire(&memory->lock);
     memory->whole_trims = 0;
     for (sy_chunk *chunk = memory->first; chunk; chunk = chunk->all_next) {

@@ -18,6 +18,9 @@ enum { PLACES = 64, HEADER_BYTES = sizeof(sy_chunk), AREA_BYTES = PLACES * HEADE
 
 _Static_assert(HEADER_BYTES == 16 << 10, "whole pages of 4 and 16 KiB, and areas of 1 MiB");
 
+/* A thread may be anywhere in a change of these lists when another thread forks. So one store makes
+ * each change, after all that it makes visible. */
+
 /* It lies in the first place of each area. */
 typedef struct area {
     struct area *previous;
@@ -43,6 +46,7 @@ static void add_area(area *added) {
     added->unused = ~UINT64_C(1);
     sy_lock_acquire(&lock);
     added->previous = last_area;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     last_area = added;
     sy_lock_release(&lock);
 }
@@ -79,6 +83,7 @@ sy_slab *sy_descriptor_take(void) {
 void sy_descriptor_give(sy_slab *descriptor) {
     sy_lock_acquire(&lock);
     descriptor->next = unused_descriptors;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     unused_descriptors = descriptor;
     sy_lock_release(&lock);
 }

@@ -71,10 +71,19 @@ static void unlink_kept(sy_memory *memory, sy_slab *span) {
 static void keep_span(sy_memory *memory, sy_slab *span) {
     sy_lock_acquire(&memory->large_lock);
     span->next = memory->kept;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* sy_large_recover follows `next` from here */
     memory->kept = span;
     memory->kept_count++;
     memory->kept_bytes += span->bytes;
     sy_lock_release(&memory->large_lock);
+}
+
+void sy_large_recover(sy_memory *memory) {
+    memory->kept_count = memory->kept_bytes = 0;
+    for (const sy_slab *span = memory->kept; span; span = span->next) {
+        memory->kept_count++;
+        memory->kept_bytes += span->bytes;
+    }
 }
 
 /* The length of the longest kept span that is used whole for a span of `bytes` with room to grow to

@@ -32,6 +32,8 @@ bool sy_large_trim_step(sy_memory *memory, bool aged, size_t *bytes);
 void sy_large_try_again(sy_memory *memory);
 /* Called at the end of a pass by age: the next one may release the spans that are kept now. */
 void sy_large_age(sy_memory *memory);
+/* In the child of a fork, if another thread was changing the list of kept spans: counts them. */
+void sy_large_recover(sy_memory *memory);
 void sy_large_count(sy_memory *memory, size_t *used_bytes, size_t *kept_bytes);
 
 #endif

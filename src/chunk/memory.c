@@ -169,6 +169,7 @@ sy_memory *sy_memory_create(const sy_memory_config *config) {
     sy_lock_acquire(&list_lock);
     memory->next = memories;
     memory->next->previous = memory;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* inherit_memories follows `next` from here */
     memories = memory;
     sy_lock_release(&list_lock);
     return memory;
@@ -250,10 +251,17 @@ static void drop_memories(void) {
     sy_side_unlock_after_fork();
     if (!sy_lock_has(&list_lock)) return;
     for (sy_memory *memory = memories; memory; memory = memory->next) {
-        sy_lock_drop(&memory->large_lock);
+        if (sy_lock_drop(&memory->large_lock)) sy_large_recover(memory);
         if (sy_lock_drop(&memory->lock)) memory->torn = true;
     }
     sy_lock_drop(&list_lock);
+}
+
+/* Another thread may have been changing the list: one store links or unlinks a memory. */
+static void inherit_memories(void) {
+    sy_memory *previous = NULL;
+    for (sy_memory *memory = memories; memory; previous = memory, memory = memory->next)
+        memory->previous = previous;
 }
 
 /* The child has one thread, so the list's lock is not taken. It could not be: its rank comes after
@@ -265,5 +273,8 @@ static void recover_memories(void) {
     }
 }
 
-const sy_part sy_memory_part = {
-    .start = start_main, .hold = hold_memories, .drop = drop_memories, .recover = recover_memories};
+const sy_part sy_memory_part = {.start = start_main,
+                                .hold = hold_memories,
+                                .drop = drop_memories,
+                                .inherit = inherit_memories,
+                                .recover = recover_memories};

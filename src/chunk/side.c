@@ -25,6 +25,9 @@ struct block {
     struct block *next;
 };
 
+/* A thread may be anywhere in a change of these lists when another thread forks. So one store makes
+ * each change, after all that it makes visible. */
+
 /* It lies in the first AREA_OFFSET bytes of an area. */
 struct area {
     struct area *previous;
@@ -76,8 +79,11 @@ static int add_area(uintptr_t seen) {
         added->previous = last_area;
         added->bytes = bytes;
         last_area = added;
-        area = (uintptr_t)memory + AREA_OFFSET;
+        area = 0; /* none, until its end is known */
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
         area_end = (uintptr_t)memory + bytes;
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        area = (uintptr_t)memory + AREA_OFFSET;
     }
     sy_lock_release(&lock);
     if (!mine) sy_pages_give(memory, bytes);
@@ -101,6 +107,7 @@ void sy_side_give(void *memory, size_t bytes) {
     unsigned class_index = class_of(bytes);
     sy_lock_acquire(&lock);
     block->next = unused[class_index];
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     unused[class_index] = block;
     sy_lock_release(&lock);
 }

@@ -47,6 +47,9 @@ static int open_locked(unsigned class_number) {
     sy_cache_config config = {.name = name, .size = size};
     config.align = align < SY_UNIT_BYTES ? align : SY_UNIT_BYTES;
     name_class(name, size);
+    /* In the child of a fork: a thread of the parent had opened the class, and not noted it yet. */
+    if (sy_cache_is_open(&classes[class_number])) return 0;
+    memset(&classes[class_number], 0, sizeof classes[class_number]);
     return sy_cache_open(&classes[class_number], &config, class_number);
 }
 

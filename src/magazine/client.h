@@ -121,6 +121,9 @@ int sy_client_open(sy_client *client, const sy_client_config *config);
  */
 void sy_client_close(sy_client *client);
 
+/* In the child of a fork: undoes the opening of a client that no thread has used. */
+void sy_client_forget(const sy_client *client);
+
 /* Lets another client have the number of a closed one: no table refers to the number any more. */
 void sy_client_give_number(const sy_client *client);
 

@@ -365,6 +365,8 @@ int sy_client_open(sy_client *client, const sy_client_config *config) {
     return -1;
 }
 
+void sy_client_forget(const sy_client *client) { clients[client->number] = NULL; }
+
 /* The lock is held before and after. It is released while trims finish with the client. */
 static void wait_for_pins(sy_client *client) {
     uint32_t pins;
@@ -428,7 +430,9 @@ void sy_client_close(sy_client *client) {
 void sy_client_give_number(const sy_client *client) {
     if (client->number < SY_CLIENT_DEMANDED) return;
     sy_threads_lock();
-    unused_numbers[unused_count++] = (uint16_t)client->number;
+    unused_numbers[unused_count] = (uint16_t)client->number;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* for the child of a fork at this moment */
+    unused_count++;
     sy_threads_unlock();
 }
 

@@ -21,8 +21,7 @@ enum {
 static const uint32_t WAITED = UINT32_C(1) << 31, HOLDER = (UINT32_C(1) << LEVEL_SHIFT) - 1;
 static const uint32_t INHERITED = 31; /* a level: held for work when this process was forked */
 
-/* How long a burdened thread waits for all locks together: longer than work holds any lock. */
-static const uint64_t PATIENCE_NS = 50000000;
+uint64_t sy_lock_patience_ns = 50000000; /* longer than work holds any lock */
 static const uint64_t LOOK_NS = 1000000; /* between two attempts of a fork to take a lock */
 
 SY_TLS sy_lock_holder sy_lock_self;
@@ -177,7 +176,7 @@ void sy_lock_begin_fork(void) {
     bool unburdened = outermost && sy_lock_self.held == 0 && fork_at.ways < WAYS;
     if (fork_at.burdened || unburdened) return;
     fork_at.burdened = fork_at.level;
-    fork_at.until = sy_os_now() + PATIENCE_NS;
+    fork_at.until = sy_os_now() + sy_lock_patience_ns;
     atomic_fetch_add_explicit(&burdened, 1, memory_order_relaxed);
 }
 
@@ -208,7 +207,7 @@ bool sy_lock_gave_way(void) { return fork_at.gave_way; }
 void sy_lock_wait_for_way(void) {
     uint32_t seen = atomic_load_explicit(&burdened, memory_order_relaxed);
     fork_at.ways++;
-    if (seen) sy_os_wait_for(&burdened, seen, PATIENCE_NS);
+    if (seen) sy_os_wait_for(&burdened, seen, sy_lock_patience_ns);
 }
 
 bool sy_lock_has(const sy_lock *lock) { return fork_at.child || is_mine(load_word(lock)); }

@@ -123,6 +123,9 @@ bool sy_lock_is_mine(const sy_lock *lock);
 
 /* ---- around a fork, or another copy of the process (sy_os_ask_copy) ---- */
 
+/* How long a burdened thread waits for all locks together. Only tests change it. */
+extern SY_HIDDEN uint64_t sy_lock_patience_ns;
+
 /* Begins a fork: this thread is about to hold all locks. May be nested, by handlers of signals. */
 void sy_lock_begin_fork(void);
 

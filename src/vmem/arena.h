@@ -117,6 +117,7 @@ struct sy_vmem {
     char name[SY_VMEM_NAME_MAX + 1];
     sy_vmem *next, *previous; /* all arenas; guarded by the list's lock */
     _Atomic unsigned calls;   /* import and release calls at work; it is not destroyed meanwhile */
+    bool torn; /* in the child of a fork: another thread was changing what the lock guards */
 
     /* Guards all from here to the quantum caches. */
     alignas(64) sy_lock lock;
@@ -180,6 +181,8 @@ typedef struct sy_request {
 bool sy_tags_ready(sy_vmem *arena, size_t count);
 sy_boundary *sy_tag_take(sy_vmem *arena, sy_tag_kind kind, uintptr_t start, size_t size);
 void sy_tag_give(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings);
+/* Adds a block with a free tag to the arena's list of blocks. */
+void sy_tag_block_list(sy_vmem *arena, sy_tag_block *block);
 /* Gives the blocks of a list back to the system. */
 void sy_tag_blocks_release(sy_tag_block *blocks);
 
@@ -205,6 +208,8 @@ sy_boundary *sy_span_after(const sy_vmem *arena, uintptr_t value);
 bool sy_span_overlaps(const sy_vmem *arena, uintptr_t start, size_t size);
 /* Adds a span that overlaps no other, and returns its free segment. Two tags are spare. */
 sy_boundary *sy_span_insert(sy_vmem *arena, uintptr_t start, size_t size, bool imported);
+/* Adds a span to the tree and to the counts. */
+void sy_span_enter(sy_vmem *arena, sy_boundary *span);
 /* Removes a span that is all free, with its one segment. */
 void sy_span_remove(sy_vmem *arena, sy_boundary *span, sy_leavings *leavings);
 
@@ -263,6 +268,11 @@ void sy_vmem_fault(const sy_vmem *arena, uintptr_t value, size_t size, size_t fo
 /* Calls `visit` for each arena, with the list's lock held. */
 void sy_vmem_each(void (*visit)(sy_vmem *arena, void *arg), void *arg);
 extern SY_HIDDEN const sy_part sy_arenas_part;
+
+/* ---- recover.c ---- */
+
+/* In the child of a fork: makes an arena whole again that another thread was changing. */
+void sy_vmem_recover(sy_vmem *arena);
 
 /* ---- quantum.c ---- */
 

@@ -75,7 +75,7 @@ static void change_free(sy_vmem *arena, sy_boundary *tag, uintptr_t start, size_
     if (from != to) list_add(arena, tag, to);
 }
 
-/* ---- order of value ---- */
+/* ---- order of value: one store links or unlinks a tag, for the child of a fork ---- */
 
 void sy_tag_link(sy_vmem *arena, sy_boundary *tag, sy_boundary *previous) {
     tag->previous = previous;
@@ -84,10 +84,12 @@ void sy_tag_link(sy_vmem *arena, sy_boundary *tag, sy_boundary *previous) {
         tag->next->previous = tag;
     else
         arena->last = tag;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (previous)
         previous->next = tag;
     else
         arena->first = tag;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 void sy_tag_unlink(sy_vmem *arena, sy_boundary *tag) {
@@ -99,6 +101,7 @@ void sy_tag_unlink(sy_vmem *arena, sy_boundary *tag) {
         tag->previous->next = tag->next;
     else
         arena->first = tag->next;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (arena->rotor_tag == tag) arena->rotor_tag = tag->previous;
 }
 

@@ -86,22 +86,25 @@ bool sy_span_overlaps(const sy_vmem *arena, uintptr_t start, size_t size) {
     return after && after->start <= start + (size - 1);
 }
 
+void sy_span_enter(sy_vmem *arena, sy_boundary *span) {
+    tree_insert(&arena->span_tree, span);
+    arena->spans++;
+    arena->total += span->size;
+    if (!span->imported) return;
+    arena->imported_spans++;
+    arena->imported += span->size;
+}
+
 sy_boundary *sy_span_insert(sy_vmem *arena, uintptr_t start, size_t size, bool imported) {
     sy_boundary *span = sy_tag_take(arena, SY_TAG_SPAN, start, size);
     sy_boundary *free = sy_tag_take(arena, SY_TAG_FREE, start, size);
     sy_boundary *after = sy_span_after(arena, start);
     span->imported = imported;
-    tree_insert(&arena->span_tree, span);
+    sy_span_enter(arena, span);
+    arena->imports += imported;
     sy_tag_link(arena, span, after ? after->previous : arena->last);
     sy_tag_link(arena, free, span);
     sy_free_list_add(arena, free);
-    arena->spans++;
-    arena->total += size;
-    if (imported) {
-        arena->imported_spans++;
-        arena->imported += size;
-        arena->imports++;
-    }
     return free;
 }
 

@@ -14,14 +14,15 @@ enum {
     POOL_TAGS = 4, /* tags' worth of a block's bytes that the pool's own data takes */
 };
 
-static void add_block(sy_vmem *arena, sy_tag_block *block) {
+void sy_tag_block_list(sy_vmem *arena, sy_tag_block *block) {
     block->previous = NULL;
     block->next = arena->blocks;
     if (block->next) block->next->previous = block;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* recover.c follows `next` from here */
     arena->blocks = block;
 }
 
-static void drop_block(sy_vmem *arena, sy_tag_block *block) {
+static void unlist_block(sy_vmem *arena, sy_tag_block *block) {
     if (block->previous)
         block->previous->next = block->next;
     else
@@ -54,7 +55,7 @@ bool sy_tags_ready(sy_vmem *arena, size_t count) {
             errno = ENOMEM;
             return false;
         }
-        add_block(arena, block);
+        sy_tag_block_list(arena, block);
         arena->spare += block->tags;
         arena->tag_bytes += block->bytes;
     }
@@ -65,7 +66,7 @@ sy_boundary *sy_tag_take(sy_vmem *arena, sy_tag_kind kind, uintptr_t start, size
     sy_tag_block *block = arena->blocks;
     sy_boundary *tag = sy_pool_alloc_inline(block->pool);
     arena->spare--;
-    if (++block->used == block->tags) drop_block(arena, block);
+    if (++block->used == block->tags) unlist_block(arena, block);
     tag->start = start;
     tag->size = size;
     tag->block = block;
@@ -78,11 +79,11 @@ void sy_tag_give(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings) {
     sy_tag_block *block = tag->block;
     sy_pool_free_inline(block->pool, tag);
     arena->spare++;
-    if (block->used-- == block->tags) add_block(arena, block);
+    if (block->used-- == block->tags) sy_tag_block_list(arena, block);
     /* The block goes only if enough tags remain: the next operations shall not make it again. */
     bool plenty = arena->spare - block->tags >= block->tags / 2 + SY_TAGS_MOST;
     if (block->used > 0 || !plenty) return;
-    drop_block(arena, block);
+    unlist_block(arena, block);
     arena->spare -= block->tags;
     arena->tag_bytes -= block->bytes;
     block->next = leavings->blocks;

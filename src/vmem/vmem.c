@@ -94,6 +94,7 @@ static void enlist(sy_vmem *arena) {
     sy_lock_acquire(&list_lock);
     arena->next = arenas;
     if (arena->next) arena->next->previous = arena;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* inherit_arenas follows `next` from here */
     arenas = arena;
     sy_lock_release(&list_lock);
 }
@@ -412,8 +413,21 @@ static void hold_arenas(void) {
 
 static void drop_arenas(void) {
     if (!sy_lock_has(&list_lock)) return;
-    for (sy_vmem *arena = arenas; arena; arena = arena->next) sy_lock_drop(&arena->lock);
+    for (sy_vmem *arena = arenas; arena; arena = arena->next)
+        if (sy_lock_drop(&arena->lock)) arena->torn = true;
     sy_lock_drop(&list_lock);
 }
 
-const sy_part sy_arenas_part = {.hold = hold_arenas, .drop = drop_arenas};
+/* Another thread may have been changing the list too: one store links or unlinks an arena. This is
+ * done at once, because the other parts use arenas when they recover. The list's lock is not taken:
+ * it may be held for work that the fork interrupted, and the child has one thread. */
+static void inherit_arenas(void) {
+    sy_vmem *previous = NULL;
+    for (sy_vmem *arena = arenas; arena; previous = arena, arena = arena->next) {
+        arena->previous = previous;
+        if (arena->torn) sy_vmem_recover(arena);
+    }
+}
+
+const sy_part sy_arenas_part = {
+    .hold = hold_arenas, .drop = drop_arenas, .inherit = inherit_arenas};

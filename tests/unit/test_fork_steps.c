@@ -1,0 +1,588 @@
+/*
+ * test_fork_steps.c: the process forks while an operation is at one of its instructions.
+ *
+ * A thread runs the operation one instruction at a time, by the processor's trap flag. There are
+ * two tests:
+ *
+ *   - The main thread forks, and the child lacks the thread with the operation. If that thread
+ *     holds a lock, the main thread forks as if in a signal handler that interrupted Slabyard, so
+ *     it goes on without that lock, and the child mends what the lock guards.
+ *   - The thread with the operation forks, in the handler of the trap, while another thread holds a
+ *     lock that the child then lacks. The child completes the operation.
+ *
+ * The child verifies all structures, checks and frees the live objects, and works on.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <semaphore.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#include <slabyard/slabyard.h>
+
+#include "cache/cache.h"
+#include "chunk/chunk.h"
+#include "os/lock.h"
+#include "support/child.h"
+#include "support/sanitized.h"
+#include "vmem/arena.h"
+
+enum {
+    LIVE = 100, /* objects that live through the operation */
+    MANY = 2500,
+    FRESH = 100, /* objects that the child allocates */
+    PATIENCE = 300,
+    QUANTUM = 4096,
+    RESOURCE = 1 << 20, /* quanta */
+    TRAP_FLAG = 1 << 8,
+};
+
+static sy_cache *cache, *spare; /* the spare one has no object before the operation */
+static sy_cache *of_region;     /* its memory has no chunk before the operation */
+static sy_vmem *source, *arena;
+
+typedef struct live_object {
+    unsigned char *start;
+    size_t bytes;
+} live_object;
+
+static live_object live[LIVE];
+static uintptr_t segments[LIVE];
+
+/* ---- what the operations work on ---- */
+
+static size_t size_of(size_t i) {
+    if (i % 50 == 1) return 200000;
+    if (i == 2) return 5 << 20;
+    return 1 + i * 37 % 3000;
+}
+
+static size_t quanta_of(size_t i) { return (1 + i % 5) * QUANTUM; }
+
+static void fill(unsigned char *start, size_t bytes, size_t i) {
+    start[0] = start[bytes / 2] = start[bytes - 1] = (unsigned char)i;
+}
+
+static void check(const unsigned char *start, size_t bytes, size_t i) {
+    must(start[0] == (unsigned char)i && start[bytes / 2] == (unsigned char)i &&
+         start[bytes - 1] == (unsigned char)i);
+}
+
+static void allocate_live(void) {
+    for (size_t i = 0; i < LIVE; i++) {
+        bool of_cache = i % 4 == 0;
+        live[i].bytes = of_cache ? 40 : size_of(i);
+        live[i].start = of_cache ? sy_cache_alloc(cache) : sy_malloc(live[i].bytes);
+        must(live[i].start != NULL);
+        fill(live[i].start, live[i].bytes, i);
+        must(sy_vmem_alloc(arena, quanta_of(i), SY_VMEM_INSTANT, &segments[i]) == 0);
+    }
+    for (size_t i = 0; i < LIVE; i += 3) must(sy_vmem_xfree(arena, segments[i], quanta_of(i)) == 0);
+}
+
+static void free_live(void) {
+    for (size_t i = 0; i < LIVE; i++) {
+        check(live[i].start, live[i].bytes, i);
+        if (i % 4 == 0)
+            sy_cache_free(cache, live[i].start);
+        else
+            sy_free(live[i].start);
+        if (i % 3) must(sy_vmem_xfree(arena, segments[i], quanta_of(i)) == 0);
+    }
+}
+
+static void *alloc_of_region(void) { return sy_cache_alloc(of_region); }
+static void free_of_region(void *object) { sy_cache_free(of_region, object); }
+static void *alloc_of_cache(void) { return sy_cache_alloc(cache); }
+static void free_of_cache(void *object) { sy_cache_free(cache, object); }
+static void *alloc_of_spare(void) { return sy_cache_alloc(spare); }
+static void free_of_spare(void *object) { sy_cache_free(spare, object); }
+static void *alloc_smallest(void) { return sy_malloc(8); }
+
+/* More objects than magazines and the slabs so far have. Each holds its own address, so two at one
+ * address are noticed. */
+static void use_all_slots(void *(*alloc)(void), void (*free)(void *)) {
+    static void **objects[MANY];
+    for (size_t i = 0; i < MANY; i++) {
+        must((objects[i] = alloc()) != NULL && *objects[i] != (void *)objects[i]);
+        *objects[i] = objects[i];
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        must(*objects[i] == objects[i]);
+        *objects[i] = NULL;
+        free(objects[i]);
+    }
+}
+
+/* Of size classes that are opened by the operation or by the child. */
+static void use_classes(void) {
+    void *objects[] = {sy_malloc(5000), sy_malloc(20000)};
+    must(objects[0] && objects[1]);
+    memset(objects[0], 5, 5000);
+    memset(objects[1], 7, 20000);
+    sy_free(objects[0]);
+    sy_free(objects[1]);
+}
+
+/* All objects of the child live at once: two that overlap would spoil each other's bytes. */
+static void work_on(void) {
+    static live_object fresh[FRESH];
+    use_classes();
+    use_all_slots(alloc_of_cache, free_of_cache);
+    use_all_slots(alloc_of_spare, free_of_spare);
+    use_all_slots(alloc_smallest, sy_free);
+    if (of_region) use_all_slots(alloc_of_region, free_of_region);
+    static uintptr_t values[FRESH];
+    for (size_t i = 0; i < FRESH; i++) {
+        bool of_cache = i % 4 == 0;
+        fresh[i].bytes = of_cache ? 40 : size_of(i);
+        fresh[i].start = of_cache ? sy_cache_alloc(cache) : sy_malloc(fresh[i].bytes);
+        must(fresh[i].start != NULL);
+        fill(fresh[i].start, fresh[i].bytes, i);
+        must(sy_vmem_alloc(arena, quanta_of(i), SY_VMEM_BEST, &values[i]) == 0);
+    }
+    for (size_t i = 0; i < FRESH; i++) {
+        check(fresh[i].start, fresh[i].bytes, i);
+        if (i % 4 == 0)
+            sy_cache_free(cache, fresh[i].start);
+        else
+            sy_free(fresh[i].start);
+        must(sy_vmem_xfree(arena, values[i], quanta_of(i)) == 0);
+    }
+}
+
+static void go_on_in_child(void) {
+    alarm(PATIENCE);
+    must(sy_verify() == 0);
+    work_on();
+    must(sy_verify() == 0);
+    free_live();
+    sy_trim();
+    must(sy_verify() == 0);
+    sy_cache *other = sy_cache_create(&(sy_cache_config){.size = 72});
+    must(other != NULL && sy_cache_alloc(other) != NULL);
+    sy_cache_destroy_all(other);
+    must(sy_verify() == 0);
+}
+
+/* ---- operations ---- */
+
+enum { SEVERAL = 40, SPARES = 200, SLABS_OBJECTS = 6000 };
+static void *taken[SEVERAL], *spares[SPARES];
+static uintptr_t value;
+
+static void nothing(void) {}
+
+static void allocate_several(void) {
+    for (int i = 0; i < SEVERAL; i++) taken[i] = sy_cache_alloc(cache);
+}
+
+static void free_several(void) {
+    for (int i = 0; i < SEVERAL; i++) sy_cache_free(cache, taken[i]);
+    sy_thread_flush();
+}
+
+static void allocate_run(void) { taken[0] = sy_malloc(150000); }
+static void allocate_span(void) { taken[0] = sy_malloc(9 << 20); }
+static void free_taken(void) { sy_free(taken[0]); }
+static void grow_run(void) { taken[0] = sy_realloc(taken[0], 400000); }
+static void shrink_run(void) { taken[0] = sy_realloc(taken[0], 70000); }
+static void grow_span(void) { taken[0] = sy_realloc(taken[0], 14 << 20); }
+
+static void allocate_and_free_runs(void) {
+    for (int i = 0; i < SEVERAL; i++) taken[i] = sy_malloc(200000);
+    for (int i = 0; i < SEVERAL; i++) sy_free(taken[i]);
+}
+
+static void allocate_and_free_spans(void) {
+    for (int i = 0; i < 4; i++) taken[i] = sy_malloc((5 + (size_t)i) << 20);
+    for (int i = 0; i < 4; i++) sy_free(taken[i]);
+}
+
+/* Leaves empty slabs, and slabs with pages of which no object is live. */
+static void allocate_and_free_slabs(void) {
+    static void *objects[SLABS_OBJECTS];
+    for (size_t i = 0; i < SLABS_OBJECTS; i++) objects[i] = sy_cache_alloc(cache);
+    for (size_t i = 0; i < SLABS_OBJECTS; i++)
+        if (i > SLABS_OBJECTS / 2 || i % 1000) sy_cache_free(cache, objects[i]);
+}
+
+static void trim_cache(void) { sy_cache_trim(cache); }
+
+static void trim(void) { sy_trim(); }
+
+static void take_value(void) { must(sy_vmem_alloc(arena, 3 * QUANTUM, SY_VMEM_BEST, &value) == 0); }
+static void take_much(void) {
+    must(sy_vmem_alloc(arena, 900 * QUANTUM, SY_VMEM_INSTANT, &value) == 0);
+}
+static void give_much(void) { must(sy_vmem_xfree(arena, value, 900 * QUANTUM) == 0); }
+static void take_next(void) { must(sy_vmem_alloc(arena, 2 * QUANTUM, SY_VMEM_NEXT, &value) == 0); }
+static void take_aligned(void) {
+    const sy_vmem_constraints aligned = {.align = 16 * QUANTUM, .phase = QUANTUM};
+    must(sy_vmem_xalloc(arena, 2 * QUANTUM, &aligned, SY_VMEM_BEST, &value) == 0);
+}
+static void give_pair(void) { must(sy_vmem_xfree(arena, value, 2 * QUANTUM) == 0); }
+static void give_value(void) { must(sy_vmem_xfree(arena, value, 3 * QUANTUM) == 0); }
+static void shrink_value(void) {
+    must(sy_vmem_resize(arena, value, 3 * QUANTUM, 2 * QUANTUM) == 0);
+}
+
+static sy_cache *made;
+static void create_cache(void) { made = sy_cache_create(&(sy_cache_config){.size = 56}); }
+static void destroy_cache(void) { must(sy_cache_destroy(made) == 0); }
+static void create_arena(void) {
+    sy_vmem *other =
+        sy_vmem_create(&(sy_vmem_config){.name = "other", .base = 1 << 20, .size = 1 << 20});
+    must(other && sy_vmem_destroy(other) == 0);
+}
+static void allocate_spares(void) {
+    for (int i = 0; i < SPARES; i++) spares[i] = sy_cache_alloc(spare);
+}
+static void free_spares(void) {
+    for (int i = 0; i < SPARES; i++) sy_cache_free(spare, spares[i]);
+}
+static void free_spares_and_flush(void) {
+    free_spares();
+    sy_thread_flush();
+    sy_cache_trim(spare);
+}
+static void end_with_spares(void) {
+    free_spares();
+    sy_thread_idle();
+}
+static void use_separate_heap(void) {
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "separate"});
+    must(heap && sy_heap_alloc(heap, 100));
+    sy_heap_destroy_all(heap);
+}
+static void use_handles(void) {
+    sy_handle handle;
+    sy_cache *named = sy_cache_create(&(sy_cache_config){.size = 56, .flags = SY_HANDLES});
+    must(named && sy_handle_alloc(named, &handle) && sy_handle_free(named, handle));
+    must(sy_cache_destroy(named) == 0);
+}
+static void use_checks(void) {
+    sy_cache *checked = sy_cache_create(&(sy_cache_config){.size = 56, .flags = SY_CHECKED});
+    for (int i = 0; i < 4; i++) sy_cache_free(checked, sy_cache_alloc(checked));
+    must(sy_cache_destroy(checked) == 0);
+}
+static void use_epoch(void) {
+    sy_epoch *epoch = sy_epoch_create("phase");
+    must(epoch && sy_epoch_begin(epoch) == 0);
+    void *object = sy_cache_alloc(cache);
+    must(sy_epoch_end(epoch) == 0);
+    sy_cache_free(cache, object);
+    sy_epoch_close(epoch);
+}
+static void free_all_spares(void) {
+    allocate_spares();
+    free_spares();
+}
+static void trim_spares(void) { sy_cache_trim(spare); }
+static void make_memory(void) {
+    enum { CHUNK = 4 << 20 };
+    static char region[4 * CHUNK];
+    sy_memory *memory =
+        sy_memory_create(&(sy_memory_config){.start = region, .bytes = sizeof region});
+    of_region = sy_cache_create(&(sy_cache_config){.size = 40, .memory = memory});
+    must(memory && of_region);
+}
+static void use_first_chunk(void) { must(sy_cache_alloc(of_region) != NULL); }
+static void open_tag(void) { sy_tag_set(sy_tag_open("a tag")); }
+static void set_limit(void) { must(sy_set_limit(&(sy_limit){.hard = (size_t)1 << 40}) == 0); }
+static void use_pool(void) {
+    sy_pool *pool = sy_pool_create(&(sy_pool_config){.size = 48, .flags = SY_CHECKED});
+    sy_pool_free(pool, sy_pool_alloc(pool));
+    sy_pool_destroy(pool);
+}
+static void use_quantum_caches(void) {
+    sy_vmem *cached = sy_vmem_create(&(sy_vmem_config){
+        .base = QUANTUM, .size = 1000 * QUANTUM, .quantum = QUANTUM, .cached_max = 4 * QUANTUM});
+    must(cached && sy_vmem_alloc(cached, QUANTUM, SY_VMEM_INSTANT, &value) == 0);
+    sy_vmem_free(cached, value, QUANTUM);
+    must(sy_vmem_destroy(cached) == 0);
+}
+static void go_idle(void) { sy_thread_idle(); }
+static void flush(void) { sy_thread_flush(); }
+
+typedef struct operation {
+    const char *name;
+    void (*prepare)(void);
+    void (*run)(void);
+} operation;
+
+static const operation operations[] = {
+    {"allocate objects", nothing, allocate_several},
+    {"free objects and flush", allocate_several, free_several},
+    {"allocate a run", nothing, allocate_run},
+    {"free a run", allocate_run, free_taken},
+    {"grow a run", allocate_run, grow_run},
+    {"shrink a run", grow_run, shrink_run},
+    {"allocate a span", nothing, allocate_span},
+    {"grow a span", allocate_span, grow_span},
+    {"free a span", allocate_span, free_taken},
+    {"trim runs", allocate_and_free_runs, trim},
+    {"trim slabs", allocate_and_free_slabs, trim_cache},
+    {"trim spans", allocate_and_free_spans, trim},
+    {"take a segment", nothing, take_value},
+    {"shrink a segment", take_value, shrink_value},
+    {"give a segment", take_value, give_value},
+    {"take the next segment", nothing, take_next},
+    {"give the next segment", take_next, give_pair},
+    {"take an aligned segment", nothing, take_aligned},
+    {"import a span", nothing, take_much},
+    {"give a span back", take_much, give_much},
+    {"create a cache", nothing, create_cache},
+    {"destroy a cache", create_cache, destroy_cache},
+    {"create and destroy an arena", nothing, create_arena},
+    {"open size classes", nothing, use_classes},
+    {"allocate first objects", nothing, allocate_spares},
+    {"first chunk", make_memory, use_first_chunk},
+    {"free all objects", allocate_spares, free_spares_and_flush},
+    {"free and go idle", allocate_spares, end_with_spares},
+    {"trim what was freed", free_all_spares, trim_spares},
+    {"separate heap", nothing, use_separate_heap},
+    {"handles", nothing, use_handles},
+    {"checks", nothing, use_checks},
+    {"epoch", nothing, use_epoch},
+    {"tag", nothing, open_tag},
+    {"limit", nothing, set_limit},
+    {"checked pool", nothing, use_pool},
+    {"quantum caches", nothing, use_quantum_caches},
+    {"flush", allocate_several, flush},
+    {"go idle", allocate_several, go_idle},
+};
+
+/* ---- locks that another thread holds ---- */
+
+typedef struct other_lock {
+    const char *name;
+    sy_lock *(*lock)(void);
+} other_lock;
+
+static sy_lock *lock_of_cache(void) { return &cache->lock; }
+static sy_lock *lock_of_arena(void) { return &arena->lock; }
+static sy_lock *lock_of_addresses(void) { return &sy_memory_main.arena->lock; }
+static sy_lock *lock_of_chunks(void) { return &sy_memory_main.lock; }
+static sy_lock *lock_of_spans(void) { return &sy_memory_main.large_lock; }
+
+static const other_lock other_locks[] = {
+    {"a cache", lock_of_cache}, {"an arena", lock_of_arena},    {"addresses", lock_of_addresses},
+    {"chunks", lock_of_chunks}, {"large spans", lock_of_spans},
+};
+
+/* ---- one instruction at a time ---- */
+
+static sem_t stopped, go_on;
+static const operation *at_work;
+static _Atomic bool stepping, over;
+static _Atomic unsigned steps, held_by_other;
+/* A fork at each so many-th instruction: if the operation holds a lock, and if not. */
+static unsigned with_lock = 97, without_lock = 997;
+static uint64_t last_place;
+static unsigned forks, bad;
+static const other_lock *hold_other; /* NULL: the operation is another thread's */
+static sy_lock *held_lock;
+static bool is_child;
+
+static void wait_for(sem_t *semaphore) {
+    while (sem_wait(semaphore) != 0) {}
+}
+
+static void await(pid_t child) {
+    int status = 0;
+    must(child > 0 && waitpid(child, &status, 0) == child);
+    forks++;
+    if (status == 0) return;
+    fprintf(stderr, "%s: the child of a fork at instruction %u (%#lx) ended with %#x\n",
+            at_work->name, steps, (unsigned long)last_place, status);
+    bad++;
+}
+
+/* The other thread takes the lock, this one forks without it. In the child it returns and completes
+ * its operation. */
+static void fork_beside_holder(void) {
+    sem_post(&go_on);
+    wait_for(&stopped);
+    pid_t child = fork();
+    if (child == 0) {
+        is_child = true;
+        stepping = false;
+        return;
+    }
+    await(child);
+    sem_post(&go_on);
+    wait_for(&stopped);
+}
+
+static void *hold_lock(void *arg) {
+    for (;;) {
+        wait_for(&go_on);
+        sy_lock_acquire(held_lock);
+        sem_post(&stopped);
+        wait_for(&go_on);
+        sy_lock_release(held_lock);
+        sem_post(&stopped);
+    }
+    return arg;
+}
+
+#ifdef __x86_64__
+/* Not in the C library, nor in the kernel's clock_gettime, which never ends at this speed. */
+static bool is_of_program(uintptr_t place) {
+    extern const char __executable_start[], etext[];
+    return place >= (uintptr_t)__executable_start && place < (uintptr_t)etext;
+}
+
+static void trap(int signal, siginfo_t *info, void *context) {
+    (void)signal, (void)info;
+    ucontext_t *at = context;
+    if (!stepping) {
+        at->uc_mcontext.gregs[REG_EFL] &= ~(long long)TRAP_FLAG;
+        return;
+    }
+    uint64_t place = (uint64_t)at->uc_mcontext.gregs[REG_RIP];
+    if (place == last_place) return; /* a repeated instruction, such as rep stos */
+    if (!is_of_program(place)) return;
+    last_place = place;
+    unsigned held = sy_lock_self.held;
+    if (++steps % (held ? with_lock : without_lock)) return;
+    if (!hold_other) {
+        held_by_other = held;
+        sem_post(&stopped);
+        wait_for(&go_on);
+    } else if (held && !sy_lock_is_mine(held_lock)) {
+        fork_beside_holder();
+        if (is_child) at->uc_mcontext.gregs[REG_EFL] &= ~(long long)TRAP_FLAG;
+    }
+}
+
+static inline void set_trap_flag(void) {
+    __asm__ volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq" ::: "memory", "cc");
+}
+static const bool CAN_STEP = !SANITIZED;
+#else
+static void set_trap_flag(void) {}
+static const bool CAN_STEP = false;
+#endif
+
+static void *run_in_steps(void *arg) {
+    at_work->prepare();
+    stepping = true;
+    set_trap_flag();
+    at_work->run();
+    stepping = false;
+    over = true;
+    sem_post(&stopped);
+    return arg;
+}
+
+static void fork_here(void) {
+    sy_lock_self.held += held_by_other > 0;
+    pid_t child = fork();
+    sy_lock_self.held -= held_by_other > 0;
+    if (child == 0) {
+        go_on_in_child();
+        _exit(0);
+    }
+    await(child);
+}
+
+static void set_up(const operation *it) {
+    at_work = it;
+#ifdef __x86_64__
+    struct sigaction action = {.sa_sigaction = trap, .sa_flags = SA_SIGINFO};
+    must(sigaction(SIGTRAP, &action, NULL) == 0);
+#endif
+    sy_lock_patience_ns = 0;
+    sy_set_decay(0); /* while the operation stands, no time passes for it */
+    must(sem_init(&stopped, 0, 0) == 0 && sem_init(&go_on, 0, 0) == 0);
+    cache = sy_cache_create(&(sy_cache_config){.size = 40});
+    spare = sy_cache_create(&(sy_cache_config){.size = 40});
+    source = sy_vmem_create(&(sy_vmem_config){
+        .name = "source", .base = QUANTUM, .size = (size_t)RESOURCE * QUANTUM, .quantum = QUANTUM});
+    arena = sy_vmem_create(&(sy_vmem_config){
+        .name = "torn", .source = source, .quantum = QUANTUM, .import_min = 256 * QUANTUM});
+    must(cache && spare && source && arena);
+    allocate_live();
+    sy_thread_flush();
+}
+
+static void end_steps(void) {
+    printf("%s%s%s: %u forks, %u bad\n", at_work->name, hold_other ? ", without the lock of " : "",
+           hold_other ? hold_other->name : "", forks, bad);
+    must(bad == 0);
+}
+
+static void step_through(void *arg) {
+    pthread_t thread;
+    set_up(arg);
+    must(pthread_create(&thread, NULL, run_in_steps, NULL) == 0);
+    while (sem_wait(&stopped) == 0 && !over) {
+        fork_here();
+        sem_post(&go_on);
+    }
+    pthread_join(thread, NULL);
+    end_steps();
+}
+
+static void step_beside_holder(void *arg) {
+    pthread_t thread;
+    set_up(arg);
+    held_lock = hold_other->lock();
+    must(pthread_create(&thread, NULL, hold_lock, NULL) == 0);
+    run_in_steps(NULL);
+    if (is_child) {
+        go_on_in_child();
+        _exit(0);
+    }
+    end_steps();
+}
+
+static const char *only; /* NULL: all operations */
+
+static bool is_run(const operation *it) { return !only || strcmp(it->name, only) == 0; }
+
+static void a_fork_at_any_instruction_of_another_thread(void **state) {
+    (void)state;
+    if (!CAN_STEP) skip();
+    unsigned failed = 0;
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        if (is_run(&operations[i]))
+            failed += in_child(step_through, (void *)(uintptr_t)&operations[i]) != 0;
+    assert_int_equal(failed, 0);
+}
+
+static void a_fork_at_any_instruction_without_a_lock_of_another_thread(void **state) {
+    (void)state;
+    if (!CAN_STEP) skip();
+    unsigned failed = 0;
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        for (size_t k = 0; k < sizeof other_locks / sizeof *other_locks; k++) {
+            if (!is_run(&operations[i])) continue;
+            hold_other = &other_locks[k];
+            failed += in_child(step_beside_holder, (void *)(uintptr_t)&operations[i]) != 0;
+        }
+    hold_other = NULL;
+    assert_int_equal(failed, 0);
+}
+
+/* Arguments: a number for with_lock, and the name of the only operation to run. */
+int main(int argc, char **argv) {
+    if (argc > 1) with_lock = (unsigned)atoi(argv[1]);
+    if (argc > 1) without_lock = with_lock * 10 + 7;
+    if (argc > 2) only = argv[2];
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fork_at_any_instruction_of_another_thread),
+        cmocka_unit_test(a_fork_at_any_instruction_without_a_lock_of_another_thread),
+    };
+    return cmocka_run_group_tests_name("fork_steps", tests, NULL, NULL);
+}
