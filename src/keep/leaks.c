@@ -1,7 +1,8 @@
 /*
- * leaks.c: see leaks.h. A cache's records are read under its lock and counted into a table of fixed
- * size; when it is too small all is done again with a larger one. Then they are told, without a
- * lock.
+ * leaks.c: groups the live objects of caches with SY_AUDIT by cache and stack, and reports the
+ * groups (leaks.h). It reads a cache's records under the cache's lock, and counts them in a table
+ * of fixed size. If the table is too small, it begins again with a larger one. The report is made
+ * without a lock.
  */
 #include "keep/leaks.h"
 
@@ -22,18 +23,19 @@
 
 typedef struct sy_group {
     char cache[SY_CACHE_NAME_MAX + 1];
-    unsigned number; /* of the cache's client */
+    unsigned number; /* number of the cache's client */
     uint32_t stack, thread;
     size_t objects, bytes;
     uint64_t oldest, newest; /* allocated */
     const void *example;
 } sy_group;
 
-/* The groups lie in `group` in the order they were found; `index` leads there. */
+/* A table of groups. `group` has them in the order in which they were found; `index` is a hash
+ * table of their numbers. */
 typedef struct sy_groups {
     bool done, full;
     size_t count, room;
-    uint32_t *index; /* INDEX_PER_ROOM * room: a group's number and 1; 0: none */
+    uint32_t *index; /* INDEX_PER_ROOM * room entries: a group's number plus 1; 0: none */
     sy_group group[];
 } sy_groups;
 
@@ -41,7 +43,7 @@ enum { FIRST_ROOM = 1024, INDEX_PER_ROOM = 2 };
 
 /* ---- counting ---- */
 
-/* The place of a group in the index, or where it would be. */
+/* The index entry of a group, or the empty entry where it belongs. */
 static uint32_t *place_of(const sy_groups *groups, unsigned number, uint32_t stack) {
     size_t mask = INDEX_PER_ROOM * groups->room - 1;
     uint64_t hash = ((uint64_t)number << 32 | stack) * UINT64_C(0x9e3779b97f4a7c15);
@@ -113,7 +115,7 @@ static void count_cache(sy_groups *groups, sy_cache *cache) {
     sy_lock_release(&cache->lock);
 }
 
-/* One cache, or all for NULL. */
+/* Counts the objects of one cache, or of all caches for NULL. */
 static void count_all(sy_groups *groups, sy_cache *cache) {
     sy_client *client;
     if (cache) {
@@ -128,7 +130,7 @@ static void count_all(sy_groups *groups, sy_cache *cache) {
     }
 }
 
-/* ---- a table of them ---- */
+/* ---- making the table ---- */
 
 static size_t whole_pages(size_t bytes) { return sy_round_up(bytes, sy_os_page_size()); }
 
@@ -148,7 +150,8 @@ static void give_groups(sy_groups *groups, size_t room) {
     sy_pages_give(groups, groups_bytes(room));
 }
 
-/* Counts into a table of that room, which reads as zero. */
+/* Counts the objects in a table for `room` groups, which reads as zero. Without memory for the
+ * index, `done` stays false. */
 static void fill_groups(sy_groups *groups, size_t room, sy_cache *cache) {
     size_t bytes = index_bytes(room);
     groups->index = sy_pages_take(bytes, sy_os_page_size(), "slabyard leaks");
@@ -165,22 +168,23 @@ typedef struct sy_question {
     uintptr_t stack;
 } sy_question;
 
-/* In a copy of the process. */
+/* Runs in a copy of the process: counts the objects that nothing points to. */
 static void answer(const void *question, void *groups) {
     const sy_question *asked = question;
-    sy_tool_enter(); /* what is looked through may never have been written */
+    sy_tool_enter(); /* the memory that is searched may never have been written */
     if (sy_reach_all(asked->stack)) fill_groups(groups, asked->room, asked->cache);
     sy_tool_leave();
 }
 
-/* Those that nothing points to, by a copy in which every structure is whole. */
+/* Lets a copy of the process count the objects that nothing points to. All locks are held while the
+ * copy is made, so that every structure in it is whole. */
 static bool ask_copy(sy_groups *groups, const sy_question *question) {
     sy_start_lock_all();
     return sy_os_ask_copy(answer, question, groups, groups_bytes(question->room),
                           sy_start_unlock_all) == 0;
 }
 
-/* NULL: it could not be found out. */
+/* Makes the table of groups. NULL: there is no memory, or the search failed. */
 static sy_groups *find_groups(unsigned flags, sy_question *question) {
     for (question->room = FIRST_ROOM;; question->room *= 2) {
         sy_groups *groups = take_groups(question->room);
@@ -196,14 +200,14 @@ static sy_groups *find_groups(unsigned flags, sy_question *question) {
     }
 }
 
-/* ---- telling ---- */
+/* ---- visiting the groups ---- */
 
-/* Those with the most bytes first, of as many the oldest. */
+/* The order of groups: those with more bytes come first; with as many bytes, the older ones. */
 static bool is_before(const sy_group *a, const sy_group *b) {
     return a->bytes != b->bytes ? a->bytes > b->bytes : a->oldest < b->oldest;
 }
 
-/* Shell's method, without memory. */
+/* Shell sort, which needs no memory. */
 static void sort(sy_groups *groups) {
     sy_group *group = groups->group;
     for (size_t gap = groups->count / 2; gap > 0; gap /= 2)
@@ -229,10 +233,11 @@ static sy_leak leak_of(const sy_group *group, uint64_t now) {
     };
 }
 
-/* What is done with the groups, sorted. */
+/* A function that gets the sorted groups. */
 typedef int sy_groups_use(void *arg, const sy_groups *groups);
 
-/* The caller's frames begin at this one's, with what registers they have need of in it. */
+/* Makes the groups and passes them to `use`. The search covers the stack from this function's frame
+ * up: the caller has saved its registers in its own frame, just above. */
 static __attribute__((noinline)) int with_groups(sy_cache *cache, unsigned flags,
                                                  sy_groups_use *use, void *arg) {
     int error = errno, result = 0;
@@ -254,9 +259,10 @@ static int find_leaks(sy_cache *cache, unsigned flags, sy_groups_use *use, void 
         errno = EINVAL;
         return -1;
     }
-    __builtin_unwind_init(); /* all registers that a callee keeps go into this frame */
+    __builtin_unwind_init(); /* saves all callee-saved registers in this frame, where the search
+                              * finds them */
     int result = with_groups(cache, flags, use, arg);
-    __asm__ volatile("" ::: "memory"); /* so that the frame stays until then */
+    __asm__ volatile("" ::: "memory"); /* prevents a tail call, so that the frame stays */
     return result;
 }
 
@@ -288,10 +294,11 @@ int sy_each_leak(sy_cache *cache, unsigned flags, int (*visit)(void *arg, const 
 
 typedef struct sy_total {
     size_t objects, bytes;
-    bool writing; /* there is a report */
+    bool writing; /* a report is being written */
 } sy_total;
 
-/* The groups whose stacks come next in the report. */
+/* The groups that come later in the report. Their stacks are looked up together with the first
+ * one's. */
 typedef struct sy_later {
     const sy_group *next, *end;
 } sy_later;
@@ -376,7 +383,7 @@ size_t sy_report_leaks(sy_cache *cache, unsigned flags) {
     return total.objects;
 }
 
-/* ---- by the option ---- */
+/* ---- the option `leaks` ---- */
 
 static unsigned option(void) {
     return atomic_load_explicit(&sy_options_now.leaks, memory_order_relaxed);

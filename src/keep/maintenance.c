@@ -1,7 +1,8 @@
 /*
- * maintenance.c: the thread that does passes by age, where a program wants one.
+ * maintenance.c: the maintenance thread, which does the passes by age. A program or an option
+ * starts it.
  *
- *     OFF --start--> RUNS --stop--> ENDING --the thread--> OFF
+ *     OFF --start--> RUNS --stop--> ENDING --the thread ends--> OFF
  */
 #include "keep/reclaim.h"
 
@@ -18,22 +19,24 @@
 
 enum { OFF, RUNS, ENDING };
 
-static const uint64_t LOOK_NS = 1000000000; /* from one look at the decay to the next, at most */
+static const uint64_t LOOK_NS = 1000000000; /* the longest sleep between two looks at the decay
+                                             * time */
 
 static _Atomic uint32_t state;
-static SY_TLS bool is_it; /* this thread is the one */
+static SY_TLS bool is_it; /* this thread is the maintenance thread */
 
 bool sy_maintenance_runs(void) {
     return atomic_load_explicit(&state, memory_order_relaxed) == RUNS;
 }
 
-/* A thread that stops the maintenance thread, or starts it again, waits for this state. */
+/* Sets the state OFF, and wakes the threads that wait for it in start and stop. */
 static void become_off(void) {
     atomic_store_explicit(&state, OFF, memory_order_release);
     sy_os_wake(&state, 1 << 20);
 }
 
-/* Sleeps until the next pass is due, by the decay of then; false: it was stopped. */
+/* Sleeps until the next pass is due. Follows changes of the decay time. False: the thread was
+ * stopped. */
 static bool wait_until_due(void) {
     uint64_t began = sy_os_now();
     while (atomic_load_explicit(&state, memory_order_acquire) == RUNS) {
@@ -53,12 +56,12 @@ static void *run(void *unused) {
 }
 
 int sy_maintenance_start(void) {
-    if (sy_start() != 0) return -1; /* a fork is noticed from then on */
+    if (sy_start() != 0) return -1; /* so that the hooks of fork are registered */
     for (;;) {
         uint32_t seen = OFF;
         if (atomic_compare_exchange_strong(&state, &seen, RUNS)) break;
         if (seen == RUNS) return 0;
-        if (is_it && atomic_compare_exchange_strong(&state, &seen, RUNS)) return 0; /* it goes on */
+        if (is_it && atomic_compare_exchange_strong(&state, &seen, RUNS)) return 0; /* go on */
         if (!is_it) sy_os_wait(&state, seen);
     }
     if (sy_os_start_thread(run, NULL) == 0) return 0;
@@ -82,14 +85,15 @@ static void forget_thread(void) { atomic_store(&state, OFF); }
 
 /* ---- started by the library ---- */
 
-/* A process with less does not need the thread. */
+/* A process that uses less memory does not need the thread. */
 static const size_t GROWN_BYTES = (size_t)16 << 20;
 static const uint64_t RETRY_NS = UINT64_C(10000000000);
 
 static _Atomic bool waits_for_growth; /* the option is `auto` */
-static _Atomic uint64_t next_try;     /* after one has failed: when */
+static _Atomic uint64_t next_try;     /* time of the next attempt after a failed one */
 
-/* In a child of vfork the memory is the parent's; in a hook of fork no thread can be started. */
+/* A child of vfork shares the parent's memory and must not start a thread for it. In a hook of fork
+ * no thread can be started. */
 static bool may_start(void) { return sy_os_is_own_thread() && !sy_lock_is_forking(); }
 
 void sy_maintenance_look(uint64_t now) {
@@ -109,7 +113,7 @@ static void tell_no_thread(void) {
     sy_os_write(2, line, sizeof line - 1);
 }
 
-/* Carries out what was said in options since the last time. */
+/* Carries out the options that were set since the last call. */
 static void apply_options(void) {
     int error = errno;
     uint64_t value;

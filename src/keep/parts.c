@@ -19,9 +19,9 @@
 #include "watch/tags.h"
 #include "watch/tools.h"
 
-/* By the rank of their locks. A part without one stands outside of all parts that it uses. */
+/* In the order of their locks' ranks. A part without a lock comes before all parts that it uses. */
 const sy_part *const sy_parts[] = {
-    &sy_maintenance_part, /* the options that it and the layers below carry out */
+    &sy_maintenance_part, /* carries out options for its layer and those below */
     &sy_reclaim_part,     &sy_leaks_part,  &sy_account_part,
     &sy_limits_part,      &sy_epochs_part, /* SY_RANK_EPOCHS */
     &sy_threads_part,                      /* SY_RANK_THREADS */

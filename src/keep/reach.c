@@ -1,18 +1,19 @@
 /*
- * reach.c: which objects something points to, as far as can be told from memory alone: a word that
- * is the address of any byte of a live object of a cache with SY_AUDIT, or its handle, reaches that
- * object, and is looked for
+ * reach.c: finds the live objects of caches with SY_AUDIT that something points to. The leak report
+ * calls it and counts the others as unreachable. A word reaches an object if it is the address of
+ * any byte of the object, or the object's handle. Words are searched
  *
- *   - in what the process has written of its private memory, as it is: data, stacks, other heaps;
- *   - in objects of caches without SY_AUDIT, in spans, and in what is being allocated or freed;
- *     guarded objects, on their pages, are among these;
- *   - in the objects that are reached so
+ *   - in private memory that the process has written: data, stacks, other heaps;
+ *   - in objects of caches without SY_AUDIT, in spans, and in objects that are being allocated or
+ *     freed, guarded objects included;
+ *   - in the objects that were reached.
  *
- * and not in the library's own tables, which have the address of everything, nor in memory that
- * holds no object at present. (As findleaks of illumos' mdb and LeakSanitizer do it.)
+ * The library's own tables are not searched, because they have the address of every object. Free
+ * slots and free units are not searched either. (findleaks of illumos' mdb and LeakSanitizer work
+ * in the same way.)
  *
- * All of it runs in a copy of the process: so the library's tables stand still, no object changes
- * while it is read, and what is in the way can be overwritten:
+ * All of this runs in a copy of the process. So the library's tables and the objects do not change
+ * meanwhile, and the search may overwrite some of the library's data:
  *
  *     what is overwritten              in the original         in the copy
  *     record of an object, `word`      LIVE                    FREE once the object is reached
@@ -35,19 +36,19 @@
 #include "vmem/arena.h"
 #include "watch/history.h"
 
-/* A range of addresses where nothing is looked for. */
+/* A range of addresses that is not searched. */
 typedef struct sy_range {
     uintptr_t start, end;
 } sy_range;
 
 typedef struct sy_reach {
-    uintptr_t stack;     /* of the calling thread: from here up */
-    uintptr_t low, high; /* objects that can be reached lie in between */
-    uint64_t ordinals;   /* those of handles are below */
-    uintptr_t waiting;   /* the first object that is to be looked through; 0: none */
-    sy_range *own;       /* sorted by address once they are complete */
+    uintptr_t stack;     /* the calling thread's stack is searched from here up */
+    uintptr_t low, high; /* all slots of caches with SY_AUDIT lie in between */
+    uint64_t ordinals;   /* the ordinals of handles are below */
+    uintptr_t waiting;   /* the first object that is reached and not searched yet; 0: none */
+    sy_range *own;       /* the library's own memory; sorted when it is complete */
     size_t own_count, own_room;
-    bool failed; /* there was no memory for them */
+    bool failed; /* there was no memory for `own` */
 } sy_reach;
 
 /* ---- the library's own memory ---- */
@@ -58,8 +59,8 @@ static size_t bytes_of(size_t ranges) {
 
 static void add_own(sy_reach *reach, const void *start, size_t bytes);
 
-/* The table itself is one of the ranges. A table that was too small stays a range, so that nothing
- * else may come to lie at its address. */
+/* Makes the table of ranges larger. The table itself is one of the ranges. The old table stays
+ * mapped and stays a range, so that no other memory gets its addresses. */
 static bool grow_reached(sy_reach *reach) {
     size_t bytes = bytes_of(reach->own_room + 1) * 2;
     sy_range *more = sy_pages_take(bytes, sy_os_page_size(), "slabyard leaks");
@@ -84,7 +85,8 @@ static void add_piece(const void *start, size_t bytes, void *reach) {
     add_own(reach, start, bytes);
 }
 
-/* Spans of the system's memory; and the tags of all, each of which has an address of a span. */
+/* Adds the spans of the system's memory to the ranges. In the tags of every arena it overwrites the
+ * address of the span or segment, so that this does not reach an object. */
 static void take_arena(sy_memory *memory, void *reach) {
     for (sy_boundary *tag = memory->arena->first; tag; tag = tag->next) {
         if (tag->kind == SY_TAG_SPAN && memory->systems)
@@ -100,7 +102,8 @@ static void take_watch(sy_reach *reach, const sy_watch *watch) {
 
 /* ---- caches ---- */
 
-/* What an owner was may be gone; its memory is side memory still, and says something else. */
+/* Whether the slab's owner is a cache that has this slab in its list. The owner may have been
+ * destroyed; its memory can still be read, but may belong to another record. */
 static bool is_listed(const sy_slab *slab) {
     const sy_cache *cache = slab->owner;
     if (!cache) return false;
@@ -126,7 +129,7 @@ static void each_cache(sy_reach *reach, void (*visit)(sy_reach *reach, sy_cache 
     }
 }
 
-/* The record of what is on the pages of its own that an address lies in, if it is of a cache with
+/* The record of the guarded object on whose pages an address lies, if it is of a cache with
  * SY_AUDIT. */
 static sy_record *audited_at(uintptr_t address, uintptr_t *object) {
     sy_watch *watch;
@@ -134,15 +137,15 @@ static sy_record *audited_at(uintptr_t address, uintptr_t *object) {
     return record && watch && watch->checks & SY_AUDIT ? record : NULL;
 }
 
-/* The object there, if it is live. */
+/* The same, if that object is live. */
 static sy_record *guarded_at(uintptr_t address, uintptr_t *object) {
     sy_record *record = audited_at(address, object);
     return record && sy_record_state(record) == SY_OBJECT_LIVE ? record : NULL;
 }
 
-/* ---- words ---- */
+/* ---- searching words ---- */
 
-/* Shell's method: there are few, and no memory for better ones. */
+/* Shell sort: there are few ranges, and it needs no memory. */
 static void sort_own(sy_reach *reach) {
     sy_range *own = reach->own;
     for (size_t gap = reach->own_count / 2; gap > 0; gap /= 2)
@@ -155,7 +158,8 @@ static void sort_own(sy_reach *reach) {
         }
 }
 
-/* The object in whose slot an address lies, if that is live and of a cache with SY_AUDIT. */
+/* The record of the object in whose slot an address lies, if it is live and of a cache with
+ * SY_AUDIT. */
 static sy_record *live_at(uintptr_t address, uintptr_t *object) {
     const sy_slab *slab = sy_slab_at(address);
     if (!slab || !is_listed(slab)) return NULL;
@@ -168,7 +172,8 @@ static sy_record *live_at(uintptr_t address, uintptr_t *object) {
     return sy_record_state(record) == SY_OBJECT_LIVE ? record : NULL;
 }
 
-/* Whether the byte at an address is one of `size` from `object` on, or there are none. */
+/* Whether an address is within the `size` bytes of an object. An object of 0 bytes counts as one
+ * byte. */
 static bool is_within(uintptr_t address, uintptr_t object, size_t size) {
     return address - object < (size ? size : 1);
 }
@@ -193,7 +198,8 @@ static void reach_handle(sy_reach *reach, sy_handle handle) {
         reach_address(reach, (uintptr_t)sy_handle_get_inline(cache, handle));
 }
 
-/* Memory that is the program's, in which sanitizers may see whatever they like. */
+/* Searches memory of the program. Sanitizers are switched off here, since they may forbid to read
+ * some of it. */
 __attribute__((no_sanitize_address, no_sanitize_thread)) static void look_through(sy_reach *reach,
                                                                                   uintptr_t start,
                                                                                   uintptr_t end) {
@@ -206,7 +212,7 @@ __attribute__((no_sanitize_address, no_sanitize_thread)) static void look_throug
     }
 }
 
-/* Of an object that has been reached. */
+/* The record of an object that has been reached. */
 static const sy_record *record_of(uintptr_t object) {
     sy_watch *watch;
     if (sy_guard_owns(object)) return sy_guard_record(object, &object, &watch);
@@ -216,7 +222,7 @@ static const sy_record *record_of(uintptr_t object) {
     return &sy_watched_records(cache, slab)[index];
 }
 
-/* What is reached may reach more. */
+/* Searches the objects that were reached: each may reach more. */
 static void look_through_waiting(sy_reach *reach) {
     while (reach->waiting) {
         uintptr_t object = reach->waiting;
@@ -226,9 +232,9 @@ static void look_through_waiting(sy_reach *reach) {
     }
 }
 
-/* ---- memory ---- */
+/* ---- searching memory ---- */
 
-/* Whether the slot's content is searched even if nothing points to it. */
+/* Whether the slot is searched even if nothing points to it. */
 static bool is_root(const sy_cache *cache, const sy_slab *slab, uint32_t index) {
     if (!sy_cache_checks(cache)) return !sy_slab_bit(slab->free, index);
     sy_object_state state = sy_record_state(&sy_watched_records(cache, slab)[index]);
@@ -236,7 +242,7 @@ static bool is_root(const sy_cache *cache, const sy_slab *slab, uint32_t index) 
     return state == SY_OBJECT_TAKEN || state == SY_OBJECT_FREEING;
 }
 
-/* A part of a slab. */
+/* Searches the part of a slab from `start` to `end`. */
 static void look_at_slots(sy_reach *reach, const sy_slab *slab, uintptr_t start, uintptr_t end) {
     const sy_cache *cache = slab->owner;
     size_t bytes = cache->layout.slot;
@@ -248,8 +254,8 @@ static void look_at_slots(sy_reach *reach, const sy_slab *slab, uintptr_t start,
     }
 }
 
-/* A part of a run of units, or of what is none: a slab, a span of the heap, the header of a chunk,
- * free units, and what is being made or given back. */
+/* Searches a part of a chunk or large span, if it is in a slab that a cache has, or in a span of
+ * the heap. Free units, and runs that are being made or given back, are not searched. */
 static void look_at_run(sy_reach *reach, uintptr_t start, uintptr_t end) {
     const sy_slab *run = sy_slab_at(start);
     if (run && is_listed(run))
@@ -258,8 +264,8 @@ static void look_at_run(sy_reach *reach, uintptr_t start, uintptr_t end) {
         look_through(reach, start, end);
 }
 
-/* A part of a page of guarded objects. One that is live, or has been reached, is not looked through
- * because it is there. */
+/* Searches a part of a page of guarded objects. A live object with SY_AUDIT is searched only when
+ * it is reached; a free one is not searched. */
 static void look_at_guarded(sy_reach *reach, uintptr_t start, uintptr_t end) {
     uintptr_t object;
     const sy_record *record = audited_at(start, &object);
@@ -267,7 +273,8 @@ static void look_at_guarded(sy_reach *reach, uintptr_t start, uintptr_t end) {
     if (state == SY_OBJECT_TAKEN || state == SY_OBJECT_FREEING) look_through(reach, start, end);
 }
 
-/* The first range that ends after the address, or one that begins nowhere. */
+/* The first range that ends after the address. If there is none: a range at the end of the address
+ * space. */
 static sy_range own_after(const sy_reach *reach, uintptr_t address) {
     size_t low = 0, high = reach->own_count;
     while (low < high) {
@@ -280,7 +287,8 @@ static sy_range own_after(const sy_reach *reach, uintptr_t address) {
     return low < reach->own_count ? reach->own[low] : (sy_range){UINTPTR_MAX, UINTPTR_MAX};
 }
 
-/* Looks at what begins at `start`, `end` at most; where it ended. */
+/* Searches from `start` to the end of the unit, page or range there, or to `end`. Returns where it
+ * stopped. */
 static uintptr_t look_at(sy_reach *reach, uintptr_t start, uintptr_t end) {
     bool units = sy_owner_at(start) != NULL;
     bool guarded = sy_guard_owns(start);
@@ -308,7 +316,8 @@ static void look_at_piece(void *arg, const sy_os_piece *piece) {
     look_through_waiting(reach);
 }
 
-/* The program's own memory need not be private to the process. */
+/* A program's own memory may be shared memory, which sy_os_each_written does not visit. So slabs in
+ * it are searched here. */
 static void look_at_shared(sy_reach *reach, sy_cache *cache) {
     if (cache->memory == &sy_memory_main) return;
     for (const sy_slab *slab = cache->slabs; slab; slab = slab->next)

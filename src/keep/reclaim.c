@@ -1,5 +1,6 @@
 /*
- * reclaim.c: does passes, a step in each turn, and the program's trims of everything (sy_trim).
+ * reclaim.c: runs the steps of passes in threads' turns and in the maintenance thread, and has the
+ * trims that a program calls (sy_trim, sy_trim_some).
  */
 #include "keep/reclaim.h"
 
@@ -13,10 +14,11 @@
 #include "os/os.h"
 
 enum {
-    GROWTH_STEPS = 4, /* of a pass by growth in one turn: it must keep up */
+    GROWTH_STEPS = 4, /* of a pass by growth in one turn, so that it keeps up with the
+                       * allocations */
 };
 
-/* The least time between two looks of a thread through its own slots that a pass causes. */
+/* Each pass makes a thread look through its own loaded slots, but not more often than this. */
 static const uint64_t LOOKS_APART_NS = 2000000;
 /* How long sy_reclaim_by_age sleeps while another thread does the step. */
 static const uint64_t OTHERS_STEP_NS = 1000000;
@@ -27,18 +29,18 @@ typedef enum sy_stage { NOTHING, CHUNKS_FIRST, CLIENTS, CHUNKS, ORDINALS, MAGAZI
 typedef enum sy_pass_kind { BY_GROWTH, BY_AGE, WHATEVER_GOES } sy_pass_kind;
 
 typedef struct sy_pass {
-    uint64_t number; /* no other pass has it */
+    uint64_t number; /* different for each pass */
     sy_pass_kind kind;
     sy_stage stage;
-    bool may_call; /* functions of the program's, as a thread of its own or on request may */
-    uint64_t trim; /* of the chunks; in the stage of clients, of the program's own: 0, not begun */
-    unsigned done; /* clients up to this number have been dealt with; */
-    unsigned client;    /* this is the one at work; 0: none */
-    bool slabs;         /* and its depot is done with */
-    size_t slabs_left;  /* of it, to be looked at */
-    uint64_t ordinals;  /* up to here the words of those that slabs left have been dealt with */
+    bool may_call;      /* the step may call functions of the program */
+    uint64_t trim;      /* number of the trim of chunks; in CLIENTS, of a program's own memory */
+    unsigned done;      /* clients up to this number are done */
+    unsigned client;    /* the client at work; 0: none */
+    bool slabs;         /* its depot is done */
+    size_t slabs_left;  /* its slabs that are not done yet */
+    uint64_t ordinals;  /* up to this ordinal, pages with words of unused ordinals are done */
     unsigned magazines; /* done */
-    size_t bytes;       /* given back so far */
+    size_t bytes;       /* returned to the system so far */
 } sy_pass;
 
 static void enter_stage(sy_pass *pass, sy_stage stage) {
@@ -55,7 +57,7 @@ static void begin_stages(sy_pass *pass, sy_pass_kind kind) {
     enter_stage(pass, kind == WHATEVER_GOES ? CHUNKS_FIRST : CLIENTS);
 }
 
-/* Each false when the client has no more of that. */
+/* Each returns false when the client has no more of these. */
 static bool depot_step(sy_pass *pass, sy_client *client, bool first) {
     if (pass->kind == WHATEVER_GOES) return sy_client_drain_step(client, first);
     return sy_client_reap_step(client, first, pass->kind == BY_AGE);
@@ -67,8 +69,8 @@ static bool slabs_step(sy_pass *pass, sy_cache *cache) {
     return sy_cache_trim_step(cache, &pass->slabs_left, aged, &pass->bytes);
 }
 
-/* Trims the program's own memory, with each of its caches. In a pass by age it is trimmed once,
- * with the first cache. */
+/* Trims the memory of a cache, if it is a program's own memory. A pass by age trims such a memory
+ * only once, with its first cache. */
 static bool own_memory_step(sy_pass *pass, sy_memory *memory) {
     if (pass->kind == BY_GROWTH || memory == &sy_memory_main) return false;
     bool aged = pass->kind == BY_AGE;
@@ -80,7 +82,7 @@ static bool own_memory_step(sy_pass *pass, sy_memory *memory) {
     return sy_chunk_trim_step(memory, pass->trim, aged, &pass->bytes);
 }
 
-/* Works on one client; false when that is done with. */
+/* Does a step for one client; false when the client is done. */
 static bool client_step(sy_pass *pass, sy_client *client) {
     bool first = pass->client != client->number;
     if (first) {
@@ -123,7 +125,7 @@ static void magazines_step(sy_pass *pass) {
         enter_stage(pass, NOTHING);
 }
 
-/* Some tens of microseconds of work; false: the pass is over. */
+/* Does some tens of microseconds of work. False: the pass is over. */
 static bool step(sy_pass *pass) {
     switch (pass->stage) {
     case NOTHING: return false;
@@ -138,23 +140,23 @@ static bool step(sy_pass *pass) {
 
 /* ---- the pass at work ---- */
 
-static _Atomic bool held; /* by the thread that is doing a step; guards the pass */
-static sy_pass at_work;   /* its stage is NOTHING unless sy_turn_wanted */
+static _Atomic bool held;                   /* a thread is doing a step; guards at_work */
+static sy_pass at_work;                     /* if sy_turn_wanted is false, its stage is NOTHING */
 static _Atomic uint64_t decay = 1000000000; /* nanoseconds */
 static _Atomic uint64_t next_pass;          /* time of the next pass by age; 0: not set yet */
-static _Atomic bool age_is_due;             /* a pass by age begins once the pass at work is over */
-static _Atomic unsigned passes;             /* begun so far */
-static _Atomic bool taken;                  /* by a thread that trims some; guards what is */
-static sy_pass kept;                        /* for the next: where the last one stopped */
+static _Atomic bool age_is_due;             /* a pass by age begins when the pass at work is over */
+static _Atomic unsigned passes;             /* number of passes begun so far */
+static _Atomic bool taken;                  /* a thread is in sy_trim_some with `kept`; guards it */
+static sy_pass kept;                        /* where the last sy_trim_some stopped */
 
-/* Of each thread. */
+/* Each thread has one. */
 static SY_TLS struct {
-    uint64_t next_look; /* through its own slots: when, or with the next pass */
-    uint64_t looked;    /* with a pass: when last */
-    unsigned passes;    /* begun by then */
-    bool looking, busy; /* at a turn */
-    bool holds;         /* the pass at work, or is about to, or has just let go */
-    bool has_taken;     /* what sy_trim_some keeps; the same */
+    uint64_t next_look; /* time of the next look through its own slots; earlier with a pass */
+    uint64_t looked;    /* time of the last look that came with a pass */
+    unsigned passes;    /* value of `passes` at the last turn */
+    bool looking, busy; /* looking: that look goes on; busy: it is in a turn */
+    bool holds;         /* it has set `held`, is about to, or has just cleared it */
+    bool has_taken;     /* the same for `taken` */
 } own_turns;
 
 static bool hold(void) {
@@ -195,7 +197,7 @@ static void end_pass(void) {
         atomic_store_explicit(&sy_turn_wanted, false, memory_order_relaxed);
 }
 
-/* Does a few steps of the pass; false: another thread is doing one. If the maintenance thread runs,
+/* Does a few steps of the pass. False: another thread is doing one. If the maintenance thread runs,
  * it does the passes by age: other threads (`may_call` false) do no step of them. */
 static bool work(bool may_call) {
     if (atomic_load_explicit(&held, memory_order_relaxed) || !hold()) return false;
@@ -215,7 +217,7 @@ void sy_reclaim_by_age(void) {
         if (!work(true)) sy_os_wait_for(&nothing, 0, OTHERS_STEP_NS);
 }
 
-/* In the child of a fork: ends the pass, unless this thread itself forked within a step or trim. */
+/* In the child of a fork: ends the pass, unless this thread forked within a step of it. */
 static void recover_passes(void) {
     if (!own_turns.has_taken) atomic_store(&taken, false);
     if (own_turns.holds) return;

@@ -1,5 +1,5 @@
 /*
- * reclaim.h: passes, which give unused memory back to the OS, and the maintenance thread.
+ * reclaim.h: passes, which return unused memory to the OS, and the maintenance thread.
  *
  * A *pass* goes through all clients and chunks in steps of bounded time. At most one pass is at
  * work; each thread that ends a slow path meanwhile does a step of it. There are two kinds:
@@ -23,21 +23,23 @@
 
 #include "os/start.h"
 
-/* One pass by age from begin to end, unless one is at work already: then the rest of it. */
+/* Does a whole pass by age. If another pass is at work, it does the rest of that one first. */
 void sy_reclaim_by_age(void);
 
 /* Nanoseconds from one pass by age to the next; 0: there are none. */
 uint64_t sy_reclaim_interval(void);
 
-/* Turns begin. In the child of a fork no pass is at work. */
+/* From its start on, threads do steps of passes in their turns. In the child of a fork it ends the
+ * pass. */
 extern SY_HIDDEN const sy_part sy_reclaim_part;
 
-/* Starts the maintenance thread, if the option is `auto` and there is memory enough. */
+/* Starts the maintenance thread if the option `maintenance` is `auto` and the process uses enough
+ * memory. */
 void sy_maintenance_look(uint64_t now);
 /* Whether the maintenance thread runs, so that other threads leave passes by age to it. */
 bool sy_maintenance_runs(void);
-/* The options of which this layer and those below are told late. In the child of a fork the thread
- * does not run. */
+/* Carries out the options that take effect only after the start. In the child of a fork it notes
+ * that the maintenance thread does not run. */
 extern SY_HIDDEN const sy_part sy_maintenance_part;
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * verify.c: everything that always holds, looked at: sy_verify. Each structure under its own lock,
- * one after the other, so the rest of the program goes on.
+ * verify.c: sy_verify, which checks the invariants of all structures of the library and reports
+ * violations. It checks one structure after the other, each under its own lock, so that other
+ * threads can go on.
  *
  * Below: all layers up to cache/.
  */
@@ -23,7 +24,7 @@ enum { LINES = 16, NAME_LENGTH = 31 };
 _Static_assert((int)SY_CACHE_NAME_MAX <= (int)NAME_LENGTH, "a cache's name fits");
 _Static_assert((int)SY_VMEM_NAME_MAX <= (int)NAME_LENGTH, "an arena's name fits");
 
-/* What is to be told, once no lock is held. */
+/* A line of the report, which is written when no lock is held. */
 typedef struct sy_line {
     const char *kind;
     char name[NAME_LENGTH + 1];
@@ -31,8 +32,8 @@ typedef struct sy_line {
 } sy_line;
 
 typedef struct sy_verdict {
-    size_t wrong; /* violations, and damage that was told already */
-    size_t lines; /* of them, those that were found; there is room for LINES */
+    size_t wrong; /* violations, and damage that was reported already */
+    size_t lines; /* number of structures with violations; `line` has the first LINES */
     sy_line line[LINES];
 } sy_verdict;
 
@@ -57,7 +58,7 @@ static void verify_caches(sy_verdict *verdict) {
     }
 }
 
-/* ---- on request ---- */
+/* ---- other structures, and the report ---- */
 
 static void verify_memory(sy_memory *memory, void *verdict) {
     note(verdict, "memory", memory->name, sy_chunk_verify(memory));
