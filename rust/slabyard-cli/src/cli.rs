@@ -8,7 +8,7 @@ use crate::plan::{merge, Plan, ProcessPlan};
 use crate::program::Signals;
 use crate::real::{self, contenders, RealRuns};
 use crate::record::{self, Recorded};
-use crate::recording::{Recording, Strictness};
+use crate::recording::{ReadError, Recording, Strictness};
 use crate::replay::measure::{self, Measurement, Options};
 use crate::replay::worker::{self, Pass};
 use crate::report::{answer, html, info, table, Report};
@@ -371,13 +371,16 @@ fn open(file: &Path, salvage: bool) -> Result<Recording> {
     } else {
         Strictness::Whole
     };
-    let recording = Recording::open(file, strictness).with_context(|| {
-        let hint = if salvage {
-            ""
-        } else {
-            " (--salvage uses the part before the damage)"
+    let recording = Recording::open(file, strictness).map_err(|error| {
+        let hint = match &error {
+            ReadError::Io(_) => "",
+            ReadError::Damaged(damage) if damage.offset == 0 => {
+                " (slabyard record -- PROGRAM makes a recording)"
+            }
+            ReadError::Damaged(_) if salvage => "",
+            ReadError::Damaged(_) => " (--salvage uses the part before the damage)",
         };
-        format!("cannot use {}{hint}", file.display())
+        anyhow::Error::new(error).context(format!("cannot use {}{hint}", file.display()))
     })?;
     if let Some(damage) = &recording.damage {
         ui::warn(&format!(

@@ -350,6 +350,24 @@ fn a_damaged_recording_is_refused_with_its_offset_and_salvaged_on_request() {
 }
 
 #[test]
+fn a_file_that_is_no_recording_is_refused_with_a_hint_that_helps() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = [0x7f; 4096];
+    std::fs::write(folder.path().join("program"), program).unwrap();
+    for command in ["replay", "compare", "info"] {
+        let complaint = ends_with(folder.path(), [command, "program"], 1);
+        assert!(
+            complaint.contains("slabyard record -- PROGRAM"),
+            "{complaint}"
+        );
+        assert!(!complaint.contains("--salvage"), "{complaint}");
+        let complaint = ends_with(folder.path(), [command, "missing"], 1);
+        assert!(complaint.contains("No such file"), "{complaint}");
+        assert!(!complaint.contains("--salvage"), "{complaint}");
+    }
+}
+
+#[test]
 fn wrong_words_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for words in [

@@ -80,7 +80,10 @@ fn caches() {
     let _one = recycled.get();
     panics_here! { recycled.get(); }
     let text = panic_of(|| _ = words.insert(2));
-    assert!(text.contains("cache of u64"), "{text}");
+    assert!(
+        text.contains("cache of u64: the limit of the cache"),
+        "{text}"
+    );
 }
 
 slabyard::static_cache! {

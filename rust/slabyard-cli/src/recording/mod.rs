@@ -8,7 +8,7 @@ pub mod blocks;
 pub mod records;
 pub mod writer;
 
-pub use blocks::{Process, Recording, Strictness, Thread};
+pub use blocks::{Process, ReadError, Recording, Strictness, Thread};
 pub use records::{Operation, Record, Records};
 
 /// The first bytes of a recording.

@@ -241,8 +241,9 @@ impl<T> core::fmt::Debug for Cache<T> {
 #[track_caller]
 pub(crate) fn no_room<T>() -> ! {
     if crate::refusal::last_was_a_limit() {
+        let reason = crate::last_refusal().unwrap_or(crate::Refusal::CacheLimit);
         panic!(
-            "the limit of the cache of {} is reached",
+            "no room in the cache of {}: {reason}",
             core::any::type_name::<T>()
         );
     }
