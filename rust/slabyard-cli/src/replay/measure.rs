@@ -329,6 +329,16 @@ fn pass_name(pass: Pass) -> &'static str {
     }
 }
 
+/// The options for a replay. `tools` is for the recorded program only: with `tools=malloc` the rows
+/// of Slabyard would be those of `malloc`, with more work for each call.
+fn without_tools(options: &str) -> String {
+    let kept: Vec<&str> = options
+        .split(',')
+        .filter(|option| !option.trim_start().starts_with("tools"))
+        .collect();
+    kept.join(",")
+}
+
 fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessResult>> {
     let tool = std::env::current_exe().context("cannot find this program again")?;
     let mut worker = Command::new(tool);
@@ -345,6 +355,10 @@ fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessR
         .arg(folder)
         .args([allocator, pass.name()])
         .env_remove("LD_PRELOAD")
+        .env(
+            "SLABYARD",
+            without_tools(&std::env::var("SLABYARD").unwrap_or_default()),
+        )
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .output()
@@ -775,6 +789,16 @@ mod tests {
         );
         let memory = (measured.peak_resident.mean, measured.final_resident.mean);
         assert_eq!(memory, (-4096.0, -8192.0));
+    }
+
+    #[test]
+    fn a_replay_gets_the_options_except_tools() {
+        assert_eq!(without_tools(""), "");
+        assert_eq!(without_tools("tools=malloc"), "");
+        assert_eq!(
+            without_tools("decay=off, tools=malloc,limit=1G"),
+            "decay=off,limit=1G"
+        );
     }
 
     #[test]
