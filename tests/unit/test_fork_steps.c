@@ -386,9 +386,9 @@ static sem_t stopped, go_on;
 static const operation *at_work;
 static _Atomic bool stepping, over;
 static _Atomic unsigned steps, held_by_other;
-/* A fork at each so many-th instruction: if the operation holds a lock, and if not. */
-static unsigned with_lock = 499, without_lock = 4999;
-static bool all; /* the second test has the long operations too */
+/* A fork at each so many-th instruction under a lock. 0: long operations have fewer, and the second
+ * test leaves them out. */
+static unsigned distance;
 static uint64_t last_place;
 static unsigned forks, bad;
 static const other_lock *hold_other; /* NULL: the operation is another thread's */
@@ -437,6 +437,12 @@ static void *hold_lock(void *arg) {
     return arg;
 }
 
+static unsigned with_lock(void) {
+    if (distance) return distance;
+    if (at_work->length == LONG) return 997;
+    return hold_other ? 199 : 29;
+}
+
 #ifdef __x86_64__
 /* Not in the C library, nor in the kernel's clock_gettime, which never ends at this speed. */
 static bool is_of_program(uintptr_t place) {
@@ -456,7 +462,7 @@ static void trap(int signal, siginfo_t *info, void *context) {
     if (!is_of_program(place)) return;
     last_place = place;
     unsigned held = sy_lock_self.held;
-    if (++steps % (held ? with_lock : without_lock)) return;
+    if (++steps % (held ? with_lock() : 10 * with_lock() + 7)) return;
     if (!hold_other) {
         held_by_other = held;
         sem_post(&stopped);
@@ -569,7 +575,7 @@ static void a_fork_at_any_instruction_without_a_lock_of_another_thread(void **st
     unsigned failed = 0;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         for (size_t k = 0; k < sizeof other_locks / sizeof *other_locks; k++) {
-            if (!is_run(&operations[i]) || (operations[i].length == LONG && !all)) continue;
+            if (!is_run(&operations[i]) || (operations[i].length == LONG && !distance)) continue;
             hold_other = &other_locks[k];
             failed += in_child(step_beside_holder, (void *)(uintptr_t)&operations[i]) != 0;
         }
@@ -577,11 +583,9 @@ static void a_fork_at_any_instruction_without_a_lock_of_another_thread(void **st
     assert_int_equal(failed, 0);
 }
 
-/* Arguments: a number for with_lock, and the name of the only operation to run. */
+/* Arguments: a value of `distance`, and the name of the only operation to run. */
 int main(int argc, char **argv) {
-    if (argc > 1) with_lock = (unsigned)atoi(argv[1]);
-    if (argc > 1) without_lock = with_lock * 10 + 7;
-    all = argc > 1;
+    if (argc > 1) distance = (unsigned)atoi(argv[1]);
     if (argc > 2) only = argv[2];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fork_at_any_instruction_of_another_thread),
