@@ -1,25 +1,25 @@
 /*
- * The recorder: preloaded into an unmodified program (LD_PRELOAD), it writes what the program asks
- * of malloc to a file, and changes nothing else. format.h describes the file.
+ * record.c: the recorder. It is preloaded into an unmodified program (LD_PRELOAD) and writes the
+ * program's calls of malloc, free and the like to a file (format.h). It changes nothing else.
  *
- * It stands beside the house, not in it: it includes nothing of Slabyard, so that a program's own
- * allocator is recorded, whichever that is. `slabyard record` carries it inside itself, writes it
- * to a directory of its own and names that directory in SLABYARD_RECORD.
+ * It includes nothing of Slabyard, so it records a program with any allocator. `slabyard record`
+ * contains it, writes it to a folder of its own, and names that folder in SLABYARD_RECORD.
  *
  * What always holds:
- *  - Every thread appends to a buffer of its own without locks. `filled` (length and number of
- *    records in one word) is stored last, so what it covers is whole for any reader.
- *  - A buffer is written and emptied only under `files`. At exit the buffers of threads that still
- *    run are written as far as they are filled, and closed.
- *  - Buffers lie in shared memory (a file on a tmpfs): `slabyard record` reads there what a process
- *    that was killed, or that crashed, had recorded. Their memory is had before it is used, so no
- *    write to it fails. A forked child does not see its parent's.
- *  - A thread that holds `files` is interrupted by no signal handler and not cancelled, so that
- *    handlers may fork and exit; and a file size limit ends the recording, not the program.
- *  - No file stays open: each block opens, appends and closes, so that a program that closes all
- *    its descriptors, or counts on their numbers, sees no difference. One block is ten thousand
- *    operations, so the two calls cost less than a nanosecond each.
- *  - Nothing here allocates from the program's heap. Memory is one buffer per living thread.
+ *  - Every thread appends to its own buffer without locks. `filled` (length and number of records
+ *    in one word) is stored last, so a reader finds everything before it complete.
+ *  - A buffer is written to the file and emptied only under the lock `files`. At exit, the buffers
+ *    of threads that still run are written up to `filled`, and closed.
+ *  - Buffers are in shared memory, a file on a tmpfs. If the process crashes or is killed,
+ *    `slabyard record` reads them there. Their memory is allocated before it is used, so no write
+ *    to it fails. A forked child does not see its parent's buffers.
+ *  - While a thread holds `files`, signals are blocked and it cannot be cancelled. So signal
+ *    handlers may fork and exit.
+ *  - A limit of the file size ends the recording, not the program.
+ *  - No file stays open: each block is opened, appended and closed. So the recorder does not
+ *    disturb a program that closes all its descriptors, or expects certain numbers. A block has
+ *    about ten thousand operations, so opening and closing cost less than a nanosecond for each.
+ *  - Nothing here allocates from the program's heap. The memory is one buffer for each thread.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -60,14 +60,14 @@ struct buffer {
     uint64_t stamp;      /* of the previous record */
     uintptr_t address;   /* of the previous record */
     bool taken;          /* a thread owns it; guarded by `files` */
-    pid_t leaver;        /* the thread that owns it, if its destructors had run before; else 0 */
+    pid_t leaver;        /* the thread that owns it, if it took it after its destructors; else 0 */
     struct record_block_header header;
     unsigned char payload[];
 };
 
 #define PAYLOAD_BYTES (RECORD_BUFFER_BYTES - sizeof(struct buffer))
 
-/* The program's own functions, found behind ours. */
+/* The program's own functions: the next ones in the order of the loader. */
 static struct {
     void *(*malloc)(size_t);
     void (*free)(void *);
@@ -94,7 +94,7 @@ static pthread_mutex_t files =
     PTHREAD_MUTEX_INITIALIZER; /* guards everything down to `shared_bytes` */
 static struct buffer *buffers;
 static bool begun; /* this process has a file, with a process block in it */
-static int broken; /* the errno of a write that failed: nothing more is recorded */
+static int broken; /* errno of a failed write: nothing more is recorded; 0: none failed */
 static uint32_t lost;
 static pid_t pid;
 static pid_t parent;
@@ -107,26 +107,26 @@ static off_t shared_bytes; /* of the file with the buffers */
 
 static _Atomic uint32_t never_wiped;
 static _Atomic uint32_t *alive = &never_wiped; /* see notice_hidden_fork */
-static _Atomic bool ended; /* the process has said its end: write every record at once */
+static _Atomic bool ended; /* the process's end is recorded: later records are written at once */
 static _Atomic uint32_t next_thread;
 static pthread_key_t exit_key;
 static bool ticks_from_cpu;
 static uint32_t crc_table[8][256];
 
-/* Initial-exec: a preloaded library has its place in the first TLS block, and never allocates it.
- */
+/* Initial-exec: a preloaded library's variables are in the first TLS block, so using them never
+ * allocates. */
 #define THREAD_LOCAL static __thread __attribute__((tls_model("initial-exec")))
 THREAD_LOCAL struct buffer *mine;
 THREAD_LOCAL uint32_t my_thread; /* 1 and up; 0 until the first operation */
 THREAD_LOCAL bool busy;          /* inside the recorder or the real allocator */
-THREAD_LOCAL bool gone;          /* the thread's destructors have run: its end will not be told */
+THREAD_LOCAL bool gone;          /* the thread's destructors have run */
 
-/* ---- what serves until the real functions are known ------------------------------------------ */
+/* ---- allocation until the real functions are known ------------------------------------------- */
 
 static _Alignas(16) unsigned char boot[BOOT_BYTES];
 static _Atomic size_t boot_used;
 
-/* dlsym may allocate while it looks for the real malloc. Each piece is preceded by its size. */
+/* dlsym may allocate while it searches for the real malloc. Each block is preceded by its size. */
 static void *boot_alloc(size_t size) {
     size_t bytes = (size + 31) & ~(size_t)15;
     if (size > BOOT_BYTES) return NULL;
@@ -154,7 +154,7 @@ static uint64_t nanoseconds(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The fence keeps the clock from being read before what the thread learned from others. */
+/* The fence prevents that the clock is read before earlier loads from memory. */
 static inline uint64_t stamp_now(void) {
 #if defined(__x86_64__)
     if (ticks_from_cpu) {
@@ -169,7 +169,7 @@ static inline uint64_t stamp_now(void) {
     return nanoseconds();
 }
 
-/* The cycle counter counts time, alike on all cores, only where the CPU says so. */
+/* The cycle counter is used only if the CPU says that it runs at the same rate on all cores. */
 static void choose_clock(void) {
 #if defined(__x86_64__)
     unsigned a, b, c, d;
@@ -191,12 +191,12 @@ static void make_crc_table(void) {
     }
 }
 
-/* Eight bytes a step: 64 KiB take about 30 us. */
+/* Takes eight bytes in a step: 64 KiB take about 30 us. */
 static uint32_t crc_more(uint32_t crc, const void *bytes, size_t length) {
     const unsigned char *p = bytes;
     for (; length >= 8; p += 8, length -= 8) {
         uint64_t word;
-        __builtin_memcpy(&word, p, 8); /* no call, which -fno-builtin would make of it */
+        __builtin_memcpy(&word, p, 8); /* with -fno-builtin, memcpy would be a call */
         word ^= crc;
         crc = 0;
         for (int slice = 0; slice < 8; slice++)
@@ -213,7 +213,7 @@ static void seal(struct record_block_header *header, const void *payload) {
 
 /* ---- the file; all under `files` ------------------------------------------------------------- */
 
-/* What a thread is spared while it holds `files`. */
+/* The thread's state to restore when it releases `files`. */
 struct pause {
     sigset_t signals;
     int cancel;
@@ -240,20 +240,20 @@ static void unlock_files(const struct pause *pause) {
     pthread_sigmask(SIG_SETMASK, &pause->signals, NULL);
 }
 
-/* A write beyond the process's limit (ulimit -f) sends SIGXFSZ, which the program did not earn, and
- * may leave a part of a block. So no such write is tried. */
+/* Whether a write of `length` bytes stays within the process's limit (ulimit -f). A write beyond it
+ * would send SIGXFSZ to the program, and could leave a part of a block. */
 static bool is_below_limit(off_t end, size_t length) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return true;
     return end >= 0 && (rlim_t)end + length <= limit.rlim_cur;
 }
 
-/* Nothing more is recorded: a gap would make nonsense of what follows. */
+/* Ends the recording: after a gap, the later records would be useless. */
 static void give_up(int error) {
     if (broken == 0) broken = error != 0 ? error : EIO;
 }
 
-/* Appends all of it, or gives up. */
+/* Appends all bytes, or gives up. */
 static bool append(int fd, const void *bytes, size_t length) {
     const char *p = bytes;
     while (length > 0) {
@@ -275,7 +275,7 @@ static bool append_block(int fd, struct record_block_header *header, const void 
     return append(fd, header, sizeof *header) && append(fd, payload, header->length);
 }
 
-/* Every other block leaves room for the one that says how the process ended. */
+/* Every block but the last leaves room for the block that says how the process ended. */
 static bool has_room(int fd, size_t length, bool is_last) {
     if (!is_last) length += sizeof(struct record_block_header) + sizeof(struct record_end);
     if (is_below_limit(lseek(fd, 0, SEEK_END), length)) return true;
@@ -313,7 +313,7 @@ static bool append_process(int fd) {
            append(fd, &top, sizeof top) && append_block(fd, &header, payload);
 }
 
-/* The same number may name several programs one after the other (exec): each has its own file. */
+/* After exec another program has the same process number: each program has its own file. */
 static int open_first(void) {
     for (unsigned image = 0; image < 1000000; image++) {
         char stem[STEM_BYTES];
@@ -326,7 +326,7 @@ static int open_first(void) {
     return -1;
 }
 
-/* The process's first operation. */
+/* Creates the file at the first operation of the process. */
 static void begin_file(void) {
     int fd = open_first();
     begun = true;
@@ -338,7 +338,7 @@ static void begin_file(void) {
     close(fd);
 }
 
-/* Where the file reached its limit its end is whole, and says so. */
+/* If the file has reached its limit, its last block is complete and says so. */
 static bool write_block(struct record_block_header *header, const void *payload) {
     bool is_last = header->kind == BLOCK_END;
     if (broken != 0 && !(is_last && broken == EFBIG)) return false;
@@ -381,9 +381,9 @@ static void leave_buffer(struct buffer *buffer) {
 
 static void begin_anew(void);
 
-/* The kernel empties the page of `alive` in every process that gets a copy of the memory: here one
- * was made without fork(), by a bare system call. A child of vfork shares the memory, and what it
- * does to the heap is its parent's, as it should be. */
+/* The kernel zeroes the page of `alive` in every process that gets a copy of the memory. So the
+ * page also shows copies that were made without fork(), by the system call alone. A child of vfork
+ * shares its parent's memory: its changes of the heap are recorded as its parent's. */
 static bool is_hidden_fork(void) { return atomic_load_explicit(alive, memory_order_relaxed) == 0; }
 
 static void notice_hidden_fork(void) {
@@ -394,8 +394,8 @@ static void notice_hidden_fork(void) {
 
 static bool sees_hidden_forks(void) { return alive != &never_wiped; }
 
-/* Memory of the file with the buffers, or MAP_FAILED. A copy of this process that was not noticed
- * would write there too, so there is none where such copies are not seen. */
+/* Maps memory of the file with the buffers, or returns MAP_FAILED. Without the page of `alive`
+ * there is no such memory, because an unnoticed copy of this process would write to it too. */
 static void *map_shared(void) {
     if (!sees_hidden_forks()) return MAP_FAILED;
     int fd = open(shared_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -411,7 +411,7 @@ static void *map_shared(void) {
     return memory;
 }
 
-/* Where no memory can be shared it is the process's own, and lost when that is killed. */
+/* If no memory can be shared, the buffer is private memory, and lost if the process is killed. */
 static struct buffer *map_buffer(void) {
     void *memory = map_shared();
     if (memory == MAP_FAILED) {
@@ -426,8 +426,8 @@ static struct buffer *map_buffer(void) {
     return buffer;
 }
 
-/* A thread whose destructors have run takes a buffer for what it still frees, and nothing tells
- * when that is over but the thread's end. */
+/* A thread whose destructors have run takes a buffer for its remaining frees. Its buffer becomes
+ * free again when the thread has ended. */
 static bool was_left(const struct buffer *buffer) {
     return buffer->leaver != 0 && syscall(SYS_tgkill, pid, buffer->leaver, 0) != 0 &&
            errno == ESRCH;
@@ -472,7 +472,7 @@ static void flush_mine(void) {
     int saved = errno;
     struct pause pause;
     lock_files(&pause);
-    if (mine != NULL) empty_buffer(mine); /* else a hidden fork was noticed: it was the parent's */
+    if (mine != NULL) empty_buffer(mine); /* NULL: a hidden fork; the buffer was the parent's */
     unlock_files(&pause);
     errno = saved;
 }
@@ -487,7 +487,7 @@ static void give_buffer(void) {
     errno = saved;
 }
 
-/* The exit key's destructor. Other destructors, and libc itself, may still free after it. */
+/* The exit key's destructor. Other destructors, and libc itself, may still free after it runs. */
 static void thread_exits(void *unused) {
     (void)unused;
     busy = true;
@@ -525,7 +525,8 @@ ALWAYS_INLINE unsigned char *put_head(unsigned char *p, const struct operation *
     return align < 15 ? p : put_varint(p, align);
 }
 
-/* The previous record's are passed as values: a byte that is stored might change any of `mine`. */
+/* The previous record's stamp and address are passed as values: for the compiler, a stored byte
+ * might change any field of `mine`. */
 ALWAYS_INLINE unsigned char *put_record(unsigned char *p, const struct operation *op,
                                         uint64_t elapsed, uintptr_t previous) {
     bool coarse = ((op->address | op->second | previous) & 15) == 0;
@@ -546,8 +547,8 @@ static void begin_block(struct buffer *buffer, uint64_t stamp) {
     buffer->address = 0;
 }
 
-/* The caller is busy. Inlined, for so an operation's fields stay in registers, and those that its
- * kind does not have cost nothing. */
+/* The caller has set `busy`. Inlined, so that an operation's fields stay in registers, and fields
+ * that it does not have cost nothing. */
 ALWAYS_INLINE void record(struct operation op) {
     if (__builtin_expect(mine == NULL || is_hidden_fork(), 0) && !take_buffer()) return;
     struct buffer *buffer = mine;
@@ -579,12 +580,12 @@ ALWAYS_INLINE void record_allocation(enum record_operation kind, const void *obj
     });
 }
 
-/* ---- what the program touched of large objects ----------------------------------------------- */
+/* ---- how much of large objects the program has touched --------------------------------------- */
 
 enum { WINDOW_PAGES = 1024 };
 
-/* Looks at one window of pages, from `at` to `end` at most: a byte for each, whose lowest bit says
- * whether the page is in RAM. How many they are; 0 if that cannot be told. */
+/* Looks at one window of pages, from `at` to `end` at most. Each page gets a byte whose lowest bit
+ * says whether it is in RAM. Returns the number of pages; 0: it cannot be found out. */
 static size_t look_at_pages(uintptr_t at, uintptr_t end, unsigned char *in_ram) {
     size_t pages = (end - at) / birth.page_size;
     if (pages > WINDOW_PAGES) pages = WINDOW_PAGES;
@@ -616,24 +617,24 @@ static __attribute__((noinline)) void record_touched(const void *object, size_t 
                               .stamp = stamp_now()});
 }
 
-/* Before an object is given up. */
+/* Called before an object is freed. */
 ALWAYS_INLINE void note_touched(void *object) {
     if (real.usable_size == NULL) return;
     size_t bytes = real.usable_size(object);
     if (__builtin_expect(bytes >= RECORD_LARGE_BYTES, 0)) record_touched(object, bytes);
 }
 
-/* ---- ... and of those that are live at the end; under `files` -------------------------------- */
+/* ---- the same for large objects that are live at the end; under `files` ---------------------- */
 
-/* So many are looked at in some 0.05 s, and more if they are in RAM: 64 GiB. */
+/* The most pages that are looked at, 64 GiB. It takes about 0.05 s; longer if they are in RAM. */
 #define PAGES_MAX ((size_t)1 << 24)
 
 static struct {
     unsigned char bytes[4096];
     size_t filled;
     uint32_t runs;
-    uint64_t end;  /* the page behind the last run */
-    size_t looked; /* at so many pages */
+    uint64_t end;  /* the page after the last run */
+    size_t looked; /* pages looked at */
 } untouched;
 
 static void write_untouched(void) {
@@ -685,7 +686,7 @@ struct lines {
     char text[1024];
 };
 
-/* The beginning of the next line; false behind the last. */
+/* Finds the start of the next line; false: there is none. */
 static bool next_line(struct lines *lines, char *line, size_t room) {
     for (size_t kept = 0;;) {
         if (lines->at == lines->length) {
@@ -699,7 +700,7 @@ static bool next_line(struct lines *lines, char *line, size_t room) {
     }
 }
 
-/* Of a line such as "7f0012345000-7f0012366000 rw-p ...". */
+/* Reads a line such as "7f0012345000-7f0012366000 rw-p ...". */
 static void look_at_line(const char *line) {
     char *rest;
     uintptr_t start = strtoul(line, &rest, 16);
@@ -716,7 +717,7 @@ static void note_untouched(void) {
     if (lines.fd < 0) return;
     while (next_line(&lines, line, sizeof line)) look_at_line(line);
     close(lines.fd);
-    write_untouched(); /* also without a run: that is known then */
+    write_untouched(); /* without a run too: then every page is known to be in RAM */
 }
 
 /* ---- birth, fork and end of a process -------------------------------------------------------- */
@@ -747,7 +748,7 @@ static void after_fork_in_parent(void) {
     unlock_files(&pause);
 }
 
-/* Only the forking thread lives on, and the parent has kept all buffers. */
+/* The child has the forking thread alone, and no buffers: the parent keeps them. */
 static void begin_anew(void) {
     buffers = NULL;
     mine = NULL;
@@ -768,7 +769,7 @@ static void after_fork_in_child(void) {
     after_fork_in_parent();
 }
 
-/* What the system has seen as the process's largest size in RAM, in bytes. */
+/* The peak resident memory of the process in bytes, as the system knows it. */
 static uint64_t peak_resident(void) {
     char text[2048];
     int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -796,7 +797,7 @@ static void write_end(enum record_end_reason reason) {
     if (begun) write_block(&header, &end);
 }
 
-/* Those of other threads are closed, for they may still be filling. */
+/* Buffers of other threads are closed, because these may still be filling them. */
 static void write_others(void) {
     for (struct buffer *buffer = buffers; buffer != NULL; buffer = buffer->next) {
         if (buffer == mine) continue;
@@ -805,8 +806,8 @@ static void write_others(void) {
     }
 }
 
-/* Writes all buffers; not in a child of vfork, whose parent goes on with them. What the file of
- * the buffers has to say is said then, unless something was lost. */
+/* Writes all buffers; not in a child of vfork, whose parent goes on with them. The file with the
+ * buffers is not needed any more then, unless a block was lost. */
 static void write_all(enum record_end_reason reason) {
     if (atomic_load(&state) != STATE_ON || atomic_load(&ended)) return;
     int saved = errno;
@@ -863,8 +864,8 @@ static void find_real(void) {
 #undef FIND
 }
 
-/* Runs at the first call or when the library is loaded, whichever is first; the loader is still
- * single-threaded then. */
+/* Runs at the first call or when the library is loaded, whichever comes first. The process has one
+ * thread then. */
 static void start(void) {
     int expected = STATE_NEW;
     if (!atomic_compare_exchange_strong(&state, &expected, STATE_STARTING)) return;
@@ -881,8 +882,8 @@ static void start(void) {
         watch_for_hidden_forks();
         note_birth();
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-        /* Belongs to no library, and is registered before the loader's own: so it runs after all
-         * destructors of the program and its libraries. */
+        /* It belongs to no library, and is registered before the loader's own. So it runs after
+         * all destructors of the program and its libraries. */
         on_exit(finish_on_exit, NULL);
         at_quick_exit(finish);
     }
@@ -892,7 +893,7 @@ static void start(void) {
 
 __attribute__((constructor)) static void loaded(void) { start(); }
 
-/* True when this call is the program's own, and to be recorded. */
+/* Whether this call comes from the program, and is to be recorded. */
 static inline bool enter(void) {
     if (__builtin_expect(atomic_load_explicit(&state, memory_order_relaxed) != STATE_ON, 0)) {
         start();
@@ -930,7 +931,7 @@ EXPORT void free(void *object) {
     if (own) leave();
 }
 
-/* A product that overflows becomes a size that no allocation can have. */
+/* If the product overflows, the result is a size that no allocation can have. */
 static size_t product(size_t count, size_t size) {
     size_t bytes;
     return __builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes;
@@ -952,7 +953,7 @@ static uint64_t after_since(uint64_t before) {
     return after > before ? after - before : 0;
 }
 
-/* The old object is given up when the call begins: see format.h about stamps. */
+/* The old object is freed when the call begins: see format.h about stamps. */
 static void *recorded_realloc(void *object, size_t size) {
     note_touched(object);
     uint64_t before = stamp_now();
@@ -998,7 +999,7 @@ EXPORT void *reallocarray(void *object, size_t count, size_t size) {
     return realloc(object, bytes);
 }
 
-/* Of the power of two that the C library makes of it: memalign takes any number. */
+/* The logarithm of the power of two to which the C library rounds it: memalign takes any number. */
 static unsigned log2_of(size_t align) {
     return align > 1 ? 64u - (unsigned)__builtin_clzll(align - 1) : 0;
 }
@@ -1039,7 +1040,7 @@ EXPORT void *pvalloc(size_t size) {
     return aligned_done(own, real.pvalloc(size), page, whole < size ? size : whole);
 }
 
-/* ---- the ways out of a process that run no destructor ---------------------------------------- */
+/* ---- functions that end a process without running destructors -------------------------------- */
 
 EXPORT void _exit(int status) {
     finish();
@@ -1086,14 +1087,14 @@ EXPORT int fexecve(int fd, char *const *argv, char *const *envp) {
     return real.fexecve(fd, argv, envp);
 }
 
-/* How many arguments stand before the NULL; the first is given by name. */
+/* The number of arguments before the NULL; the first one is a named parameter. */
 static size_t count_arguments(va_list arguments) {
     size_t count = 1;
     while (va_arg(arguments, char *) != NULL) count++;
     return count;
 }
 
-/* Gathers a list of arguments on the stack: in a child of vfork nothing else is its own. */
+/* Copies a list of arguments to the stack: a child of vfork has no other memory of its own. */
 #define GATHER(argv, first, last)                                                            \
     va_list arguments;                                                                       \
     va_start(arguments, first);                                                              \
