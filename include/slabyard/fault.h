@@ -3,8 +3,8 @@
  *
  * By default Slabyard reports the misuse and ends the process. The report goes to stderr, or to the
  * place that the option `report` names. All kinds have the same format: what happened, in which
- * cache, at which address, who allocated or freed the object, and what to do next. A handler of
- * your own can take the place of the report.
+ * cache, at which address, where the object was allocated or freed, and what to do next. A handler
+ * of your own can take the place of the report.
  */
 #ifndef SLABYARD_FAULT_H
 #define SLABYARD_FAULT_H

@@ -29,8 +29,8 @@ static inline sy_record *sy_watched_records(const sy_cache *cache, const sy_slab
 void sy_watched_raise(const sy_cache *cache, uint32_t ordinal, sy_fault_kind kind);
 
 /* Adds to the fault what is known of the object around its address, of any cache: where the object
- * begins, its size, and with audit who allocated and freed it. A foreign pointer at which one of
- * the last large objects began becomes a double free. Any address; locks may be held. */
+ * begins, its size, and with audit where it was allocated and freed. A foreign pointer at which one
+ * of the last large objects began becomes a double free. Any address; locks may be held. */
 void sy_watched_describe(sy_fault *fault);
 
 /* Undoes the work of an allocation whose constructor failed. */

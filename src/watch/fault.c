@@ -48,16 +48,17 @@ static const words words_of[] = {
     [SY_FAULT_FOREIGN_POINTER] =
         {.what = "free of a pointer that is not an object of Slabyard's",
          .next = "see where the pointer comes from: another allocator, the stack, a variable, or "
-                 "memory that was freed and has gone back"},
+                 "memory that was freed and returned to the system"},
     [SY_FAULT_MISALIGNED_POINTER] =
         {.what = "free of a pointer that is not the start of an object",
          .next = "free the pointer that the allocation gave, not one into the object"},
     [SY_FAULT_WRONG_CACHE] = {.what = "free to the wrong cache",
                               .next = "free the object to what it was allocated from"},
-    [SY_FAULT_DOUBLE_FREE] = {.what = "double free",
-                              .next = "run with SLABYARD=audit to see who freed it before",
-                              .next_of_known =
-                                  "one of the two frees has to go: look for who owns the object"},
+    [SY_FAULT_DOUBLE_FREE] =
+        {.what = "double free",
+         .next = "run with SLABYARD=audit to see where it was freed before",
+         .next_of_known =
+             "remove one of the two frees: decide which part of the program owns the object"},
     [SY_FAULT_WRONG_SIZE] = {.what = "free with the wrong size",
                              .next = "free with the size that was asked for, or without one"},
     [SY_FAULT_NOT_ALLOCATED] = {.what = "free of a segment that is not allocated",
@@ -65,54 +66,51 @@ static const words words_of[] = {
                                     "free a segment once, by the value that its allocation gave"},
     [SY_FAULT_SEGMENT_SIZE] = {.what = "free of a segment with the wrong size",
                                .next = "free the segment with the size that it was allocated with"},
-    [SY_FAULT_OVERFLOW] = {.what = "overflow",
-                           .next =
-                               "run with SLABYARD=redzone,audit to see who allocated the object, "
-                               "with SLABYARD=guard=all to stop at the write itself",
-                           .next_of_known = stop_at_write,
-                           .next_of_guarded = watch_it},
-    [SY_FAULT_UNDERFLOW] = {.what = "underflow",
-                            .next =
-                                "run with SLABYARD=redzone,audit to see who allocated the object, "
-                                "with SLABYARD=guard=all to stop at the write itself",
-                            .next_of_known = stop_at_write,
-                            .next_of_guarded = watch_it},
+    [SY_FAULT_OVERFLOW] =
+        {.what = "overflow",
+         .next = "run with SLABYARD=redzone,audit to see where the object was allocated, "
+                 "with SLABYARD=guard=all to stop at the write itself",
+         .next_of_known = stop_at_write,
+         .next_of_guarded = watch_it},
+    [SY_FAULT_UNDERFLOW] =
+        {.what = "underflow",
+         .next = "run with SLABYARD=redzone,audit to see where the object was allocated, "
+                 "with SLABYARD=guard=all to stop at the write itself",
+         .next_of_known = stop_at_write,
+         .next_of_guarded = watch_it},
     [SY_FAULT_WRITE_AFTER_FREE] =
         {.what = "write after free",
-         .next = "run with SLABYARD=poison,audit to see who freed the object, with "
+         .next = "run with SLABYARD=poison,audit to see where the object was freed, with "
                  "SLABYARD=guard=all to stop at the write itself",
          .next_of_known = stop_at_write,
          .next_of_guarded = watch_it},
-    [SY_FAULT_SLAB_EDGE] = {.what = "slab edge overwritten",
-                            .next =
-                                "run with SLABYARD=redzone,audit to find the object that was left"},
+    [SY_FAULT_SLAB_EDGE] =
+        {.what = "slab edge overwritten",
+         .next = "run with SLABYARD=redzone,audit to find the object that was overrun"},
     [SY_FAULT_GUARD_OVERFLOW] =
         {.what = "access behind an object (guard page)",
          .what_read = "read behind an object (guard page)",
          .what_write = "write behind an object (guard page)",
-         .next = "look at the stack of this access in a debugger: an index or a length is too "
-                 "large"},
+         .next = "see the stack of this access: an index or a length is too large"},
     [SY_FAULT_GUARD_UNDERFLOW] =
         {.what = "access before an object (guard page)",
          .what_read = "read before an object (guard page)",
          .what_write = "write before an object (guard page)",
-         .next = "look at the stack of this access in a debugger: an index is negative, or a "
-                 "pointer was moved back"},
+         .next = "see the stack of this access: an index is negative, or a pointer was moved back"},
     [SY_FAULT_USE_AFTER_FREE] =
         {.what = "use after free (guard page)",
          .what_read = "read after free (guard page)",
          .what_write = "write after free (guard page)",
-         .next = "look at the stack of this access in a debugger: a pointer was kept after the "
-                 "free"},
+         .next = "see the stack of this access: a pointer was kept after the free"},
     [SY_FAULT_NOT_PINNED] = {.what = "unpin without a pin",
                              .next = "unpin a handle once for each pin of it that gave an object"},
     [SY_FAULT_FREED_POINTER] =
         {.what = "access by a pointer read from freed memory",
          .next = "run with SLABYARD=guard=all to stop where the freed object is read",
-         .next_of_guarded = "look for who freed the object that this pointer was read from"},
+         .next_of_guarded = "find the free of the object that this pointer was read from"},
     [SY_FAULT_UNWRITTEN_POINTER] =
         {.what = "access by a pointer read from memory never written",
-         .next = "look for the member that this access follows, and who was to set it"},
+         .next = "find the pointer that this access follows, and the code that should have set it"},
 };
 
 static const words *words_for(sy_fault_kind kind) {

@@ -6,7 +6,7 @@
  *     STACK copy main
  *   freed TIME ago by thread THREAD:
  *     STACK release main
- *   next: one of the two frees has to go: look for who owns the object */
+ *   next: remove one of the two frees: decide which part of the program owns the object */
 #include "misuse.h"
 
 static __attribute__((noinline)) void *copy(size_t size) { return told(sy_malloc(size)); }

@@ -5,7 +5,7 @@
  *     STACK make_node main
  *   freed TIME ago by thread THREAD:
  *     STACK drop_node main
- *   next: one of the two frees has to go: look for who owns the object */
+ *   next: remove one of the two frees: decide which part of the program owns the object */
 #define SY_NO_INLINE /* each free is a call */
 #include "misuse.h"
 

@@ -5,7 +5,7 @@
  *     STACK make_order
  *   freed TIME ago by thread THREAD:
  *     STACK close_order
- *   next: one of the two frees has to go: look for who owns the object */
+ *   next: remove one of the two frees: decide which part of the program owns the object */
 #include "misuse.h"
 
 static sy_cache *cache;

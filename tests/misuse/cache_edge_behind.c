@@ -3,7 +3,7 @@
  *     +0  42 42 42 42 42 42 42 42                          BBBBBBBB
  *   seen by thread THREAD:
  *     STACK main
- *   next: run with SLABYARD=redzone,audit to find the object that was left */
+ *   next: run with SLABYARD=redzone,audit to find the object that was overrun */
 #include "misuse.h"
 
 int main(void) {

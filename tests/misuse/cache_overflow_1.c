@@ -4,7 +4,7 @@
  *     +64  42                                               B
  *   seen by thread THREAD:
  *     STACK main
- *   next: run with SLABYARD=redzone,audit to see who allocated the object, with
+ *   next: run with SLABYARD=redzone,audit to see where the object was allocated, with
  * SLABYARD=guard=all to stop at the write itself */
 #include "misuse.h"
 

@@ -1,7 +1,7 @@
 /* slabyard: double free: ADDRESS in cache "order" (64 bytes)
  *   seen by thread THREAD:
  *     STACK end_of
- *   next: run with SLABYARD=audit to see who freed it before */
+ *   next: run with SLABYARD=audit to see where it was freed before */
 #include "misuse.h"
 
 static sy_cache *cache;

@@ -1,7 +1,7 @@
 /* slabyard: double free: ADDRESS in cache "order" (64 bytes)
  *   seen by thread THREAD:
  *     STACK main
- *   next: run with SLABYARD=audit to see who freed it before */
+ *   next: run with SLABYARD=audit to see where it was freed before */
 #include "misuse.hpp"
 
 int main() {

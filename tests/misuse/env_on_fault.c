@@ -5,19 +5,19 @@
  *     +64  42 42 42 42 42 42 42 42                          BBBBBBBB
  *   seen by thread THREAD:
  *     STACK main
- *   next: run with SLABYARD=redzone,audit to see who allocated the object, with
+ *   next: run with SLABYARD=redzone,audit to see where the object was allocated, with
  * SLABYARD=guard=all to stop at the write itself
  * slabyard: double free: ADDRESS in cache "order" (64 bytes)
  *   seen by thread THREAD:
  *     STACK main
- *   next: run with SLABYARD=audit to see who freed it before
+ *   next: run with SLABYARD=audit to see where it was freed before
  * slabyard: write after free: ADDRESS in cache "order" (64 bytes)
  *   offset 0: its start
  *   8 bytes damaged from offset 0:
  *     +0  42 42 42 42 42 42 42 42                          BBBBBBBB
  *   seen by thread THREAD:
  *     STACK main
- *   next: run with SLABYARD=poison,audit to see who freed the object, with
+ *   next: run with SLABYARD=poison,audit to see where the object was freed, with
  * SLABYARD=guard=all to stop at the write itself
  * ends with 0 */
 #include "misuse.h"

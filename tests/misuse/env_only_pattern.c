@@ -2,7 +2,7 @@
  * slabyard: double free: ADDRESS in cache "heap-112" (112 bytes)
  *   seen by thread THREAD:
  *     STACK main
- *   next: run with SLABYARD=audit to see who freed it before */
+ *   next: run with SLABYARD=audit to see where it was freed before */
 #include "misuse.h"
 
 int main(void) {

@@ -3,7 +3,7 @@
  * REGISTER
  *   seen by thread THREAD:
  *     STACK follow main
- *   next: look for the member that this access follows, and who was to set it
+ *   next: find the pointer that this access follows, and the code that should have set it
  * ends with SIGSEGV */
 #include "misuse.h"
 

@@ -5,7 +5,7 @@
  *     STACK main
  *   freed TIME ago by thread THREAD:
  *     STACK main
- *   next: look at the stack of this access in a debugger: a pointer was kept after the free
+ *   next: see the stack of this access: a pointer was kept after the free
  * ends with SIGSEGV */
 #include "misuse.h"
 

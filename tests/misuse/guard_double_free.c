@@ -5,7 +5,7 @@
  *     STACK main
  *   freed TIME ago by thread THREAD:
  *     STACK main
- *   next: one of the two frees has to go: look for who owns the object */
+ *   next: remove one of the two frees: decide which part of the program owns the object */
 #include "misuse.h"
 
 int main(void) {

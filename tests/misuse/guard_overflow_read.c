@@ -4,7 +4,7 @@
  *     STACK follow main
  *   allocated TIME ago by thread THREAD:
  *     STACK placed main
- *   next: look at the stack of this access in a debugger: an index or a length is too large
+ *   next: see the stack of this access: an index or a length is too large
  * ends with SIGSEGV */
 #include <stdbool.h>
 #include <stdint.h>

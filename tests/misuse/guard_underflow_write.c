@@ -4,7 +4,7 @@
  *     STACK scribble main
  *   allocated TIME ago by thread THREAD:
  *     STACK placed main
- *   next: look at the stack of this access in a debugger: an index is negative, or a pointer was
+ *   next: see the stack of this access: an index is negative, or a pointer was
  * moved back
  * ends with SIGSEGV */
 #include <stdbool.h>

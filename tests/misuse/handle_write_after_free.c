@@ -4,7 +4,7 @@
  *     +0  42 42 42 42 42 42 42 42                          BBBBBBBB
  *   seen by thread THREAD:
  *     STACK main
- *   next: run with SLABYARD=poison,audit to see who freed the object, with
+ *   next: run with SLABYARD=poison,audit to see where the object was freed, with
  * SLABYARD=guard=all to stop at the write itself */
 #include "misuse.h"
 

@@ -1,7 +1,7 @@
 /* slabyard: double free: ADDRESS in cache "order" (64 bytes)
  *   seen by thread THREAD:
  *     STACK tell
- *   next: run with SLABYARD=audit to see who freed it before
+ *   next: run with SLABYARD=audit to see where it was freed before
  * ends with 0 */
 #include "misuse.h"
 

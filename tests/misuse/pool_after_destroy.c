@@ -4,7 +4,7 @@
  *   seen by thread THREAD:
  *     STACK main
  *   next: see where the pointer comes from: another allocator, the stack, a variable, or memory
- * that was freed and has gone back */
+ * that was freed and returned to the system */
 #define SY_NO_INLINE /* each free is a call */
 #include "misuse.h"
 

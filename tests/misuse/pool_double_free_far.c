@@ -1,7 +1,7 @@
 /* slabyard: double free: ADDRESS in cache "node" (48 bytes)
  *   seen by thread THREAD:
  *     STACK main
- *   next: run with SLABYARD=audit to see who freed it before */
+ *   next: run with SLABYARD=audit to see where it was freed before */
 #define SY_NO_INLINE /* each free is a call */
 #include "misuse.h"
 

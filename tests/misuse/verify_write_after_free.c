@@ -5,7 +5,7 @@
  *     +8  42                                               B
  *   seen by thread THREAD:
  *     STACK main
- *   next: run with SLABYARD=poison,audit to see who freed the object, with
+ *   next: run with SLABYARD=poison,audit to see where the object was freed, with
  * SLABYARD=guard=all to stop at the write itself
  * ends with 0 */
 #include "misuse.h"

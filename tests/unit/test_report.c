@@ -527,7 +527,7 @@ static void known_kinds_are_told_as_ever(void **state) {
         (sy_fault){
             .kind = SY_FAULT_DOUBLE_FREE, .cache = "order", .object_size = 64, .address = at},
         "slabyard: double free: 0x1000 in cache \"order\" (64 bytes)\n"
-        "  next: run with SLABYARD=audit to see who freed it before\n");
+        "  next: run with SLABYARD=audit to see where it was freed before\n");
     expect_fault(
         (sy_fault){
             .kind = SY_FAULT_WRONG_CACHE, .cache = "heap", .address = at, .found_cache = "order"},
@@ -701,9 +701,10 @@ static void a_start_is_told_only_if_it_was_damaged(void **state) {
                       .object_size = 64,
                       .address = (void *)0x1000,
                       .object = (void *)0x1000};
-    expect_fault(fault, "slabyard: write after free: 0x1000 in cache \"order\" (64 bytes)\n"
-                        "  next: run with SLABYARD=poison,audit to see who freed the object, with "
-                        "SLABYARD=guard=all to stop at the write itself\n");
+    expect_fault(fault,
+                 "slabyard: write after free: 0x1000 in cache \"order\" (64 bytes)\n"
+                 "  next: run with SLABYARD=poison,audit to see where the object was freed, with "
+                 "SLABYARD=guard=all to stop at the write itself\n");
     fault.damage = "B";
     fault.damage_bytes = 1;
     fault.freed = (sy_trace){NULL, 0, 7, 2000};
@@ -731,7 +732,7 @@ static void damage_without_an_object_is_counted_from_its_start(void **state) {
                         "    +0   " LINE "    +16  " LINE "    +32  " LINE "    +48  " LINE
                         "    ... 36 bytes more\n"
                         "  next: run with SLABYARD=redzone,audit to find the object that was "
-                        "left\n");
+                        "overrun\n");
 }
 
 static void every_kind_has_its_words(void **state) {
