@@ -386,8 +386,8 @@ static sem_t stopped, go_on;
 static const operation *at_work;
 static _Atomic bool stepping, over;
 static _Atomic unsigned steps, held_by_other;
-/* A fork at each so many-th instruction under a lock. 0: long operations have fewer, and the second
- * test leaves them out. */
+/* A fork at each so many-th instruction under a lock. 0: a distance for each test, and no long
+ * operations. */
 static unsigned distance;
 static uint64_t last_place;
 static unsigned forks, bad;
@@ -439,8 +439,7 @@ static void *hold_lock(void *arg) {
 
 static unsigned with_lock(void) {
     if (distance) return distance;
-    if (at_work->length == LONG) return 997;
-    return hold_other ? 199 : 29;
+    return hold_other ? 499 : 29;
 }
 
 #ifdef __x86_64__
@@ -557,7 +556,9 @@ static void step_beside_holder(void *arg) {
 
 static const char *only; /* NULL: all operations */
 
-static bool is_run(const operation *it) { return !only || strcmp(it->name, only) == 0; }
+static bool is_run(const operation *it) {
+    return (it->length == SHORT || distance) && (!only || strcmp(it->name, only) == 0);
+}
 
 static void a_fork_at_any_instruction_of_another_thread(void **state) {
     (void)state;
@@ -575,7 +576,7 @@ static void a_fork_at_any_instruction_without_a_lock_of_another_thread(void **st
     unsigned failed = 0;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
         for (size_t k = 0; k < sizeof other_locks / sizeof *other_locks; k++) {
-            if (!is_run(&operations[i]) || (operations[i].length == LONG && !distance)) continue;
+            if (!is_run(&operations[i])) continue;
             hold_other = &other_locks[k];
             failed += in_child(step_beside_holder, (void *)(uintptr_t)&operations[i]) != 0;
         }
