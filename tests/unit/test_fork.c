@@ -115,6 +115,7 @@ static void *allocate_with_lock(void *arg) {
         lock_program();
         use_heap();
         unlock_program();
+        usleep(100); /* the mutex is not fair: without a pause this thread takes it again */
     }
     return arg;
 }
