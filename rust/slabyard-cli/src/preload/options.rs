@@ -5,6 +5,7 @@ use anyhow::{bail, Result};
 use core::ffi::{c_int, c_void, CStr};
 use slabyard_sys as sys;
 use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 
 /// An option as the library describes it.
 struct Known {
@@ -74,6 +75,24 @@ pub fn joined(before: Option<OsString>, more: &str) -> Option<OsString> {
     }
 }
 
+/// The options in SLABYARD except the one called `name`.
+pub fn without(name: &str, options: Option<OsString>) -> Option<OsString> {
+    let options = options?.into_vec();
+    let is_kept = |option: &&[u8]| {
+        let said = option
+            .split(|&byte| byte == b'=')
+            .next()
+            .unwrap_or_default();
+        said.trim_ascii() != name.as_bytes()
+    };
+    let kept: Vec<&[u8]> = options
+        .split(|&byte| byte == b',')
+        .filter(is_kept)
+        .collect();
+    let kept = kept.join(&b',');
+    (!kept.is_empty()).then(|| OsString::from_vec(kept))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,5 +139,21 @@ mod tests {
             joined(Some("zero"), "zero=no").as_deref(),
             Some("zero,zero=no")
         );
+    }
+
+    #[test]
+    fn one_option_can_be_left_out() {
+        let without = |options: &str| {
+            without("tools", Some(OsString::from(options))).map(|all| all.into_string().unwrap())
+        };
+        assert_eq!(without(""), None);
+        assert_eq!(without("tools"), None);
+        assert_eq!(without(" tools = malloc"), None);
+        assert_eq!(without("toolset=1").as_deref(), Some("toolset=1"));
+        assert_eq!(
+            without("check,tools=off,zero,tools").as_deref(),
+            Some("check,zero")
+        );
+        assert_eq!(super::without("tools", None), None);
     }
 }

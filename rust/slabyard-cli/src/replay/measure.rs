@@ -5,6 +5,7 @@ use super::mode::{CALLS, SIZES};
 use super::worker::{Pass, ProcessResult};
 use crate::allocators::{self, NOTHING};
 use crate::plan::Plan;
+use crate::preload::options;
 use crate::signals::end_with_parent;
 use crate::ui;
 use anyhow::{bail, Context, Result};
@@ -12,6 +13,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use slabyard_certainty::{self as certainty, Interval};
 use slabyard_peers::Allocator;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -329,19 +331,22 @@ fn pass_name(pass: Pass) -> &'static str {
     }
 }
 
-/// The options for a replay. `tools` is for the recorded program only: with `tools=malloc` the rows
-/// of Slabyard would be those of `malloc`, with more work for each call.
-fn without_tools(options: &str) -> String {
-    let kept: Vec<&str> = options
-        .split(',')
-        .filter(|option| !option.trim_start().starts_with("tools"))
-        .collect();
-    kept.join(",")
+/// The command that runs `tool` as a worker in an environment whose SLABYARD is `options`. The worker
+/// does not get the option `tools`, which is for the recorded program only: with `tools=malloc`
+/// Slabyard's rows would be those of `malloc`, with more work for each call.
+fn worker_command(tool: &Path, options: Option<OsString>) -> Command {
+    let mut worker = Command::new(tool);
+    worker.arg("worker").env_remove("LD_PRELOAD");
+    match options::without("tools", options) {
+        Some(options) => worker.env("SLABYARD", options),
+        None => worker.env_remove("SLABYARD"),
+    };
+    worker
 }
 
 fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessResult>> {
     let tool = std::env::current_exe().context("cannot find this program again")?;
-    let mut worker = Command::new(tool);
+    let mut worker = worker_command(&tool, std::env::var_os("SLABYARD"));
     let parent = std::process::id();
     // SAFETY: the closure calls only functions that may be called between fork and exec.
     unsafe {
@@ -351,14 +356,8 @@ fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessR
         });
     }
     let output = worker
-        .arg("worker")
         .arg(folder)
         .args([allocator, pass.name()])
-        .env_remove("LD_PRELOAD")
-        .env(
-            "SLABYARD",
-            without_tools(&std::env::var("SLABYARD").unwrap_or_default()),
-        )
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .output()
@@ -792,12 +791,18 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_gets_the_options_except_tools() {
-        assert_eq!(without_tools(""), "");
-        assert_eq!(without_tools("tools=malloc"), "");
+    fn a_worker_gets_the_options_except_tools() {
+        let setting = |options: Option<&str>| {
+            let command = worker_command(Path::new("tool"), options.map(OsString::from));
+            let mut changes = command.get_envs().filter(|(name, _)| *name == "SLABYARD");
+            let (_, value) = changes.next().expect("SLABYARD is set or removed");
+            value.map(|value| value.to_str().unwrap().to_string())
+        };
+        assert_eq!(setting(None), None);
+        assert_eq!(setting(Some("tools=malloc")), None);
         assert_eq!(
-            without_tools("decay=off, tools=malloc,limit=1G"),
-            "decay=off,limit=1G"
+            setting(Some("decay=off, tools=malloc,limit=1G")).as_deref(),
+            Some("decay=off,limit=1G")
         );
     }
 
