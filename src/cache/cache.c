@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/fork.h"
 #include "cache/directory.h"
 #include "cache/epoch.h"
 #include "cache/guarded.h"
@@ -163,7 +164,7 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         return -1;
     }
     sy_memory_hold(cache->memory);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* sy_cache_is_open */
+    sy_fork_order(); /* the offset is stored last, see sy_cache_is_open */
     if (cache->flags & SY_HANDLES)
         set_up_names(cache);
     else

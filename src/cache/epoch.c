@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/fork.h"
 #include "base/text.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
@@ -39,6 +40,9 @@ static SY_TLS struct {
     sy_epoch *passing; /* the epoch that the thread is beginning or ending at present */
 } own_epochs;
 
+/* The epochs of which this thread is letting go. */
+static SY_TLS sy_own own_leaving;
+
 /* ---- holds ---- */
 
 static void hold(sy_epoch *epoch) {
@@ -54,14 +58,13 @@ static bool hold_listed(sy_epoch *epoch) {
     return holds > 0;
 }
 
+/* One store takes effect: the one of `next` or of first_epoch. recover_epochs mends the others. */
 static void unlist(sy_epoch *epoch) {
     *(epoch->previous ? &epoch->previous->next : &first_epoch) = epoch->next;
     *(epoch->next ? &epoch->next->previous : &last_epoch) = epoch->previous;
 }
 
-/* Lets go of a hold. The last one ends the epoch. */
-static void let_go(sy_epoch *epoch) {
-    if (atomic_fetch_sub_explicit(&epoch->holds, 1, memory_order_acq_rel) != 1) return;
+static void end_epoch(sy_epoch *epoch) {
     sy_lock_acquire(&lock);
     unlist(epoch);
     sy_lock_release(&lock);
@@ -70,6 +73,13 @@ static void let_go(sy_epoch *epoch) {
         sy_side_give(view, sizeof *view);
     }
     sy_side_give(epoch, sizeof *epoch);
+}
+
+/* Lets go of a hold. The last one ends the epoch. */
+static void let_go(sy_epoch *epoch) {
+    sy_own_replace(&own_leaving, NULL, epoch);
+    if (atomic_fetch_sub_explicit(&epoch->holds, 1, memory_order_acq_rel) == 1) end_epoch(epoch);
+    sy_own_replace(&own_leaving, epoch, NULL);
 }
 
 static bool is_closed(const sy_epoch *epoch) {
@@ -111,6 +121,13 @@ sy_bins *sy_epoch_bins(sy_cache *cache) {
     return view ? &view->bins : NULL;
 }
 
+void sy_epochs_each_view(const sy_cache *cache, void (*visit)(sy_view *view)) {
+    for (const sy_epoch *epoch = first_epoch; epoch; epoch = epoch->next) {
+        sy_view *view = find_view(epoch, cache);
+        if (view) visit(view);
+    }
+}
+
 void sy_view_hold(sy_view *view) { hold(view->epoch); }
 
 void sy_view_let_go(sy_view *view) { let_go(view->epoch); }
@@ -140,6 +157,7 @@ sy_epoch *sy_epoch_create(const char *name) {
     sy_lock_acquire(&lock);
     epoch->number = ++epochs_made;
     epoch->previous = last_epoch;
+    sy_fork_order();
     *(last_epoch ? &last_epoch->next : &first_epoch) = epoch;
     last_epoch = epoch;
     sy_lock_release(&lock);
@@ -371,19 +389,31 @@ static unsigned times_in(const sy_epoch *epoch) {
     return times;
 }
 
+/* Sets the links that lead back: another thread may have been changing the list. */
+static void mend_list(void) {
+    last_epoch = NULL;
+    for (sy_epoch *epoch = first_epoch; epoch; last_epoch = epoch, epoch = epoch->next)
+        epoch->previous = last_epoch;
+}
+
+/* Whether this thread has dropped the last hold, and is about to end the epoch. */
+static bool is_ending(const sy_epoch *epoch) {
+    return sy_own_times(&own_leaving, epoch) && atomic_load(&epoch->holds) == 0;
+}
+
 /* Takes the holds of the parent's other threads back, which the child lacks. An epoch that only
  * they held ends here, or as soon as its slabs are released. */
 static void recover_epochs(void) {
-    sy_epoch *epoch = first_epoch;
-    while (epoch) {
-        sy_epoch *next = epoch->next;
+    mend_list();
+    for (sy_epoch *epoch = first_epoch, *next; epoch; epoch = next) {
+        next = epoch->next;
+        if (is_ending(epoch)) continue;
         unsigned all = atomic_load(&epoch->threads), mine = times_in(epoch);
         unsigned gone = all > mine ? all - mine : 0;
         atomic_fetch_sub(&epoch->threads, gone);
         hold(epoch);
         atomic_fetch_sub(&epoch->holds, gone);
         let_go(epoch);
-        epoch = next;
     }
 }
 

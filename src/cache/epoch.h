@@ -49,4 +49,7 @@ void sy_view_let_go(sy_view *view);
  * cache any more. */
 void sy_epochs_forget(sy_cache *cache);
 
+/* In the child of a fork: calls `visit` for each view of the cache. */
+void sy_epochs_each_view(const sy_cache *cache, void (*visit)(sy_view *view));
+
 #endif

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "base/fork.h"
 #include "cache/kind.h"
 #include "cache/limit.h"
 #include "cache/watched.h"
@@ -16,11 +17,18 @@ bool sy_guarded_can(unsigned flags, const sy_memory *memory) {
     return !(flags & (SY_HANDLES | SY_LOCKED | SY_NO_DUMP)) && memory == &sy_memory_main;
 }
 
+/* The caches of the objects that this thread is making or freeing. While an object is here,
+ * `guarded` of its cache counts it. */
+static SY_TLS sy_own own_counted;
+
+unsigned sy_guarded_own(const sy_cache *cache) { return sy_own_times(&own_counted, cache); }
+
 /* Counts one more object, if the cache's limit allows it; false: it does not. */
 static bool count_in(sy_cache *cache, uint64_t constructed) {
     sy_lock_acquire(&cache->lock);
     bool fits = sy_cache_left(cache) > 0;
     cache->guarded += fits;
+    if (fits) sy_own_replace(&own_counted, NULL, cache);
     cache->counts.constructed += fits ? constructed : 0;
     sy_lock_release(&cache->lock);
     return fits;
@@ -28,7 +36,9 @@ static bool count_in(sy_cache *cache, uint64_t constructed) {
 
 static void count_out(sy_cache *cache, uint64_t destructed) {
     sy_lock_acquire(&cache->lock);
-    cache->guarded--;
+    /* In the child of a fork it may be 0, if more objects were being freed than own_counted has. */
+    if (cache->guarded) cache->guarded--;
+    sy_own_replace(&own_counted, cache, NULL);
     cache->counts.destructed += destructed;
     sy_lock_release(&cache->lock);
 }
@@ -48,6 +58,7 @@ typedef struct sy_made {
 
 static void give_made_back(const void *made_) {
     const sy_made *made = made_;
+    sy_own_replace(&own_counted, NULL, made->cache);
     sy_guard_free(made->cache->watch, made->object, SIZE_MAX, NULL, NULL);
     count_out(made->cache, true);
 }
@@ -59,8 +70,12 @@ static void *make_guarded(sy_cache *cache, size_t size, size_t align) {
     if (align < SY_MALLOC_ALIGN) align = SY_MALLOC_ALIGN;
     if (align > cache->layout.align) align = cache->layout.align;
     void *object = sy_guard_alloc(cache->watch, size, align);
-    if (!object) count_out(cache, build.construct != NULL);
-    if (!object || !build.construct) return object;
+    if (!object) {
+        count_out(cache, build.construct != NULL);
+        return NULL;
+    }
+    sy_own_replace(&own_counted, cache, NULL);
+    if (!build.construct) return object;
     const sy_made made = {cache, object};
     bool built = sy_watched_construct(cache, build.construct, object, give_made_back, &made);
     return built ? object : NULL;
@@ -129,10 +144,18 @@ static bool sy_guarded_find(const sy_cache *cache, const void *object, size_t *b
     return *bytes > 0;
 }
 
+/* After the attempt to free an object that was noted in own_counted. */
+static void end_free(sy_cache *cache, bool freed) {
+    if (freed)
+        count_out(cache, construction(cache).construct != NULL);
+    else
+        sy_own_replace(&own_counted, cache, NULL);
+}
+
 /* Frees `object`, whose address is among guarded objects, or raises the fault of the free. */
 static void sy_guarded_free(sy_cache *cache, void *object, size_t told) {
     const sy_cache *owner = sy_guarded_cache(object);
-    if (owner && owner != cache && owner->class_number && cache->class_number)
+    if (owner && owner != cache && owner->class_number && cache->class_number) {
         sy_fault_raise(&(sy_fault){
             .kind = SY_FAULT_WRONG_SIZE,
             .cache = cache->name,
@@ -140,8 +163,10 @@ static void sy_guarded_free(sy_cache *cache, void *object, size_t told) {
             .address = object,
             .found_cache = owner->name,
         });
-    else if (sy_guard_free(cache->watch, object, size_there(told), unbuild, cache))
-        count_out(cache, construction(cache).construct != NULL);
+        return;
+    }
+    sy_own_replace(&own_counted, NULL, cache);
+    end_free(cache, sy_guard_free(cache->watch, object, size_there(told), unbuild, cache));
 }
 
 static void sy_guarded_free_on_path(sy_cache *cache, void *object, size_t told) {
@@ -163,8 +188,9 @@ static void sy_guarded_free_any(sy_cache *cache, void *object, size_t told) {
 static bool sy_guarded_try_free(sy_cache *cache, void *object) {
     if (!sy_guard_owns((uintptr_t)object)) return cache->basic->try_free(cache, object);
     SY_SLOW_PATH(&cache->client);
+    sy_own_replace(&own_counted, NULL, cache);
     bool freed = sy_guard_try_free(cache->watch, object, unbuild, cache);
-    if (freed) count_out(cache, construction(cache).construct != NULL);
+    end_free(cache, freed);
     return freed;
 }
 

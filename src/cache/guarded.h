@@ -40,4 +40,8 @@ void *sy_guarded_make(sy_cache *cache, size_t size, size_t align);
 /* Destructs and frees the guarded objects of a cache that is being destroyed. */
 void sy_guarded_forget(sy_cache *cache);
 
+/* How many guarded objects of the cache this thread is making or freeing at present. For the child
+ * of a fork. */
+unsigned sy_guarded_own(const sy_cache *cache);
+
 #endif

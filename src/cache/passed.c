@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "base/fork.h"
 #include "cache/guarded.h"
 #include "cache/kind.h"
 #include "cache/limit.h"
@@ -60,6 +61,7 @@ static void insert(sy_block *block, const void *object) {
     block->not_address = ~(uintptr_t)object;
     sy_lock_acquire(&lock);
     block->next = *bucket;
+    sy_fork_order();
     *bucket = block;
     sy_lock_release(&lock);
 }

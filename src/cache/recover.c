@@ -55,14 +55,16 @@ static bool is_of(const sy_slab *run, const sy_cache *cache) {
            run->bin != SY_BIN_GONE;
 }
 
-static void empty_bins(sy_slab *run, void *arg) {
-    if (!is_of(run, arg)) return;
-    sy_bins *bins = run->bins;
+static void empty_bins(sy_bins *bins) {
     *bins = (sy_bins){.filled = bins->filled,
                       .opened = bins->opened,
                       .reused = bins->reused,
                       .counted = bins->counted};
-    if (bins != &((sy_cache *)arg)->bins) sy_view_of(bins)->out = 0;
+}
+
+static void empty_view(sy_view *view) {
+    empty_bins(&view->bins);
+    view->out = 0;
 }
 
 static void add_again(sy_slab *run, void *arg) {
@@ -70,12 +72,7 @@ static void add_again(sy_slab *run, void *arg) {
     if (!is_of(run, cache)) return;
     count_again(run, &cache->layout);
     size_t out = run->slots - run->free_count;
-    if (sy_cache_is_aside(run)) {
-        run->bin = SY_BIN_NONE;
-        sy_bins_set_aside(run->bins, run);
-    } else {
-        sy_bins_insert(run->bins, run);
-    }
+    if (!sy_cache_is_aside(run)) sy_bins_insert(run->bins, run);
     sy_cache_append_slab(cache, run);
     cache->slab_count++;
     cache->out += out;
@@ -91,7 +88,8 @@ static void make_anew(sy_cache *cache) {
     cache->torn = false;
     cache->slabs = cache->last_slab = NULL;
     cache->slab_count = cache->out = 0;
-    sy_run_each(cache->memory, empty_bins, cache);
+    empty_bins(&cache->bins);
+    sy_epochs_each_view(cache, empty_view);
     sy_run_each(cache->memory, add_again, cache);
 }
 
@@ -99,7 +97,8 @@ static void recover(sy_cache *cache) {
     if (cache->torn) make_anew(cache);
     cache->trims = 0;
     atomic_store(&cache->tries, NULL); /* leave_try of the forking thread finds the list empty */
-    if (sy_cache_guards(cache)) cache->guarded = sy_guard_live(cache->watch);
+    if (sy_cache_guards(cache))
+        cache->guarded = sy_guard_live(cache->watch) + sy_guarded_own(cache);
 }
 
 /* Whether another thread was opening this cache of a size class. Classes are opened under the lock

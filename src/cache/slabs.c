@@ -132,6 +132,7 @@ bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
     if (layout->slots > 1) sy_caches_note_growth(slab->bytes);
     if (cache->class_number)
         sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, cache->class_number);
+    if (bins != &cache->bins) sy_view_hold(sy_view_of(bins)); /* before the slab is in the view */
     sy_lock_acquire(&cache->lock);
     fill_slab(cache, slab, cache->next_colour);
     if (++cache->next_colour == layout->colours) cache->next_colour = 0;
@@ -141,7 +142,6 @@ bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
     cache->counts.slabs_made++;
     sy_bins_insert(bins, slab);
     SY_INVARIANT(sy_slab_is_valid(slab, layout));
-    if (bins != &cache->bins) sy_view_hold(sy_view_of(bins));
     sy_lock_release(&cache->lock);
     return true;
 }

@@ -2,6 +2,7 @@
  * trim.c: gives memory back to the OS in bounded steps, for sy_cache_trim and for passes. Empty
  * slabs go back to the chunks. In other slabs, pages whose slots are all free are discarded.
  */
+#include "base/fork.h"
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "cache/epoch.h"
@@ -49,25 +50,10 @@ typedef struct sy_claim {
     uint64_t slots[SY_UNIT_BYTES / SY_SLOT_MIN / 64]; /* in these granules, to be destructed */
 } sy_claim;
 
-/* The slabs that this thread has set aside in its trims. Trims can be nested, since a trim may call
- * functions of the program. If the thread forks within one, the slabs stay set aside in the child;
- * more deeply nested ones do not. */
-enum { ASIDE_MAX = 4 };
-static SY_TLS const sy_slab *own_aside[ASIDE_MAX];
+/* The slabs that this thread has set aside in its trims. */
+static SY_TLS sy_own own_aside;
 
-static void replace_aside(const sy_slab *from, const sy_slab *to) {
-    for (unsigned i = 0; i < ASIDE_MAX; i++)
-        if (own_aside[i] == from) {
-            own_aside[i] = to;
-            return;
-        }
-}
-
-bool sy_cache_is_aside(const sy_slab *slab) {
-    for (unsigned i = 0; i < ASIDE_MAX; i++)
-        if (own_aside[i] == slab) return true;
-    return false;
-}
+bool sy_cache_is_aside(const sy_slab *slab) { return sy_own_times(&own_aside, slab); }
 
 /* Whether memory of the slab can be given back. Then the slab is set aside or, if it is an empty
  * slab of a view, unlinked. Its slots keep their free bits, so a second free is noticed. The lock
@@ -89,7 +75,7 @@ static bool claim_slab(sy_cache *cache, sy_slab *slab, sy_claim *claim) {
         claim->slots[word] &= slab->built[word];
         slab->built[word] &= ~claim->slots[word];
     }
-    replace_aside(NULL, slab);
+    sy_own_replace(&own_aside, NULL, slab);
     sy_bins_set_aside(slab->bins, slab);
     return true;
 }
@@ -143,8 +129,8 @@ static bool give_granules(sy_cache *cache, const sy_claim *claim, size_t *bytes)
     sy_chunk_punched(slab);
     sy_lock_acquire(&cache->lock);
     slab->holes |= holes;
-    replace_aside(slab, NULL);
-    sy_bins_remove(slab->bins, slab); /* only a child's recovery can have inserted it */
+    sy_own_replace(&own_aside, slab, NULL);
+    sy_bins_remove(slab->bins, slab); /* a child's recovery has inserted it, if it was not noted */
     sy_bins_insert(slab->bins, slab);
     bool emptied = slab->bin == SY_BIN_EMPTY && slab->bins != &cache->bins;
     if (emptied) sy_cache_unlink_slab(cache, slab);

@@ -677,7 +677,7 @@ static size_t verify_chunk(const sy_chunk *chunk, const sy_memory *memory) {
 }
 
 size_t sy_chunk_verify(sy_memory *memory) {
-    size_t wrong = 0, listed = 0, seen = 0;
+    size_t wrong = sy_large_verify(memory), listed = 0, seen = 0;
     sy_lock_acquire(&memory->lock);
     for (unsigned list = 0; list < SY_CHUNK_UNITS; list++) {
         wrong += (memory->with[list] != NULL) != (memory->lists >> list & 1);

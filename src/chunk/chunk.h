@@ -66,7 +66,7 @@ typedef struct sy_slab {
     alignas(64) uint64_t bits[SY_SLAB_BITMAP_WORDS];
 } sy_slab;
 
-_Static_assert(sizeof(sy_slab) == 256, "63 descriptors and the chunk's own fields fit in unit 0");
+_Static_assert(sizeof(sy_slab) == 256, "a chunk's header with its descriptors fills 16 KiB");
 
 static inline sy_slab *sy_slab_of_node(sy_heap_node *node) {
     return (sy_slab *)((char *)node - offsetof(sy_slab, node));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/fork.h"
 #include "chunk/chunk.h"
 #include "chunk/side.h"
 #include "os/lock.h"
@@ -18,15 +19,13 @@ enum { PLACES = 64, HEADER_BYTES = sizeof(sy_chunk), AREA_BYTES = PLACES * HEADE
 
 _Static_assert(HEADER_BYTES == 16 << 10, "whole pages of 4 and 16 KiB, and areas of 1 MiB");
 
-/* A thread may be anywhere in a change of these lists when another thread forks. So one store makes
- * each change, after all that it makes visible. */
-
 /* It lies in the first place of each area. */
 typedef struct area {
     struct area *previous;
     uint64_t unused; /* a bit for each place; the first one's is never set */
 } area;
 
+/* Each change of these lists takes effect by one store, for the child of a fork (base/fork.h). */
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_SIDE);
 static area *last_area;             /* the list of all areas; the lock guards it and their
                                      * `unused` */
@@ -46,7 +45,7 @@ static void add_area(area *added) {
     added->unused = ~UINT64_C(1);
     sy_lock_acquire(&lock);
     added->previous = last_area;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    sy_fork_order();
     last_area = added;
     sy_lock_release(&lock);
 }
@@ -83,7 +82,7 @@ sy_slab *sy_descriptor_take(void) {
 void sy_descriptor_give(sy_slab *descriptor) {
     sy_lock_acquire(&lock);
     descriptor->next = unused_descriptors;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    sy_fork_order();
     unused_descriptors = descriptor;
     sy_lock_release(&lock);
 }

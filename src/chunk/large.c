@@ -15,6 +15,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "base/fork.h"
 #include "chunk/headers.h"
 #include "os/os.h"
 
@@ -71,7 +72,7 @@ static void unlink_kept(sy_memory *memory, sy_slab *span) {
 static void keep_span(sy_memory *memory, sy_slab *span) {
     sy_lock_acquire(&memory->large_lock);
     span->next = memory->kept;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* sy_large_recover follows `next` from here */
+    sy_fork_order();
     memory->kept = span;
     memory->kept_count++;
     memory->kept_bytes += span->bytes;
@@ -401,6 +402,16 @@ size_t sy_large_trim(sy_memory *memory) {
     size_t bytes;
     sy_large_release_kept(memory, &bytes);
     return bytes;
+}
+
+size_t sy_large_verify(sy_memory *memory) {
+    size_t count = 0, bytes = 0;
+    sy_lock_acquire(&memory->large_lock);
+    for (const sy_slab *span = memory->kept; span; span = span->next, count++) bytes += span->bytes;
+    size_t wrong = count != memory->kept_count;
+    wrong += bytes != memory->kept_bytes;
+    sy_lock_release(&memory->large_lock);
+    return wrong;
 }
 
 void sy_large_count(sy_memory *memory, size_t *used, size_t *kept_for_reuse) {

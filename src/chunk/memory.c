@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "base/fork.h"
 #include "chunk/address.h"
 #include "chunk/chunk.h"
 #include "chunk/headers.h"
@@ -169,7 +170,7 @@ sy_memory *sy_memory_create(const sy_memory_config *config) {
     sy_lock_acquire(&list_lock);
     memory->next = memories;
     memory->next->previous = memory;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* inherit_memories follows `next` from here */
+    sy_fork_order();
     memories = memory;
     sy_lock_release(&list_lock);
     return memory;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/fork.h"
 #include "os/lock.h"
 #include "os/pages.h"
 
@@ -25,9 +26,6 @@ struct block {
     struct block *next;
 };
 
-/* A thread may be anywhere in a change of these lists when another thread forks. So one store makes
- * each change, after all that it makes visible. */
-
 /* It lies in the first AREA_OFFSET bytes of an area. */
 struct area {
     struct area *previous;
@@ -38,7 +36,8 @@ _Static_assert(AREA_BYTES_MIN >= 2 * SY_SIDE_MAX, "any block finds room in a new
 _Static_assert(sizeof(struct area) <= AREA_OFFSET, "no block lies there");
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_SIDE);
-/* All guarded by lock. */
+/* All guarded by lock. Each change takes effect by one store, for the child of a fork
+ * (base/fork.h). */
 static struct block *unused[CLASSES];
 static uintptr_t area, area_end; /* never given out; reads as zero */
 static size_t bytes_taken;
@@ -80,9 +79,9 @@ static int add_area(uintptr_t seen) {
         added->bytes = bytes;
         last_area = added;
         area = 0; /* none, until its end is known */
-        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        sy_fork_order();
         area_end = (uintptr_t)memory + bytes;
-        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        sy_fork_order();
         area = (uintptr_t)memory + AREA_OFFSET;
     }
     sy_lock_release(&lock);
@@ -107,7 +106,7 @@ void sy_side_give(void *memory, size_t bytes) {
     unsigned class_index = class_of(bytes);
     sy_lock_acquire(&lock);
     block->next = unused[class_index];
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    sy_fork_order();
     unused[class_index] = block;
     sy_lock_release(&lock);
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/fork.h"
 #include "magazine/budget.h"
 #include "magazine/slot.h"
 #include "os/os.h"
@@ -431,7 +432,7 @@ void sy_client_give_number(const sy_client *client) {
     if (client->number < SY_CLIENT_DEMANDED) return;
     sy_threads_lock();
     unused_numbers[unused_count] = (uint16_t)client->number;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* for the child of a fork at this moment */
+    sy_fork_order();
     unused_count++;
     sy_threads_unlock();
 }

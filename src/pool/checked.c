@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/fork.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -118,6 +119,7 @@ static checked_pool *pools; /* guarded by lock */
 static void list_pool(checked_pool *pool) {
     sy_lock_acquire(&lock);
     pool->next = pools;
+    sy_fork_order();
     pools = pool;
     sy_lock_release(&lock);
 }

@@ -16,7 +16,8 @@
 
 #include "vmem/arena.h"
 
-#define SY_TAGS_UNCOUNTED SIZE_MAX
+/* As the `used` of a block: its tags are still to be counted. */
+#define UNCOUNTED SIZE_MAX
 
 static void remove_tag(sy_vmem *arena, sy_boundary *tag) {
     sy_tag_unlink(arena, tag);
@@ -100,7 +101,7 @@ static void fill_indexes(sy_vmem *arena) {
 /* Lists a block, unless it is listed already. A tag that the interrupted operation had taken, or
  * was about to give back, counts as in use. */
 static void list_block(sy_vmem *arena, sy_tag_block *block) {
-    if (block->used != SY_TAGS_UNCOUNTED) return;
+    if (block->used != UNCOUNTED) return;
     block->used = sy_pool_in_use(block->pool) - 1;
     if (block->used < block->tags) sy_tag_block_list(arena, block);
     arena->spare += block->tags - block->used;
@@ -110,9 +111,8 @@ static void list_block(sy_vmem *arena, sy_tag_block *block) {
  * list only. */
 static void mend_blocks(sy_vmem *arena) {
     sy_tag_block *block = arena->blocks, *next;
-    for (; block; block = block->next) block->used = SY_TAGS_UNCOUNTED;
-    for (sy_boundary *tag = arena->first; tag; tag = tag->next)
-        tag->block->used = SY_TAGS_UNCOUNTED;
+    for (; block; block = block->next) block->used = UNCOUNTED;
+    for (sy_boundary *tag = arena->first; tag; tag = tag->next) tag->block->used = UNCOUNTED;
     block = arena->blocks;
     arena->blocks = NULL;
     arena->spare = 0;

@@ -3,6 +3,7 @@
  * cuts an allocated segment out of a free one, resizes it, and joins free neighbours at a free.
  */
 #include "base/bits.h"
+#include "base/fork.h"
 #include "os/invariant.h"
 #include "vmem/arena.h"
 
@@ -84,12 +85,12 @@ void sy_tag_link(sy_vmem *arena, sy_boundary *tag, sy_boundary *previous) {
         tag->next->previous = tag;
     else
         arena->last = tag;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    sy_fork_order();
     if (previous)
         previous->next = tag;
     else
         arena->first = tag;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    sy_fork_order();
 }
 
 void sy_tag_unlink(sy_vmem *arena, sy_boundary *tag) {
@@ -101,7 +102,7 @@ void sy_tag_unlink(sy_vmem *arena, sy_boundary *tag) {
         tag->previous->next = tag->next;
     else
         arena->first = tag->next;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    sy_fork_order();
     if (arena->rotor_tag == tag) arena->rotor_tag = tag->previous;
 }
 

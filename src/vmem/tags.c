@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "base/fork.h"
 #include "os/os.h"
 #include "vmem/arena.h"
 
@@ -18,7 +19,7 @@ void sy_tag_block_list(sy_vmem *arena, sy_tag_block *block) {
     block->previous = NULL;
     block->next = arena->blocks;
     if (block->next) block->next->previous = block;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* recover.c follows `next` from here */
+    sy_fork_order();
     arena->blocks = block;
 }
 

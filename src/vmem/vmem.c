@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/fork.h"
 #include "os/os.h"
 #include "os/pages.h"
 #include "os/start.h"
@@ -94,7 +95,7 @@ static void enlist(sy_vmem *arena) {
     sy_lock_acquire(&list_lock);
     arena->next = arenas;
     if (arena->next) arena->next->previous = arena;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* inherit_arenas follows `next` from here */
+    sy_fork_order();
     arenas = arena;
     sy_lock_release(&list_lock);
 }
@@ -197,21 +198,34 @@ int sy_vmem_add(sy_vmem *arena, uintptr_t start, size_t size) {
 
 /* ---- allocation ---- */
 
-static int call_import(sy_vmem *arena, size_t size, uintptr_t *start, size_t *got) {
+/* The arenas whose import or release function this thread is calling. */
+static SY_TLS sy_own own_calls;
+
+static void begin_call(sy_vmem *arena) {
+    sy_own_replace(&own_calls, NULL, arena);
     atomic_fetch_add_explicit(&arena->calls, 1, memory_order_relaxed);
+}
+
+static void end_call(sy_vmem *arena) {
+    atomic_fetch_sub_explicit(&arena->calls, 1, memory_order_relaxed);
+    sy_own_replace(&own_calls, arena, NULL);
+}
+
+static int call_import(sy_vmem *arena, size_t size, uintptr_t *start, size_t *got) {
+    begin_call(arena);
     SY_CALLBACK(call, "import function", "arena", arena->name, false);
     int result = arena->import(arena->source, arena->arg, size, start, got);
     call.returned = true;
-    atomic_fetch_sub_explicit(&arena->calls, 1, memory_order_relaxed);
+    end_call(arena);
     return result;
 }
 
 static void call_release(sy_vmem *arena, uintptr_t start, size_t size) {
-    atomic_fetch_add_explicit(&arena->calls, 1, memory_order_relaxed);
+    begin_call(arena);
     SY_CALLBACK(call, "release function", "arena", arena->name, false);
     arena->release(arena->source, arena->arg, start, size);
     call.returned = true;
-    atomic_fetch_sub_explicit(&arena->calls, 1, memory_order_relaxed);
+    end_call(arena);
 }
 
 void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings) {
@@ -425,6 +439,7 @@ static void inherit_arenas(void) {
     sy_vmem *previous = NULL;
     for (sy_vmem *arena = arenas; arena; previous = arena, arena = arena->next) {
         arena->previous = previous;
+        atomic_store_explicit(&arena->calls, sy_own_times(&own_calls, arena), memory_order_relaxed);
         if (arena->torn) sy_vmem_recover(arena);
     }
 }

@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "base/fork.h"
 #include "base/random.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -173,10 +174,10 @@ static bool publish(void *start, sy_guarded *table, uint32_t count) {
     sy_lock_acquire(&lock);
     bool first = !slots;
     if (first) {
-        slots = table;
         slot_count = count;
         for (unsigned order = 0; order <= ORDER_MAX; order++) queues[order].first = NONE;
         atomic_store_explicit(&sy_guard_start, (uintptr_t)start, memory_order_relaxed);
+        slots = table;
         atomic_store_explicit(&sy_guard_bytes, region_bytes_of(count), memory_order_release);
     }
     sy_lock_release(&lock);
@@ -256,23 +257,8 @@ static void set_run_state(sy_guarded *run, sy_object_state state) {
     atomic_store_explicit(&run->record.word, state, memory_order_release);
 }
 
-/* Runs that this thread is taking or freeing while it calls functions of the program that use
- * Slabyard again. If such a function forks, the thread goes on with these runs in the child. A
- * child takes runs beyond OWN_MAX for other threads' runs. */
-enum { OWN_MAX = 4 };
-static SY_TLS const sy_guarded *own_runs[OWN_MAX];
-
-static void replace_own(const sy_guarded *from, const sy_guarded *to) {
-    unsigned i = 0;
-    while (i < OWN_MAX && own_runs[i] != from) i++;
-    if (i < OWN_MAX) own_runs[i] = to;
-}
-
-static bool is_own_place(const sy_guarded *run) {
-    for (unsigned i = 0; i < OWN_MAX; i++)
-        if (own_runs[i] == run) return true;
-    return false;
-}
+/* Runs that this thread is taking or freeing, while it calls the system or the program. */
+static SY_TLS sy_own own_runs;
 
 static sy_object_state state_of(const sy_guarded *run) { return sy_record_state(&run->record); }
 
@@ -280,9 +266,9 @@ static sy_object_state state_of(const sy_guarded *run) { return sy_record_state(
  * was first. */
 static bool win(sy_guarded *run) {
     uint32_t live = SY_OBJECT_LIVE;
-    replace_own(NULL, run);
+    sy_own_replace(&own_runs, NULL, run);
     bool won = atomic_compare_exchange_strong(&run->record.word, &live, SY_OBJECT_FREEING);
-    if (!won) replace_own(run, NULL);
+    if (!won) sy_own_replace(&own_runs, run, NULL);
     return won;
 }
 
@@ -291,7 +277,7 @@ static sy_guarded *try_run(unsigned order, bool reused) {
     sy_guarded *run = carve(order);
     if (!run && reused) run = dequeue(order);
     if (run) set_run_state(run, SY_OBJECT_TAKEN);
-    if (run) replace_own(NULL, run);
+    if (run) sy_own_replace(&own_runs, NULL, run);
     return run;
 }
 
@@ -317,7 +303,7 @@ static void put_run(sy_guarded *run) {
     sy_lock_acquire(&lock);
     set_run_state(run, SY_OBJECT_FREE);
     enqueue(run);
-    replace_own(run, NULL);
+    sy_own_replace(&own_runs, run, NULL);
     sy_lock_release(&lock);
 }
 
@@ -388,7 +374,7 @@ static void *begin_object(sy_guarded *run, sy_watch *watch, uintptr_t object, si
     note_owner(run, watch);
     fill_beside(watch, run);
     set_run_state(run, SY_OBJECT_LIVE);
-    replace_own(run, NULL);
+    sy_own_replace(&own_runs, run, NULL);
     return (void *)object;
 }
 
@@ -506,7 +492,8 @@ static bool belongs(const sy_guarded *run, const sy_watch *watch) {
 size_t sy_guard_live(const sy_watch *watch) {
     size_t count = 0;
     for (const sy_guarded *run = next_run(NULL); run; run = next_run(run))
-        count += belongs(run, watch) && state_of(run) == SY_OBJECT_LIVE;
+        count +=
+            belongs(run, watch) && state_of(run) == SY_OBJECT_LIVE && !sy_own_times(&own_runs, run);
     return count;
 }
 
@@ -611,14 +598,29 @@ size_t sy_guard_verify(void) {
 
 static void hold_guarded(void) { sy_lock_hold(&lock); }
 
-static void drop_guarded(void) { sy_lock_drop(&lock); }
+static bool torn; /* in the child: another thread was changing what the lock guards */
+
+static void drop_guarded(void) {
+    if (sy_lock_drop(&lock)) torn = true;
+}
+
+/* The region may be half published: then it is lost. The queues are made again from the free
+ * runs. */
+static void mend_queues(void) {
+    torn = false;
+    if (!atomic_load(&sy_guard_bytes)) slots = NULL;
+    for (unsigned order = 0; order <= ORDER_MAX; order++) queues[order].first = NONE;
+    for (sy_guarded *run = next_run(NULL); run; run = next_run(run))
+        if (state_of(run) == SY_OBJECT_FREE) enqueue(run);
+}
 
 static void recover_guarded(void) {
     growing = own_growing;
+    if (torn) mend_queues();
     for (sy_guarded *run = next_run(NULL); run; run = next_run(run)) {
         sy_object_state state = state_of(run);
         if (state != SY_OBJECT_TAKEN && state != SY_OBJECT_FREEING) continue;
-        if (is_own_place(run)) continue;
+        if (sy_own_times(&own_runs, run)) continue;
         uintptr_t start = slot_start(number_of(run));
         sy_os_guard((void *)start, run_end(run) - start, true);
         put_run(run);

@@ -94,7 +94,8 @@ size_t sy_guard_size(const void *object, sy_watch **watch);
  * object and *watch as sy_guard_size. NULL: no object was ever there. */
 sy_record *sy_guard_record(uintptr_t address, uintptr_t *object, sy_watch **watch);
 
-/* Counts the live guarded objects of the cache. Walks all runs. */
+/* Counts the live guarded objects of the cache, except those that this thread is making or freeing.
+ * Walks all runs. */
 size_t sy_guard_live(const sy_watch *watch);
 
 /* Calls `visit` for each object of the cache, live or not. No lock is held. */

@@ -43,7 +43,8 @@ static sy_tag find_tag(const char *name, sy_tag end) {
 static sy_tag add_tag(const char *name) {
     sy_tag end = atomic_load_explicit(&count, memory_order_relaxed), tag = find_tag(name, end);
     if (tag < end || tag == TAGS) return tag;
-    for (size_t i = 0; i < SY_TAG_NAME_MAX && name[i]; i++) names[tag][i] = name[i];
+    /* strncpy fills the rest with zeros: a thread that a fork lost may have written there. */
+    strncpy(names[tag], name, SY_TAG_NAME_MAX);
     atomic_store_explicit(&count, tag + 1, memory_order_release);
     return tag;
 }

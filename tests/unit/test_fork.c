@@ -313,6 +313,47 @@ static void a_destructor_may_fork(void **state) {
     assert_int_equal(in_child(fork_in_destructor, NULL), 0);
 }
 
+static pthread_t first_thread;
+
+static int import(sy_vmem *source, void *arg, size_t size, uintptr_t *start, size_t *got) {
+    (void)source, (void)arg, (void)size, (void)start, (void)got;
+    pthread_barrier_wait(&barrier);
+    if (pthread_equal(pthread_self(), first_thread)) is_child = fork_and_wait() == 0;
+    if (!is_child) pthread_barrier_wait(&barrier);
+    return -1;
+}
+
+static void release(sy_vmem *source, void *arg, uintptr_t start, size_t size) {
+    (void)source, (void)arg, (void)start, (void)size;
+}
+
+static void *import_into(void *arena) {
+    uintptr_t value;
+    must(sy_vmem_alloc(arena, 1, SY_VMEM_INSTANT, &value) == -1);
+    return NULL;
+}
+
+/* Two threads are in the import function of an arena, and one of them forks. */
+static void fork_in_import(void *arg) {
+    pthread_t thread;
+    (void)arg;
+    alarm(PATIENCE);
+    sy_vmem *arena = sy_vmem_create(&(sy_vmem_config){.import = import, .release = release});
+    must(arena != NULL);
+    first_thread = pthread_self();
+    pthread_barrier_init(&barrier, NULL, 2);
+    must(pthread_create(&thread, NULL, import_into, arena) == 0);
+    import_into(arena);
+    if (!is_child) pthread_join(thread, NULL);
+    must(sy_vmem_destroy(arena) == 0); /* no call is at work */
+    if (is_child) _exit(0);
+}
+
+static void an_import_function_may_fork(void **state) {
+    (void)state;
+    assert_int_equal(in_child(fork_in_import, NULL), 0);
+}
+
 enum { REGION = 8 << 20 };
 static char region[REGION + (4 << 20)];
 
@@ -363,6 +404,7 @@ int main(void) {
         cmocka_unit_test(a_handler_may_fork_whatever_it_interrupted),
         cmocka_unit_test(what_another_thread_held_is_made_anew),
         cmocka_unit_test(a_destructor_may_fork),
+        cmocka_unit_test(an_import_function_may_fork),
         cmocka_unit_test(discard_may_fork),
     };
     return cmocka_run_group_tests_name("fork", tests, NULL, NULL);

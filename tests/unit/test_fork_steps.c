@@ -34,12 +34,13 @@
 #include "support/child.h"
 #include "support/sanitized.h"
 #include "vmem/arena.h"
+#include "watch/options.h"
 
 enum {
-    LIVE = 100, /* objects that live through the operation */
-    MANY = 2500,
-    FRESH = 100, /* objects that the child allocates */
-    PATIENCE = 300,
+    OBJECTS = 100, /* of many sizes: before the operation, and again in the child */
+    MANY = 2500,   /* of one size: more than all magazines hold */
+    GUARDED = 3,
+    PATIENCE = 300, /* seconds */
     QUANTUM = 4096,
     RESOURCE = 1 << 20, /* quanta */
     TRAP_FLAG = 1 << 8,
@@ -47,15 +48,17 @@ enum {
 
 static sy_cache *cache, *spare; /* the spare one has no object before the operation */
 static sy_cache *of_region;     /* its memory has no chunk before the operation */
+static sy_cache *guarded;       /* each of its objects is guarded */
+static sy_cache *of_epochs;
 static sy_vmem *source, *arena;
 
 typedef struct live_object {
     unsigned char *start;
     size_t bytes;
+    uintptr_t segment; /* of the arena */
 } live_object;
 
-static live_object live[LIVE];
-static uintptr_t segments[LIVE];
+static live_object live[OBJECTS]; /* during the operation; every third segment is free */
 
 /* ---- what the operations work on ---- */
 
@@ -76,27 +79,28 @@ static void check(const unsigned char *start, size_t bytes, size_t i) {
          start[bytes - 1] == (unsigned char)i);
 }
 
-static void allocate_live(void) {
-    for (size_t i = 0; i < LIVE; i++) {
-        bool of_cache = i % 4 == 0;
-        live[i].bytes = of_cache ? 40 : size_of(i);
-        live[i].start = of_cache ? sy_cache_alloc(cache) : sy_malloc(live[i].bytes);
-        must(live[i].start != NULL);
-        fill(live[i].start, live[i].bytes, i);
-        must(sy_vmem_alloc(arena, quanta_of(i), SY_VMEM_INSTANT, &segments[i]) == 0);
+/* Every fourth object is of the cache, the others are of the heap. */
+static void allocate_all(live_object objects[OBJECTS], sy_vmem_fit fit) {
+    for (size_t i = 0; i < OBJECTS; i++) {
+        live_object *it = &objects[i];
+        it->bytes = i % 4 ? size_of(i) : 40;
+        it->start = i % 4 ? sy_malloc(it->bytes) : sy_cache_alloc(cache);
+        must(it->start != NULL);
+        fill(it->start, it->bytes, i);
+        must(sy_vmem_alloc(arena, quanta_of(i), fit, &it->segment) == 0);
     }
-    for (size_t i = 0; i < LIVE; i += 3) must(sy_vmem_xfree(arena, segments[i], quanta_of(i)) == 0);
 }
 
-static void free_live(void) {
-    for (size_t i = 0; i < LIVE; i++) {
-        check(live[i].start, live[i].bytes, i);
-        if (i % 4 == 0)
-            sy_cache_free(cache, live[i].start);
-        else
-            sy_free(live[i].start);
-        if (i % 3) must(sy_vmem_xfree(arena, segments[i], quanta_of(i)) == 0);
-    }
+static void free_object(const live_object *it, size_t i) {
+    check(it->start, it->bytes, i);
+    if (i % 4)
+        sy_free(it->start);
+    else
+        sy_cache_free(cache, it->start);
+}
+
+static void free_segment(const live_object *it, size_t i) {
+    must(sy_vmem_xfree(arena, it->segment, quanta_of(i)) == 0);
 }
 
 static void *alloc_of_region(void) { return sy_cache_alloc(of_region); }
@@ -107,9 +111,9 @@ static void *alloc_of_spare(void) { return sy_cache_alloc(spare); }
 static void free_of_spare(void *object) { sy_cache_free(spare, object); }
 static void *alloc_smallest(void) { return sy_malloc(8); }
 
-/* More objects than magazines and the slabs so far have. Each holds its own address, so two at one
- * address are noticed. */
-static void use_all_slots(void *(*alloc)(void), void (*free)(void *)) {
+/* Allocates and frees many objects of one size. While an object is live it holds its own address,
+ * so an address that is allocated twice is noticed. */
+static void use_many(void *(*alloc)(void), void (*free)(void *)) {
     static void **objects[MANY];
     for (size_t i = 0; i < MANY; i++) {
         must((objects[i] = alloc()) != NULL && *objects[i] != (void *)objects[i]);
@@ -122,7 +126,7 @@ static void use_all_slots(void *(*alloc)(void), void (*free)(void *)) {
     }
 }
 
-/* Of size classes that are opened by the operation or by the child. */
+/* Uses two size classes that nothing has used before the operation. */
 static void use_classes(void) {
     void *objects[] = {sy_malloc(5000), sy_malloc(20000)};
     must(objects[0] && objects[1]);
@@ -132,30 +136,53 @@ static void use_classes(void) {
     sy_free(objects[1]);
 }
 
-/* All objects of the child live at once: two that overlap would spoil each other's bytes. */
-static void work_on(void) {
-    static live_object fresh[FRESH];
-    use_classes();
-    use_all_slots(alloc_of_cache, free_of_cache);
-    use_all_slots(alloc_of_spare, free_of_spare);
-    use_all_slots(alloc_smallest, sy_free);
-    if (of_region) use_all_slots(alloc_of_region, free_of_region);
-    static uintptr_t values[FRESH];
-    for (size_t i = 0; i < FRESH; i++) {
-        bool of_cache = i % 4 == 0;
-        fresh[i].bytes = of_cache ? 40 : size_of(i);
-        fresh[i].start = of_cache ? sy_cache_alloc(cache) : sy_malloc(fresh[i].bytes);
-        must(fresh[i].start != NULL);
-        fill(fresh[i].start, fresh[i].bytes, i);
-        must(sy_vmem_alloc(arena, quanta_of(i), SY_VMEM_BEST, &values[i]) == 0);
+static void use_guards(void) {
+    void *objects[GUARDED];
+    for (int i = 0; i < GUARDED; i++) must((objects[i] = sy_cache_alloc(guarded)) != NULL);
+    for (int i = 0; i < GUARDED; i++) sy_cache_free(guarded, objects[i]);
+}
+
+static void use_epochs(void) {
+    sy_epoch *epochs[2] = {sy_epoch_create("first"), sy_epoch_create("second")};
+    for (int i = 0; i < 2; i++) {
+        must(epochs[i] && sy_epoch_begin(epochs[i]) == 0);
+        void *object = sy_cache_alloc(of_epochs);
+        must(object && sy_epoch_end(epochs[i]) == 0);
+        sy_cache_free(of_epochs, object);
     }
-    for (size_t i = 0; i < FRESH; i++) {
-        check(fresh[i].start, fresh[i].bytes, i);
-        if (i % 4 == 0)
-            sy_cache_free(cache, fresh[i].start);
-        else
-            sy_free(fresh[i].start);
-        must(sy_vmem_xfree(arena, values[i], quanta_of(i)) == 0);
+    for (int i = 0; i < 2; i++) sy_epoch_close(epochs[i]);
+}
+
+static int count_epoch(void *arg, const sy_epoch_stats *stats) {
+    (void)stats;
+    ++*(unsigned *)arg;
+    return 0;
+}
+
+/* The list has the epoch of set_up, and at most two of the operation. An epoch that the child makes
+ * is in the list too. */
+static void list_epochs(void) {
+    unsigned before = 0, with_own = 0;
+    must(sy_epoch_each(count_epoch, &before) == 0 && before >= 1 && before <= 3);
+    sy_epoch *own = sy_epoch_create("own");
+    must(own && sy_epoch_each(count_epoch, &with_own) == 0 && with_own == before + 1);
+    sy_epoch_close(own);
+}
+
+static void work_on(void) {
+    static live_object fresh[OBJECTS];
+    use_classes();
+    use_many(alloc_of_cache, free_of_cache);
+    use_many(alloc_of_spare, free_of_spare);
+    use_many(alloc_smallest, sy_free);
+    if (of_region) use_many(alloc_of_region, free_of_region);
+    use_guards();
+    list_epochs();
+    use_epochs();
+    allocate_all(fresh, SY_VMEM_BEST);
+    for (size_t i = 0; i < OBJECTS; i++) {
+        free_object(&fresh[i], i);
+        free_segment(&fresh[i], i);
     }
 }
 
@@ -164,7 +191,10 @@ static void go_on_in_child(void) {
     must(sy_verify() == 0);
     work_on();
     must(sy_verify() == 0);
-    free_live();
+    for (size_t i = 0; i < OBJECTS; i++) {
+        free_object(&live[i], i);
+        if (i % 3) free_segment(&live[i], i);
+    }
     sy_trim();
     must(sy_verify() == 0);
     sy_cache *other = sy_cache_create(&(sy_cache_config){.size = 72});
@@ -274,14 +304,6 @@ static void use_checks(void) {
     for (int i = 0; i < 4; i++) sy_cache_free(checked, sy_cache_alloc(checked));
     must(sy_cache_destroy(checked) == 0);
 }
-static void use_epoch(void) {
-    sy_epoch *epoch = sy_epoch_create("phase");
-    must(epoch && sy_epoch_begin(epoch) == 0);
-    void *object = sy_cache_alloc(cache);
-    must(sy_epoch_end(epoch) == 0);
-    sy_cache_free(cache, object);
-    sy_epoch_close(epoch);
-}
 static void free_all_spares(void) {
     allocate_spares();
     free_spares();
@@ -353,7 +375,8 @@ static const operation operations[] = {
     {"separate heap", nothing, use_separate_heap, SHORT},
     {"handles", nothing, use_handles, SHORT},
     {"checks", nothing, use_checks, LONG},
-    {"epoch", nothing, use_epoch, SHORT},
+    {"epochs", nothing, use_epochs, SHORT},
+    {"guarded objects", nothing, use_guards, SHORT},
     {"tag", nothing, open_tag, SHORT},
     {"limit", nothing, set_limit, SHORT},
     {"checked pool", nothing, use_pool, SHORT},
@@ -518,8 +541,14 @@ static void set_up(const operation *it) {
         .name = "source", .base = QUANTUM, .size = (size_t)RESOURCE * QUANTUM, .quantum = QUANTUM});
     arena = sy_vmem_create(&(sy_vmem_config){
         .name = "torn", .source = source, .quantum = QUANTUM, .import_min = 256 * QUANTUM});
-    must(cache && spare && source && arena);
-    allocate_live();
+    atomic_store(&sy_options_now.guard_every, 1);
+    guarded = sy_cache_create(&(sy_cache_config){.size = 40, .flags = SY_GUARD});
+    of_epochs = sy_cache_create(&(sy_cache_config){.size = 40, .flags = SY_EPOCHS});
+    must(cache && spare && source && arena && guarded && of_epochs);
+    must(sy_epoch_create("of the set-up") != NULL);
+    use_guards();
+    allocate_all(live, SY_VMEM_INSTANT);
+    for (size_t i = 0; i < OBJECTS; i += 3) free_segment(&live[i], i);
     sy_thread_flush();
 }
 
