@@ -234,6 +234,7 @@ size_t sy_vmem_verify(const sy_vmem *arena_) {
     const sy_boundary *previous = NULL;
     for (const sy_boundary *tag = arena->first; tag; previous = tag, tag = tag->next) {
         tally.wrong += tag->previous != previous;
+        tally.wrong += tag->block->used > tag->block->tags;
         tally.wrong += ((tag->start | tag->size) & (arena->quantum - 1)) != 0 || !tag->size;
         if (tag->kind == SY_TAG_SPAN)
             tally_span(arena, tag, &tally);

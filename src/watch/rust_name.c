@@ -345,16 +345,32 @@ static void read_type(reader *in) {
     leave_nested(in);
 }
 
-/* Reads the hex digits of a constant and the _ that ends them. */
-static uint64_t read_hex(reader *in) {
-    uint64_t value = 0;
+/* Reads the hex digits of a constant and the _ that ends them. Returns the digits, without leading
+ * zeros. *value: their value, if it has 64 bits at most. */
+static piece read_hex(reader *in, uint64_t *value) {
+    piece digits = {in->at, 0};
+    *value = 0;
     while (!in->failed && !take_char(in, '_')) {
         char digit = next_char(in);
         bool letter = digit >= 'a' && digit <= 'f';
         if (!letter && !is_digit(digit)) fail_name(in);
-        value = value << 4 | (uint64_t)(letter ? digit - 'a' + 10 : digit - '0');
+        *value = *value << 4 | (uint64_t)(letter ? digit - 'a' + 10 : digit - '0');
+        if (digits.length || *value)
+            digits.length++;
+        else
+            digits.start++;
     }
-    return value;
+    return digits;
+}
+
+/* Writes a number: in decimal if it has 64 bits at most, otherwise in hex. */
+static void put_hex(reader *in, piece digits, uint64_t value) {
+    if (digits.length <= 2 * sizeof value) {
+        put_number(in, value);
+    } else {
+        put(in, "0x");
+        put_bytes(in, digits.start, digits.length);
+    }
 }
 
 /* Writes numbers, booleans and _. Any other constant (text, structs) ends the reading. */
@@ -365,11 +381,12 @@ static void read_constant_of(reader *in, char kind) {
         follow(in, read_constant);
     } else if (basic_type(kind)) {
         if (take_char(in, 'n')) put(in, "-");
-        uint64_t value = read_hex(in);
+        uint64_t value;
+        piece digits = read_hex(in, &value);
         if (kind == 'b')
             put(in, value ? "true" : "false");
         else
-            put_number(in, value);
+            put_hex(in, digits, value);
     } else {
         fail_name(in);
     }

@@ -186,6 +186,12 @@ static void work_on(void) {
     }
 }
 
+static size_t count_guarded(void) {
+    sy_cache_stats stats;
+    must(sy_cache_get_stats(guarded, &stats) == 0);
+    return stats.guarded;
+}
+
 static void go_on_in_child(void) {
     alarm(PATIENCE);
     must(sy_verify() == 0);
@@ -578,6 +584,7 @@ static void step_beside_holder(void *arg) {
     run_in_steps(NULL);
     if (is_child) {
         go_on_in_child();
+        must(count_guarded() == 0); /* the child had no other thread with a guarded object */
         _exit(0);
     }
     end_steps();

@@ -37,6 +37,8 @@ static const char *const known[][2] = {
     {"_RINvCs1_4shop4openDNtB2_4SoldNtB2_4KeptEL_E", "shop::open::<dyn shop::Sold + shop::Kept>"},
     {"_RINvCs1_4shop4openQPmOSeTmEE", "shop::open::<&mut *const u32, *mut [str], (u32,)>"},
     {"_RINvCs1_4shop4openKb1_Kln5_KpE", "shop::open::<true, -5, _>"},
+    {"_RINvCs1_4shop4openKyffffffffffffffff_Ko010000000000000000_Ko0_E",
+     "shop::open::<18446744073709551615, 0x10000000000000000, 0>"},
     {"_RNvMNtCs1_4shop3binNtB2_5Order4open", "<shop::bin::Order>::open"},
     {"_RNCNvCs1_4shop4opensA_0", "shop::open::{closure#38}"},
 };

@@ -12,12 +12,13 @@ mod samples;
 #[cfg(any(test, feature = "fuzz"))]
 pub use parts::rest_in;
 
-use crate::preload::{self, elf::Elf, target};
+use crate::preload::{self, elf::Elf, options, target};
 use crate::program::{self, Ended, Signals, LOOK_AGAIN};
 use crate::signals;
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use join::Joined;
+use memchr::memmem;
 use parts::{Left, Part};
 use samples::Sampler;
 use std::ffi::OsString;
@@ -77,6 +78,13 @@ pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
     } = join::join(&parts, scratch.parts.path(), file)?;
     say_how_it_ended(&ended, Some(operations));
     say_what_is_missing(&parts, &ended);
+    if lacks_objects(program, std::env::var_os("SLABYARD")) {
+        ui::warn(&format!(
+            "{} uses Slabyard's functions, and the recording lacks the objects that it allocates \
+             with them; with SLABYARD=tools=malloc in the environment it has them too",
+            program.to_string_lossy()
+        ));
+    }
     if let Some(failure) = failure {
         ui::warn(&format!("there is no room for the rest of it: {failure}"));
     }
@@ -206,6 +214,27 @@ fn say_what_is_missing(parts: &[Part], ended: &Ended) {
     }
 }
 
+/// A limit: the largest programs are smaller.
+const PROGRAM_BYTES_MAX: u64 = 1 << 30;
+
+/// Whether the program allocates objects with Slabyard's functions, and not from malloc. `options`:
+/// the variable SLABYARD. A program whose symbols were removed is not recognised.
+fn lacks_objects(program: &OsString, options: Option<OsString>) -> bool {
+    if options::without("tools", options.clone()) != options {
+        return false;
+    }
+    let Ok(path) = target::find_program(program) else {
+        return false;
+    };
+    let small = std::fs::metadata(&path).is_ok_and(|file| file.len() <= PROGRAM_BYTES_MAX);
+    let names: [&[u8]; 2] = [b"\0sy_cache_create\0", b"\0sy_malloc\0"];
+    let has_names = |bytes: Vec<u8>| {
+        let has = |name: &[u8]| memmem::find(&bytes, name).is_some();
+        bytes.starts_with(b"\x7fELF") && names.into_iter().any(has)
+    };
+    small && std::fs::read(&path).is_ok_and(has_names)
+}
+
 /// The most likely reason that a program left no recording.
 fn why_nothing(program: &OsString) -> String {
     let name = program.to_string_lossy();
@@ -226,6 +255,34 @@ mod tests {
     use super::*;
     use crate::recording::records::Operation;
     use crate::recording::{Recording, Strictness};
+
+    #[test]
+    fn programs_that_use_slabyard_are_recognised() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, content: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, content).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(&path, mode).unwrap();
+            path.into_os_string()
+        };
+        let of_caches = file("caches", b"\x7fELF..\0main\0sy_cache_create\0exit\0");
+        let of_heap = file("heap", b"\x7fELF..\0sy_malloc\0");
+        let other = file("other", b"\x7fELF..\0my_sy_malloc\0sy_malloc_too\0");
+        let script = file("script", b"#!/bin/sh\n\0sy_malloc\0");
+        for (program, options, expected) in [
+            (&of_caches, None, true),
+            (&of_heap, Some("decay=off"), true),
+            (&of_heap, Some("tools=malloc"), false),
+            (&of_caches, Some("zero,tools=off"), false),
+            (&other, None, false),
+            (&script, None, false),
+            (&OsString::from("/no/such/program"), None, false),
+        ] {
+            let lacks = lacks_objects(program, options.map(OsString::from));
+            assert_eq!(lacks, expected, "{program:?} {options:?}");
+        }
+    }
 
     /// The operations of one of the test programs, in the order of its first thread.
     fn operations_of(name: &str) -> Vec<Operation> {
