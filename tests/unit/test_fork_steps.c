@@ -40,6 +40,7 @@ enum {
     OBJECTS = 100, /* of many sizes: before the operation, and again in the child */
     MANY = 2500,   /* of one size: more than all magazines hold */
     GUARDED = 3,
+    FILLING = 300,  /* segments: their tags fill blocks of tags */
     PATIENCE = 300, /* seconds */
     QUANTUM = 4096,
     RESOURCE = 1 << 20, /* quanta */
@@ -136,9 +137,16 @@ static void use_classes(void) {
     sy_free(objects[1]);
 }
 
+static size_t count_guarded(void) {
+    sy_cache_stats stats;
+    must(sy_cache_get_stats(guarded, &stats) == 0);
+    return stats.guarded;
+}
+
 static void use_guards(void) {
     void *objects[GUARDED];
     for (int i = 0; i < GUARDED; i++) must((objects[i] = sy_cache_alloc(guarded)) != NULL);
+    must(count_guarded() >= GUARDED);
     for (int i = 0; i < GUARDED; i++) sy_cache_free(guarded, objects[i]);
 }
 
@@ -184,12 +192,6 @@ static void work_on(void) {
         free_object(&fresh[i], i);
         free_segment(&fresh[i], i);
     }
-}
-
-static size_t count_guarded(void) {
-    sy_cache_stats stats;
-    must(sy_cache_get_stats(guarded, &stats) == 0);
-    return stats.guarded;
 }
 
 static void go_on_in_child(void) {
@@ -553,6 +555,9 @@ static void set_up(const operation *it) {
     must(cache && spare && source && arena && guarded && of_epochs);
     must(sy_epoch_create("of the set-up") != NULL);
     use_guards();
+    uintptr_t segment;
+    for (size_t i = 0; i < FILLING; i++)
+        must(sy_vmem_alloc(arena, QUANTUM, SY_VMEM_INSTANT, &segment) == 0);
     allocate_all(live, SY_VMEM_INSTANT);
     for (size_t i = 0; i < OBJECTS; i += 3) free_segment(&live[i], i);
     sy_thread_flush();
