@@ -347,7 +347,7 @@ typedef struct operation {
     const char *name;
     void (*prepare)(void);
     void (*run)(void);
-    enum { SHORT, LONG } length; /* LONG: hundreds of thousands of instructions */
+    enum { SHORT, LONG } length; /* LONG: run only if the distance is an argument */
 } operation;
 
 static const operation operations[] = {
