@@ -42,7 +42,7 @@ NAME void *calloc(size_t count, size_t size) {
     return sy_sample_due() ? calloc_due(bytes) : sy_calloc(1, bytes);
 }
 
-NAME void free(void *object) { sy_free(object); }
+NAME void free(void *object) { sy_shim_free(object); }
 
 /* Moves the object to a guarded one. sy_realloc reports addresses that are no objects. */
 static SY_COLD void *realloc_due(void *object, size_t size) {
@@ -57,7 +57,7 @@ static SY_COLD void *realloc_due(void *object, size_t size) {
 NAME void *realloc(void *object, size_t size) {
     if (!object) return sy_shim_alloc(size);
     if (!size) {
-        sy_free(object);
+        sy_shim_free(object);
         return NULL;
     }
     size = sy_shim_size(size);
@@ -125,7 +125,7 @@ NAME size_t malloc_good_size(size_t size) { return sy_good_size(sy_shim_size(siz
 
 NAME void free_sized(void *object, size_t size);
 NAME void free_sized(void *object, size_t size) {
-    if (object) sy_free_sized(object, sy_shim_size(size));
+    if (object) sy_shim_free_sized(object, size);
 }
 
 NAME void free_aligned_sized(void *object, size_t align, size_t size);

@@ -124,11 +124,11 @@ OPERATOR(void *, op_new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow
 
 /* ---- delete ---- */
 
-static void delete_object(void *object) { sy_free(object); }
+static void delete_object(void *object) { sy_shim_free(object); }
 
 static void delete_aligned_object(void *object, size_t align) {
     (void)align;
-    sy_free(object);
+    sy_shim_free(object);
 }
 
 extern void op_delete(void *object) __asm__("_ZdlPv")
@@ -142,7 +142,7 @@ OPERATOR(void, op_delete_sized, "_ZdlPvm", (void *object, size_t size)) {
     if (SY_UNLIKELY(op_delete != delete_object))
         op_delete(object);
     else if (SY_LIKELY(object != NULL))
-        sy_free_sized(object, sy_shim_size(size));
+        sy_shim_free_sized(object, size);
 }
 
 OPERATOR(void, op_delete_array_sized, "_ZdaPvm", (void *object, size_t size)) {
@@ -170,7 +170,7 @@ OPERATOR(void, op_delete_sized_aligned, "_ZdlPvmSt11align_val_t",
     if (SY_UNLIKELY(op_delete_aligned != delete_aligned_object))
         op_delete_aligned(object, align);
     else if (align <= SY_SHIM_ALIGN)
-        sy_free_sized(object, sy_shim_size(size));
+        sy_shim_free_sized(object, size);
     else
         sy_free_aligned_sized(object, align, size);
 }

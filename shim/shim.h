@@ -6,9 +6,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <slabyard/heap.h>
 
+#include "heap/misaligned.h"
 #include "heap/sampled.h"
 
 /* The heap aligns objects of up to 8 bytes to 8, but malloc has to align them to 16. */
@@ -32,6 +34,26 @@ static inline void *sy_shim_alloc(size_t size) {
 static inline void *sy_shim_alloc_aligned(size_t size, size_t align) {
     if (align <= SY_SHIM_ALIGN) return sy_shim_alloc(size);
     return sy_sample_due() ? sy_shim_alloc_due(size, align) : sy_aligned_alloc(align, size);
+}
+
+static inline bool sy_shim_is_misaligned(const void *object) {
+    return SY_UNLIKELY((uintptr_t)object % SY_SHIM_ALIGN != 0);
+}
+
+/* free, for all functions of the drop-in that free. */
+static inline void sy_shim_free(void *object) {
+    if (sy_shim_is_misaligned(object))
+        sy_free_misaligned(object);
+    else
+        sy_free(object);
+}
+
+/* The same with the size that the program names, for an object that is not NULL. */
+static inline void sy_shim_free_sized(void *object, size_t size) {
+    if (sy_shim_is_misaligned(object))
+        sy_free_misaligned(object);
+    else
+        sy_free_sized(object, sy_shim_size(size));
 }
 
 /* Returns the function of this name in the next library: the C library or the C++ library. NULL:

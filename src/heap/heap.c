@@ -24,6 +24,7 @@
 #include "cache/watched.h"
 #include "heap/checked.h"
 #include "heap/classes.h"
+#include "heap/misaligned.h"
 #include "heap/sampled.h"
 #include "magazine/turn.h"
 #include "os/os.h"
@@ -237,6 +238,14 @@ static bool free_block(void *object, size_t told) {
     return true;
 }
 
+/* Whether an object of `size` bytes can have this span. A long span may be up to twice as long. */
+static bool may_have(const sy_slab *span, size_t size) {
+    bool is_long = span->bytes > SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES;
+    size_t least = is_long ? SY_CLASS_SIZE_MAX : span->bytes - SY_UNIT_BYTES;
+    if (least < SY_CLASS_SIZE_MAX) least = SY_CLASS_SIZE_MAX;
+    return size > least && size <= span->bytes;
+}
+
 /* Frees an address that lies in the slab of no class. It is a span, a large checked object, a
  * guarded object or a block of the C library, or else a fault is raised. */
 static void free_unclassed(void *object, size_t told) {
@@ -246,7 +255,7 @@ static void free_unclassed(void *object, size_t told) {
         sy_free_at_guards(object, told);
         return;
     }
-    if (SY_UNLIKELY(span && told <= SY_CLASS_SIZE_MAX)) {
+    if (SY_UNLIKELY(span && told != SIZE_MAX && !may_have(span, told))) {
         sy_raise_wrong_size(object, NULL, told);
         return;
     }
@@ -293,6 +302,19 @@ void sy_free(void *object) {
     unsigned class_number = sy_class_at((uintptr_t)object);
     if (SY_UNLIKELY(!sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))
         sy_free_slow(object);
+}
+
+/* A cache without checks finds a misaligned address in its slab's flush. */
+SY_COLD void sy_free_misaligned(void *object) {
+    sy_cpu_keep_frame();
+    int error = errno;
+    unsigned class_number = sy_class_at((uintptr_t)object);
+    sy_cache *cache = &classes[class_number];
+    if (class_number && !sy_cache_checks(cache))
+        cache->kind->flush(cache, &(uintptr_t){(uintptr_t)object}, 1, NULL);
+    else
+        sy_free_in_class(object, class_number, SIZE_MAX);
+    errno = error;
 }
 
 /* If the size does not belong to the class, a checked class describes the fault better: it knows

@@ -47,6 +47,17 @@ static void begin_sample_interval(void) {
     sy_sample_left = interval_mean ? sy_guard_interval(interval_mean) - 1 : LOOK_AGAIN;
 }
 
+/* Whether this allocation ends an interval in a sample. Begins the next interval. The first one of
+ * a thread begins with this allocation, and ends with it too if it is one allocation long. */
+static bool ends_interval(void) {
+    bool ends = interval_mean;
+    begin_sample_interval();
+    if (!interval_mean) return false;
+    bool at_once = !ends && !sy_sample_left;
+    if (at_once) begin_sample_interval();
+    return ends || at_once;
+}
+
 /* Injected failures are counted by the size classes, which would miss a sampled allocation. Where
  * address space is limited, the 130 MiB of guarded objects and their stacks would be missing
  * elsewhere. */
@@ -65,9 +76,7 @@ static sy_cache *sampled_cache(void) {
 SY_COLD void *sy_malloc_sampled(size_t size, size_t align) {
     sy_cpu_keep_frame();
     int error = errno;
-    bool due = interval_mean != 0;
-    begin_sample_interval();
-    due = due && interval_mean != 0 && can_sample(size, align);
+    bool due = ends_interval() && can_sample(size, align);
     sy_cache *cache = due ? sampled_cache() : NULL;
     errno = error;
     return cache && sy_cache_guards(cache) ? sy_guarded_make(cache, size, align) : NULL;

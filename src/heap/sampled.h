@@ -27,8 +27,9 @@ extern SY_HIDDEN SY_TLS int64_t sy_sample_left;
 static inline bool sy_sample_due(void) { return SY_UNLIKELY(--sy_sample_left < 0); }
 
 /* Begins the next interval. Returns a guarded object of `size` bytes at `align`, to be freed by
- * sy_free. Returns NULL if the option is off, if the thread's first interval begins, if other
- * options forbid it, or if there is no room; then the caller allocates as usual. errno is kept. */
+ * sy_free. Returns NULL if the option is off, if the thread's first interval begins and is longer
+ * than one allocation, if other options forbid it, or if there is no room; then the caller
+ * allocates as usual. errno is kept. */
 void *sy_malloc_sampled(size_t size, size_t align);
 
 /* Whether the cache is the one of sampled objects. */

@@ -50,6 +50,13 @@ foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
         LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
         SLABYARD=tools=off,sample=all,guard-slots=65536)
 endforeach()
+# Which mistakes are noticed, as docs/malloc.md says.
+add_executable(malloc_mistakes ${CMAKE_CURRENT_LIST_DIR}/mistakes.cpp)
+target_compile_features(malloc_mistakes PRIVATE cxx_std_17)
+target_compile_options(malloc_mistakes PRIVATE -fno-builtin -w
+    $<$<CXX_COMPILER_ID:Clang>:-fsized-deallocation>)
+sy_test(malloc.mistakes malloc 300 1 ${CMAKE_CURRENT_LIST_DIR}/mistakes.py
+    $<TARGET_FILE:malloc_mistakes> $<TARGET_FILE:slabyard_malloc>)
 sy_test(malloc.sampled malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/sampled.sh
     $<TARGET_FILE:slabyard_malloc>)
 sy_test(malloc.programs malloc 300 1 ${CMAKE_CURRENT_LIST_DIR}/programs.sh
