@@ -1,9 +1,9 @@
 /*
- * audit_handles.c: a handle is its owner's alone and stale for ever after, and memory behind
- * handles is used again and goes back, where an earlier allocator gave one slot to two threads,
- * took a stale handle for that of the next object, followed forged ones, and recycled nothing.
+ * audit_handles.c: one handle is given out at a time, a stale handle stays stale, and memory behind
+ * handles is used again and goes back. An earlier allocator gave one slot to two threads, took a
+ * stale handle for the next object's, followed forged handles, and recycled nothing.
  *
- * audit_handles [SECONDS]: for so long in all threads allocate twenty and free twenty.
+ * audit_handles [SECONDS]: for so long each thread allocates twenty objects and frees twenty.
  */
 #include <sched.h>
 #include <setjmp.h>

@@ -368,7 +368,7 @@ void a_signal_in_a_destructor_has_its_own_stack() {
 
 int told;
 
-/* A thread whose constructors have thrown is told of limits as before. */
+/* A thread whose constructors have thrown has its limit callbacks called as before. */
 void limits_after_a_constructor_has_thrown() {
     thrown_by_allocations(0, 0);
     sy_heap_config config{};

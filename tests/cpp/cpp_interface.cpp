@@ -206,7 +206,7 @@ void resources_have_every_size() {
     }
 }
 
-/* A checked heap is told of every allocation with its size, and of every free. */
+/* A checked heap notes the size of every allocation, and every free. */
 void checked_resources_see_what_is_asked_for() {
     slabyard::memory_resource tenant("tenant", 0, SY_CHECKED);
     for (int round = 0; round < 2; round++) {
@@ -292,7 +292,7 @@ void what_a_visit_throws_ends_it() {
         });
     }));
     EXPECT(visited == 10 && living == 100);
-    for (order_map::key key : keys) EXPECT(map.erase(key)); /* nobody holds any */
+    for (order_map::key key : keys) EXPECT(map.erase(key)); /* no object is held */
     EXPECT(living == 0);
 }
 

@@ -1,6 +1,6 @@
 /*
  * cpp_owners.cpp: owners of slabyard.hpp that are moved, asked without exceptions, reserved, reset
- * and counted; and constructors that throw, whose memory goes back.
+ * and counted; and memory that goes back when a constructor throws.
  */
 #include <slabyard/slabyard.hpp>
 

@@ -78,7 +78,7 @@ static int current(void) { return own.depth ? own.in[own.depth - 1] : NONE; }
 
 static sy_epoch *epoch_of(int which) { return which == NONE ? NULL : epochs[which].epoch; }
 
-/* Nothing is known of a closed epoch of which nothing is live and in which nobody is. */
+/* The list has no closed epoch without a live object and without a thread in it. */
 static void forget_if_over(int which) {
     model_epoch *it = &epochs[which];
     if (it->closed && !it->live && !it->threads) *it = (model_epoch){0};

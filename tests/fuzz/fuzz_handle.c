@@ -232,7 +232,7 @@ static void take_batch(model *m, size_t count) {
 
 /* ---- pins and frees ---- */
 
-/* What was there is nobody's any more. */
+/* No handle of the model leads to the objects that were there. */
 static void note_free(model *m, sy_handle handle) {
     if (named(m) && handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX) m->retired++;
 }

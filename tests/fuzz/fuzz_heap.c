@@ -38,7 +38,7 @@ typedef struct live {
 static live all[LIVE_MAX];
 static size_t live_count, live_bytes;
 static uint64_t last_stamp;
-static sy_cache *cache; /* whose objects are none of the heap's */
+static sy_cache *cache; /* its objects do not belong to the heap */
 
 /* ---- patterns ---- */
 

@@ -6,9 +6,9 @@
  * others that wait in between. The system fails by script.
  *
  * The model: which objects are live, which were freed while they were pinned, each filled with a
- * pattern of its own. What is stale is kept and tried on every heap that comes after. What was
- * refused must have been too much: for the quota that is said, or the system must have failed.
- * Those who are told of a limit free objects of both heaps.
+ * pattern of its own. Stale handles are kept and tried on every later heap. A refusal must have a
+ * reason: the quota that it names would have been exceeded, or the system has failed. The callbacks
+ * for limits free objects of both heaps.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -52,7 +52,7 @@ typedef struct model {
 } model;
 
 static model models[HEAPS];
-static const record *held; /* not to be freed by who is told: it is being reallocated */
+static const record *held; /* the callback does not free it: it is being reallocated */
 static bool told_frees;
 static uint64_t last_stamp;
 static size_t process_hard;
@@ -152,7 +152,7 @@ static size_t slab_for(const model *m, size_t size) {
     return cache ? cache->layout.slab_bytes : 0;
 }
 
-/* The reason is said, and it was one; or those who were told at the end have freed something since.
+/* The reason is right, or a callback has freed something since.
  * `size`: of its class. */
 static void expect_reason(const model *m, size_t size) {
     sy_refusal reason = sy_last_refusal();
@@ -261,7 +261,7 @@ static void resize(model *m, size_t which, uint8_t how) {
     errno = 0;
     void *moved = sy_heap_realloc(m->heap, it->object, size);
     held = NULL;
-    /* Who was told may have moved the record. */
+    /* The callback may have moved the record. */
     for (it = m->live; it->stamp != before.stamp; it++) {}
     if (!moved) {
         expect_reason(m, size);

@@ -15,7 +15,7 @@ enum { TURNS_THREADS = 2 };
 static struct turns {
     pthread_mutex_t lock; /* guards all below but `threads` and `started` */
     pthread_cond_t changed;
-    int turn;          /* whose it is; -1: this thread's */
+    int turn;          /* the thread whose turn it is; -1: this thread */
     fuzz_input *input; /* NULL: the thread is to end */
     void (*step)(fuzz_input *input);
     pthread_t threads[TURNS_THREADS];
@@ -67,7 +67,7 @@ static inline void turns_end(int thread) {
     turns.started[thread] = false;
 }
 
-/* All of an input: who does each step, or ends, is a byte before it. */
+/* All of an input. The byte before each step says which thread does it, or ends. */
 static inline void turns_run(fuzz_input *input, void (*step)(fuzz_input *input)) {
     turns.step = step;
     while (input->size > 0) {

@@ -1,5 +1,5 @@
 /*
- * golden.h: a path whose instructions are counted. paths.c lists them, count.c counts.
+ * golden.h: a path of code. paths.c lists the paths, count.c counts their instructions.
  */
 #ifndef SLABYARD_TESTS_GOLDEN_H
 #define SLABYARD_TESTS_GOLDEN_H

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A malloc that gives nothing back, and crashes when it is told to. */
+/* A malloc that frees nothing, and crashes if an environment variable says so. */
 static char memory[64 << 20];
 static size_t used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

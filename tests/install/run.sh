@@ -16,7 +16,7 @@ fail() {
     exit 1
 }
 
-# A folder that is there before, and a file of somebody else's, outlive the installation.
+# A folder that was there before, and a file of another package, outlive the installation.
 mkdir -p "$work/first/share/man/man7" "$work/first/lib/pkgconfig"
 touch "$work/first/lib/pkgconfig/other.pc"
 for time in first second; do

@@ -91,7 +91,7 @@ static void values_outlive_the_threads_part(void) {
 enum { LIVE = 1000, BLOCKS = 40 };
 static pthread_barrier_t all_there;
 
-/* Each block says whose it is, so that one given out twice is seen. */
+/* Each block holds its thread's number, so that a block given out twice is noticed. */
 static void *come_and_go(void *number) {
     unsigned seed = (unsigned)(uintptr_t)number;
     void *blocks[BLOCKS];

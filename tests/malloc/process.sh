@@ -72,14 +72,14 @@ read -r _ _ small _ threads _ peak _ after <<<"$(head -1 <<<"$said")"
 grep -qx "child gave False" <<<"$said" || fail "with decay=off a child gives back: $said"
 echo "ok gives back by itself"
 
-# Options reach a program that knows nothing of them; what is no option is told and does no harm.
+# Options reach a program that knows nothing of them. An unknown option is reported and does no harm.
 said=$(SLABYARD=stats under "$program" 2>&1) || fail "$said"
 grep -q 'heap-' <<<"$said" || fail "no statistics: $said"
 said=$(SLABYARD=nonsense=5 under "$program" 2>&1) || fail "an unknown option ends the program: $said"
 grep -q 'nonsense' <<<"$said" || fail "an unknown option is not told: $said"
 echo "ok options"
 
-# A bug is told with its name, and ends the program.
+# A mistake is reported with its name, and ends the program.
 cat >"$work/bug.c" <<'END'
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +132,7 @@ ${CC:-cc} -fno-builtin -w -static "$work/passed.c" "$(dirname "$library")/slabya
 SLABYARD=tools=malloc "$work/passed-static" || fail "blocks on pages of their own are not right: $?"
 echo "ok passed on"
 
-# A sanitizer whose library comes first sees all.
+# If the sanitizer's library comes first, the sanitizer sees all.
 sanitizer=$(${CC:-cc} -print-file-name=libasan.so)
 if [ -e "$sanitizer" ]; then
     ${CC:-cc} -g -fno-builtin -w -fsanitize=address "$work/bug.c" -o "$work/sanitized"

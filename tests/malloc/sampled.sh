@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The drop-in malloc guards one allocation in N, by the option `sample`: it finds mistakes in programs
-# that nobody has recompiled, as often as it says, in every function that allocates, and not at all
-# where it is off.
+# that were not recompiled, as often as the option says, in every function that allocates, and finds
+# none if the option is off.
 # Usage: tests/malloc/sampled.sh LIBRARY
 set -euo pipefail
 

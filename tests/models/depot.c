@@ -1,6 +1,6 @@
 /*
- * depot.c: models of the depot's stacks: no magazine is popped twice, none is lost, whoever pops
- * one has what was put in it, and a count of items is one that was true.
+ * depot.c: models of the depot's stacks: no magazine is popped twice, none is lost, the thread that
+ * pops one sees the items that were put in, and each count of items was true at some moment.
  */
 #include "locks.h"
 
@@ -37,7 +37,7 @@ static void fill_and_push(sy_depot_shard *to, uint32_t number) {
     sy_depot_push(to, magazine);
 }
 
-/* Whoever pops a magazine may change its items. */
+/* The thread that pops a magazine may change its items. */
 static sy_magazine *pop_and_take(void) {
     sy_magazine *magazine = sy_depot_pop(shard);
     if (magazine) {

@@ -1,7 +1,7 @@
 /*
- * handle.c: models of handles: an object is freed once, nobody else has its slot while it is
- * pinned, whoever finds it alive finds it constructed, and a stale handle stays stale, though its
- * ordinal is another slab's by now.
+ * handle.c: models of handles: an object is freed once, its slot is not given out while it is
+ * pinned, a thread that finds it alive finds it constructed, and a stale handle stays stale, even
+ * if its ordinal belongs to another slab by now.
  *
  * The magazines are a list under a lock here, and the slab is one slot, with ordinal 0.
  */

@@ -1,6 +1,6 @@
 /*
- * lock.c: models of the lock: one holder at a time, who sees what the one before wrote, and nobody
- * who sleeps while it is free.
+ * lock.c: models of the lock: one holder at a time, which sees what the holder before it wrote, and
+ * no thread that sleeps while the lock is free.
  */
 #include "system.h"
 
@@ -18,7 +18,8 @@
 
 unsigned sy_os_thread(void) { return model_number + 1; }
 
-static _Atomic uint32_t beds[MODEL_THREADS]; /* a thread sleeps until somebody stores to its bed */
+static _Atomic uint32_t
+    beds[MODEL_THREADS]; /* a thread sleeps until another one stores to its bed */
 
 #ifdef MODEL_GENMC
 

@@ -1,7 +1,7 @@
 /*
- * magazine.c: models of the magazine layer whole: what one thread frees another one allocates, once
- * and with all that was written to it; the slots of a parked thread are its own or a drain's; and
- * whatever passes do meanwhile, each item is counted.
+ * magazine.c: models of the whole magazine layer: an object that one thread frees is allocated by
+ * another one, once, and with all that was written to it. The slots of a parked thread belong to it
+ * or to a drain. Each item is counted, whatever passes do meanwhile.
  *
  * There is one client, whose magazines hold an item each, and a depot of two shards. Items are
  * numbers of objects; those that are in no magazine and not allocated are in the slab.
@@ -57,7 +57,7 @@ void sy_pages_give(void *start, size_t bytes) { (void)start, (void)bytes; }
 
 unsigned sy_os_affinity_count(void) { return SHARDS; }
 
-static __thread unsigned cpu; /* whose shard this thread's magazines go to */
+static __thread unsigned cpu; /* the CPU to whose shard this thread's magazines go */
 
 unsigned sy_os_cpu(void) { return cpu; }
 
@@ -134,7 +134,7 @@ static void begin(void) {
 
 static sy_loaded_slot *loaded_slot(void) { return sy_abi_1 + SY_CLIENT_FIRST; }
 
-/* Whoever has an object may write to it. */
+/* A thread that has an object may write to it. */
 static uintptr_t allocate(void) {
     uintptr_t item;
     if (!sy_loaded_pop(loaded_slot(), &item)) assert(sy_client_alloc(&client, &item));
@@ -319,7 +319,7 @@ static void push_new_and_move_onto_it(void *arg) {
     sy_depot_push(&shards_of_client[1], sy_depot_pop(&shards_of_client[0]));
 }
 
-/* Whoever looks follows a magazine into the other shard, to one below it. */
+/* A reader follows a magazine into the other shard, to a magazine below it. */
 MODEL_FOR_LOOM(an_item_is_looked_for_beside_a_move) {
     model_thread other;
     begin();

@@ -1,6 +1,6 @@
 /*
- * park.c: models of a thread's record: its slots are the thread's own or a claimer's, who sees what
- * the other wrote.
+ * park.c: models of a thread's record: its slots belong to the thread or to a claimer, and each
+ * sees what the other wrote.
  */
 #include "locks.h"
 
@@ -16,7 +16,7 @@ void *sy_pages_take(size_t bytes, size_t align, const char *name) {
 
 int sy_os_at_thread_exit(void (*hook)(void *arg), void *arg) { return (void)hook, (void)arg, 0; }
 
-/* Whoever may touch the slots writes to them as nobody else does. */
+/* The thread that may touch the slots writes to them without atomic accesses. */
 static void touch(sy_thread *thread) { sy_thread_slot(thread, SY_CLIENT_FIRST)->reserved++; }
 
 static void take_and_touch(void) { touch(sy_thread_self()); }

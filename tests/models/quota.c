@@ -1,6 +1,6 @@
 /*
- * quota.c: models of a quota's account: it is never above its limit, and exact at rest; and of the
- * soft mark, of which one thread is told.
+ * quota.c: models of a quota's account: it is never above its limit, and exact at rest. One thread
+ * calls the callback of the soft mark.
  */
 #include "locks.h"
 
@@ -82,7 +82,8 @@ static void charge_and_look(void *arg) {
     *is_told = sy_quota_crossed(&quota) && atomic_exchange(&quota.crossed, false);
 }
 
-/* The mark is reached by the second of two charges, or the first: one thread is told, once. */
+/* The second of two charges reaches the mark, or the first one does: one thread calls back, once.
+ */
 static void two_reach(size_t soft) {
     model_thread other;
     set(&quota, soft, SIZE_MAX);

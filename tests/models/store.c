@@ -1,6 +1,6 @@
 /*
- * store.c: models of the store: a magazine is given out once, whoever adds the memory for it; and a
- * trim leaves those alone that are in use.
+ * store.c: models of the store: a magazine is given out once, whichever thread adds the memory for
+ * it, and a trim leaves magazines in use alone.
  */
 #include "locks.h"
 
@@ -29,7 +29,7 @@ int sy_os_discard(void *start, size_t bytes) {
     return 0;
 }
 
-/* Whoever has a magazine may write its items, and find it by its number. */
+/* The thread that has a magazine may write its items, and find it by its number. */
 static sy_magazine *take_and_write(uintptr_t item) {
     sy_magazine *magazine = sy_store_take();
     assert(magazine && magazine->number && sy_magazine_of(magazine->number) == magazine);
@@ -76,7 +76,7 @@ static void trim_first_word(void *arg) {
     trim_word(0, 0, false);
 }
 
-/* A trim looks while a magazine is taken, whose page has no other in use. */
+/* A trim looks while a magazine is taken. No other magazine on its page is in use. */
 MODEL(a_trim_discards_what_nobody_has) {
     model_thread other;
     sy_magazine *magazine = take_and_write(1);

@@ -9,8 +9,8 @@
 
 #include "model.h"
 
-/* What a thread has of its own is found by its number here: GenMC has thread-local variables of
- * simple types only. This turns the declarations into those of functions. */
+/* Here the thread's number finds its own data, because GenMC has thread-local variables of simple
+ * types only. This turns their declarations into declarations of functions. */
 #undef SY_TLS
 #define SY_TLS
 #define sy_lock_self    (*model_lock_self())

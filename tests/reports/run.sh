@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Does a report name who did it? Compiles culprit.c and culprit.cpp with each compiler, with and
+# Does a report name the function with the mistake? Compiles culprit.c and culprit.cpp with each compiler, with and
 # without optimisation, frame pointers, lines and shared libraries, and compares frame #0 of each
 # stack with the mark in the source, and the last frame with main.
 # Usage: run.sh BUILD_DIR

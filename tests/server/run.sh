@@ -2,7 +2,7 @@
 # Drives the key-value server with Redis' own clients: answers, what it refuses, a crowd, memory after a
 # flush, too few descriptors, and an end with nothing left behind.
 # Usage: tests/server/run.sh KV_SERVER [slabyard|malloc [sanitized]]
-# How much memory is resident is not judged of who is sanitized: sanitizers keep what is freed.
+# Resident memory is not judged in a sanitized server: sanitizers keep freed memory.
 set -euo pipefail
 
 server=$1 kind=${2:-slabyard} build=${3:-plain}
@@ -118,7 +118,7 @@ echo "$kind: $keys keys, $((full >> 20)) MiB, $((flushed >> 20)) MiB after a flu
 tr '\r' '\n' <"$work/crowd" | grep "requests per second" || true
 below "$flushed" $((full / 2)) || fail "$full bytes resident before a flush, $flushed after"
 
-# Whoever sent much once does not hold the memory for it from then on: the next one finds it.
+# A client that once sent much does not hold the memory for it from then on: the next client gets it.
 {
     printf '*2\r\n$4\r\nECHO\r\n$20000000\r\n'
     head -c 20000000 /dev/zero
@@ -143,7 +143,7 @@ for client in "${clients[@]}"; do
     exec {client}>&-
 done
 
-# After SHUTDOWN whoever is there is served to the end, and nobody else comes in.
+# After SHUTDOWN the connected clients are served to the end, and no other client gets in.
 expect OK set last one
 exec 3<>"/dev/tcp/127.0.0.1/$port"
 printf '*1\r\n$4\r\nPING\r\n' >&3
@@ -162,7 +162,7 @@ IFS= read -r -t 10 got <&3 || true
 exec 3>&-
 ends_well
 
-# More clients than descriptors: the rest wait, and nobody spins, until others go.
+# More clients than descriptors: the rest wait until others go, and the server does not spin.
 start 12
 clients=()
 for _ in $(seq 12); do
@@ -178,7 +178,7 @@ exec {client}>&-
 expect OK shutdown
 ends_well
 
-# A line of white space alone fills the first buffer: who reads past its end meets a guard.
+# A line of white space alone fills the first buffer: a read past its end hits a guard.
 SLABYARD=guard=1 start
 refuses "*$(printf '%16383s' | sed 's/ /\\n/g')"
 expect OK shutdown

@@ -1,6 +1,6 @@
 /*
- * stress_counts.c: sy_cache_in_use and the like are exact while nobody allocates or frees, whatever
- * trims and passes are at work.
+ * stress_counts.c: sy_cache_in_use and similar functions are exact while no thread allocates or
+ * frees, whatever trims and passes are at work.
  *
  * In each round a few threads allocate, free and end. Then one thread trims, flushes and works on
  * passes. Meanwhile another thread asks again and again how many objects are in use, how many units

@@ -2,10 +2,10 @@
  * stress_double.c: no object is ever handed out twice, and none is lost.
  *
  * Threads take objects of many kinds, write a pattern of their own over the whole of each, pass
- * objects to each other (shared slots, rings, a queue), and free what they hold, whoever took it.
- * The pattern is looked at before every free. Trims, idling, flushing, reserving, statistics,
- * attempts to free what is not to be freed, and the end and birth of threads come in between by
- * seeded chance.
+ * objects to each other (shared slots, rings, a queue), and free what they hold, whichever thread
+ * allocated it. The pattern is looked at before every free. Trims, idling, flushing, reserving,
+ * statistics, attempts to free what is not to be freed, and the end and birth of threads come in
+ * between by seeded chance.
  *
  * Every so often all threads are halted, some of them idle: then what the owners hold is exactly
  * what each cache says is in use, and every invariant is looked at. Each round has another number
@@ -319,7 +319,7 @@ static void try_wrong_frees(owner *me) {
 
 static struct shared_slot {
     _Atomic bool busy;
-    record it; /* whoever made it busy */
+    record it; /* the thread that made it busy */
 } slots[SLOTS];
 
 static void exchange_slots(owner *me) {

@@ -61,7 +61,7 @@ static const sy_cache_config configs[CACHES] = {
      .flags = SY_EPOCHS},
 };
 
-/* An object in the table, its owner's who takes it out. */
+/* An object in the table. The thread that takes it out owns it. */
 typedef struct ticket {
     unsigned kind;
     void *object;
@@ -74,7 +74,7 @@ static _Atomic(ticket *) table[TABLE];
 static _Atomic uint64_t stamps, taken, given, closed, forks;
 static _Atomic bool over;
 
-/* Who begins one holds the lock, so that it is not closed meanwhile. */
+/* A thread that begins an epoch holds the lock, so that the epoch is not closed meanwhile. */
 static struct {
     pthread_mutex_t lock;
     sy_epoch *epoch;
@@ -128,7 +128,7 @@ static ticket *take(unsigned kind) {
     return it;
 }
 
-/* Most live shortly, the others in the table until somebody needs their place. */
+/* Most objects live shortly, the others in the table until their place is needed. */
 static void use_objects(worker *me) {
     ticket *own[BURST];
     size_t count = stress_below(&me->random, BURST);

@@ -21,7 +21,7 @@
 enum {
     WORKERS = 3,
     OBJECTS = 2000,
-    ROUND = 1000,     /* operations between two looks at who this is */
+    ROUND = 1000,     /* operations between two checks whether this is a child */
     CHILD_ROUNDS = 3, /* of a child, before it looks at all */
     CHILD_SECONDS = 60,
     APART_US = 500, /* signals */

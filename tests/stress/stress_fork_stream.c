@@ -1,7 +1,7 @@
 /*
  * stress_fork_stream.c: threads fork while others are inside the C library's streams.
  *
- * A stream's functions allocate, as those of getline and of buffers do where the heap is the
+ * A stream's functions allocate, as getline and the streams' buffers do if the heap is the
  * program's malloc. One thread flushes all streams: it has the lock of their list, waits for a
  * stream, and that stream's user may wait for a lock of the library's. fork waits for the list.
  */

@@ -92,7 +92,7 @@ static void try_forged(worker *me) {
     }
 }
 
-/* It may be freed by somebody else; stale it is in any case. */
+/* Another thread may free it. The handle is stale in any case. */
 static void free_handle(worker *me, unsigned kind, sy_handle handle) {
     if (sy_handle_free(caches[kind], handle)) {
         atomic_fetch_add_explicit(&freed[kind], 1, memory_order_relaxed);
@@ -121,7 +121,8 @@ static sy_handle take(worker *me, unsigned kind) {
     return handle;
 }
 
-/* A new one in the place of what was there, which is freed, or may be by somebody else. */
+/* Puts a new object in this place. The object that was there is freed, here or by another thread.
+ */
 static void replace(worker *me, unsigned kind) {
     sy_handle fresh = take(me, kind);
     if (!fresh) return;
@@ -155,7 +156,7 @@ static void pin_one(worker *me, unsigned kind) {
     if (stress_below(&me->random, 2)) unpin(it);
 }
 
-/* Nobody else has this one. */
+/* No other thread has this one. */
 static void keep_for_oneself(worker *me, unsigned kind) {
     sy_handle handle = take(me, kind);
     if (!handle) return;

@@ -1,11 +1,11 @@
 /*
- * stress_heaps.c: threads share heaps with limits, by address and by handle; who uses one last
- * destroys it, with what is live in it, and makes it again, while other threads use others and trim
- * all, and the process forks.
+ * stress_heaps.c: threads share heaps with limits, by address and by handle. The thread that uses a
+ * heap last destroys it, with its live objects, and makes it again. Meanwhile other threads use
+ * other heaps and trim all of them, and the process forks.
  *
- * Objects by handle lie in a table of their heap, where any thread looks them up, replaces and
- * frees them, and in which the handles of a heap that is gone stay: they must be stale. Who is told
- * of a limit frees what is in the table of that heap.
+ * Handles lie in a table of their heap, where any thread looks objects up, replaces and frees them.
+ * The handles of a destroyed heap stay in the table, and must be stale. The callback for a limit
+ * frees the objects in the table of that heap.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -146,7 +146,7 @@ static void look_up(struct place *place, sy_heap *heap, uint64_t *random) {
     sy_heap_unpin(heap, handle);
 }
 
-/* Some are left for whoever destroys the heap. */
+/* Some are left for the thread that destroys the heap. */
 static void use_addresses(sy_heap *heap, uint64_t *random) {
     object *own[OWN];
     size_t count = stress_below(random, OWN);

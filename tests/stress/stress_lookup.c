@@ -1,11 +1,11 @@
 /*
- * stress_lookup.c: any address may be looked up at any time, also while what is there goes back to
- * the arena or the system, and something else comes to lie there.
+ * stress_lookup.c: any address may be looked up at any time, also while the memory there goes back
+ * to the arena or the system and is used for something else.
  *
- * Movers have many small objects, then a few large ones, and trim in between, so that the address
- * space of chunks comes to be that of large spans, and of neither. All that they have they fill
- * with ones: whoever took that for a descriptor would see it. Lookers look up where objects have
- * been, by every function that takes any pointer.
+ * Movers have many small objects, then a few large ones, and trim in between. So the same address
+ * space belongs to chunks, then to large spans, then to neither. Movers fill their objects with
+ * ones, so that an object that is mistaken for a descriptor is noticed. Lookers look up former
+ * addresses of objects, by every function that takes any pointer.
  */
 #include <pthread.h>
 #include <stdatomic.h>

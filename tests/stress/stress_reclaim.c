@@ -1,14 +1,15 @@
 /*
- * stress_reclaim.c: memory goes back all the time, and nobody loses anything by it.
+ * stress_reclaim.c: memory goes back all the time, and no thread loses an object.
  *
  * With a decay of a millisecond, threads take and free objects of many kinds, write a pattern of
- * their own over each and look at it before it is freed, by whoever has it then. Passes by age and
- * by growth run on their slow paths or, by turns, in the thread of maintenance; sy_trim_some comes
- * with random bytes and budgets; threads idle, rest and end; each makes caches of its own and
- * destroys them in the midst.
+ * their own over each, and compare it before the free, which any thread may do. Passes by age and
+ * by growth run on their slow paths or, in other rounds, in the maintenance thread. sy_trim_some is
+ * called with random bytes and budgets. Threads idle, rest and end, and each makes caches of its
+ * own and destroys them while it runs.
  *
- * At the end of each round the threads are over: what they hold is exactly what each cache says is
- * in use, and every invariant is looked at. Then all is freed, and all of it goes back.
+ * At the end of each round the threads have ended: the objects that they hold are exactly those
+ * that each cache counts as in use, and every invariant is verified. Then all objects are freed,
+ * and all memory goes back.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -175,7 +176,7 @@ static void free_burst(worker *me) {
 
 static struct shared_slot {
     _Atomic bool busy;
-    record it; /* whoever made it busy */
+    record it; /* the thread that made it busy */
 } slots[SLOTS];
 
 static void exchange_slots(worker *me) {
@@ -189,7 +190,7 @@ static void exchange_slots(worker *me) {
     }
 }
 
-/* A cache that nobody else knows. */
+/* A cache of this thread alone. */
 static void use_own_cache(worker *me) {
     void *objects[BURST_MAX];
     size_t count = stress_below(&me->random, BURST_MAX),

@@ -4,10 +4,11 @@
  * Eight threads allocate and free without end: caches of several kinds, and the heap from 16 bytes
  * to 256 KiB, as many objects of each octave. A short life ends within the next few operations of
  * its thread, a middling one some thousands later, a long one when chance picks its place on the
- * shelf that all threads share: whoever does frees it. What is live is the same number of bytes all
- * the time, so resident memory has no reason to grow. Each object is filled with a pattern of its
- * own, which is looked at when it is freed: given out twice, it would not be whole. Now and then
- * threads idle or flush, one of them trims, and each second one ends and another takes its place.
+ * shelf that all threads share: the thread that picks it frees it. What is live is the same number
+ * of bytes all the time, so resident memory has no reason to grow. Each object is filled with a
+ * pattern of its own, which is looked at when it is freed: given out twice, it would not be whole.
+ * Now and then threads idle or flush, one of them trims, and each second one ends and another takes
+ * its place.
  *
  * For each tenth of the time a line says how much was resident on average. At the end all threads
  * free what there is and are gone, and after a trim all but half a percent of the most that was
@@ -115,7 +116,7 @@ typedef struct queue {
 
 typedef struct place {
     _Atomic bool busy;
-    record it; /* whoever made it busy */
+    record it; /* the thread that made it busy */
 } place;
 
 /* Of one kind, for all threads. */
@@ -241,7 +242,7 @@ static void enqueue(owner *me, queue *to, record it) {
 
 /* ---- long lives ---- */
 
-/* Puts `it` where something else may be, which it gives; `it`, if somebody is busy there. */
+/* Puts `it` in a place and returns what was there; returns `it` if another thread is busy there. */
 static record exchange(shelf *on, size_t index, record it) {
     place *there = &on->places[index];
     if (atomic_exchange_explicit(&there->busy, true, memory_order_acquire)) return it;
@@ -317,7 +318,7 @@ static void *work(void *argument) {
     owner *me = argument;
     while (!over && !me->leave) step(me);
     if (!over) return NULL;
-    pthread_barrier_wait(&all_over); /* nobody shelves anything any more */
+    pthread_barrier_wait(&all_over); /* no thread shelves an object any more */
     free_all(me);
     return NULL;
 }

@@ -1,9 +1,9 @@
 /*
  * stress_stack.c: many threads keep stacks, the same and different ones, at the same moment.
  *
- * Each stack has one number, whoever keeps it first, and reads back as it was kept; the table
- * counts each once. Beside made-up stacks the threads take their own, from functions that call
- * themselves to different depths, whose frames repeat as the calls do.
+ * Each stack has one number, whichever thread keeps it first, and reads back as it was kept; the
+ * table counts each once. Beside made-up stacks the threads take their own, from functions that
+ * call themselves to different depths, whose frames repeat as the calls do.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,7 +15,7 @@
 
 enum { THREADS = 6, STACKS = 500000, WINDOW = 64, LEVELS = 20 };
 
-static _Atomic uint32_t numbers[STACKS]; /* 0: nobody knows yet */
+static _Atomic uint32_t numbers[STACKS]; /* 0: not known yet */
 static _Atomic uint32_t front;           /* threads keep what is near to it, to meet there */
 static double end;
 

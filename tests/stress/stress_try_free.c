@@ -1,10 +1,10 @@
 /*
- * stress_try_free.c: of several threads that try to free one live object, exactly one is told true.
+ * stress_try_free.c: if several threads try to free one live object, exactly one gets true.
  *
  * In each round the first thread takes some objects of every kind of cache, and all threads try to
  * free all of them, each in another order, with some that are free already, others' and addresses
- * that are none. Whoever is told true counts the object as freed. At the end of the round each was
- * freed once, and the caches have nothing in use.
+ * that are none. A thread that gets true counts the object as freed. At the end of the round each
+ * was freed once, and the caches have nothing in use.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ static const sy_cache_config configs[KINDS] = {
 static sy_cache *caches[KINDS];
 static void *objects[KINDS][OBJECTS];
 static _Atomic int freed[KINDS][OBJECTS];
-static void *before[KINDS]; /* freed in the round before, and by nobody taken since */
+static void *before[KINDS]; /* freed in the round before, and not allocated since */
 static pthread_barrier_t barrier;
 static bool over;
 

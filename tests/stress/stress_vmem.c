@@ -40,7 +40,7 @@ enum { PLAIN, CACHED, FROM_FUNCTIONS, FROM_AN_ARENA, KINDS }; /* of arenas */
 
 static sy_vmem *source;
 static sy_vmem *arenas[KINDS];
-static _Atomic uint32_t owners[KINDS][UNITS]; /* 0: nobody */
+static _Atomic uint32_t owners[KINDS][UNITS]; /* 0: no thread */
 static _Atomic bool taken[BLOCKS];            /* imported and not released */
 static _Atomic uint64_t slots[SLOTS];         /* segments on their way, packed; 0: none */
 static _Atomic uint64_t operations, forks;
@@ -172,7 +172,7 @@ static void resize(segment *it, uint32_t owner, uint64_t *random) {
     it->size = size;
 }
 
-/* Gives a segment to whoever comes, and takes over what was there. */
+/* Leaves a segment for any thread, and takes over the one that was there. */
 static void pass(segment *it, uint64_t *random) {
     uint64_t other = atomic_exchange(&slots[stress_below(random, SLOTS)], pack(*it));
     *it = other ? unpack(other) : (segment){0};

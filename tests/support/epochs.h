@@ -102,7 +102,7 @@ static inline void end(sy_cache *cache) {
     must(sy_cache_destroy(cache) == 0);
 }
 
-/* What threads of a test are told. */
+/* The orders for threads of a test. */
 typedef struct job {
     sy_cache *cache;
     sy_epoch *epoch;

@@ -1,5 +1,5 @@
 /*
- * sanitized.h: is this a build with a sanitizer whose own books show in what a test measures?
+ * sanitized.h: whether this build has a sanitizer whose own memory shows in a test's measurements.
  */
 #ifndef SLABYARD_TESTS_SANITIZED_H
 #define SLABYARD_TESTS_SANITIZED_H

@@ -3,7 +3,7 @@
 # Usage: run.sh SOURCE asan|memcheck|asan-malloc|memcheck-malloc PROGRAM
 set -uo pipefail
 source=$1 mode=$2 program=$3
-# The comment's lines, joined; what is said of each mode, a line each.
+# The comment's lines, joined: one line for each mode.
 expected=$(sed -e '/\*\/$/q' "$source" | sed -e 's|^/\*||; s|^ \*/$||; s|^ \*||' | paste -sd ' ' |
     sed -E 's/  +/ /g; s/ *$//; s/ ((asan|memcheck)(-malloc)?: )/\n\1/g' | sed -n "s|^$mode: ||p")
 [ -n "$expected" ] || { echo "tools: $source says nothing of $mode" && exit 1; }

@@ -13,7 +13,7 @@ void judge_order(const char *order, int at) {
     sink = 0;
 }
 
-/* An order that was written once by somebody else, and of which the first byte is written now. */
+/* A place of an object that was written before. Only its first byte is written now. */
 static char *reuse_order(unsigned flags) {
     orders = sy_cache_create(
         &(sy_cache_config){.name = "order", .size = ORDER_BYTES, .limit = 1, .flags = flags});

@@ -94,8 +94,8 @@ static void what_chunks_leave_goes(void **state) {
     assert_int_equal(in_child(retire, NULL), 0);
 }
 
-/* Without any more of the system, a large span comes to lie where chunks have been, which nobody
- * has trimmed, and chunks where it has been. */
+/* Without more memory from the system, a large span gets the place of former chunks, which were
+ * not trimmed, and chunks get the place of a former span. */
 static void take_turns(void *arg) {
     enum { CHUNKS = 15 };
     static sy_slab *chunks[CHUNKS];

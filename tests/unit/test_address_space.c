@@ -180,7 +180,7 @@ static void large_blocks_are_replaced_below_any_limit(void **state) {
     for (int i = 0; i < 2; i++) run_in_child(replace_large_blocks_below_a_limit, &resources[i]);
 }
 
-/* Whoever finds no address space for its record does without, and the others go on. */
+/* A thread that finds no address space for its record works without one, and the others go on. */
 static void have_threads_without_records(void *arg) {
     (void)arg;
     enum { THREADS = 30 };

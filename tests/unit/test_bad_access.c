@@ -1,6 +1,7 @@
 /*
  * test_bad_access.c: what sy_os_on_bad_access promises: an access that faults is explained, and
- * goes on to whoever it would have met. Each test is a child, which installs it anew and ends.
+ * then handled as it would have been without. Each test is a child, which installs the handler and
+ * ends.
  */
 #define _GNU_SOURCE
 
@@ -61,7 +62,7 @@ static bool tell(const sy_os_access *access) {
     return false;
 }
 
-/* ---- nobody handled it before ---- */
+/* ---- without an earlier handler ---- */
 
 /* `arg`: where what is explained goes, a pipe. */
 static void access_with_nobody_else(void *arg) {
@@ -126,7 +127,7 @@ static void a_signal_that_is_sent_ends_the_process_unexplained(void **state) {
     assert_int_equal(ended_by(in_child(sent_with_nobody_else, NULL)), SIGBUS);
 }
 
-/* ---- somebody did ---- */
+/* ---- with an earlier handler ---- */
 
 static void check_and_exit(int signal_number) {
     must(signal_number == SIGSEGV && explained == 1 && explained_at == (uintptr_t)shut + 5);

@@ -117,7 +117,7 @@ static void use_late(void *arg) {
     sy_thread_idle();
     int call = atomic_fetch_add(&late_calls, 1);
     if (call > 0)
-        must(sy_thread_self() == NULL); /* ended: what it would take, nobody would give back */
+        must(sy_thread_self() == NULL); /* ended: items that it took would never be given back */
     if (call < 2) pthread_setspecific(late_key, arg);
 }
 
@@ -192,7 +192,8 @@ static void flush_gives_a_threads_objects_back(void **state) {
     end(cache);
 }
 
-/* The last thread that used it is told to end, and may be ending while its cache is destroyed. */
+/* The last thread that used it gets the order to end, and may be ending while its cache is
+ * destroyed. */
 static void *use_and_tell(void *arg) {
     use_cache(arg);
     pthread_barrier_wait(&barrier);
@@ -275,8 +276,8 @@ static void *try_free(void *freed) {
     return NULL;
 }
 
-/* Takes all slots out of the slabs, as a refill does whose magazine nobody can see yet; again until
- * `wanted` is among them. How many. */
+/* Takes all slots out of the slabs, as a refill does before its magazine is visible; again until
+ * `wanted` is among them. Returns their number. */
 static size_t take_in_hand(uintptr_t *items) {
     for (;;) {
         size_t count = sy_cache_refill(tried, items, IN_HAND);

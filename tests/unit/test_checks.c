@@ -254,7 +254,7 @@ static void what_was_never_written_reads_as_such(void **state) {
     end(cache);
 }
 
-/* Before its memory goes to somebody else, who could not be told. */
+/* Before the memory is used for something else, which would hide the damage. */
 static void a_write_after_free_is_seen_when_the_slab_goes(void **state) {
     (void)state;
     sy_cache *cache = make(64, SY_POISON);

@@ -1,6 +1,6 @@
 /*
- * test_client.c: the magazine layer over a bank of words (support/bank.h): who has which, what is
- * counted, and the life of clients. What a thread may hold is in test_client_bounds.c.
+ * test_client.c: the magazine layer over a bank of words (support/bank.h): where each word is, what
+ * is counted, and the life of clients. What a thread may hold is in test_client_bounds.c.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -103,7 +103,8 @@ static void refill_and_flush_come_by_the_magazine_full(void **state) {
     close_bank(bank);
 }
 
-/* Bonwick's rule: whoever goes to and fro across the end of a magazine does not exchange each time.
+/* Bonwick's rule: a thread that goes to and fro across the end of a magazine does not exchange each
+ * time.
  */
 static void no_exchange_at_each_crossing(void **state) {
     (void)state;
@@ -720,7 +721,7 @@ static void a_step_reaps_a_few_magazines(void **state) {
     sy_fake_reset();
 }
 
-/* A depot that has grown by misses is as it was at first when nobody has wanted what was in it. */
+/* A depot that has grown by misses gets its first size again when its items are not used. */
 static void budgets_shrink_with_what_is_reaped(void **state) {
     (void)state;
     sy_fake_set_cpu(0);

@@ -188,7 +188,7 @@ static void give_pages(void *arg) {
     sy_fake_reset();
     if (fails) sy_fake_fail_from(SY_FAKE_DISCARD, 1);
     sy_ordinals_give(first, 8192);
-    must(sy_fake_calls(SY_FAKE_DISCARD) == 0); /* whoever gives them makes no system call */
+    must(sy_fake_calls(SY_FAKE_DISCARD) == 0); /* to give them back needs no system call */
     size_t bytes = sy_directory_trim();
     must(bytes == sy_fake_bytes(SY_FAKE_DISCARD));
     must(fails ? bytes == 0 : bytes >= 8192 * sizeof(uint64_t) - 2 * sy_os_page_size());

@@ -1,8 +1,8 @@
 /*
- * test_ending.c: what is destroyed from within the functions that the library calls ends there, is
- * refused, or ends when these have been left; nobody waits for itself.
+ * test_ending.c: functions that the library calls destroy caches, heaps and arenas. That is done at
+ * once, is refused, or is done when these functions have returned; no thread waits for itself.
  *
- * Each case is a process of its own, which an alarm ends should it hang.
+ * Each case is a process of its own. An alarm ends it if it hangs.
  */
 #define _GNU_SOURCE
 
@@ -202,7 +202,7 @@ static void in_a_flush(void **state) {
     each_way(frees, SY_CHECKED, true);
 }
 
-/* Of a cache whose objects are checked, the destructor is called in the free of the handle. */
+/* If a cache checks its objects, the free of a handle calls the destructor. */
 static void frees_handle(void) {
     sy_handle handle, other;
     must(sy_handle_alloc(ending, &handle) != NULL && sy_handle_alloc(ending, &other) != NULL);

@@ -1,6 +1,6 @@
 /*
- * test_epoch.c: what epoch.h promises, sentence by sentence: whose slabs objects lie in, when these
- * come back, who may do what when, and what is reported.
+ * test_epoch.c: what epoch.h promises, sentence by sentence: the slabs in which objects lie, when
+ * these slabs come back, which thread may do what when, and what is reported.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include "os/os.h"
 #include "support/epochs.h"
 
-/* ---- whose slabs ---- */
+/* ---- the slabs of epochs ---- */
 
 static void objects_of_an_epoch_lie_in_slabs_of_their_own(void **state) {
     (void)state;
@@ -218,7 +218,7 @@ static void what_is_freed_after_the_close_waits_no_more(void **state) {
     end(cache);
 }
 
-/* What came back is for anybody: a phase after the other takes no more from the system. */
+/* Slabs that came back serve all: one phase after the other takes no more from the system. */
 static void what_comes_back_is_used_for_anything_else(void **state) {
     (void)state;
     sy_cache *cache = make((sy_cache_config){.name = "order"}), *other = make((sy_cache_config){0});

@@ -110,7 +110,7 @@ static void chance_is_as_great_as_said(void **state) {
     assert_int_equal(count_due("random:0.000000001:1", 1000), 0);
 }
 
-/* ---- who ---- */
+/* ---- which allocations ---- */
 
 static void others_are_not_counted(void **state) {
     (void)state;
@@ -201,7 +201,7 @@ static void failures_are_counted(void **state) {
     assert_int_equal(sy_failures(), 2);
 }
 
-/* ---- what is told ---- */
+/* ---- what is reported ---- */
 
 static void ask_for_two(void *arg) {
     (void)arg;
@@ -254,7 +254,7 @@ static void errno_is_enomem_or_kept(void **state) {
     assert_false(sy_fake_catch(ask_with_errno, NULL));
 }
 
-/* ---- who has to ask ---- */
+/* ---- which functions ask ---- */
 
 static void wanted_are_those_that_a_rule_names(void **state) {
     (void)state;
@@ -680,7 +680,7 @@ static int begin(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* In children that nobody has read the options before. */
+        /* In children, in which the options have not been read yet. */
         cmocka_unit_test(the_environment_is_heard),
         cmocka_unit_test(calls_of_the_start_are_counted),
         cmocka_unit_test(options_can_be_set_by_call),

@@ -19,8 +19,8 @@
 
 typedef void test_body(void *arg);
 
-/* In a child: the size classes of the heap are opened once in a process. What is told of failures
- * is caught. */
+/* In a child, because the size classes of the heap are opened once in a process. Reports of
+ * failures are caught. */
 static void run_caught(void *body) { must(!sy_fake_catch(*(test_body **)body, NULL)); }
 
 static void run(test_body *body) { assert_int_equal(in_child(run_caught, &body), 0); }

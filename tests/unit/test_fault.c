@@ -192,8 +192,8 @@ static void the_others_of_a_magazine_are_freed_all_the_same(void **state) {
     end(cache, 0);
 }
 
-/* Frees each object twice in a row: each second time is told at once, wherever the first one has
- * brought the magazines. */
+/* Frees each object twice in a row. Each second free is reported at once, whatever state the
+ * first one has left the magazines in. */
 static void free_each_twice(sy_cache *cache, void **objects, size_t count) {
     for (size_t i = 0; i < count; i++) {
         sy_cache_free(cache, objects[i]);

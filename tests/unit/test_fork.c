@@ -35,7 +35,7 @@ static sy_cache *make(size_t size) {
     return cache;
 }
 
-/* More than magazines hold, of classes that nobody used so far. */
+/* More than magazines hold, of classes that were not used so far. */
 static void use_heap(void) {
     static void *objects[MANY];
     for (size_t i = 0; i < MANY; i++) must((objects[i] = sy_malloc(1 + i * 13)) != NULL);

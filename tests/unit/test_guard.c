@@ -355,7 +355,7 @@ static void accesses_are_explained_here(void *arg) {
     give(right);
     must(explained(right + 8, SY_FAULT_USE_AFTER_FREE, right) && last.freed.depth);
     must(explained(right + 104, SY_FAULT_USE_AFTER_FREE, right));
-    must(!explain(atomic_load(&sy_guard_start) + 16 * page)); /* nobody was near */
+    must(!explain(atomic_load(&sy_guard_start) + 16 * page)); /* no object was near */
 }
 RUN(accesses_are_explained)
 

@@ -203,7 +203,7 @@ static void each_is_constructed_and_destructed_here(void *arg) {
         sy_cache_destroy_all(cache);
         must(constructed == 3 && destructed == 3 && take_fault() == 0);
         sy_cache_free(make((sy_cache_config){0}), objects[1]);
-        must(take_fault() == SY_FAULT_FOREIGN_POINTER); /* nobody's any more */
+        must(take_fault() == SY_FAULT_FOREIGN_POINTER); /* belongs to no cache any more */
     }
 }
 RUN(each_is_constructed_and_destructed)

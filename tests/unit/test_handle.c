@@ -77,7 +77,7 @@ static void a_stale_free_leaves_the_new_object_to_its_owner(void **state) {
     end(cache);
 }
 
-/* Of slabs that were given back, and whose ordinals and addresses others have now. */
+/* Handles of slabs that were given back. Other slabs have their ordinals and addresses now. */
 static void stale_handles_stay_so_beyond_their_slab(void **state) {
     (void)state;
     static sy_handle earlier[8][COUNT];
@@ -288,7 +288,7 @@ static void a_free_makes_a_pinned_handle_stale_at_once(void **state) {
     end(cache);
 }
 
-/* As often as it was pinned; meanwhile it is given to nobody, and what is in it stays. */
+/* As often as it was pinned. Meanwhile it is not given out, and its content stays. */
 static void a_pinned_object_stays_until_the_last_unpin(void **state) {
     (void)state;
     enum { PINS = 5 };

@@ -255,7 +255,7 @@ static void a_reserve_does_not_count_on_retired_places(void **state) {
     assert_int_equal(sy_cache_destroy(cache), 0);
 }
 
-/* Retired places are nobody's: they do not count towards a limit. */
+/* Retired places do not count towards a limit. */
 static void a_limit_is_of_live_objects(void **state) {
     (void)state;
     enum { LIMIT = 16 };

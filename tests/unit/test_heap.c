@@ -527,7 +527,7 @@ static void *take_first(void *arg) {
     return NULL;
 }
 
-/* All at once open the classes that nobody has used. */
+/* All threads at once open the classes that were not used so far. */
 static void open_together(void *arg) {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) must(pthread_create(&threads[i], NULL, take_first, arg) == 0);

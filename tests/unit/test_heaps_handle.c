@@ -216,7 +216,7 @@ static void an_unpin_too_many_is_a_fault(void **state) {
     sy_heap_unpin(heap, handle);
     expect_fault(SY_FAULT_NOT_PINNED, "tenant-112", object, NULL);
     sy_heap_unpin(heap, 0);
-    faults = 0; /* the ordinal is somebody's or nobody's */
+    faults = 0; /* the ordinal may belong to an object or not */
     sy_heap_unpin(heap, UINT64_MAX);
     expect_fault(SY_FAULT_NOT_PINNED, "tenant", NULL, NULL);
     sy_heap_unpin(plain, handle);

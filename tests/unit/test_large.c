@@ -409,7 +409,7 @@ static void pieces_become_one_mapping_in_the_end(void **state) {
     }
 }
 
-/* As a program does whose blocks are of all sizes: after a while no new memory is needed. */
+/* As a program with blocks of all sizes: after a while it needs no new memory. */
 static void blocks_of_all_sizes_live_in_the_same_memory(void **state) {
     (void)state;
     enum { SPANS = 16, ROUNDS = 400 };
@@ -499,7 +499,7 @@ static void what_cannot_be_released_is_discarded(void **state) {
     nothing_is_left();
 }
 
-/* Nobody knows what is in it, so it is not to be had as clean again. */
+/* Its content is unknown, so it is not given out as clean again. */
 static void what_cannot_be_discarded_is_kept(void **state) {
     (void)state;
     bool clean;

@@ -1,11 +1,11 @@
 /*
- * test_leaks.c: what is live is found by cache and stack, and what nothing points to is told from
- * the rest.
+ * test_leaks.c: live objects are listed by cache and stack, and unreachable ones are distinguished
+ * from reachable ones.
  *
- * Memory is searched as it is: what an address was in long ago may hold it still. So objects that
- * are to be unreachable are allocated in functions of their own, their addresses are kept inverted,
- * and the stack below is overwritten; and of many a few may be found reachable. Of those that are
- * reachable none may be missed.
+ * Memory is searched as it is: a place that held an address long ago may still hold it. So objects
+ * that have to be unreachable are allocated in functions of their own, their addresses are kept
+ * inverted, and the stack below is overwritten. Even so a few of many may be found reachable. No
+ * reachable object may be reported as unreachable.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -54,7 +54,7 @@ static __attribute__((noinline)) void wipe_stack(void) {
     __asm__ volatile("" : : "r"(room) : "memory");
 }
 
-/* An address that nobody sees. */
+/* An address that the search does not see. */
 static uintptr_t hide(const void *object) { return ~(uintptr_t)object; }
 
 static void *unhide(uintptr_t hidden) { return (void *)~hidden; }
@@ -239,7 +239,7 @@ static void a_pointer_behind_an_object_does_not(void **state) {
     sy_cache_destroy_all(cache);
 }
 
-/* Alone on the stack, or in a register, of who asks. */
+/* Only on the stack or in a register of the calling thread. */
 static void what_the_caller_holds_is_reachable(void **state) {
     (void)state;
     sy_cache *cache = make("held", SY_AUDIT);

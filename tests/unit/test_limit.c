@@ -1,6 +1,6 @@
 /*
- * test_limit.c: what slabyard/limit.h promises, of the process: what counts, the hard limit and the
- * room that is made before it refuses, who is told and when, and the reasons.
+ * test_limit.c: what slabyard/limit.h promises for the process: what counts, the hard limit and the
+ * room that is made before it refuses, when callbacks are called, and the reasons of refusals.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -564,7 +564,7 @@ static void each_reason_has_a_text(void **state) {
             assert_string_not_equal(sy_refusal_text((sy_refusal)i), sy_refusal_text((sy_refusal)j));
 }
 
-/* ---- limits that make no sense, and those of the system ---- */
+/* ---- limits that make no sense, and limits of the system ---- */
 
 static void what_cannot_be_set_changes_nothing(void **state) {
     (void)state;

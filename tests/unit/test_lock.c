@@ -1,6 +1,6 @@
 /*
- * test_lock.c: the lock keeps others out, wakes who sleeps on it, in a debug build knows its order,
- * and lets a thread fork that holds some.
+ * test_lock.c: the lock keeps other threads out, wakes the threads that sleep on it, knows its
+ * order in a debug build, and lets a thread fork that holds locks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +67,7 @@ static void a_sleeper_is_woken(void **state) {
     assert_int_equal(guarded, 1);
 }
 
-/* Who wakes leaves those behind him to be woken. */
+/* A thread that wakes up leaves the word such that the next sleeper is woken too. */
 static void all_sleepers_are_woken(void **state) {
     (void)state;
     pthread_t threads[THREADS];

@@ -1,7 +1,7 @@
 /*
- * test_lookup.c: of the stacks of a report, each address is asked for once, and as many stacks
- * together as there is room for. Who is asked is this program: it says lines of so many addresses
- * as the test wants, besides those that are needed. symbols.c has a test of its own.
+ * test_lookup.c: each address in the stacks of a report is looked up once, and as many stacks
+ * together as there is room for. This program answers the lookups: it returns lines of as many
+ * addresses as the test wants, besides those that are needed. symbols.c has a test of its own.
  */
 #include <setjmp.h>
 #include <stdarg.h>

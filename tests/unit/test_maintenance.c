@@ -30,7 +30,7 @@ static int begin_in_real_time(void **state) {
 
 static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
 
-/* Nobody but the thread of maintenance does anything. */
+/* Only the maintenance thread does anything. */
 static void hoard(sy_cache *cache) {
     take(cache, 64, 0, COUNT);
     give(cache, 0, COUNT);
@@ -98,7 +98,7 @@ static void *start_and_stop(void *seed) {
     return NULL;
 }
 
-/* Nobody waits for ever, however it comes out. */
+/* No thread waits without end, whatever happens. */
 static void many_may_start_and_stop_at_once(void **state) {
     (void)state;
     enum { THREADS = 4 };

@@ -61,7 +61,7 @@ static void a_leaf_that_is_not_to_be_had_is_asked_for_again(void **state) {
 
 static pthread_barrier_t barrier;
 
-/* Before each leaf is made: nobody has stored it yet, so all make one. */
+/* Before each leaf is made: no thread has stored it yet, so all make one. */
 static void wait_for_the_others(void) { pthread_barrier_wait(&barrier); }
 
 static void *cover(void *arg) {

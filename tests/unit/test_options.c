@@ -1,5 +1,5 @@
 /*
- * test_options.c: what may be said in options, what it means, and that it is said in the documents.
+ * test_options.c: which options there are, what they do, and that the documents list them.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -410,7 +410,7 @@ static void load(void *arg) {
     sy_options_load();
 }
 
-/* Loads what the environment says, and expects what is said of it. */
+/* Loads the options of the environment, and expects these reports. */
 static void load_from(const char *text, const char *told) {
     sy_fake_set_option("SLABYARD", text);
     errno = 1234;
@@ -565,7 +565,7 @@ static void start_with_late_options(void *arg) {
     must(!sy_maintenance_runs());
     must(sy_reclaim_interval() == UINT64_C(8000000000));
     sy_set_decay(5);
-    must(sy_set_options("check") == 0); /* nothing of these is said again */
+    must(sy_set_options("check") == 0); /* none of these is reported again */
     must(sy_reclaim_interval() == 5000000);
     must(sy_malloc(100 << 20) == NULL && sy_last_refusal() == SY_REFUSAL_PROCESS_LIMIT);
     must(sy_set_options("limit=off") == 0);

@@ -536,7 +536,7 @@ static void wake_wakes(void **state) {
     for (size_t i = 0; i < 3; i++) assert_int_equal(pthread_join(sleepers[i], NULL), 0);
 }
 
-/* Nobody wakes it: it ends because time does. */
+/* No thread wakes it: it ends because its time is over. */
 static void wait_for_ends_by_itself(void **state) {
     (void)state;
     _Atomic uint32_t word = 0;
@@ -686,7 +686,7 @@ static void option_is_what_the_environment_says(void **state) {
     assert_int_equal(errno, 1234);
 }
 
-/* A copy of this program that runs with its owner's rights, started by somebody else. */
+/* A copy of this program that runs with its owner's rights, started by another user. */
 static int ask_with_more_rights(const char *copy, unsigned mode) {
     char command[512];
     snprintf(command, sizeof command, "cp /proc/%d/exe %s && chmod %o %s", (int)getpid(), copy,

@@ -734,7 +734,7 @@ static void audit_sees_a_double_free(void **state) {
 
 /* ---- the check of every free ---- */
 
-/* The second of two frees of each object is told at once, and changes nothing. */
+/* The second of two frees of each object is reported at once, and changes nothing. */
 static void free_each_twice(sy_pool *pool, void **objects, size_t count) {
     for (size_t i = 0; i < count; i++) {
         size_t in_use = sy_pool_in_use(pool);

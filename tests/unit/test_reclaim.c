@@ -1,5 +1,6 @@
 /*
- * test_reclaim.c: what nobody has wanted for a while goes back by itself, and nothing else does.
+ * test_reclaim.c: memory that was not used for a while goes back by itself, and no other memory
+ * does.
  */
 #define _GNU_SOURCE
 
@@ -78,8 +79,8 @@ static void all_that_was_freed_goes_back(void **state) {
     }
 }
 
-/* One step of age at a time: a magazine that nobody wants is flushed by the second pass that finds
- * it there, a unit is discarded by the second pass that finds it free. */
+/* One step of age at a time: an unused magazine is flushed by the second pass that finds it there,
+ * a unit is discarded by the second pass that finds it free. */
 static void each_layer_waits_for_its_own_second_pass(void **state) {
     (void)state;
     sy_cache *cache = make(64, 0);
@@ -194,7 +195,7 @@ static void *work_and_wait(void *arg) {
     return NULL;
 }
 
-/* The magazines of a thread that runs are its own, those of one that is parked are not. */
+/* A running thread keeps its magazines, a parked thread does not. */
 static void parked_threads_are_emptied(void **state) {
     (void)state;
     sy_cache *cache = make(64, 0);
@@ -346,7 +347,7 @@ static void long_spans_go_in_parts(void **state) {
     assert_int_equal(sy_fake_failures(SY_FAKE_DISCARD), 0);
 }
 
-/* Slow paths are those of the heap's spans, too. */
+/* Allocations of the heap's spans are slow paths too. */
 static void spans_alone_make_time_pass(void **state) {
     (void)state;
     void *span = sy_malloc(5 << 20);
@@ -391,7 +392,7 @@ static void a_programs_memory_goes_back_its_own_way(void **state) {
     take(cache, 64, 0, COUNT);
     give(cache, 1, COUNT);
     passes(ENOUGH_PASSES);
-    assert_int_equal(discarded_by_program, 0); /* not on a slow path of somebody's */
+    assert_int_equal(discarded_by_program, 0); /* not on a thread's slow path */
     maintain(ENOUGH_PASSES);
     assert_true(discarded_by_program >= COUNT * 64 / 2);
     is_whole(64, 0);
@@ -525,7 +526,7 @@ static void what_was_constructed_is_destructed_once(void **state) {
             if (i % 200 || round % 2) sy_cache_free(cache, objects[i]);
         size_t before = destructed;
         passes(ENOUGH_PASSES);
-        assert_int_equal(destructed, before); /* not on a slow path of somebody's */
+        assert_int_equal(destructed, before); /* not on a thread's slow path */
         maintain(ENOUGH_PASSES);
         assert_true(destructed > before + COUNT / 2);
         assert_true(constructed - destructed >= stats_of(cache).in_use);
@@ -539,7 +540,7 @@ static void what_was_constructed_is_destructed_once(void **state) {
 }
 
 static sy_cache *other, *same;
-static bool at_end; /* the cache is being destroyed: nobody uses it */
+static bool at_end; /* the cache is being destroyed: no thread uses it */
 static unsigned depth, deepest;
 
 static void work_with_both(void) {

@@ -1,6 +1,6 @@
 /*
- * test_report.c: what a person is told, to the letter, and where. Functions have the names that
- * this program gives them: symbols.c has a test of its own.
+ * test_report.c: the text of reports, to the letter, and where it is written. Functions have the
+ * names that this program gives them: symbols.c has a test of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -259,8 +259,8 @@ static void tell_stacks_to_main(void) {
     sy_report_stack(in_main_of_thread, 6, "b ");
 }
 
-/* What the C library does around it tells nobody anything; three frames at most, since what has
- * more around it is some other main. */
+/* The C library's frames around main say nothing. There are three at most: a main with more frames
+ * around it is another function of this name. */
 static void a_stack_ends_at_main(void **state) {
     (void)state;
     expect_report(tell_stacks_to_main, "a #0 make at shop.c:17\n"

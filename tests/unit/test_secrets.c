@@ -57,7 +57,7 @@ static void what_is_not_dumped_is_marked_so(void **state) {
     sy_cache_free(secret, key);
     sy_cache_free(plain, other);
     assert_int_equal(sy_cache_destroy(secret), 0);
-    assert_false(has_flag(key, " dd")); /* the memory is for everybody now */
+    assert_false(has_flag(key, " dd")); /* any cache may use the memory now */
     assert_int_equal(sy_cache_destroy(plain), 0);
 }
 

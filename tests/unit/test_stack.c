@@ -1,5 +1,5 @@
 /*
- * test_stack.c: stacks are those of the program, whichever way they are taken, and however it was
+ * test_stack.c: stacks have the program's frames, whichever way they are taken, and however it was
  * compiled: this file without frame pointers, test_stack_frames.c with them. The same stack has one
  * number.
  */
@@ -51,7 +51,7 @@ _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn each, void *arg) {
     return result;
 }
 
-/* ---- functions that note who called them ---- */
+/* ---- functions that note their callers ---- */
 
 enum { CALLS = 3 };
 static const void *callers[CALLS];
@@ -84,7 +84,7 @@ static size_t place_of(const void *caller) {
     return at;
 }
 
-/* All who called, one after the other from place `first` on. */
+/* All callers, one after the other from place `first` on. */
 static void expect_callers(size_t first) {
     for (size_t i = 0; i < CALLS; i++) must(place_of(callers[i]) == first + i);
 }
@@ -183,8 +183,8 @@ static void from_a_handler_it_is_whole(void **state) {
     sigaction(SIGUSR1, &before, NULL);
 }
 
-/* A function whose first instruction traps: it has not been called from, and what lies before it is
- * another one. */
+/* A function whose first instruction traps: it has made no call yet, and the code before it
+ * belongs to another function. */
 void test_stack_trap(void);
 #if defined(__x86_64__)
 #    define TRAP "ud2"
@@ -238,7 +238,7 @@ static void a_coroutine_has_its_own(void **state) {
     free(stack);
 }
 
-/* A thread whose stack nobody knows. */
+/* A thread whose stack is unknown. */
 static void *without_bounds(void *arg) {
     (void)arg;
     const void *const *frames;

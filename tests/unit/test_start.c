@@ -1,6 +1,6 @@
 /*
- * test_start.c: the library starts once, whoever comes first and whatever fails; and after a fork
- * both processes go on.
+ * test_start.c: the library starts once, whichever thread comes first and whatever fails; and after
+ * a fork both processes go on.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -307,7 +307,7 @@ static void *keep_running(void *arg) {
 
 static void go_on_in_the_child(void *arg) {
     (void)arg;
-    alarm(30); /* a lock that nobody holds any more must not be waited for */
+    alarm(30); /* nothing must wait for a lock whose holder is gone */
     for (int i = 0; i < CACHES; i++) must(sy_cache_verify(caches[i]) == 0);
     must(sy_chunk_verify(&sy_memory_main) == 0);
     must(sy_store_verify() == 0);

@@ -100,7 +100,7 @@ static void give_back(void *arg) {
     for (int i = 0; i < COUNT; i++)
         if (i != 100) sy_store_put(taken[i]);
     size_t bytes = sy_store_trim();
-    /* All but the page of the one in use, and that of number 0, which is never given out. */
+    /* All pages except those of the magazine in use and of number 0, which is never given out. */
     must(bytes >= COUNT * 1024 - 2 * 65536 && bytes < COUNT * 1024);
     must(taken[100]->items[0] == taken[100]->number);
     must(sy_store_trim() == 0);
@@ -213,7 +213,7 @@ static void back(void *arg) {
     must(sy_store_trim() >= (FEW + MORE - 64) * 1024 && sy_store_trim() == 0);
     taken[0] = take();
     for (int i = 1; i < FEW + 1; i++) fill(taken[i] = take());
-    /* The others of the last one's 64 have memory too, which nobody used. */
+    /* The other magazines of the last group of 64 have memory too, which was not used. */
     must(trim_in_steps(true) == 0 && trim_in_steps(true) == 60 * 1024);
     must(sy_fake_calls(SY_FAKE_POPULATE) == MORE / 64 + 1);
 }

@@ -171,7 +171,7 @@ static void each_address_has_its_own_lines(void **state) {
 
 /* ---- too much ---- */
 
-/* A file whose name is as long as names get, mapped. */
+/* A mapped file with the longest possible name. */
 static const char *map_long_name(char *folder, char *file) {
     assert_non_null(mkdtemp(folder));
     size_t length = strlen(folder);

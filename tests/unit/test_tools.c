@@ -1,6 +1,6 @@
 /*
- * test_tools.c: what AddressSanitizer is told, byte by byte, in the builds that have it; elsewhere
- * that nobody is told anything. The reports are in tests/tools.
+ * test_tools.c: the messages to AddressSanitizer, byte by byte, in the builds that have it. Other
+ * builds send none. The reports are in tests/tools.
  */
 #include <setjmp.h>
 #include <stdarg.h>

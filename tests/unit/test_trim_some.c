@@ -216,7 +216,7 @@ static void meet_once(void *object, void *arg) {
     pthread_barrier_wait(&barrier);
 }
 
-/* A call that has no time begins a trim, or goes on with that of the one before, and that is all.
+/* A call without time only begins a trim, or goes on with the trim of the call before.
  */
 static bool goes_on(void) {
     sy_trim_some(SIZE_MAX, 0);

@@ -1,5 +1,5 @@
 /*
- * test_whose.c: whose a function is, by its name and its source.
+ * test_whose.c: to whom a function belongs, by its name and its source (watch/whose.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>

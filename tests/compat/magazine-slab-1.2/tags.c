@@ -81,7 +81,7 @@ static void *allocate_and_free(void *arg) {
     return NULL;
 }
 
-/* Each tag is entered once, whoever comes first. */
+/* Each tag is entered once, whichever thread comes first. */
 static void threads_enter_and_count(void) {
     uint64_t named = 0, pool = 0;
     slab_tags_init();

@@ -378,7 +378,7 @@ static void a_free_is_no_dearer_among_a_million(void) {
         uint64_t many = instructions_of(free_some, &it);
         it.live = it.frees;
         uint64_t few = instructions_of(free_some, &it);
-        if (few == 0) return; /* nobody may be traced here */
+        if (few == 0) return; /* tracing is not permitted here */
         EXPECT(few > it.frees && many < 2 * few);
     }
 }

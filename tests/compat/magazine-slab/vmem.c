@@ -123,7 +123,7 @@ static size_t address_space(void) {
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* As the document does it: something is allocated still. It is told, and nothing is left. */
+/* As in the document: a segment is still allocated. This is reported, and nothing is left. */
 static void an_arena_is_destroyed_with_what_is_live(void) {
     enum { ARENAS = 1000 };
     char text[1000];

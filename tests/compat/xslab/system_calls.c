@@ -51,9 +51,9 @@ int madvise(void *start, size_t bytes, int advice) {
 }
 #endif
 
-/* ---- who stops, and who goes on ---- */
+/* ---- stopping and going on ---- */
 
-enum { SLOT = 64 << 10, SLOTS = 1000 }; /* 64 MB a turn, which nobody writes to */
+enum { SLOT = 64 << 10, SLOTS = 1000 }; /* 64 MB a turn, never written */
 static xSlabMt *pool;
 
 /* What it takes it keeps, so that there has to be more each time. */
