@@ -247,7 +247,7 @@ static bool has_own_quota(const sy_cache *cache) {
 }
 
 static void forget(sy_cache *cache) {
-    if (has_own_quota(cache)) atomic_store(&cache->quota->used, sy_quota_in_hand);
+    if (has_own_quota(cache)) sy_quota_recount(cache->quota, sy_quota_in_hand);
 }
 
 static void count_again(sy_cache *cache) {
@@ -260,8 +260,8 @@ static void recover_quotas(void) {
     sy_chunk_stats stats = {0};
     sy_chunk_count_of(&sy_memory_main, &stats);
     size_t units = stats.chunks * SY_RUN_UNITS_MAX - stats.units_free;
-    atomic_store(&sy_quota_process.used,
-                 units * SY_UNIT_BYTES + stats.large_bytes + sy_quota_in_hand);
+    sy_quota_recount(&sy_quota_process,
+                     units * SY_UNIT_BYTES + stats.large_bytes + sy_quota_in_hand);
 }
 
 const sy_part sy_limits_part = {.recover = recover_quotas};

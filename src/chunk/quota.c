@@ -35,6 +35,15 @@ void sy_quota_set(sy_quota *quota, const sy_limit *limit) {
 
 /* ---- the account ---- */
 
+/* Whether this process is the child of a fork, in which the accounts were counted again. If the
+ * fork interrupted this thread while it made or released a slab, an account may lack this slab. */
+static bool counted_again;
+
+void sy_quota_recount(sy_quota *quota, size_t bytes) {
+    counted_again = true;
+    atomic_store(&quota->used, bytes);
+}
+
 static size_t load_bytes(const _Atomic size_t *bytes) {
     return atomic_load_explicit(bytes, memory_order_relaxed);
 }
@@ -50,9 +59,12 @@ static bool charge_one(sy_quota *quota, size_t bytes) {
 }
 
 static void uncharge_one(sy_quota *quota, size_t bytes) {
-    size_t before = atomic_fetch_sub_explicit(&quota->used, bytes, memory_order_relaxed);
-    SY_INVARIANT(before >= bytes);
-    size_t used = before - bytes;
+    size_t before = load_bytes(&quota->used), used;
+    do {
+        SY_INVARIANT(before >= bytes || counted_again);
+        used = before > bytes ? before - bytes : 0;
+    } while (!atomic_compare_exchange_weak_explicit(&quota->used, &before, used,
+                                                    memory_order_relaxed, memory_order_relaxed));
     size_t soft = load_bytes(&quota->soft);
     if (used < soft - soft / REARM_SHARE &&
         !atomic_load_explicit(&quota->armed, memory_order_relaxed))

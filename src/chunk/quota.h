@@ -46,6 +46,10 @@ void sy_quota_set(sy_quota *quota, const sy_limit *limit);
 sy_quota *sy_quota_charge(sy_quota *quota, size_t bytes);
 void sy_quota_uncharge(sy_quota *quota, size_t bytes);
 
+/* In the child of a fork: the quota has `bytes`, as counted. From then on an uncharge of more than
+ * an account has sets it to 0. */
+void sy_quota_recount(sy_quota *quota, size_t bytes);
+
 /* Bytes of runs that this thread is taking or giving back at this moment. If it forks meanwhile,
  * the child counts them in addition to the runs that are held. */
 extern SY_HIDDEN SY_TLS size_t sy_quota_in_hand;

@@ -16,6 +16,7 @@
 
 #include "cache/cache.h"
 #include "chunk/chunk.h"
+#include "chunk/quota.h"
 #include "os/fake.h"
 #include "support/child.h"
 
@@ -613,6 +614,23 @@ static void the_first_call_may_be_this(void **state) {
 
 /* ---- fork ---- */
 
+/* If a fork interrupts the release of a slab, the child's count lacks the slab. */
+static void uncharge_in_child(void *arg) {
+    sy_quota parent = {.hard = SIZE_MAX, .soft = SIZE_MAX};
+    sy_quota quota = {.hard = UNIT, .soft = SIZE_MAX, .parent = &parent};
+    (void)arg;
+    must(sy_quota_charge(&quota, UNIT) == NULL);
+    sy_quota_recount(&quota, UNIT / 2);
+    sy_quota_uncharge(&quota, UNIT);
+    must(atomic_load(&quota.used) == 0 && atomic_load(&parent.used) == 0);
+    must(sy_quota_charge(&quota, UNIT) == NULL);
+}
+
+static void a_count_never_falls_below_zero(void **state) {
+    (void)state;
+    assert_int_equal(in_child(uncharge_in_child, NULL), 0);
+}
+
 static void count_in_child(void *arg) {
     size_t used = *(size_t *)arg;
     must(counted() == used);
@@ -670,6 +688,7 @@ int main(void) {
         limit_test(what_cannot_be_set_changes_nothing),
         limit_test(what_the_system_grants_is_shown),
         limit_test(a_child_counts_on),
+        cmocka_unit_test(a_count_never_falls_below_zero),
         cmocka_unit_test(what_the_callback_is_refused_at_the_mark_is_its_own),
     };
     return cmocka_run_group_tests_name("limit", tests, NULL, NULL);
