@@ -246,22 +246,27 @@ static bool has_own_quota(const sy_cache *cache) {
     return cache->quota && cache->quota != &sy_quota_process;
 }
 
-static void forget(sy_cache *cache) {
-    if (has_own_quota(cache)) sy_quota_recount(cache->quota, sy_quota_in_hand);
+static void begin_recount(sy_cache *cache) {
+    if (has_own_quota(cache)) cache->quota->found = sy_quota_in_hand;
 }
 
-static void count_again(sy_cache *cache) {
-    if (has_own_quota(cache)) atomic_fetch_add(&cache->quota->used, sy_cache_slab_bytes(cache));
+static void recount_slabs(sy_cache *cache) {
+    if (has_own_quota(cache)) cache->quota->found += sy_cache_slab_bytes(cache);
+}
+
+static void end_recount(sy_cache *cache) {
+    if (has_own_quota(cache)) sy_quota_recount(cache->quota);
 }
 
 static void recover_quotas(void) {
-    each_cache(forget);
-    each_cache(count_again);
+    each_cache(begin_recount);
+    each_cache(recount_slabs);
+    each_cache(end_recount);
     sy_chunk_stats stats = {0};
     sy_chunk_count_of(&sy_memory_main, &stats);
     size_t units = stats.chunks * SY_RUN_UNITS_MAX - stats.units_free;
-    sy_quota_recount(&sy_quota_process,
-                     units * SY_UNIT_BYTES + stats.large_bytes + sy_quota_in_hand);
+    sy_quota_process.found = units * SY_UNIT_BYTES + stats.large_bytes + sy_quota_in_hand;
+    sy_quota_recount(&sy_quota_process);
 }
 
 const sy_part sy_limits_part = {.recover = recover_quotas};

@@ -35,13 +35,12 @@ void sy_quota_set(sy_quota *quota, const sy_limit *limit) {
 
 /* ---- the account ---- */
 
-/* Whether this process is the child of a fork, in which the accounts were counted again. If the
- * fork interrupted this thread while it made or released a slab, an account may lack this slab. */
-static bool counted_again;
+/* Whether this process is the child of a fork and has found less than an account had. If the fork
+ * interrupted this thread while it made or released a slab, the account lacks this slab. */
+static bool counted_less;
 
-void sy_quota_recount(sy_quota *quota, size_t bytes) {
-    counted_again = true;
-    atomic_store(&quota->used, bytes);
+void sy_quota_recount(sy_quota *quota) {
+    if (quota->found < atomic_exchange(&quota->used, quota->found)) counted_less = true;
 }
 
 static size_t load_bytes(const _Atomic size_t *bytes) {
@@ -61,7 +60,7 @@ static bool charge_one(sy_quota *quota, size_t bytes) {
 static void uncharge_one(sy_quota *quota, size_t bytes) {
     size_t before = load_bytes(&quota->used), used;
     do {
-        SY_INVARIANT(before >= bytes || counted_again);
+        SY_INVARIANT(before >= bytes || counted_less);
         used = before > bytes ? before - bytes : 0;
     } while (!atomic_compare_exchange_weak_explicit(&quota->used, &before, used,
                                                     memory_order_relaxed, memory_order_relaxed));

@@ -29,6 +29,7 @@ typedef struct sy_quota {
     _Atomic bool crossed;  /* the soft mark was reached, and the callback is still to be called */
     _Atomic bool armed;    /* the next time that the soft mark is reached sets `crossed` */
     _Atomic size_t used;   /* bytes */
+    size_t found;          /* bytes that the child of a fork has found so far */
     _Atomic uint64_t hits; /* allocations refused */
 } sy_quota;
 
@@ -46,9 +47,9 @@ void sy_quota_set(sy_quota *quota, const sy_limit *limit);
 sy_quota *sy_quota_charge(sy_quota *quota, size_t bytes);
 void sy_quota_uncharge(sy_quota *quota, size_t bytes);
 
-/* In the child of a fork: the quota has `bytes`, as counted. From then on an uncharge of more than
- * an account has sets it to 0. */
-void sy_quota_recount(sy_quota *quota, size_t bytes);
+/* In the child of a fork: sets `used` to `found`. If this is less, an uncharge of more than an
+ * account has sets it to 0 from then on. */
+void sy_quota_recount(sy_quota *quota);
 
 /* Bytes of runs that this thread is taking or giving back at this moment. If it forks meanwhile,
  * the child counts them in addition to the runs that are held. */

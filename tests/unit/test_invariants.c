@@ -151,7 +151,7 @@ static void each_predicate_sees_what_is_broken(void **state) {
     expect_broken(a_slot_has_the_same_magazine_twice, "slot_is_bounded");
     expect_broken(a_segment_does_not_know_its_neighbour, "segment_neighbours_agree");
     expect_broken(a_free_word_is_pinned, "word_is_free");
-    expect_broken(a_quota_gives_more_than_it_took, "before >= bytes || counted_again");
+    expect_broken(a_quota_gives_more_than_it_took, "before >= bytes || counted_less");
     expect_broken(a_pool_has_carved_half_a_slot, "pool_is_bounded");
 }
 

@@ -620,7 +620,8 @@ static void uncharge_in_child(void *arg) {
     sy_quota quota = {.hard = UNIT, .soft = SIZE_MAX, .parent = &parent};
     (void)arg;
     must(sy_quota_charge(&quota, UNIT) == NULL);
-    sy_quota_recount(&quota, UNIT / 2);
+    quota.found = UNIT / 2;
+    sy_quota_recount(&quota);
     sy_quota_uncharge(&quota, UNIT);
     must(atomic_load(&quota.used) == 0 && atomic_load(&parent.used) == 0);
     must(sy_quota_charge(&quota, UNIT) == NULL);
