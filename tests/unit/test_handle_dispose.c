@@ -1,6 +1,6 @@
 /*
- * test_handle_dispose.c: what is done to objects with handles at their end: once, by whoever was
- * the last to hold them.
+ * test_handle_dispose.c: the function that disposes of objects with handles: it is called once,
+ * by the thread that was the last to hold the object.
  */
 #include <pthread.h>
 #include <setjmp.h>
