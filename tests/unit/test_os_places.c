@@ -150,7 +150,7 @@ static void a_variable_has_a_name_and_a_section(void **state) {
     expect_variable(filled, ".data", "filled");
     sy_os_find((uintptr_t)filled + 7, &data);
     assert_int_equal(data.behind, 7);
-    sy_os_find((uintptr_t)(void *)&stdout, &data); /* the C library's, or the program's copy of it */
+    sy_os_find((uintptr_t)(void *)&stdout, &data); /* the C library's, or the program's copy */
     assert_int_equal(data.region, SY_OS_OF_PROGRAM);
 }
 

@@ -1,5 +1,5 @@
 /*
- * test_whose.c: whose a function is, by its name and its source.
+ * test_whose.c: to whom a function belongs, by its name and its source (watch/whose.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -78,7 +78,7 @@ static void a_method_is_of_its_types_crate(void **state) {
     assert_int_equal(in_rust("shop::core::open", NULL), SY_WHOSE_PROGRAM);
 }
 
-/* With tables of lines alone there are no paths of crates. */
+/* Tables of lines have no paths of crates. If there are no others, the source decides. */
 static void without_a_crate_the_source_says_it(void **state) {
     (void)state;
     assert_int_equal(in_c("alloc", PATH_OF_STD), SY_WHOSE_LANGUAGE);
