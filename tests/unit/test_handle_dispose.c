@@ -1,6 +1,6 @@
 /*
- * test_handle_dispose.c: the function that disposes of objects with handles: it is called once,
- * by the thread that was the last to hold the object.
+ * test_handle_dispose.c: the function that disposes of objects with handles: it is called once, by
+ * the thread that was the last to hold the object.
  */
 #include <pthread.h>
 #include <setjmp.h>

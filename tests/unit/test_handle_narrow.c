@@ -1,7 +1,7 @@
 /*
  * test_handle_narrow.c: handles whose generations are spent. The library of this test has 15
- * generations. Slots retire and are counted, stale handles stay stale, and ordinals whose
- * handles might repeat are not used again.
+ * generations. Slots retire and are counted, stale handles stay stale, and ordinals whose handles
+ * might repeat are not used again.
  */
 #include <errno.h>
 #include <setjmp.h>

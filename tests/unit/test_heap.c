@@ -1,6 +1,6 @@
 /*
- * test_heap.c: what heap.h promises, one behaviour a test. The fake stands between the library
- * and the real system.
+ * test_heap.c: what heap.h promises, one behaviour a test. The fake stands between the library and
+ * the real system.
  */
 #include <errno.h>
 #include <setjmp.h>

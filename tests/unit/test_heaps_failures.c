@@ -1,9 +1,8 @@
 /*
- * test_heaps_failures.c: one history of heaps with limits, by address and by handle. It runs
- * once for each n, with the n-th call to the system failing, and again with all calls failing
- * from the n-th on until the phase is over. A function that fails sets ENOMEM and says why. The
- * objects that were there before a failure are there after it, and the counted bytes are the
- * bytes held.
+ * test_heaps_failures.c: one history of heaps with limits, by address and by handle. It runs once
+ * for each n, with the n-th call to the system failing, and again with all calls failing from the
+ * n-th on until the phase is over. A function that fails sets ENOMEM and says why. The objects that
+ * were there before a failure are there after it, and the counted bytes are the bytes held.
  *
  * Each run is a child of a process that has not used the library, so each run starts the library
  * anew.

@@ -1,6 +1,6 @@
 /*
- * test_heaps_handle.c: what slabyard/heaps.h promises about objects of any size by handle. A
- * heap refuses every word that is not a handle of its own.
+ * test_heaps_handle.c: what slabyard/heaps.h promises about objects of any size by handle. A heap
+ * refuses every word that is not a handle of its own.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * test_history.c: a cache keeps its last operations, as many as were asked for. A reader gets
- * each operation whole while other threads write.
+ * test_history.c: a cache keeps its last operations, as many as were asked for. A reader gets each
+ * operation whole while other threads write.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /*
- * test_invariants.c: each predicate that debug builds evaluate is given a structure that was
- * broken on purpose, in a child process. It has to end the child with the condition's text.
- * Other builds evaluate no predicates, so they skip the test.
+ * test_invariants.c: each predicate that debug builds evaluate is given a structure that was broken
+ * on purpose, in a child process. It has to end the child with the condition's text. Other builds
+ * evaluate no predicates, so they skip the test.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * test_large.c: spans that do not fit in a chunk. They grow in place while there is room, and
- * are kept for reuse. Nothing is lost, whatever the system refuses.
+ * test_large.c: spans that do not fit in a chunk. They grow in place while there is room, and are
+ * kept for reuse. Nothing is lost, whatever the system refuses.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,5 @@
 /*
- * test_layout.c: how slabs are cut into slots, for every size up to the largest that lies in
- * slabs.
+ * test_layout.c: how slabs are cut into slots, for every size up to the largest that lies in slabs.
  */
 #include <setjmp.h>
 #include <stdarg.h>

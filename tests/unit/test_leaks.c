@@ -1,11 +1,11 @@
 /*
- * test_leaks.c: live objects are listed by cache and stack, and unreachable ones are
- * distinguished from reachable ones.
+ * test_leaks.c: live objects are listed by cache and stack, and unreachable ones are distinguished
+ * from reachable ones.
  *
- * Memory is searched as it is: a place that held an address long ago may still hold it. So
- * objects that have to be unreachable are allocated in functions of their own, their addresses
- * are kept inverted, and the stack below is overwritten. Even so a few of many may be found
- * reachable. No reachable object may be reported as unreachable.
+ * Memory is searched as it is: a place that held an address long ago may still hold it. So objects
+ * that have to be unreachable are allocated in functions of their own, their addresses are kept
+ * inverted, and the stack below is overwritten. Even so a few of many may be found reachable. No
+ * reachable object may be reported as unreachable.
  */
 #include <errno.h>
 #include <semaphore.h>

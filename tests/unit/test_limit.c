@@ -1,7 +1,6 @@
 /*
- * test_limit.c: what slabyard/limit.h promises for the process: what counts, the hard limit and
- * the room that is made before it refuses, when callbacks are called, and the reasons of
- * refusals.
+ * test_limit.c: what slabyard/limit.h promises for the process: what counts, the hard limit and the
+ * room that is made before it refuses, when callbacks are called, and the reasons of refusals.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * test_maintenance.c: the maintenance thread, which does passes by age. It sleeps by the
- * system's clock, so the tests wait until it has done its work, however long that takes.
+ * test_maintenance.c: the maintenance thread, which does passes by age. It sleeps by the system's
+ * clock, so the tests wait until it has done its work, however long that takes.
  */
 #define _GNU_SOURCE
 

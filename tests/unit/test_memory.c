@@ -1,6 +1,6 @@
 /*
- * test_memory.c: engine instances over memory of the program: a region of shared memory, a
- * region that cannot be discarded, as of huge pages, and an arena that imports.
+ * test_memory.c: engine instances over memory of the program: a region of shared memory, a region
+ * that cannot be discarded, as of huge pages, and an arena that imports.
  */
 #define _GNU_SOURCE
 #include <errno.h>

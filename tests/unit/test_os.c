@@ -1,7 +1,6 @@
 /*
  * test_os.c: the contract of os.h on the real system, one promise a test, and the fake that the
- * other tests rely on. Here the fake passes every call to the real system unless a test scripts
- * it.
+ * other tests rely on. Here the fake passes every call to the real system unless a test scripts it.
  */
 #define _GNU_SOURCE
 

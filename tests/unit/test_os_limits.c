@@ -1,6 +1,6 @@
 /*
- * test_os_limits.c: what control groups and the system's policy of overcommit allow. The
- * functions read a tree of files that each test writes.
+ * test_os_limits.c: what control groups and the system's policy of overcommit allow. The functions
+ * read a tree of files that each test writes.
  */
 #include <errno.h>
 #include <limits.h>

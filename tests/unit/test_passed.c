@@ -1,6 +1,6 @@
 /*
- * test_passed.c: with tools=malloc objects are blocks of the C library's malloc. The functions
- * keep their other promises. tests/tools shows what tools report.
+ * test_passed.c: with tools=malloc objects are blocks of the C library's malloc. The functions keep
+ * their other promises. tests/tools shows what tools report.
  */
 #include <errno.h>
 #include <setjmp.h>

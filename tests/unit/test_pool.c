@@ -1,6 +1,6 @@
 /*
- * test_pool.c: what pool.h promises, one behaviour a test. The fake stands between the library
- * and the real system. It makes calls fail and knows what the pool holds.
+ * test_pool.c: what pool.h promises, one behaviour a test. The fake stands between the library and
+ * the real system. It makes calls fail and knows what the pool holds.
  */
 #define _GNU_SOURCE
 

@@ -1,6 +1,6 @@
 /*
- * test_process.c: os.h on the process as a whole: copies of the process that work for it, the
- * pages that it has written, and its end.
+ * test_process.c: os.h on the process as a whole: copies of the process that work for it, the pages
+ * that it has written, and its end.
  */
 #include <errno.h>
 #include <setjmp.h>

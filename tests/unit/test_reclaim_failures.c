@@ -1,8 +1,8 @@
 /*
  * test_reclaim_failures.c: passes and sy_trim_some over caches and spans of several kinds. Their
- * history runs once for each n, with the n-th call to the system failing, and again with all
- * calls failing from the n-th on. Nothing is lost, every invariant holds, and when the system
- * works again all memory goes back.
+ * history runs once for each n, with the n-th call to the system failing, and again with all calls
+ * failing from the n-th on. Nothing is lost, every invariant holds, and when the system works again
+ * all memory goes back.
  */
 #define _GNU_SOURCE
 

@@ -1,7 +1,7 @@
 /*
- * test_sampled.c: which allocations of the drop-in malloc are guarded (heap/sampled.h): for
- * every size and alignment, when options change, and when the system refuses. Each test runs in
- * a child, in which nothing has been guarded yet.
+ * test_sampled.c: which allocations of the drop-in malloc are guarded (heap/sampled.h): for every
+ * size and alignment, when options change, and when the system refuses. Each test runs in a child,
+ * in which nothing has been guarded yet.
  */
 #include <errno.h>
 #include <setjmp.h>

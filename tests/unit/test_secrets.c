@@ -1,6 +1,6 @@
 /*
- * test_secrets.c: caches for secrets: their memory is not in core dumps and never in swap, and
- * it is zeroed when objects are freed.
+ * test_secrets.c: caches for secrets: their memory is not in core dumps and never in swap, and it
+ * is zeroed when objects are freed.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
- * test_stack.c: stacks have the program's frames, whichever way they are taken, and however it
- * was compiled: this file without frame pointers, test_stack_frames.c with them. The same stack
- * has one number.
+ * test_stack.c: stacks have the program's frames, whichever way they are taken, and however it was
+ * compiled: this file without frame pointers, test_stack_frames.c with them. The same stack has one
+ * number.
  */
 #define _GNU_SOURCE
 

@@ -1,6 +1,6 @@
 /*
- * test_start.c: the library starts once, whichever thread comes first and whatever fails; and
- * after a fork both processes go on.
+ * test_start.c: the library starts once, whichever thread comes first and whatever fails; and after
+ * a fork both processes go on.
  */
 #include <errno.h>
 #include <setjmp.h>

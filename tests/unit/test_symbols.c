@@ -1,6 +1,6 @@
 /*
- * test_symbols.c: the texts for addresses, with debug information and without it, and what is
- * left of them when the child, the library or the list of mappings fails.
+ * test_symbols.c: the texts for addresses, with debug information and without it, and what is left
+ * of them when the child, the library or the list of mappings fails.
  */
 #define _GNU_SOURCE
 

@@ -1,6 +1,6 @@
 /*
- * test_tags.c: an object counts for the tag of the thread that allocated it, until a thread
- * frees it.
+ * test_tags.c: an object counts for the tag of the thread that allocated it, until a thread frees
+ * it.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * test_thread.c: the library's data about a thread: a record while it lives, shut slots before
- * and after.
+ * test_thread.c: the library's data about a thread: a record while it lives, shut slots before and
+ * after.
  */
 #include <errno.h>
 #include <setjmp.h>

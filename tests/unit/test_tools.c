@@ -1,6 +1,6 @@
 /*
- * test_tools.c: the messages to AddressSanitizer, byte by byte, in the builds that have it.
- * Other builds send none. The reports are in tests/tools.
+ * test_tools.c: the messages to AddressSanitizer, byte by byte, in the builds that have it. Other
+ * builds send none. The reports are in tests/tools.
  */
 #include <setjmp.h>
 #include <stdarg.h>

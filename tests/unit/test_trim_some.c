@@ -1,6 +1,6 @@
 /*
- * test_trim_some.c: sy_trim_some stops after so many bytes or so much time, and the next call
- * goes on from there.
+ * test_trim_some.c: sy_trim_some stops after so many bytes or so much time, and the next call goes
+ * on from there.
  */
 #define _GNU_SOURCE
 

@@ -1,6 +1,6 @@
 /*
- * test_verify.c: sy_verify finds broken invariants, wherever they are, and reports nothing if
- * all hold.
+ * test_verify.c: sy_verify finds broken invariants, wherever they are, and reports nothing if all
+ * hold.
  */
 #include <errno.h>
 #include <setjmp.h>

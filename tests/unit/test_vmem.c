@@ -1,11 +1,11 @@
 /*
  * test_vmem.c: what vmem.h promises about arenas, and what arenas say about themselves, one
- * behaviour a test, through the public header only. test_vmem_segments.c, test_vmem_imports.c
- * and test_vmem_cached.c test the other parts of vmem.h in the same way.
+ * behaviour a test, through the public header only. test_vmem_segments.c, test_vmem_imports.c and
+ * test_vmem_cached.c test the other parts of vmem.h in the same way.
  *
- * tests/fuzz/fuzz_vmem.c compares sequences of operations with a model, and
- * test_vmem_exhaustive.c compares all short sequences on small arenas. test_vmem_failures.c
- * tests arenas that get no memory.
+ * tests/fuzz/fuzz_vmem.c compares sequences of operations with a model, and test_vmem_exhaustive.c
+ * compares all short sequences on small arenas. test_vmem_failures.c tests arenas that get no
+ * memory.
  */
 #include <errno.h>
 #include <setjmp.h>

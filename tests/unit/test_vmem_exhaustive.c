@@ -1,7 +1,7 @@
 /*
  * test_vmem_exhaustive.c: every sequence of up to six operations on an arena of 16 quanta, from
- * each of four sets of operations. A model, which has a bit for each quantum and tries every
- * value, says what is right.
+ * each of four sets of operations. A model, which has a bit for each quantum and tries every value,
+ * says what is right.
  *
  * Each sequence starts with an empty arena, and with next fit at the front. If an operation has
  * nothing to work on, the sequence ends there, and longer sequences with this beginning are left

@@ -1,8 +1,8 @@
 /*
- * test_vmem_failures.c: the life of an arena, which runs once for each n: with the n-th call to
- * the system failing, with all calls failing from the n-th on until the phase is over, and with
- * the n-th import failing. A function that fails sets ENOMEM, and what was there before is there
- * after it. Frees never fail. When the arena is gone, nothing is left of it.
+ * test_vmem_failures.c: the life of an arena, which runs once for each n: with the n-th call to the
+ * system failing, with all calls failing from the n-th on until the phase is over, and with the
+ * n-th import failing. A function that fails sets ENOMEM, and what was there before is there after
+ * it. Frees never fail. When the arena is gone, nothing is left of it.
  *
  * Each run is a child of a process that has not used the library, so each run starts the library
  * anew.
