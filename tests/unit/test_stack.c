@@ -183,8 +183,8 @@ static void from_a_handler_it_is_whole(void **state) {
     sigaction(SIGUSR1, &before, NULL);
 }
 
-/* A function whose first instruction traps: it has made no call yet, and the code before it belongs
- * to another function. */
+/* A function whose first instruction traps: it has made no call yet, and the code before it
+ * belongs to another function. */
 void test_stack_trap(void);
 #if defined(__x86_64__)
 #    define TRAP "ud2"
