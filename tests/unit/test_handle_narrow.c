@@ -176,7 +176,7 @@ static void generations_go_on_from_slab_to_slab(void **state) {
     assert_true(sy_ordinals_lost() > lost);
 }
 
-/* Allocates and frees one object at a time, up to `generation`. Returns the ordinal. */
+/* Allocates and frees one object at a time up to this generation. Returns the ordinal. */
 static uint32_t use_up_to(sy_cache *cache, uint32_t generation) {
     sy_handle handle;
     do {

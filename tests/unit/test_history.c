@@ -229,8 +229,8 @@ static void what_is_read_is_whole(void **state) {
     sy_history_end(ring);
 }
 
-/* A thread may still be writing its entry when the other threads have gone round the ring. Then the
- * operation of the other thread is dropped. */
+/* A thread may still be writing an entry when other threads, once round the ring, come to it again.
+ * Then their operation is dropped. */
 static void an_entry_is_left_to_who_writes_it(void **state) {
     (void)state;
     enum { OPERATIONS = 4 };

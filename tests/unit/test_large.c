@@ -375,8 +375,8 @@ static void what_cannot_move_stays(void **state) {
     nothing_is_left();
 }
 
-/* A span with room to grow gets no memory of kept spans. When an object grows, its content is moved
- * to the new span and would replace that memory. */
+/* A span with room to grow gets no memory of kept spans: it is made for an object that grows, whose
+ * content is moved to it and would replace that memory. */
 static void what_has_room_to_grow_gathers_nothing(void **state) {
     (void)state;
     bool clean;

@@ -501,7 +501,7 @@ static void the_quarantine_reaches_nothing(void **state) {
     (void)state;
     sy_cache *cache = sy_cache_create(
         &(sy_cache_config){.size = sizeof(node), .limit = MANY, .flags = SY_AUDIT | SY_QUARANTINE});
-    use_quarantine(cache); /* lose() gets the same objects again: the limit allows no more */
+    use_quarantine(cache); /* lose() gets these objects again: the limit allows no more */
     lose(cache, MANY);
     assert_in_range(unreachable(cache), ENOUGH, MANY);
     sy_cache_destroy_all(cache);
@@ -713,7 +713,7 @@ static uint64_t fail_each(sy_fake_call call, sy_cache *cache, unsigned flags) {
 
 static void every_call_that_fails_is_told(void **state) {
     (void)state;
-    if (THREAD_SANITIZED) skip(); /* takes 20 s with it, and has one thread only */
+    if (THREAD_SANITIZED) skip(); /* takes 20 s, and has one thread only */
     sy_cache *cache = make("fails", SY_AUDIT);
     lose(cache, 3);
     for (sy_fake_call call = SY_FAKE_RESERVE; call <= SY_FAKE_COMMIT; call++) {

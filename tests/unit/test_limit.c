@@ -184,7 +184,7 @@ static void growing_in_place_is_refused_too(void **state) {
     sy_free(span);
 }
 
-/* A kept span of 6 MiB serves 5 MiB if the limit allows 5 MiB more and no more. */
+/* A span of 6 MiB is kept. If the limit leaves 5 MiB, the span is cut to serve 5 MiB. */
 static void what_was_kept_for_reuse_is_cut(void **state) {
     (void)state;
     sy_free(sy_malloc(6 * MIB));
@@ -508,7 +508,7 @@ static void the_reason_of_each_refusal(void **state) {
     sy_cache_get_stats(cache, &stats);
     assert_int_equal(stats.limits_hit, 0);
 
-    assert_null(sy_cache_zalloc(cache)); /* EINVAL is no reason of a refusal */
+    assert_null(sy_cache_zalloc(cache)); /* EINVAL is no refusal: the reason stays */
     assert_int_equal(sy_last_refusal(), SY_REFUSAL_CONSTRUCTOR);
     refused(sy_calloc(SIZE_MAX, 2), SY_REFUSAL_SYSTEM);
     sy_cache_free_batch(two, objects, 2);

@@ -138,8 +138,8 @@ static void a_fork_within_a_fork_takes_and_drops_the_rest(void **state) {
     assert_true(is_free(&first) && is_free(&second));
 }
 
-/* A signal handler forks and interrupts work that holds locks. In the child the thread goes on with
- * this work, and `recover` runs after the last of its locks is released. */
+/* A signal handler interrupts work that holds locks, and forks. In the child the thread goes on
+ * with this work, and `recover` runs when the work has released its last lock. */
 static void a_child_goes_on_with_what_was_interrupted(void **state) {
     (void)state;
     recovered = 0;
@@ -302,8 +302,8 @@ static void *be_burdened(void *arg) {
     return arg;
 }
 
-/* A thread of the parent that forked with a lock does not exist in the child. So the child's
- * threads wait for locks as usual. */
+/* A thread of the parent that forks while it holds a lock does not exist in the child. So a fork in
+ * the child waits for locks as usual. */
 static void a_child_has_no_burden_of_others(void **state) {
     (void)state;
     if (THREAD_SANITIZED) skip(); /* ThreadSanitizer allows no new thread in the child */

@@ -289,7 +289,7 @@ static void no_signal_is_delivered_to_it(void **state) {
     sigwait(&set, &signal);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_sigmask(SIG_SETMASK, NULL, &set);
-    assert_false(sigismember(&set, SIGUSR1)); /* this thread's mask was restored */
+    assert_false(sigismember(&set, SIGUSR1)); /* the start left this thread's mask as it was */
     sy_maintenance_stop();
 }
 

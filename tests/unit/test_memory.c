@@ -123,7 +123,7 @@ static void a_full_region_is_no_memory(void **state) {
     errno = 0;
     while ((objects[count] = sy_cache_alloc(cache)) != NULL) count++;
     assert_int_equal(errno, ENOMEM);
-    /* Each chunk of 4 MiB has 63 units for slabs: the first one has no objects. */
+    /* Each chunk of 4 MiB has 63 units for slabs, with 16 objects each. */
     size_t chunks = (uintptr_t)region % (4 * MIB) ? 2 : 3;
     assert_int_equal(count, chunks * 63 * 16);
     sy_cache_free(cache, objects[--count]);

@@ -111,7 +111,7 @@ static void initial_words(void **state) {
     assert_int_equal(in_child(the_words_are_right_before_they_are_loaded, NULL), 0);
 }
 
-/* The rows of its table of options begin with | `. */
+/* Opens docs/options.md. The rows of its table of options begin with | `. */
 static FILE *open_document(void) {
     char path[4096];
     snprintf(path, sizeof path, "%s", __FILE__);
@@ -171,7 +171,7 @@ static void each(const char *name, const char *const *pairs, size_t count) {
     }
 }
 
-/* Pairs of a value and the name that is reported for it. NULL: the value is refused. */
+/* Pairs of a value and how sy_get_option gives it back. NULL: the value is refused. */
 #define EACH(name, ...)                                  \
     do {                                                 \
         const char *const pairs[] = {__VA_ARGS__};       \

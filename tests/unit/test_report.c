@@ -130,7 +130,7 @@ static int begin(void **state) {
     return sy_set_options("report=stderr,colour=auto,symbols=yes,on-fault=abort");
 }
 
-/* ---- words ---- */
+/* ---- text, times, sizes and dumps ---- */
 
 static void tell_words(void) {
     sy_report_text("a ");

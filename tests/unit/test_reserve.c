@@ -78,8 +78,7 @@ static bool claim(void) {
 
 static void take(void) { must(sy_cache_alloc(cache) != NULL); }
 
-/* Takes three objects and frees one. It waits in the magazine of this thread, which does not
- * end. */
+/* Takes three objects and frees one, which waits in the thread's magazine. The thread goes on. */
 static void *come_later(void *arg) {
     (void)arg;
     for (int i = 0; i < 2 && claim(); i++) take();
@@ -149,8 +148,8 @@ static void *reserve_here(void *arg) {
     return NULL;
 }
 
-/* While there is a promise, threads have no magazines. They have magazines again when the promise
- * was used up, or when a trim has ended it. */
+/* How many items are in magazines after this thread has used the cache. Threads that come after a
+ * reserve get no magazines, until the promise has been used up or a trim has ended it. */
 static size_t loaded_of_this_thread(void) {
     sy_cache_free(cache, sy_cache_alloc(cache));
     sy_cache_stats stats;
@@ -242,7 +241,7 @@ static void a_reserve_has_room_for_magazines(void **state) {
     end();
 }
 
-/* A promise ends when the program has as many objects as were promised, and as magazines hold. */
+/* A promise ends when the program has all promised objects, and as many more as magazines hold. */
 static void a_promise_that_was_kept_is_none(void **state) {
     (void)state;
     bool yes = true;

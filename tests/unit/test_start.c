@@ -68,7 +68,7 @@ static void starting_fails_and_is_tried_again(void **state) {
     int status;
     while ((status = in_child(start_fails_at, &n)) == 0) n++;
     assert_int_equal(WEXITSTATUS(status), 1);
-    assert_true(n > 2); /* depots */
+    assert_true(n > 2); /* at least two calls, for the depots */
 }
 
 static void calls_without_a_start(void *arg) {
@@ -181,7 +181,7 @@ static void a_start_may_be_entered_again(void **state) {
     assert_int_equal(in_child(start_and_enter_again, "audit,leaks=exit"), 0);
 }
 
-/* Waits for the start by the other thread. */
+/* Starts the library, or waits while another thread starts it. */
 static void *start_in_thread(void *arg) {
     must(sy_start() == 0);
     return arg;

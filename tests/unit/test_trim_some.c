@@ -249,7 +249,7 @@ static void the_child_of_a_fork_can_go_on(void **state) {
     give(cache, 0, COUNT);
     assert_int_equal(pthread_create(&thread, NULL, trim_all, NULL), 0);
     pthread_barrier_wait(&barrier);
-    assert_false(goes_on()); /* another thread is doing it */
+    assert_false(goes_on()); /* another thread does the trim */
     int status = in_child(trim_without_the_other, NULL);
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);

@@ -1,8 +1,8 @@
 /*
- * test_vmem_failures.c: the life of an arena, which runs once for each n: with the n-th call to the
- * system failing, with all calls failing from the n-th on until the phase is over, and with the
- * n-th import failing. A function that fails sets ENOMEM, and what was there before is there after
- * it. Frees never fail. When the arena is gone, nothing is left of it.
+ * test_vmem_failures.c: the life of an arena. For each n it runs with the n-th call to the system
+ * failing, with all calls failing from the n-th on until the phase is over, and with the n-th
+ * import failing. A function that fails sets ENOMEM, and what was there before is there after it.
+ * Frees never fail. When the arena is gone, nothing is left of it.
  *
  * Each run is a child of a process that has not used the library, so each run starts the library
  * anew.
@@ -186,8 +186,7 @@ static void empty(void) {
     for (size_t i = 0; i < SEGMENTS; i++) free_one(i);
 }
 
-/* Shrinks each segment of 5 or more units to its half. The other half mostly needs a tag of its
- * own. */
+/* Shrinks each segment of 5 or more units to its half. The freed half mostly needs a tag. */
 static void shrink(void) {
     for (size_t i = 0; i < SEGMENTS; i++) {
         size_t size = segments[i].size, half = size / 2;
