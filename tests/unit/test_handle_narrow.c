@@ -1,7 +1,7 @@
 /*
- * test_handle_narrow.c: handles at the end of their generations, of which the library of this test
- * has 15: places retire and are counted, whatever became stale stays so, and ordinals that might
- * name something again are not used again.
+ * test_handle_narrow.c: handles whose generations are spent. The library of this test has 15
+ * generations. Slots retire and are counted, stale handles stay stale, and ordinals whose handles
+ * might repeat are not used again.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -59,7 +59,7 @@ static void *get(sy_cache *cache, sy_handle *handle) {
     return object;
 }
 
-/* One object at a time is live, at one place as long as that has generations. */
+/* One object is live at a time. It stays in one slot until the slot's generations are spent. */
 static void a_place_retires_when_its_generations_are_spent(void **state) {
     (void)state;
     enum { ROUNDS = GENERATIONS * 20 };
@@ -126,7 +126,8 @@ static void retired_objects_are_not_visited(void **state) {
     assert_int_equal(sy_cache_destroy(cache), 0);
 }
 
-/* All places of all slabs; new slabs come in their stead, and the old ones go with the cache. */
+/* All slots of all slabs retire. New slabs replace the old ones, which are released with the
+ * cache. */
 static void many_places_retire_and_others_come(void **state) {
     (void)state;
     uint64_t lost = sy_ordinals_lost();
@@ -156,7 +157,7 @@ static void many_places_retire_and_others_come(void **state) {
     assert_int_equal(all.slabs, 0);
 }
 
-/* Slabs go and come with every round, so a place's generations go on from one to the next. */
+/* Each round makes new slabs. The generations of an ordinal go on from one slab to the next. */
 static void generations_go_on_from_slab_to_slab(void **state) {
     (void)state;
     enum { ROUNDS = GENERATIONS * 5 };
@@ -175,7 +176,7 @@ static void generations_go_on_from_slab_to_slab(void **state) {
     assert_true(sy_ordinals_lost() > lost);
 }
 
-/* Uses one place for one object after the other, up to `generation`; where that is. */
+/* Allocates and frees one object at a time up to this generation. Returns the ordinal. */
 static uint32_t use_up_to(sy_cache *cache, uint32_t generation) {
     sy_handle handle;
     do {
@@ -185,7 +186,7 @@ static uint32_t use_up_to(sy_cache *cache, uint32_t generation) {
     return (uint32_t)handle;
 }
 
-/* The range of a slab in which one place is spent is lost as a whole, and no other. */
+/* If one slot of a slab is spent, the ordinals of the whole slab are lost, and no others. */
 static void ordinals_of_a_spent_place_are_lost(void **state) {
     (void)state;
     uint64_t lost = sy_ordinals_lost();
@@ -207,7 +208,7 @@ static void ordinals_of_a_spent_place_are_lost(void **state) {
     sy_cache_destroy_all(cache);
 }
 
-/* Uses up the generations of so many places. */
+/* Uses up the generations of `places` slots. */
 static void retire(sy_cache *cache, size_t places) {
     sy_handle handle;
     for (sy_cache_stats stats = {0}; stats.retired < places;) {

@@ -1,6 +1,6 @@
 /*
- * test_heap.c: what heap.h promises, one behaviour a test. The real system is below, the fake
- * between.
+ * test_heap.c: what heap.h promises, one behaviour a test. The fake stands between the library and
+ * the real system.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@
 
 static const size_t KIB = 1 << 10, MIB = 1 << 20, GIB = 1 << 30;
 
-/* What the faults of a test were. */
+/* The last fault of a test, and the number of its faults. */
 static sy_fault last_fault;
 static int faults;
 
@@ -282,12 +282,12 @@ static void realloc_grows_and_shrinks_a_span_in_place(void **state) {
     char *span = get(MIB);
     assert_ptr_equal(sy_realloc(span, 512 * KIB), span);
     assert_int_equal(sy_usable_size(span), 512 * KIB);
-    assert_ptr_equal(sy_realloc(span, 600 * KIB), span); /* into what it gave up */
+    assert_ptr_equal(sy_realloc(span, 600 * KIB), span); /* into the memory that it gave up */
     sy_free(span);
     must(sy_chunk_verify(&sy_memory_main) == 0);
 }
 
-/* Whatever the system can move, and what it cannot is copied. */
+/* The system moves large spans. If a move fails, the span is copied. */
 static void realloc_moves_large_spans(void **state) {
     (void)state;
     for (int fails = 0; fails < 2; fails++) {
@@ -296,7 +296,7 @@ static void realloc_moves_large_spans(void **state) {
         unsigned char *large = sy_malloc(size);
         for (size_t at = 0; at < size; at += 4096) large[at] = (unsigned char)(at >> 12);
         for (; size < 200 * MIB; size *= 2) {
-            void *behind = sy_malloc(5 * MIB); /* so that it does not grow in place for ever */
+            void *behind = sy_malloc(5 * MIB); /* keeps the span from growing in place */
             unsigned char *moved = sy_realloc(large, 2 * size);
             assert_non_null(moved);
             for (size_t at = 0; at < size; at += 4096)
@@ -405,7 +405,7 @@ static void aligned_sized_free_is_free(void **state) {
     assert_int_equal(faults, 0);
 }
 
-/* The class goes by the alignment too. */
+/* The size class depends on the alignment too. */
 static void aligned_sized_free_of_another_size_is_reported(void **state) {
     (void)state;
     void *object = sy_aligned_alloc(64, 100), *span = sy_aligned_alloc(64, 6 * MIB);
@@ -419,15 +419,15 @@ static void aligned_sized_free_of_another_size_is_reported(void **state) {
     assert_int_equal(faults, 4);
     sy_free_aligned_sized(object, 64, SIZE_MAX);
     assert_int_equal(faults, 5);
-    sy_free_aligned_sized(object, 24, 100); /* no power of two, so no object has that alignment */
+    sy_free_aligned_sized(object, 24, 100); /* 24 is no power of two, so no alignment */
     assert_int_equal(faults, 6);
-    sy_free_aligned_sized(object, 64, 128); /* is of the same class */
+    sy_free_aligned_sized(object, 64, 128); /* 128 is in the same class */
     sy_free_aligned_sized(span, 64, 6 * MIB);
     assert_int_equal(faults, 6);
     faults = 0;
 }
 
-/* Of whatever way an object came to its size, that is the size to free it with. */
+/* After a realloc an object is freed with its new size. */
 static void sized_free_after_realloc(void **state) {
     (void)state;
     uint64_t random = 12;

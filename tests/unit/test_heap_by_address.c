@@ -1,5 +1,6 @@
 /*
- * test_heap_by_address.c: the heap gives the lowest node, whatever was put in and taken out before.
+ * test_heap_by_address.c: the root of the heap is the lowest node, whatever was inserted and
+ * removed before.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +40,7 @@ static void any_node_can_be_taken_out(void **state) {
     uint64_t random = 3;
     memset(inside, 0, sizeof inside);
     for (int step = 0; step < 20000; step++) {
-        /* Tides: the heap fills and drains. */
+        /* For 500 steps the heap mostly fills, for the next 500 it mostly drains. */
         size_t i = next_random(&random) % NODES;
         bool rising = step / 500 % 2 == 0;
         if (inside[i] == rising && next_random(&random) % 4) continue;

@@ -1,5 +1,6 @@
 /*
- * test_heaps.c: what slabyard/heaps.h promises of objects by address, of limits, and of the end.
+ * test_heaps.c: what slabyard/heaps.h promises about objects by address, limits, and the end of
+ * heaps.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -310,11 +311,11 @@ static void a_heap_has_a_limit_in_bytes(void **state) {
     sy_heap *heap = make_limited("tenant", MIB), *other = make_heap("other", 0);
     void *objects[20];
     size_t count = 0;
-    sy_trim(); /* what others have left empty */
+    sy_trim(); /* releases the empty slabs of other tests */
     size_t before = sy_limit_used();
     while ((objects[count] = sy_heap_alloc(heap, 3 * UNIT)) != NULL) count++;
     refused_for(NULL, SY_REFUSAL_HEAP_LIMIT);
-    assert_int_equal(count, 5); /* of 16 units */
+    assert_int_equal(count, 5); /* slabs of 3 units; the limit is 16 units */
     assert_int_equal(heap_used(heap), 15 * UNIT);
     assert_int_equal(sy_limit_used(), before + 15 * UNIT);
     sy_heap_stats stats;
@@ -332,7 +333,7 @@ static void a_heap_has_a_limit_in_bytes(void **state) {
     assert_int_equal(sy_limit_used(), before);
 }
 
-/* What waits in one size class is no reason to refuse another. */
+/* The free memory of one size class serves another before an allocation is refused. */
 static void other_classes_make_room(void **state) {
     (void)state;
     sy_heap *heap = make_limited("tenant", 4 * UNIT);
@@ -401,7 +402,8 @@ static struct nested {
     void *span;
 } nested;
 
-/* Of the heap and of the process: the heap's reaches the mark of the process. */
+/* The callback of the heap's limit and of the process's limit. Its first call, for the heap,
+ * allocates and so reaches the soft limit of the process. */
 static void tell_nested(void *arg, size_t used, size_t soft) {
     (void)used;
     (void)soft;
@@ -418,7 +420,7 @@ static void one_is_told_after_the_other(void **state) {
     limit.soft = sy_limit_used() + 8 * UNIT;
     assert_int_equal(sy_set_limit(&limit), 0);
     void *object = sy_heap_alloc(heap, 64);
-    assert_int_equal(nested.calls, 2); /* once for each */
+    assert_int_equal(nested.calls, 2); /* one call for each limit */
     assert_int_equal(sy_set_limit(NULL), 0);
     sy_free(nested.span);
     sy_heap_free(heap, object);
@@ -455,7 +457,7 @@ static void a_heap_with_live_objects_is_not_destroyed(void **state) {
         assert_int_equal(errno, EBUSY);
         assert_true(ends_filled(live, all_sizes[i], i));
         heap_is_sound(heap, 1);
-        sy_heap_trim(heap); /* reaches all caches: none is left suspended */
+        sy_heap_trim(heap); /* goes through all caches: none was left suspended */
         for (unsigned j = 0; j < SY_HEAP_CACHES; j++)
             if (sy_heap_cache(heap, j)) assert_false(sy_heap_cache(heap, j)->client.suspended);
         sy_heap_free(heap, live);
@@ -495,7 +497,7 @@ static void a_heap_gives_memory_back(void **state) {
     end_heap(heap);
 }
 
-/* A large size that comes and goes leaves its units for other sizes. */
+/* A large object that is freed leaves its units for other sizes at once. */
 static void large_objects_leave_nothing_behind(void **state) {
     (void)state;
     sy_heap *heap = make_heap("tenant", 0);
@@ -507,7 +509,7 @@ static void large_objects_leave_nothing_behind(void **state) {
     end_heap(heap);
 }
 
-/* ---- creation and looking ---- */
+/* ---- creation and inspection ---- */
 
 static void heaps_that_make_no_sense(void **state) {
     (void)state;

@@ -1,10 +1,11 @@
 /*
- * test_heaps_failures.c: one history of heaps with limits, by address and by handle, with the n-th
- * call to the system failing, for every n there is; and with all failing from the n-th on, until
- * the phase is over. Whenever a call fails it says ENOMEM and why, what was there before is there
- * after it, and what counts is what is held.
+ * test_heaps_failures.c: one history of heaps with limits, by address and by handle. It runs once
+ * for each n, with the n-th call to the system failing, and again with all calls failing from the
+ * n-th on until the phase is over. A function that fails sets ENOMEM and says why. The objects that
+ * were there before a failure are there after it, and the counted bytes are the bytes held.
  *
- * What starts once starts in each run anew: a run is a child of a process that has used nothing.
+ * Each run is a child of a process that has not used the library, so each run starts the library
+ * anew.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -55,7 +56,7 @@ static void all_is_well(void) {
     must(sy_limit_used() == most);
 }
 
-/* A call has failed, as it should. */
+/* An allocation has failed, for a reason that the test caused. */
 static void has_failed(void) {
     must(errno == ENOMEM);
     must(sy_last_refusal() == SY_REFUSAL_SYSTEM || sy_last_refusal() == SY_REFUSAL_HEAP_LIMIT);
@@ -152,7 +153,8 @@ static void walk(void) {
         must(result == -1 && errno == ENOMEM && sy_fake_failures(SY_FAKE_ANY) > 0);
 }
 
-/* One with all that is in it; the other is not yet empty. */
+/* Destroys one heap with all its objects and makes a new one. The other heap still has objects, so
+ * it refuses to be destroyed. */
 static void replace_one(void) {
     sy_heap_destroy_all(tenants[0].heap);
     memset(&tenants[0], 0, sizeof tenants[0]);
@@ -191,7 +193,7 @@ static const history whole = {
 
 static void any_one_call_may_fail(void **state) {
     (void)state;
-    history_fail_each(&whole, false, 50); /* as many calls has the history */
+    history_fail_each(&whole, false, 50); /* the history has at least 50 calls */
 }
 
 static void all_calls_may_fail_for_a_while(void **state) {

@@ -1,6 +1,6 @@
 /*
- * test_heaps_handle.c: what slabyard/heaps.h promises of objects by handle, of any size: no bits
- * are taken for a handle of the heap that are none.
+ * test_heaps_handle.c: what slabyard/heaps.h promises about objects of any size by handle. A heap
+ * refuses every word that is not a handle of its own.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void give_all(sy_heap *heap) {
     for (size_t i = 0; i < COUNT; i++) must(sy_heap_free_handle(heap, handles[i]));
 }
 
-/* No function takes it for a handle of the heap. */
+/* No function of the heap accepts the handle. */
 static void refused(sy_heap *heap, sy_handle handle) {
     errno = KEPT_ERRNO;
     must(!sy_heap_get(heap, handle));
@@ -83,7 +83,7 @@ static void a_heap_that_is_gone_leaves_stale_handles(void **state) {
     sy_heap *heap = make_heap("tenant", SY_HANDLES);
     take_all(heap);
     memcpy(stale, handles, sizeof stale);
-    assert_non_null(sy_heap_pin(heap, stale[7])); /* pins do not keep it */
+    assert_non_null(sy_heap_pin(heap, stale[7])); /* a pin does not keep the object */
     sy_heap_destroy_all(heap);
     heap = make_heap("next", SY_HANDLES);
     for (size_t i = 0; i < COUNT; i++) refused(heap, stale[i]);
@@ -122,7 +122,7 @@ static bool is_live(sy_handle handle) {
     return false;
 }
 
-/* Whatever differs from a live handle in a bit, and what comes from anywhere. */
+/* Words that differ from a live handle in one bit, and random words. */
 static void any_bits_may_be_tried(void **state) {
     (void)state;
     sy_heap *heap = make_heap("tenant", SY_HANDLES), *empty = make_heap("empty", SY_HANDLES);
@@ -178,7 +178,7 @@ static void objects_by_address_have_handles_too(void **state) {
         sy_heap_free(heap, object);
         refused(heap, handle);
         object = sy_heap_alloc_handle(heap, all_sizes[i], &handle);
-        object = sy_heap_realloc(heap, object, all_sizes[i] * 2 + 100); /* it moves */
+        object = sy_heap_realloc(heap, object, all_sizes[i] * 2 + 100); /* the object moves */
         refused(heap, handle);
         must(sy_heap_free_handle(heap, sy_handle_of(object)));
     }

@@ -1,6 +1,6 @@
 /*
- * test_history.c: the last operations of a cache are kept, as many as was asked for, and read whole
- * while others are written.
+ * test_history.c: a cache keeps its last operations, as many as were asked for. A reader gets each
+ * operation whole while other threads write.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 enum { SEEN_MAX = 64 };
 
 typedef struct seen {
-    size_t count, stop; /* stop: at the so-manieth; 0: never */
+    size_t count, stop; /* note() ends the visit at operation number `stop`; 0: never */
     sy_operation operation[SEEN_MAX];
 } seen;
 
@@ -122,15 +122,15 @@ static void a_sized_object_has_its_size(void **state) {
     sy_history_end(history);
 }
 
-/* A place in the ring is one writer's at a time: a second one, and one that is late, let theirs be
- * lost. */
+/* An entry of the ring has one writer at a time. An operation is dropped if another thread is
+ * writing the entry, or if the entry holds a later operation. */
 static void no_operation_is_written_over_another(void **state) {
     (void)state;
     sy_history *history = sy_history_make(2);
     const sy_stamp stamp = {.time = 1};
     seen all = {0};
-    atomic_store(&history->entries[0].sequence, 2 * 4 + 1); /* operation 4, stopped in the midst */
-    atomic_store(&history->entries[1].sequence, 2 * 3 + 2); /* operation 3, that came before 1 */
+    atomic_store(&history->entries[0].sequence, 2 * 4 + 1); /* operation 4, being written */
+    atomic_store(&history->entries[1].sequence, 2 * 3 + 2); /* operation 3, complete */
     for (int i = 0; i < 2; i++) sy_history_note(history, false, &stamp, 8, &stamp);
     assert_int_equal(sy_history_each(history, note, &all), 0);
     assert_int_equal(all.count, 0);
@@ -151,7 +151,7 @@ static void it_goes_with_its_cache(void **state) {
 
 static void a_cache_without_its_history_is_none(void **state) {
     (void)state;
-    sy_cache *warm = make(8); /* the library has started */
+    sy_cache *warm = make(8); /* starts the library */
     size_t before = sy_fake_reserved();
     for (int call = SY_FAKE_RESERVE; call <= SY_FAKE_COMMIT; call++) {
         sy_fake_fail_nth((sy_fake_call)call, 1);
@@ -162,7 +162,7 @@ static void a_cache_without_its_history_is_none(void **state) {
         sy_fake_reset();
     }
     atomic_store(&sy_options_now.audit_log, 8);
-    sy_fake_fail_nth(SY_FAKE_RESERVE, 2); /* the quarantine's */
+    sy_fake_fail_nth(SY_FAKE_RESERVE, 2); /* the call for the quarantine */
     assert_null(sy_cache_create(&(sy_cache_config){.size = 24, .flags = SY_AUDIT | SY_QUARANTINE}));
     atomic_store(&sy_options_now.audit_log, 0);
     sy_fake_reset();
@@ -196,7 +196,7 @@ static sy_history *ring;
 static _Atomic int writing = WRITERS;
 static _Atomic uintptr_t next_value;
 
-/* Every field says the same number. */
+/* All fields of an operation hold the same number. */
 static void *write_many(void *arg) {
     for (int i = 0; i < WRITES; i++) {
         uintptr_t value = atomic_fetch_add(&next_value, 1) + 1;
@@ -219,7 +219,7 @@ static void what_is_read_is_whole(void **state) {
     (void)state;
     pthread_t threads[WRITERS];
     size_t seen_there = 0;
-    ring = sy_history_make(1); /* so that they are in one another's way */
+    ring = sy_history_make(1); /* so that the writers meet in one entry */
     for (int i = 0; i < WRITERS; i++) must(!pthread_create(&threads[i], NULL, write_many, NULL));
     while (atomic_load(&writing)) must(sy_history_each(ring, expect_whole, &seen_there) == 0);
     for (int i = 0; i < WRITERS; i++) must(pthread_join(threads[i], NULL) == 0);
@@ -229,7 +229,8 @@ static void what_is_read_is_whole(void **state) {
     sy_history_end(ring);
 }
 
-/* The thread that writes an entry may be slower than a whole round of the others. */
+/* A thread may still be writing an entry when other threads, once round the ring, come to it again.
+ * Then their operation is dropped. */
 static void an_entry_is_left_to_who_writes_it(void **state) {
     (void)state;
     enum { OPERATIONS = 4 };
@@ -237,7 +238,7 @@ static void an_entry_is_left_to_who_writes_it(void **state) {
     assert_non_null(history);
     const sy_stamp stamp = {0};
     atomic_store(&history->next, OPERATIONS);
-    atomic_store(&history->entries[0].sequence, 1); /* of the first operation, in the midst */
+    atomic_store(&history->entries[0].sequence, 1); /* the first operation, being written */
     sy_history_note(history, false, &stamp, 24, &stamp);
     assert_int_equal(atomic_load(&history->entries[0].sequence), 1);
     assert_int_equal(atomic_load(&history->entries[0].object), 0);

@@ -1,7 +1,7 @@
 /*
- * test_invariants.c: every predicate that debug builds evaluate meets a structure that was broken
- * on purpose, in a child process, and has to end it with the condition's text. Other builds
- * evaluate none, so they skip the test.
+ * test_invariants.c: each predicate that debug builds evaluate is given a structure that was broken
+ * on purpose, in a child process. It has to end the child with the condition's text. Other builds
+ * evaluate no predicates, so they skip the test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static outcome in_child(void (*body)(void)) {
     if (child == 0) {
         dup2(ends[1], 2);
         signal(SIGABRT, SIG_DFL);
-        alarm(30); /* what is broken may be a loop without end */
+        alarm(30); /* a walk through a broken structure may never end */
         body();
         _exit(0);
     }
@@ -53,7 +53,7 @@ static outcome in_child(void (*body)(void)) {
     return it;
 }
 
-/* `body` breaks what `condition` says. */
+/* `body` breaks the invariant whose text is `condition`. */
 static void expect_broken(void (*body)(void), const char *condition) {
     outcome it = in_child(body);
     if (!WIFSIGNALED(it.status) || WTERMSIG(it.status) != SIGABRT)
@@ -69,7 +69,7 @@ static sy_cache *cache_with_slab(unsigned flags) {
     return cache;
 }
 
-/* One slot is in the slab that the count does not know of. */
+/* The slab has one more free slot than its count says. */
 static void a_slab_counts_one_too_few(void) {
     sy_cache *cache = cache_with_slab(0);
     cache->slabs->free_count--;

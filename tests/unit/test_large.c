@@ -1,6 +1,6 @@
 /*
- * test_large.c: spans that do not fit in a chunk: in place while there is room, kept for reuse, and
- * whatever the system refuses, nothing lost.
+ * test_large.c: spans that do not fit in a chunk. They grow in place while there is room, and are
+ * kept for reuse. Nothing is lost, whatever the system refuses.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -30,7 +30,8 @@ static sy_slab *take(size_t bytes, bool *clean) {
     return span;
 }
 
-/* Address space in which spans lie one behind the other: what is free in it comes first. */
+/* Makes free address space behind a chunk. The next spans lie in it, one behind the other, since
+ * free address space is used first. */
 static uintptr_t open_extent(size_t bytes) {
     uintptr_t start;
     must(sy_memory_take(&sy_memory_main, bytes, SY_CHUNK_BYTES, &start));
@@ -42,7 +43,7 @@ static void close_extent(uintptr_t start) {
     sy_memory_give(&sy_memory_main, start, SY_CHUNK_BYTES);
 }
 
-/* What the library holds of address space, but for the map's leaves, which stay. */
+/* The address space that the library holds, without the leaves of the map, which stay. */
 static size_t reserved_space(void) {
     size_t leaves = 0, leaf = sy_round_up(sizeof(sy_leaf), sy_os_page_size());
     for (int i = 0; i < SY_LEAVES; i++) leaves += atomic_load(&sy_the_map.leaf_at[i]) != 0;
@@ -70,7 +71,7 @@ static void nothing_is_left(void) {
 static void sizes_up_to_a_gibibyte_are_had(void **state) {
     (void)state;
     bool first;
-    sy_run_give(take(5 * MIB, &first)); /* brings the side memory for descriptors */
+    sy_run_give(take(5 * MIB, &first)); /* makes the side memory for descriptors */
     nothing_is_left();
     size_t reserved = reserved_space();
     for (size_t bytes = 5 * MIB; bytes <= 1024 * MIB; bytes += bytes / 2 + 4097) {
@@ -96,7 +97,7 @@ static void a_span_grows_into_its_own_space(void **state) {
     char *start = (char *)span->start;
     memset(start, 7, 5 * MIB);
     sy_slab *behind = take(20 * MIB, &clean);
-    assert_true(sy_run_resize(span, 8 * MIB)); /* 8 MiB are reserved for 5 */
+    assert_true(sy_run_resize(span, 8 * MIB)); /* 8 MiB are reserved for 5 MiB */
     assert_int_equal(span->bytes, 8 * MIB);
     assert_int_equal(start[5 * MIB - 1], 7);
     assert_int_equal(start[8 * MIB - 1], 0);
@@ -113,7 +114,7 @@ static void a_span_grows_into_its_own_space(void **state) {
     assert_true(sy_run_resize(span, 6 * MIB));
     assert_int_equal(used(), 6 * MIB);
     assert_int_equal(start[5 * MIB - 1], 7);
-    assert_false(sy_run_resize(span, MIB)); /* that belongs in a chunk */
+    assert_false(sy_run_resize(span, MIB)); /* a span of 1 MiB belongs in a chunk */
     assert_int_equal(span->bytes, 6 * MIB);
     sy_run_give(span);
     nothing_is_left();
@@ -134,7 +135,7 @@ static void room_to_grow_is_had_where_asked_for(void **state) {
     sy_run_give(behind);
     sy_fake_fail_above(SY_FAKE_RESERVE, 80 * MIB);
     span = sy_run_take(&sy_memory_main, 5 * MIB, 1, 1000 * MIB, &clean);
-    assert_non_null(span); /* without */
+    assert_non_null(span); /* without room to grow */
     sy_run_give(span);
     nothing_is_left();
     close_extent(extent);
@@ -163,7 +164,7 @@ static void a_freed_span_is_kept_for_its_like(void **state) {
     assert_null(sy_slab_at(start));
     assert_int_equal(kept(), 10 * MIB);
     sy_fake_forbid_moves(true);
-    other = take(5 * MIB - SY_UNIT_BYTES, &clean); /* half of it would be wasted */
+    other = take(5 * MIB - SY_UNIT_BYTES, &clean); /* half of the kept span would be wasted */
     assert_true(other->start != start);
     span = take(9 * MIB, &clean);
     assert_int_equal(span->start, start);
@@ -174,7 +175,7 @@ static void a_freed_span_is_kept_for_its_like(void **state) {
     nothing_is_left();
 }
 
-/* A vector that grows and goes, again and again, lives in the same memory. */
+/* A vector that grows and is freed, again and again, uses the same memory. */
 static void what_grows_takes_what_is_kept(void **state) {
     (void)state;
     bool clean;
@@ -230,7 +231,7 @@ static void a_few_spans_are_kept(void **state) {
     enum { SPANS = 40, KEPT = 32 };
     bool clean;
     sy_slab *spans[SPANS];
-    sy_slab *much = take(2048 * MIB, &clean); /* an eighth of it may be kept */
+    sy_slab *much = take(2048 * MIB, &clean); /* an eighth of this may be kept */
     for (int i = 0; i < SPANS; i++) spans[i] = take(4 * MIB, &clean);
     for (int i = 0; i < SPANS; i++) sy_run_give(spans[i]);
     assert_int_equal(kept(), KEPT * 4 * MIB);
@@ -255,7 +256,7 @@ static void of_what_is_huge_a_part_is_kept(void **state) {
 
 /* ---- memory of kept spans moves to new ones ---- */
 
-/* A span of so many MiB, each of whose pages says `byte`. */
+/* A span of so many MiB, filled with `byte`. */
 static sy_slab *take_filled(size_t mebibytes, int byte) {
     bool clean;
     sy_slab *span = take(mebibytes * MIB, &clean);
@@ -263,14 +264,14 @@ static sy_slab *take_filled(size_t mebibytes, int byte) {
     return span;
 }
 
-/* How many of the bytes, one of each page, are this one. */
+/* The number of the span's pages that begin with `byte`. */
 static size_t count_pages(const sy_slab *span, int byte) {
     size_t count = 0;
     for (size_t at = 0; at < span->bytes; at += 4096) count += *(char *)(span->start + at) == byte;
     return count;
 }
 
-static const size_t PAGES = 256; /* of a MiB */
+static const size_t PAGES = 256; /* in 1 MiB */
 
 static void a_shorter_span_takes_the_end_of_a_kept_one(void **state) {
     (void)state;
@@ -282,7 +283,7 @@ static void a_shorter_span_takes_the_end_of_a_kept_one(void **state) {
     assert_int_equal(count_pages(span, 1), 12 * PAGES);
     assert_int_equal(kept(), 8 * MIB);
     assert_int_equal(used(), 12 * MIB);
-    sy_slab *other = take(8 * MIB, &clean); /* is used as it is */
+    sy_slab *other = take(8 * MIB, &clean); /* gets the rest of the kept span, unmoved */
     assert_false(clean);
     assert_int_equal(count_pages(other, 1), 8 * PAGES);
     assert_int_equal(kept(), 0);
@@ -307,20 +308,22 @@ static void a_longer_span_takes_several(void **state) {
     assert_int_equal(kept(), 0);
     memset((void *)span->start, 4, span->bytes);
     sy_run_give(third);
-    sy_run_give(span); /* 37 MiB are kept now, of which 33 and 4 are wanted */
+    sy_run_give(span); /* 37 MiB are kept now; the next span takes 33 of them */
     span = take(33 * MIB, &clean);
     assert_int_equal(count_pages(span, 0), 0);
     assert_int_equal(kept(), 4 * MIB);
     sy_run_give(span);
     nothing_is_left();
-    span = take(100 * MIB, &clean); /* and all of it is new again */
+    span = take(100 * MIB, &clean); /* no kept memory is left for it */
     assert_true(clean);
     assert_int_equal(count_pages(span, 0), 100 * PAGES);
     sy_run_give(span);
     nothing_is_left();
 }
 
-/* Pieces are 256 KiB: what is too much of the last is not there when the span grows. */
+/* Memory moves in pieces of 256 KiB. The part of the last piece that the span does not need is
+ * discarded, so it is not there when the span grows. If the discard fails, the span keeps the whole
+ * piece. */
 static void what_is_too_much_of_a_piece_goes(void **state) {
     (void)state;
     for (int refuse = 0; refuse < 2; refuse++) {
@@ -342,7 +345,7 @@ static void what_is_too_much_of_a_piece_goes(void **state) {
     }
 }
 
-/* With more in use pieces are longer, so that there are not too many mappings. */
+/* With more memory in use the pieces are longer, so that there are not too many mappings. */
 static void pieces_grow_with_what_is_in_use(void **state) {
     (void)state;
     const size_t kib = 1024;
@@ -372,7 +375,8 @@ static void what_cannot_move_stays(void **state) {
     nothing_is_left();
 }
 
-/* One that grows has its content moved to the new place, over what lies there. */
+/* A span with room to grow gets no memory of kept spans: it is made for an object that grows, whose
+ * content is moved to it and would replace that memory. */
 static void what_has_room_to_grow_gathers_nothing(void **state) {
     (void)state;
     bool clean;
@@ -385,7 +389,8 @@ static void what_has_room_to_grow_gathers_nothing(void **state) {
     nothing_is_left();
 }
 
-/* If that fails, the addresses are lost, and nothing else. */
+/* When a span of pieces is released, they become one mapping. If that fails, the span's addresses
+ * are lost, and nothing else. */
 static void pieces_become_one_mapping_in_the_end(void **state) {
     (void)state;
     for (int refuse = 0; refuse < 2; refuse++) {
@@ -443,7 +448,7 @@ static void with_little_space_none_is_left_to_grow(void **state) {
     (void)state;
     bool clean;
     sy_fake_fail_above(SY_FAKE_RESERVE, 20 * MIB);
-    sy_slab *span = take(17 * MIB, &clean); /* would have 32 MiB */
+    sy_slab *span = take(17 * MIB, &clean); /* would have 32 MiB of address space */
     assert_false(sy_run_resize(span, 21 * MIB));
     assert_true(sy_run_resize(span, 20 * MIB));
     sy_run_give(span);
@@ -451,9 +456,9 @@ static void with_little_space_none_is_left_to_grow(void **state) {
     nothing_is_left();
 }
 
-enum { SIDE_AND_TAGS = (4 << 20) + 65536 }; /* what is had for good */
+enum { SIDE_AND_TAGS = (4 << 20) + 65536 }; /* never given back */
 
-/* The n-th call fails; it ends with 1 if there were not as many. */
+/* The n-th call to the system fails. The child ends with 1 if there were fewer calls. */
 static void refused(void *arg) {
     bool clean;
     must(sy_memory_part.start() == 0);
@@ -484,7 +489,7 @@ static void whatever_fails_nothing_is_lost(void **state) {
     assert_true(n >= 7); /* address space and memory, for tags, a leaf, the span, its descriptor */
 }
 
-/* The address space stays, and cannot be helped; its memory goes. */
+/* If a release fails, the address space is lost, but its memory goes back. */
 static void what_cannot_be_released_is_discarded(void **state) {
     (void)state;
     bool clean;
@@ -519,7 +524,8 @@ static void what_cannot_be_discarded_is_kept(void **state) {
     nothing_is_left();
 }
 
-/* What it has used and could not give back is not taken for clean later. */
+/* If the end of a span cannot be discarded, the span keeps it. So memory with old content is not
+ * taken for clean later. */
 static void a_span_that_cannot_shrink_stays_as_long(void **state) {
     (void)state;
     bool clean;
@@ -556,7 +562,7 @@ static void a_step_gives_back_a_part(void **state) {
     assert_int_equal(kept(), 0);
 }
 
-/* What is left of a span in the midst is a span like any other. */
+/* After one step of a trim the rest of a span is kept like any span. */
 static void a_part_is_taken_again(void **state) {
     (void)state;
     bool clean;
@@ -591,7 +597,7 @@ static void by_age_a_step_takes_what_was_there_before(void **state) {
     assert_int_equal(bytes, 5 * MIB);
     assert_int_equal(kept(), 7 * MIB);
     sy_large_age(&sy_memory_main);
-    sy_run_give(take(7 * MIB, &clean)); /* in use since: young again */
+    sy_run_give(take(7 * MIB, &clean)); /* used since then: young again */
     assert_false(sy_large_trim_step(&sy_memory_main, true, &bytes));
     nothing_is_left();
 }
@@ -605,7 +611,7 @@ static void a_step_that_fails_keeps_the_span(void **state) {
         sy_run_give(take(sizes[i] * MIB, &clean));
         sy_fake_fail_from(SY_FAKE_DISCARD, 1);
         assert_true(sy_large_trim_step(&sy_memory_main, false, &bytes));
-        assert_false(sy_large_trim_step(&sy_memory_main, false, &bytes)); /* not twice */
+        assert_false(sy_large_trim_step(&sy_memory_main, false, &bytes)); /* a span is tried once */
         assert_int_equal(bytes, 0);
         assert_int_equal(kept(), sizes[i] * MIB);
         sy_fake_reset();

@@ -1,5 +1,5 @@
 /*
- * test_layout.c: how slabs are cut, over every size up to the largest of a slab.
+ * test_layout.c: how slabs are cut into slots, for every size up to the largest that lies in slabs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 static const size_t ALIGNS[] = {0, 8, 64, 4096, 65536};
 enum { ALIGNS_COUNT = sizeof ALIGNS / sizeof *ALIGNS };
 
-/* Every size up to 2 KiB, then ever fewer. */
+/* Every size up to 2 KiB, then in growing steps. */
 static size_t next_size(size_t size) { return size < 2048 ? size + 1 : size + size / 61; }
 
 static size_t tail_of(const sy_layout *layout) {
@@ -90,7 +90,7 @@ static void large_objects_are_alone(void **state) {
     assert_int_equal(sy_layout_make(8, 2 << 20, true, 0, 0).slots, 1);
 }
 
-/* Where there is no tail, slots are given up for one that holds a second colour. */
+/* Where the tail has no room for a second colour, slots are given up for it. */
 static void colour_buys_a_second_colour_for_every_size(void **state) {
     (void)state;
     for (size_t size = 1; size <= SY_SLAB_SLOT_MAX; size = next_size(size)) {
@@ -103,7 +103,8 @@ static void colour_buys_a_second_colour_for_every_size(void **state) {
     }
 }
 
-/* Addresses from before the slab to past its end: the beginnings of slots and nothing else. */
+/* Of the addresses from before the slab to behind it, only the beginnings of slots have an
+ * index. */
 static void the_index_of_an_address_is_exact(void **state) {
     (void)state;
     for (size_t size = 1; size <= SY_SLAB_SLOT_MAX; size = next_size(size)) {

@@ -37,7 +37,7 @@ typedef struct node {
 
 enum {
     MANY = 200,
-    ENOUGH = 190, /* of MANY: the others may be pointed to by chance */
+    ENOUGH = 190, /* of MANY: words in memory may point to the others by chance */
 };
 
 static sy_cache *make(const char *name, unsigned flags) {
@@ -47,7 +47,7 @@ static sy_cache *make(const char *name, unsigned flags) {
     return cache;
 }
 
-/* What calls have left on the stack is gone. */
+/* Overwrites the words that earlier calls left on the stack. */
 static __attribute__((noinline)) void wipe_stack(void) {
     unsigned char room[32768];
     memset(room, 0, sizeof room);
@@ -86,7 +86,7 @@ static sum leaks_of(sy_cache *cache, unsigned flags) {
 
 static size_t unreachable(sy_cache *cache) { return leaks_of(cache, SY_LEAKS_UNREACHABLE).objects; }
 
-/* ---- all that is live ---- */
+/* ---- all live objects ---- */
 
 static __attribute__((noinline)) void *here(sy_cache *cache) {
     void *object = sy_cache_alloc(cache);
@@ -100,7 +100,7 @@ static __attribute__((noinline)) void *there(sy_cache *cache) {
     return object;
 }
 
-/* By one stack. */
+/* Allocates all objects with one stack. */
 static __attribute__((noinline)) void repeat(void *(*allocate)(sy_cache *), sy_cache *cache,
                                              void **objects, size_t count) {
     for (size_t i = 0; i < count; i++) objects[i] = allocate(cache);
@@ -151,7 +151,7 @@ static void sizes_are_what_was_asked_for(void **state) {
     sy_heap_destroy_all(heap);
 }
 
-/* By different stacks: each level of the recursion is one. */
+/* Allocates each object with another stack: one at each level of the recursion. */
 static __attribute__((noinline)) void go_down(sy_cache *cache, unsigned levels) {
     here(cache);
     if (levels > 1) go_down(cache, levels - 1);
@@ -166,7 +166,7 @@ static void flags_that_are_none_are_refused(void **state) {
     assert_int_equal(errno, EINVAL);
 }
 
-/* ---- what is reachable ---- */
+/* ---- reachable objects ---- */
 
 static node *global;
 static void *global_array[3];
@@ -208,7 +208,7 @@ static void a_cycle_that_nothing_points_to_is_a_leak(void **state) {
 static __attribute__((noinline)) void make_interior(sy_cache *cache) {
     for (int i = 0; i < 3; i++) {
         char *object = sy_cache_alloc(cache);
-        global_array[i] = object + (size_t)i * (sizeof(node) - 1) / 2; /* first, some, last byte */
+        global_array[i] = object + (size_t)i * (sizeof(node) - 1) / 2; /* first, middle, last */
     }
 }
 
@@ -221,7 +221,7 @@ static void a_pointer_into_an_object_reaches_it(void **state) {
     memset(global_array, 0, sizeof global_array);
 }
 
-/* Of which the byte behind lies in the red zone. */
+/* Pointers to the byte behind each object, which lies in the red zone. */
 static uintptr_t behind[MANY];
 
 static __attribute__((noinline)) void make_behind(sy_cache *cache) {
@@ -277,7 +277,7 @@ static void what_another_thread_holds_is_reachable(void **state) {
     sy_cache_destroy(cache);
 }
 
-/* Deep enough that nothing writes there before it is searched. */
+/* Leaves addresses so deep in the stack that no call overwrites them before the search. */
 static __attribute__((noinline)) void leave_on_stack(sy_cache *cache) {
     void *volatile objects[MANY];
     char *volatile above[4000];
@@ -305,9 +305,9 @@ static void what_lies_below_the_stack_reaches_nothing(void **state) {
     sy_cache_destroy_all(cache);
 }
 
-/* ---- memory of other kinds ---- */
+/* ---- other kinds of memory ---- */
 
-/* Puts the only pointers to objects into `place`, MANY at a time. */
+/* Puts the only pointers to MANY objects into `place`. */
 static __attribute__((noinline)) void put(sy_cache *cache, void **place) {
     for (int i = 0; i < MANY; i++) place[i] = sy_cache_alloc(cache);
 }
@@ -327,7 +327,8 @@ static __attribute__((noinline)) void put_into_heap(sy_cache *cache, size_t byte
     put(cache, place);
 }
 
-/* What is not audited is no leak itself, so it need not be pointed to. */
+/* The heap's objects are not audited. So they are no leaks themselves, and are searched even if
+ * nothing points to them. */
 static void objects_of_the_heap_are_roots(void **state) {
     (void)state;
     const size_t sizes[] = {MANY * sizeof(void *), 200000, 6 << 20};
@@ -388,7 +389,7 @@ static void an_audited_object_is_none_unless_it_is_reached(void **state) {
     sy_cache_destroy_all(cache);
 }
 
-/* Objects on pages of their own are found, and lead on, like those of slabs. */
+/* Guarded objects are found, and their content is searched, as in slabs. */
 static void guarded_objects_are_searched_too(void **state) {
     (void)state;
     assert_int_equal(sy_set_options("guard=all"), 0);
@@ -435,7 +436,7 @@ static void pools_and_other_memory_are_roots(void **state) {
     sy_cache_destroy_all(other);
 }
 
-/* Memory of the program's own, that it shares with others. */
+/* The program's own memory, shared between processes. */
 static void caches_over_shared_memory_are_searched(void **state) {
     (void)state;
     const size_t bytes = 16 << 20;
@@ -457,7 +458,7 @@ static void caches_over_shared_memory_are_searched(void **state) {
     munmap(region, bytes);
 }
 
-/* A mapping of which hardly anything is there, and a guard between. */
+/* A mapping with few pages in memory, and a guard page in it. */
 static void what_holds_nothing_is_not_read(void **state) {
     (void)state;
     sy_cache *cache = make("sparse", SY_AUDIT);
@@ -465,14 +466,14 @@ static void what_holds_nothing_is_not_read(void **state) {
     char *sparse = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     must(sparse != MAP_FAILED);
-    madvise(sparse + page, page, 102); /* MADV_GUARD_INSTALL, where there is such */
+    madvise(sparse + page, page, 102); /* MADV_GUARD_INSTALL, if the kernel has it */
     put(cache, (void **)(void *)(sparse + bytes / 2));
     expect_roots(cache, "a sparse mapping");
     munmap(sparse, bytes);
     sy_cache_destroy_all(cache);
 }
 
-/* ---- the library's own memory says nothing ---- */
+/* ---- addresses in the library's own memory do not count ---- */
 
 static __attribute__((noinline)) void lose(sy_cache *cache, size_t count) {
     for (size_t i = 0; i < count; i++) must(sy_cache_alloc(cache) != NULL);
@@ -500,14 +501,14 @@ static void the_quarantine_reaches_nothing(void **state) {
     (void)state;
     sy_cache *cache = sy_cache_create(
         &(sy_cache_config){.size = sizeof(node), .limit = MANY, .flags = SY_AUDIT | SY_QUARANTINE});
-    use_quarantine(cache); /* what waits is allocated again, since there may be no more */
+    use_quarantine(cache); /* lose() gets these objects again: the limit allows no more */
     lose(cache, MANY);
     assert_in_range(unreachable(cache), ENOUGH, MANY);
     sy_cache_destroy_all(cache);
 }
 
-/* The objects' addresses are in the descriptors of their slabs, in boundary tags, in directories of
- * ordinals, and in the table of large objects that ended. */
+/* Descriptors of slabs, boundary tags, directories of ordinals, and the table of large objects that
+ * ended hold the objects' addresses. */
 static void tables_reach_nothing(void **state) {
     (void)state;
     const size_t sizes[] = {sizeof(node), 100000, 200000, 5 << 20};
@@ -515,7 +516,7 @@ static void tables_reach_nothing(void **state) {
         unsigned flags = i < 4 ? SY_AUDIT : SY_AUDIT | SY_HANDLES;
         sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = sizes[i % 4], .flags = flags});
         lose(cache, 60);
-        assert_in_range(unreachable(cache), 45, 60); /* old words on the stack find a few */
+        assert_in_range(unreachable(cache), 45, 60); /* a few addresses are left on the stack */
         sy_cache_destroy_all(cache);
     }
 }
@@ -534,7 +535,7 @@ static void a_handle_reaches_its_object(void **state) {
     make_handles(cache);
     assert_int_equal(unreachable(cache), 0);
     for (int i = 0; i < MANY; i++) handles[i] += (uint64_t)1 << 32; /* another generation */
-    /* The first handles look like pairs of small integers, of which there are some elsewhere. */
+    /* The first handles look like two small integers, as there are in other memory. */
     assert_in_range(unreachable(cache), MANY / 2, MANY);
     sy_cache_destroy_all(cache);
     memset(handles, 0, sizeof handles);
@@ -576,7 +577,6 @@ static void without_leaks_nothing_is_written(void **state) {
     sy_cache_destroy(cache);
 }
 
-/* What a child learns of one stack it need not learn again for the next. */
 static void a_report_asks_one_child_for_all_stacks(void **state) {
     (void)state;
     sy_cache *cache = make("deep", SY_AUDIT);
@@ -621,7 +621,7 @@ static void destroying_reports_by_the_option(void **state) {
     sy_cache_destroy_all(plain);
 }
 
-/* The text of a process that ends with a leak, the option being `arg`. */
+/* Starts a process that ends with a leak, with the option `arg`, and checks what it writes. */
 static void end_with_leaks(void *arg) {
     int fds[2];
     char text[4096] = "";
@@ -632,7 +632,7 @@ static void end_with_leaks(void *arg) {
     if (pid == 0) {
         dup2(fds[1], 2);
         close(fds[0]);
-        sy_options_load(); /* what it says would come in the way later */
+        sy_options_load(); /* not later, which would overwrite the option below */
         atomic_store(&sy_options_now.leaks, option);
         sy_cache *cache = make("at exit", SY_AUDIT);
         global = here(cache);
@@ -646,11 +646,11 @@ static void end_with_leaks(void *arg) {
     }
     must(waitpid(pid, NULL, 0) == pid);
     bool told = strstr(text, "1 object leaked: 64 bytes in cache \"at exit\"") != NULL;
-    must(told == (option == SY_LEAKS_AT_EXIT)); /* something points to it */
+    must(told == (option == SY_LEAKS_AT_EXIT)); /* reachable, so not reported as lost */
     must(told || !*text);
 }
 
-/* In a process in which the library has not started. */
+/* Each in a process in which the library has not started. */
 static void the_end_of_the_process_reports(void **state) {
     (void)state;
     const unsigned options[] = {0, SY_LEAKS_AT_EXIT, SY_LEAKS_AT_EXIT | SY_LEAKS_LOST};
@@ -694,7 +694,8 @@ static void more_groups_take_more_room(void **state) {
     for (int i = 0; i < CACHES; i++) sy_cache_destroy_all(caches[i]);
 }
 
-/* How many calls of the kind there are, the copy's included, each of which was made to fail. */
+/* Makes each call of this kind fail, also in the copy of the process. Returns how many there
+ * are. */
 static uint64_t fail_each(sy_fake_call call, sy_cache *cache, unsigned flags) {
     size_t before = sy_fake_reserved();
     for (uint64_t n = 1;; n++) {
@@ -712,7 +713,7 @@ static uint64_t fail_each(sy_fake_call call, sy_cache *cache, unsigned flags) {
 
 static void every_call_that_fails_is_told(void **state) {
     (void)state;
-    if (THREAD_SANITIZED) skip(); /* one thread, and a search for each call: 20 s */
+    if (THREAD_SANITIZED) skip(); /* takes 20 s, and has one thread only */
     sy_cache *cache = make("fails", SY_AUDIT);
     lose(cache, 3);
     for (sy_fake_call call = SY_FAKE_RESERVE; call <= SY_FAKE_COMMIT; call++) {
@@ -728,7 +729,7 @@ static void every_call_that_fails_is_told(void **state) {
     sy_cache_destroy_all(cache);
 }
 
-/* ---- others go on ---- */
+/* ---- other threads go on ---- */
 
 static _Atomic bool over;
 
@@ -750,7 +751,7 @@ static void others_go_on_meanwhile(void **state) {
     pthread_t threads[2];
     for (int i = 0; i < 2; i++) must(pthread_create(&threads[i], NULL, work, cache) == 0);
     for (int i = 0; i < 50; i++) assert_in_range(leaks_of(cache, 0).objects, 0, 100);
-    /* What they hold is on their stacks, or at this moment in a register. */
+    /* The threads' objects are on their stacks or, for a moment, in a register. */
     for (int i = 0; i < 50 && !THREAD_SANITIZED; i++) assert_in_range(unreachable(cache), 0, 2);
     atomic_store(&over, true);
     for (int i = 0; i < 2; i++) must(pthread_join(threads[i], NULL) == 0);

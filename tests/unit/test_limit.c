@@ -30,7 +30,7 @@ static sy_cache *make(const char *name, size_t size) {
 
 static void set_hard(size_t hard) { assert_int_equal(sy_set_limit(&(sy_limit){.hard = hard}), 0); }
 
-/* Nothing of an earlier test counts. */
+/* Ends the limit of an earlier test, and releases the memory that it left. */
 static int begin(void **state) {
     (void)state;
     sy_fake_reset();
@@ -71,7 +71,7 @@ static void slabs_and_spans_count(void **state) {
     sy_free(span);
     sy_free(large);
     sy_cache_free(cache, object);
-    assert_int_equal(counted(), before + UNIT); /* the empty slab */
+    assert_int_equal(counted(), before + UNIT); /* the slab is empty, but still there */
     sy_cache_trim(cache);
     assert_int_equal(counted(), before);
     sy_cache_destroy(cache);
@@ -132,7 +132,7 @@ static void never_more_than_the_hard_limit_is_taken(void **state) {
     assert_int_equal(sy_last_refusal(), SY_REFUSAL_PROCESS_LIMIT);
     assert_int_equal(limits_hit(), hits + 1);
     assert_true(sy_limit_used() <= hard);
-    spans[3] = sy_malloc(40); /* a slab of a unit is still to be had */
+    spans[3] = sy_malloc(40); /* there is room for a slab of one unit */
     assert_non_null(spans[3]);
     for (size_t i = 0; i <= taken; i++) sy_free(spans[i]);
     spans[0] = sy_malloc(9 * UNIT);
@@ -185,7 +185,7 @@ static void growing_in_place_is_refused_too(void **state) {
     sy_free(span);
 }
 
-/* A span of 6 MiB is kept for reuse, and 5 MiB are wanted, and there are no more. */
+/* A span of 6 MiB is kept. If the limit leaves 5 MiB, the span is cut to serve 5 MiB. */
 static void what_was_kept_for_reuse_is_cut(void **state) {
     (void)state;
     sy_free(sy_malloc(6 * MIB));
@@ -200,7 +200,7 @@ static void what_was_kept_for_reuse_is_cut(void **state) {
 
 /* ---- making room ---- */
 
-/* As many as fill `slabs` slabs, and all free again. */
+/* Fills `slabs` slabs with objects, and frees all of them. */
 static void use_and_free(sy_cache *cache, size_t slabs) {
     size_t count = slabs * UNIT / 64;
     void **objects = calloc(count, sizeof *objects);
@@ -250,12 +250,12 @@ static void a_reserve_stays(void **state) {
     sy_cache_destroy(trades);
 }
 
-/* ---- telling ---- */
+/* ---- the callback ---- */
 
 static struct told {
     unsigned calls;
     size_t used, soft;
-    sy_cache *cache; /* from which it frees */
+    sy_cache *cache; /* whose objects the callback frees */
     void *objects[4000];
     size_t count;
     bool allocates;
@@ -298,7 +298,7 @@ static void reaching_the_mark_is_told_once(void **state) {
     for (int i = 0; i < 3; i++) sy_free(spans[i]);
 }
 
-/* The mark is 64 units; an eighth below are 56. */
+/* The soft limit is 64 units. An eighth less is 56 units. */
 static void it_is_told_again_after_falling_an_eighth_below(void **state) {
     (void)state;
     told = (struct told){0};
@@ -309,7 +309,7 @@ static void it_is_told_again_after_falling_an_eighth_below(void **state) {
     most = sy_malloc(56 * UNIT - before);
     rest = sy_malloc(8 * UNIT);
     assert_int_equal(told.calls, 1);
-    sy_free(rest); /* an eighth, not more */
+    sy_free(rest); /* to 56 units, not below */
     rest = sy_malloc(8 * UNIT);
     assert_int_equal(told.calls, 1);
     sy_free(most);
@@ -340,7 +340,8 @@ static void fill_up(sy_cache *cache, size_t count) {
     }
 }
 
-/* 1,000 objects of 64 bytes are a slab; the second reaches the mark while it is being refilled. */
+/* 1,000 objects of 64 bytes take one slab. The refill that needs the second slab reaches the soft
+ * limit. */
 static void the_callback_may_free_to_the_same_cache(void **state) {
     (void)state;
     static const unsigned kinds[] = {0, SY_CHECKED, SY_HANDLES};
@@ -435,7 +436,7 @@ static void before_it_refuses_the_callback_is_asked(void **state) {
     assert_int_equal(told.used, hard);
     assert_int_equal(told.soft, 0);
     errno = 0;
-    refused(sy_malloc(3 * UNIT), SY_REFUSAL_PROCESS_LIMIT); /* it had nothing to free */
+    refused(sy_malloc(3 * UNIT), SY_REFUSAL_PROCESS_LIMIT); /* the callback had nothing to free */
     assert_int_equal(told.calls, 2);
     sy_free(span);
 }
@@ -508,12 +509,12 @@ static void the_reason_of_each_refusal(void **state) {
     sy_cache_get_stats(cache, &stats);
     assert_int_equal(stats.limits_hit, 0);
 
-    assert_null(sy_cache_zalloc(cache)); /* EINVAL is no refusal */
+    assert_null(sy_cache_zalloc(cache)); /* EINVAL is no refusal: the reason stays */
     assert_int_equal(sy_last_refusal(), SY_REFUSAL_CONSTRUCTOR);
     refused(sy_calloc(SIZE_MAX, 2), SY_REFUSAL_SYSTEM);
     sy_cache_free_batch(two, objects, 2);
     void *object = sy_cache_alloc(two);
-    assert_non_null(object); /* and what succeeds changes nothing */
+    assert_non_null(object); /* an allocation that succeeds leaves the reason */
     assert_int_equal(sy_last_refusal(), SY_REFUSAL_SYSTEM);
     sy_cache_free(two, object);
     sy_cache_destroy(two);

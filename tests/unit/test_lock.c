@@ -113,7 +113,7 @@ static void a_thread_that_forks_may_take_what_it_holds_for_it(void **state) {
     sy_lock_acquire(&second);
     sy_lock_release(&second);
     sy_lock_release(&first);
-    assert_false(is_free(&first) || is_free(&second)); /* to others */
+    assert_false(is_free(&first) || is_free(&second)); /* to other threads */
     assert_false(sy_lock_drop(&second));
     assert_false(sy_lock_drop(&first));
     sy_lock_end_fork();
@@ -125,7 +125,7 @@ static void a_fork_within_a_fork_takes_and_drops_the_rest(void **state) {
     (void)state;
     sy_lock_begin_fork();
     assert_true(sy_lock_hold(&first));
-    sy_lock_begin_fork(); /* in the handler of a signal */
+    sy_lock_begin_fork(); /* as the handler of a signal may */
     assert_true(sy_lock_hold(&first) && sy_lock_hold(&second));
     sy_lock_drop(&second);
     sy_lock_drop(&first);
@@ -138,7 +138,8 @@ static void a_fork_within_a_fork_takes_and_drops_the_rest(void **state) {
     assert_true(is_free(&first) && is_free(&second));
 }
 
-/* What a handler interrupts: the child's thread goes on with it, and recovers after that. */
+/* A signal handler interrupts work that holds locks, and forks. In the child the thread goes on
+ * with this work, and `recover` runs when the work has released its last lock. */
 static void a_child_goes_on_with_what_was_interrupted(void **state) {
     (void)state;
     recovered = 0;
@@ -166,7 +167,8 @@ static void *hold_second(void *arg) {
     return arg;
 }
 
-/* The other thread might be waiting for `third`, which this one cannot let go of. */
+/* The other thread may be waiting for `third`, which this thread cannot release. So this thread
+ * does not wait for `second`. */
 static void a_burdened_thread_goes_on_without(void **state) {
     (void)state;
     pthread_t thread;
@@ -191,12 +193,12 @@ static void a_burdened_thread_goes_on_without(void **state) {
     assert_true(is_free(&first) && is_free(&second) && is_free(&third));
 }
 
-/* One that has interrupted its work with `second`, and forks. */
+/* Forks while it holds `second`, as in a handler that interrupted work. */
 static void *fork_burdened(void *arg) {
     sy_lock_acquire(&second);
     sy_lock_begin_fork();
     pthread_barrier_wait(&barrier);
-    must(sy_lock_hold(&first)); /* the other one has to give way */
+    must(sy_lock_hold(&first)); /* the other thread has to give way */
     sy_lock_drop(&first);
     sy_lock_end_fork();
     sy_lock_release(&second);
@@ -216,7 +218,7 @@ static void one_that_is_not_gives_way(void **state) {
     sy_lock_drop(&first);
     sy_lock_end_fork();
     bool had = false;
-    while (!had) { /* more than once on a machine that is slow */
+    while (!had) { /* needs more than one try on a slow machine */
         sy_lock_wait_for_way();
         sy_lock_begin_fork();
         had = sy_lock_hold(&first) && sy_lock_hold(&second);
@@ -229,7 +231,7 @@ static void one_that_is_not_gives_way(void **state) {
     pthread_barrier_destroy(&barrier);
 }
 
-/* The child of a process, in which this thread has another number. */
+/* The process becomes a child, in which this thread has another number. */
 static void be_a_child(void) {
     sy_os_thread_forked();
     recovered = 0;
@@ -245,7 +247,7 @@ static void go_on_in_child(void) {
     must(recovered == 1 && is_free(&second));
 }
 
-/* Without the hooks that the library has for fork. */
+/* Runs `body` in a child, without the library's hooks for fork. */
 static int in_bare_child(void (*body)(void)) {
     int status = -1;
     pid_t pid = (pid_t)syscall(SYS_clone, (long)SIGCHLD, NULL, NULL, NULL, NULL);
@@ -268,7 +270,7 @@ static void a_child_has_a_number_of_its_own(void **state) {
     assert_true(is_free(&second));
 }
 
-/* Holds it until this process's other thread waits for it. */
+/* Holds `second` until the other thread of the child waits for it. */
 static void *let_go_when_awaited(void *arg) {
     sy_lock_acquire(&second);
     pthread_barrier_wait(&barrier);
@@ -300,15 +302,16 @@ static void *be_burdened(void *arg) {
     return arg;
 }
 
-/* What the parent's other threads have interrupted is nothing to the child. */
+/* A thread of the parent that forks while it holds a lock does not exist in the child. So a fork in
+ * the child waits for locks as usual. */
 static void a_child_has_no_burden_of_others(void **state) {
     (void)state;
-    if (THREAD_SANITIZED) skip(); /* it allows no new thread in the child */
+    if (THREAD_SANITIZED) skip(); /* ThreadSanitizer allows no new thread in the child */
     pthread_t thread;
     pthread_barrier_init(&barrier, NULL, 2);
     assert_int_equal(pthread_create(&thread, NULL, be_burdened, NULL), 0);
     pthread_barrier_wait(&barrier);
-    assert_int_equal(in_child(wait_in_child, NULL), 0); /* by the library's own hooks */
+    assert_int_equal(in_child(wait_in_child, NULL), 0); /* with the library's hooks */
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
     pthread_barrier_destroy(&barrier);

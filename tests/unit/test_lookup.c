@@ -29,7 +29,7 @@ void sy_symbols_find(sy_symbols *symbols, const void *const *addresses, size_t c
     symbols->count = said < count ? said : count;
 }
 
-/* Of address n: n behind the beginning of `lines`, so that each can be told from all others. */
+/* The lines of address n are at `lines` + n, so the lines of each address differ. */
 static const char lines[1 << 14];
 
 const char *sy_symbols_lines(const sy_symbols *symbols, size_t index) {
@@ -45,7 +45,7 @@ static int begin(void **state) {
     return 0;
 }
 
-/* Stacks of three frames: one of its own, and two that all have. */
+/* Stacks of three frames. The first differs, the other two are the same in all stacks. */
 typedef struct stacks {
     size_t next, end;
     const void *frames[3];
@@ -87,7 +87,7 @@ static void what_has_no_room_is_asked_for_later(void **state) {
     (void)state;
     enum { ALL = 3 * SY_SYMBOLS_MAX };
     for (size_t i = 0; i < ALL; i++) look_at(i, ALL);
-    assert_int_equal(questions, 4); /* the two that all have are in each */
+    assert_int_equal(questions, 4); /* each includes the two common frames */
     assert_in_range(asked_count, 3, SY_SYMBOLS_MAX);
 }
 

@@ -1,6 +1,6 @@
 /*
- * test_maintenance.c: the thread that does passes by age. It sleeps by the system's clock, so the
- * tests wait for what it does, however long that takes.
+ * test_maintenance.c: the maintenance thread, which does passes by age. It sleeps by the system's
+ * clock, so the tests wait until it has done its work, however long that takes.
  */
 #define _GNU_SOURCE
 
@@ -19,7 +19,7 @@
 #include "support/ages.h"
 #include "support/sanitized.h"
 
-/* The clock is the real one. */
+/* Uses the real clock. */
 static int begin_in_real_time(void **state) {
     begin(state);
     sy_fake_reset();
@@ -126,7 +126,7 @@ static void auto_waits_for_memory(void **state) {
     assert_false(sy_maintenance_runs());
     void *large = sy_malloc(GROWN);
     assert_non_null(large);
-    sy_start_lock_all(); /* as a fork does: a hook of the program's allocates */
+    sy_start_lock_all(); /* as around a fork, while a hook of the program allocates */
     sy_maintenance_look(sy_os_now());
     sy_start_unlock_all();
     assert_false(sy_maintenance_runs());
@@ -144,7 +144,7 @@ static void auto_waits_for_memory(void **state) {
     sy_free(large);
 }
 
-/* It tries again later, not at each look. */
+/* If the thread cannot be started, the library tries again later, but not at each look. */
 static void auto_goes_on_without_a_thread(void **state) {
     (void)state;
     sy_set_decay(1000);
@@ -175,7 +175,7 @@ static void it_heeds_another_decay(void **state) {
     for (int i = 0; i < 3; i++) {
         sy_set_decay(long_ones[i]);
         assert_int_equal(sy_maintenance_start(), 0);
-        for (int wait = 0; wait < 20; wait++) rest(); /* it sleeps by now, most likely */
+        for (int wait = 0; wait < 20; wait++) rest(); /* by now it most likely sleeps */
         hoard(cache);
         sy_set_decay(1);
         until_it_is_gone(cache);
@@ -226,9 +226,8 @@ static void it_can_be_stopped_while_it_works(void **state) {
 
 /* ---- processes and signals ---- */
 
-/* What the thread had between its hands at the fork is lost to the child: it has a cache of its
- * own.
- */
+/* At the fork the maintenance thread may have held items of the cache, which the child has lost. So
+ * the child makes a cache of its own. */
 static void start_ones_own(void *arg) {
     must(!sy_maintenance_runs());
     sy_maintenance_stop();
@@ -271,7 +270,7 @@ static void be_that_child(void *arg) {
     sy_maintenance_stop();
 }
 
-/* The signal waits for a thread that takes it: this one does not. */
+/* This thread blocks the signals. They stay pending, since the maintenance thread takes none. */
 static void no_signal_is_delivered_to_it(void **state) {
     (void)state;
     sigset_t set, before, pending;
@@ -290,7 +289,7 @@ static void no_signal_is_delivered_to_it(void **state) {
     sigwait(&set, &signal);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_sigmask(SIG_SETMASK, NULL, &set);
-    assert_false(sigismember(&set, SIGUSR1)); /* nor are this thread's signals blocked by it */
+    assert_false(sigismember(&set, SIGUSR1)); /* the start left this thread's mask as it was */
     sy_maintenance_stop();
 }
 

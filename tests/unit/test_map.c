@@ -1,5 +1,5 @@
 /*
- * test_map.c: what is at an address, for every address.
+ * test_map.c: the map's owner and size class of every address.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -34,8 +34,8 @@ static void lookups_before_the_start_find_nothing(void **state) {
     assert_int_equal(in_child(look_before_anything_is_covered, NULL), 0);
 }
 
-/* A range over three leaves: without memory for any of them it is not covered, and what was made
- * stays and is not made again. */
+/* A range over three leaves is not covered if there is no memory for one of them. The leaves that
+ * were made stay, and are not made again. */
 static void cover_fails_at(void *call) {
     const uintptr_t start = 5 * LEAF - SY_CHUNK_BYTES;
     size_t reserved = 0;
@@ -68,7 +68,7 @@ static void *cover(void *arg) {
     (void)arg;
     for (uintptr_t at = 0; at < 64 * LEAF; at += LEAF) {
         must(sy_map_cover(at, LEAF) == 0);
-        sy_map_set_class(at, 1, 1); /* by all of them: into the one that stays */
+        sy_map_set_class(at, 1, 1); /* all threads write into the leaf that stays */
         must(sy_class_at(at) == 1);
     }
     return NULL;
@@ -114,7 +114,7 @@ static void set_and_look(void *arg) {
         sy_map_set_class(start + SY_UNIT_BYTES, 3, 0);
         must(sy_class_at(start + SY_UNIT_BYTES) == 0);
 
-        sy_map_set_class(start + SY_CHUNK_BYTES - SY_UNIT_BYTES, 2, 7); /* over the border */
+        sy_map_set_class(start + SY_CHUNK_BYTES - SY_UNIT_BYTES, 2, 7); /* across two chunks */
         must(sy_class_at(start + SY_CHUNK_BYTES - 1) == 7);
         must(sy_class_at(start + SY_CHUNK_BYTES) == 7);
         must(sy_class_at(start + SY_CHUNK_BYTES + SY_UNIT_BYTES) == 0);
@@ -136,7 +136,7 @@ static void look_outside(void *arg) {
     must(sy_owner_at(TOP - 1) == NULL);
     for (unsigned bit = SY_ADDRESS_BITS; bit < 64; bit++) {
         must(sy_owner_at((uintptr_t)1 << bit) == NULL);
-        sy_class_at((uintptr_t)1 << bit); /* some class: the slab is looked for after it */
+        sy_class_at((uintptr_t)1 << bit); /* any class is right: the slab is looked up next */
     }
     must(sy_owner_at(UINTPTR_MAX) == NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * test_memory.c: engine instances over memory of the program's: a region of shared memory, huge
- * pages' kind of region that cannot be discarded, an arena that imports.
+ * test_memory.c: engine instances over memory of the program: a region of shared memory, a region
+ * that cannot be discarded, as of huge pages, and an arena that imports.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +26,7 @@
 
 static const size_t MIB = 1 << 20;
 
-/* Shared memory with something in it. */
+/* Shared memory that does not hold zeros. */
 static char *map_region(size_t bytes) {
     int file = memfd_create("region", MFD_CLOEXEC);
     must(file >= 0 && ftruncate(file, (off_t)bytes) == 0);
@@ -87,7 +87,7 @@ static void objects_lie_in_the_region(void **state) {
         for (size_t i = 0; i < 96; i++) assert_int_equal(((char *)objects[count])[i], 0);
         memset(objects[count], 1, 96);
     }
-    assert_int_equal(count, 200000); /* 19 MiB */
+    assert_int_equal(count, 200000); /* 18 MiB */
     sy_memory_stats stats;
     assert_int_equal(sy_memory_get_stats(memory, &stats), 0);
     assert_int_equal(stats.mapped, stats.used + stats.free + stats.headers);
@@ -102,7 +102,7 @@ static void objects_lie_in_the_region(void **state) {
     sy_trim();
     sy_memory_get_stats(memory, &stats);
     assert_int_equal(stats.used, 0);
-    assert_int_equal(stats.clean, 0); /* it cannot be discarded */
+    assert_int_equal(stats.clean, 0); /* the region cannot be discarded */
     assert_int_equal(sy_cache_destroy(cache), 0);
     sy_cache_free(other, outside);
     assert_int_equal(sy_cache_destroy(other), 0);
@@ -123,7 +123,7 @@ static void a_full_region_is_no_memory(void **state) {
     errno = 0;
     while ((objects[count] = sy_cache_alloc(cache)) != NULL) count++;
     assert_int_equal(errno, ENOMEM);
-    /* Whole 4 MiB, less the header's 64 KiB each. */
+    /* Each chunk of 4 MiB has 63 units for slabs, with 16 objects each. */
     size_t chunks = (uintptr_t)region % (4 * MIB) ? 2 : 3;
     assert_int_equal(count, chunks * 63 * 16);
     sy_cache_free(cache, objects[--count]);
@@ -132,7 +132,7 @@ static void a_full_region_is_no_memory(void **state) {
     assert_int_equal(sy_cache_destroy(cache), 0);
     assert_int_equal(sy_memory_destroy(memory), 0);
 
-    /* An object of more than a chunk's is a large span there. */
+    /* An object that does not fit in a chunk is a large span. */
     memory = sy_memory_create(&(sy_memory_config){.start = region, .bytes = BYTES});
     cache = sy_cache_create(&(sy_cache_config){.size = 7 * MIB, .memory = memory});
     char *large = sy_cache_alloc(cache);
@@ -230,7 +230,7 @@ static void an_arena_of_addresses_serves_and_is_given_back(void **state) {
     assert_int_equal(sy_vmem_destroy(arena), 0);
 }
 
-/* What is kept for reuse by one size serves another before there is no room. */
+/* Spans that are kept for reuse are released before another size finds no room. */
 static void freed_large_objects_make_room_for_small_ones(void **state) {
     (void)state;
     enum { BYTES = 20 << 20 };
@@ -251,12 +251,12 @@ static void freed_large_objects_make_room_for_small_ones(void **state) {
     munmap(region, BYTES);
 }
 
-/* ---- no room, beside a trim that is in a function of the program's ---- */
+/* ---- no room while a trim runs a function of the program ---- */
 
 static sem_t inside, go_on;
 static atomic_bool waits;
 
-/* The first call that comes when `waits` is set. */
+/* Waits in the first call after `waits` was set. */
 static void wait_inside(void) {
     if (!atomic_exchange(&waits, false)) return;
     sem_post(&inside);
@@ -284,7 +284,7 @@ static void *trim_in_thread(void *cache) {
     return NULL;
 }
 
-/* One chunk, which discard_slowly gives back. */
+/* One chunk, whose memory is discarded by discard_slowly. */
 static sy_memory *make_chunk(char **region) {
     *region = map_region(8 * MIB);
     char *start = (char *)(((uintptr_t)*region + 4 * MIB - 1) & ~(uintptr_t)(4 * MIB - 1));
@@ -326,7 +326,8 @@ static void let_go_on(pthread_t trimmer) {
     pthread_join(trimmer, NULL);
 }
 
-/* A trim has little of a program's memory aside at a time: what else is free serves. */
+/* A trim sets aside little of a program's memory at a time. Other free memory serves the
+ * allocation. */
 static void an_allocation_is_served_beside_a_trim(void **state) {
     (void)state;
     for (int live = 0; live <= 1; live++) {
@@ -334,7 +335,8 @@ static void an_allocation_is_served_beside_a_trim(void **state) {
         char *region;
         sy_memory *memory = make_chunk(&region);
         sy_cache *cache = make_full(memory, &(sy_cache_config){.size = 4096}, objects);
-        /* All slabs go, or all stay with one object, and are set aside one after the other. */
+        /* All slabs are empty, or each slab keeps one object. The trim sets them aside one by
+         * one. */
         for (size_t i = 0; i < IN_CHUNK; i++)
             if (!live || i % 16) sy_cache_free(cache, objects[i]);
         sy_thread_flush();
@@ -346,7 +348,7 @@ static void an_allocation_is_served_beside_a_trim(void **state) {
     }
 }
 
-/* The program's function may be waiting for this very thread. */
+/* The function of the program may be waiting for the thread that allocates. */
 static void an_allocation_does_not_wait_for_what_a_trim_calls(void **state) {
     (void)state;
     const sy_cache_config configs[] = {
@@ -372,7 +374,7 @@ static void an_allocation_does_not_wait_for_what_a_trim_calls(void **state) {
     }
 }
 
-static sy_cache *wanted; /* by discard */
+static sy_cache *wanted; /* discard allocates from it */
 
 static int discard_and_allocate(void *arg, void *start, size_t bytes) {
     (void)arg, (void)start, (void)bytes;
@@ -380,7 +382,7 @@ static int discard_and_allocate(void *arg, void *start, size_t bytes) {
     return 0;
 }
 
-/* No more does `discard` itself. */
+/* An allocation in `discard` itself does not wait either. */
 static void discard_may_allocate(void **state) {
     (void)state;
     static char *objects[IN_CHUNK];
@@ -408,7 +410,7 @@ static void what_is_slabyards_own_is_refused(void **state) {
     sy_vmem *arena = sy_vmem_create(&(sy_vmem_config){.quantum = 8 * MIB});
     refused((sy_memory_config){.arena = arena});
     assert_int_equal(sy_vmem_destroy(arena), 0);
-    /* Values that are no addresses: the memory is made, and has none. */
+    /* Values that are no addresses: the memory can be made, but it gives no object. */
     arena = sy_vmem_create(&(sy_vmem_config){.size = 4 * MIB, .quantum = MIB});
     sy_vmem_add(arena, (uintptr_t)1 << 60, 64 * MIB);
     sy_memory *memory = sy_memory_create(&(sy_memory_config){.arena = arena});
@@ -501,7 +503,7 @@ static void the_systems_memory_is_counted_too(void **state) {
     sy_free(object);
 }
 
-/* The tables from addresses have no place for what lies beyond the last one of user space. */
+/* The map has no entries for addresses beyond user space. */
 static void a_span_beyond_all_addresses_is_refused(void **state) {
     (void)state;
     const uintptr_t end = (uintptr_t)1 << SY_ADDRESS_BITS;
@@ -523,7 +525,7 @@ static void count_memory(sy_memory *memory, void *count) {
     ++*(int *)count;
 }
 
-/* One may end before those that were made after it. */
+/* A memory may end before memories that were made later. */
 static void memories_end_in_any_order(void **state) {
     (void)state;
     int before = 0;
@@ -546,7 +548,7 @@ static void memories_end_in_any_order(void **state) {
     }
 }
 
-/* A span that would grow into 4 GiB for which there is no table yet. */
+/* A span cannot grow into 4 GiB for which the map gets no leaf. */
 static void a_span_that_cannot_be_entered_does_not_grow(void **state) {
     (void)state;
     const size_t leaf = (size_t)1 << SY_LEAF_SHIFT, room = 3 * leaf;

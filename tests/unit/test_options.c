@@ -96,7 +96,7 @@ static void the_visit_ends_when_told(void **state) {
     assert_int_equal(count, 3);
 }
 
-/* Before anything is read the words hold what they hold after. */
+/* The words hold the default values before the options are loaded. */
 static void the_words_are_right_before_they_are_loaded(void *arg) {
     (void)arg;
     static sy_options before;
@@ -111,7 +111,7 @@ static void initial_words(void **state) {
     assert_int_equal(in_child(the_words_are_right_before_they_are_loaded, NULL), 0);
 }
 
-/* Row for row, between the first and the last that begins with | `. */
+/* Opens docs/options.md. The rows of its table of options begin with | `. */
 static FILE *open_document(void) {
     char path[4096];
     snprintf(path, sizeof path, "%s", __FILE__);
@@ -134,7 +134,7 @@ static int expect_in_document(void *arg, const sy_option *option) {
     const char *bare = option->bare ? option->bare : "";
     snprintf(expected, sizeof expected, "| `%s` | %s | %s | %s | %s |\n", option->name,
              option->values, bare, option->initial, option->meaning);
-    for (char *bar = expected; (bar = strchr(bar, '|')) != NULL;) /* yes\|no */
+    for (char *bar = expected; (bar = strchr(bar, '|')) != NULL;) /* a bar in a value is \| */
         if (bar == expected || bar[-1] == ' ') {
             bar++;
         } else {
@@ -171,7 +171,7 @@ static void each(const char *name, const char *const *pairs, size_t count) {
     }
 }
 
-/* What may be said, and what it is called; NULL: it is refused. */
+/* Pairs of a value and how sy_get_option gives it back. NULL: the value is refused. */
 #define EACH(name, ...)                                  \
     do {                                                 \
         const char *const pairs[] = {__VA_ARGS__};       \
@@ -247,7 +247,7 @@ static void texts(void **state) {
     refused(long_text);
 }
 
-/* ---- how they are said ---- */
+/* ---- the syntax of options ---- */
 
 static void parts_may_have_space_around_and_be_empty(void **state) {
     (void)state;
@@ -298,7 +298,7 @@ static void getting_says_what_is_wrong(void **state) {
     assert_int_equal(sy_get_option("redzone", NULL, 0), -1);
 }
 
-/* ---- what the library reads ---- */
+/* ---- the words that the library reads ---- */
 
 static void each_check_has_its_flag(void **state) {
     (void)state;
@@ -344,7 +344,7 @@ static void each_word_has_its_writer(void **state) {
     assert_int_equal(now->colour, SY_WHEN_ALWAYS);
 }
 
-/* Flags of a cache may ask for it all the same. */
+/* A cache may still ask for the check by its flags. Then it gets the default amount. */
 static void what_is_off_has_the_amount_of_its_name_alone(void **state) {
     (void)state;
     set("redzone=32,redzone=off,quarantine=7,quarantine=off,guard=all,guard=off,audit=8,audit=off");
@@ -430,7 +430,7 @@ static void load_all_fine(void *arg) {
     load_from("check,redzone=128, only=order ", "");
     must(is("check", "yes") && is("redzone", "128") && is("only", "order"));
     must(sy_options_now.checks == (SY_CHECKED | SY_REDZONE));
-    load_from("poison", arg); /* read once */
+    load_from("poison", arg); /* the environment is read once */
     must(is("poison", "no"));
 }
 
@@ -513,8 +513,7 @@ static void load_nothing(void *arg) {
     must(is("check", "no") && is("redzone", "off"));
 }
 
-/* That the system gives none to processes with more rights than their user is tested in test_os.c.
- */
+/* test_os.c has the test for processes with more rights than their user, which get no options. */
 static void no_environment_is_fine(void **state) {
     (void)state;
     assert_int_equal(in_child(load_nothing, NULL), 0);
@@ -550,7 +549,7 @@ static void several_threads_may_load(void **state) {
     for (int i = 0; i < 10; i++) assert_int_equal(in_child(load_together, NULL), 0);
 }
 
-/* ---- what the start carries out ---- */
+/* ---- options that take effect at the start ---- */
 
 static void start_with_late_options(void *arg) {
     (void)arg;
@@ -642,7 +641,7 @@ static void a_child_finds_the_options_whole(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* First, while nothing is loaded. */
+        /* First, before options are loaded. */
         cmocka_unit_test(initial_words),
         cmocka_unit_test(the_environment_is_read_once),
         cmocka_unit_test(problems_are_told_and_the_rest_holds),

@@ -1,6 +1,6 @@
 /*
  * test_os.c: the contract of os.h on the real system, one promise a test, and the fake that the
- * other tests rely on. The fake passes everything through here unless a test scripts it.
+ * other tests rely on. Here the fake passes every call to the real system unless a test scripts it.
  */
 #define _GNU_SOURCE
 
@@ -44,7 +44,7 @@ static unsigned char *reserve_committed(size_t bytes) {
     return start;
 }
 
-/* Asks the kernel to read the byte, which faults nowhere. */
+/* Asks the kernel to read the byte, so that an unreadable byte causes no signal. */
 static bool readable(const void *address) {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -152,7 +152,7 @@ static void move_takes_memory_along(void **state) {
     unsigned char *from = reserve_committed(4 * page), *to = reserve_committed(4 * page);
     memset(from, 0xa5, 3 * page);
     memset(to, 0x11, 4 * page);
-    if (sy_os_move(from, to, 3 * page) != 0) { /* a kernel before 5.7 */
+    if (sy_os_move(from, to, 3 * page) != 0) { /* kernels before 5.7 cannot */
         assert_int_equal(from[0], 0xa5);
         to[0] = 1;
     } else {
@@ -174,7 +174,7 @@ static void set_soft_limit(bool of_data, rlim_t bytes) {
     assert_int_equal(of_data ? setrlimit(RLIMIT_DATA, &limit) : setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-/* Below a limit the kernel could refuse a move halfway. */
+/* Below a limit of address space or data the kernel could refuse a move halfway. */
 static void nothing_moves_below_a_limit(void **state) {
     (void)state;
     unsigned char *from = reserve_committed(page), *to = reserve_committed(page);
@@ -194,7 +194,7 @@ static void nothing_moves_below_a_limit(void **state) {
     assert_int_equal(sy_os_release(to, page), 0);
 }
 
-/* Two mappings, which some kernels do not move at once. */
+/* Two mappings, which some kernels do not move in one call. */
 static void move_of_two_mappings_is_whole_or_not_at_all(void **state) {
     (void)state;
     unsigned char *from = reserve_committed(2 * page), *to = reserve_committed(2 * page);
@@ -211,7 +211,7 @@ static void move_of_two_mappings_is_whole_or_not_at_all(void **state) {
     assert_int_equal(sy_os_release(to, 2 * page), 0);
 }
 
-/* Mappings of the process. */
+/* The number of mappings of the process. */
 static int count_mappings(void) {
     FILE *maps = fopen("/proc/self/maps", "r");
     assert_non_null(maps);
@@ -227,9 +227,9 @@ static void decommit_makes_one_mapping_of_what_was_moved(void **state) {
     unsigned char *from = reserve_committed(PAGES * page), *to = reserve_committed(PAGES * page);
     memset(from, 0xa5, PAGES * page);
     memset(to, 0x11, PAGES * page);
-    (void)count_mappings(); /* stdio has its buffer after this */
+    (void)count_mappings(); /* stdio allocates its buffer here */
     int before = count_mappings();
-    for (size_t at = 0; at < PAGES; at += 2) /* each second page, from the other end */
+    for (size_t at = 0; at < PAGES; at += 2) /* every second page, in reverse order */
         if (sy_os_move(from + (PAGES - 2 - at) * page, to + at * page, page) != 0) break;
     if (sy_os_can_move()) assert_true(count_mappings() >= before + PAGES / 2);
     assert_int_equal(sy_os_decommit(to, PAGES * page), 0);
@@ -242,7 +242,7 @@ static void decommit_makes_one_mapping_of_what_was_moved(void **state) {
     assert_int_equal(sy_os_release(to, PAGES * page), 0);
 }
 
-/* Whether the kernel gives locked pages back: from 5.18 on. */
+/* Whether the kernel discards locked pages, as from 5.18 on. */
 static bool discards_locked(void *start) {
     enum { DONTNEED_LOCKED = 24 };
     return madvise(start, page, DONTNEED_LOCKED) == 0;
@@ -328,7 +328,8 @@ static void guard_twice_is_once(void **state) {
     assert_int_equal(sy_os_release(start, 2 * page), 0);
 }
 
-/* Every second page: as many mappings as guards, or none more, whichever it says. */
+/* Guards every second page. sy_os_guards_split says whether each guard is a mapping of its own, or
+ * none is. */
 static void guards_are_mappings_if_they_say_so(void **state) {
     (void)state;
     enum { PAGES = 64 };
@@ -363,7 +364,7 @@ static void guards_hold_in_the_child_of_a_fork(void **state) {
     assert_int_equal(sy_os_release(start, 2 * page), 0);
 }
 
-/* A kernel before 6.13: it knows no such advice. */
+/* Makes the process's kernel refuse the advice for guards, as kernels before 6.13 do. */
 static bool forget_guards(void) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -378,7 +379,7 @@ static bool forget_guards(void) {
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
 
-/* The first of the guards' tests: their kind is found out once a process. */
+/* The first of the guards' tests: a process asks once which kind of guards the kernel has. */
 static void an_older_kernel_has_guards_too(void **state) {
     (void)state;
     enum { REFUSED = 77 };
@@ -433,7 +434,7 @@ static void cpu_is_a_small_number(void **state) {
     assert_true((long)sy_os_cpu() < sysconf(_SC_NPROCESSORS_CONF));
 }
 
-/* What two threads see while both run on processors of their own. */
+/* The processors that two threads see while both run, each on a processor of its own. */
 typedef struct meeting {
     pthread_barrier_t barrier;
     _Atomic unsigned seen[2];
@@ -493,7 +494,7 @@ static void memory_limit_honours_resource_limits(void **state) {
     assert_true(sy_os_memory_limit() >= limit);
 }
 
-/* ---- time, chance ---- */
+/* ---- time and random numbers ---- */
 
 static void now_does_not_go_back(void **state) {
     (void)state;
@@ -674,7 +675,7 @@ static void fork_hooks_run_in_order(void **state) {
     assert_string_equal(fork_order, "PpaA");
 }
 
-/* ---- words with a person ---- */
+/* ---- options and texts ---- */
 
 static void option_is_what_the_environment_says(void **state) {
     (void)state;
@@ -711,7 +712,7 @@ static void option_is_none_with_more_rights_than_the_user(void **state) {
     assert_int_equal(statvfs("/tmp", &about), 0);
     bool possible = geteuid() == 0 && !(about.f_flag & (ST_NOSUID | ST_NOEXEC)) &&
                     prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
-    if (!possible || SANITIZED) skip(); /* setarch does not reach such a program */
+    if (!possible || SANITIZED) skip(); /* setarch has no effect on such a copy */
     char copy[] = "/tmp/test_os_XXXXXX";
     int file = mkstemp(copy);
     assert_true(file >= 0);
@@ -787,7 +788,7 @@ static void *write_long_text(void *end) {
     return error ? end : NULL;
 }
 
-/* A pipe takes a part of it; signals interrupt the rest. */
+/* The pipe takes a part of the text at a time. Signals interrupt the rest. */
 static void write_goes_on_after_signals(void **state) {
     (void)state;
     static char got[LONG_TEXT];
@@ -827,9 +828,9 @@ static void write_leaves_errno(void **state) {
     assert_int_equal(errno, 1234);
 }
 
-/* ---- the end ---- */
+/* ---- the end of the process ---- */
 
-/* The signal that ends a child which runs `body`. */
+/* Runs `body` in a child. Returns the signal that ended the child, or 0. */
 static int death_of(void (*body)(void)) {
     pid_t child = fork();
     assert_true(child >= 0);
@@ -887,7 +888,7 @@ static void fake_fails_from_a_call_on(void **state) {
 
 static void fake_counts_calls_of_any_kind(void **state) {
     (void)state;
-    sy_fake_fail_nth(SY_FAKE_ANY, 3); /* the reserve after a reserve and a release */
+    sy_fake_fail_nth(SY_FAKE_ANY, 3); /* a reserve, after a reserve and a release */
     assert_true(reserve_works());
     assert_false(reserve_works());
     assert_int_equal(sy_fake_calls(SY_FAKE_ANY), 3);
@@ -1008,7 +1009,7 @@ static int reset_fake(void **state) {
 
 int main(int argc, char **argv) {
     (void)argv;
-    if (argc > 1) return sy_os_option("SLABYARD_TEST") ? 1 : 0; /* ask_with_more_rights */
+    if (argc > 1) return sy_os_option("SLABYARD_TEST") ? 1 : 0; /* run by ask_with_more_rights */
     page = sy_os_page_size();
     const struct CMUnitTest tests[] = {
         TEST(reserve_gives_every_alignment),

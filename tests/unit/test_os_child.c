@@ -1,5 +1,5 @@
 /*
- * test_os_child.c: the contract of os.h where it lets a child process work, on the real system.
+ * test_os_child.c: the functions of os.h that let a child process work, on the real system.
  */
 #define _GNU_SOURCE
 
@@ -67,7 +67,7 @@ static void answer_and_hang(const void *question, void *answer) {
 
 static void ignore(int signal) { (void)signal; }
 
-/* Whatever the program does with the alarm's signal. */
+/* A child that hangs is ended, whatever the program does with SIGALRM. */
 static void one_that_hangs_is_ended(void **state) {
     (void)state;
     int answer = 0;
@@ -168,11 +168,11 @@ static void without_memory_there_is_none(void **state) {
     assert_int_equal(answer, 7);
 }
 
-/* Its parent traces it, for which the parent need do nothing. */
+/* The process asks to be traced by its parent, for which the parent need do nothing. */
 static void ask_while_traced(void *arg) {
     (void)arg;
     must(!sy_os_is_traced());
-    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) return; /* not allowed here */
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) return; /* tracing is not allowed here */
     errno = EBADF;
     must(sy_os_is_traced() && errno == EBADF);
 }
@@ -214,8 +214,8 @@ static void libraries_and_names_are_found(void **state) {
     assert_null(sy_os_load("libsy-no-such-library.so.1"));
 }
 
-/* A child of vfork has its parent's memory, with the parent's number in it. ThreadSanitizer makes
- * vfork a fork, whose child has a number of its own. */
+/* A child of vfork runs in its parent's memory, which holds the number of the parent's thread.
+ * ThreadSanitizer turns vfork into fork, whose child has a number of its own. */
 static void a_child_of_vfork_is_told_apart(void **state) {
     (void)state;
     int status = 0;

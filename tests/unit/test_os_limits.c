@@ -1,6 +1,6 @@
 /*
- * test_os_limits.c: what control groups and the system's policy of overcommit allow, read from a
- * tree of files that each test writes.
+ * test_os_limits.c: what control groups and the system's policy of overcommit allow. The functions
+ * read a tree of files that each test writes.
  */
 #include <errno.h>
 #include <limits.h>
@@ -53,7 +53,7 @@ static int remove_root(void **state) {
 
 static void overcommit_is_strict_if_the_system_says_2(void **state) {
     (void)state;
-    assert_false(sy_linux_commit_is_strict(root)); /* there is no such file */
+    assert_false(sy_linux_commit_is_strict(root)); /* the file does not exist */
     static const char *const values[] = {"0\n", "1\n", "2\n", "", "22\n", "x"};
     for (int i = 0; i < 6; i++) {
         put("/proc/sys/vm/overcommit_memory", values[i]);

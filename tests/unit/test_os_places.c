@@ -1,5 +1,6 @@
 /*
- * test_os_places.c: the contract of os.h where it tells where the program is, on the real system.
+ * test_os_places.c: the functions of os.h that tell which stack, file, function or variable an
+ * address belongs to, on the real system.
  */
 #define _GNU_SOURCE
 
@@ -24,7 +25,7 @@
 #include "support/child.h"
 #include "support/sanitized.h"
 
-/* Asks the kernel to read the byte, which faults nowhere. */
+/* Asks the kernel to read the byte, so that an unreadable byte causes no signal. */
 static bool readable(uintptr_t address) {
     int ends[2];
     must(pipe(ends) == 0);
@@ -53,7 +54,7 @@ static void a_stack_is_readable_up_to_its_end(void **state) {
     size_t some = (size_t)16 << 20, page = sy_os_page_size();
     find_own_stack(&some);
     in_thread(find_own_stack, &some);
-    /* Not into what happens to lie behind it. */
+    /* The stack ends before the memory that lies behind it. */
     pthread_attr_t attributes;
     pthread_t thread;
     char *both = mmap(NULL, 512 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -67,7 +68,7 @@ static void a_stack_is_readable_up_to_its_end(void **state) {
     munmap(both, 512 * page);
 }
 
-/* Of which little has been touched. */
+/* Most of this stack has not been touched yet. */
 static void the_first_threads_stack_has_room_to_grow(void **state) {
     (void)state;
     uintptr_t low = 0, high = 0;
@@ -128,7 +129,7 @@ static void other_memory_is_of_no_file(void **state) {
 
 /* ---- data ---- */
 
-static char zeroes[100000]; /* beyond the page that is of the file */
+static char zeroes[100000]; /* longer than the page that the file backs */
 static char filled[100] = "filled";
 
 static void expect_variable(const char *address, const char *section, const char *name) {
@@ -165,7 +166,7 @@ static void *look_at_stacks(void *first) {
     return NULL;
 }
 
-/* Sanitizers may have a stack elsewhere. */
+/* Under sanitizers a thread's stack may lie elsewhere. */
 static void a_stack_is_told_from_another(void **state) {
     (void)state;
     void *here = __builtin_frame_address(0);
@@ -196,7 +197,7 @@ static void a_mapping_ends_where_it_ends(void **state) {
     munmap(memory, 3 * page);
 }
 
-/* Two variables, one behind the other. */
+/* Two variables with no gap between them. */
 __asm__(".pushsection .data\n"
         ".type variable_before, @object\n.type variable_behind, @object\n"
         ".size variable_before, 16\n.size variable_behind, 16\n"
@@ -212,7 +213,7 @@ static void a_variable_ends_where_it_ends(void **state) {
     expect_variable(variable_behind, ".data", "variable_behind");
 }
 
-/* A folder within another, until the path is longer than what is kept of it. */
+/* Makes nested folders until the path is too long to be kept whole, and opens a file there. */
 static int open_far_down(void) {
     char name[120];
     memset(name, 'n', sizeof name - 1);
@@ -266,9 +267,9 @@ static void a_file_and_the_heap_are_named(void **state) {
     assert_string_equal(data.file, "[heap]");
 }
 
-/* ---- files that are something else ---- */
+/* ---- files with other content ---- */
 
-enum { START = 4096 }; /* bytes of a program's file, with all that says where its parts are */
+enum { START = 4096 }; /* bytes of a program's file, which include its headers */
 
 static void read_start(unsigned char *bytes) {
     FILE *self = fopen("/proc/self/exe", "rb");
@@ -277,7 +278,7 @@ static void read_start(unsigned char *bytes) {
     fclose(self);
 }
 
-/* A file of these bytes, mapped: what is at the 64th of them? */
+/* Maps a file of these bytes, and locates byte 64. */
 static void locate_in(const unsigned char *bytes, size_t length, sy_os_place *place) {
     char name[] = "/tmp/slabyard-elf-XXXXXX";
     int fd = mkstemp(name);
@@ -292,7 +293,7 @@ static void locate_in(const unsigned char *bytes, size_t length, sy_os_place *pl
     unlink(name);
 }
 
-/* What tools that read the file know an address by. */
+/* An address is located as in the file's headers, by which tools know it. */
 static void a_file_says_where_its_parts_belong(void **state) {
     (void)state;
     unsigned char bytes[START];

@@ -1,6 +1,6 @@
 /*
- * test_passed.c: with tools=malloc objects are blocks of the C library's, and all else is as the
- * functions promise. What a tool makes of it is in tests/tools.
+ * test_passed.c: with tools=malloc objects are blocks of the C library's malloc. The functions keep
+ * their other promises. tests/tools shows what tools report.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static int begin(void **state) {
     return 0;
 }
 
-/* ---- constructors that are counted ---- */
+/* ---- counted constructors ---- */
 
 static int constructed, destructed, refusals;
 
@@ -270,7 +270,7 @@ static void the_heap_passes_on_every_size(void **state) {
     assert_int_equal(fault_count, 0);
 }
 
-/* A block of the C library's that was not passed on is not the heap's to change. */
+/* The heap must not change a block that the program itself got from the C library. */
 static void the_heap_does_not_grow_what_is_not_its_own(void **state) {
     (void)state;
     char *block = malloc(100);
@@ -340,7 +340,7 @@ static void without_a_table(void *arg) {
     assert_non_null(sy_cache_alloc(cache));
 }
 
-/* The first test: nothing was passed on before. */
+/* The first test, before any block is passed on. */
 static void without_a_table_there_is_no_object(void **state) {
     (void)state;
     assert_int_equal(in_child(without_a_table, NULL), 0);

@@ -1,6 +1,6 @@
 /*
- * test_pool.c: what pool.h promises, one behaviour a test. The real system is below, the fake
- * between, which fails what a test says and knows what the pool holds.
+ * test_pool.c: what pool.h promises, one behaviour a test. The fake stands between the library and
+ * the real system. It makes calls fail and knows what the pool holds.
  */
 #define _GNU_SOURCE
 
@@ -40,7 +40,7 @@ static void *get(sy_pool *pool) {
     return object;
 }
 
-/* `count` objects on end, the last one returned. */
+/* Allocates `count` objects, and returns the last one. */
 static void *get_many(sy_pool *pool, size_t count) {
     void *object = NULL;
     while (count-- > 0) object = get(pool);
@@ -55,7 +55,7 @@ static void refused(sy_pool_config config, int error) {
     assert_int_equal(sy_fake_reserved(), reserved);
 }
 
-/* How many of the range's pages are in memory. */
+/* The number of the range's pages that are in memory. */
 static size_t resident_pages(void *start, size_t bytes) {
     unsigned char states[1024];
     size_t pages = bytes / page, count = 0;
@@ -474,7 +474,7 @@ static void unbounded_prefault_backs_each_chunk(void **state) {
 static void what_was_backed_in_part_goes_back(void **state) {
     (void)state;
     sy_pool *pool = make((sy_pool_config){.size = 4096, .flags = SY_POOL_PREFAULT});
-    get_many(pool, sy_pool_capacity(pool) + 16); /* into a second extent that has a chunk to go */
+    get_many(pool, sy_pool_capacity(pool) + 16); /* the second extent has chunks left */
     get_many(pool, sy_pool_capacity(pool) - sy_pool_in_use(pool));
     sy_fake_reset();
     sy_fake_fail_nth(SY_FAKE_POPULATE, 1);
@@ -543,7 +543,7 @@ static void reset_keeps_the_capacity(void **state) {
     sy_pool_destroy(unbounded);
 }
 
-/* ---- the end, and what fails before it ---- */
+/* ---- the end, and failures before it ---- */
 
 static void destroy_of_null_does_nothing(void **state) {
     (void)state;
@@ -580,7 +580,8 @@ static void destroy_discards_what_cannot_be_released(void **state) {
     assert_int_equal(sy_os_release(first, bytes), 0);
 }
 
-/* Whatever call of creation fails: NULL, ENOMEM, and nothing is held. */
+/* Any call of a creation may fail. The creation returns a pool, or NULL with ENOMEM, and no address
+ * space is left reserved. */
 static void creation_survives_failures(const sy_pool_config *config) {
     size_t reserved = sy_fake_reserved();
     for (uint64_t n = 1;; n++) {
@@ -609,9 +610,9 @@ static void creation_unwinds(void **state) {
         .size = 64, .capacity = 1 << 16, .flags = SY_POOL_PREFAULT | SY_POOL_HUGE});
 }
 
-/* The n-th call of growing fails, once or for good. While allocation fails the pool is as it was;
- * then the system is well again, and so is the pool. Only address space that could not be released
- * either stays held. */
+/* The n-th call of growing fails, alone or with all later calls. While allocations fail, the pool
+ * stays as it was. When the system works again, so does the pool. Only address space whose release
+ * failed too stays reserved. */
 static void growth_survives_failures(sy_pool_config config, bool for_good) {
     for (uint64_t n = 1;; n++) {
         size_t before = sy_fake_reserved();
@@ -718,7 +719,7 @@ static void growth_survives_random_failures(void **state) {
     }
 }
 
-/* ---- the audit sees what it says it sees ---- */
+/* ---- the audit ---- */
 
 static void audit_sees_a_double_free(void **state) {
     (void)state;
@@ -760,12 +761,12 @@ static void a_double_free_in_a_row_is_told_at_once(void **state) {
             make((sy_pool_config){.name = "node", .size = 30, .capacity = bounded ? COUNT : 0});
         for (int round = 0; round < 2; round++) {
             for (int i = 0; i < 300; i++) objects[i] = get(pool);
-            free_each_twice(pool, objects, 300); /* behind them nothing was carved yet */
+            free_each_twice(pool, objects, 300); /* no slot behind them was given yet */
             for (int i = 0; i < COUNT; i++) objects[i] = get(pool);
             free_each_twice(pool, objects, 100);
             sy_pool_reset(pool);
         }
-        void *first = get(pool); /* freed before the reset as well */
+        void *first = get(pool); /* was freed before the reset too */
         sy_pool_free(pool, first);
         expect_none();
         sy_pool_destroy(pool);
@@ -773,7 +774,7 @@ static void a_double_free_in_a_row_is_told_at_once(void **state) {
     sy_set_fault_handler(NULL);
 }
 
-/* Frees that are compiled in tell no pool from another: the list of one that checks is like any. */
+/* Inlined frees do not know whether a pool checks. They compare with the head of its list too. */
 static void a_pool_that_checks_tells_it_too(void **state) {
     (void)state;
     watch_faults(state);
@@ -802,7 +803,7 @@ static void audit_sees_foreign_pointers(void **state) {
     sy_pool_free(pool, a + 8);
     assert_string_equal(sy_pool_audit(pool), sentence);
     sy_pool_reset(pool);
-    sy_pool_free(pool, a); /* not given since the reset */
+    sy_pool_free(pool, a); /* `a` was not given since the reset */
     assert_string_equal(sy_pool_audit(pool), sentence);
     sy_pool_destroy(other);
     sy_pool_destroy(pool);

@@ -1,6 +1,6 @@
 /*
- * test_pool_calls.c: pool.h for a program that does not inline: each function is a call into the
- * library, and a pool made by one kind of caller serves the other.
+ * test_pool_calls.c: pool.h for a program that does not inline. Each function is a call into the
+ * library, and works on the same pool as the inline functions.
  */
 #define SY_NO_INLINE 1
 

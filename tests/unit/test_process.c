@@ -1,6 +1,6 @@
 /*
- * test_process.c: os.h on the process as a whole: copies of it that work, what memory it has
- * written, and its end.
+ * test_process.c: os.h on the process as a whole: copies of the process that work for it, the pages
+ * that it has written, and its end.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -50,13 +50,13 @@ static void a_copy_answers_and_changes_nothing(void **state) {
     assert_int_equal(errno, 12345);
     assert_int_equal(said.question, 17);
     assert_int_equal(said.word, 5);
-    assert_int_equal(said.made, 1);  /* in the copy, before its work, */
-    assert_int_equal(made_count, 1); /* and here */
+    assert_int_equal(said.made, 1);  /* in the copy, before its work */
+    assert_int_equal(made_count, 1); /* in this process */
     assert_int_equal(shared_word, 5);
     assert_int_not_equal(said.process, getpid());
 }
 
-/* `question` is memory that may not be written. */
+/* `question` is memory that may not be written, so the second write ends the copy. */
 static void die(const void *question, void *answer) {
     *(volatile int *)answer = 3;
     *(volatile char *)(uintptr_t)question = 1;
@@ -76,7 +76,7 @@ static void what_a_copy_wrote_before_it_died_is_there(void **state) {
     assert_int_equal(answer, 3);
 }
 
-/* Of the program's handlers none runs in the copy. */
+/* No handler of the program runs in the copy. */
 static volatile sig_atomic_t handled;
 
 static void handle(int signal) {
@@ -98,9 +98,9 @@ static void die_and_be_handled(void *arg) {
     signal(SIGCHLD, handle);
     must(sy_os_ask_copy(die, closed, &answer, sizeof answer, nothing) == 0 && answer == 3);
     must(sy_os_ask_copy(signal_itself, arg, &answer, sizeof answer, nothing) == 0 && answer == 1);
-    must(!handled); /* nor is the end of a child told */
+    must(!handled); /* the copy's end sends no signal either */
     must(wait(NULL) == -1 && errno == ECHILD);
-    raise(SIGUSR1); /* signals come as before */
+    raise(SIGUSR1); /* later signals are handled */
     must(handled);
 }
 
@@ -119,9 +119,9 @@ static void without_memory_for_the_answer_there_is_no_copy(void **state) {
     assert_int_equal(made_count, 1);
 }
 
-/* ---- what is written ---- */
+/* ---- written pages ---- */
 
-enum { PAGES = 3000 }; /* more than are asked for at a time */
+enum { PAGES = 3000 }; /* more than one call to the system asks for */
 
 static char *mapping;
 static size_t page;
@@ -181,7 +181,7 @@ static void pages_that_were_written_are_found(void **state) {
     assert_int_equal(count(&seen), sizeof touched / sizeof *touched);
     for (size_t i = 0; i < sizeof touched / sizeof *touched; i++)
         assert_true(seen.found[touched[i]]);
-    assert_int_equal(seen.pieces, 4); /* 511 to 513 are one */
+    assert_int_equal(seen.pieces, 4); /* pages 511 to 513 are one piece */
     munmap(mapping, PAGES * page);
 }
 

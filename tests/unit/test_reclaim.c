@@ -38,7 +38,7 @@ static void with_a_decay_of_0_nothing_goes(void **state) {
     end(cache);
 }
 
-/* No time passes. */
+/* Less time than a decay time passes. */
 static void what_was_wanted_just_now_stays(void **state) {
     (void)state;
     sy_cache *cache = make(64, 0);
@@ -104,7 +104,7 @@ static void each_layer_waits_for_its_own_second_pass(void **state) {
 
 enum { MAGAZINE = 128, HOARD = 20, WORKING = 6 };
 
-/* So many magazines wait in the depot, and the thread's own are full. */
+/* About HOARD magazines wait in the depot, and the thread's own magazines are full. */
 static sy_cache *with_hoard(void) {
     sy_cache *cache = make(64, 0);
     take(cache, 64, 0, (HOARD + 2) * MAGAZINE);
@@ -113,8 +113,8 @@ static sy_cache *with_hoard(void) {
     return cache;
 }
 
-/* What came out of the depot and went in again between two passes is what the program works with.
- */
+/* Magazines that left the depot and came back between two passes are what the program works
+ * with. */
 static void the_working_set_stays(void **state) {
     (void)state;
     sy_cache *cache = with_hoard();
@@ -222,7 +222,7 @@ static void parked_threads_are_emptied(void **state) {
 
 enum { SPARSE = 512 };
 
-/* One object in so many is live; the slabs are not empty. No magazines. */
+/* One object in SPARSE is live, so no slab is empty. A checked cache has no magazines. */
 static sy_cache *sparse(void) {
     sy_cache *cache = make(64, SY_CHECKED);
     take(cache, 64, 0, COUNT);
@@ -253,7 +253,7 @@ static void idle_slabs_lose_pages_that_are_not_in_use(void **state) {
 static void slabs_at_work_keep_their_pages(void **state) {
     (void)state;
     sy_cache *cache = make(64, SY_CHECKED);
-    take(cache, 64, 0, 1000); /* of one slab */
+    take(cache, 64, 0, 1000); /* in one slab */
     give(cache, 1, 1000);
     assert_int_equal(stats_of(cache).slabs, 1);
     for (int i = 0; i < ENOUGH_PASSES; i++) {
@@ -301,7 +301,7 @@ static void what_was_reserved_stays(void **state) {
     take(cache, 64, 0, COUNT);
     give(cache, 0, COUNT);
     passes(ENOUGH_PASSES);
-    assert_int_equal(stats_of(cache).mapped, 0); /* the reserve has ended */
+    assert_int_equal(stats_of(cache).mapped, 0); /* the trim ended the reserve */
     end(cache);
 }
 
@@ -318,7 +318,7 @@ static void kept_spans_go_with_age(void **state) {
     assert_true(kept >= 5 << 20);
     pass();
     assert_int_equal(kept_bytes(), kept);
-    span = sy_malloc(5 << 20); /* the same: it is as new now */
+    span = sy_malloc(5 << 20); /* the same span: its age begins anew */
     memset(span, 2, 5 << 20);
     sy_free(span);
     pass();
@@ -337,7 +337,7 @@ static void long_spans_go_in_parts(void **state) {
     begin_pass();
     while (kept_bytes() > 20 << 20) take_turns(1);
     assert_true(kept_bytes() > 8 << 20);
-    span = sy_malloc(kept_bytes()); /* what is left of it is good for use */
+    span = sy_malloc(kept_bytes()); /* the rest of the span can be used */
     memset(span, 2, 9 << 20);
     end_pass();
     assert_int_equal(span[(9 << 20) - 1], 2);
@@ -359,7 +359,7 @@ static void spans_alone_make_time_pass(void **state) {
     assert_int_equal(kept_bytes(), 0);
 }
 
-/* ---- memory of the program's ---- */
+/* ---- memory of the program ---- */
 
 static size_t discarded_by_program;
 
@@ -419,7 +419,7 @@ static void a_programs_memory_without_discard_stays(void **state) {
     assert_int_equal(sy_memory_destroy(memory), 0);
 }
 
-/* However many caches are over it. */
+/* The units of a memory age once a pass, however many caches use the memory. */
 static void a_programs_memory_ages_once_a_pass(void **state) {
     (void)state;
     sy_memory *memory = make_memory(discard);
@@ -450,15 +450,15 @@ static void growth_takes_what_others_do_not_want(void **state) {
     for (size_t round = 0; round < ROUNDS; round++) take(growing, 256, 0, COUNT / 2);
     assert_int_equal(stats_of(rich).in_depot, 0);
     assert_true(stats_of(rich).slabs <= 2);
-    discards_nothing(before); /* it goes to the chunks, for reuse */
+    discards_nothing(before); /* memory goes to the chunks, for reuse */
     sound(rich);
     sound(growing);
     end(rich);
     sy_cache_destroy_all(growing);
 }
 
-/* One by age that is due meanwhile is not lost. A turn does four steps of a pass by growth: there
- * are more caches than that. */
+/* A pass by age that is due during a pass by growth follows it. A turn does four steps of a pass by
+ * growth, so it takes more than one turn for these caches. */
 static void a_pass_by_age_follows_one_by_growth(void **state) {
     (void)state;
     enum { OTHERS = 8 };
@@ -471,7 +471,7 @@ static void a_pass_by_age_follows_one_by_growth(void **state) {
     for (int i = 0; i < ENOUGH_PASSES; i++) {
         sy_caches_note_growth((size_t)1 << 40);
         sy_turn();
-        must(pass_at_work()); /* by growth */
+        must(pass_at_work()); /* a pass by growth */
         maintain(1);
         must(!pass_at_work());
     }
@@ -481,7 +481,7 @@ static void a_pass_by_age_follows_one_by_growth(void **state) {
     end(cache);
 }
 
-/* Nor does a growth pass take what was reserved. */
+/* A pass by growth takes nothing that was reserved. */
 static void growth_leaves_a_reserve_alone(void **state) {
     (void)state;
     sy_cache *reserved = make(64, 0), *growing = make(256, 0);
@@ -550,7 +550,7 @@ static void work_with_both(void) {
     sy_free(sy_malloc(100));
 }
 
-/* A destructor that works with caches, the one that it is of included. */
+/* A destructor that allocates and frees, also in its own cache. */
 static void destruct_and_work(void *object, void *arg) {
     destruct(object, arg);
     if (++depth > deepest) deepest = depth;
@@ -569,7 +569,7 @@ static void destructors_may_allocate_and_free(void **state) {
     give(same, 0, COUNT);
     maintain(2 * ENOUGH_PASSES);
     assert_true(destructed > COUNT / 2);
-    assert_true(deepest >= 1 && deepest <= 3); /* a pass has no other within it */
+    assert_true(deepest >= 1 && deepest <= 3); /* no pass runs within a pass */
     assert_int_equal(sy_cache_in_use(same), 0);
     assert_int_equal(sy_cache_in_use(other), 0);
     at_end = true;
@@ -606,7 +606,7 @@ static void handles_stay_what_they_are(void **state) {
     end(cache);
 }
 
-/* ---- in the midst of a pass ---- */
+/* ---- during a pass ---- */
 
 static void caches_come_and_go_in_the_midst_of_a_pass(void **state) {
     (void)state;
@@ -700,7 +700,7 @@ static void *trim_until_blocked(void *cache) {
 
 static sy_cache *blocked;
 
-/* The slab that the other thread was at is out of use in the child, the others are not. */
+/* In the child the slab that the other thread had set aside is out of use. The other slabs age. */
 static void age_without_the_other(void *arg) {
     (void)arg;
     blocked->destruct = NULL;
@@ -720,7 +720,7 @@ static void a_trim_that_the_child_lacks_does_not_stop_ageing_there(void **state)
     for (size_t i = 0; i < count; i++)
         if (i % 8 == 7) sy_cache_free(blocked, objects[i]);
     assert_int_equal(pthread_create(&thread, NULL, trim_until_blocked, blocked), 0);
-    pthread_barrier_wait(&barrier); /* it has a slab aside */
+    pthread_barrier_wait(&barrier); /* the thread has set a slab aside */
     int status = in_child(age_without_the_other, NULL);
     blocked->destruct = NULL;
     pthread_barrier_wait(&barrier);
@@ -732,7 +732,7 @@ static void a_trim_that_the_child_lacks_does_not_stop_ageing_there(void **state)
 
 /* ---- errno ---- */
 
-/* Every discard fails, in the midst of whatever comes by. */
+/* Every discard fails, in all functions that can do a step of the pass. */
 static void a_turn_leaves_errno_alone(void **state) {
     (void)state;
     sy_cache *cache = sparse(), *batch = make(64, 0);
@@ -763,7 +763,7 @@ static void find_the_pass_untouched(void) {
     must(pass_at_work());
 }
 
-/* As long as there is a thread for it no other does a step of a pass by age. */
+/* While there is a maintenance thread, no other thread does a step of a pass by age. */
 static void passes_by_age_are_the_maintenance_threads(void **state) {
     (void)state;
     begin_pass();
@@ -772,7 +772,7 @@ static void passes_by_age_are_the_maintenance_threads(void **state) {
     assert_int_equal(sy_maintenance_start(), -1);
     sy_fake_run_before(SY_FAKE_START_THREAD, NULL);
     sy_fake_succeed(SY_FAKE_START_THREAD);
-    take_turns(2000); /* there is none, after all */
+    take_turns(2000); /* the thread could not be started */
     assert_false(pass_at_work());
 }
 

@@ -1,7 +1,8 @@
 /*
- * test_reclaim_failures.c: passes and sy_trim_some over a little of everything, with the n-th call
- * to the system failing, for every n there is, and with all failing from the n-th on. Nothing is
- * lost, every invariant holds, and once the system is well all goes back.
+ * test_reclaim_failures.c: passes and sy_trim_some over caches and spans of several kinds. Their
+ * history runs once for each n, with the n-th call to the system failing, and again with all calls
+ * failing from the n-th on. Nothing is lost, every invariant holds, and when the system works again
+ * all memory goes back.
  */
 #define _GNU_SOURCE
 
@@ -54,7 +55,7 @@ static unsigned char *spans[SPANS];
 
 static unsigned char mark_of(size_t i) { return (unsigned char)(i % 251 + 1); }
 
-/* Failures of the call are not failures of the test. */
+/* Allocates all objects that are missing. An allocation that fails does not fail the test. */
 static void take_all(void) {
     for (struct kind *kind = kinds; kind < kinds + KINDS; kind++)
         for (size_t i = 0; i < kind->count; i++) {
@@ -167,7 +168,7 @@ static const history whole = {
 
 static void any_one_call_may_fail(void **state) {
     (void)state;
-    history_fail_each(&whole, false, 50); /* as many calls has the history */
+    history_fail_each(&whole, false, 50); /* the history has at least 50 calls */
 }
 
 static void all_calls_may_fail_for_a_while(void **state) {

@@ -24,7 +24,8 @@
 #include "watch/report.h"
 #include "watch/symbols.h"
 
-/* Addresses are numbers of functions here. */
+/* The lines of address n are functions[n]. The first letter of a line says whose the function
+ * is. */
 static const char *const functions[] = {
     "",
     "osy_cache_alloc at cache.c:7\n",
@@ -62,7 +63,7 @@ const char *sy_symbols_lines(const sy_symbols *symbols, size_t index) {
 
 static const void *const stack[] = {(void *)1, (void *)4, (void *)2, (void *)1, (void *)3};
 
-/* Where the test is. */
+/* These functions stand for watch/stack.c. */
 bool sy_stack_is_own(uintptr_t frame) {
     (void)frame;
     return false;
@@ -82,9 +83,9 @@ size_t sy_stack_frames(uint32_t number, const void *const **frames) {
     return number;
 }
 
-/* ---- what was told ---- */
+/* ---- written reports ---- */
 
-/* The report without the lines of where the fault was seen, which are there. */
+/* The report without the two lines that say where the fault was seen. They must be there. */
 static const char *told_but_seen(void) {
     static char told[4096];
     const char *lines = "    #0 sy_cache_alloc at cache.c:7\n";
@@ -103,7 +104,7 @@ static void run(void *body) {
     sy_report_end();
 }
 
-/* What `body` tells on stderr, as a report. */
+/* Expects that `body` writes exactly this to stderr within a report. */
 static void expect_report(void (*body)(void), const char *expected) {
     assert_false(sy_fake_catch(run, (void *)(uintptr_t)body));
     assert_string_equal(sy_fake_written(), expected);
@@ -118,7 +119,7 @@ static void expect_fault(sy_fault fault, const char *expected) {
     assert_false(sy_fake_catch(report_fault, &fault));
     assert_int_equal(errno, 1234);
     assert_string_equal(told_but_seen(), expected);
-    assert_true(sy_fake_catch(raise_fault, &fault)); /* the same, and the end */
+    assert_true(sy_fake_catch(raise_fault, &fault)); /* the same report, then the process ends */
     assert_string_equal(told_but_seen(), expected);
 }
 
@@ -129,7 +130,7 @@ static int begin(void **state) {
     return sy_set_options("report=stderr,colour=auto,symbols=yes,on-fault=abort");
 }
 
-/* ---- words ---- */
+/* ---- text, times, sizes and dumps ---- */
 
 static void tell_words(void) {
     sy_report_text("a ");
@@ -216,7 +217,7 @@ static void stacks_begin_with_the_programs_functions(void **state) {
                               "  #2 inlined at shop.c:3\n"
                               "  #3 main at shop.c:44\n");
     assert_true(asked_deep);
-    assert_int_equal(asked_count, 4); /* each once */
+    assert_int_equal(asked_count, 4); /* each address once */
 }
 
 static void tell_inlined_stack(void) {
@@ -285,7 +286,7 @@ static void the_part_of_main_that_is_rarely_run_is_main(void **state) {
                                    "#1 main.cold+0x3 in /bin/shop\n");
 }
 
-/* Of what calls main in Rust: its runtime, and then main of the C library. */
+/* In Rust main is called by the language's runtime, which is called by main of the C library. */
 static void tell_stacks_of_rust(void) {
     sy_report_stack(
         (const void *[]){(void *)1, (void *)11, (void *)2, (void *)12, (void *)13, (void *)14}, 6,
@@ -369,7 +370,7 @@ static void colours_are_for_terminals(void **state) {
     expect_report(tell_loudly, "x");
 }
 
-/* ---- where ---- */
+/* ---- where reports are written ---- */
 
 static char path[] = "/tmp/test_report_XXXXXX";
 
@@ -414,7 +415,7 @@ static void what_no_file_takes_goes_to_stderr(void **state) {
     expect_file("");
 }
 
-/* ---- how much, and how many ---- */
+/* ---- long reports, and several reports ---- */
 
 static void tell_too_much(void) {
     for (int i = 0; i < 10000; i++) { /* the second piece is the first that does not fit */
@@ -437,7 +438,7 @@ static void what_is_too_long_is_cut_at_a_line(void **state) {
     assert_in_range(bytes, 65000, 66000);
     assert_string_equal(text + bytes - strlen(end), end);
     sy_set_options("report=stderr");
-    expect_report(tell_loudly, "x"); /* the next one is whole */
+    expect_report(tell_loudly, "x"); /* the next report is whole */
 }
 
 static void begin_again(void) {
@@ -509,7 +510,7 @@ static void a_child_of_a_fork_can_report(void *arg) {
     pthread_barrier_wait(&barrier);
     must(pthread_join(thread, NULL) == 0);
     must(sy_report_begin());
-    must(in_child(report_in_the_child, arg) == 0); /* of a thread that is in a report itself */
+    must(in_child(report_in_the_child, arg) == 0); /* by a thread that is within a report */
     sy_report_end();
 }
 
@@ -554,7 +555,7 @@ static void known_kinds_are_told_as_ever(void **state) {
                  "  next: free with the size that was asked for, or without one\n");
 }
 
-/* Each by its name and size, as far as they have one. */
+/* Each is given by its name and size, if it has them. */
 static void a_wrong_cache_and_the_right_one_are_named(void **state) {
     (void)state;
     sy_fault fault = {.kind = SY_FAULT_WRONG_CACHE,
@@ -575,7 +576,7 @@ static void a_wrong_cache_and_the_right_one_are_named(void **state) {
                         "  next: free the object to what it was allocated from\n");
 }
 
-/* A guard says which it was; what it does not know it leaves open. */
+/* The report says whether it was a read or a write, or "access" if this is not known. */
 static void a_read_is_told_from_a_write(void **state) {
     (void)state;
     static const char *const heads[][3] = {
@@ -603,7 +604,7 @@ static void a_pointer_of_a_pattern_is_in_its_register(void **state) {
                  "  next: run with SLABYARD=guard=all to stop where the freed object is read\n");
 }
 
-/* The advice is never what is being done already. */
+/* A report does not advise guards that the program uses already. */
 static void who_has_guards_is_not_told_to_take_them(void **state) {
     (void)state;
     static const sy_fault_kind kinds[] = {SY_FAULT_OVERFLOW, SY_FAULT_UNDERFLOW,
@@ -620,7 +621,7 @@ static void who_has_guards_is_not_told_to_take_them(void **state) {
 
 static char named_here[16];
 
-/* The report's line of where a foreign pointer leads to is `text`. */
+/* Expects `text` as the report's line on the memory that a foreign pointer points to. */
 static void expect_target(const void *address, const char *text) {
     sy_fault fault = {.kind = SY_FAULT_FOREIGN_POINTER, .cache = "order", .address = address};
     sy_fake_catch(report_fault, &fault);
@@ -666,7 +667,7 @@ static void a_fault_tells_all_that_is_known(void **state) {
                         "  next: run with SLABYARD=guard=all to stop at the write itself\n");
 }
 
-/* The second line of the report of a fault. */
+/* Expects this second line in the report of a fault. */
 static void expect_position(sy_fault_kind kind, size_t size, size_t found_size, ptrdiff_t offset,
                             const char *expected) {
     sy_fault fault = {.kind = kind,

@@ -1,6 +1,6 @@
 /*
- * test_reserve.c: what was reserved of a bounded memory can be had, whatever threads come later and
- * whatever waits in their magazines.
+ * test_reserve.c: objects that were reserved in a bounded memory can be allocated, whichever
+ * threads come later and whatever waits in their magazines.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -69,7 +69,7 @@ static void end(void) {
     free(region);
 }
 
-/* Counts an allocation, if it is one of those that were promised. */
+/* Counts one of the promised allocations. False: there are no more. */
 static bool claim(void) {
     if (atomic_fetch_add(&taken, 1) < promised) return true;
     atomic_fetch_sub(&taken, 1);
@@ -78,7 +78,7 @@ static bool claim(void) {
 
 static void take(void) { must(sy_cache_alloc(cache) != NULL); }
 
-/* Takes three objects and frees one, which waits in the magazine of this thread, that goes on. */
+/* Takes three objects and frees one, which waits in the thread's magazine. The thread goes on. */
 static void *come_later(void *arg) {
     (void)arg;
     for (int i = 0; i < 2 && claim(); i++) take();
@@ -107,7 +107,7 @@ static void threads_that_come_later_leave_what_was_reserved(void **state) {
     for (int kind = 0; kind < KINDS; kind++) reserve_then_come(kind);
 }
 
-/* Allocates and frees as it likes, as long as there is a promise. */
+/* Allocates and frees as long as promised allocations are left. */
 static void *work(void *number) {
     enum { HELD = 64 };
     uint64_t random = (uintptr_t)number * 31 + 7;
@@ -148,7 +148,8 @@ static void *reserve_here(void *arg) {
     return NULL;
 }
 
-/* Once what was promised has been used, or a trim has ended it, threads have magazines again. */
+/* How many items are in magazines after this thread has used the cache. Threads that come after a
+ * reserve get no magazines, until the promise has been used up or a trim has ended it. */
 static size_t loaded_of_this_thread(void) {
     sy_cache_free(cache, sy_cache_alloc(cache));
     sy_cache_stats stats;
@@ -164,7 +165,7 @@ static void *has_magazines(void *wanted) {
 static void a_promise_ends(void **state) {
     (void)state;
     bool yes = true, no = false;
-    begin(0, 88); /* there is room for one thread's magazines besides */
+    begin(0, 88); /* leaves room for one thread's magazines */
     in_thread(has_magazines, &yes);
     sy_cache_trim(cache);
     assert_int_equal(sy_cache_reserve(cache, promised), 0);
@@ -184,8 +185,7 @@ static void a_thread_may_reserve_too(void **state) {
     end();
 }
 
-/* It leaves the promise that there was. */
-/* A handle has a 32-bit ordinal. */
+/* A handle has a 32-bit ordinal, so there are at most 2^32 objects. */
 static void more_objects_than_there_are_handles_cost_no_memory(void **state) {
     (void)state;
     sy_cache *named = sy_cache_create(&(sy_cache_config){.size = 8, .flags = SY_HANDLES});
@@ -198,6 +198,7 @@ static void more_objects_than_there_are_handles_cost_no_memory(void **state) {
     assert_int_equal(sy_cache_destroy(named), 0);
 }
 
+/* A reserve that fails leaves the promise that there was. */
 static void what_cannot_be_had_promises_nothing(void **state) {
     (void)state;
     begin(0, 60);
@@ -214,14 +215,14 @@ static void what_cannot_be_had_promises_nothing(void **state) {
 
 static void *find_magazines_after_reserve(void *arg) {
     pthread_barrier_t *barrier = arg;
-    sy_free(sy_malloc(64)); /* the thread counts from here on */
+    sy_free(sy_malloc(64)); /* from now on the library counts this thread */
     pthread_barrier_wait(barrier);
     pthread_barrier_wait(barrier);
     must(loaded_of_this_thread() > 0);
     return NULL;
 }
 
-/* Threads that run have room for their magazines reserved, though nothing else is left. */
+/* A reserve leaves room for the magazines of the threads that run, even if nothing else is left. */
 static void a_reserve_has_room_for_magazines(void **state) {
     (void)state;
     pthread_t thread;
@@ -240,7 +241,7 @@ static void a_reserve_has_room_for_magazines(void **state) {
     end();
 }
 
-/* When as many objects are out as were promised, with what magazines hold, the promise is kept. */
+/* A promise ends when the program has all promised objects, and as many more as magazines hold. */
 static void a_promise_that_was_kept_is_none(void **state) {
     (void)state;
     bool yes = true;

@@ -1,6 +1,6 @@
 /*
- * test_rust_name.c: names that rustc 1.95 mangled, and what they stand for; texts that are none,
- * or would have no end.
+ * test_rust_name.c: names that rustc 1.95 mangled, and the names that they stand for. Also texts
+ * that are no mangled names, and texts whose names would have no end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,7 @@ static void other_names_are_not_rusts(void **state) {
         assert_false(sy_rust_name(others[i], name));
 }
 
-/* A type that has itself twice, again and again. */
+/* Each type contains the type before twice. */
 static void a_name_without_end_ends(void **state) {
     (void)state;
     char mangled[400] = "_RINvC1a1bTmmE", name[SY_RUST_NAME_MAX];
@@ -98,7 +98,7 @@ static void long_names_are_cut(void **state) {
     assert_memory_equal(name, "a::b::<u32, u32, ", 17);
 }
 
-/* Whatever it is given, it stays within the text and the room. Sanitizers look on. */
+/* For any text the function stays within the text and within the room, which sanitizers check. */
 static void any_text_may_be_given(void **state) {
     (void)state;
     uint64_t seed = 1;

@@ -1,7 +1,7 @@
 /*
- * test_sampled.c: which allocations of the drop-in malloc are guarded (heap/sampled.h): what it
- * returns for every size and alignment, when options change, and when the system refuses. Each test
- * is a child, in which nothing has been guarded yet.
+ * test_sampled.c: which allocations of the drop-in malloc are guarded (heap/sampled.h): for every
+ * size and alignment, when options change, and when the system refuses. Each test runs in a child,
+ * in which nothing has been guarded yet.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -77,7 +77,7 @@ static void options_change_as_the_program_runs_here(void *arg) {
     sy_free(object);
     begin();
     must(sy_set_options("fail=1000000000") == 0);
-    must(!sy_malloc_sampled(16, 16)); /* would be missing in the count */
+    must(!sy_malloc_sampled(16, 16)); /* `fail` would not count a guarded object */
     must(sy_set_options("fail=off") == 0);
     object = sy_malloc_sampled(16, 16);
     must(object != NULL);
@@ -100,7 +100,8 @@ static void objects_that_have_to_lie_elsewhere_are_not_sampled(void **state) {
             in_child(objects_that_have_to_lie_elsewhere_are_not_sampled_here, options[i]), 0);
 }
 
-/* Each call to the system that the first sample makes fails once. */
+/* The n-th call to the system that the first sample makes fails. The child ends with 0 if there are
+ * fewer calls. */
 static void refused_here(void *nth) {
     begin();
     sy_fake_fail_nth(SY_FAKE_ANY, *(uint64_t *)nth);
@@ -122,7 +123,7 @@ static void a_refusal_leaves_the_allocation_to_the_heap(void **state) {
     (void)state;
     while (WEXITSTATUS(in_child(refused_here, &nth)) == 1) nth++;
     assert_int_equal(in_child(refused_here, &nth), 0);
-    assert_true(nth > 4); /* at least: the cache, the region, its guards, an opened page */
+    assert_true(nth > 4); /* the cache, the region, its guards, an opened page */
 }
 
 int main(void) {

@@ -1,5 +1,6 @@
 /*
- * test_secrets.c: caches for secrets: out of core dumps, never in swap, zeroed when they are freed.
+ * test_secrets.c: caches for secrets: their memory is not in core dumps and never in swap, and it
+ * is zeroed when objects are freed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +33,7 @@ static sy_cache *make(unsigned flags) {
     return cache;
 }
 
-/* Whether the mapping at `address` has this of the kernel's flags: "dd" not dumped, "lo" locked. */
+/* Whether the kernel has this flag for the mapping at `address`: "dd" not dumped, "lo" locked. */
 static bool has_flag(const void *address, const char *flag) {
     FILE *maps = fopen("/proc/self/smaps", "r");
     char line[512];
@@ -65,7 +66,7 @@ static void what_is_locked_stays_in_memory(void **state) {
     (void)state;
     struct rlimit limit;
     must(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
-    if (limit.rlim_cur < 1 << 20 || SANITIZED) skip(); /* sanitizers let nothing be locked */
+    if (limit.rlim_cur < 1 << 20 || SANITIZED) skip(); /* sanitizers lock no memory */
     sy_cache *secret = make(SY_LOCKED);
     void *key = sy_cache_alloc(secret);
     assert_non_null(key);
@@ -113,7 +114,7 @@ static void what_is_freed_is_zeroed(void **state) {
     }
 }
 
-/* What is live when all goes is not freed first. */
+/* sy_cache_destroy_all zeroes live objects, which are not freed before. */
 static void what_is_destroyed_is_zeroed(void **state) {
     (void)state;
     sy_cache *secret = make(SY_ZERO), *other = make(0);
@@ -139,9 +140,9 @@ static void what_cannot_be_locked_takes_no_ordinals(void **state) {
 static void memory_for_others_is_not_locked(void **state) {
     (void)state;
     sy_cache *secret = make(SY_LOCKED), *other = make(0);
-    void *stays = sy_cache_alloc(other); /* so that the memory is not unmapped */
+    void *stays = sy_cache_alloc(other); /* keeps the memory mapped */
     void *key = sy_cache_alloc(secret);
-    if (!key || SANITIZED) skip(); /* nothing may be locked here */
+    if (!key || SANITIZED) skip(); /* no memory may be locked here */
     assert_true(has_flag(key, " lo"));
     sy_cache_free(secret, key);
     assert_int_equal(sy_cache_destroy(secret), 0);

@@ -1,5 +1,5 @@
 /*
- * test_side.c: small memory for what the library keeps about memory.
+ * test_side.c: side memory: small blocks for what the library stores about memory.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -45,7 +45,7 @@ static void a_block_is_reused_and_zero_again(void **state) {
     for (int i = 0; i < 10000; i++) {
         memset(block, 0xff, 1000);
         sy_side_give(block, 1000);
-        unsigned char *again = take(600); /* of the same power of two */
+        unsigned char *again = take(600); /* of the same power of two as 1000 */
         assert_ptr_equal(again, block);
         for (int byte = 0; byte < 1000; byte++) assert_int_equal(again[byte], 0);
         sy_side_give(again, 600);
@@ -57,7 +57,7 @@ static void a_block_is_reused_and_zero_again(void **state) {
 
 static void the_largest_size_fills_areas(void **state) {
     (void)state;
-    enum { COUNT = 7 * 4 }; /* four areas: an area has room for 7, and for less besides */
+    enum { COUNT = 7 * 4 }; /* four areas: each has room for 7 such blocks and for smaller ones */
     unsigned char *blocks[COUNT];
     size_t pieces = sy_fake_calls(SY_FAKE_RESERVE);
     for (int i = 0; i < COUNT; i++) memset(blocks[i] = take(SY_SIDE_MAX), i, SY_SIDE_MAX);
@@ -82,7 +82,7 @@ static void fail_first(void *call) {
     sy_fake_fail_from(*(sy_fake_call *)call, 1);
     errno = 0;
     size_t taken = 0;
-    while (sy_side_take(SY_SIDE_MAX)) must(++taken < 1000); /* what there is of them */
+    while (sy_side_take(SY_SIDE_MAX)) must(++taken < 1000); /* blocks that are left in areas */
     must(errno == ENOMEM);
     must(sy_fake_reserved() == reserved);
     sy_fake_succeed(*(sy_fake_call *)call);

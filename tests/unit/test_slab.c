@@ -1,6 +1,6 @@
 /*
- * test_slab.c: one slab's bitmap, and the order in which slabs are used. The slabs here are
- * descriptors alone: nothing touches the memory that they describe.
+ * test_slab.c: the bitmap of a slab, and the order in which slabs are used. The slabs are
+ * descriptors only: nothing touches the memory that they describe.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,7 +86,7 @@ static void holes_in_the_bitmap_are_filled_in_order(void **state) {
     assert_int_equal(sy_slab_verify(&it.slab, &layout), 0);
 }
 
-/* ---- what a trim can give back ---- */
+/* ---- pages that a trim can give back ---- */
 
 static void only_pages_that_are_all_free_and_were_used_count(void **state) {
     (void)state;
@@ -100,7 +100,7 @@ static void only_pages_that_are_all_free_and_were_used_count(void **state) {
     assert_int_equal(sy_slab_unused(&it.slab, &layout, 0, slots), 0);
     sy_slab_take(&it.slab, &layout, items + 3 * per_page, 3 * per_page);
     for (uint32_t i = 0; i < 3 * per_page; i++)
-        if (i != per_page + 1) put(&it.slab, i); /* page 1 keeps one */
+        if (i != per_page + 1) put(&it.slab, i); /* page 1 has one slot in use */
     assert_int_equal(sy_slab_unused(&it.slab, &layout, 0, slots), 1 | 4);
     for (uint32_t i = 0; i < layout.slots; i++) {
         bool expected = i < per_page || (i >= 2 * per_page && i < 3 * per_page);
@@ -178,7 +178,7 @@ static void a_slab_set_aside_is_not_given_out(void **state) {
     assert_ptr_equal(sy_bins_best(&bins), &high->slab);
     for (uint32_t i = 0; i < 10; i++) {
         put(&low->slab, i);
-        sy_bins_update(&bins, &low->slab); /* what is freed to it does not move it */
+        sy_bins_update(&bins, &low->slab); /* a free does not move it to a bin */
         assert_ptr_equal(sy_bins_best(&bins), &high->slab);
         assert_int_equal(sy_slab_verify(&low->slab, &layout), 0);
     }
@@ -198,7 +198,7 @@ static void every_slab_length_has_at_most_64_granules_of_whole_pages(void **stat
     }
 }
 
-/* ---- the invariants are seen when broken ---- */
+/* ---- broken invariants are found ---- */
 
 static void verify_sees_what_is_wrong(void **state) {
     (void)state;
@@ -235,7 +235,7 @@ enum { SLABS = 40 };
 
 static made slabs[SLABS];
 
-/* The bin's number is by eighths of the free slots; the obvious way. */
+/* The number of a slab's bin by its share of free slots, computed in the obvious way. */
 static uint32_t bin_of(const sy_slab *slab) {
     if (slab->free_count == 0) return SY_BIN_FULL;
     if (slab->free_count == slab->slots) return SY_BIN_EMPTY;

@@ -32,7 +32,7 @@
 #define FRAMES (WITH_FRAMES && sy_cpu_has_frames())
 
 #define CALLED   __attribute__((noinline))
-#define NOT_LAST __asm__ volatile("" : : : "memory") /* the call before is none to end with */
+#define NOT_LAST __asm__ volatile("" : : : "memory") /* so that the call before is no tail call */
 
 /* ---- how often tables are used ---- */
 
@@ -75,7 +75,7 @@ CALLED static void outer(void (*body)(void)) {
     NOT_LAST;
 }
 
-/* Where the address that innermost() returns to is in the stack; must be there. */
+/* The place of `caller` in the stack, which must have it. */
 static size_t place_of(const void *caller) {
     const void *const *frames;
     size_t depth = sy_stack_frames(taken, &frames), at = 0;
@@ -113,9 +113,9 @@ static void each_way_gives_who_called(void **state) {
     in_thread(take_each_way, NULL);
 }
 
-/* ---- trust ---- */
+/* ---- trust in frame pointers ---- */
 
-/* Of a thread, so that the same call leads here each time. */
+/* A thread's function, so that the same call has the same stack each time. */
 static void *take_one(void *arg) {
     int before = unwindings;
     outer(innermost);
@@ -260,7 +260,8 @@ static void without_bounds_tables_are_used(void **state) {
 }
 
 #if defined(__x86_64__)
-/* As code does that has another use for the register. (Tables do not know of this.) */
+/* Calls sy_stack_here with a wrong frame pointer, as code does that uses the register for other
+ * values. The tables do not know of this. */
 CALLED static uint32_t with_frame_pointer(uintptr_t wrong) {
     uint64_t number;
     __asm__ volatile("mov %%rbp, %%r12\n\t"
@@ -310,7 +311,7 @@ static void a_wrong_frame_pointer_leads_nowhere(void **state) { (void)state; }
 
 /* ---- depth ---- */
 
-/* One frame that was all that was wanted is not one at which a walk may end. */
+/* If a walk ends because it has enough frames, later walks do not end at its last frame. */
 static void a_short_stack_is_not_taken_for_a_whole_one(void **state) {
     (void)state;
     for (unsigned depth = 1; depth < 6; depth++) {
@@ -349,7 +350,7 @@ static void not_more_frames_than_wanted(void **state) {
     sy_options_now.stack_depth = 32;
 }
 
-/* ---- numbers ---- */
+/* ---- numbers of stacks ---- */
 
 static void a_stack_has_one_number(void **state) {
     (void)state;
@@ -368,7 +369,7 @@ static void a_stack_has_one_number(void **state) {
 
 enum { SOME = 4000 };
 
-/* Frames that no program has. */
+/* Makes frames that no program has. */
 static size_t make_up(uint64_t seed, const void **frames) {
     size_t depth = 1 + seed % SY_STACK_DEPTH_MAX;
     for (size_t i = 0; i < depth; i++) frames[i] = (const void *)(uintptr_t)next_random(&seed);
@@ -409,7 +410,7 @@ static void what_is_no_number_has_no_frames(void **state) {
     assert_null(frames);
 }
 
-/* As a handler does that comes at the wrong moment: it goes without, instead of for ever. */
+/* A signal handler may interrupt the taking of a stack. It gets no stack, and does not wait. */
 static void none_is_taken_within_another(void **state) {
     (void)state;
     taken_within = 1;
@@ -425,7 +426,7 @@ static void errno_is_kept(void **state) {
     assert_int_equal(errno, EBADF);
 }
 
-/* ---- failures; of the first use, so each in a process of its own ---- */
+/* ---- failures of the first use, each in a process of its own ---- */
 
 static void first_use_fails(void *arg) {
     const void *const *frames;
@@ -446,7 +447,7 @@ static void without_memory_there_is_no_stack(void **state) {
     assert_int_equal(in_child(first_use_fails, &commit), 0);
 }
 
-/* Keeps stacks until there is no room. */
+/* Keeps stacks until there is no room. Returns the seed of the first that was not kept. */
 static uint64_t fill(uint64_t seed) {
     const void *made[SY_STACK_DEPTH_MAX];
     while (sy_stack_keep(made, make_up(seed, made)) != 0) seed++;

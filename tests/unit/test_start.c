@@ -38,7 +38,7 @@ static sy_cache *make(size_t size) {
 
 /* ---- start ---- */
 
-/* The n-th call fails; it ends with 1 if there were not as many. */
+/* The n-th call to the system fails. The child ends with 1 if there were fewer calls. */
 static void start_fails_at(void *arg) {
     sy_fake_fail_nth(SY_FAKE_ANY, *(uint64_t *)arg);
     errno = 0;
@@ -47,7 +47,7 @@ static void start_fails_at(void *arg) {
     sy_fake_reset();
     if (result != 0) {
         must(failures && errno == ENOMEM);
-        sy_fake_fail_nth(SY_FAKE_ANY, 1); /* and once more, at the beginning of what is left */
+        sy_fake_fail_nth(SY_FAKE_ANY, 1); /* fails again, at the first call that is left */
         must(sy_start() == -1);
     }
     sy_fake_reset();
@@ -68,7 +68,7 @@ static void starting_fails_and_is_tried_again(void **state) {
     int status;
     while ((status = in_child(start_fails_at, &n)) == 0) n++;
     assert_int_equal(WEXITSTATUS(status), 1);
-    assert_true(n > 2); /* depots */
+    assert_true(n > 2); /* at least two calls, for the depots */
 }
 
 static void calls_without_a_start(void *arg) {
@@ -123,11 +123,12 @@ static void of_several_who_come_first_one_starts(void **state) {
     for (int i = 0; i < 20; i++) assert_int_equal(in_child(all_come_first, NULL), 0);
 }
 
-/* ---- entered again, by what the system's functions allocate ---- */
+/* ---- calls of the library from within its start ---- */
 
 static unsigned entered, served;
 
-/* As the C library does where the heap is the program's malloc. */
+/* Calls the library from a function of the system, as the C library does if the heap is the
+ * program's malloc. */
 static void enter_again(void) {
     static bool inside;
     if (inside) return;
@@ -162,7 +163,7 @@ static void start_and_enter_again(void *arg) {
     must(sy_cache_destroy(cache) == 0);
 }
 
-/* The start's last step makes this call, and nothing after the start does. */
+/* The last step of the start makes this call. Nothing makes it after the start. */
 static void start_and_enter_at_its_last_step(void *arg) {
     (void)arg;
     sy_fake_set_option("SLABYARD", "leaks=exit");
@@ -180,7 +181,7 @@ static void a_start_may_be_entered_again(void **state) {
     assert_int_equal(in_child(start_and_enter_again, "audit,leaks=exit"), 0);
 }
 
-/* Others wait for it meanwhile. */
+/* Starts the library, or waits while another thread starts it. */
 static void *start_in_thread(void *arg) {
     must(sy_start() == 0);
     return arg;
@@ -210,7 +211,7 @@ static void others_wait_for_a_start_that_is_entered_again(void **state) {
     assert_int_equal(in_child(start_beside_another, NULL), 0);
 }
 
-/* ---- fork, other threads standing still ---- */
+/* ---- fork while other threads stand still ---- */
 
 static pthread_barrier_t barrier;
 static sy_cache *shared;
@@ -232,7 +233,7 @@ static void free_all_of_the_others(void *arg) {
     must(sy_cache_in_use(shared) == 800);
     sy_cache_stats stats;
     sy_cache_get_stats(shared, &stats);
-    must(stats.in_loaded == 0); /* those threads are not in this process */
+    must(stats.in_loaded == 0); /* these threads are not in the child */
     for (int thread = 0; thread < 4; thread++)
         for (int i = 0; i < 200; i++) {
             for (int at = 0; at < 48; at++) must(others[thread][i][at] == thread);
@@ -269,7 +270,7 @@ static void a_child_has_what_its_parents_threads_held(void **state) {
     assert_int_equal(sy_cache_destroy(shared), 0);
 }
 
-/* ---- fork, other threads running ---- */
+/* ---- fork while other threads run ---- */
 
 enum { CACHES = 3, LIVE = 100 };
 static sy_cache *caches[CACHES];
@@ -356,7 +357,7 @@ static void both_go_on_whatever_other_threads_were_at(void **state) {
     }
 }
 
-/* ---- fork, another thread opening a class of the heap ---- */
+/* ---- fork while another thread opens a class of the heap ---- */
 
 static void open_a_class(void *arg) {
     (void)arg;
@@ -375,7 +376,7 @@ static void *fork_meanwhile(void *arg) {
     return NULL;
 }
 
-/* A thread that opens a class and one that forks both wait for the thread list's lock. */
+/* A thread that opens a class and a thread that forks wait for the lock of the thread list. */
 static void fork_in_the_midst_of_opening(void *arg) {
     must(sy_start() == 0);
     for (uintptr_t class_number = 30; class_number < 50; class_number++) {
@@ -398,7 +399,7 @@ static void a_class_is_opened_or_not_when_a_fork_comes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* First, while nothing has started. */
+        /* First, before the library has started. */
         cmocka_unit_test(starting_fails_and_is_tried_again),
         cmocka_unit_test(every_call_fails_well_before_a_start),
         cmocka_unit_test(of_several_who_come_first_one_starts),

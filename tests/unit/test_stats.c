@@ -1,5 +1,5 @@
 /*
- * test_stats.c: the figures add up, as stats.h writes down, and are what was done.
+ * test_stats.c: the figures add up as stats.h says, and agree with what the test did.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -53,9 +53,9 @@ static sy_cache *make(sy_cache_config config) {
     return cache;
 }
 
-/* ---- the figures and what the system says ---- */
+/* ---- the figures of the library and of the system ---- */
 
-/* Bytes of the process's anonymous memory. */
+/* The anonymous memory of the process, in bytes. */
 static size_t resident(void) {
     size_t kilobytes = 0;
     char line[256];
@@ -71,10 +71,10 @@ static size_t most_held(void) {
     return stats.mapped - stats.units_clean + stats.magazines + stats.side;
 }
 
-enum { SLACK = 256 << 10 }; /* bytes: the tables from addresses to chunks, pages half used */
+enum { SLACK = 256 << 10 }; /* bytes: the map, and pages that are used in part */
 
-/* What the library says that it holds is what came to the process. Of the last slab and the headers
- * of chunks a part is not used. */
+/* The process has grown by as much as the library says that it holds. The last slab and the headers
+ * of chunks are used in part only. */
 static void expect_held(size_t before) {
     size_t said = most_held(), unused = 65536 + process_stats().chunk_headers;
     size_t now = resident(), came = now > before ? now - before : 0;
@@ -89,7 +89,7 @@ static void hold_memory(void *arg) {
     take_small_pages_only();
     memset(objects, 1, sizeof objects);
     size_t before = resident();
-    if (!before || SANITIZED) return; /* the system does not say, or there is more than ours */
+    if (!before || SANITIZED) return; /* no figure, or memory of a sanitizer in it */
     sy_cache *cache = make((sy_cache_config){.size = SIZE});
     objects[0] = sy_cache_alloc(cache);
     expect_held(before);
@@ -263,7 +263,7 @@ static void spans_are_what_the_heap_gave(void **state) {
     assert_int_equal(process_stats().spans, before.spans);
 }
 
-/* A span that the heap freed and that is longer than asked for holds an object of a cache. */
+/* A kept span of the heap that is longer than needed serves an object of a cache. */
 static void slabs_in_used_spans_are_slabs(void **state) {
     (void)state;
     sy_trim();

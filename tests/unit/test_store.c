@@ -1,6 +1,6 @@
 /*
- * test_store.c: magazines come and go, and their memory with them. Each test runs in a child, which
- * finds the store as no one has used it.
+ * test_store.c: magazines are taken and put back, and their memory is made and given back. Each
+ * test runs in a child, in which the store has not been used.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -93,7 +93,7 @@ static void without_memory_there_is_none(void **state) {
 
 static void give_back(void *arg) {
     (void)arg;
-    enum { COUNT = 255 }; /* with number 0 whole words of the store's bitmap */
+    enum { COUNT = 255 }; /* with number 0 they fill words of the store's bitmap */
     sy_magazine *taken[COUNT];
     for (int i = 0; i < COUNT; i++) fill(taken[i] = take());
     must(sy_store_trim() == 0);
@@ -164,12 +164,12 @@ static void share(void *arg) {
     must(sy_store_verify() == 0);
 }
 
-/* Every step of a trim; bytes. */
+/* Does all steps of a trim. Returns the bytes. */
 static size_t trim_in_steps(bool aged) {
     size_t bytes = 0, steps = 1;
     for (unsigned at = 0; sy_store_trim_step(&at, aged, &bytes); steps++) {}
     must(sy_store_verify() == 0);
-    must(steps == SEGMENT / 64 / 8); /* half a MiB of items each, of one segment */
+    must(steps == SEGMENT / 64 / 8); /* half a MiB of items a step, in one segment */
     return bytes;
 }
 
@@ -180,7 +180,7 @@ static void age(void *arg) {
     const size_t item_bytes = SY_MAGAZINE_WORDS * sizeof(uintptr_t);
     for (int i = 0; i < COUNT; i++) fill(taken[i] = take());
     for (int i = 0; i < PUT; i++) sy_store_put(taken[i]);
-    must(trim_in_steps(true) == 0); /* they have just come back */
+    must(trim_in_steps(true) == 0); /* the magazines have just come back */
     for (int i = 0; i < AGAIN; i++) must(take() == taken[i]);
     for (int i = 0; i < AGAIN; i++) sy_store_put(taken[i]);
     size_t old = trim_in_steps(true), young = trim_in_steps(true);
@@ -189,7 +189,7 @@ static void age(void *arg) {
     must(trim_in_steps(true) == 0);
     for (int i = PUT; i < COUNT; i++) must(taken[i]->items[5] == taken[i]->number);
     for (int i = PUT; i < COUNT; i++) sy_store_put(taken[i]);
-    must(trim_in_steps(false) > 0); /* as they are */
+    must(trim_in_steps(false) > 0); /* whatever their age */
 }
 
 static void by_age_it_takes_what_was_long_unused(void **state) {
@@ -197,7 +197,7 @@ static void by_age_it_takes_what_was_long_unused(void **state) {
     assert_int_equal(in_child(age, NULL), 0);
 }
 
-/* From the 256th on magazines get memory by one call for 64 of them. */
+/* From the 256th magazine on, one call gets memory for 64 magazines. */
 static void back(void *arg) {
     (void)arg;
     enum { FEW = 255, MORE = 640 };

@@ -1,6 +1,6 @@
 /*
- * test_symbols.c: addresses in words, with debug information and without; and what there still is
- * when the child, the library or the list of mappings fails.
+ * test_symbols.c: the texts for addresses, with debug information and without it, and what is left
+ * of them when the child, the library or the list of mappings fails.
  */
 #define _GNU_SOURCE
 
@@ -30,7 +30,7 @@ static sy_symbols symbols;
 
 #define NOT_LAST __asm__ volatile("" : : : "memory")
 
-static const void *address; /* of a call in the functions below */
+static const void *address; /* of a call in a function below */
 static int call_line, outer_line;
 
 __attribute__((noinline)) static const void *who_calls(void) {
@@ -55,7 +55,8 @@ __attribute__((noinline)) static void around_inlined(void) {
     NOT_LAST;
 }
 
-/* The lines of an address; what stands before each is tested apart. */
+/* The lines of an address without their first characters, which must say that the function is the
+ * program's. */
 static const char *lines_of(size_t index) {
     static char text[SY_SYMBOLS_TEXT];
     char *to = text;
@@ -76,7 +77,7 @@ static const char *words(const void *of, bool deep) {
     return lines_of(0);
 }
 
-/* "function at unit/test_symbols.c:LINE", whatever the folder is called by the compiler. */
+/* Expects "function at PATH/test_symbols.c:LINE", with any PATH. */
 static const char *expect_line(const char *text, const char *function, int line) {
     char end[80];
     const char *stop = strchr(text, '\n');
@@ -90,7 +91,7 @@ static const char *expect_line(const char *text, const char *function, int line)
     return stop + 1;
 }
 
-/* "function+0x12 in /file" and nothing more. */
+/* Expects "function+0x12 in /file" and nothing more. */
 static void expect_place(const char *text, const char *function, const char *file) {
     size_t length = strlen(function);
     assert_memory_equal(text, function, length);
@@ -169,7 +170,7 @@ static void each_address_has_its_own_lines(void **state) {
     assert_int_equal(symbols.count, 0);
 }
 
-/* ---- too much ---- */
+/* ---- more than fits ---- */
 
 /* A mapped file with the longest possible name. */
 static const char *map_long_name(char *folder, char *file) {
@@ -206,7 +207,7 @@ static void what_has_no_room_is_cut(void **state) {
         assert_int_equal(symbols.length, SY_SYMBOLS_TEXT - 1);
     }
     sy_symbols_find(&symbols, many, SY_SYMBOLS_MAX, 1, true);
-    assert_in_range(symbols.count, 2, SY_SYMBOLS_MAX - 1); /* what is not needed is not cut */
+    assert_in_range(symbols.count, 2, SY_SYMBOLS_MAX - 1); /* whole lines, or none */
     size_t last = symbols.count - 1;
     snprintf(line, sizeof line, "0x%zx in %s\n", last, file);
     assert_string_equal(lines_of(last), line);
@@ -226,7 +227,7 @@ static void without_a_child_it_is_shallow(void **state) {
     sy_fake_reset();
 }
 
-/* Its child loads it, and each function that is needed; the last is not. */
+/* The child loads the library, and each function that it needs. The n-th load fails, for each n. */
 static void without_all_of_the_library_it_is_shallow(void **state) {
     (void)state;
     known_function();
@@ -292,7 +293,7 @@ static void what_a_child_did_not_say_is_told_without_it(void **state) {
     sy_fake_reset();
 }
 
-/* They are known if the child says them, and else they are not. */
+/* An address that is not needed has lines only if the child gives them. */
 static void what_is_not_needed_is_only_what_a_child_says(void **state) {
     (void)state;
     known_function();
@@ -310,7 +311,7 @@ static void what_is_not_needed_is_only_what_a_child_says(void **state) {
     sy_fake_reset();
 }
 
-/* Where a child would stop, or be waited for. */
+/* A debugger might stop the child, and the program would wait for it. */
 static void under_a_debugger_there_is_no_child(void **state) {
     (void)state;
     known_function();
@@ -331,7 +332,7 @@ static void what_makes_no_sense_is_not_believed(void **state) {
     sy_fake_reset();
 }
 
-/* The program waits for all its children, and hears of none. */
+/* The program handles SIGCHLD and waits for all children, and notices no child. */
 static volatile int heard;
 
 static void hear(int signal) {

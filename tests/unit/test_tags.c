@@ -1,6 +1,6 @@
 /*
- * test_tags.c: what is allocated counts for the tag of the thread that did, until it is freed by
- * whomever.
+ * test_tags.c: an object counts for the tag of the thread that allocated it, until a thread frees
+ * it.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -102,7 +102,7 @@ static void a_visit_ends_when_it_is_told(void **state) {
     assert_int_equal(next, 3);
 }
 
-/* ---- what a thread allocates ---- */
+/* ---- the objects of a thread ---- */
 
 static void *has_none(void *arg) {
     must(sy_tag_set(0) == 0);
@@ -115,7 +115,7 @@ static void a_thread_has_the_tag_that_it_was_given(void **state) {
     assert_int_equal(sy_tag_set(tag), 0);
     in_thread(has_none, NULL);
     assert_int_equal(sy_tag_set(SY_TAGS_MAX + 1), tag);
-    assert_int_equal(sy_tag_set(SY_TAGS_MAX), 0); /* a number that no name has */
+    assert_int_equal(sy_tag_set(SY_TAGS_MAX), 0); /* no tag has this number */
     assert_int_equal(sy_tag_set(0), 0);
 }
 
@@ -194,7 +194,7 @@ static void *_Atomic handed[THREADS][OBJECTS];
 static sy_tag tags[THREADS];
 static _Atomic int next_thread;
 
-/* Allocates with its own tag, and frees what its neighbour allocated. */
+/* Allocates with the thread's own tag, and frees the objects of its neighbour. */
 static void *allocate_and_free(void *arg) {
     int me = atomic_fetch_add(&next_thread, 1), other = (me + 1) % THREADS;
     sy_tag_set(tags[me]);

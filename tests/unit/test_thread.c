@@ -1,5 +1,6 @@
 /*
- * test_thread.c: what a thread has: a record while it lives, shut slots before and after.
+ * test_thread.c: the library's data about a thread: a record while it lives, shut slots before and
+ * after.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -124,7 +125,8 @@ static void *attach_then_go_idle_and_back(void *arg) {
     return NULL;
 }
 
-/* The lock is held by another thread all the while: to wait for it would be to wait for ever. */
+/* Another thread holds the lock all the time: a thread that waited for it would wait without
+ * end. */
 static void going_idle_and_coming_back_takes_no_lock(void **state) {
     (void)state;
     sy_thread_self();
@@ -136,7 +138,7 @@ static void going_idle_and_coming_back_takes_no_lock(void **state) {
     sy_threads_lock();
     pthread_barrier_wait(&barrier);
     while (!atomic_load(&thread)) sched_yield();
-    sy_threads_unlock(); /* which the worker's end takes */
+    sy_threads_unlock(); /* the worker takes the lock at its end */
     pthread_join(worker, NULL);
     pthread_barrier_destroy(&barrier);
 }
@@ -148,7 +150,7 @@ static void *come_back(void *arg) {
     pthread_barrier_wait(&barrier);
     must(sy_thread_self() == thread);
     must(atomic_load(&thread->state) == SY_THREAD_RUNNING);
-    must(thread->slots[SY_CLIENTS_MAX - 1].mark == 1); /* what the claimer wrote, and all of it */
+    must(thread->slots[SY_CLIENTS_MAX - 1].mark == 1); /* all that the claiming thread wrote */
     thread->slots[SY_CLIENTS_MAX - 1].mark = 0;
     return NULL;
 }
@@ -204,7 +206,7 @@ static void a_record_that_is_not_to_be_had_is_asked_for_again(void **state) {
 
 static void *use_a_slot(void *arg) {
     sy_thread *thread = sy_thread_self();
-    thread->slots[1000].exchanges = 1; /* as a client of that number would */
+    thread->slots[1000].exchanges = 1; /* as a client with this number would */
     atomic_store(&thread->slots_end, 1001);
     *(sy_thread **)arg = thread;
     return NULL;
@@ -273,7 +275,7 @@ static void an_ended_threads_empty_magazines_are_stored(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* First: as long as there are no records yet, one has to be made. */
+        /* First, before there are records: the test needs a call that makes one. */
         cmocka_unit_test(a_record_that_is_not_to_be_had_is_asked_for_again),
         cmocka_unit_test(a_thread_has_one_record),
         cmocka_unit_test(an_ended_threads_record_is_the_next_ones),

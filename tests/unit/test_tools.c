@@ -42,7 +42,7 @@ static sy_cache *make(size_t size, unsigned flags) {
     return cache;
 }
 
-/* ---- without a tool, or when it is not to be told ---- */
+/* ---- without a tool, or with messages off ---- */
 
 static void the_option_decides(void **state) {
     (void)state;
@@ -122,7 +122,7 @@ static void what_is_live_is_shown_when_its_cache_goes(void **state) {
     assert_true(all(start, bytes, false));
 }
 
-/* The asan presets judge the library's own accesses here too. */
+/* AddressSanitizer judges the library's own accesses here too, in builds with it. */
 static void the_librarys_checks_may_look(void **state) {
     (void)state;
     sy_cache *cache = make(40, SY_REDZONE | SY_POISON | SY_EDGES | SY_ZERO);

@@ -1,5 +1,5 @@
 /*
- * test_trim.c: free memory goes back to the system, and nothing else does.
+ * test_trim.c: free memory goes back to the system, and no other memory does.
  */
 #define _GNU_SOURCE
 
@@ -71,7 +71,8 @@ static void all_that_was_freed_goes_back(void **state) {
     }
 }
 
-/* One object of a page is live here and there: the pages without go, and the objects stay. */
+/* A few objects are live. Pages without live objects go back, and the objects keep their
+ * content. */
 static void pages_without_live_objects_go_back(void **state) {
     (void)state;
     size_t page = sy_os_page_size();
@@ -112,7 +113,7 @@ static void what_went_back_holds_no_memory_and_comes_back(void **state) {
     assert_true(is_resident(objects[0]));
     sy_cache_trim(cache);
     assert_true(is_resident(objects[0]));
-    unsigned char *freed = low + 64 * per_page * 3; /* of the same slab */
+    unsigned char *freed = low + 64 * per_page * 3; /* a page of the same slab */
     assert_false(is_resident(freed));
     for (size_t i = 1; i < COUNT; i++) {
         objects[i] = sy_cache_alloc(cache);
@@ -130,7 +131,7 @@ static void *free_and_run_on(void *arg) {
     for (size_t i = 0; i < COUNT; i++) sy_cache_free(arg, objects[i]);
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
-    for (int i = 0; i < 300; i++) objects[i] = sy_cache_alloc(arg); /* exchanges */
+    for (int i = 0; i < 300; i++) objects[i] = sy_cache_alloc(arg); /* makes exchanges */
     for (int i = 0; i < 300; i++) sy_cache_free(arg, objects[i]);
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
@@ -152,7 +153,7 @@ static void running_threads_give_theirs_at_their_next_exchange(void **state) {
     sy_cache_trim(cache);
     sy_cache_get_stats(cache, &stats);
     size_t before = stats.in_loaded;
-    assert_true(before > 0); /* the thread is running: its magazines are its own */
+    assert_true(before > 0); /* the thread runs, so it keeps its magazines */
     assert_int_equal(stats.in_depot, 0);
     uint64_t flushes = stats.flushes;
     pthread_barrier_wait(&barrier);
@@ -161,7 +162,7 @@ static void running_threads_give_theirs_at_their_next_exchange(void **state) {
     assert_true(stats.flushes > flushes);
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
-    sy_cache_trim(cache); /* the thread is idle: its magazines are there for the taking */
+    sy_cache_trim(cache); /* the thread is idle, so the trim takes its magazines */
     sy_cache_get_stats(cache, &stats);
     assert_int_equal(stats.in_loaded, 0);
     assert_int_equal(stats.slabs, 0);
@@ -245,7 +246,8 @@ static void a_trim_by_a_thread_without_magazines_makes_nothing(void **state) {
     in_thread(in_fresh_thread, (void *)(uintptr_t)a_trim_makes_nothing);
 }
 
-/* Every discard fails: nothing is lost, in place or as whole slabs, and the next trim succeeds. */
+/* Every discard fails, of pages in slabs and of whole slabs. Nothing is lost, and the next trim
+ * succeeds. */
 static void a_trim_that_fails_loses_nothing(void **state) {
     (void)state;
     for (unsigned flags = 0; flags < 2; flags++) {
@@ -274,11 +276,11 @@ static void *keep_trimming(void *arg) {
     return NULL;
 }
 
-/* What is taken while pages are given back keeps what is written into it. */
+/* An object that is allocated while pages are given back keeps its content. */
 static void objects_taken_during_a_trim_are_whole(void **state) {
     (void)state;
     pthread_t thread;
-    sy_cache *cache = make(96, SY_CHECKED); /* each operation meets the slabs */
+    sy_cache *cache = make(96, SY_CHECKED); /* every operation uses the slabs */
     uint64_t random = 14;
     memset(objects, 0, sizeof objects);
     atomic_store(&stop, false);
@@ -300,7 +302,7 @@ static void objects_taken_during_a_trim_are_whole(void **state) {
     assert_int_equal(sy_cache_destroy(cache), 0);
 }
 
-/* ---- no room, beside a trim ---- */
+/* ---- no room while a trim runs ---- */
 
 static sem_t discarding, go_on;
 
@@ -321,7 +323,7 @@ static void *alloc_in_thread(void *arg) {
     return sy_malloc(256 << 10);
 }
 
-/* All that is free is one span, and a trim has it aside. */
+/* All free memory is one span, which a trim has set aside. */
 static void an_allocation_waits_for_the_system(void *arg) {
     alarm(60);
     sem_init(&discarding, 0, 0);

@@ -1,5 +1,6 @@
 /*
- * test_trim_some.c: sy_trim_some: so much, or so long, and on from there with the next call.
+ * test_trim_some.c: sy_trim_some stops after so many bytes or so much time, and the next call goes
+ * on from there.
  */
 #define _GNU_SOURCE
 
@@ -13,11 +14,11 @@
 #include "os/fake.h"
 #include "support/ages.h"
 
-enum { STEP_MOST = 8 << 20 }; /* bytes that one step gives back: the last of a long span */
+enum { STEP_MOST = 8 << 20 }; /* bytes of one step at most: the end of a long span */
 
 static const uint64_t EVER = UINT64_MAX;
 
-/* Free units, holes, empty slabs, magazines and kept spans: something for each stage. */
+/* Memory for each stage of a trim: free units, holes, empty slabs, magazines and kept spans. */
 static sy_cache *with_much_to_give(void) {
     sy_cache *cache = make(64, 0);
     sy_cache *gone = make(1000, 0);
@@ -78,7 +79,7 @@ static void repeated_calls_reach_everything(void **state) {
     give_up(cache);
 }
 
-/* A call that comes after the end of a trim counts its own bytes alone. */
+/* A call after the end of a trim counts its own bytes only. */
 static void each_call_counts_for_itself(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -91,7 +92,8 @@ static void each_call_counts_for_itself(void **state) {
     }
 }
 
-/* Less than was asked for says that there is no more, wherever the call before has stopped. */
+/* If a call gives back fewer bytes than were asked for, there is no more to give back, wherever the
+ * call before stopped. */
 static void fewer_bytes_say_that_there_is_no_more(void **state) {
     (void)state;
     for (size_t first = 0; first < 12; first++) {
@@ -125,7 +127,7 @@ static int construct(void *object, void *arg) {
     return 0;
 }
 
-/* Takes a microsecond. */
+/* Takes a microsecond of the fake's clock. */
 static void destruct_slowly(void *object, void *arg) {
     (void)object;
     (void)arg;
@@ -142,7 +144,7 @@ static sy_cache *with_slow_destructors(void) {
     return cache;
 }
 
-/* A nanosecond is enough for what takes no time at all, and for a step that does. */
+/* In a nanosecond a call does all steps that take no time, and one step that takes time. */
 static void it_stops_when_the_time_is_over(void **state) {
     (void)state;
     sy_cache *cache = with_slow_destructors();
@@ -168,7 +170,7 @@ static void a_longer_budget_gets_further(void **state) {
     end(cache);
 }
 
-/* ---- with others ---- */
+/* ---- with other threads ---- */
 
 static _Atomic bool over;
 
@@ -182,7 +184,7 @@ static void calls_at_once_disturb_nobody(void **state) {
     (void)state;
     enum { THREADS = 3 };
     pthread_t threads[THREADS];
-    sy_fake_reset(); /* time passes */
+    sy_fake_reset(); /* the real clock, so time passes */
     sy_cache *cache = make(64, SY_CHECKED);
     over = false;
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -247,7 +249,7 @@ static void the_child_of_a_fork_can_go_on(void **state) {
     give(cache, 0, COUNT);
     assert_int_equal(pthread_create(&thread, NULL, trim_all, NULL), 0);
     pthread_barrier_wait(&barrier);
-    assert_false(goes_on()); /* another thread is at it */
+    assert_false(goes_on()); /* another thread does the trim */
     int status = in_child(trim_without_the_other, NULL);
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
@@ -265,7 +267,7 @@ static void be_first(void *arg) {
     must(sy_trim_some(SIZE_MAX, EVER) > 0);
 }
 
-/* errno stays, whatever fails. */
+/* errno is unchanged, whatever fails. */
 static void failures_lose_nothing(void **state) {
     (void)state;
     sy_cache *cache = with_much_to_give();
@@ -293,7 +295,7 @@ static void failures_lose_nothing(void **state) {
 }
 
 int main(void) {
-    if (in_child(be_first, NULL) != 0) return 1; /* of all calls into the library */
+    if (in_child(be_first, NULL) != 0) return 1; /* the first call into the library */
     const struct CMUnitTest tests[] = {
         TEST(nothing_asked_is_nothing_given),
         TEST(it_stops_at_the_bytes_asked_for),

@@ -1,6 +1,6 @@
 /*
- * test_verify.c: sy_verify finds what is not as it always has to be, wherever it is, and nothing
- * where all is well.
+ * test_verify.c: sy_verify finds broken invariants, wherever they are, and reports nothing if all
+ * hold.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -31,7 +31,7 @@ static sy_cache *make(unsigned flags) {
 
 static void verify(void *wrong) { *(size_t *)wrong = sy_verify(); }
 
-/* So many violations, told by this line; NULL: by none. */
+/* Expects so many violations, and this line in the report. NULL: no violation is reported. */
 static void expect(size_t wrong, const char *line) {
     size_t found = 0;
     errno = 12345;
@@ -129,7 +129,7 @@ static void a_magazine_that_is_wrong_is_found(void **state) {
     expect(0, NULL);
 }
 
-/* ---- damage: a fault each, which is no violation of ours ---- */
+/* ---- damage by the program: each is a fault, and no violation of the library's ---- */
 
 static void damage(sy_cache *cache, char *at, size_t bytes) {
     char before[64];
@@ -185,7 +185,7 @@ static void what_is_found_adds_up(void **state) {
     sy_cache_destroy_all(cache);
 }
 
-/* More than there is room to tell. */
+/* More violations than the report has room for. */
 static void each_of_many_is_counted(void **state) {
     (void)state;
     sy_cache *caches[30];
@@ -201,7 +201,7 @@ static void each_of_many_is_counted(void **state) {
     expect(0, NULL);
 }
 
-/* ---- while others work ---- */
+/* ---- while other threads work ---- */
 
 static _Atomic bool over;
 

@@ -1,9 +1,11 @@
 /*
- * test_vmem.c: what vmem.h promises of arenas and what they say of themselves, one behaviour a
- * test, through the public header alone; so are its other parts in test_vmem_segments.c,
- * test_vmem_imports.c and test_vmem_cached.c. Every sequence of operations is compared with a model
- * in tests/fuzz/fuzz_vmem.c and, of small arenas, in test_vmem_exhaustive.c; what happens without
- * memory is in test_vmem_failures.c.
+ * test_vmem.c: what vmem.h promises about arenas, and what arenas say about themselves, one
+ * behaviour a test, through the public header only. test_vmem_segments.c, test_vmem_imports.c and
+ * test_vmem_cached.c test the other parts of vmem.h in the same way.
+ *
+ * tests/fuzz/fuzz_vmem.c compares sequences of operations with a model, and test_vmem_exhaustive.c
+ * compares all short sequences on small arenas. test_vmem_failures.c tests arenas that get no
+ * memory.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -162,7 +164,7 @@ static void be_child(void *arg) {
     must(sy_vmem_verify(arg) == 0);
 }
 
-/* A fork takes the locks of those that there are. */
+/* A fork takes the locks of all arenas that there are. */
 static void arenas_are_destroyed_in_any_order(void **state) {
     static const unsigned orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}, {2, 0, 3, 1}};
     (void)state;
@@ -176,7 +178,7 @@ static void arenas_are_destroyed_in_any_order(void **state) {
     }
 }
 
-/* What the statistics say, to a page, is what was committed for the arena; how much that is. */
+/* The statistics say how much was committed for the arena, exact to a page. Returns these bytes. */
 static size_t expect_bytes(const sy_vmem *arena, size_t committed) {
     size_t held = sy_fake_committed() - committed, page = (size_t)sysconf(_SC_PAGESIZE);
     assert_in_range(stats_of(arena).bytes, held - page, held);
@@ -185,13 +187,13 @@ static size_t expect_bytes(const sy_vmem *arena, size_t committed) {
 
 static void destroy_gives_all_memory_back(void **state) {
     (void)state;
-    end(make_plain(0)); /* so that the library has started */
+    end(make_plain(0)); /* starts the library */
     size_t reserved = sy_fake_reserved(), committed = sy_fake_committed();
     sy_vmem *arena = make_plain(200000);
     for (size_t i = 0; i < 100000; i++) get(arena, 1);
     size_t most = expect_bytes(arena, committed);
     for (size_t i = 0; i < 100000; i++) give(arena, i, 1);
-    assert_true(expect_bytes(arena, committed) < most / 4); /* much of it goes before */
+    assert_true(expect_bytes(arena, committed) < most / 4); /* much of it goes earlier */
     end(arena);
     assert_int_equal(sy_fake_reserved(), reserved);
     assert_int_equal(sy_fake_committed(), committed);
@@ -299,7 +301,7 @@ static void neighbouring_spans_contain_what_lies_in_both(void **state) {
     end(arena);
 }
 
-/* What would go past the end of the integers does not begin again at 0. */
+/* A range that goes past the end of the integers does not go on at 0. */
 static void what_an_arena_contains_does_not_wrap(void **state) {
     (void)state;
     sy_vmem *arena = make((sy_vmem_config){.base = UINTPTR_MAX - 9, .size = 10});
@@ -399,7 +401,8 @@ typedef struct freeing_view {
     view seen;
 } freeing_view;
 
-/* Frees the segment visited, and takes it and more again as one. */
+/* Frees the segment that is visited. At the last one, also allocates the whole arena and frees
+ * it. */
 static int change_all(void *arg, unsigned what, uintptr_t start, size_t size) {
     freeing_view *it = arg;
     note(&it->seen, what, start, size);
@@ -480,8 +483,8 @@ static void the_largest_free_segment_is_known_to_an_eighth(void **state) {
     }
 }
 
-/* Segments of 1 to 8 quanta, of which every other one is freed and taken again, by fits that say
- * so: how many segments were looked at for an allocation, and for a free, times 100. */
+/* Allocates segments of 1 to 8 quanta, frees every second one and allocates it again. *probes and
+ * *steps: how many segments were looked at for an allocation and for a free, times 100. */
 static void work_per_operation(size_t count, uint64_t *probes, uint64_t *steps) {
     uintptr_t *values = malloc(count * sizeof *values);
     sy_vmem *arena = make_plain(count * 16);
@@ -503,13 +506,13 @@ static void operations_take_no_longer_among_many(void **state) {
     work_per_operation(100, &probes, &steps);
     work_per_operation(100000, &probes_many, &steps_many);
     assert_true(probes_many <= probes * 2 + 100);
-    assert_true(steps_many <= 400); /* a table that is never loaded more than its buckets */
+    assert_true(steps_many <= 400); /* the table has no more entries than buckets */
 }
 
 static sy_vmem *growing;
 static bool is_growing;
 
-/* Another thread would do the same meanwhile. */
+/* Does what another thread might do meanwhile. */
 static void grow_too(void) {
     uintptr_t value;
     if (is_growing) return;

@@ -1,5 +1,5 @@
 /*
- * test_vmem_cached.c: quantum caches, as vmem.h promises them, one behaviour a test.
+ * test_vmem_cached.c: what vmem.h promises about quantum caches, one behaviour a test.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -49,7 +49,7 @@ static void cached_values_are_given_once(void **state) {
     end(arena);
 }
 
-/* A value may be 0 in a cache too. */
+/* The value 0 can be cached too. */
 static void zero_is_cached_like_any_other(void **state) {
     (void)state;
     sy_vmem *arena = make_cached(1);
@@ -103,14 +103,14 @@ static void caches_are_drained_before_there_is_no_room(void **state) {
         give(arena, get(arena, 1), 1);
         assert_int_equal(get_with(arena, 64, (sy_vmem_constraints){.align = 64}), 0);
         give(arena, 0, 64);
-        give(arena, get(arena, 1), 1); /* one cache is drained for another */
+        give(arena, get(arena, 1), 1); /* waits in a cache, and is drained for the next */
         for (uintptr_t i = 0; i < 16; i++) get(arena, 4);
         for (uintptr_t i = 0; i < 16; i++) give(arena, i * 4, 4);
     }
     end(arena);
 }
 
-/* Other fits and sizes do not come from caches: what waits in them is passed over. */
+/* Other fits, and allocations with constraints, take nothing from caches. */
 static void only_instant_fit_is_served_from_caches(void **state) {
     (void)state;
     sy_vmem *arena = make_cached(1000);
@@ -182,7 +182,7 @@ static void a_wrong_free_does_not_keep_the_others_of_its_magazine(void **state) 
     end(arena);
 }
 
-/* The size that a segment has when it is freed says which cache it goes to. */
+/* The size of a segment at its free says which cache it goes to. */
 static void what_was_resized_is_cached_as_what_it_is(void **state) {
     (void)state;
     sy_vmem *arena = make_cached(1000);
@@ -203,7 +203,7 @@ static void a_double_free_in_a_row_to_a_cache_is_told_at_once(void **state) {
     sy_vmem *arena = make_cached(1000);
     uintptr_t values[300];
     for (size_t i = 0; i < 300; i++) values[i] = get(arena, 2);
-    for (size_t i = 300; i-- > 0;) { /* 0 comes last */
+    for (size_t i = 300; i-- > 0;) { /* value 0 comes last */
         give(arena, values[i], 2);
         errno = 0;
         assert_int_equal(sy_vmem_free(arena, values[i], 2), -1);
@@ -245,7 +245,7 @@ static void an_arena_with_caches_is_busy_like_any_other(void **state) {
     assert_int_equal(errno, EBUSY);
     assert_int_equal(sy_vmem_size(arena, SY_VMEM_ALLOCATED), 1);
     give(arena, value, 1);
-    assert_int_equal(get(arena, 1), value); /* the cache goes on */
+    assert_int_equal(get(arena, 1), value); /* the cache still works */
     give(arena, value, 1);
     sy_thread_flush();
     assert_int_equal(stats_of(arena).cached, 0);
@@ -281,7 +281,7 @@ static void what_threads_leave_behind_can_be_had(void **state) {
     end(arena);
 }
 
-/* Magazines are filled by imports, and what they hold keeps spans until it is drained. */
+/* Imports fill magazines, whose values keep spans until the arena is drained. */
 static void caches_over_imports_give_every_span_back(void **state) {
     (void)state;
     supply from = {.next = 64, .gap = 8};
@@ -299,7 +299,7 @@ static void caches_over_imports_give_every_span_back(void **state) {
     nothing_is_out(&from);
 }
 
-/* The caches that were suspended before one that is busy go on. */
+/* If a destroy finds a busy cache, the caches that it suspended before go on. */
 static void an_arena_that_is_busy_keeps_all_its_caches(void **state) {
     (void)state;
     sy_vmem *arena = make_cached(100);

@@ -1,9 +1,11 @@
 /*
- * test_vmem_exhaustive.c: every sequence of up to six operations on an arena of 16 quanta, over
- * four alphabets of operations, against a model that is 16 bits and tries every value there is.
+ * test_vmem_exhaustive.c: every sequence of up to six operations on an arena of 16 quanta, from
+ * each of four sets of operations. A model, which has a bit for each quantum and tries every value,
+ * says what is right.
  *
- * A sequence is run from the start: the arena is emptied after each, and next fit sent back to its
- * beginning. Those that end early, by an operation that has nothing to work on, are not prolonged.
+ * Each sequence starts with an empty arena, and with next fit at the front. If an operation has
+ * nothing to work on, the sequence ends there, and longer sequences with this beginning are left
+ * out.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -24,8 +26,7 @@ enum {
     LENGTH = 6,
     LENGTH_SANITIZED = 5,
     LETTERS_MAX = 16,
-    WALKED_EVERY =
-        64, /* sequences, of which one is compared by a walk, which costs more than all */
+    WALKED_EVERY = 64, /* one in so many sequences is compared by a walk, which is slow */
 };
 
 typedef enum verb { ALLOC, XALLOC, FREE, RESIZE } verb;
@@ -33,9 +34,9 @@ typedef enum verb { ALLOC, XALLOC, FREE, RESIZE } verb;
 typedef struct letter {
     verb verb;
     sy_vmem_fit fit;
-    size_t size;              /* RESIZE: the new one */
+    size_t size;              /* RESIZE: the new size */
     sy_vmem_constraints with; /* XALLOC */
-    unsigned which;           /* FREE, RESIZE: the oldest is 0 */
+    unsigned which;           /* FREE, RESIZE: which live segment; 0 is the oldest */
 } letter;
 
 typedef struct alphabet {
@@ -44,14 +45,14 @@ typedef struct alphabet {
     size_t count;
 } alphabet;
 
-/* Values are counted from the base here. */
+/* A live segment. `start` is counted from the base. */
 typedef struct live {
     unsigned start, size;
 } live;
 
 static sy_vmem *arena;
 static uintptr_t base;
-static unsigned used, rotor; /* a bit a quantum; where next fit begins */
+static unsigned used, rotor; /* a bit for each quantum; where next fit begins */
 static live all[LENGTH];     /* oldest first */
 static size_t live_count;
 
@@ -133,7 +134,7 @@ static void resize(const letter *to) {
     used = others | mask_of(it->start, it->size);
 }
 
-/* False: there is nothing to do it to. */
+/* Does the operation. False: it has nothing to work on. */
 static bool act(const letter *it) {
     bool needs_one = it->verb == FREE || it->verb == RESIZE;
     if (needs_one && it->which >= live_count) return false;
@@ -164,7 +165,7 @@ static void check_all(bool walked) {
     must(seen == mask_of(0, QUANTA));
 }
 
-/* Empties the arena, and has next fit begin at the front. */
+/* Empties the arena, and makes next fit begin at the front. */
 static void start_over(void) {
     uintptr_t value;
     while (live_count) give(live_count - 1);
@@ -173,7 +174,7 @@ static void start_over(void) {
     rotor = 0;
 }
 
-/* How many letters of the sequence were done. */
+/* Returns how many operations of the sequence were done. */
 static size_t run(const alphabet *it, const size_t *sequence, size_t length, bool walked) {
     size_t done = 0;
     while (done < length && act(&it->letters[sequence[done]])) done++;
@@ -182,7 +183,7 @@ static size_t run(const alphabet *it, const size_t *sequence, size_t length, boo
     return done;
 }
 
-/* The next sequence that differs in its first `significant` letters; false: there is none. */
+/* Makes the next sequence that differs in its first `significant` letters. False: there is none. */
 static bool advance(size_t *sequence, size_t length, size_t significant, size_t letters) {
     for (size_t i = significant; i < length; i++) sequence[i] = 0;
     for (size_t i = significant; i-- > 0; sequence[i] = 0)
@@ -258,7 +259,7 @@ static void constraints(void **state) {
     run_all(ALPHABET(96, letters));
 }
 
-/* At the end of the integers. */
+/* An arena at the end of the integers. */
 static void resizing(void **state) {
     static const letter letters[] = {
         {.verb = ALLOC, .size = 1},

@@ -1,10 +1,11 @@
 /*
- * test_vmem_failures.c: the life of an arena with the n-th call to the system failing, for every n
- * there is; with all failing from the n-th on, until the phase is over; and with the n-th import
- * failing. Whenever a call fails it says ENOMEM and what was there before is there after it, frees
- * never fail, and once the arena is gone nothing of it is left.
+ * test_vmem_failures.c: the life of an arena. For each n it runs with the n-th call to the system
+ * failing, with all calls failing from the n-th on until the phase is over, and with the n-th
+ * import failing. A function that fails sets ENOMEM, and what was there before is there after it.
+ * Frees never fail. When the arena is gone, nothing is left of it.
  *
- * What starts once starts in each run anew: a run is a child of a process that has used nothing.
+ * Each run is a child of a process that has not used the library, so each run starts the library
+ * anew.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -21,10 +22,10 @@
 #include "support/child.h"
 
 enum {
-    SEGMENTS = 1500, /* more than the table has buckets at first, in several blocks of tags */
-    SPANS = 6,       /* that are added; one where more can be imported */
+    SEGMENTS = 1500, /* more than the first table has buckets, in several blocks of tags */
+    SPANS = 6,       /* that are added; only one if the arena imports */
     SPAN = 3000,
-    SUPPLIED = 2 * SEGMENTS, /* spans that functions give at most */
+    SUPPLIED = 2 * SEGMENTS, /* spans that the function import() gives at most */
     IMPORT_MIN = 128,
 };
 
@@ -32,7 +33,7 @@ static const uintptr_t BASE = 1 << 20, SOURCE_BASE = 1 << 28;
 
 typedef enum kind { PLAIN, BY_FUNCTIONS, FROM_AN_ARENA, KINDS } kind;
 
-/* ---- what is and what has to be ---- */
+/* ---- the state, and what must hold ---- */
 
 static sy_vmem *arena, *source;
 static kind arena_kind;
@@ -44,14 +45,14 @@ static struct {
 
 static size_t live_units, added_spans;
 
-/* Spans that functions gave. */
+/* Spans that import() gave. */
 static struct {
     uintptr_t start;
     size_t size; /* 0: released */
 } supplied[SUPPLIED];
 
 static size_t supplied_count, supplied_units;
-static uint64_t imports, import_failures, failing_import; /* the n-th; 0: none */
+static uint64_t imports, import_failures, failing_import; /* the n-th, or 0 for none */
 
 static bool something_has_failed(void) {
     return sy_fake_failures(SY_FAKE_ANY) > 0 || import_failures > 0;
@@ -71,7 +72,7 @@ static void all_is_well(void) {
     if (source) must(stats.imported == sy_vmem_size(source, SY_VMEM_ALLOCATED));
 }
 
-/* A call has failed, as it should. */
+/* A function has failed, for a reason that the test caused. */
 static void has_failed(void) {
     must(errno == ENOMEM);
     must(something_has_failed());
@@ -150,7 +151,7 @@ static bool allocate(size_t i, size_t size) {
     return sy_vmem_alloc(arena, size, SY_VMEM_INSTANT, value) == 0;
 }
 
-/* Without imports it is the room that ends, too. */
+/* An arena without imports can also run out of free units. */
 static bool is_full(size_t size) {
     return arena_kind == PLAIN && sy_vmem_size(arena, SY_VMEM_FREE) < 40 * size;
 }
@@ -185,7 +186,7 @@ static void empty(void) {
     for (size_t i = 0; i < SEGMENTS; i++) free_one(i);
 }
 
-/* Halves what is large enough: each half that is freed needs a tag, most of the time. */
+/* Shrinks each segment of 5 or more units to its half. The freed half mostly needs a tag. */
 static void shrink(void) {
     for (size_t i = 0; i < SEGMENTS; i++) {
         size_t size = segments[i].size, half = size / 2;
@@ -252,7 +253,7 @@ static void give_script(const run *it) {
     if (it->way == NTH_IMPORT) failing_import = it->n;
 }
 
-/* Ends with 1 if nothing failed: there were not as many calls. */
+/* The child ends with 1 if nothing failed because there are fewer calls. */
 static void live_through(void *arg) {
     const run *it = arg;
     must(sy_vmem_destroy(sy_vmem_create(&(sy_vmem_config){.size = 1})) == 0);
@@ -268,13 +269,13 @@ static void live_through(void *arg) {
     bool failed = something_has_failed(), stuck = sy_fake_failures(SY_FAKE_RELEASE) > 0;
     sy_fake_reset();
     destroy_all();
-    /* Magazines, which quantum caches need, stay for others. */
+    /* The magazines of quantum caches stay, for others to use. */
     bool exact = !stuck && it->kind != FROM_AN_ARENA;
     if (exact) must(sy_fake_reserved() == reserved && sy_fake_committed() == committed);
     if (!failed) _exit(1);
 }
 
-/* How many calls there are to fail. */
+/* Runs `body` for each n. Returns how many calls there are to fail. */
 static uint64_t run_all(kind of, way failing, void (*body)(void *)) {
     run it = {.kind = of, .way = failing, .n = 1};
     int status;
@@ -301,7 +302,7 @@ static void any_one_import_may_fail(void **state) {
     assert_true(run_all(BY_FUNCTIONS, NTH_IMPORT, live_through) > 20);
 }
 
-/* The very first arena, and an allocation from a quantum cache, before which there was nothing. */
+/* The process's first arena, and the first allocation from a quantum cache. */
 static void start(void *arg) {
     const run *it = arg;
     sy_vmem_config config = {.base = BASE, .size = SPAN, .cached_max = 8};
@@ -330,7 +331,7 @@ static void any_call_may_fail_at_the_start(void **state) {
     assert_true(run_all(PLAIN, FROM_NTH, start) > 5);
 }
 
-/* An import that there are no tags for is released at once. */
+/* An imported span is released at once if there are no tags for it. */
 static void import_without_tags(void *arg) {
     uintptr_t value;
     (void)arg;
@@ -356,7 +357,7 @@ static void an_import_needs_tags(void **state) {
     assert_int_equal(in_child(import_without_tags, NULL), 0);
 }
 
-/* Freed memory of tags lets allocations succeed again, without the system. */
+/* A free gives tags back, so that allocations succeed without memory from the system. */
 static void live_on_what_there_is(void *arg) {
     (void)arg;
     arena_kind = PLAIN;

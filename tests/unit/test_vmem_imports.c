@@ -1,6 +1,6 @@
 /*
- * test_vmem_imports.c: spans that come from functions and from other arenas, as vmem.h promises it,
- * one behaviour a test.
+ * test_vmem_imports.c: what vmem.h promises about spans that come from functions and from other
+ * arenas, one behaviour a test.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -98,7 +98,7 @@ static void a_size_that_cannot_be_is_not_imported(void **state) {
     end(arena);
 }
 
-/* Whatever the constraints are, where nothing bounds the value one import is enough. */
+/* If the constraints do not bound the value, one import is large enough for them. */
 static void an_import_is_large_enough_for_its_constraints(void **state) {
     (void)state;
     static const sy_vmem_constraints with[] = {
@@ -127,8 +127,8 @@ static void an_import_is_large_enough_for_its_constraints(void **state) {
     }
 }
 
-/* What is imported is no more than needed: a source that has so much and no more serves. Where
- * align is no less than nocross, whatever is at the phase crosses or nothing does. */
+/* An import takes no more than the constraints need, so a source that has just this much serves. If
+ * align is at least nocross, then either all values at the phase cross a boundary or none does. */
 static void a_source_serves_that_has_just_enough_for_the_constraints(void **state) {
     (void)state;
     static const sy_vmem_constraints with[] = {
@@ -148,7 +148,7 @@ static void a_source_serves_that_has_just_enough_for_the_constraints(void **stat
     }
 }
 
-/* min and max lie elsewhere: one span is imported, released at once, and that is all. */
+/* The spans lie outside of min and max. One span is imported and released at once, and no other. */
 static void an_import_that_cannot_satisfy_ends(void **state) {
     (void)state;
     for (unsigned way = 0; way < 6; way++) {
@@ -191,7 +191,7 @@ static void an_import_is_refused_that_is_more_than_a_size_can_say(void **state) 
     end(arena);
 }
 
-/* Halves and quarters of each span, freed in turn: each goes once, when its last piece does. */
+/* The quarters of each span are freed in turn. A span is released once, with its last quarter. */
 static void every_span_is_released_once(void **state) {
     (void)state;
     enum { SPANS = 20, PIECES = 4 };
@@ -214,7 +214,7 @@ static void every_span_is_released_once(void **state) {
     nothing_is_out(&from);
 }
 
-/* Imported spans that touch are still two. */
+/* Imported spans that touch stay two spans. */
 static void neighbouring_imports_are_not_one(void **state) {
     (void)state;
     supply from = {.next = 100};
@@ -242,7 +242,7 @@ static void a_span_that_was_added_stays(void **state) {
     assert_int_equal(from.released, 0);
 }
 
-/* An id comes back only when all others had their turn, whatever spans come and go. */
+/* An id comes back only after all other ids were given, whatever spans come and go. */
 static void next_fit_goes_on_in_an_imported_span(void **state) {
     (void)state;
     sy_vmem *source = make((sy_vmem_config){.base = 100, .size = 4});
@@ -257,7 +257,7 @@ static void next_fit_goes_on_in_an_imported_span(void **state) {
     end(source);
 }
 
-/* The functions use the arena that they are called for. */
+/* Functions that use the arena for which they are called. */
 typedef struct reentrant {
     sy_vmem *arena;
     uintptr_t next;
@@ -288,7 +288,8 @@ static void release_and_use(sy_vmem *source, void *arg, uintptr_t start, size_t 
     it->released++;
 }
 
-/* From allocations, frees, quantum caches that are filled and drained, and destruction. */
+/* They are called in allocations and frees, when quantum caches are filled and drained, and in
+ * destruction. */
 static void the_functions_may_use_the_arena(void **state) {
     (void)state;
     for (size_t cached = 0; cached <= 8; cached += 8) {
@@ -357,7 +358,7 @@ static void a_source_serves_without_functions(void **state) {
     end(source);
 }
 
-/* What the source has first is no multiple of the quantum here. */
+/* The first value of the source is no multiple of the arena's quantum. */
 static void a_source_of_a_smaller_quantum_serves_multiples_of_the_larger(void **state) {
     (void)state;
     sy_vmem *source = make((sy_vmem_config){.base = 3, .size = 1000});
@@ -401,7 +402,7 @@ static void a_chain_of_arenas_serves_and_is_served(void **state) {
     end(pages);
 }
 
-/* What the caches hold keeps spans from their source, which has nothing else. */
+/* Values in caches keep spans of the source. If the source has nothing else, they are drained. */
 static void what_caches_give_back_can_be_imported_again(void **state) {
     (void)state;
     sy_vmem *source = make_plain(64);
@@ -415,7 +416,7 @@ static void what_caches_give_back_can_be_imported_again(void **state) {
 
 static void an_import_of_what_is_there_is_given_back(void **state) {
     (void)state;
-    supply from = {.next = 105, .gap = (size_t)-20}; /* the same again */
+    supply from = {.next = 105, .gap = (size_t)-20}; /* the same span each time */
     sy_vmem *arena = make(supplied(&from));
     assert_int_equal(sy_vmem_add(arena, 100, 10), 0);
     uintptr_t all = get(arena, 10);
@@ -427,7 +428,7 @@ static void an_import_of_what_is_there_is_given_back(void **state) {
     end(arena);
 }
 
-/* Where a source has nothing either, all free segments are tried, however many are too small. */
+/* If the source has nothing either, all free segments are tried, however many are too small. */
 static void what_is_far_down_a_list_is_found_in_the_end(void **state) {
     (void)state;
     enum { SMALL = 64, LARGE = 71, MANY = 200 };
@@ -439,7 +440,7 @@ static void what_is_far_down_a_list_is_found_in_the_end(void **state) {
     for (int i = 0; i < MANY; i++) small[i] = get(arena, SMALL), between[i] = get(arena, 1);
     uintptr_t large = get(arena, LARGE);
     between[MANY] = get(arena, 1);
-    give(arena, large, LARGE); /* the last of its list */
+    give(arena, large, LARGE); /* the last in its list */
     for (int i = 0; i < MANY; i++) give(arena, small[i], SMALL);
     assert_int_equal(get(arena, LARGE), large);
     assert_true(from.calls > 0);

@@ -1,6 +1,6 @@
 /*
- * test_vmem_segments.c: allocating by each fit and under constraints, freeing, resizing, as vmem.h
- * promises it, one behaviour a test.
+ * test_vmem_segments.c: what vmem.h promises about allocating by each fit and under constraints,
+ * about freeing and resizing, one behaviour a test.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -95,7 +95,8 @@ static void alloc_refuses_an_unknown_fit(void **state) {
     end(arena);
 }
 
-/* Instant fit looks at the lists of what is surely large enough first, but not at those alone. */
+/* Instant fit looks first at the lists whose segments are all large enough, but then at others
+ * too. */
 static void any_fit_finds_the_one_that_fits_exactly(void **state) {
     (void)state;
     for (size_t size = 1; size < 1200; size += 1 + size / 16) {
@@ -169,14 +170,14 @@ static void next_fit_takes_larger_pieces_where_they_fit(void **state) {
     sy_vmem *arena = make_plain(10);
     assert_int_equal(get_by(arena, 6, SY_VMEM_NEXT), 0);
     give(arena, 0, 6);
-    assert_int_equal(get_by(arena, 5, SY_VMEM_NEXT), 0); /* 6 to 9 are too few */
+    assert_int_equal(get_by(arena, 5, SY_VMEM_NEXT), 0); /* 6 to 9 are too few for 5 */
     assert_int_equal(get_by(arena, 2, SY_VMEM_NEXT), 5);
     give(arena, 0, 5);
     give(arena, 5, 2);
     end(arena);
 }
 
-/* The last one chosen, 2 to 5, is freed, its place grown over by another, and free again. */
+/* The last segment chosen, 2 to 5, is freed. Another segment grows over this place and shrinks. */
 static void next_fit_goes_on_from_a_place_that_others_had(void **state) {
     (void)state;
     sy_vmem *arena = make_plain(20);
@@ -233,7 +234,7 @@ static void contiguous_quanta_are_one_segment_however_they_were_freed(void **sta
     end(arena);
 }
 
-/* A run that lies between what stays allocated, wherever it lies. */
+/* A run of free quanta between allocated ones, wherever it lies. */
 static void contiguous_quanta_among_others_can_be_had_together(void **state) {
     (void)state;
     for (int fit = SY_VMEM_INSTANT; fit <= SY_VMEM_NEXT; fit++) {
@@ -353,7 +354,7 @@ static void alignment_near_the_end_of_the_integers_does_not_wrap(void **state) {
     end(arena);
 }
 
-/* The first candidate crosses; there is another in the same free segment, behind the boundary. */
+/* The first candidate crosses a boundary. The same free segment has another one behind it. */
 static void nocross_tries_beyond_the_boundary(void **state) {
     (void)state;
     for (int fit = SY_VMEM_INSTANT; fit <= SY_VMEM_NEXT; fit++) {
@@ -435,7 +436,7 @@ static void all_constraints_hold_together(void **state) {
 
 static void best_fit_under_constraints_takes_the_smallest_that_has_a_place(void **state) {
     (void)state;
-    sy_vmem *arena = make((sy_vmem_config){.base = 1001, .size = 10}); /* the smallest: no place */
+    sy_vmem *arena = make((sy_vmem_config){.base = 1001, .size = 10}); /* the smallest, no place */
     assert_int_equal(sy_vmem_add(arena, 2000, 30), 0);
     assert_int_equal(sy_vmem_add(arena, 3001, 20), 0);
     sy_vmem_constraints with = {.align = 16};
@@ -530,14 +531,14 @@ static void a_segment_does_not_grow_beyond_what_is_free(void **state) {
     assert_int_equal(sy_vmem_add(arena, 20, 20), 0);
     get_at(arena, 0, 5);
     get_at(arena, 10, 10);
-    not_resized(arena, 0, 5, 11, ENOMEM);   /* another segment */
-    not_resized(arena, 10, 10, 11, ENOMEM); /* the end of the span */
+    not_resized(arena, 0, 5, 11, ENOMEM);   /* another segment follows */
+    not_resized(arena, 10, 10, 11, ENOMEM); /* the span ends */
     not_resized(arena, 0, 5, SIZE_MAX, ENOMEM);
     assert_int_equal(sy_vmem_resize(arena, 0, 5, 10), 0);
     give(arena, 0, 10);
     give(arena, 10, 10);
     get_at(arena, 39, 1);
-    not_resized(arena, 39, 1, 2, ENOMEM); /* the end of all */
+    not_resized(arena, 39, 1, 2, ENOMEM); /* the integers of the arena end */
     give(arena, 39, 1);
     end(arena);
 }

@@ -78,7 +78,7 @@ static void a_method_is_of_its_types_crate(void **state) {
     assert_int_equal(in_rust("shop::core::open", NULL), SY_WHOSE_PROGRAM);
 }
 
-/* With tables of lines alone there are no paths of crates. */
+/* If there are only tables of lines, names have no paths of crates. Then the source decides. */
 static void without_a_crate_the_source_says_it(void **state) {
     (void)state;
     assert_int_equal(in_c("alloc", PATH_OF_STD), SY_WHOSE_LANGUAGE);
