@@ -318,9 +318,11 @@ static pthread_t first_thread;
 static int import(sy_vmem *source, void *arg, size_t size, uintptr_t *start, size_t *got) {
     (void)source, (void)arg, (void)size, (void)start, (void)got;
     pthread_barrier_wait(&barrier);
-    bool child = false;
-    if (pthread_equal(pthread_self(), first_thread)) child = is_child = fork_and_wait() == 0;
-    if (!child) pthread_barrier_wait(&barrier);
+    bool child = pthread_equal(pthread_self(), first_thread) && fork_and_wait() == 0;
+    if (child)
+        is_child = true;
+    else
+        pthread_barrier_wait(&barrier);
     return -1;
 }
 
