@@ -27,7 +27,7 @@ quick: ## test a change of a C file: unit tests, misuse and short stress; under 
 test: ## test what a change has to pass, with sanitizers; 15 to 20 minutes on two cores
 	@scripts/test.sh merge
 
-check-all: ## run all tests, in all builds, at full length; about an hour and a half on two cores
+check-all: ## run all tests, in all builds, at full length; more than an hour on two cores
 	@scripts/test.sh everything
 
 test-programs: build ## run real programs under the drop-in malloc (ARGS="redis git": those alone; --checked, --list, --options=LIST)

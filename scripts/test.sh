@@ -2,7 +2,7 @@
 # Runs the tests, in one of three sizes. Times are those of a quiet machine with two cores:
 #   quick        make quick: after a change of a C file; under a minute
 #   merge        make test: what a change has to pass; 15 to 20 minutes
-#   everything   make check-all: all tests, in all builds, at full length; an hour and a half
+#   everything   make check-all: all tests, in all builds, at full length; more than an hour
 # The cheapest stages run first. Each stage writes its log to build/log/; the first one that fails is
 # shown and ends the run. The last line counts the tests of ctest and cargo, and each check as one.
 # Usage: scripts/test.sh [quick|merge|everything]

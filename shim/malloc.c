@@ -60,6 +60,11 @@ NAME void *realloc(void *object, size_t size) {
         sy_shim_free(object);
         return NULL;
     }
+    if (sy_shim_is_misaligned(object)) {
+        sy_free_misaligned(object);
+        errno = EINVAL;
+        return NULL;
+    }
     size = sy_shim_size(size);
     return sy_sample_due() ? realloc_due(object, size) : sy_realloc(object, size);
 }
@@ -124,16 +129,11 @@ NAME size_t malloc_good_size(size_t size);
 NAME size_t malloc_good_size(size_t size) { return sy_good_size(sy_shim_size(size)); }
 
 NAME void free_sized(void *object, size_t size);
-NAME void free_sized(void *object, size_t size) {
-    if (object) sy_shim_free_sized(object, size);
-}
+NAME void free_sized(void *object, size_t size) { sy_shim_free_sized(object, size); }
 
 NAME void free_aligned_sized(void *object, size_t align, size_t size);
 NAME void free_aligned_sized(void *object, size_t align, size_t size) {
-    if (align <= SY_SHIM_ALIGN)
-        free_sized(object, size);
-    else
-        sy_free_aligned_sized(object, align, size);
+    sy_shim_free_aligned_sized(object, align, size);
 }
 
 /* ---- glibc's functions for statistics and tuning ---- */

@@ -141,7 +141,7 @@ OPERATOR(void, op_delete_array, "_ZdaPv", (void *object)) { op_delete(object); }
 OPERATOR(void, op_delete_sized, "_ZdlPvm", (void *object, size_t size)) {
     if (SY_UNLIKELY(op_delete != delete_object))
         op_delete(object);
-    else if (SY_LIKELY(object != NULL))
+    else
         sy_shim_free_sized(object, size);
 }
 
@@ -169,10 +169,8 @@ OPERATOR(void, op_delete_sized_aligned, "_ZdlPvmSt11align_val_t",
          (void *object, size_t size, size_t align)) {
     if (SY_UNLIKELY(op_delete_aligned != delete_aligned_object))
         op_delete_aligned(object, align);
-    else if (align <= SY_SHIM_ALIGN)
-        sy_shim_free_sized(object, size);
     else
-        sy_free_aligned_sized(object, align, size);
+        sy_shim_free_aligned_sized(object, align, size);
 }
 
 OPERATOR(void, op_delete_array_sized_aligned, "_ZdaPvmSt11align_val_t",

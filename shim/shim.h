@@ -40,7 +40,7 @@ static inline bool sy_shim_is_misaligned(const void *object) {
     return SY_UNLIKELY((uintptr_t)object % SY_SHIM_ALIGN != 0);
 }
 
-/* free, for all functions of the drop-in that free. */
+/* free, for all functions of the drop-in that free. A misaligned address is reported at once. */
 static inline void sy_shim_free(void *object) {
     if (sy_shim_is_misaligned(object))
         sy_free_misaligned(object);
@@ -48,12 +48,20 @@ static inline void sy_shim_free(void *object) {
         sy_free(object);
 }
 
-/* The same with the size that the program names, for an object that is not NULL. */
+/* The same with the size that the program names. */
 static inline void sy_shim_free_sized(void *object, size_t size) {
     if (sy_shim_is_misaligned(object))
         sy_free_misaligned(object);
-    else
+    else if (SY_LIKELY(object != NULL))
         sy_free_sized(object, sy_shim_size(size));
+}
+
+/* The same with size and alignment. */
+static inline void sy_shim_free_aligned_sized(void *object, size_t align, size_t size) {
+    if (align <= SY_SHIM_ALIGN || sy_shim_is_misaligned(object))
+        sy_shim_free_sized(object, size);
+    else
+        sy_free_aligned_sized(object, align, size);
 }
 
 /* Returns the function of this name in the next library: the C library or the C++ library. NULL:

@@ -17,9 +17,9 @@
 static inline void sy_fork_order(void) { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 /* A thread's notes, in a thread-local variable, of what it is working on. If the thread forks
- * within the work, the child's recovery leaves this alone, since the thread goes on with it. There
- * is room for four pieces of work at a time, one inside the other; the child takes more for those
- * of other threads. */
+ * within the work, the child's recovery leaves it alone, since the thread goes on with it. A thread
+ * can be in several pieces of work at a time, one inside the other, if the library calls functions
+ * of the program. Four can be noted; the recovery treats more as the work of other threads. */
 enum { SY_OWN_MAX = 4 };
 typedef struct sy_own {
     const void *of[SY_OWN_MAX];

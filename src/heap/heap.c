@@ -238,12 +238,12 @@ static bool free_block(void *object, size_t told) {
     return true;
 }
 
-/* Whether an object of `size` bytes can have this span. A long span may be up to twice as long. */
+/* Whether an object of `size` bytes can have this span. A span of more than a chunk's units may be
+ * longer than its object needs: it was kept from another object, or its object has shrunk. */
 static bool may_have(const sy_slab *span, size_t size) {
-    bool is_long = span->bytes > SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES;
-    size_t least = is_long ? SY_CLASS_SIZE_MAX : span->bytes - SY_UNIT_BYTES;
-    if (least < SY_CLASS_SIZE_MAX) least = SY_CLASS_SIZE_MAX;
-    return size > least && size <= span->bytes;
+    bool exact = span->bytes <= SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES;
+    if (exact && sy_round_up(size, SY_UNIT_BYTES) != span->bytes) return false;
+    return size > SY_CLASS_SIZE_MAX && size <= span->bytes;
 }
 
 /* Frees an address that lies in the slab of no class. It is a span, a large checked object, a
@@ -304,7 +304,7 @@ void sy_free(void *object) {
         sy_free_slow(object);
 }
 
-/* A cache without checks finds a misaligned address in its slab's flush. */
+/* A cache without checks validates an address in its flush only, so the address is flushed alone. */
 SY_COLD void sy_free_misaligned(void *object) {
     sy_cpu_keep_frame();
     int error = errno;

@@ -1,15 +1,17 @@
 /*
- * misaligned.h: what the drop-in malloc does with a pointer that it cannot have given out, because
- * it is no multiple of 16. The heap alone would put it into a magazine, and report it when the
+ * misaligned.h: reports the free of an address that is no multiple of 16. The drop-in malloc never
+ * returns such an address. The heap alone would put it into a magazine, and report it only when the
  * magazine is flushed.
+ *
+ * Above: shim/. Below: the heap.
  */
 #ifndef SY_HEAP_MISALIGNED_H
 #define SY_HEAP_MISALIGNED_H
 
 #include <slabyard/base.h>
 
-/* Frees `object`, no multiple of 16, as sy_free. If it lies in a slab, the fault is raised at once.
- * errno is kept. */
+/* Raises the fault of a free of `object`, which is no multiple of 16. If blocks are passed on to
+ * the next malloc and the address is unknown, that malloc's free is called. errno is kept. */
 void sy_free_misaligned(void *object);
 
 #endif

@@ -24,7 +24,7 @@
  *     5. an empty magazine takes the previous one's place        make_room_in_slot
  *     6. there is none: the loaded magazine is flushed           sy_slot_flush_loaded
  *
- * One full magazine in 1,024 is flushed without these steps  is_inspected
+ * One full magazine in 4,096 is flushed without these steps  is_inspected
  *
  * A thread without a record, or a client without magazines, goes straight to refill and flush.
  *
@@ -46,7 +46,7 @@
 
 enum {
     WINDOW = 16,             /* items of another CPU's magazine that are fetched at a time */
-    INSPECTED_ONE_IN = 1024, /* full magazines */
+    INSPECTED_ONE_IN = 4096, /* full magazines */
 };
 
 /* ---- the thread's own magazines ---- */
@@ -93,9 +93,9 @@ static inline bool exchange_for_full(const sy_client *client, sy_slot *slot) {
 
 /*
  * Whether the full loaded magazine is flushed, although it could be exchanged. Only a flush notices
- * frees of addresses where no object begins, and second frees. A program whose number of objects is
- * steady would never flush. One magazine in INSPECTED_ONE_IN costs less than can be measured. The
- * hash spreads these over all places of a sequence of exchanges that repeats.
+ * a free of an address where no object begins, and most second frees, and a program with a steady
+ * number of objects would never flush. (One in 1,024 costs 1 % if objects are freed at random.) The
+ * hash chooses any place of a sequence of exchanges that repeats.
  */
 static inline bool is_inspected(const sy_slot *slot) {
     uint32_t hash = (slot->exchanges + 1) * UINT32_C(2654435769);

@@ -70,6 +70,8 @@ void resize_garbage() {
     (void)hidden(realloc(reinterpret_cast<void *>(UINT64_C(0x4141414141414140)), SMALL));
 }
 
+void resize_inside() { (void)hidden(realloc(make(SMALL) + 1, 2 * SMALL)); }
+
 void resize_freed() {
     char *object = make(SMALL);
     free(object);
@@ -131,9 +133,11 @@ const mistake mistakes[] = {
     {"free of memory from mmap", free_mapped},
     {"free of a wild pointer", free_garbage},
     {"realloc of a wild pointer", resize_garbage},
+    {"realloc of an address inside an object, 1 byte from its start", resize_inside},
     {"realloc of a freed object", resize_freed},
     {"delete with another type's size", [] { delete_with_size(SMALL, 2 * SMALL); }},
-    {"the same, of a large object", [] { delete_with_size(LARGE, LARGE + (64 << 10)); }},
+    {"the same, of a large object", [] { delete_with_size(LARGE, LARGE * 3 / 4); }},
+    {"the same, of an object of 8 MiB", [] { delete_with_size(8 << 20, 9 << 20); }},
     {"1 byte written behind an object", [] { write_at(SMALL, SMALL, 1); }},
     {"8 bytes written behind an object", [] { write_at(SMALL, SMALL, 8); }},
     {"1 byte written behind an object of 60", [] { write_at(60, 60, 1); }},

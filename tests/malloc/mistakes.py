@@ -37,7 +37,7 @@ def noticed(program, number, library, options, rounds):
         sys.exit(ran.stderr.decode())
     said = ran.stdout.split()
     if ran.returncode == 0:
-        return ""
+        return "message" if ran.stderr.strip() else ""
     if -ran.returncode not in (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP):
         sys.exit(f"mistake {number}: status {ran.returncode}, {ran.stderr.decode()}")
     word = "reported" if ran.stderr.strip() else "crash"

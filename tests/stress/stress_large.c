@@ -68,6 +68,14 @@ static block *resize(block *it, uint64_t *random) {
     return moved;
 }
 
+/* Frees half of the blocks with their size: a right size must never be refused. */
+static void free_block(block *it, uint64_t *random) {
+    if (stress_below(random, 2))
+        sy_free_sized(it, it->bytes);
+    else
+        sy_free(it);
+}
+
 static void replace_one(uint64_t *random) {
     _Atomic(block *) *place = &table[stress_below(random, TABLE)];
     block *it = atomic_exchange(place, NULL);
@@ -76,13 +84,13 @@ static void replace_one(uint64_t *random) {
         if (stress_below(random, 4) == 0) {
             it = resize(it, random);
         } else {
-            sy_free(it);
+            free_block(it, random);
             it = NULL;
         }
     }
     if (!it) it = make(random);
     it = atomic_exchange(place, it);
-    if (it) sy_free(it);
+    if (it) free_block(it, random);
 }
 
 static void fork_once(uint64_t *random) {
@@ -90,7 +98,7 @@ static void fork_once(uint64_t *random) {
     stress_expect(pid >= 0, "a process is made");
     if (pid == 0) {
         alarm(CHILD_SECONDS);
-        for (int i = 0; i < 3; i++) sy_free(make(random));
+        for (int i = 0; i < 3; i++) free_block(make(random), random);
         _exit(0);
     }
     int status;

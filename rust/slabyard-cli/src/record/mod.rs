@@ -19,9 +19,11 @@ use crate::ui;
 use anyhow::{bail, Context, Result};
 use join::Joined;
 use memchr::memmem;
+use memmap2::Mmap;
 use parts::{Left, Part};
 use samples::Sampler;
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -214,9 +216,6 @@ fn say_what_is_missing(parts: &[Part], ended: &Ended) {
     }
 }
 
-/// A limit: the largest programs are smaller.
-const PROGRAM_BYTES_MAX: u64 = 1 << 30;
-
 /// Whether the program allocates objects with Slabyard's functions, and not from malloc. `options`:
 /// the variable SLABYARD. A program whose symbols were removed is not recognised.
 fn lacks_objects(program: &OsString, options: Option<OsString>) -> bool {
@@ -226,13 +225,14 @@ fn lacks_objects(program: &OsString, options: Option<OsString>) -> bool {
     let Ok(path) = target::find_program(program) else {
         return false;
     };
-    let small = std::fs::metadata(&path).is_ok_and(|file| file.len() <= PROGRAM_BYTES_MAX);
-    let names: [&[u8]; 2] = [b"\0sy_cache_create\0", b"\0sy_malloc\0"];
-    let has_names = |bytes: Vec<u8>| {
-        let has = |name: &[u8]| memmem::find(&bytes, name).is_some();
-        bytes.starts_with(b"\x7fELF") && names.into_iter().any(has)
+    // SAFETY: a program that is changed while it is searched may end this process, but nothing is
+    // lost: the recording is written.
+    let Ok(bytes) = File::open(path).and_then(|file| unsafe { Mmap::map(&file) }) else {
+        return false;
     };
-    small && std::fs::read(&path).is_ok_and(has_names)
+    let names: [&[u8]; 2] = [b"\0sy_cache_create\0", b"\0sy_malloc\0"];
+    let has = |name: &[u8]| memmem::find(&bytes, name).is_some();
+    bytes.starts_with(b"\x7fELF") && names.into_iter().any(has)
 }
 
 /// The most likely reason that a program left no recording.
