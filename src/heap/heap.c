@@ -304,7 +304,7 @@ void sy_free(void *object) {
         sy_free_slow(object);
 }
 
-/* A cache without checks validates an address in its flush only, so the address is flushed alone. */
+/* A cache without checks validates an address only in a flush, so the address is flushed alone. */
 SY_COLD void sy_free_misaligned(void *object) {
     sy_cpu_keep_frame();
     int error = errno;
