@@ -125,9 +125,12 @@ documents() { # documents quick|all: how much of Rust
 
 man_pages() { scripts/site man build/manual && tests/docs/manual.sh build/manual; }
 
+# Three tests would take half of the time: reports with each compiler, forks at single instructions,
+# and each failure of the system.
 quick() {
     preset release "-DSLABYARD_STRESS_SECONDS=0.5 -DSLABYARD_FUZZ_RUNS=" \
-        "unit misuse compat cpp stress" -LE long
+        "unit misuse compat cpp stress" -LE long \
+        -E '^(misuse\.reports|unit\.test_fork_steps|unit\.test_failures)$'
 }
 
 # Each line of the library runs under a sanitizer. Tests that have one thread, and fuzzers, are left
