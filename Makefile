@@ -24,10 +24,10 @@ demo: ## record a real program's allocations and compare allocators on them
 quick: ## test a change of a C file: unit tests, misuse and short stress; under a minute
 	@scripts/test.sh quick
 
-test: ## test what a change has to pass, with sanitizers; 15 to 20 minutes on two cores
+test: ## test what a change has to pass, with sanitizers; 13 to 20 minutes on two cores
 	@scripts/test.sh merge
 
-check-all: ## run all tests, in all builds, at full length; more than an hour on two cores
+check-all: ## run all tests, in all builds, at full length; an hour on two cores
 	@scripts/test.sh everything
 
 test-programs: build ## run real programs under the drop-in malloc (ARGS="redis git": those alone; --checked, --list, --options=LIST)

@@ -164,9 +164,24 @@ say_missing() {
     esac
 }
 
+# What rustup adds to Rust for scripts/miri.sh, scripts/rust-tsan and tests/install/rust.sh. Each of
+# them leaves out what it cannot do without it, and says so.
+toolchains() {
+    local oldest
+    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' rust/slabyard/Cargo.toml)
+    have rustup || return 0
+    if ! cargo +nightly miri --version >/dev/null 2>&1 || ! cargo "+$oldest" --version >/dev/null 2>&1; then
+        echo "installing: nightly Rust with Miri, Rust $oldest"
+        rustup toolchain install nightly --profile minimal --component miri,rust-src >/dev/null 2>&1 &&
+            rustup toolchain install "$oldest" --profile minimal >/dev/null 2>&1 ||
+            echo "rustup could not install them" >&2
+    fi
+}
+
 # The packages of docs/requirements.txt, once for each content of that file. Tests can do without them
 # on a machine that cannot reach a package index: the site is left out then, and scripts/test.sh says so.
 finish() {
+    [ "$purpose" != check-all ] || toolchains
     case $purpose in
     test | check-all | site) ;;
     *) exit 0 ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests of the Rust crate, and of the one with the interface of nexus-slab 2, under Miri, which finds undefined behaviour in its unsafe code. Miri
-# runs no C: rust/slabyard/src/raw has a model of the core for it. Does nothing where no nightly Rust
-# with Miri is installed; says so.
+# Runs the tests of the Rust crate, and of the one with the interface of nexus-slab 2, under Miri,
+# which finds undefined behaviour in their unsafe code. Miri runs no C: rust/slabyard/src/raw has a
+# model of the core for it. Without a nightly Rust with Miri it does nothing but say so.
 # Usage: scripts/miri.sh [quick] [TEST_FILTER]
 set -euo pipefail
 cd "$(dirname "$0")/../rust"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests, in one of three sizes. Times are those of a quiet machine with two cores:
 #   quick        make quick: after a change of a C file; under a minute
-#   merge        make test: what a change has to pass; 15 to 20 minutes
-#   everything   make check-all: all tests, in all builds, at full length; more than an hour
+#   merge        make test: what a change has to pass; 13 to 20 minutes
+#   everything   make check-all: all tests, in all builds, at full length; an hour
 # The cheapest stages run first. Each stage writes its log to build/log/; the first one that fails is
 # shown and ends the run. The last line counts the tests of ctest and cargo, and each check as one.
 # Usage: scripts/test.sh [quick|merge|everything]
@@ -170,7 +170,6 @@ everything() {
     preset asan "$whole" ""
     # Fuzzers have one thread each, so that there is little for ThreadSanitizer in them.
     preset tsan "${whole}100" ""
-    stage "cargo: build" in_rust cargo build --locked --release --workspace --all-targets
     # With all features the pools' functions are calls, so the crate is tested with its default ones
     # too, but for what must not compile.
     stage "cargo: test" in_rust cargo test --locked --release --workspace \

@@ -1,5 +1,5 @@
 /*
- * audit_free_cost.c: a free costs the same whether a thousand objects live or a million. The cost
+ * audit_free_cost.c: a free costs the same whether a hundred objects live or a million. The cost
  * is counted in instructions: a child frees objects in random order, one step at a time.
  */
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include "support/sanitized.h"
 #include "support/steps.h"
 
-enum { FREES = 300 };
+enum { FREES = 100 };
 
 typedef struct history {
     unsigned flags;

@@ -51,9 +51,9 @@ every_command_is_locked() {
 # Only where rustup has that Rust.
 compiles_on_the_oldest_rust() {
     local oldest
-    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' rust/slabyard/Cargo.toml)
+    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/rust/slabyard/Cargo.toml")
     cargo "+$oldest" --version >/dev/null 2>&1 || return 0
-    quietly "Rust $oldest" cargo "+$oldest" check --locked --manifest-path rust/Cargo.toml \
+    quietly "Rust $oldest" cargo "+$oldest" check --locked --manifest-path "$root/rust/Cargo.toml" \
         -p slabyard --all-features
     echo "ok rust-$oldest"
 }

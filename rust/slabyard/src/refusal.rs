@@ -30,6 +30,10 @@ pub enum Refusal {
 /// assert_eq!(slabyard::last_refusal(), Some(Refusal::CacheLimit));
 /// ```
 pub fn last_refusal() -> Option<Refusal> {
+    // Under Miri memory does not run out, and only caches have limits.
+    if cfg!(miri) {
+        return Some(Refusal::CacheLimit);
+    }
     // SAFETY: any thread may call this.
     match unsafe { slabyard_sys::sy_last_refusal() } {
         slabyard_sys::SY_REFUSAL_NONE => None,
@@ -41,10 +45,9 @@ pub fn last_refusal() -> Option<Refusal> {
     }
 }
 
-/// Whether the last refusal had another reason than missing memory, such as a limit. Always true
-/// under Miri, where memory does not run out.
+/// Whether the last refusal had another reason than missing memory, such as a limit.
 pub(crate) fn last_was_a_limit() -> bool {
-    cfg!(miri) || last_refusal().is_some_and(|refusal| refusal != Refusal::System)
+    last_refusal().is_some_and(|refusal| refusal != Refusal::System)
 }
 
 impl fmt::Display for Refusal {

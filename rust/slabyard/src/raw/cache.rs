@@ -4,7 +4,6 @@
 //!
 //! Offset 0 leads to a slot that is shut in every thread. Code that has no cache yet starts with
 //! offset 0, and reaches the slow path without a test of its own.
-//! comes to a slow path without a question on the fast one.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
