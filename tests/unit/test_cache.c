@@ -22,6 +22,7 @@
 #include "magazine/store.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "support/page_size.h"
 
 static void sound(sy_cache *cache) {
     must(sy_cache_verify(cache) == 0);
@@ -691,6 +692,7 @@ static void what_was_reserved_is_for_any_thread(void **state) {
 
 static void reserve_backs_what_a_trim_took(void **state) {
     (void)state;
+    needs_small_pages();
     sy_cache *cache = make((sy_cache_config){.size = 200});
     static void *objects[5000];
     for (int i = 0; i < 5000; i++) objects[i] = get(cache);

@@ -16,6 +16,7 @@
 #include "cache/watched.h"
 #include "support/child.h"
 #include "support/faults.h"
+#include "support/page_size.h"
 
 static const unsigned ALL =
     SY_CHECKED | SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT | SY_RANDOM | SY_EDGES;
@@ -269,6 +270,7 @@ static void a_write_after_free_is_seen_when_the_slab_goes(void **state) {
 /* They stay when the pages between them go, and so does what is known of the slots beside them. */
 static void a_trim_leaves_the_ends_of_a_slab(void **state) {
     (void)state;
+    needs_small_pages();
     enum { COUNT = 1000 };
     sy_cache *cache = make(64, SY_EDGES | SY_POISON);
     char *objects[COUNT];
@@ -289,6 +291,7 @@ static void a_trim_leaves_the_ends_of_a_slab(void **state) {
 
 static void pages_that_go_in_the_midst_are_verified_and_forgotten(void **state) {
     (void)state;
+    needs_small_pages();
     enum { COUNT = 1000 };
     sy_cache *cache = make(64, SY_POISON);
     char *objects[COUNT];

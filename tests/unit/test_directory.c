@@ -28,6 +28,7 @@
 #include "os/start.h"
 #include "support/child.h"
 #include "support/history.h"
+#include "support/page_size.h"
 
 enum { GROUP = 64, CACHE_NUMBER = 5 };
 
@@ -235,11 +236,13 @@ static void by_age_pages_go_that_slabs_have_left(void **state) {
 
 static void pages_of_words_go_back(void **state) {
     (void)state;
+    needs_small_pages();
     passes_in_child(give_pages);
 }
 
 static void words_are_cleared_though_their_pages_stay(void **state) {
     (void)state;
+    needs_small_pages();
     assert_int_equal(in_child(give_pages, (void *)1), 0);
 }
 

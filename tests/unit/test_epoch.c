@@ -17,6 +17,7 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/epochs.h"
+#include "support/page_size.h"
 
 /* ---- the slabs of epochs ---- */
 
@@ -305,6 +306,7 @@ static void what_is_freed_is_not_given_out_before_it_is_back(void **state) {
 
 static void trims_punch_holes_into_slabs_of_epochs(void **state) {
     (void)state;
+    needs_small_pages();
     sy_cache *cache = make((sy_cache_config){.name = "order", .size = 1024});
     sy_epoch *epoch = open_epoch("request");
     take_in(epoch, cache, objects, COUNT);
@@ -326,6 +328,7 @@ static void trims_punch_holes_into_slabs_of_epochs(void **state) {
 /* Two passes: the first notes what is there, the second takes what was not used since. */
 static void what_an_epoch_does_not_use_goes_by_age(void **state) {
     (void)state;
+    needs_small_pages();
     sy_cache *cache = make((sy_cache_config){.name = "order", .size = 1024});
     sy_epoch *epoch = open_epoch("request");
     sy_fake_set_clock(sy_os_now());

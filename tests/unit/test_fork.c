@@ -24,6 +24,7 @@
 #include "os/lock.h"
 #include "os/start.h"
 #include "support/child.h"
+#include "support/page_size.h"
 #include "support/sanitized.h"
 #include "vmem/arena.h"
 
@@ -310,6 +311,7 @@ static void fork_in_destructor(void *arg) {
 
 static void a_destructor_may_fork(void **state) {
     (void)state;
+    needs_small_pages();
     assert_int_equal(in_child(fork_in_destructor, NULL), 0);
 }
 

@@ -509,7 +509,7 @@ RUN(what_fails_on_the_way_loses_nothing)
 static void in_want_of_addresses_all_is_fewer_here(void *arg) {
     (void)arg;
     begin(8, 1);
-    sy_fake_fail_above(SY_FAKE_RESERVE, 1 << 20);
+    sy_fake_fail_above(SY_FAKE_RESERVE, 256 * sy_os_page_size());
     for (int i = 0; i < 8; i++) take(64, 16);
     must(!sy_guard_alloc(&watch, 64, 16));
 }

@@ -23,6 +23,7 @@
 #include "chunk/map.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "support/page_size.h"
 
 static const size_t MIB = 1 << 20;
 
@@ -155,6 +156,7 @@ static int discard(void *arg, void *start, size_t bytes) {
 
 static void trims_discard_where_they_may(void **state) {
     (void)state;
+    needs_small_pages();
     enum { BYTES = 32 << 20, COUNT = 4000 };
     char *region = map_region(BYTES);
     sy_memory *memory = sy_memory_create(
@@ -330,6 +332,7 @@ static void let_go_on(pthread_t trimmer) {
  * allocation. */
 static void an_allocation_is_served_beside_a_trim(void **state) {
     (void)state;
+    needs_small_pages();
     for (int live = 0; live <= 1; live++) {
         static void *objects[IN_CHUNK];
         char *region;
@@ -351,6 +354,7 @@ static void an_allocation_is_served_beside_a_trim(void **state) {
 /* The function of the program may be waiting for the thread that allocates. */
 static void an_allocation_does_not_wait_for_what_a_trim_calls(void **state) {
     (void)state;
+    needs_small_pages();
     const sy_cache_config configs[] = {
         {.size = 4096},                                                     /* in discard */
         {.size = 4096, .construct = construct, .destruct = destruct_slowly} /* in a destructor */
@@ -385,6 +389,7 @@ static int discard_and_allocate(void *arg, void *start, size_t bytes) {
 /* An allocation in `discard` itself does not wait either. */
 static void discard_may_allocate(void **state) {
     (void)state;
+    needs_small_pages();
     static char *objects[IN_CHUNK];
     char *region = map_region(8 * MIB);
     char *start = (char *)(((uintptr_t)region + 4 * MIB - 1) & ~(uintptr_t)(4 * MIB - 1));

@@ -22,6 +22,7 @@
 #include "os/os.h"
 #include "pool/audit.h"
 #include "support/faults.h"
+#include "support/page_size.h"
 
 static const size_t KIB = 1 << 10, MIB = 1 << 20, GIB = 1 << 30;
 
@@ -462,6 +463,7 @@ static void bounded_without_prefault_backs_nothing(void **state) {
 
 static void unbounded_prefault_backs_each_chunk(void **state) {
     (void)state;
+    needs_small_pages();
     sy_pool *pool = make((sy_pool_config){.size = 4096, .flags = SY_POOL_PREFAULT});
     for (int i = 0; i < 200; i++) {
         unsigned char *object = get(pool);
@@ -490,6 +492,7 @@ static void what_was_backed_in_part_goes_back(void **state) {
 
 static void reset_touches_no_slot(void **state) {
     (void)state;
+    needs_small_pages();
     sy_pool *pool = make((sy_pool_config){.size = 4096});
     unsigned char *objects[300];
     for (size_t i = 0; i < 300; i++) objects[i] = get(pool);
@@ -570,6 +573,7 @@ static void rounds_of_everything_hold_flat(void **state) {
 
 static void destroy_discards_what_cannot_be_released(void **state) {
     (void)state;
+    needs_small_pages();
     sy_pool *pool = make((sy_pool_config){.size = 4096, .capacity = 100});
     unsigned char *first = get(pool);
     memset(first, 1, 4096);

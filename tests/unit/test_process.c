@@ -17,6 +17,7 @@
 
 #include "os/os.h"
 #include "support/child.h"
+#include "support/page_size.h"
 
 /* ---- copies ---- */
 
@@ -172,6 +173,7 @@ static void map(int kind) {
 
 static void pages_that_were_written_are_found(void **state) {
     (void)state;
+    needs_pages_of_the_kernel();
     map(MAP_PRIVATE);
     pages before = written();
     assert_int_equal(count(&before), 0);
@@ -187,6 +189,7 @@ static void pages_that_were_written_are_found(void **state) {
 
 static void what_cannot_be_read_or_is_shared_is_left_out(void **state) {
     (void)state;
+    needs_pages_of_the_kernel();
     map(MAP_PRIVATE);
     for (size_t i = 0; i < 10; i++) mapping[i * page] = 1;
     must(mprotect(mapping + 2 * page, page, PROT_NONE) == 0);

@@ -13,6 +13,7 @@
 
 #include "os/fake.h"
 #include "support/ages.h"
+#include "support/page_size.h"
 
 /* ---- how memory ages ---- */
 
@@ -57,6 +58,7 @@ static void what_was_wanted_just_now_stays(void **state) {
 
 static void all_that_was_freed_goes_back(void **state) {
     (void)state;
+    needs_small_pages();
     static const size_t sizes[] = {8, 48, 64, 1000, 5000};
     for (int s = 0; s < 5; s++) {
         sy_cache *cache = make(sizes[s], 0);
@@ -233,6 +235,7 @@ static sy_cache *sparse(void) {
 
 static void idle_slabs_lose_pages_that_are_not_in_use(void **state) {
     (void)state;
+    needs_small_pages();
     sy_cache *cache = sparse();
     size_t slabs = stats_of(cache).slabs;
     pass();
@@ -252,6 +255,7 @@ static void idle_slabs_lose_pages_that_are_not_in_use(void **state) {
 
 static void slabs_at_work_keep_their_pages(void **state) {
     (void)state;
+    needs_small_pages();
     sy_cache *cache = make(64, SY_CHECKED);
     take(cache, 64, 0, 1000); /* in one slab */
     give(cache, 1, 1000);
@@ -516,6 +520,7 @@ static void destruct(void *object, void *arg) {
 
 static void what_was_constructed_is_destructed_once(void **state) {
     (void)state;
+    needs_small_pages();
     constructed = destructed = 0;
     sy_cache *cache =
         make_with((sy_cache_config){.size = 96, .construct = construct, .destruct = destruct});
@@ -582,6 +587,7 @@ static void destructors_may_allocate_and_free(void **state) {
 
 static void handles_stay_what_they_are(void **state) {
     (void)state;
+    needs_small_pages();
     static sy_handle handles[COUNT];
     sy_cache *cache = make(64, SY_HANDLES);
     for (size_t i = 0; i < COUNT; i++)
@@ -711,6 +717,7 @@ static void age_without_the_other(void *arg) {
 
 static void a_trim_that_the_child_lacks_does_not_stop_ageing_there(void **state) {
     (void)state;
+    needs_small_pages();
     pthread_t thread;
     pthread_barrier_init(&barrier, NULL, 2);
     blocked = make_with((sy_cache_config){
@@ -735,6 +742,7 @@ static void a_trim_that_the_child_lacks_does_not_stop_ageing_there(void **state)
 /* Every discard fails, in all functions that can do a step of the pass. */
 static void a_turn_leaves_errno_alone(void **state) {
     (void)state;
+    needs_small_pages();
     sy_cache *cache = sparse(), *batch = make(64, 0);
     static void *some[5000];
     pass();

@@ -15,6 +15,7 @@
 #include "cache/slab.h"
 #include "os/os.h"
 #include "support/child.h"
+#include "support/page_size.h"
 
 static const uintptr_t START = (uintptr_t)1 << 40;
 
@@ -90,6 +91,7 @@ static void holes_in_the_bitmap_are_filled_in_order(void **state) {
 
 static void only_pages_that_are_all_free_and_were_used_count(void **state) {
     (void)state;
+    needs_small_pages();
     size_t page = sy_os_page_size();
     sy_layout layout = sy_layout_make(64, 0, false, 0, 0);
     uint32_t per_page = (uint32_t)(page / 64);
@@ -131,6 +133,7 @@ static void a_page_counts_if_every_slot_that_reaches_into_it_is_free(void **stat
 
 static void what_was_discarded_does_not_count_until_touched(void **state) {
     (void)state;
+    needs_small_pages();
     sy_layout layout = sy_layout_make(64, 0, false, 0, 0);
     uint32_t per_page = (uint32_t)(sy_os_page_size() / 64);
     made it;

@@ -16,6 +16,7 @@
 #include <slabyard/stats.h>
 
 #include "support/child.h"
+#include "support/page_size.h"
 #include "support/resident.h"
 #include "support/sanitized.h"
 
@@ -107,6 +108,7 @@ static void hold_memory(void *arg) {
 
 static void what_is_held_is_said(void **state) {
     (void)state;
+    needs_small_pages();
     assert_int_equal(in_child(hold_memory, NULL), 0);
 }
 

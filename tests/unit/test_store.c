@@ -14,6 +14,7 @@
 #include "magazine/store.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "support/page_size.h"
 
 enum { SEGMENT = SY_MAGAZINES_PER_SEGMENT };
 
@@ -220,6 +221,7 @@ static void back(void *arg) {
 
 static void many_get_memory_together(void **state) {
     (void)state;
+    needs_small_pages();
     assert_int_equal(in_child(back, NULL), 0);
 }
 

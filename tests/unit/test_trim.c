@@ -25,6 +25,7 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
+#include "support/page_size.h"
 
 enum { COUNT = 20000 };
 static unsigned char *objects[COUNT];
@@ -250,6 +251,7 @@ static void a_trim_by_a_thread_without_magazines_makes_nothing(void **state) {
  * succeeds. */
 static void a_trim_that_fails_loses_nothing(void **state) {
     (void)state;
+    needs_small_pages();
     for (unsigned flags = 0; flags < 2; flags++) {
         sy_cache *cache = make(64, flags ? SY_CHECKED : 0);
         take_all(cache, 64);

@@ -13,6 +13,7 @@
 
 #include "os/fake.h"
 #include "support/ages.h"
+#include "support/page_size.h"
 
 enum { STEP_MOST = 8 << 20 }; /* bytes of one step at most: the end of a long span */
 
@@ -240,6 +241,7 @@ static void trim_without_the_other(void *arg) {
 
 static void the_child_of_a_fork_can_go_on(void **state) {
     (void)state;
+    needs_small_pages();
     pthread_t thread;
     sy_cache *cache =
         make_with((sy_cache_config){.size = 200, .construct = construct, .destruct = meet_once});
