@@ -52,7 +52,7 @@ static uintptr_t next_function(sy_next *next) {
     return atomic_load_explicit(&next->function, memory_order_relaxed);
 }
 
-typedef void *memalign_function(size_t align, size_t bytes);
+typedef void *aligned_alloc_function(size_t align, size_t bytes);
 typedef void free_function(void *block);
 
 /* Without a next library, each block is a mapping, with these bounds before the block. */
@@ -82,13 +82,21 @@ static void unmap_block(void *block) {
     sy_os_release(mapped.start, mapped.bytes);
 }
 
+/* Tools for glibc record memalign. musl's memalign calls the program's aligned_alloc, which is this
+ * library's; musl's aligned_alloc calls no function that a program replaces. */
+#ifdef __GLIBC__
+#    define ALIGNED_ALLOC "memalign"
+#else
+#    define ALIGNED_ALLOC "aligned_alloc"
+#endif
+
 /* Keeps a frame pointer, so that a tool that records the stack here sees the caller. */
 void *sy_os_block(size_t bytes, size_t align) {
-    static sy_next memalign_next = {.name = "memalign"};
+    static sy_next aligned_alloc_next = {.name = ALIGNED_ALLOC};
     sy_cpu_keep_frame();
     int saved = errno;
-    uintptr_t next = next_function(&memalign_next);
-    void *block = next ? ((memalign_function *)next)(align, bytes) : map_block(bytes, align);
+    uintptr_t next = next_function(&aligned_alloc_next);
+    void *block = next ? ((aligned_alloc_function *)next)(align, bytes) : map_block(bytes, align);
     errno = block == NULL ? ENOMEM : saved;
     return block;
 }

@@ -16,7 +16,7 @@ enum { NOT_STARTED, STARTING, STARTED };
 static _Atomic uint32_t state;
 static SY_TLS bool starting; /* this thread is the one that starts the parts */
 /* How far the start has come. If it fails, a later one goes on from here. */
-static bool survives_forks;
+static bool survives_forks; /* the hooks of fork are registered, or are being registered */
 static size_t parts_started, parts_finished;
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_START);
@@ -107,11 +107,14 @@ static void after_fork_in_child(void) {
     errno = error;
 }
 
+/* musl's pthread_atfork allocates. If this library is the program's malloc, that call may start the
+ * library, which comes here again: then the first call registers the hooks. */
 static int survive_forks(void) {
     if (survives_forks) return 0;
-    if (sy_os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) return -1;
     survives_forks = true;
-    return 0;
+    if (sy_os_at_fork(before_fork, after_fork_in_parent, after_fork_in_child) == 0) return 0;
+    survives_forks = false;
+    return -1;
 }
 
 /* Registers the hooks of fork before the program's hooks, so that the program's run before the
@@ -128,12 +131,15 @@ __attribute__((constructor(102))) static void survive_forks_early(void) {
 
 static const sy_part *from_innermost(size_t i) { return sy_parts[sy_part_count - 1 - i]; }
 
+/* The first attempt to register the hooks of fork fails where pthread_atfork allocates from this
+ * library, because no part has started. The second one can allocate. */
 static int start_parts(void) {
-    if (survive_forks() != 0) return -1;
+    (void)survive_forks();
     for (; parts_started < sy_part_count; parts_started++) {
         const sy_part *part = from_innermost(parts_started);
         if (part->start && part->start() != 0) return -1;
     }
+    if (survive_forks() != 0) return -1;
     for (; parts_finished < sy_part_count; parts_finished++) {
         const sy_part *part = from_innermost(parts_finished);
         if (part->finish && part->finish() != 0) return -1;

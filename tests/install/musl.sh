@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compiles the library for the C library musl, and runs the tests that need no other library: models
-# against random operations, stress, reports of misuse, and examples. Without musl-gcc it ends with
-# status 77.
+# Compiles the library and the drop-in malloc for the C library musl, and runs the tests that need no
+# other library: models against random operations, stress, reports of misuse, examples, and programs
+# under the drop-in malloc. Without musl-gcc it ends with status 77.
 # Usage: tests/install/musl.sh [SECONDS_OF_STRESS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -29,6 +29,10 @@ mapfile -t sources < <(find src -name '*.c' ! -name fake.c)
 objects library "${sources[@]}"
 objects unwinder tests/install/musl_unwinder.c
 objects fake src/os/fake.c
+own="$own -fno-builtin -DSLABYARD_VERSION=\"test\""
+objects shim shim/*.c
+# shellcheck disable=SC2086 # several flags
+musl-gcc $link -shared -Wl,-z,nodelete "$work"/{library,unwinder,shim}/*.o -o "$work/libslabyard-malloc.so"
 ar rcs "$work/libslabyard.a" "$work"/library/*.o
 wraps=$(grep -o '__wrap_sy_os_[a-z_]*' src/os/fake.c | sort -u | sed 's/__wrap_/-Wl,--wrap=/')
 
@@ -76,6 +80,22 @@ for source in examples/*.c; do
     [[ $source != */kv_server.c ]] && ! grep -q malloc_trim "$source" || continue
     program example "$source"
     judge "$source" "$work/example"
+done
+# A program that malloc_life starts has musl too, so that the library can be preloaded there.
+mkdir "$work/bin"
+echo 'int main(void) { return 0; }' >"$work/true.c"
+musl-gcc "$work/true.c" -o "$work/bin/true"
+for source in tests/malloc/malloc_*.c; do
+    # shellcheck disable=SC2086 # several flags
+    musl-gcc $flags -fno-builtin "$source" -o "$work/dynamic"
+    # shellcheck disable=SC2086
+    musl-gcc $flags $link -fno-builtin -DLINKED_STATICALLY -static "$source" \
+        "$work"/{library,unwinder,shim}/*.o -o "$work/static"
+    for options in tools=off tools=off,check,redzone tools=off,sample=all,guard-slots=65536 tools=malloc; do
+        judge "$source preloaded, $options" env "PATH=$work/bin" SLABYARD=$options \
+            LD_PRELOAD="$work/libslabyard-malloc.so" "$work/dynamic"
+        judge "$source linked, $options" env "PATH=$work/bin" SLABYARD=$options "$work/static"
+    done
 done
 echo "musl: $passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed != 0 ]
