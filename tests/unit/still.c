@@ -1,6 +1,7 @@
 /*
- * still.c: linked into tests that count what the library holds: nothing goes back by itself there,
- * however slowly they run. Tests of that set a decay of their own.
+ * still.c: linked into tests that count the library's memory. It switches off the return of memory
+ * by age, so that the counts do not depend on the time. A test of the return by age sets its own
+ * decay.
  */
 #include <slabyard/reclaim.h>
 

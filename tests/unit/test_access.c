@@ -1,7 +1,7 @@
 /*
- * test_access.c: an access by a pointer that was read from a pattern is known by its registers, and
- * no other is; and when the handler is there. How the processor's words are read is in
- * test_bad_access.c.
+ * test_access.c: a fault is explained as an access by a poisoned pointer if a register of the
+ * processor holds the pattern, and only then. Also: when the handler is installed. How the
+ * registers are read is tested in test_bad_access.c.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ static void note_fault(const sy_fault *fault) {
     faults++;
 }
 
-/* What an access tells that has `value` in its third register; 0: nothing. */
+/* How a faulting access with `value` in its third register is explained; 0: not at all. */
 static sy_fault_kind kind_of(uint64_t value, bool placed, uint64_t address) {
     sy_os_access access = {
         .address = (uintptr_t)address, .placed = placed, .way = SY_OS_WRITE, .registers = 4};
@@ -59,7 +59,7 @@ static void another_pointer_is_not(void **state) {
     assert_int_equal(kind_of((uint32_t)SY_PATTERN_FREE, false, 0), 0);
 }
 
-/* The register may be full of a pattern and have nothing to do with it. */
+/* A register may hold the pattern although the access does not use that register. */
 static void an_address_that_is_known_has_to_be_near(void **state) {
     (void)state;
     const uint64_t untagged = UINT64_MAX >> 8;
@@ -71,7 +71,7 @@ static void an_address_that_is_known_has_to_be_near(void **state) {
     assert_int_equal(kind_of(SY_PATTERN_NEW, true, SY_PATTERN_FREE), 0);
 }
 
-/* ---- when there is a handler ---- */
+/* ---- when the handler is installed ---- */
 
 static void end_told(const sy_fault *fault) {
     _exit(fault->kind == SY_FAULT_FREED_POINTER    ? 1
@@ -79,8 +79,8 @@ static void end_told(const sy_fault *fault) {
                                                    : 3);
 }
 
-/* With the option's text: an access after free, in a cache that is guarded, or by a pointer that
- * was read from a poisoned object. Exits with 1 or 2 if that is explained. */
+/* Runs with the options of the text. Makes an access after free in a guarded cache, or by a pointer
+ * that was read from a poisoned object. Exits with 1 or 2 if the access is explained. */
 static void access_after_free(const char *options, unsigned flags) {
     struct sigaction action = {.sa_handler = SIG_DFL};
     struct rlimit none = {0, 0};

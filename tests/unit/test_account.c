@@ -1,5 +1,6 @@
 /*
- * test_account.c: every cache is visited, with its kind; the account in words; what fails of it.
+ * test_account.c: sy_each_cache visits each cache with its kind; sy_print_stats prints the caches
+ * as text; failures of both.
  */
 #define _GNU_SOURCE
 
@@ -19,7 +20,7 @@
 #include "os/fake.h"
 #include "support/child.h"
 
-/* The text of a descriptor, from its beginning. */
+/* The text in the file behind a descriptor, from its beginning. */
 static const char *text_of(int fd) {
     static char text[64 << 10];
     ssize_t got = pread(fd, text, sizeof text - 1, 0);
@@ -28,9 +29,9 @@ static const char *text_of(int fd) {
     return text;
 }
 
-/* ---- by the options, in a process that has not used the library yet ---- */
+/* ---- printed because of an option, in a process that has not used the library yet ---- */
 
-static void (*at_start)(void); /* once the process has used it; NULL: nothing */
+static void (*at_start)(void); /* called after the first use of the library, unless NULL */
 
 static const char *said_with_options(const char *options) {
     int fd = memfd_create("stderr", 0), status;
@@ -194,7 +195,7 @@ static void caches_may_come_and_go_meanwhile(void **state) {
     close(fd);
 }
 
-/* ---- in words ---- */
+/* ---- as text ---- */
 
 static void lines_are_short(const char *text) {
     for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1)
@@ -259,7 +260,7 @@ static void create_late(void) {
     rows_of(LATE, late);
 }
 
-/* Caches that come when room for the rows is taken already, more than there is room for. */
+/* Creates caches after the memory for the rows was taken: more caches than it has room for. */
 static void there_are_no_more_rows_than_room(void **state) {
     (void)state;
     int fd = memfd_create("account", 0);

@@ -1,5 +1,5 @@
 /*
- * test_address.c: address space from the system, in few mappings, and back to it.
+ * test_address.c: the library takes address space from the system in few mappings, and returns it.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void what_is_released_goes(void **state) {
     assert_int_equal(in_child(release, NULL), 0);
 }
 
-/* Of chunks and large spans alike: an extent goes when nothing is left in it. */
+/* An extent is released when the last chunk or large span in it is freed. */
 static void retire(void *arg) {
     enum { CHUNKS = 40 };
     static sy_slab *chunks[CHUNKS];
@@ -94,8 +94,8 @@ static void what_chunks_leave_goes(void **state) {
     assert_int_equal(in_child(retire, NULL), 0);
 }
 
-/* Without more memory from the system, a large span gets the place of former chunks, which were
- * not trimmed, and chunks get the place of a former span. */
+/* The system gives no more memory. A large span is placed where freed chunks lay that were not
+ * trimmed, and chunks are placed where a freed span lay. */
 static void take_turns(void *arg) {
     enum { CHUNKS = 15 };
     static sy_slab *chunks[CHUNKS];
@@ -170,8 +170,8 @@ static void fill(void *arg) {
     }
     must(sy_vmem_verify(sy_memory_main.arena) == 0);
     must(sy_chunk_verify(&sy_memory_main) == 0);
-    /* Extents grow by a quarter of what there is: 49 or 50, as neighbours merge or not. Extents of
-     * the least size would be more than 500. */
+    /* Each extent is a quarter of all address space so far. This makes 49 or 50 extents, which
+     * depends on whether neighbours merge. Extents of the least size would be more than 500. */
     must(sy_fake_calls(SY_FAKE_RESERVE) < 100);
     printf("# 8 GiB in %zu extents, %zu pieces of address space\n", sy_fake_calls(SY_FAKE_RESERVE),
            sy_fake_pieces());

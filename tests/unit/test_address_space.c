@@ -1,7 +1,7 @@
 /*
- * test_address_space.c: what the library takes of the address space, of writable memory and of what
- * the system promises, and what it does where a limit is set on one of them. Under a sanitizer,
- * which takes both by the terabyte, there is nothing to see.
+ * test_address_space.c: how much address space, writable memory and committed memory the library
+ * takes, and how it behaves under a limit on one of them. The tests are skipped under a sanitizer,
+ * which takes terabytes of address space itself.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -29,7 +29,7 @@ static void run_in_child(void (*body)(void *), void *arg) {
     assert_int_equal(in_child(body, arg), 0);
 }
 
-/* Bytes, of a row of /proc/self/status. */
+/* The bytes in one row of /proc/self/status. */
 static size_t status(const char *row) {
     char line[256];
     size_t found = 0;
@@ -86,7 +86,8 @@ static void *allocate_and_wait(void *arg) {
     return NULL;
 }
 
-/* Threads with small stacks, all at a time. The C library's malloc takes nothing for them. */
+/* All threads run at the same time, with small stacks. The C library's malloc takes no address
+ * space for them. */
 static void run_threads(int count) {
     must(mallopt(M_ARENA_MAX, 1) == 1);
     pthread_attr_t attributes;
@@ -120,7 +121,7 @@ static void a_limit_at_the_start_is_enough(void **state) {
     for (int i = 0; i < 2; i++) run_in_child(start_under_a_limit, &resources[i]);
 }
 
-/* As of a program that sets it when it has read its configuration. */
+/* The limit is set late, as by a program that first reads its configuration. */
 static void set_a_limit_later(void *resource) {
     sy_free(allocate(100));
     set_limit(*(int *)resource, 200 * MIB);
@@ -135,7 +136,7 @@ static void a_limit_that_comes_later_is_enough(void **state) {
     for (int i = 0; i < 2; i++) run_in_child(set_a_limit_later, &resources[i]);
 }
 
-/* Replaces blocks of all sizes, each of which must hold what was written. */
+/* Replaces blocks of all sizes. Each block must still hold the bytes that were written to it. */
 static void replace_blocks(int rounds, bool may_fail) {
     enum { BLOCKS = 8 };
     static unsigned char *blocks[BLOCKS];
@@ -163,7 +164,7 @@ static void replace_blocks(int rounds, bool may_fail) {
     }
 }
 
-/* Below what the process has already: the system refuses everything, and nothing is lost. */
+/* The limit is below the present size, so the system refuses each request. Nothing is lost. */
 static void replace_large_blocks_below_a_limit(void *resource) {
     int which = *(int *)resource;
     replace_blocks(60, false);
@@ -221,10 +222,10 @@ static void up_to_a_limit_all_can_be_had(void **state) {
     for (int i = 0; i < 2; i++) run_in_child(fill, &resources[i]);
 }
 
-/* ---- what the system promises ---- */
+/* ---- committed memory ---- */
 
-/* More than memory and swap have: by default the system refuses that, and so do we. Where all is
- * promised (vm.overcommit_memory=1) there is nothing to see. */
+/* Requests more than memory and swap together. By default the system refuses this, and so does the
+ * library. With vm.overcommit_memory=1 the system refuses nothing, and the test is skipped. */
 static void ask_for_too_much(void *arg) {
     (void)arg;
     const size_t huge = (size_t)1 << 45;

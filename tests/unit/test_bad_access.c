@@ -1,7 +1,7 @@
 /*
  * test_bad_access.c: what sy_os_on_bad_access promises: an access that faults is explained, and
- * then handled as it would have been without. Each test is a child, which installs the handler and
- * ends.
+ * then has the effect that it would have without the library's handler. Each test runs in a child,
+ * which installs the handler and ends.
  */
 #define _GNU_SOURCE
 
@@ -41,7 +41,7 @@ static void handle_signal(int signal_number, void (*handler)(int), int flags) {
     must(sigaction(signal_number, &action, NULL) == 0);
 }
 
-/* Without the handlers of sanitizers, which cmocka's are over. */
+/* Resets the signals: cmocka's handlers replaced those of sanitizers. */
 static void begin(void) {
     handle_signal(SIGSEGV, SIG_DFL, 0);
     handle_signal(SIGBUS, SIG_DFL, 0);
@@ -64,7 +64,7 @@ static bool tell(const sy_os_access *access) {
 
 /* ---- without an earlier handler ---- */
 
-/* `arg`: where what is explained goes, a pipe. */
+/* `arg`: the pipe to which the explanation is written. */
 static void access_with_nobody_else(void *arg) {
     begin();
     dup2(*(int *)arg, STDOUT_FILENO);
@@ -167,7 +167,7 @@ static void access_with_informed_handler(void *arg) {
     must(look(shut + 7) == 0);
     must(mprotect(shut, 1 << 16, PROT_NONE) == 0);
     explained = 0;
-    must(look(shut + 7) == 0); /* it is there still */
+    must(look(shut + 7) == 0); /* the handler is still installed */
 }
 
 static void the_handler_there_was_finds_what_it_asked_for(void **state) {
@@ -214,7 +214,7 @@ static void access_in_explanation(void *arg) {
 
 static void an_access_of_its_own_is_not_explained(void **state) {
     (void)state;
-    if (SANITIZED) skip(); /* its own handler, in between, blocks all signals */
+    if (SANITIZED) skip(); /* the sanitizer's handler runs first, and blocks all signals */
     assert_int_equal(in_child(access_in_explanation, NULL), 0);
 }
 
@@ -308,7 +308,7 @@ static void sigbus_is_explained_too(void **state) {
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == TOLD);
 }
 
-/* A stack of its own that the thread has asked for is used. */
+/* The handler runs on the alternative stack that the thread has set (sigaltstack). */
 static bool check_stack(const sy_os_access *access) {
     (void)access;
     stack_t stack;

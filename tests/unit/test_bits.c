@@ -1,5 +1,5 @@
 /*
- * test_bits.c: base/bits.h against the obvious way of computing the same.
+ * test_bits.c: the functions of base/bits.h return the same as simple loops.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static void low_bits_of_a_whole_word_and_more_are_all(void **state) {
     assert_int_equal(sy_low_bits(65), UINT64_MAX);
 }
 
-/* A word with long runs: the union or the intersection of random ones. */
+/* A word with long runs of equal bits: the union or the intersection of random words. */
 static uint64_t some_word(uint64_t *random) {
     uint64_t a = next_random(random), b = next_random(random), c = next_random(random);
     return next_random(random) % 2 ? a | b | c : a & b;

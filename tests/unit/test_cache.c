@@ -1,7 +1,7 @@
 /*
- * test_cache.c: what cache.h promises, one behaviour a test, but for threads
+ * test_cache.c: what cache.h promises, one behaviour in each test. Other files test threads
  * (test_cache_threads.c), trim (test_trim.c), statistics (test_stats.c) and faults (test_fault.c).
- * The real system is below, the fake between.
+ * The fake OS stands between the library and the real system.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static void *get(sy_cache *cache) {
     return object;
 }
 
-/* Every flag, alone and together. */
+/* Each flag alone, and all flags together. */
 static const unsigned FLAGS[] = {0, SY_CHECKED, SY_COLOUR, SY_CHECKED | SY_COLOUR};
 enum { FLAGS_COUNT = 4 };
 
@@ -381,7 +381,7 @@ static void *hold_free_objects(void *arg) {
     return NULL;
 }
 
-/* Other threads run and have free objects in their magazines. */
+/* Other threads are running, with free objects in their magazines. */
 static size_t most_beside_busy_threads(size_t limit, unsigned flags) {
     enum { THREADS = 6 };
     pthread_t threads[THREADS];
@@ -457,10 +457,10 @@ static void threads_together_never_pass_the_limit(void **state) {
 
 enum { OBJECT = 96 };
 static _Atomic size_t constructed, destructed;
-static _Atomic int fail_at; /* the constructor's call that fails; 0: none */
+static _Atomic int fail_at; /* which call of the constructor fails; 0: none */
 static const uint64_t BUILT = 0x6275696c74, RAW = 0;
 
-/* Each slot has a mark while it is constructed: a second construction or destruction is seen. */
+/* A slot is marked while it is constructed, so a second construction or destruction is noticed. */
 static int construct(void *object, void *arg) {
     must(arg == &constructed);
     uint64_t *mark = object;
@@ -485,7 +485,7 @@ static void destruct(void *object, void *arg) {
 static sy_cache *make_constructed(unsigned flags, size_t limit) {
     atomic_store(&constructed, 0);
     atomic_store(&destructed, 0);
-    /* What was given back reads as zero, so that the constructor finds RAW. */
+    /* Memory that went back to the system reads as zero: the constructor finds RAW. */
     sy_trim();
     return make((sy_cache_config){.size = OBJECT,
                                   .construct = construct,
@@ -558,7 +558,8 @@ static void destroy_all_destructs_the_live_ones_too(void **state) {
     assert_int_equal(destructed, constructed);
 }
 
-/* The n-th call fails, for every n that some refill reaches; with and without magazines. */
+/* The n-th call of the constructor fails, for each n up to the calls of a refill; with and without
+ * magazines. */
 static void a_constructor_may_fail_anywhere_in_a_refill(void **state) {
     (void)state;
     for (int flags = 0; flags < 3; flags++)
@@ -664,7 +665,7 @@ static void reserve_then_allocate(void *arg) {
 static void what_was_reserved_needs_nothing_of_the_system(void **state) {
     (void)state;
     static size_t counts[] = {1, 100, 1000, 100000};
-    /* In children: there, this is the first thing that the thread does. */
+    /* In children, so that this is the thread's first use of the library. */
     for (int i = 0; i < 4; i++) assert_int_equal(in_child(reserve_then_allocate, &counts[i]), 0);
 }
 
@@ -681,7 +682,7 @@ static void reserved_for_two(void *arg) {
     uint64_t before = sy_fake_calls(SY_FAKE_ANY);
     allocate_reserved(cache);
     in_thread(allocate_reserved, cache);
-    must(sy_fake_calls(SY_FAKE_ANY) <= before + 3); /* the thread's own: its record, exit hook */
+    must(sy_fake_calls(SY_FAKE_ANY) <= before + 3); /* for the thread: its record, its exit hook */
     sy_cache_destroy_all(cache);
 }
 
@@ -764,7 +765,7 @@ static void reserve_survives_failures(void **state) {
 
 /* ---- a thread's reserve ---- */
 
-/* Most that a thread can reserve of a cache. */
+/* The most objects that a thread can reserve in a cache. */
 static size_t most_of_a_thread(const sy_cache *cache, unsigned flags) {
     sy_cache_stats stats;
     must(sy_cache_get_stats(cache, &stats) == 0);
@@ -811,7 +812,7 @@ static void a_thread_reserves_what_its_magazines_hold(void **state) {
     end(checked);
 }
 
-/* Many passes by age later; what was not reserved is gone by then. */
+/* Makes many passes by age, after which all memory that is not reserved has gone back. */
 static void a_threads_reserve_does_not_age(void **state) {
     (void)state;
     sy_cache *cache = make((sy_cache_config){.size = 200}),
@@ -864,7 +865,7 @@ static void a_threads_reserve_survives_failures(void **state) {
 
 /* ---- bitmaps that cannot be had ---- */
 
-/* Side memory is used up, while there are chunks: a slab is had, and its bitmap is not. */
+/* Side memory is used up, but chunks have room: there is memory for a slab, not for its bitmap. */
 static void no_bitmap(void *arg) {
     sy_cache_free(*(sy_cache **)arg, get(*(sy_cache **)arg));
     sy_cache *cache = make((sy_cache_config){.size = 8}); /* its bitmaps are in side memory */
@@ -929,7 +930,7 @@ static void try_free_refuses_everything_else(void **state) {
                          object + 1,
                          object + 16,
                          object - 16,
-                         object + 48 * 200, /* of the slab, never given out */
+                         object + 48 * 200, /* a slot that was never allocated */
                          (void *)(slab + stats.slab_bytes - 1),
                          (void *)((uintptr_t)object & ~(uintptr_t)(SY_CHUNK_BYTES - 1)),
                          (void *)(((uintptr_t)object | (SY_CHUNK_BYTES - 1)) + 1),
@@ -1098,7 +1099,7 @@ static void a_cache_without_a_number_costs_nothing(void **state) {
     while (count > 0) must(sy_cache_destroy(caches[--count]) == 0);
 }
 
-/* What the child of a fork does with a cache that was being changed: all is counted anew. */
+/* In the child of a fork, the counts of a cache that was being changed are made anew. */
 static void a_torn_cache_is_made_anew(void **state) {
     (void)state;
     enum { OBJECTS = 1500 };

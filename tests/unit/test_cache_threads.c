@@ -1,5 +1,5 @@
 /*
- * test_cache_threads.c: what cache.h promises to threads that come, idle, end, and go on using
+ * test_cache_threads.c: what cache.h promises for threads that start, are idle, end, and use
  * Slabyard while they end.
  */
 #include <errno.h>
@@ -104,7 +104,7 @@ static sy_cache *late_cache;
 static pthread_key_t late_key;
 static _Atomic int late_calls;
 
-/* Runs at the thread's end, before and after the library's own hook: it asks to be run again. */
+/* Runs at the thread's end, before and after the library's hook: it sets its key again. */
 static void use_late(void *arg) {
     void *objects[200];
     for (int i = 0; i < 200; i++) memset(objects[i] = get(late_cache), 1, 64);
@@ -116,8 +116,7 @@ static void use_late(void *arg) {
     sy_thread_flush();
     sy_thread_idle();
     int call = atomic_fetch_add(&late_calls, 1);
-    if (call > 0)
-        must(sy_thread_self() == NULL); /* ended: items that it took would never be given back */
+    if (call > 0) must(sy_thread_self() == NULL); /* items taken now would never be returned */
     if (call < 2) pthread_setspecific(late_key, arg);
 }
 
@@ -155,7 +154,7 @@ static void *hold_and_idle(void *arg) {
     sy_thread_idle();
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
-    for (int i = 0; i < 100; i++) objects[i] = get(arg); /* back without ado */
+    for (int i = 0; i < 100; i++) objects[i] = get(arg); /* works again at once */
     for (int i = 0; i < 100; i++) sy_cache_free(arg, objects[i]);
     return NULL;
 }
@@ -168,7 +167,7 @@ static void an_idle_threads_objects_are_for_others(void **state) {
     pthread_barrier_init(&barrier, NULL, 2);
     assert_int_equal(pthread_create(&thread, NULL, hold_and_idle, cache), 0);
     pthread_barrier_wait(&barrier);
-    for (int i = 0; i < 1600; i++) objects[i] = get(cache); /* all that there are */
+    for (int i = 0; i < 1600; i++) objects[i] = get(cache); /* all slots */
     for (int i = 0; i < 1600; i++) sy_cache_free(cache, objects[i]);
     sy_thread_flush();
     pthread_barrier_wait(&barrier);
@@ -192,7 +191,7 @@ static void flush_gives_a_threads_objects_back(void **state) {
     end(cache);
 }
 
-/* The last thread that used it gets the order to end, and may be ending while its cache is
+/* The last thread that used the cache is made to end. It may still be ending while the cache is
  * destroyed. */
 static void *use_and_tell(void *arg) {
     use_cache(arg);
@@ -264,7 +263,7 @@ static void a_cache_can_go_while_another_thread_trims(void **state) {
     pthread_join(thread, NULL);
 }
 
-/* ---- two that try to free one object ---- */
+/* ---- two threads free one object by sy_cache_try_free ---- */
 
 enum { TRIES = 2, ROUNDS = 100, IN_HAND = 2048 };
 
@@ -276,8 +275,8 @@ static void *try_free(void *freed) {
     return NULL;
 }
 
-/* Takes all slots out of the slabs, as a refill does before its magazine is visible; again until
- * `wanted` is among them. Returns their number. */
+/* Takes all slots out of the slabs, as a refill does before its magazine is visible. Repeats this
+ * until `wanted` is among the slots. Returns the number of slots. */
 static size_t take_in_hand(uintptr_t *items) {
     for (;;) {
         size_t count = sy_cache_refill(tried, items, IN_HAND);
@@ -288,8 +287,9 @@ static size_t take_in_hand(uintptr_t *items) {
 }
 
 /*
- * Both have come for the object, and wait. One frees it. Before the other looks, the slot is on its
- * way to a magazine: out of its slab and in no magazine, like a live object.
+ * Both threads are about to free the object, and wait. One thread frees it. Before the other thread
+ * looks at the slot, the slot is on its way to a magazine: it is not in its slab and not in a
+ * magazine, as that of a live object.
  */
 static void one_frees_what_goes_to_a_magazine_before_the_other_looks(void **state) {
     (void)state;
@@ -302,7 +302,7 @@ static void one_frees_what_goes_to_a_magazine_before_the_other_looks(void **stat
         sy_thread_flush(); /* all other slots are in their slab */
         sy_clients_lock();
         sy_lock_acquire(&tried->lock);
-        for (int i = 0; i < TRIES; i++) { /* each has come when the list has a new head */
+        for (int i = 0; i < TRIES; i++) { /* a thread is waiting once the list has a new head */
             const void *before = atomic_load(&tried->tries);
             assert_int_equal(pthread_create(&threads[i], NULL, try_free, (void *)&freed), 0);
             while (atomic_load(&tried->tries) == before) sched_yield();

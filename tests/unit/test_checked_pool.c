@@ -1,5 +1,5 @@
 /*
- * test_checked_pool.c: pools that look for mistakes, through calls and through inline functions.
+ * test_checked_pool.c: pools with checks, used through calls and through inline functions.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,7 +66,7 @@ static void damage_is_seen_by_verify(void **state) {
     scribble(live[2], 64, 'B', 1);
     assert_int_equal(sy_verify(), 2);
     faults_seen = 0;
-    sy_pool_destroy(pools[1]); /* from the midst of the list; it tells once more */
+    sy_pool_destroy(pools[1]); /* in the middle of the list; reports once more */
     expect_seen(SY_FAULT_WRITE_AFTER_FREE, "node", freed[1] + 8);
     assert_int_equal(sy_verify(), 1);
     faults_seen = 0;
@@ -96,7 +96,7 @@ static void *use_pools(void *arg) {
     return NULL;
 }
 
-/* Each thread has its own pools, and another one verifies all. */
+/* Each thread has its own pools. Another thread verifies all pools. */
 static void pools_in_use_are_verified(void **state) {
     (void)state;
     enum { USERS = 3, TIMES = 100 };
@@ -199,7 +199,7 @@ static void a_reset_pool_begins_anew(void **state) {
     end(pool);
 }
 
-/* Frees that were compiled in: nothing is checked, and nothing breaks. */
+/* Inline frees: nothing is checked, and no structure is damaged. */
 static void inline_frees_do_no_harm(void **state) {
     (void)state;
     sy_pool *pool = make(4, 0, SY_CHECKED | SY_REDZONE);
@@ -213,7 +213,8 @@ static void inline_frees_do_no_harm(void **state) {
     end(pool);
 }
 
-/* Each call to the system fails in turn: at creation nothing is left, later nothing is lost. */
+/* Each call to the system fails in turn. A failed creation leaves nothing behind; a later failure
+ * loses nothing. */
 static void without_memory_there_is_no_pool(void **state) {
     (void)state;
     for (int call = 0; call < 2; call++)

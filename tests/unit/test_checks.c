@@ -1,6 +1,6 @@
 /*
- * test_checks.c: caches, heaps and sizes with SY_CHECKED and its kin: each mistake is seen, named,
- * and does no harm when the handler goes on.
+ * test_checks.c: caches, heaps and sizes with SY_CHECKED and the other flags of checks. Each
+ * mistake is reported with its name, and does no damage if the fault handler returns.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static sy_cache *make(size_t size, unsigned flags) {
     return cache;
 }
 
-/* With nothing wrong, and nothing live. */
+/* Destroys the cache: no mistake was found, and no object is live. */
 static void end(sy_cache *cache) {
     assert_int_equal(sy_cache_verify(cache), 0);
     assert_int_equal(sy_watched_verify(cache), 0);
@@ -39,7 +39,7 @@ static void end(sy_cache *cache) {
     expect_none();
 }
 
-/* ---- what is right ---- */
+/* ---- correct use ---- */
 
 static const unsigned FLAGS[] = {SY_CHECKED,       SY_REDZONE,      SY_POISON,
                                  SY_QUARANTINE,    SY_AUDIT,        SY_RANDOM,
@@ -50,7 +50,8 @@ enum { FLAGS_COUNT = sizeof FLAGS / sizeof *FLAGS };
 static const size_t SIZES[] = {1, 8, 24, 60, 64, 100, 1000, 4096, 5000, 65536, 131072, 300000};
 enum { SIZES_COUNT = sizeof SIZES / sizeof *SIZES };
 
-/* Objects of every size and under every check: aligned, apart, whole until they are freed. */
+/* Objects of each size, with each check: they are aligned, do not overlap, and keep their bytes
+ * until they are freed. */
 static void objects_are_as_ever(void **state) {
     (void)state;
     enum { COUNT = 40 };
@@ -91,7 +92,7 @@ static void alignment_holds_between_red_zones(void **state) {
     }
 }
 
-/* What a program may write, when it takes the size of a slot for that. */
+/* How many bytes a program may write if it asks for the size of a slot. */
 static void the_slot_of_an_object_between_red_zones_is_the_object(void **state) {
     (void)state;
     for (size_t f = 0; f < FLAGS_COUNT; f++)
@@ -120,7 +121,7 @@ static void batches_and_try_free_work(void **state) {
     end(cache);
 }
 
-/* ---- frees that are none ---- */
+/* ---- wrong frees ---- */
 
 static void a_double_free_is_seen_at_once_and_for_long(void **state) {
     (void)state;
@@ -255,7 +256,7 @@ static void what_was_never_written_reads_as_such(void **state) {
     end(cache);
 }
 
-/* Before the memory is used for something else, which would hide the damage. */
+/* The damage is found before the memory is used again, which would hide it. */
 static void a_write_after_free_is_seen_when_the_slab_goes(void **state) {
     (void)state;
     sy_cache *cache = make(64, SY_POISON);
@@ -267,7 +268,8 @@ static void a_write_after_free_is_seen_when_the_slab_goes(void **state) {
     end(cache);
 }
 
-/* They stay when the pages between them go, and so does what is known of the slots beside them. */
+/* The edges stay when the pages between them go back to the system. So do the marks of the slots
+ * beside the edges. */
 static void a_trim_leaves_the_ends_of_a_slab(void **state) {
     (void)state;
     needs_small_pages();

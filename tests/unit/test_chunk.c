@@ -1,6 +1,6 @@
 /*
- * test_chunk.c: runs of units: apart, aligned, found by any address in them, zero where that is
- * said, and back to the system.
+ * test_chunk.c: runs of units do not overlap, are aligned, are found by any address in them, are
+ * zero if they are called clean, and go back to the system.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -105,7 +105,7 @@ static void more_than_there_is_is_refused(void **state) {
     sound();
 }
 
-/* Runs of all lengths, written over whole, their first and last words checked. */
+/* Runs of all lengths are filled; their first and last words are checked. */
 static void a_random_history_overlaps_nothing(void **state) {
     (void)state;
     enum { RUNS = 200 };
@@ -183,7 +183,7 @@ static void an_empty_chunk_goes_back_whole(void **state) {
 static void the_tightest_free_run_is_used_first(void **state) {
     (void)state;
     sy_slab *whole = take_units(63), *most = take_units(60);
-    sy_slab *small = take_units(3); /* where 60 left just enough */
+    sy_slab *small = take_units(3); /* in the 3 units that the run of 60 left */
     assert_int_equal(small->start / SY_CHUNK_BYTES, most->start / SY_CHUNK_BYTES);
     sy_run_give(whole);
     sy_run_give(most);
@@ -223,7 +223,7 @@ static void a_span_does_not_grow_into_another(void **state) {
         assert_false(sy_run_resize(low, 3 * UNIT));
         assert_int_equal(low->bytes, 2 * UNIT);
     }
-    assert_int_equal(first->start + 2 * UNIT, second->start); /* so that it was looked at */
+    assert_int_equal(first->start + 2 * UNIT, second->start); /* so the chunk was searched */
     sy_run_give(first);
     sy_run_give(second);
     sound();
@@ -276,7 +276,7 @@ static void a_trim_that_fails_keeps_units_dirty(void **state) {
     sound();
 }
 
-/* The chunk that could not be given back is used again, and given back when that works. */
+/* A chunk that could not be released is used again, and released when the system allows it. */
 static void a_chunk_that_cannot_be_given_back_is_not_lost(void **state) {
     (void)state;
     bool clean;
@@ -366,7 +366,7 @@ static void by_age_a_trim_takes_what_was_free_before(void **state) {
     sy_run_give(young);
     assert_int_equal(trim_in_steps(true, 16 * UNIT), 20 * UNIT);
     assert_int_equal(trim_in_steps(true, 16 * UNIT), 30 * UNIT);
-    sy_run_give(take_units(50)); /* in use since: free for a short while */
+    sy_run_give(take_units(50)); /* used since the last trim: free for a short time only */
     assert_int_equal(trim_in_steps(true, 0), 0);
     sy_run_give(take_units(50));
     assert_int_equal(trim_in_steps(true, 0), 0);
@@ -377,7 +377,7 @@ static void by_age_a_trim_takes_what_was_free_before(void **state) {
     assert_int_equal(sy_chunk_count().chunks, 0);
 }
 
-/* Each trim looks at every chunk, whatever others do meanwhile. */
+/* Each trim visits each chunk, while other threads take and give runs. */
 static void trims_that_overlap_leave_nothing_out(void **state) {
     (void)state;
     enum { RUNS = 5 };
@@ -439,7 +439,7 @@ static void a_run_does_not_grow_over_another(void **state) {
     sound();
 }
 
-/* Neither address space nor a header. */
+/* The system gives no address space, or no memory for a header. */
 static void a_chunk_that_cannot_be_had_leaves_nothing(void **state) {
     (void)state;
     enum { TIMES = 300 };
@@ -462,7 +462,7 @@ static void a_chunk_that_cannot_be_had_leaves_nothing(void **state) {
     sound();
 }
 
-/* As in the child of a fork, if another thread was changing them. */
+/* Mends counts as the child of a fork does, where another thread was changing them. */
 static void torn_lists_are_made_anew(void **state) {
     (void)state;
     sy_slab *whole = take_units(63), *some = take_units(5);

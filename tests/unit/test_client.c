@@ -1,6 +1,6 @@
 /*
- * test_client.c: the magazine layer over a bank of words (support/bank.h): where each word is, what
- * is counted, and the life of clients. What a thread may hold is in test_client_bounds.c.
+ * test_client.c: the magazine layer over a bank of words (support/bank.h): where each word is, the
+ * counts, and the life of clients. test_client_bounds.c tests how much a thread may hold.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@
 
 static struct bank other_bank;
 
-/* ---- words go round ---- */
+/* ---- allocation and free ---- */
 
 static void every_word_is_given_once(void **state) {
     (void)state;
@@ -103,9 +103,8 @@ static void refill_and_flush_come_by_the_magazine_full(void **state) {
     close_bank(bank);
 }
 
-/* Bonwick's rule: a thread that goes to and fro across the end of a magazine does not exchange each
- * time.
- */
+/* Bonwick's rule: a thread that allocates and frees at the end of a magazine does not exchange
+ * magazines each time. */
 static void no_exchange_at_each_crossing(void **state) {
     (void)state;
     struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
@@ -250,7 +249,7 @@ static void all_threads_together_hold_what_is_granted(void **state) {
     pthread_barrier_destroy(&barrier);
 }
 
-/* ---- threads that do not run, or no more ---- */
+/* ---- threads that are idle or have ended ---- */
 
 static void an_ended_threads_words_wait_for_others(void **state) {
     (void)state;
@@ -272,7 +271,7 @@ static void *put_all_and_idle(void *arg) {
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
     uintptr_t word;
-    must(!get(arg, &word)); /* all were taken meanwhile */
+    must(!get(arg, &word)); /* the drain has taken all words */
     return NULL;
 }
 
@@ -296,7 +295,7 @@ static void *put_all_and_run_on(void *arg) {
     put_all_and_end(arg);
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
-    /* One operation on the slow path: there it sees that a drain has been asked for. */
+    /* One operation on the slow path, on which the thread notices the request for a drain. */
     uintptr_t word;
     size_t waited = waiting(arg);
     must(waited > 0);
@@ -387,7 +386,7 @@ static void flush_empties_this_thread_alone(void **state) {
     close_bank(other);
 }
 
-/* ---- asking ---- */
+/* ---- questions about words ---- */
 
 static bool held_anywhere(sy_client *client, uintptr_t word) {
     sy_clients_lock();
@@ -465,7 +464,7 @@ static void numbers_run_out_and_come_back(void **state) {
     assert_int_equal(errno, ENOMEM);
     assert_int_equal(count, (SY_CLIENTS_MAX - SY_CLIENT_DEMANDED) / 16 * 15);
     sy_client_close(&many[5]);
-    assert_int_equal(sy_client_open(&other, &config), -1); /* the number is not free yet */
+    assert_int_equal(sy_client_open(&other, &config), -1); /* the number is still in use */
     sy_client_give_number(&many[5]);
     assert_int_equal(sy_client_open(&many[5], &config), 0);
     while (count > 0) {
@@ -479,8 +478,8 @@ static void *use_and_leave_loaded(void *arg) {
     uintptr_t word;
     must(get(bank, &word));
     put(bank, word);
-    pthread_barrier_wait(&barrier); /* words wait in this thread's magazine */
-    pthread_barrier_wait(&barrier); /* closed, and the number is another's */
+    pthread_barrier_wait(&barrier); /* this thread's magazine holds words */
+    pthread_barrier_wait(&barrier); /* the client is closed; another one has its number */
     must(slot_of(bank)->top == NULL);
     must(get(bank, &word) && word < bank->words);
     put(bank, word);
@@ -667,7 +666,7 @@ static size_t in_depot(const struct bank *bank) {
     return depot;
 }
 
-/* All steps; how many did something. */
+/* Runs all steps. Returns how many of them did something. */
 static size_t reap(struct bank *bank, bool idle) {
     size_t steps = 0;
     for (bool first = true; sy_client_reap_step(&bank->client, first, idle); first = false) steps++;
@@ -688,7 +687,7 @@ static void what_waited_all_the_time_is_reaped(void **state) {
     round_of(bank, 4000);
     size_t before = in_depot(bank);
     assert_true(before >= 3000);
-    assert_int_equal(reap(bank, true), 0); /* it has just begun to look */
+    assert_int_equal(reap(bank, true), 0); /* the first look at this slot */
     assert_int_equal(in_depot(bank), before);
     round_of(bank, 1000);
     assert_int_not_equal(reap(bank, true), 0);
@@ -696,7 +695,7 @@ static void what_waited_all_the_time_is_reaped(void **state) {
     assert_in_range(wanted, 1000 - 3 * SY_MAGAZINE_ITEMS, 1000);
     size_t refills = bank->refills;
     round_of(bank, 1000);
-    assert_int_equal(bank->refills, refills); /* what is worked with is there */
+    assert_int_equal(bank->refills, refills); /* the words in use were left */
     assert_int_equal(reap(bank, true), 0);
     assert_int_not_equal(reap(bank, true), 0);
     assert_int_equal(in_depot(bank), 0);
@@ -735,7 +734,7 @@ static void budgets_shrink_with_what_is_reaped(void **state) {
     assert_int_equal(in_depot(bank), 0);
     for (uintptr_t i = 0; i < 20000; i++) get_new(bank);
     sy_client_drain(&bank->client);
-    reap(bank, true); /* nor are those regretted that were turned away before */
+    reap(bank, true); /* earlier refusals by the depot have no effect */
     for (uintptr_t i = 0; i < WORDS_MAX; i++)
         if (held[i]) put_held(bank, i);
     assert_in_range(in_depot(bank), 1, at_first + 4 * SY_MAGAZINE_ITEMS);
@@ -763,7 +762,7 @@ static void *work_and_park(void *arg) {
     return NULL;
 }
 
-/* By age, but not by growth: what a parked thread has it may want at any moment. */
+/* Reaped by age, not because another thread needs room: a parked thread may soon use its words. */
 static void parked_threads_are_reaped_by_age(void **state) {
     (void)state;
     pthread_t thread;
@@ -782,7 +781,7 @@ static void parked_threads_are_reaped_by_age(void **state) {
     close_bank(bank);
 }
 
-/* Slots are idle that have had no exchange from one look to the next. */
+/* A slot is idle if it had no exchange between two looks. */
 static void this_thread_empties_its_idle_slots(void **state) {
     (void)state;
     struct bank *idle = open_bank(&the_bank, WORDS_MAX, PLAIN);
@@ -798,19 +797,19 @@ static void this_thread_empties_its_idle_slots(void **state) {
     assert_int_equal(idle->lent, 0);
     round_of(idle, 50);
     sy_thread_idle();
-    assert_false(sy_thread_reap_step()); /* it has none */
+    assert_false(sy_thread_reap_step()); /* there is no slot to reap */
     close_bank(idle);
     close_bank(busy);
 }
 
-/* ---- clients that see frees ---- */
+/* ---- clients that inspect frees ---- */
 
 static const sy_client_config SEEING = {
     .item_bytes = 64, .magazine_items = SY_MAGAZINE_ITEMS, .sees_frees = true, .guarded = true};
 
 enum { FAR = 1 << 30 }; /* allocations until one is due: more than a test makes */
 
-/* As a cache does it; false: this one is to be guarded. */
+/* Allocates as a cache does. False: this allocation has to be guarded. */
 static bool get_seen(struct bank *bank, uintptr_t *word) {
     sy_loaded_slot *slot = slot_of(bank);
     if (slot->top > slot->base) {
@@ -833,7 +832,7 @@ static void put_seen(struct bank *bank, uintptr_t word) {
     must(slot->top >= slot->limit);
 }
 
-/* Of so many allocations, in batches, what has been counted: after a free it is all of them. */
+/* How many of these allocations, made in batches, have been counted. After a free all have. */
 static int64_t counted(struct bank *bank, int rounds, int batch) {
     uintptr_t words[1000];
     sy_guard_left = FAR;
@@ -860,7 +859,7 @@ static void *count_in_a_thread(void *arg) {
     return NULL;
 }
 
-/* Whatever happens to the magazines between two exchanges. */
+/* The counts are right whatever is done to the magazines between two exchanges. */
 static void a_random_history_is_counted(void **state) {
     (void)state;
     enum { STEPS = 200000 };
@@ -890,7 +889,7 @@ static void a_random_history_is_counted(void **state) {
     close_bank(banks[1]);
 }
 
-/* The k-th allocation from now on is the one, wherever magazines begin and end. */
+/* The k-th allocation is guarded, wherever in a magazine it is. */
 static void the_one_is_due_at_its_place(void **state) {
     (void)state;
     struct bank *bank = open_bank(&the_bank, WORDS_MAX, SEEING);
@@ -902,7 +901,7 @@ static void the_one_is_due_at_its_place(void **state) {
         must(get_seen(bank, &words[1]));
         put_seen(bank, words[1]);
         sy_guard_left = place;
-        put_seen(bank, words[0]); /* looks */
+        put_seen(bank, words[0]); /* inspected */
         for (int i = 1; i < place; i++) must(get_seen(bank, &words[i]));
         assert_false(get_seen(bank, &word));
         sy_guard_left = FAR;
@@ -921,15 +920,15 @@ static void what_is_reserved_is_not_guarded(void **state) {
     sy_guard_left = 10;
     put_seen(bank, (must(get_seen(bank, &words[0])), words[0]));
     assert_true(slot_of(bank)->top - slot_of(bank)->base > 10); /* inline, all of it */
-    /* Nor the one that finds out that no more is. */
+    /* Nor is the allocation that finds that no more are due. */
     for (size_t i = 0; i <= there; i++) must(get_seen(bank, &words[i]));
-    assert_false(get_seen(bank, &words[257])); /* its interval was over long since */
+    assert_false(get_seen(bank, &words[257])); /* its interval ended long ago */
     sy_guard_left = FAR;
     for (size_t i = 0; i <= there; i++) put_seen(bank, words[i]);
     close_bank(bank);
 }
 
-/* Though the slot is shut, since the next allocation is to be guarded. */
+/* The count is right although the slot is shut for the next allocation, which will be guarded. */
 static void what_is_one_way_and_shut_is_put_back(void **state) {
     (void)state;
     sy_client_config config = SEEING;
@@ -959,7 +958,7 @@ static void without_magazines_each_allocation_counts(void **state) {
     close_bank(bank);
 }
 
-/* While nothing is due allocation is inline, and a free no more than a push. */
+/* While no guard is due, an allocation is inline and a free is a push. */
 static void they_exchange_no_more_than_others(void **state) {
     (void)state;
     struct bank *bank = open_bank(&the_bank, WORDS_MAX, SEEING);
@@ -987,7 +986,7 @@ static int start(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* First: as long as there is no record and no magazine. */
+        /* First, because it needs a thread without a record and without a magazine. */
         cmocka_unit_test(no_memory_for_magazines_means_going_without),
         cmocka_unit_test(every_word_is_given_once),
         cmocka_unit_test(the_word_put_last_is_given_next),

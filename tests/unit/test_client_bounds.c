@@ -1,6 +1,6 @@
 /*
- * test_client_bounds.c: what a thread may have loaded, what it may reserve, and what becomes of
- * magazines that another processor has filled.
+ * test_client_bounds.c: how much a thread may have loaded and reserve, and how magazines are used
+ * that another processor has filled.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,14 +26,14 @@ static void reverse_for_others(sy_client *client, sy_magazine *magazine) {
     must(sy_budget_withdraw(client, &remote) == magazine && remote);
 }
 
-/* What one processor frees and another takes is taken in the order in which it was freed. */
+/* Words that one processor frees and another allocates are allocated in the order of the frees. */
 static void what_others_take_is_turned_round(void **state) {
     (void)state;
     if (sy_depot_shard_count == 1) skip();
     struct bank *bank = open_bank(&the_bank, 100, PLAIN);
     sy_magazine *magazine = sy_store_take();
     reverse_for_others(&bank->client, magazine);
-    assert_int_equal(magazine->items[0], 0); /* that others take it is not known before */
+    assert_int_equal(magazine->items[0], 0); /* no other processor has allocated yet */
     reverse_for_others(&bank->client, magazine);
     for (uintptr_t i = 0; i < 3; i++) assert_int_equal(magazine->items[i], 2 - i);
     sy_store_put(magazine);
@@ -41,7 +41,7 @@ static void what_others_take_is_turned_round(void **state) {
     close_bank(bank);
 }
 
-/* A magazine of another processor is given out in windows, which are asked for ahead of use. */
+/* A magazine of another processor is used in windows, which are prefetched. */
 static void anothers_magazine_is_fetched_in_windows(void **state) {
     (void)state;
     enum { WINDOW = 16 };
@@ -67,7 +67,7 @@ static void anothers_magazine_is_fetched_in_windows(void **state) {
     close_bank(bank);
 }
 
-/* More is refused: the outbox is no place for it. */
+/* A larger reserve is refused: the outbox does not count for it. */
 static void one_magazine_is_reserved_of_what_is_one_way(void **state) {
     (void)state;
     sy_client_config config = PLAIN;
@@ -78,7 +78,8 @@ static void one_magazine_is_reserved_of_what_is_one_way(void **state) {
     close_bank(bank);
 }
 
-/* The bytes that a thread may have loaded are bounded, and free again when a client is closed. */
+/* The bytes that a thread may have loaded are bounded. Those of a client count no more when it is
+ * closed. */
 static void a_thread_has_so_much_loaded_at_most(void **state) {
     (void)state;
     enum { BANKS = 40, LOADED_MOST = 4 << 20, FIRST = 2 * 16 << 10 };
@@ -121,7 +122,7 @@ static void who_may_hold_nothing_is_no_holder(void **state) {
 static void all_that_was_granted_is_held(void **state) {
     (void)state;
     sy_client_config config = PLAIN;
-    config.loaded_items = 2 * 16; /* two magazines as they are at first */
+    config.loaded_items = 2 * 16; /* two magazines of the first capacity */
     struct bank *bank = open_bank(&the_bank, 100, config);
     for (int i = 0; i < 16; i++) get_new(bank);
     assert_int_equal(bank->refills, 1);
@@ -130,7 +131,7 @@ static void all_that_was_granted_is_held(void **state) {
     close_bank(bank);
 }
 
-/* As on a machine with two processors. */
+/* Sets the bounds of a machine with two processors. */
 static int start(void **state) {
     (void)state;
     sy_fake_set_cpu_count(2);

@@ -1,5 +1,5 @@
 /*
- * test_depot.c: stacks of magazines, alone and with several threads at them.
+ * test_depot.c: stacks of magazines, used by one thread and by several.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -49,7 +49,7 @@ static void the_last_put_in_is_the_first_out(void **state) {
     sy_store_put(b);
 }
 
-/* A popper that was stalled with an old top in hand must fail: the word never comes back. */
+/* A pop that was stalled after it read the top must fail: the same word never comes back. */
 static void no_exchange_brings_an_old_word_back(void **state) {
     (void)state;
     sy_depot_shard *shard = sy_depot_shards_of(2);
@@ -69,7 +69,7 @@ static void no_exchange_brings_an_old_word_back(void **state) {
 
 enum { MAGAZINES = 64, EXCHANGES = 50000 };
 
-/* While it is out of the stacks, a magazine is one thread's. */
+/* A magazine that is in no stack belongs to one thread. */
 static void *exchange(void *arg) {
     sy_depot_shard *shards = sy_depot_shards_of(3);
     uint64_t random = (uintptr_t)arg;
@@ -118,7 +118,7 @@ static void start_fails(void *arg) {
     sy_fake_reset();
     sy_fake_fail_above(SY_FAKE_RESERVE, 5 * MANY * sizeof(sy_depot_shard));
     must(sy_depot_start(1000, MANY) == 0);
-    must(sy_depot_shard_count == 4); /* as many as there was address space for */
+    must(sy_depot_shard_count == 4); /* for more there is no address space */
     sy_fake_reset();
     must(sy_depot_start(1, CLIENTS) == 0);
     must(sy_depot_shard_count == 1);

@@ -1,10 +1,10 @@
 /*
- * test_directory.c: ordinals and the tables behind them; and caches with handles when the system
- * fails: whichever call it is, a call that fails says ENOMEM, what was there before is there after
- * it, and all goes on once the system is well.
+ * test_directory.c: ordinals and the tables behind them; and caches with handles when a call to the
+ * system fails. Whichever call fails, the function sets ENOMEM, all objects stay as they were, and
+ * the next calls succeed.
  *
- * The directory starts once in a process, so that most tests are children of one that has used
- * nothing.
+ * The directory starts once in a process. So most tests run in children of a process that has not
+ * used the library.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static uint64_t word_of(uint32_t ordinal) { return sy_directory_words()[ordinal]
 
 static uint64_t generation_of(uint32_t ordinal) { return word_of(ordinal) >> SY_HANDLE_GENERATION; }
 
-/* As alloc and free do. */
+/* The steps of an allocation and a free. */
 static void use(uint32_t ordinal) {
     sy_ordinal_prepare(ordinal, CACHE_NUMBER);
     sy_directory_words()[ordinal] += UINT64_C(1) << SY_HANDLE_GENERATION;
@@ -129,7 +129,7 @@ static void prepare_words(void *arg) {
     must(word_of(first + 6) == 0 && word_of(first + 8) == 0);
     use(first + 7);
     uint64_t word = word_of(first + 7);
-    sy_ordinal_prepare(first + 7, CACHE_NUMBER); /* another time out of its slab: it goes on */
+    sy_ordinal_prepare(first + 7, CACHE_NUMBER); /* taken from the slab again */
     must(word_of(first + 7) == word && word >> SY_HANDLE_GENERATION == 1);
 }
 
@@ -189,7 +189,7 @@ static void give_pages(void *arg) {
     sy_fake_reset();
     if (fails) sy_fake_fail_from(SY_FAKE_DISCARD, 1);
     sy_ordinals_give(first, 8192);
-    must(sy_fake_calls(SY_FAKE_DISCARD) == 0); /* to give them back needs no system call */
+    must(sy_fake_calls(SY_FAKE_DISCARD) == 0); /* returning them needs no system call */
     size_t bytes = sy_directory_trim();
     must(bytes == sy_fake_bytes(SY_FAKE_DISCARD));
     must(fails ? bytes == 0 : bytes >= 8192 * sizeof(uint64_t) - 2 * sy_os_page_size());
@@ -246,9 +246,9 @@ static void words_are_cleared_though_their_pages_stay(void **state) {
     assert_int_equal(in_child(give_pages, (void *)1), 0);
 }
 
-/* ---- a directory that starts with difficulties ---- */
+/* ---- a directory whose start fails at first ---- */
 
-/* The n-th call fails; it ends with 1 if there were not as many. */
+/* The n-th call fails. Exits with 1 if there were fewer calls. */
 static void start_fails_at(void *arg) {
     must(sy_start() == 0);
     sy_fake_reset();
@@ -275,7 +275,7 @@ static void starting_fails_and_is_tried_again(void **state) {
     assert_true(n > 1);
 }
 
-/* A smaller one serves while there are ordinals, and again when some have come back. */
+/* A smaller directory works until its ordinals are used up, and again when some are returned. */
 static void use_up_a_small_directory(void *arg) {
     (void)arg;
     must(sy_start() == 0);
@@ -313,7 +313,7 @@ static void have_little_address_space(void *arg) {
     must(sy_start() == 0);
     sy_fake_fail_above(SY_FAKE_RESERVE, (size_t)1 << 30);
     must(sy_directory_start() == 0);
-    must(room() == UINT64_C(1) << 23); /* an eighth of what could be had */
+    must(room() == UINT64_C(1) << 23); /* an eighth of what could be reserved */
 }
 
 static void where_space_is_short_a_directory_leaves_some(void **state) {
@@ -391,7 +391,7 @@ static void all_is_well(void) {
     }
 }
 
-/* A call has failed, as it should. */
+/* Checks that the call failed as it should. */
 static void has_failed(void) {
     must(errno == ENOMEM && sy_fake_failures(SY_FAKE_ANY) > 0);
     all_is_well();
@@ -511,7 +511,7 @@ static void all_calls_may_fail_for_a_while(void **state) {
     history_fail_each(&whole, true, 50);
 }
 
-/* ---- functions that need no system, or say so ---- */
+/* ---- functions without calls to the system, or with failing ones ---- */
 
 static void take_what_was_reserved(void *arg) {
     enum { RESERVED = 5000 };
@@ -563,7 +563,7 @@ static void an_iteration_without_memory_is_enomem(void **state) {
     passes_in_child(iterate_without_memory);
 }
 
-/* Where tags cannot be had, ordinals are not lost with every attempt. */
+/* If there is no memory for tags, a failed attempt loses no ordinals. */
 static void fail_without_tags(void *arg) {
     sy_handle handle;
     (void)arg;
@@ -573,7 +573,7 @@ static void fail_without_tags(void *arg) {
     sy_fake_reset();
     sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 48, .flags = SY_HANDLES});
     sy_cache *plain = sy_cache_create(&(sy_cache_config){.size = 48});
-    sy_cache_free(plain, sy_cache_alloc(plain)); /* brings a chunk, and side memory */
+    sy_cache_free(plain, sy_cache_alloc(plain)); /* takes a chunk and side memory */
     sy_fake_fail_from(SY_FAKE_RESERVE, 1);
     for (int i = 0; i < 40; i++) must(!sy_handle_alloc(cache, &handle));
     must(sy_ordinals_limit() <= 1 << 16);
@@ -607,7 +607,7 @@ static void a_slab_without_ordinals_leaves_no_bitmap(void **state) {
     passes_in_child(fail_for_ordinals);
 }
 
-/* A range may begin in the midst of a page and end on the next. */
+/* A range may begin within a page and end on the next one. */
 static void give_across_pages(void *arg) {
     (void)arg;
     start();

@@ -1,6 +1,7 @@
 /*
- * test_ending.c: functions that the library calls destroy caches, heaps and arenas. That is done at
- * once, is refused, or is done when these functions have returned; no thread waits for itself.
+ * test_ending.c: callbacks (constructors, destructors and so on) destroy caches, heaps and arenas.
+ * The destruction is done at once, is refused, or is done when the callback has returned. No thread
+ * waits for itself.
  *
  * Each case is a process of its own. An alarm ends it if it hangs.
  */
@@ -32,7 +33,7 @@
 
 enum { COUNT = 2000, SIZE = 1000, HANG_SECONDS = 60 };
 
-/* What there is: a cache that is to end soon is not counted, but its slabs are. */
+/* Counts. A cache that will be destroyed later does not count, but its slabs do. */
 typedef struct sy_census {
     size_t caches, used;
 } sy_census;
@@ -50,13 +51,13 @@ static bool is_as(sy_census before) {
     return now.caches == before.caches && now.used == before.used;
 }
 
-/* ---- a cache that one of its functions destroys ---- */
+/* ---- a cache that one of its callbacks destroys ---- */
 
 typedef enum sy_way { UNUSED_ONLY, ALL } sy_way;
 
 static sy_cache *ending;
 static sy_way way;
-static sy_epoch *closing; /* in place of the cache, if there is one */
+static sy_epoch *closing; /* closed instead of the cache, unless NULL */
 static atomic_uint asked, constructed, destructed;
 
 static void destroy(void) {
@@ -101,7 +102,7 @@ static void take_all(void) {
 static void use(void) {
     take_all();
     for (int i = 0; i < COUNT; i++) sy_cache_free(ending, objects[i]);
-    asked = 0; /* flushes of these frees asked, and found objects live */
+    asked = 0; /* the flushes of these frees tried, and found live objects */
 }
 
 static void trims_cache(void) { sy_cache_trim(ending); }
@@ -144,7 +145,7 @@ typedef struct sy_case {
     void (*work)(void);
     sy_way way;
     unsigned flags;
-    bool anew; /* the work takes objects of its own, and leaves some */
+    bool anew; /* the work allocates objects, and leaves some live */
 } sy_case;
 
 static void run(void *arg) {
@@ -160,7 +161,7 @@ static void run(void *arg) {
     it->work();
     must(asked > 0);
     if (it->anew && way == UNUSED_ONLY) {
-        must(census().caches == before.caches + 1); /* there are live objects: it stays */
+        must(census().caches == before.caches + 1); /* the cache has live objects, so it stays */
         sy_cache_destroy_all(ending);
     }
     must(is_as(before));
@@ -229,7 +230,7 @@ static void in_its_own_end(void **state) {
     each_way(destroys, 0, false);
 }
 
-/* ---- other functions ---- */
+/* ---- other callbacks ---- */
 
 static int construct_and_destroy(void *object, void *arg) {
     construct(object, arg);
@@ -380,7 +381,7 @@ static void two_threads_end_each_others(void **state) {
     assert_int_equal(in_child(trim_both, NULL), 0);
 }
 
-/* ---- epochs and the thread of maintenance ---- */
+/* ---- epochs and the maintenance thread ---- */
 
 static void closes_epoch(void *unused) {
     (void)unused;

@@ -1,6 +1,6 @@
 /*
- * test_epoch.c: what epoch.h promises, sentence by sentence: the slabs in which objects lie, when
- * these slabs come back, which thread may do what when, and what is reported.
+ * test_epoch.c: what epoch.h promises: in which slabs the objects of an epoch lie, when these slabs
+ * are returned, what each thread may do at which time, and what is reported.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -123,7 +123,7 @@ static void only_the_innermost_ends(void **state) {
     end(cache);
 }
 
-/* As long as a thread is in it, an epoch is there to be asked. */
+/* While a thread is in an epoch, the epoch can be asked for its statistics. */
 static void nobody_begins_what_is_closed(void **state) {
     (void)state;
     sy_cache *cache = make((sy_cache_config){.name = "order"});
@@ -134,7 +134,7 @@ static void nobody_begins_what_is_closed(void **state) {
     errno = 0;
     assert_int_equal(sy_epoch_begin(epoch), -1);
     assert_int_equal(errno, EINVAL);
-    void *after = sy_cache_alloc(cache); /* a thread that is in it may finish */
+    void *after = sy_cache_alloc(cache); /* a thread in the epoch may go on */
     assert_ptr_equal(home(after), home(before));
     sy_epoch_stats stats = only();
     assert_true(stats.closed_ns > 0 && stats.threads == 1 && stats.objects >= 2);
@@ -177,7 +177,7 @@ static void names_are_copied_and_cut(void **state) {
     assert_int_equal(sy_epoch_close(NULL), 0);
 }
 
-/* ---- how memory comes back ---- */
+/* ---- how memory is returned ---- */
 
 static void a_close_gives_up_what_is_empty_and_counts_what_is_live(void **state) {
     (void)state;
@@ -219,7 +219,7 @@ static void what_is_freed_after_the_close_waits_no_more(void **state) {
     end(cache);
 }
 
-/* Slabs that came back serve all: one phase after the other takes no more from the system. */
+/* Returned slabs are used by all: a second phase takes no more memory from the system. */
 static void what_comes_back_is_used_for_anything_else(void **state) {
     (void)state;
     sy_cache *cache = make((sy_cache_config){.name = "order"}), *other = make((sy_cache_config){0});
@@ -244,7 +244,7 @@ static void slabs_of_a_closed_epoch_go_one_by_one(void **state) {
     take_in(epoch, cache, objects, COUNT);
     assert_int_equal(sy_epoch_close(epoch), COUNT);
     size_t left = COUNT, before = slabs_of(cache);
-    while (left > 0) { /* all of a slab, another slab, ... */
+    while (left > 0) { /* slab by slab */
         const sy_slab *slab = sy_slab_at((uintptr_t)objects[0]);
         size_t kept = 0;
         for (size_t i = 0; i < left; i++)
@@ -297,7 +297,7 @@ static void what_is_freed_is_not_given_out_before_it_is_back(void **state) {
     }
     assert_int_equal(sy_cache_in_use(cache), 0);
     sy_thread_flush();
-    assert_ptr_equal(sy_cache_alloc(cache), freed); /* the lowest of the slab */
+    assert_ptr_equal(sy_cache_alloc(cache), freed); /* the lowest free slot of the slab */
     sy_cache_free(cache, freed);
     finish(epoch);
     assert_int_equal(sy_epoch_close(epoch), 0);
@@ -325,7 +325,7 @@ static void trims_punch_holes_into_slabs_of_epochs(void **state) {
     end(cache);
 }
 
-/* Two passes: the first notes what is there, the second takes what was not used since. */
+/* Two passes: the first notes the free pages, the second returns those that were not used since. */
 static void what_an_epoch_does_not_use_goes_by_age(void **state) {
     (void)state;
     needs_small_pages();
@@ -370,7 +370,7 @@ static void other_threads_free_before_and_after_the_close(void **state) {
         take_in(epoch, it.cache, objects, COUNT);
         if (late) assert_int_equal(sy_epoch_close(epoch), COUNT);
         in_thread(late ? give_all_and_flush : give_all, &it);
-        /* What the ended thread had in its outbox is brought back by the close. */
+        /* The close returns the objects in the outbox of the ended thread. */
         if (!late) assert_int_equal(sy_epoch_close(epoch), 0);
         assert_int_equal(slabs_of(it.cache), 0);
         assert_int_equal(look(), 0);
@@ -379,7 +379,7 @@ static void other_threads_free_before_and_after_the_close(void **state) {
     end(it.cache);
 }
 
-/* A thread that frees a few and ends leaves them to the next trim, or to a pass by age. */
+/* The objects that a thread frees before it ends go back in the next trim or pass by age. */
 static void what_ended_threads_freed_late_goes_by_age(void **state) {
     (void)state;
     job it = {.cache = make((sy_cache_config){.name = "order"})};
@@ -401,7 +401,7 @@ static void *be_in_it(void *arg) {
     job *it = arg;
     begin(it->epoch);
     take(it->cache, others, 10);
-    pthread_barrier_wait(&it->barrier); /* it is closed */
+    pthread_barrier_wait(&it->barrier); /* the epoch is closed */
     pthread_barrier_wait(&it->barrier);
     must(home(sy_cache_alloc(it->cache)) == home(others[0]));
     must(sy_epoch_current() == it->epoch && sy_epoch_begin(it->epoch) == -1);
@@ -410,7 +410,7 @@ static void *be_in_it(void *arg) {
     return NULL;
 }
 
-/* It keeps what it has at hand until it has come by a slow path. */
+/* A thread keeps the items in its magazine until it takes a slow path. */
 static void threads_that_are_in_it_may_finish(void **state) {
     (void)state;
     pthread_t thread;
@@ -452,7 +452,7 @@ static void a_thread_that_ends_inside_is_missed(void **state) {
     end(it.cache);
 }
 
-/* What a parked thread has at hand is put back as a running one's is. */
+/* Items in the magazine of a parked thread go back like those of a running thread. */
 static void idle_threads_change_epochs_as_others_do(void **state) {
     (void)state;
     sy_cache *cache = make((sy_cache_config){.name = "order"});
@@ -460,7 +460,7 @@ static void idle_threads_change_epochs_as_others_do(void **state) {
     begin(one);
     void *first = sy_cache_alloc(cache);
     sy_thread_idle();
-    void *same = sy_cache_alloc(cache); /* it is in it as before */
+    void *same = sy_cache_alloc(cache); /* the thread is still in the epoch */
     assert_ptr_equal(home(same), home(first));
     sy_thread_idle();
     finish(one);
@@ -531,7 +531,7 @@ static void any_number_of_caches_may_be_in_an_epoch(void **state) {
 static void caches_are_destroyed_before_their_epochs(void **state) {
     (void)state;
     sy_epoch *epoch = open_epoch("long");
-    for (int round = 0; round < 200; round++) { /* often at the same address */
+    for (int round = 0; round < 200; round++) { /* the caches often have the same address */
         sy_cache *cache = make((sy_cache_config){.name = "order"});
         take_in(epoch, cache, objects, 700);
         assert_true(all_in(objects, 700, home(objects[0])));
@@ -576,7 +576,7 @@ static void caches_are_destroyed_while_epochs_are_closed(void **state) {
     }
 }
 
-/* ---- looking ---- */
+/* ---- sy_epoch_each ---- */
 
 static void epochs_are_shown_in_order_of_creation(void **state) {
     (void)state;
@@ -693,7 +693,7 @@ static void *stay_in_it(void *arg) {
     return NULL;
 }
 
-/* The other thread is not there: what it had loaded waits to be drained. */
+/* The child lacks the other thread. The items that it had loaded wait to be drained. */
 static void go_on_in_child(void *arg) {
     job *it = arg;
     must(only().threads == 1 && sy_epoch_current() == it->epoch);

@@ -1,6 +1,6 @@
 /*
- * test_epoch_cache.c: epochs of every kind of cache, over any memory, while the system fails, and
- * what is counted.
+ * test_epoch_cache.c: epochs with each kind of cache and memory, failing calls to the system, and
+ * the counts.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -229,7 +229,7 @@ static void outboxes_keep_within_the_share_of_a_limit(void **state) {
     sy_cache_destroy_all(it.cache);
 }
 
-/* What a thread reserved outside of an epoch is not used in it. */
+/* The objects that a thread reserved outside of an epoch are not used in the epoch. */
 static void a_threads_reserve_is_put_back(void **state) {
     (void)state;
     sy_cache *cache = make((sy_cache_config){.size = 64});
@@ -242,16 +242,16 @@ static void a_threads_reserve_is_put_back(void **state) {
     end(cache);
 }
 
-/* Free slots of an epoch are for its objects alone, and no reserve for others. */
+/* Only the epoch uses its free slots. They do not count for a reserve outside. */
 static void a_reserve_does_not_count_slots_of_epochs(void **state) {
     (void)state;
-    sy_cache *cache = make((sy_cache_config){.size = 5000}); /* chunks are wanted */
+    sy_cache *cache = make((sy_cache_config){.size = 5000}); /* large enough to need chunks */
     sy_epoch *epoch = open_epoch("request");
     take_in(epoch, cache, others, COUNT);
     for (size_t i = 0; i < COUNT; i++)
         if (i % 100) sy_cache_free(cache, others[i]);
     sy_thread_flush();
-    sy_trim(); /* of other tests */
+    sy_trim(); /* returns the memory of earlier tests */
     assert_int_equal(sy_cache_reserve(cache, COUNT), 0);
     sy_fake_fail_from(SY_FAKE_ANY, 1);
     take(cache, objects, COUNT);
@@ -272,7 +272,8 @@ static struct {
     unsigned calls;
 } in_discard;
 
-/* While a page of the slab is given back its last object is freed, and the epoch closed. */
+/* While a page of the slab goes back to the system, the slab's last object is freed and the epoch
+ * is closed. */
 static int close_within(void *arg, void *start, size_t bytes) {
     (void)arg, (void)start, (void)bytes;
     in_discard.calls++;
@@ -305,7 +306,7 @@ static void what_empties_during_a_trim_goes_too(void **state) {
     sy_os_release(region, BYTES);
 }
 
-/* It has no way to be given back, but other caches may use it. */
+/* This memory cannot go back to the system, but other caches may use it. */
 static void own_memory_without_discard_comes_back_to_its_caches(void **state) {
     (void)state;
     enum { BYTES = 8 << 20 };
@@ -341,7 +342,7 @@ static void take_what_can_be_had(sy_cache *cache, sy_epoch *epoch) {
     }
 }
 
-/* Whatever failed on the way, what is left is whole, and all of it comes back. */
+/* Whichever call failed, the structures are valid, and all memory is returned in the end. */
 static void live_through(void) {
     sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = SIZE, .flags = SY_EPOCHS});
     sy_epoch *epoch = sy_epoch_create("request");
@@ -379,7 +380,7 @@ static void with_all_from_nth_failing(void *arg) {
     live_through();
 }
 
-/* In fresh processes: the first use of everything is among what fails. */
+/* In new processes, so that the calls of each first use fail too. */
 static void nothing_is_lost_when_the_system_fails(void **state) {
     (void)state;
     for (uint64_t n = 1; n <= 40; n++) {
@@ -388,7 +389,7 @@ static void nothing_is_lost_when_the_system_fails(void **state) {
     }
 }
 
-/* Of the system there is nothing to be had, so at last no epoch and no view. */
+/* The system gives nothing. In the end there is no memory for an epoch or its part in a cache. */
 static void exhaust(void *arg) {
     static sy_epoch *epochs[100000];
     size_t count = 0;
@@ -411,7 +412,7 @@ static void an_epoch_that_cannot_be_had_is_no_epoch(void **state) {
     assert_int_equal(in_child(exhaust, NULL), 0);
 }
 
-/* Without magazines each operation goes to the slabs, and to the right ones. */
+/* Without magazines each operation uses the slabs directly. They must be those of the epoch. */
 static void without_magazines(void *arg) {
     sy_cache *cache = make((sy_cache_config){.name = "order"});
     sy_epoch *epoch = open_epoch("request");
@@ -498,7 +499,7 @@ static void views_give_their_memory_back(void **state) {
     end(cache);
 }
 
-/* A thread that leaves epochs with most of its magazine unused takes fewer items at a time. */
+/* A thread that leaves epochs with most of a magazine unused refills fewer items from then on. */
 static void what_is_mostly_put_back_is_taken_in_smaller_parts(void **state) {
     (void)state;
     sy_cache *cache = make((sy_cache_config){.size = 64});

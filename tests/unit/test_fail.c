@@ -1,6 +1,6 @@
 /*
- * test_fail.c: what is made to fail, and that nothing else is. The functions that ask are replaced
- * by asking directly.
+ * test_fail.c: which allocations and calls are made to fail, and that no others are. The tests call
+ * the deciding function directly, not through the functions of caches and heaps.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static void expect(const char *cache, const char *answers) {
 
 static void set(const char *specification) { assert_int_equal(sy_set_failures(specification), 0); }
 
-/* ---- when ---- */
+/* ---- which allocation of a sequence ---- */
 
 static void the_nth_fails_once(void **state) {
     (void)state;
@@ -101,7 +101,7 @@ static int count_due(const char *specification, int times) {
     return due;
 }
 
-/* Six standard deviations around what is expected; the sequence is fixed besides. */
+/* Within six standard deviations of the expected number; the sequence is also a fixed one. */
 static void chance_is_as_great_as_said(void **state) {
     (void)state;
     assert_in_range(count_due("random:0.01:1", 100000), 1000 - 6 * 32, 1000 + 6 * 32);
@@ -254,7 +254,7 @@ static void errno_is_enomem_or_kept(void **state) {
     assert_false(sy_fake_catch(ask_with_errno, NULL));
 }
 
-/* ---- which functions ask ---- */
+/* ---- which functions call the deciding function ---- */
 
 static void wanted_are_those_that_a_rule_names(void **state) {
     (void)state;
@@ -269,7 +269,7 @@ static void wanted_are_those_that_a_rule_names(void **state) {
     assert_true(sy_fail_wants("order"));
 }
 
-/* A rule that was, of which the count has passed, means its cache for as long as it stands. */
+/* A rule whose count has passed still applies to its cache until it is replaced. */
 static void wanted_does_not_end_with_the_failure(void **state) {
     (void)state;
     set("order:1");
@@ -277,7 +277,7 @@ static void wanted_does_not_end_with_the_failure(void **state) {
     assert_true(sy_fail_wants("order"));
 }
 
-/* What these functions look at first. */
+/* The flag that these functions read first. */
 static void armed_is_what_has_rules_for_allocations(void **state) {
     (void)state;
     assert_false(sy_fail_armed);
@@ -450,7 +450,7 @@ static void set_once(void *arg) {
 
 static void start_library(void) { sy_free(sy_malloc(1)); }
 
-/* Whatever another thread did with the rules at the moment of the fork. */
+/* Another thread is changing the rules at the moment of the fork. */
 static void a_child_can_set_its_own(void **state) {
     (void)state;
     pthread_t thread;

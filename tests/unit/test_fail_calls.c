@@ -1,6 +1,6 @@
 /*
- * test_fail_calls.c: the functions of caches and heaps ask once whether an allocation is made to
- * fail, and then fail as if there were no memory.
+ * test_fail_calls.c: each function of caches and heaps asks once whether its allocation is made
+ * to fail. If so, it fails as if there were no memory.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static sy_cache *make(const char *name, unsigned flags) {
     return cache;
 }
 
-/* It was refused as the system refuses. */
+/* The allocation failed as if the system had refused memory. */
 static bool refused(const void *object) {
     bool so = !object && errno == ENOMEM && sy_last_refusal() == SY_REFUSAL_SYSTEM;
     errno = 0;
@@ -186,7 +186,7 @@ static void allocate_from_others(void *arg) {
     end(other);
 }
 
-/* Of those made before only the ones that see every allocation anyway. */
+/* Of the caches made before, rules apply only to those that never allocate inline. */
 static void who_is_not_meant_keeps_the_fast_path(void **state) {
     (void)state;
     run(allocate_from_others);
@@ -270,7 +270,7 @@ static void heaps_of_the_programs_own_have_names(void **state) {
     run(allocate_of_heap);
 }
 
-/* Each allocation counts once, whichever way it goes. */
+/* Each allocation counts once, on each path. */
 static void allocate_of_all(void *arg) {
     (void)arg;
     set("6");

@@ -77,7 +77,7 @@ static void destruct(void *object, void *arg) {
     destructed++;
 }
 
-/* All is as the history has it, whatever just failed. */
+/* All objects are as the history says, whichever call has just failed. */
 static void all_is_well(void) {
     must(sy_chunk_verify(&sy_memory_main) == 0);
     must(sy_store_verify() == 0);
@@ -105,7 +105,7 @@ static void contents_are_whole(void) {
         if (heap_objects[i]) check(heap_objects[i], heap_sizes[i], i);
 }
 
-/* A call has failed, as it should. */
+/* Checks that the call failed as it should. */
 static void has_failed(void) {
     must(errno == ENOMEM);
     must(sy_fake_failures(SY_FAKE_ANY) > 0);
@@ -297,7 +297,7 @@ static void all_calls_may_fail_for_a_while(void **state) {
     history_fail_each(&whole, true, 100);
 }
 
-/* Of a thousand calls, so many. */
+/* How many of a thousand calls fail. */
 static void live_with_random_failures(void *arg) {
     sy_fake_fail_randomly(SY_FAKE_ANY, 20 + (unsigned)(*(uint64_t *)arg % 5) * 100,
                           *(uint64_t *)arg);
@@ -318,7 +318,7 @@ static void calls_may_fail_at_random(void **state) {
         assert_int_equal(in_child(live_with_random_failures, &seed), 0);
 }
 
-/* The functions that need memory, with none to be had at all. */
+/* The functions that need memory, while the system gives none. */
 static void live_without(void *arg) {
     (void)arg;
     create_caches();

@@ -1,6 +1,6 @@
 /*
- * test_fault.c: misuse is seen, named, told to the handler, and changes nothing. The reports that
- * end a program are in tests/misuse.
+ * test_fault.c: misuse is noticed and passed to the fault handler with the cache's name, and
+ * changes nothing. tests/misuse has the reports that end a program.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static void note_fault(const sy_fault *fault) {
     fault_count++;
 }
 
-/* One fault, of this kind at this address, and no more. */
+/* There was exactly one fault, of this kind and at this address. */
 static void expect(sy_fault_kind kind, const void *address, const char *cache, size_t size,
                    const char *found) {
     assert_int_equal(fault_count, 1);
@@ -143,7 +143,7 @@ static void the_heap_tells_each_kind(void **state) {
     end(cache, 1);
 }
 
-/* Nothing that is not the heap's comes to where allocations find it. */
+/* An address that is not of the heap never enters a magazine. */
 static void a_sized_free_of_what_is_not_the_heaps_is_told_at_once(void **state) {
     (void)state;
     static const size_t sizes[] = {0, 8, 64, 1000, 5000, 100000, 1 << 20, 64 << 20};
@@ -151,7 +151,7 @@ static void a_sized_free_of_what_is_not_the_heaps_is_told_at_once(void **state) 
     void *const foreign[] = {local, (void *)1, (void *)UINTPTR_MAX, (void *)0x100d6646bb7ac890,
                              (void *)(uintptr_t)&foreign};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        sy_free(sy_malloc(sizes[s])); /* the class is known */
+        sy_free(sy_malloc(sizes[s])); /* opens the class */
         for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
             sy_free_sized(foreign[i], sizes[s]);
             expect(SY_FAULT_FOREIGN_POINTER, foreign[i], "heap", 0, NULL);
@@ -163,7 +163,7 @@ static void a_sized_free_of_what_is_not_the_heaps_is_told_at_once(void **state) 
     assert_int_equal(fault_count, 0);
 }
 
-/* An address beyond the address space, which is looked up modulo it in the class map. */
+/* An address beyond the address space. The class map is indexed modulo the address space. */
 static void an_address_beyond_all_is_not_taken_for_the_one_within(void **state) {
     (void)state;
     void *object = sy_malloc(100), *beyond = (void *)((uintptr_t)object | (uintptr_t)1 << 63);
@@ -230,7 +230,7 @@ static void *free_600(void *arg) {
     return NULL;
 }
 
-/* From another thread's magazines objects come by windows: the magazine has more below. */
+/* Magazines of another thread are used in windows: the magazine has more objects below. */
 static void a_double_free_is_told_within_a_window(void **state) {
     (void)state;
     sy_cache *cache = make("order", 0);
@@ -283,7 +283,7 @@ static void the_heap_tells_a_double_free_in_a_row_at_once(void **state) {
     assert_int_equal(sy_heap_destroy(heap), 0);
 }
 
-/* What a magazine held before lies in it still, above what it holds now. */
+/* Above its items, a magazine still has the words of earlier items. */
 static void what_is_freed_and_taken_in_turn_is_no_double_free(void **state) {
     (void)state;
     static const size_t limits[] = {0, 16, 40};
@@ -319,11 +319,11 @@ static void a_double_free_by_two_threads_is_seen(void **state) {
     end(cache, 0);
 }
 
-/* A slab is released without the lock, after it has left its cache. Its bitmap may be another's by
- * then: here it says that every slot is out. */
+/* A slab is released without the lock, after it has left its cache. Its bitmap may belong to
+ * another slab by then: here the bitmap says that all slots are allocated. */
 static void free_into_a_slab_that_is_being_released(void *arg) {
     (void)arg;
-    alarm(60); /* the heaps of slabs may be a ring otherwise */
+    alarm(60); /* if it fails, the lists of slabs may be a ring */
     sy_cache *cache = make("order", 0);
     void *object = sy_cache_alloc(cache);
     free_now(cache, object);
@@ -338,7 +338,7 @@ static void free_into_a_slab_that_is_being_released(void *arg) {
     must(fault_count == 1 && faults[0].kind == SY_FAULT_DOUBLE_FREE);
     for (size_t i = 0; i < bytes; i++) must(((char *)slab->free)[i] == 0);
     sy_cache_release_slab(cache, slab);
-    must(!slab->owner); /* for the next run the rest is cleared, in any order */
+    must(!slab->owner); /* the other fields are cleared for the next run, in any order */
     must(sy_cache_destroy(cache) == 0);
 }
 

@@ -1,7 +1,7 @@
 /*
- * test_fork.c: a fork comes at any time: with hooks of the program's around it, in a handler of a
- * signal that interrupted the library's work, in a function that the library calls. The parent goes
- * on, and the child with what its thread was in the midst of.
+ * test_fork.c: a fork at any time: with hooks of the program around it, in a handler of a signal
+ * that interrupted the library, or in a callback. Parent and child both complete the interrupted
+ * operation.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@
 #include "support/sanitized.h"
 #include "vmem/arena.h"
 
-enum { MANY = 3000, FORKS = 20, PATIENCE = 300 /* seconds: a process that waits for ever */ };
+enum { MANY = 3000, FORKS = 20, PATIENCE = 300 /* seconds; then the process waits for ever */ };
 
 static sy_cache *make(size_t size) {
     sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = size});
@@ -56,12 +56,12 @@ static void expect_sound(sy_cache *cache) {
     must(sy_verify() == 0);
 }
 
-/* ---- hooks of the program's ---- */
+/* ---- hooks of the program ---- */
 
 static unsigned hooked; /* phases in which hooks did their work */
 static bool hooks_work;
 
-/* For the first time in the process, or with what was there before, and giving back. */
+/* Allocates for the first time in the process, or with existing caches, and returns memory. */
 static void work_in_hook(void) {
     if (!hooks_work) return;
     use_heap();
@@ -70,7 +70,7 @@ static void work_in_hook(void) {
     hooked++;
 }
 
-/* Before the library's own hooks: they run while it holds all its locks for the fork. */
+/* Registered before the library's hooks, so they run while it holds all its locks for the fork. */
 __attribute__((constructor(101))) static void register_before_the_library(void) {
     must(pthread_atfork(work_in_hook, work_in_hook, work_in_hook) == 0);
 }
@@ -121,7 +121,7 @@ static void *allocate_with_lock(void *arg) {
     return arg;
 }
 
-/* A hook that waits for a lock under which other threads allocate. */
+/* A hook that waits for a lock, while the holder of the lock allocates. */
 static void fork_with_a_lock_of_the_program(void *arg) {
     pthread_t thread;
     alarm(PATIENCE);
@@ -231,7 +231,7 @@ static void *stay_in(void *arg) {
     return NULL;
 }
 
-/* Of two threads in such handlers one has to do without what the other holds. */
+/* Two threads fork in such handlers. One of them has to go on without the other's locks. */
 static void interrupt_beside_another(void *arg) {
     pthread_t thread;
     alarm(PATIENCE);
@@ -268,7 +268,7 @@ static void what_another_thread_held_is_made_anew(void **state) {
         assert_int_equal(in_child(interrupt_beside_another, (void *)(uintptr_t)&works[i]), 0);
 }
 
-/* ---- in functions of the program's ---- */
+/* ---- in callbacks ---- */
 
 static int construct(void *object, void *arg) {
     (void)object, (void)arg;
@@ -284,7 +284,7 @@ static void destruct(void *object, void *arg) {
     is_child = fork_and_wait() == 0;
 }
 
-/* A trim, and with it a pin, a slab set aside, units and a limit's account. */
+/* The fork comes in a trim, which has a pin, a slab set aside, units, and a limit's account. */
 static void fork_in_destructor(void *arg) {
     static void *objects[MANY];
     alarm(PATIENCE);
@@ -350,7 +350,7 @@ static void fork_in_import(void *arg) {
     must(pthread_create(&thread, NULL, import_into, arena) == 0);
     import_into(arena);
     if (!is_child) pthread_join(thread, NULL);
-    must(sy_vmem_destroy(arena) == 0); /* no call is at work */
+    must(sy_vmem_destroy(arena) == 0); /* no import is being called */
     if (is_child) _exit(0);
 }
 
@@ -367,7 +367,7 @@ static int discard(void *arg, void *start, size_t bytes) {
     if (forks) {
         forks = false;
         is_child = fork_and_wait() == 0;
-        /* Other objects must not come to lie here before this returns. */
+        /* No other object may be placed here before this function returns. */
         for (int i = 0; i < 100; i++) {
             char *object = sy_cache_alloc(shared);
             must(object && (object < (char *)start || object >= (char *)start + bytes));
