@@ -1,7 +1,7 @@
 /*
- * cpp_callbacks.cpp: functions of the program's that do not return. A constructor may be left by an
- * exception or by the end of its thread, and nothing is lost; any other function, or longjmp, is
- * reported and ends the process.
+ * cpp_callbacks.cpp: callbacks that do not return. A constructor may be left by an exception or by
+ * the end of its thread, and nothing is lost. If another callback does not return, or longjmp is
+ * used, this is reported and ends the process.
  */
 #include <slabyard/slabyard.h>
 
@@ -192,7 +192,7 @@ void threads_that_end_in_a_constructor() {
 
 /* ---- constructors that do more than construct ---- */
 
-/* What a thread has at hand stays its own while a constructor trims, or meets a limit. */
+/* The items of a thread stay in its magazine while a constructor trims or exceeds a limit. */
 void a_constructor_trims_in_a_reserve() {
     size_t others = caches();
     sy_cache *cache = make_cache(0);
@@ -388,7 +388,7 @@ std::jmp_buf back;
 
 void jump() { std::longjmp(back, 1); }
 
-/* Of the cache that each of these uses. */
+/* Each of these functions creates the cache that it uses. */
 void destroy_one(unsigned flags) {
     sy_cache_config config{};
     config.name = "left";
@@ -571,7 +571,7 @@ const left all_left[] = {
     {walk, "the visitor of sy_vmem_walk", false},
 };
 
-/* So that what is used later has its frames higher. */
+/* Uses more stack, so that the frames of later calls lie higher. */
 __attribute__((noinline)) void use_deeper(const left &one) {
     char room[4096];
     std::memset(room, 1, sizeof room);
@@ -603,7 +603,7 @@ void *end_in(void *one) {
     _exit(0);
 }
 
-/* What a child says on stderr, and how it ends. */
+/* The output of a child on stderr, and its exit status. */
 std::string say(const left &one, void (*way)(), int *status) {
     int ends[2];
     EXPECT(pipe(ends) == 0);

@@ -1,6 +1,6 @@
 /*
- * cpp_handles.cpp: keys of slabyard.hpp's maps, each of its map's type, and maps that are emptied
- * while destructors of their objects put others in.
+ * cpp_handles.cpp: keys of slabyard.hpp's maps, whose type depends on the map, and maps that are
+ * cleared while destructors of their objects insert others.
  */
 #include <slabyard/slabyard.hpp>
 
@@ -62,7 +62,7 @@ void keys_go_out_and_come_back() {
 struct successor;
 using successors = slabyard::handle_map<successor>;
 
-/* When it goes it leaves another one, `left` times; counts those made and destroyed. */
+/* Its destructor inserts another one, `left` times. Counts the objects made and destroyed. */
 struct successor {
     static inline int made = 0, destroyed = 0;
     successors *map;
@@ -96,7 +96,7 @@ void what_a_destructor_emplaces_is_destroyed() {
     each_is_destroyed_once(500, 1);
 }
 
-/* It ends, and what is left lies where it was. */
+/* The clear ends, and the remaining objects keep their addresses. */
 void an_endless_destructor_is_left() {
     successor::made = successor::destroyed = 0;
     {
@@ -108,7 +108,7 @@ void an_endless_destructor_is_left() {
     EXPECT(successor::made == successor::destroyed + 1 && successor::made > 1000);
 }
 
-/* An object that is held when its map goes outlives it. */
+/* An object that is held while its map is destroyed outlives the map. */
 void a_held_object_outlives_its_map() {
     orders::ref held;
     {

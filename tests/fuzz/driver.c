@@ -1,8 +1,8 @@
 /*
- * driver.c: runs a fuzz program without a fuzzer. `fuzz_x [RUNS [SEED]]` makes RUNS inputs up, the
- * same ones for the same seed; `fuzz_x FILE...` runs the inputs in files. A file whose name ends in
- * .hex has an input a line, as hexadecimal digits; any other file is one input. When the program
- * dies, the input is left in fuzz-input.bin, to be run again alone.
+ * driver.c: runs a fuzz program without a fuzzer. `fuzz_x [RUNS [SEED]]` runs RUNS random
+ * inputs, the same ones for the same seed; `fuzz_x FILE...` runs the inputs in files. A file whose
+ * name ends in .hex has one input in each line, as hexadecimal digits; any other file is one input.
+ * If the program crashes, the input is in fuzz-input.bin, and can be run alone.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -36,7 +36,8 @@ static uint64_t next_random(uint64_t *state) {
     return bits ^ (bits >> 31);
 }
 
-/* Lengths are spread over the magnitudes, so that short histories are as frequent as long ones. */
+/* Lengths are spread over the orders of magnitude, so that short inputs are as frequent as long
+ * ones. */
 static void make_input(uint64_t *state) {
     size_t most = (size_t)1 << (4 + next_random(state) % 10);
     input_bytes = 1 + next_random(state) % most;
@@ -58,7 +59,7 @@ static bool ends_in(const char *text, const char *end) {
     return length >= wanted && strcmp(text + length - wanted, end) == 0;
 }
 
-/* The next line's input; false at the end of the file, or at what is not hexadecimal. */
+/* Reads the input of the next line. False: the file ends, or a character is not hexadecimal. */
 static bool read_line(FILE *file) {
     unsigned byte;
     input_bytes = 0;

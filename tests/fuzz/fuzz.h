@@ -1,8 +1,9 @@
 /*
- * fuzz.h: what fuzz programs share. A program fuzz_x.c defines LLVMFuzzerTestOneInput(), which
- * reads an input as a list of operations and does them to the module and to a model of it; whatever
- * differs ends the process. It is linked with driver.c, which makes inputs up from a seed, or with
- * libFuzzer (clang -fsanitize=fuzzer), which looks for them.
+ * fuzz.h: functions for all fuzz programs. A program fuzz_x.c defines LLVMFuzzerTestOneInput(),
+ * which reads an input as a list of operations and does them to the module and to a model of it. A
+ * difference between the two ends the process. The program is linked with driver.c, which makes
+ * random inputs from a seed, or with libFuzzer (clang -fsanitize=fuzzer), which searches for inputs
+ * that reach new code.
  */
 #ifndef SLABYARD_TESTS_FUZZ_H
 #define SLABYARD_TESTS_FUZZ_H
@@ -32,7 +33,7 @@ static inline uint32_t fuzz_u16(fuzz_input *input) {
     return high << 8 | fuzz_byte(input);
 }
 
-/* What must be true whatever the input is. */
+/* Ends the process if the condition does not hold. */
 static inline void fuzz_expect(int condition, const char *what) {
     if (condition) return;
     fprintf(stderr, "fuzz: not so: %s\n", what);

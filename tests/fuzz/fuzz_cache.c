@@ -1,14 +1,14 @@
 /*
- * fuzz_cache.c: two caches against models of them that know every live object.
+ * fuzz_cache.c: runs random operations on two caches, and compares them with a model.
  *
- * An input is two configurations and a list of operations on either cache, done by this thread or
- * by one of two others that wait in between: so magazines fill in several threads and pass through
- * the depot, and still the same input does the same. The system fails by script, constructors by
- * count.
+ * An input is two configurations and a list of operations. This thread or one of two others does
+ * the next operation while the others wait. So several threads have magazines, which pass through
+ * the depot, and an input always has the same effect. The input also says which calls to the system
+ * fail, and which calls of a constructor.
  *
- * The model: which objects are live, each filled with a pattern of its own; which were freed last;
- * which addresses are constructed. Counts, statistics and invariants are compared with it, and an
- * allocation fails only where the model knows a reason.
+ * The model knows which objects are live, each filled with its own pattern, which ones were freed
+ * last, and which addresses are constructed. Counts, statistics and invariants must agree with the
+ * model. An allocation may fail only if the model knows a reason.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -29,7 +29,7 @@ enum {
     LIVE_BYTES_MAX = 8 << 20, /* of a cache */
     FREED = 32,               /* addresses remembered after they were freed */
     BUILT = 1 << 17,          /* entries of the table of what is constructed */
-    WHOLE = 512,              /* objects up to this size are filled all over */
+    WHOLE = 512,              /* objects up to this size are filled completely */
     CPUS = 4,
 };
 
@@ -43,10 +43,10 @@ typedef struct model {
     unsigned char *freed[FREED];
     size_t freed_next;
     bool nested;       /* a destructor frees another object of the cache */
-    bool closing;      /* the cache is being destroyed: its destructors leave it alone, */
-    bool ending;       /* and destruct live objects too */
+    bool closing;      /* the cache is being destroyed: destructors do not use it, */
+    bool ending;       /* and live objects are destructed too */
     size_t built;      /* objects that are constructed */
-    unsigned fails_in; /* the constructor fails at the so many-th call, 0: never */
+    unsigned fails_in; /* the number of the constructor's call that fails; 0: none */
 } model;
 
 static model models[CACHES];
@@ -56,7 +56,7 @@ static uint64_t last_stamp, inputs;
 
 static struct built {
     uintptr_t address;
-    uint64_t input; /* in which it was entered: entries of earlier ones are free */
+    uint64_t input; /* the input that made the entry: entries of earlier inputs are free */
     bool now;
 } built[BUILT];
 
@@ -103,7 +103,7 @@ static uint64_t word_of(uint64_t stamp, size_t at) {
     return (stamp + at) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* The bytes of an object that are written: all, or of a large one some of each page and the end. */
+/* The bytes of an object that are written: all, or in a large one some of each page and the end. */
 static size_t next_written(size_t at, size_t size) {
     if (size <= WHOLE || at % 1024 < 63) return at + 1;
     size_t next = at / 1024 * 1024 + 1024;
@@ -133,7 +133,7 @@ static void add_live(model *m, unsigned char *object) {
     fuzz_expect(!m->config.limit || m->live_count <= m->config.limit, "a limit is kept");
 }
 
-/* Whether there was a reason for having nothing; `error` is what errno was. */
+/* Whether the model knows a reason for the failed allocation; `error` is the value of errno. */
 static void expect_reason(const model *m, int error) {
     size_t limit = m->config.limit;
     bool limited = limit && m->live_count + limit / 8 >= limit;
@@ -223,7 +223,7 @@ static void note_fault(const sy_fault *fault) {
     last_fault = fault->kind;
 }
 
-/* An address that is not a live object of m; NULL: there is none of that sort. */
+/* An address that is not a live object of m; NULL: there is none of this kind. */
 static unsigned char *wrong_address(model *m, size_t sort, size_t which) {
     static unsigned char foreign[64];
     const model *other = &models[m == models];
@@ -247,7 +247,7 @@ static void try_free(model *m, size_t sort, size_t which) {
         fuzz_expect(!sy_cache_try_free(m->cache, address), "what is not live is not freed");
 }
 
-/* With SY_CHECKED each wrong free is seen at once, named, and ignored. */
+/* With SY_CHECKED each wrong free is reported at once with its kind, and ignored. */
 static void free_wrong(model *m, size_t sort, size_t which) {
     unsigned char *address = wrong_address(m, sort, which);
     if (!(m->config.flags & SY_CHECKED) || !address || is_live(m, address)) return;
@@ -261,7 +261,7 @@ static void free_wrong(model *m, size_t sort, size_t which) {
 
 /* ---- operations on the whole ---- */
 
-/* What was reserved can be had whatever the system does. */
+/* Reserved objects can be allocated even if the system fails. */
 static void reserve(model *m, size_t count) {
     if (count > m->live_most - m->live_count) count = m->live_most - m->live_count;
     if (sy_cache_reserve(m->cache, count) != 0) {
@@ -310,7 +310,7 @@ static void compare_all(void) {
     fuzz_expect(stats.spans == 0, "there are no spans but the heap's");
 }
 
-/* Failures to come: none half of the time. */
+/* Sets which calls to the system will fail: none in half of the cases. */
 static void script(model *m, fuzz_input *input) {
     uint8_t choice = fuzz_byte(input);
     sy_fake_reset();
@@ -347,10 +347,10 @@ static void step(fuzz_input *input) {
         for (; count > 0; count--) take_one(m);
         break;
     case 19:
-    case 20: /* many, last in first out */
+    case 20: /* many objects, last in first out */
         for (; count > 0; count--) free_one(m, m->live_count - 1);
         break;
-    case 21: /* many, here and there */
+    case 21: /* many objects, at random */
         for (; count > 0; count--) free_one(m, which += 7919);
         break;
     case 22:
@@ -424,7 +424,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     turns_run(&input, step);
     sy_fake_reset();
     compare_all();
-    bool last = size % 2; /* the threads end before the caches do, or after */
+    bool last = size % 2; /* whether the threads end after the caches are destroyed, or before */
     if (!last) turns_end_all();
     for (size_t i = 0; i < CACHES; i++) end_cache(&models[i], size / 2 % 3 == i);
     turns_end_all();

@@ -1,14 +1,15 @@
 /*
- * fuzz_epoch.c: epochs against a model that knows which object belongs to which.
+ * fuzz_epoch.c: runs random operations on epochs and caches, and compares them with a model.
  *
- * An input is the configurations of some caches and a list of operations on them and on epochs,
- * done by this thread or by one of two others that wait in between, each in epochs of its own
- * choice, so that they share some and free what others have taken. The system fails by script.
+ * An input is the configurations of some caches and a list of operations on caches and epochs. This
+ * thread or one of two others does the next operation while the others wait. Each thread enters and
+ * leaves epochs, so threads share epochs and free objects of other threads. The input also says
+ * which calls to the system fail.
  *
- * The model: which objects are live, each filled with a pattern of its own, of which epoch each is;
- * which epochs are open, which threads are in which. Every object lies in a slab of its epoch, and
- * what sy_epoch_each and sy_epoch_close say is what the model says, but for what waits in
- * magazines.
+ * The model knows which objects are live, each filled with its own pattern, the epoch of each
+ * object, which epochs are open, and which threads are in them. Each object must lie in a slab of
+ * its epoch. The results of sy_epoch_each and sy_epoch_close must agree with the model, except for
+ * objects in magazines.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -37,8 +38,7 @@ enum {
 };
 
 typedef struct model_epoch {
-    sy_epoch
-        *epoch; /* NULL: unused; the library's own once closed, and left by objects and threads */
+    sy_epoch *epoch; /* NULL: unused. Invalid once it is closed without objects and threads */
     unsigned name;
     bool closed, seen;
     unsigned threads;
@@ -103,7 +103,7 @@ static void begin(int which) {
     bool within = false;
     for (unsigned i = 0; i < own.depth; i++) within |= own.in[i] == which;
     bool is_closed = which != NONE && epochs[which].closed;
-    if (is_closed && !within) return; /* it is not ours any more to be named */
+    if (is_closed && !within) return; /* the epoch may have ended */
     errno = 0;
     int result = sy_epoch_begin(epoch_of(which));
     if (is_closed) {
@@ -292,7 +292,7 @@ static void compare_all(void) {
     fuzz_expect(sy_store_verify() == 0, "the store is sound");
 }
 
-/* Failures to come: none half of the time. */
+/* Sets which calls to the system will fail: none in half of the cases. */
 static void script(uint8_t choice) {
     sy_fake_reset();
     if (choice % 4 == 0) sy_fake_fail_nth(SY_FAKE_ANY, 1 + choice / 4 % 8);
@@ -386,10 +386,10 @@ static void step(fuzz_input *input) {
         for (; count > 0; count--) take_one(c);
         break;
     case 27:
-    case 28: /* many, here and there */
+    case 28: /* many objects, at random */
         for (; count > 0; count--) free_one(which += 7919, count);
         break;
-    case 29: /* one place, over and over */
+    case 29: /* one object, again and again */
         for (; count > 0; count--) {
             take_one(c);
             if (live_count) free_one(live_count - 1, count);
@@ -417,7 +417,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     turns_run(&input, step);
     sy_fake_reset();
     compare_all();
-    bool last = size % 2; /* the threads end before the caches do, or after */
+    bool last = size % 2; /* whether the threads end after the caches are destroyed, or before */
     if (!last) turns_end_all();
     leave_all(NULL);
     for (int which = 0; which < EPOCHS && size / 2 % 2; which++) close_epoch(which);

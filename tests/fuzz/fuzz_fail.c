@@ -1,9 +1,9 @@
 /*
- * fuzz_fail.c: specifications of failures against a model of them.
+ * fuzz_fail.c: tests the specifications of failures (the option `fail`) against a model.
  *
- * An input is either a list of rules, written from a model that then says of each allocation and
- * call whether it has to fail; or text of whatever bytes, which may be taken or not, but changes
- * nothing if it is not.
+ * An input is either a list of rules or random text. The rules are made from a model that says for
+ * each allocation and call whether it has to fail. Random text may be accepted or refused; refused
+ * text changes nothing.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@ enum { RULES_MAX = 16, TEXT_MAX = 255, ASKED = 40 };
 static const char *const names[] = {"order", "orders", "heap-64", "std::list", ""};
 enum { NAMES = sizeof names / sizeof *names };
 
-/* Patterns, and which of the names each stands for. */
+/* Patterns, and the names that each one matches. */
 static const struct {
     const char *text;
     bool means[NAMES];
@@ -41,7 +41,7 @@ enum { PATTERNS = sizeof patterns / sizeof *patterns };
 
 typedef struct model_rule {
     unsigned pattern, how; /* how: 0 the n-th, 1 each n-th, 2 larger, 3 all (by chance 1) */
-    bool system;           /* discards; the pattern means nothing then */
+    bool system;           /* the rule is for discards, and the pattern is unused */
     uint64_t number, seen;
 } model_rule;
 

@@ -1,14 +1,15 @@
 /*
- * fuzz_handle.c: two caches with handles and one without, against models of them that know every
- * live object, and places that know every generation they had.
+ * fuzz_handle.c: runs random operations on two caches with handles and one without, and compares
+ * them with models.
  *
- * An input is three configurations and a list of operations, done by this thread or by one of two
- * others that wait in between. The system fails by script, constructors by count.
+ * An input is three configurations and a list of operations. This thread or one of two others does
+ * the next operation while the others wait. The input also says which calls to the system fail, and
+ * which calls of a constructor.
  *
- * The model: which objects are live, which were freed while they were pinned and stay until they
- * are not, each filled with a pattern of its own. What became stale, in this input or an earlier
- * one, is kept and tried on every cache that comes after: it must never be taken for anything. A
- * new handle must be above all that its ordinal ever had.
+ * The model knows which objects are live, each filled with its own pattern, and which ones were
+ * freed while pinned and exist until they are unpinned. Stale handles of all inputs are kept and
+ * tried on each later cache: every function must refuse them. The generation of a new handle must
+ * be above all earlier ones of its ordinal.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -53,13 +54,13 @@ typedef struct model {
     record live[LIVE_MAX], dying[DYING_MAX];
     size_t retired;
     size_t built;      /* objects that are constructed */
-    unsigned fails_in; /* the constructor fails at the so many-th call, 0: never */
+    unsigned fails_in; /* the number of the constructor's call that fails; 0: none */
 } model;
 
 static model models[CACHES];
 static uint64_t last_stamp;
 
-/* By ordinal, for the life of the process. */
+/* For each ordinal; kept while the process runs. */
 static struct place {
     uint32_t highest; /* generation that was given out */
     uint32_t live;    /* which record it is now, counted from 1 through all models; 0: none */
@@ -176,7 +177,7 @@ static void add_live(model *m, void *object, sy_handle handle) {
     fuzz_expect(!m->config.limit || there <= m->config.limit, "a limit is kept");
 }
 
-/* Whether there was a reason for having nothing; `error` is what errno was. */
+/* Whether the model knows a reason for the failed allocation; `error` is the value of errno. */
 static void expect_reason(const model *m, int error) {
     size_t limit = m->config.limit, there = m->live_count + m->dying_count;
     bool limited = limit && there + limit / 8 >= limit;
@@ -232,12 +233,12 @@ static void take_batch(model *m, size_t count) {
 
 /* ---- pins and frees ---- */
 
-/* No handle of the model leads to the objects that were there. */
+/* After the cache is destroyed, none of the model's handles finds an object. */
 static void note_free(model *m, sy_handle handle) {
     if (named(m) && handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX) m->retired++;
 }
 
-/* Takes a record out of the live ones; if it is pinned, it is dying. */
+/* Removes a record from the live ones. If the object is pinned, the record becomes a dying one. */
 static record remove_live(model *m, size_t which) {
     record it = m->live[which];
     expect_live(m, &it);
@@ -402,7 +403,7 @@ static void unpin_wrong(model *m, size_t which) {
 
 static struct walk {
     model *m;
-    size_t frees, takes, stops_at, visits; /* every so many-th visit frees, allocates; 0: none */
+    size_t frees, takes, stops_at, visits; /* every n-th visit frees, allocates; 0: none */
 } walk;
 
 static int visit(void *arg, sy_handle handle, void *object) {
@@ -417,7 +418,7 @@ static int visit(void *arg, sy_handle handle, void *object) {
         size_t which = (size_t)(it - m->live);
         bool pinned = it->pins > 0;
         record was = *it;
-        it->pins++; /* by the walk: it is dying until the visit is over */
+        it->pins++; /* pinned by the walk, so it exists until the visit ends */
         free_one(m, which, 1);
         expect_marked(m, &m->dying[m->dying_count - 1]);
         m->dying[m->dying_count - 1].pins--;
@@ -452,7 +453,7 @@ static void iterate(model *m, size_t how, size_t which) {
 
 /* ---- operations on the whole ---- */
 
-/* What was reserved can be had whatever the system does. */
+/* Reserved objects can be allocated even if the system fails. */
 static void reserve(model *m, size_t count) {
     if (count > m->live_most - m->live_count) count = m->live_most - m->live_count;
     if (sy_cache_reserve(m->cache, count) != 0) {
@@ -497,7 +498,7 @@ static void compare_all(void) {
     fuzz_expect(sy_store_verify() == 0, "the store is sound");
 }
 
-/* Failures to come: none half of the time. */
+/* Sets which calls to the system will fail: none in half of the cases. */
 static void script(model *m, fuzz_input *input) {
     uint8_t choice = fuzz_byte(input);
     sy_fake_reset();
@@ -604,14 +605,14 @@ static void step(fuzz_input *input) {
     case 23:
         for (; count > 0; count--) take_one(m, count);
         break;
-    case 24: /* many, last in first out */
+    case 24: /* many objects, last in first out */
         for (; count > 0 && m->live_count; count--) free_one(m, m->live_count - 1, which++);
         break;
     case 25:
-    case 26: /* many, here and there */
+    case 26: /* many objects, at random */
         for (; count > 0; count--) free_one(m, which += 7919, count);
         break;
-    case 27: /* one place, over and over */
+    case 27: /* one object, again and again */
         for (; count > 0; count--) {
             take_one(m, 1);
             if (m->live_count) free_one(m, m->live_count - 1, 1);
@@ -633,7 +634,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     turns_run(&input, step);
     sy_fake_reset();
     compare_all();
-    bool last = size % 2; /* the threads end before the caches do, or after */
+    bool last = size % 2; /* whether the threads end after the caches are destroyed, or before */
     if (!last) turns_end_all();
     for (size_t i = 0; i < CACHES; i++) end_cache(&models[i], size / 2 % 3 == i);
     turns_end_all();

@@ -1,10 +1,11 @@
 /*
- * fuzz_heap.c: the malloc family against a model that knows every live object.
+ * fuzz_heap.c: calls sy_malloc and the other functions of the heap at random, and compares them
+ * with a model.
  *
- * An input is a list of calls, done by this thread or one of two others that take turns, while the
- * system fails by script. The model holds each object's size, alignment and pattern: contents stay,
- * whatever is allocated, resized, trimmed or refused beside them; what the heap counts is what is
- * live; an allocation fails only where the model knows a reason.
+ * An input is a list of calls. This thread or one of two others does the next call while the others
+ * wait. The input also says which calls to the system fail. The model knows the size, alignment and
+ * pattern of each live object. No call may change the contents of other objects. The heap's counts
+ * must be those of the live objects. An allocation may fail only if the model knows a reason.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -131,7 +132,7 @@ static void take_aligned(fuzz_input *input) {
     if (has_room(size)) add_live(sy_aligned_alloc(align, size), size, align, false);
 }
 
-/* What cannot be given, and what may not be asked. */
+/* Sizes that cannot be allocated, and wrong arguments. */
 static void take_absurd(uint8_t choice, size_t some) {
     errno = 0;
     void *object = NULL;
@@ -194,7 +195,7 @@ static void note_fault(const sy_fault *fault) {
 
 enum { FOREIGN, OF_A_CACHE, WILD, INNER, WRONG_SORTS };
 
-/* A pointer that must not be freed, of a sort that is seen at once; NULL: there is none now. */
+/* A pointer whose free is reported at once; NULL: there is none of this kind now. */
 static void *wrong_pointer(uint8_t sort, size_t which) {
     static unsigned char foreign[64];
     uintptr_t wild = (uintptr_t)(which * UINT64_C(0x9e3779b97f4a7c15) >> 1 | 1);
@@ -223,7 +224,7 @@ static void free_wrong(uint8_t sort, size_t which) {
 
 /* ---- the whole ---- */
 
-/* Objects in classes, and bytes of spans, as the library counts them. */
+/* The library's counts of objects in classes and of bytes in spans. */
 static size_t class_objects(void) {
     size_t objects = 0;
     sy_client *client;
@@ -256,7 +257,7 @@ static void compare_all(void) {
     fuzz_expect(sy_store_verify() == 0, "the store is sound");
 }
 
-/* Failures to come: none half of the time. */
+/* Sets which calls to the system will fail: none in half of the cases. */
 static void script(fuzz_input *input) {
     uint8_t choice = fuzz_byte(input);
     sy_fake_reset();
@@ -285,10 +286,10 @@ static void step(fuzz_input *input) {
     case 14:
     case 15:
     case 16: resize(input, which); break;
-    case 17: /* many, last in first out */
+    case 17: /* many objects, last in first out */
         for (which %= 256; which > 0; which--) free_one(live_count - 1, which % 2);
         break;
-    case 18: /* many, here and there */
+    case 18: /* many objects, at random */
         for (size_t i = which % 256; i > 0; i--) free_one(which += 7919, i % 2);
         break;
     case 19:
@@ -317,7 +318,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     compare_all();
     sy_trim();
     sy_get_stats(&stats);
-    /* What is in quarantine stays there. */
+    /* Objects in quarantine stay there. */
     if (!(sy_watch_checks(0, "heap", true) & SY_QUARANTINE))
         fuzz_expect(stats.mapped == 0, "a trim leaves nothing mapped");
     return 0;

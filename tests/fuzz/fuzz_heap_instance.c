@@ -1,13 +1,13 @@
 /*
- * fuzz_heap_instance.c: two heaps, by address and by handle, with limits of their own and one of
- * the process, against models of them that know every live object.
+ * fuzz_heap_instance.c: runs random operations on two heaps, by address and by handle, with limits
+ * of the heaps and of the process, and compares them with models.
  *
- * An input is two configurations and a list of operations, done by this thread or by one of two
- * others that wait in between. The system fails by script.
+ * An input is two configurations and a list of operations. This thread or one of two others does
+ * the next operation while the others wait. The input also says which calls to the system fail.
  *
- * The model: which objects are live, which were freed while they were pinned, each filled with a
- * pattern of its own. Stale handles are kept and tried on every later heap. A refusal must have a
- * reason: the quota that it names would have been exceeded, or the system has failed. The callbacks
+ * The model knows which objects are live, and which ones were freed while pinned, each filled with
+ * its own pattern. Stale handles are kept and tried on each later heap. A refusal must have a
+ * reason: the limit that it names would have been exceeded, or the system has failed. The callbacks
  * for limits free objects of both heaps.
  */
 #include <errno.h>
@@ -175,7 +175,7 @@ static void expect_reason(const model *m, size_t size) {
     }
 }
 
-/* Sizes of all magnitudes, the small ones more often. */
+/* Sizes of all orders of magnitude, small ones more often. */
 static size_t size_from(uint32_t which, uint8_t how) {
     static const size_t most[] = {16, 128, 128, 1000, 1000, 8000, 50000, 300000};
     if (how == 255) return (size_t)which * 100;
@@ -399,7 +399,7 @@ static void compare_all(void) {
     fuzz_expect(sy_store_verify() == 0, "the store is sound");
 }
 
-/* Failures to come: none half of the time. */
+/* Sets which calls to the system will fail: none in half of the cases. */
 static void script(fuzz_input *input) {
     uint8_t choice = fuzz_byte(input);
     sy_fake_reset();
@@ -478,7 +478,7 @@ static void step(fuzz_input *input) {
         for (count /= 2; count > 0; count--) take(m, which, (uint8_t)(which >> 8));
         break;
     case 22:
-    case 23: /* many, here and there */
+    case 23: /* many objects, at random */
         for (; count > 0; count--) free_one(m, which += 7919, count);
         break;
     case 24:
@@ -506,13 +506,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sy_fake_set_cpu_count(CPUS);
     limit_process(0);
     compare_all();
-    bool last = size % 2; /* the threads end before the heaps do, or after */
+    bool last = size % 2; /* whether the threads end after the heaps are destroyed, or before */
     if (!last) turns_end_all();
     for (size_t i = 0; i < HEAPS; i++) end_heap(&models[i], size / 2 % 3 == i);
     turns_end_all();
     sy_trim();
     sy_get_stats(&stats);
-    /* What is in quarantine stays there. */
+    /* Objects in quarantine stay there. */
     if (!(sy_watch_checks(0, "heap", true) & SY_QUARANTINE))
         fuzz_expect(stats.mapped == 0 && sy_limit_used() == 0, "a trim leaves nothing mapped");
     fuzz_expect(sy_chunk_verify(&sy_memory_main) == 0 && sy_store_verify() == 0, "all is sound");

@@ -1,10 +1,10 @@
 /*
- * fuzz_options.c: options against a model, and any text at all.
+ * fuzz_options.c: tests the parser of options against a model, and with random text.
  *
- * An input is pieces of options put together: names, values, separators and loose bytes. Whatever
- * it says, a refusal changes nothing, and what is accepted can be said back. Beside that, parts
- * that are known to be good are said, of which the model knows the value that each option must have
- * then.
+ * An input is put together from pieces of options: names, values, separators and single bytes. A
+ * refused text changes nothing. An accepted text gives the same values when the options are printed
+ * and read again. Texts made from valid parts must be accepted, and the model knows the value that
+ * each option must have then.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@ typedef struct values {
     char of[OPTIONS_MAX][VALUE_MAX];
 } values;
 
-/* What is good, and what it is called then. */
+/* Valid parts, and how the options are printed then. */
 static const struct known {
     const char *name, *said, *value;
 } known[] = {
@@ -84,7 +84,7 @@ static void expect_all(const values *expected, const char *what) {
     for (size_t i = 0; i < count; i++) fuzz_expect(strcmp(now.of[i], expected->of[i]) == 0, what);
 }
 
-/* Each option by itself, as it is called. */
+/* The text of each option alone. */
 static void say_back(const values *all) {
     for (size_t i = 0; i < count; i++) {
         char text[VALUE_MAX + 32];
@@ -93,7 +93,8 @@ static void say_back(const values *all) {
     }
 }
 
-/* Adds a piece; a byte that is no piece, a name or part of one is itself. */
+/* Adds the piece of this number; a number without a piece stands for a name, a part of one, or the
+ * byte. */
 static void add_piece(char *text, fuzz_input *input) {
     size_t length = strlen(text);
     uint8_t kind = fuzz_byte(input), which = fuzz_byte(input);

@@ -1,11 +1,12 @@
 /*
- * fuzz_pool.c: a pool against a model of it that says which slot every allocation must return.
+ * fuzz_pool.c: runs random operations on a pool, and compares it with a model that says which slot
+ * each allocation must return.
  *
- * The model: `order` lists the slots in the order in which they were first given, of which the
- * first `carved` were given since the last reset; `freed` is a stack. An allocation must return the
- * top of that stack, else the next slot in order, else one never seen. Objects are filled when
- * given and looked at when freed, so slots that overlap, or a list that runs through live objects,
- * show.
+ * In the model, `order` lists the slots in the order of their first allocation. The first `carved`
+ * of them were allocated since the last reset. `freed` is a stack. An allocation must return the
+ * top of the stack; if it is empty, the next slot in `order`; after the last one, a new slot.
+ * Objects are filled when they are allocated and checked when they are freed, so overlapping slots
+ * and a free list through live objects are noticed.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -30,7 +31,7 @@ typedef struct model {
     unsigned char *live[SLOTS_MAX];
     size_t live_count;
     size_t size, align, capacity;
-    bool stuck; /* the system was told to refuse a release: address space stays held */
+    bool stuck; /* the system refused a release: address space stays reserved */
 } model;
 
 static model the_model;
@@ -106,7 +107,7 @@ static void end_script(model *m) {
     sy_fake_reset();
 }
 
-/* Failures to come: none half of the time. */
+/* Sets which calls to the system will fail: none in half of the cases. */
 static void script(model *m, fuzz_input *input) {
     uint8_t choice = fuzz_byte(input);
     end_script(m);
@@ -128,10 +129,10 @@ static void step(model *m, sy_pool *pool, fuzz_input *input) {
     case 5:
     case 6:
     case 7: free_one(m, pool, fuzz_u16(input)); break;
-    case 8: /* many, last in first out */
+    case 8: /* many objects, last in first out */
         for (; count > 0; count--) free_one(m, pool, m->live_count - 1);
         break;
-    case 9: /* many, here and there */
+    case 9: /* many objects, at random */
         for (size_t at = fuzz_u16(input); count > 0; count--) free_one(m, pool, at += 7919);
         break;
     case 10:
@@ -142,7 +143,7 @@ static void step(model *m, sy_pool *pool, fuzz_input *input) {
     }
 }
 
-/* Mostly sensible, of any size up to some pages. */
+/* Mostly valid configurations, with sizes up to some pages. */
 static sy_pool_config make_config(fuzz_input *input) {
     sy_pool_config config = {0};
     config.size = 1 + fuzz_u16(input) % (1u << fuzz_byte(input) % 16);
@@ -161,7 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input input = {data, size};
     model *m = &the_model;
     sy_fake_reset();
-    (void)sy_stack_here(); /* the table of stacks stays once it is there */
+    (void)sy_stack_here(); /* makes the table of stacks, which stays */
     size_t reserved = sy_fake_reserved(), committed = sy_fake_committed();
     sy_pool_config config = make_config(&input);
     sy_pool *pool = sy_pool_create(&config);

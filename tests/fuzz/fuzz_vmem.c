@@ -1,14 +1,15 @@
 /*
- * fuzz_vmem.c: an arena against a model of it: its spans and what is allocated, both sorted.
+ * fuzz_vmem.c: runs random operations on an arena, and compares it with a model: the sorted spans
+ * and the sorted allocated segments.
  *
- * Whatever the arena gives must be free in the model, lie in one span and satisfy its constraints;
- * best and next fit say which place it has to be. It may fail only where the model has no place,
- * where the import it then tried gave nothing of use, or where the system failed by script. Spans
- * are imported from functions of this file that give more than was asked, or nothing, as the input
- * has it, or from another arena.
+ * An allocated segment must be free in the model, lie in one span and satisfy the constraints. With
+ * best fit and next fit the model knows its exact place. An allocation may fail only if the model
+ * has no place and the import gave no suitable span, or if the system failed. Spans are imported
+ * from another arena, or by functions of this file, which return more than was requested or
+ * nothing, as the input says.
  *
- * What waits in quantum caches is free in the model, so with those the choice of a place is not
- * looked at; all else is, after they are drained.
+ * Segments in quantum caches are free in the model. So with quantum caches the choice of a place is
+ * not checked. Everything else is checked after the caches are drained.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -42,7 +43,7 @@ typedef struct allocated {
     size_t asked; /* before rounding */
 } allocated;
 
-/* What is asked for, rounded, with nothing left to a default. */
+/* A request: rounded, with a value for each constraint. */
 typedef struct request {
     size_t size, align, phase, nocross; /* nocross 0: none */
     uintptr_t min, last;                /* of the units that may be given */
@@ -55,7 +56,7 @@ static struct model {
     sy_vmem *arena, *source;
     sy_vmem_config config;
     imports imports;
-    bool exact; /* nothing waits in quantum caches */
+    bool exact; /* no segment is in a quantum cache */
     span spans[SPANS_MAX];
     allocated live[LIVE_MAX];
     size_t span_count, live_count, live_most, size_bits;
@@ -63,9 +64,9 @@ static struct model {
     uint64_t random;
     uint64_t allocs, frees, failures, imported, released;
     bool troubled; /* the system has failed since the arena was made */
-    bool stuck;    /* and what it refused to take back stays held */
+    bool stuck;    /* and address space that it did not take back stays reserved */
 
-    /* Of the operation that is under way. */
+    /* Of the present operation. */
     const request *request; /* NULL: not an allocation */
     unsigned asked, given;  /* imports */
     uintptr_t given_at;     /* the last of them */
@@ -250,7 +251,7 @@ static size_t import_least(void) {
     return least > 0 ? least : quantum();
 }
 
-/* Anywhere, beside another span, or at either end of the integers. */
+/* A random place, a place beside another span, or one at either end of the integers. */
 static uintptr_t somewhere(size_t size) {
     uintptr_t unit = ~((uintptr_t)quantum() - 1);
     segment beside = model.span_count ? model.spans[below(model.span_count)].at : SOURCE;
@@ -309,7 +310,7 @@ static void release(sy_vmem *source, void *arg, uintptr_t start, size_t size) {
                 "a span is released whole");
     fuzz_expect(!is_used(model.spans[i].at), "a span is released when nothing of it is in use");
     remove_span(i);
-    /* What was imported in vain was never the arena's. */
+    /* A span that was imported without use never belonged to the arena. */
     if (model.request && model.given && model.given_at == start)
         model.imported--;
     else
@@ -337,7 +338,7 @@ static int expect_imported(void *arg, unsigned what, uintptr_t start, size_t siz
     return 0;
 }
 
-/* Takes the spans from the source over into the model. */
+/* Adds the spans imported from the source to the model. */
 static void follow_source(void) {
     size_t count = 0;
     for (size_t i = model.span_count; i-- > 0;)
@@ -397,7 +398,7 @@ static bool source_has(const request *it) {
     return true;
 }
 
-/* No room was right: there is none, and none could be had. */
+/* The refusal was right: there is no room, and no span could be imported. */
 static void expect_no_room(const request *it, places found) {
     bool bounded = it->min > 0 || it->last < UINTPTR_MAX;
     fuzz_expect(!found.any, "what has a place is given it");
@@ -449,7 +450,7 @@ static void alloc_one(sy_vmem_fit fit) {
     conclude(&it, result, value, size);
 }
 
-/* Are they among those that are refused by their look? */
+/* Whether these arguments are refused before any search. */
 static bool is_absurd(const request *it) {
     if (it->nocross > 0 && it->nocross < it->size) return true;
     if (it->last < it->min || it->last - it->min < it->size - 1) return true;
@@ -724,7 +725,7 @@ static void compare_events(const sy_vmem_stats *stats) {
                 "every event is counted");
 }
 
-/* What waits in quantum caches has been given back. */
+/* The quantum caches were drained. */
 static void compare_stats(void) {
     sy_vmem_stats stats;
     fuzz_expect(sy_vmem_get_stats(model.arena, &stats) == 0, "an arena has statistics");
@@ -791,7 +792,8 @@ static void end_script(void) {
     sy_fake_reset();
 }
 
-/* Failures to come: none half of the time. What the source does under them cannot be followed. */
+/* Sets which calls to the system will fail: none in half of the cases. The model cannot follow the
+ * source arena when they fail. */
 static void script(fuzz_input *input) {
     uint8_t choice = fuzz_byte(input);
     end_script();

@@ -1,6 +1,6 @@
 /*
- * turns.h: other threads for a fuzz program, one of which at a time does a step of the input while
- * this one waits: so the same input does the same.
+ * turns.h: further threads for a fuzz program. One thread at a time does a step of the input while
+ * the others wait, so an input always has the same effect.
  */
 #ifndef SLABYARD_TESTS_FUZZ_TURNS_H
 #define SLABYARD_TESTS_FUZZ_TURNS_H
@@ -48,7 +48,7 @@ static inline void turns_give(int thread, fuzz_input *input) {
     pthread_mutex_unlock(&turns.lock);
 }
 
-/* The thread does a step; it is started if need be. */
+/* Lets the thread do a step. Starts it first if it is not running. */
 static inline void turns_step(int thread, fuzz_input *input) {
     if (!turns.started[thread]) {
         void *self = (void *)(intptr_t)thread;
@@ -59,7 +59,7 @@ static inline void turns_step(int thread, fuzz_input *input) {
     turns_give(thread, input);
 }
 
-/* The thread ends, if it was started. */
+/* Ends the thread, if it was started. */
 static inline void turns_end(int thread) {
     if (!turns.started[thread]) return;
     turns_give(thread, NULL);
@@ -67,7 +67,7 @@ static inline void turns_end(int thread) {
     turns.started[thread] = false;
 }
 
-/* All of an input. The byte before each step says which thread does it, or ends. */
+/* Runs a whole input. The byte before each step says which thread does the step, or ends. */
 static inline void turns_run(fuzz_input *input, void (*step)(fuzz_input *input)) {
     turns.step = step;
     while (input->size > 0) {

@@ -12,7 +12,7 @@ enum { MAGAZINES = 4 };
 _Atomic(sy_magazine *) sy_magazine_segments[SY_MAGAZINE_SEGMENTS];
 
 static sy_magazine headers[MAGAZINES]; /* number 0 names none */
-static uintptr_t items[MAGAZINES];     /* each has room for one that is looked at */
+static uintptr_t items[MAGAZINES];     /* one item for each magazine */
 static sy_depot_shard two_shards[2];
 static sy_depot_shard *const shard = &two_shards[0], *const other_shard = &two_shards[1];
 
@@ -29,7 +29,7 @@ static void begin(void) {
     atomic_store_explicit(&sy_magazine_segments[0], headers, memory_order_release);
 }
 
-/* The caller has the magazine alone: plain stores. */
+/* Only the calling thread has the magazine, so these are plain stores. */
 static void fill_and_push(sy_depot_shard *to, uint32_t number) {
     sy_magazine *magazine = &headers[number];
     magazine->items[0] = item_of(number);
@@ -48,7 +48,7 @@ static sy_magazine *pop_and_take(void) {
     return magazine;
 }
 
-static sy_magazine *popped[MAGAZINES]; /* by threads, to be looked at when they have ended */
+static sy_magazine *popped[MAGAZINES]; /* by the threads; read when they have ended */
 
 static void expect_once(bool *seen, const sy_magazine *magazine) {
     if (!magazine) return;
@@ -56,8 +56,8 @@ static void expect_once(bool *seen, const sy_magazine *magazine) {
     seen[magazine->number] = true;
 }
 
-/* Magazines 1 to `count`: each was popped, or is in the stack still, and the stack's count of items
- * is of these. */
+/* Each of magazines 1 to `count` was popped or is still in the stack. The stack's count of items is
+ * the sum of those in it. */
 static void expect_all_once(uint32_t count) {
     static bool seen[MAGAZINES];
     for (uint32_t i = 0; i < MAGAZINES; i++) expect_once(seen, popped[i]);
@@ -102,8 +102,8 @@ MODEL(each_magazine_is_popped_once_with_its_items) {
     expect_all_once(2);
 }
 
-/* Of a magazine that lies below another one the items are seen too: exchanges in between continue
- * the release sequence of its push. */
+/* The items of a magazine below another one are visible too: the later exchanges continue the
+ * release sequence of its push. */
 MODEL(what_lies_below_is_seen_too) {
     static const uint32_t numbers[] = {1, 2};
     model_thread first, second;
@@ -117,7 +117,7 @@ MODEL(what_lies_below_is_seen_too) {
     expect_all_once(2);
 }
 
-/* What was popped first goes back on top of what is left. */
+/* The first popped magazine is pushed back on the rest. */
 static void pop_two_push_first(void *arg) {
     (void)arg;
     sy_magazine *first = sy_depot_pop(shard);

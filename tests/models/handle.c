@@ -10,13 +10,13 @@
 #include "cache/handle.c"
 #include "cache/plain.c"
 
-/* Both files have static functions of these names. */
+/* Both source files have static functions with these names. */
 #define claim directory_claim
 #include "cache/directory.c"
 
 enum { CACHE_NUMBER = 1, SHIFT = 9, NONE = 0 };
 
-/* Of the kinds there are plain slots and handles over them here, and no slab comes or goes. */
+/* The model has caches of plain slots and caches with handles. Slabs are neither made nor freed. */
 const sy_slab_kind sy_slabs_plain;
 
 static alignas(64) uint64_t directory_memory[(1 << SHIFT) + 32];
@@ -62,7 +62,7 @@ int sy_vmem_free(sy_vmem *from, uintptr_t start, size_t size) {
 
 static void begin_thread(void) { sy_abi_1 = &shut; }
 
-/* The slab is there, and its slot waits in a magazine. */
+/* The slab exists, and its slot is in a magazine. */
 static void begin(void) {
     begin_thread();
     atomic_store_explicit(&directory, (uintptr_t)directory_memory + SHIFT, memory_order_release);
@@ -263,7 +263,7 @@ static void try_stale(void *arg) {
     assert(!sy_handle_free(&cache, first) && "a stale handle frees nothing");
 }
 
-/* The slab goes while a stale handle is tried, and another one has its ordinal. */
+/* The slab is freed while a stale handle is tried. Then another slab has its ordinal. */
 MODEL(a_stale_handle_stays_so_in_the_next_slab) {
     model_thread other;
     begin();

@@ -6,7 +6,7 @@
 
 #include "base/cpu.h"
 
-/* One look is as good as many. */
+/* The lock reads the word once before it waits: more reads add no behaviour. */
 #define sy_cpu_relax() (void)(spin = SPINS)
 
 /* As in system.h, for what a thread that forks has. */
@@ -23,7 +23,7 @@ static _Atomic uint32_t
 
 #ifdef MODEL_GENMC
 
-/* It drops the executions in which a thread sleeps. */
+/* GenMC drops the executions in which a thread sleeps. */
 static void set_asleep(uint32_t thread, bool is) { (void)thread, (void)is; }
 static uint32_t first_asleep(void) { return MODEL_THREADS; }
 
@@ -43,8 +43,8 @@ __attribute__((no_sanitize("thread"))) static uint32_t first_asleep(void) {
 
 #endif
 
-/* The system sees what was stored last, as an exchange does. No other thread comes between the look
- * and the sleep. */
+/* The system reads the last stored value, as an exchange does. No other thread runs between the
+ * read and the sleep. */
 void sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
     uint32_t seen = expected;
     if (!atomic_compare_exchange_strong_explicit(word, &seen, expected, memory_order_relaxed,
@@ -94,7 +94,7 @@ static void add_once(void *arg) {
     add();
 }
 
-/* Two threads want what a third one holds. */
+/* Two threads wait for a lock that a third one holds. */
 MODEL_FOR_LOOM(of_two_that_sleep_none_is_forgotten) {
     model_thread first, second;
     for (uint32_t i = 0; i < MODEL_THREADS; i++) set_asleep(i, false);

@@ -1,6 +1,6 @@
 /*
- * locks.h: locks for the models of all else: the inline functions of os/lock.h. Instead of what
- * they call when they have to wait, there is a wait that the checker knows.
+ * locks.h: locks for the models of other parts: the inline functions of os/lock.h. Where these
+ * call the system to wait, the models have a wait that the checker understands.
  */
 #ifndef MODEL_LOCKS_H
 #define MODEL_LOCKS_H

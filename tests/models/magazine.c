@@ -8,7 +8,7 @@
  */
 #include "locks.h"
 
-/* Two of the files have something of this name each. */
+/* Two of the source files each define these names. */
 #define lock        threads_lock
 #define empty_slots threads_empty_slots
 #include "magazine/thread.c"
@@ -216,7 +216,7 @@ MODEL_FOR_LOOM(a_parked_threads_slots_are_its_own_or_a_drains) {
 
 /* ---- counts ---- */
 
-/* One item is loaded, one in the other magazine, one in each shard. */
+/* One item is in the loaded magazine, one in the other magazine, one in each shard. */
 static void give_all(void) {
     uintptr_t items[OBJECTS];
     for (int i = 0; i < OBJECTS; i++) items[i] = allocate();
@@ -278,8 +278,8 @@ static void use_and_end(void *arg) {
     end_of_thread();
 }
 
-/* What an ended thread had waits in the depot. The slots are cleared whole, which GenMC takes for
- * other accesses than those to their parts. */
+/* The items of an ended thread are in the depot. The slots are cleared as whole structures, which
+ * GenMC does not match with accesses to their parts. */
 MODEL_FOR_LOOM(an_ended_threads_items_are_counted) {
     model_thread other;
     begin();
@@ -291,8 +291,8 @@ MODEL_FOR_LOOM(an_ended_threads_items_are_counted) {
     assert(slab_count == OBJECTS);
 }
 
-/* What is found is as good as none while magazines change hands, but nothing is read that is not
- * there. GenMC has no way to overlook the items, which are read as they change. */
+/* While magazines are exchanged, the search may miss items, but it reads only valid memory. GenMC
+ * would report the reads of items that change, so this is not run there. */
 MODEL_FOR_LOOM(an_item_is_looked_for_beside_a_first_use) {
     model_thread other;
     begin();

@@ -1,5 +1,5 @@
 /*
- * model.h: what the models in this folder are written with.
+ * model.h: macros and functions for the models in this folder.
  *
  * A model is a small program over the library's own sources: two or three threads, a few operations
  * each, and assertions. A checker runs it in many orders of its threads, and with the values that
@@ -59,8 +59,8 @@ static inline model_id model_create(void *(*run)(void *), void *arg) {
 
 static inline void model_wait_for_end(model_id id) { pthread_join(id, NULL); }
 
-/* This thread has looked at the word, and cannot go on until another one stores to it. GenMC also
- * runs the order in which it looks later, so this execution ends here. */
+/* This thread has read the word, and cannot go on until another one stores to it. GenMC also runs
+ * the executions in which the thread reads later, so this execution ends here. */
 static inline void model_wait(const void *word) {
     (void)word;
     __VERIFIER_assume(0);

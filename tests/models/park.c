@@ -32,7 +32,7 @@ static void claim_and_touch(void *arg) {
     sy_threads_unlock();
 }
 
-/* The model's own thread parks so many times, and comes back each time. */
+/* The model's first thread parks this many times, and returns each time. */
 static void park_beside_claims(unsigned times, uint32_t claimers) {
     model_thread others[2];
     sy_abi_1 = shut_slots;

@@ -32,7 +32,7 @@ static void charge(size_t bytes, bool *done) {
 
 static void charge_first(void *arg) { charge(FIRST, arg); }
 
-/* Two threads want more than there is. */
+/* Two threads charge more than the limit. */
 static void two_charge(size_t hard, size_t parents_hard) {
     model_thread other;
     set(&quota, SIZE_MAX, hard);
@@ -50,7 +50,7 @@ MODEL(two_are_not_charged_beyond_the_limit) {
     assert(charged[0] || charged[1]);
 }
 
-/* What the parent refuses is not charged to the quota either. */
+/* A charge that the parent refuses is not charged to the quota either. */
 MODEL(what_the_parent_refuses_is_charged_nowhere) { two_charge(SIZE_MAX, 7); }
 
 static void charge_and_uncharge(void *arg) {
@@ -74,7 +74,7 @@ MODEL(what_is_given_back_is_uncharged) {
 
 static bool told[2];
 
-/* As limit.c does it. */
+/* The steps of limit.c. */
 static void charge_and_look(void *arg) {
     bool *is_told = arg;
     sy_quota_charge(&quota, FIRST);

@@ -11,7 +11,7 @@ enum { SEGMENTS = 2 };
 static alignas(65536) char segment_memory[SEGMENTS][SEGMENT_BYTES];
 static _Atomic unsigned segments_taken;
 
-/* As the system does it: each call gives other memory. */
+/* Each call returns other memory, as in the system. */
 void *sy_pages_take(size_t bytes, size_t align, const char *name) {
     (void)bytes, (void)align, (void)name;
     unsigned index = atomic_fetch_add_explicit(&segments_taken, 1, memory_order_relaxed);

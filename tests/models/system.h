@@ -1,5 +1,5 @@
 /*
- * system.h: what the models have in place of os/.
+ * system.h: replaces os/ in the models.
  */
 #ifndef MODEL_SYSTEM_H
 #define MODEL_SYSTEM_H
