@@ -1,6 +1,6 @@
 /*
- * audit_counters.c: the counters that earlier allocators kept by size class, filled from
- * statistics, say what happened, to the one.
+ * audit_counters.c: the counters that earlier allocators kept for each size class can be computed
+ * from Slabyard's statistics, and are exact.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,14 +13,14 @@
 
 #include "support/child.h"
 
-/* As zns-slab has them. */
+/* The counters of zns-slab. */
 typedef struct perf_counters {
     uint64_t slow_path_hits;
     uint64_t new_slab_count;
     uint64_t list_move_partial_to_full;
     uint64_t list_move_full_to_partial;
-    uint64_t current_partial_null; /* no slab with a free slot but an empty or a new one */
-    uint64_t current_partial_full; /* the slab that was taken from had no slot any more */
+    uint64_t current_partial_null; /* only an empty or a new slab had a free slot */
+    uint64_t current_partial_full; /* the current slab had no free slot left */
     uint64_t empty_slab_recycled;
     uint64_t empty_slab_overflowed;
 } perf_counters;
@@ -56,8 +56,8 @@ static void expect(const sy_cache *cache, perf_counters expected) {
     assert_int_equal(found.empty_slab_overflowed, expected.empty_slab_overflowed);
 }
 
-/* Without magazines each allocation is one of the slow path, and the slabs' moves are the
- * program's. */
+/* Without magazines each allocation takes the slow path, so each move of a slab between lists
+ * follows from a call of the program. */
 static void counters_tell_what_happened(void **state) {
     (void)state;
     sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 64, .flags = SY_CHECKED});

@@ -37,7 +37,7 @@ static void free_some(const void *arg) {
 }
 
 static void a_free_is_no_dearer_among_a_million(unsigned flags) {
-    if (SANITIZED) skip(); /* instructions mean nothing there, and there are many */
+    if (SANITIZED) skip(); /* a sanitizer adds many instructions */
     uint64_t few = instructions_of(free_some, &(history){.flags = flags, .live = FREES});
     uint64_t many = instructions_of(free_some, &(history){.flags = flags, .live = 1000000});
     if (few == 0) skip();

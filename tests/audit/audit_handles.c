@@ -1,7 +1,8 @@
 /*
- * audit_handles.c: one handle is given out at a time, a stale handle stays stale, and memory behind
- * handles is used again and goes back. An earlier allocator gave one slot to two threads, took a
- * stale handle for the next object's, followed forged handles, and recycled nothing.
+ * audit_handles.c: a handle belongs to one live object, a stale handle stays stale, and the memory
+ * of freed objects is used again and goes back to the system. An earlier allocator gave one slot to
+ * two threads, accepted a stale handle for the next object in the slot, followed forged handles,
+ * and recycled nothing.
  *
  * audit_handles [SECONDS]: for so long each thread allocates twenty objects and frees twenty.
  */
@@ -74,7 +75,7 @@ static void twenty_and_twenty(crowd *of) {
         write_name(&mine[i], of->size);
     }
     uint64_t lap = ++of->laps;
-    if (lap % 16 == 0) sy_thread_flush(); /* what is free goes by way of the slabs */
+    if (lap % 16 == 0) sy_thread_flush(); /* free objects go back to their slabs */
     if (lap % 64 == 0) sched_yield();
     for (int i = 0; i < BATCH; i++) {
         must(has_name(&mine[i], of->size));
@@ -146,7 +147,7 @@ static int compare(const void *one, const void *other) {
     return (left > right) - (left < right);
 }
 
-/* The sorted handles are all that are live. */
+/* The sorted handles are those of all live objects. */
 static void refused_unless_live(sy_cache *cache, const sy_handle *sorted, sy_handle handle) {
     if (!bsearch(&handle, sorted, COUNT, sizeof handle, compare)) refused(cache, handle);
 }
@@ -223,7 +224,7 @@ static void free_shuffled(sy_cache *cache, uint64_t *random) {
     for (size_t i = 0; i < COUNT; i++) must(sy_handle_free(cache, sy_handle_of(objects[i])));
 }
 
-/* Neither slabs nor ordinals become more, whether the slabs stay or are given back between. */
+/* The numbers of slabs and ordinals do not grow, whether slabs are kept or trimmed in between. */
 static void churn_makes_no_more_slabs(void **state) {
     (void)state;
     uint64_t random = 21;
@@ -280,7 +281,7 @@ static void replace(unsigned s, size_t i) {
     write_name(it, sizes[s]);
 }
 
-/* To the full number of each size, half of them replaced by chance. */
+/* Allocates up to the full number of each size, then replaces half of them at random. */
 static void flow(uint64_t *random) {
     for (unsigned s = 0; s < SIZES; s++) {
         for (size_t i = 0; i < TIDE; i++)
@@ -298,7 +299,7 @@ static void ebb(size_t left) {
         }
 }
 
-/* All that the library has of the system, in bytes. */
+/* All memory that the library has from the system, in bytes. */
 static size_t all_memory(void) {
     sy_stats stats;
     sy_get_stats(&stats);

@@ -1,6 +1,7 @@
 /*
- * audit_memory.c: memory stays bounded and goes back: what earlier allocators promised and did not
- * keep. Figures are the library's own and, in a plain build, the system's.
+ * audit_memory.c: memory stays bounded and goes back to the system, which earlier allocators
+ * promised and did not do. The tests compare the library's statistics and, without a sanitizer,
+ * resident memory.
  */
 #define _GNU_SOURCE
 
@@ -24,8 +25,8 @@
 
 static const size_t KIB = 1 << 10, MIB = 1 << 20;
 
-/* The process has at most `bytes` more in memory than `before`. (Sanitizers keep books of their
- * own, of which memory grows.) */
+/* The process has at most `bytes` more resident memory than `before`. Not checked with a sanitizer,
+ * which takes memory itself. */
 static void grew_at_most(size_t before, size_t bytes) {
     size_t now = resident_anonymous();
     if (!SANITIZED && now > before + bytes)
@@ -129,7 +130,7 @@ static void rounds_of_all_and_nothing_stay_flat(void **state) {
 static void destroy_returns_the_process_to_its_size(void **state) {
     (void)state;
     sy_stats stats_before, stats_after;
-    sy_cache_destroy_all(make(64)); /* what starts once has started */
+    sy_cache_destroy_all(make(64)); /* starts the library */
     sy_trim();
     sy_get_stats(&stats_before);
     size_t before = resident_anonymous();
@@ -228,7 +229,7 @@ static void all_but_half_a_percent_goes_back(void **state) {
     assert_int_equal(sy_cache_destroy(cache), 0);
 }
 
-/* Every page in which nothing is live goes back, though hardly a slab is empty. */
+/* Each page without a live object goes back, although few slabs are empty. */
 static void after_random_frees_only_pages_with_live_objects_stay(void **state) {
     (void)state;
     size_t page = sy_os_page_size(), kept = 0, pages = 0;
@@ -255,7 +256,7 @@ static void after_random_frees_only_pages_with_live_objects_stay(void **state) {
     assert_int_equal(sy_cache_destroy(cache), 0);
 }
 
-/* Payload, half a percent, a bit a slot, and what a thread and the library cost. */
+/* The objects, half a percent, a bit for each slot, and the memory of a thread and the library. */
 static void objects_cost_what_they_hold(void **state) {
     (void)state;
     static const size_t sizes[] = {8, 16, 64, 256, 1024, 4096};

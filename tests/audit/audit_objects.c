@@ -1,6 +1,7 @@
 /*
- * audit_objects.c: every object has one owner, its own memory, its alignment and its constructor,
- * where earlier allocators gave one slot to two, straddled lines, or constructed at every turn.
+ * audit_objects.c: each object has one owner, its own memory and its alignment, and is constructed
+ * once. Earlier allocators gave one slot to two threads, placed objects across cache lines, or
+ * constructed objects at each allocation.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -104,7 +105,7 @@ static void objects_of_a_line_lie_in_a_line(void **state) {
     }
 }
 
-/* The different places at which slabs begin, counted, are as many as the statistics say. */
+/* The number of different offsets at which slabs begin is the one in the statistics. */
 static void colours_are_there_and_counted(void **state) {
     (void)state;
     for (size_t size = 8; size <= 192; size += 8) {

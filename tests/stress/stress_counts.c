@@ -46,7 +46,7 @@ static void *use(void *argument) {
     return NULL;
 }
 
-/* What it has freed is free until the round is over. */
+/* The objects that it has freed stay free until the round ends. */
 static void *use_last(void *unused) {
     (void)unused;
     void *objects[LIVE];
@@ -56,7 +56,7 @@ static void *use_last(void *unused) {
     return NULL;
 }
 
-/* Grows another cache, so that passes by growth come as well. */
+/* Grows another cache, so that there are passes by growth too. */
 static void work_elsewhere(void) {
     void *objects[256];
     for (size_t i = 0; i < 256; i++) objects[i] = sy_cache_alloc(other);

@@ -1,10 +1,10 @@
 /*
- * stress_create.c: caches come and go while other threads use others, and trim all.
+ * stress_create.c: caches are created and destroyed while other threads use others and trim all.
  *
- * Each thread creates caches of its own, uses some of them in helper threads too, and destroys
- * them, so that client numbers and side memory go from hand to hand; meanwhile any thread trims,
- * flushes and idles, which reaches into the caches of the others. Destroying a cache that has a
- * live object is refused, exactly; one that has none is destroyed, always.
+ * Each thread creates its own caches, uses some of them in helper threads too, and destroys them.
+ * So client numbers and side memory pass from cache to cache. Meanwhile all threads trim, flush and
+ * idle, which works on the caches of other threads too. The destruction of a cache must be refused
+ * if it has a live object, and must succeed otherwise.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -64,7 +64,7 @@ static void create(own_cache *own, uint64_t *random) {
     atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
 }
 
-/* The front of an object is the constructor's. */
+/* The first bytes of an object are written by the constructor. */
 static void fill(own_cache *own, void *object) {
     stress_fill((char *)object + 8, own->size - 8, own->stamp ^ (uintptr_t)object);
 }
@@ -77,7 +77,7 @@ static void fill_up(own_cache *own, uint64_t *random) {
     size_t count = stress_below(random, OBJECTS + 1);
     while (own->count < count) {
         void *object = sy_cache_alloc(own->cache);
-        if (!object) break; /* a limit, and objects that wait in another thread's magazine */
+        if (!object) break; /* at the limit: another thread has the free objects */
         fill(own, object);
         own->objects[own->count++] = object;
     }

@@ -1,15 +1,14 @@
 /*
- * stress_double.c: no object is ever handed out twice, and none is lost.
+ * stress_double.c: no object is allocated twice, and none is lost.
  *
- * Threads take objects of many kinds, write a pattern of their own over the whole of each, pass
- * objects to each other (shared slots, rings, a queue), and free what they hold, whichever thread
- * allocated it. The pattern is looked at before every free. Trims, idling, flushing, reserving,
- * statistics, attempts to free what is not to be freed, and the end and birth of threads come in
- * between by seeded chance.
+ * Threads allocate objects of many kinds, fill each with their own pattern, pass objects to each
+ * other (shared slots, rings, a queue), and free objects that any thread allocated. The pattern is
+ * compared before each free. In between, at random with a seed, threads trim, idle, flush, reserve,
+ * read statistics, try wrong frees, end and start.
  *
- * Every so often all threads are halted, some of them idle: then what the owners hold is exactly
- * what each cache says is in use, and every invariant is looked at. Each round has another number
- * of threads, and ends with everything freed and all caches destroyed.
+ * From time to time all threads are halted, some of them idle. Then the number of objects that the
+ * owners hold must be the number that each cache has in use, and every invariant is checked. Each
+ * round has another number of threads. At its end all objects are freed and all caches destroyed.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -120,7 +119,7 @@ typedef struct owner {
     pthread_t thread;
     unsigned number;
     uint64_t random, stamps;
-    int64_t live[KINDS]; /* taken less freed by this owner: only the sum over all means something */
+    int64_t live[KINDS]; /* allocated less freed by this owner: only the sum has a meaning */
     size_t held_count;
     record held[HELD_MAX];
     bool ended; /* its thread is over; guarded by halt_lock */
@@ -147,7 +146,7 @@ static void hold(owner *me, void *object, size_t size, unsigned kind) {
     count_live(me, kind, 1);
 }
 
-/* Looks at the pattern of what is about to be freed. */
+/* Compares the pattern of an object that will be freed. */
 static void look(owner *me, const record *it) {
     size_t header = header_bytes(it->kind);
     stress_expect(!header || has_header(it->object), "an object stays constructed");
@@ -414,7 +413,7 @@ static bool round_over;                    /* guarded by halt_lock, as is */
 static unsigned running, halted, finished; /* threads at work, waiting, to be joined */
 static unsigned halts;
 
-/* Waits while all are looked at; false when the round is over. */
+/* Waits while all objects are checked; false: the round is over. */
 static bool halt(owner *me) {
     if (stress_below(&me->random, 3) == 0) sy_thread_idle();
     pthread_mutex_lock(&halt_lock);
@@ -470,7 +469,8 @@ static void start_thread(owner *it) {
     stress_expect(pthread_create(&it->thread, NULL, work, it) == 0, "a thread starts");
 }
 
-/* Joins threads that are over, and starts others for their owners. The lock is held, and let go. */
+/* Joins threads that have ended, and starts others for their owners. The caller holds the lock,
+ * which is released here. */
 static void replace_finished(void) {
     for (unsigned i = 0; i < owner_count && finished; i++) {
         if (!owners[i].ended) continue;

@@ -1,14 +1,14 @@
 /*
- * stress_epoch.c: whatever threads do at once, an object lies in a slab of the epoch that its
- * thread was in, has one owner, and leaves nothing behind.
+ * stress_epoch.c: many threads use epochs at the same time. Each object lies in a slab of the epoch
+ * that its thread was in, has one owner, and leaves nothing behind.
  *
- * Threads are in epochs that all share and in epochs of their own, one within the other. Shared
- * ones are closed and replaced while others are in them. Objects lie in a shared table, from where
- * any thread frees them, mostly long after their epoch was closed; each is filled with a pattern
- * that must be whole then. Threads make and destroy caches of their own, of which shared epochs
- * have views while they are closed.
+ * Threads are in shared epochs and in their own epochs, one within the other. Shared epochs are
+ * closed and replaced while other threads are in them. Objects lie in a shared table. Any thread
+ * frees them from there, mostly long after their epoch was closed. The pattern of an object must be
+ * intact then. Threads also make and destroy their own caches, in which shared epochs have slabs
+ * while the epochs are closed.
  *
- * One thread trims and looks at the epochs; the main thread forks, and the child goes on.
+ * One thread trims and reads the epochs' statistics. The main thread forks, and the child goes on.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -128,7 +128,7 @@ static ticket *take(unsigned kind) {
     return it;
 }
 
-/* Most objects live shortly, the others in the table until their place is needed. */
+/* Most objects are freed soon, the others when another object takes their place in the table. */
 static void use_objects(worker *me) {
     ticket *own[BURST];
     size_t count = stress_below(&me->random, BURST);
@@ -315,7 +315,7 @@ static int any_epoch(void *arg, const sy_epoch_stats *stats) {
     return 1;
 }
 
-/* All threads are gone: what is left is in the table, and with it the last epochs go. */
+/* All threads have ended. The last epochs end when the objects in the table are freed. */
 static void end_round(void) {
     for (size_t i = 0; i < SHARED; i++) sy_epoch_close(shared[i].epoch);
     for (size_t i = 0; i < TABLE; i++) {

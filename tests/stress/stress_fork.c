@@ -1,9 +1,10 @@
 /*
- * stress_fork.c: a child has the memory of its parent, whatever other threads were doing.
+ * stress_fork.c: the child of a fork has intact memory, whatever other threads were doing.
  *
  * Threads allocate, free, trim, idle, end and open classes of the heap while the main thread forks
- * again and again. Each child finds what the main thread held, allocates without being given any of
- * it, frees it, starts a thread, trims, and looks at every invariant; the parent goes on unharmed.
+ * repeatedly. Each child checks the objects of the main thread, allocates other objects, which must
+ * not overlap them, frees all, starts a thread, trims, and checks every invariant. The parent goes
+ * on as before.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -124,7 +125,8 @@ static void sort(uintptr_t *addresses, size_t count) {
         }
 }
 
-/* Of one cache or class more than any magazine held, no two the same, none of what was held. */
+/* Allocates more objects of a cache or class than any magazine held. No two are the same, and none
+ * is an object that the main thread held. */
 static void take_many(uint64_t *random, const thing *held) {
     static uintptr_t addresses[TAKEN + HELD];
     unsigned kind = (unsigned)stress_below(random, KINDS + 1);

@@ -1,10 +1,9 @@
 /*
- * stress_fork_signal.c: a fork in a handler of a signal, wherever the signal came.
+ * stress_fork_signal.c: a fork in a signal handler that interrupted the library at any place.
  *
  * Threads allocate and free all sizes, trim and end, while signals are sent to them. The handler
- * forks, in several threads at once. Some of the children end in the handler; others return from it
- * and go on with what their thread was in the midst of, then look at every invariant. The parent
- * goes on unharmed.
+ * forks, in several threads at once. Some children end in the handler. Others return from it,
+ * complete the interrupted operation, and check every invariant. The parent goes on as before.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +21,7 @@ enum {
     WORKERS = 3,
     OBJECTS = 2000,
     ROUND = 1000,     /* operations between two checks whether this is a child */
-    CHILD_ROUNDS = 3, /* of a child, before it looks at all */
+    CHILD_ROUNDS = 3, /* of a child, before it checks everything */
     CHILD_SECONDS = 60,
     APART_US = 500, /* signals */
 };

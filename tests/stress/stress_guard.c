@@ -1,7 +1,7 @@
 /*
- * stress_guard.c: threads allocate, hand over and free objects of caches of all kinds and of the
- * heap, of which one in a few is guarded; each owner writes the whole of its object and finds it as
- * it was. Now and then the process forks. At the end nothing is live, guarded or not.
+ * stress_guard.c: threads allocate, pass on and free objects of caches of all kinds and of the
+ * heap. Some of the objects are guarded. Each owner fills its object with a pattern, and later
+ * compares it. Sometimes the process forks. At the end no object is live, guarded or not.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -82,8 +82,8 @@ static void verify(void) {
     stress_expect(sy_guard_verify() == 0, "the guarded objects are sound");
 }
 
-/* The child has what lay in the exchange, and threads in the midst of anything: not what they had
- * taken out or not put in yet. */
+/* The child has the objects that lay in the exchange. Objects that other threads had taken out, or
+ * not yet put in, are lost there. */
 static void use_in_child(void) {
     uint64_t random = 5;
     verify();

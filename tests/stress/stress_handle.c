@@ -1,16 +1,16 @@
 /*
- * stress_handle.c: whatever threads do at once, an object has one owner, a handle is freed once,
- * and what is stale is never good again.
+ * stress_handle.c: many threads use handles at the same time. An object has one owner, a handle is
+ * freed once, and a stale handle stays stale.
  *
- * Handles lie in a shared table that all threads read, replace and clear, so that every one of them
- * is got, pinned and freed by threads that know nothing of each other. An object says by its
- * pattern which handle it belongs to: it is written before the handle is published, and looked at
- * between pin and unpin, when it must be whole, though it may have been freed since. All trues are
- * counted: at the end as many frees as allocations have succeeded. What was freed is remembered by
- * each thread and tried for ever after, also on the caches of later rounds.
+ * Handles lie in a shared table that all threads read, replace and clear. So threads get, pin and
+ * free each handle independently of each other. The pattern of an object names its handle. It is
+ * written before the handle is published, and compared between pin and unpin: then it must be
+ * intact, even if the object was freed meanwhile. Successful calls are counted: at the end there
+ * are as many frees as allocations. Each thread keeps the handles that it has freed, and tries them
+ * until the end, also on the caches of later rounds.
  *
- * One thread trims, one iterates and asks for handles of addresses; the main thread forks, and the
- * child goes on with the table.
+ * One thread trims. One thread iterates and asks for the handles of addresses. The main thread
+ * forks, and the child goes on with the table.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -60,7 +60,7 @@ typedef struct worker {
     pin pins[PINS];
 } worker;
 
-static worker workers[THREADS], forker; /* what they remember lasts through all rounds */
+static worker workers[THREADS], forker; /* their stale handles are kept for all rounds */
 
 /* ---- what threads do ---- */
 
@@ -130,7 +130,7 @@ static void replace(worker *me, unsigned kind) {
     if (old) free_handle(me, kind, old);
 }
 
-/* Left in the table, where all others find it stale. */
+/* The freed handle stays in the table, where other threads find it stale. */
 static void free_in_place(worker *me, unsigned kind) {
     sy_handle handle = atomic_load(&table[kind][stress_below(&me->random, TABLE)]);
     if (handle) free_handle(me, kind, handle);
@@ -143,7 +143,7 @@ static void unpin(pin *it) {
     it->handle = 0;
 }
 
-/* Pins an object, and ends a pin of before. */
+/* Pins an object, and unpins one that was pinned before. */
 static void pin_one(worker *me, unsigned kind) {
     pin *it = &me->pins[stress_below(&me->random, PINS)];
     unpin(it);
@@ -283,7 +283,7 @@ static void begin_round(void) {
     }
 }
 
-/* All threads are gone: what is left is in the table, and each is freed once. */
+/* All threads have ended. Each object in the table is freed once. */
 static void end_round(void) {
     end_pins(&forker);
     for (unsigned kind = 0; kind < CACHES; kind++) {

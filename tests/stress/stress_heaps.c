@@ -109,7 +109,7 @@ static sy_heap *enter(struct place *place) {
     return heap;
 }
 
-/* The last one out replaces the heap, now and then. */
+/* Sometimes the last user of a heap replaces it. */
 static void leave(struct place *place, uint64_t *random) {
     sy_heap *next = stress_below(random, 8) ? NULL : make_heap(place), *gone = NULL;
     pthread_mutex_lock(&place->lock);
@@ -204,7 +204,7 @@ static void *work(void *argument) {
 
 /* ---- children ---- */
 
-/* What counts for a heap is what its caches have, whatever others were at. */
+/* The memory that counts for a heap is that of its caches, whatever other threads did. */
 static void expect_counted(const sy_heap *heap) {
     sy_heap_stats stats;
     size_t used = 0;

@@ -30,7 +30,7 @@ static _Atomic uintptr_t seen[SEEN];
 static _Atomic size_t seen_count;
 static _Atomic uint64_t found, looked;
 static _Atomic bool over;
-static sy_cache *lonely; /* of which no object is anywhere */
+static sy_cache *lonely; /* it has no object */
 static stress_run run;
 
 static void note(uintptr_t address) {
@@ -66,7 +66,7 @@ static void *move(void *number) {
     return NULL;
 }
 
-/* A descriptor that others may be writing: each word is of a run, or zero. */
+/* A descriptor that other threads may be writing: each word belongs to a run, or is zero. */
 __attribute__((no_sanitize("thread"))) static bool is_descriptor(const sy_slab *slab) {
     uintptr_t start = *(const volatile uintptr_t *)&slab->start;
     size_t bytes = *(const volatile size_t *)&slab->bytes;
@@ -77,7 +77,7 @@ static void look(uintptr_t address) {
     const sy_slab *slab = sy_slab_at(address);
     stress_expect(!slab || is_descriptor(slab), "what is found is a descriptor");
     atomic_fetch_add_explicit(slab ? &found : &looked, 1, memory_order_relaxed);
-    if (SANITIZED) return; /* the rest reads what others write, and sees it afterwards */
+    if (SANITIZED) return; /* the rest races with writers, and detects this afterwards */
     sy_usable_size((void *)address);
     stress_expect(!sy_cache_try_free(lonely, (void *)address), "it is not an object of that cache");
 }

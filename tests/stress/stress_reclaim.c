@@ -260,7 +260,7 @@ static void begin_round(uint64_t *random) {
     }
 }
 
-/* The thread of maintenance comes and goes, and so does the decay. */
+/* Starts and stops the maintenance thread, and changes the decay. */
 static void let_work(uint64_t *random, double until) {
     while (stress_now() < until) {
         struct timespec pause = {0, (long)stress_below(random, 20000000)};
@@ -295,7 +295,7 @@ static void free_everything(void) {
             free_record(take_held(&workers[i], workers[i].held_count - 1));
 }
 
-/* All threads are over: a pass at work has objects in its hands that are in use then. */
+/* The counts are compared after all threads have ended, as objects that a pass moves are in use. */
 static void end_round(uint64_t *random) {
     over = true;
     for (unsigned i = 0; i < worker_count; i++) pthread_join(workers[i].thread, NULL);

@@ -1,18 +1,18 @@
 /*
- * stress_soak.c: memory stays bounded for as long as a program runs, and goes back when it is done.
+ * stress_soak.c: memory stays bounded while a program runs, and goes back to the system at its end.
  *
- * Eight threads allocate and free without end: caches of several kinds, and the heap from 16 bytes
- * to 256 KiB, as many objects of each octave. A short life ends within the next few operations of
- * its thread, a middling one some thousands later, a long one when chance picks its place on the
- * shelf that all threads share: the thread that picks it frees it. What is live is the same number
- * of bytes all the time, so resident memory has no reason to grow. Each object is filled with a
- * pattern of its own, which is looked at when it is freed: given out twice, it would not be whole.
- * Now and then threads idle or flush, one of them trims, and each second one ends and another takes
- * its place.
+ * Eight threads allocate and free all the time: objects of several kinds of caches, and of the heap
+ * from 16 bytes to 256 KiB, as many of each octave. A short-lived object is freed by its thread
+ * within the next few operations, a middling one some thousands later. A long-lived object lies in
+ * a random place of a shelf that all threads share, and the thread that chooses this place next
+ * frees it. The number of live bytes stays the same, so resident memory has no reason to grow. Each
+ * object is filled with its own pattern, which is compared when it is freed, so that an object that
+ * was allocated twice is noticed. Sometimes threads idle or flush, one of them trims, and each
+ * second a thread ends and another one takes its place.
  *
- * For each tenth of the time a line says how much was resident on average. At the end all threads
- * free what there is and are gone, and after a trim all but half a percent of the most that was
- * resident has gone back to the system.
+ * For each tenth of the time a line shows the average resident memory. At the end all threads free
+ * their objects and end. After a trim, all but half a percent of the highest resident memory has
+ * gone back to the system.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -47,7 +47,7 @@ static const double SAMPLE_SECONDS = 0.05;
  * depend on how busy the machine is. */
 static uint64_t operations_of_a_turn(void) { return SANITIZED ? 2000 : 200000; }
 
-/* Of a run that is long enough for them to mean something. */
+/* Used if the run is long enough. */
 static const double LONG_SECONDS = 30, GROWTH_MOST = 0.10, GIVEN_BACK_LEAST = 0.995;
 
 /* ---- kinds of objects ---- */
@@ -163,7 +163,7 @@ static void *take_from_cache(unsigned kind, sy_handle *handle) {
     return object;
 }
 
-/* Nothing, if there are as many of its kind as there may be. */
+/* No object if the limit of its kind is reached. */
 static record take(owner *me, unsigned kind) {
     record it = {.kind = kind};
     if (kind == HEAP) {
@@ -255,7 +255,7 @@ static record exchange(shelf *on, size_t index, record it) {
 
 static record nothing(unsigned kind) { return (record){.kind = kind}; }
 
-/* As many bytes as come go, whichever objects those are. */
+/* Puts an object on its shelf, and frees others until the shelf has no more bytes than it may. */
 static void shelve(owner *me, record it) {
     shelf *on = &shelves[it.kind];
     free_record(me, exchange(on, stress_below(&me->random, on->place_count), it));
@@ -318,7 +318,7 @@ static void *work(void *argument) {
     owner *me = argument;
     while (!over && !me->leave) step(me);
     if (!over) return NULL;
-    pthread_barrier_wait(&all_over); /* no thread shelves an object any more */
+    pthread_barrier_wait(&all_over); /* no thread adds an object to a shelf from here on */
     free_all(me);
     return NULL;
 }
@@ -369,7 +369,7 @@ static void print_tenth(double seconds, const samples *of) {
 
 /* ---- the run ---- */
 
-/* What the test has of its own is resident from now on. */
+/* Makes the test's own memory resident. */
 static void touch_own_memory(void) {
     for (unsigned kind = 0; kind < KINDS; kind++)
         for (size_t i = 0; i < shelves[kind].place_count; i++)

@@ -1,9 +1,9 @@
 /*
- * stress_stack.c: many threads keep stacks, the same and different ones, at the same moment.
+ * stress_stack.c: many threads store call stacks, equal and different ones, at the same time.
  *
- * Each stack has one number, whichever thread keeps it first, and reads back as it was kept; the
- * table counts each once. Beside made-up stacks the threads take their own, from functions that
- * call themselves to different depths, whose frames repeat as the calls do.
+ * Each stack has one number, whichever thread stores it first, reads back as it was stored, and
+ * counts once in the table. The threads store made-up stacks, and their own stacks in functions
+ * that call themselves to different depths, whose frames repeat as the calls do.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 enum { THREADS = 6, STACKS = 500000, WINDOW = 64, LEVELS = 20 };
 
 static _Atomic uint32_t numbers[STACKS]; /* 0: not known yet */
-static _Atomic uint32_t front;           /* threads keep what is near to it, to meet there */
+static _Atomic uint32_t front;           /* threads store stacks near it, so that they meet */
 static double end;
 
 static size_t make_up(uint64_t which, const void **frames) {
@@ -49,7 +49,7 @@ __attribute__((noinline)) static uint32_t descend(size_t levels) {
     return number;
 }
 
-/* A call of the function by itself is at one address, so the frames in the midst are equal. */
+/* The function calls itself at one address, so the frames in the middle are equal. */
 static void take_one(size_t levels) {
     const void *const *frames;
     size_t depth = sy_stack_frames(descend(levels), &frames);

@@ -1,9 +1,9 @@
 /*
- * stress_threads.c: thousands of short lives leave nothing behind.
+ * stress_threads.c: thousands of short threads leave no memory behind.
  *
- * Generations of threads are born, allocate, free each other's objects and end, some of them idle,
- * some holding full magazines, some allocating from destructors of thread-specific data after the
- * library has let go of them. What the library holds for threads and magazines is as much after a
+ * Generations of threads start, allocate, free each other's objects and end. Some are idle, some
+ * have full magazines, and some allocate in destructors of thread-specific data, after the library
+ * has freed their records. The library's memory for threads and magazines is the same after a
  * thousand generations as after a few.
  */
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /*
- * ages.h: what the tests of reclaiming share: a clock that stands, turns and passes by hand,
- * objects that are filled and looked at, and all invariants at once.
+ * ages.h: functions for the tests of reclaiming: a clock that stands still, turns and passes that
+ * the test makes, objects that are filled and checked, and a check of all invariants.
  */
 #ifndef SLABYARD_TESTS_AGES_H
 #define SLABYARD_TESTS_AGES_H
@@ -53,7 +53,7 @@ static inline void end_pass(void) {
     take_turns(SY_TURNS_PER_LOOK); /* this thread has looked at its own slots, too */
 }
 
-/* Time passes, and a pass by age begins. */
+/* Advances the clock and begins a pass by age. */
 static inline void begin_pass(void) {
     sy_fake_advance_clock(DECAY_NS);
     for (int i = 0; i < SY_TURNS_PER_LOOK && !pass_at_work(); i++) take_turns(1);
@@ -69,7 +69,7 @@ static inline void passes(unsigned count) {
     while (count-- > 0) pass();
 }
 
-/* The same as the thread of maintenance does them: also what slow paths leave alone. */
+/* The same as in the maintenance thread, including the work that slow paths do not do. */
 static inline void maintain(unsigned count) {
     while (count-- > 0) {
         sy_fake_advance_clock(DECAY_NS);
@@ -134,7 +134,7 @@ static inline void discards_nothing(uint64_t since) {
 
 /* ---- around each test ---- */
 
-/* A slab as large as begins a pass by growth: the next one is a MiB away. */
+/* A slab so large that it begins a pass by growth. The next one begins after another MiB. */
 static inline void grow_once(void) {
     sy_cache *cache = make(2 << 20, 0);
     sy_cache_free(cache, sy_cache_alloc(cache));

@@ -1,6 +1,6 @@
 /*
- * arenas.h: what the tests of arenas share: making, using and ending them with each answer checked,
- * what a walk shows, faults that are caught, and functions to import from.
+ * arenas.h: functions for the tests of arenas: they create, use and destroy arenas and check each
+ * result. Also: the result of a walk, faults that are caught, and functions to import from.
  */
 #ifndef SLABYARD_TESTS_ARENAS_H
 #define SLABYARD_TESTS_ARENAS_H
@@ -86,7 +86,7 @@ static inline void not_added(sy_vmem *arena, uintptr_t start, size_t size, int e
     assert_int_equal(sy_vmem_size(arena, BOTH), before);
 }
 
-/* Refused by alloc and xalloc alike, with every fit; nothing is written, nothing changes. */
+/* Both alloc and xalloc refuse the request, with each fit; nothing is written, nothing changes. */
 static inline void not_given(sy_vmem *arena, size_t size, int error) {
     size_t before = sy_vmem_size(arena, SY_VMEM_FREE);
     for (int fit = SY_VMEM_INSTANT; fit <= SY_VMEM_NEXT; fit++) {
@@ -173,7 +173,7 @@ static inline void note_fault(const sy_fault *it) {
     faults++;
 }
 
-/* One since the last time, and it names all that is known. */
+/* There was one fault since the last check, and its report is complete. */
 static inline void expect_fault(sy_fault_kind kind, uintptr_t value, size_t size,
                                 size_t found_size) {
     assert_int_equal(faults, 1);
@@ -207,7 +207,7 @@ static inline int begin(void **state) {
 
 enum { SUPPLIES_MAX = 64 };
 
-/* What functions of the caller's hand out, one span after the other. */
+/* The spans that an import function of the test returns, one after the other. */
 typedef struct supply {
     uintptr_t next;
     size_t more; /* beyond what is asked for */

@@ -1,7 +1,7 @@
 /*
- * bank.h: a bank of words, 0, 1, 2 ..., that the tests of the magazine layer have as a client's
- * slabs. The bank notices a word that is taken twice or put back twice; whatever it has lent is
- * with the test or in a magazine.
+ * bank.h: a bank of words, 0, 1, 2 ..., that takes the place of a client's slabs in the tests of
+ * the magazine layer. The bank notices a word that is taken or put back twice. Each word is in the
+ * bank, in a magazine, or with the test.
  */
 #ifndef SLABYARD_TESTS_BANK_H
 #define SLABYARD_TESTS_BANK_H
@@ -33,7 +33,7 @@ struct bank {
     bool out[WORDS_MAX];
 };
 
-/* The lowest words first: the one to be given out first is at the end. */
+/* The lowest word is at the end of the list, so it is taken first. */
 static inline size_t refill(void *owner, uintptr_t *items, size_t count) {
     struct bank *bank = owner;
     size_t got = 0;
@@ -96,7 +96,7 @@ static inline sy_loaded_slot *slot_of(const struct bank *bank) {
     return (sy_loaded_slot *)((char *)sy_abi_1 + sy_client_offset(&bank->client));
 }
 
-/* The fast path, as the inline functions have it. */
+/* The fast path, as in the inline functions. */
 static inline bool get(struct bank *bank, uintptr_t *word) {
     sy_loaded_slot *slot = slot_of(bank);
     if (slot->top <= slot->base) return sy_client_alloc(&bank->client, word);

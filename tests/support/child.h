@@ -1,9 +1,10 @@
 /*
- * child.h: what tests share that run something in a process or thread of its own.
+ * child.h: functions that run a part of a test in a process or thread of its own.
  *
- * The library starts once in a process; a test that is about its start, or that leaves it as no
- * other test wants to find it, runs in a child. cmocka's assertions belong to the thread that runs
- * the test: elsewhere must() prints what is not so and ends the process.
+ * The library starts once in a process. A test of the start runs in a child, and so does a test
+ * that leaves the library in a state that would disturb other tests. cmocka's assertions work only
+ * in the thread that runs the test. Elsewhere must() prints the condition that does not hold, and
+ * ends the process.
  */
 #ifndef SLABYARD_TESTS_CHILD_H
 #define SLABYARD_TESTS_CHILD_H
@@ -25,7 +26,7 @@ static inline void must_failed(const char *condition, const char *file, int line
     abort();
 }
 
-/* Runs `body(arg)` in a child; 0 if it came to its end, else what waitpid says. */
+/* Runs `body(arg)` in a child. Returns 0 if body returned, else the status of waitpid. */
 static inline int in_child(void (*body)(void *arg), void *arg) {
     fflush(NULL);
     pid_t pid = fork();
@@ -56,7 +57,7 @@ static inline uint64_t next_random(uint64_t *state) {
     return bits ^ (bits >> 31);
 }
 
-/* Puts `count` pointers in an order that has nothing to do with the one before. */
+/* Puts `count` pointers in a random order. */
 static inline void shuffle(void **pointers, size_t count, uint64_t *state) {
     for (size_t i = count; i > 1; i--) {
         size_t j = next_random(state) % i;

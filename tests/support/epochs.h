@@ -1,6 +1,6 @@
 /*
- * epochs.h: what the tests of epochs share: caches and epochs with each answer checked, many
- * objects at a time, in whose slabs they lie, and what sy_epoch_each shows.
+ * epochs.h: functions for the tests of epochs: they use caches and epochs and check each result.
+ * Also: many objects at a time, the slabs in which objects lie, and the result of sy_epoch_each.
  */
 #ifndef SLABYARD_TESTS_EPOCHS_H
 #define SLABYARD_TESTS_EPOCHS_H
@@ -102,14 +102,14 @@ static inline void end(sy_cache *cache) {
     must(sy_cache_destroy(cache) == 0);
 }
 
-/* The orders for threads of a test. */
+/* The arguments for threads of a test. */
 typedef struct job {
     sy_cache *cache;
     sy_epoch *epoch;
     pthread_barrier_t barrier;
 } job;
 
-/* What sy_epoch_each showed last. */
+/* The last result of sy_epoch_each. */
 static sy_epoch_stats shown[64];
 static size_t shown_count;
 
@@ -125,7 +125,7 @@ static inline size_t look(void) {
     return shown_count;
 }
 
-/* The only one there is. */
+/* The statistics of the only epoch. */
 static inline sy_epoch_stats only(void) {
     must(look() == 1);
     return shown[0];

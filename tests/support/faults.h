@@ -1,5 +1,5 @@
 /*
- * faults.h: what tests share that look at the faults they make: a handler that keeps the last one.
+ * faults.h: a fault handler that keeps the last fault, for tests that make faults and check them.
  */
 #ifndef SLABYARD_TESTS_FAULTS_H
 #define SLABYARD_TESTS_FAULTS_H
@@ -30,7 +30,7 @@ static inline int watch_faults(void **state) {
     return 0;
 }
 
-/* Exactly one fault since the last time, of this kind, at this address. */
+/* There was exactly one fault since the last check, of this kind and at this address. */
 #define expect_seen(kind_, cache_, address_)            \
     do {                                                \
         assert_int_equal(faults_seen, 1);               \
@@ -42,7 +42,7 @@ static inline int watch_faults(void **state) {
 
 #define expect_none() assert_int_equal(faults_seen, 0)
 
-/* Writes where the compiler would not have it. */
+/* Writes to places at which the compiler would warn. */
 static inline void scribble(void *start, ptrdiff_t offset, int byte, size_t bytes) {
     volatile unsigned char *at = (volatile unsigned char *)start + offset;
     while (bytes--) *at++ = (unsigned char)byte;

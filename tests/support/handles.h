@@ -1,6 +1,6 @@
 /*
- * handles.h: what the tests of handles share: caches and objects with each answer checked, many
- * objects at a time, handles that must be refused, and faults that are caught.
+ * handles.h: functions for the tests of handles: they use caches and objects and check each result.
+ * Also: many objects at a time, handles that must be refused, and faults that are caught.
  */
 #ifndef SLABYARD_TESTS_HANDLES_H
 #define SLABYARD_TESTS_HANDLES_H
@@ -81,7 +81,7 @@ static inline void give_all(sy_cache *cache) {
     for (size_t i = 0; i < COUNT; i++) must(sy_handle_free(cache, handles[i]));
 }
 
-/* No function takes it for a handle of the cache. */
+/* Each function refuses it as a handle of the cache. */
 static inline void refused(sy_cache *cache, sy_handle handle) {
     errno = KEPT_ERRNO;
     must(sy_handle_get(cache, handle) == NULL);
@@ -99,7 +99,7 @@ static inline void note_fault(const sy_fault *fault) {
     faults++;
 }
 
-/* One since the last time. */
+/* There was one fault since the last check. */
 static inline void expect_fault(sy_fault_kind kind, const void *address, const char *found) {
     assert_int_equal(faults, 1);
     assert_int_equal(last_fault.kind, kind);

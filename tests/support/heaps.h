@@ -1,6 +1,6 @@
 /*
- * heaps.h: what the tests of heaps share: heaps that are sound and end empty, sizes of all kinds,
- * patterns, and faults that are caught.
+ * heaps.h: functions for the tests of heaps: checks that a heap is valid and ends empty, sizes of
+ * all kinds, patterns, and faults that are caught.
  */
 #ifndef SLABYARD_TESTS_HEAPS_H
 #define SLABYARD_TESTS_HEAPS_H
@@ -44,7 +44,7 @@ static inline sy_heap *make_limited(const char *name, size_t hard) {
     return heap;
 }
 
-/* Its caches are, and what is counted is what they have. */
+/* The heap's caches are valid, and its counts are the sums of theirs. */
 static inline void heap_is_sound(const sy_heap *heap, size_t objects) {
     sy_heap_stats stats;
     size_t used = 0, caches = 0;
@@ -102,7 +102,7 @@ static inline void note_fault(const sy_fault *fault) {
     faults++;
 }
 
-/* One since the last time. */
+/* There was one fault since the last check. */
 static inline void expect_fault(sy_fault_kind kind, const char *cache, const void *address,
                                 const char *found) {
     assert_int_equal(faults, 1);

@@ -1,6 +1,6 @@
 /*
- * history.h: phases of a program's life, lived through again and again in children, each time with
- * another call to the system failing.
+ * history.h: the phases of a program, run many times in children. In each run another call to the
+ * system fails.
  */
 #ifndef SLABYARD_TESTS_HISTORY_H
 #define SLABYARD_TESTS_HISTORY_H
@@ -23,7 +23,7 @@ typedef struct history {
     phase *const *phases;
     size_t count;
     phase *begin; /* before calls fail; or NULL */
-    phase *look;  /* after each phase: all is well */
+    phase *look;  /* after each phase: checks the state */
     phase *end;   /* once no call fails any more */
 } history;
 
@@ -33,7 +33,7 @@ typedef struct history_run {
     bool for_good; /* all calls from the n-th on fail, until the phase is over */
 } history_run;
 
-/* Ends with 1 if there were not as many calls. */
+/* Exits with 1 if there were fewer calls. */
 static inline void history_live_through(void *arg) {
     const history_run *run = arg;
     if (run->history->begin) run->history->begin();
@@ -52,7 +52,8 @@ static inline void history_live_through(void *arg) {
     if (!failed) _exit(1);
 }
 
-/* With the first call failing, the second, and so on to the last; there have to be `least`. */
+/* Runs the history with the first call failing, then the second, and so on to the last. There must
+ * be at least `least` calls. */
 static inline void history_fail_each(const history *of, bool for_good, uint64_t least) {
     history_run run = {.history = of, .n = 1, .for_good = for_good};
     int status;

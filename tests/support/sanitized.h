@@ -21,7 +21,7 @@ static const bool SANITIZED = true;
 static const bool SANITIZED = false;
 #endif
 
-/* ThreadSanitizer has locks of its own, which a copy of the process may find taken. */
+/* ThreadSanitizer has its own locks, which may be held by another thread at a fork. */
 #if defined(__has_feature)
 #    if __has_feature(thread_sanitizer)
 #        define THREAD_SANITIZED_HERE 1

@@ -33,7 +33,7 @@ static inline uint64_t instructions_of(void (*body)(const void *arg), const void
     }
     must(waitpid(pid, &status, WUNTRACED) == pid);
     if (!WIFSTOPPED(status)) return 0;
-    /* Both stops raise a signal; of the second there is SIGSTOP in the midst of the steps. */
+    /* Both marks raise SIGSTOP. The second one ends the steps. */
     for (;;) {
         if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0) break;
         must(waitpid(pid, &status, 0) == pid);
