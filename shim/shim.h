@@ -13,11 +13,12 @@
 #include "heap/misaligned.h"
 #include "heap/sampled.h"
 
-/* The heap aligns objects of up to 8 bytes to 8, but malloc has to align them to 16. */
-enum { SY_SHIM_ALIGN = 16 };
+/* malloc has to align objects to 16. The heap does so from 9 bytes on, so smaller objects are made
+ * as objects of 9 bytes, and checks see writes beyond these. */
+enum { SY_SHIM_ALIGN = 16, SY_SHIM_LEAST = 9 };
 
 static inline size_t sy_shim_size(size_t size) {
-    return size < SY_SHIM_ALIGN ? SY_SHIM_ALIGN : size;
+    return size < SY_SHIM_LEAST ? SY_SHIM_LEAST : size;
 }
 
 /* Makes an allocation that may have to be guarded: `size` bytes at `align`, a power of two of at

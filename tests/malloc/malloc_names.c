@@ -188,12 +188,27 @@ static void sized_frees_and_good_sizes(void) {
     free_aligned_sized(NULL, 64, 100);
 }
 
-#ifdef __GLIBC__
-
 static bool is_checked(void) {
     const char *options = getenv("SLABYARD");
     return options && strstr(options, "check");
 }
+
+/* With checks an object has exactly the size that the program names, from 9 bytes on. */
+static void checked_objects_have_their_size(void) {
+    for (size_t size = 9; is_checked() && size < 40; size++) {
+        void *blocks[3] = {opaque(malloc(size)), opaque(calloc(1, size)), NULL};
+        blocks[2] = opaque(realloc(opaque(malloc(1)), size));
+        for (int i = 0; i < 3; i++) {
+            must(malloc_usable_size(blocks[i]) == size && is_aligned(blocks[i], 16));
+            if (free_sized)
+                free_sized(blocks[i], size);
+            else
+                free(blocks[i]);
+        }
+    }
+}
+
+#ifdef __GLIBC__
 
 static void reports_know_what_is_live(void) {
     enum { COUNT = 1000, BYTES = 10000, LARGE = 30 << 20 };
@@ -238,6 +253,7 @@ int main(void) {
     alignment_is_as_asked();
     free_keeps_errno();
     sized_frees_and_good_sizes();
+    checked_objects_have_their_size();
     reports_know_what_is_live();
     return 0;
 }

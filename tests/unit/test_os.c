@@ -531,7 +531,7 @@ static void wake_wakes(void **state) {
     pthread_t sleepers[3];
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&sleepers[i], NULL, wait_at_gate, NULL), 0);
-    usleep(1000);
+    sy_fake_await_waiting(3);
     gate = 1;
     sy_os_wake(&gate, 3);
     for (size_t i = 0; i < 3; i++) assert_int_equal(pthread_join(sleepers[i], NULL), 0);
@@ -558,7 +558,7 @@ static void wake_wakes_from_wait_for(void **state) {
     gate = 0;
     pthread_t sleeper;
     assert_int_equal(pthread_create(&sleeper, NULL, wait_for_gate, NULL), 0);
-    usleep(1000);
+    sy_fake_await_waiting(1);
     gate = 1;
     sy_os_wake(&gate, 1);
     assert_int_equal(pthread_join(sleeper, NULL), 0);
