@@ -1,5 +1,6 @@
-# The one entrance. Every target first installs what it needs and this machine lacks
-# (scripts/install.sh); where nothing is missing that costs a second and no network.
+# Builds, tests and installs Slabyard. `make help` lists the targets. A target that needs tools
+# first installs those that this machine lacks (scripts/install.sh). If none is missing, this takes
+# a second and does not use the network.
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -24,16 +25,16 @@ demo: ## record a real program's allocations and compare allocators on them
 quick: ## test a change of a C file: unit tests, misuse and short stress; under a minute
 	@scripts/test.sh quick
 
-test: ## test what a change has to pass, with sanitizers; 13 to 20 minutes on two cores
+test: ## run the tests that a change has to pass, with sanitizers; 13 to 20 minutes on two cores
 	@scripts/test.sh merge
 
 check-all: ## run all tests, in all builds, at full length; an hour on two cores
 	@scripts/test.sh everything
 
-test-programs: build ## run real programs under the drop-in malloc (ARGS="redis git": those alone; --checked, --list, --options=LIST)
+test-programs: build ## run real programs under the drop-in malloc (ARGS="redis git": only these; or --checked, --list, --options=LIST)
 	@tests/programs/run $(ARGS)
 
-models: ## run models of the lock-free parts in all orders of their threads (ARGS=depot: those alone)
+models: ## check models of the lock-free code in all orders of their threads' steps (ARGS=depot: only these)
 	@scripts/install.sh test
 	@tests/models/run $(ARGS)
 
@@ -42,7 +43,7 @@ bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, v
 	@$(if $(filter truth,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --bins --examples)
 	@cd rust && cargo run --locked --release -p slabyard-bench -- $(ARGS)
 
-fuzz: ## fuzz the C library and the parsers of the tool for TIME seconds (TIME=600), guided by coverage; 60 by default
+fuzz: ## fuzz the C library and the tool's parsers, guided by coverage, for TIME seconds (TIME=600; default: 60)
 	@scripts/install.sh test
 	@scripts/fuzz $(or $(TIME),60)
 
@@ -50,11 +51,11 @@ coverage: ## show which lines and branches of src/ the C tests reach, by file
 	@scripts/install.sh test
 	@scripts/coverage
 
-check: build ## formatting, lint, bugs that cppcheck and clang-tidy find, include order, what programs rely on, documents
+check: build ## check formatting, include order, ABI and documents; run cppcheck, clang-tidy and clippy
 	@scripts/install.sh test
 	@scripts/check.sh
 
-format: ## let clang-format and rustfmt rewrite the sources
+format: ## format the sources with clang-format and rustfmt
 	@scripts/install.sh test
 	@scripts/check-format --fix
 	@cd rust && cargo fmt --all
@@ -63,19 +64,19 @@ install: QUIETLY = >build/library/log 2>&1 || { cat build/library/log; false; }
 install: build ## install headers, libraries, manual, guides: make install PREFIX=dir
 	@cmake --install build/library --prefix "$(abspath $(PREFIX))"
 
-uninstall: ## remove what make install put there: make uninstall PREFIX=dir
+uninstall: ## remove what make install installed: make uninstall PREFIX=dir
 	@scripts/uninstall "$(abspath $(PREFIX))"
 
-site: ## the documentation as a site, in build/site; with the Rust reference if cargo is here
+site: ## build the documentation site in build/site; with the Rust reference if cargo is installed
 	@scripts/install.sh site
 	@scripts/site html $$(! command -v cargo >/dev/null || echo --rust) build/site
 	@echo "open build/site/index.html"
 
-manual: ## man pages of the functions, the tool and the options, in build/manual
+manual: ## build the man pages of the functions, the tool and the options in build/manual
 	@scripts/install.sh site
 	@scripts/site man build/manual
 
-amalgamation: ## the library as slabyard.c, slabyard.h and slabyard.hpp, in build/amalgamation
+amalgamation: ## write the library as slabyard.c, slabyard.h and slabyard.hpp into build/amalgamation
 	@scripts/install.sh amalgamation
 	@scripts/amalgamate build/amalgamation
 

@@ -1,5 +1,6 @@
-# The flags that the project's own code is built with; they never reach a consumer.
-# slabyard_house carries them: warnings, sanitizers, hidden symbols, SY_DEBUG.
+# Defines the target slabyard_house: the compiler and linker flags of the project's own code
+# (warnings, sanitizers, hidden symbols, SY_DEBUG). Programs that use the library do not get these
+# flags.
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/warnings.txt SLABYARD_WARNINGS)
 if(SLABYARD_WERROR)
     list(APPEND SLABYARD_WARNINGS -Werror)
@@ -11,8 +12,9 @@ if(SLABYARD_SANITIZE)
         -fno-omit-frame-pointer)
 endif()
 
-# Stacks are taken by frame pointers if these lead out of the library (src/watch/stack.c). Not on the
-# way of heap/ and vmem/, whose fast paths are functions: there some compilers pay for it.
+# The library records stacks by frame pointers if it can follow them to the program's functions
+# (src/watch/stack.c). CMakeLists.txt names the folders that are compiled with these flags. src/heap
+# and src/vmem are not: their fast paths are functions, which would be slower with some compilers.
 include(CheckCCompilerFlag)
 check_c_compiler_flag(-momit-leaf-frame-pointer SLABYARD_CAN_OMIT_LEAVES)
 set(SLABYARD_FRAME_FLAGS -fno-omit-frame-pointer)

@@ -1,6 +1,6 @@
-# What `cmake --install` and `make install` lay down: headers, libraries, a .pc file for each way to
-# link, the CMake package, the manual, licence, guides and examples, all relocatable; and the manifest
-# by which scripts/uninstall removes them again.
+# Declares what `cmake --install` and `make install` install: headers, libraries, a .pc file for
+# each way to link, the CMake package, the man pages, the licence, guides and examples. The prefix
+# can be moved afterwards. A manifest lists the files, so that scripts/uninstall can remove them.
 set(SLABYARD_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/slabyard)
 install(CODE "include(${CMAKE_CURRENT_SOURCE_DIR}/cmake/manifest.cmake)")
 if(PROJECT_IS_TOP_LEVEL)
@@ -44,7 +44,7 @@ install(DIRECTORY include/slabyard DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
 install(DIRECTORY compat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/slabyard
     FILES_MATCHING PATTERN "*.h")
 
-# The documents keep their places to each other, so that their links lead somewhere.
+# The documents are installed with the folders of the repository, so their relative links work.
 install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SECURITY.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md"
@@ -52,8 +52,8 @@ install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTER
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.c"
     PATTERN "*.cpp")
 
-# The man pages. A release has them in manual/. In a checkout they are made as they are installed, if
-# Sphinx is there (scripts/install.sh site).
+# The man pages. A release has them in manual/. In a checkout, the installation builds them, if
+# Sphinx is installed (scripts/install.sh site).
 if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/manual/man3)
     set(manual ${CMAKE_CURRENT_SOURCE_DIR}/manual)
 else()

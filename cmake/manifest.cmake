@@ -1,13 +1,14 @@
-# Run as files are installed (cmake/install.cmake): makes the man pages, writes the manifest of an
-# installation, which scripts/uninstall reads, and prints where things are.
+# Functions that run during an installation (cmake/install.cmake): they build the man pages, write
+# the manifest, which scripts/uninstall reads, and print where the files were installed.
 #
-# The manifest has a path a line: the files that were installed, and, with a slash at the end, the
-# folders that were not there before. Paths are relative to the prefix, so that the manifest stays
-# true where the prefix is moved. An earlier manifest's lines are kept: uninstalling removes what an
-# earlier version left, too.
+# Each line of the manifest is a path: an installed file, or, with a slash at the end, a folder that
+# did not exist before. Paths are relative to the prefix, so the manifest stays valid if the prefix
+# is moved. The lines of an earlier manifest are kept, so scripts/uninstall also removes the files
+# of earlier versions.
 cmake_minimum_required(VERSION 3.21)
 
-# Notes which of the folders, and of those above them, are not there yet.
+# slabyard_begin_manifest(folder...): stores which of these folders and of their parents do not
+# exist yet.
 function(slabyard_begin_manifest)
     set(absent)
     foreach(folder IN LISTS ARGN)
@@ -23,6 +24,7 @@ function(slabyard_begin_manifest)
     set(SLABYARD_KNOWN_FOLDERS "${known}" PARENT_SCOPE)
 endfunction()
 
+# Writes the manifest, after all files were installed.
 function(slabyard_end_manifest manifest)
     set(lines ${SLABYARD_ABSENT_FOLDERS})
     set(file "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${manifest}")
@@ -33,7 +35,8 @@ function(slabyard_end_manifest manifest)
     foreach(path IN LISTS CMAKE_INSTALL_MANIFEST_FILES ITEMS "${CMAKE_INSTALL_PREFIX}/${manifest}")
         cmake_path(RELATIVE_PATH path BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}")
         list(APPEND lines "${path}")
-        # The folders below the known ones are Slabyard's.
+        # Folders below those given to slabyard_begin_manifest belong to Slabyard, so they are
+        # listed.
         cmake_path(GET path PARENT_PATH path)
         while(path AND NOT path IN_LIST SLABYARD_KNOWN_FOLDERS)
             list(APPEND lines "${path}/")
@@ -46,14 +49,14 @@ function(slabyard_end_manifest manifest)
     file(WRITE "${file}" "${text}\n")
 endfunction()
 
-# Makes the man pages of a checkout in the folder `manual`, if Sphinx is there.
+# Builds the man pages of a checkout in the folder `manual`, if Sphinx is installed.
 function(slabyard_make_manual source manual)
     execute_process(COMMAND ${source}/scripts/site man ${manual}
         RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
     if(result EQUAL 3)
         file(REMOVE_RECURSE ${manual})
     elseif(NOT result EQUAL 0)
-        message(FATAL_ERROR "The man pages cannot be made: ${said}")
+        message(FATAL_ERROR "The man pages cannot be built: ${said}")
     endif()
     set(SLABYARD_MANUAL_RESULT ${result} PARENT_SCOPE)
 endfunction()
@@ -61,7 +64,7 @@ endfunction()
 function(slabyard_say_installed version include lib man doc)
     set(pages "a page for each function (man sy_cache_alloc)")
     if(SLABYARD_MANUAL_RESULT EQUAL 3)
-        set(pages "no man pages, as Sphinx is not here: run make manual, then install again")
+        set(pages "no man pages, because Sphinx is not installed: run make manual, then install again")
     endif()
     string(JOIN "\n" text
         "Slabyard ${version} is installed in $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}:"

@@ -3,8 +3,9 @@
     make site       docs/ as a site, in build/site
     make manual     the man pages, in build/manual
 
-The extensions of ours are in docs/_ext: headers.py reads the public headers, comments.py turns their
-comments into reStructuredText, manual.py writes the man pages.
+The project's own extensions are in docs/_ext: headers.py reads the public headers, comments.py
+turns their comments into reStructuredText, manual.py writes the man pages, pages.py changes the
+links in Markdown documents.
 """
 import os
 import re
@@ -51,7 +52,7 @@ else:
     ]
     nitpicky = True
     nitpick_ignore_regex = [
-        # Of the standard libraries, and of C within C++.
+        # Names of the standard libraries, and names in C++ that have no page.
         ("c:identifier", r"(u?int(8|16|32|64|ptr)?_t|s?size_t|ptrdiff_t|bool|FILE)"),
         ("cpp:identifier", r"(std|sy_|handle_key).*|slabyard|T|U|Args|Tag|Visit|key|unique|ref|deleter"),
     ]

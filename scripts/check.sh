@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# `make check`: what can be judged without running the library, which `make build` built. Every
-# check runs; the status is the worst.
+# `make check`: runs all checks that do not run the library. Needs the library in build/library
+# (make build). All checks run, even if one fails; then the exit status is 1.
+# Usage: scripts/check.sh
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Lints the crates of the workspace; with --all the benchmark too, and the crates for users once more
-# with all their features. Clippy reads Rust only, so neither the peers' C and C++ nor the
-# benchmark's kernels are compiled for it: where a peer's crate names the library that it links, cargo
-# is told that it is there.
+# Runs clippy for the crates of the workspace except the benchmark. With --all, runs it for the
+# benchmark too, and again for slabyard and slabyard-nexus-slab-2 with all their features.
+# Clippy needs no C or C++ code, so the other allocators and the benchmark's C code are not
+# compiled. For this, cargo options override the build scripts of the crates that link such an
+# allocator.
 # Usage: scripts/clippy.sh [--all]
 set -euo pipefail
 cd "$(dirname "$0")/../rust"

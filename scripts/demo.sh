@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# `make demo`: what would the SQLite shell cost on each allocator? Collects data that is on every
-# Debian machine (the files under /usr, their packages, the text of headers), lets an unmodified sqlite3
-# import, index and query it while its allocations are recorded, and replays them: first with Slabyard
-# and glibc, which takes a minute and a half on a fresh machine with two cores, then with all allocators,
-# after their sources were compiled. Everything it writes is in out/.
+# `make demo`: compares the time and memory that the SQLite shell would need with each allocator.
+# Needs Rust, sqlite3 and a Debian system.
+#   1. It collects data of this machine: file names, packages, the text of C headers.
+#   2. An unmodified sqlite3 imports, indexes and queries these data. Its allocations are recorded.
+#   3. The recording is replayed with Slabyard and glibc. On two cores, this ends after 90 seconds.
+#   4. More allocators are compiled, and the recording is replayed with all of them.
+# All files that it writes are in out/.
 # Usage: scripts/demo.sh [ARGUMENTS FOR slabyard compare...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,14 +17,15 @@ began=$SECONDS
 
 say() { printf '\n== %s (%d s)\n' "$1" $((SECONDS - began)); }
 
-# build WHAT CARGO_OPTIONS...
+# build HEADING CARGO_OPTIONS...: compiles the tool
 build() {
     say "$1"
     shift
     cargo build --quiet --locked --manifest-path rust/Cargo.toml --release --package slabyard-cli "$@"
 }
 
-# One line per thing, fields separated by tabs; paths with tabs or quotes are left out.
+# Each file has one record a line, with fields separated by tabs. Paths with tabs or quotes are left
+# out.
 collect() {
     say "collecting data of this machine"
     rm -rf "$out" && mkdir -p "$out"
@@ -95,7 +98,7 @@ record() {
         sqlite3 -batch "$out/demo.db" ".read $out/questions.sql"
 }
 
-# The replays of one allocator beside another: few, so that the first figures come soon.
+# Only three rounds, so that the first figures appear soon.
 compare_two() {
     say "replaying with Slabyard and glibc"
     "$tool" compare "$out/sqlite3.syrec" --force -a slabyard -a glibc -r 3 --no-verify \

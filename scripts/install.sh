@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the tools that a make target needs and this machine lacks; does nothing, without the
-# network, where all is there. Debian and its kin are served through apt-get; elsewhere it says
-# what is missing.
-# The tools of the documentation site are Python packages, in a virtual environment: build/site-venv.
+# Installs the tools that a make target needs and this machine lacks, with apt-get. On a system
+# without apt-get, it lists the missing tools and fails. If nothing is missing, it does nothing and
+# does not use the network. The tools of the documentation site are Python packages, which are
+# installed in the virtual environment build/site-venv.
 # Usage: scripts/install.sh build|test|check-all|demo|bench|bench-server|amalgamation|site
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,7 +26,7 @@ has_boost() { g++ -fsyntax-only -include boost/pool/pool_alloc.hpp -x c++ /dev/n
 rust_version() { "$1" --version 2>/dev/null | awk '{ print $2 }'; }
 rust_is_new() { have cargo && have rustc && at_least "$(rust_version rustc)" "$rust_needed"; }
 
-# Each need is a line "what it is | test | Debian packages".
+# Each tool is a line "description | test whether it is installed | Debian packages".
 needs_of_build() {
     cat <<END
 C compiler | runs c gcc | gcc libc6-dev
@@ -64,7 +64,7 @@ needs_of_check_all() {
 musl's C compiler | have musl-gcc | musl-tools
 END
 }
-# What the benchmark of a server preloads; it leaves out what is not to be had.
+# The allocators that the server benchmark preloads. It leaves out those that are not installed.
 needs_of_bench_server() {
     offered mimalloc libmimalloc.so.2 libmimalloc2.0
     offered jemalloc libjemalloc.so.2 libjemalloc2
@@ -108,7 +108,7 @@ needs() {
     esac
 }
 
-missing() { # prints the needs that are not met
+missing() { # prints a line for each tool that is not installed
     needs | while IFS='|' read -r what test packages; do
         eval "$test" >/dev/null 2>&1 || echo "${what% }|${packages# }"
     done
@@ -116,16 +116,17 @@ missing() { # prints the needs that are not met
 
 candidate() { apt-cache policy "$1" 2>/dev/null | awk '$1 == "Candidate:" && $2 != "(none)" { print $2 }'; }
 
-# A fresh machine does not know what there is before it has asked.
+# Whether apt-get has no package lists yet, as on a fresh machine.
 never_updated() { [ "$(id -u)" = 0 ] && ! ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1; }
 
-# offered WHAT LIBRARY PACKAGE: a need, if it can be met.
+# offered WHAT LIBRARY PACKAGE: a line of the list of tools, unless apt-get does not offer the
+# package.
 offered() {
     [ -z "$(candidate "$3")" ] && ! never_updated || echo "$1 | has_library $2 | $3"
 }
 
-# rust_packages NAMES...: those of the first family whose compiler is new enough. Debian 12 keeps a
-# current Rust beside its own, under names that end in -web.
+# rust_packages NAMES WEB_NAMES: prints the first of these two lists of packages whose compiler is
+# new enough. Debian 12 has a newer Rust in packages whose names contain -web.
 rust_packages() {
     if at_least "$(candidate rustc)" "$rust_needed"; then
         echo "$1"
@@ -134,7 +135,7 @@ rust_packages() {
     fi
 }
 
-resolve() { # turns the names above that depend on the release into package names
+resolve() { # resolve NAME: names in capitals stand for packages that depend on the Debian release
     case $1 in
     RUST) rust_packages "rustc cargo" "rustc-web cargo-web" ;;
     RUSTFMT) rust_packages rustfmt rustfmt-web ;;
@@ -149,7 +150,7 @@ as_root() {
 }
 
 say_missing() {
-    echo "Slabyard's 'make' needs what this machine lacks:" >&2
+    echo "These tools are missing, which 'make' needs:" >&2
     echo "$lacking" | while IFS='|' read -r what packages; do
         case $packages in
         *[A-Z]*) echo "  $what" >&2 ;;
@@ -158,14 +159,14 @@ say_missing() {
     done
     case $lacking in
     *RUST* | *CLIPPY*)
-        echo "Where the system's Rust is older than $rust_needed: install rustup, then" >&2
+        echo "If the system's Rust is older than $rust_needed, install rustup, then run" >&2
         echo "  rustup toolchain install stable --component rustfmt --component clippy" >&2
         ;;
     esac
 }
 
-# What rustup adds to Rust for scripts/miri.sh, scripts/rust-tsan and tests/install/rust.sh. Each of
-# them leaves out what it cannot do without it, and says so.
+# Installs the Rust toolchains that scripts/miri.sh, scripts/rust-tsan and tests/install/rust.sh
+# use, if rustup is installed. Without them, these scripts leave tests out.
 toolchains() {
     local oldest
     oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' rust/slabyard/Cargo.toml)
@@ -178,8 +179,8 @@ toolchains() {
     fi
 }
 
-# The packages of docs/requirements.txt, once for each content of that file. Tests can do without them
-# on a machine that cannot reach a package index: the site is left out then, and scripts/test.sh says so.
+# Installs the packages of docs/requirements.txt, unless the same list is installed already. If that
+# fails, for example without a network, tests still run; scripts/test.sh then leaves out the site.
 finish() {
     [ "$purpose" != check-all ] || toolchains
     case $purpose in
@@ -206,12 +207,12 @@ lacking=$(missing)
 [ -n "$lacking" ] || finish
 if ! have apt-get; then
     say_missing
-    echo "There is no apt-get here: please install these with the system's own tools." >&2
+    echo "There is no apt-get on this system: install these tools with its own package manager." >&2
     exit 1
 fi
 if [ "$(id -u)" != 0 ] && ! have sudo; then
     say_missing
-    echo "Installing them takes root or sudo: please run this once as root: $0 $purpose" >&2
+    echo "Installing them needs root or sudo. Run once as root: $0 $purpose" >&2
     exit 1
 fi
 
@@ -219,7 +220,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 echo "installing:" $(echo "$lacking" | cut -d'|' -f1 | paste -sd, | sed "s/,/, /g")
 as_root apt-get update >"$log" 2>&1 || { cat "$log" >&2 && exit 1; }
-lacking=$(missing) # more may be offered now
+lacking=$(missing) # the new lists may offer more packages
 packages=
 for name in $(echo "$lacking" | cut -d'|' -f2); do
     packages="$packages $(resolve "$name")"

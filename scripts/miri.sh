@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Runs the tests of the Rust crate, and of the one with the interface of nexus-slab 2, under Miri,
-# which finds undefined behaviour in their unsafe code. Miri runs no C: rust/slabyard/src/raw has a
-# model of the core for it. Without a nightly Rust with Miri it does nothing but say so.
+# Runs the tests of the crates slabyard and slabyard-nexus-slab-2 under Miri, which finds undefined
+# behaviour in their unsafe code. Miri runs no C, so a model of the C library in
+# rust/slabyard/src/raw replaces it. Needs a nightly Rust with Miri; without it, the script prints
+# this and succeeds.
 # Usage: scripts/miri.sh [quick] [TEST_FILTER]
 set -euo pipefail
 cd "$(dirname "$0")/../rust"
 
 if ! cargo +nightly miri --version >/dev/null 2>&1; then
-    echo "miri: there is no nightly Rust with Miri here, so nothing was run"
+    echo "miri: no nightly Rust with Miri is installed, so nothing was run"
     echo "  rustup toolchain install nightly --component miri --component rust-src"
     exit 0
 fi

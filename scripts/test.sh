@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs the tests, in one of three sizes. Times are those of a quiet machine with two cores:
+# Runs the tests, in one of three sizes. The times are for an idle machine with two cores:
 #   quick        make quick: after a change of a C file; under a minute
-#   merge        make test: what a change has to pass; 13 to 20 minutes
+#   merge        make test: the tests that a change has to pass; 13 to 20 minutes
 #   everything   make check-all: all tests, in all builds, at full length; an hour
-# The cheapest stages run first. Each stage writes its log to build/log/; the first one that fails is
-# shown and ends the run. The last line counts the tests of ctest and cargo, and each check as one.
+# Fast stages run first. Each stage writes a log into build/log/. If a stage fails, the end of its
+# log is printed and the run ends. The last line has the number of tests that passed and failed:
+# those of ctest and cargo; each check counts as one test.
 # Usage: scripts/test.sh [quick|merge|everything]
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -18,7 +19,7 @@ if command -v ccache >/dev/null; then
 fi
 passed=0 failed=0 number=0 began=$SECONDS
 
-count() { # count LOG: adds up the closing lines of ctest, cargo test and the checks
+count() { # count LOG: adds the numbers in the closing lines of ctest and cargo test
     local sums
     sums=$(awk '
         /tests passed, [0-9]+ tests? failed out of [0-9]+/ {
@@ -45,7 +46,7 @@ finish() { # finish STATUS
     exit "$1"
 }
 
-# stage NAME COMMAND...: a build step, or tests whose own closing lines are counted.
+# stage NAME COMMAND...: runs a build step, or tests of ctest or cargo, which `count` counts.
 stage() {
     local name=$1 start=$SECONDS before=$passed log status=0
     shift
@@ -65,7 +66,7 @@ stage() {
     echo
 }
 
-# check NAME COMMAND...: a stage that is one test.
+# check NAME COMMAND...: runs a stage that counts as one test.
 check() {
     stage "$@"
     passed=$((passed + 1))
@@ -105,7 +106,7 @@ binaries() {
     check "what programs rely on" scripts/check-abi build/release/libslabyard.so
 }
 
-documents() { # documents quick|all: how much of Rust
+documents() { # documents quick|all: with fewer or all of the tests of Rust
     local quick= all=
     if [ "$1" = quick ]; then quick=--quick; else all=--all; fi
     check "cargo: documents" in_rust env RUSTDOCFLAGS="-D warnings" \
@@ -119,23 +120,23 @@ documents() { # documents quick|all: how much of Rust
         check "man pages" man_pages
         check "documentation site" scripts/site html build/site-test
     else
-        echo "     man pages, documentation site: left out, as pip could not install Sphinx"
+        echo "     man pages, documentation site: left out, because pip could not install Sphinx"
     fi
 }
 
 man_pages() { scripts/site man build/manual && tests/docs/manual.sh build/manual; }
 
-# Three tests would take half of the time: reports with each compiler, forks at single instructions,
-# and each failure of the system.
+# Leaves out three tests, which would take half of the time: reports with each compiler, forks at
+# single instructions, and all failures of system calls.
 quick() {
     preset release "-DSLABYARD_STRESS_SECONDS=0.5 -DSLABYARD_FUZZ_RUNS=" \
         "unit misuse compat cpp stress" -LE long \
         -E '^(misuse\.reports|unit\.test_fork_steps|unit\.test_failures)$'
 }
 
-# Each line of the library runs under a sanitizer. Tests that have one thread, and fuzzers, are left
-# out under ThreadSanitizer: there is nothing in them for it to see. The peers' allocators are not
-# built, and the tool is not optimised: both take minutes.
+# All code of the library runs under a sanitizer. ThreadSanitizer runs only tests that have threads.
+# The other allocators are not built, and the tool is compiled without optimization, because both
+# would take minutes.
 merge() {
     local failures='^unit\.test_.*failures$'
     local crates=(slabyard-cli slabyard-sys slabyard slabyard-nexus-slab slabyard-nexus-slab-2
@@ -149,7 +150,7 @@ merge() {
         "unit fuzz cpp compat examples" -LE long -E '^examples\.(checked|malloc)\.'
     preset tsan "-DSLABYARD_STRESS_SECONDS=1" \
         "threads stress checked cpp" -LE long -E "$failures|^checked\.fuzz"
-    # One command, so that what several crates need is compiled once.
+    # One command, so that crates which others depend on are compiled once.
     stage "cargo: the tool and the crates" in_rust cargo test --locked --release \
         --config 'profile.release.package.slabyard-cli.opt-level=0' \
         --no-default-features "${crates[@]/#/--package=}" \
@@ -164,14 +165,16 @@ everything() {
     preset release "$whole" ""
     check "cppcheck and clang-tidy" scripts/check-bugs
     binaries
-    # Forks at single instructions take minutes, and are the same in each build.
+    # The long tests with forks at single instructions take minutes. Other compilers need not repeat
+    # them.
     preset release-clang "$whole" "" -E '^unit\.test_fork_steps\.'
     preset debug "$whole" "" -E '^unit\.test_fork_steps\.'
     preset asan "$whole" ""
-    # Fuzzers have one thread each, so that there is little for ThreadSanitizer in them.
+    # The fuzz programs make few runs under ThreadSanitizer, because each has one thread.
     preset tsan "${whole}100" ""
-    # With all features the pools' functions are calls, so the crate is tested with its default ones
-    # too, but for what must not compile.
+    # With all features the functions of pools are not inlined, so the crate is tested with its
+    # default features, too. --skip: the test that some code does not compile runs once, with all
+    # features.
     stage "cargo: test" in_rust cargo test --locked --release --workspace \
         --features slabyard-nexus-slab-2/rc -- --skip holes_are_closed
     stage "cargo: test, all features" in_rust cargo test --locked --release -p slabyard \

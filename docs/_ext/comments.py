@@ -1,6 +1,6 @@
-"""The text of a comment in a public header: its parts, and the same as reStructuredText.
+"""Parses comments of the public headers and turns them into reStructuredText.
 
-Comments are plain text, to be read in the header. They have this shape:
+The comments are plain text, which is also read in the header. They have this form:
 
     What it does, in paragraphs.
 
@@ -16,8 +16,8 @@ Comments are plain text, to be read in the header. They have this shape:
 
         struct order *order = sy_cache_alloc(orders);
 
-Indented paragraphs are code or drawings. Code at the end of a comment is its example. A name of Slabyard's, a name in backquotes and the name of
-a header or of a document become links or literals.
+Indented paragraphs are code or drawings. Code at the end of a comment is its example. Slabyard's
+names, names in backquotes, and names of headers and documents become links or literals.
 """
 import re
 
@@ -29,7 +29,7 @@ WORD = re.compile(
 
 
 class Text:
-    """The parts of a comment: paragraphs of the description, and what stands under a label."""
+    """The parts of a comment: description, return value, errors, threads, example."""
 
     def __init__(self, lines):
         self.description, self.returns, self.errors, self.threads = [], [], [], []
@@ -70,8 +70,9 @@ def is_code(paragraph):
 
 
 def example_at(found):
-    """Where the example begins among the paragraphs of a comment: the code that the comment ends with,
-    and a line before it that ends with a colon. A comment of code alone has no example."""
+    """The index of the paragraph where the example begins: the code at the end of the comment, and
+    the paragraph before it if that ends with a colon. A comment that has only code has no example.
+    """
     at = len(found)
     while at > 0 and is_code(found[at - 1]):
         at -= 1
@@ -81,14 +82,15 @@ def example_at(found):
 
 
 def joined(found):
-    """The paragraphs of an example, its code as one: there may be blank lines in it."""
+    """The paragraphs of an example. Its code becomes one paragraph, which may have blank lines."""
     code = [paragraph for paragraph in found if is_code(paragraph)]
     lines = [line for paragraph in code for line in paragraph + [""]][:-1]
     return found[: len(found) - len(code)] + ([lines] if lines else [])
 
 
 def rows(lines):
-    """[name, text] of the lines "    NAME    text", which a deeper line continues."""
+    """[name, text] of each line "    NAME    text". Lines with more indentation continue the text.
+    """
     found = []
     for line in lines:
         match = re.match(r" {4}([A-Z]+) +(.*)", line)
@@ -100,7 +102,7 @@ def rows(lines):
 
 
 class Renderer:
-    """Plain text as reStructuredText. `names`: the kind of each public name (c:func and so on)."""
+    """Turns plain text into reStructuredText. `names`: {public name: role, for example c:func}."""
 
     def __init__(self, names, headers=(), documents=(), links=True):
         self.names, self.headers, self.documents, self.links = names, headers, documents, links

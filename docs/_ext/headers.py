@@ -1,10 +1,10 @@
 """Documents the public headers: feeds Hawkmoth, which reads them with libclang.
 
 Hawkmoth was chosen over Breathe and Doxygen: it takes prototypes and types from a compiler, needs no
-intermediate format and no configuration of its own, is a tenth of the size to install, and passes the
-text of a comment on as it stands, so that comments stay plain text. It knows comments that begin with
-/** and stand before what they describe. In Slabyard's headers each field and constant has a plain
-comment beside it or before it, so this extension adds those; and it names fields without a comment.
+intermediate format and no configuration, is a tenth of the size to install, and does not change the
+text of a comment, so comments can be plain text. It reads only comments that begin with /** and
+stand before a declaration. In Slabyard's headers, fields and constants have plain comments beside
+or before them. This extension adds these comments, and the fields without a comment.
 """
 import glob
 import os
@@ -33,7 +33,7 @@ ROLES = {
 
 
 class Comment:
-    """What Hawkmoth needs of a comment, with another text."""
+    """A comment with another text, with the attributes that Hawkmoth uses."""
 
     def __init__(self, text, token):
         self.spelling, self.extent = f"/**\n{text}\n*/", token.extent
@@ -103,7 +103,7 @@ parser._comment_extract = with_members(parser._comment_extract)
 
 
 def with_plain_names(header_lines):
-    """Two forms that Sphinx does not take: a constructor `pool<T>(...)`, a default `= Tag`."""
+    """Changes two forms that Sphinx cannot parse: constructors `pool<T>(...)`, defaults `= Tag`."""
 
     def lines(self):
         found = header_lines(self)
@@ -144,7 +144,7 @@ def header_names():
 
 @lru_cache(maxsize=None)
 def public_names():
-    """The role with which each public name is linked."""
+    """{public name: the role of links to it}."""
     found = {}
     for header in header_names():
         for declaration in parse(header):
@@ -182,7 +182,7 @@ def setup(app):
         opening = re.match(r"(?:slabyard/)?[a-z]+\.hp?p?: ", text)
         if opening:  # the page has the name as its title
             rest = text[opening.end() :]
-            rest = re.sub(r"^[\w ]+\.\n\n", "", rest)  # which is the title too
+            rest = re.sub(r"^[\w ]+\.\n\n", "", rest)  # the title of the page, again
             text = rest[0].upper() + rest[1:]
         lines[:] = renderer.rst(text.split("\n"))
 

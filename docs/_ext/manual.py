@@ -1,15 +1,17 @@
-"""The man pages, for Sphinx' builder of man pages (`scripts/site man`).
+"""Writes the man pages, in reStructuredText and Markdown, for Sphinx's builder `man`.
 
-Writes the source of each page into the source folder, which is a folder under build/:
+`scripts/site man` runs this extension. The pages are written into Sphinx's source folder, which is
+a folder below build/ then:
 
-    slabyard_HEADER.3   a header: what it is about, its types, its functions
+    slabyard_HEADER.3   a header: its first comment, its types, its functions
     FUNCTION.3          a function, from the comment in the header
     slabyard.1, slabyard-COMMAND.1   the tool, from docs/tool.md
     slabyard.7          the options, from docs/options.md
 
-The example of a function is the example in its comment, or else the shortest whole program in docs/ or
-examples/ that calls it, or else the example of another function that calls it. The tests compile the
-examples of comments, and compile and run the programs. A function without an example is a warning.
+The example of a function is the example in its comment, or else the shortest whole program in docs/
+or examples/ that calls it, or else the example of another function that calls it. The tests compile
+the examples of comments, and compile and run the programs. A function without an example is a
+warning.
 """
 import glob
 import os
@@ -30,7 +32,7 @@ def read(*path):
 
 
 def programs():
-    """[(lines, where, text)] of the programs that the tests run, the shortest first."""
+    """[(number of lines, path, text)] of the programs that the tests run, the shortest first."""
     found = []
     for path in sorted(glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True)):
         with open(path, encoding="utf-8") as file:
@@ -66,7 +68,7 @@ def block(lines):
 
 
 def references(renderer, text, names):
-    """The other functions that a page's text names."""
+    """The functions that `text` mentions, without `names`."""
     mentioned = re.findall(r"\bsy_[a-z0-9_]+", text)
     return [n for n in dict.fromkeys(mentioned) if renderer.names.get(n) == "c:func" and n not in names]
 
@@ -120,7 +122,7 @@ class Manual:
         for example in self.examples:
             if calls.search("\n".join(example[-1])):
                 return self.renderer.body(example)
-        logging.getLogger(__name__).warning("%s has no example: end its comment with one", name)
+        logging.getLogger(__name__).warning("%s has no example: add one to its comment", name)
         return []
 
     def source_of(self, header, declaration):
@@ -224,7 +226,7 @@ def plain_links(text):
 
 
 def write_links(app, failure):
-    """`man sy_cache_config` shows the page of the header that declares it."""
+    """Adds a page for each type and constant, so that `man sy_cache_config` shows its header."""
     if failure or app.builder.name != "man":
         return
     for header in header_names():

@@ -1,8 +1,9 @@
-"""What the site needs beyond Sphinx and its extensions.
+"""Changes the Markdown documents of the repository for the site.
 
-Documents outside docs/ (README, CHANGELOG and others) are pages of the site too: a page in docs/site/
-includes each of them. Links in Markdown are written for the repository, so they lead to files; here
-those to such documents lead to their pages, and those to sources and headers become plain code.
+CHANGELOG.md and other documents outside docs/ are pages of the site, too. For each there is a page
+in docs/site/, whose text this extension replaces with the document. Links in the documents lead to
+files of the repository. This extension changes links to documents into links to their pages, and
+links to sources and headers into plain code.
 """
 import os
 import re
@@ -15,13 +16,13 @@ PAGES = {
 }
 RUSTDOC = {
     True: '**<a href="../rustdoc/slabyard/index.html">Open the reference of the crate slabyard</a>**',
-    False: "It is not a part of this copy of the site. `make site` adds it where cargo is installed.",
+    False: "This copy of the site does not contain it. `make site` adds it if cargo is installed.",
 }
 LINK = re.compile(r"(!?)\[([^]]+)\]\(([^)#: ]+)(#[^)]*)?\)")
 
 
 def rewrite(text, docname, stands_in):
-    """Links of a document that stands in the folder `stands_in`, for the page `docname`."""
+    """`text`, a document in the folder `stands_in`, with its links changed for the site."""
 
     def link(match):
         picture, words, target, anchor = match.groups()

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Are the documents true? Every path, link and command that they name has to exist, and every block
-# marked as an example has to compile against the library and succeed when run; every excerpt is what its
-# file says.
-#   paths      in links and `code`: relative to the repository, the document, src, include or rust
-#   commands   make TARGET, slabyard SUBCOMMAND --option, cmake/ctest --preset NAME, cargo -p NAME
-#   examples   ```c example and ```cpp example
-#   excerpts   ```c excerpt FILE: the lines are in FILE; a line ... stands for others
+# Checks the documents:
+#   paths      each path in a link or in `code` exists, relative to the repository, the document,
+#              src, include or rust
+#   commands   make TARGET, slabyard SUBCOMMAND --option, cmake/ctest --preset NAME, cargo -p NAME:
+#              the target, option, preset or crate exists
+#   examples   each block ```c example or ```cpp example compiles, and succeeds when run
+#   excerpts   each line of a block ```c excerpt FILE is in FILE; a line ... stands for other lines
 # Usage: tests/docs/check.sh [--build DIR] [DOCUMENT...]
-# Without --build the examples are only counted; without a built slabyard its commands are.
+# Without --build, the examples are only counted. Without a built tool
+# (rust/target/release/slabyard), the commands of slabyard are only counted.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
@@ -28,13 +29,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 errors=0 paths=0 commands=0 examples=0 excerpts=0 unjudged=0
-place= # "document:line" of what is being judged
+place= # "document:line" of what is being checked
 error() {
     echo "docs: $place: $*" >&2
     errors=$((errors + 1))
 }
 
-# exists PATH DOCUMENT: a file, folder, or pattern of them, seen from where a reader may stand.
+# exists PATH DOCUMENT: whether a path or pattern exists, relative to one of the folders above.
 exists() {
     local path=$1 from name
     for from in "$root" "$(dirname "$2")" "$root/src" "$root/include" "$root/rust"; do
@@ -46,7 +47,8 @@ exists() {
     return 1
 }
 
-# Words of path characters that begin with a folder of ours or end like a file of ours.
+# Whether a word has only characters of paths, and begins with a folder or ends like a file of the
+# project.
 looks_like_path() {
     [[ $1 =~ ^[A-Za-z0-9_.*,{}/+-]+$ && $1 != /* && $1 != *..* && $1 != -* ]] || return 1
     case $1 in
@@ -85,7 +87,7 @@ check_slabyard() { # check_slabyard SUBCOMMAND WORDS...
     fi
     shift
     for word in "$@"; do
-        [ "$word" != -- ] || break # what follows is another program's command line
+        [ "$word" != -- ] || break # the rest is the command line of another program
         [[ $word =~ ^--[a-z] ]] || continue
         [[ $help == *"${word%%=*}"* ]] || error "slabyard $subcommand has no ${word%%=*}"
     done
@@ -195,7 +197,7 @@ for excerpt in "$work"/*.excerpt; do
     [ ! -e "$excerpt" ] || check_excerpt "$excerpt"
 done
 
-[ "$unjudged" = 0 ] || echo "docs: slabyard is not built, so $unjudged of its commands were not judged"
-[ "$errors" = 0 ] || { echo "docs: $errors statements are not true" >&2 && exit 1; }
+[ "$unjudged" = 0 ] || echo "docs: slabyard is not built, so $unjudged of its commands were not checked"
+[ "$errors" = 0 ] || { echo "docs: $errors errors" >&2 && exit 1; }
 ran=$([ -n "$build" ] && echo run || echo "not run")
-echo "docs: $paths paths, $commands commands, $examples examples ($ran), $excerpts excerpts in ${#documents[@]} documents are true"
+echo "docs: $paths paths, $commands commands, $examples examples ($ran), $excerpts excerpts in ${#documents[@]} documents are correct"

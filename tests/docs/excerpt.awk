@@ -1,15 +1,16 @@
-# Is an excerpt in a document what the file says? Usage: awk -f excerpt.awk FILE EXCERPT
-# The excerpt's lines stand in the file in this order and without a gap, except where the excerpt has a
-# line `...`. All lines of a part may be indented less than in the file. Prints the first line of the part that is not there, and fails. The first line of EXCERPT is
-# a heading of extract.awk.
+# Checks that the lines of an excerpt in a document are in a file, in the same order. Between two
+# lines, the file has other lines only where the excerpt has a line `...`. The parts between such
+# lines may be indented less than in the file. If a part is not in the file, prints its first line
+# and fails. The first line of EXCERPT is ignored (tests/docs/extract.awk writes it).
+# Usage: awk -f excerpt.awk FILE EXCERPT
 
 function find_part(   at, blanks, indented) {
     if (part == "") return
     indented = "\n" part
     for (blanks = 0; blanks <= 24 && !(at = index(text, indented)); blanks += 4) {
-        gsub(/\n/, "&    ", indented)   # an empty line stays empty, and the last line break is the end
+        gsub(/\n/, "&    ", indented)   # but not after the last line break, nor in empty lines
         gsub(/\n +\n/, "\n\n", indented)
-        gsub(/\n +\n/, "\n\n", indented) # of two empty lines in a row the second
+        gsub(/\n +\n/, "\n\n", indented) # the second of two empty lines in a row
         sub(/\n +$/, "\n", indented)
     }
     if (!at) {

@@ -1,10 +1,12 @@
-# Writes each comment of a header that has an example as a program, to OUT/<header>-<line>.<language>.
+# Turns each comment of a header that has an example into a program, OUT/<header>-<line>.<language>.
 #
-# An example is a paragraph that begins with four columns of indentation or more and has a line that
-# ends a statement. Then all of its lines have to be indented so. What follows a semicolon after two
-# blanks or more is a remark. A line `...` stands for code of the reader's. A paragraph with `{ ... }`
-# is the shape of something, not an example. A paragraph that begins with `static` is a function of the
-# program; all others of one comment are one function body.
+# An example is a paragraph that is indented by four columns or more and has a line that ends a
+# statement. If one of its lines is indented less, the program has an #error. Text after a semicolon
+# and two or more blanks is a remark. A line `...` stands for the reader's code. A paragraph with `{
+# ... }` is not an example. A paragraph that begins with `static` becomes a function of the program.
+# The other paragraphs of a comment become the body of one function.
+#
+# Usage: awk -v OUT=FOLDER -f header-examples.awk HEADER
 
 function finish_paragraph(   i, code) {
     if (statement && !shape && line[1] ~ INDENTED) {

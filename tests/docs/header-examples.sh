@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Do the examples in the comments of public headers compile? C11 for a .h, C++17 for a .hpp, with
-# each compiler that is here. tests/docs/header-examples.awk says what an example is.
+# Checks that the examples in the comments of public headers compile, as C11 (.h) or C++17 (.hpp),
+# with gcc and clang, as far as they are installed. tests/docs/header-examples.awk says what an
+# example is.
 # Usage: tests/docs/header-examples.sh [HEADER...]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -13,7 +14,7 @@ for header in "${headers[@]}"; do
     awk -v OUT="$work" -f tests/docs/header-examples.awk "$header"
 done
 
-# What the examples leave out: the program's own types and variables.
+# The program's own types and variables, which the examples use and do not declare.
 cat >"$work/program.h" <<'END'
 #include <assert.h>
 #include <inttypes.h>

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Is the manual well made? mandoc finds no error in a page; the page of a function has the sections that
-# it needs, and the prototype compiles; each option of the tool, as --help lists them, is in its page.
+# Checks the man pages: mandoc finds no error; the page of each function has all sections, and a
+# prototype that agrees with the header; the page of each command has the options that `slabyard
+# COMMAND
+# --help` lists. Without mandoc or the tool, these checks are left out.
 # Usage: tests/docs/manual.sh FOLDER [TOOL]     FOLDER has man1, man3 and man7
 set -euo pipefail
 manual=$(cd "$1" && pwd)
@@ -15,7 +17,7 @@ fail() {
     exit 1
 }
 
-# Of warnings, those about what Sphinx writes before each heading and about the missing date are left out.
+# Ignores warnings about text that Sphinx writes before each heading, and about the missing date.
 if command -v mandoc >/dev/null; then
     said=$(cd "$manual" && mandoc -T lint -W warning man1/*.1 man3/*.3 man7/*.7 2>&1 |
         grep -vE 'skipping paragraph macro: sp after SH|cannot parse date|missing date|missing manual title|so is fragile' || true)
@@ -36,7 +38,7 @@ for page in "$manual"/man3/sy_*.3; do
 done
 [ "$pages" -ge 100 ] || fail "only $pages functions have a page"
 { echo '#define SY_NO_INLINE' && grep -v sy_pool_word "$work/all.c"; } >"$work/checked.c"
-${CC:-cc} -std=c11 -Iinclude -Wall -Werror -fsyntax-only "$work/checked.c" || fail "a prototype is not the header's"
+${CC:-cc} -std=c11 -Iinclude -Wall -Werror -fsyntax-only "$work/checked.c" || fail "a prototype differs from the header's"
 
 commands=0
 if [ -x "$tool" ]; then
@@ -49,4 +51,4 @@ if [ -x "$tool" ]; then
         commands=$((commands + 1))
     done
 fi
-echo "manual: $pages functions and $commands commands have their pages"
+echo "manual: the pages of $pages functions and $commands commands are correct"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The document tests have to find what is wrong: in a page with one false statement of each kind and
-# a page of true ones; in headers with an example that does not compile, one that a formatter broke,
-# and one that is right.
+# Tests check.sh, header-examples.sh and check-prose. They have to find each error in a page with
+# one false statement of each kind, none in a page of true statements, and the wrong examples in
+# headers: some do not compile, one was broken by a formatter.
 # Usage: tests/docs/self-test.sh BUILD_DIR
 set -euo pipefail
 build=$(cd "$1" && pwd)
@@ -106,8 +106,8 @@ header true.h "$take" '     ...' "$free" '' '     | a drawing | of two |'
 header static.h '     static void visit(void *order) {' '         sy_free(order);' '     }' '' '     visit(NULL);'
 header true.hpp '     auto one = slabyard::make_unique<order>("A", 1);'
 said=$(tests/docs/header-examples.sh "$work/true.h" "$work/static.h" "$work/true.hpp") || fail "the true headers failed"
-[[ $said == *" 3 examples "* ]] || fail "of the true headers: $said"
+[[ $said == *" 3 examples "* ]] || fail "the examples of the true headers: $said"
 printf 'The door of a cache.\n\n`a door` in code\n' >"$work/words.md"
-said=$(scripts/check-prose "$work/words.md" 2>&1) && fail "words of developers passed"
-[ "$(grep -c "words.md:" <<<"$said")" = 1 ] || fail "of one false word: $said"
+said=$(scripts/check-prose "$work/words.md" 2>&1) && fail "a document with a forbidden word passed"
+[ "$(grep -c "words.md:" <<<"$said")" = 1 ] || fail "one forbidden word: $said"
 echo "docs self-test: every false statement was found, and none in the true page"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Compares the instructions that the fast paths execute with the golden files beside this script,
-# one for each processor and compiler.
+# Compares the number of instructions that each fast path executes with the golden file in this
+# folder. There is one for each processor and compiler. --update writes it.
 #
 # Usage: tests/golden/check.sh [--update] [COMPILER [BUILD_DIR]]
-# Without COMPILER: gcc and clang, as far as they are here. The library is BUILD_DIR/libslabyard.a,
-# which the same compiler has built; without BUILD_DIR the script compiles the library's sources.
-# A golden file says which major version it is of. Under another one, fewer instructions are fine.
+# Without COMPILER: gcc and clang, as far as they are installed. The library is
+# BUILD_DIR/libslabyard.a, which the same compiler must have built. Without BUILD_DIR, the script
+# compiles the library's sources. The first line of a golden file names the compiler's major
+# version. With this version, the numbers have to be equal. With another one, they may be smaller.
 set -euo pipefail
 
 update=
@@ -20,15 +21,15 @@ cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags="-std=gnu11 -O2 -fvisibility=hidden -Iinclude -Isrc"
-# Landing pads are an instruction for each function, which some distributions switch on.
+# Some distributions add a landing pad, one more instruction, to each function.
 if [ "$(uname -m)" = x86_64 ]; then flags="$flags -fcf-protection=none"; fi
 
-# gcc or clang, whatever a compiler is called.
+# family_of COMPILER: prints gcc or clang.
 family_of() { if "$1" --version | grep -i clang >/dev/null; then echo clang; else echo gcc; fi; }
 
 major_of() { "$1" -dumpversion | cut -d. -f1; }
 
-# count COMPILER: the rows of a golden file.
+# count COMPILER: prints the rows of a golden file.
 count() {
     local library=${build:+$build/libslabyard.a}
     if [ -z "$library" ]; then
@@ -40,7 +41,8 @@ count() {
         "$work/count"
 }
 
-# compare GOLDEN MEASURED EXACT: one line for each row that is not as it should be.
+# compare GOLDEN MEASURED EXACT: prints a line for each row that differs; if EXACT is empty, smaller
+# numbers are not differences.
 compare() {
     awk -v exact="$3" '
         /^#/ { next }
@@ -67,7 +69,7 @@ check() {
         return 0
     fi
     if [ ! -e "$golden" ]; then
-        echo "golden: nothing to compare $version with on $(uname -m); check.sh --update writes it"
+        echo "golden: there is no $golden to compare $version with; check.sh --update writes it"
         return 0
     fi
     grep -q "^# $version " "$golden" || exact=
@@ -75,14 +77,14 @@ check() {
     if [ -n "$difference" ]; then
         echo "golden: $version differs from $golden:" >&2
         echo "$difference" >&2
-        echo "  if that is meant: tests/golden/check.sh --update" >&2
+        echo "  if this is intended: tests/golden/check.sh --update" >&2
         return 1
     fi
-    echo "golden: $(wc -l <"$work/rows") paths of $version are as in $golden"
+    echo "golden: $(wc -l <"$work/rows") paths of $version agree with $golden"
 }
 
 compilers=${compiler:-$(command -v gcc clang || true)}
-[ -n "$compilers" ] || { echo "golden: no compiler here" >&2 && exit 1; }
+[ -n "$compilers" ] || { echo "golden: no compiler is installed" >&2 && exit 1; }
 
 status=0
 for compiler in $compilers; do

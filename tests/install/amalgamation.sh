@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Takes the files of scripts/amalgamate into a project, with each compiler that is here: no warning,
-# a program in C, one in C++11 and one with slabyard.hpp, examples, a report that names the caller
-# first, and a plug-in with a copy of its own.
+# Uses the files that scripts/amalgamate writes, with gcc and clang, as far as they are installed:
+#   - slabyard.c compiles without a warning and defines no other names than sy_*
+#   - programs in C and C++11, the tests of slabyard.hpp, and examples compile and run
+#   - a report of misuse names the caller as the first function of the stack
+#   - plug-ins with a copy of their own can be loaded
 # Usage: tests/install/amalgamation.sh
 set -euo pipefail
 
@@ -16,7 +18,7 @@ fail() {
 }
 
 "$root/scripts/amalgamate" "$work/slabyard"
-# The programs name the headers apart; here there is one.
+# The programs include single headers of Slabyard; the amalgamation has one.
 for program in "$here"/consumer.* "$here/plugin.c" "$here/types.cpp" "$root"/examples/{timers,order_book,graph}.c \
     "$root/tests/misuse/cache_double_free.c" "$root/tests/misuse/misuse.h" "$root"/tests/cpp/*; do
     sed 's|<slabyard/[a-z]*\.\(hp*\)>|"slabyard/slabyard.\1"|' "$program" >"$work/$(basename "$program")"
@@ -35,7 +37,7 @@ use() { # use NAME COMMAND...: builds ./program and runs it
 for pair in gcc:g++ clang:clang++; do
     cc=${pair%:*} cxx=${pair#*:}
     command -v $cc >/dev/null && command -v $cxx >/dev/null || continue
-    $cc -std=c11 $warnings -fexceptions -O2 -g -c slabyard/slabyard.c -o slabyard.o || fail "$cc has something to say"
+    $cc -std=c11 $warnings -fexceptions -O2 -g -c slabyard/slabyard.c -o slabyard.o || fail "slabyard.c does not compile without warnings with $cc"
     shown=$(nm -g --defined-only slabyard.o | awk '$3 !~ /^(sy_|DW\.ref\.)/ { print $3 }')
     [ -z "$shown" ] || fail "slabyard.c defines" $shown
     use $cc-c $cc -std=c11 $warnings -O2 consumer.c slabyard.o -pthread
@@ -54,17 +56,17 @@ for pair in gcc:g++ clang:clang++; do
     echo "ok $cc-report"
 
     $cc -std=c11 $warnings -O2 -fPIC -DSY_DLOPEN -shared plugin.c slabyard/slabyard.c -pthread \
-        -Wl,-z,nodelete -Wl,--no-undefined -o plugin.so || fail "$cc makes no plug-in"
+        -Wl,-z,nodelete -Wl,--no-undefined -o plugin.so || fail "$cc cannot build the plug-in"
     shown=$(nm -D --defined-only plugin.so | awk '$3 !~ /^plugin_/ { print $3 }')
-    [ -z "$shown" ] || fail "the plug-in shows" $shown
-    ! readelf -d plugin.so | grep STATIC_TLS >/dev/null || fail "the plug-in is of the static TLS block"
+    [ -z "$shown" ] || fail "the plug-in exports" $shown
+    ! readelf -d plugin.so | grep STATIC_TLS >/dev/null || fail "the plug-in needs the static TLS block"
     $cc -std=c11 -O2 "$here/loader.c" -pthread -ldl -o loader
     ./loader ./plugin.so || fail "the plug-in cannot be loaded: $?"
     echo "ok $cc-plugin"
 
     $cc -O2 -fPIC -DSY_DLOPEN -c slabyard/slabyard.c -o plugin.o
     $cxx -std=c++17 $warnings -O2 -fPIC -fvisibility=hidden -DSY_DLOPEN -shared types.cpp plugin.o -pthread \
-        -Wl,-z,nodelete -o types.so || fail "$cxx makes no plug-in"
+        -Wl,-z,nodelete -o types.so || fail "$cxx cannot build the plug-in"
     $cxx -std=c++17 $warnings -O2 -DHOST types.cpp slabyard.o -rdynamic -pthread -ldl -o types
     ./types ./types.so || fail "program and plug-in share the cache of a C++ type: $?"
     echo "ok $cxx-plugin"

@@ -1,4 +1,4 @@
-/* A user's program: every function of the umbrella header once, with only installed files. */
+/* A user's program, built with installed files only: uses a pool, a cache and the heap. */
 #include <slabyard/slabyard.h>
 
 #include <stdio.h>

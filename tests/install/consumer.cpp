@@ -1,4 +1,4 @@
-// The same from C++: the functions are C, and their inline forms compile as C++17.
+// A user's program in C++ that uses the C interface, whose inline functions compile as C++11 too.
 #include <slabyard/slabyard.h>
 
 #include <cstdio>

@@ -1,7 +1,10 @@
 /*
- * A program that loads the library LIBRARY with guards on, and of which a thread that has not used
- * it yet crashes within malloc. It has to end of SIGSEGV: what looks at the access for the library
- * must not call malloc, as a first use of thread-local storage may. Status 3: it did.
+ * crash.c: a program that loads Slabyard while guard pages are on. Then a thread that has not used
+ * Slabyard crashes within the program's malloc. The program has to end with SIGSEGV: Slabyard's
+ * handler must not call malloc. (The first use of thread-local storage may call malloc.) If the
+ * handler calls malloc, the status is 3.
+ *
+ * Usage: crash LIBRARY
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -12,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A malloc that frees nothing, and crashes if an environment variable says so. */
+/* A malloc that frees nothing, and crashes in a thread that has set `crashes`. */
 static char memory[64 << 20];
 static size_t used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,7 +27,7 @@ void *malloc(size_t size) {
     pthread_mutex_lock(&lock);
     inside = true;
     if (crashes) *nowhere = 1;
-    size_t whole = (size + 31) & ~(size_t)15; /* and a word before it */
+    size_t whole = (size + 31) & ~(size_t)15; /* with room for its size before it */
     char *object = used + whole <= sizeof memory ? memory + used + 16 : NULL;
     if (object) memcpy(object - 16, &size, sizeof size);
     if (object) used += whole;
@@ -55,7 +58,7 @@ int main(int argc, char **argv) {
     if (!library) return 1;
     void *(*take)(size_t) = (void *(*)(size_t))(uintptr_t)dlsym(library, "sy_malloc");
     for (int i = 0; i < 1000; i++)
-        if (!take(20)) return 2; /* one of some has a guard, and with it comes the handler */
+        if (!take(20)) return 2; /* one in ten is guarded; the first one installs the handler */
     pthread_t thread;
     if (pthread_create(&thread, NULL, crash, (void *)100) != 0) return 2;
     pthread_join(thread, NULL);

@@ -1,7 +1,8 @@
 /*
- * A program that loads libraries as it runs: `host PLUGIN` the plug-in with its own copy of
- * Slabyard, beside the one that this program is linked with; in threads, and in the child of a
- * fork.
+ * host.c: a program that is linked with Slabyard and loads a plug-in that has a copy of its own. It
+ * uses both copies, in threads and in the child of a fork.
+ *
+ * Usage: host PLUGIN
  */
 #define _GNU_SOURCE
 #include <slabyard/slabyard.h>

@@ -1,13 +1,12 @@
 /*
- * A program that knows nothing of Slabyard when it starts, and loads it: the library, or a plug-in
- * that uses it.
+ * loader.c: a program that loads Slabyard, or a plug-in that uses it, with dlopen. It uses the
+ * library in threads, and one of these threads ends only after dlclose.
  *
- *     loader LIBRARY
- *     loader LIBRARY REFUSED FOLDER    first the C library's surplus of static thread-local storage
- *                                      is spent, by the modules 0.so, 1.so, ... of FOLDER, and
- *                                      REFUSED is refused for it
+ * Usage: loader LIBRARY
+ *        loader LIBRARY REFUSED FOLDER
  *
- * Threads come and go, and one that has used the library outlives its dlclose.
+ * With REFUSED, it first uses up the C library's surplus of static thread-local storage with the
+ * modules 0.so, 1.so, ... of FOLDER, and checks that dlopen of REFUSED fails for this reason.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a program that has a copy of its own and shows it, both are in use. */
+/* With WITH_OWN, the program exports a copy of its own, and uses it as well as the loaded one. */
 #ifdef WITH_OWN
 #    include <slabyard/heap.h>
 static void use_own(size_t size) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compiles the library and the drop-in malloc for the C library musl, and runs the tests that need no
-# other library: models against random operations, stress, reports of misuse, examples, and programs
-# under the drop-in malloc. Without musl-gcc it ends with status 77.
+# other library: fuzz programs, stress tests, reports of misuse, examples, and programs under the
+# drop-in malloc. Needs musl-gcc; without it, the exit status is 77.
 # Usage: tests/install/musl.sh [SECONDS_OF_STRESS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -10,8 +10,9 @@ seconds=${1:-1}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# A gcc made for glibc gives programs no table of frames that a search by addresses would find, and its
-# unwinder takes a C library without pthread_once for one without threads.
+# musl-gcc uses a gcc that was built for glibc, so it needs two linker options. --eh-frame-hdr adds
+# the table of frames that the unwinder searches. And if the program does not contain pthread_once,
+# the unwinder assumes that there are no threads.
 flags="-std=gnu11 -O2 -g -fexceptions -fno-omit-frame-pointer -Iinclude -Isrc -Itests -I."
 link="-Wl,--eh-frame-hdr -Wl,-u,pthread_once"
 own="-fPIC -fvisibility=hidden $(tr '\n' ' ' <cmake/warnings.txt) -Werror"
@@ -38,7 +39,7 @@ wraps=$(grep -o '__wrap_sy_os_[a-z_]*' src/os/fake.c | sort -u | sed 's/__wrap_/
 
 passed=0 failed=0
 
-# judge NAME COMMAND...: runs one test.
+# judge NAME COMMAND...: runs one test and counts the result.
 judge() {
     local name=$1
     shift
@@ -66,7 +67,7 @@ for source in tests/fuzz/fuzz_*.c; do
     judge "$source" "$work/fuzz" 100
 done
 for source in tests/stress/stress_*.c; do
-    # musl's fork waits for its locks with Slabyard's held (docs/platforms.md).
+    # Left out: in musl, fork waits for musl's locks while Slabyard's are held (docs/platforms.md).
     [[ $source != *_soak.c && $source != *_fork_signal.c && $source != *_fork_stream.c ]] || continue
     program stress "$source"
     judge "$source" "$work/stress" "$seconds"
@@ -76,12 +77,13 @@ for source in tests/misuse/*.c; do
     judge "$source" tests/misuse/run.sh "$source" "$work/misuse"
 done
 for source in examples/*.c; do
-    # The server is driven by tests/server; the others call malloc_trim, which is glibc's.
+    # Left out: the server, which needs clients; examples that call malloc_trim, which only glibc
+    # has.
     [[ $source != */kv_server.c ]] && ! grep -q malloc_trim "$source" || continue
     program example "$source"
     judge "$source" "$work/example"
 done
-# A program that malloc_life starts has musl too, so that the library can be preloaded there.
+# malloc_life starts the program `true`. The preloaded library needs one that uses musl, too.
 mkdir "$work/bin"
 echo 'int main(void) { return 0; }' >"$work/true.c"
 musl-gcc "$work/true.c" -o "$work/bin/true"

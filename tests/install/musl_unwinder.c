@@ -1,13 +1,14 @@
 /*
- * musl_unwinder.c: for programs that a gcc made for glibc links with musl. The unwinder of that gcc
- * asks _dl_find_object of glibc which library an address is in, and where its table of frames is.
- * Here it searches the list of libraries, which musl has too. A gcc made for musl needs none.
+ * musl_unwinder.c: defines _dl_find_object for programs that musl-gcc links. The unwinder of a gcc
+ * that was built for glibc calls this function of glibc to find the library that contains an
+ * address, and its table of frames. musl does not have the function. This one searches the list of
+ * libraries. A gcc that was built for musl does not need it.
  */
 #define _GNU_SOURCE
 #include <link.h>
 #include <stddef.h>
 
-/* As glibc 2.35 has it on x86-64 (dlfcn.h). */
+/* The structure in dlfcn.h of glibc 2.35 on x86-64. */
 struct dl_find_object {
     unsigned long long flags;
     void *begin, *end;

@@ -1,4 +1,4 @@
-/* A plug-in that has a copy of the library to itself: linked statically, nothing of it shown. */
+/* A plug-in that uses Slabyard. Linked statically, it has a copy of its own. */
 #include <slabyard/slabyard.h>
 
 #include <stdint.h>
@@ -7,7 +7,7 @@
 __attribute__((visibility("default"))) const void *plugin_create(void);
 __attribute__((visibility("default"))) int plugin_work(void);
 
-/* Where this copy is. */
+/* The address of a function in this plug-in's copy. */
 const void *plugin_create(void) { return (const void *)(uintptr_t)sy_cache_create; }
 
 int plugin_work(void) {

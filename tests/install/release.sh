@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes a release twice, in different surroundings, and compares the bytes; then follows the README in
-# an empty folder with nothing but the archives: installs, compiles and runs its examples in C, C++ and
-# Rust, and takes the two files of the amalgamation.
+# Builds a release twice, with different umask, time zone and locale, and compares the bytes. Then
+# unpacks the archives in an empty folder, runs `make install` there, compiles and runs the README's
+# examples in C and C++ with the installed library, and compiles a program with the amalgamation.
+# Without git or Sphinx, it tests nothing and succeeds.
 # Usage: tests/install/release.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -16,11 +17,11 @@ fail() {
 
 git rev-parse --git-dir >/dev/null 2>&1 || { echo "release: not a git checkout, nothing to test" && exit 0; }
 if [ ! -x "${SITE_TOOLS:-$root/build/site-venv}/bin/sphinx-build" ]; then
-    echo "release: Sphinx is not here, so no release can be made" && exit 0
+    echo "release: Sphinx is not installed, so no release can be made" && exit 0
 fi
 scripts/release "$work/first" >/dev/null
 (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 scripts/release "$work/second" >/dev/null)
-diff -r "$work/first" "$work/second" || fail "the same commit gave other bytes"
+diff -r "$work/first" "$work/second" || fail "two releases of the same commit differ"
 (cd "$work/first" && sha256sum --quiet -c SHA256SUMS) || fail "the checksums are wrong"
 echo "ok same-bytes"
 
@@ -29,7 +30,7 @@ for archive in "$work"/first/*.tar.gz; do tar -xzf "$archive"; done
 source=$(echo "$PWD"/slabyard-*[0-9])
 [ ! -e "$source/.git" ] || fail "the archive has a .git"
 
-# From here on only what the archive holds is used.
+# From here on, only files of the archives are used.
 cd "$source"
 make install PREFIX="$work/prefix" >"$work/log" 2>&1 || fail "make install: $(tail -n 20 "$work/log")"
 mkdir "$work/examples" && awk -v OUT="$work/examples" -f tests/docs/extract.awk README.md >/dev/null
@@ -56,11 +57,11 @@ cc taken.c slabyard.o -pthread -o taken && ./taken || fail "a program with the a
 echo "ok amalgamation"
 
 [ -s "$work/prefix/share/man/man3/sy_cache_alloc.3" ] ||
-    fail "make install from the archive installs no page of sy_cache_alloc"
+    fail "make install from the archive installs no man page of sy_cache_alloc"
 man=$(echo "$work"/empty/slabyard-*-manual)
 [ -s "$man/site/reference/c/cache.html" ] || fail "the manual has no site"
-[ -s "$man/man3/sy_cache_alloc.3" ] || fail "the manual has no page of sy_cache_alloc"
+[ -s "$man/man3/sy_cache_alloc.3" ] || fail "the manual has no man page of sy_cache_alloc"
 grep -q "\"$(sed -n 's/^project(slabyard VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")\"" \
-    "$man"/man3/slabyard_cache.3 || fail "the manual is of another version"
+    "$man"/man3/slabyard_cache.3 || fail "the manual has another version"
 echo "ok manual"
-cmp -s "$root/LICENSE" "$source/LICENSE" || fail "the archive has another licence"
+cmp -s "$root/LICENSE" "$source/LICENSE" || fail "the LICENSE in the archive differs"

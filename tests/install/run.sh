@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Installs a build into a folder of its own and uses it as a stranger would: what is exported, C and
-# C++ through pkg-config (shared and static), C through CMake, and the commands of docs/install.md,
-# from a prefix that was moved; then removes it.
+# Installs a build into an empty prefix, moves the prefix, and uses the installation as a user
+# would. It checks the exported symbols, the documents and the man pages, and builds and runs
+# programs in C and C++: by pkg-config (shared and static), by CMake, with dlopen, as plug-ins, and
+# by the commands in docs/install.md. Then it uninstalls Slabyard and checks that only foreign files
+# are left.
 # Usage: tests/install/run.sh BUILD_DIR
 set -euo pipefail
 
@@ -16,7 +18,7 @@ fail() {
     exit 1
 }
 
-# A folder that was there before, and a file of another package, outlive the installation.
+# A folder and a file of another package, which uninstalling must not remove (see the end).
 mkdir -p "$work/first/share/man/man7" "$work/first/lib/pkgconfig"
 touch "$work/first/lib/pkgconfig/other.pc"
 for time in first second; do
@@ -28,11 +30,11 @@ prefix=$work/prefix
 libdir=$(dirname "$(find "$prefix" -name libslabyard.a)")
 export PKG_CONFIG_PATH="$libdir/pkgconfig" LD_LIBRARY_PATH="$libdir"
 
-# The shared library shows public names and nothing else, and carries the ABI number.
+# The shared library exports only public names, and its soname is that of the installed link.
 strangers=$(nm -D --defined-only "$libdir/libslabyard.so" |
     awk '$2 != "A" && $3 !~ /^sy_/ { print $3 }')
 [ -z "$strangers" ] || fail "libslabyard.so exports" $strangers
-# (A header writes the names of the slow paths as SY_ABI_NAME(name), which appends _abi_<number>.)
+# (The headers declare slow paths as SY_ABI_NAME(name). This macro appends _abi_<number>.)
 for name in $(nm -D --defined-only "$libdir/libslabyard.so" |
     awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }'); do
     grep -rqwE "$name|SY_ABI_NAME\(${name%_abi_*}\)" "$prefix/include" ||
@@ -41,7 +43,7 @@ done
 soname=$(objdump -p "$libdir/libslabyard.so" | awk '$1 == "SONAME" { print $2 }')
 [ -e "$libdir/$soname" ] || fail "the soname $soname is not installed"
 
-# Licence, guides and examples are there, and the links in the guides lead somewhere.
+# Licence, guides and examples are installed, and the targets of the links in the guides exist.
 documents=$prefix/share/doc/slabyard
 for name in LICENSE README.md docs/install.md docs/cpp.md examples/order_book.c examples/entities.cpp; do
     [ -s "$documents/$name" ] || fail "$name is not in share/doc/slabyard"
@@ -52,23 +54,24 @@ for document in "$documents"/*.md "$documents"/docs/*.md; do
     done
 done
 
-# Each function has a page in the manual, but what inline bodies call. Without Sphinx there is none.
+# Each function has a man page, except those that only inline functions call. Without Sphinx, there
+# are no man pages.
 if [ -x "${SITE_TOOLS:-$root/build/site-venv}/bin/sphinx-build" ]; then
     for name in $(nm -D --defined-only "$libdir/libslabyard.so" |
         awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | grep -vE '_abi_|_slow$'); do
-        [ -e "$prefix/share/man/man3/$name.3" ] || fail "$name has no page in the manual"
+        [ -e "$prefix/share/man/man3/$name.3" ] || fail "$name has no man page"
     done
     "$root/tests/docs/manual.sh" "$prefix/share/man" || fail "the manual is wrong"
 else
-    grep -q "no man pages, as Sphinx is not here" "$work/log" || fail "nothing says that there are no man pages"
+    grep -q "no man pages, because Sphinx is not installed" "$work/log" || fail "make install does not report that there are no man pages"
 fi
 
-# The static library defines no global name outside the project's prefix either.
+# The static library defines only global names that begin with sy_, too.
 strangers=$(nm --defined-only --extern-only "$libdir/libslabyard.a" |
     awk 'NF == 3 && $3 !~ /^(sy_|DW\.ref\.__gcc_personality)/ { print $3 }')
 [ -z "$strangers" ] || fail "libslabyard.a defines" $strangers
 
-use() { # use NAME COMPILER FLAGS... : builds consumer.<c|cpp> and runs it
+use() { # use NAME COMPILER FLAGS...: builds a program and runs it
     local name=$1
     shift
     "$@" -o "$work/$name" || fail "$name does not build: $*"
@@ -85,7 +88,7 @@ use cpp-shared "$cxx" -std=c++17 -O2 $(pc --cflags) "$here/consumer.cpp" $(pc --
 use cpp-static "$cxx" -std=c++17 -O2 $(pc --cflags) "$here/consumer.cpp" "$libdir/libslabyard.a" \
     -pthread
 
-# A program that has a file for each of the earlier systems' headers, in C and one in C++.
+# A program with two files for each of the earlier systems' headers, one in C and one in C++.
 objects=()
 for source in "$here"/../compat/together/*.c*; do
     system=$(basename "${source%.*}" | tr _ -)
@@ -106,13 +109,13 @@ int main() {
 END
 use cpp-interface "$cxx" -std=c++17 -O2 $(pc --cflags) "$work/interface.cpp" $(pc --libs)
 
-# Below C++17 there is one error, a sentence.
+# With an older C++, slabyard.hpp gives a single error, which says what it needs.
 echo '#include <slabyard/slabyard.hpp>' >"$work/older.cpp"
 for compiler in g++ clang++; do
     command -v $compiler >/dev/null || continue
-    ! said=$($compiler -std=c++14 -fsyntax-only $(pc --cflags) "$work/older.cpp" 2>&1) || fail "slabyard.hpp takes C++14"
+    ! said=$($compiler -std=c++14 -fsyntax-only $(pc --cflags) "$work/older.cpp" 2>&1) || fail "slabyard.hpp compiles as C++14"
     [[ $(grep -c ' error: ' <<<"$said") == 1 && $said == *"slabyard.hpp needs C++17: "* ]] ||
-        fail "$compiler says of C++14: $said"
+        fail "the error of $compiler with C++14 is wrong: $said"
 done
 echo "ok cpp-older"
 
@@ -126,27 +129,28 @@ int main(void) {
 }
 END
 "$cc" "$work/blocks.c" -o "$work/blocks"
-! "$work/blocks" || fail "a program has Slabyard's malloc that was not given it"
+! "$work/blocks" || fail "a program uses Slabyard's malloc without preloading or linking it"
 LD_PRELOAD="$libdir/libslabyard-malloc.so" "$work/blocks" || fail "libslabyard-malloc.so cannot be preloaded"
 use malloc-linked "$cc" "$work/blocks.c" $(pkg-config --libs slabyard-malloc)
 use malloc-object "$cc" "$work/blocks.c" "$libdir/slabyard-malloc.o" -pthread
 use malloc-static "$cc" -static "$work/blocks.c" "$libdir/slabyard-malloc.o" -pthread
 
-# Loaded as the program runs, by one that shows a copy of its own too.
+# The library loaded with dlopen; also by a program that exports a copy of its own.
 "$cc" -std=c11 -O2 "$here/loader.c" -pthread -ldl -o "$work/loader"
-"$work/loader" "$libdir/libslabyard.so" || fail "libslabyard.so cannot be loaded later: $?"
+"$work/loader" "$libdir/libslabyard.so" || fail "libslabyard.so does not work with dlopen: loader returned $?"
 "$cc" -std=c11 -O2 -DWITH_OWN $(pc --cflags) "$here/loader.c" "$libdir/libslabyard.a" \
     -rdynamic -pthread -ldl -o "$work/loader-with-own"
 "$work/loader-with-own" "$libdir/libslabyard.so" ||
-    fail "libslabyard.so is not itself in a program that shows the same names: $?"
+    fail "libslabyard.so does not work in a program that exports the same names: loader returned $?"
 echo "ok dlopen"
 
-# The same, and a plug-in, once the static thread-local storage is spent: libslabyard.so is refused
-# then, and so is a plug-in whose inline functions were compiled for it.
+# dlopen after the surplus of static thread-local storage is used up: libslabyard-dlopen.so and a
+# plug-in compiled with SY_DLOPEN can be loaded; libslabyard.so and a plug-in compiled without
+# SY_DLOPEN cannot.
 mkdir "$work/spent"
 "$cc" -std=c11 -O2 -fPIC -shared "$here/spender.c" -o "$work/spent/0.so"
 for i in {1..99}; do cp "$work/spent/0.so" "$work/spent/$i.so"; done
-late() { "$work/loader" "$1" "$2" "$work/spent" || fail "$1 cannot be loaded late: $?"; }
+late() { "$work/loader" "$1" "$2" "$work/spent" || fail "$1 does not work without static thread-local storage: loader returned $?"; }
 late "$libdir/libslabyard-dlopen.so" "$libdir/libslabyard.so"
 flags=$(pkg-config --cflags slabyard-dlopen)
 for name in plugin-late plugin-early; do
@@ -156,23 +160,23 @@ for name in plugin-late plugin-early; do
 done
 late "$work/plugin-late.so" "$work/plugin-early.so"
 "$work/loader-with-own" "$libdir/libslabyard-dlopen.so" ||
-    fail "libslabyard-dlopen.so is not itself in a program that shows the same names: $?"
-# A crash of the program's own stays one, wherever it is.
+    fail "libslabyard-dlopen.so does not work in a program that exports the same names: loader returned $?"
+# A crash of the program within its own malloc still ends it with SIGSEGV (crash.c).
 "$cc" -std=c11 -O2 -fno-builtin "$here/crash.c" -pthread -ldl -o "$work/crash"
 for name in libslabyard libslabyard-dlopen; do
     status=0
     SLABYARD=guard=1/10 "$work/crash" "$libdir/$name.so" 2>/dev/null || status=$?
-    [ "$status" = 139 ] || fail "with $name.so a crash within malloc ends with $status"
+    [ "$status" = 139 ] || fail "with $name.so, a crash within malloc ends with status $status, not 139"
 done
 use c-dlopen "$cc" -std=c11 -O2 $(pkg-config --cflags slabyard-dlopen) "$here/consumer.c" \
     $(pkg-config --libs slabyard-dlopen)
 echo "ok dlopen-late"
 
-# A plug-in with a copy of its own beside the program's.
+# A plug-in with a copy of its own, in a program that uses the shared library.
 "$cc" -std=c11 -O2 -fPIC -shared -fvisibility=hidden $(pc --cflags) "$here/plugin.c" \
     "$libdir/libslabyard.a" -Wl,--exclude-libs,ALL -pthread -o "$work/plugin.so"
 "$cc" -std=c11 -O2 $(pc --cflags) "$here/host.c" $(pc --libs) -pthread -ldl -o "$work/host"
-"$work/host" "$work/plugin.so" || fail "two copies in one process do not get along: $?"
+"$work/host" "$work/plugin.so" || fail "two copies in one process do not work: host returned $?"
 hidden='__attribute__((visibility("hidden")))'
 "$cxx" -std=c++17 -O2 -fPIC -shared -fvisibility=hidden -DSY_API="$hidden" $(pc --cflags) "$here/types.cpp" \
     "$libdir/libslabyard.a" -Wl,--exclude-libs,ALL -pthread -o "$work/types.so"
@@ -189,8 +193,9 @@ for example in "$documents"/examples/*.c; do
 done
 echo "ok examples"
 
-# What docs/install.md shows: each `sh run` block in a folder of its own, which has the program, the
-# files that the section shows before, and Slabyard's sources where a project would have them.
+# Runs each `sh run` block of docs/install.md in a folder of its own. The folder has the program,
+# the files that the section shows before the block, and links to Slabyard's sources where a project
+# has them.
 awk -v OUT="$work/page" '
     function begin() { system("mkdir -p " section "/files") }
     BEGIN { section = OUT "/0"; begin() }
@@ -222,13 +227,13 @@ for program in with-shared with-static with-dlopen; do
     echo "ok cmake-$program"
 done
 
-# What was installed goes, what was there stays; with DESTDIR too.
+# Uninstalling removes all installed files and no others; with DESTDIR, too.
 "$root/scripts/uninstall" "$prefix" >"$work/log" || fail "$(cat "$work/log")"
 left=$(cd "$prefix" && find . | sort | paste -sd' ')
 [ "$left" = ". ./lib ./lib/pkgconfig ./lib/pkgconfig/other.pc ./share ./share/man ./share/man/man7" ] ||
     fail "uninstalling leaves $left"
 DESTDIR=$work/packed cmake --install "$build" --prefix /opt/slabyard >"$work/log" || fail "$(cat "$work/log")"
-[ -e "$work/packed/opt/slabyard/include/slabyard/slabyard.h" ] || fail "DESTDIR is not honoured"
+[ -e "$work/packed/opt/slabyard/include/slabyard/slabyard.h" ] || fail "cmake --install ignores DESTDIR"
 DESTDIR=$work/packed "$root/scripts/uninstall" /opt/slabyard >"$work/log" || fail "$(cat "$work/log")"
 left=$(find "$work/packed" -mindepth 3)
 [ -z "$left" ] || fail "uninstalling leaves $left"

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# Uses the Rust crate as a stranger would, without the network, in a fresh project outside of the
-# workspace: what the documents show as whole programs is compiled and run there, with the crate by
-# `cargo add --path`, and again with the crates as they would be published, packed and unpacked.
-# Also checks that every command of the Makefile and the scripts takes the versions of
-# rust/Cargo.lock, and that the crate compiles with them on the oldest Rust that its manifest names.
+# Uses the Rust crate as a user would, without the network, in a new project outside of the
+# workspace. It compiles and runs the whole programs of the documents there: with the crate by
+# `cargo add --path`, and with the packages that `cargo publish` would upload. It also checks that
+# the cargo commands in the Makefile and in scripts/*.sh use the versions in rust/Cargo.lock
+# (--locked), and that the crate compiles with the oldest Rust that its manifest names, if rustup
+# has that one.
 # Usage: tests/install/rust.sh [--quick]
-# --quick: by path, with this Rust.
+#   --quick   leaves out the packages and the oldest Rust
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-quietly() { # quietly WHAT COMMAND...
+quietly() { # quietly DESCRIPTION COMMAND...: if it fails, prints its output and ends the script
     local what=$1
     shift
     "$@" >"$work/log" 2>&1 || { echo "install: $what: $(cat "$work/log")" >&2 && exit 1; }
@@ -24,12 +25,12 @@ for document in README.md docs/rust.md; do
     awk -v OUT="$work" -f tests/docs/extract.awk "$document" >/dev/null
 done
 
-stranger() { # stranger NAME CRATE MORE: a project with that crate, and more in its Cargo.toml
+stranger() { # stranger NAME CRATE MORE: a new project with this crate, and MORE in its Cargo.toml
     quietly "cargo new" cargo new --vcs none --name "$1" "$work/$1"
     cd "$work/$1"
     echo "$3" >>Cargo.toml
     quietly "cargo add" cargo add --path "$2"
-    cp "$root/rust/Cargo.lock" . # the versions that are here, since there is no network
+    cp "$root/rust/Cargo.lock" . # the versions on this machine, since there is no network
     local program programs=0
     for program in "$work"/*.rust; do
         cp "$program" src/main.rs
@@ -48,7 +49,7 @@ every_command_is_locked() {
     echo "ok rust-locked"
 }
 
-# Only where rustup has that Rust.
+# Does nothing unless rustup has that Rust.
 compiles_on_the_oldest_rust() {
     local oldest
     oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/rust/slabyard/Cargo.toml")

@@ -1,5 +1,5 @@
-// A plug-in and, with HOST defined, the program that loads it. Each has a copy of the library to
-// itself, so each has a cache of its own for the objects of a type, though the type is the same.
+// A plug-in and, with HOST defined, the program that loads it. Each has its own copy of the
+// library, so each has its own cache for the objects of a type.
 #include <slabyard/slabyard.hpp>
 
 extern "C" __attribute__((visibility("default"))) const void *plugin_cache();

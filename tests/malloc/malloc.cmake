@@ -1,5 +1,6 @@
-# The drop-in malloc: each malloc_*.c and .cpp is an ordinary program, run with the library preloaded,
-# linked with the library, and linked with the one object, as far as it can be; and real programs.
+# Tests of the drop-in malloc. Each malloc_*.c and malloc_*.cpp is an ordinary program, which is
+# built and run in four ways: with the library preloaded, linked with the library, linked with the
+# object slabyard-malloc.o, and linked statically with this object. Other tests run real programs.
 add_library(malloc_plugin MODULE ${CMAKE_CURRENT_LIST_DIR}/plugin.c)
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/malloc_*.c
     ${CMAKE_CURRENT_LIST_DIR}/malloc_*.cpp)
@@ -36,21 +37,21 @@ foreach(way preloaded linked object)
 endforeach()
 set_property(TEST malloc.plugin.preloaded APPEND PROPERTY ENVIRONMENT
     LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>)
-# What checks, too.
+# The same programs with checks.
 foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
     sy_test(malloc.${name}.checked malloc 300 1 $<TARGET_FILE:${name}_preloaded>)
     set_property(TEST malloc.${name}.checked APPEND PROPERTY ENVIRONMENT
         LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
         SLABYARD=tools=off,check,redzone$<$<NOT:$<STREQUAL:${name},malloc_life>>:,poison,quarantine>)
 endforeach()
-# Each allocation of up to a page guarded.
+# The same programs with each allocation of up to one page guarded.
 foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
     sy_test(malloc.${name}.sampled malloc 300 1 $<TARGET_FILE:${name}_preloaded>)
     set_property(TEST malloc.${name}.sampled APPEND PROPERTY ENVIRONMENT
         LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
         SLABYARD=tools=off,sample=all,guard-slots=65536)
 endforeach()
-# Which mistakes are noticed, as docs/malloc.md says.
+# The mistakes that are noticed are those that docs/malloc.md lists.
 add_executable(malloc_mistakes ${CMAKE_CURRENT_LIST_DIR}/mistakes.cpp)
 target_compile_features(malloc_mistakes PRIVATE cxx_std_17)
 target_compile_options(malloc_mistakes PRIVATE -fno-builtin -w

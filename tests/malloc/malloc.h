@@ -1,6 +1,7 @@
 /*
- * malloc.h: what the programs share that run under the drop-in malloc. They are ordinary programs:
- * nothing of Slabyard's is included, and one starts by making sure that it is there.
+ * malloc.h: functions for the programs that run under the drop-in malloc. These are ordinary
+ * programs, which include no header of Slabyard. Each first checks that Slabyard's malloc is in
+ * use.
  */
 #ifndef SLABYARD_TESTS_MALLOC_H
 #define SLABYARD_TESTS_MALLOC_H
@@ -20,14 +21,14 @@ static inline void must_failed(const char *condition, const char *file, int line
     abort();
 }
 
-/* An address that the compiler knows nothing about: it may not leave out an allocation. */
+/* Hides a pointer from the compiler, so that it cannot remove the allocation. */
 static inline void *opaque(void *pointer) {
     __asm__ volatile("" : "+r"(pointer) : : "memory");
     return pointer;
 }
 
-/* Whether blocks are Slabyard's: of one of 100 bytes 112 may be used, or, with checks, 100; in
- * glibc's malloc 104. */
+/* Recognizes Slabyard by the usable size of a block of 100 bytes: 112 in Slabyard, 100 in Slabyard
+ * with checks, 104 in glibc. */
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -40,8 +41,8 @@ static inline void must_be_slabyard(void) {
     free(block);
 }
 
-/* Fills a block, and looks whether it still is what was written: all of its first 128 KiB, and of
- * what follows some bytes in each line. */
+/* Fill a block, and check that its bytes are unchanged: all bytes of the first 128 KiB, then every
+ * 37th byte. */
 static inline size_t byte_after(size_t i) { return i + (i < 1 << 17 ? 1 : 37); }
 
 static inline unsigned char pattern(unsigned seed, size_t i) {

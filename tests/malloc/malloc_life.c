@@ -1,7 +1,7 @@
 /*
- * malloc_life.c: the drop-in malloc through the life of a process: before main, in constructors, in
- * the destructors of threads, in atexit handlers, in children of fork and vfork, in many threads
- * that come and go, and while libraries come and go.
+ * malloc_life.c: tests the drop-in malloc in all phases of a process: before main and in
+ * constructors, in destructors of thread-specific data, in atexit handlers, in children of fork and
+ * vfork, in many threads, and while libraries are loaded and unloaded.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,7 +48,7 @@ static void use_at_exit(void) {
 static pthread_key_t keys[8];
 static _Atomic unsigned destructed;
 
-/* Runs after the library's own destructor too: a value that is set again is destructed again. */
+/* Sets a value again, so that it runs again: then also after the library's own destructor. */
 static void use_in_destructor(void *value) {
     unsigned *left = value;
     must_be_whole(left + 1, 60, 4);
@@ -91,7 +91,7 @@ static void values_outlive_the_threads_part(void) {
 enum { LIVE = 1000, BLOCKS = 40 };
 static pthread_barrier_t all_there;
 
-/* Each block holds its thread's number, so that a block given out twice is noticed. */
+/* Each block holds its thread's number, so the test fails if two threads get the same block. */
 static void *come_and_go(void *number) {
     unsigned seed = (unsigned)(uintptr_t)number;
     void *blocks[BLOCKS];
@@ -138,7 +138,7 @@ static void must_end_well(pid_t pid) {
     must(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* A child of a child, too, with threads of its own. */
+/* Allocates, starts a thread, and does the same in `depth` generations of children. */
 static void live_on_in_child(int depth) {
     pthread_t thread;
     for (unsigned i = 0; i < 2000; i++) free(opaque(malloc(i * 50)));
@@ -183,7 +183,7 @@ static void children_of_a_busy_process(void) {
 
 /* ---- libraries ---- */
 
-/* A library that allocates as it comes and frees as it goes; tests/malloc/plugin.c. */
+/* Loads plugin.c, which allocates when it is loaded and frees when it is unloaded. */
 #ifndef LINKED_STATICALLY
 static void libraries_come_and_go(const char *path) {
     for (int i = 0; path && i < 20; i++) {

@@ -1,6 +1,6 @@
 /*
- * malloc_names.c: each of the C library's names does what glibc documents, and what programs rely
- * on: alignment, empty blocks, errno, sizes that cannot be had.
+ * malloc_names.c: checks that each function of malloc's family does what glibc documents and
+ * programs rely on: alignment, empty blocks, errno, sizes that are too large.
  */
 #include <errno.h>
 #include <malloc.h>
@@ -117,7 +117,7 @@ static void what_cannot_be_had_is_refused(void) {
     free(block);
 }
 
-/* An alignment that the compiler does not see: one that is no power of two makes clang 14 crash. */
+/* Hides an alignment from the compiler: clang 14 crashes if it is constant and no power of two. */
 static size_t unknown(size_t align) {
     __asm__ volatile("" : "+r"(align));
     return align;
@@ -147,7 +147,7 @@ static void alignment_is_as_asked(void) {
     void *block = NULL;
     must(posix_memalign(&block, unknown(24), 100) == EINVAL &&
          posix_memalign(&block, unknown(0), 100) == EINVAL);
-    block = opaque(memalign(unknown(48), 100)); /* to the next power of two */
+    block = opaque(memalign(unknown(48), 100)); /* memalign rounds up to a power of two */
     must(block && is_aligned(block, 64));
     free(block);
     errno = 0;
@@ -222,7 +222,7 @@ static void reports_know_what_is_live(void) {
     must(mallinfo2().uordblks - before.uordblks < BYTES);
     void *large = opaque(malloc(LARGE));
     must(mallinfo2().uordblks - before.uordblks >= LARGE);
-    /* With checks large blocks are objects of a cache, and no mappings of their own. */
+    /* With checks, large blocks are objects of a cache, not mappings of their own. */
     must(is_checked() ? mallinfo2().hblkhd == before.hblkhd
                       : mallinfo2().hblkhd - before.hblkhd >= LARGE);
     free(large);
@@ -239,7 +239,7 @@ static void reports_know_what_is_live(void) {
 
 #else
 
-static void reports_know_what_is_live(void) {} /* the functions are glibc's */
+static void reports_know_what_is_live(void) {} /* only glibc has these functions */
 
 #endif
 

@@ -1,5 +1,5 @@
 /*
- * malloc_operators.cpp: each form of C++'s operators new and delete under the drop-in malloc.
+ * malloc_operators.cpp: tests each form of C++'s operators new and delete under the drop-in malloc.
  */
 #include <cstddef>
 #include <memory>

@@ -1,6 +1,6 @@
 /*
- * malloc_replaced.cpp: a program that replaces operators new and delete in their basic forms, and
- * puts a header before each object: the forms that it leaves have to call its own.
+ * malloc_replaced.cpp: a program that replaces the basic forms of operators new and delete, and
+ * puts a header before each object. The other forms have to call these two.
  */
 #include <cstddef>
 #include <new>
@@ -44,7 +44,7 @@ int main() {
     must(live == 1);
     ::operator delete[](object);
     must(live == 0);
-    /* Those with an alignment have bases of their own, which it has not replaced. */
+    /* Forms with an alignment call other basic forms, which the program has not replaced. */
     ::operator delete (::operator new (100, std::align_val_t{64}), std::align_val_t{64});
     must(live == 0);
     return 0;

@@ -1,10 +1,9 @@
 /*
- * mistakes.cpp: a program that makes one mistake with its memory and goes on, for mistakes.py. It
- * is an ordinary program, which knows nothing of the malloc that it runs on.
+ * mistakes.cpp: a program for mistakes.py, which makes one mistake with its memory and continues.
+ * It works with any malloc.
  *
- * Usage: mistakes         lists the mistakes: number and words
- *        mistakes NUMBER ROUNDS
- *                         makes one, prints "made", goes on for as many rounds, and prints "ended"
+ * Usage: mistakes                 lists the mistakes: number and words
+ *        mistakes NUMBER ROUNDS   makes one, prints "made", works for ROUNDS rounds, prints "ended"
  */
 #include <cstdint>
 #include <cstdio>
@@ -19,7 +18,7 @@ namespace {
 
 enum : size_t { SMALL = 64, LARGE = 256 << 10 };
 
-/* The compiler must not see which memory a pointer leads to. */
+/* Hides from the compiler which memory a pointer leads to. */
 char *hidden(void *pointer) {
     char *volatile result = static_cast<char *>(pointer);
     return result;
@@ -156,8 +155,7 @@ void say(const char *word) {
     if (write(STDOUT_FILENO, word, strlen(word)) < 0) _exit(3);
 }
 
-/* Allocates and frees as a program that goes on working: its malloc has the opportunity to notice
- * what is wrong. Each object is written. */
+/* Allocates, writes and frees objects, so that malloc can notice the mistake later. */
 void go_on(size_t small_rounds) {
     static char *objects[300];
     struct {

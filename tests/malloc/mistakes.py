@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Which mistakes of a program the drop-in malloc notices, compared with the table in docs/malloc.md.
+"""Checks the table in docs/malloc.md of the mistakes that the drop-in malloc notices.
 
-Each mistake of the program `mistakes` is made on the drop-in malloc by itself, with each object
-guarded as the one in 50,000 is that `sample` guards, and with checks.
+PROGRAM is mistakes.cpp, compiled. It makes each of its mistakes three times: with the drop-in
+malloc as it is, with each object guarded (`sample` guards one object in 50,000 by default), and
+with checks.
 
-Usage: tests/malloc/mistakes.py PROGRAM LIBRARY                     compares, and fails if they differ
-       tests/malloc/mistakes.py PROGRAM LIBRARY [NAME=LIBRARY...]   with others to be preloaded: prints
-                                                                    the table; an empty LIBRARY is glibc
+Usage: tests/malloc/mistakes.py PROGRAM LIBRARY
+           compares the results with the table, and fails if they differ
+       tests/malloc/mistakes.py PROGRAM LIBRARY NAME=LIBRARY...
+           prints a table with columns for other preloaded libraries, too; an empty LIBRARY is glibc
 """
 import os
 import pathlib
@@ -17,7 +19,7 @@ import sys
 
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs/malloc.md"
 HEAD = "| mistake |"
-LONG, SHORT = 20000, 100  # rounds that the program goes on for
+LONG, SHORT = 20000, 100  # rounds of the program after the mistake
 OWN = [  # the name of a column, the options, and the rounds
     ("by default", "sample=off", LONG),
     ("if the object is sampled", "sample=all", SHORT),
@@ -26,7 +28,7 @@ OWN = [  # the name of a column, the options, and the rounds
 
 
 def noticed(program, number, library, options, rounds):
-    """The words for what happened; empty: nothing did."""
+    """What happened, as a word of the table; empty if the program ended normally."""
     env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "SLABYARD")}
     if library:
         env["LD_PRELOAD"] = library

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# How the drop-in malloc behaves as a guest: it gives memory back by itself, has a thread only in
-# large programs, obeys SLABYARD, and names the culprit of a bug.
+# Tests the drop-in malloc in programs that do not know Slabyard: it returns memory while the
+# program is idle, starts a thread only in large programs, obeys SLABYARD, and reports misuse.
+# PROGRAM is any program that ends without an error, for example malloc_life. Needs python3 and a C
+# compiler.
 # Usage: tests/malloc/process.sh LIBRARY PROGRAM
 set -euo pipefail
 
@@ -16,8 +18,8 @@ fail() {
 }
 under() { env LD_PRELOAD="$library" "$@"; }
 
-# What is freed goes back while the program does nothing; the thread is there, and in a small program
-# it is not; nor in a child that has become small.
+# In a program that frees 200 MiB and then sleeps, resident memory falls. The maintenance thread
+# exists after large allocations, not before. A child of fork has one too, and returns its memory.
 cat >"$work/idle.py" <<'END'
 import ctypes, os, sys, time
 patience = float(sys.argv[1])
@@ -62,24 +64,25 @@ said=$(PYTHONMALLOC=malloc under python3 "$work/idle.py" 30)
 read -r _ _ small _ threads _ peak _ after <<<"$(head -1 <<<"$said")"
 [ "$small" = 1 ] || fail "a small program has $small threads"
 [ "$threads" = 2 ] || fail "a large program has $threads threads"
-[ "$peak" -ge 180 ] && [ "$after" -le $((peak / 5)) ] || fail "of $peak MiB $after are left"
-grep -qx "child threads 2" <<<"$said" || fail "in a child: $said"
-grep -qx "child gave True" <<<"$said" || fail "a child gives nothing back: $said"
+[ "$peak" -ge 180 ] && [ "$after" -le $((peak / 5)) ] || fail "$after MiB of $peak MiB are still resident"
+grep -qx "child threads 2" <<<"$said" || fail "in a child there are not 2 threads: $said"
+grep -qx "child gave True" <<<"$said" || fail "a child returns no memory: $said"
 said=$(PYTHONMALLOC=malloc SLABYARD=maintenance=no,decay=off under python3 "$work/idle.py" 1)
 read -r _ _ small _ threads _ peak _ after <<<"$(head -1 <<<"$said")"
 [ "$small" = 1 ] && [ "$threads" = 1 ] || fail "with maintenance=no there are $threads threads"
-[ "$after" -ge $((peak / 2)) ] || fail "with decay=off $after of $peak MiB are left"
-grep -qx "child gave False" <<<"$said" || fail "with decay=off a child gives back: $said"
-echo "ok gives back by itself"
+[ "$after" -ge $((peak / 2)) ] || fail "with decay=off only $after of $peak MiB are still resident"
+grep -qx "child gave False" <<<"$said" || fail "with decay=off a child returns memory: $said"
+echo "ok returns memory while idle"
 
-# Options reach a program that knows nothing of them. An unknown option is reported and does no harm.
+# The library reads SLABYARD in any program. An unknown option is reported, and the program
+# continues.
 said=$(SLABYARD=stats under "$program" 2>&1) || fail "$said"
 grep -q 'heap-' <<<"$said" || fail "no statistics: $said"
 said=$(SLABYARD=nonsense=5 under "$program" 2>&1) || fail "an unknown option ends the program: $said"
-grep -q 'nonsense' <<<"$said" || fail "an unknown option is not told: $said"
+grep -q 'nonsense' <<<"$said" || fail "an unknown option is not reported: $said"
 echo "ok options"
 
-# A mistake is reported with its name, and ends the program.
+# Misuse is reported and aborts the program.
 cat >"$work/bug.c" <<'END'
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +105,7 @@ expect() { # expect BUG OPTIONS WORDS: the program aborts, and the report has th
     local status=0 said
     said=$(SLABYARD=$2 under "$work/bug" "$1" 2>&1) || status=$?
     [ "$status" = 134 ] || fail "bug $1 with options '$2' ends with $status: $said"
-    grep -q "$3" <<<"$said" || fail "bug $1 with options '$2' says: $said"
+    grep -q "$3" <<<"$said" || fail "bug $1 with options '$2' is reported as: $said"
 }
 expect d "" "double free"
 expect f "" "not an object of Slabyard"
@@ -110,7 +113,8 @@ expect l "" "double free"
 expect i check "not the start of an object"
 expect o redzone "overflow\|red zone"
 expect u poison,quarantine=1 "after free"
-# Blocks of the next library's malloc: glibc's have sizes of their own.
+# With tools=malloc, blocks come from the next malloc in the process, or, in a static program, are
+# mappings of their own.
 cat >"$work/passed.c" <<'END'
 #include <malloc.h>
 #include <stdlib.h>
@@ -127,18 +131,18 @@ int main(void) {
 }
 END
 ${CC:-cc} -fno-builtin -w "$work/passed.c" -o "$work/passed"
-SLABYARD=tools=malloc under "$work/passed" || fail "blocks that are passed on are not right: $?"
+SLABYARD=tools=malloc under "$work/passed" || fail "blocks from the next malloc are wrong: $?"
 ${CC:-cc} -fno-builtin -w -static "$work/passed.c" "$(dirname "$library")/slabyard-malloc.o" -o "$work/passed-static"
-SLABYARD=tools=malloc "$work/passed-static" || fail "blocks on pages of their own are not right: $?"
+SLABYARD=tools=malloc "$work/passed-static" || fail "blocks on pages of their own are wrong: $?"
 echo "ok passed on"
 
-# If the sanitizer's library comes first, the sanitizer sees all.
+# If AddressSanitizer's library is preloaded first, AddressSanitizer's malloc is used.
 sanitizer=$(${CC:-cc} -print-file-name=libasan.so)
 if [ -e "$sanitizer" ]; then
     ${CC:-cc} -g -fno-builtin -w -fsanitize=address "$work/bug.c" -o "$work/sanitized"
     said=$(LD_PRELOAD="$sanitizer $library" "$work/sanitized" u 2>&1 || true)
-    grep -q "AddressSanitizer: heap-use-after-free" <<<"$said" || fail "AddressSanitizer says: $said"
+    grep -q "AddressSanitizer: heap-use-after-free" <<<"$said" || fail "AddressSanitizer does not report the bug: $said"
     echo "ok sanitizer"
 fi
-under "$work/bug" n || fail "a program without a bug does not end well"
+under "$work/bug" n || fail "a program without a bug fails"
 echo "ok bugs"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Real programs, unmodified, under the drop-in malloc: what they write is what they write under the
-# C library's malloc, to the byte.
-# tests/programs/run does this with larger programs, and more of them.
+# Runs real, unmodified programs under the drop-in malloc and under the C library's. Their output
+# has to be the same, to the byte. Programs that are not installed are skipped. tests/programs/run
+# does this with more and larger programs.
 # Usage: tests/malloc/programs.sh LIBRARY
 set -euo pipefail
 
@@ -10,9 +10,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 . "$(dirname "$0")/../programs/common.sh"
 
-# That the library is there at all.
+# The library is loaded: it answers SLABYARD=help.
 [ "$(LD_PRELOAD=$library SLABYARD=help bash -c 'echo x' 2>&1 | grep -c 'options of SLABYARD')" = 1 ] ||
-    { echo "the library does not answer" >&2 && exit 1; }
+    { echo "the library does not answer SLABYARD=help" >&2 && exit 1; }
 
 both python3 python3 -c '
 import json, random, re, threading, zlib, multiprocessing, collections

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# tests/programs/run sees what it has to see: one small program for each way in which a test fails.
+# Tests tests/programs/run, with a small program for each result that it can have: each kind of
+# failure, success, and a test that is left out. Needs a C compiler.
 # Usage: tests/malloc/programs_run.sh LIBRARY
 set -euo pipefail
 
@@ -17,7 +18,8 @@ file() { # file NAME BODY [SETTING...]: a program whose test is BODY
         echo "program() { $body; }"
     } >"$work/files/$name.sh"
 }
-# expect STATUS WORDS OPTION-OR-NAME...
+# expect STATUS WORDS OPTION-OR-NAME...: runs tests/programs/run; it has to end with STATUS and
+# print WORDS
 expect() {
     local want=$1 words=$2 status=0
     shift 2
@@ -53,13 +55,13 @@ file costly "use_library; bash -c true" checked=slow
 expect 0 "ok passes (1.0: something)" passes
 expect 1 "FAILED fails;" fails
 expect 1 "it ended with status" fails_inside
-expect 1 "word differs" differs
+expect 1 "word: stdout differs" differs
 expect 1 "word writes nothing" silent
 expect 1 "no bash ran with the library's malloc" without
 expect 1 "it took more than its time limit" slow
 expect 1 "double free" reports
 expect 1 "left running" leaves
-! pgrep -f 'sleep 100\.0417' >/dev/null || { echo "run leaves a process" >&2 && exit 1; }
+! pgrep -f 'sleep 100\.0417' >/dev/null || { echo "tests/programs/run leaves a process behind" >&2 && exit 1; }
 expect 0 "left out missing: of the packages no-such-package-here one is missing" missing
 expect 0 "1 ok, 0 failed, 1 left out" passes missing
 expect 1 "failed: fails" passes fails
@@ -67,4 +69,4 @@ expect 0 "left out costly with SLABYARD=check: slow" --checked costly
 expect 0 "ok costly" costly
 expect 2 "there is no program nonsense; these are:" nonsense
 expect 2 "there is no option --nonsense" --nonsense
-echo "tests/programs/run sees what it has to see"
+echo "tests/programs/run reports all failures"

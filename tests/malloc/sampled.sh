@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The drop-in malloc guards one allocation in N, by the option `sample`: it finds mistakes in programs
-# that were not recompiled, as often as the option says, in every function that allocates, and finds
-# none if the option is off.
+# Tests the option `sample` of the drop-in malloc, which guards one allocation in N: it finds
+# mistakes in programs that were not recompiled, guards the right share of the allocations of each
+# function, and guards nothing if it is off. Needs a C compiler.
 # Usage: tests/malloc/sampled.sh LIBRARY
 set -euo pipefail
 
@@ -15,8 +15,8 @@ fail() {
     exit 1
 }
 
-# One mistake of the kind $1, 300 times; and $2 threads that allocate $3 objects each, in turn by all
-# functions. The share of guarded objects is asked of the library.
+# The program: $2 threads allocate $3 objects each, by all functions in turn. Then it makes the
+# mistake $1 300 times. It prints how many of the objects of each function were guarded.
 cat >"$work/program.c" <<'END'
 #include <errno.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ static void make_mistake(const char *kind) {
         free(block);
     } else if (!strcmp(kind, "double-free")) {
         free(block);
-        char *volatile other = malloc(size); /* in the same place, unless that is guarded */
+        char *volatile other = malloc(size); /* reuses the block, unless it was guarded */
         free(block);
     } else {
         memset(block, 1, size);
@@ -68,7 +68,7 @@ static void *allocate(int way, size_t size) {
 
 static _Atomic long guarded[WAYS];
 
-/* Asks the kernel: it reads 8 bytes, and then refuses what is to be done with them. */
+/* The kernel reads 8 bytes at the address. If it can, it refuses the operation -1 with EINVAL. */
 static int is_readable(uintptr_t address) {
     return syscall(SYS_rt_sigprocmask, -1, address, NULL, 8) != 0 && errno != EFAULT;
 }
@@ -103,16 +103,16 @@ int main(int argc, char **argv) {
 END
 cc -O1 -g -w -pthread -o "$work/program" "$work/program.c"
 
-run() { # run OPTIONS ARGUMENTS...
+run() { # run OPTIONS ARGUMENTS...: runs the program and prints its exit status
     local options=$1 status=0
     shift
     SLABYARD=$options LD_PRELOAD=$library "$work/program" "$@" >"$work/out" 2>"$work/err" || status=$?
     echo $status
 }
 
-# Each kind of mistake is found, with the line of the allocation.
+# Each kind of mistake is reported, with lines of the source in the stack.
 while read -r kind report; do
-    [ "$(run sample=1/5 "$kind" 0 0)" -gt 128 ] || fail "$kind: the program did not end"
+    [ "$(run sample=1/5 "$kind" 0 0)" -gt 128 ] || fail "$kind: the program was not ended by a signal"
     head -n 1 "$work/err" | grep -E "slabyard: $report: .* in cache \"(malloc|heap-48)\"" >/dev/null ||
         fail "$kind: the report is $(head -n 1 "$work/err")"
     grep "make_mistake at .*program.c:" "$work/err" >/dev/null || fail "$kind: no line: $(cat "$work/err")"
@@ -121,35 +121,36 @@ read-after-free read after free \(guard page\)
 write-behind write behind an object \(guard page\)
 double-free double free
 END
-# An object lies at the end of its pages or at their start, by turns, so a mistake at either end is seen.
-[ "$(run sample=1/5 write-before 0 0)" -gt 128 ] || fail "write-before: the program did not end"
+# Objects lie alternately at the end and at the start of their pages, so a write before one is
+# found, too.
+[ "$(run sample=1/5 write-before 0 0)" -gt 128 ] || fail "write-before: the program was not ended by a signal"
 
-# Nothing is guarded where the option is off. A program without mistakes ends as it would.
+# If the option is off, no mistake is noticed. A program without a mistake runs to its end.
 [ "$(run sample=off read-after-free 0 0)" = 0 ] || fail "off: $(cat "$work/err")"
 [ "$(run sample=all none 0 0)" = 0 ] || fail "no mistake: $(cat "$work/err")"
 
-# Options that say where objects have to lie, or that count allocations, hold for each object.
+# With options that decide where objects lie, or that count allocations, no object is guarded.
 for options in dump=no lock tools=malloc fail=1000000000; do
     [ "$(run "sample=all,$options" none 2 3000)" = 0 ] || fail "$options: $(cat "$work/err")"
-    [ "$(cat "$work/out")" = "0 0 0 0 0 0 ended" ] || fail "$options: guarded are $(cat "$work/out")"
+    [ "$(cat "$work/out")" = "0 0 0 0 0 0 ended" ] || fail "$options: guarded objects: $(cat "$work/out")"
 done
 [ "$(ulimit -v 8000000 && run sample=all none 2 3000)" = 0 ] || fail "ulimit: $(cat "$work/err")"
-[ "$(cat "$work/out")" = "0 0 0 0 0 0 ended" ] || fail "ulimit: guarded are $(cat "$work/out")"
-# Options that look at each object look at guarded ones too.
+[ "$(cat "$work/out")" = "0 0 0 0 0 0 ended" ] || fail "ulimit: guarded objects: $(cat "$work/out")"
+# Options that check each object also work with guarded ones.
 for options in check,redzone,poison,quarantine zero edges,random limit=100M guard=all; do
     [ "$(run "sample=all,$options" none 2 3000)" = 0 ] || fail "$options: $(cat "$work/err")"
 done
 
-# One in a hundred, within six standard deviations, in each thread's way of allocating.
+# One in 100 objects of each function is guarded, within five standard deviations.
 [ "$(run sample=1/100 none 4 120000)" = 0 ] || fail "rate: $(cat "$work/err")"
 read -ra shares <"$work/out"
 for share in "${shares[@]:0:6}"; do
-    [ "$share" -gt 660 ] && [ "$share" -lt 940 ] || fail "rate: ${shares[*]} of 80,000 each are guarded, not 800"
+    [ "$share" -gt 660 ] && [ "$share" -lt 940 ] || fail "rate: ${shares[*]} of 80,000 objects of each function are guarded, not about 800"
 done
 [ "${shares[6]}" = ended ] || fail "rate: $(cat "$work/out")"
-# Threads that allocate little have no more than their share.
+# Threads that allocate few objects do not have a larger share of guarded ones.
 [ "$(run sample=1/100000 none 16 6)" = 0 ] || fail "short threads: $(cat "$work/err")"
 read -ra few <"$work/out"
 [ $((few[0] + few[1] + few[2] + few[3] + few[4] + few[5])) -lt 3 ] ||
-    fail "short threads: ${few[*]} of 16 each are guarded at 1/100000"
-echo "sampled: ok, guarded of 80,000: ${shares[*]:0:6}"
+    fail "short threads: ${few[*]} of 16 objects of each function are guarded with sample=1/100000"
+echo "sampled: ok; guarded objects of 80,000 of each function: ${shares[*]:0:6}"

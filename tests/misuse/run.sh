@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a program that misuses Slabyard. Does the program end with exactly the report that its first
-# comment expects?
+# Runs a program that misuses Slabyard. Checks that the program ends with exactly the report in its
+# first comment.
 # Usage: run.sh SOURCE PROGRAM...
 #
 # The comment is a report, or several. The headline of a report begins with `slabyard:`. A line that
@@ -99,10 +99,10 @@ SLABYARD=$options bash -c 'cd "$0/folder" && "$@" >"$0/out" 2>"$0/err"' "$scratc
 status=$?
 address=$(head -n 1 "$scratch/out")
 addressed "$(grep -v '^SLABYARD=\|^ends with ' "$scratch/wanted")" >"$scratch/expected"
-[ -s "$scratch/wanted" ] && [ -n "$address" ] || fail "no expectation in $source, or no address told"
+[ -s "$scratch/wanted" ] && [ -n "$address" ] || fail "$source expects no report, or the program printed no address"
 
 if [ -e "$scratch/folder/report" ]; then
-    [ ! -s "$scratch/err" ] || fail "stderr is not silent: $(cat "$scratch/err")"
+    [ ! -s "$scratch/err" ] || fail "stderr is not empty: $(cat "$scratch/err")"
     mv "$scratch/folder/report" "$scratch/err"
 fi
 canonical "$scratch/expected" "$scratch/err" >"$scratch/said"
@@ -110,11 +110,11 @@ grep -q . "$scratch/expected" || : >"$scratch/expected"
 case ${end:-abort} in
 abort) [ "$status" = 134 ] ;;
 [0-9]*) [ "$status" = "$end" ] ;;
-SIGSEGV) # or the end of a sanitizer that reports too
+SIGSEGV) # or the exit status of a sanitizer
     awk '/^slabyard: / { on = 1 } on && !/^(slabyard: |  )/ { exit } on' "$scratch/said" \
         >"$scratch/ours"
     mv "$scratch/ours" "$scratch/said"
     [ "$status" = 139 ] || [ "$status" = 134 ] || [ "$status" = 66 ] ;;
-*) fail "no such end: $end" ;;
+*) fail "the comment has an unknown end: $end" ;;
 esac || fail "ended with $status, not with ${end:-abort}: $(cat "$scratch/err")"
 diff "$scratch/expected" "$scratch/said" || fail "not the report expected"

@@ -1,13 +1,13 @@
-"""What runs the models: GenMC where it is installed, and loom, by way of rust/explore.
+"""The programs that check the models: GenMC, and loom, which rust/explore runs.
 
 A model is a function MODEL(name) in a C file of this folder. A checker runs it in many orders of
 its threads, and with the values that the memory orders let a load see:
 
-  genmc  interprets what clang makes of the file, in all orders and with all values that the memory
-         models RC11 and IMM allow: the one of C and C++, and one of processors. It takes the order
-         of a compare-exchange that fails to be that of one that succeeds.
-  loom   runs the file itself, and lets a thread be interrupted a few times in each execution. A
-         sequentially consistent operation is an acquiring and releasing one to it.
+  genmc  interprets clang's output for the file, in all orders and with all values that the memory
+         models RC11 (of C and C++) and IMM (of processors) allow. For a compare-exchange that
+         fails, it uses the memory order of one that succeeds.
+  loom   runs the compiled file, and interrupts a thread a few times in each execution. It treats a
+         sequentially consistent operation as an acquiring and releasing one.
 """
 
 import json
@@ -20,7 +20,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent.parent
-MOST_SECONDS = 300  # that one model may take
+MOST_SECONDS = 300  # time limit of one model
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Outcome:
     model: str
     passed: bool
     executions: int
-    text: str  # what the checker says
+    text: str  # the checker's output
 
 
 def files():
@@ -41,7 +41,7 @@ def models(file, checker):
 
 
 def include_flags(overlay):
-    """Folders with headers and sources; what lies in `overlay` stands for the file of that name."""
+    """Folders with headers and sources. A file in `overlay` replaces the one of the same name."""
     folders = ([overlay] if overlay else []) + [FOLDER, ROOT / "src", ROOT / "include"]
     return [f"-I{folder}" for folder in folders]
 
@@ -55,7 +55,7 @@ def read_by(file):
 
 
 def run(command):
-    """What the command says, and whether it ended well."""
+    """(the output of the command, whether it succeeded)."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_SECONDS)
     return done.stdout + done.stderr, done.returncode == 0
 
@@ -70,11 +70,11 @@ class Genmc:
         return shutil.which("genmc") is not None
 
     def outcomes(self, file, names, overlay=None):
-        """One by one, of these models in the file."""
+        """Checks these models of the file, and yields the outcomes."""
         for name in names:
-            # A loop that tries again is not to be taken for one that waits: the order of a load
-            # before the loop need not be that of one in it. And it names each element of each array
-            # that it has debug information of.
+            # GenMC must not treat a loop that tries again as one that waits, because a load before
+            # the loop may have another memory order than one in it. And with debug information it
+            # would name each element of each array.
             text, passed = run(
                 [
                     "genmc",
@@ -110,7 +110,7 @@ class Loom:
 
     @staticmethod
     def build():
-        """The library that the models are linked with."""
+        """The library with which the models are linked."""
         command = [
             "cargo",
             "build",
@@ -128,8 +128,9 @@ class Loom:
         return next(name for names in made for name in names if "slabyard_explore" in name)
 
     def program(self, file, overlay, scratch):
-        """Compiles the file. What nothing calls in it is left out, and a function that is missing
-        is not to be called."""
+        """Compiles the file and links it without the functions that are not called. It links even
+        if functions are undefined; the program crashes if it calls one.
+        """
         compiled, program = f"{scratch}/{file.stem}.o", f"{scratch}/{file.stem}"
         commands = [
             [
@@ -182,7 +183,7 @@ class Loom:
 
 
 def checkers(imm=True):
-    """All that there are on this machine, the fastest first."""
+    """The checkers that are installed, the fastest first."""
     there = [Loom()] if Loom.is_there() else []
     if Genmc.is_there():
         there += [Genmc("rc11")] + ([Genmc("imm")] if imm else [])

@@ -1,8 +1,8 @@
 /*
  * pages.c: a library to preload, with which a program runs as on a kernel with larger pages.
  * sysconf reports pages of SLABYARD_TEST_PAGES bytes (a power of two, 4,096 or more). The calls
- * that change mappings take and return whole pages of this size: an address that is not a multiple
- * of it fails with EINVAL, a length is rounded up.
+ * that change mappings work on whole pages of this size: they fail with EINVAL if an address is not
+ * a multiple of it, and round lengths up.
  *
  * Calls that the C library makes for itself are not affected. /proc/self/pagemap still has an entry
  * for each small page.

@@ -1,10 +1,14 @@
-# The tests once more with pages of 16 and 64 KiB, which tests/pages/pages.c emulates. Left out: leaks,
-# which are found through /proc/self/pagemap; the soak, which bounds resident memory; forks at single
-# instructions, which are the same with each page size.
+# Runs the tests again with pages of 16 and 64 KiB, which tests/pages/pages.c emulates. These are
+# left out: test_leaks, because leaks are found through /proc/self/pagemap, which is not emulated;
+# stress_soak, because it checks resident memory; test_fork_steps, because the page size makes no
+# difference.
 add_library(test_pages MODULE ${CMAKE_CURRENT_LIST_DIR}/pages.c)
 
-# pages_tests(entry label processors preload program arguments...): an entry for each page size. "label"
-# is quick, or long: then there is one for 64 KiB only, and make test leaves it out.
+# pages_tests(entry label processors preload program arguments...): adds a ctest entry for each page
+# size.
+#   label    quick: `make test` runs the entry for 64 KiB, and `make check-all` runs both
+#            long: there is an entry for 64 KiB only, which only `make check-all` runs
+#   preload  empty, or a colon and a library to preload
 function(pages_tests entry label processors preload program)
     foreach(size 16384 65536)
         if(label STREQUAL "long" AND size EQUAL 16384)

@@ -6,7 +6,7 @@
 #                  preload  (if not empty) another library that is loaded before it
 #                  options  (if not empty) the value of SLABYARD under the library
 
-# Nothing of the user's configuration may change what a program writes.
+# The output of the programs must not depend on the user's configuration.
 export LC_ALL=C TZ=UTC PYTHONMALLOC=malloc PYTHONHASHSEED=0 SOURCE_DATE_EPOCH=1577836800
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
 unset SLABYARD
@@ -16,7 +16,7 @@ fail() {
     exit 1
 }
 
-# Commands that this shell starts from now on have the library.
+# Preloads the library into the commands that this shell starts from now on.
 use_library() {
     export LD_PRELOAD=${preload:+$preload }$library
     [ -z "${options:-}" ] || export SLABYARD=$options
@@ -41,13 +41,13 @@ both() {
             [ $side = without ] || use_library
             "$@" >"$work/$side.out" 2>"$work/$side.err" </dev/null
         ) &
-        wait $! || status=$? # `set -e` holds in a command that is waited for, not in one before ||
+        wait $! || status=$? # in the background, because `set -e` is off in a command before ||
         echo "status $status" >>"$work/$side.out"
     done
     diff -a "$work/without.out" "$work/with.out" >"$work/difference" ||
-        { echo "$name differs (<: without the library):" && head -n 20 "$work/difference" "$work/with.err" && exit 1; } >&2
+        { echo "$name: stdout differs (<: without the library):" && head -n 20 "$work/difference" "$work/with.err" && exit 1; } >&2
     diff -a "$work/without.err" "$work/with.err" >"$work/difference" ||
-        { echo "$name's errors differ (<: without the library):" && head -20 "$work/difference" && exit 1; } >&2
+        { echo "$name: stderr differs (<: without the library):" && head -20 "$work/difference" && exit 1; } >&2
     [ "$(tail -n 1 "$work/with.out")" = "status 0" ] ||
         fail "$name ends with $(tail -n 1 "$work/with.out") and $(tail -n 20 "$work/with.out" "$work/with.err")"
     [ "$(wc -l <"$work/with.out")" -gt 1 ] || fail "$name writes nothing"

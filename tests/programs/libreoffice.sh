@@ -16,7 +16,7 @@ documents() {
 convert() { # convert FORMAT FILE [OPTION]
     soffice --headless --norestore "-env:UserInstallation=file://$PWD/profile" ${3:+"$3"} --convert-to "$1" --outdir out "$2" >>log 2>&1
 }
-# The files' own dates differ: what they contain is compared.
+# The files contain dates, which differ, so only the contents of the documents are compared.
 contents() { unzip -p "out/$1" "$2" | cksum; }
 work_on_documents() {
     export HOME=$PWD

@@ -41,7 +41,7 @@ session() { # as an ordinary user, in the folder db
     pgbench -i -q -s 3 -h "$PWD" -p "$port" -U tester postgres >>log 2>&1
     pgbench -c 4 -j 2 -t 400 --random-seed=5 -h "$PWD" -p "$port" -U tester postgres >>log 2>&1
     pgbench -c 4 -j 2 -t 300 -S -M prepared --random-seed=5 -h "$PWD" -p "$port" -U tester postgres >>log 2>&1
-    # What pgbench adds up does not depend on the order of its clients; the history has times.
+    # The sums of pgbench do not depend on the order of its clients. pgbench_history has times.
     pg_dump -h "$PWD" -p "$port" -U tester --inserts -T pgbench_history postgres | grep -v '^--\|restrict' | sort | cksum
     serve -m immediate stop
     serve start

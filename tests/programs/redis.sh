@@ -8,7 +8,8 @@ processes="redis-check-rdb redis-benchmark redis-cli"
 start() { # start PORT
     redis-server --port "$1" --bind 127.0.0.1 --save '' --dir . --dbfilename dump.rdb --daemonize no \
         --enable-debug-command yes --io-threads 2 --hash-max-listpack-entries 16 --logfile log &
-    wait_for sh -c "redis-cli -p $1 ping | grep PONG" # it answers before it has loaded its data
+    # The server accepts connections before it has loaded its data.
+    wait_for sh -c "redis-cli -p $1 ping | grep PONG"
 }
 end() { # end PORT
     redis-cli -p "$1" shutdown nosave || true
@@ -18,7 +19,7 @@ data() {
     local port i
     port=$(free_port)
     start "$port"
-    # The benchmark's keys are random: they are dropped. Then data that is the same each time.
+    # Deletes the random keys of the benchmark, then stores data that are the same in each run.
     redis-benchmark -p "$port" -q -n 30000 -c 30 -r 20000 -d 300 -P 8 --threads 2 \
         -t set,get,incr,lpush,rpush,lpop,rpop,sadd,hset,spop,zadd,zpopmin,lrange_100,mset >/dev/null 2>&1
     redis-cli -p "$port" dbsize | awk '{ print ($1 > 1000) }'

@@ -13,7 +13,7 @@ bench() { # bench BENCHMARKS OPTIONS...
         "$@" >>bench.log 2>&1
 }
 work_on_database() {
-    # One thread writes: the contents are the same each time.
+    # Only one thread writes, so the contents are the same in each run.
     bench fillseq,overwrite,deleteseq,fillrandom,compact,verifychecksum,levelstats --threads=1
     bench readrandom,readseq,readreverse,seekrandom,multireadrandom,verifychecksum --threads=4 --use_existing_db=1
     grep -cE '^(readrandom|fillrandom|verifychecksum).*micros/op' bench.log

@@ -44,5 +44,5 @@ solve() {
 program() {
     both solvers solve
     grep -x sat with.out >/dev/null
-    grep -x 's UNSATISFIABLE' with.out # of the pigeons
+    grep -x 's UNSATISFIABLE' with.out # the answer for pigeons.cnf
 }

@@ -32,5 +32,5 @@ SQL
 }
 program() {
     both sqlite3 script
-    grep -x ok with.out # what integrity_check writes
+    grep -x ok with.out # the output of integrity_check
 }

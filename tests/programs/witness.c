@@ -1,6 +1,7 @@
 /*
  * witness.c: a library that tests/programs/run preloads before the drop-in malloc. Each program
- * executed with it appends a line to the file WITNESS: its path, and the file whose malloc it has.
+ * that runs with it appends a line to the file $WITNESS: the program's path, and the file whose
+ * malloc it uses.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,7 +19,8 @@ __attribute__((constructor)) static void write_line(void) {
     const ElfW(Sym) *symbol = NULL;
     void *function = dlsym(RTLD_DEFAULT, "malloc");
     if (!path || !function || !dladdr1(function, &found, (void **)&symbol, RTLD_DL_SYMENT)) return;
-    /* A program with a fixed address, which takes malloc's, has an entry that leads there. */
+    /* In a program with a fixed address that takes the address of malloc, the address is that of an
+     * entry in the program, which calls the next malloc. */
     if (symbol && symbol->st_shndx == SHN_UNDEF) {
         function = dlsym(RTLD_NEXT, "malloc");
         if (!function || !dladdr(function, &found)) return;

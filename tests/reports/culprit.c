@@ -1,4 +1,4 @@
-/* Frees an object twice. run.sh compares who did what with the marks at the ends of lines. */
+/* Frees an object twice. run.sh compares the stacks in the report with the marks at line ends. */
 #include <slabyard/slabyard.h>
 
 #define APART __attribute__((noinline))
@@ -16,7 +16,7 @@ APART static void close_order(void *order) {
     __asm__ volatile("" ::: "memory");
 }
 
-/* Rarely run, so compilers put the call in main apart, as main.cold. */
+/* The attribute cold makes compilers move the call in main to a part of its own, main.cold. */
 __attribute__((cold)) APART static void close_twice(void *order) {
     close_order(order);
     close_order(order);

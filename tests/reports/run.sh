@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Does a report name the function with the mistake? Compiles culprit.c and culprit.cpp with each compiler, with and
-# without optimisation, frame pointers, lines and shared libraries, and compares frame #0 of each
-# stack with the mark in the source, and the last frame with main.
-# Usage: run.sh BUILD_DIR
+# Checks that the stacks in reports are right: frame #0 is the function with the mistake, the last
+# frame is main. Compiles culprit.c and culprit.cpp with gcc and clang, as far as they are
+# installed, with and without optimization, frame pointers, debug information and shared libraries.
+# A mark in the source has the expected frame #0 of each stack.
+# Usage: tests/reports/run.sh BUILD_DIR
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
@@ -13,13 +14,14 @@ bad=0
 lines=false
 if ldconfig -p | grep "libdw\.so\.1" >/dev/null; then lines=true; fi
 
-# The library as it is, and as distributions and release builds have it: without lines.
+# Two copies of the library: as it was built, and without debug information, as distributions have
+# it.
 cp "$build/libslabyard.a" "$scratch/libslabyard.a"
 mkdir "$scratch/nameless"
 cp "$build/libslabyard.a" "$scratch/nameless/libslabyard.a"
 strip -g "$scratch/nameless/libslabyard.a"
 
-# frame SOURCE WHAT LINES: frame #0 as it has to be, with its line if lines are known.
+# frame SOURCE MARK LINES: prints the expected frame #0, with its line if LINES is true.
 frame() {
     local number words
     number=$(grep -n "/\* .*\<$2\>" "$1" | cut -d: -f1)
@@ -28,7 +30,7 @@ frame() {
     if $3; then echo "$words at $(basename "$1"):$number"; else echo "$words"; fi
 }
 
-# judge SOURCE LINES REPORT WHAT HEADLINE: the stack under a line that begins with HEADLINE.
+# judge SOURCE LINES REPORT MARK HEADLINE: checks the stack below a line that begins with HEADLINE.
 judge() {
     local found last wanted
     wanted=$(frame "$1" "$4" "$2")
@@ -45,7 +47,8 @@ judge() {
     fi
 }
 
-# check COMPILER SOURCE LIBRARY LINES OPTION...
+# check COMPILER SOURCE LIBRARY LINES OPTION...: compiles and runs a program, and checks its
+# reports.
 check() {
     local compiler=$1 source=$here/$2 library=$3 lines=$4
     shift 4

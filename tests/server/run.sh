@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Drives the key-value server with Redis' own clients: answers, what it refuses, a crowd, memory after a
-# flush, too few descriptors, and an end with nothing left behind.
+# Tests the key-value server of examples/ with Redis' clients: answers, malformed requests, many
+# clients at once, resident memory, too few descriptors, and shutdown. Needs redis-cli and
+# redis-benchmark.
 # Usage: tests/server/run.sh KV_SERVER [slabyard|malloc [sanitized]]
-# Resident memory is not judged in a sanitized server: sanitizers keep freed memory.
+#   sanitized   does not check resident memory, because sanitizers keep freed memory
 set -euo pipefail
 
 server=$1 kind=${2:-slabyard} build=${3:-plain}
@@ -17,7 +18,7 @@ fail() {
 command -v redis-cli >/dev/null && command -v redis-benchmark >/dev/null ||
     fail "redis-cli and redis-benchmark are missing (Debian: redis-tools)"
 
-start() { # start [DESCRIPTORS]
+start() { # start [DESCRIPTORS]: starts the server, with a limit of open files
     : >"$work/said"
     (ulimit -n "${1:-1024}" && exec "$server" 0 "$kind") >"$work/said" 2>"$work/errors" &
     process=$!
@@ -43,16 +44,16 @@ expect() { # expect ANSWER WORDS...
     got=$(ask "$@") || fail "redis-cli $* fails: $got"
     [ "$got" = "$wanted" ] || fail "$*: '$got', not '$wanted'"
 }
-refuses() { # refuses REQUEST: at once, with the client still there
+refuses() { # refuses REQUEST: the answer is an error, while the client is still connected
     local got
     exec 3<>"/dev/tcp/127.0.0.1/$port"
     printf "$1" >"$work/request"
-    cat "$work/request" >&3 # in one write: printf's would be one a line
+    cat "$work/request" >&3 # in one write: printf writes each line by itself
     IFS= read -r -t 10 got <&3 || true
     exec 3>&-
-    [ "$got" = $'-ERR Protocol error\r' ] || fail "'$1' is not refused, but answered with '$got'"
+    [ "$got" = $'-ERR Protocol error\r' ] || fail "the answer to '$1' is '$got', not an error"
 }
-sleeps() { # whether it comes to rest; who is woken again and again is never seen asleep for long
+sleeps() { # whether the server sleeps, in 20 successive looks within five seconds
     local seen=0
     for _ in $(seq 500); do
         [ "$(sed 's/.*) \(.\).*/\1/' "/proc/$process/stat")" = S ] && seen=$((seen + 1)) || seen=0
@@ -78,29 +79,31 @@ large=$(head -c 100000 /dev/zero | tr '\0' x)
 expect OK set large "$large"
 expect "$large" get large
 expect 1 dbsize
-ask nonsense 2>&1 | grep "ERR unknown command" >/dev/null || fail "nonsense is understood"
+ask nonsense 2>&1 | grep "ERR unknown command" >/dev/null || fail "the command nonsense is not refused"
 
-# A number is digits alone, to the end of its line, and what all words may be at most.
+# A number with other characters than digits, or larger than the limit, is refused; so is a request
+# whose words are too long together.
 for number in '' + - +1 -1 ' 1' '\t1' '\n1' '1 ' 1x 1\\n 65 00000000000 -18446744073709551615 18446744073709551617; do
     refuses "*$number\r\n\$4\r\nPING\r\n"
 done
 refuses '*1\r\n$9999999999\r\n'
 refuses '*2\r\n$3\r\nSET\r\n$67108864\r\n'
 
-# A client that asks for 100 MB and reads nothing holds up itself, not the server's memory.
+# If a client requests 100 MB and reads nothing, the server stops reading its requests, so its
+# memory does not grow.
 exec 3<>"/dev/tcp/127.0.0.1/$port"
 before=$(resident)
 for _ in $(seq 1000); do printf '*2\r\n$3\r\nGET\r\n$5\r\nlarge\r\n'; done >"$work/requests"
 cat "$work/requests" >&3
-sleep 1 # for it to take them all, if it would
+sleep 1 # time to read all requests, if the server did so
 waiting=$(resident)
-below "$waiting" $((before + (16 << 20))) || fail "$waiting bytes resident for who does not read"
-answer=$((${#large} + 11)) # and its heading and end
+below "$waiting" $((before + (16 << 20))) || fail "$waiting bytes resident for a client that does not read"
+answer=$((${#large} + 11)) # with its first line and its end
 got=$(head -c $((1000 * answer)) <&3 | wc -c)
-[ "$got" = $((1000 * answer)) ] || fail "of its answers $got bytes come"
+[ "$got" = $((1000 * answer)) ] || fail "the answers have $got bytes, not $((1000 * answer))"
 exec 3>&-
 
-# More keys than the table has places at first.
+# More keys than the table has room for at first, so that it grows.
 seq 5000 | sed 's/.*/set key:& value:&/' | ask >/dev/null
 seq 5000 | sed 's/.*/get key:&/' | ask >"$work/values"
 seq 5000 | sed 's/.*/value:&/' | cmp "$work/values" - || fail "a key has lost its value"
@@ -118,7 +121,7 @@ echo "$kind: $keys keys, $((full >> 20)) MiB, $((flushed >> 20)) MiB after a flu
 tr '\r' '\n' <"$work/crowd" | grep "requests per second" || true
 below "$flushed" $((full / 2)) || fail "$full bytes resident before a flush, $flushed after"
 
-# A client that once sent much does not hold the memory for it from then on: the next client gets it.
+# After a large request, the memory for it does not stay with the client: the next client's uses it.
 {
     printf '*2\r\n$4\r\nECHO\r\n$20000000\r\n'
     head -c 20000000 /dev/zero
@@ -131,19 +134,19 @@ for _ in $(seq 8); do
     clients+=("$client")
     cat "$work/requests" >&"$client"
     got=$(head -c 20000013 <&"$client" | wc -c)
-    [ "$got" = 20000013 ] || fail "of an echo $got bytes come"
+    [ "$got" = 20000013 ] || fail "the answer to ECHO has $got bytes, not 20000013"
 done
 held=$(resident)
-echo "$kind: $(((held - before) >> 20)) MiB more when eight have sent 20 MB each"
-below "$held" $((before + (128 << 20))) || fail "$held bytes resident for who sent much before"
+echo "$kind: $(((held - before) >> 20)) MiB more after eight clients have sent 20 MB each"
+below "$held" $((before + (128 << 20))) || fail "$held bytes resident for clients with large earlier requests"
 for client in "${clients[@]}"; do
     printf '$4\r\nPING\r\n' >&"$client"
     IFS= read -r -t 10 got <&"$client" || true
-    [ "$got" = $'+PONG\r' ] || fail "PING behind an echo: '$got'"
+    [ "$got" = $'+PONG\r' ] || fail "the answer to PING after ECHO is '$got'"
     exec {client}>&-
 done
 
-# After SHUTDOWN the connected clients are served to the end, and no other client gets in.
+# After SHUTDOWN, the server still serves the connected clients, and accepts no other ones.
 expect OK set last one
 exec 3<>"/dev/tcp/127.0.0.1/$port"
 printf '*1\r\n$4\r\nPING\r\n' >&3
@@ -154,15 +157,16 @@ for _ in $(seq 100); do
     comes_in || break
     sleep 0.1
 done
-! comes_in || fail "connections are taken after a shutdown"
-sleeps || fail "spins after a shutdown"
+! comes_in || fail "the server accepts connections after SHUTDOWN"
+sleeps || fail "the server does not sleep after SHUTDOWN"
 printf '*1\r\n$4\r\nPING\r\n' >&3
 IFS= read -r -t 10 got <&3 || true
-[ "$got" = $'+PONG\r' ] || fail "PING after a shutdown: '$got'"
+[ "$got" = $'+PONG\r' ] || fail "the answer to PING after SHUTDOWN is '$got'"
 exec 3>&-
 ends_well
 
-# More clients than descriptors: the rest wait until others go, and the server does not spin.
+# More clients than descriptors: the other clients wait until some disconnect. Meanwhile, the server
+# sleeps.
 start 12
 clients=()
 for _ in $(seq 12); do
@@ -170,15 +174,16 @@ for _ in $(seq 12); do
     clients+=("$client")
 done
 printf '*1\r\n$4\r\nPING\r\n' >&"$client"
-sleeps || fail "spins for want of descriptors"
-! IFS= read -r -t 0.1 got <&"$client" || fail "there are descriptors for all"
+sleeps || fail "the server does not sleep while it has no free descriptor"
+! IFS= read -r -t 0.1 got <&"$client" || fail "the server has descriptors for all clients"
 for other in "${clients[@]:0:11}"; do exec {other}>&-; done
-IFS= read -r -t 10 got <&"$client" || fail "who waited for a descriptor is not served"
+IFS= read -r -t 10 got <&"$client" || fail "a client that waited for a descriptor gets no answer"
 exec {client}>&-
 expect OK shutdown
 ends_well
 
-# A line of white space alone fills the first buffer: a read past its end hits a guard.
+# A line of white space that fills the first buffer. A read past the buffer's end would hit a guard
+# page.
 SLABYARD=guard=1 start
 refuses "*$(printf '%16383s' | sed 's/ /\\n/g')"
 expect OK shutdown

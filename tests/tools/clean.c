@@ -14,7 +14,7 @@
 
 enum { OBJECTS = 300 };
 
-/* ---- what a constructor made is there at each allocation, and goes by the destructor ---- */
+/* ---- constructed objects keep their contents until the destructor runs ---- */
 
 typedef struct account {
     char *name;
@@ -97,7 +97,7 @@ static void use_handles(void) {
     sy_cache_destroy(cache);
 }
 
-/* ---- orders: what they alone point to is no leak, and another thread may free them ---- */
+/* ---- orders: memory that only an order points to is not a leak; threads free each other's ---- */
 
 static void *drop_all(void *all) {
     for (int i = 0; i < OBJECTS; i++) sy_cache_free(orders, ((char **)all)[i]);
@@ -114,7 +114,7 @@ static void use_orders(void) {
     must(sy_cache_in_use(orders) == 1);
 }
 
-static char *volatile kept; /* an order, for as long as the program runs */
+static char *volatile kept; /* an order that is never freed */
 
 static void keep_order(void) {
     kept = make_order();

@@ -9,14 +9,14 @@
  */
 #include "tools.h"
 
-char *volatile kept;  /* the first of the slab, of which its descriptor knows */
-void *volatile block; /* without any of malloc's, memcheck looks for no leak */
+char *volatile kept;  /* the slab's first object, to which its descriptor points */
+void *volatile block; /* memcheck searches for leaks only if there is a block of malloc */
 
 int main(void) {
     open_orders();
     block = malloc(1);
     kept = make_order();
     make_order()[0] = 1;
-    for (int i = 0; i < 10; i++) drop_order(make_order()); /* where its address was, others are */
+    for (int i = 0; i < 10; i++) drop_order(make_order()); /* overwrites the lost address */
     return 0;
 }

@@ -1,9 +1,11 @@
-# Each tests/tools/*.c is a program that a tool watches: built with AddressSanitizer and linked to
-# the library that is not, static and shared, and built plainly for Valgrind. Its first comment has
-# a line for each mode that it is run in.
+# Tests under AddressSanitizer and Valgrind. Each tests/tools/*.c is built in three ways: with
+# AddressSanitizer and linked with the static library, the same with the shared library, and without
+# AddressSanitizer, for Valgrind. The library itself is built without a sanitizer. The program's
+# first comment has a line for each mode in which the program is run (tests/tools/tools.h).
 find_program(VALGRIND valgrind)
 
-# A program of `source`, with `options` for compiler and linker, and `library`.
+# tools_program(name source library option...): builds a program. The options are for the compiler
+# and the linker.
 function(tools_program name source library)
     add_executable(${name} ${source})
     target_link_libraries(${name} PRIVATE ${library})
@@ -27,7 +29,7 @@ foreach(source ${sources})
         set(builds static shared)
         if(mode MATCHES "memcheck")
             set(builds plain)
-            if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU") # Valgrind is the same for both compilers
+            if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU") # memcheck runs for gcc only
                 continue()
             endif()
         endif()
@@ -38,5 +40,5 @@ foreach(source ${sources})
     endforeach()
 endforeach()
 if(NOT VALGRIND)
-    message(WARNING "Valgrind is not here: the tests tools.*.memcheck* will fail")
+    message(WARNING "Valgrind is not installed: the tests tools.*.memcheck* will fail")
 endif()

@@ -1,9 +1,15 @@
 /*
- * tools.h: what the programs of this folder share: a cache, and functions by whose names a tool's
- * report is judged. Each program's first comment says what has to be in the report, in this order,
- * for each mode that it is run in: "asan: ...; ..." is built with AddressSanitizer, the library
- * without it, "memcheck: ...; ..." is run by Valgrind; with "-malloc" behind the name the option is
- * tools=malloc, else tools=auto. The word "nothing" stands for no report, and an end with 0.
+ * tools.h: for the programs of this folder: a cache, and functions whose names have to be in the
+ * report of AddressSanitizer or Valgrind. The first comment of a program has a line for each mode
+ * in which run.sh runs it, with the texts that the report has to contain, in this order:
+ *
+ *     asan: text; text; ...       the program is built with AddressSanitizer, the library is not;
+ *                                 SLABYARD=tools=auto
+ *     memcheck: text; text; ...   the program runs under Valgrind; SLABYARD=tools=auto
+ *     asan-malloc: ...            the same two with SLABYARD=tools=malloc
+ *     memcheck-malloc: ...
+ *
+ * The text "nothing" means that there is no report and the exit status is 0.
  */
 #ifndef SY_TESTS_TOOLS_H
 #define SY_TESTS_TOOLS_H
@@ -14,16 +20,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ORDER_BYTES = 60 }; /* no multiple of 8: what is hidden begins in the midst of a word */
+enum { ORDER_BYTES = 60 }; /* not a multiple of 8: the inaccessible part begins within a word */
 
-/* A function that stays one, and that the dynamic linker knows. */
+/* A function that is not inlined, and that reports can name. */
 #define IN_REPORT __attribute__((noinline, visibility("default")))
 
 static sy_cache *orders;
 
 static inline void must(int so) {
     if (so) return;
-    fputs("the program itself is wrong\n", stderr);
+    fputs("the test program is wrong\n", stderr);
     exit(1);
 }
 
@@ -34,7 +40,8 @@ static inline void open_orders(void) {
 
 volatile char sink;
 
-/* Each ends with a write, so that none is left by a jump, out of sight of stacks. */
+/* Each of these functions ends with a write. Otherwise its last call could be a jump (a tail call),
+ * and the function would be missing in the stack. */
 
 IN_REPORT char *make_order(void);
 IN_REPORT void drop_order(char *order);

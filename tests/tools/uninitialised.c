@@ -13,7 +13,7 @@ void judge_order(const char *order, int at) {
     sink = 0;
 }
 
-/* A place of an object that was written before. Only its first byte is written now. */
+/* Returns an object whose slot was written by an earlier object. Only its first byte is written. */
 static char *reuse_order(unsigned flags) {
     orders = sy_cache_create(
         &(sy_cache_config){.name = "order", .size = ORDER_BYTES, .limit = 1, .flags = flags});
@@ -40,7 +40,7 @@ void plain_order(void) {
 }
 
 void poisoned_order(void) {
-    char *order = reuse_order(SY_POISON); /* the library fills it itself */
+    char *order = reuse_order(SY_POISON); /* the library fills the object */
     judge_order(order, 1);
     end(order);
 }
