@@ -149,13 +149,14 @@ check_shell() {
 
 check_document() {
     local kind line text
+    awk -v OUT="$work" -f tests/docs/extract.awk "$1" >"$work/extracted" || error "$1 cannot be read"
     while IFS=$'\t' read -r kind line text; do
         place=$1:$line
         case $kind in
         link) check_link "$text" "$1" ;;
         code | shell) check_shell "$(sed "s/<[a-z_]*>/*/g; s/[<>\"']//g" <<<"$text")" "$1" ;;
         esac
-    done < <(awk -v OUT="$work" -f tests/docs/extract.awk "$1")
+    done <"$work/extracted"
 }
 
 run_example() { # run_example FILE

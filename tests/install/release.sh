@@ -2,7 +2,7 @@
 # Builds a release twice, with different umask, time zone and locale, and compares the bytes. Then
 # unpacks the archives in an empty folder, runs `make install` there, compiles and runs the README's
 # examples in C and C++ with the installed library, and compiles a program with the amalgamation.
-# Without git or Sphinx, it tests nothing and succeeds.
+# Without a git checkout or Sphinx it tests nothing and exits with 77.
 # Usage: tests/install/release.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -15,9 +15,9 @@ fail() {
     exit 1
 }
 
-git rev-parse --git-dir >/dev/null 2>&1 || { echo "release: not a git checkout, nothing to test" && exit 0; }
+git rev-parse --git-dir >/dev/null 2>&1 || { echo "release: not a git checkout, nothing to test" && exit 77; }
 if [ ! -x "${SITE_TOOLS:-$root/build/site-venv}/bin/sphinx-build" ]; then
-    echo "release: Sphinx is not installed, so no release can be made" && exit 0
+    echo "release: Sphinx is not installed, so no release can be made" && exit 77
 fi
 scripts/release "$work/first" >/dev/null
 (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 scripts/release "$work/second" >/dev/null)
