@@ -185,8 +185,8 @@ hidden='__attribute__((visibility("hidden")))'
 echo "ok two-copies"
 
 # Each installed example compiles as its comment says.
-for example in "$documents"/examples/*.c; do
-    command=$(sed -n 's/^ \* *\(cc .*\) && \.\/a\.out.*/\1/p' "$example")
+for example in "$documents"/examples/*.c "$documents"/examples/*.cpp; do
+    command=$(sed -n 's/^ \* *\(c[c+]* .*\) && \.\/a\.out.*/\1/p' "$example")
     [ -n "$command" ] || fail "$(basename "$example") does not say how to compile it"
     (cd "$documents/examples" && eval "$command -o $work/example") >"$work/log" 2>&1 ||
         fail "$command: $(cat "$work/log")"
