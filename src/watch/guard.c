@@ -621,6 +621,7 @@ static void recover_guarded(void) {
         sy_object_state state = state_of(run);
         if (state != SY_OBJECT_TAKEN && state != SY_OBJECT_FREEING) continue;
         if (sy_own_times(&own_runs, run)) continue;
+        if (state == SY_OBJECT_TAKEN) run->object = 0; /* of the new object, with an old size */
         uintptr_t start = slot_start(number_of(run));
         sy_os_guard((void *)start, run_end(run) - start, true);
         put_run(run);

@@ -31,9 +31,11 @@
 #include "cache/cache.h"
 #include "chunk/chunk.h"
 #include "os/lock.h"
+#include "os/os.h"
 #include "support/child.h"
 #include "support/sanitized.h"
 #include "vmem/arena.h"
+#include "watch/guard.h"
 #include "watch/options.h"
 
 enum {
@@ -137,17 +139,42 @@ static void use_classes(void) {
     sy_free(objects[1]);
 }
 
-static size_t count_guarded(void) {
+static size_t count_guarded_of(const sy_cache *of) {
     sy_cache_stats stats;
-    must(sy_cache_get_stats(guarded, &stats) == 0);
+    must(sy_cache_get_stats(of, &stats) == 0);
     return stats.guarded;
 }
+
+static size_t count_guarded(void) { return count_guarded_of(guarded); }
 
 static void use_guards(void) {
     void *objects[GUARDED];
     for (int i = 0; i < GUARDED; i++) must((objects[i] = sy_cache_alloc(guarded)) != NULL);
     must(count_guarded() >= GUARDED);
     for (int i = 0; i < GUARDED; i++) sy_cache_free(guarded, objects[i]);
+}
+
+/* Leaves no guarded slot that was never used. Each had a larger object than those of use_guards. */
+static void use_few_guards(void) {
+    enum { SLOTS = 4 * GUARDED, MOST = 1000 };
+    void *objects[MOST];
+    size_t count = 0, bytes = 0;
+    sy_cache *larger = sy_cache_create(&(sy_cache_config){.size = 2000, .flags = SY_GUARD});
+    atomic_store(&sy_options_now.guard_slots, SLOTS);
+    atomic_store(&sy_options_now.guard_every, 2); /* with 1 the region has a million slots */
+    while (count_guarded_of(larger) < SLOTS) {
+        must(count < MOST && (objects[count] = sy_cache_alloc(larger)) != NULL);
+        count++;
+    }
+    must(sy_guard_table(&bytes) && bytes <= sy_os_page_size()); /* the table of few slots */
+    while (count > 0) sy_cache_free(larger, objects[--count]);
+    atomic_store(&sy_options_now.guard_every, 1);
+    while (!count) { /* until the last interval of 2 is over */
+        objects[0] = sy_cache_alloc(larger);
+        count = count_guarded_of(larger);
+        sy_cache_free(larger, objects[0]);
+    }
+    must(sy_cache_destroy(larger) == 0);
 }
 
 static void use_epochs(void) {
@@ -384,7 +411,8 @@ static const operation operations[] = {
     {"handles", nothing, use_handles, SHORT},
     {"checks", nothing, use_checks, LONG},
     {"epochs", nothing, use_epochs, LONG},
-    {"guarded objects", nothing, use_guards, LONG},
+    {"guarded objects", use_guards, use_guards, LONG},
+    {"guarded objects in used slots", use_few_guards, use_guards, LONG},
     {"tag", nothing, open_tag, SHORT},
     {"limit", nothing, set_limit, SHORT},
     {"checked pool", nothing, use_pool, SHORT},
@@ -480,6 +508,9 @@ static bool is_of_program(uintptr_t place) {
     return place >= (uintptr_t)__executable_start && place < (uintptr_t)etext;
 }
 
+/* With an argument of 1, a fork comes at every instruction. */
+static unsigned without_lock(void) { return with_lock() == 1 ? 1 : 10 * with_lock() + 7; }
+
 static void trap(int signal, siginfo_t *info, void *context) {
     (void)signal, (void)info;
     ucontext_t *at = context;
@@ -492,7 +523,7 @@ static void trap(int signal, siginfo_t *info, void *context) {
     if (!is_of_program(place)) return;
     last_place = place;
     unsigned held = sy_lock_self.held;
-    if (++steps % (held ? with_lock() : 10 * with_lock() + 7)) return;
+    if (++steps % (held ? with_lock() : without_lock())) return;
     if (!hold_other) {
         held_by_other = held;
         sem_post(&stopped);
@@ -554,7 +585,6 @@ static void set_up(const operation *it) {
     of_epochs = sy_cache_create(&(sy_cache_config){.size = 40, .flags = SY_EPOCHS});
     must(cache && spare && source && arena && guarded && of_epochs);
     must(sy_epoch_create("of the set-up") != NULL);
-    use_guards();
     uintptr_t segment;
     for (size_t i = 0; i < FILLING; i++)
         must(sy_vmem_alloc(arena, QUANTUM, SY_VMEM_INSTANT, &segment) == 0);
