@@ -109,6 +109,26 @@ static void fewer_bytes_say_that_there_is_no_more(void **state) {
     }
 }
 
+/* Also what was freed meanwhile in a cache that the pass had left behind when it stopped. */
+static void what_lies_before_the_last_stop_is_reached(void **state) {
+    (void)state;
+    sy_cache *early = make(64, 0), *late = make(64, 0);
+    static void *others[COUNT];
+    take(early, 64, 0, COUNT);
+    for (size_t i = 0; i < COUNT; i++) others[i] = sy_cache_alloc(late);
+    while (sy_trim_some(SIZE_MAX, EVER) > 0) {}
+    for (size_t i = 0; i < COUNT; i++) sy_cache_free(late, others[i]);
+    sy_thread_flush();
+    size_t mapped = stats_of(late).mapped;
+    while (stats_of(late).mapped == mapped) assert_true(sy_trim_some(1, EVER) > 0);
+    give(early, 0, COUNT);
+    sy_thread_flush();
+    sy_trim_some(SIZE_MAX, EVER);
+    assert_int_equal(stats_of(early).mapped, 0);
+    end(early);
+    end(late);
+}
+
 static void what_was_reserved_goes_too(void **state) {
     (void)state;
     sy_cache *cache = make(64, 0);
@@ -304,6 +324,7 @@ int main(void) {
         TEST(repeated_calls_reach_everything),
         TEST(each_call_counts_for_itself),
         TEST(fewer_bytes_say_that_there_is_no_more),
+        TEST(what_lies_before_the_last_stop_is_reached),
         TEST(what_was_reserved_goes_too),
         TEST(it_stops_when_the_time_is_over),
         TEST(a_longer_budget_gets_further),
