@@ -25,7 +25,7 @@ demo: ## record a real program's allocations and compare allocators on them
 quick: ## test a change of a C file: unit tests, misuse and short stress; under a minute
 	@scripts/test.sh quick
 
-test: ## run the tests that a change has to pass, with sanitizers; 13 to 20 minutes on two cores
+test: ## run the tests that a change has to pass, with sanitizers; 11 to 20 minutes on two cores
 	@scripts/test.sh merge
 
 check-all: ## run all tests, in all builds, at full length; an hour on two cores

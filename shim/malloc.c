@@ -110,7 +110,7 @@ static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 NAME void *valloc(size_t size) { return sy_shim_alloc_aligned(size, page_size()); }
 
-NAME void *pvalloc(size_t size); /* musl's headers have it not */
+NAME void *pvalloc(size_t size); /* musl's headers do not declare it */
 NAME void *pvalloc(size_t size) {
     size_t page = page_size();
     if (size > SIZE_MAX - page) {

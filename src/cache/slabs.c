@@ -135,7 +135,7 @@ bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
     if (bins != &cache->bins) sy_view_hold(sy_view_of(bins)); /* before the slab is in the view */
     sy_lock_acquire(&cache->lock);
     fill_slab(cache, slab, cache->next_colour);
-    const uint32_t colour = cache->next_colour + 1; /* one store, as a fork may come between two */
+    const uint32_t colour = cache->next_colour + 1; /* one store: a fork may come between two */
     cache->next_colour = colour == layout->colours ? 0 : colour;
     slab->owner = cache;
     sy_cache_append_slab(cache, slab);

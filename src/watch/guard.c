@@ -614,6 +614,13 @@ static void mend_queues(void) {
         if (state_of(run) == SY_OBJECT_FREE) enqueue(run);
 }
 
+/* Another thread was making an object in the run, so its fields may be partly those of the object
+ * before. */
+static void forget_object(sy_guarded *run) {
+    run->object = 0;
+    atomic_store_explicit(&run->watch, NULL, memory_order_relaxed);
+}
+
 static void recover_guarded(void) {
     growing = own_growing;
     if (torn) mend_queues();
@@ -621,7 +628,7 @@ static void recover_guarded(void) {
         sy_object_state state = state_of(run);
         if (state != SY_OBJECT_TAKEN && state != SY_OBJECT_FREEING) continue;
         if (sy_own_times(&own_runs, run)) continue;
-        if (state == SY_OBJECT_TAKEN) run->object = 0; /* of the new object, with an old size */
+        if (state == SY_OBJECT_TAKEN) forget_object(run);
         uintptr_t start = slot_start(number_of(run));
         sy_os_guard((void *)start, run_end(run) - start, true);
         put_run(run);
