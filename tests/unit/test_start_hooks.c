@@ -62,7 +62,7 @@ static int end_case(const char *name) {
 
 /* Runs the case in a new process. */
 static void run_case(const char *name) {
-    int status;
+    int status = -1;
     pid_t child = fork();
     if (child == 0) {
         alarm(60);
