@@ -1,7 +1,7 @@
 /*
- * compat.h: what the programs here share. Each is written to the document of an earlier system, and
- * built with its header in compat/; first what the document shows, then what an audit of that
- * system found to be otherwise.
+ * compat.h: functions that the programs in this folder share. Each program is written from the
+ * document of an earlier system, and built with the header that replaces this system's in compat/.
+ * Its tests follow the document first, then the mistakes that an audit of this system found.
  */
 #ifndef SLABYARD_TESTS_COMPAT_H
 #define SLABYARD_TESTS_COMPAT_H
@@ -29,8 +29,9 @@
 
 /*
  * A table ANSWERS(A) has a row A(function, INPUT, holds) for each function and each kind of bad
- * input that it can get; `holds` is true if the answer is that of the earlier system, or a report
- * where that system went on with damage. A call that answers nothing is written (call, true).
+ * input that the function can get. `holds` calls the function, and is true if it answers as the
+ * earlier system did. Where the earlier system continued with corrupted memory, `holds` is true if
+ * the mistake is reported. A call without a result is written (call, true).
  */
 enum { NOTHING = 1, ZERO = 2, HUGE_SIZE = 4, FOREIGN = 8, STALE = 16, OTHER = 32 };
 static const char *const input_names[] = {"NULL", "0", "overflow", "foreign", "stale"};
@@ -46,7 +47,8 @@ typedef struct answer {
     static bool function##_##input(void) { return holds; }
 #define ANSWER_ROW(function, input, holds) {#function, input, #holds, function##_##input},
 
-/* Each row in a process of its own: one that crashes does not hide the others. */
+/* Runs each row in a process of its own, so that a crash does not hide the other rows. Returns the
+ * number of rows that do not hold. */
 static inline int check_answers(const answer *answers, size_t count) {
     int wrong = 0;
     for (size_t i = 0; i < count; i++) {
@@ -62,7 +64,7 @@ static inline int check_answers(const answer *answers, size_t count) {
     return wrong;
 }
 
-/* Bad input that a function with these parameters can get. */
+/* Returns the kinds of bad input that a function with these parameters can get. */
 static inline unsigned inputs_of(const char *name, const char *parameters) {
     bool frees = strstr(name, "free") || strstr(name, "Free");
     unsigned inputs = strchr(parameters, '*') ? NOTHING : 0;
@@ -74,7 +76,8 @@ static inline unsigned inputs_of(const char *name, const char *parameters) {
     return inputs;
 }
 
-/* True if the table has all of them for a function, and at least one row. */
+/* Returns true if the table has a row of the function for each kind in `inputs`, and at least one
+ * row of it. */
 static inline bool are_answered(const answer *answers, size_t count, const char *name,
                                 unsigned inputs) {
     unsigned answered = 0;
@@ -87,7 +90,8 @@ static inline bool are_answered(const answer *answers, size_t count, const char 
     return answered && !(inputs & ~answered);
 }
 
-/* The end of a list of parameters that begins at `at`, behind its bracket. */
+/* Returns the end of a list of parameters, behind its closing bracket. `at` is behind the opening
+ * one. */
 static inline char *after_parameters(char *at) {
     for (unsigned open = 1; open > 0; at++) {
         open += *at == '(';
@@ -96,8 +100,8 @@ static inline char *after_parameters(char *at) {
     return at;
 }
 
-/* The functions of a header that are not in the table with all that they can get. What begins with
- * sy_ is no program's. */
+/* Returns the number of functions of a header that lack a row for some kind of bad input. Functions
+ * whose names begin with sy_ are not counted: programs do not call them. */
 static inline int check_header(const char *path, const answer *answers, size_t count) {
     static const char start[] = "\nstatic inline ";
     static char text[1 << 16];
@@ -119,7 +123,7 @@ static inline int check_header(const char *path, const answer *answers, size_t c
     return missing;
 }
 
-/* ---- patterns: what an owner writes over the whole of its object ---- */
+/* ---- patterns: each owner fills its object with its own ---- */
 
 static inline void own(void *object, size_t size, uint64_t owner) {
     memset(object, (int)(owner * 31 % 251), size);
@@ -152,15 +156,16 @@ static inline void note_fault(const sy_fault *fault) {
     faults++;
 }
 
-/* True if a mistake was reported; and without checks, where it may go by. */
+/* Returns true if a mistake was reported, or if the program runs without checks, which may miss
+ * it. */
 static inline bool reported(void) {
     const char *options = getenv("SLABYARD");
     return faults > 0 || !options || !strstr(options, "check");
 }
 
-/* ---- what is written to stderr ---- */
+/* ---- stderr ---- */
 
-/* Calls `work` and puts what it writes there into `text`. */
+/* Calls `work`, and copies what it writes to stderr to `text`. */
 static inline void overhear(void (*work)(void *), void *arg, char *text, size_t room) {
     FILE *file = tmpfile();
     int before = dup(2);
@@ -174,7 +179,7 @@ static inline void overhear(void (*work)(void *), void *arg, char *text, size_t 
 
 /* ---- memory ---- */
 
-/* Bytes in chunks and large spans. */
+/* Returns the bytes of chunks and large spans, without units that were returned to the system. */
 static inline size_t mapped_now(void) {
     sy_stats stats;
     sy_get_stats(&stats);

@@ -1,10 +1,10 @@
 /*
- * count.c: prints how many instructions each path of paths.c executes. Exact and repeatable, for
- * the processor itself is asked: a child that runs the path is stepped through it one instruction
- * at a time, between two signals that it sends to itself.
+ * count.c: prints how many instructions each path of paths.c executes. A child process runs the
+ * path between two signals that it sends to itself. This process lets the child execute one
+ * instruction at a time from one signal to the other, so the count is exact and repeatable.
  *
- * Sending signals and calling take instructions too: every run does that alike, so a run of an
- * empty path (one return) or of fewer iterations is subtracted.
+ * The count includes the instructions that send the signals and call the path. They are the same
+ * in each run, so the count of an empty path (one return) or of fewer iterations is subtracted.
  */
 #include <errno.h>
 #include <signal.h>
@@ -19,14 +19,14 @@
 
 enum { FEW = 16, MANY = 80 };
 
-/* A function of one instruction, under the types of both. */
+/* A function of one instruction, declared with both types. */
 __asm__(".pushsection .text\n"
         "golden_return: ret\n"
         ".popsection\n");
 void *empty_alloc(void *where) __asm__("golden_return");
 void empty_release(void *where, void *object) __asm__("golden_return");
 
-/* The calls that are counted go through these, for the path and for the empty one alike. */
+/* The pointers through which the path and the empty path are called. */
 static void *(*volatile call_alloc)(void *);
 static void (*volatile call_release)(void *, void *);
 static void (*volatile call_loop)(void *, size_t);
@@ -38,7 +38,7 @@ void *golden_miss(void *where) {
 
 static void mark(void) { raise(SIGSTOP); }
 
-/* The child's part: from one mark to the next. */
+/* Runs the path in the child, between two marks. */
 static _Noreturn void run(const golden_path *path, int empty, size_t iterations) {
     void *where = path->prepare();
     void *object = path->object == NULL ? NULL : path->object(where);
@@ -62,7 +62,7 @@ static void fail(const char *what) {
     exit(2);
 }
 
-/* Wait for the child to stop; the signal that stopped it. */
+/* Waits until the child stops. Returns the signal that stopped it. */
 static int stop_of(pid_t child) {
     int status;
     if (waitpid(child, &status, 0) != child) fail("count: waitpid");
@@ -73,7 +73,7 @@ static int stop_of(pid_t child) {
     return WSTOPSIG(status);
 }
 
-/* Instructions from the first mark to the second. */
+/* Returns the instructions from the first mark to the second. */
 static long steps_of(const golden_path *path, int empty, size_t iterations) {
     fflush(stdout);
     pid_t child = fork();

@@ -1,5 +1,5 @@
 /*
- * floor.c: the frees as programs have them that compile the check for a double free out.
+ * floor.c: frees without the check for a double free, as in programs that leave this check out.
  */
 #define SY_NO_DOUBLE_FREE_CHECK
 

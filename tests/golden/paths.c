@@ -1,9 +1,11 @@
 /*
- * paths.c: the fast paths whose cost is guarded, in a table at the end, and beside them the bare
- * free list that is the limit. Compiled at -O2 as a user would.
+ * paths.c: the fast paths whose instructions are counted, and a free list by hand, which is the
+ * floor of their cost. The table is at the end. This file is compiled at -O2, as a user's
+ * program.
  *
- * To add one: a function that does nothing but call the function, a prepare function that leaves it
- * warm (a few allocations, freed again), a row in the table, and `tests/golden/check.sh --update`.
+ * To add a path, write a function that only calls the function to be counted, and a prepare
+ * function that allocates a few objects and frees them. Add a row to the table, and run
+ * `tests/golden/check.sh --update`.
  */
 #include <slabyard/cache.h>
 #include <slabyard/handle.h>
@@ -15,16 +17,17 @@
 
 #include "golden.h"
 
-/* Objects that prepare functions allocate and free again, so that the next one is a hit. */
+/* Objects that a prepare function allocates and frees, so that the next allocation does not need
+ * the slow path. */
 enum { WARM_OBJECTS = 8 };
 
-/* The compiler must take the object for used, and its content for changed. */
+/* Writes to the object. The compiler has to assume that its content is used and changed. */
 static inline void touch(void *object, size_t value) {
     *(size_t *)object = value;
     __asm__ volatile("" : : "r"(object) : "memory");
 }
 
-/* ---- the limit: a list by hand ---- */
+/* ---- the floor: a free list by hand ---- */
 
 typedef struct freelist {
     void *free;

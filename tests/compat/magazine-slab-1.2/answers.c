@@ -1,6 +1,7 @@
 /*
- * answers.c: what version 1.2 of magazine-slab answers to bad input, in the functions that version
- * 1.0 has not, or has with other arguments. Run with checks and without.
+ * answers.c: bad input to those functions of magazine-slab 1.2 that version 1.0 does not have, or
+ * has with other arguments. Their answers have to be those of magazine-slab. This program runs with
+ * checks and without.
  */
 #include "compat/compat.h"
 
@@ -10,7 +11,7 @@
 
 enum { TAG = 0x20202020 };
 
-static void *volatile none; /* so that no compiler knows */
+static void *volatile none; /* NULL, which the compiler cannot know */
 static struct slab_cache *cache, *other;
 static uintptr_t value;
 static uint64_t memory[8];

@@ -1,6 +1,6 @@
 /*
- * caches.c: what version 1.2 of magazine-slab has besides: arenas that import, caches over them,
- * quarantine, verification.
+ * caches.c: what magazine-slab 1.2 adds to version 1.0: arenas that import, caches whose memory
+ * comes from an arena, quarantine, verification.
  */
 #include "compat/compat.h"
 
@@ -85,7 +85,7 @@ static void a_cache_lies_in_the_memory_of_an_arena(void) {
     }
     slab_cache_destroy(one);
     overhear(destroy, vm, text, sizeof text);
-    EXPECT(strstr(text, "it stays") && released < imported); /* there is `two` */
+    EXPECT(strstr(text, "it stays") && released < imported); /* cache `two` still uses it */
     slab_cache_destroy(two);
     vmem_destroy(vm);
     EXPECT(released == imported);
@@ -106,7 +106,7 @@ static void an_arena_that_is_too_small_serves_nothing(void) {
     slab_cache_destroy(cache);
 }
 
-/* Nothing is left of an arena or a cache that could not be made. */
+/* An arena or a cache that cannot be created leaves nothing behind. */
 static void no_memory_is_null(void) {
     sy_stats before, after;
     sy_get_stats(&before);

@@ -50,7 +50,7 @@ static void named_tags_count_between_init_and_fini(void) {
     slab_tag_t tag = SLAB_TAG('T', 'e', 's', 't');
     void *objects[10];
     slab_free_tagged(untagged, slab_alloc_tagged(untagged, "Test"), "Test");
-    EXPECT(!slab_tag_lookup(tag)); /* not yet */
+    EXPECT(!slab_tag_lookup(tag)); /* counting has not begun */
     slab_tags_init();
     EXPECT(!slab_tag_lookup(tag));
     for (unsigned i = 0; i < 10; i++) EXPECT((objects[i] = slab_alloc_tagged(untagged, "Test")));
@@ -81,7 +81,7 @@ static void *allocate_and_free(void *arg) {
     return NULL;
 }
 
-/* Each tag is entered once, whichever thread comes first. */
+/* Threads that use a new tag at the same time make one entry for it. */
 static void threads_enter_and_count(void) {
     uint64_t named = 0, pool = 0;
     slab_tags_init();

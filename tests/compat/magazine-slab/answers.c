@@ -1,13 +1,14 @@
 /*
- * answers.c: what magazine-slab answers to bad input, function by function; and a report, where it
- * went on with damage. Run with checks and without.
+ * answers.c: bad input to each function of magazine-slab. The answers have to be those of
+ * magazine-slab, or a report where it continued with corrupted memory. This program runs with
+ * checks and without.
  */
 #include "compat/compat.h"
 
 #include <slab.h>
 #include <vmem.h>
 
-static void *volatile none; /* so that no compiler knows */
+static void *volatile none; /* NULL, which the compiler cannot know */
 static struct slab_cache *cache, *other;
 static vmem_t *arena;
 static uintptr_t value, held;
@@ -28,7 +29,7 @@ static void *freed(void) {
     return object;
 }
 
-/* What is freed by size is looked at when it goes back to its slabs, at the latest. */
+/* An object that was freed with its size is checked when it returns to its slab, at the latest. */
 static bool sized_reports(void *object, size_t size) {
     slab_kfree(object, size);
     sy_thread_flush();
@@ -45,7 +46,7 @@ static bool arena_makes(uintptr_t base, size_t size, size_t quantum) {
     return vmem_create("arena", base, size, quantum) != NULL;
 }
 
-/* With all that may be 0. */
+/* Calls vmem_xalloc with 0 for each argument that may be 0. */
 static int xalloc(vmem_t *vm, size_t size, uintptr_t *addrp) {
     return vmem_xalloc(vm, size, 0, 0, 0, 0, 0, addrp);
 }

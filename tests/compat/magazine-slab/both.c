@@ -1,5 +1,6 @@
 /*
- * both.c: the example of the document, as it stands there: caches, any size, and an arena.
+ * both.c: the example of magazine-slab's document, unchanged: caches, objects of any size, and an
+ * arena.
  */
 #include "compat/compat.h"
 
@@ -24,7 +25,7 @@ static void caches(void) {
 
 #include "vmem.h"
 
-/* The second allocation takes the place of the first in `addr`: one is live at the end. */
+/* The second allocation overwrites `addr`, so the first one is still live at the end. */
 static void arena(void) {
     vmem_t *vm = vmem_create("my_arena", 0x10000, 0x100000, 4096);
     uintptr_t addr = 0;

@@ -9,7 +9,7 @@
 
 _Static_assert(SLAB_DEBUG == (SLAB_RED_ZONE | SLAB_POISON), "both, as the document says");
 
-/* ---- what the document shows ---- */
+/* ---- as the document shows ---- */
 
 static void a_cache_and_its_life(void) {
     struct slab_cache *cache = slab_cache_create("my_cache", 64, 0, 0, NULL, NULL);
@@ -81,7 +81,8 @@ static void fields_say_what_was_asked_for_and_made(void) {
     slab_cache_destroy(cache);
 }
 
-/* They are read as nothing is called but slab_alloc and slab_free; then as it is known better. */
+/* slab_alloc and slab_free keep the counts roughly. slab_cache_stats and slab_cache_shrink make
+ * them exact. */
 static void slabs_are_counted_as_they_come_and_go(uint32_t flags) {
     struct slab_cache *cache = slab_cache_create("counted", 64, 0, flags, NULL, NULL);
     unsigned count = 5u * cache->objs_per_slab;
@@ -102,7 +103,7 @@ static void *alloc_and_free_all(void *cache) {
     return NULL;
 }
 
-/* What its magazines held is in no thread's any more. */
+/* The objects of an ended thread's magazines are in no magazine of a thread any more. */
 static void a_threads_end_empties_its_magazines(void) {
     struct slab_cache *cache = slab_cache_create("left", 200, 0, 0, NULL, NULL);
     sy_cache_stats stats;
@@ -125,7 +126,7 @@ static void without_magazines_an_object_is_in_its_slab_at_once(void) {
     slab_cache_destroy(cache);
 }
 
-/* ---- what was found ---- */
+/* ---- mistakes that the audit found ---- */
 
 static unsigned built, unbuilt;
 
@@ -152,7 +153,7 @@ static void constructors_and_destructors_are_paired(void) {
     }
 }
 
-/* Thirty allocations of which three live at a time. */
+/* Of thirty objects, three are live at a time: three slots are constructed. */
 static void an_object_is_constructed_once(void) {
     struct slab_cache *cache = slab_cache_create("built", 32, 0, SLAB_NO_MAGAZINES, build, unbuild);
     built = unbuilt = 0;
@@ -181,7 +182,7 @@ static void alignment_holds_for_every_slab(void) {
         }
 }
 
-/* The first objects of slabs lie at different distances from where the slabs begin. */
+/* In different slabs, the first object has different distances from the start of the slab. */
 static void slabs_have_colours(void) {
     for (size_t size = 8; size <= 192; size += 8) {
         struct slab_cache *cache = slab_cache_create("coloured", size, 0, 0, NULL, NULL);
@@ -194,7 +195,7 @@ static void slabs_have_colours(void) {
         for (unsigned i = 0; i < count && i < OBJECTS; i++) {
             uintptr_t start = (uintptr_t)objects[i] % stats.slab_bytes;
             if (start >= sizeof seen || start % 64 != 0 || seen[start]) continue;
-            bool first = true; /* of its slab: nothing lies before it */
+            bool first = true; /* the first object of its slab */
             for (unsigned j = 0; j < count && j < OBJECTS; j++)
                 first &= (uintptr_t)objects[j] != (uintptr_t)objects[i] - stats.slot_size;
             seen[start] |= first;
@@ -222,7 +223,7 @@ static void mistakes_are_seen_with_magazines_on(void) {
     slab_free(cache, object);
     slab_free(cache, object);
     EXPECT(faults == 3 && last_fault.kind == SY_FAULT_DOUBLE_FREE);
-    object[23] ^= 1; /* the last byte alone */
+    object[23] ^= 1; /* only the last byte */
     slab_cache_destroy(cache);
     EXPECT(faults == 4 && last_fault.kind == SY_FAULT_WRITE_AFTER_FREE && last_fault.offset == 23);
     sy_set_fault_handler(before);
@@ -244,11 +245,11 @@ static void each_flag_is_enough_for_its_mistake(void) {
     slab_cache_destroy(cache);
 
     cache = slab_cache_create("poisoned", 24, 0, SLAB_POISON, NULL, NULL);
-    for (unsigned i = 0; i < 3; i++) { /* whichever byte it is */
+    for (unsigned i = 0; i < 3; i++) { /* a byte at the start, in the middle, at the end */
         object = slab_alloc(cache);
         slab_free(cache, object);
         object[places[i]] ^= 1;
-        EXPECT(slab_alloc(cache) == object); /* looked at before it is given again */
+        EXPECT(slab_alloc(cache) == object); /* checks the content first */
         EXPECT(faults == 3 + i && last_fault.kind == SY_FAULT_WRITE_AFTER_FREE);
         EXPECT((size_t)last_fault.offset == places[i]);
         slab_free(cache, object);
@@ -264,7 +265,8 @@ static void each_flag_is_enough_for_its_mistake(void) {
     sy_set_fault_handler(before);
 }
 
-/* It went to the magazine of another class, which sees it when it goes back to its slabs. */
+/* The object is in the magazine of another class. The mistake is reported when this magazine
+ * returns its objects to the slabs. */
 static void a_wrong_size_is_seen(void) {
     sy_fault_handler before = sy_set_fault_handler(note_fault);
     faults = 0;
@@ -297,7 +299,7 @@ static void thousands_of_caches(void) {
         EXPECT((caches[i] = slab_cache_create("one of many", 16 + i % 64, 0, 0, NULL, NULL)));
         EXPECT((objects[i] = slab_alloc(caches[i])) != NULL);
     }
-    pthread_key_t key; /* they take no more than one of them all */
+    pthread_key_t key; /* all caches together use one key at most */
     EXPECT(pthread_key_create(&key, NULL) == 0 && pthread_key_delete(key) == 0);
     for (unsigned i = 0; i < CACHES; i++) {
         slab_free(caches[i], objects[i]);
@@ -311,7 +313,8 @@ static void what_is_no_flag_is_refused(void) {
     EXPECT(!slab_cache_create("none", 64, 24, 0, NULL, NULL));
 }
 
-/* A producer and a consumer with 256 objects between them: what is freed elsewhere comes back. */
+/* A producer hands 256 objects at a time to a consumer. The objects that the consumer frees
+ * return to the producer. */
 enum { RING = 256, HANDED = 500000 };
 static void *ring[RING];
 static struct slab_cache *packets;
@@ -348,7 +351,7 @@ static void what_crosses_threads_stays_bounded(void) {
     slab_cache_destroy(packets);
 }
 
-/* ---- what a free costs ---- */
+/* ---- cost of a free ---- */
 
 typedef struct history {
     uint32_t flags;
@@ -361,7 +364,7 @@ static void free_some(const void *arg) {
     uint64_t random = 18;
     struct slab_cache *cache = slab_cache_create("freed", 64, 0, it->flags, NULL, NULL);
     EXPECT(all && cache);
-    sy_set_decay(0); /* nothing goes back by itself */
+    sy_set_decay(0); /* no memory is returned to the system */
     for (unsigned i = 0; i < it->live; i++) EXPECT((all[i] = slab_alloc(cache)) != NULL);
     shuffle(all, it->live, &random);
     count_from_here();
@@ -369,8 +372,8 @@ static void free_some(const void *arg) {
     count_to_here();
 }
 
-/* In random order, with magazines (more frees than two of them hold) and without; counted in
- * instructions. */
+/* Counts the instructions of frees in random order: with magazines, more frees than two of them
+ * hold, and without magazines. */
 static void a_free_is_no_dearer_among_a_million(void) {
     const history histories[] = {{0, 1000000, 300}, {SLAB_NO_MAGAZINES, 1000000, 30}};
     for (unsigned i = 0; i < 2; i++) {
@@ -378,7 +381,7 @@ static void a_free_is_no_dearer_among_a_million(void) {
         uint64_t many = instructions_of(free_some, &it);
         it.live = it.frees;
         uint64_t few = instructions_of(free_some, &it);
-        if (few == 0) return; /* tracing is not permitted here */
+        if (few == 0) return; /* tracing is not permitted on this machine */
         EXPECT(few > it.frees && many < 2 * few);
     }
 }

@@ -4,7 +4,7 @@
 
 #include "support/child.h"
 
-/* ---- what the document shows ---- */
+/* ---- as the document shows ---- */
 
 static void an_arena_and_its_life(void) {
     vmem_t *vm = vmem_create("my_arena", 0x10000, 0x100000, 4096);
@@ -26,7 +26,7 @@ static void constraints_hold(void) {
     EXPECT(vmem_xalloc(vm, 0x300, 0x1000, 0x200, 0, 0, 0, &value) == 0);
     EXPECT(value % 0x1000 == 0x200);
     EXPECT(vmem_xalloc(vm, 0xe00, 0, 0, 0x1000, 0, 0, &value) == 0);
-    EXPECT(value == 0x2000); /* the first place, 0x1500, is across one */
+    EXPECT(value == 0x2000); /* from 0x1500 it would cross 0x2000 */
     EXPECT(vmem_xalloc(vm, 0x100, 0, 0, 0, 0x80000, 0x800ff, &value) == 0);
     EXPECT(value == 0x80000);
     EXPECT(vmem_xalloc(vm, 0x100, 0, 0, 0, 0x80000, 0x800ff, &value) == -1);
@@ -43,13 +43,14 @@ static void sizes_are_rounded_up_to_the_quantum(void) {
         EXPECT(vmem_alloc(vm, 1 + i * 273, &pages[i]) == 0 && pages[i] % 4096 == 0);
     EXPECT(vmem_alloc(vm, 1, &value) == -1 && value == 7);
     for (unsigned i = 0; i < 16; i++) vmem_free(vm, pages[i], 1 + i * 273);
-    EXPECT(vmem_alloc(vm, 0x10000, &value) == 0 && value == 0x10000); /* neighbours are one */
+    EXPECT(vmem_alloc(vm, 0x10000, &value) == 0 && value == 0x10000); /* merged again */
     vmem_free(vm, value, 0x10000);
     vmem_destroy(vm);
     EXPECT(!vmem_create("thirds", 0, 300, 3) && !vmem_create("half", 0x800, 0x1000, 4096));
 }
 
-/* In order from the start; of two holes the smaller one, which is exactly as large or larger. */
+/* Segments are allocated from the start on. Of two holes that are large enough, the smaller is
+ * taken. */
 static void the_smallest_hole_is_taken(void) {
     vmem_t *vm = vmem_create("holes", 0x1000, 1024, 64);
     uintptr_t first, small, between, large, again;
@@ -80,7 +81,7 @@ static void threads_share_an_arena(void) {
     vmem_t *vm = vmem_create("shared", 0, 1 << 20, 64);
     uintptr_t value;
     in_threads(8, take_and_give, vm);
-    EXPECT(vmem_alloc(vm, 1 << 20, &value) == 0 && value == 0); /* it is one segment again */
+    EXPECT(vmem_alloc(vm, 1 << 20, &value) == 0 && value == 0); /* all segments have been merged */
     vmem_free(vm, 0, 1 << 20);
     vmem_destroy(vm);
 }
@@ -93,9 +94,9 @@ static void spans_are_added(void) {
     EXPECT(vmem_alloc(vm, 256, &value) == 0 && value == 0x10000);
     vmem_free(vm, value, 256);
     errno = 0;
-    EXPECT(vmem_add(vm, 64, 64) == -1 && errno == EEXIST); /* it is in there */
+    EXPECT(vmem_add(vm, 64, 64) == -1 && errno == EEXIST); /* the arena already contains it */
     errno = 0;
-    EXPECT(vmem_add(vm, 0x20000, 100) == -1 && errno == EINVAL); /* not a whole quantum */
+    EXPECT(vmem_add(vm, 0x20000, 100) == -1 && errno == EINVAL); /* not a multiple of the quantum */
     EXPECT(vmem_add(vm, 0x20000, 0) == -1 && vmem_add(vm, UINTPTR_MAX - 127, 256) == -1);
     vmem_free(vm, 0, 128);
     vmem_destroy(vm);
@@ -123,7 +124,8 @@ static size_t address_space(void) {
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* As in the document: a segment is still allocated. This is reported, and nothing is left. */
+/* As in the document, a segment is still allocated. This is reported, and all memory of the arena
+ * is freed. */
 static void an_arena_is_destroyed_with_what_is_live(void) {
     enum { ARENAS = 1000 };
     char text[1000];
@@ -139,7 +141,7 @@ static void an_arena_is_destroyed_with_what_is_live(void) {
     EXPECT(address_space() < before + (1 << 20));
 }
 
-/* ---- what was found ---- */
+/* ---- mistakes that the audit found ---- */
 
 static void what_fits_is_found(void) {
     vmem_t *vm = vmem_create("full but for the end", 0, 1024, 1);
@@ -154,7 +156,7 @@ static void what_fits_is_found(void) {
     vmem_destroy(vm);
 }
 
-/* It looked at all that was allocated. */
+/* magazine-slab searched all allocated segments. */
 static void a_free_finds_its_segment_at_once(void) {
     enum { SEGMENTS = 100000 };
     static void *values[SEGMENTS];

@@ -1,7 +1,7 @@
 #include "compat/together/together.h"
 
 #include <string.h>
-/* In either order, and twice. */
+/* The headers may be included in either order, and twice. */
 #include "slab.h"
 #include "vmem.h"
 

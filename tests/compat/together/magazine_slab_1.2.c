@@ -1,6 +1,6 @@
 #include "compat/together/together.h"
 
-/* As its own test does it. */
+/* Includes the headers as magazine-slab's own test does. */
 #include "slab.h"
 #include "slab_tags.h"
 

@@ -10,7 +10,7 @@ static int bring(void *arg, size_t size, uintptr_t *addr, size_t *actual) {
     return 0;
 }
 
-/* After the file in C: the tag is in one table for both. */
+/* Runs after with_magazine_slab_1_2, and finds its tag: C and C++ use one table of tags. */
 int with_magazine_slab_1_2_in_cpp(void) {
     const pool_tag_entry *both = slab_pool_tag_find(MAKE_POOL_TAG('b', 'o', 't', 'h'));
     uintptr_t next = 64, value = 0;

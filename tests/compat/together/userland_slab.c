@@ -8,7 +8,7 @@ int with_userland_slab(void) {
     struct Objs_cache a_cache;
     sy_stats before, after;
     sy_get_stats(&before);
-    /* Initialised by the other file, for all. */
+    /* The C++ file has called slab_allocator_init, which holds for all files. */
     if (!objs_cache_init(&a_cache, sizeof(unsigned long), NULL)) return 1;
     unsigned long *number = objs_cache_alloc(&a_cache);
     if (!number) return 2;

@@ -2,7 +2,7 @@
 
 #include <new>
 
-/* As its own programs do it. */
+/* Includes the header as xslab's own programs do. */
 extern "C" {
 #include <x/base/slab.h>
 }
@@ -12,7 +12,7 @@ struct Node {
     int key;
 };
 
-/* Pools that are NULL, where the compiler sees it: nothing happens, and there is no warning. */
+/* Passes NULL where the compiler can see it: the calls do nothing, and cause no warning. */
 static bool nothing_is_done_without_a_pool() {
     xSlabDestroy(nullptr);
     xSlabReset(nullptr);

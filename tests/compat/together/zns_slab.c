@@ -1,7 +1,7 @@
 #include "compat/together/together.h"
 
-/* As its own tests and benchmarks do it: in ISO C, with the internal header, which a program finds
- * as it finds the other. */
+/* Includes the internal header, as ZNS-Slab's own tests and benchmarks do. This file is compiled as
+ * ISO C. */
 #include <slab_alloc_internal.h>
 
 int with_zns_slab(void) {

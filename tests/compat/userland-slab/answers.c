@@ -1,13 +1,14 @@
 /*
- * answers.c: what userland_slab answers to bad input, function by function; NULL or nothing, where
- * it crashed or ended the process, and a report, where it went on with damage. Run with checks and
- * without.
+ * answers.c: bad input to each function of userland_slab. The answers have to be those of
+ * userland_slab, with two exceptions. Where it crashed or ended the process, the call returns
+ * NULL or does nothing. Where it continued with corrupted memory, the mistake is reported. This
+ * program runs with checks and without.
  */
 #include "compat/compat.h"
 
 #include <slab.h>
 
-static void *volatile none; /* so that no compiler knows */
+static void *volatile none; /* NULL, which the compiler cannot know */
 static struct Objs_cache cache, other, ended, made;
 static uint64_t memory[8];
 
@@ -22,7 +23,7 @@ static void *freed(void) {
     return object;
 }
 
-/* Refused, or without objects. */
+/* Returns true if a cache of this size is refused, or has no objects. */
 static bool none_of(size_t size) {
     struct Objs_cache *it = objs_cache_init(&made, size, NULL);
     return !objs_cache_alloc(it);

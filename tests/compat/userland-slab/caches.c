@@ -4,7 +4,7 @@
 
 #include <slabyard/fail.h>
 
-/* ---- what the document shows ---- */
+/* ---- as the document shows ---- */
 
 static void a_cache_of_numbers(void) {
     struct Objs_cache a_cache;
@@ -21,7 +21,7 @@ static void initialised_once_and_for_all(void) {
     struct Objs_cache cache;
     EXPECT(slab_allocator_init());
     EXPECT(objs_cache_init(&cache, 24, NULL));
-    EXPECT(slab_allocator_init()); /* again: what there is stays */
+    EXPECT(slab_allocator_init()); /* a second call keeps all caches */
     void *object = objs_cache_alloc(&cache);
     EXPECT(object);
     objs_cache_free(&cache, object);
@@ -50,7 +50,7 @@ static void the_constructor_is_called_at_each_allocation(void) {
 enum { OBJECTS = 1000000 };
 static void *objects[OBJECTS];
 
-/* A million objects take little more than their bytes. */
+/* A million objects need hardly more memory than their sizes. */
 static void objects_have_no_metadata(void) {
     const size_t sizes[] = {8, 16, 32, 48, 64, 128, 256};
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -65,7 +65,7 @@ static void objects_have_no_metadata(void) {
     }
 }
 
-/* ---- what was found ---- */
+/* ---- mistakes that the audit found ---- */
 
 enum { MANY = 100000 };
 
@@ -82,7 +82,7 @@ static void rounds_hold_flat(void) {
     objs_cache_destroy(&cache);
 }
 
-/* To the system, at once: nothing else has to be called. */
+/* Destroying a cache returns its memory to the system at once, without a trim. */
 static void all_memory_goes_back(void) {
     struct Objs_cache cache, other;
     sy_trim();
@@ -92,7 +92,7 @@ static void all_memory_goes_back(void) {
     EXPECT(mapped_now() > before + MANY * 100);
     objs_cache_destroy(&cache);
     EXPECT(mapped_now() <= before + (1 << 20));
-    objs_cache_destroy(&cache); /* again */
+    objs_cache_destroy(&cache); /* a second time: does nothing */
     for (unsigned i = 0; i < MANY / 10; i++) EXPECT(objs_cache_alloc(&other));
     EXPECT(mapped_now() > before + MANY * 300);
     slab_allocator_destroy();
@@ -117,7 +117,7 @@ static void objects_of_any_size(void) {
     EXPECT(!objs_cache_init(NULL, 8, NULL) && errno == EINVAL);
 }
 
-/* Nor is what is not there constructed. */
+/* The constructor is not called for an object that cannot be allocated. */
 static void no_memory_is_no_end(void) {
     struct Objs_cache cache;
     EXPECT(objs_cache_init(&cache, SIZE_MAX / 4, construct));
@@ -132,7 +132,7 @@ static void no_memory_is_no_end(void) {
     objs_cache_destroy(&cache);
 }
 
-/* ---- what the header says besides ---- */
+/* ---- as the header shows ---- */
 
 static void *alloc_and_free(void *arg) {
     void *mine[100];
@@ -149,7 +149,7 @@ static void *alloc_and_free(void *arg) {
     return NULL;
 }
 
-/* Caches come and go in each thread besides, in the one list of them all. */
+/* Each thread also creates and destroys caches of its own, in the list that all threads share. */
 static void *init_and_destroy(void *arg) {
     for (unsigned i = 0; i < 200; i++) {
         struct Objs_cache cache;
@@ -178,7 +178,7 @@ static void caches_that_are_left_go_with_the_allocator(void) {
     EXPECT(!objs_cache_init(&caches[50], 8, NULL));
     EXPECT(slab_allocator_init());
     EXPECT(objs_cache_init(&caches[50], 8, NULL));
-    objs_cache_destroy(&caches[0]); /* gone already: nothing happens to the new one */
+    objs_cache_destroy(&caches[0]); /* destroyed already: the new cache is not affected */
     EXPECT(objs_cache_alloc(&caches[50]));
     slab_allocator_destroy();
     slab_allocator_destroy();

@@ -1,13 +1,13 @@
 /*
- * answers.c: what xslab answers to bad input, function by function; and a report, where it went on
- * with damage. Run with checks and without.
+ * answers.c: bad input to each function of xslab. The answers have to be those of xslab, or a
+ * report where it continued with corrupted memory. This program runs with checks and without.
  */
-#define SY_NO_INLINE /* a pool's frees are seen */
+#define SY_NO_INLINE /* each free is a call, and can be checked */
 #include "compat/compat.h"
 
 #include <xbase/slab.h>
 
-static void *volatile none; /* so that no compiler knows */
+static void *volatile none; /* NULL, which the compiler cannot know */
 static xSlab *one, *other;
 static xSlabMt *all, *others;
 static uint64_t memory[8];
@@ -34,7 +34,7 @@ static void *freed_mt(void) {
     return slot;
 }
 
-/* Either refused, or no slot can be had. */
+/* Returns true if such a pool is refused, or has no slots. */
 static bool none_of(size_t size, size_t align, size_t chunk_bytes) {
     xSlab *pool = xSlabCreate(size, align, chunk_bytes);
     return !xSlabAlloc(pool);

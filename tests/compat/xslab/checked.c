@@ -1,7 +1,7 @@
 /*
- * checked.c: the pools of xslab when they are looked at: run with SLABYARD=check,redzone.
+ * checked.c: the pools of xslab with checks. It runs with SLABYARD=check,redzone.
  */
-#define SY_NO_INLINE /* a pool's frees are seen */
+#define SY_NO_INLINE /* each free is a call, and can be checked */
 #include "compat/compat.h"
 
 #include <xbase/slab.h>
@@ -9,7 +9,7 @@
 static xSlab *one;
 static xSlabMt *all;
 
-/* As without checks: the size asked for, rounded up. */
+/* As without checks, a slot has the size that was asked for, rounded up. */
 static void the_whole_slot_is_the_programs(void) {
     void *slot = xSlabAlloc(one), *slot_too = xSlabMtAlloc(all);
     EXPECT(xSlabSlotSize(one) == 48 && xSlabMtSlotSize(all) == 48);
@@ -31,7 +31,7 @@ static void what_is_written_behind_it_is_seen(void) {
     EXPECT(faults == 2 && last_fault.kind == SY_FAULT_OVERFLOW);
 }
 
-/* It gave one slot to two owners, and the number of slots in use went below 0. */
+/* xslab allocated the slot twice, and counted fewer than 0 slots in use. */
 static void a_double_free_is_seen_and_does_nothing(void) {
     void *slot = xSlabAlloc(one), *slot_too = xSlabMtAlloc(all);
     faults = 0;

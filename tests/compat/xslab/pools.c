@@ -11,7 +11,7 @@ _Static_assert(_Generic(XSLAB_DEFAULT_ALIGN, size_t: 1), "so that it may be an a
 _Static_assert(_Generic(XSLAB_DEFAULT_CHUNK_BYTES, size_t: 1), "the same");
 _Static_assert(XSLAB_DEFAULT_CHUNK_BYTES == 64 * 1024, "as the document says");
 
-/* ---- what the document shows ---- */
+/* ---- as the document shows ---- */
 
 typedef struct Node Node;
 struct Node {
@@ -62,7 +62,7 @@ static void a_pool_of_tasks_for_all_threads(void) {
 enum { SLOTS = 10000 };
 static void *slots[SLOTS];
 
-/* The event loop ends without freeing its sources one by one. */
+/* A program resets the pool instead of freeing each slot. */
 static void a_pool_is_reset_and_keeps_its_chunks(void) {
     xSlab *pool = xSlabCreate(40, 8, 0);
     for (unsigned i = 0; i < SLOTS; i++) EXPECT((slots[i] = xSlabAlloc(pool)) != NULL);
@@ -77,7 +77,8 @@ static void a_pool_is_reset_and_keeps_its_chunks(void) {
     xSlabDestroy(pool);
 }
 
-/* Size and alignment asked for, and the slot's: the size is rounded up, and 0 is 16. */
+/* Size and alignment that are asked for, and the size of the slot: rounded up to the alignment. An
+ * alignment of 0 means 16. */
 static const size_t rounded[][3] = {{8, 0, 16},  {16, 0, 16},   {40, 0, 48},
                                     {40, 8, 40}, {5, 1, 8},     {5, 4, 8},
                                     {24, 2, 24}, {65, 64, 128}, {1, 4096, 4096}};
@@ -108,7 +109,7 @@ static size_t capacity_of(size_t chunk_bytes) {
     return capacity;
 }
 
-/* A pool grows by a chunk; what it needs itself is the rest. */
+/* A pool grows by a chunk. Its slots fill all of the chunk but for the pool's own data. */
 static void chunks_have_the_size_asked_for(void) {
     EXPECT(capacity_of(0) == capacity_of(XSLAB_DEFAULT_CHUNK_BYTES));
     EXPECT(capacity_of(0) <= 64 * 1024 / 32 && capacity_of(0) >= 63 * 1024 / 32);
@@ -137,7 +138,7 @@ static void all_memory_goes_back(void) {
     EXPECT(mapped_now() <= before + SLOTS * 10);
 }
 
-/* ---- what was found ---- */
+/* ---- mistakes that the audit found ---- */
 
 static void the_slot_freed_last_is_the_next_one(void) {
     xSlab *pool = xSlabCreate(64, 64, 0);
@@ -156,7 +157,7 @@ static void so_it_is_for_each_thread_of_many(void) {
     xSlabMtDestroy(pool);
 }
 
-/* Content that a reset would have written over is there when the slot is given again. */
+/* After a reset, each slot still has its content. */
 static void a_reset_touches_no_slot(void) {
     xSlab *pool = xSlabCreate(40, 8, 4096);
     for (unsigned i = 0; i < SLOTS; i++) own(slots[i] = xSlabAlloc(pool), 40, i);
@@ -185,7 +186,7 @@ static void every_alignment_holds(void) {
     EXPECT(!xSlabCreate(64, 24, 0) && !xSlabMtCreate(64, 24, 0));
 }
 
-/* By default too: of what divides a line none lies in two. */
+/* With the default alignment too, slots whose size divides a cache line do not cross lines. */
 static void objects_of_a_line_do_not_straddle(void) {
     for (size_t size = 8; size <= 64; size *= 2) {
         xSlab *one = xSlabCreate(size, 0, 0);
@@ -209,7 +210,8 @@ static void sizes_that_are_none_are_refused(void) {
     xSlabMtDestroy(all);
 }
 
-/* The system gives nothing any more: what is there is given, then NULL, and then it goes on. */
+/* While the system gives no memory, the pool allocates its free slots, then returns NULL. Later it
+ * works again. */
 static void no_memory_is_null(void) {
     xSlab *one = xSlabCreate(4096, 0, 0);
     xSlabMt *all = xSlabMtCreate(4096, 0, 0);
@@ -234,12 +236,13 @@ static void what_is_in_use_is_never_below_zero(void) {
     void *other = xSlabAlloc(pool);
     xSlabFree(pool, slot);
     xSlabFree(pool, other);
-    xSlabFree(pool, slot); /* a mistake */
+    xSlabFree(pool, slot); /* a double free */
     EXPECT(xSlabInUse(pool) <= 2);
     xSlabDestroy(pool);
 }
 
-/* Each thread puts what it has allocated in a place of all, and frees what it finds there. */
+/* Each thread puts its new slot into a place that all threads share, and frees the slot that was in
+ * it. */
 enum { PLACES = 64 };
 static void *places[PLACES];
 
@@ -265,7 +268,7 @@ static void no_slot_has_two_owners(void) {
     xSlabMtDestroy(pool);
 }
 
-/* ---- a thread that stands still ---- */
+/* ---- a thread that is stopped ---- */
 
 static int stands[2], goes_on[2]; /* pipes */
 static int over;
@@ -291,7 +294,8 @@ static void *take_and_give(void *arg) {
     return NULL;
 }
 
-/* Wherever in its operations it does: with a lock for each of them this would not end. */
+/* A signal stops a thread anywhere in its operations. If these held a lock, this test would not
+ * end. */
 static void nobody_waits_for_a_thread_that_stands_still(void) {
     xSlabMt *pool = xSlabMtCreate(64, 0, 0);
     pthread_t other;

@@ -1,6 +1,7 @@
 /*
- * system_calls.c: no lock is held across a system call for memory, where xslab held its spinlock:
- * a thread is stopped in each of them by turns, and another one goes on meanwhile.
+ * system_calls.c: no lock is held during a system call for memory, as xslab's spinlock was. The
+ * test stops a thread in its first system call for memory, then in its second, and so on.
+ * Meanwhile another thread has to be able to allocate.
  */
 #include "compat/compat.h"
 
@@ -12,14 +13,14 @@
 #include "support/sanitized.h"
 
 static int stands[2], goes_on[2];       /* pipes */
-static _Thread_local unsigned stops_in; /* that many calls; 0: in none */
+static _Thread_local unsigned stops_in; /* number of this call; 0: none */
 
 static void tell(char what) { EXPECT(write(stands[1], &what, 1) == 1); }
 
 enum { MAPS, PROTECTS, ADVISES, KINDS };
 static unsigned stopped_in[KINDS];
 
-/* ---- in place of the C library's: sanitizers have their own ---- */
+/* ---- replace the C library's functions, unless a sanitizer does ---- */
 
 #if !defined(SANITIZED_HERE)
 static void come_by(unsigned kind) {
@@ -51,12 +52,12 @@ int madvise(void *start, size_t bytes, int advice) {
 }
 #endif
 
-/* ---- stopping and going on ---- */
+/* ---- threads that stop and continue ---- */
 
-enum { SLOT = 64 << 10, SLOTS = 1000 }; /* 64 MB a turn, never written */
+enum { SLOT = 64 << 10, SLOTS = 1000 }; /* 64 MB in each turn, never written */
 static xSlabMt *pool;
 
-/* What it takes it keeps, so that there has to be more each time. */
+/* Allocates slots and keeps them, so that each turn needs new memory. */
 static void take(void) {
     for (unsigned i = 0; i < SLOTS; i++) EXPECT(xSlabMtAlloc(pool) != NULL);
 }
@@ -66,7 +67,7 @@ static void *live(void *stop) {
     take();
     xSlabMt *own_pool = xSlabMtCreate(100, 0, 0);
     EXPECT(xSlabMtAlloc(own_pool) != NULL);
-    xSlabMtDestroy(own_pool); /* what is free goes back to the system */
+    xSlabMtDestroy(own_pool); /* returns its memory to the system */
     stops_in = 0;
     tell(0);
     return NULL;

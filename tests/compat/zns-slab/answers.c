@@ -1,19 +1,19 @@
 /*
- * answers.c: what ZNS-Slab answers to bad input, function by function; and NULL or nothing, where
- * it crashed.
+ * answers.c: bad input to each function of ZNS-Slab. The answers have to be those of ZNS-Slab.
+ * Where it crashed, the call returns NULL or does nothing.
  */
 #include "compat/compat.h"
 
 #include <slab_alloc.h>
 
-static void *volatile none; /* so that no compiler knows */
+static void *volatile none; /* NULL, which the compiler cannot know */
 static SlabAllocator *alloc, *other;
 static SlabHandle handle, live, stale, elsewhere;
 static PerfCounters counters;
 static void *object, *freed;
 static uint64_t memory[8];
 
-/* 0 of everything; what was there before is gone. */
+/* Returns true if all counters are set to 0. */
 static bool counts_nothing(SlabAllocator *of, uint32_t size_class) {
     static const PerfCounters zero;
     memset(&counters, 1, sizeof counters);
@@ -21,7 +21,7 @@ static bool counts_nothing(SlabAllocator *of, uint32_t size_class) {
     return memcmp(&counters, &zero, sizeof zero) == 0;
 }
 
-/* Frees nothing: what is live still is after it. */
+/* Returns true if a free does nothing: the live object stays live. */
 static bool does_nothing(SlabAllocator *of, void *ptr) {
     slab_free(of, ptr);
     return faults == 0 && sy_handle_of(object) == live;

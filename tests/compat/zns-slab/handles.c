@@ -16,7 +16,7 @@ _Static_assert(offsetof(PerfCounters, new_slab_count) == 8 &&
                    offsetof(PerfCounters, empty_slab_overflowed) == 56,
                "as the document lists them");
 
-/* ---- what the document shows ---- */
+/* ---- as the document shows ---- */
 
 static void by_handle(void) {
     SlabAllocator *alloc = slab_allocator_create();
@@ -45,7 +45,7 @@ static void in_storage_of_the_callers(void) {
     allocator_init(&alloc);
     EXPECT(alloc_obj(&alloc, 64, &h));
     allocator_destroy(&alloc);
-    /* Nothing is left, and nothing is taken for something. */
+    /* All calls are refused from now on. */
     EXPECT(!free_obj(&alloc, h) && !alloc_obj(&alloc, 64, &h) && errno == ENOMEM);
     allocator_destroy(&alloc);
 }
@@ -80,14 +80,15 @@ enum { MANY = 100000 };
 static SlabHandle handles[MANY];
 static void *objects[MANY];
 
-/* Of class 2, 256 bytes. */
+/* Returns the counters of class 2, whose objects have 256 bytes. */
 static PerfCounters counted(SlabAllocator *alloc) {
     PerfCounters now;
     get_perf_counters(alloc, 2, &now);
     return now;
 }
 
-/* What is free goes back to its slabs; a trim gives all of those that are empty to the chunks. */
+/* sy_thread_flush returns free objects to their slabs. A trim returns all empty slabs to the
+ * chunks. */
 static void counters_count(void) {
     SlabAllocator *alloc = slab_allocator_create();
     sy_cache_stats stats;
@@ -115,9 +116,9 @@ static void counters_count(void) {
     EXPECT(before.empty_slab_overflowed == 3 && before.new_slab_count == 3);
 
     EXPECT(alloc_obj(alloc, 256, &handles[0]) && free_obj(alloc, handles[0]));
-    sy_thread_flush(); /* one empty slab is kept, */
+    sy_thread_flush(); /* the cache keeps one empty slab, */
     EXPECT(counted(alloc).empty_slab_recycled == before.empty_slab_recycled);
-    EXPECT(alloc_obj(alloc, 256, &handles[0])); /* and used again */
+    EXPECT(alloc_obj(alloc, 256, &handles[0])); /* and uses it again */
     now = counted(alloc);
     EXPECT(now.new_slab_count == 4);
     EXPECT(now.empty_slab_recycled == before.empty_slab_recycled + 1);
@@ -151,7 +152,7 @@ static void no_memory_is_null(void) {
     slab_allocator_free(alloc);
 }
 
-/* ---- what was found ---- */
+/* ---- mistakes that the audit found ---- */
 
 static void a_stale_handle_stays_stale(void) {
     SlabAllocator *alloc = slab_allocator_create();
@@ -190,7 +191,7 @@ static void what_is_no_handle_is_refused(void) {
     slab_allocator_free(other);
 }
 
-/* The loop that gave one slot to two owners within a second. */
+/* In this loop, ZNS-Slab gave one slot to two owners within a second. */
 static void *twenty_and_twenty(void *arg) {
     SlabAllocator *alloc = arg;
     SlabHandle mine[20];
@@ -209,7 +210,7 @@ static void *twenty_and_twenty(void *arg) {
     return NULL;
 }
 
-/* And by pointer, beside. */
+/* The same, without handles. */
 static void *twenty_by_pointer(void *arg) {
     SlabAllocator *alloc = arg;
     void *mine[20];
@@ -257,13 +258,13 @@ static void memory_goes_back(void) {
     size_t kept = mapped_now() > before ? mapped_now() - before : 0;
     EXPECT(peak >= (size_t)MANY * 128 && kept <= peak / 20);
 
-    /* With the allocator all goes, at once, whatever is live. */
+    /* slab_allocator_free returns all memory at once, that of live objects too. */
     for (unsigned i = 0; i < MANY; i++) EXPECT((objects[i] = slab_malloc(alloc, 128)) != NULL);
     slab_allocator_free(alloc);
     EXPECT(mapped_now() <= before + peak / 20);
 }
 
-/* There was a mapping for 31 objects of 128 bytes. */
+/* ZNS-Slab made a mapping for each 31 objects of 128 bytes. */
 static void many_objects_share_a_slab(void) {
     SlabAllocator *alloc = slab_allocator_create();
     sy_stats before, now;
@@ -278,8 +279,8 @@ static void many_objects_share_a_slab(void) {
     slab_allocator_free(alloc);
 }
 
-/* A thousand cycles, a quarter of the objects replaced in each: none needs memory after the first.
- */
+/* A thousand cycles replace a quarter of the objects each. After the first ten, memory does not
+ * grow. */
 static void churn_needs_no_more_memory(void) {
     enum { LIVE = 4000 };
     SlabAllocator *alloc = slab_allocator_create();
