@@ -113,7 +113,7 @@ compare_all() {
 
 cat <<END
 Records a real program and replays its allocations. On two cores the first figures come after a minute
-and a half, all of them after four minutes, most of which is compiling.
+and a half, all of them after five minutes, most of which is compiling.
 END
 build "compiling the tool (a minute)" --no-default-features
 collect
