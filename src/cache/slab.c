@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "base/random.h"
+#include "chunk/pressure.h"
 #include "os/invariant.h"
 #include "os/os.h"
 
@@ -99,7 +100,9 @@ static SY_COLD void fill_holes(sy_slab *slab, const sy_layout *layout, uint32_t 
     size_t granule = sy_slab_granule(slab), base = slab->first - layout->zone - slab->start;
     size_t from = (base + first * layout->slot) / granule;
     size_t to = (base + (last + 1) * layout->slot - 1) / granule;
-    slab->holes &= ~(sy_low_bits((unsigned)(to - from + 1)) << from);
+    uint64_t filled = slab->holes & sy_low_bits((unsigned)(to - from + 1)) << from;
+    slab->holes &= ~filled;
+    sy_pressure_note(sy_count_bits(filled) * granule);
 }
 
 void sy_slab_take(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32_t count) {

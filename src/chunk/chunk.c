@@ -10,13 +10,17 @@
 #include "base/bits.h"
 #include "chunk/headers.h"
 #include "chunk/large.h"
+#include "chunk/pressure.h"
 #include "os/invariant.h"
 #include "os/lock.h"
 #include "os/os.h"
 
 static const uint64_t ALL_UNITS = ~UINT64_C(1); /* all but the first */
 
-enum { STEP_UNITS = 4 }; /* discarded in one step of a trim: some tens of microseconds */
+enum {
+    STEP_UNITS = 4,   /* discarded in one step of a trim: some tens of microseconds */
+    DIRTY_TRIES = 32, /* chunks that are searched for dirty units, before clean ones are taken */
+};
 
 static void list_chunk(sy_chunk *chunk) {
     sy_memory *memory = chunk->memory;
@@ -93,10 +97,10 @@ static void count_used(sy_memory *memory, size_t more) {
     atomic_store_explicit(&memory->units_used, used + more, memory_order_relaxed);
 }
 
-/* Takes units out of the free ones. Returns whether they are clean. */
-static bool take_units(sy_chunk *chunk, unsigned unit, unsigned units, unsigned first) {
+/* Takes units out of the free ones. Returns the number of clean ones. */
+static unsigned take_units(sy_chunk *chunk, unsigned unit, unsigned units, unsigned first) {
     uint64_t mask = units_mask(unit, units);
-    bool clean = !(chunk->dirty & mask);
+    unsigned clean = units - sy_count_bits(chunk->dirty & mask);
     chunk->free &= ~mask;
     chunk->dirty &= ~mask;
     chunk->aged &= ~mask;
@@ -115,15 +119,32 @@ static void give_units(sy_chunk *chunk, unsigned unit, unsigned units) {
     relist_chunk(chunk);
 }
 
+/* Looks for a run of dirty units in the chunks of the lists `fit`, those with the shortest free runs
+ * first. Sets *chunk; 64: there is none in the first chunks, and *chunk stays as it is. */
+static unsigned find_dirty_run(const sy_memory *memory, uint64_t fit, unsigned units,
+                               unsigned align, sy_chunk **chunk) {
+    unsigned tries = DIRTY_TRIES;
+    for (; fit; fit &= fit - 1)
+        for (sy_chunk *at = memory->with[sy_lowest_bit(fit)]; at; at = at->next) {
+            unsigned unit = sy_find_run(at->dirty, units, align);
+            if (unit != 64) {
+                *chunk = at;
+                return unit;
+            }
+            if (--tries == 0) return 64;
+        }
+    return 64;
+}
+
 /* Takes a run from the chunk whose longest free run is the shortest that fits. NULL: no chunk has
- * room. The caller holds the lock. */
-static sy_slab *take_run(sy_memory *memory, unsigned units, unsigned align, bool *clean) {
+ * room. *clean: number of its clean units. The caller holds the lock. */
+static sy_slab *take_run(sy_memory *memory, unsigned units, unsigned align, unsigned *clean) {
     uint64_t fit = memory->lists & ~sy_low_bits(units + align - 1);
     if (!fit) return NULL;
     sy_chunk *chunk = memory->with[sy_lowest_bit(fit)];
-    unsigned unit = sy_find_run(chunk->dirty, units, align);
+    unsigned unit = find_dirty_run(memory, fit, units, align, &chunk);
     if (unit == 64) unit = sy_find_run(chunk->free, units, align);
-    *clean = take_units(chunk, unit, units, unit) && memory->systems;
+    *clean = take_units(chunk, unit, units, unit);
     sy_slab *run = &chunk->slabs[unit - 1];
     memset(run, 0, sizeof *run);
     run->start = chunk->start + (uintptr_t)unit * SY_UNIT_BYTES;
@@ -184,16 +205,43 @@ static bool add_chunk(sy_memory *memory) {
     return true;
 }
 
-static sy_slab *take_units_of_any(sy_memory *memory, unsigned units, unsigned align, bool *clean) {
+static sy_slab *take_units_of_any(sy_memory *memory, unsigned units, unsigned align,
+                                  size_t *clean) {
     for (;;) {
+        unsigned clean_units = 0;
         sy_lock_acquire(&memory->lock);
-        sy_slab *run = take_run(memory, units, align, clean);
+        sy_slab *run = take_run(memory, units, align, &clean_units);
         sy_lock_release(&memory->lock);
+        *clean = clean_units * (size_t)SY_UNIT_BYTES;
         if (run || !add_chunk(memory)) return run;
     }
 }
 
 static bool is_large(const sy_slab *run) { return sy_owner_at(run->start) == run; }
+
+/* ---- memory pressure ---- */
+
+static void release_free(sy_memory *memory, size_t wanted) {
+    size_t done = 0;
+    uint64_t trim = sy_chunk_begin_trim(memory);
+    while (done < wanted && sy_chunk_trim_step(memory, trim, false, &done)) {}
+    if (done < wanted)
+        atomic_store_explicit(&sy_pressure_unmet, wanted - done, memory_order_relaxed);
+}
+
+void sy_chunk_relieve(size_t coming) {
+    int error = errno;
+    size_t wanted = sy_pressure_look(coming);
+    if (wanted) release_free(&sy_memory_main, wanted);
+    errno = error;
+}
+
+/* Called when a run got `clean` bytes that hold no memory yet. */
+static void note_growth(const sy_memory *memory, size_t clean) {
+    if (!clean || !memory->systems) return;
+    sy_pressure_note(clean);
+    if (sy_pressure_is_due()) sy_chunk_relieve(clean);
+}
 
 static sy_chunk *chunk_of(const sy_slab *run) {
     return (sy_chunk *)((uintptr_t)run & ~(uintptr_t)(sizeof(sy_chunk) - 1));
@@ -249,12 +297,19 @@ void sy_run_give(sy_slab *run) {
     sy_lock_release(&chunk->memory->lock);
 }
 
+static bool resize_large(sy_slab *run, size_t bytes) {
+    size_t before = run->bytes;
+    bool done = sy_large_resize(run, bytes);
+    if (run->bytes > before) note_growth(sy_large_memory(run), run->bytes - before);
+    return done;
+}
+
 bool sy_run_resize(sy_slab *run, size_t bytes) {
-    if (is_large(run)) return sy_large_resize(run, bytes);
+    if (is_large(run)) return resize_large(run, bytes);
     size_t wanted = sy_divide_up(bytes, SY_UNIT_BYTES);
     unsigned unit = unit_of(run), have = units_of(run);
     if (wanted == 0 || wanted > SY_CHUNK_UNITS - unit) return false;
-    unsigned units = (unsigned)wanted;
+    unsigned units = (unsigned)wanted, clean = 0;
     sy_chunk *chunk = chunk_of(run);
     bool done = true;
     sy_lock_acquire(&chunk->memory->lock);
@@ -263,10 +318,11 @@ bool sy_run_resize(sy_slab *run, size_t bytes) {
     } else if (units > have) {
         uint64_t more = units_mask(unit + have, units - have);
         done = (chunk->free & more) == more;
-        if (done) take_units(chunk, unit + have, units - have, unit);
+        if (done) clean = take_units(chunk, unit + have, units - have, unit);
     }
     if (done) run->bytes = (size_t)units * SY_UNIT_BYTES;
     sy_lock_release(&chunk->memory->lock);
+    note_growth(chunk->memory, clean * (size_t)SY_UNIT_BYTES);
     return done;
 }
 
@@ -603,13 +659,19 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
     bool large = units + align_units - 1 > SY_RUN_UNITS_MAX;
     if (room > most) room = most;
     for (;;) {
+        size_t fresh = 0;
         sy_slab *run =
-            large ? sy_large_take(memory, units * SY_UNIT_BYTES, align, room, clean)
-                  : take_units_of_any(memory, (unsigned)units, (unsigned)align_units, clean);
+            large ? sy_large_take(memory, units * SY_UNIT_BYTES, align, room, &fresh)
+                  : take_units_of_any(memory, (unsigned)units, (unsigned)align_units, &fresh);
         int error = errno;
-        if (run || !find_room(memory)) {
-            errno = error;
+        if (run) {
+            *clean = memory->systems && fresh == run->bytes;
+            note_growth(memory, fresh);
             return run;
+        }
+        if (!find_room(memory)) {
+            errno = error;
+            return NULL;
         }
     }
 }

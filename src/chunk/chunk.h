@@ -151,6 +151,10 @@ size_t sy_chunk_trim(sy_memory *memory);
 uint64_t sy_chunk_begin_trim(sy_memory *memory);
 bool sy_chunk_trim_step(sy_memory *memory, uint64_t trim, bool aged, size_t *bytes);
 
+/* If the process is near its memory limit once `coming` more bytes hold memory, returns as many free
+ * units and kept large spans to the system (pressure.h). */
+void sy_chunk_relieve(size_t coming);
+
 /* Gives all chunks back to the arena. There must be no run in them. */
 void sy_chunk_release_all(sy_memory *memory);
 

@@ -162,14 +162,14 @@ static size_t piece_bytes(sy_memory *memory) {
 
 /*
  * Moves memory from the ends of kept spans to a new span, which it fills from its start. Returns
- * whether there was any.
+ * the bytes of memory that the span has then.
  *
  * Only whole pieces move. So the last piece of a source may be longer than the source, and the last
  * piece that moves may reach beyond the new span: both are committed up to a multiple of 4 MiB. The
  * memory beyond the new span is discarded. If that fails, the span becomes longer, so that its
  * `bytes` still cover all memory in its segment.
  */
-static bool gather(sy_memory *memory, sy_slab *span) {
+static size_t gather(sy_memory *memory, sy_slab *span) {
     const size_t piece = piece_bytes(memory);
     size_t wanted = piece ? sy_round_up(span->bytes, piece) : 0, have = 0;
     while (have < wanted) {
@@ -193,10 +193,10 @@ static bool gather(sy_memory *memory, sy_slab *span) {
     if (have > span->bytes &&
         sy_os_discard((char *)span->start + span->bytes, have - span->bytes) != 0)
         span->bytes = have;
-    return have > 0;
+    return have < span->bytes ? have : span->bytes;
 }
 
-sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean) {
+sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t room, size_t *clean) {
     uintptr_t start;
     size_t reserved;
     sy_slab *span = take_kept(memory, bytes, align, room);
@@ -204,7 +204,7 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
         describe_span(span, memory, span->start, span->bytes, reserved_bytes(span),
                       span->bits[MOVED]);
         sy_map_set_owner(span->start, reserved_bytes(span), span);
-        *clean = false;
+        *clean = 0;
         return span;
     }
     if (!take_segment(memory, bytes, align, room, &start, &reserved)) return NULL;
@@ -216,8 +216,8 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
         return NULL;
     }
     describe_span(span, memory, start, bytes, reserved, 0);
-    bool dirty = room <= bytes && gather(memory, span);
-    *clean = memory->systems && !dirty;
+    size_t dirty = room <= bytes ? gather(memory, span) : 0;
+    *clean = span->bytes - dirty;
     sy_lock_acquire(&memory->large_lock);
     memory->used_bytes += span->bytes;
     sy_lock_release(&memory->large_lock);

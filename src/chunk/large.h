@@ -12,9 +12,9 @@
 
 #include "chunk/chunk.h"
 
-/* As sy_run_take, sy_run_give and sy_run_resize. In sy_large_take `bytes` is a multiple of a
- * unit. */
-sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean);
+/* As sy_run_take, sy_run_give and sy_run_resize. In sy_large_take `bytes` is a multiple of a unit,
+ * and *clean is the number of bytes of the span that hold no memory yet. */
+sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t room, size_t *clean);
 sy_memory *sy_large_memory(const sy_slab *span);
 void sy_large_give(sy_slab *span);
 /* As sy_run_move. */

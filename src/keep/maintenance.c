@@ -1,6 +1,6 @@
 /*
- * maintenance.c: the maintenance thread, which does the passes by age. A program or an option
- * starts it.
+ * maintenance.c: the maintenance thread. It does the passes by age, and a pass at once if the tasks
+ * of the control group wait for memory. A program or an option starts it.
  *
  *     OFF --start--> RUNS --stop--> ENDING --the thread ends--> OFF
  */
@@ -10,6 +10,8 @@
 #include <slabyard/limit.h>
 #include <stddef.h>
 
+#include "chunk/chunk.h"
+#include "chunk/pressure.h"
 #include "chunk/quota.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -21,6 +23,8 @@ enum { OFF, RUNS, ENDING };
 
 static const uint64_t LOOK_NS = 1000000000; /* the longest sleep between two looks at the decay
                                              * time */
+static const uint64_t WATCH_NS = 50000000;  /* the same while there is free memory to release */
+static const size_t WATCHED_BYTES = 1 << 20;
 
 static _Atomic uint32_t state;
 static SY_TLS bool is_it; /* this thread is the maintenance thread */
@@ -35,15 +39,30 @@ static void become_off(void) {
     sy_os_wake(&state, 1 << 20);
 }
 
-/* Sleeps until the next pass is due. Follows changes of the decay time. False: the thread was
- * stopped. */
+/* Whether the process has free memory that could be released: only then is it worth waking up to
+ * look for pressure. */
+static bool has_free_memory(void) {
+    sy_chunk_stats chunks = {0};
+    sy_chunk_count_of(&sy_memory_main, &chunks);
+    size_t dirty = (chunks.units_free - chunks.units_clean) * SY_UNIT_BYTES;
+    return dirty + chunks.large_kept >= WATCHED_BYTES;
+}
+
+/* Sleeps until the next pass by age is due. Follows changes of the decay time, and looks for
+ * pressure meanwhile. False: the thread was stopped. */
 static bool wait_until_due(void) {
-    uint64_t began = sy_os_now();
+    uint64_t began = sy_os_now(), now = began, look = began, longest = LOOK_NS;
     while (atomic_load_explicit(&state, memory_order_acquire) == RUNS) {
-        uint64_t interval = sy_reclaim_interval(), past = sy_os_now() - began;
+        uint64_t interval = sy_reclaim_interval(), past = now - began;
         if (interval && past >= interval) return true;
+        if (now >= look) {
+            longest = has_free_memory() ? WATCH_NS : LOOK_NS;
+            look = now + LOOK_NS;
+        }
         uint64_t left = interval ? interval - past : LOOK_NS;
-        sy_os_wait_for(&state, RUNS, left < LOOK_NS ? left : LOOK_NS);
+        sy_os_wait_for(&state, RUNS, left < longest ? left : longest);
+        now = sy_os_now();
+        if (sy_pressure_stalled(now)) sy_reclaim_at_once();
     }
     return false;
 }

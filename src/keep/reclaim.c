@@ -5,28 +5,34 @@
 #include "keep/reclaim.h"
 
 #include <errno.h>
+#include <limits.h>
 
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "chunk/chunk.h"
+#include "chunk/pressure.h"
 #include "magazine/client.h"
 #include "magazine/turn.h"
 #include "os/os.h"
 
 enum {
-    GROWTH_STEPS = 4, /* of a pass by growth in one turn, so that it keeps up with the
-                       * allocations */
+    QUICK_STEPS = 4, /* of a pass by growth or at once in one turn, so that it keeps up with the
+                      * allocations */
+    PRESSING_WAITS = 20,
 };
 
 /* Each pass makes a thread look through its own loaded slots, but not more often than this. */
 static const uint64_t LOOKS_APART_NS = 2000000;
-/* How long sy_reclaim_by_age sleeps while another thread does the step. */
+/* Passes at once are at least this far apart: under pressure for long, they must not take all the
+ * time. */
+static const uint64_t AT_ONCE_APART_NS = 50000000;
+/* How long finish_pass sleeps while another thread does the step. */
 static const uint64_t OTHERS_STEP_NS = 1000000;
 
 /* ---- a pass ---- */
 
 typedef enum sy_stage { NOTHING, CHUNKS_FIRST, CLIENTS, CHUNKS, ORDINALS, MAGAZINES } sy_stage;
-typedef enum sy_pass_kind { BY_GROWTH, BY_AGE, WHATEVER_GOES } sy_pass_kind;
+typedef enum sy_pass_kind { BY_GROWTH, BY_AGE, AT_ONCE } sy_pass_kind;
 
 typedef struct sy_pass {
     uint64_t number; /* different for each pass */
@@ -41,6 +47,7 @@ typedef struct sy_pass {
     uint64_t ordinals;  /* up to this ordinal, pages with words of unused ordinals are done */
     unsigned magazines; /* done */
     size_t bytes;       /* returned to the system so far */
+    size_t wanted;      /* the pass ends when it has returned so many; SIZE_MAX: after all stages */
 } sy_pass;
 
 static void enter_stage(sy_pass *pass, sy_stage stage) {
@@ -53,18 +60,19 @@ static void enter_stage(sy_pass *pass, sy_stage stage) {
 static void begin_stages(sy_pass *pass, sy_pass_kind kind) {
     static _Atomic uint64_t last_number;
     uint64_t number = atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
-    *pass = (sy_pass){.number = number, .kind = kind, .may_call = kind == WHATEVER_GOES};
-    enter_stage(pass, kind == WHATEVER_GOES ? CHUNKS_FIRST : CLIENTS);
+    *pass = (sy_pass){.number = number, .kind = kind, .wanted = SIZE_MAX};
+    pass->may_call = kind == AT_ONCE;
+    enter_stage(pass, kind == AT_ONCE ? CHUNKS_FIRST : CLIENTS);
 }
 
 /* Each returns false when the client has no more of these. */
 static bool depot_step(sy_pass *pass, sy_client *client, bool first) {
-    if (pass->kind == WHATEVER_GOES) return sy_client_drain_step(client, first);
+    if (pass->kind == AT_ONCE) return sy_client_drain_step(client, first);
     return sy_client_reap_step(client, first, pass->kind == BY_AGE);
 }
 
 static bool slabs_step(sy_pass *pass, sy_cache *cache) {
-    bool aged = pass->kind != WHATEVER_GOES;
+    bool aged = pass->kind != AT_ONCE;
     if (pass->kind == BY_GROWTH) return sy_cache_release_step(cache, &pass->slabs_left, aged);
     return sy_cache_trim_step(cache, &pass->slabs_left, aged, &pass->bytes);
 }
@@ -127,6 +135,7 @@ static void magazines_step(sy_pass *pass) {
 
 /* Does some tens of microseconds of work. False: the pass is over. */
 static bool step(sy_pass *pass) {
+    if (pass->bytes >= pass->wanted) pass->stage = NOTHING;
     switch (pass->stage) {
     case NOTHING: return false;
     case CLIENTS: clients_step(pass); break;
@@ -144,7 +153,10 @@ static _Atomic bool held;                   /* a thread is doing a step; guards 
 static sy_pass at_work;                     /* if sy_turn_wanted is false, its stage is NOTHING */
 static _Atomic uint64_t decay = 1000000000; /* nanoseconds */
 static _Atomic uint64_t next_pass;          /* time of the next pass by age; 0: not set yet */
-static _Atomic bool age_is_due;             /* a pass by age begins when the pass at work is over */
+static _Atomic unsigned due_kinds;          /* a bit for each kind of pass that begins when the pass
+                                             * at work is over */
+static _Atomic uint64_t next_at_once;       /* time before which no other pass at once begins */
+static _Atomic size_t wanted_at_once;       /* bytes that the next pass at once has to return */
 static _Atomic unsigned passes;             /* number of passes begun so far */
 static _Atomic bool taken;                  /* a thread is in sy_trim_some with `kept`; guards it */
 static sy_pass kept;                        /* where the last sy_trim_some stopped */
@@ -178,30 +190,43 @@ static void begin_at_work(sy_pass_kind kind) {
     atomic_store_explicit(&sy_turn_wanted, true, memory_order_relaxed);
 }
 
-/* Begins a pass unless one is at work. Then a pass by age begins after that one. */
+/* Begins a pass that is due; false: none is. No pass is at work. The caller holds `held`. */
+static bool begin_due(void) {
+    unsigned kinds = atomic_load_explicit(&due_kinds, memory_order_relaxed);
+    if (!kinds) return false;
+    sy_pass_kind kind = kinds & 1u << AT_ONCE ? AT_ONCE : BY_AGE;
+    atomic_fetch_and_explicit(&due_kinds, ~(1u << kind), memory_order_relaxed);
+    begin_at_work(kind);
+    if (kind == AT_ONCE)
+        at_work.wanted = atomic_load_explicit(&wanted_at_once, memory_order_relaxed);
+    return true;
+}
+
+/* Begins a pass, by age or at once. If another one is at work, it begins after that one. */
 static void begin_pass(sy_pass_kind kind) {
-    if (kind == BY_AGE) atomic_store_explicit(&age_is_due, true, memory_order_relaxed);
+    atomic_fetch_or_explicit(&due_kinds, 1u << kind, memory_order_relaxed);
     if (!hold()) return;
-    if (at_work.stage == NOTHING) {
-        if (kind == BY_AGE) atomic_store_explicit(&age_is_due, false, memory_order_relaxed);
-        begin_at_work(kind);
-    }
+    if (at_work.stage == NOTHING) begin_due();
+    let_go();
+}
+
+/* Begins a pass by growth, unless a pass is at work. */
+static void begin_by_growth(void) {
+    if (!hold()) return;
+    if (at_work.stage == NOTHING) begin_at_work(BY_GROWTH);
     let_go();
 }
 
 /* Called by the thread that did the last step. */
 static void end_pass(void) {
-    if (atomic_exchange_explicit(&age_is_due, false, memory_order_relaxed))
-        begin_at_work(BY_AGE);
-    else
-        atomic_store_explicit(&sy_turn_wanted, false, memory_order_relaxed);
+    if (!begin_due()) atomic_store_explicit(&sy_turn_wanted, false, memory_order_relaxed);
 }
 
 /* Does a few steps of the pass. False: another thread is doing one. If the maintenance thread runs,
  * it does the passes by age: other threads (`may_call` false) do no step of them. */
 static bool work(bool may_call) {
     if (atomic_load_explicit(&held, memory_order_relaxed) || !hold()) return false;
-    int steps = at_work.kind == BY_GROWTH ? GROWTH_STEPS : 1;
+    int steps = at_work.kind == BY_AGE ? 1 : QUICK_STEPS;
     if (at_work.kind == BY_AGE && !may_call && sy_maintenance_runs()) steps = 0;
     at_work.may_call = may_call;
     while (steps-- > 0)
@@ -210,11 +235,47 @@ static bool work(bool may_call) {
     return true;
 }
 
-void sy_reclaim_by_age(void) {
+/* Does the rest of the pass, and of passes that are due. Sleeps at most `waits` times while another
+ * thread does a step. */
+static void finish_pass(bool may_call, unsigned waits) {
     static _Atomic uint32_t nothing;
+    while (atomic_load_explicit(&sy_turn_wanted, memory_order_relaxed)) {
+        if (work(may_call)) continue;
+        if (waits-- == 0) break;
+        sy_os_wait_for(&nothing, 0, OTHERS_STEP_NS);
+    }
+}
+
+void sy_reclaim_by_age(void) {
     begin_pass(BY_AGE);
-    while (atomic_load_explicit(&sy_turn_wanted, memory_order_relaxed))
-        if (!work(true)) sy_os_wait_for(&nothing, 0, OTHERS_STEP_NS);
+    finish_pass(true, UINT_MAX);
+}
+
+/* Whether a pass at once may begin now. */
+static bool may_be_at_once(uint64_t now) {
+    uint64_t next = atomic_load_explicit(&next_at_once, memory_order_relaxed);
+    return now >= next &&
+           atomic_compare_exchange_strong(&next_at_once, &next, now + AT_ONCE_APART_NS);
+}
+
+void sy_reclaim_at_once(void) {
+    if (!may_be_at_once(sy_os_now())) return;
+    atomic_store_explicit(&wanted_at_once, SIZE_MAX, memory_order_relaxed);
+    begin_pass(AT_ONCE);
+    finish_pass(true, UINT_MAX);
+}
+
+/* If chunks did not have enough free memory to release, begins a pass at once for the rest. If the
+ * limit is very near, does all of the pass. */
+static void relieve_pressure(void) {
+    if (sy_pressure_is_due()) sy_chunk_relieve(0);
+    if (!atomic_load_explicit(&sy_pressure_unmet, memory_order_relaxed)) return;
+    bool presses = sy_pressure_presses();
+    if (!may_be_at_once(sy_os_now()) && !presses) return;
+    size_t unmet = atomic_exchange_explicit(&sy_pressure_unmet, 0, memory_order_relaxed);
+    atomic_store_explicit(&wanted_at_once, unmet, memory_order_relaxed);
+    begin_pass(AT_ONCE);
+    if (presses) finish_pass(false, PRESSING_WAITS);
 }
 
 /* In the child of a fork: ends the pass, unless this thread forked within a step of it. */
@@ -223,7 +284,7 @@ static void recover_passes(void) {
     if (own_turns.holds) return;
     at_work.stage = NOTHING;
     atomic_store(&sy_turn_wanted, false);
-    atomic_store(&age_is_due, false);
+    atomic_store(&due_kinds, 0);
     atomic_store(&held, false);
 }
 
@@ -274,7 +335,8 @@ static void take_turn_of_pass(void) {
     if (own_turns.busy) return;
     own_turns.busy = true;
     if (sy_turns % SY_TURNS_PER_LOOK == 0) look_at_clock();
-    if (sy_caches_grew()) begin_pass(BY_GROWTH);
+    relieve_pressure();
+    if (sy_caches_grew()) begin_by_growth();
     unsigned begun = atomic_load_explicit(&passes, memory_order_relaxed);
     if (own_turns.passes != begun) look_with_pass(begun);
     if (own_turns.looking) own_turns.looking = sy_thread_reap_step();
@@ -312,13 +374,13 @@ size_t sy_trim(void) {
 static size_t trim_until(sy_pass *pass, size_t bytes, uint64_t budget_ns) {
     uint64_t began = sy_os_now();
     int rounds = pass->stage == NOTHING ? 1 : 2;
-    if (pass->stage == NOTHING) begin_stages(pass, WHATEVER_GOES);
+    if (pass->stage == NOTHING) begin_stages(pass, AT_ONCE);
     size_t before = pass->bytes;
     while (pass->bytes - before < bytes && sy_os_now() - began < budget_ns) {
         if (step(pass)) continue;
         if (--rounds == 0) break;
         size_t so_far = pass->bytes;
-        begin_stages(pass, WHATEVER_GOES);
+        begin_stages(pass, AT_ONCE);
         pass->bytes = so_far;
     }
     return pass->bytes - before;

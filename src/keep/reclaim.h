@@ -2,11 +2,14 @@
  * reclaim.h: passes, which return unused memory to the OS, and the maintenance thread.
  *
  * A *pass* goes through all clients and chunks in steps of bounded time. At most one pass is at
- * work; each thread that ends a slow path meanwhile does a step of it. There are two kinds:
+ * work; each thread that ends a slow path meanwhile does a step of it. There are three kinds:
  *
  *     by age      once a decay time: memory that was not used since the pass before goes to the OS
  *     by growth   when caches have made a sixteenth more of slabs: items in the depot and empty
  *                 slabs that were not used since the pass before go to the chunks
+ *
+ *     at once     under memory pressure (chunk/pressure.h): all memory that is not used now goes to
+ *                 the OS
  *
  * In addition, each thread looks for idle slots among its own loaded slots, since no other thread
  * may touch them while it runs.
@@ -25,6 +28,9 @@
 
 /* Does a whole pass by age. If another pass is at work, it does the rest of that one first. */
 void sy_reclaim_by_age(void);
+
+/* Does a whole pass at once, unless there was one shortly before. */
+void sy_reclaim_at_once(void);
 
 /* Nanoseconds from one pass by age to the next; 0: there are none. */
 uint64_t sy_reclaim_interval(void);

@@ -58,7 +58,8 @@ static _Atomic size_t blocks;
 
 static __thread int thread_cpu = -1;
 static unsigned cpu_count;
-static size_t memory_limit;
+static size_t memory_limit, resident, stall;
+static unsigned resident_calls;
 static bool guards_split, moves_forbidden;
 static bool clock_stands;
 static uint64_t clock_ns;
@@ -226,7 +227,8 @@ void sy_fake_reset(void) {
     memset(bytes_done, 0, sizeof bytes_done);
     thread_cpu = -1;
     cpu_count = 0;
-    memory_limit = 0;
+    memory_limit = resident = stall = 0;
+    resident_calls = 0;
     clock_stands = false;
     option_name = NULL;
     traced = false;
@@ -504,6 +506,44 @@ size_t __wrap_sy_os_memory_limit(void);
 size_t __wrap_sy_os_memory_limit(void) {
     size_t bytes = read_size(&memory_limit);
     return bytes == 0 ? __real_sy_os_memory_limit() : bytes;
+}
+
+void sy_fake_set_resident(size_t bytes) {
+    pthread_mutex_lock(&lock);
+    resident = bytes;
+    pthread_mutex_unlock(&lock);
+}
+
+size_t __real_sy_os_resident(void);
+size_t __wrap_sy_os_resident(void);
+
+size_t __wrap_sy_os_resident(void) {
+    pthread_mutex_lock(&lock);
+    size_t bytes = resident;
+    resident_calls++;
+    pthread_mutex_unlock(&lock);
+    return bytes == 0 ? __real_sy_os_resident() : bytes;
+}
+
+unsigned sy_fake_resident_calls(void) {
+    pthread_mutex_lock(&lock);
+    unsigned calls_so_far = resident_calls;
+    pthread_mutex_unlock(&lock);
+    return calls_so_far;
+}
+
+void sy_fake_set_memory_stall(uint64_t ns) {
+    pthread_mutex_lock(&lock);
+    stall = ns;
+    pthread_mutex_unlock(&lock);
+}
+
+uint64_t __real_sy_os_memory_stall(void);
+uint64_t __wrap_sy_os_memory_stall(void);
+
+uint64_t __wrap_sy_os_memory_stall(void) {
+    uint64_t ns = read_size(&stall);
+    return ns == 0 ? __real_sy_os_memory_stall() : ns;
 }
 
 void sy_fake_set_clock(uint64_t ns) {

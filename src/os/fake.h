@@ -79,6 +79,12 @@ void sy_fake_set_cpu(int cpu);
 void sy_fake_set_cpu_count(unsigned count);
 void sy_fake_set_memory_limit(size_t bytes);
 
+/* Set the results of sy_os_resident() and sy_os_memory_stall(); 0: the real ones. The first counts
+ * its calls. */
+void sy_fake_set_resident(size_t bytes);
+void sy_fake_set_memory_stall(uint64_t ns);
+unsigned sy_fake_resident_calls(void);
+
 /* The children of later calls of sy_os_ask_child() run `work` instead of the function given to that
  * call; NULL: they run that function again. */
 void sy_fake_set_child(void (*work)(const void *question, void *answer));

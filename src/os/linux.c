@@ -437,6 +437,10 @@ size_t sy_os_memory_limit(void) {
     return least;
 }
 
+size_t sy_os_resident(void) { return sy_linux_resident("") * sy_os_page_size(); }
+
+uint64_t sy_os_memory_stall(void) { return sy_linux_memory_stall(""); }
+
 /* ---- time, random numbers ---- */
 
 uint64_t sy_os_now(void) {

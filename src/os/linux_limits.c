@@ -6,6 +6,8 @@
  * can be the host's path, which does not exist there. So for each hierarchy the path is walked up,
  * from the group to the mount point, and the least limit found on the way counts. The kernel
  * enforces this limit too.
+ *
+ * It also reads the process's resident memory, and how long tasks have waited for memory.
  */
 #include "linux_limits.h"
 
@@ -19,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, VALUE_BYTES = 64 };
+enum { PATH_BYTES = 4096, VALUE_BYTES = 64, STALL_BYTES = 256 };
 
 /* Reads a limit from the files of the group in `directory`; UINT64_MAX: no limit. */
 typedef uint64_t read_limit(const char *directory);
@@ -72,16 +74,21 @@ static uint64_t whole_cpus(uint64_t quota, uint64_t period) {
     return cpus == 0 ? 1 : cpus;
 }
 
-static uint64_t memory_v1(const char *directory) {
+static uint64_t bytes_of_file(const char *directory, const char *file) {
     char value[VALUE_BYTES], *rest;
-    if (!read_value(directory, "memory.limit_in_bytes", value)) return UINT64_MAX;
+    if (!read_value(directory, file, value)) return UINT64_MAX;
     return bytes_or_none(parse_limit(value, &rest));
 }
 
+static uint64_t memory_v1(const char *directory) {
+    return bytes_of_file(directory, "memory.limit_in_bytes");
+}
+
+/* Above memory.high the kernel slows the group's tasks down, so that is a limit too. */
 static uint64_t memory_v2(const char *directory) {
-    char value[VALUE_BYTES], *rest;
-    if (!read_value(directory, "memory.max", value)) return UINT64_MAX;
-    return bytes_or_none(parse_limit(value, &rest));
+    uint64_t max = bytes_of_file(directory, "memory.max");
+    uint64_t high = bytes_of_file(directory, "memory.high");
+    return high < max ? high : max;
 }
 
 static uint64_t cpus_v1(const char *directory) {
@@ -184,6 +191,52 @@ unsigned sy_linux_group_cpus(const char *root) {
     };
     uint64_t limit = least_of_versions(root, versions);
     return limit > UINT_MAX ? UINT_MAX : (unsigned)limit;
+}
+
+/* ---- what is used, and waiting ---- */
+
+/* The first line of such a file: some avg10=0.00 avg60=0.00 avg300=0.00 total=MICROSECONDS */
+static uint64_t stall_of_file(const char *directory, const char *file) {
+    char path[PATH_BYTES + VALUE_BYTES], text[STALL_BYTES], *rest;
+    int length = snprintf(path, sizeof path, "%s/%s", directory, file);
+    if (length < 0 || (size_t)length >= sizeof path || !read_text(path, text, sizeof text))
+        return UINT64_MAX;
+    char *total = strncmp(text, "some ", 5) == 0 ? strstr(text, "total=") : NULL;
+    uint64_t microseconds = total ? parse_limit(total + 6, &rest) : UINT64_MAX;
+    return microseconds > UINT64_MAX / 1000 ? UINT64_MAX : microseconds * 1000;
+}
+
+static uint64_t stall_of_group(const char *directory) {
+    return stall_of_file(directory, "memory.pressure");
+}
+
+/* The groups above it count the tasks of this group too, so the least number is that of its own. */
+uint64_t sy_linux_memory_stall(const char *root) {
+    static const controller own = {
+        "", {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}, stall_of_group};
+    char directory[PATH_BYTES];
+    int saved = errno;
+    uint64_t stall = least_limit(root, &own);
+    int length = snprintf(directory, sizeof directory, "%s/proc/pressure", root);
+    if (stall == UINT64_MAX && length > 0 && (size_t)length < sizeof directory)
+        stall = stall_of_file(directory, "memory");
+    errno = saved;
+    return stall;
+}
+
+/* The file has numbers of pages: in address space, in RAM, in RAM and of files or shared, ... */
+size_t sy_linux_resident(const char *root) {
+    char directory[PATH_BYTES], value[VALUE_BYTES], *rest;
+    int saved = errno;
+    int length = snprintf(directory, sizeof directory, "%s/proc/self", root);
+    uint64_t all = UINT64_MAX, shared = UINT64_MAX;
+    if (length > 0 && (size_t)length < sizeof directory && read_value(directory, "statm", value)) {
+        (void)parse_limit(value, &rest);
+        if (*rest == ' ') all = parse_limit(rest + 1, &rest);
+        if (*rest == ' ') shared = parse_limit(rest + 1, &rest);
+    }
+    errno = saved;
+    return all == UINT64_MAX || shared > all ? 0 : (size_t)(all - shared);
 }
 
 bool sy_linux_commit_is_strict(const char *root) {

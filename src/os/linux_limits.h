@@ -1,6 +1,7 @@
 /*
  * linux_limits.h: the limits of memory and processors that control groups set for this process
- * (version 1, version 2, and both at once), and the system's overcommit policy.
+ * (version 1, version 2, and both at once), the memory that it uses, how long tasks wait for memory,
+ * and the system's overcommit policy.
  *
  * Above: linux.c, and test_os.c, which makes directories of its own. Below: files under /proc and
  * /sys. `root` is put in front of every path: "" for the machine's own files.
@@ -12,10 +13,18 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The least memory limit of this process's group and the groups above it, in bytes; SIZE_MAX:
  * none. */
 size_t sy_linux_group_memory(const char *root);
+
+/* Pages of anonymous memory that this process has in RAM; 0: unknown. */
+size_t sy_linux_resident(const char *root);
+
+/* Nanoseconds during which tasks have waited for memory: tasks of this process's group (version 2),
+ * or else all tasks of the system. UINT64_MAX: unknown. */
+uint64_t sy_linux_memory_stall(const char *root);
 
 /* The least processor quota, rounded up to whole processors, at least 1; UINT_MAX: none. */
 unsigned sy_linux_group_cpus(const char *root);

@@ -133,6 +133,14 @@ unsigned sy_os_affinity_count(void);
  * limits, SIZE_MAX if it has none. Reads files: call it seldom. */
 size_t sy_os_memory_limit(void);
 
+/* The bytes of the process's anonymous memory that are in RAM now; 0: unknown. Reads a file. */
+size_t sy_os_resident(void);
+
+/* Nanoseconds during which tasks have waited for memory so far: tasks of the process's control
+ * group, or if that is unknown, all tasks of the system (pressure stall information). UINT64_MAX:
+ * unknown. Reads files. */
+uint64_t sy_os_memory_stall(void);
+
 /* Whether the process has a limit on address space or on data now (RLIMIT_AS, RLIMIT_DATA). */
 bool sy_os_space_is_limited(void);
 

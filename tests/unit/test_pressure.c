@@ -1,0 +1,316 @@
+/*
+ * test_pressure.c: memory pressure. Near the memory limit, and if tasks wait for memory, free memory
+ * goes back to the system at once.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "chunk/pressure.h"
+#include "os/fake.h"
+#include "support/ages.h"
+
+enum { MIB = 1 << 20 };
+
+/* The limit is 640 MiB, the mark 560, and a 64th of the mark is `NEAR`. */
+static const size_t LIMIT = (size_t)640 * MIB, MARK = (size_t)560 * MIB;
+static const size_t NEAR = (size_t)560 * MIB / 64;
+
+static void set_room(int64_t bytes) { atomic_store(&sy_pressure_room, bytes); }
+static int64_t room(void) { return atomic_load(&sy_pressure_room); }
+
+static int begin_under_limit(void **state) {
+    begin(state);
+    sy_set_decay(0); /* no passes by age */
+    sy_fake_set_memory_limit(LIMIT);
+    sy_fake_advance_clock(1000000000); /* so that the limit is read */
+    atomic_store(&sy_pressure_unmet, 0);
+    set_room((int64_t)1 << 40);
+    return 0;
+}
+
+static void without_a_limit_there_is_no_pressure(void **state) {
+    (void)state;
+    sy_fake_set_memory_limit(SIZE_MAX);
+    sy_fake_set_resident(MARK);
+    set_room(-1);
+    assert_true(sy_pressure_is_due());
+    assert_int_equal(sy_pressure_look(MIB), 0);
+    assert_int_equal(room(), 64 * MIB);
+    assert_int_equal(sy_fake_resident_calls(), 0);
+    assert_false(sy_pressure_is_due());
+}
+
+static void far_from_the_limit_the_next_look_is_half_way(void **state) {
+    (void)state;
+    sy_fake_set_resident((size_t)100 * MIB);
+    assert_int_equal(sy_pressure_look((size_t)60 * MIB), 0);
+    assert_int_equal(room(), (MARK - (size_t)160 * MIB) / 2);
+    sy_fake_set_resident(MARK - NEAR);
+    assert_int_equal(sy_pressure_look(0), 0);
+    assert_int_equal(room(), NEAR); /* half way is less than this */
+    assert_false(sy_pressure_presses());
+}
+
+static void near_the_limit_free_memory_is_wanted(void **state) {
+    (void)state;
+    sy_fake_set_resident(MARK - NEAR);
+    assert_int_equal(sy_pressure_look(1), NEAR + 1);
+    assert_int_equal(room(), NEAR);
+    assert_false(sy_pressure_presses());
+    sy_fake_set_resident((size_t)600 * MIB); /* half of the spare part */
+    assert_int_equal(sy_pressure_look(0), (size_t)40 * MIB + 2 * NEAR);
+    assert_false(sy_pressure_presses());
+    assert_int_equal(sy_pressure_look(1), (size_t)40 * MIB + 2 * NEAR + 1);
+    assert_true(sy_pressure_presses());
+    sy_fake_set_resident((size_t)100 * MIB);
+    assert_int_equal(sy_pressure_look(0), 0);
+    assert_false(sy_pressure_presses());
+}
+
+static void the_limit_is_read_once_a_second(void **state) {
+    (void)state;
+    sy_fake_set_resident(MARK);
+    assert_true(sy_pressure_look(0) > 0);
+    sy_fake_set_memory_limit(2 * LIMIT);
+    sy_fake_advance_clock(999999999);
+    assert_true(sy_pressure_look(0) > 0);
+    sy_fake_advance_clock(1);
+    assert_int_equal(sy_pressure_look(0), 0);
+}
+
+/* ---- what is counted ---- */
+
+static void runs_without_memory_are_counted(void **state) {
+    (void)state;
+    sy_trim();
+    set_room((int64_t)1 << 40);
+    void *span = sy_malloc(200 * 1024); /* four units of a chunk, or less */
+    int64_t taken = ((int64_t)1 << 40) - room();
+    assert_in_range(taken, 200 * 1024, 256 * 1024);
+    sy_free(span);
+    span = sy_malloc(200 * 1024); /* the same units, which are dirty now */
+    assert_int_equal(((int64_t)1 << 40) - room(), taken);
+    sy_free(span);
+
+    set_room((int64_t)1 << 40);
+    span = sy_malloc(10 * MIB);
+    assert_int_equal(((int64_t)1 << 40) - room(), 10 * MIB);
+    sy_free(span);
+    span = sy_malloc(10 * MIB); /* the span that was kept */
+    assert_int_equal(((int64_t)1 << 40) - room(), 10 * MIB);
+    sy_free(span);
+    sy_trim();
+}
+
+static void a_span_that_grows_in_place_is_counted(void **state) {
+    (void)state;
+    set_room((int64_t)1 << 40);
+    void *span = sy_malloc(10 * MIB), *more = sy_realloc(span, 11 * MIB);
+    assert_ptr_equal(more, span);
+    assert_int_equal(((int64_t)1 << 40) - room(), 11 * MIB);
+    sy_free(more);
+    sy_trim();
+}
+
+static void discarded_pages_of_a_slab_are_counted_when_they_are_used(void **state) {
+    (void)state;
+    sy_cache *cache = make(1024, 0);
+    take(cache, 1024, 0, 2000);
+    give(cache, 1, 2000);
+    sy_thread_flush();
+    (void)sy_cache_trim(cache);
+    size_t discarded = stats_of(cache).discarded, free_slots = stats_of(cache).free;
+    assert_true(discarded > 0 && free_slots > 0);
+    set_room((int64_t)1 << 40);
+    take(cache, 1024, 1, 1 + free_slots);
+    size_t left = stats_of(cache).discarded;
+    assert_true(((int64_t)1 << 40) - room() >= (int64_t)(discarded - left));
+    assert_int_equal(left, 0);
+    give(cache, 0, 1 + free_slots);
+    end(cache);
+}
+
+/* ---- what is released ---- */
+
+enum { SPAN = 256 * 1024 }; /* four units; larger than every size class */
+
+/* Leaves `count` times four free units that hold memory. */
+static void leave_free_units(size_t count) {
+    for (size_t i = 0; i < count; i++) memset(objects[i] = sy_malloc(SPAN), 1, SPAN);
+    for (size_t i = 0; i < count; i++) sy_free(objects[i]);
+}
+
+/* Bytes of free units and kept spans that hold memory. */
+static size_t kept_bytes(void) {
+    sy_chunk_stats chunks = {0};
+    sy_chunk_count_of(&sy_memory_main, &chunks);
+    return (chunks.units_free - chunks.units_clean) * SY_UNIT_BYTES + chunks.large_kept;
+}
+
+static void free_units_go_when_a_run_gets_memory(void **state) {
+    (void)state;
+    sy_trim();
+    leave_free_units(40);
+    size_t kept = kept_bytes();
+    assert_in_range(kept, 40 * SPAN, 2 * NEAR - 1);
+    sy_fake_set_resident(MARK - (size_t)10 * MIB);
+    set_room(MIB);
+    errno = KEPT_ERRNO;
+    void *span = sy_malloc(10 * MIB);
+    assert_non_null(span);
+    assert_int_equal(errno, KEPT_ERRNO);
+    assert_int_equal(kept_bytes(), 0);
+    assert_in_range(atomic_load(&sy_pressure_unmet), 2 * NEAR - kept - MIB, 2 * NEAR - kept);
+    sy_free(span);
+    sound(NULL);
+    sy_trim();
+}
+
+static void no_more_goes_than_is_wanted(void **state) {
+    (void)state;
+    sy_trim();
+    leave_free_units(200);
+    size_t kept = kept_bytes();
+    sy_fake_set_resident(MARK - (size_t)10 * MIB);
+    set_room(MIB);
+    void *span = sy_malloc(10 * MIB);
+    assert_in_range(kept - kept_bytes(), 2 * NEAR, 2 * NEAR + MIB);
+    assert_int_equal(atomic_load(&sy_pressure_unmet), 0);
+    sy_free(span);
+    sy_trim();
+}
+
+/* Leaves objects in the depot, and free units nowhere. */
+static sy_cache *hoard(void) {
+    sy_cache *cache = make(64, 0);
+    take(cache, 64, 0, COUNT);
+    give(cache, 0, COUNT);
+    sy_thread_idle();
+    must(stats_of(cache).in_depot > 0);
+    return cache;
+}
+
+static bool a_pass_begins(void) {
+    for (int i = 0; i < SY_TURNS_PER_LOOK && !pass_at_work(); i++) take_turns(1);
+    return pass_at_work();
+}
+
+static void what_chunks_do_not_have_comes_from_caches(void **state) {
+    (void)state;
+    sy_trim();
+    sy_cache *cache = hoard();
+    sy_fake_set_resident(MARK);
+    set_room(-1);
+    assert_true(a_pass_begins());
+    assert_int_equal(atomic_load(&sy_pressure_unmet), 0);
+    set_room(MIB);
+    end_pass();
+    assert_int_equal(stats_of(cache).in_depot, 0);
+    assert_int_equal(stats_of(cache).slabs, 0);
+
+    hoard();
+    set_room(-1); /* too soon for another one */
+    take_turns(2 * SY_TURNS_PER_LOOK);
+    assert_false(pass_at_work());
+    set_room(-1);
+    sy_fake_advance_clock(50000000);
+    assert_true(a_pass_begins());
+    set_room(MIB);
+    end_pass();
+    end(cache);
+}
+
+static void very_near_the_limit_the_pass_is_done_at_once(void **state) {
+    (void)state;
+    sy_trim();
+    for (int round = 0; round < 3; round++) { /* however soon */
+        sy_cache *cache = hoard();
+        sy_fake_set_resident(LIMIT);
+        set_room(-1);
+        take_turns(SY_TURNS_PER_LOOK);
+        assert_false(pass_at_work());
+        assert_int_equal(stats_of(cache).in_depot, 0);
+        set_room(MIB);
+        end(cache);
+    }
+}
+
+static void a_pass_at_once_ends_when_enough_went(void **state) {
+    (void)state;
+    sy_trim();
+    sy_fake_advance_clock(50000000);
+    sy_cache *cache = hoard();
+    atomic_store(&sy_pressure_unmet, 256 * 1024);
+    set_room(MIB);
+    uint64_t before = sy_fake_bytes(SY_FAKE_DISCARD);
+    take_turns(SY_TURNS_PER_LOOK);
+    end_pass();
+    assert_in_range(sy_fake_bytes(SY_FAKE_DISCARD) - before, 256 * 1024, 512 * 1024);
+    end(cache);
+}
+
+/* ---- tasks that wait ---- */
+
+static void a_tenth_of_the_time_is_pressure(void **state) {
+    (void)state;
+    uint64_t now = sy_os_now();
+    sy_fake_set_memory_stall(1000);
+    (void)sy_pressure_stalled(now);
+    assert_false(sy_pressure_stalled(now + 1000));
+    sy_fake_set_memory_stall(1099);
+    assert_false(sy_pressure_stalled(now + 2000));
+    sy_fake_set_memory_stall(1199);
+    assert_true(sy_pressure_stalled(now + 3000));
+    assert_false(sy_pressure_stalled(now + 4000));
+    sy_fake_set_memory_stall(UINT64_MAX); /* unknown */
+    assert_false(sy_pressure_stalled(now + 5000));
+    sy_fake_set_memory_stall(5000);
+    assert_false(sy_pressure_stalled(now + 6000));
+    assert_false(sy_pressure_stalled(now + 6000));
+}
+
+static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
+
+/* Runs first, with the real clock: the other tests set one that is years ahead. */
+static void the_maintenance_thread_sees_waiting_tasks(void **state) {
+    (void)state;
+    sy_set_decay(0);
+    sy_fake_set_memory_limit(SIZE_MAX);
+    sy_fake_set_memory_stall(1);
+    leave_free_units(50);
+    uint64_t before = sy_fake_bytes(SY_FAKE_DISCARD);
+    assert_int_equal(sy_maintenance_start(), 0);
+    while (sy_fake_bytes(SY_FAKE_DISCARD) - before < 50 * SPAN) {
+        sy_fake_set_memory_stall(sy_os_now());
+        rest();
+    }
+    sy_maintenance_stop();
+}
+
+#undef TEST
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin_under_limit, leave)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_maintenance_thread_sees_waiting_tasks),
+        TEST(without_a_limit_there_is_no_pressure),
+        TEST(far_from_the_limit_the_next_look_is_half_way),
+        TEST(near_the_limit_free_memory_is_wanted),
+        TEST(the_limit_is_read_once_a_second),
+        TEST(runs_without_memory_are_counted),
+        TEST(a_span_that_grows_in_place_is_counted),
+        TEST(discarded_pages_of_a_slab_are_counted_when_they_are_used),
+        TEST(free_units_go_when_a_run_gets_memory),
+        TEST(no_more_goes_than_is_wanted),
+        TEST(what_chunks_do_not_have_comes_from_caches),
+        TEST(very_near_the_limit_the_pass_is_done_at_once),
+        TEST(a_pass_at_once_ends_when_enough_went),
+        TEST(a_tenth_of_the_time_is_pressure),
+    };
+    return cmocka_run_group_tests_name("pressure", tests, NULL, NULL);
+}
