@@ -331,7 +331,7 @@ static int populate(sy_cache *cache, sy_slab *slab) {
     sy_lock_acquire(&cache->lock);
     if (result == 0) {
         slab->watermark = slab->slots;
-        slab->holes = 0;
+        slab->holes = slab->idle = 0;
     }
     sy_bins_insert(slab->bins, slab);
     return result;

@@ -45,7 +45,7 @@ static void count_again(sy_slab *slab, const sy_layout *layout) {
     }
     slab->free_count = (uint16_t)count;
     slab->first_word = 0;
-    if (last > slab->watermark) slab->watermark = last;
+    if (last > slab->watermark) slab->watermark = (uint16_t)last;
 }
 
 /* Whether the run is a slab of the cache. A slab that was being made is none: it has no slots. A

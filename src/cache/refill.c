@@ -54,7 +54,7 @@ static void untake_slot(sy_cache *cache, uintptr_t address, bool built) {
     slab->free[index / 64] |= UINT64_C(1) << index % 64;
     if (slab->built && !built) slab->built[index / 64] &= ~(UINT64_C(1) << index % 64);
     slab->free_count++;
-    if (index / 64 < slab->first_word) slab->first_word = (uint16_t)(index / 64);
+    if (index / 64 < slab->first_word) slab->first_word = (uint8_t)(index / 64);
     sy_bins_update(slab->bins, slab);
     SY_INVARIANT(sy_slab_is_valid(slab, &cache->layout));
     count_out(cache, slab->bins, -(size_t)1);
@@ -227,7 +227,7 @@ static inline void store_word(sy_flush *flush) {
     if (flush->word_index == NO_WORD) return;
     flush->slab->free[flush->word_index] = flush->word;
     if (flush->word_index < flush->slab->first_word)
-        flush->slab->first_word = (uint16_t)flush->word_index;
+        flush->slab->first_word = (uint8_t)flush->word_index;
 }
 
 /* Unlinks the empty slabs beyond `keep`. They are released once the lock is let go. */
@@ -248,7 +248,7 @@ static void leave_slab_of_view(sy_flush *flush) {
 static inline void leave_slab(sy_flush *flush) {
     if (!flush->slab) return;
     store_word(flush);
-    flush->slab->free_count += flush->added;
+    flush->slab->free_count = (uint16_t)(flush->slab->free_count + flush->added);
     flush->returned += flush->added;
     sy_bins_update(flush->slab->bins, flush->slab);
     SY_INVARIANT(sy_slab_is_valid(flush->slab, &flush->cache->layout));

@@ -14,6 +14,7 @@
 #include "os/os.h"
 
 _Static_assert(SY_UNIT_BYTES / SY_SLOT_MIN < UINT16_MAX, "counts of slots fit in 16 bits");
+_Static_assert(SY_UNIT_BYTES / SY_SLOT_MIN / 64 < UINT8_MAX, "first_word fits in 8 bits");
 
 /* ---- bins ---- */
 
@@ -93,22 +94,24 @@ size_t sy_slab_granule(const sy_slab *slab) {
     return part > page ? sy_round_up(part, page) : page;
 }
 
-/* Slots `first` to `last` were given out: their discarded granules will be touched, and so are no
- * holes any more. */
-static SY_COLD void fill_holes(sy_slab *slab, const sy_layout *layout, uint32_t first,
-                               uint32_t last) {
+/* Slots `first` to `last` were given out: their granules will be touched, so they are neither holes
+ * nor idle any more. */
+static SY_COLD void use_granules(sy_slab *slab, const sy_layout *layout, uint32_t first,
+                                 uint32_t last) {
     size_t granule = sy_slab_granule(slab), base = slab->first - layout->zone - slab->start;
     size_t from = (base + first * layout->slot) / granule;
     size_t to = (base + (last + 1) * layout->slot - 1) / granule;
-    uint64_t filled = slab->holes & sy_low_bits((unsigned)(to - from + 1)) << from;
-    slab->holes &= ~filled;
+    uint64_t used = sy_low_bits((unsigned)(to - from + 1)) << from, filled = slab->holes & used;
+    slab->holes &= ~used;
+    slab->idle &= ~used;
+    if (!filled) return;
     sy_pressure_note(sy_count_bits(filled) * granule);
 }
 
 void sy_slab_take(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32_t count) {
     size_t slot = layout->slot;
     uint32_t word_index = slab->first_word, first = UINT32_MAX, last = 0;
-    slab->free_count -= count;
+    slab->free_count = (uint16_t)(slab->free_count - count);
     for (;; word_index++) {
         uint64_t word = slab->free[word_index];
         if (!word) continue;
@@ -130,9 +133,9 @@ void sy_slab_take(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32
         }
         if (!count) break;
     }
-    slab->first_word = (uint16_t)word_index;
-    if (last >= slab->watermark) slab->watermark = last + 1;
-    if (SY_UNLIKELY(slab->holes != 0)) fill_holes(slab, layout, first, last);
+    slab->first_word = (uint8_t)word_index;
+    if (last >= slab->watermark) slab->watermark = (uint16_t)(last + 1);
+    if (SY_UNLIKELY((slab->holes | slab->idle) != 0)) use_granules(slab, layout, first, last);
 }
 
 /* The first free slot from `index` on; after the last slot the search goes on at the first. The
@@ -149,13 +152,13 @@ static uint32_t next_free(const sy_slab *slab, const sy_layout *layout, uint32_t
 
 void sy_slab_take_random(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32_t count,
                          uint64_t *random) {
-    slab->free_count -= count;
+    slab->free_count = (uint16_t)(slab->free_count - count);
     for (; count; count--) {
         uint32_t index = next_free(slab, layout, sy_random_below(random, layout->slots));
         slab->free[index / 64] &= ~(UINT64_C(1) << index % 64);
         *--end = slab->first + index * layout->slot;
-        if (index >= slab->watermark) slab->watermark = index + 1;
-        if (slab->holes) fill_holes(slab, layout, index, index);
+        if (index >= slab->watermark) slab->watermark = (uint16_t)(index + 1);
+        if (slab->holes | slab->idle) use_granules(slab, layout, index, index);
     }
 }
 
@@ -183,7 +186,7 @@ static bool slots_in(const sy_slab *slab, const sy_layout *layout, size_t granul
     size_t high = (to - 1 - base) / layout->slot;
     if (low >= slab->watermark) return false;
     *first = (uint32_t)low;
-    *last = high < slab->slots ? (uint32_t)high : slab->slots - 1;
+    *last = high < slab->slots ? (uint32_t)high : slab->slots - 1u;
     return true;
 }
 

@@ -64,7 +64,6 @@ void sy_bins_remove(sy_bins *bins, sy_slab *slab);
 void sy_bins_set_aside(sy_bins *bins, sy_slab *slab);
 
 static inline void sy_bins_update(sy_bins *bins, sy_slab *slab) {
-    slab->fresh = true;
     if (slab->free_count < slab->free_least || slab->free_count > slab->free_most)
         sy_bins_move(bins, slab);
 }

@@ -53,7 +53,7 @@ const sy_slab_kind sy_slabs_plain = {
 static void fill_slab(sy_cache *cache, sy_slab *slab, uint32_t colour) {
     const sy_layout *layout = &cache->layout;
     slab->first = slab->start + colour * layout->colour_step + layout->lead;
-    slab->slots = slab->free_count = layout->slots;
+    slab->slots = slab->free_count = (uint16_t)layout->slots;
     for (uint32_t word = 0; word < layout->words; word++)
         slab->free[word] = sy_low_bits(layout->slots - word * 64);
     sy_slab_kind_of(cache)->begin(cache, slab);

@@ -55,21 +55,34 @@ static SY_TLS sy_own own_aside;
 
 bool sy_cache_is_aside(const sy_slab *slab) { return sy_own_times(&own_aside, slab); }
 
+/* Sets the granules of the claim: all in which no slot is used or, by age, only those that the last
+ * pass found so too. The others are marked, for the next pass. The lock is held. */
+static void claim_granules(sy_cache *cache, bool aged, sy_claim *claim) {
+    sy_slab *slab = claim->slab;
+    uint64_t kept = cache->watch ? sy_watched_edges(cache, slab) : 0;
+    uint64_t unused = sy_slab_unused(slab, &cache->layout, kept, claim->slots);
+    claim->granules = aged ? unused & slab->idle : unused;
+    slab->idle = unused & ~claim->granules;
+    if (claim->granules && slab->idle) /* so that claim->slots has no slots of other granules */
+        sy_slab_unused(slab, &cache->layout, kept | slab->idle, claim->slots);
+}
+
 /* Whether memory of the slab can be given back. Then the slab is set aside or, if it is an empty
  * slab of a view, unlinked. Its slots keep their free bits, so a second free is noticed. The lock
  * is held. */
-static bool claim_slab(sy_cache *cache, sy_slab *slab, sy_claim *claim) {
-    bool of_view = slab->bins != &cache->bins;
+static bool claim_slab(sy_cache *cache, sy_slab *slab, bool aged, sy_claim *claim) {
+    bool of_view = slab->bins != &cache->bins, idle = slab->idle != 0;
     if (slab->bin > SY_BIN_EMPTY || (slab->bin == SY_BIN_EMPTY && !of_view)) return false;
     claim->slab = slab;
     claim->granules = 0;
     if (slab->bin == SY_BIN_EMPTY) {
+        slab->idle = ~UINT64_C(0);
+        if (aged && !idle) return false;
         sy_cache_unlink_slab(cache, slab);
         return true;
     }
     if (!sy_memory_discards(cache->memory)) return false;
-    uint64_t kept = cache->watch ? sy_watched_edges(cache, slab) : 0;
-    claim->granules = sy_slab_unused(slab, &cache->layout, kept, claim->slots);
+    claim_granules(cache, aged, claim);
     if (!claim->granules) return false;
     for (uint32_t word = 0; slab->built && word < cache->layout.words; word++) {
         claim->slots[word] &= slab->built[word];
@@ -86,12 +99,10 @@ static bool claim_slab(sy_cache *cache, sy_slab *slab, sy_claim *claim) {
 static bool claim_next(sy_cache *cache, size_t *left, bool aged, sy_claim *claim) {
     for (int looked = 0; looked < STEP_SLABS && *left && cache->slabs; looked++) {
         sy_slab *slab = cache->slabs;
-        bool fresh = aged && slab->fresh;
         sy_cache_remove_slab(cache, slab);
         sy_cache_append_slab(cache, slab);
         --*left;
-        slab->fresh = false;
-        if (!fresh && claim_slab(cache, slab, claim)) return true;
+        if (claim_slab(cache, slab, aged, claim)) return true;
     }
     return false;
 }

@@ -46,14 +46,14 @@ typedef struct sy_slab {
     alignas(64) uintptr_t first; /* address of slot 0 */
     void *owner;                 /* the cache; NULL: a span of the heap */
     uint64_t *free;              /* bit set: the slot is in the slab */
-    uint32_t free_count;
-    uint32_t slots;
-    uint32_t watermark;             /* slots from here on were never given out */
-    uint32_t ordinal;               /* of slot 0, in a cache with handles */
+    uint64_t idle; /* bit set: in this 1/64 of the slab, the last pass by age found only free slots,
+                    * and none of them was taken since */
+    uint32_t ordinal; /* of slot 0, in a cache with handles */
+    uint16_t slots, free_count;
+    uint16_t watermark;             /* slots from here on were never given out */
     uint16_t free_least, free_most; /* bounds of free_count in its bin */
-    uint16_t first_word;            /* no free bit in a word before it */
+    uint8_t first_word;             /* no free bit in a word before it */
     uint8_t bin;
-    bool fresh;           /* slots were taken or freed since the last pass by age looked */
     struct sy_bins *bins; /* the bins that it is in, or belongs to while it is set aside */
     size_t bytes;         /* of the run; a multiple of a unit */
     /* Cache line 1. */

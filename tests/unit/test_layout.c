@@ -109,7 +109,7 @@ static void the_index_of_an_address_is_exact(void **state) {
     (void)state;
     for (size_t size = 1; size <= SY_SLAB_SLOT_MAX; size = next_size(size)) {
         sy_layout layout = sy_layout_make(size, 0, true, 0, 0);
-        sy_slab slab = {.start = (uintptr_t)1 << 40, .slots = layout.slots};
+        sy_slab slab = {.start = (uintptr_t)1 << 40, .slots = (uint16_t)layout.slots};
         slab.first = slab.start + (layout.colours - 1) * layout.colour_step;
         for (uint32_t i = 0; i < layout.slots; i++) {
             uintptr_t address = slab.first + i * layout.slot;
