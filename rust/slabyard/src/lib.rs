@@ -61,6 +61,7 @@
 //! `new` panic. A limit belongs to a pool (`bounded`), to a cache or map (`limit`), or to the
 //! process ([`Limit`]). [`last_refusal`] reports which one was reached. Using a thread's pool
 //! panics if the thread has not built it.
+//!
 //! # Forgetting, leaking, panics
 //!
 //! A forgotten object keeps its slot. If a cache is dropped while it has forgotten objects, all of
