@@ -53,7 +53,7 @@
 SY_BEGIN_DECLS
 
 /**
- * Sets the specification, in place of the one before, and starts all counts again. NULL or "": no
+ * Sets the specification, in place of the previous one, and starts all counts again. NULL or "": no
  * allocation is made to fail.
  *
  * Returns 0, or -1 with errno and nothing changed.

@@ -58,7 +58,7 @@ size_t sy_directory_trim(void);
  * discarded. */
 bool sy_directory_trim_step(uint64_t *at, bool aged, size_t *bytes);
 
-/* Ordinals lost for good, since their generations are used up. */
+/* The number of ordinals that are lost permanently, since their generations are used up. */
 uint64_t sy_ordinals_lost(void);
 
 #endif
