@@ -50,7 +50,7 @@ typedef struct sy_trace {
     uint64_t age;              /* nanoseconds since the allocation or free */
 } sy_trace;
 
-/** A fault: what a fault handler gets. */
+/** A fault, as a fault handler gets it. */
 typedef struct sy_fault {
     sy_fault_kind kind;
     const char *cache;         /* name of the cache, heap or arena asked to free; "heap": sy_free;
