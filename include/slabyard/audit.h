@@ -22,7 +22,7 @@ struct sy_cache;
 
 /* ---- tags: allocations by the part of the program that makes them ---- */
 
-/** A part of the program for which allocations are counted. 0: none. */
+/** A tag stands for a part of the program; its allocations are counted together. 0: no tag. */
 typedef unsigned sy_tag;
 
 /** The bytes of a tag's name that are kept, and the number of tags that can exist. */
@@ -43,7 +43,7 @@ SY_API sy_tag sy_tag_open(const char *name);
  * From now on the allocations of the calling thread have this tag. A number that is no tag acts as
  * 0.
  *
- * Returns the tag before.
+ * Returns the previous tag of the thread.
  */
 SY_API sy_tag sy_tag_set(sy_tag tag);
 
@@ -76,7 +76,7 @@ typedef struct sy_operation {
 
 /**
  * Calls `visit` for the last operations of the cache, the latest first, until `visit` returns a
- * value other than 0. The option `audit=N` sets how many are kept.
+ * value other than 0. The option `audit=N` sets how many operations are kept.
  *
  * Returns the value with which `visit` ended the iteration, or 0; or -1 with errno.
  *
@@ -101,8 +101,8 @@ enum {
      *
      * The search is conservative, as in findleaks of illumos' mdb and in LeakSanitizer. It does not
      * see the registers of other threads, so call it while they are idle or waiting. The time
-     * depends on the size of the process. The search runs in a copy of the process, made as fork
-     * would make it but without hooks, and the program continues meanwhile.
+     * depends on the size of the process. The search runs in a copy of the process, which is made
+     * as by fork, but without calling fork's handlers. The program continues meanwhile.
      */
     SY_LEAKS_UNREACHABLE = 1,
 };

@@ -10,18 +10,18 @@
  *     static inline void *sy_pool_alloc(sy_pool *pool) { the body }       without SY_NO_INLINE
  *     SY_API void *sy_pool_alloc(sy_pool *pool);                          with SY_NO_INLINE
  *
- * The third line declares an exported function. A file calls.c of the function's layer defines it:
- * the file defines SY_NO_INLINE before it includes the header. So a program that cannot inline C
- * (because it is written in another language, or must keep working when the layout changes) has a
- * function of the same name.
+ * The third line declares an exported function. The file calls.c of the function's layer defines
+ * this function: the file defines SY_NO_INLINE before it includes the header. Some programs cannot
+ * inline C, because they are written in another language or must keep working when the layout
+ * changes. They call this function, which has the same name.
  *
  * Functions that you give to Slabyard (constructors, destructors, handlers, visitors and so on) are
  * called without a lock held, and must return. There is one exception: a C++ exception, or the end
  * of its thread (pthread_exit, pthread_cancel), may leave the constructor of a cache
  * (sy_cache_config.construct). If any other function of yours does not return, Slabyard reports the
- * name of the function and of its cache, and ends the process. It does so at once for an exception
- * or the end of a thread, and at one of the thread's next calls for longjmp. In such a function, do
- * not switch to another stack on which Slabyard is called.
+ * name of the function and of its cache, and ends the process. For an exception or the end of a
+ * thread, the report comes at once. For longjmp, it comes at one of the thread's next calls. In
+ * such a function, do not switch to another stack on which Slabyard is called.
  *
  * The functions that an inline body calls on its slow path carry the number of the layout in their
  * symbols (SY_ABI_NAME). So a program compiled for one layout does not link with a library of
@@ -65,8 +65,9 @@
 #    define SY_TLS __thread __attribute__((tls_model("initial-exec")))
 #endif
 
-/* The same, for a program that links the static library into an executable and says so by defining
- * SY_STATIC: every fast path is one instruction shorter. Other programs do not link with it. */
+/* The same, for a program that links the static library into an executable and defines SY_STATIC:
+ * every fast path is then one instruction shorter. Other programs that define SY_STATIC do not
+ * link. */
 #if defined(SY_STATIC) && defined(SY_DLOPEN)
 #    error "SY_STATIC is for executables, SY_DLOPEN for what is loaded as they run"
 #elif defined(SY_STATIC)

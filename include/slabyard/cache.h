@@ -22,9 +22,9 @@
  * Misuse that would corrupt memory (a double free, a pointer that is not an object of the cache) is
  * reported with the cache's name to the fault handler (slabyard/fault.h), which aborts by default.
  * If a thread frees the object that it freed last, the report comes at once (unless
- * SY_NO_DOUBLE_FREE_CHECK of slabyard/loaded.h is defined). Other misuse is reported when the
- * object reaches the slow path: late, or never if the object is allocated again before. With
- * SY_CHECKED every free is examined at once.
+ * SY_NO_DOUBLE_FREE_CHECK of slabyard/loaded.h is defined). Other misuse is reported late, when the
+ * object reaches the slow path. It is never reported if the object is allocated again before that.
+ * With SY_CHECKED every free is examined at once.
  */
 #ifndef SLABYARD_CACHE_H
 #define SLABYARD_CACHE_H
@@ -45,8 +45,9 @@ typedef struct sy_cache sy_cache;
 /** Flags of a cache. slabyard/checks.h has more, for example SY_CHECKED. */
 enum {
     /* The first objects of successive slabs begin at different cache lines. If the slots fill a
-     * slab exactly, this costs a slot, or as many as fill a cache line. (A slab with bytes to spare
-     * uses these for the purpose, with or without the flag.) */
+     * slab exactly, this costs one slot, or as many slots as fill a cache line. (If a slab has
+     * bytes to spare, the cache uses these bytes for different beginnings, with or without the
+     * flag.) */
     SY_COLOUR = 1u << 1,
     /* `limit` counts live objects exactly, because no free object waits in a magazine. Each
      * operation takes a lock. */
@@ -88,10 +89,11 @@ typedef struct sy_cache_config {
     void (*destruct)(void *object, void *arg);
     void *arg;
     size_t limit;   /* of live objects; 0: none. Without SY_LIMIT_EXACT an allocation can fail when
-                     * seven eighths are live: the rest can be in other threads' magazines */
+                     * seven eighths are live, because the others may wait in other threads'
+                     * magazines */
     unsigned flags; /* SY_CHECKED ... */
-    struct sy_memory *memory; /* memory of your own for the objects (memory.h), which has to exist
-                                 for longer than the cache; NULL: the system's */
+    struct sy_memory *memory; /* memory of your own for the objects (memory.h), which must outlive
+                                 the cache; NULL: memory of the system */
     /* With SY_HANDLES: called with `arg` for each object that is freed, by the thread that held it
      * last, before the object can be allocated again (slabyard/handle.h). It may call any function,
      * and must return (base.h). sy_cache_destroy_all does not call it. */
@@ -117,10 +119,10 @@ SY_API sy_cache *sy_cache_create(const sy_cache_config *config);
  * other thread may be using the cache. NULL is allowed and does nothing.
  *
  * A function that Slabyard calls (construct, destruct, dispose, discard, import, release, the
- * callback of a limit, a fault handler) may destroy any cache, also the one that it is called for.
- * If a function of the cache is running at that moment, further up the stack or in a trim by
- * another thread, the call returns 0 at once, and the last thread that leaves the cache's functions
- * destroys it. If an object is live then, the cache is not destroyed.
+ * callback of a limit, a fault handler) may destroy any cache, also the cache that it is called
+ * for. If a function of this cache is running at that moment, further up the stack or in a trim by
+ * another thread, sy_cache_destroy returns 0 at once. The last thread that leaves the cache's
+ * functions then destroys the cache, unless an object is live at that time.
  *
  * Returns 0, or -1 with errno and nothing changed.
  *
@@ -188,8 +190,8 @@ SY_API void sy_cache_free_batch(sy_cache *cache, void *const *objects, size_t co
  * To keep this promise, the cache also holds slabs for the magazines of all threads, and adds some
  * for each thread that starts to use the cache later. If there is no memory for these, such a
  * thread works without magazines until the `count` allocations were made. The promise does not
- * cover objects that a limit leaves to other threads' magazines (sy_cache_config.limit), nor those
- * that a constructor refuses.
+ * cover two cases: a limit may refuse an object because free objects wait in other threads'
+ * magazines (sy_cache_config.limit), and a constructor may refuse an object.
  *
  * A later trim ends the promise and releases the unused part.
  *
@@ -232,8 +234,8 @@ SY_API int sy_thread_reserve(sy_cache *cache, size_t count);
 /**
  * Gives free memory of the cache back to the operating system, page by page, also in slabs with
  * live objects. Free objects in the magazines of idle (sy_thread_idle) and ended threads are
- * included. Those in the magazines of other running threads leave them at the thread's next
- * exchange of magazines; a later trim then returns their memory.
+ * included. Free objects in the magazines of other running threads leave these magazines when the
+ * thread next exchanges a magazine; a later trim then returns their memory.
  *
  * Returns the number of bytes.
  */
@@ -286,8 +288,9 @@ static inline void sy_cache_free_inline(sy_cache *cache, void *object) {
 }
 
 /**
- * Allocates an object of the cache's size and alignment. Its content is undefined; if the cache has
- * a constructor, the object is as constructed, or as it was freed.
+ * Allocates an object of the cache's size and alignment. Its content is undefined. If the cache has
+ * a constructor, the content is that of a constructed object, or what it was at the object's last
+ * free.
  *
  * Returns the object, or NULL with errno; if the constructor failed, the errno that it left.
  *

@@ -1,5 +1,5 @@
 /**
- * slabyard/checks.h: flags with which caches, heaps and pools look for mistakes or keep secrets.
+ * slabyard/checks.h: flags that make caches, heaps and pools look for mistakes or keep secrets.
  *
  * Set a flag in the `flags` of a configuration. Or set the option of the same name for all caches,
  * heaps and pools, without recompiling anything (slabyard/options.h). A flag that is off costs
@@ -65,8 +65,8 @@ enum {
 
 /**
  * Examines the whole process, pools included. Each damaged object is reported as a fault that does
- * not end the process, each other violation by a line. The function is slow. Other threads may use
- * their pools meanwhile, but may not destroy a pool.
+ * not end the process. Each other violation is reported by one line. The function is slow. Other
+ * threads may use their pools meanwhile, but may not destroy a pool.
  *
  * Returns the number of violated invariants of the library and of damaged objects: 0 if all is
  * well.

@@ -2,11 +2,11 @@
  * slabyard/epoch.h: objects of one phase in slabs of their own, so that the memory comes back when
  * the phase ends.
  *
- * Objects that live and die together (those of one request, one frame, one connection, one
- * generation of a table) lie among others in the slabs of ordinary caches. There, a few long-lived
- * objects hold slabs whose other objects were freed long ago. In an epoch the allocations of a
- * phase are taken from slabs of its own. When the phase is over and its objects are freed, these
- * slabs are empty, and their memory can be used for anything else.
+ * Some objects live and die together: those of one request, one frame, one connection, one
+ * generation of a table. In an ordinary cache they share slabs with other objects, and a few
+ * long-lived objects hold slabs whose other objects were freed long ago. In an epoch, allocations
+ * take objects from slabs of the epoch's own. When the phase is over and its objects are freed,
+ * these slabs are empty, and their memory can be used for anything else.
  *
  *     sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 200, .flags = SY_EPOCHS});
  *     sy_epoch *request = sy_epoch_create("request");
@@ -23,8 +23,8 @@
  *
  * Costs: in a cache with SY_EPOCHS an allocation is as fast as in others. A free is a function call
  * that puts the object into the thread's outbox. From there objects return to their slabs a whole
- * magazine at a time, and they are not allocated again before. Beginning or ending an epoch returns
- * the free objects that the thread has at hand for other epochs, which takes some tens of
+ * magazine at a time, and only then can they be allocated again. When a thread begins or ends an
+ * epoch, it returns the free objects that it holds for other epochs, which takes some tens of
  * nanoseconds for each cache.
  *
  * Threads: any thread, except where a comment says otherwise. A thread must end the epochs that
@@ -94,8 +94,8 @@ SY_API sy_epoch *sy_epoch_current(void);
  *
  * Slabs without live objects become available to all caches at once; a trim returns them to the
  * operating system (slabyard/reclaim.h). Each other slab follows when its last live object is
- * freed. Free objects that other running threads have at hand or in their outboxes count as live
- * until those threads reach a slow path.
+ * freed. Free objects in the magazines and outboxes of other running threads count as live until
+ * those threads reach a slow path.
  *
  * Returns the number of objects that count as live.
  */

@@ -3,8 +3,8 @@
  *
  *     SLABYARD=fail=order:7 ./server        the 7th allocation of the cache "order" fails
  *
- * `slabyard faults -- ./server` runs a program once for each of its allocations and shows the first
- * failure that the program does not survive; docs/faults.md is the guide.
+ * `slabyard faults -- ./server` runs a program again and again, lets another allocation fail each
+ * time, and shows the first failure that the program does not survive; docs/faults.md is the guide.
  *
  * A specification is one rule, or several with + between. Each rule says which allocations fail,
  * and when:
@@ -37,10 +37,11 @@
  *     slabyard: made allocation 7 of cache "order" (64 bytes) fail
  *     slabyard: made call 3 of sy_os_commit fail
  *
- * If a rule names a cache when the cache is created, its fast path is shut, so that every
- * allocation is seen. In a cache that no rule named then, and that has no checks, no allocation is
- * ever counted. So set the specification before you create the cache, or set it by the option. The
- * child of a fork continues with its own counts, which start from the parent's.
+ * If a rule names a cache at the time when the cache is created, the cache's fast path is shut, so
+ * that every allocation is counted. If no rule names the cache at that time and the cache has no
+ * checks, its allocations are never counted. So set the specification before you create the cache,
+ * or set it by the option. The child of a fork continues with its own counts, which start from the
+ * parent's.
  */
 #ifndef SLABYARD_FAIL_H
 #define SLABYARD_FAIL_H
@@ -52,7 +53,7 @@
 SY_BEGIN_DECLS
 
 /**
- * Sets the specification, in place of the one before, and starts all counts again. NULL or "": no
+ * Sets the specification, in place of the previous one, and starts all counts again. NULL or "": no
  * allocation is made to fail.
  *
  * Returns 0, or -1 with errno and nothing changed.

@@ -50,15 +50,16 @@ typedef struct sy_trace {
     uint64_t age;              /* nanoseconds since the allocation or free */
 } sy_trace;
 
-/** A fault: what a fault handler gets. */
+/** A fault, as a fault handler gets it. */
 typedef struct sy_fault {
     sy_fault_kind kind;
     const char *cache;         /* name of the cache, heap or arena asked to free; "heap": sy_free;
                                 * "": not known: the pointer was read from a pattern */
-    size_t object_size;        /* bytes of its objects; 0: a heap. Of an arena: the size passed */
+    size_t object_size;        /* bytes of the cache's objects; 0: a heap. For an arena: the size
+                                * that was passed */
     const void *address;       /* the address that was freed, or the first byte that was damaged or
-                                * accessed, or the pointer that was followed */
-    const char *found_cache;   /* SY_FAULT_WRONG_CACHE: its cache; else NULL */
+                                * accessed, or the pointer that was used */
+    const char *found_cache;   /* SY_FAULT_WRONG_CACHE: the object's cache; else NULL */
     size_t found_size;         /* size asked for, of the object concerned or of the segment that is
                                 * allocated there; 0: not known */
     size_t told_size;          /* SY_FAULT_WRONG_SIZE: the size passed; 0: none, or not known */
@@ -68,17 +69,18 @@ typedef struct sy_fault {
     size_t damage_bytes;       /* from the first damaged byte to the last */
     sy_trace allocated, freed; /* the last allocation and the last free */
     sy_access access;          /* read or write, if the processor reported it */
-    const char *held_in;       /* SY_FAULT_..._POINTER: the register that holds it; else NULL */
+    const char *held_in;       /* SY_FAULT_FREED_POINTER, SY_FAULT_UNWRITTEN_POINTER: the register
+                                * that holds the pointer; else NULL */
 } sy_fault;
 
 /**
  * A fault handler. It is called without any lock held, in the thread that found the fault, which
  * may not be the thread that caused it. It must return or end the process (base.h).
  *
- * If it returns, the bad pointer is ignored or the damage is repaired, and the program continues.
- * After SY_FAULT_GUARD_..., SY_FAULT_USE_AFTER_FREE, SY_FAULT_FREED_POINTER and
- * SY_FAULT_UNWRITTEN_POINTER it does not simply continue: the access is repeated, outside of
- * Slabyard.
+ * If the handler returns, the bad pointer is ignored or the damage is repaired, and the program
+ * continues. After a bad access (SY_FAULT_GUARD_..., SY_FAULT_USE_AFTER_FREE,
+ * SY_FAULT_FREED_POINTER, SY_FAULT_UNWRITTEN_POINTER) the program repeats the access instead,
+ * outside of Slabyard.
  *
  * The handler may call functions of Slabyard. Everything that the fault points to is valid until
  * the handler returns.
@@ -96,8 +98,9 @@ typedef void (*sy_fault_handler)(const sy_fault *fault);
 SY_API sy_fault_handler sy_set_fault_handler(sy_fault_handler handler);
 
 /**
- * Writes the report of a fault to the place where it would go without a handler. It is meant for
- * handlers that add to the report. It takes no memory from Slabyard. errno is kept.
+ * Writes the report of a fault to the place where the report would go without a handler. Use this
+ * function in a handler that adds something to the report. It takes no memory from Slabyard. errno
+ * is kept.
  *
  * Threads: any thread.
  *

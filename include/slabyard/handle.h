@@ -2,9 +2,9 @@
  * slabyard/handle.h: objects by handle: 64-bit names that stay invalid once their object is freed.
  *
  * A handle is an ordinal and a generation. The ordinal is the number of a place for an object. The
- * generation says which of the objects that were there is meant. When an object is freed its handle
- * becomes stale, and it stays stale whatever object is placed there later. So handles can be kept
- * in messages, queues, other processes, and tables that are never cleaned up.
+ * generation says which of the objects that were in this place is meant. When an object is freed,
+ * its handle becomes stale, and stays stale even when another object lies in the same place. So
+ * handles can be kept in messages, queues, other processes, and tables that are never cleaned up.
  *
  *     sy_cache *sessions = sy_cache_create(
  *         &(sy_cache_config){.name = "session", .size = 200, .flags = SY_HANDLES});
@@ -44,9 +44,10 @@ typedef uint64_t sy_handle;
 enum { SY_HANDLE_PINS_MAX = (1 << 16) - 1 };
 
 /**
- * Allocates an object that no other thread can see while you initialise it. Its handle is written
- * to *handle, but it is refused until sy_handle_publish, and sy_handle_each does not visit the
- * object. Call either sy_handle_publish or sy_handle_cancel for it, once.
+ * Allocates an object that no other thread can see while you initialise it. The object's handle is
+ * written to *handle, but all functions refuse this handle until sy_handle_publish, and
+ * sy_handle_each does not visit the object. Call either sy_handle_publish or sy_handle_cancel for
+ * it, once.
  *
  * Returns the object, or NULL with errno.
  *
@@ -56,13 +57,13 @@ enum { SY_HANDLE_PINS_MAX = (1 << 16) - 1 };
  */
 SY_API void *sy_handle_prepare(sy_cache *cache, sy_handle *handle);
 
-/** Makes an object of sy_handle_prepare live. If the handle is not of such an object, this is
- * reported as an unpin without a pin. */
+/** Makes an object of sy_handle_prepare live. If the handle does not belong to such an object, the
+ * call is reported as an unpin without a pin. */
 SY_API void sy_handle_publish(sy_cache *cache, sy_handle handle);
 
 /**
- * Frees an object of sy_handle_prepare instead of making it live, without calling `dispose`. If
- * the handle is not of such an object, this is reported as an unpin without a pin.
+ * Frees an object of sy_handle_prepare instead of making it live, without calling `dispose`. If the
+ * handle does not belong to such an object, the call is reported as an unpin without a pin.
  *
  *     sy_handle handle;
  *     struct session *session = sy_handle_prepare(sessions, &handle);
@@ -86,8 +87,8 @@ SY_API void sy_handle_cancel(sy_cache *cache, sy_handle handle);
 SY_API void *sy_handle_pin(sy_cache *cache, sy_handle handle);
 
 /** Ends one pin, also if the handle has become stale since. If the object was freed while it was
- * pinned, the last unpin frees it. A handle that is not pinned is the fault SY_FAULT_NOT_PINNED
- * (fault.h), and nothing changes. */
+ * pinned, the last unpin frees it. If the handle has no pin, the fault SY_FAULT_NOT_PINNED is
+ * reported (fault.h), and nothing changes. */
 SY_API void sy_handle_unpin(sy_cache *cache, sy_handle handle);
 
 /**
@@ -181,7 +182,7 @@ struct sy_handle_head {
     size_t loaded_offset; /* bytes from sy_abi_1 to a slot that is always shut, so that
                            * sy_cache_alloc and sy_cache_free take their slow paths */
     size_t names_offset;  /* bytes from sy_abi_1 to this cache's loaded slot of free ordinals */
-    uint64_t plain;       /* `live` if sy_handle_free changes nothing but the word; else a value
+    uint64_t plain;       /* `live` if sy_handle_free needs to change only the word; else a value
                            * that no word has */
 };
 

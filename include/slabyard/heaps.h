@@ -47,8 +47,8 @@ typedef struct sy_heap_config {
     const char *name;         /* for reports; copied. NULL: "heap" */
     sy_limit limit;           /* bytes (limit.h) */
     unsigned flags;           /* SY_CHECKED, SY_HANDLES, SY_EPOCHS */
-    struct sy_memory *memory; /* memory of your own for the objects (memory.h), which has to
-                                 exist for longer than the heap; NULL: the system's */
+    struct sy_memory *memory; /* memory of your own for the objects (memory.h), which must outlive
+                                 the heap; NULL: memory of the system */
     uintptr_t reserved[7];    /* zero */
 } sy_heap_config;
 
@@ -72,17 +72,17 @@ SY_API sy_heap *sy_heap_create(const sy_heap_config *config);
  * Returns 0, or -1 with errno and nothing changed.
  *
  * Errors:
- *     EBUSY     objects are live, or a function of yours calls it that the heap has called (the
- *               callback of its limit, discard, import, release, a fault handler)
+ *     EBUSY     objects are live, or the call is made in a function of yours that the heap is
+ *               calling (the callback of its limit, discard, import, release, a fault handler)
  *
  * Threads: any thread.
  */
 SY_API int sy_heap_destroy(sy_heap *heap);
 
 /** Destroys a heap as sy_heap_destroy, even if objects are live or pinned. Their addresses become
- * invalid and their handles stay stale. The time depends on the number of slabs, not of objects.
- * If a function of yours calls it that the heap has called, the heap is destroyed later: when the
- * heap's functions have returned. */
+ * invalid and their handles stay stale. The time depends on the number of slabs, not of objects. If
+ * you call this in a function of yours that the heap is calling, the heap is destroyed later: when
+ * the heap's functions have returned. */
 SY_API void sy_heap_destroy_all(sy_heap *heap);
 
 /* ---- objects by address ---- */
@@ -129,9 +129,10 @@ SY_API void *sy_heap_aligned_alloc(sy_heap *heap, size_t align, size_t size);
 
 /**
  * Changes the size of an object to `size` bytes. The first min(old, new) bytes keep their content.
- * If the size class changes, the object moves: the old pointer becomes invalid and its handle
- * stale. NULL as `object` acts as sy_heap_alloc. With size 0 a minimal object stays allocated. An
- * address that is no object of the heap is reported to the fault handler (slabyard/fault.h).
+ * If the size class changes, the object moves: the old pointer becomes invalid, and the old handle
+ * becomes stale. NULL as `object` acts as sy_heap_alloc. With size 0 a minimal object stays
+ * allocated. An address that is no object of the heap is reported to the fault handler
+ * (slabyard/fault.h).
  *
  * Returns the object's address. On failure NULL with errno, and the old object stays as it is.
  *

@@ -28,8 +28,9 @@ typedef struct sy_limit {
      * The owner never takes more than this: an allocation that needs more fails with ENOMEM. Before
      * it fails, Slabyard tries to make room:
      *
-     *   - It releases empty slabs of the same owner's caches (except those of sy_cache_reserve),
-     *     with the free objects in depots and in the magazines of this thread and of idle threads.
+     *   - It returns the free objects in the owner's depots, and in the magazines of this thread
+     *     and of idle threads, to their slabs. It then releases the owner's empty slabs, except
+     *     those of sy_cache_reserve.
      *   - It calls `callback`.
      *   - It tries the allocation once more.
      *
@@ -44,8 +45,8 @@ typedef struct sy_limit {
     /*
      * Called with `arg`, the bytes in use and `soft`. NULL: no callback. It runs in a thread that
      * allocates from the owner. For `soft` it runs at the end of the allocation that reached the
-     * value. If a constructor or this callback made that allocation, it runs at the end of a later
-     * one soon after.
+     * value. If that allocation was made in a constructor or in this callback, the callback runs at
+     * the end of one of the next allocations.
      *
      * No lock is held. The callback may call every function of Slabyard and may free objects of any
      * cache, but it may not destroy the heap whose limit it is. It may run in several threads at a
@@ -57,7 +58,7 @@ typedef struct sy_limit {
 } sy_limit;
 
 /**
- * Sets the limit of the process, in place of the one before. NULL: no limit. If `soft` is reached
+ * Sets the limit of the process, in place of the previous one. NULL: no limit. If `soft` is reached
  * already, the next allocation that goes beyond its thread's magazines calls the callback.
  *
  * Returns 0, or -1 with errno and nothing changed.
@@ -84,7 +85,7 @@ SY_API size_t sy_limit_used(void);
 /** The reasons why an allocation is refused. */
 typedef enum sy_refusal {
     SY_REFUSAL_NONE = 0,
-    SY_REFUSAL_SYSTEM,        /* the system gave no memory, or the program's own is full */
+    SY_REFUSAL_SYSTEM,        /* the system gave no memory, or your own (memory.h) is full */
     SY_REFUSAL_CACHE_LIMIT,   /* sy_cache_config.limit is reached */
     SY_REFUSAL_HEAP_LIMIT,    /* sy_heap_config.limit is reached */
     SY_REFUSAL_PROCESS_LIMIT, /* the limit of sy_set_limit is reached */
@@ -92,10 +93,10 @@ typedef enum sy_refusal {
 } sy_refusal;
 
 /**
- * Tells why an allocation of the calling thread from a cache or a heap was refused: the last one
- * that returned NULL, or the last batch that was short. An invalid argument (EINVAL) is not a
- * refusal. Refusals inside the callback of a limit are forgotten when it ends. Arenas and pools do
- * not record their refusals.
+ * Tells why the last refused allocation of the calling thread from a cache or a heap was refused:
+ * the last one that returned NULL, or the last batch that was short. An invalid argument (EINVAL)
+ * is not a refusal. Refusals inside the callback of a limit are forgotten when it ends. Arenas and
+ * pools do not record their refusals.
  *
  * Returns the reason, or SY_REFUSAL_NONE if no allocation of this thread was refused yet.
  */

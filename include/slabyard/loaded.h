@@ -1,6 +1,6 @@
 /**
- * slabyard/loaded.h: the part of the magazine layer that is compiled into programs: the free
- * objects that a thread has at hand. Included by slabyard/cache.h. Programs call only
+ * slabyard/loaded.h: the part of the magazine layer that is compiled into programs: access to the
+ * free objects in a thread's loaded magazine. Included by slabyard/cache.h. Programs call only
  * sy_thread_idle and sy_thread_flush.
  *
  * Threads: any thread.
@@ -68,12 +68,12 @@ static inline bool sy_loaded_push(sy_loaded_slot *slot, uintptr_t item) {
 }
 
 /*
- * The same, but also returns false if the item is the newest in the slot already, because it was
- * freed twice in a row. The slow path then reports the double free. The word before the items of a
- * magazine is 0, so the comparison may also read an empty magazine.
+ * As sy_loaded_push, but also returns false if the item is the newest in the slot already, because
+ * it was freed twice in a row. The slow path then reports the double free. The word before the
+ * items of a magazine is 0, so the comparison may also read an empty magazine.
  *
- * SY_NO_DOUBLE_FREE_CHECK, defined before Slabyard's headers are included, removes this comparison
- * from the inline frees of caches and pools. It is their only check.
+ * If SY_NO_DOUBLE_FREE_CHECK is defined before Slabyard's headers are included, the inline frees of
+ * caches and pools do not make this comparison. They then make no check at all.
  */
 static inline bool sy_loaded_push_once(sy_loaded_slot *slot, uintptr_t item) {
     uintptr_t *top = slot->top;

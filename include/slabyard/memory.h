@@ -2,10 +2,10 @@
  * slabyard/memory.h: caches over memory of your own: shared memory, huge pages, a file, a device.
  * Caches without it take their memory from the operating system.
  *
- * A memory is an engine instance: its chunks of 4 MiB in your region hold the slabs of the caches
- * and heaps that are created with it (sy_cache_config.memory, sy_heap_config.memory), and nothing
- * else. Slabyard writes into the region: objects, and descriptors in the first 64 KiB of each
- * chunk.
+ * A memory (sy_memory) divides your region into chunks of 4 MiB. These chunks hold the slabs of the
+ * caches and heaps that are created with the memory (sy_cache_config.memory,
+ * sy_heap_config.memory), and nothing else. Slabyard writes two things into the region: objects,
+ * and descriptors in the first 64 KiB of each chunk.
  *
  * Other processes that map the region may read and write the objects; everything else belongs to
  * this process. After a fork, at most one of parent and child may use a memory that they share and
@@ -32,8 +32,8 @@ typedef struct sy_memory_config {
 
     /* The region: its start, and its size in bytes. It must be readable and writable as long as the
      * memory exists, may have any content, and must not be memory of Slabyard. Only whole 4 MiB at
-     * multiples of 4 MiB are used. A chunk that once held slabs holds only slabs from then on. An
-     * object that does not fit in a chunk needs 4 MiB or more that never held slabs. */
+     * multiples of 4 MiB are used. A chunk that once held slabs holds only slabs from then on. So
+     * an object that does not fit in a chunk needs chunks that never held slabs. */
     void *start;
     size_t bytes;
     /* Or an arena, from which the memory takes addresses of such memory, 4 MiB and more at a time.
@@ -48,10 +48,10 @@ typedef struct sy_memory_config {
      * anything. It returns 0, or another value if it did not release the memory. NULL: the memory
      * is kept.
      *
-     * No lock is held, and no other thread waits until the function ends. While it runs, its range
-     * cannot be allocated. So an allocation that finds nothing else free is refused; this includes
-     * one that the function itself makes. A trim passes at most 256 KiB of small objects at a time.
-     * The function must return (base.h).
+     * No lock is held, and no other thread waits until the function ends. While the function runs,
+     * its range cannot be allocated. So if nothing else is free, an allocation is refused, also one
+     * that the function itself makes. A trim passes at most 256 KiB of small objects at a time. The
+     * function must return (base.h).
      */
     int (*discard)(void *arg, void *start, size_t bytes);
     void *arg;

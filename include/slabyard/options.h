@@ -10,8 +10,8 @@
  * others apply. The same options can be set by sy_set_options. All options, their values and
  * meanings are in docs/options.md and in sy_each_option().
  *
- * Options that change how objects are laid out apply to a cache when it is created, and to the size
- * classes of sy_malloc when they are first used. So set them before.
+ * Options that change how objects are laid out apply to a cache when it is created, and to each
+ * size class of sy_malloc when the class is first used. Set such options before that.
  */
 #ifndef SLABYARD_OPTIONS_H
 #define SLABYARD_OPTIONS_H

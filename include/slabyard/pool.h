@@ -9,8 +9,8 @@
  * Threads: one thread at a time. A pool may move between threads if they synchronise. Different
  * pools share nothing. Do not call these functions in a signal handler.
  *
- * Misuse that a pool finds by default: if the object that was freed last is freed again, a double
- * free is reported at once to the fault handler (fault.h), unless SY_NO_DOUBLE_FREE_CHECK of
+ * By default a pool finds one kind of misuse: if the object that was freed last is freed again, the
+ * double free is reported at once to the fault handler (fault.h), unless SY_NO_DOUBLE_FREE_CHECK of
  * loaded.h is defined. Other misuse is not found. If other frees come between the two frees of an
  * object, the list becomes a circle, and one slot is allocated to two owners. A write to a freed
  * object overwrites the list. After such a double free sy_pool_in_use() still returns, and its
@@ -41,7 +41,7 @@ SY_BEGIN_DECLS
 #define SY_POOL_PREFAULT 1u
 
 /** Ask the operating system for huge pages; chunks are then at least 2 MiB. If the system has no
- * huge pages, this is no error. */
+ * huge pages, the pool uses normal pages. */
 #define SY_POOL_HUGE 2u
 
 /** The bytes of a pool's name that are kept. */
@@ -60,10 +60,10 @@ typedef struct sy_pool_config {
 
 struct sy_pool_extent;
 
-/** A pool. Its fields are not for callers: the inline functions need them. The words that they use
- * are in the second half of a cache line, where no object begins whose size is a multiple of 64
- * bytes. The processor compares addresses first by their low 12 bits, so a write to such an object
- * is not mistaken for a write to these words. */
+/** A pool. Its fields are not for callers: the inline functions need them. The fields that the
+ * inline functions use are in the second half of a cache line. No object whose size is a multiple
+ * of 64 bytes begins there. The processor compares addresses first by their low 12 bits, so it does
+ * not mistake a write to such an object for a write to these fields. */
 typedef struct sy_pool {
     struct sy_pool_extent *extent; /* the extent that slots are carved from */
     size_t carved_before;          /* slots in the earlier extents */
@@ -112,7 +112,8 @@ SY_API void sy_pool_reset(sy_pool *pool) SY_NONNULL(1);
 SY_API size_t sy_pool_trim(sy_pool *pool) SY_NONNULL(1);
 
 /**
- * Counts the live objects. It counts the free list, which takes a load for each free slot.
+ * Counts the live objects. For this it walks through the list of free slots, with one load for
+ * each.
  *
  * Returns the exact number of live objects.
  */

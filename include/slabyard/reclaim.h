@@ -1,6 +1,7 @@
 /**
  * slabyard/reclaim.h: return of free memory to the operating system: all of it on request, some of
- * it within a time, or automatically what was unused for a while. Included by slabyard/cache.h.
+ * it within a time budget, or automatically if it was unused for a while. Included by
+ * slabyard/cache.h.
  *
  *     sy_trim();                            everything that can go, however long it takes
  *     sy_trim_some(16 << 20, 200000);       16 MiB, or as much as 0.2 ms are enough for

@@ -126,9 +126,9 @@ template <class T> void name_of(char (&name)[SY_CACHE_NAME_MAX + 1]) {
 }
 
 /* The cache of a type, one for the whole program. It is created when it is first used, and is never
- * destroyed, because objects may be freed after every destructor has run. It is as visible to the
- * linker as the functions that create it: if a shared object has its own copy of the library, it
- * has its own cache too. */
+ * destroyed, because objects may be freed after every destructor has run. The cache has the same
+ * visibility to the linker as the functions that create it: if a shared object has its own copy of
+ * the library, it has its own cache too. */
 template <class T> class SY_API type_cache {
   public:
     static sy_cache *get() {
@@ -420,7 +420,7 @@ class memory_resource : public std::pmr::memory_resource {
     sy_heap *heap_;
     std::atomic<sy_cache *> caches_[most_known / 8 + 1] = {}; /* by size in words; null: not yet */
 
-    /* Whether sy_heap_alloc gives objects of this size such an alignment. */
+    /* Whether sy_heap_alloc aligns objects of `bytes` to `align`. */
     static constexpr bool is_natural(std::size_t bytes, std::size_t align) noexcept {
         return align <= 8 || (align <= alignof(std::max_align_t) && bytes > 8);
     }
@@ -479,16 +479,17 @@ class memory_resource : public std::pmr::memory_resource {
 /* ---- phases ---- */
 
 /**
- * A phase (slabyard/epoch.h). It ends when this is destroyed or close() is called. What a thread
- * allocates within a scope of the epoch, from caches with SY_EPOCHS, is placed in slabs of its own.
+ * A phase (slabyard/epoch.h). It ends when this object is destroyed or close() is called. While a
+ * thread is in a scope of the epoch, objects that it allocates from caches with SY_EPOCHS lie in
+ * slabs of the epoch's own.
  */
 class epoch {
   public:
     /** name: copied, for sy_epoch_report_stuck. */
     explicit epoch(const char *name = nullptr) : epoch_(detail::checked(sy_epoch_create(name))) {}
 
-    /** Returns how many objects count as live. Returns 0 if it was closed before, or after a
-     * move. */
+    /** Closes the epoch. Returns how many objects count as live; 0 if the epoch was closed before,
+     * or was moved from. */
     std::size_t close() noexcept { return sy_epoch_close(epoch_.release()); }
 
     /* False once it is closed, and after a move. */

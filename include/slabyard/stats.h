@@ -1,8 +1,9 @@
 /**
  * slabyard/stats.h: statistics: where the memory is, and how often the slow paths ran.
  *
- * Counting costs the fast paths nothing, because it is done once for each magazine. The figures of
- * a cache are exact while no other thread uses or trims the cache; else each is a snapshot.
+ * Counting costs the fast paths nothing, because whole magazines are counted, not single objects.
+ * The figures of a cache are exact while no other thread uses or trims the cache; else each is a
+ * snapshot.
  */
 #ifndef SLABYARD_STATS_H
 #define SLABYARD_STATS_H
@@ -48,7 +49,7 @@ typedef struct sy_cache_stats {
     uint64_t depot_hits, depot_misses;   /* requests for a full magazine: found, not found */
     uint64_t depot_steals;               /* of the hits: from the shard of another CPU */
     uint64_t slabs_made, slabs_released; /* taken from the chunks, returned to them */
-    uint64_t slabs_filled, slabs_opened; /* became full; were full, and then had a free slot */
+    uint64_t slabs_filled, slabs_opened; /* became full; were full and got a free slot again */
     uint64_t slabs_reused;               /* were empty, and were then used again */
     uint64_t constructed, destructed;
     uint64_t limits_hit; /* allocations refused for a limit in objects or in bytes (limit.h) */
@@ -141,17 +142,19 @@ typedef struct sy_cache_account {
 SY_API int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void *arg);
 
 /**
- * Writes a readable account of the process and of each cache to a file descriptor, in lines of at
- * most 80 columns, the caches with the most memory first. The format is made for people and may
+ * Writes a table of the memory of the process and of each cache to a file descriptor, in lines of
+ * at most 80 columns, the caches with the most memory first. The format is made for people and may
  * change. The function uses neither stdio nor malloc, and takes a few pages of memory until it
  * returns. With the option `stats` the account is written to stderr at exit.
  *
- * Returns 0, or -1 with errno, also that of write(2). A part may have been written then.
+ * Returns 0, or -1 with errno, which can also be an errno of write(2). A part of the text may have
+ * been written then.
  *
  * Errors:
  *     ENOMEM    no memory
  *
- * Threads: any thread. The caller must hold no lock that the reader of the descriptor waits for.
+ * Threads: any thread. If `fd` is a pipe or socket, the caller must hold no lock that the reader of
+ * the pipe or socket waits for.
  *
  *     if (sy_print_stats(STDERR_FILENO) != 0) perror("statistics");
  */

@@ -9,7 +9,8 @@
  *     span                                        span
  *     | allocated | free    | allocated | free |  | free                  |
  *
- *   - Free neighbours are one segment: segments that were freed one by one can be allocated as one.
+ *   - Free neighbours become one segment: segments that were freed one by one can be allocated
+ *     together.
  *   - Allocating and freeing take the same short time for ten segments as for ten million: free
  *     segments are in lists by size, allocated ones in a table by value.
  *   - An arena may import spans from another arena, or by functions of yours. It returns each span
@@ -70,11 +71,11 @@ typedef struct sy_vmem_config {
                           most 16 quanta; 0: none. Free segments of these sizes then wait in
                           magazines until the same size is allocated: up to 127 in a magazine,
                           two magazines a thread, and 4,096 segments or more for each processor.
-                          Do not use it for scarce resources, nor if every free must be checked
-                          at once */
+                          Leave it 0 for scarce resources, and if every free must be checked at
+                          once */
 
-    /* Where spans come from when the arena has no room. (With instant fit, it has no room if none
-     * of the first 64 candidates fits, provided that the source can supply a span.) Set both
+    /* Where spans come from when the arena has no room. (With instant fit and a source that can
+     * supply a span, the arena also imports if none of the first 64 candidates fits.) Set both
      * functions or neither. Without functions, a source serves by sy_vmem_alloc and sy_vmem_free;
      * its quantum must divide the quantum of this arena. */
     sy_vmem_import import;
@@ -133,15 +134,14 @@ SY_API int sy_vmem_add(sy_vmem *arena, uintptr_t start, size_t size) SY_NONNULL(
 /** Which of the free segments that are large enough is allocated. */
 typedef enum sy_vmem_fit {
     SY_VMEM_INSTANT, /* the first segment of a list in which every segment fits: constant time
-                        while there is one. Otherwise a segment that fits from the one list in
-                        which some may */
+                        while there is such a list. Otherwise a segment that fits, from the one
+                        list in which only some segments may fit */
     SY_VMEM_BEST,    /* the smallest: searches one list, which may be long */
     SY_VMEM_NEXT,    /* the first one behind the last allocation of this kind, in order of value,
-                        starting again at the lowest: no value is used again before all others
-                        were used. For ids. An arena has one such position, so use it for one
-                        range and one kind of request. The search looks at about the square root
-                        of the number of segments at most, unless most of the free ones are too
-                        small */
+                        starting again at the lowest: no value is used again before all others were
+                        used. For ids. An arena has one position for this fit, so use this fit for
+                        one range and one kind of request. It looks at about the square root of the
+                        number of segments at most, unless most of the free ones are too small */
 } sy_vmem_fit;
 
 /**
@@ -188,12 +188,13 @@ SY_API int sy_vmem_xalloc(sy_vmem *arena, size_t size, const sy_vmem_constraints
                           sy_vmem_fit fit, uintptr_t *value) SY_NONNULL(1, 5);
 
 /**
- * Frees a segment of sy_vmem_alloc; pass the size that was asked for. A value that is not
- * allocated, or another size, is a fault (fault.h), reported with the arena's name.
+ * Frees a segment of sy_vmem_alloc; pass the size that was asked for. If the value is not
+ * allocated, or was allocated with another size, a fault is reported with the arena's name
+ * (fault.h).
  *
  * A size that has a quantum cache goes to the cache. Then only the value that this thread freed
- * last is checked at once. Any other wrong value is found when the cache passes it on: the call has
- * returned 0, and the fault is reported later.
+ * last is checked at once. Any other wrong value is found later, when the cache returns it to the
+ * arena; sy_vmem_free has then returned 0 already.
  *
  * Returns 0; it cannot fail for an allocated segment. -1 with errno and nothing changed after a
  * fault.
@@ -230,8 +231,8 @@ SY_API int sy_vmem_resize(sy_vmem *arena, uintptr_t value, size_t size, size_t n
     SY_NONNULL(1);
 
 /** Takes free segments out of the quantum caches: those of this thread, of the depot, and of idle
- * and ended threads. Those of other running threads follow at their next exchange of magazines. An
- * allocation that finds no room does this by itself before it fails. */
+ * and ended threads. Other running threads return theirs when they next exchange a magazine. If an
+ * allocation finds no room, it does this automatically before it fails. */
 SY_API void sy_vmem_drain(sy_vmem *arena) SY_NONNULL(1);
 
 /* ---- sizes, walks and statistics ---- */
@@ -305,7 +306,7 @@ typedef struct sy_vmem_stats {
     uint64_t failures;          /* allocations without room and without an import */
     uint64_t imports, releases; /* of spans that were used */
     uint64_t probes;            /* segments looked at by allocations */
-    uint64_t steps;             /* segments looked at by frees and resizing, to find theirs */
+    uint64_t steps;             /* segments that frees and resizing looked at to find the one */
 
     size_t bytes; /* of memory mapped for tags and the table */
 } sy_vmem_stats;
@@ -324,7 +325,7 @@ SY_API int sy_vmem_get_stats(const sy_vmem *arena, sy_vmem_stats *stats);
  * Examines every structure of the arena. It is for tests, and holds the arena's lock for the whole
  * time.
  *
- * Returns the number of broken invariants: 0.
+ * Returns the number of broken invariants: 0 if all is well.
  *
  *     assert(sy_vmem_verify(ports) == 0);
  */

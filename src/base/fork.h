@@ -1,8 +1,8 @@
 /*
- * fork.h: help for changes that a fork may interrupt. The child of a fork has the forking thread
- * alone, and finds all memory as it was at that moment. Another thread may have been between any
- * two instructions of a change; the forking thread too, if it forks in a signal handler or in a
- * function of the program that the library calls.
+ * fork.h: help for changes that a fork may interrupt. The child of a fork has only the forking
+ * thread, and finds all memory as it was at the moment of the fork. Another thread may have been
+ * between any two instructions of a change; the forking thread too, if it forks in a signal handler
+ * or in a function of the program that the library calls.
  *
  * Lowest layer: includes no other header of the project.
  */

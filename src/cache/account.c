@@ -1,7 +1,7 @@
 /*
  * account.c: sy_each_cache visits all caches; sy_print_stats writes a table of them. The rows are
- * collected and sorted in pages from the OS: writing the table allocates nothing from a cache, and
- * no cache is pinned while a line is written.
+ * collected and sorted in pages from the OS. So writing the table allocates nothing from a cache,
+ * and no cache is pinned while a line is written.
  */
 #include "cache/account.h"
 

@@ -1,6 +1,6 @@
 /*
- * cache.h: struct sy_cache and the functions that the files of cache/ share with each other, with
- * the heap (its size classes are caches) and with keep/.
+ * cache.h: struct sy_cache, and the functions that the files of cache/ share with each other, with
+ * heap/ (size classes are caches) and with keep/.
  *
  * A cache is a client of the magazine layer: refill takes slots out of slabs, flush puts them back.
  * Its slabs are runs of units from chunk/.

@@ -1,6 +1,7 @@
 /*
  * directory.c: the tables of ordinals. A new slab of a cache with handles takes a range of ordinals
- * here; a released slab gives it back; a trim gives the memory of unused ranges to the system.
+ * here. A released slab gives its range back. A trim returns the memory of unused ranges to the
+ * system.
  */
 #include "cache/directory.h"
 

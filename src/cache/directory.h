@@ -7,12 +7,12 @@
  *     highest  4 bytes for 64 ordinals: the generation above which they start again
  *     marks    1 byte for 512 ordinals, a page of words: set when a slab has left the page
  *
- * When the first cache with handles is made, all four tables are reserved for good: 33 GiB of
- * address space, or less where there is not so much. They are committed from the front, so each
- * ordinal below sy_ordinals_limit has a word. A slab has a range of ordinals, a multiple of 64,
- * from an arena of ordinals. When the slab is released its words become zero, the word of no
- * object. A trim, or a pass after some time, discards the pages of words that no slab uses. Of a
- * released slab 4 bytes for 64 slots remain.
+ * When the first cache with handles is made, all four tables are reserved permanently: 33 GiB of
+ * address space, or less if there is not so much. They are committed from the front, so each
+ * ordinal below sy_ordinals_limit has a word. A slab gets a range of ordinals from an arena of
+ * ordinals; their number is a multiple of 64. When the slab is released, its words become zero,
+ * which is the word of no object. A trim, or a pass after some time, discards the pages of words
+ * that no slab uses. Of a released slab, 4 bytes for 64 slots remain (`highest`).
  *
  * Below: vmem/, os/. Above: refill.c, handle.c.
  */
@@ -58,7 +58,7 @@ size_t sy_directory_trim(void);
  * discarded. */
 bool sy_directory_trim_step(uint64_t *at, bool aged, size_t *bytes);
 
-/* Ordinals lost for good, since their generations are used up. */
+/* The number of ordinals that are lost permanently, since their generations are used up. */
 uint64_t sy_ordinals_lost(void);
 
 #endif

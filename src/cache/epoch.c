@@ -1,5 +1,5 @@
 /*
- * epoch.c: epochs, their views of caches, and which epoch a thread is in.
+ * epoch.c: epochs, their views of caches, and the record of the epochs that each thread is in.
  *
  * An epoch is held by its creator until it is closed, by each thread that is in it, and by each
  * slab of its views. The thread that lets go of the last hold takes the epoch off the list and

@@ -1,6 +1,6 @@
 /*
- * epoch.h: views, the bins of slabs that a cache has for each epoch. A refill in an epoch takes
- * from the view's bins instead of the cache's own.
+ * epoch.h: views. A view is the set of slabs, in bins, that a cache has for one epoch. In an epoch,
+ * a refill takes slots from the view's bins instead of the cache's own bins.
  *
  *     cache ---- bins                slabs of no epoch
  *       \------- view of epoch A     bins, and a count of the slots out of its slabs

@@ -1,6 +1,6 @@
 /*
  * guarded.h: guarded objects, which lie on pages of their own (watch/guard.h). In a cache with
- * SY_GUARD one allocation in many makes a guarded object.
+ * SY_GUARD one allocation in N makes a guarded object (option `guard`).
  *
  *     sy_cache_alloc_slow --> sy_guarded_alloc --> sy_client_due --> sy_guard_alloc
  *                             or, if it is not its turn or there is no room, the basic kind

@@ -12,15 +12,15 @@
  *     live, pinned  --free-->        dying
  *     dying         --last unpin-->  free            the object is disposed of just before
  *
- * The thread that makes a word free owns the ordinal, and puts it in a magazine. Only the owner of
- * an ordinal, a thread or the ordinal's slab, changes a word that is free or zero. Other threads
- * with a stale handle can only compare: the handle's generation is not in the word any more. It
- * does not come back: the word's generations rise, and a later slab with this ordinal goes on from
- * highest_generations.
+ * The thread that makes a word free owns the ordinal, and puts it in a magazine. A word that is
+ * free or zero is changed only by the owner of its ordinal, which is a thread or the ordinal's
+ * slab. A thread with a stale handle changes nothing, because the handle's generation is not in the
+ * word any more. This generation never comes back: the generations of a word rise, and a later slab
+ * with this ordinal continues from highest_generations.
  *
  * Memory order: writes to an object happen before its free, which releases the word. The next owner
  * gets the ordinal through the same thread's magazine or through the depot; both order its accesses
- * behind the free. No thread makes an object free between a pin (acquire) and its unpin (release).
+ * behind the free. Between a pin (acquire) and its unpin (release) no thread makes the object free.
  */
 #include <errno.h>
 

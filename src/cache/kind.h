@@ -10,9 +10,9 @@
  *     guarded   SY_GUARD over plain, zeroed or checked         guarded.c  one in N on its own pages
  *     named     SY_HANDLES over plain, zeroed or checked       handle.c   a slot with an ordinal
  *
- * The first four are basic kinds. A guarded or a named cache has a basic kind besides
- * (`cache->basic`), and calls its functions with the same cache. So the functions of a basic kind
- * do not use `cache->kind`.
+ * The first four are basic kinds. A guarded or a named cache also has a basic kind
+ * (`cache->basic`), and calls the functions of this kind with the same cache. So the functions of a
+ * basic kind do not use `cache->kind`.
  *
  * A new kind is a file with its functions and its table, and a place in sy_kind_choose.
  *

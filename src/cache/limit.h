@@ -7,9 +7,9 @@
  *     slow path: frees memory (drains, releases empty slabs), calls the callback, tries once more
  *     at its end: sy_limit_tell calls the callbacks of quotas whose soft mark was reached
  *
- * Refill works on half-filled magazines and runs constructors, so it calls no callback. The slow
- * path calls them after its refill. They are not called at all in slow paths that run inside a
- * constructor or a callback. Then the quota stays marked until another slow path of the same owner
+ * A refill works on half-filled magazines and runs constructors, so it calls no callback of a
+ * limit. The slow path calls callbacks after its refill. A slow path that runs inside a constructor
+ * or a callback calls none. Then the quota stays marked until another slow path of the same owner
  * ends.
  *
  * Used by the slow paths of cache/ and heap/. Below: quota.h, magazine/.

@@ -206,9 +206,9 @@ static void raise_fault(const sy_cache *cache, const void *object, const sy_bloc
     });
 }
 
-/* Freeing an object of another cache, or with another size, raises a fault. An address that has no
- * entry here and lies in no slab goes to the C library's free all the same, so that the tool that
- * watches malloc reports it. */
+/* Freeing an object of another cache, or with another size, raises a fault. If an address has no
+ * entry here and lies in no slab, it goes to the C library's free nevertheless, so that the tool
+ * that watches malloc reports it. */
 static void sy_passed_free_on_path(sy_cache *cache, void *object, size_t told) {
     SY_SLOW_PATH(&cache->client);
     sy_block found, *block = claim_block(cache, object, told, &found);

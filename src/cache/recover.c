@@ -81,8 +81,8 @@ static void add_again(sy_slab *run, void *arg) {
 
 /*
  * Another thread may have changed half of the cache's lists and counts. They are built again from
- * the slabs. Slots that the thread was taking out of the slabs or putting back, at most a
- * magazine-full, may stay out permanently.
+ * the slabs. Slots that the thread was taking out of the slabs or putting back, at most as many as
+ * fill a magazine, may stay out permanently.
  */
 static void make_anew(sy_cache *cache) {
     cache->torn = false;

@@ -1,6 +1,7 @@
 /*
  * refill.c: the client's callbacks. The magazine layer calls sy_cache_refill to take slots out of
- * slabs, and sy_cache_flush to put them back. Each moves a magazine-full under one lock.
+ * slabs, and sy_cache_flush to put them back. Each call moves the items of a whole magazine under
+ * one lock.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * slab.c: takes slots out of the bitmap of one slab, and keeps the slabs of a cache in bins by how
- * many of their slots are free. refill.c calls it for a magazine-full at a time.
+ * slab.c: takes slots out of the bitmap of one slab, and sorts the slabs of a cache into bins by
+ * the number of their free slots. refill.c calls it for a whole magazine at a time.
  */
 #include "cache/slab.h"
 

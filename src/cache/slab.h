@@ -1,8 +1,8 @@
 /*
  * slab.h: the bitmap of a slab, and bins, which order the slabs of a cache for refills.
  *
- * A set bit says that the slot is in the slab; a clear one that it is out: live or in a magazine.
- * Nothing is written in or beside the slots.
+ * A set bit means that the slot is in the slab. A clear bit means that the slot is out: its object
+ * is live or in a magazine. Nothing is written into or beside the slots.
  *
  * Slabs that are neither full nor empty wait in bins by how many slots are free. A refill takes
  * from the bin of the fullest slabs, and in it from the slab at the lowest address. So sparse and

@@ -1,6 +1,6 @@
 /*
  * watched.c: allocation and free in caches with SY_CHECKED. Every operation validates the object's
- * record; a freed object waits in quarantine before it is reused.
+ * record. A freed object may wait in quarantine before it is reused.
  */
 #include "cache/watched.h"
 

@@ -3,8 +3,8 @@
  * function (`sees_frees`); all else is as in plain caches. With SY_CHECKED a cache is of the kind
  * `checked`, which fills freed objects itself.
  *
- * sy_cache_try_free has the object overwritten by sy_cache_put_live, once it is known to be live.
- * An object that is never freed is overwritten by sy_cache_release_slab.
+ * For sy_cache_try_free, sy_cache_put_live overwrites the object, once it is known to be live.
+ * sy_cache_release_slab overwrites objects that were never freed.
  */
 #include <string.h>
 

@@ -5,9 +5,9 @@
  *     area, 1 MiB:  | which are unused | header | header | ...     64 places of 16 KiB
  *
  * A thread may look up any address at any time. It may have read the owner of the address (map.h)
- * just before the chunk or span is released. It then still reads a header or descriptor: of that
- * chunk, of another chunk that got the header since, or zeros. So the address space of a released
- * chunk may be reused or go back to the system: no lookup reads from it.
+ * just before the chunk or span is released. It then still reads a header or descriptor: that of
+ * the same chunk, that of another chunk which got the header since, or zeros. So the address space
+ * of a released chunk may be reused or go back to the system: no lookup reads from it.
  *
  * Below: side.h, os. Used by chunk.c and large.c, by memory.c around fork, and by the search for
  * leaks.

@@ -1,7 +1,7 @@
 /*
  * large.h: spans that do not fit in a chunk. A large span is a segment of the memory's arena, in
- * whole 4 MiB. It fills the first part of the segment, and can grow into the rest, and into free
- * address space behind it.
+ * whole 4 MiB. The span fills the first part of the segment. It can grow into the rest of the
+ * segment, and into free address space behind the segment.
  *
  * Some freed spans are kept with their memory for reuse, until a trim.
  *

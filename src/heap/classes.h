@@ -1,6 +1,6 @@
 /*
  * classes.h: computes the size class of a size, and the size of a class. Each allocation from a
- * heap begins with the first.
+ * heap begins by computing the class.
  *
  *     class    1   2   3  ...   9    10   11 ...  17    18 ...        89
  *     bytes    8  16  32  ... 128   144  160 ... 256   288 ...   128 Ki

@@ -1,7 +1,7 @@
 /*
  * misaligned.h: reports the free of an address that is no multiple of 16. The drop-in malloc never
- * returns such an address. The heap alone would put it into a magazine, and report it only when the
- * magazine is flushed.
+ * returns such an address. Without this check, the heap would put the address into a magazine, and
+ * report it only when the magazine is flushed.
  *
  * Above: shim/. Below: the heap.
  */

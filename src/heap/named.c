@@ -1,7 +1,8 @@
 /*
  * named.c: objects of a separate heap by handle. The word of an ordinal has the number of its
- * cache, and the heap's table says whether that cache is the heap's. The word may change at any
- * moment, so this is a guess: the cache's own function compares the whole handle and decides.
+ * cache, and the heap's table says whether that cache belongs to the heap. The word may change at
+ * any moment, so this answer is only a guess. The cache's own function then compares the whole
+ * handle and decides.
  */
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /*
- * sampled.h: guards one allocation in N of the drop-in malloc (the option `sample`), so that a
- * program in production finds overflows and uses after free, at a cost that it does not notice.
+ * sampled.h: guards one allocation in N of the drop-in malloc (the option `sample`), so that
+ * overflows and uses after free are found in production, at a cost that is hardly noticeable.
  *
  *     malloc --> sy_sample_due --> sy_malloc_sampled --> sy_guarded_make
  *                or, if no sample is due, the heap

@@ -5,7 +5,7 @@
  *     leaks.c   makes the groups and reports them
  *     reach.c   finds the objects that something points to, in a copy of the process
  *
- * Above: heap/, when one is destroyed. Below: all layers up to cache/.
+ * Above: heap/, when a separate heap is destroyed. Below: all layers up to cache/.
  */
 #ifndef SY_KEEP_LEAKS_H
 #define SY_KEEP_LEAKS_H

@@ -1,7 +1,7 @@
 /*
  * reach.c: finds the live objects of caches with SY_AUDIT that something points to. The leak report
- * calls it and counts the others as unreachable. A word reaches an object if it is the address of
- * any byte of the object, or the object's handle. Words are searched
+ * calls reach.c, and counts all other objects as unreachable. A word reaches an object if it is the
+ * address of any byte of the object, or the object's handle. Words are searched
  *
  *   - in private memory that the process has written: data, stacks, other heaps;
  *   - in objects of caches without SY_AUDIT, in spans, and in objects that are being allocated or

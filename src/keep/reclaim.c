@@ -1,6 +1,6 @@
 /*
- * reclaim.c: runs the steps of passes in threads' turns and in the maintenance thread, and has the
- * trims that a program calls (sy_trim, sy_trim_some).
+ * reclaim.c: runs the steps of passes, in threads' turns and in the maintenance thread. It also
+ * contains the trims that a program calls (sy_trim, sy_trim_some).
  */
 #include "keep/reclaim.h"
 

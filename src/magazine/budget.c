@@ -183,8 +183,9 @@ sy_magazine *sy_budget_burst(sy_client *client) {
 
 /*
  * Called when no shard had a magazine. If a shard has refused magazines before, one of them would
- * have served now. So that shard's budget grows by as many items (a magazine-full at most): after
- * one round of allocations and frees the depot holds the items that the next round needs.
+ * have served now. So that shard's budget grows by as many items (at most the items of one
+ * magazine): after one round of allocations and frees the depot holds the items that the next round
+ * needs.
  */
 static void raise_budget(sy_client *client, sy_depot_shard *shards) {
     for (unsigned i = 0; i < sy_depot_shard_count; i++) {

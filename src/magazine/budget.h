@@ -12,11 +12,11 @@
  *                      says, for each thread that begins to hold items
  *     of a thread      4 MiB of items in all its slots, beyond the first capacity of each
  *
- * Each shard of the depot has a *budget* of items: 256 KiB of them at first, or a magazine-full if
- * that is more. The shard refuses a magazine beyond the budget; the thread flushes it. If a thread
- * later finds no magazine, the budget grows by the items that were refused, so that after one round
- * the depot holds the items that the next round needs. A share of the process's memory limit bounds
- * the budget.
+ * Each shard of the depot has a *budget* of items: 256 KiB of them at first, or the items of one
+ * magazine if these are more. The shard refuses a magazine beyond the budget; the thread flushes
+ * it. If a thread later finds no magazine, the budget grows by the items that were refused, so that
+ * after one round the depot holds the items that the next round needs. A share of the process's
+ * memory limit bounds the budget.
  *
  * Below: depot.h, thread.h. Used by the rest of magazine/ alone.
  */

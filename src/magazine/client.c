@@ -28,10 +28,10 @@
  *
  * A thread without a record, or a client without magazines, goes straight to refill and flush.
  *
- * Two kinds of clients differ. For a one-way client (a cache with epochs) the functions here call
- * one_way.h first and do nothing else. A client that sees frees (guards, zeroing) takes the steps
- * above, but slot.h keeps its free direction shut: each free comes here, and so does the allocation
- * that is to be guarded (sample.h).
+ * Two kinds of clients are different. For a one-way client (a cache with epochs) the functions here
+ * only call those of one_way.h. A client that sees frees (guards, zeroing) takes the steps above,
+ * but slot.h keeps its free direction shut: each free comes here, and so does the allocation that
+ * is to be guarded (sample.h).
  *
  * Related files: budget.h decides how much a slot and the depot may hold, reserve.c fills magazines
  * ahead of allocations, drain.c brings items back to the slabs.

@@ -2,9 +2,10 @@
  * client.h: the interface of the magazine layer.
  *
  * A client (a cache, for example) gives out words and takes them back. A word may be an address of
- * an object or an id; every value is allowed, 0 too. The client's `refill` gets words from below,
- * its `flush` puts words back. In between this layer keeps words in magazines, so that refill and
- * flush are called once for a magazine-full. The layer never looks at the memory behind a word.
+ * an object or an id; every value is allowed, 0 too. The client's `refill` gets words from the
+ * layer below, its `flush` puts words back. In between this layer keeps words in magazines, so that
+ * refill and flush are called once for each magazine, not for each word. The layer never looks at
+ * the memory behind a word.
  *
  *        alloc                        free
  *          |                           ^            a thread's loaded slot for the client:

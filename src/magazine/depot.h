@@ -8,18 +8,19 @@
  *     word:  63                        20 19             0
  *            |           tag             |    number     |      number 0: the stack is empty
  *
- * The tag grows with every push and pop. A popper that read a top and was stalled is fooled only if
- * the same magazine is on top again at the same tag: after a multiple of 2^44 operations on this
- * one stack. A compare-exchange on a contended line takes 5 ns at the very least, so that is 24
- * hours of nothing but exchanges on that stack, and the stalled thread must wake within that one
- * operation's time.
+ * The tag grows with every push and pop. Suppose that a thread has read the top in order to pop it,
+ * and is then stopped for a while. Its exchange is wrong only if the same magazine is on top again
+ * with the same tag: after a multiple of 2^44 operations on this one stack. A compare-exchange on a
+ * contended line takes at least 5 ns. So this takes at least 24 hours in which threads only
+ * exchange on that stack, and the stopped thread must continue within the time of that one
+ * operation.
  *
  * Memory order. A pusher writes next and items_down of its magazine, and the items themselves,
  * before its releasing exchange; a popper acquires the word before it reads them. Every exchange is
- * a read-modify-write, so it continues the release sequence of the pushes before it, and a popper
- * sees what the pusher of each magazine below wrote as well. A popper may read next from a magazine
- * that was popped and pushed elsewhere meanwhile: headers are type-stable, so it reads a wrong
- * number, and its exchange fails because the tag moved on.
+ * a read-modify-write, so it continues the release sequence of the pushes before it. Therefore a
+ * popper also sees what the pusher of each magazine further down wrote. A popper may read next from
+ * a magazine that was meanwhile popped and pushed elsewhere. Headers are type-stable, so it reads a
+ * wrong number, but its exchange then fails because the tag has changed.
  *
  * A thread that counts (sy_depot_items) may read items_down of a magazine that has gone to another
  * stack. It then reads the word again, which must have changed: items_down is released after the

@@ -1,6 +1,6 @@
 /*
- * drain.h: the last step of an allocation, for client.c and one_way.c. The functions with which
- * other layers drain and reap are in client.h.
+ * drain.h: the last step of an allocation that found no item, for client.c and one_way.c. client.h
+ * has the functions with which other layers drain and reap clients.
  *
  * Used by the rest of magazine/ alone.
  */

@@ -1,7 +1,7 @@
 /*
- * one_way.h: the slow path of a one-way client: what is freed is not given out again, but goes back
- * to the slabs. (A cache with epochs is one: its refill gives a thread that has begun another epoch
- * items of other slabs.)
+ * one_way.h: the slow path of a one-way client. An item that is freed is not given out again
+ * directly, but goes back to the slabs first. (A cache with epochs is a one-way client: if a thread
+ * has begun another epoch, the refill gives it items of other slabs.)
  *
  *     alloc                free
  *       ^                   |
@@ -9,11 +9,12 @@
  *       |                   v
  *     refill  (client)    flush  (client)
  *
- * The slot's magazines are never exchanged, and none waits in the depot but those of ended threads.
+ * The slot's magazines are never exchanged, and only magazines of ended threads wait in the depot.
  * The free direction is always shut. client.c calls these functions in place of its own steps.
  *
- * A thread notes the one-way clients that it has refilled from. sy_thread_put_back flushes what it
- * has loaded of them, and forgets the notes: the next item comes from refill.
+ * A thread notes the one-way clients from which it has refilled. sy_thread_put_back flushes the
+ * items that it has loaded of these clients, and clears the notes. The next item then comes from a
+ * refill.
  *
  * Below: slot.h. Used by the rest of magazine/ alone.
  */

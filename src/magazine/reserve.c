@@ -1,8 +1,8 @@
 /*
- * reserve.c: gives a thread its items before it allocates: sy_client_reserve fills its magazines,
- * so that the next `count` allocations need nothing from below. Reserved items stay in the slot
- * whatever their age, and none of them is guarded, until the slot takes a slow path that finds it
- * empty or full, or the client is drained (`reserved` in sy_slot).
+ * reserve.c: sy_client_reserve fills a thread's magazines in advance, so that the thread's next
+ * `count` allocations need nothing from the layers below. Reserved items are never guarded, and
+ * stay in the slot however long they are unused. This ends when a slow path finds the slot empty or
+ * full, or when the client is drained (`reserved` in sy_slot).
  */
 #include "magazine/one_way.h"
 

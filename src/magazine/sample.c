@@ -1,6 +1,6 @@
 /*
- * sample.c: tells the slow path of an allocation whether this allocation is to be guarded. It is
- * the first thing that a guarded cache asks there.
+ * sample.c: tells the slow path of an allocation whether this allocation is to be guarded. A
+ * guarded cache asks this first in its slow path.
  */
 #include "magazine/sample.h"
 

@@ -1,9 +1,10 @@
 /*
- * sample.h: decides which allocation is to be guarded, of a client whose allocations are inline.
+ * sample.h: decides which allocation of a client is to be guarded, if allocations are inline.
  *
- * A thread guards one in `guard_every` of its allocations. `sy_guard_left` (watch/guard.h) is how
- * many it makes until then, from all its clients. The inline code does not count. So the slow paths
- * count afterwards what it has allocated, and stop it before the allocation that is to be guarded:
+ * A thread guards one in `guard_every` of its allocations. `sy_guard_left` (watch/guard.h) is the
+ * number of allocations, from all its clients, up to the next guarded one. The inline code does not
+ * count. So the slow paths count afterwards what the inline code has allocated, and make it stop
+ * before the allocation that is to be guarded:
  *
  *          a call or more   inline      counted at the next call
  *          |<------------>|<-------->|<------------------------->|

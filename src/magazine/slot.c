@@ -1,6 +1,6 @@
 /*
- * slot.c: the steps on a loaded slot that take more than a few instructions: it gets its first
- * magazine, does what a trim has asked for, is filled from the slabs, is flushed to them.
+ * slot.c: the longer steps on a loaded slot: give it its first magazine, flush it if a trim has
+ * asked for this, fill it from the slabs, flush it to the slabs.
  */
 #include "magazine/slot.h"
 

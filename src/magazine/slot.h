@@ -5,11 +5,11 @@
  * free direction shut, and they count for sample.h. So the slow paths are the same for each client.
  *
  * A slot is written only by its thread or, while that thread does not run, under the thread list's
- * lock. Fields that other threads read (statistics, fork) are written atomically, and in an order
- * in which the state after each store is consistent, because a fork may stop the thread between two
- * stores and its child uses the slot as it is. In each such state no magazine is in two places, and
- * no count exceeds the items that are there: the items of the loaded magazine end at `top`; while
- * `top` is NULL, the magazine's `count` holds.
+ * lock. Fields that other threads read (statistics, fork) are written atomically. Their order is
+ * such that the state after each store is consistent, because a fork may stop the thread between
+ * two stores, and the child uses the slot as it is. In each such state no magazine is in two
+ * places, and no count exceeds the items that exist: the items of the loaded magazine end at `top`;
+ * while `top` is NULL, the magazine's `count` holds.
  *
  * Below: sample.h, thread.h. Used by the rest of magazine/ alone.
  */

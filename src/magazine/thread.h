@@ -10,7 +10,7 @@
  * (none after the thread's end).
  *
  * A group has as many records as there were before it, from 1 to 16. Groups are never unmapped: a
- * new thread gets the record of an ended one, and a trim discards the slots' memory of records that
+ * new thread gets the record of an ended one. A trim discards the memory of the slots whose records
  * no thread has.
  *
  * Used by the rest of magazine/ alone.

@@ -1,5 +1,6 @@
 /*
- * turn.c: does a turn: leaves clients whose end was put off, then calls the registered work.
+ * turn.c: does a turn: first it lets go of clients whose destruction was put off, then it calls the
+ * registered work.
  */
 #include "magazine/turn.h"
 

@@ -1,6 +1,6 @@
 /*
- * turn.h: the turn at the end of each slow path. There a thread leaves the clients whose end it has
- * put off, and does a piece of work for all threads, if there is any.
+ * turn.h: the turn at the end of each slow path. In its turn, a thread lets go of clients whose
+ * destruction it has put off, and does a piece of work for all threads, if there is any.
  *
  * keep/reclaim.c registers this work with sy_turn_serve: it is a step of a pass.
  */

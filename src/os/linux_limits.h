@@ -3,8 +3,8 @@
  * (version 1, version 2, and both at once), the memory that it uses, how long tasks wait for memory,
  * and the system's overcommit policy.
  *
- * Above: linux.c, and test_os.c, which makes directories of its own. Below: files under /proc and
- * /sys. `root` is put in front of every path: "" for the machine's own files.
+ * Above: linux.c, and test_os.c, which makes its own directories with such files. Below: files
+ * under /proc and /sys. `root` is put in front of every path: "" for the machine's own files.
  *
  * Never allocates. A file that cannot be read or understood counts as no limit.
  */

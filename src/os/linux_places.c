@@ -2,7 +2,7 @@
  * linux_places.c: the part of os.h that says what lies at an address. It reads /proc/self/maps, the
  * loader's list (for data: zeroed data is in no file), and the symbols of the ELF file that is
  * mapped there. Its buffers are small and on the stack, since the caller's stack may have only a
- * few KiB. A malformed file gives no answer, or a wrong one.
+ * few KiB. If a file is malformed, the answer is missing or wrong.
  */
 #define _GNU_SOURCE
 

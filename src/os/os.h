@@ -18,12 +18,12 @@
  *     says otherwise.
  *   - A call that succeeds leaves errno as it was. (A free must not change errno.)
  *   - No function calls malloc or takes a lock, unless its comment says so.
- *   - Any thread may call any function. The caller sees to it that two threads do not work on the
- *     same range at once.
+ *   - Any thread may call any function. The caller ensures that two threads do not work on the same
+ *     range at once.
  *   - start and bytes of a range are multiples of sy_os_page_size(), bytes is not 0, and the whole
  *     range lies in address space that sy_os_reserve gave and sy_os_release did not take. The
- *     range may span reservations that happen to be neighbours. A call that breaks this is a bug of
- *     the caller: the platform does not check it, the fake aborts.
+ *     range may span reservations that happen to be neighbours. A call that breaks this rule is a
+ *     bug of the caller: the platform does not check it, and the fake aborts.
  */
 #ifndef SLABYARD_OS_H
 #define SLABYARD_OS_H

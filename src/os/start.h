@@ -2,8 +2,8 @@
  * start.h: the start of the library, once in a process, and what each layer does around a fork.
  *
  * Each layer describes what it has to do at the start and around a fork as an `sy_part`: a constant
- * beside the code it names. Only the list of all parts knows every layer (keep/parts.c). So each
- * function that a program may call first starts the library by a call of a lower layer, and adding
+ * beside the code it names. Only the list of all parts knows every layer (keep/parts.c). So a
+ * function that a program may call first can start the library by calling a lower layer, and adding
  * or removing a layer changes one line of the list.
  */
 #ifndef SY_OS_START_H

@@ -14,9 +14,9 @@
  * object is allocated again without a check.
  *
  * All such pools are in one list, so that sy_verify and the check at the end of the process find
- * them. A thread may use its pool while another one verifies it: the records are atomic, and a pool
- * that is being reset or destroyed is not looked at. But while damage in a pool is being reported,
- * no other thread may destroy the pool.
+ * them. A thread may use its pool while another thread verifies it: the records are atomic, and the
+ * verification skips a pool that is being reset or destroyed. But while damage in a pool is being
+ * reported, no other thread may destroy the pool.
  *
  * Used by pool.c, calls.c and keep/. Below: watch/, os/.
  */

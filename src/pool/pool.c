@@ -6,10 +6,11 @@
  * Below: os.h; checked.h, for pools with checks on. A pool takes no lock, and shares nothing with
  * other pools.
  *
- * A pool is a chain of extents, each one reservation of address space, carved from its front and
- * committed ahead of the carving. The last bytes of an extent are the record of the next one; by
- * the time it is written the slots beside it have been given, so growing touches no page of the new
- * extent. The last bytes of the first extent are the pool itself, which ends with that record:
+ * A pool is a chain of extents. Each extent is one reservation of address space. It is carved into
+ * slots from its front, and committed ahead of the carving. The last bytes of an extent are the
+ * record of the next extent. When this record is written, the slots beside it have been given out
+ * already, so growing touches no page of the new extent. The last bytes of the first extent are the
+ * pool itself, which ends with that record:
  *
  *      base                       bump         limit     committed                base + bytes
  *      |  given, or on free list  |  to carve  |  < a slot  |  reserved  | next    |

@@ -176,8 +176,8 @@ typedef struct sy_request {
 
 /* ---- tags.c ---- */
 
-/* Sees to it that `count` tags are spare. The lock is held; it is let go meanwhile if tags have to
- * be made. False with ENOMEM. */
+/* Ensures that `count` tags are spare. The caller holds the lock. If tags have to be made, the lock
+ * is released meanwhile. False with ENOMEM. */
 bool sy_tags_ready(sy_vmem *arena, size_t count);
 sy_boundary *sy_tag_take(sy_vmem *arena, sy_tag_kind kind, uintptr_t start, size_t size);
 void sy_tag_give(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings);

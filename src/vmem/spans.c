@@ -1,7 +1,7 @@
 /*
- * spans.c: the spans of an arena, in a tree by value. So an import takes logarithmic time, also
- * with a hundred thousand spans. (The tree is a treap: a search tree by start that is a heap by the
- * start's hash; Seidel and Aragon, "Randomized search trees", Algorithmica 1996.)
+ * spans.c: the spans of an arena, in a tree by value, so that an import takes logarithmic time,
+ * also with a hundred thousand spans. (The tree is a treap: a search tree by start that is a heap
+ * by the start's hash; Seidel and Aragon, "Randomized search trees", Algorithmica 1996.)
  */
 #include "vmem/arena.h"
 

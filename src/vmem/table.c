@@ -1,7 +1,7 @@
 /*
- * table.c: the hash table of allocated segments, by value: a free finds its segment here. The table
- * grows and shrinks by one bucket at a time, so that no single operation rehashes all segments.
- * (Litwin, "Linear hashing: a new tool for file and table addressing", VLDB 1980.)
+ * table.c: the hash table of allocated segments, by value. A free looks up its segment here. The
+ * table grows and shrinks by one bucket at a time, so that no single operation rehashes all
+ * segments. (Litwin, "Linear hashing: a new tool for file and table addressing", VLDB 1980.)
  *
  * There are n buckets, 2^s <= n < 2^(s+1). The bucket of a hash is its lowest s + 1 bits if that
  * number is below n, else its lowest s bits. When the table grows, bucket n splits off from bucket

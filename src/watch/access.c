@@ -1,7 +1,7 @@
 /*
  * access.c: see access.h. If an address can never be valid, the system reports the access without
- * it. But the registers are as they were at the instruction. One of them holds the value that was
- * read from a pattern, perhaps with the offset of a member added.
+ * the address. But the registers are as they were at the instruction. One of them holds the value
+ * that was read from a pattern, perhaps with the offset of a member added.
  */
 #include "watch/access.h"
 

@@ -6,8 +6,8 @@
  * exception or by the end of its thread (pthread_exit, pthread_cancel); or longjmp jumps over it
  * and its callers. Only a constructor may be unwound: its callers restore their state in cleanups.
  * Any other function that is left without a return would leave wrong counts or lost memory behind.
- * So this is reported, and the process ends: at once after unwinding, at a later slow path of the
- * thread after longjmp.
+ * So this is reported, and the process ends: after unwinding at once, after longjmp at a later slow
+ * path of the thread.
  *
  * Each call is noted with the address of its caller's frame and the return address in it. While the
  * caller waits, frames of later calls are lower, and the return address stays the same. If a slow

@@ -271,7 +271,7 @@ enum { SCOPES_MAX = 256 }; /* nested blocks and inlined functions */
 typedef struct scopes {
     uint64_t address;
     size_t count;
-    die at[SCOPES_MAX]; /* the function first, then each scope within the one before */
+    die at[SCOPES_MAX]; /* the function first, then each scope within the previous one */
 } scopes;
 
 static bool is_at(die *scope, uint64_t address) { return dw.dwarf_haspc(scope, address) > 0; }

@@ -4,10 +4,10 @@
  *     region:  | guard | slot 0: a page | guard | slot 1 | ... | slot n - 1 | guard |
  *     slots:   carved into runs up to `fresh`, committed up to `ready`, n in all
  *
- * A run has 1, 2, 4 ... slots and never changes. It is live; or it waits in the queue of its
- * length; or one thread is taking or freeing it (TAKEN, FREEING), and makes the system calls for it
- * without the lock. The lock guards the queues, `fresh` and `ready`. The state in a run's record
- * decides which thread may free it.
+ * A run has 1, 2, 4 ... slots, and its length never changes. A run is in one of three states: it is
+ * live; it waits in the queue of its length; or one thread is taking or freeing it (TAKEN,
+ * FREEING), and makes the system calls for it without the lock. The lock guards the queues, `fresh`
+ * and `ready`. The state in a run's record decides which thread may free it.
  */
 #include "watch/guard.h"
 

@@ -4,11 +4,12 @@
  *     | guard | slot 0 | guard | slot 1 | guard | slot 2 . (guard) . slot 3 | guard | ...
  *      a page                                      a run of two slots, for a larger object
  *
- * Objects lie at the right end and at the left end of their runs by turns, as close to the end as
- * their alignment allows. While an object is live, only the pages that it touches are accessible.
- * The rest of these pages is filled with the pattern of the object's watch. After the free, a run
- * waits in a queue: the run that was freed longest ago is reused first. The guards are made by the
- * kernel's MADV_GUARD_INSTALL (Linux 6.13), which costs no mapping, or else by mprotect.
+ * Objects lie alternately at the right end and at the left end of their runs, as close to the end
+ * as their alignment allows. While an object is live, only the pages that it touches are
+ * accessible. The rest of these pages is filled with the pattern of the object's watch. After the
+ * free, a run waits in a queue: the run that was freed longest ago is reused first. The guards are
+ * made by the kernel's MADV_GUARD_INSTALL (Linux 6.13), which costs no mapping, or else by
+ * mprotect.
  *
  * All runs lie in one reservation. It is made when the first object is guarded, and the option
  * `guard-slots` gives the number of its slots. With guard=all it has a million slots (8 GiB of

@@ -8,9 +8,9 @@
  *     2 n + 1       a thread is writing operation n
  *     2 n + 2       operation n is complete
  *
- * A place may be busy with another operation (its thread was stopped for a whole round of the
- * ring), or may have a later one. Then the writer drops its operation. A reader looks at the
- * sequence before and after it reads, and skips an operation that is not complete.
+ * A place may be busy with another operation, whose thread was stopped for a whole round of the
+ * ring, or may already have a later operation. Then the writer drops its own operation. A reader
+ * looks at the sequence before and after it reads, and skips an operation that is not complete.
  *
  * Above: watch.c, cache/. Below: stack.h, os/.
  */

@@ -3,8 +3,9 @@
  * is in options.c. docs/options.md contains the same table, and a test compares the two.
  *
  * The options are read at the first use of the library (sy_options_load), and changed by
- * sy_set_options. Each field is a word of its own, written atomically, and is read by itself.
- * Options that a layer above carries out wait here until that layer takes them (sy_options_take).
+ * sy_set_options. Each field is a word of its own, written atomically, and is read by itself. If a
+ * layer above implements an option, the value waits here until that layer takes it
+ * (sy_options_take).
  *
  * Lowest file of watch/, over values.h and os/.
  */

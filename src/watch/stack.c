@@ -1,13 +1,14 @@
 /*
- * stack.c: see stack.h. Two ways to take a stack, and the table of the stacks that were taken.
+ * stack.c: see stack.h. This file takes stacks in two ways, and has the table of the stacks that
+ * were taken.
  *
  * Frame pointers. Each function that keeps one has two words on the stack: the caller's frame
  * pointer and the return address. A walk from frame to frame costs about a nanosecond a frame. If a
- * function keeps no frame pointer, the walk goes wrong without a sign: it skips that function's
- * caller, or follows a number that was never a frame pointer. It reads only this thread's stack,
- * above the current frame, so a wrong number does no harm.
+ * function keeps no frame pointer, the walk goes wrong unnoticed: it skips that function's caller,
+ * or takes a number for a frame pointer that is none. It reads only this thread's stack, above the
+ * current frame, so a wrong number does no harm.
  *
- * Unwinding tables are right wherever they exist, and take microseconds.
+ * Unwinding tables give the right stack wherever they exist, but take microseconds.
  *
  * Both together. Whether a step of the walk is right depends on the return address alone: it is
  * right if the code at that address has a frame pointer set up. So if tables have confirmed a chain

@@ -13,8 +13,8 @@
  *
  * The zone behind an object begins where the size asked for ends. A free object is filled with
  * SY_PATTERN_FREE. The zones have a pattern of the cache's own, which is random. The functions work
- * on objects and records that the caller passes; the caller decides where these lie, and holds no
- * lock.
+ * on objects and records that the caller passes. The caller decides where these lie, and must hold
+ * no lock.
  *
  * With SY_TOLD, a tool is informed (tools.h): a live object is shown to the program, `size` bytes
  * of it. The rest of its slot, and free slots, are hidden.

@@ -1,6 +1,6 @@
 /*
- * whose.c: tells from a function's name and source file whether it is the program's, Slabyard's,
- * or the C++ or Rust library's.
+ * whose.c: tells from a function's name and source file whether the function belongs to the
+ * program, to Slabyard, or to the C++ or Rust library.
  */
 #include "watch/whose.h"
 

@@ -14,6 +14,6 @@ static __attribute__((noinline)) void *grow(void *text) { return hidden(sy_reall
 int main(void) {
     void *text = told(sy_malloc(70));
     void *longer = grow(text);
-    sy_free(text); /* realloc has moved it */
+    sy_free(text); /* realloc has moved the object */
     sy_free(longer);
 }

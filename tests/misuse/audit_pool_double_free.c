@@ -6,7 +6,7 @@
  *   freed TIME ago by thread THREAD:
  *     STACK drop_node main
  *   next: remove one of the two frees: decide which part of the program owns the object */
-#define SY_NO_INLINE /* each free is a call */
+#define SY_NO_INLINE /* frees are calls, which can be checked */
 #include "misuse.h"
 
 static __attribute__((noinline)) void *make_node(sy_pool *pool) {

@@ -14,7 +14,7 @@ static void *end_of(void *object) {
 int main(void) {
     cache = cache_of("order", 64, 0);
     void *object = told(sy_cache_alloc(cache));
-    elsewhere(end_of, object); /* now two magazines hold it */
+    elsewhere(end_of, object); /* now two magazines hold the object */
     elsewhere(end_of, object);
     sy_cache_trim(cache);
 }

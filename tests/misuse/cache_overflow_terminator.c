@@ -11,6 +11,6 @@
 int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_REDZONE);
     char *object = told(sy_cache_alloc(cache));
-    object[64] = 0; /* the end of a text of 64 characters */
+    object[64] = 0; /* the 0 at the end of a text of 64 characters */
     sy_cache_free(cache, object);
 }

@@ -14,10 +14,10 @@ int main(void) {
     sy_cache_free(cache, object);
     for (int i = 0; i < 100; i++) {
         void *other = sy_cache_alloc(cache);
-        if (other == object) return 1; /* it must wait in the quarantine */
+        if (other == object) return 1; /* the object must wait in the quarantine */
         sy_cache_free(cache, other);
     }
     scribble(object, 8);
     for (int i = 0; i < 10000; i++)
-        sy_cache_free(cache, sy_cache_alloc(cache)); /* the quarantine holds 256 */
+        sy_cache_free(cache, sy_cache_alloc(cache)); /* the quarantine holds 256 objects */
 }

@@ -14,7 +14,7 @@ static _Atomic int arrived, told_of;
 
 static void count(const sy_fault *fault) { told_of += fault->kind == SY_FAULT_DOUBLE_FREE; }
 
-/* Waits for the other thread. A barrier that sleeps would let them go less close together. */
+/* Waits for the other thread without sleeping, so that both continue at nearly the same moment. */
 static void meet(int *meetings) {
     int wanted = 2 * ++*meetings;
     arrived++;

@@ -16,5 +16,5 @@ int main(void) {
     sy_cache *cache = sy_cache_create(&(sy_cache_config){
         .name = "order", .size = 64, .construct = construct, .flags = SY_CHECKED});
     if (sy_cache_alloc(cache) || !seen) return 1;
-    sy_cache_free(cache, told(seen)); /* the constructor failed: it was never allocated */
+    sy_cache_free(cache, told(seen)); /* the constructor failed: the object was never allocated */
 }

@@ -5,7 +5,7 @@
 #include "misuse.hpp"
 
 int main() {
-    auto &orders = *new slabyard::cache<order>("order"); /* its destructor would report it too */
+    auto &orders = *new slabyard::cache<order>("order"); /* never destroyed */
     order *object = told(orders.make());
     orders.destroy(object);
     orders.destroy(object);

@@ -5,7 +5,7 @@
 #include "misuse.hpp"
 
 int main() {
-    auto &orders = *new slabyard::memory_resource("order"); /* its destructor would report it too */
+    auto &orders = *new slabyard::memory_resource("order"); /* never destroyed */
     void *object = told(orders.allocate(64));
     orders.deallocate(object, 64);
     orders.deallocate(object, 64);

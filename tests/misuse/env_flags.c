@@ -10,7 +10,7 @@
 #include "misuse.h"
 
 int main(void) {
-    sy_cache *cache = cache_of("order", 64, SY_POISON); /* and the checks that the option adds */
+    sy_cache *cache = cache_of("order", 64, SY_POISON); /* in addition to the option's checks */
     char *object = told(sy_cache_alloc(cache));
     scribble(object + 64, 8);
     sy_cache_free(cache, object);

@@ -12,7 +12,7 @@
 int main(void) {
     sy_cache *trades = cache_of("trade", 64, 0), *orders = cache_of("order", 64, 0);
     char *trade = sy_cache_alloc(trades), *order = told(sy_cache_alloc(orders));
-    scribble(trade + 64, 8); /* the option does not name its cache: no red zones */
+    scribble(trade + 64, 8); /* `only` does not name this cache: no red zones */
     sy_cache_free(trades, trade);
     scribble(order + 64, 8);
     sy_cache_free(orders, order);

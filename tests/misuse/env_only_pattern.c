@@ -9,7 +9,7 @@ int main(void) {
     char *small = sy_malloc(20), *other = sy_malloc(20), *object = told(sy_malloc(100));
     sy_free(small);
     sy_free(other);
-    sy_free(small); /* not reported: the option does not name "heap-32" */
+    sy_free(small); /* not reported: `only` does not name "heap-32" */
     sy_free(object);
     sy_free(object);
 }

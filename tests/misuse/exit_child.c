@@ -4,7 +4,7 @@
 
 #include "misuse.h"
 
-/* A forked child that ends by _exit is not verified, and its parent's objects are intact. */
+/* A forked child that ends by _exit is not verified. The objects of its parent are intact. */
 int main(void) {
     sy_cache *cache = cache_of("order", 64, SY_POISON | SY_QUARANTINE);
     char *object = told(sy_cache_alloc(cache));

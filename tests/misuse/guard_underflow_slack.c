@@ -12,7 +12,8 @@
 
 #include "misuse.h"
 
-/* Returns an object at the right end of its page (`right`) or at the left, which take turns. */
+/* Returns an object at the right end of its page (`right`) or at the left end. Objects are placed
+ * at the two ends alternately. */
 static char *placed(sy_cache *cache, bool right) {
     char *object = sy_cache_alloc(cache);
     bool is = right ? ((uintptr_t)object + 64) % 4096 == 0 : (uintptr_t)object % 4096 == 0;

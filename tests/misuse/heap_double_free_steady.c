@@ -4,8 +4,8 @@
  *   next: run with SLABYARD=audit to see where it was freed before */
 #include "misuse.h"
 
-/* Other objects are freed in between, and the program goes on with as many objects as before: its
- * magazines are never returned to the slabs for lack of room. */
+/* Other objects are freed in between. The number of live objects then stays the same, so no
+ * magazine is returned to the slabs for lack of room. */
 int main(void) {
     enum { OBJECTS = 300, ROUNDS = 20000 };
     static void *objects[OBJECTS];

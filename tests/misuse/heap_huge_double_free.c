@@ -5,7 +5,7 @@
 #include "misuse.h"
 
 int main(void) {
-    void *object = told(sy_malloc(100 << 20)); /* it returns to the system at once */
+    void *object = told(sy_malloc(100 << 20)); /* the object returns to the system at once */
     sy_free(object);
     sy_free(object);
 }

@@ -14,5 +14,5 @@ int main(void) {
     sy_free(object);
     scribble(object, 8);
     for (int i = 0; i < 100; i++)
-        sy_free(sy_malloc(1000000)); /* it leaves the quarantine and is released */
+        sy_free(sy_malloc(1000000)); /* the object leaves the quarantine and is released */
 }

@@ -12,7 +12,7 @@ int main(void) {
     sy_set_options("poison");
     char *object = told(sy_malloc(100));
     char *moved = sy_realloc(object, 200);
-    scribble(object, 8); /* its old place */
+    scribble(object, 8); /* the object's old place */
     sy_malloc(100);
     sy_free(moved);
 }

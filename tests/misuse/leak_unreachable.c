@@ -10,7 +10,7 @@ static __attribute__((noinline)) void *make_order(sy_cache *cache) {
     return told(sy_cache_alloc(cache));
 }
 
-/* Loses an object. The stack's copies of its address are overwritten. */
+/* Loses an object, and overwrites the copies of its address on the stack. */
 static __attribute__((noinline)) void lose_order(sy_cache *cache) {
     char over[2000];
     make_order(cache);

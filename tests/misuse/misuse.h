@@ -1,9 +1,9 @@
 /*
  * misuse.h: functions that the programs in this folder share. Each program makes one mistake, for
- * which Slabyard ends it. Its first comment is the report that has to appear on stderr then, line
- * by line. ADDRESS stands for the address that the program printed before, and other words stand
- * for parts that differ from run to run. run.sh compares the two, and its first comment lists these
- * words.
+ * which Slabyard ends it. The first comment of the program is the report that must then appear on
+ * stderr, line by line. ADDRESS stands for the address that the program printed before. Other words
+ * stand for parts that differ from run to run; the first comment of run.sh lists them. run.sh
+ * compares the report on stderr with the comment.
  */
 #ifndef SLABYARD_TESTS_MISUSE_H
 #define SLABYARD_TESTS_MISUSE_H
@@ -39,7 +39,8 @@ static inline void *told(void *address) {
     return hidden(address);
 }
 
-/* Writes where the program must not write. A function of its own, so that the stack shows it. */
+/* Writes to memory that the program must not write to. It is a separate function so that the stack
+ * shows it. */
 static inline void scribble(void *at, size_t bytes) {
     volatile char *bytes_there = hidden(at);
     for (size_t i = 0; i < bytes; i++) bytes_there[i] = 'B';
@@ -49,7 +50,7 @@ struct misuse_pointer {
     const volatile char *pointer;
 } __attribute__((packed, may_alias));
 
-/* Follows a pointer that it reads from where the program must not read. */
+/* Reads a pointer from memory that the program must not read, and uses this pointer. */
 static inline void follow(void *at) {
     const volatile struct misuse_pointer *place = hidden(at);
     (void)*place->pointer;

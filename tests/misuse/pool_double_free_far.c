@@ -2,7 +2,7 @@
  *   seen by thread THREAD:
  *     STACK main
  *   next: run with SLABYARD=audit to see where it was freed before */
-#define SY_NO_INLINE /* each free is a call */
+#define SY_NO_INLINE /* frees are calls, which can be checked */
 #include "misuse.h"
 
 int main(void) {

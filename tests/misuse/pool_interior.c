@@ -3,7 +3,7 @@
  *   seen by thread THREAD:
  *     STACK main
  *   next: free the pointer that the allocation gave, not one into the object */
-#define SY_NO_INLINE /* each free is a call */
+#define SY_NO_INLINE /* frees are calls, which can be checked */
 #include "misuse.h"
 
 int main(void) {

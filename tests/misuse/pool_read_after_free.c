@@ -1,5 +1,5 @@
 /* ends with SIGSEGV */
-#define SY_NO_INLINE /* each free is a call */
+#define SY_NO_INLINE /* frees are calls, which can be checked */
 #include "misuse.h"
 
 int main(void) {

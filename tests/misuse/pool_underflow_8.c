@@ -6,7 +6,7 @@
  *     STACK main
  *   next: run with SLABYARD=redzone,audit to see where the object was allocated, with
  * SLABYARD=guard=all to stop at the write itself */
-#define SY_NO_INLINE /* each free is a call */
+#define SY_NO_INLINE /* frees are calls, which can be checked */
 #include "misuse.h"
 
 int main(void) {

@@ -5,7 +5,7 @@
  *     STACK main
  *   next: see where the pointer comes from: another allocator, the stack, a variable, or memory
  * that was freed and returned to the system */
-#define SY_NO_INLINE /* each free is a call */
+#define SY_NO_INLINE /* frees are calls, which can be checked */
 #include "misuse.h"
 
 int main(void) {

@@ -6,22 +6,21 @@
 # The comment is a report, or several. The headline of a report begins with `slabyard:`. A line that
 # is indented more than the comment's text is another line of the report. Any other line continues
 # the line before it. These words stand for parts that differ from run to run:
-#   ADDRESS     the address that the program printed; ADDRESS+8 and ADDRESS-8: others near it
+#   ADDRESS     the address that the program printed; ADDRESS+8 and ADDRESS-8: addresses near it
 #   PLACE       the place that a foreign pointer points to; REGISTER: the name of a register
 #   TIME        the time since an event; THREAD: the number of a thread
-#   STACK       the lines of a stack; STACK f g: of a stack whose first functions are f and g, as far
-#               as this machine can name them
+#   STACK       the lines of any stack; STACK f g: the lines of a stack whose first functions are f
+#               and g, as far as this machine can name them
 #
-# A line before the reports can be
-#   SLABYARD=OPTIONS     the options with which the program is started
-# and a line behind them
-#   ends with WHAT       abort (also without the line), SIGSEGV, or the exit status of a program that
-#                        continues
+# Two further lines are possible:
+#   SLABYARD=OPTIONS     before the reports: the options with which the program is started
+#   ends with WHAT       after the reports: abort (the same as without this line), SIGSEGV, or the
+#                        exit status of a program that continues
 #
-# A report about a guard page ends with SIGSEGV. A sanitizer may write its own report behind it, and
-# writes the only one of an access that Slabyard does not report. The program runs in a folder of
-# its own. If it has written the file `report` there, this file has to contain the reports, and
-# stderr must be empty.
+# After a report about a guard page, the program ends with SIGSEGV. A sanitizer may then write its
+# own report. For an access that Slabyard does not report, only the sanitizer writes a report. The
+# program runs in a folder of its own. If it has written the file `report` there, this file has to
+# contain the reports, and stderr must be empty.
 set -uo pipefail
 source=$(realpath "$1")
 shift

@@ -12,8 +12,8 @@
 //! * `run`: the parent's loop over rows, repeats and allocators;
 //! * `stats`, `report`: medians, spreads, ratios, tables.
 //!
-//! Besides there are parts with rows of their own, each a subcommand. `part` has their common
-//! options, the report and its files; `figure` the figures that their processes print.
+//! In addition there are parts with rows of their own. Each part is a subcommand. `part` has their
+//! common options, the report and its files; `figure` has the figures that their processes print.
 //!
 //! * `vmem`: arenas;
 //! * `checks`: what each check costs a cache and the heap;

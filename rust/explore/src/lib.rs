@@ -2,12 +2,13 @@
 //!
 //! clang compiles a file of models, with the library's sources that it includes, as it does for
 //! ThreadSanitizer: before each access to memory that threads may share it calls a function, and an
-//! atomic operation is such a call itself, with the memory order as an argument. The functions that
-//! are called so are here. An atomic variable has one of loom's: loom decides which thread runs next
-//! and which value a load sees. Another variable has one of loom's cells, which find data races.
+//! atomic operation is such a call itself, with the memory order as an argument. This crate has
+//! these functions. For each atomic variable they use one of loom's: loom decides which thread runs
+//! next, and which value a load sees. For each other variable they use one of loom's cells, which
+//! find data races.
 //!
-//! - Memory always holds what was stored last, so an access that is not atomic, which the program
-//!   carries out itself, reads what it should.
+//! - Memory always holds the value that was stored last. So an access that is not atomic, which the
+//!   program makes itself, reads the right value.
 //! - Before each execution the program's variables are put back to what they were at its start.
 //! - Thread-local variables are emulated (`-femulated-tls`): loom's threads are one of the system's.
 //!

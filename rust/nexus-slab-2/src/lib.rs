@@ -32,8 +32,9 @@
 //! A debug build panics if a slot is dropped instead of given back, if it is given to another slab,
 //! and if a slab is dropped while slots are taken. With debug assertions or the feature `checked`,
 //! a second free in a row of one slot is reported and ends the process. With the environment
-//! variable `SLABYARD=check` in addition, so are other double frees, frees to the wrong slab, and
-//! writes behind a value. Two `free_raw` in a row of one slot are reported in every build.
+//! variable `SLABYARD=check` in addition, other double frees, frees to the wrong slab, and writes
+//! behind a value are reported too. Two `free_raw` in a row of one slot are reported in every
+//! build.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 #![warn(missing_docs)]

@@ -8,9 +8,10 @@
 //! Values are placed from the end of a chunk towards its start: then only one address has to be
 //! rounded for alignment. `top` is always at a multiple of [`UNIT`].
 //!
-//! A function that makes values (`alloc_with`, `alloc_slice_with`) may panic, or use the arena. Its
-//! place was taken before; if it panics, the place is lost. It cannot reset the arena, which is
-//! borrowed. The arena never drops, compares or clones values.
+//! A function that makes values (`alloc_with`, `alloc_slice_with`) may panic, or use the arena. The
+//! place of the value was taken before the call; if the function panics, the place is lost. The
+//! function cannot reset the arena, because the arena is borrowed. The arena never drops, compares
+//! or clones values.
 
 use core::alloc::Layout;
 use core::cell::Cell;

@@ -2,9 +2,9 @@
 //!
 //! An audit covers caches that were created with [`Checks::AUDIT`](crate::Checks::AUDIT), or while
 //! the option `audit` or `leaks` was on ([`set_options`](crate::set_options), or `SLABYARD=audit`
-//! in the environment). It covers the heap if an option was on at its first use. Nothing else is
-//! covered. An audited operation is a function call that captures a stack: some hundred
-//! nanoseconds.
+//! in the environment). It covers the heap if one of these options was on at the heap's first use.
+//! Nothing else is covered. An audited operation is a function call that captures a stack: some
+//! hundred nanoseconds.
 //!
 //! ```
 //! use slabyard::{audit, Cache, Checks};

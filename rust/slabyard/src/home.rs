@@ -1,6 +1,6 @@
-//! Homes of slots: the pool that a slot came from and goes back to. Pools that are values and
-//! per-thread pools have the same types of slots; only the way in which a slot finds its pool
-//! differs.
+//! Homes of slots. The home of a slot is the pool that it came from and goes back to. Pools that
+//! are values and per-thread pools have the same types of slots; only the way in which a slot finds
+//! its pool differs.
 
 use crate::raw::pool::RawPool;
 use core::cell::Cell;

@@ -50,10 +50,10 @@
 //! # Slow paths
 //!
 //! If a pool has no free slot, it cuts one from its chunk or maps another chunk (64 KiB by
-//! default). A bounded pool is mapped completely when it is built. If a thread has no free object
-//! of a cache at hand, it exchanges a magazine of up to 127 objects with other threads, or takes as
-//! many from the cache's slabs under a lock. So only few operations are slow. `prefault`, `reserve`
-//! and [`Cache::reserve_for_thread`] do this work in advance.
+//! default). A bounded pool is mapped completely when it is built. If a thread holds no free object
+//! of a cache, it exchanges a magazine of up to 127 objects with other threads, or takes as many
+//! from the cache's slabs under a lock. So only few operations are slow. `prefault`, `reserve` and
+//! [`Cache::reserve_for_thread`] do this work in advance.
 //!
 //! # When there is no room
 //!
@@ -61,6 +61,7 @@
 //! `new` panic. A limit belongs to a pool (`bounded`), to a cache or map (`limit`), or to the
 //! process ([`Limit`]). [`last_refusal`] reports which one was reached. Using a thread's pool
 //! panics if the thread has not built it.
+//!
 //! # Forgetting, leaking, panics
 //!
 //! A forgotten object keeps its slot. If a cache is dropped while it has forgotten objects, all of

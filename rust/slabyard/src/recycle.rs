@@ -2,17 +2,16 @@
 //! they hold, such as the capacity of a buffer or an open connection.
 //!
 //! A slot of such a cache holds an `Option<T>`. The library's constructor writes `None` and runs no
-//! code of the program. [`Recycle::create`] is called outside of it, when a program takes an object
-//! that is `None`; so it may panic, and use this cache. The destructor drops the value. It runs
-//! inside the library, in the thread that returns the memory. So values must be `Send` and
-//! `'static`, panics are caught, and [`within`](crate::reclaim::within) disables the functions that
-//! the library forbids there.
-//! library forbids there.
+//! code of the program. When a program takes an object that is `None`, [`Recycle::create`] is
+//! called outside of the constructor, so it may panic and use this cache. The destructor drops the
+//! value. It runs inside the library, in the thread that returns the memory. So values must be
+//! `Send` and `'static`, panics are caught, and [`within`](crate::reclaim::within) disables the
+//! functions that the library forbids there.
 //!
 //! What safe code of the program can do to it:
 //!
-//! - *`create`* may panic, or take from this cache. The slot holds `None` meanwhile, and is freed
-//!   like this after a panic.
+//! - *`create`* may panic, or take objects from this cache. Meanwhile the slot holds `None`. If
+//!   `create` panics, the slot is freed in this state.
 //! - *`recycle`* may panic, or use this cache. After a panic the slot is set to `None`, then the
 //!   value is dropped.
 //! - *A value's drop* may be the last owner of a cache, even of this one. The library then

@@ -1,7 +1,7 @@
 //! Slots of a pool: [`Claim`], which has no value yet, and [`Owned`], which has one.
 //!
 //! Code of the program that runs inside (a value's drop, the function of [`Claim::fill_with`]) may
-//! panic, or use the same pool. The slot is not in the pool's list meanwhile, and a drop guard
+//! panic, or use the same pool. Meanwhile the slot is not in the pool's list, and a drop guard
 //! frees it. The traits of a value (`Eq`, `Ord`, `Hash`, `Debug`, `Borrow`) are forwarded; nothing
 //! depends on them. [`Home`] is sealed.
 

@@ -1,4 +1,4 @@
-//! Objects by their names: handles, keys, and pointers in the same loops.
+//! Objects by their names: handles, keys, and, in the same loops, pointers.
 
 use super::{pointers, Bench, Random};
 use crate::rows::Named;

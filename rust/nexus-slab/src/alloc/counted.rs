@@ -1,8 +1,9 @@
 //! Slots with several owners.
 //!
 //! The counts lie in the slot, before the value ([`RcInner`]). All owners together count as one
-//! weak reference, so the slot is freed with the last weak reference. The value is reached from the
-//! slot's address, never through a reference to the counts, because an owner may be changing it.
+//! weak reference, so the slot is freed with the last weak reference. The value is accessed by the
+//! slot's address, never through a reference to the whole slot, because an owner may be changing
+//! the value.
 
 use super::{Alloc, BoundedAlloc, Full, UnboundedAlloc};
 use crate::shared::{RcInner, Slot, SlotCell};

@@ -1,4 +1,4 @@
-//! `slabyard faults`: runs a program again and again, lets one more allocation fail each time, and
+//! `slabyard faults`: runs a program again and again, lets the next allocation fail each time, and
 //! reports the failures that the program does not survive.
 
 mod run;

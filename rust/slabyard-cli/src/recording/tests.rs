@@ -90,7 +90,7 @@ impl Default for Sketch {
     }
 }
 
-/// Encodes runs of pages. Each run is relative to the end of the one before.
+/// Encodes runs of pages. Each run is relative to the end of the previous run.
 fn encode_runs(runs: &[(u64, u64)]) -> Vec<u8> {
     let (mut out, mut page) = (Vec::new(), 0);
     for &(first, pages) in runs {

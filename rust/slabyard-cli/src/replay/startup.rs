@@ -1,9 +1,9 @@
 //! Measures how much memory an allocator takes when it starts.
 //!
 //! Several allocators are linked into this program, and some start before `main`. The memory that
-//! they take then is in the worker when its replay begins, and would be counted as the replay's
-//! own. So a worker that measures memory starts its allocator itself, before any other part of the
-//! program runs, and reads how much memory that took.
+//! they take at that time is in the worker when its replay begins, and would be counted as the
+//! replay's own memory. So a worker that measures memory starts its allocator itself, before any
+//! other part of the program runs, and reads how much memory that took.
 
 use super::memory::Resident;
 use super::worker::Pass;

@@ -55,7 +55,7 @@ fn verify(plan: &MappedPlan, allocator: &Allocator) -> Verified {
     }
 }
 
-/// Threads pass objects around in a ring: each frees or resizes the objects of the one before.
+/// Threads pass objects around in a ring: each frees or resizes the objects of the previous thread.
 fn ring(threads: u64, rounds: u64) -> Vec<(u32, Vec<Record>)> {
     let mut blocks: Vec<(u32, Vec<Record>)> = (0..threads).map(|n| (n as u32, vec![])).collect();
     for step in 0..threads * rounds {

@@ -12,7 +12,7 @@
 //! - *A value's drop* may panic, or use the cache. The memory is freed after the drop, by a drop
 //!   guard, and is no longer reachable through the box.
 //! - *A value's clone* (`Clone`, [`make_mut`](crate::ObjectArc::make_mut)) gets a shared reference.
-//!   It returns before a slot is taken for the clone; the owner is read again after it.
+//!   It returns before a slot is taken for the clone. After it, the owner is read again.
 //! - *Closures* (`insert_with`, `new_cyclic_in`) run while a slot is claimed. If they panic, the
 //!   slot is freed. The watcher that `new_cyclic_in` passes can be upgraded only once the value is
 //!   written.

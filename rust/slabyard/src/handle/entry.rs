@@ -26,7 +26,7 @@ pub struct VacantEntry<'a, T, K: Key> {
 }
 
 impl<'a, T, K: Key> VacantEntry<'a, T, K> {
-    /// Claims a place that this thread has at hand.
+    /// Claims a place from the list of free places that this thread holds.
     #[inline(always)]
     pub(super) fn at_hand(map: &'a HandleMap<T, K>) -> Option<Self> {
         let ordinal = map.cache().take_at_hand()?;
@@ -34,7 +34,7 @@ impl<'a, T, K: Key> VacantEntry<'a, T, K> {
         Some(unsafe { Self::of_ordinal(map, ordinal) })
     }
 
-    /// Claims a place when this thread has none at hand. `None`: there is no room.
+    /// Claims a place when this thread holds no free place. `None`: there is no room.
     #[cold]
     #[inline(never)]
     pub(super) fn slow(map: &'a HandleMap<T, K>) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! Methods that `SecondaryMap` and `SparseSecondaryMap` share: those that call only `get`, `insert` and
+//! Methods that `SecondaryMap` and `SparseSecondaryMap` share. They call only `get`, `insert` and
 //! `iter`, and so do not depend on the table in which the values lie.
 
 use core::fmt;

@@ -23,7 +23,7 @@ use crate::Full;
 /// A stale key never becomes valid again. Keys of other maps and arbitrary numbers are refused.
 ///
 /// `get` costs a compare-exchange, dropping a guard a subtraction. Insertion and removal usually
-/// use what the thread has at hand, without a lock. Values do not move. The memory of removed
+/// use free places that the thread holds, without a lock. Values do not move. The memory of removed
 /// values is returned to the system ([`trim`](Self::trim), or automatically, as for all caches).
 ///
 /// Thread rule: if `T` is `Send + Sync`, all functions may be called from any thread. A value is

@@ -58,9 +58,9 @@
 //!   is guarded or borrowed. If they panic, a place without a value is freed.
 //! - *Iterators of the program* (`Extend`) are read item by item; their `size_hint` is not used.
 //!
-//! A leaked guard stays counted. `remove` does not drop its value then; the drop of the map does,
-//! which no guard outlives. While a method with `&mut self` runs, no guard is in use. So the guards
-//! that are counted then were leaked, and are ignored.
+//! A leaked guard stays counted. So `remove` does not drop the value of a leaked guard. The drop of
+//! the map drops it, because no guard outlives the map. While a method with `&mut self` runs, no
+//! guard is in use. So the guards that are counted then were leaked, and are ignored.
 
 mod builder;
 mod entry;

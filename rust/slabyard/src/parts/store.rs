@@ -14,13 +14,13 @@
 //! - `out` is the number of slots that are taken or in the list, and `out <= capacity()`.
 //! - The pool is destroyed only if no slot is taken: a raw slot has no lifetime, and may be read
 //!   after its slab is dropped.
-//! - `runs` contains each slot that has ever been in the list, or, where each slot is a call, was
-//!   taken.
+//! - `runs` contains each slot that has ever been in the list. If each slot is taken by a call,
+//!   `runs` contains each slot that has ever been taken.
 //!
-//! Inlined code does not pass on the address of the store, and its drop is two loads and a call.
-//! All data but the head of the list is in [`Chunks`], elsewhere in memory; calls get a copy of the
-//! head and return it. So the compiler can keep the head of a slab that is a local variable in a
-//! register.
+//! Inlined code does not pass on the address of the store. The inlined drop of a slab is two loads
+//! and a call. All data but the head of the list is in [`Chunks`], elsewhere in memory; calls get a
+//! copy of the head and return it. So the compiler can keep the head of a slab that is a local
+//! variable in a register.
 
 use crate::raw::pool::{RawPool, Shape, CALLS};
 use alloc::boxed::Box;

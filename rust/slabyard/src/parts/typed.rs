@@ -2,7 +2,7 @@
 //!
 //! Above: the slabs of the crates with the interfaces of nexus-slab. A bounded slab is one chunk;
 //! an unbounded one adds a chunk when no slot is free. Here, a slot is the address of its value.
-//! Those crates define their raw slots and the functions of these.
+//! The crates define their own raw slots, and the functions of raw slots.
 
 use super::store::{Free, Store};
 use crate::raw::pool::{Name, Shape, CALLS};

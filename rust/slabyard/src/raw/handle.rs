@@ -77,15 +77,15 @@ impl Cache {
         unsafe { sys::sy_handle_head_of(self.0) }
     }
 
-    /// Takes a free ordinal that this thread has at hand; the caller owns it.
+    /// Takes one of the free ordinals that this thread holds; the caller owns it.
     #[inline(always)]
     pub fn take_at_hand(self) -> Option<u32> {
         // SAFETY: the cache has handles.
         unsafe { sys::sy_handle_take_loaded_inline(self.0) }
     }
 
-    /// Takes a free ordinal when none is at hand; the caller owns it. `None`: there is no memory,
-    /// or the limit is reached.
+    /// Takes a free ordinal when this thread holds none; the caller owns it. `None`: there is no
+    /// memory, or the limit is reached.
     pub fn take_slow(self) -> Option<u32> {
         let mut ordinal = 0;
         // SAFETY: the cache has handles.

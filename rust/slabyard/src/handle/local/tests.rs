@@ -1,4 +1,4 @@
-//! What the public functions cannot reach: generations at their end.
+//! Tests of slots whose generations are nearly used up, which the public functions cannot reach.
 
 use super::*;
 
