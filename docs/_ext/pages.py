@@ -3,10 +3,13 @@
 CHANGELOG.md and other documents outside docs/ are pages of the site, too. For each there is a page
 in docs/site/, whose text this extension replaces with the document. Links in the documents lead to
 files of the repository. This extension changes links to documents into links to their pages, and
-links to sources and headers into plain code.
+links to sources and headers into plain code. It also puts each picture into a container of the
+class sy-picture, which can be scrolled on a narrow screen (docs/_static/site.css).
 """
 import os
 import re
+
+from docutils import nodes
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(HERE)
@@ -59,6 +62,12 @@ def read_source(app, docname, source):
         source[0] = rewrite(text, docname, os.path.join(HERE, os.path.dirname(docname)))
 
 
+def wrap_pictures(app, doctree):
+    for image in list(doctree.findall(nodes.image)):
+        image.parent.replace(image, nodes.container("", image.deepcopy(), classes=["sy-picture"]))
+
+
 def setup(app):
     app.connect("source-read", read_source)
+    app.connect("doctree-read", wrap_pictures)
     return {"parallel_read_safe": True}

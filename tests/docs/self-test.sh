@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests check.sh, header-examples.sh and check-prose. They have to find each error in a page with
+# Tests check.sh, links, header-examples.sh and check-prose. They have to find each error in a page with
 # one false statement of each kind, none in a page of true statements, and the wrong examples in
 # headers: some do not compile, one was broken by a formatter.
 # Usage: tests/docs/self-test.sh BUILD_DIR
@@ -109,6 +109,21 @@ header static.h '     static void visit(void *order) {' '         sy_free(order)
 header true.hpp '     auto one = slabyard::make_unique<order>("A", 1);'
 said=$(tests/docs/header-examples.sh "$work/true.h" "$work/static.h" "$work/true.hpp") || fail "the true headers failed"
 [[ $said == *" 3 examples "* ]] || fail "the examples of the true headers: $said"
+
+# A site of two pages: three links are right, three lead nowhere.
+mkdir -p "$work/site/part"
+cat >"$work/site/index.html" <<'END'
+<p id="top"><a href="part/page.html#there">right</a> <a href="#top">right</a>
+<a href="https://example.org/nowhere">not followed</a> <a href="#nowhere">wrong</a>
+<a href="part/page.html#nowhere">wrong</a> <img src="nowhere.svg"></p>
+END
+echo '<h1 id="there"><a href="../index.html">right</a></h1>' >"$work/site/part/page.html"
+said=$(tests/docs/links "$work/site" 2>&1) && fail "a site with wrong links passed"
+[ "$(grep -c '^links: index.html:' <<<"$said")" = 3 ] || fail "not the three wrong links: $said"
+sed -i 's/#nowhere/#there/; s/<img.*>/<br>/' "$work/site/index.html"
+sed -i 's/href="#there"/href="#top"/' "$work/site/index.html"
+tests/docs/links "$work/site" >/dev/null || fail "a site with right links only failed"
+
 printf 'The door of a cache.\n\n`a door` in code\n' >"$work/words.md"
 said=$(scripts/check-prose "$work/words.md" 2>&1) && fail "a document with a forbidden word passed"
 [ "$(grep -c "words.md:" <<<"$said")" = 1 ] || fail "one forbidden word: $said"
