@@ -20,6 +20,9 @@ a pattern `src/*.nothing`, a blank `src/<what>.nothing`, one of two `src/{base,n
 a document `NOWHERE.md`, a [link](nowhere.md), a target `make nowhere`,
 a preset `cmake --preset nowhere`, a [heading](false.md#nowhere), [one here](#nowhere).
 
+<picture>
+  <img alt="A picture" src="nowhere.svg"></picture>
+
 ## A "heading" of `code`, here
 
 ```sh
@@ -79,7 +82,7 @@ gone->next->previous = gone->previous;
 int main(void) { return SY_ABI > 0 ? 0 : 1; }
 ```
 END
-statements=16 examples=2
+statements=17 examples=2
 
 if said=$(tests/docs/check.sh --build "$build" "$work/false.md" 2>&1); then
     fail "the false page passed"
