@@ -16,6 +16,7 @@ help: ## show this list
 build: ## build the libraries, libslabyard.a and libslabyard.so, in build/library
 	@scripts/install.sh build
 	@cmake --preset release -B build/library -DSLABYARD_TESTS=OFF --no-warn-unused-cli >/dev/null
+	@$(ANNOUNCE)
 	@cmake --build build/library -j $(JOBS) $(QUIETLY)
 
 demo: ## record a real program's allocations and compare allocators on them
@@ -61,6 +62,7 @@ format: ## format the sources with clang-format and rustfmt
 	@cd rust && cargo fmt --all
 
 install: QUIETLY = >build/library/log 2>&1 || { cat build/library/log; false; }
+install: ANNOUNCE = echo "compiling the libraries: half a minute on two cores the first time"
 install: build ## install headers, libraries, manual, guides: make install PREFIX=dir
 	@cmake --install build/library --prefix "$(abspath $(PREFIX))"
 

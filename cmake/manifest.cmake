@@ -66,12 +66,17 @@ function(slabyard_say_installed version include lib man doc)
     if(SLABYARD_MANUAL_RESULT EQUAL 3)
         set(pages "no man pages, because Sphinx is not installed: run make manual, then install again")
     endif()
+    set(place "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
+    set(package_path "")
+    if(NOT CMAKE_INSTALL_PREFIX MATCHES "^/usr(/local)?/?$" AND "$ENV{DESTDIR}" STREQUAL "")
+        set(package_path "For pkg-config: export PKG_CONFIG_PATH=${place}/${lib}/pkgconfig\n")
+    endif()
     string(JOIN "\n" text
-        "Slabyard ${version} is installed in $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}:"
+        "Slabyard ${version} is installed in ${place}:"
         "  ${include}/slabyard: headers"
         "  ${lib}: libraries, shared and static; packages for pkg-config and CMake"
         "  ${man}: ${pages}"
         "  ${doc}: licence, guides, examples"
-        "How to link: ${doc}/docs/install.md. How to remove it: make uninstall with the same PREFIX.")
+        "${package_path}How to link: ${place}/${doc}/docs/install.md. How to remove it: make uninstall with the same PREFIX.")
     execute_process(COMMAND ${CMAKE_COMMAND} -E echo "${text}")
 endfunction()

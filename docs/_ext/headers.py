@@ -16,6 +16,7 @@ import hawkmoth.docstring as docstring
 import hawkmoth.parser as parser
 from clang.cindex import CursorKind, TokenKind
 from comments import Renderer
+from sphinx import addnodes
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 INCLUDE = os.path.join(ROOT, "include")
@@ -186,5 +187,12 @@ def setup(app):
             text = rest[0].upper() + rest[1:]
         lines[:] = renderer.rst(text.split("\n"))
 
+    def drop_placeholder(_app, doctree):
+        """Removes the name that Sphinx shows of an enum without a name: [anonymous]."""
+        for name in list(doctree.findall(addnodes.desc_name)):
+            if name.astext() == "[anonymous]":
+                name.parent.remove(name)
+
     app.connect("hawkmoth-process-docstring", process)
+    app.connect("doctree-read", drop_placeholder)
     return {"parallel_read_safe": True}

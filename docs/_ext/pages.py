@@ -4,9 +4,17 @@ CHANGELOG.md and other documents outside docs/ are pages of the site, too. For e
 in docs/site/, whose text this extension replaces with the document. Links in the documents lead to
 files of the repository. This extension changes links to documents into links to their pages, and
 links to sources and headers into plain code.
+
+A document shows a picture as <picture>, with a file for light and one for dark pages, as GitHub
+does. This extension replaces it by two pictures, because readers choose the theme of the site. It
+puts each picture into a container of the class sy-picture, which can be scrolled on a narrow screen
+(docs/_static/site.css).
 """
 import os
 import re
+
+from docutils import nodes
+from sphinx.errors import ExtensionError
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(HERE)
@@ -18,6 +26,10 @@ RUSTDOC = {
     True: '**<a href="../rustdoc/slabyard/index.html">Open the reference of the crate slabyard</a>**',
     False: "This copy of the site does not contain it. `make site` adds it if cargo is installed.",
 }
+PICTURE = re.compile(
+    r'<picture>\n +<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\n'
+    r' +<img alt="([^"]+)" src="([^"]+)"></picture>'
+)
 LINK = re.compile(r"(!?)\[([^]]+)\]\(([^)#: ]+)(#[^)]*)?\)")
 
 
@@ -46,6 +58,15 @@ def rewrite(text, docname, stands_in):
     return "".join(part if i % 2 else LINK.sub(link, part) for i, part in enumerate(parts))
 
 
+def pictures(match):
+    """The two pictures of a <picture>, one for each theme."""
+    dark, alt, light = match.groups()
+    return "\n".join(
+        f"```{{image}} {file}\n:alt: {alt}\n:class: only-{theme}\n```"
+        for theme, file in (("light", light), ("dark", dark))
+    )
+
+
 def read_source(app, docname, source):
     text = source[0]
     whole = re.match(r"<!-- whole: (\S+) -->\s*", text)
@@ -56,9 +77,18 @@ def read_source(app, docname, source):
         with open(path, encoding="utf-8") as file:
             source[0] = rewrite(file.read(), docname, ROOT)
     else:
+        text = PICTURE.sub(pictures, text)
         source[0] = rewrite(text, docname, os.path.join(HERE, os.path.dirname(docname)))
+    if re.search("(?m)^ *<picture>", source[0]):
+        raise ExtensionError(f"{docname}: a <picture> that docs/_ext/pages.py does not understand")
+
+
+def wrap_pictures(app, doctree):
+    for image in list(doctree.findall(nodes.image)):
+        image.parent.replace(image, nodes.container("", image.deepcopy(), classes=["sy-picture"]))
 
 
 def setup(app):
     app.connect("source-read", read_source)
+    app.connect("doctree-read", wrap_pictures)
     return {"parallel_read_safe": True}

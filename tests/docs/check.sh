@@ -2,6 +2,7 @@
 # Checks the documents:
 #   paths      each path in a link or in `code` exists, relative to the repository, the document,
 #              src, include or rust
+#   headings   the heading that a link names (page.md#heading) exists
 #   commands   make TARGET, slabyard SUBCOMMAND --option, cmake/ctest --preset NAME, cargo -p NAME:
 #              the target, option, preset or crate exists
 #   examples   each block ```c example or ```cpp example compiles, and succeeds when run
@@ -21,7 +22,7 @@ fi
 documents=("$@")
 if [ $# = 0 ]; then
     shopt -s nullglob
-    documents=(README.md ARCHITECTURE.md CONTRIBUTING.md docs/*.md docs/reference/*.md docs/reference/c/*.md)
+    documents=(README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs/*.md docs/reference/*.md docs/reference/c/*.md)
     shopt -u nullglob
 fi
 tool=$root/rust/target/release/slabyard
@@ -66,11 +67,31 @@ check_path() { # check_path WORD DOCUMENT
     exists "$1" "$2" || error "there is no $1"
 }
 
+# has_heading DOCUMENT ANCHOR: whether a heading has this anchor, which GitHub and Sphinx make of its
+# words.
+has_heading() {
+    awk -v WANTED="$2" '
+        /^ *```/ { inside = !inside }
+        !inside && /^#+ / {
+            sub(/^#+ +/, "")
+            $0 = tolower($0)
+            gsub(/[^a-z0-9_ -]/, "")
+            gsub(/ /, "-")
+            if ($0 == WANTED) found = 1
+        }
+        END { exit !found }' "$1"
+}
+
 check_link() { # check_link TARGET DOCUMENT
-    local path=${1%%#*}
-    case $1 in *://* | mailto:* | \#*) return 0 ;; esac
+    local path=${1%%#*} file=$2
+    case $1 in *://* | mailto:*) return 0 ;; esac
     paths=$((paths + 1))
-    [ -e "$(dirname "$2")/$path" ] || error "the link to $1 leads nowhere"
+    [ -z "$path" ] || file=$(dirname "$2")/$path
+    if [ ! -e "$file" ]; then
+        error "the link to $1 leads nowhere"
+    elif [[ $1 == *#* && $file == *.md ]] && ! has_heading "$file" "${1#*#}"; then
+        error "the link to $1 names no heading of ${file#./}"
+    fi
 }
 
 check_slabyard() { # check_slabyard SUBCOMMAND WORDS...

@@ -1,5 +1,5 @@
 # Turns a Markdown document into lines "KIND<TAB>LINE NUMBER<TAB>TEXT":
-#   link   the target of a [text](target)
+#   link   the target of a [text](target), or the file of a <picture>
 #   code   the inside of `backticks`
 #   shell  a line of a ```sh (or bash, console) block, without its prompt
 # and writes each block whose fence says `example` (```c example, ```cpp example), a whole program,
@@ -50,6 +50,13 @@ inside {
     rest = $0
     while (match(rest, /\]\([^) ]+\)/)) {
         emit("link", substr(rest, RSTART + 2, RLENGTH - 3))
+        rest = substr(rest, RSTART + RLENGTH)
+    }
+    rest = $0
+    while (match(rest, /(src|srcset)="[^"]+"/)) {
+        target = substr(rest, RSTART, RLENGTH - 1)
+        sub(/.*"/, "", target)
+        emit("link", target)
         rest = substr(rest, RSTART + RLENGTH)
     }
     rest = $0

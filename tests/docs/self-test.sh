@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests check.sh, header-examples.sh and check-prose. They have to find each error in a page with
+# Tests check.sh, links, header-examples.sh and check-prose. They have to find each error in a page with
 # one false statement of each kind, none in a page of true statements, and the wrong examples in
 # headers: some do not compile, one was broken by a formatter.
 # Usage: tests/docs/self-test.sh BUILD_DIR
@@ -18,7 +18,12 @@ cat >"$work/false.md" <<'END'
 A path `src/base/nowhere.c`, a header `<slabyard/nowhere.h>`, a folder `scripts/nowhere/`,
 a pattern `src/*.nothing`, a blank `src/<what>.nothing`, one of two `src/{base,nowhere}`,
 a document `NOWHERE.md`, a [link](nowhere.md), a target `make nowhere`,
-a preset `cmake --preset nowhere`.
+a preset `cmake --preset nowhere`, a [heading](false.md#nowhere), [one here](#nowhere).
+
+<picture>
+  <img alt="A picture" src="nowhere.svg"></picture>
+
+## A "heading" of `code`, here
 
 ```sh
 make test && scripts/nowhere.sh
@@ -46,7 +51,7 @@ END
 cat >"$work/true.md" <<'END'
 A path `scripts/check-layers`, a pattern `scripts/*.sh`, a blank `scripts/check-<what>`, two
 `src/{base,os}`, words `and/or`, `1/2`, `/proc/self/maps`, `build/release/libslabyard.a`, a
-[link](false.md), [another](https://example.org/x), `make test`, `make install PREFIX=dir`,
+[link](false.md), a [heading](false.md#a-heading-of-code-here), [another](https://example.org/x), `make test`, `make install PREFIX=dir`,
 `cmake --preset asan`.
 
 ```sh
@@ -77,7 +82,7 @@ gone->next->previous = gone->previous;
 int main(void) { return SY_ABI > 0 ? 0 : 1; }
 ```
 END
-statements=14 examples=2
+statements=17 examples=2
 
 if said=$(tests/docs/check.sh --build "$build" "$work/false.md" 2>&1); then
     fail "the false page passed"
@@ -107,6 +112,21 @@ header static.h '     static void visit(void *order) {' '         sy_free(order)
 header true.hpp '     auto one = slabyard::make_unique<order>("A", 1);'
 said=$(tests/docs/header-examples.sh "$work/true.h" "$work/static.h" "$work/true.hpp") || fail "the true headers failed"
 [[ $said == *" 3 examples "* ]] || fail "the examples of the true headers: $said"
+
+# A site of two pages: three links are right, three lead nowhere.
+mkdir -p "$work/site/part"
+cat >"$work/site/index.html" <<'END'
+<p id="top"><a href="part/page.html#there">right</a> <a href="#top">right</a>
+<a href="https://example.org/nowhere">not followed</a> <a href="#nowhere">wrong</a>
+<a href="part/page.html#nowhere">wrong</a> <img src="nowhere.svg"></p>
+END
+echo '<h1 id="there"><a href="../index.html">right</a></h1>' >"$work/site/part/page.html"
+said=$(tests/docs/links "$work/site" 2>&1) && fail "a site with wrong links passed"
+[ "$(grep -c '^links: index.html:' <<<"$said")" = 3 ] || fail "not the three wrong links: $said"
+sed -i 's/#nowhere/#there/; s/<img.*>/<br>/' "$work/site/index.html"
+sed -i 's/href="#there"/href="#top"/' "$work/site/index.html"
+tests/docs/links "$work/site" >/dev/null || fail "a site with right links only failed"
+
 printf 'The door of a cache.\n\n`a door` in code\n' >"$work/words.md"
 said=$(scripts/check-prose "$work/words.md" 2>&1) && fail "a document with a forbidden word passed"
 [ "$(grep -c "words.md:" <<<"$said")" = 1 ] || fail "one forbidden word: $said"

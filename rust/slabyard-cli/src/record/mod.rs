@@ -71,7 +71,7 @@ pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
         match parts::first_error(scratch.parts.path()) {
             Some(error) => bail!("nothing was recorded: {error}"),
             None if !without_file.is_empty() => bail!("nothing was recorded"),
-            None => bail!("{}", why_nothing(program)),
+            None => bail!("{}", why_nothing(program, std::env::var_os("SLABYARD"))),
         }
     }
     let Joined {
@@ -83,7 +83,7 @@ pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
     if lacks_objects(program, std::env::var_os("SLABYARD")) {
         ui::warn(&format!(
             "{} uses Slabyard's functions, and the recording lacks the objects that it allocates \
-             with them; with SLABYARD=tools=malloc in the environment it has them too",
+             with them. To record these too, set SLABYARD=tools=malloc in the environment",
             program.to_string_lossy()
         ));
     }
@@ -235,13 +235,17 @@ fn lacks_objects(program: &OsString, options: Option<OsString>) -> bool {
     bytes.starts_with(b"\x7fELF") && names.into_iter().any(has)
 }
 
-/// The most likely reason that a program left no recording.
-fn why_nothing(program: &OsString) -> String {
+/// The most likely reason that a program, started with `options` in SLABYARD, left no recording.
+fn why_nothing(program: &OsString, options: Option<OsString>) -> String {
     let name = program.to_string_lossy();
     let path = target::find_program(program).ok();
     match path.and_then(|path| Elf::open(&path).ok().flatten()) {
         Some(elf) if elf.loader.is_none() => format!(
             "nothing was recorded: {name} is statically linked, so nothing can be preloaded into it"
+        ),
+        _ if lacks_objects(program, options) => format!(
+            "nothing was recorded: {name} allocates with Slabyard's functions, and nothing through \
+             malloc. To record its objects, set SLABYARD=tools=malloc in the environment"
         ),
         _ => format!(
             "nothing was recorded: {name} allocates nothing through malloc, brings a malloc of its \
@@ -279,8 +283,11 @@ mod tests {
             (&script, None, false),
             (&OsString::from("/no/such/program"), None, false),
         ] {
-            let lacks = lacks_objects(program, options.map(OsString::from));
+            let options = options.map(OsString::from);
+            let lacks = lacks_objects(program, options.clone());
             assert_eq!(lacks, expected, "{program:?} {options:?}");
+            let said = why_nothing(program, options);
+            assert_eq!(said.contains("tools=malloc"), expected, "{said}");
         }
     }
 

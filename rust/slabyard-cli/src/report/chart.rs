@@ -8,7 +8,7 @@ use crate::ui::{bytes, grouped, nanoseconds, round_bytes};
 use std::fmt::Write;
 
 const WIDTH: f64 = 960.0;
-const LEFT: f64 = 124.0;
+const LEFT: f64 = 150.0;
 const RIGHT: f64 = 160.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 44.0;

@@ -147,7 +147,7 @@ fn tiles(page: &mut String, report: &Report) {
             page,
             &tail,
             &format!(
-                "exceeded by 1 call in 10,000 on {}, the calmest",
+                "the time that 1 call in 10,000 exceeds on {}, the shortest",
                 calmest.name
             ),
         );
