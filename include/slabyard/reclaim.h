@@ -5,7 +5,7 @@
  *
  *     sy_trim();                            everything that can go, however long it takes
  *     sy_trim_some(16 << 20, 200000);       16 MiB, or as much as 0.2 ms are enough for
- *     sy_set_decay(1000);                   the default: memory unused for 2 to 4 s goes back
+ *     sy_set_decay(250);                    the default: memory unused for 0.5 to 1 s goes back
  *     sy_maintenance_start();               by a background thread rather than on slow paths
  *
  * Automatic return: now and then a thread that is on a slow path does a step of the work, which
@@ -57,8 +57,9 @@ SY_API size_t sy_trim(void);
 SY_API size_t sy_trim_some(size_t bytes, uint64_t budget_ns);
 
 /** Sets the decay time. Free memory that is not used is returned within two to four times
- * `milliseconds`, because it moves in steps from magazines to slabs to the operating system. 0:
- * never. The default is 1000. */
+ * `milliseconds`, because it moves in steps from magazines to slabs to the operating system. If the
+ * program soon uses much of this memory again, it is kept up to four times as long. 0: never. The
+ * default is 250. */
 SY_API void sy_set_decay(uint64_t milliseconds);
 
 /**

@@ -102,6 +102,8 @@ static SY_COLD void use_granules(sy_slab *slab, const sy_layout *layout, uint32_
     size_t from = (base + first * layout->slot) / granule;
     size_t to = (base + (last + 1) * layout->slot - 1) / granule;
     uint64_t used = sy_low_bits((unsigned)(to - from + 1)) << from, filled = slab->holes & used;
+    uint64_t early = filled & slab->idle;
+    if (early) sy_count_early(sy_count_bits(early) * granule);
     slab->holes &= ~used;
     slab->idle &= ~used;
     if (!filled) return;

@@ -46,6 +46,7 @@ bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged) {
  * (8,192 slots): slabs of several units have larger slots. This sizes `slots`. */
 typedef struct sy_claim {
     sy_slab *slab;
+    bool aged;                                        /* a pass by age works */
     uint64_t granules;                                /* 0: the slab is empty, and to be released */
     uint64_t slots[SY_UNIT_BYTES / SY_SLOT_MIN / 64]; /* in these granules, to be destructed */
 } sy_claim;
@@ -62,9 +63,10 @@ static void claim_granules(sy_cache *cache, bool aged, sy_claim *claim) {
     uint64_t kept = cache->watch ? sy_watched_edges(cache, slab) : 0;
     uint64_t unused = sy_slab_unused(slab, &cache->layout, kept, claim->slots);
     claim->granules = aged ? unused & slab->idle : unused;
-    slab->idle = unused & ~claim->granules;
-    if (claim->granules && slab->idle) /* so that claim->slots has no slots of other granules */
-        sy_slab_unused(slab, &cache->layout, kept | slab->idle, claim->slots);
+    uint64_t later = unused & ~claim->granules, returned = slab->holes & slab->idle;
+    slab->idle = aged && !sy_early_ends() ? later | returned : later;
+    if (claim->granules && later) /* so that claim->slots has no slots of other granules */
+        sy_slab_unused(slab, &cache->layout, kept | later, claim->slots);
 }
 
 /* Whether memory of the slab can be given back. Then the slab is set aside or, if it is an empty
@@ -74,6 +76,7 @@ static bool claim_slab(sy_cache *cache, sy_slab *slab, bool aged, sy_claim *clai
     bool of_view = slab->bins != &cache->bins, idle = slab->idle != 0;
     if (slab->bin > SY_BIN_EMPTY || (slab->bin == SY_BIN_EMPTY && !of_view)) return false;
     claim->slab = slab;
+    claim->aged = aged;
     claim->granules = 0;
     if (slab->bin == SY_BIN_EMPTY) {
         slab->idle = ~UINT64_C(0);
@@ -140,6 +143,7 @@ static bool give_granules(sy_cache *cache, const sy_claim *claim, size_t *bytes)
     sy_chunk_punched(slab);
     sy_lock_acquire(&cache->lock);
     slab->holes |= holes;
+    if (claim->aged) slab->idle |= holes; /* a use soon was too early (chunk.h) */
     sy_own_replace(&own_aside, slab, NULL);
     sy_bins_remove(slab->bins, slab); /* a child's recovery has inserted it, if it was not noted */
     sy_bins_insert(slab->bins, slab);

@@ -42,10 +42,10 @@ static void unlist_chunk(sy_chunk *chunk) {
     if (!memory->with[chunk->longest]) memory->lists &= ~(UINT64_C(1) << chunk->longest);
 }
 
-/* Unit 0 is never free. An aged unit is dirty, and a dirty unit is free. The chunk is in the list
+/* Unit 0 is never free. Aged and dirty units are free. The chunk is in the list
  * for the length of its longest free run. */
 static bool chunk_is_valid(const sy_chunk *chunk) {
-    return !(chunk->free & 1) && !(chunk->dirty & ~chunk->free) && !(chunk->aged & ~chunk->dirty) &&
+    return !(chunk->free & 1) && !(chunk->dirty & ~chunk->free) && !(chunk->aged & ~chunk->free) &&
            chunk->longest == sy_longest_run(chunk->free) &&
            chunk->memory->lists >> chunk->longest & 1;
 }
@@ -97,10 +97,46 @@ static void count_used(sy_memory *memory, size_t more) {
     atomic_store_explicit(&memory->units_used, used + more, memory_order_relaxed);
 }
 
+/* ---- memory that was returned too early ---- */
+
+_Atomic size_t sy_returned_early;
+
+_Atomic bool sy_early_marks_end;
+
+/* Bytes of chunks and large spans that passes by age returned, with their address space. */
+static _Atomic size_t gone;
+
+static void count_gone(size_t bytes) {
+    atomic_fetch_add_explicit(&gone, bytes, memory_order_relaxed);
+}
+
+/* Called when a new chunk or span of `bytes` bytes gets address space: as many of the bytes that
+ * are gone were returned too early. */
+static void use_gone(size_t bytes) {
+    size_t have = atomic_load_explicit(&gone, memory_order_relaxed), used;
+    do {
+        used = bytes < have ? bytes : have;
+        if (!used) return;
+    } while (!atomic_compare_exchange_weak_explicit(&gone, &have, have - used, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    sy_count_early(used);
+}
+
+void sy_chunk_end_early(bool marks) {
+    atomic_store_explicit(&sy_early_marks_end, marks, memory_order_relaxed);
+    if (!marks) return;
+    atomic_store_explicit(&gone, 0, memory_order_relaxed);
+    atomic_store_explicit(&sy_returned_early, 0, memory_order_relaxed);
+}
+
+/* ---- units ---- */
+
 /* Takes units out of the free ones. Returns the number of clean ones. */
 static unsigned take_units(sy_chunk *chunk, unsigned unit, unsigned units, unsigned first) {
     uint64_t mask = units_mask(unit, units);
     unsigned clean = units - sy_count_bits(chunk->dirty & mask);
+    uint64_t early = mask & chunk->aged & ~chunk->dirty;
+    if (SY_UNLIKELY(early != 0)) sy_count_early(sy_count_bits(early) * (size_t)SY_UNIT_BYTES);
     chunk->free &= ~mask;
     chunk->dirty &= ~mask;
     chunk->aged &= ~mask;
@@ -119,8 +155,8 @@ static void give_units(sy_chunk *chunk, unsigned unit, unsigned units) {
     relist_chunk(chunk);
 }
 
-/* Looks for a run of dirty units in the chunks of the lists `fit`, those with the shortest free runs
- * first. Sets *chunk; 64: there is none in the first chunks, and *chunk stays as it is. */
+/* Looks for a run of dirty units in the chunks of the lists `fit`, those with the shortest free
+ * runs first. Sets *chunk; 64: there is none in the first chunks, and *chunk stays as it is. */
 static unsigned find_dirty_run(const sy_memory *memory, uint64_t fit, unsigned units,
                                unsigned align, sy_chunk **chunk) {
     unsigned tries = DIRTY_TRIES;
@@ -202,6 +238,7 @@ static bool add_chunk(sy_memory *memory) {
     }
     chunk->start = start;
     open_chunk(memory, chunk, memory->systems ? 0 : ALL_UNITS);
+    if (memory->systems) use_gone(SY_CHUNK_BYTES);
     return true;
 }
 
@@ -445,6 +482,7 @@ static bool retire_unused(sy_memory *memory) {
  * released here. */
 static size_t trim_units(sy_chunk *chunk, uint64_t claimed) {
     sy_memory *memory = chunk->memory;
+    uint64_t aged = chunk->aged & claimed;
     chunk->free &= ~claimed;
     chunk->dirty &= ~claimed;
     chunk->aged &= ~claimed;
@@ -459,6 +497,7 @@ static size_t trim_units(sy_chunk *chunk, uint64_t claimed) {
     forget_aside(chunk, claimed);
     chunk->free |= claimed;
     chunk->dirty |= claimed & ~done;
+    chunk->aged |= aged;
     relist_chunk(chunk);
     sy_lock_release(&memory->lock);
     sy_memory_end_trim(memory);
@@ -510,23 +549,35 @@ static bool trim_chunk_step(sy_memory *memory, uint64_t trim, bool aged, unsigne
     uint64_t claimed = sy_memory_discards(memory) ? lowest_units(due, most) : 0;
     bool rest = chunk->dirty & ~claimed;
     chunk->tried |= claimed;
+    uint64_t tried = chunk->tried;
     if (claimed == due || !claimed) {
+        uint64_t cleaned = aged ? tried : 0;
+        if (aged && !sy_early_ends()) cleaned |= chunk->aged & ~chunk->dirty;
         remove_chunk(chunk);
         append_chunk(chunk);
-        chunk->aged = chunk->dirty;
+        chunk->aged = chunk->dirty | cleaned;
         chunk->tried = 0;
     }
-    if (chunk->free == ALL_UNITS && !rest && memory->systems)
+    if (chunk->free == ALL_UNITS && !rest && memory->systems) {
         *bytes += retire_chunk(chunk);
-    else if (claimed)
+        if (aged) count_gone(sy_count_bits(tried) * (size_t)SY_UNIT_BYTES);
+    } else if (claimed)
         *bytes += trim_units(chunk, claimed);
     else
         sy_lock_release(&memory->lock);
     return true;
 }
 
+static bool trim_large_step(sy_memory *memory, bool aged, size_t *bytes) {
+    size_t released = 0;
+    bool more = sy_large_trim_step(memory, aged, &released);
+    *bytes += released;
+    if (aged) count_gone(released);
+    return more;
+}
+
 bool sy_chunk_trim_step(sy_memory *memory, uint64_t trim, bool aged, size_t *bytes) {
-    return sy_large_trim_step(memory, aged, bytes) ||
+    return trim_large_step(memory, aged, bytes) ||
            trim_chunk_step(memory, trim, aged, STEP_UNITS, bytes);
 }
 
@@ -666,6 +717,7 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
         int error = errno;
         if (run) {
             *clean = memory->systems && fresh == run->bytes;
+            if (large && fresh) use_gone(fresh);
             note_growth(memory, fresh);
             return run;
         }

@@ -46,8 +46,8 @@ typedef struct sy_slab {
     alignas(64) uintptr_t first; /* address of slot 0 */
     void *owner;                 /* the cache; NULL: a span of the heap */
     uint64_t *free;              /* bit set: the slot is in the slab */
-    uint64_t idle; /* bit set: in this 1/64 of the slab, the last pass by age found only free slots,
-                    * and none of them was taken since */
+    uint64_t idle; /* bit set: in this 1/64 of the slab, the last pass by age found only free slots
+                    * (or discarded it), and none of them was taken since */
     uint32_t ordinal; /* of slot 0, in a cache with handles */
     uint16_t slots, free_count;
     uint16_t watermark;             /* slots from here on were never given out */
@@ -76,7 +76,8 @@ typedef struct sy_chunk {
     /* Guarded by the chunk lock. In words of units, bit 0 (the first unit) is never set. */
     uint64_t free;                    /* units in no run */
     uint64_t dirty;                   /* free units that hold memory */
-    uint64_t aged;                    /* units dirty since a trim was last done with it */
+    uint64_t aged;                    /* units dirty since a trim was last done with it; and those
+                                       * that passes by age cleaned lately */
     uint64_t tried, tried_by;         /* units handled by trim number `tried_by` */
     struct sy_chunk *next, *previous; /* list of chunks with the same `longest` */
     uint32_t longest;                 /* length of its longest free run, in units */
@@ -151,8 +152,25 @@ size_t sy_chunk_trim(sy_memory *memory);
 uint64_t sy_chunk_begin_trim(sy_memory *memory);
 bool sy_chunk_trim_step(sy_memory *memory, uint64_t trim, bool aged, size_t *bytes);
 
-/* If the process is near its memory limit once `coming` more bytes hold memory, returns as many free
- * units and kept large spans to the system (pressure.h). */
+/* Bytes that passes by age returned to the system *too early*: they were used again soon. For this,
+ * memory that was returned keeps a mark until a pass ends the marks (`idle` of a slab, `aged` of a
+ * chunk). */
+extern SY_HIDDEN _Atomic size_t sy_returned_early;
+extern SY_HIDDEN _Atomic bool sy_early_marks_end; /* the pass at work ends the marks */
+
+static inline void sy_count_early(size_t bytes) {
+    atomic_fetch_add_explicit(&sy_returned_early, bytes, memory_order_relaxed);
+}
+
+static inline bool sy_early_ends(void) {
+    return atomic_load_explicit(&sy_early_marks_end, memory_order_relaxed);
+}
+
+/* Called before each pass by age: whether it ends the marks. Then sy_returned_early becomes 0. */
+void sy_chunk_end_early(bool marks);
+
+/* If the process is near its memory limit once `coming` more bytes hold memory, returns as many
+ * free units and kept large spans to the system (pressure.h). */
 void sy_chunk_relieve(size_t coming);
 
 /* Gives all chunks back to the arena. There must be no run in them. */

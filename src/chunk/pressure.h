@@ -37,11 +37,11 @@ static inline bool sy_pressure_is_due(void) {
 }
 
 /* Looks how near the process is to its limit, once `coming` more bytes hold memory. Returns the
- * number of bytes of free memory that should be released; 0: there is no pressure, or another thread
- * is looking. It may read files, and change errno. */
+ * number of bytes of free memory that should be released; 0: there is no pressure, or another
+ * thread is looking. It may read files, and change errno. */
 size_t sy_pressure_look(size_t coming);
 
-/* Bytes that should be released and that chunks did not have; a pass at once takes them. 0: none. */
+/* Bytes that should be released and that chunks did not have: a pass at once takes them. */
 extern SY_HIDDEN _Atomic size_t sy_pressure_unmet;
 /* Whether the limit was so near at the last look that this pass must not wait. */
 bool sy_pressure_presses(void);

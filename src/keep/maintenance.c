@@ -48,12 +48,21 @@ static bool has_free_memory(void) {
     return dirty + chunks.large_kept >= WATCHED_BYTES;
 }
 
-/* Sleeps until the next pass by age is due. Follows changes of the decay time, and looks for
- * pressure meanwhile. False: the thread was stopped. */
-static bool wait_until_due(void) {
+/* After so many passes that returned nothing, passes are a quarter as frequent: a process that is
+ * idle is seldom woken. */
+enum { QUIET_PASSES = 8, QUIET_SHIFT = 2 };
+
+static uint64_t next_interval(unsigned quiet) {
+    return sy_reclaim_interval() << (quiet >= QUIET_PASSES ? QUIET_SHIFT : 0);
+}
+
+/* Sleeps until the next pass by age is due, `quiet` passes after the last one that returned memory.
+ * Follows changes of the decay time, and looks for pressure meanwhile. False: the thread was
+ * stopped. */
+static bool wait_until_due(unsigned quiet) {
     uint64_t began = sy_os_now(), now = began, look = began, longest = LOOK_NS;
     while (atomic_load_explicit(&state, memory_order_acquire) == RUNS) {
-        uint64_t interval = sy_reclaim_interval(), past = now - began;
+        uint64_t interval = next_interval(quiet), past = now - began;
         if (interval && past >= interval) return true;
         if (now >= look) {
             longest = has_free_memory() ? WATCH_NS : LOOK_NS;
@@ -69,7 +78,12 @@ static bool wait_until_due(void) {
 
 static void *run(void *unused) {
     is_it = true;
-    while (wait_until_due()) sy_reclaim_by_age();
+    unsigned quiet = 0;
+    while (wait_until_due(quiet)) {
+        uint64_t before = sy_reclaim_returned();
+        sy_reclaim_by_age();
+        quiet = sy_reclaim_returned() > before ? 0 : quiet + 1;
+    }
     become_off();
     return unused;
 }

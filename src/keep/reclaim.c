@@ -18,7 +18,11 @@
 enum {
     QUICK_STEPS = 4, /* of a pass by growth or at once in one turn, so that it keeps up with the
                       * allocations */
-    PRESSING_WAITS = 20,
+    PRESSING_WAITS = 500,  /* of a millisecond: very near the limit, threads wait for the pass */
+    STRETCH_MOST = 2,      /* passes by age are at most four decay times apart */
+    EARLY_LEAST = 8 << 20, /* bytes used again that matter: 2,048 page faults, some milliseconds, */
+    EARLY_SHARE = 4,       /* and the part of those returned */
+    CALM_PASSES = 60,
 };
 
 /* Each pass makes a thread look through its own loaded slots, but not more often than this. */
@@ -149,17 +153,20 @@ static bool step(sy_pass *pass) {
 
 /* ---- the pass at work ---- */
 
-static _Atomic bool held;                   /* a thread is doing a step; guards at_work */
-static sy_pass at_work;                     /* if sy_turn_wanted is false, its stage is NOTHING */
-static _Atomic uint64_t decay = 1000000000; /* nanoseconds */
-static _Atomic uint64_t next_pass;          /* time of the next pass by age; 0: not set yet */
-static _Atomic unsigned due_kinds;          /* a bit for each kind of pass that begins when the pass
+static _Atomic bool held;                  /* a thread is doing a step; guards at_work */
+static sy_pass at_work;                    /* if sy_turn_wanted is false, its stage is NOTHING */
+static _Atomic uint64_t decay = 250000000; /* nanoseconds */
+static _Atomic unsigned stretch;           /* passes by age are 2^stretch decay times apart */
+static size_t returned_by_age;             /* bytes, since marks were ended; guarded by `held` */
+static _Atomic uint64_t returned_so_far;   /* bytes, by all passes by age */
+static _Atomic uint64_t next_pass;         /* time of the next pass by age; 0: not set yet */
+static _Atomic unsigned due_kinds;         /* a bit for each kind of pass that begins when the pass
                                              * at work is over */
-static _Atomic uint64_t next_at_once;       /* time before which no other pass at once begins */
-static _Atomic size_t wanted_at_once;       /* bytes that the next pass at once has to return */
-static _Atomic unsigned passes;             /* number of passes begun so far */
-static _Atomic bool taken;                  /* a thread is in sy_trim_some with `kept`; guards it */
-static sy_pass kept;                        /* where the last sy_trim_some stopped */
+static _Atomic uint64_t next_at_once;      /* time before which no other pass at once begins */
+static _Atomic size_t wanted_at_once;      /* bytes that the next pass at once has to return */
+static _Atomic unsigned passes;            /* number of passes begun so far */
+static _Atomic bool taken;                 /* a thread is in sy_trim_some with `kept`; guards it */
+static sy_pass kept;                       /* where the last sy_trim_some stopped */
 
 /* Each thread has one. */
 static SY_TLS struct {
@@ -190,12 +197,36 @@ static void begin_at_work(sy_pass_kind kind) {
     atomic_store_explicit(&sy_turn_wanted, true, memory_order_relaxed);
 }
 
+/*
+ * Called before each pass by age. If the program soon used again much of the memory that passes had
+ * returned, passes become half as frequent; if that has not happened for CALM_PASSES passes, twice
+ * as frequent. So a program that uses the same memory every second does not get it anew each time,
+ * and memory that is not needed again goes early. "Soon" is within 2^STRETCH_MOST decay times.
+ */
+static void adapt_interval(void) {
+    static unsigned calm, marked; /* number of passes without a change; since marks were ended */
+    unsigned now = atomic_load_explicit(&stretch, memory_order_relaxed);
+    size_t early = atomic_load_explicit(&sy_returned_early, memory_order_relaxed);
+    bool too_early = early >= EARLY_LEAST && early > returned_by_age / EARLY_SHARE;
+    bool marks_end = too_early || ++marked >= 1u << (STRETCH_MOST - now);
+    sy_chunk_end_early(marks_end);
+    if (marks_end) returned_by_age = marked = 0;
+    calm = too_early ? 0 : calm + 1;
+    if (too_early && now < STRETCH_MOST) now++;
+    if (calm >= CALM_PASSES && now > 0) {
+        now--;
+        calm = 0;
+    }
+    atomic_store_explicit(&stretch, now, memory_order_relaxed);
+}
+
 /* Begins a pass that is due; false: none is. No pass is at work. The caller holds `held`. */
 static bool begin_due(void) {
     unsigned kinds = atomic_load_explicit(&due_kinds, memory_order_relaxed);
     if (!kinds) return false;
     sy_pass_kind kind = kinds & 1u << AT_ONCE ? AT_ONCE : BY_AGE;
     atomic_fetch_and_explicit(&due_kinds, ~(1u << kind), memory_order_relaxed);
+    if (kind == BY_AGE) adapt_interval();
     begin_at_work(kind);
     if (kind == AT_ONCE)
         at_work.wanted = atomic_load_explicit(&wanted_at_once, memory_order_relaxed);
@@ -219,6 +250,10 @@ static void begin_by_growth(void) {
 
 /* Called by the thread that did the last step. */
 static void end_pass(void) {
+    if (at_work.kind == BY_AGE) {
+        returned_by_age += at_work.bytes;
+        atomic_fetch_add_explicit(&returned_so_far, at_work.bytes, memory_order_relaxed);
+    }
     if (!begin_due()) atomic_store_explicit(&sy_turn_wanted, false, memory_order_relaxed);
 }
 
@@ -290,12 +325,20 @@ static void recover_passes(void) {
 
 /* ---- by age ---- */
 
-uint64_t sy_reclaim_interval(void) { return atomic_load_explicit(&decay, memory_order_relaxed); }
+uint64_t sy_reclaim_interval(void) {
+    return atomic_load_explicit(&decay, memory_order_relaxed)
+           << atomic_load_explicit(&stretch, memory_order_relaxed);
+}
+
+uint64_t sy_reclaim_returned(void) {
+    return atomic_load_explicit(&returned_so_far, memory_order_relaxed);
+}
 
 void sy_set_decay(uint64_t milliseconds) {
-    const uint64_t most = UINT64_MAX / 2 / 1000000;
+    const uint64_t most = UINT64_MAX / 1000000 >> (2 * STRETCH_MOST); /* intervals do not wrap */
     if (milliseconds > most) milliseconds = most;
     atomic_store_explicit(&decay, milliseconds * 1000000, memory_order_relaxed);
+    atomic_store_explicit(&stretch, 0, memory_order_relaxed);
     atomic_store_explicit(&next_pass, 0, memory_order_relaxed);
 }
 

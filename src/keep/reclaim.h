@@ -4,7 +4,8 @@
  * A *pass* goes through all clients and chunks in steps of bounded time. At most one pass is at
  * work; each thread that ends a slow path meanwhile does a step of it. There are three kinds:
  *
- *     by age      once a decay time: memory that was not used since the pass before goes to the OS
+ *     by age      once a decay time or less often: memory that was not used since the pass before
+ *                 goes to the OS
  *     by growth   when caches have made a sixteenth more of slabs: items in the depot and empty
  *                 slabs that were not used since the pass before go to the chunks
  *
@@ -32,8 +33,12 @@ void sy_reclaim_by_age(void);
 /* Does a whole pass at once, unless there was one shortly before. */
 void sy_reclaim_at_once(void);
 
-/* Nanoseconds from one pass by age to the next; 0: there are none. */
+/* Nanoseconds from one pass by age to the next: the decay time, or up to four times that if the
+ * program soon uses again what passes have returned. 0: there are no passes. */
 uint64_t sy_reclaim_interval(void);
+
+/* Bytes that all passes by age have returned to the OS so far. */
+uint64_t sy_reclaim_returned(void);
 
 /* From its start on, threads do steps of passes in their turns. In the child of a fork it ends the
  * pass. */

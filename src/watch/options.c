@@ -280,7 +280,7 @@ static const row table[OPTIONS] = {
                         "object (auto) or not (off); or objects are allocated with "
                         "malloc (malloc)."},
                .type = &tools},
-    [DECAY] = {.says = {"decay", "TIME: 1500ms, 2s, 1min, or off", NULL, "1s",
+    [DECAY] = {.says = {"decay", "TIME: 1500ms, 2s, 1min, or off", NULL, "250ms",
                         "Memory that stays unused returns to the system within two to "
                         "four times this time."},
                .type = &decay},

@@ -66,3 +66,9 @@ sy_test(malloc.programs_run malloc 600 1 ${CMAKE_CURRENT_LIST_DIR}/programs_run.
     $<TARGET_FILE:slabyard_malloc>)
 sy_test(malloc.process malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/process.sh
     $<TARGET_FILE:slabyard_malloc> $<TARGET_FILE:malloc_life_preloaded>)
+add_executable(malloc_swing ${CMAKE_CURRENT_LIST_DIR}/swing.c)
+target_compile_options(malloc_swing PRIVATE ${user_warnings} -fno-builtin)
+target_link_libraries(malloc_swing PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+sy_test(malloc.limited malloc 300 2 ${CMAKE_CURRENT_LIST_DIR}/limited.sh
+    $<TARGET_FILE:slabyard_malloc> $<TARGET_FILE:malloc_swing>)
+set_tests_properties(malloc.limited PROPERTIES SKIP_RETURN_CODE 77)

@@ -55,7 +55,7 @@ static inline void end_pass(void) {
 
 /* Advances the clock and begins a pass by age. */
 static inline void begin_pass(void) {
-    sy_fake_advance_clock(DECAY_NS);
+    sy_fake_advance_clock(sy_reclaim_interval());
     for (int i = 0; i < SY_TURNS_PER_LOOK && !pass_at_work(); i++) take_turns(1);
     must(pass_at_work());
 }

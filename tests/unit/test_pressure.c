@@ -1,6 +1,6 @@
 /*
- * test_pressure.c: memory pressure. Near the memory limit, and if tasks wait for memory, free memory
- * goes back to the system at once.
+ * test_pressure.c: memory pressure. Near the memory limit, and if tasks wait for memory, free
+ * memory goes back to the system at once.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -253,7 +253,7 @@ static void idle_slabs_lose_pages_that_are_not_in_use(void **state) {
     end(cache);
 }
 
-static void slabs_at_work_keep_their_pages(void **state) {
+static void pages_at_work_are_kept(void **state) {
     (void)state;
     needs_small_pages();
     sy_cache *cache = make(64, SY_CHECKED);
@@ -261,13 +261,51 @@ static void slabs_at_work_keep_their_pages(void **state) {
     give(cache, 1, 1000);
     assert_int_equal(stats_of(cache).slabs, 1);
     for (int i = 0; i < ENOUGH_PASSES; i++) {
-        sy_cache_free(cache, sy_cache_alloc(cache));
+        take(cache, 64, 1, 1000);
+        give(cache, 1, 1000);
         pass();
         assert_int_equal(stats_of(cache).discarded, 0);
     }
     passes(2);
     assert_true(stats_of(cache).discarded > 0);
     is_whole(64, 0);
+    give(cache, 0, 1);
+    end(cache);
+}
+
+static void idle_pages_go_though_their_slab_is_at_work(void **state) {
+    (void)state;
+    needs_small_pages();
+    sy_cache *cache = make(64, SY_CHECKED);
+    take(cache, 64, 0, 1000);
+    size_t page = sy_os_page_size() / 64; /* slots of a page */
+    give(cache, page, 1000);
+    for (int i = 0; i < 2; i++) { /* all slots in the first page are used, and one in the second */
+        sy_cache_free(cache, sy_cache_alloc(cache));
+        assert_int_equal(stats_of(cache).discarded, 0);
+        pass();
+    }
+    sy_cache_free(cache, sy_cache_alloc(cache));
+    assert_in_range(stats_of(cache).discarded, 1, (1000 / page - 1) * sy_os_page_size());
+    assert_true(is_resident(objects[page]));
+    assert_false(is_resident(objects[3 * page]));
+    for (size_t i = 0; i < page; i++) is_whole(64, i);
+    give(cache, 0, page);
+    end(cache);
+}
+
+/* A page that is freed just before a pass stays for one interval. */
+static void a_free_begins_a_new_interval(void **state) {
+    (void)state;
+    needs_small_pages();
+    sy_cache *cache = make(64, SY_CHECKED);
+    take(cache, 64, 0, 1000);
+    passes(2);
+    give(cache, 1, 1000);
+    pass();
+    assert_int_equal(stats_of(cache).discarded, 0);
+    pass();
+    assert_true(stats_of(cache).discarded > 0);
     give(cache, 0, 1);
     end(cache);
 }
@@ -795,7 +833,9 @@ int main(void) {
         TEST(this_threads_idle_slots_are_emptied),
         TEST(parked_threads_are_emptied),
         TEST(idle_slabs_lose_pages_that_are_not_in_use),
-        TEST(slabs_at_work_keep_their_pages),
+        TEST(pages_at_work_are_kept),
+        TEST(idle_pages_go_though_their_slab_is_at_work),
+        TEST(a_free_begins_a_new_interval),
         TEST(a_cache_at_work_keeps_an_empty_slab),
         TEST(what_was_reserved_stays),
         TEST(kept_spans_go_with_age),

@@ -30,7 +30,7 @@ static void make(made *it, const sy_layout *layout, uintptr_t start) {
     slab->start = slab->first = start;
     slab->bytes = layout->slab_bytes;
     slab->free = it->bitmap;
-    slab->slots = slab->free_count = layout->slots;
+    slab->slots = slab->free_count = (uint16_t)layout->slots;
     slab->free_least = 0;
     slab->free_most = UINT16_MAX;
     slab->bin = SY_BIN_NONE;
@@ -42,7 +42,7 @@ static void make(made *it, const sy_layout *layout, uintptr_t start) {
 static void put(sy_slab *slab, uint32_t index) {
     slab->free[index / 64] |= UINT64_C(1) << index % 64;
     slab->free_count++;
-    if (index / 64 < slab->first_word) slab->first_word = (uint16_t)(index / 64);
+    if (index / 64 < slab->first_word) slab->first_word = (uint8_t)(index / 64);
 }
 
 /* ---- taking ---- */
@@ -242,7 +242,7 @@ static made slabs[SLABS];
 static uint32_t bin_of(const sy_slab *slab) {
     if (slab->free_count == 0) return SY_BIN_FULL;
     if (slab->free_count == slab->slots) return SY_BIN_EMPTY;
-    return (slab->free_count - 1) * SY_BINS / slab->slots;
+    return (slab->free_count - 1u) * SY_BINS / slab->slots;
 }
 
 static const sy_slab *best_the_obvious_way(void) {
@@ -270,7 +270,7 @@ static void the_fullest_is_best_and_of_those_the_lowest(void **state) {
             sy_slab *slab = &slabs[next_random(&random) % SLABS].slab;
             uint32_t range = next_random(&random) % 4 ? 9 : layout.slots + 1;
             uint64_t target = slab->free_count + next_random(&random) % range;
-            slab->free_count = (uint32_t)(target < range / 2                  ? 0
+            slab->free_count = (uint16_t)(target < range / 2                  ? 0
                                           : target - range / 2 > layout.slots ? layout.slots
                                                                               : target - range / 2);
             sy_bins_update(&bins, slab);

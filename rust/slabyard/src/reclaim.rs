@@ -66,8 +66,8 @@ pub fn trim_some(bytes: usize, time: Duration) -> usize {
 }
 
 /// Sets the decay time: free memory that stays unused is returned automatically after two to four
-/// times `decay`. `None`: never. The default is one second. It is counted in milliseconds, at least
-/// one.
+/// times `decay`, or up to four times later if the program soon uses much of this memory again.
+/// `None`: never. The default is 250 milliseconds. It is counted in milliseconds, at least one.
 pub fn set_decay(decay: Option<Duration>) {
     let milliseconds = decay.map_or(0, |decay| {
         u64::try_from(decay.as_millis()).unwrap_or(u64::MAX).max(1)

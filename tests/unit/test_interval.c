@@ -1,0 +1,199 @@
+/*
+ * test_interval.c: how often passes by age begin. A program that soon uses again what passes have
+ * returned gets fewer of them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "os/fake.h"
+#include "support/ages.h"
+#include "support/page_size.h"
+
+enum { MIB = 1 << 20, CALM = 60 };
+
+static uint64_t decay_times(void) { return sy_reclaim_interval() / DECAY_NS; }
+
+static size_t discarded(void) { return (size_t)sy_fake_bytes(SY_FAKE_DISCARD); }
+
+/* ---- what is taken and freed ---- */
+
+static size_t object_bytes, object_count;
+static void *all[COUNT];
+
+static void take_all(void) {
+    for (size_t i = 0; i < object_count; i++) {
+        all[i] = sy_malloc(object_bytes);
+        must(all[i] != NULL);
+        memset(all[i], 1, object_bytes);
+    }
+}
+
+static void free_from(size_t first) {
+    for (size_t i = first; i < object_count; i++) sy_free(all[i]);
+}
+
+/* Frees the objects, and passes until their memory is gone. */
+static void lose(size_t kept) {
+    size_t before = discarded(), bytes = (object_count - kept) * object_bytes;
+    free_from(kept);
+    for (int i = 0; i < ENOUGH_PASSES && discarded() - before < bytes * 3 / 4; i++) {
+        pass();
+        sy_thread_flush();
+    }
+    assert_true(discarded() - before >= bytes * 3 / 4);
+}
+
+/* Memory that is used again soon makes passes half as frequent, at most twice. */
+static void is_noticed(size_t bytes, size_t count) {
+    object_bytes = bytes;
+    object_count = count;
+    static const uint64_t intervals[] = {2, 4, 4};
+    assert_int_equal(decay_times(), 1);
+    for (size_t i = 0; i < 3; i++) {
+        take_all();
+        lose(0);
+        take_all();
+        pass();
+        assert_int_equal(decay_times(), intervals[i]);
+        free_from(0);
+    }
+    passes(ENOUGH_PASSES);
+}
+
+static void units_that_are_used_again(void **state) {
+    (void)state;
+    is_noticed((size_t)300 * 1024, 70);
+}
+
+static void large_spans_that_are_used_again(void **state) {
+    (void)state;
+    is_noticed((size_t)6 * MIB, 4);
+}
+
+static void slabs_that_are_used_again(void **state) {
+    (void)state;
+    is_noticed(1024, COUNT);
+}
+
+static void pages_that_are_used_again(void **state) {
+    (void)state;
+    needs_small_pages();
+    sy_cache *cache = make(4096, SY_CHECKED); /* no magazines */
+    static void *kept[COUNT];
+    for (size_t i = 0; i < 5000; i++) memset(kept[i] = sy_cache_alloc(cache), 1, 4096);
+    for (int round = 0; round < 2; round++) {
+        size_t before = stats_of(cache).discarded;
+        for (size_t i = 0; i < 5000; i++) /* no slab becomes empty */
+            if (i % 8) sy_cache_free(cache, kept[i]);
+        for (int i = 0; i < ENOUGH_PASSES && stats_of(cache).discarded == before; i++) pass();
+        assert_true(stats_of(cache).discarded > (size_t)10 * MIB);
+        for (size_t i = 0; i < 5000; i++)
+            if (i % 8) memset(kept[i] = sy_cache_alloc(cache), 1, 4096);
+        pass();
+        assert_int_equal(decay_times(), round == 0 ? 2 : 4);
+    }
+    for (size_t i = 0; i < 5000; i++) sy_cache_free(cache, kept[i]);
+    end(cache);
+}
+
+/* ---- what does not count ---- */
+
+static void memory_that_is_used_again_late_does_not_count(void **state) {
+    (void)state;
+    object_bytes = (size_t)300 * 1024;
+    object_count = 70;
+    take_all();
+    lose(0);
+    passes(5); /* four decay times, and the rest of the pass at work */
+    take_all();
+    pass();
+    assert_int_equal(decay_times(), 1);
+    free_from(0);
+}
+
+static void a_little_memory_does_not_count(void **state) {
+    (void)state;
+    object_bytes = (size_t)300 * 1024;
+    object_count = 20;
+    take_all();
+    lose(0);
+    take_all();
+    pass();
+    assert_int_equal(decay_times(), 1);
+    free_from(0);
+}
+
+static void a_small_part_does_not_count(void **state) {
+    (void)state;
+    object_bytes = (size_t)300 * 1024;
+    object_count = 400;
+    take_all();
+    lose(0);
+    object_count = 40;
+    take_all();
+    pass();
+    assert_int_equal(decay_times(), 1);
+    free_from(0);
+}
+
+/* ---- the way back ---- */
+
+static void after_calm_passes_the_interval_is_halved(void **state) {
+    (void)state;
+    is_noticed((size_t)300 * 1024, 70);
+    assert_int_equal(decay_times(), 4);
+    passes(CALM);
+    assert_int_equal(decay_times(), 2);
+    passes(CALM);
+    assert_int_equal(decay_times(), 1);
+    passes(2 * CALM);
+    assert_int_equal(decay_times(), 1);
+}
+
+static void a_new_decay_time_begins_anew(void **state) {
+    (void)state;
+    is_noticed((size_t)300 * 1024, 70);
+    sy_set_decay(3 * DECAY_MS);
+    assert_int_equal(decay_times(), 3);
+    sy_set_decay(DECAY_MS);
+    assert_int_equal(decay_times(), 1);
+}
+
+static void the_longest_decay_time_does_not_wrap(void **state) {
+    (void)state;
+    sy_set_decay(UINT64_MAX);
+    assert_true(sy_reclaim_interval() > UINT64_MAX / 32);
+    sy_set_decay(DECAY_MS);
+}
+
+/* No memory has a mark of being returned early. */
+static int begin_without_marks(void **state) {
+    begin(state);
+    passes(ENOUGH_PASSES);
+    sy_set_decay(DECAY_MS);
+    take_turns(SY_TURNS_PER_LOOK); /* time is counted from here */
+    return 0;
+}
+
+#undef TEST
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin_without_marks, leave)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(units_that_are_used_again),
+        TEST(large_spans_that_are_used_again),
+        TEST(slabs_that_are_used_again),
+        TEST(pages_that_are_used_again),
+        TEST(memory_that_is_used_again_late_does_not_count),
+        TEST(a_little_memory_does_not_count),
+        TEST(a_small_part_does_not_count),
+        TEST(after_calm_passes_the_interval_is_halved),
+        TEST(a_new_decay_time_begins_anew),
+        TEST(the_longest_decay_time_does_not_wrap),
+    };
+    return cmocka_run_group_tests_name("interval", tests, NULL, NULL);
+}
