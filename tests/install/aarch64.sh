@@ -75,11 +75,12 @@ omit='unit\.test_fork_steps.*' # single steps by the trap flag, which only x86 h
 omit+='|unit\.test_(leaks|os_child|symbols)|misuse\.leak_unreachable.*'
 omit+='|unit\.test_start_hooks' # a process that starts a program for this processor
 omit+='|unit\.test_address_space' # limits on address space and data
+omit+='|soak|stress\.stress_soak' # resident memory, in which the emulator's own is
 omit+='|misuse\.explain_.*' # the address of an access beyond the address space
 # Left out because they start programs of this machine's processor, or compile some.
 omit+='|misuse\.reports|malloc\.(programs|programs_run|process|sampled|mistakes)|examples\.kv_server\..*'
 # Left out because they take minutes, and the release build has them.
-omit+='|unit\.test_.*failures|examples\.(checked|malloc)\..*|stress\.stress_soak'
+omit+='|unit\.test_.*failures|examples\.(checked|malloc)\..*'
 
 cmake -G Ninja -S . -B "$folder/tests" -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/aarch64.cmake" \
     -DSLABYARD_ROOT="$root" -DSLABYARD_QEMU="$qemu" -DCMAKE_BUILD_TYPE=Release \
