@@ -58,6 +58,7 @@
 #define ADVICE_DONTNEED_LOCKED 24  /* 5.18 */
 #define ADVICE_GUARD           102 /* 6.13 */
 #define ADVICE_UNGUARD         103
+#define ADVICE_OF_NO_KERNEL    9999
 #define NAME_MAPPING           0x53564d41 /* 5.17; PR_SET_VMA */
 #define NAME_ANONYMOUS         0          /* PR_SET_VMA_ANON_NAME */
 
@@ -190,11 +191,30 @@ __attribute__((weak)) void sy_os_block_free(void *block) {
     errno = saved;
 }
 
+/* Whether madvise answers 0 to an advice that no kernel has. qemu's user mode does, and ignores the
+ * advice. It also ignores MADV_DONTNEED for memory that mremap has moved. So if this is true, an
+ * answer of 0 to a recent advice proves nothing, and memory is not moved. */
+static bool accepts_any_advice(void) {
+    enum { UNKNOWN, ACCEPTS, REFUSES };
+    static _Atomic int known;
+    int state = atomic_load_explicit(&known, memory_order_relaxed);
+    if (state == UNKNOWN) {
+        int saved = errno;
+        size_t page = sy_os_page_size();
+        void *own = (void *)((uintptr_t)&known & -page); /* to which nothing is done */
+        state = madvise(own, page, ADVICE_OF_NO_KERNEL) == 0 ? ACCEPTS : REFUSES;
+        atomic_store_explicit(&known, state, memory_order_relaxed);
+        errno = saved;
+    }
+    return state == ACCEPTS;
+}
+
 /* Calls madvise again after EAGAIN and EINTR, at most 100 times: the kernel returns EAGAIN while
  * pages move or memory is short for a moment. */
 static int advise(void *start, size_t bytes, int advice) {
     int result;
     int left = 100;
+    if (advice >= ADVICE_POPULATE_WRITE && accepts_any_advice()) return fail_with_errno(EINVAL);
     do result = madvise(start, bytes, advice);
     while (result != 0 && (errno == EAGAIN || errno == EINTR) && --left > 0);
     return result;
@@ -249,7 +269,8 @@ bool sy_os_can_move(void) {
     int saved = errno;
     int state = atomic_load_explicit(&known, memory_order_relaxed);
     if (state == UNKNOWN) {
-        bool can = !sy_linux_commit_is_strict("") && kernel_moves_mappings();
+        bool can =
+            !accepts_any_advice() && !sy_linux_commit_is_strict("") && kernel_moves_mappings();
         state = can ? CAN : CANNOT;
         atomic_store_explicit(&known, state, memory_order_relaxed);
     }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 typedef struct mapping {
+    uintptr_t below; /* the end of the mapping below it; 0: there is none */
     uintptr_t start, end;
     uint64_t offset; /* in the file */
     char path[SY_OS_FILE_MAX];
@@ -95,8 +96,12 @@ static bool find_mapping(uintptr_t address, mapping *into) {
     int saved = errno;
     reader from = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
     bool found = false;
-    while (from.fd >= 0 && !found && take_line(&from, into))
+    uintptr_t below = 0;
+    while (from.fd >= 0 && !found && take_line(&from, into)) {
+        into->below = below;
+        below = into->end;
         found = address >= into->start && address < into->end;
+    }
     if (from.fd >= 0) close(from.fd);
     errno = saved;
     return found;
@@ -105,7 +110,8 @@ static bool find_mapping(uintptr_t address, mapping *into) {
 /* ---- stacks ---- */
 
 /* The first thread's stack grows: its mapping has only the part that was touched so far. The kernel
- * keeps at least so much space below its top free of other mappings. */
+ * keeps at least so much space below its top free of other mappings. qemu's user mode does not: it
+ * maps the whole stack, and other memory right below it. */
 static const uintptr_t GROWTH = (uintptr_t)128 << 20;
 
 /* The stack of another thread may be in one mapping with the memory above it. But the thread's own
@@ -119,7 +125,7 @@ bool sy_os_stack(uintptr_t *low, uintptr_t *high) {
     *low = found.start;
     *high = found.end;
     if (strcmp(found.path, "[stack]") == 0)
-        *low = found.end - GROWTH;
+        *low = found.below > found.end - GROWTH ? found.below : found.end - GROWTH;
     else if (self > here && self < found.end)
         *high = self;
     else

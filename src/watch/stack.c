@@ -395,15 +395,21 @@ static uint32_t take_once(uintptr_t frame, uintptr_t from, unsigned max) {
     return number;
 }
 
-__attribute__((noinline)) uint32_t sy_stack_here(void) {
-    unsigned max = atomic_load_explicit(&sy_options_now.stack_depth, memory_order_relaxed);
-    return take_once((uintptr_t)__builtin_frame_address(0), 0, max);
+/* The walk begins at the frame of the public function, which has to exist until the walk is done.
+ * So take_once must not be a tail call: it would reuse the memory of this frame. (On x86 the two
+ * words would still be in their places, on arm they would not.) */
+static inline __attribute__((always_inline)) uint32_t take_here(uintptr_t from, unsigned max) {
+    uint32_t number = take_once((uintptr_t)__builtin_frame_address(0), from, max);
+    sy_cpu_keep_frame();
+    return number;
 }
 
-__attribute__((noinline)) uint32_t sy_stack_whole(void) {
-    return take_once((uintptr_t)__builtin_frame_address(0), 0, SY_STACK_DEPTH_MAX);
+__attribute__((noinline)) uint32_t sy_stack_here(void) {
+    return take_here(0, atomic_load_explicit(&sy_options_now.stack_depth, memory_order_relaxed));
 }
+
+__attribute__((noinline)) uint32_t sy_stack_whole(void) { return take_here(0, SY_STACK_DEPTH_MAX); }
 
 __attribute__((noinline)) uint32_t sy_stack_from(uintptr_t code) {
-    return take_once((uintptr_t)__builtin_frame_address(0), code, SY_STACK_DEPTH_MAX);
+    return take_here(code, SY_STACK_DEPTH_MAX);
 }

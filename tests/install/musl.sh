@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compiles the library and the drop-in malloc for the C library musl, and runs the tests that need no
 # other library: fuzz programs, stress tests, reports of misuse, examples, and programs under the
-# drop-in malloc. Needs musl-gcc; without it, the exit status is 77.
+# drop-in malloc, among them Lua, bzip2 and zstd. Needs musl-gcc; without it, the exit status is 77.
 # Usage: tests/install/musl.sh [SECONDS_OF_STRESS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -99,5 +99,67 @@ for source in tests/malloc/malloc_*.c; do
         judge "$source linked, $options" env "PATH=$work/bin" SLABYARD=$options "$work/static"
     done
 done
+
+# ---- real programs, from the sources of Debian's packages ----
+
+folder=$PWD/build/musl
+arch=$(dpkg --print-architecture 2>/dev/null || true)
+. tests/install/debian.sh
+. tests/programs/scripts.sh # in_lua
+
+fetch_sources() {
+    local file name
+    [ ! -e "$folder/complete" ] || return 0
+    rm -rf "$folder" && prepare_apt || return 1
+    mkdir "$folder/archives"
+    (cd "$folder/archives" && apt_get source --download-only --tar-only lua5.4 bzip2 libzstd) || return 1
+    for file in "$folder"/archives/*.orig.tar.*; do
+        name=${file##*/} name=${name%%_*}
+        mkdir -p "$folder/$name"
+        tar -C "$folder/$name" --strip-components=1 -xf "$file" || return 1
+    done
+    touch "$folder/complete"
+}
+
+compile_programs() {
+    local lua=()
+    mapfile -t lua < <(ls "$folder"/lua5.4/src/*.c | grep -v /luac.c)
+    local zstd="$folder/libzstd" bzip2="$folder/bzip2"
+    musl-gcc -O1 -w -DLUA_USE_POSIX "${lua[@]}" -lm -o "$work/lua" &&
+        musl-gcc -O1 -w "$bzip2"/{blocksort,huffman,crctable,randtable,compress,decompress,bzlib,bzip2}.c -o "$work/bzip2" &&
+        musl-gcc -O1 -w -pthread -DZSTD_MULTITHREAD -DZSTD_DISABLE_ASM -I"$zstd/lib" -I"$zstd/lib/common" \
+            "$zstd"/lib/{common,compress,decompress,dictBuilder}/*.c "$zstd"/programs/*.c -o "$work/zstd"
+}
+
+# same NAME COMMAND...: runs the program without the library, then with it and several options. Each
+# time it has to write the same bytes.
+same() {
+    local name=$1 options
+    shift
+    "$@" >"$work/expected" 2>&1 </dev/null
+    [ -s "$work/expected" ] || { echo "musl: $name writes nothing" && exit 1; }
+    for options in tools=off tools=off,check,redzone,poison tools=off,sample=1/20; do
+        judge "$name, $options" env SLABYARD=$options LD_PRELOAD="$work/libslabyard-malloc.so" "$@"
+        cmp -s "$work/expected" "$work/log" && continue
+        echo "musl: $name, $options: other output than without the library"
+        failed=$((failed + 1))
+    done
+}
+
+if fetch_sources >"$work/log" 2>&1; then
+    compile_programs
+    help=$(env LD_PRELOAD="$work/libslabyard-malloc.so" SLABYARD=help "$work/lua" -v 2>&1)
+    [[ $help == *"options of SLABYARD"* ]] || { echo "musl: Lua does not load the library: $help" && exit 1; }
+    cat src/*/*.c >"$work/text"
+    "$work/zstd" -q -9 "$work/text" -o "$work/text.zst"
+    "$work/bzip2" -k "$work/text"
+    same lua "$work/lua" -e "$in_lua"
+    same zstd "$work/zstd" -q -12 -T3 -B1M -c "$work/text"
+    same "zstd -d" "$work/zstd" -q -d -c "$work/text.zst"
+    same bzip2 "$work/bzip2" -c "$work/text"
+    same "bzip2 -d" "$work/bzip2" -d -c "$work/text.bz2"
+else
+    echo "musl: real programs are left out, because the sources of Lua, bzip2 and zstd cannot be had"
+fi
 echo "musl: $passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed != 0 ]

@@ -468,6 +468,19 @@ static void await(pid_t child) {
     bad++;
 }
 
+static void *hold_lock(void *arg) {
+    for (;;) {
+        wait_for(&go_on);
+        sy_lock_acquire(held_lock);
+        sem_post(&stopped);
+        wait_for(&go_on);
+        sy_lock_release(held_lock);
+        sem_post(&stopped);
+    }
+    return arg;
+}
+
+#ifdef __x86_64__
 /* The other thread takes the lock, this one forks without it. In the child it returns and completes
  * its operation. */
 static void fork_beside_holder(void) {
@@ -484,24 +497,11 @@ static void fork_beside_holder(void) {
     wait_for(&stopped);
 }
 
-static void *hold_lock(void *arg) {
-    for (;;) {
-        wait_for(&go_on);
-        sy_lock_acquire(held_lock);
-        sem_post(&stopped);
-        wait_for(&go_on);
-        sy_lock_release(held_lock);
-        sem_post(&stopped);
-    }
-    return arg;
-}
-
 static unsigned with_lock(void) {
     if (distance) return distance;
     return hold_other ? 499 : 29;
 }
 
-#ifdef __x86_64__
 /* Not in the C library, nor in the kernel's clock_gettime, which never ends at this speed. */
 static bool is_of_program(uintptr_t place) {
     extern const char __executable_start[], etext[];

@@ -33,6 +33,7 @@
 
 #include "os/fake.h"
 #include "os/os.h"
+#include "support/emulated.h"
 #include "support/sanitized.h"
 
 static size_t page;
@@ -256,7 +257,7 @@ static void discard_works_on_locked_memory(void **state) {
     int discarded = sy_os_discard(start, page);
     unsigned char first = start[0];
     assert_int_equal(sy_os_release(start, page), 0);
-    if (!locked || !can) skip();
+    if (!locked || !can || is_emulated()) skip(); /* the emulator ignores the advice */
     assert_int_equal(discarded, 0);
     assert_int_equal(first, 0);
 }
@@ -364,14 +365,15 @@ static void guards_hold_in_the_child_of_a_fork(void **state) {
     assert_int_equal(sy_os_release(start, 2 * page), 0);
 }
 
-/* Makes the process's kernel refuse the advice for guards, as kernels before 6.13 do. */
-static bool forget_guards(void) {
+/* Makes the process's kernel answer `error` to the advice `least` and to those with larger numbers.
+ * 0: it accepts them and does nothing. */
+static bool change_advice(unsigned least, unsigned error) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 102, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, least, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof code / sizeof *code, code};
@@ -379,25 +381,47 @@ static bool forget_guards(void) {
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
 
-/* The first of the guards' tests: a process asks once which kind of guards the kernel has. */
-static void an_older_kernel_has_guards_too(void **state) {
-    (void)state;
+enum { POPULATE_WRITE = 23, GUARD_INSTALL = 102 };
+
+/* Runs the body in a child with such a kernel, unless the system refuses the change. A process asks
+ * its kernel once what it can do, so no earlier test may have asked. */
+static void with_advice(unsigned least, unsigned error, void (*body)(void **state), void **state) {
     enum { REFUSED = 77 };
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        if (!forget_guards()) _exit(REFUSED);
-        if (!sy_os_guards_split()) abort();
-        guard_shuts_pages_and_loses_the_content(state);
-        guard_twice_is_once(state);
-        guards_are_mappings_if_they_say_so(state);
-        guards_hold_in_the_child_of_a_fork(state);
+        if (!change_advice(least, error)) _exit(REFUSED);
+        body(state);
         _exit(0);
     }
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     if (WIFEXITED(status) && WEXITSTATUS(status) == REFUSED) skip();
     assert_int_equal(status, 0);
+}
+
+static void guard_by_mappings(void **state) {
+    if (!sy_os_guards_split()) abort();
+    guard_shuts_pages_and_loses_the_content(state);
+    guard_twice_is_once(state);
+    guards_are_mappings_if_they_say_so(state);
+    guards_hold_in_the_child_of_a_fork(state);
+}
+
+/* The first of the guards' tests but for the one below. */
+static void an_older_kernel_has_guards_too(void **state) {
+    with_advice(GUARD_INSTALL, EINVAL, guard_by_mappings, state);
+}
+
+static void believe_no_advice(void **state) {
+    if (sy_os_can_move()) abort();
+    populate_backs_and_keeps_the_content(state);
+    guard_by_mappings(state);
+}
+
+/* Emulators do this. The first of all tests. */
+static void a_kernel_that_accepts_any_advice_is_not_believed(void **state) {
+    with_advice(POPULATE_WRITE, 0, believe_no_advice, state);
 }
 
 static void success_leaves_errno(void **state) {
@@ -486,7 +510,7 @@ static void memory_limit_honours_resource_limits(void **state) {
     struct rlimit before;
     assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
     struct rlimit lower = {.rlim_cur = (rlim_t)1 << 40, .rlim_max = before.rlim_max};
-    if (before.rlim_cur < lower.rlim_cur) skip();
+    if (before.rlim_cur < lower.rlim_cur || is_emulated()) skip(); /* it ignores limits */
     assert_int_equal(setrlimit(RLIMIT_DATA, &lower), 0);
     size_t limit = sy_os_memory_limit();
     assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
@@ -713,6 +737,7 @@ static void option_is_none_with_more_rights_than_the_user(void **state) {
     bool possible = geteuid() == 0 && !(about.f_flag & (ST_NOSUID | ST_NOEXEC)) &&
                     prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
     if (!possible || SANITIZED) skip(); /* setarch has no effect on such a copy */
+    if (is_emulated()) skip();          /* the system cannot start the copy */
     char copy[] = "/tmp/test_os_XXXXXX";
     int file = mkstemp(copy);
     assert_true(file >= 0);
@@ -1012,6 +1037,7 @@ int main(int argc, char **argv) {
     if (argc > 1) return sy_os_option("SLABYARD_TEST") ? 1 : 0; /* run by ask_with_more_rights */
     page = sy_os_page_size();
     const struct CMUnitTest tests[] = {
+        TEST(a_kernel_that_accepts_any_advice_is_not_believed),
         TEST(reserve_gives_every_alignment),
         TEST(reserve_is_not_accessible),
         TEST(reserve_of_too_much_is_enomem),

@@ -16,6 +16,7 @@
 #include <slabyard/stats.h>
 
 #include "support/child.h"
+#include "support/emulated.h"
 #include "support/page_size.h"
 #include "support/resident.h"
 #include "support/sanitized.h"
@@ -90,7 +91,7 @@ static void hold_memory(void *arg) {
     take_small_pages_only();
     memset(objects, 1, sizeof objects);
     size_t before = resident();
-    if (!before || SANITIZED) return; /* no figure, or memory of a sanitizer in it */
+    if (!before || SANITIZED || is_emulated()) return; /* no figure, or memory of a tool in it */
     sy_cache *cache = make((sy_cache_config){.size = SIZE});
     objects[0] = sy_cache_alloc(cache);
     expect_held(before);
