@@ -19,6 +19,10 @@ check scripts/check-bugs
 check scripts/check-abi build/library/libslabyard.so
 check scripts/check-prose
 check tests/docs/check.sh
+site() { # builds the site, whose pages and links are checked too
+    if [ -x build/site-venv/bin/sphinx-build ]; then scripts/site html build/site-test; else return 77; fi
+}
+check site
 (cd rust && cargo fmt --all --check) && echo "rustfmt: fine" || worst=1
 scripts/clippy.sh --all && echo "clippy: fine" || worst=1
 exit $worst

@@ -13,6 +13,7 @@
 #include "chunk/pressure.h"
 #include "os/fake.h"
 #include "support/ages.h"
+#include "support/page_size.h"
 
 enum { MIB = 1 << 20 };
 
@@ -119,6 +120,7 @@ static void a_span_that_grows_in_place_is_counted(void **state) {
 
 static void discarded_pages_of_a_slab_are_counted_when_they_are_used(void **state) {
     (void)state;
+    needs_small_pages();
     sy_cache *cache = make(1024, 0);
     take(cache, 1024, 0, 2000);
     give(cache, 1, 2000);
