@@ -1,7 +1,9 @@
 /*
- * classes.c: the table from a size in bytes to its size class.
+ * classes.c: the table from a size in bytes to its size class, and the map for inlined frees.
  */
 #include "heap/classes.h"
+
+#include "chunk/map.h"
 
 /* The class for 8 * n bytes, as sy_class_of but a constant expression. */
 #define HIGHEST(n) (31u - (unsigned)__builtin_clz((8u * (n)-1) | 128))
@@ -31,3 +33,9 @@ const sy_class_sizes sy_class_sizes_of[SY_CLASSES] = {
     {81, 16},    {97, 16},    {113, 16},    DOUBLING(4),  DOUBLING(5),  DOUBLING(6),  DOUBLING(7),
     DOUBLING(8), DOUBLING(9), DOUBLING(10), DOUBLING(11), DOUBLING(12), DOUBLING(13),
 };
+
+const struct sy_class_map *const sy_map_1 = (const struct sy_class_map *)(const void *)&sy_the_map;
+
+_Static_assert(offsetof(sy_map, nothing) == 65536 * sizeof(uintptr_t) &&
+                   offsetof(sy_leaf, classes) == 0 && SY_UNIT_SHIFT == 16 && SY_LEAF_UNITS == 65536,
+               "the map is as slabyard/heap.h has it");

@@ -12,7 +12,7 @@
 #ifndef SY_HEAP_CLASSES_H
 #define SY_HEAP_CLASSES_H
 
-#include <slabyard/base.h>
+#include <slabyard/heap.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,25 +21,12 @@
 #include "cache/layout.h"
 #include "magazine/client.h"
 
-enum {
-    SY_CLASS_SIZE_MAX = SY_SLAB_SLOT_MAX,
-    SY_CLASS_16 = 2,  /* the first with steps of 16 */
-    SY_CLASS_128 = 9, /* the last with steps of 16 before the doublings */
-    SY_CLASSES = 90,  /* number 0 included */
-};
+enum { SY_CLASSES = 90 }; /* number 0 included */
 
+_Static_assert((int)SY_CLASS_SIZE_MAX == (int)SY_SLAB_SLOT_MAX, "every class has slabs");
 _Static_assert((int)SY_CLASSES <= (int)SY_CLIENT_DEMANDED, "class numbers are client numbers");
 
-/* The class with the smallest slots that hold `size` bytes. `size` is at most SY_CLASS_SIZE_MAX. */
-static inline unsigned sy_class_of(size_t size) {
-    if (size <= 8) return 1;
-    if (size <= 128) return (unsigned)((size + 15) / 16) + SY_CLASS_16 - 1;
-    unsigned highest = sy_highest_bit(size - 1);
-    unsigned step = (unsigned)((size - 1) >> (highest - 3)) - 8;
-    return SY_CLASS_128 + 1 + (highest - 7) * 8 + step;
-}
-
-/* The same for sizes up to SY_CLASS_TABLE_MAX, by a table with an entry for each 8 bytes. */
+/* sy_class_of for sizes up to SY_CLASS_TABLE_MAX, by a table with an entry for each 8 bytes. */
 enum { SY_CLASS_TABLE_MAX = 1024 };
 extern SY_HIDDEN const uint8_t sy_class_table[SY_CLASS_TABLE_MAX / 8 + 1];
 

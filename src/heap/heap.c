@@ -145,7 +145,9 @@ static void *alloc_in_class(unsigned class_number, size_t size, size_t align) {
     return sy_class_alloc_slow(class_number, size, align);
 }
 
-void *sy_malloc(size_t size) { return alloc(size); }
+/* The names of inlined functions are in parentheses: slabyard/heap.h has macros of these names. */
+
+void *(sy_malloc)(size_t size) { return alloc(size); }
 
 void *sy_calloc(size_t count, size_t size) {
     size_t bytes;
@@ -330,7 +332,7 @@ static SY_COLD void sy_free_sized_slow(void *object, size_t size) {
         sy_raise_wrong_size(object, classes[class_number].name, told);
 }
 
-void sy_free_sized(void *object, size_t size) {
+void(sy_free_sized)(void *object, size_t size) {
     unsigned class_number = sy_class_at((uintptr_t)object);
     if (SY_UNLIKELY(!sy_class_has(class_number, size) ||
                     !sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))

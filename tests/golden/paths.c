@@ -191,14 +191,21 @@ static void *prepare_heap(void) {
     return (void *)sizes;
 }
 
+/* The names in parentheses call the exported functions, as for sizes that are not constant. */
+
 static void *heap_malloc(void *where) {
     (void)where;
-    return sy_malloc(SMALL);
+    return (sy_malloc)(SMALL);
 }
 
 static void *heap_malloc_middle(void *where) {
     (void)where;
-    return sy_malloc(MIDDLE);
+    return (sy_malloc)(MIDDLE);
+}
+
+static void *heap_malloc_constant(void *where) {
+    (void)where;
+    return sy_malloc(SMALL);
 }
 
 static void heap_release(void *where, void *object) {
@@ -208,15 +215,29 @@ static void heap_release(void *where, void *object) {
 
 static void heap_release_sized(void *where, void *object) {
     (void)where;
+    (sy_free_sized)(object, SMALL);
+}
+
+static void heap_release_constant(void *where, void *object) {
+    (void)where;
     sy_free_sized(object, SMALL);
 }
 
 static void heap_pair(void *where, size_t count) {
     (void)where;
     for (size_t i = 0; i < count; i++) {
-        void *object = sy_malloc(SMALL);
+        void *object = (sy_malloc)(SMALL);
         touch(object, i);
         sy_free(object);
+    }
+}
+
+static void heap_pair_constant(void *where, size_t count) {
+    (void)where;
+    for (size_t i = 0; i < count; i++) {
+        void *object = sy_malloc(SMALL);
+        touch(object, i);
+        sy_free_sized(object, SMALL);
     }
 }
 
@@ -260,6 +281,12 @@ const golden_path golden_paths[] = {
      .object = heap_malloc,
      .release = heap_release_sized},
     {.name = "malloc_pair", .prepare = prepare_heap, .loop = heap_pair},
+    {.name = "malloc_constant", .prepare = prepare_heap, .alloc = heap_malloc_constant},
+    {.name = "free_constant",
+     .prepare = prepare_heap,
+     .object = heap_malloc,
+     .release = heap_release_constant},
+    {.name = "malloc_pair_constant", .prepare = prepare_heap, .loop = heap_pair_constant},
 };
 
 const size_t golden_path_count = sizeof golden_paths / sizeof golden_paths[0];
