@@ -40,14 +40,15 @@ fn placed(build: &mut cc::Build, layout: usize) -> &mut cc::Build {
         .flag(format!("-falign-loops={loops}"))
 }
 
-/// The folder where cargo unpacked a crate that contains an allocator's source.
+/// The folder where cargo unpacked a crate that contains an allocator's source. Cargo lists only
+/// whole workspaces, so it downloads the crates of the others if they are missing.
 fn unpacked(name: &str) -> PathBuf {
     let target = std::env::var("TARGET").expect("set by cargo");
     let output = Command::new(std::env::var_os("CARGO").expect("set by cargo"))
         .args([
             "metadata",
             "--format-version=1",
-            "--offline",
+            "--locked",
             "--filter-platform",
             &target,
         ])
