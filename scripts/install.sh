@@ -3,7 +3,7 @@
 # without apt-get, it lists the missing tools and fails. If nothing is missing, it does nothing and
 # does not use the network. The tools of the documentation site are Python packages, which are
 # installed in the virtual environment build/site-venv.
-# Usage: scripts/install.sh build|test|check-all|demo|bench|bench-server|amalgamation|site
+# Usage: scripts/install.sh build|test|check-all|demo|bench|bench-server|bench-programs|amalgamation|site
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -72,6 +72,17 @@ needs_of_bench_server() {
     offered jemalloc libjemalloc.so.2 libjemalloc2
     offered TCMalloc libtcmalloc_minimal.so.4 libtcmalloc-minimal4
 }
+# The programs that the part `programs` of the benchmark runs. It leaves out those that are missing.
+needs_of_bench_programs() {
+    offered_program "Python 3" python3 python3
+    offered_program "the SQLite shell" sqlite3 sqlite3
+    offered_program Perl perl perl
+    offered_program Lua lua5.4 lua5.4
+    offered_program Git git git
+    offered_program Z3 z3 z3
+    offered_program Ghostscript gs ghostscript
+    offered_program "Redis' server and clients" redis-check-rdb redis-tools
+}
 needs_of_python() {
     cat <<END
 Python 3 | have python3 | python3
@@ -104,9 +115,10 @@ needs() {
     demo) needs_of_rust && needs_of_demo ;;
     bench) needs_of_rust && needs_of_bench ;;
     bench-server) needs_of_rust && needs_of_bench && needs_of_bench_server ;;
+    bench-programs) needs_of_rust && needs_of_bench && needs_of_bench_programs ;;
     amalgamation) needs_of_python ;;
     site) needs_of_site ;;
-    *) echo "install.sh: build, test, check-all, demo, bench, bench-server, amalgamation or site, not '$purpose'" >&2 && exit 2 ;;
+    *) echo "install.sh: build, test, check-all, demo, bench, bench-server, bench-programs, amalgamation or site, not '$purpose'" >&2 && exit 2 ;;
     esac
 }
 
@@ -125,6 +137,9 @@ never_updated() { [ "$(id -u)" = 0 ] && ! ls /var/lib/apt/lists/*_Packages* >/de
 # package.
 offered() {
     [ -z "$(candidate "$3")" ] && ! never_updated || echo "$1 | has_library $2 | $3"
+}
+offered_program() { # the same for WHAT COMMAND PACKAGE
+    [ -z "$(candidate "$3")" ] && ! never_updated || echo "$1 | have $2 | $3"
 }
 
 # rust_packages NAMES WEB_NAMES: prints the first of these two lists of packages whose compiler is

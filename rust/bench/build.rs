@@ -1,6 +1,6 @@
 //! Compiles the C and C++ sources of the benchmark: the kernels, once for each layout, which places
-//! the same code differently; the server of the part `server`; the programs of `truth`; and the
-//! programs of `seeds`.
+//! the same code differently; the server of the part `server`; the programs of `truth`; the
+//! workloads of `programs`; and the programs of `seeds`.
 //!
 //! The flags are those of an ordinary program: -O2, position-independent executable, no tuning for
 //! the machine. snmalloc's inline form is compiled from the source that its crate carries.
@@ -40,14 +40,15 @@ fn placed(build: &mut cc::Build, layout: usize) -> &mut cc::Build {
         .flag(format!("-falign-loops={loops}"))
 }
 
-/// The folder where cargo unpacked a crate that contains an allocator's source.
+/// The folder where cargo unpacked a crate that contains an allocator's source. Cargo lists only
+/// whole workspaces, so it downloads the crates of the others if they are missing.
 fn unpacked(name: &str) -> PathBuf {
     let target = std::env::var("TARGET").expect("set by cargo");
     let output = Command::new(std::env::var_os("CARGO").expect("set by cargo"))
         .args([
             "metadata",
             "--format-version=1",
-            "--offline",
+            "--locked",
             "--filter-platform",
             &target,
         ])
@@ -176,6 +177,35 @@ fn truth_programs() {
     println!("cargo::rustc-env=BENCH_TRUTH={}", program.display());
 }
 
+/// The programs that repeat the workloads of published benchmarks of allocators.
+fn allocator_programs() {
+    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo")).join("programs");
+    std::fs::create_dir_all(&output).expect("a folder can be made in cargo's");
+    for entry in std::fs::read_dir("programs").expect("a folder of this package") {
+        let source = entry.expect("its entries can be read").path();
+        if source.extension().is_none_or(|extension| extension != "c") {
+            continue;
+        }
+        let status = cc::Build::new()
+            .std("gnu11")
+            .opt_level(2)
+            .debug(false)
+            .force_frame_pointer(false)
+            .pic(false)
+            .warnings(true)
+            .extra_warnings(true)
+            .get_compiler()
+            .to_command()
+            .arg(&source)
+            .args(["-pthread", "-o"])
+            .arg(output.join(source.file_stem().expect("it has an ending")))
+            .status();
+        assert!(status.expect("the C compiler runs").success(), "{source:?}");
+    }
+    println!("cargo::rerun-if-changed=programs");
+    println!("cargo::rustc-env=BENCH_PROGRAMS={}", output.display());
+}
+
 /// The programs that repeat the tables of the earlier C systems, over Slabyard's headers for users
 /// of these systems. They are built as the benchmark builds them over the systems themselves.
 fn seed_programs() {
@@ -230,7 +260,12 @@ fn main() {
     println!("cargo::rustc-env=BENCH_CXX={}", compiler_version());
     println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());
     if std::env::var_os("CARGO_FEATURE_KERNELS").is_none() {
-        for program in ["BENCH_KV_SERVER", "BENCH_TRUTH", "BENCH_SEEDS"] {
+        for program in [
+            "BENCH_KV_SERVER",
+            "BENCH_TRUTH",
+            "BENCH_PROGRAMS",
+            "BENCH_SEEDS",
+        ] {
             println!("cargo::rustc-env={program}=");
         }
         return;
@@ -268,6 +303,7 @@ fn main() {
     secure_mimalloc();
     key_value_server();
     truth_programs();
+    allocator_programs();
     seed_programs();
     println!("cargo::rerun-if-changed=kernels");
 }

@@ -51,6 +51,21 @@ foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
         LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
         SLABYARD=tools=off,sample=all,guard-slots=65536)
 endforeach()
+# The workloads of `make bench ARGS=programs`, with little work. They check their blocks.
+file(GLOB sources CONFIGURE_DEPENDS ${root}/rust/bench/programs/*.c)
+list(FILTER sources EXCLUDE REGEX "/start\\.c$")
+foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(workload_${name} ${source})
+    target_compile_options(workload_${name} PRIVATE ${user_warnings} -Wno-pedantic)
+    target_link_libraries(workload_${name} PRIVATE Threads::Threads)
+    foreach(way plain checked)
+        sy_test(malloc.workload.${name}.${way} malloc 120 2 $<TARGET_FILE:workload_${name}> 2)
+        set_property(TEST malloc.workload.${name}.${way} APPEND PROPERTY ENVIRONMENT
+            LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
+            SLABYARD=tools=off$<$<STREQUAL:${way},checked>:,check,redzone,poison>)
+    endforeach()
+endforeach()
 # The mistakes that are noticed are those that docs/malloc.md lists.
 add_executable(malloc_mistakes ${CMAKE_CURRENT_LIST_DIR}/mistakes.cpp)
 target_compile_features(malloc_mistakes PRIVATE cxx_std_17)

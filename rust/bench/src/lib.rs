@@ -23,6 +23,7 @@
 //! * `requests`: a server of requests, whose memory is read after each burst;
 //! * `server`: the key-value server of the examples, asked over sockets;
 //! * `truth`: programs run for real, beside what `slabyard compare` predicts for them;
+//! * `programs`: the workloads of published allocator benchmarks, and real programs, over each malloc;
 //! * `seeds`: the tables of five earlier systems' documents, repeated.
 
 pub mod allocators;
@@ -37,6 +38,7 @@ pub mod machine;
 pub mod measure;
 pub mod nexus;
 pub mod part;
+pub mod programs;
 pub mod report;
 pub mod requests;
 pub mod rows;

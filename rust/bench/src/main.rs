@@ -6,7 +6,9 @@ use slabyard_bench::measure::{Effort, TRICKLE};
 use slabyard_bench::part::{self, Common, Report, Sampling};
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
-use slabyard_bench::{alone, checks, cpp, report, requests, rust, seeds, server, truth, vmem};
+use slabyard_bench::{
+    alone, checks, cpp, programs, report, requests, rust, seeds, server, truth, vmem,
+};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -66,6 +68,7 @@ enum Other {
     Cpp(alone::Options),
     Server(server::Options),
     Truth(truth::Options),
+    Programs(programs::Options),
     Seeds(seeds::Options),
 }
 
@@ -200,6 +203,7 @@ fn bench_other(other: &Other) -> Result<ExitCode, String> {
         Other::Cpp(options) => alone::bench::<cpp::Row>(options),
         Other::Server(options) => server::bench(options),
         Other::Truth(options) => truth::bench(options),
+        Other::Programs(options) => programs::bench(options),
         Other::Seeds(options) => seeds::bench(options),
     }?;
     Ok(ExitCode::SUCCESS)

@@ -91,6 +91,27 @@ pub fn child(part: &str, arguments: &[String]) -> Result<Command, String> {
     Ok(command)
 }
 
+/// The folder where cargo puts this program, the tool, and the libraries in a folder beside them.
+/// The executable of a test is one folder deeper.
+pub fn output_folder() -> Result<PathBuf, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let folder = program.parent().unwrap_or(Path::new("/"));
+    let above = folder.parent().filter(|_| folder.ends_with("deps"));
+    Ok(above.unwrap_or(folder).to_owned())
+}
+
+/// The tool `slabyard`: at the path that an option gives, or in the folder of this program.
+pub fn tool(given: Option<&Path>, folder: &Path) -> Result<PathBuf, String> {
+    let tool = given.map_or_else(|| folder.join("slabyard"), Path::to_owned);
+    if !tool.exists() {
+        return Err(format!(
+            "there is no {}: cargo build --release -p slabyard-cli makes it",
+            tool.display()
+        ));
+    }
+    Ok(tool)
+}
+
 /// Runs a process and returns its output. If it fails, the error contains `what` and the first line
 /// of the process's message.
 pub fn output(mut command: Command, what: &str) -> Result<String, String> {

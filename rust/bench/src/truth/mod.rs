@@ -59,29 +59,13 @@ struct Effort {
     tool: PathBuf,
 }
 
-/// The folder where cargo puts this program, the tool, and the libraries in a folder beside them.
-/// The executable of a test is one folder deeper.
-fn output_folder() -> Result<PathBuf, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let folder = program.parent().unwrap_or(Path::new("/"));
-    let above = folder.parent().filter(|_| folder.ends_with("deps"));
-    Ok(above.unwrap_or(folder).to_owned())
-}
-
 impl Options {
     fn effort(&self, folder: &Path) -> Result<Effort, String> {
-        let tool = self.tool.clone().unwrap_or_else(|| folder.join("slabyard"));
-        if !tool.exists() {
-            return Err(format!(
-                "there is no {}: cargo build --release -p slabyard-cli makes it",
-                tool.display()
-            ));
-        }
         Ok(Effort {
             quick: self.common.quick,
             rounds: self.common.or_default(self.rounds, 10, 3).max(2),
             repeats: self.common.repeats().max(2),
-            tool,
+            tool: part::tool(self.tool.as_deref(), folder)?,
         })
     }
 
@@ -209,7 +193,7 @@ fn head(who: &[Contender], missing: &[String], effort: &Effort) -> Vec<String> {
 /// Runs and replays the programs that the options choose.
 pub fn bench(options: &Options) -> Result<(), String> {
     let programs = options.programs()?;
-    let folder = output_folder()?;
+    let folder = part::output_folder()?;
     let effort = options.effort(&folder)?;
     let (who, missing) = contender::present(contender::chosen(&options.allocators, &folder)?);
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;

@@ -1,0 +1,158 @@
+//! The classic allocator programs: `programs/NAME.c`, each of which build.rs makes an executable.
+
+use super::{Group, Job};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// One workload.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload {
+    pub name: &'static str,
+    says: &'static str,
+    /// The SIZE of a full run: about a second with glibc on two processors.
+    full: u64,
+    /// The SIZE of a quick run: about a tenth of it.
+    quick: u64,
+}
+
+/// The folder of the executables.
+const FOLDER: &str = env!("BENCH_PROGRAMS");
+
+/// The program that starts the others: `programs/start.c`.
+pub fn starter() -> PathBuf {
+    Path::new(FOLDER).join("start")
+}
+
+impl Workload {
+    pub fn executable(&self) -> PathBuf {
+        Path::new(FOLDER).join(self.name)
+    }
+
+    pub fn job(&self, quick: bool) -> Job {
+        let size = if quick { self.quick } else { self.full };
+        Job {
+            name: self.name,
+            says: self.says,
+            group: Group::Classic,
+            command: vec![
+                self.executable().into_os_string(),
+                OsString::from(size.to_string()),
+            ],
+        }
+    }
+}
+
+const fn workload(name: &'static str, says: &'static str, full: u64, quick: u64) -> Workload {
+    Workload {
+        name,
+        says,
+        full,
+        quick,
+    }
+}
+
+/// All workloads, in the order of the report.
+pub const ALL: [Workload; 15] = [
+    workload(
+        "cfrac",
+        "factors numbers; small integers, one thread",
+        60,
+        6,
+    ),
+    workload(
+        "espresso",
+        "minimises logic; small sets and lists that grow, one thread",
+        80,
+        8,
+    ),
+    workload("larson", "a server whose threads are replaced", 100, 10),
+    workload("xmalloc", "two threads allocate, two free", 2400, 240),
+    workload(
+        "cache-scratch",
+        "writes to blocks in place of neighbours; four threads",
+        16_000,
+        1600,
+    ),
+    workload(
+        "cache-thrash",
+        "writes to small blocks; four threads",
+        16_000,
+        1600,
+    ),
+    workload(
+        "mstress",
+        "phases of four threads; blocks change hands",
+        250,
+        25,
+    ),
+    workload(
+        "rptest",
+        "batches of 16 B to 16 KB, some for other threads",
+        8000,
+        800,
+    ),
+    workload(
+        "sh6",
+        "waves of all sizes, freed in two orders; four threads",
+        400,
+        40,
+    ),
+    workload(
+        "sh8",
+        "the same, and a fifth is freed by other threads",
+        400,
+        40,
+    ),
+    workload(
+        "glibc-simple",
+        "blocks of one size, up and down; one thread and two",
+        5,
+        1,
+    ),
+    workload(
+        "glibc-thread",
+        "1,024 places, mostly small blocks; four threads",
+        14_000,
+        1400,
+    ),
+    workload(
+        "alloc-test",
+        "the load of a real program; four threads",
+        5000,
+        500,
+    ),
+    workload("mleak", "threads that leave a block behind", 3000, 300),
+    workload("malloc-large", "blocks of 5 to 25 MiB, filled", 200, 20),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn every_source_is_a_workload() {
+        let entries = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/programs")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let mut sources: Vec<String> = paths
+            .filter(|path| path.extension().is_some_and(|ending| ending == "c"))
+            .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        let mut names: Vec<&str> = ALL.iter().map(|one| one.name).collect();
+        names.push("start");
+        sources.sort();
+        names.sort_unstable();
+        assert_eq!(sources, names);
+    }
+
+    #[test]
+    fn a_workload_finds_the_same_number_again() {
+        for one in &ALL {
+            let run = || Command::new(one.executable()).arg("1").output().unwrap();
+            let (first, second) = (run(), run());
+            assert!(first.status.success(), "{}: {first:?}", one.name);
+            assert!(first.stdout.len() > 1, "{}", one.name);
+            assert_eq!(first.stdout, second.stdout, "{}", one.name);
+        }
+    }
+}

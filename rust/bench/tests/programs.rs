@@ -1,0 +1,112 @@
+//! The workloads of the part `programs` have the same result over each allocator, and a short run of
+//! the command prints its tables and keeps the raw data. The libraries are examples of this package,
+//! which cargo builds before its tests. The tool belongs to another package: `cargo test --workspace`
+//! builds it too. The run is left out if there is no tool.
+
+use slabyard_bench::part;
+use slabyard_bench::programs::workloads::{starter, ALL};
+use slabyard_bench::truth::contender;
+use std::process::{Command, Output};
+
+#[test]
+fn every_workload_has_the_same_result_on_every_allocator() {
+    let folder = part::output_folder().unwrap();
+    let (who, missing) = contender::present(contender::chosen(&[], &folder).unwrap());
+    assert_eq!(missing, [""; 0]);
+    for workload in &ALL {
+        let run = |one: &contender::Contender| {
+            let output = Command::new(starter())
+                .arg(workload.executable())
+                .arg("2")
+                .envs(one.library.iter().map(|library| ("LIBRARY", library)))
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{} on {}", workload.name, one.name);
+            let peak = String::from_utf8(output.stderr).unwrap();
+            assert!(peak.trim().parse::<u64>().unwrap() > 1000, "{peak}");
+            output.stdout
+        };
+        let results: Vec<Vec<u8>> = who.iter().map(run).collect();
+        for (one, result) in who.iter().zip(&results) {
+            assert_eq!(*result, results[0], "{} on {}", workload.name, one.name);
+        }
+    }
+}
+
+#[test]
+fn a_program_that_fails_is_not_hidden() {
+    let status = |program: &str| {
+        let command = Command::new(starter()).args(["sh", "-c", program]).output();
+        command.unwrap().status.code()
+    };
+    assert_eq!(status("exit 7"), Some(7));
+    assert_eq!(status("kill -SEGV $$"), Some(126));
+    let none = Command::new(starter()).arg("/no/such/program").output();
+    assert_eq!(none.unwrap().status.code(), Some(127));
+}
+
+fn command(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
+        .arg("programs")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_run_prints_tables_and_keeps_the_raw_data() {
+    let folder = part::output_folder().unwrap();
+    if part::tool(None, &folder).is_err() {
+        eprintln!("left out: the tool is not built");
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("slabyard-programs-{}", std::process::id()));
+    let base = folder.join("found");
+    let output = command(&[
+        "--quick",
+        "--only=sh6,perl",
+        "--allocators=slabyard,mimalloc",
+        &format!("--out={}", base.display()),
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "allocators     glibc 2.",
+        "\nsh6: waves",
+        "| CPU | glibc 2.",
+        "| idle MiB | glibc 2.",
+        " | best peer | slabyard to it |\n",
+        "summary, classic:",
+    ] {
+        assert!(shown.contains(expected), "{expected} is not in {shown}");
+    }
+    assert!(shown.starts_with(&std::fs::read_to_string(base.with_extension("txt")).unwrap()));
+    let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
+    let count = |begin: &str| raw.lines().filter(|line| line.starts_with(begin)).count();
+    // Four metrics of three allocators, twice; and two moments of idle memory.
+    assert_eq!(count("sh6,"), 3 * (4 * 2 + 2), "{raw}");
+    for who in ["glibc", "slabyard", "mimalloc"] {
+        for metric in ["cpu ms", "wall ms", "peak MiB", "page faults"] {
+            assert_eq!(count(&format!("sh6,{metric},{who},")), 2, "{metric} {who}");
+        }
+    }
+    // A program that is not installed is left out with a line.
+    match shown.contains("left out       perl:") {
+        true => assert_eq!(count("perl,"), 0),
+        false => assert_eq!(count("perl,"), 3 * 4 * 2),
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    for argument in [
+        "--only=nonsense",
+        "--allocators=nonsense",
+        "--tool=/nowhere/slabyard",
+    ] {
+        let output = command(&[argument]);
+        assert_eq!(output.status.code(), Some(2), "{argument}");
+        assert!(!output.stderr.is_empty());
+    }
+}
