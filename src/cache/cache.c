@@ -150,6 +150,7 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         .magazine_items = magazine_items(cache),
         .loaded_items = cache->limit == SIZE_MAX ? 0 : cache->limit / LIMIT_SHARE,
         .addresses = !(cache->flags & SY_HANDLES),
+        .ordered = number != 0, /* a class of the general heap */
         .calls_back = cache->destruct || cache->memory != &sy_memory_main,
         .admits = sy_cache_admit,
         .one_way = cache->flags & SY_EPOCHS,

@@ -11,6 +11,7 @@
 #include "cache/limit.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
+#include "magazine/budget.h"
 #include "os/invariant.h"
 #include "os/os.h"
 #include "watch/callback.h"
@@ -100,6 +101,7 @@ static _Atomic bool grew;
 
 void sy_caches_note_growth(size_t bytes) {
     size_t units = atomic_load_explicit(&sy_memory_main.units_used, memory_order_relaxed);
+    sy_budget_note_memory(units * SY_UNIT_BYTES);
     size_t most = units * SY_UNIT_BYTES / GROWTH_SHARE;
     if (most < GROWTH_LEAST) most = GROWTH_LEAST;
     if (atomic_fetch_add_explicit(&grown, bytes, memory_order_relaxed) + bytes < most) return;

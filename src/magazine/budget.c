@@ -19,6 +19,7 @@ enum {
     BUDGET_START = 256 << 10, /* first budget of a shard in bytes of items; at least one magazine */
     BUDGET_EASY = 4 << 20,    /* bytes to which any budget may grow, whatever the memory limit */
     MEMORY_SHARE = 8,         /* beyond that a shard may hold 1/8 of the process's memory limit */
+    MUCH_MEMORY = 8 << 20,    /* of all clients' items: a processor's caches have less */
     BURST_SHARE = 4,          /* a burst leaves 1/4 of the budget in the shard, */
     BURST_MOST = 16,          /* and flushes at most so many magazines */
 };
@@ -154,9 +155,42 @@ static void reverse(sy_magazine *magazine) {
     }
 }
 
+static _Atomic bool much_memory;
+
+void sy_budget_note_memory(size_t bytes) {
+    bool much = bytes > MUCH_MEMORY;
+    if (atomic_load_explicit(&much_memory, memory_order_relaxed) != much)
+        atomic_store_explicit(&much_memory, much, memory_order_relaxed);
+}
+
+/*
+ * Whether most items lie on other pages than the items before them. If they waited in the depot,
+ * the program would later get objects one after the other that lie far apart, and would wait for
+ * memory at each of them. A flush to the slabs takes 3 ns for such an item, but then a refill gives
+ * out the fullest slab's slots in the order of their addresses. (Python with 60 MiB of objects
+ * freed in mixed order takes 20 % less time.)
+ */
+static bool is_scattered(const sy_magazine *magazine) {
+    enum { EACH = 4, PAGE = 4096 };
+    uint32_t count = sy_magazine_count(magazine), looks = 0, far = 0;
+    for (uint32_t i = EACH; i < count; i += EACH, looks++) {
+        uintptr_t apart = magazine->items[i] - magazine->items[i - 1];
+        far += apart + PAGE > 2 * PAGE;
+    }
+    return 2 * far > looks;
+}
+
+/* Items that other CPUs take are not looked at: the depot is their shortest way. */
+static bool belongs_in_slabs(const sy_client *client, sy_depot_shard *shard,
+                             const sy_magazine *magazine) {
+    return atomic_load_explicit(&much_memory, memory_order_relaxed) && client->config.ordered &&
+           !atomic_load_explicit(&shard->exported, memory_order_relaxed) && is_scattered(magazine);
+}
+
 bool sy_budget_deposit(sy_client *client, sy_magazine *magazine) {
     if (client->config.loaded_items) return false;
     sy_depot_shard *shard = own_shard(client);
+    if (belongs_in_slabs(client, shard, magazine)) return false;
     if (sy_depot_items(shard) + sy_magazine_count(magazine) > budget_of(client, shard)) {
         atomic_fetch_add_explicit(&shard->refused, sy_magazine_count(magazine),
                                   memory_order_relaxed);

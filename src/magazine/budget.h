@@ -54,9 +54,17 @@ int sy_budget_start(void);
  * store. `surplus`: the items are to be reaped. */
 void sy_budget_put(const sy_client *client, sy_magazine *magazine, bool surplus);
 
-/* Puts a magazine of items into this CPU's shard; false if the shard would exceed its budget. If
- * other CPUs take magazines from this shard, reverses the items, so that the one freed first is
- * given out first: this CPU is the least likely to still use its cache lines. */
+/*
+ * Tells how much memory the items of all clients have. If it is more than a processor's caches have
+ * (8 MiB), the place of an item matters more than the time of a flush: then sy_budget_deposit
+ * refuses magazines whose items are scattered.
+ */
+void sy_budget_note_memory(size_t bytes);
+
+/* Puts a magazine of items into this CPU's shard; false if the shard would exceed its budget, or if
+ * the items are scattered, see above. If other CPUs take magazines from this shard, reverses the
+ * items, so that the one freed first is given out first: this CPU is the least likely to still use
+ * its cache lines. */
 bool sy_budget_deposit(sy_client *client, sy_magazine *magazine);
 
 /* For a client that flushes in bursts: takes the magazines that are flushed along with a refused
