@@ -20,7 +20,7 @@ enum {
 };
 
 static const int64_t FIRST_ROOM = 16 << 20;  /* a smaller process does not read its limit */
-static const size_t FREE_ROOM = 64 << 20;   /* from one look to the next, without a limit */
+static const size_t FREE_ROOM = 64 << 20;    /* from one look to the next, without a limit */
 static const uint64_t LIMIT_NS = 1000000000; /* from one reading of the limit to the next */
 
 _Atomic int64_t sy_pressure_room = FIRST_ROOM;
