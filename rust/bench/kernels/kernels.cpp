@@ -151,6 +151,10 @@ extern "C" const bench_allocator *BENCH_NAMED(bench_table_, BENCH_LAYOUT)(size_t
     return table;
 }
 
+extern "C" const bench_allocator *BENCH_NAMED(bench_heap_, BENCH_LAYOUT)(size_t size) {
+    return table_of_constant<HeapConstant>("heap-constant", size);
+}
+
 #if BENCH_LAYOUT == 0
 #    include <algorithm>
 #    include <vector>

@@ -99,6 +99,12 @@ const bench_allocator *bench_table_1(size_t *count);
 const bench_allocator *bench_table_2(size_t *count);
 const bench_allocator *bench_table_3(size_t *count);
 
+/* Slabyard's heap, inlined for a constant size; NULL for sizes that were not compiled. */
+const bench_allocator *bench_heap_0(size_t size);
+const bench_allocator *bench_heap_1(size_t size);
+const bench_allocator *bench_heap_2(size_t size);
+const bench_allocator *bench_heap_3(size_t size);
+
 /* snmalloc compiled into the loop with a constant size; NULL for sizes that were not compiled. */
 const bench_allocator *bench_snmalloc_0(size_t size);
 const bench_allocator *bench_snmalloc_1(size_t size);

@@ -458,6 +458,37 @@ template <class Policy> constexpr bench_allocator kernels_of() {
     return table;
 }
 
+/* ---- allocators that get the size as a constant ---- */
+
+template <template <size_t> class Policy, size_t Size>
+const bench_allocator *table_of_size(const char *name) {
+    static const bench_allocator table = [name] {
+        static char state;
+        bench_allocator made = kernels_of<Policy<Size>>();
+        made.name = name;
+        made.traits = BENCH_SHARED | BENCH_GROWS;
+        made.open = [](size_t, size_t) -> void * { return &state; };
+        made.close = [](void *) {};
+        made.thread_end = made.close;
+        return made;
+    }();
+    return &table;
+}
+
+/* NULL for sizes that are not compiled. */
+template <template <size_t> class Policy>
+const bench_allocator *table_of_constant(const char *name, size_t size) {
+    switch (size) {
+    case 8: return table_of_size<Policy, 8>(name);
+    case 16: return table_of_size<Policy, 16>(name);
+    case 64: return table_of_size<Policy, 64>(name);
+    case 256: return table_of_size<Policy, 256>(name);
+    case 1024: return table_of_size<Policy, 1024>(name);
+    case 4096: return table_of_size<Policy, 4096>(name);
+    default: return nullptr;
+    }
+}
+
 } // namespace
 
 #endif

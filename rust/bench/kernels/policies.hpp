@@ -54,6 +54,14 @@ struct Heap {
     static inline void free(void *object, size_t) { sy_free(object); }
 };
 
+/* The size is a constant, so that both functions are inlined. */
+template <size_t Size> struct HeapConstant {
+    static HeapConstant open(void *) { return {}; }
+    void *alloc() const { return sy_malloc(Size); }
+    void free(void *object) const { sy_free_sized(object, Size); }
+    size_t object_size() const { return Size; }
+};
+
 struct Mimalloc {
     static inline void *alloc(size_t size) { return mi_malloc(size); }
     static inline void free(void *object, size_t) { mi_free(object); }

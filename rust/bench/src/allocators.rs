@@ -32,12 +32,13 @@ const fn one(name: &'static str, kind: Kind, traits: u64) -> Allocator {
 }
 
 /// All allocators, in the order of the tables.
-pub const ALL: [Allocator; 20] = [
+pub const ALL: [Allocator; 21] = [
     one("pool", Kind::Ours, GROWS),
     one("pool-bounded", Kind::Ours, GROWS),
     one("cache", Kind::Ours, SHARED | GROWS),
     one("handles", Kind::Ours, SHARED | GROWS),
     one("heap", Kind::Ours, SHARED | GROWS),
+    one("heap-constant", Kind::Ours, SHARED | GROWS),
     one("limit-freelist", Kind::Limit, 0),
     one("limit-magazine", Kind::Limit, SHARED | GROWS),
     one("nexus-bounded", Kind::Peer, 0),
@@ -87,6 +88,7 @@ impl Allocator {
             name.to_bytes() == self.name.as_bytes()
         };
         match self.name {
+            "heap-constant" => kernels::heap_constant(layout, size).copied(),
             "snmalloc-inline" => kernels::snmalloc_inline(layout, size).copied(),
             "nexus-bounded" | "nexus-unbounded" => {
                 nexus::tables(layout, size)?.iter().find(named).copied()
@@ -119,7 +121,7 @@ impl Allocator {
     /// Its strongest call that gives memory back to the OS.
     pub fn purge(&self) -> Option<HookFn> {
         match self.name {
-            "cache" | "heap" => Some(trim),
+            "cache" | "heap" | "heap-constant" => Some(trim),
             _ => self.peer().and_then(|peer| peer.purge),
         }
     }

@@ -105,6 +105,10 @@ extern "C" {
     fn bench_table_1(count: *mut usize) -> *const Kernels;
     fn bench_table_2(count: *mut usize) -> *const Kernels;
     fn bench_table_3(count: *mut usize) -> *const Kernels;
+    fn bench_heap_0(size: usize) -> *const Kernels;
+    fn bench_heap_1(size: usize) -> *const Kernels;
+    fn bench_heap_2(size: usize) -> *const Kernels;
+    fn bench_heap_3(size: usize) -> *const Kernels;
     fn bench_snmalloc_0(size: usize) -> *const Kernels;
     fn bench_snmalloc_1(size: usize) -> *const Kernels;
     fn bench_snmalloc_2(size: usize) -> *const Kernels;
@@ -124,6 +128,13 @@ pub fn table(layout: usize) -> &'static [Kernels] {
     let mut count = 0;
     // SAFETY: gives a static array and its length.
     unsafe { core::slice::from_raw_parts(of(&mut count), count) }
+}
+
+/// Slabyard's heap, inlined for a constant size, for the sizes that were compiled.
+pub fn heap_constant(layout: usize, size: usize) -> Option<&'static Kernels> {
+    let of = [bench_heap_0, bench_heap_1, bench_heap_2, bench_heap_3][layout];
+    // SAFETY: gives null or a static table.
+    unsafe { of(size).as_ref() }
 }
 
 /// snmalloc's inline form, for the sizes that were compiled.
