@@ -19,8 +19,8 @@ SY_BEGIN_DECLS
 
 /**
  * Allocates `size` bytes, aligned to 16 (to 8 for sizes up to 8). The content is undefined. Size 0
- * gives a unique pointer. The caller frees the memory with sy_free or sy_free_sized. If the
- * compiler knows the size, as in sy_malloc(sizeof *order), the allocation is inlined.
+ * gives a unique pointer. The caller frees the memory with sy_free or sy_free_sized. The allocation
+ * is inlined if the compiler knows the size.
  *
  * Returns the memory, or NULL with errno.
  *
