@@ -556,6 +556,28 @@ static void destruct(void *object, void *arg) {
     destructed++;
 }
 
+/* Pages that stay keep their constructed objects. */
+static void only_slots_of_returned_pages_are_destructed(void **state) {
+    (void)state;
+    needs_small_pages();
+    constructed = destructed = 0;
+    sy_cache *cache = make_with((sy_cache_config){
+        .size = 1024, .flags = SY_CHECKED, .construct = construct, .destruct = destruct});
+    size_t page = sy_os_page_size() / 1024; /* objects on a page */
+    for (size_t i = 0; i < 4 * page; i++) objects[i] = sy_cache_alloc(cache);
+    give(cache, 2 * page, 4 * page);
+    maintain(1); /* the last two pages are idle */
+    give(cache, page, 2 * page);
+    size_t before = destructed, held = stats_of(cache).discarded;
+    maintain(1);
+    size_t gone = (stats_of(cache).discarded - held) / 1024;
+    assert_in_range(gone, 1, 2 * page);
+    assert_in_range(destructed - before, 1, 2 * page);
+    give(cache, 0, page);
+    end(cache);
+    assert_int_equal(constructed, destructed);
+}
+
 static void what_was_constructed_is_destructed_once(void **state) {
     (void)state;
     needs_small_pages();
@@ -847,6 +869,7 @@ int main(void) {
         TEST(growth_takes_what_others_do_not_want),
         TEST(a_pass_by_age_follows_one_by_growth),
         TEST(growth_leaves_a_reserve_alone),
+        TEST(only_slots_of_returned_pages_are_destructed),
         TEST(what_was_constructed_is_destructed_once),
         TEST(destructors_may_allocate_and_free),
         TEST(handles_stay_what_they_are),
