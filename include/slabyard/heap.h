@@ -77,9 +77,9 @@ SY_API void sy_free(void *object);
  * Frees an object whose size you know, as sy_free: `size` bytes from sy_malloc, sy_calloc or
  * sy_realloc, or from sy_aligned_alloc with an `align` of up to 16. A size of another class is
  * reported at once. A wrong size of the same class is reported if the option `check` is on.
- * If the compiler knows the size, sy_free_sized is inlined, and takes half of the time of sy_free.
- * Otherwise it takes a few instructions more than sy_free, because the heap finds the class from
- * the address and compares the size with this class.
+ * If the compiler knows the size, sy_free_sized is inlined. Otherwise it takes a few instructions
+ * more than sy_free, because the heap finds the class from the address and compares the size with
+ * this class.
  *
  *     struct order *list = sy_malloc(50 * sizeof *list);
  *     ...

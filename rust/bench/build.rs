@@ -177,6 +177,20 @@ fn truth_programs() {
     println!("cargo::rustc-env=BENCH_TRUTH={}", program.display());
 }
 
+/// The C compiler with the options of programs that are measured.
+fn c_program() -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .std("gnu11")
+        .opt_level(2)
+        .debug(false)
+        .force_frame_pointer(false)
+        .pic(false)
+        .warnings(true)
+        .extra_warnings(true);
+    build
+}
+
 /// The programs that repeat the workloads of published benchmarks of allocators.
 fn allocator_programs() {
     let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo")).join("programs");
@@ -186,14 +200,7 @@ fn allocator_programs() {
         if source.extension().is_none_or(|extension| extension != "c") {
             continue;
         }
-        let status = cc::Build::new()
-            .std("gnu11")
-            .opt_level(2)
-            .debug(false)
-            .force_frame_pointer(false)
-            .pic(false)
-            .warnings(true)
-            .extra_warnings(true)
+        let status = c_program()
             .get_compiler()
             .to_command()
             .arg(&source)
@@ -215,16 +222,9 @@ fn seed_programs() {
     let systems = ["magazine-slab", "userland-slab", "xslab", "zns-slab"];
     for system in systems {
         let headers = format!("../../compat/{system}");
-        let status = cc::Build::new()
-            .std("gnu11")
-            .opt_level(2)
-            .debug(false)
-            .force_frame_pointer(false)
-            .pic(false)
+        let status = c_program()
             .include(&headers)
             .include(&include)
-            .warnings(true)
-            .extra_warnings(true)
             .get_compiler()
             .to_command()
             .arg(format!("kernels/seeds/{}.c", system.replace('-', "_")))

@@ -197,7 +197,7 @@ uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t k
     size_t granule = sy_slab_granule(slab);
     unsigned granules = (unsigned)(slab->bytes / granule);
     uint64_t chosen = 0;
-    memset(slots, 0, layout->words * sizeof *slots);
+    if (slots) memset(slots, 0, layout->words * sizeof *slots);
     if (granules > 64) granules = 64;
     for (unsigned index = 0; index < granules; index++) {
         uint32_t first, last;
@@ -206,7 +206,7 @@ uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t k
             continue;
         if (!all_set(slab->free, first, last)) continue;
         chosen |= UINT64_C(1) << index;
-        for (uint32_t slot = first; slot <= last; slot++)
+        for (uint32_t slot = first; slots && slot <= last; slot++)
             slots[slot / 64] |= UINT64_C(1) << slot % 64;
     }
     return chosen;

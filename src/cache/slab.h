@@ -97,7 +97,7 @@ static inline bool sy_slab_bit(const uint64_t *bitmap, uint32_t index) {
 size_t sy_slab_granule(const sy_slab *slab);
 
 /* The granules, except those in `kept`, in which each slot is free and which may hold memory: a bit
- * each, as in holes; 0: none. `slots` gets a bit for each slot in them. */
+ * each, as in holes; 0: none. `slots`, if it is not NULL, gets a bit for each slot in them. */
 uint64_t sy_slab_unused(const sy_slab *slab, const sy_layout *layout, uint64_t kept,
                         uint64_t *slots);
 

@@ -56,17 +56,17 @@ static SY_TLS sy_own own_aside;
 
 bool sy_cache_is_aside(const sy_slab *slab) { return sy_own_times(&own_aside, slab); }
 
-/* Sets the granules of the claim: all in which no slot is used or, by age, only those that the last
- * pass found so too. The others are marked, for the next pass. The lock is held. */
+/* Sets the granules of the claim, and their slots: all granules in which no slot is used or, by
+ * age, only those that the last pass found so too. The others are marked, for the next pass. The
+ * lock is held, and a step looks at many slabs. So slots are found only in claimed granules. */
 static void claim_granules(sy_cache *cache, bool aged, sy_claim *claim) {
     sy_slab *slab = claim->slab;
     uint64_t kept = cache->watch ? sy_watched_edges(cache, slab) : 0;
-    uint64_t unused = sy_slab_unused(slab, &cache->layout, kept, claim->slots);
+    uint64_t unused = sy_slab_unused(slab, &cache->layout, kept, NULL);
     claim->granules = aged ? unused & slab->idle : unused;
-    uint64_t later = unused & ~claim->granules, returned = slab->holes & slab->idle;
-    slab->idle = aged && !sy_early_ends() ? later | returned : later;
-    if (claim->granules && later) /* so that claim->slots has no slots of other granules */
-        sy_slab_unused(slab, &cache->layout, kept | later, claim->slots);
+    uint64_t returned = aged && !sy_early_ends() ? slab->holes & slab->idle : 0;
+    slab->idle = (unused & ~claim->granules) | returned;
+    if (claim->granules) sy_slab_unused(slab, &cache->layout, ~claim->granules, claim->slots);
 }
 
 /* Whether memory of the slab can be given back. Then the slab is set aside or, if it is an empty

@@ -65,8 +65,8 @@ static size_t look(size_t coming) {
     return used + 2 * near - mark;
 }
 
-/* The system may stop a thread that is looking for some time: the others do not wait for it if they
- * take much meanwhile. */
+/* A thread that is looking may be stopped for some time, or be missing in the child of a fork. So
+ * the others look too, once they have taken much meanwhile. */
 size_t sy_pressure_look(size_t coming) {
     int64_t room = atomic_load_explicit(&sy_pressure_room, memory_order_relaxed);
     bool patient = room > -atomic_load_explicit(&patience, memory_order_relaxed);

@@ -163,7 +163,7 @@ static _Atomic uint64_t next_pass;         /* time of the next pass by age; 0: n
 static _Atomic unsigned due_kinds;         /* a bit for each kind of pass that begins when the pass
                                              * at work is over */
 static _Atomic uint64_t next_at_once;      /* time before which no other pass at once begins */
-static _Atomic size_t wanted_at_once;      /* bytes that the next pass at once has to return */
+static _Atomic size_t wanted_at_once;      /* bytes that the pass at once that is due returns */
 static _Atomic unsigned passes;            /* number of passes begun so far */
 static _Atomic bool taken;                 /* a thread is in sy_trim_some with `kept`; guards it */
 static sy_pass kept;                       /* where the last sy_trim_some stopped */
@@ -204,7 +204,8 @@ static void begin_at_work(sy_pass_kind kind) {
  * and memory that is not needed again goes early. "Soon" is within 2^STRETCH_MOST decay times.
  */
 static void adapt_interval(void) {
-    static unsigned calm, marked; /* number of passes without a change; since marks were ended */
+    static unsigned calm;   /* number of passes since memory was returned too early */
+    static unsigned marked; /* number of passes since the marks were ended */
     unsigned now = atomic_load_explicit(&stretch, memory_order_relaxed);
     size_t early = atomic_load_explicit(&sy_returned_early, memory_order_relaxed);
     bool too_early = early >= EARLY_LEAST && early > returned_by_age / EARLY_SHARE;
@@ -229,7 +230,7 @@ static bool begin_due(void) {
     if (kind == BY_AGE) adapt_interval();
     begin_at_work(kind);
     if (kind == AT_ONCE)
-        at_work.wanted = atomic_load_explicit(&wanted_at_once, memory_order_relaxed);
+        at_work.wanted = atomic_exchange_explicit(&wanted_at_once, 0, memory_order_relaxed);
     return true;
 }
 
@@ -239,6 +240,16 @@ static void begin_pass(sy_pass_kind kind) {
     if (!hold()) return;
     if (at_work.stage == NOTHING) begin_due();
     let_go();
+}
+
+/* Begins a pass at once that returns `bytes` bytes, or as many as a pass that is due, if these are
+ * more. */
+static void begin_at_once(size_t bytes) {
+    size_t wanted = atomic_load_explicit(&wanted_at_once, memory_order_relaxed);
+    while (wanted < bytes &&
+           !atomic_compare_exchange_weak_explicit(&wanted_at_once, &wanted, bytes,
+                                                  memory_order_relaxed, memory_order_relaxed)) {}
+    begin_pass(AT_ONCE);
 }
 
 /* Begins a pass by growth, unless a pass is at work. */
@@ -295,8 +306,7 @@ static bool may_be_at_once(uint64_t now) {
 
 void sy_reclaim_at_once(void) {
     if (!may_be_at_once(sy_os_now())) return;
-    atomic_store_explicit(&wanted_at_once, SIZE_MAX, memory_order_relaxed);
-    begin_pass(AT_ONCE);
+    begin_at_once(SIZE_MAX);
     finish_pass(true, UINT_MAX);
 }
 
@@ -307,9 +317,7 @@ static void relieve_pressure(void) {
     if (!atomic_load_explicit(&sy_pressure_unmet, memory_order_relaxed)) return;
     bool presses = sy_pressure_presses();
     if (!may_be_at_once(sy_os_now()) && !presses) return;
-    size_t unmet = atomic_exchange_explicit(&sy_pressure_unmet, 0, memory_order_relaxed);
-    atomic_store_explicit(&wanted_at_once, unmet, memory_order_relaxed);
-    begin_pass(AT_ONCE);
+    begin_at_once(atomic_exchange_explicit(&sy_pressure_unmet, 0, memory_order_relaxed));
     if (presses) finish_pass(false, PRESSING_WAITS);
 }
 
@@ -320,6 +328,7 @@ static void recover_passes(void) {
     at_work.stage = NOTHING;
     atomic_store(&sy_turn_wanted, false);
     atomic_store(&due_kinds, 0);
+    atomic_store(&wanted_at_once, 0);
     atomic_store(&held, false);
 }
 

@@ -522,7 +522,7 @@ size_t __wrap_sy_os_resident(void) {
     size_t bytes = resident;
     resident_calls++;
     pthread_mutex_unlock(&lock);
-    return bytes == 0 ? __real_sy_os_resident() : bytes;
+    return bytes == 0 ? __real_sy_os_resident() : bytes == SIZE_MAX ? 0 : bytes;
 }
 
 unsigned sy_fake_resident_calls(void) {

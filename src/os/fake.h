@@ -79,8 +79,8 @@ void sy_fake_set_cpu(int cpu);
 void sy_fake_set_cpu_count(unsigned count);
 void sy_fake_set_memory_limit(size_t bytes);
 
-/* Set the results of sy_os_resident() and sy_os_memory_stall(); 0: the real ones. The first counts
- * its calls. */
+/* Set the results of sy_os_resident() and sy_os_memory_stall(); 0: the real ones. SIZE_MAX as
+ * resident memory: it is unknown. sy_fake_resident_calls counts the calls. */
 void sy_fake_set_resident(size_t bytes);
 void sy_fake_set_memory_stall(uint64_t ns);
 unsigned sy_fake_resident_calls(void);

@@ -103,13 +103,7 @@ emulated() { "$qemu" -L "$root" "$root/usr/bin/$1" "${@:2}"; }
 help=$(LD_PRELOAD=$library SLABYARD=help emulated lua5.4 -e '' 2>&1)
 [[ $help == *"options of SLABYARD"* ]] || fail "the library does not answer SLABYARD=help: $help"
 for options in "" check,redzone,poison,sample=1/50; do
-    both "sqlite3 $options" emulated sqlite3 database "
-create table t(a integer primary key, b text, c real);
-with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000)
-insert into t select i, printf('%08d-%s', (i * 7919) % 100003, substr('abcdefghijklmnopqrstuvwxyz', 1, i % 26)), i * 0.5 from n;
-create index u on t(b); delete from t where a % 3 = 0; vacuum;
-select count(*), sum(length(b)), sum(c) from t; select b from t order by b limit 20;
-pragma integrity_check;"
+    both "sqlite3 $options" emulated sqlite3 database "$(in_sqlite 20000)"
     both "lua5.4 $options" emulated lua5.4 -e "$in_lua"
     both "jq $options" emulated jq -n '[range(20000) | {key: tostring, value: [., . * 2]}] | map(select(.value[0] % 3 == 0)) | from_entries | keys | length, (tojson | length)'
 done

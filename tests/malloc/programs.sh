@@ -37,13 +37,7 @@ for my $k (sort keys %h) { delete $h{$k} if length($h{$k}) % 3 }
 print scalar(keys %h), " ", join(",", map { "$_=$h{$_}" } (sort keys %h)[0..50]), "\n";
 my @l = sort { $a <=> $b } map { int(rand(1e9)) } 1..100000; print "$l[0] $l[50000] $l[-1]\n";
 '
-both sqlite3 sqlite3 database "
-create table t(a integer primary key, b text, c real);
-with recursive n(i) as (select 1 union all select i + 1 from n where i < 60000)
-insert into t select i, printf('%08d-%s', (i * 7919) % 100003, substr('abcdefghijklmnopqrstuvwxyz', 1, i % 26)), i * 0.5 from n;
-create index u on t(b); delete from t where a % 3 = 0; vacuum;
-select count(*), sum(length(b)), sum(c) from t; select b from t order by b limit 20;
-pragma integrity_check;"
+both sqlite3 sqlite3 database "$(in_sqlite 60000)"
 both git bash -c '
 git init -q . && git config user.email a@b && git config user.name c
 export GIT_AUTHOR_DATE="2020-01-01T00:00:00Z" GIT_COMMITTER_DATE="2020-01-01T00:00:00Z"

@@ -79,3 +79,15 @@ sums() {
     local file
     for file in "$@"; do echo "$(cksum <"$file") $(basename "$file")"; done
 }
+
+# in_sqlite ROWS: prints commands for the SQLite shell, which make a table with that many rows.
+in_sqlite() {
+    cat <<END
+create table t(a integer primary key, b text, c real);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < $1)
+insert into t select i, printf('%08d-%s', (i * 7919) % 100003, substr('abcdefghijklmnopqrstuvwxyz', 1, i % 26)), i * 0.5 from n;
+create index u on t(b); delete from t where a % 3 = 0; vacuum;
+select count(*), sum(length(b)), sum(c) from t; select b from t order by b limit 20;
+pragma integrity_check;
+END
+}

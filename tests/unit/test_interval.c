@@ -127,42 +127,33 @@ static void pages_that_are_used_again_a_pass_later(void **state) {
 
 /* ---- what does not count ---- */
 
-static void memory_that_is_used_again_late_does_not_count(void **state) {
-    (void)state;
+/* Of `count` objects that were lost, `again` are used after `later` passes: the interval stays. */
+static void is_not_noticed(size_t count, size_t again, unsigned later) {
     object_bytes = (size_t)300 * 1024;
-    object_count = 70;
+    object_count = count;
     take_all();
     lose(0);
-    passes(5); /* four decay times, and the rest of the pass at work */
+    passes(later);
+    object_count = again;
     take_all();
     pass();
     assert_int_equal(decay_times(), 1);
     free_from(0);
+}
+
+static void memory_that_is_used_again_late_does_not_count(void **state) {
+    (void)state;
+    is_not_noticed(70, 70, 5); /* four decay times, and the rest of the pass at work */
 }
 
 static void a_little_memory_does_not_count(void **state) {
     (void)state;
-    object_bytes = (size_t)300 * 1024;
-    object_count = 20;
-    take_all();
-    lose(0);
-    take_all();
-    pass();
-    assert_int_equal(decay_times(), 1);
-    free_from(0);
+    is_not_noticed(20, 20, 0);
 }
 
 static void a_small_part_does_not_count(void **state) {
     (void)state;
-    object_bytes = (size_t)300 * 1024;
-    object_count = 400;
-    take_all();
-    lose(0);
-    object_count = 40;
-    take_all();
-    pass();
-    assert_int_equal(decay_times(), 1);
-    free_from(0);
+    is_not_noticed(400, 40, 0);
 }
 
 /* ---- the way back ---- */

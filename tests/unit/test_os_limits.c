@@ -1,6 +1,7 @@
 /*
- * test_os_limits.c: what control groups and the system's policy of overcommit allow. The functions
- * read a tree of files that each test writes.
+ * test_os_limits.c: what control groups and the system's policy of overcommit allow, the memory in
+ * use, and how long tasks wait for memory. The functions read a tree of files that each test
+ * writes.
  */
 #include <errno.h>
 #include <limits.h>
@@ -134,6 +135,75 @@ static void groups_nonsense_is_no_limit(void **state) {
     assert_int_equal(sy_linux_group_cpus(root), UINT_MAX);
 }
 
+static void groups_v2_high_is_a_limit(void **state) {
+    (void)state;
+    put("/proc/self/cgroup", "0::/a\n");
+    put("/sys/fs/cgroup/a/memory.max", "5000000\n");
+    put("/sys/fs/cgroup/a/memory.high", "4000000\n");
+    assert_int_equal(sy_linux_group_memory(root), 4000000);
+    put("/sys/fs/cgroup/a/memory.high", "max\n");
+    assert_int_equal(sy_linux_group_memory(root), 5000000);
+    put("/sys/fs/cgroup/a/memory.max", "max\n");
+    put("/sys/fs/cgroup/a/memory.high", "6000000\n");
+    assert_int_equal(sy_linux_group_memory(root), 6000000);
+}
+
+/* ---- what is used, and waiting ---- */
+
+#define STALL(some, full)                                     \
+    "some avg10=0.00 avg60=0.12 avg300=0.03 total=" some "\n" \
+    "full avg10=0.00 avg60=0.00 avg300=0.00 total=" full "\n"
+
+static void the_stall_is_that_of_the_group(void **state) {
+    (void)state;
+    put("/proc/pressure/memory", STALL("9000", "7000"));
+    put("/proc/self/cgroup", "4:memory:/a\n0::/a/b\n");
+    put("/sys/fs/cgroup/unified/a/b/memory.pressure", STALL("2000", "1000"));
+    put("/sys/fs/cgroup/unified/a/memory.pressure", STALL("3000", "1000"));
+    errno = 77;
+    assert_int_equal(sy_linux_memory_stall(root), 2000 * 1000);
+    assert_int_equal(errno, 77);
+}
+
+static void without_a_group_the_stall_is_that_of_the_system(void **state) {
+    (void)state;
+    errno = 77;
+    assert_true(sy_linux_memory_stall(root) == UINT64_MAX);
+    assert_int_equal(errno, 77);
+    put("/proc/self/cgroup", "0::/a\n");
+    put("/proc/pressure/memory", STALL("9000", "7000"));
+    assert_int_equal(sy_linux_memory_stall(root), 9000 * 1000);
+}
+
+static void nonsense_is_no_stall(void **state) {
+    (void)state;
+    static const char *const texts[] = {"",
+                                        "full avg10=0 total=5\n",
+                                        "some avg10=0\n",
+                                        "some total=x\n",
+                                        "some total=18446744073709551615\n",
+                                        "some total=99999999999999999999999\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        put("/proc/pressure/memory", texts[i]);
+        assert_true(sy_linux_memory_stall(root) == UINT64_MAX);
+    }
+}
+
+static void resident_memory_is_what_is_not_shared(void **state) {
+    (void)state;
+    errno = 77;
+    assert_int_equal(sy_linux_resident(root), 0); /* the file does not exist */
+    put("/proc/self/statm", "90000 5000 1200 30 0 4000 0\n");
+    assert_int_equal(sy_linux_resident(root), 3800);
+    assert_int_equal(errno, 77);
+    static const char *const texts[] = {
+        "", "90000", "90000 5000", "90000 5000 x", "a b c", "90000 1000 2000 30 0 4000 0\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        put("/proc/self/statm", texts[i]);
+        assert_int_equal(sy_linux_resident(root), 0);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_root, remove_root)
 
 int main(void) {
@@ -147,6 +217,11 @@ int main(void) {
         TEST(groups_of_the_host_under_a_containers_mount),
         TEST(groups_other_controllers_are_not_ours),
         TEST(groups_nonsense_is_no_limit),
+        TEST(groups_v2_high_is_a_limit),
+        TEST(the_stall_is_that_of_the_group),
+        TEST(without_a_group_the_stall_is_that_of_the_system),
+        TEST(nonsense_is_no_stall),
+        TEST(resident_memory_is_what_is_not_shared),
     };
     return cmocka_run_group_tests_name("os_limits", tests, NULL, NULL);
 }

@@ -46,6 +46,15 @@ static void without_a_limit_there_is_no_pressure(void **state) {
     assert_false(sy_pressure_is_due());
 }
 
+static void if_the_memory_is_unknown_there_is_no_pressure(void **state) {
+    (void)state;
+    sy_fake_set_resident(SIZE_MAX);
+    set_room(-1);
+    assert_int_equal(sy_pressure_look(LIMIT), 0);
+    assert_int_equal(sy_fake_resident_calls(), 1);
+    assert_int_equal(room(), 64 * MIB);
+}
+
 static void far_from_the_limit_the_next_look_is_half_way(void **state) {
     (void)state;
     sy_fake_set_resident((size_t)100 * MIB);
@@ -301,6 +310,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_maintenance_thread_sees_waiting_tasks),
         TEST(without_a_limit_there_is_no_pressure),
+        TEST(if_the_memory_is_unknown_there_is_no_pressure),
         TEST(far_from_the_limit_the_next_look_is_half_way),
         TEST(near_the_limit_free_memory_is_wanted),
         TEST(the_limit_is_read_once_a_second),
