@@ -171,11 +171,12 @@ void sy_budget_note_memory(size_t bytes) {
  * freed in mixed order takes 20 % less time.)
  */
 static bool is_scattered(const sy_magazine *magazine) {
-    enum { EACH = 4, PAGE = 4096 };
+    enum { EACH = 4 };
+    const uintptr_t page = 4096;
     uint32_t count = sy_magazine_count(magazine), looks = 0, far = 0;
     for (uint32_t i = EACH; i < count; i += EACH, looks++) {
         uintptr_t apart = magazine->items[i] - magazine->items[i - 1];
-        far += apart + PAGE > 2 * PAGE;
+        far += apart + page > 2 * page;
     }
     return 2 * far > looks;
 }

@@ -69,6 +69,24 @@ static void units_that_are_used_again(void **state) {
     is_noticed((size_t)300 * 1024, 70);
 }
 
+/* A span in each chunk stays, so the chunks stay too. */
+static void units_of_chunks_in_use_that_are_used_again(void **state) {
+    (void)state;
+    static void *spans[400];
+    const size_t bytes = (size_t)256 * 1024;
+    for (size_t i = 0; i < 400; i++) memset(spans[i] = sy_malloc(bytes), 1, bytes);
+    size_t before = discarded();
+    for (size_t i = 0; i < 400; i++)
+        if (i % 4) sy_free(spans[i]);
+    for (int i = 0; i < ENOUGH_PASSES && discarded() - before < 300 * bytes; i++) pass();
+    assert_int_equal(decay_times(), 1);
+    for (size_t i = 0; i < 400; i++)
+        if (i % 4) memset(spans[i] = sy_malloc(bytes), 1, bytes);
+    pass();
+    assert_int_equal(decay_times(), 2);
+    for (size_t i = 0; i < 400; i++) sy_free(spans[i]);
+}
+
 static void large_spans_that_are_used_again(void **state) {
     (void)state;
     is_noticed((size_t)6 * MIB, 4);
@@ -201,6 +219,7 @@ static int begin_without_marks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(units_that_are_used_again),
+        TEST(units_of_chunks_in_use_that_are_used_again),
         TEST(large_spans_that_are_used_again),
         TEST(slabs_that_are_used_again),
         TEST(pages_that_are_used_again),
