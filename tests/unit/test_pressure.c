@@ -2,6 +2,7 @@
  * test_pressure.c: memory pressure. Near the memory limit, and if tasks wait for memory, free
  * memory goes back to the system at once.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -267,6 +268,51 @@ static void a_pass_at_once_ends_when_enough_went(void **state) {
     end(cache);
 }
 
+static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
+
+/* ---- threads ---- */
+
+enum { THREADS = 4, ROUNDS = 60, HELD = 40 };
+
+/* Fills blocks of many sizes with a pattern of its own, and checks the pattern before each free. */
+static void *use_blocks(void *arg) {
+    unsigned self = (unsigned)(uintptr_t)arg;
+    unsigned char *blocks[HELD];
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < HELD; i++) {
+            size_t size = (size_t)64 << (i + round) % 13;
+            must((blocks[i] = sy_malloc(size)) != NULL);
+            memset(blocks[i], (int)(self * HELD + i), size);
+        }
+        for (unsigned i = 0; i < HELD; i++) {
+            size_t size = (size_t)64 << (i + round) % 13;
+            for (size_t at = 0; at < size; at++)
+                must(blocks[i][at] == (unsigned char)(self * HELD + i));
+            sy_free(blocks[i]);
+        }
+    }
+    return NULL;
+}
+
+/* All threads look at the same time, release memory, and do the passes at once together. */
+static void threads_under_pressure_keep_their_objects(void **state) {
+    (void)state;
+    sy_fake_set_resident(LIMIT);
+    set_room(-1);
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+        must(pthread_create(&threads[i], NULL, use_blocks, (void *)i) == 0);
+    for (int i = 0; i < 300; i++) {
+        set_room(-1);
+        sy_fake_advance_clock(10000000);
+        rest();
+    }
+    for (int i = 0; i < THREADS; i++) must(pthread_join(threads[i], NULL) == 0);
+    set_room((int64_t)1 << 40);
+    end_pass();
+    sound(NULL);
+}
+
 /* ---- tasks that wait ---- */
 
 static void a_tenth_of_the_time_is_pressure(void **state) {
@@ -286,8 +332,6 @@ static void a_tenth_of_the_time_is_pressure(void **state) {
     assert_false(sy_pressure_stalled(now + 6000));
     assert_false(sy_pressure_stalled(now + 6000));
 }
-
-static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
 
 /* Runs first, with the real clock: the other tests set one that is years ahead. */
 static void the_maintenance_thread_sees_waiting_tasks(void **state) {
@@ -324,6 +368,7 @@ int main(void) {
         TEST(what_chunks_do_not_have_comes_from_caches),
         TEST(very_near_the_limit_the_pass_is_done_at_once),
         TEST(a_pass_at_once_ends_when_enough_went),
+        TEST(threads_under_pressure_keep_their_objects),
         TEST(a_tenth_of_the_time_is_pressure),
     };
     return cmocka_run_group_tests_name("pressure", tests, NULL, NULL);
