@@ -22,10 +22,33 @@ if(SLABYARD_CAN_OMIT_LEAVES)
     list(APPEND SLABYARD_FRAME_FLAGS -momit-leaf-frame-pointer)
 endif()
 
+# What a small program has of the shared libraries in memory.
+#
+# SLABYARD_SELDOM: the sources in src/ whose code a program without options, handles and misuse
+# hardly runs. It lies behind the other code.
+# -fdata-sections, --sort-section: the variables lie in the order of their alignment, so that most
+# small ones lie together, not between large tables.
+# -static-libgcc: the unwinder is a part of the library, rather than one more library to be loaded.
+include(CheckLinkerFlag)
+set(SLABYARD_SELDOM
+    cache/account.c cache/calls.c cache/count.c cache/directory.c cache/epoch.c cache/handle.c
+    cache/passed.c cache/recover.c cache/watched.c cache/zeroed.c chunk/large.c chunk/pressure.c
+    heap/checked.c heap/instance.c heap/named.c keep/parts.c keep/reach.c keep/verify.c
+    magazine/one_way.c magazine/reserve.c magazine/sample.c os/linux_child.c os/linux_limits.c
+    os/linux_maps.c os/linux_places.c pool/calls.c pool/checked.c vmem/look.c vmem/quantum.c
+    vmem/recover.c watch/callback.c watch/cxx_name.c watch/dwarf.c watch/explain.c watch/fault.c
+    watch/history.c watch/lookup.c watch/report.c watch/rust_name.c watch/symbols.c watch/tags.c
+    watch/whose.c)
+set(SLABYARD_SHARED_FLAGS -static-libgcc)
+check_linker_flag(C -Wl,--sort-section=alignment SLABYARD_CAN_SORT)
+if(SLABYARD_CAN_SORT)
+    list(APPEND SLABYARD_SHARED_FLAGS -Wl,--sort-section=alignment)
+endif()
+
 add_library(slabyard_house INTERFACE)
 target_compile_features(slabyard_house INTERFACE c_std_11)
 target_compile_options(slabyard_house INTERFACE
-    $<$<COMPILE_LANGUAGE:C>:${SLABYARD_WARNINGS}> -fvisibility=hidden -fexceptions
+    $<$<COMPILE_LANGUAGE:C>:${SLABYARD_WARNINGS}> -fvisibility=hidden -fexceptions -fdata-sections
     ${SLABYARD_SANITIZE_FLAGS})
 target_link_options(slabyard_house INTERFACE ${SLABYARD_SANITIZE_FLAGS})
 if(SLABYARD_DEBUG)

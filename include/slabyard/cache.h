@@ -193,7 +193,7 @@ SY_API void sy_cache_free_batch(sy_cache *cache, void *const *objects, size_t co
  * cover two cases: a limit may refuse an object because free objects wait in other threads'
  * magazines (sy_cache_config.limit), and a constructor may refuse an object.
  *
- * A later trim ends the promise and releases the unused part.
+ * A later trim ends the promise and releases the unused part. Memory pressure does not end it.
  *
  * Returns 0, or -1 with errno. On failure the memory that was reserved until then stays.
  *

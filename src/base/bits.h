@@ -34,7 +34,14 @@ static inline unsigned sy_highest_bit(uint64_t word) {
     return 63u - (unsigned)__builtin_clzll(word);
 }
 
-static inline unsigned sy_count_bits(uint64_t word) { return (unsigned)__builtin_popcountll(word); }
+/* Without the processor's instruction, which the baseline x86 lacks: there the compiler's builtin is
+ * a call of a function with a table. (Warren, "Hacker's Delight", section 5-1.) */
+static inline unsigned sy_count_bits(uint64_t word) {
+    word -= word >> 1 & UINT64_C(0x5555555555555555);
+    word = (word & UINT64_C(0x3333333333333333)) + (word >> 2 & UINT64_C(0x3333333333333333));
+    word = (word + (word >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    return (unsigned)(word * UINT64_C(0x0101010101010101) >> 56);
+}
 
 /* The `count` lowest bits set; count <= 64. */
 static inline uint64_t sy_low_bits(unsigned count) {

@@ -138,6 +138,11 @@ void sy_cache_wipe(const sy_cache *cache, void *object);
 size_t sy_cache_refill(void *cache, uintptr_t *items, size_t count);
 void sy_cache_flush(void *cache, uintptr_t *items, size_t count, _Atomic uint32_t *held);
 
+/* Whether allocations are promised (sy_cache_reserve). */
+static inline bool sy_cache_has_reserve(const sy_cache *cache) {
+    return atomic_load_explicit(&cache->promise, memory_order_relaxed) != 0;
+}
+
 /* Whether the magazines of all threads together may hold so many items: the objects that a reserve
  * promised can then be allocated whatever the magazines hold. Adds slabs if need be. (cache.c) */
 bool sy_cache_admit(void *cache, size_t items);

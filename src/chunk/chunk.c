@@ -551,7 +551,8 @@ static bool trim_chunk_step(sy_memory *memory, uint64_t trim, bool aged, unsigne
     chunk->tried |= claimed;
     uint64_t tried = chunk->tried;
     if (claimed == due || !claimed) {
-        uint64_t cleaned = aged ? tried : 0;
+        /* Units that earlier steps of this trim cleaned may be in use again. */
+        uint64_t cleaned = aged ? tried & chunk->free : 0;
         if (aged && !sy_early_ends()) cleaned |= chunk->aged & ~chunk->dirty;
         remove_chunk(chunk);
         append_chunk(chunk);

@@ -13,7 +13,7 @@
 #include "os/os.h"
 #include "os/start.h"
 #include "watch/fail.h"
-#include "watch/guard.h"
+#include "watch/interval.h"
 #include "watch/options.h"
 
 /* While the option is off, a thread looks at it again after so many allocations. */
@@ -44,7 +44,7 @@ static uint32_t sample_every(void) {
 
 static void begin_sample_interval(void) {
     interval_mean = sample_every();
-    sy_sample_left = interval_mean ? sy_guard_interval(interval_mean) - 1 : LOOK_AGAIN;
+    sy_sample_left = interval_mean ? sy_interval_next(interval_mean) - 1 : LOOK_AGAIN;
 }
 
 /* Whether this allocation ends an interval in a sample. Begins the next interval. The first one of

@@ -43,6 +43,7 @@ typedef struct sy_pass {
     sy_pass_kind kind;
     sy_stage stage;
     bool may_call;      /* the step may call functions of the program */
+    bool on_request;    /* the program called for it: it ends reserves */
     uint64_t trim;      /* number of the trim of chunks; in CLIENTS, of a program's own memory */
     unsigned done;      /* clients up to this number are done */
     unsigned client;    /* the client at work; 0: none */
@@ -65,7 +66,6 @@ static void begin_stages(sy_pass *pass, sy_pass_kind kind) {
     static _Atomic uint64_t last_number;
     uint64_t number = atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
     *pass = (sy_pass){.number = number, .kind = kind, .wanted = SIZE_MAX};
-    pass->may_call = kind == AT_ONCE;
     enter_stage(pass, kind == AT_ONCE ? CHUNKS_FIRST : CLIENTS);
 }
 
@@ -75,8 +75,9 @@ static bool depot_step(sy_pass *pass, sy_client *client, bool first) {
     return sy_client_reap_step(client, first, pass->kind == BY_AGE);
 }
 
+/* Memory pressure ends no reserve: such a cache gives back only what a pass by age would. */
 static bool slabs_step(sy_pass *pass, sy_cache *cache) {
-    bool aged = pass->kind != AT_ONCE;
+    bool aged = pass->kind != AT_ONCE || (!pass->on_request && sy_cache_has_reserve(cache));
     if (pass->kind == BY_GROWTH) return sy_cache_release_step(cache, &pass->slabs_left, aged);
     return sy_cache_trim_step(cache, &pass->slabs_left, aged, &pass->bytes);
 }
@@ -421,18 +422,23 @@ size_t sy_trim(void) {
     return bytes + sy_chunk_trim(&sy_memory_main) + sy_magazine_trim();
 }
 
+static void begin_on_request(sy_pass *pass) {
+    begin_stages(pass, AT_ONCE);
+    pass->may_call = pass->on_request = true;
+}
+
 /* Continues a pass. After its end it begins another one, which reaches the clients and chunks that
  * lie before the place where the first was continued. */
 static size_t trim_until(sy_pass *pass, size_t bytes, uint64_t budget_ns) {
     uint64_t began = sy_os_now();
     int rounds = pass->stage == NOTHING ? 1 : 2;
-    if (pass->stage == NOTHING) begin_stages(pass, AT_ONCE);
+    if (pass->stage == NOTHING) begin_on_request(pass);
     size_t before = pass->bytes;
     while (pass->bytes - before < bytes && sy_os_now() - began < budget_ns) {
         if (step(pass)) continue;
         if (--rounds == 0) break;
         size_t so_far = pass->bytes;
-        begin_stages(pass, AT_ONCE);
+        begin_on_request(pass);
         pass->bytes = so_far;
     }
     return pass->bytes - before;

@@ -15,12 +15,12 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
-#include "base/random.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/pages.h"
 #include "watch/access.h"
 #include "watch/fault.h"
+#include "watch/interval.h"
 #include "watch/options.h"
 
 enum {
@@ -71,27 +71,11 @@ static _Atomic uint32_t fresh; /* also read without the lock: slots below it bel
 
 /* ---- chance ---- */
 
-static SY_TLS uint64_t chance; /* state of random.h; 0: not seeded */
-static SY_TLS bool counting;   /* an interval has begun */
-
-/* Returns a random number, exponentially distributed with the mean 1: the logarithm of 64 random
- * bits, with an error of at most a hundredth. */
-static double next_exponential(void) {
-    if (!chance) chance = sy_os_random() | 1;
-    uint64_t bits = sy_random_next(&chance);
-    unsigned high = sy_highest_bit(bits);
-    double fraction = (double)(bits << (63 - high)) / 0x1p63 - 1;
-    double log2 = high + fraction * (1.3465 - 0.3465 * fraction);
-    return (64 - log2) * 0.6931472;
-}
-
-int64_t sy_guard_interval(uint32_t every) {
-    return every == 1 ? 1 : 1 + (int64_t)(next_exponential() * (every - 0.5));
-}
+static SY_TLS bool counting; /* an interval has begun */
 
 static int64_t next_interval(void) {
     uint32_t every = atomic_load_explicit(&sy_options_now.guard_every, memory_order_relaxed);
-    return sy_guard_interval(every ? every : EVERY);
+    return sy_interval_next(every ? every : EVERY);
 }
 
 static SY_COLD bool begin_interval(void) {

@@ -63,10 +63,6 @@ extern SY_HIDDEN SY_TLS int64_t sy_guard_left;
 /* Counts an allocation. Returns whether it has to be guarded. */
 bool sy_guard_due(void);
 
-/* Returns a random number of allocations, at least 1, geometrically distributed with the mean
- * `every`. If `every` is 1, it is always 1. */
-int64_t sy_guard_interval(uint32_t every);
-
 /* ---- an object's life ---- */
 
 /* Makes a live object of `size` bytes at `align` for the cache of `watch`. Returns NULL if there is

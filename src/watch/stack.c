@@ -25,6 +25,11 @@
  *          |                     ^  next |                   is its distance in units of 16 bytes
  *          +---------------------+       +--> older ones of the chain
  *
+ * There are two kinds of chains: short ones, whose heads are on one page, and long ones. A short
+ * chain is full when it has SHORT_CHAIN stacks, and stays so. Only stacks for which there is no
+ * room in their short chain are in a long one. So a program with few stacks, as those that take
+ * samples only, uses one page of heads, and one with many has short searches.
+ *
  * A thread writes an entry once, and then puts it at the front of its chain by a compare-exchange
  * with release. A thread that finds the entry has read the head with acquire, or has read `next` of
  * an entry that was written before such a release. So it sees the whole entry. (The exchanges of
@@ -32,7 +37,8 @@
  * never changes after that, and no entry is ever taken out. So there is no ABA problem, and after a
  * chain was searched, only entries in front of the old head need to be searched again. If two
  * threads add the same stack, they exchange the same head: the second exchange fails, and that
- * thread finds the entry of the first. No thread waits for another. A thread that stops in the
+ * thread finds the entry of the first. (If the first made the short chain full, the second goes on
+ * to the long one, where the stack is not, after it has searched the short one.) No thread waits for another. A thread that stops in the
  * middle, or does not exist after a fork, leaves at most some bytes unused.
  */
 #include "watch/stack.h"
@@ -51,6 +57,8 @@
 /* ---- the table ---- */
 
 enum {
+    SHORT_HEADS = 1 << 9,
+    SHORT_CHAIN = 4,
     HEADS = 1 << 16, /* chains of 15 entries on average, when the table is full of usual stacks */
     UNIT = 16,
 };
@@ -70,13 +78,15 @@ typedef struct entry {
     uint32_t number; /* the entry's own; distinguishes entries from other memory */
     uint16_t depth;
     _Atomic uint8_t confirmed; /* STEPS, END */
+    uint8_t place;             /* in a short chain: 1, 2, ... from its oldest entry; else 0 */
     const void *frames[];
 } entry;
 
 typedef struct table {
-    _Atomic uint32_t heads[HEADS];
     _Atomic size_t used, committed; /* bytes, from the beginning of the table */
     _Atomic size_t count;
+    _Atomic uint32_t short_heads[SHORT_HEADS];
+    _Atomic uint32_t heads[HEADS];
 } table;
 
 _Static_assert(sizeof(entry) == 16, "an entry begins with two words, on either side of a unit");
@@ -164,12 +174,23 @@ static entry *search(table *in, uint32_t from, uint32_t to, uint32_t hash,
     return NULL;
 }
 
+static _Atomic uint32_t *short_head(table *in, uint32_t hash) {
+    return &in->short_heads[hash / HEADS % SHORT_HEADS];
+}
+
+static _Atomic uint32_t *long_head(table *in, uint32_t hash) { return &in->heads[hash % HEADS]; }
+
+static entry *find_in_chain(table *in, const _Atomic uint32_t *head, uint32_t hash,
+                            const void *const *frames, size_t depth) {
+    return search(in, atomic_load_explicit(head, memory_order_acquire), 0, hash, frames, depth);
+}
+
 static entry *find_stack(const void *const *frames, size_t depth) {
     table *in = known_table();
     if (!in) return NULL;
     uint32_t hash = hash_of(frames, depth);
-    uint32_t head = atomic_load_explicit(&in->heads[hash % HEADS], memory_order_acquire);
-    return search(in, head, 0, hash, frames, depth);
+    entry *found = find_in_chain(in, short_head(in, hash), hash, frames, depth);
+    return found ? found : find_in_chain(in, long_head(in, hash), hash, frames, depth);
 }
 
 static entry *write_entry(table *in, uint32_t hash, const void *const *frames, size_t depth) {
@@ -184,23 +205,40 @@ static entry *write_entry(table *in, uint32_t hash, const void *const *frames, s
     return made;
 }
 
-static entry *keep_in(table *in, const void *const *frames, size_t depth) {
-    uint32_t hash = hash_of(frames, depth);
-    _Atomic uint32_t *head = &in->heads[hash % HEADS];
-    uint32_t first = atomic_load_explicit(head, memory_order_acquire);
-    entry *known = search(in, first, 0, hash, frames, depth);
-    entry *made = known ? NULL : write_entry(in, hash, frames, depth);
-    while (made && !known) {
-        made->next = first;
-        if (atomic_compare_exchange_strong_explicit(head, &first, made->number,
+/* The place of a new entry in a short chain in front of `first`; 0: the chain is full. */
+static uint8_t place_before(table *in, uint32_t first) {
+    uint8_t taken = first ? entry_at(in, first)->place : 0;
+    return taken < SHORT_CHAIN ? (uint8_t)(taken + 1) : 0;
+}
+
+/* Finds the stack in a chain, or puts it at the front of it. *made is the entry to be put there; it
+ * is written when it is needed. Returns NULL if a short chain is full, or if there is no memory. */
+static entry *keep_in_chain(table *in, _Atomic uint32_t *head, bool is_short, uint32_t hash,
+                            const void *const *frames, size_t depth, entry **made) {
+    uint32_t first = atomic_load_explicit(head, memory_order_acquire), searched = 0;
+    for (;;) {
+        entry *known = search(in, first, searched, hash, frames, depth);
+        uint8_t place = is_short ? place_before(in, first) : 0;
+        if (known || (is_short && !place)) return known;
+        if (!*made) *made = write_entry(in, hash, frames, depth);
+        if (!*made) return NULL;
+        (*made)->place = place;
+        (*made)->next = searched = first;
+        if (atomic_compare_exchange_strong_explicit(head, &first, (*made)->number,
                                                     memory_order_acq_rel, memory_order_acquire)) {
             atomic_fetch_add_explicit(&in->count, 1, memory_order_relaxed);
-            return made;
+            return *made;
         }
-        known = search(in, first, made->next, hash, frames, depth);
     }
-    if (made) give_room(in, made->number, entry_bytes(depth));
-    return known;
+}
+
+static entry *keep_in(table *in, const void *const *frames, size_t depth) {
+    uint32_t hash = hash_of(frames, depth);
+    entry *made = NULL;
+    entry *kept = keep_in_chain(in, short_head(in, hash), true, hash, frames, depth, &made);
+    if (!kept) kept = keep_in_chain(in, long_head(in, hash), false, hash, frames, depth, &made);
+    if (made && kept != made) give_room(in, made->number, entry_bytes(depth));
+    return kept;
 }
 
 static entry *keep(const void *const *frames, size_t depth) {

@@ -261,22 +261,24 @@ static void free_wrong(model *m, size_t sort, size_t which) {
 
 /* ---- operations on the whole ---- */
 
-/* Reserved objects can be allocated even if the system fails. */
+/* Reserved objects can be allocated even if the system fails, time passes and memory is short. */
 static void reserve(model *m, size_t count) {
     if (count > m->live_most - m->live_count) count = m->live_most - m->live_count;
     if (sy_cache_reserve(m->cache, count) != 0) {
         fuzz_expect(errno == ENOMEM, "what fails is said");
         return;
     }
-    sy_fake_reset();
+    turns_reset(CPUS);
     m->fails_in = 0;
+    turns_press(count % 2);
     sy_fake_fail_from(SY_FAKE_ANY, 1);
     for (size_t before = m->live_count; m->live_count < before + count;) {
+        if (m->live_count % 16 == 0) turns_wait((unsigned)m->live_count / 16);
         void *object = sy_cache_alloc(m->cache);
         fuzz_expect(object != NULL, "what was reserved is there");
         add_live(m, object);
     }
-    sy_fake_reset();
+    turns_reset(CPUS);
 }
 
 static void compare_stats(const model *m) {
@@ -313,7 +315,7 @@ static void compare_all(void) {
 /* Sets which calls to the system will fail: none in half of the cases. */
 static void script(model *m, fuzz_input *input) {
     uint8_t choice = fuzz_byte(input);
-    sy_fake_reset();
+    turns_reset(CPUS);
     m->fails_in = 0;
     if (choice % 4 == 0) sy_fake_fail_nth(SY_FAKE_ANY, 1 + choice / 4 % 8);
     if (choice % 4 == 1) sy_fake_fail_randomly(SY_FAKE_ANY, 200, choice);
@@ -416,13 +418,12 @@ static void end_cache(model *m, bool all) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input input = {data, size};
     sy_stats stats;
-    sy_fake_reset();
-    sy_fake_set_cpu_count(CPUS);
+    turns_reset(CPUS);
     sy_set_fault_handler(note_fault);
     inputs++;
     for (size_t i = 0; i < CACHES; i++) make_cache(&input, &models[i]);
     turns_run(&input, step);
-    sy_fake_reset();
+    turns_reset(CPUS);
     compare_all();
     bool last = size % 2; /* whether the threads end after the caches are destroyed, or before */
     if (!last) turns_end_all();

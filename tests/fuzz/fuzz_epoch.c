@@ -294,7 +294,7 @@ static void compare_all(void) {
 
 /* Sets which calls to the system will fail: none in half of the cases. */
 static void script(uint8_t choice) {
-    sy_fake_reset();
+    turns_reset(CPUS);
     if (choice % 4 == 0) sy_fake_fail_nth(SY_FAKE_ANY, 1 + choice / 4 % 8);
     if (choice % 4 == 1) sy_fake_fail_randomly(SY_FAKE_ANY, 200, choice);
 }
@@ -375,7 +375,7 @@ static void step(fuzz_input *input) {
     case 21: free_of_epoch(epoch); break;
     case 22:
         if (count % 8) break;
-        sy_fake_reset();
+        turns_reset(CPUS);
         end_cache(c, count / 8 % 2);
         make_cache(input, c);
         break;
@@ -411,11 +411,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sy_stats stats;
     if (!started) fuzz_expect(pthread_key_create(&at_end, leave_all) == 0, "a key is made");
     started = true;
-    sy_fake_reset();
-    sy_fake_set_cpu_count(CPUS);
+    turns_reset(CPUS);
     for (unsigned c = 0; c < CACHES; c++) make_cache(&input, c);
     turns_run(&input, step);
-    sy_fake_reset();
+    turns_reset(CPUS);
     compare_all();
     bool last = size % 2; /* whether the threads end after the caches are destroyed, or before */
     if (!last) turns_end_all();

@@ -260,7 +260,7 @@ static void compare_all(void) {
 /* Sets which calls to the system will fail: none in half of the cases. */
 static void script(fuzz_input *input) {
     uint8_t choice = fuzz_byte(input);
-    sy_fake_reset();
+    turns_reset(4);
     if (choice % 4 == 0) sy_fake_fail_nth(SY_FAKE_ANY, 1 + choice / 4 % 8);
     if (choice % 4 == 1) sy_fake_fail_randomly(SY_FAKE_ANY, 200, choice);
 }
@@ -304,13 +304,12 @@ static void step(fuzz_input *input) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input input = {data, size};
     sy_stats stats;
-    sy_fake_reset();
-    sy_fake_set_cpu_count(4);
+    turns_reset(4);
     sy_set_fault_handler(note_fault);
     cache = sy_cache_create(&(sy_cache_config){.name = "beside", .size = 100});
     fuzz_expect(cache != NULL, "a cache is made");
     turns_run(&input, step);
-    sy_fake_reset();
+    turns_reset(4);
     compare_all();
     while (live_count) free_one(live_count / 2, live_count % 2);
     turns_end_all();

@@ -402,8 +402,7 @@ static void compare_all(void) {
 /* Sets which calls to the system will fail: none in half of the cases. */
 static void script(fuzz_input *input) {
     uint8_t choice = fuzz_byte(input);
-    sy_fake_reset();
-    sy_fake_set_cpu_count(CPUS);
+    turns_reset(CPUS);
     if (choice % 4 == 0) sy_fake_fail_nth(SY_FAKE_ANY, 1 + choice / 4 % 8);
     if (choice % 4 == 1) sy_fake_fail_randomly(SY_FAKE_ANY, 200, choice);
 }
@@ -441,8 +440,7 @@ static void end_heap(model *m, bool all) {
 
 static void replace(model *m, fuzz_input *input, uint8_t how) {
     if (how % 8) return;
-    sy_fake_reset();
-    sy_fake_set_cpu_count(CPUS);
+    turns_reset(CPUS);
     end_heap(m, how / 8 % 2);
     make_heap(input, m);
     try_stale(m, 50, how);
@@ -496,14 +494,12 @@ static void note_fault(const sy_fault *fault) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input input = {data, size};
     sy_stats stats;
-    sy_fake_reset();
-    sy_fake_set_cpu_count(CPUS);
+    turns_reset(CPUS);
     sy_set_fault_handler(note_fault);
     told_frees = true;
     for (size_t i = 0; i < HEAPS; i++) make_heap(&input, &models[i]);
     turns_run(&input, step);
-    sy_fake_reset();
-    sy_fake_set_cpu_count(CPUS);
+    turns_reset(CPUS);
     limit_process(0);
     compare_all();
     bool last = size % 2; /* whether the threads end after the heaps are destroyed, or before */

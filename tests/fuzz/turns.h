@@ -1,6 +1,7 @@
 /*
  * turns.h: further threads for a fuzz program. One thread at a time does a step of the input while
- * the others wait, so an input always has the same effect.
+ * the others wait, and the clock stands unless the input lets time pass. So an input always has the
+ * same effect.
  */
 #ifndef SLABYARD_TESTS_FUZZ_TURNS_H
 #define SLABYARD_TESTS_FUZZ_TURNS_H
@@ -9,6 +10,7 @@
 #include <stdbool.h>
 
 #include "fuzz.h"
+#include "os/fake.h"
 
 enum { TURNS_THREADS = 2 };
 
@@ -21,6 +23,29 @@ static struct turns {
     pthread_t threads[TURNS_THREADS];
     bool started[TURNS_THREADS];
 } turns = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .turn = -1};
+
+/* The time, in nanoseconds. It goes on from input to input, as the library's own times do. */
+static uint64_t turns_now = 1;
+
+/* Removes all scripts of the fake system. To be called instead of sy_fake_reset. */
+static inline void turns_reset(unsigned cpus) {
+    sy_fake_reset();
+    sy_fake_set_cpu_count(cpus);
+    sy_fake_set_memory_limit(SIZE_MAX);
+    sy_fake_set_clock(turns_now);
+}
+
+/* Lets 20 to 320 milliseconds pass: passes by age begin, and go on. */
+static inline void turns_wait(unsigned sixteenths) {
+    turns_now += (uint64_t)(1 + sixteenths % 16) * 20000000;
+    sy_fake_set_clock(turns_now);
+}
+
+/* From now on the process is at its memory limit, or has none again: passes begin at once. */
+static inline void turns_press(bool pressed) {
+    sy_fake_set_memory_limit(pressed ? (size_t)64 << 20 : SIZE_MAX);
+    sy_fake_set_resident(pressed ? (size_t)64 << 20 : 0);
+}
 
 static inline void *turns_thread(void *argument) {
     int self = (int)(intptr_t)argument;
@@ -67,11 +92,14 @@ static inline void turns_end(int thread) {
     turns.started[thread] = false;
 }
 
-/* Runs a whole input. The byte before each step says which thread does the step, or ends. */
+/* Runs a whole input. The byte before each step says which thread does the step, or ends; or what
+ * happens before it. */
 static inline void turns_run(fuzz_input *input, void (*step)(fuzz_input *input)) {
     turns.step = step;
     while (input->size > 0) {
         uint8_t who = fuzz_byte(input);
+        if (who >= 240) turns_wait(who);
+        if (who / 4 == 232 / 4) turns_press(who % 4 < 2);
         if (who < TURNS_THREADS)
             turns_end(who);
         else if (who % 8 < TURNS_THREADS)

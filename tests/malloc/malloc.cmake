@@ -75,6 +75,8 @@ sy_test(malloc.mistakes malloc 300 1 ${CMAKE_CURRENT_LIST_DIR}/mistakes.py
     $<TARGET_FILE:malloc_mistakes> $<TARGET_FILE:slabyard_malloc>)
 sy_test(malloc.sampled malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/sampled.sh
     $<TARGET_FILE:slabyard_malloc>)
+sy_test(malloc.small malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/small.sh
+    $<TARGET_FILE:slabyard_malloc>)
 sy_test(malloc.programs malloc 300 1 ${CMAKE_CURRENT_LIST_DIR}/programs.sh
     $<TARGET_FILE:slabyard_malloc>)
 sy_test(malloc.programs_run malloc 600 1 ${CMAKE_CURRENT_LIST_DIR}/programs_run.sh

@@ -87,6 +87,32 @@ static void units_of_chunks_in_use_that_are_used_again(void **state) {
     for (size_t i = 0; i < 400; i++) sy_free(spans[i]);
 }
 
+/* A pass discards four units in a step. Here a span takes them, and four others of the same chunk,
+ * before the next step. */
+static void units_that_are_used_again_within_the_pass(void **state) {
+    (void)state;
+    static unsigned char *spans[60];
+    const size_t bytes = (size_t)256 * 1024;
+    for (size_t i = 0; i < 60; i++) memset(spans[i] = sy_malloc(bytes), 1, bytes);
+    size_t at = 30; /* in the middle of a chunk that is full */
+    while (spans[at] + bytes != spans[at + 1]) at++;
+    sy_free(spans[at]);
+    sy_free(spans[at + 1]);
+    uint64_t before = sy_fake_calls(SY_FAKE_DISCARD);
+    while (sy_fake_calls(SY_FAKE_DISCARD) == before) {
+        if (!pass_at_work()) begin_pass();
+        take_turns(1);
+    }
+    unsigned char *both = sy_malloc(2 * bytes);
+    assert_ptr_equal(both, spans[at]);
+    end_pass();
+    sound(NULL);
+    sy_free(both);
+    for (size_t i = 0; i < 60; i++)
+        if (i != at && i != at + 1) sy_free(spans[i]);
+    passes(ENOUGH_PASSES);
+}
+
 static void large_spans_that_are_used_again(void **state) {
     (void)state;
     is_noticed((size_t)6 * MIB, 4);
@@ -220,6 +246,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(units_that_are_used_again),
         TEST(units_of_chunks_in_use_that_are_used_again),
+        TEST(units_that_are_used_again_within_the_pass),
         TEST(large_spans_that_are_used_again),
         TEST(slabs_that_are_used_again),
         TEST(pages_that_are_used_again),

@@ -254,6 +254,27 @@ static void very_near_the_limit_the_pass_is_done_at_once(void **state) {
     }
 }
 
+static void pressure_ends_no_reserve(void **state) {
+    (void)state;
+    sy_trim();
+    sy_cache *cache = make(64, 0);
+    assert_int_equal(sy_cache_reserve(cache, COUNT), 0);
+    size_t slabs = stats_of(cache).slabs;
+    sy_fake_set_resident(LIMIT);
+    set_room(-1);
+    take_turns(SY_TURNS_PER_LOOK);
+    set_room((int64_t)1 << 40);
+    assert_int_equal(stats_of(cache).slabs, slabs);
+    sy_fake_fail_from(SY_FAKE_ANY, 1);
+    take(cache, 64, 0, COUNT);
+    sy_fake_succeed(SY_FAKE_ANY);
+    give(cache, 0, COUNT);
+    assert_int_equal(sy_cache_reserve(cache, COUNT), 0);
+    sy_trim_some(SIZE_MAX, UINT64_MAX);
+    assert_int_equal(stats_of(cache).slabs, 0); /* the program's own wish ends it */
+    end(cache);
+}
+
 static void a_pass_at_once_ends_when_enough_went(void **state) {
     (void)state;
     sy_trim();
@@ -367,6 +388,7 @@ int main(void) {
         TEST(no_more_goes_than_is_wanted),
         TEST(what_chunks_do_not_have_comes_from_caches),
         TEST(very_near_the_limit_the_pass_is_done_at_once),
+        TEST(pressure_ends_no_reserve),
         TEST(a_pass_at_once_ends_when_enough_went),
         TEST(threads_under_pressure_keep_their_objects),
         TEST(a_tenth_of_the_time_is_pressure),

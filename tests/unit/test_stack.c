@@ -467,6 +467,7 @@ static void grow(void *arg) {
     uint64_t full = fill(stopped);
     must(full > stopped && sy_stack_count() == full && sy_stack_bytes() == sy_fake_reserved());
     must(sy_stack_keep(made, make_up(0, made)) == first);
+    must(sy_stack_keep(made, make_up(full - 1, made)) != 0);
 }
 
 static void when_full_what_is_known_stays(void **state) {

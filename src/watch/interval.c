@@ -1,0 +1,27 @@
+/*
+ * interval.c: see interval.h.
+ */
+#include "watch/interval.h"
+
+#include <slabyard/base.h>
+
+#include "base/bits.h"
+#include "base/random.h"
+#include "os/os.h"
+
+static SY_TLS uint64_t chance; /* state of random.h; 0: not seeded */
+
+/* Returns a random number, exponentially distributed with the mean 1: the logarithm of 64 random
+ * bits, with an error of at most a hundredth. */
+static double next_exponential(void) {
+    if (!chance) chance = sy_os_random() | 1;
+    uint64_t bits = sy_random_next(&chance);
+    unsigned high = sy_highest_bit(bits);
+    double fraction = (double)(bits << (63 - high)) / 0x1p63 - 1;
+    double log2 = high + fraction * (1.3465 - 0.3465 * fraction);
+    return (64 - log2) * 0.6931472;
+}
+
+int64_t sy_interval_next(uint32_t every) {
+    return every == 1 ? 1 : 1 + (int64_t)(next_exponential() * (every - 0.5));
+}
