@@ -34,8 +34,8 @@ static inline unsigned sy_highest_bit(uint64_t word) {
     return 63u - (unsigned)__builtin_clzll(word);
 }
 
-/* Without the processor's instruction, which the baseline x86 lacks: there the compiler's builtin is
- * a call of a function with a table. (Warren, "Hacker's Delight", section 5-1.) */
+/* Without the processor's instruction, which the baseline x86 lacks: the compiler's builtin would
+ * call a function with a table there. (Warren, "Hacker's Delight", section 5-1.) */
 static inline unsigned sy_count_bits(uint64_t word) {
     word -= word >> 1 & UINT64_C(0x5555555555555555);
     word = (word & UINT64_C(0x3333333333333333)) + (word >> 2 & UINT64_C(0x3333333333333333));

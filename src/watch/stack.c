@@ -37,9 +37,9 @@
  * never changes after that, and no entry is ever taken out. So there is no ABA problem, and after a
  * chain was searched, only entries in front of the old head need to be searched again. If two
  * threads add the same stack, they exchange the same head: the second exchange fails, and that
- * thread finds the entry of the first. (If the first made the short chain full, the second goes on
- * to the long one, where the stack is not, after it has searched the short one.) No thread waits for another. A thread that stops in the
- * middle, or does not exist after a fork, leaves at most some bytes unused.
+ * thread finds the entry of the first. (If the first made the short chain full, the second searches
+ * the long one next.) No thread waits for another. A thread that stops in the middle, or does not
+ * exist after a fork, leaves at most some bytes unused.
  */
 #include "watch/stack.h"
 
