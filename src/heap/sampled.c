@@ -16,8 +16,13 @@
 #include "watch/interval.h"
 #include "watch/options.h"
 
-/* While the option is off, a thread looks at it again after so many allocations. */
-enum { LOOK_AGAIN = 10000 };
+enum {
+    LOOK_AGAIN = 10000, /* while the option is off, a thread looks at it again after so many */
+    RARE = 10000,       /* one allocation in so many or more: samples are apart in time, too */
+};
+/* A sampled object costs up to 20 microseconds: two system calls, a page, two stacks. So samples
+ * take at most half a percent of a processor, however fast the program allocates. */
+static const uint64_t APART_NS = 5000000;
 
 SY_TLS int64_t sy_sample_left;
 
@@ -58,17 +63,25 @@ static bool ends_interval(void) {
     return ends || at_once;
 }
 
-/* Injected failures are counted by the size classes, which would miss a sampled allocation. Where
- * address space is limited, the 130 MiB of guarded objects and their stacks would be missing
- * elsewhere. */
-static bool can_sample(size_t size, size_t align) {
-    return size <= sy_os_page_size() && align <= sy_os_page_size() &&
-           !atomic_load_explicit(&sy_fail_armed, memory_order_relaxed) && !sy_os_space_is_limited();
+/* Whether the last sample of the process is long enough ago. Then this one counts as the last. */
+static bool is_apart(void) {
+    static _Atomic uint64_t next;
+    if (interval_mean < RARE) return true;
+    uint64_t now = sy_os_now(), when = atomic_load_explicit(&next, memory_order_relaxed);
+    return now >= when && atomic_compare_exchange_strong(&next, &when, now + APART_NS);
 }
 
+/* Injected failures are counted by the size classes, which would miss a sampled allocation. */
+static bool can_sample(size_t size, size_t align) {
+    return size <= sy_os_page_size() && align <= sy_os_page_size() &&
+           !atomic_load_explicit(&sy_fail_armed, memory_order_relaxed);
+}
+
+/* NULL where address space is limited: the 130 MiB of guarded objects and their stacks would be
+ * missing elsewhere. */
 static sy_cache *sampled_cache(void) {
     sy_cache *cache = atomic_load_explicit(&sampled, memory_order_acquire);
-    return cache ? cache : make_sampled_cache();
+    return cache || sy_os_space_is_limited() ? cache : make_sampled_cache();
 }
 
 /* Options such as `lock` and `tools=malloc` say where objects have to lie. Then the cache guards
@@ -76,7 +89,7 @@ static sy_cache *sampled_cache(void) {
 SY_COLD void *sy_malloc_sampled(size_t size, size_t align) {
     sy_cpu_keep_frame();
     int error = errno;
-    bool due = ends_interval() && can_sample(size, align);
+    bool due = ends_interval() && can_sample(size, align) && is_apart();
     sy_cache *cache = due ? sampled_cache() : NULL;
     errno = error;
     return cache && sy_cache_guards(cache) ? sy_guarded_make(cache, size, align) : NULL;

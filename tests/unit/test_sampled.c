@@ -85,6 +85,36 @@ static void options_change_as_the_program_runs_here(void *arg) {
 }
 RUN(options_change_as_the_program_runs)
 
+/* Counts allocations until `count` are sampled, or `most` intervals have ended. Returns how many
+ * were sampled. */
+static unsigned sample(unsigned count, unsigned most) {
+    unsigned sampled = 0;
+    while (sampled < count && most > 0) {
+        sy_sample_left = 0;
+        if (!sy_sample_due()) continue;
+        void *object = sy_malloc_sampled(16, 16);
+        most--;
+        sampled += object != NULL;
+        sy_free(object);
+    }
+    return sampled;
+}
+
+static void rare_samples_are_apart_here(void *arg) {
+    (void)arg;
+    sy_fake_set_clock(UINT64_C(1) << 40);
+    must(sy_set_options("sample=1/10000") == 0);
+    must(sample(1, 10) == 1);
+    must(sample(1, 10) == 0);
+    sy_fake_advance_clock(4999999);
+    must(sample(1, 10) == 0);
+    sy_fake_advance_clock(1);
+    must(sample(2, 10) == 1);
+    must(sy_set_options("sample=1/9999") == 0);
+    must(sample(10, 10) >= 9); /* the first interval is a rare one's */
+}
+RUN(rare_samples_are_apart)
+
 static void objects_that_have_to_lie_elsewhere_are_not_sampled_here(void *options) {
     must(sy_set_options(options) == 0);
     begin();
@@ -131,6 +161,7 @@ int main(void) {
         cmocka_unit_test(sizes_and_alignments),
         cmocka_unit_test(a_sampled_object_can_be_resized),
         cmocka_unit_test(options_change_as_the_program_runs),
+        cmocka_unit_test(rare_samples_are_apart),
         cmocka_unit_test(objects_that_have_to_lie_elsewhere_are_not_sampled),
         cmocka_unit_test(a_refusal_leaves_the_allocation_to_the_heap),
     };
