@@ -26,6 +26,9 @@
  *
  * One full magazine in 4,096 is flushed without these steps  is_inspected
  *
+ * If it is the first of the thread, and the item may lie in a cache line that other threads use, the
+ * loaded magazine first gets items of the thread's own         push_below
+ *
  * A thread without a record, or a client without magazines, goes straight to refill and flush.
  *
  * Two kinds of clients are different. For a one-way client (a cache with epochs) the functions here
@@ -47,6 +50,8 @@
 enum {
     WINDOW = 16,             /* items of another CPU's magazine that are fetched at a time */
     INSPECTED_ONE_IN = 4096, /* full magazines */
+    LINE = 64,               /* bytes of a cache line */
+    LINES_SHARED = 4,        /* items of fewer lines: few others lie beside a larger one */
 };
 
 /* ---- the thread's own magazines ---- */
@@ -238,17 +243,39 @@ static void make_room_in_slot(sy_client *client, sy_thread *thread, sy_slot *slo
     sy_slot_exchange(client, slot, empty, sy_slot_unload(slot));
 }
 
+/*
+ * Whether a thread that frees its first item may share cache lines with other threads by it. The
+ * item is another thread's, and the items beside it may be in use by further threads. If this
+ * thread got it again for each allocation, all these threads would write to the same lines: passive
+ * false sharing (Berger and others, "Hoard", 2000, section 2). Only for items that are ordered: the
+ * others' refill may call the program.
+ */
+static bool may_share_lines(const sy_client *client) {
+    size_t bytes = client->config.item_bytes;
+    bool may = client->config.ordered && bytes < LINES_SHARED * LINE && bytes % LINE != 0;
+    return may && !steady_slot(client);
+}
+
+/* Gives the slot, which is empty, items that no other thread uses, and puts `item` below them. */
+static SY_COLD bool push_below(sy_client *client, sy_thread *thread, sy_slot *slot,
+                               uintptr_t item) {
+    bool empty = slot->top == slot->loaded->items && slot->capacity > 1;
+    return empty && sy_slot_refill_above(client, thread, slot, item);
+}
+
 void sy_client_free(sy_client *client, uintptr_t item) {
     if (client->config.one_way) {
         sy_one_way_free(client, item);
         return;
     }
+    bool first = may_share_lines(client);
     sy_thread *thread;
     sy_slot *slot;
     while ((slot = sy_slot_ready(client, &thread)) != NULL && !sy_slot_has_room(client, slot)) {
         SY_INSIDE(thread);
         make_room_in_slot(client, thread, slot);
     }
+    if (SY_UNLIKELY(slot && first) && push_below(client, thread, slot, item)) return;
     if (SY_LIKELY(slot))
         sy_slot_push(client, slot, item);
     else

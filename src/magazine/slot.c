@@ -4,6 +4,8 @@
  */
 #include "magazine/slot.h"
 
+#include <string.h>
+
 #include "magazine/budget.h"
 #include "os/invariant.h"
 
@@ -99,4 +101,15 @@ bool sy_slot_refill(sy_client *client, sy_thread *thread, sy_slot *slot, bool gr
     sy_magazine_set_count(empty, count);
     sy_slot_load(client, slot, empty);
     return count > 0;
+}
+
+bool sy_slot_refill_above(sy_client *client, sy_thread *thread, sy_slot *slot, uintptr_t item) {
+    sy_magazine *empty = slot->loaded;
+    size_t count = refill_magazine(client, thread, empty, slot->capacity - 1);
+    if (count == 0) return false;
+    memmove(empty->items + 1, empty->items, count * sizeof *empty->items);
+    empty->items[0] = item;
+    sy_magazine_set_count(empty, count + 1);
+    sy_slot_load(client, slot, empty);
+    return true;
 }

@@ -153,6 +153,10 @@ sy_slot *sy_slot_ready(sy_client *client, sy_thread **self);
  * `grow`; false with errno when there are no items. */
 bool sy_slot_refill(sy_client *client, sy_thread *thread, sy_slot *slot, bool grow);
 
+/* The same, without growth, and puts `item` below these items, so that it is given out last. False
+ * with errno: the magazine stays empty. */
+bool sy_slot_refill_above(sy_client *client, sy_thread *thread, sy_slot *slot, uintptr_t item);
+
 /* Flushes the loaded magazine, which stays. */
 void sy_slot_flush_loaded(sy_client *client, sy_slot *slot);
 

@@ -3,6 +3,7 @@
  * the real system.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -550,6 +551,84 @@ static int begin(void **state) {
     return 0;
 }
 
+/* ---- cache lines ---- */
+
+enum { APART = 4, LINE = 64 };
+
+static struct apart {
+    void *given[APART]; /* neighbours, one for each thread */
+    void *own[APART];   /* what the thread got after it had freed its own */
+    size_t size;
+    int error; /* the thread's errno after its first free */
+    pthread_barrier_t all;
+} apart;
+
+static void *free_and_take(void *number) {
+    size_t self = (size_t)number;
+    errno = 77;
+    sy_free(apart.given[self]);
+    if (errno != 77) apart.error = errno;
+    apart.own[self] = get(apart.size);
+    pthread_barrier_wait(&apart.all); /* all are live */
+    sy_free(apart.own[self]);
+    must(get(apart.size) == apart.own[self]); /* the thread keeps to it */
+    sy_free(apart.own[self]);
+    return NULL;
+}
+
+/* Passive false sharing: threads get no neighbouring objects for those that they were given. */
+static void threads_write_to_lines_of_their_own(void **state) {
+    static const size_t sizes[] = {8, 16, 40, 56, 80, 112, 240};
+    (void)state;
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        pthread_t threads[APART];
+        apart.size = sizes[s];
+        must(pthread_barrier_init(&apart.all, NULL, APART) == 0);
+        for (size_t i = 0; i < APART; i++) apart.given[i] = get(apart.size);
+        for (size_t i = 0; i < APART; i++)
+            must(pthread_create(&threads[i], NULL, free_and_take, (void *)i) == 0);
+        for (size_t i = 0; i < APART; i++) must(pthread_join(threads[i], NULL) == 0);
+        for (size_t i = 0; i < APART; i++)
+            for (size_t j = 0; j < i; j++) {
+                uintptr_t a = (uintptr_t)apart.own[i], b = (uintptr_t)apart.own[j];
+                uintptr_t low = a < b ? a : b, high = a < b ? b : a;
+                must((low + apart.size - 1) / LINE < high / LINE);
+            }
+        must(pthread_barrier_destroy(&apart.all) == 0);
+    }
+    assert_int_equal(apart.error, 0);
+    assert_int_equal(sy_verify(), 0);
+}
+
+/* The first free of a thread takes fresh objects. If there is no memory for them, it is a free like
+ * any other. */
+static void *free_without_memory(void *object) {
+    sy_fake_fail_from(SY_FAKE_ANY, 1);
+    errno = 77;
+    sy_free(object);
+    must(errno == 77);
+    sy_fake_reset();
+    return NULL;
+}
+
+static void a_first_free_needs_no_memory(void **state) {
+    (void)state;
+    enum { MOST = 1 << 19 }; /* objects of a few chunks */
+    static void *objects[MOST];
+    pthread_t thread;
+    size_t count = 0;
+    sy_trim();
+    objects[count++] = get(24);
+    sy_fake_fail_from(SY_FAKE_ANY, 1);
+    while (count < MOST && (objects[count] = sy_malloc(24)) != NULL) count++;
+    sy_fake_reset();
+    must(count < MOST);
+    must(pthread_create(&thread, NULL, free_without_memory, objects[--count]) == 0);
+    must(pthread_join(thread, NULL) == 0);
+    while (count > 0) sy_free(objects[--count]);
+    assert_int_equal(sy_verify(), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
 static void a_large_object_that_shrinks_gives_memory_back(void **state) {
@@ -595,6 +674,8 @@ int main(void) {
         TEST(freed_memory_is_used_again),
         TEST(trim_gives_spans_and_classes_back),
         TEST(threads_never_share_an_object),
+        TEST(threads_write_to_lines_of_their_own),
+        TEST(a_first_free_needs_no_memory),
         TEST(a_large_object_that_shrinks_gives_memory_back),
     };
     return cmocka_run_group_tests_name("heap", tests, NULL, NULL);
