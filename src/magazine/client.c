@@ -26,8 +26,8 @@
  *
  * One full magazine in 4,096 is flushed without these steps  is_inspected
  *
- * If it is the first of the thread, and the item may lie in a cache line that other threads use, the
- * loaded magazine first gets items of the thread's own         push_below
+ * If it is the first free of the thread, and the item may lie in a cache line that other threads
+ * use, the loaded magazine first gets other items              push_below
  *
  * A thread without a record, or a client without magazines, goes straight to refill and flush.
  *
