@@ -253,7 +253,8 @@ static void make_room_in_slot(sy_client *client, sy_thread *thread, sy_slot *slo
 static bool may_share_lines(const sy_client *client) {
     size_t bytes = client->config.item_bytes;
     bool may = client->config.ordered && bytes < LINES_SHARED * LINE && bytes % LINE != 0;
-    return may && !steady_slot(client);
+    const sy_slot *slot = (const sy_slot *)sy_abi_1 + client->number;
+    return may && !slot->loaded;
 }
 
 /* Gives the slot, which is empty, items that no other thread uses, and puts `item` below them. */
