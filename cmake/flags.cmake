@@ -28,7 +28,10 @@ endif()
 # hardly runs. It lies behind the other code.
 # -fdata-sections, --sort-section: the variables lie in the order of their alignment, so that most
 # small ones lie together, not between large tables.
-# -static-libgcc: the unwinder is a part of the library, rather than one more library to be loaded.
+#
+# libgcc_s, which is loaded too, is 100 KiB of a small program. -static-libgcc would avoid it, but
+# then an exception that a callback throws would pass through two unwinders, perhaps of different
+# versions (GCC's manual, "Link Options").
 include(CheckLinkerFlag)
 set(SLABYARD_SELDOM
     cache/account.c cache/calls.c cache/count.c cache/directory.c cache/epoch.c cache/handle.c
@@ -39,7 +42,7 @@ set(SLABYARD_SELDOM
     vmem/recover.c watch/callback.c watch/cxx_name.c watch/dwarf.c watch/explain.c watch/fault.c
     watch/history.c watch/lookup.c watch/report.c watch/rust_name.c watch/symbols.c watch/tags.c
     watch/whose.c)
-set(SLABYARD_SHARED_FLAGS -static-libgcc)
+set(SLABYARD_SHARED_FLAGS "")
 check_linker_flag(C -Wl,--sort-section=alignment SLABYARD_CAN_SORT)
 if(SLABYARD_CAN_SORT)
     list(APPEND SLABYARD_SHARED_FLAGS -Wl,--sort-section=alignment)

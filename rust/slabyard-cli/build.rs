@@ -72,7 +72,7 @@ fn build_malloc(repository: &Path, output: &Path) {
         .args(c_files(&shim))
         .args(["-Wl,--whole-archive", &library, "-Wl,--no-whole-archive"])
         // Profilers need the function names; line numbers would make the tool a sixth larger.
-        .args(["-static-libgcc", "-Wl,-z,nodelete", "-Wl,--strip-debug"])
+        .args(["-Wl,-z,nodelete", "-Wl,--strip-debug"])
         // A program that is linked with an installed library must not get a second copy of it.
         .arg(format!("-Wl,-soname,libslabyard-malloc.so.{}", abi(&cmake)))
         .arg(format!("-Wl,--version-script={}", shown.display()))

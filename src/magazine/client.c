@@ -244,11 +244,11 @@ static void make_room_in_slot(sy_client *client, sy_thread *thread, sy_slot *slo
 }
 
 /*
- * Whether a thread that frees its first item may share cache lines with other threads by it. The
- * item is another thread's, and the items beside it may be in use by further threads. If this
- * thread got it again for each allocation, all these threads would write to the same lines: passive
- * false sharing (Berger and others, "Hoard", 2000, section 2). Only for items that are ordered: the
- * others' refill may call the program.
+ * Whether this is the thread's first use of the client, and the item is so small that other items
+ * lie in its cache lines. The item was another thread's, and further threads may use the items
+ * beside it. If this thread got it again for each allocation, these threads would write to the same
+ * lines: passive false sharing (Berger and others, "Hoard", 2000, section 2). Only for clients that
+ * are `ordered`, the heap's classes: their refill calls no function of the program.
  */
 static bool may_share_lines(const sy_client *client) {
     size_t bytes = client->config.item_bytes;
