@@ -73,7 +73,7 @@ pub struct Job {
 /// The environment of all runs, besides the library: `command` runs in `folder`.
 ///
 /// The programs of the system are Debian's, not others with the same names. Python asks malloc for
-/// each object.
+/// each object. The hashes of Perl and Python do not differ from run to run.
 pub fn environment<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
     command
         .current_dir(folder)
@@ -82,6 +82,8 @@ pub fn environment<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Comma
         .env("LC_ALL", "C")
         .env("PYTHONMALLOC", "malloc")
         .env("PYTHONHASHSEED", "0")
+        .env("PERL_HASH_SEED", "0")
+        .env("PERL_PERTURB_KEYS", "0")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env_remove("LD_PRELOAD")
         .env_remove("SLABYARD")
