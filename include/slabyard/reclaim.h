@@ -58,8 +58,8 @@ SY_API size_t sy_trim_some(size_t bytes, uint64_t budget_ns);
 
 /** Sets the decay time. Free memory that is not used is returned within two to four times
  * `milliseconds`, because it moves in steps from magazines to slabs to the operating system. If the
- * program soon uses much of this memory again, it is kept up to four times as long. 0: never. The
- * default is 250. */
+ * program soon uses much of this memory again, it is kept up to four times as long. While the
+ * program's memory falls, it is returned up to four times as soon. 0: never. The default is 250. */
 SY_API void sy_set_decay(uint64_t milliseconds);
 
 /**

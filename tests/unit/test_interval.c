@@ -1,6 +1,6 @@
 /*
  * test_interval.c: how often passes by age begin. A program that soon uses again what passes have
- * returned gets fewer of them.
+ * returned gets fewer of them; one whose memory falls gets more.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -200,6 +200,122 @@ static void a_small_part_does_not_count(void **state) {
     is_not_noticed(400, 40, 0);
 }
 
+/* ---- memory that falls ---- */
+
+enum { ROUNDS = 12 };
+
+/* The interval in quarters of the decay time. */
+static uint64_t quarters(void) { return sy_reclaim_interval() * 4 / DECAY_NS; }
+
+static void free_part(size_t round, size_t part) {
+    for (size_t i = 0; i < part; i++) sy_free(all[round * part + i]);
+}
+
+/* Frees ROUNDS parts of `part` objects, a pass after each. Returns the shortest interval. */
+static uint64_t fall(size_t part) {
+    uint64_t least = quarters();
+    for (size_t round = 0; round < ROUNDS; round++) {
+        free_part(round, part);
+        pass();
+        if (quarters() < least) least = quarters();
+    }
+    return least;
+}
+
+static void take_for_a_fall(size_t part) {
+    object_bytes = (size_t)300 * 1024;
+    object_count = ROUNDS * part;
+    take_all();
+    passes(ENOUGH_PASSES);
+    assert_int_equal(quarters(), 4);
+}
+
+static void falling_memory_makes_passes_more_frequent(void **state) {
+    (void)state;
+    take_for_a_fall(30);
+    assert_int_equal(fall(30), 1);
+    passes(ENOUGH_PASSES);
+    assert_int_equal(quarters(), 4);
+}
+
+static void the_end_of_a_fall_is_slow(void **state) {
+    (void)state;
+    take_for_a_fall(30);
+    fall(30);
+    assert_int_equal(quarters(), 1);
+    for (int i = 0; i < ENOUGH_PASSES && quarters() == 1; i++) pass();
+    assert_int_equal(quarters(), 2);
+    pass();
+    assert_int_equal(quarters(), 4);
+}
+
+static void a_fall_within_one_pass_does_not_count(void **state) {
+    (void)state;
+    object_bytes = (size_t)300 * 1024;
+    object_count = 200;
+    take_all();
+    passes(ENOUGH_PASSES);
+    free_from(0);
+    for (int i = 0; i < ENOUGH_PASSES; i++, pass()) assert_int_equal(quarters(), 4);
+}
+
+static void a_fall_of_little_memory_does_not_count(void **state) {
+    (void)state;
+    take_for_a_fall(6);
+    assert_int_equal(fall(6), 4);
+}
+
+/* 4 of 350 MiB in each pass. */
+static void a_fall_by_a_small_part_does_not_count(void **state) {
+    (void)state;
+    take_for_a_fall(14);
+    static void *others[1024];
+    for (size_t i = 0; i < 1024; i++) must((others[i] = sy_malloc(object_bytes)) != NULL);
+    passes(ENOUGH_PASSES);
+    assert_int_equal(fall(14), 4);
+    for (size_t i = 0; i < 1024; i++) sy_free(others[i]);
+}
+
+/* 4 MiB of spans return with each pass, and once 27 MiB of pages, of which 2 MiB at a time are used
+ * again. */
+static void a_fall_does_not_count_if_memory_is_used_again(void **state) {
+    (void)state;
+    needs_small_pages();
+    enum { PAGES = 8000, AGAIN = 580 };
+    static void *pages[PAGES];
+    sy_cache *cache = make(4096, SY_CHECKED); /* no magazines */
+    for (size_t i = 0; i < PAGES; i++) memset(pages[i] = sy_cache_alloc(cache), 1, 4096);
+    take_for_a_fall(12);
+    for (size_t i = 0; i < PAGES; i++) /* no slab becomes empty */
+        if (i % 8) sy_cache_free(cache, pages[i]);
+    size_t at = 0;
+    for (size_t round = 0; round < 5; round++) {
+        free_part(round, 12);
+        bool gone = at > 0 || stats_of(cache).discarded > (size_t)20 * MIB;
+        for (size_t taken = 0; gone && taken < AGAIN; at++)
+            if (at % 8) memset(pages[at] = sy_cache_alloc(cache), 1, 4096), taken++;
+        pass();
+        assert_int_equal(quarters(), 4);
+    }
+    assert_true(at > 0);
+    for (size_t i = 0; i < PAGES; i++)
+        if (i < at || i % 8 == 0) sy_cache_free(cache, pages[i]);
+    for (size_t round = 5; round < ROUNDS; round++) free_part(round, 12);
+    end(cache);
+}
+
+static void memory_that_is_used_again_ends_a_fall(void **state) {
+    (void)state;
+    take_for_a_fall(60);
+    assert_int_equal(fall(60), 1);
+    pass();
+    object_count = 600;
+    take_all();
+    pass();
+    assert_int_equal(quarters(), 8);
+    free_from(0);
+}
+
 /* ---- the way back ---- */
 
 static void after_calm_passes_the_interval_is_halved(void **state) {
@@ -254,6 +370,13 @@ int main(void) {
         TEST(memory_that_is_used_again_late_does_not_count),
         TEST(a_little_memory_does_not_count),
         TEST(a_small_part_does_not_count),
+        TEST(falling_memory_makes_passes_more_frequent),
+        TEST(the_end_of_a_fall_is_slow),
+        TEST(a_fall_within_one_pass_does_not_count),
+        TEST(a_fall_of_little_memory_does_not_count),
+        TEST(a_fall_by_a_small_part_does_not_count),
+        TEST(a_fall_does_not_count_if_memory_is_used_again),
+        TEST(memory_that_is_used_again_ends_a_fall),
         TEST(after_calm_passes_the_interval_is_halved),
         TEST(a_new_decay_time_begins_anew),
         TEST(the_longest_decay_time_does_not_wrap),
