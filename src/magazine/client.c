@@ -48,10 +48,10 @@
 #include "magazine/slot.h"
 
 enum {
-    WINDOW = 16,             /* items of another CPU's magazine that are fetched at a time */
-    INSPECTED_ONE_IN = 4096, /* full magazines */
-    LINE = 64,               /* bytes of a cache line */
-    LINES_SHARED = 4,        /* items of fewer lines: few others lie beside a larger one */
+    WINDOW = 16,              /* items of another CPU's magazine that are fetched at a time */
+    INSPECTED_ONE_IN = 4096,  /* full magazines */
+    LINE = 64,                /* bytes of a cache line */
+    SHARING_BYTES = 4 * LINE, /* of smaller items: few others lie beside a larger one */
 };
 
 /* ---- the thread's own magazines ---- */
@@ -252,7 +252,7 @@ static void make_room_in_slot(sy_client *client, sy_thread *thread, sy_slot *slo
  */
 static bool may_share_lines(const sy_client *client) {
     size_t bytes = client->config.item_bytes;
-    bool may = client->config.ordered && bytes < LINES_SHARED * LINE && bytes % LINE != 0;
+    bool may = client->config.ordered && bytes < SHARING_BYTES && bytes % LINE != 0;
     const sy_slot *slot = (const sy_slot *)sy_abi_1 + client->number;
     return may && !slot->loaded;
 }
