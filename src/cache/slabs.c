@@ -115,6 +115,22 @@ bool sy_caches_grew(void) {
            atomic_exchange_explicit(&grew, false, memory_order_relaxed);
 }
 
+/* Huge pages are for caches of which at least so many bytes are in slabs. Since such a cache needs
+ * another slab, all of these are full. */
+enum { DENSE_LEAST = 4 << 20 };
+
+/* Whether the slabs of a cache can be expected to use all their pages: each page has the first byte
+ * of an object. Slabs that are locked, or left out of core dumps, are mappings of their own, which
+ * a huge page cannot span. */
+static bool is_dense(sy_cache *cache) {
+    const sy_layout *layout = &cache->layout;
+    if (layout->slot > sy_os_page_size() || cache->flags & (SY_LOCKED | SY_NO_DUMP)) return false;
+    sy_lock_acquire(&cache->lock);
+    size_t bytes = cache->slab_count * layout->slab_bytes;
+    sy_lock_release(&cache->lock);
+    return bytes >= DENSE_LEAST;
+}
+
 /* ---- a slab comes and goes ---- */
 
 bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
@@ -125,6 +141,7 @@ bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
                                       layout->align, 0, &clean, &refused);
     sy_refuse_run(refused);
     if (!slab) return false;
+    if (sy_chunk_grows(cache->memory) && is_dense(cache)) sy_chunk_back_ahead(slab, clean);
     if (!take_all(cache, slab)) {
         unhide(cache, slab);
         sy_quota_give_run(cache->quota, slab);

@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "chunk/headers.h"
+#include "chunk/huge.h"
 #include "chunk/large.h"
 #include "chunk/pressure.h"
 #include "os/invariant.h"
@@ -375,6 +376,44 @@ int sy_run_discard(const sy_slab *run, void *start, size_t bytes) {
     return sy_memory_discard(memory_of(run), start, bytes);
 }
 
+/* The units of the half of a chunk that may be backed with a huge page for a new run: the half with
+ * the run's last unit, if its other units are free and clean. 0: it may not. The caller holds the
+ * lock. */
+static uint64_t fresh_half(const sy_chunk *chunk, const sy_slab *run, bool clean) {
+    unsigned first = unit_of(run), units = units_of(run);
+    unsigned half = (first + units - 1) / SY_HUGE_UNITS * SY_HUGE_UNITS;
+    uint64_t all = units_mask(half, SY_HUGE_UNITS) & ALL_UNITS;
+    uint64_t others = all & ~units_mask(first, units);
+    bool fresh = clean || first < half; /* a run across the middle may begin in dirty units */
+    return fresh && !chunk->punched && !(others & ~(chunk->free & ~chunk->dirty)) ? all : 0;
+}
+
+/* Near the limit the pages are taken one by one. */
+static bool has_room_ahead(void) {
+    if (!sy_pressure_is_far()) sy_chunk_relieve(SY_HUGE_BYTES);
+    return sy_pressure_is_far();
+}
+
+void sy_chunk_back_ahead(const sy_slab *run, bool clean) {
+    sy_chunk *chunk = chunk_of(run);
+    sy_lock_acquire(&chunk->memory->lock);
+    uint64_t half = fresh_half(chunk, run, clean);
+    sy_lock_release(&chunk->memory->lock);
+    if (!half || !has_room_ahead()) return;
+    unsigned first = sy_lowest_bit(half) / SY_HUGE_UNITS * SY_HUGE_UNITS;
+    if (!sy_huge_back((char *)chunk->start + (size_t)first * SY_UNIT_BYTES)) return;
+    sy_lock_acquire(&chunk->memory->lock);
+    uint64_t ahead = half & chunk->free & ~chunk->dirty;
+    chunk->dirty |= ahead;
+    sy_lock_release(&chunk->memory->lock);
+    sy_pressure_note(sy_count_bits(ahead) * (size_t)SY_UNIT_BYTES);
+}
+
+bool sy_chunk_grows(const sy_memory *memory) {
+    return memory->systems &&
+           sy_huge_is_allowed(atomic_load_explicit(&memory->units_used, memory_order_relaxed));
+}
+
 void sy_chunk_punched(const sy_slab *run) {
     if (is_large(run) || !chunk_of(run)->memory->systems) return;
     sy_chunk *chunk = chunk_of(run);
@@ -395,8 +434,12 @@ static uint64_t discard_units(const sy_chunk *chunk, uint64_t units) {
         uint64_t rest = ~(units >> first);
         unsigned count = rest ? sy_lowest_bit(rest) : 64;
         uint64_t mask = units_mask(first, count);
-        char *start = (char *)chunk->start + (size_t)first * SY_UNIT_BYTES;
-        size_t bytes = (size_t)count * SY_UNIT_BYTES;
+        size_t bytes = (size_t)count * SY_UNIT_BYTES, from = (size_t)first * SY_UNIT_BYTES;
+        if (first == 1 && chunk->memory->systems) { /* with what a huge page gave to unit 0 */
+            bytes += SY_UNIT_BYTES;
+            from = 0;
+        }
+        char *start = (char *)chunk->start + from;
         if (sy_memory_discard(chunk->memory, start, bytes) == 0) done |= mask;
         units &= ~mask;
     }

@@ -14,7 +14,7 @@
  * it has a separate segment of address space and a separate descriptor (large.h).
  *
  * Unit 0 is not used because 63 descriptors fill four pages of 4 KiB; a 64th would need a fifth
- * page. Unit 0 is 1.6 % of the address space, and holds no memory.
+ * page. Unit 0 is 1.6 % of the address space, and holds no memory unless it is part of a huge page.
  *
  * A free unit is dirty (it holds memory, with the content that its last owner left) or clean (it
  * holds no memory and reads as zero). Dirty units are given out first; a trim cleans them.
@@ -184,6 +184,15 @@ void sy_run_each(sy_memory *memory, void (*visit)(sy_slab *run, void *arg), void
 
 /* Backs a run with memory now. 0, or -1 with ENOMEM. For a program's own memory it does nothing. */
 int sy_run_populate(const sy_slab *run);
+
+/* Whether so much of the memory is in use that caches which grow should get huge pages. */
+bool sy_chunk_grows(const sy_memory *memory);
+
+/* Called for a new run in a chunk of the system's memory, before it is written to, if the owner
+ * will need more memory soon. If the run is the first in its half of the chunk, backs this half
+ * with a huge page (huge.h). The half's free units are dirty then. `clean`: the result of
+ * sy_run_take. */
+void sy_chunk_back_ahead(const sy_slab *run, bool clean);
 
 /* Discards whole pages of a run. 0, or -1: their memory is still held. */
 int sy_run_discard(const sy_slab *run, void *start, size_t bytes);

@@ -31,6 +31,7 @@ static _Atomic int64_t patience;   /* bytes that others may take meanwhile, with
 static _Atomic size_t limit;       /* bytes; SIZE_MAX: there is none */
 static _Atomic uint64_t limit_due; /* time of the next reading of the limit */
 static _Atomic bool pressing;      /* at the last look, half of the spare part was used */
+static _Atomic bool far_below;     /* at the last look, the mark was far */
 
 static size_t read_limit(void) {
     uint64_t now = sy_os_now(), due = atomic_load_explicit(&limit_due, memory_order_relaxed);
@@ -49,6 +50,7 @@ static void set_room(size_t bytes) {
 static size_t look(size_t coming) {
     size_t bytes = read_limit(), resident = bytes == SIZE_MAX ? 0 : sy_os_resident();
     if (resident == 0) { /* there is no limit, or the memory cannot be read */
+        atomic_store_explicit(&far_below, true, memory_order_relaxed);
         set_room(FREE_ROOM);
         return 0;
     }
@@ -56,8 +58,9 @@ static size_t look(size_t coming) {
     size_t used = resident + coming;
     atomic_store_explicit(&patience, (int64_t)near, memory_order_relaxed);
     atomic_store_explicit(&pressing, used > mark + spare / 2, memory_order_relaxed);
+    size_t half = used < mark ? (mark - used) / 2 : 0;
+    atomic_store_explicit(&far_below, half > near, memory_order_relaxed);
     if (used + near <= mark) {
-        size_t half = (mark - used) / 2;
         set_room(half > near ? half : near);
         return 0;
     }
@@ -77,6 +80,8 @@ size_t sy_pressure_look(size_t coming) {
 }
 
 bool sy_pressure_presses(void) { return atomic_load_explicit(&pressing, memory_order_relaxed); }
+
+bool sy_pressure_is_far(void) { return atomic_load_explicit(&far_below, memory_order_relaxed); }
 
 bool sy_pressure_stalled(uint64_t now) {
     static uint64_t last_stall = UINT64_MAX, last_time;

@@ -46,6 +46,10 @@ extern SY_HIDDEN _Atomic size_t sy_pressure_unmet;
 /* Whether the limit was so near at the last look that this pass must not wait. */
 bool sy_pressure_presses(void);
 
+/* Whether the limit was far at the last look: until the next one, less than half of the distance to
+ * the mark can be taken. False before the first look. */
+bool sy_pressure_is_far(void);
+
 /* Whether tasks have waited for memory for a tenth of the time since the last call or more. Reads a
  * file. Only one thread calls it. */
 bool sy_pressure_stalled(uint64_t now);

@@ -62,7 +62,7 @@ static size_t memory_limit, resident, stall;
 static unsigned resident_calls;
 static bool guards_split, moves_forbidden;
 static bool clock_stands;
-static uint64_t clock_ns;
+static uint64_t clock_ns, waited_ns;
 static const char *option_name, *option_text;
 static bool traced;
 static enum { TERMINAL_REAL, TERMINAL, NO_TERMINAL } terminal;
@@ -429,6 +429,13 @@ int __wrap_sy_os_huge(void *start, size_t bytes, bool wanted) {
     return result;
 }
 
+int __wrap_sy_os_make_huge(void *start, size_t bytes);
+
+int __wrap_sy_os_make_huge(void *start, size_t bytes) {
+    return on_range(SY_FAKE_MAKE_HUGE, &committed, "huge pages for what is not committed",
+                    __real_sy_os_populate, stayed, start, bytes);
+}
+
 int __real_sy_os_guard(void *start, size_t bytes, bool wanted);
 int __wrap_sy_os_guard(void *start, size_t bytes, bool wanted);
 
@@ -550,12 +557,20 @@ void sy_fake_set_clock(uint64_t ns) {
     pthread_mutex_lock(&lock);
     clock_stands = true;
     clock_ns = ns;
+    waited_ns = 0;
     pthread_mutex_unlock(&lock);
 }
 
 void sy_fake_advance_clock(uint64_t ns) {
     pthread_mutex_lock(&lock);
     clock_ns += ns;
+    pthread_mutex_unlock(&lock);
+}
+
+void sy_fake_let_wait(uint64_t ns) {
+    pthread_mutex_lock(&lock);
+    clock_ns += ns;
+    waited_ns += ns;
     pthread_mutex_unlock(&lock);
 }
 
@@ -568,6 +583,17 @@ uint64_t __wrap_sy_os_now(void) {
     uint64_t ns = clock_ns;
     pthread_mutex_unlock(&lock);
     return stands ? ns : __real_sy_os_now();
+}
+
+uint64_t __real_sy_os_thread_time(void);
+uint64_t __wrap_sy_os_thread_time(void);
+
+uint64_t __wrap_sy_os_thread_time(void) {
+    pthread_mutex_lock(&lock);
+    bool stands = clock_stands;
+    uint64_t ns = clock_ns - waited_ns;
+    pthread_mutex_unlock(&lock);
+    return stands ? ns : __real_sy_os_thread_time();
 }
 
 /* ---- threads and processes ---- */

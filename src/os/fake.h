@@ -28,6 +28,7 @@ typedef enum sy_fake_call {
     SY_FAKE_DECOMMIT,
     SY_FAKE_RELEASE,
     SY_FAKE_HUGE,
+    SY_FAKE_MAKE_HUGE, /* small pages instead, as not each system has huge ones */
     SY_FAKE_LOCK,
     SY_FAKE_GUARD,
     SY_FAKE_AT_THREAD_EXIT,
@@ -95,9 +96,12 @@ void sy_fake_set_guards_split(bool split);
 /* If `forbidden`, sy_os_can_move() is false and moves fail on any system. */
 void sy_fake_forbid_moves(bool forbidden);
 
-/* Stops the clock: sy_os_now() returns `ns`, plus what sy_fake_advance_clock() has added. */
+/* Stops the clock: sy_os_now() and sy_os_thread_time() return `ns`, plus what
+ * sy_fake_advance_clock() has added. */
 void sy_fake_set_clock(uint64_t ns);
 void sy_fake_advance_clock(uint64_t ns);
+/* The same, but the processor time of threads does not advance. */
+void sy_fake_let_wait(uint64_t ns);
 
 /* Sets the result of sy_os_option() for one name; NULL: not set. Only the last name counts. The
  * fake keeps the pointers and does not copy the strings. */

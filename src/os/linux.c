@@ -56,6 +56,7 @@
 #define MOVE_AND_KEEP          4   /* 5.7; MREMAP_DONTUNMAP */
 #define ADVICE_POPULATE_WRITE  23  /* 5.14 */
 #define ADVICE_DONTNEED_LOCKED 24  /* 5.18 */
+#define ADVICE_COLLAPSE        25  /* 6.1 */
 #define ADVICE_GUARD           102 /* 6.13 */
 #define ADVICE_UNGUARD         103
 #define ADVICE_OF_NO_KERNEL    9999
@@ -323,6 +324,30 @@ int sy_os_huge(void *start, size_t bytes, bool wanted) {
     return madvise(start, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
+/* MADV_COLLAPSE works even where the administrator has forbidden huge pages. */
+static bool allows_huge(void) {
+    enum { UNKNOWN, ALLOWS, FORBIDS };
+    static _Atomic int known;
+    int state = atomic_load_explicit(&known, memory_order_relaxed);
+    if (state == UNKNOWN) {
+        state = sy_linux_allows_huge("") && !accepts_any_advice() ? ALLOWS : FORBIDS;
+        atomic_store_explicit(&known, state, memory_order_relaxed);
+    }
+    return state == ALLOWS;
+}
+
+/* The kernel makes a huge page of a range that has a page of memory at least. This needs no advice
+ * for the range, which would split its mapping. */
+int sy_os_make_huge(void *start, size_t bytes) {
+    if (made_to_fail("huge")) return -1;
+    int saved = errno;
+    if (!allows_huge()) return fail_with_errno(EINVAL);
+    touch(start, sy_os_page_size());
+    if (madvise(start, bytes, ADVICE_COLLAPSE) != 0) return -1;
+    errno = saved;
+    return 0;
+}
+
 int sy_os_dump(void *start, size_t bytes, bool wanted) {
     return madvise(start, bytes, wanted ? MADV_DODUMP : MADV_DONTDUMP);
 }
@@ -464,11 +489,15 @@ uint64_t sy_os_memory_stall(void) { return sy_linux_memory_stall(""); }
 
 /* ---- time, random numbers ---- */
 
-uint64_t sy_os_now(void) {
+static uint64_t read_clock(clockid_t clock) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
+
+uint64_t sy_os_now(void) { return read_clock(CLOCK_MONOTONIC); }
+
+uint64_t sy_os_thread_time(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
 
 /* The clock, a stack address and a count of calls differ a little between calls and processes. The
  * finaliser of splitmix64 spreads the difference over 64 bits. */

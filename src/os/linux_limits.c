@@ -239,12 +239,25 @@ size_t sy_linux_resident(const char *root) {
     return all == UINT64_MAX || shared > all ? 0 : (size_t)(all - shared);
 }
 
-bool sy_linux_commit_is_strict(const char *root) {
-    char directory[PATH_BYTES], value[VALUE_BYTES], *rest;
+/* Reads a file of the directory /proc or /sys in `root`. errno is kept. */
+static bool read_setting(const char *root, const char *directory, const char *file,
+                         char value[VALUE_BYTES]) {
+    char path[PATH_BYTES];
     int saved = errno;
-    int length = snprintf(directory, sizeof directory, "%s/proc/sys/vm", root);
-    bool known = length > 0 && (size_t)length < sizeof directory &&
-                 read_value(directory, "overcommit_memory", value);
+    int length = snprintf(path, sizeof path, "%s%s", root, directory);
+    bool known = length > 0 && (size_t)length < sizeof path && read_value(path, file, value);
     errno = saved;
-    return known && parse_limit(value, &rest) == 2;
+    return known;
+}
+
+bool sy_linux_commit_is_strict(const char *root) {
+    char value[VALUE_BYTES], *rest;
+    return read_setting(root, "/proc/sys/vm", "overcommit_memory", value) &&
+           parse_limit(value, &rest) == 2;
+}
+
+bool sy_linux_allows_huge(const char *root) {
+    char value[VALUE_BYTES];
+    return read_setting(root, "/sys/kernel/mm/transparent_hugepage", "enabled", value) &&
+           (strstr(value, "[madvise]") || strstr(value, "[always]"));
 }

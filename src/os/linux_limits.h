@@ -32,4 +32,7 @@ unsigned sy_linux_group_cpus(const char *root);
 /* Whether the system refuses to promise more memory than it has (vm.overcommit_memory is 2). */
 bool sy_linux_commit_is_strict(const char *root);
 
+/* Whether the system gives transparent huge pages to programs that ask for them. */
+bool sy_linux_allows_huge(const char *root);
+
 #endif

@@ -81,6 +81,13 @@ int sy_os_release(void *start, size_t bytes);
  * means that the system does not support it, and nothing depends on the result. */
 int sy_os_huge(void *start, size_t bytes, bool wanted);
 
+/* Backs a committed range with one huge page now, and leaves its content as it is. The range is as
+ * long as a huge page and begins at a multiple of this (2 MiB, if pages have 4 KiB). If a part of
+ * it is discarded later, this part gets small pages again. -1: the system has no huge page at
+ * present, or no such pages, or forbids them; the range has got memory for its first page only.
+ * Needs Linux 6.1. Reads a file at the first call. */
+int sy_os_make_huge(void *start, size_t bytes);
+
 /* Includes the range in core dumps (`wanted`), or leaves it out. Advice, as above. */
 int sy_os_dump(void *start, size_t bytes, bool wanted);
 
@@ -146,6 +153,9 @@ bool sy_os_space_is_limited(void);
 
 /* Nanoseconds of a clock that never goes back, from an arbitrary start. */
 uint64_t sy_os_now(void);
+
+/* Nanoseconds of processor time that the calling thread has used so far. A system call. */
+uint64_t sy_os_thread_time(void);
 
 /* 64 random bits that cannot be predicted from outside the process. If the system refuses to give
  * any, they are weaker. Never fails, never waits. */

@@ -48,6 +48,7 @@ enum {
     DECAY,
     MAINTENANCE,
     LIMIT,
+    HUGE_PAGES,
     OPTIONS
 };
 
@@ -143,6 +144,11 @@ static const sy_value_type limit = {.read = sy_read_bytes,
                                     .low = 1,
                                     .high = INT64_MAX,
                                     .can_be_off = true};
+static const sy_value_type huge = {.read = sy_read_bytes,
+                                   .print = sy_print_bytes,
+                                   .low = 2 << 20,
+                                   .high = INT64_MAX,
+                                   .can_be_off = true};
 static const sy_value_type leaks = {
     .read = read_leaks, .print = sy_print_set, .choices = "destroy|exit|unreachable"};
 static const sy_value_type leak_status = {
@@ -294,6 +300,10 @@ static const row table[OPTIONS] = {
                         "The most bytes that slabs and large objects of the process "
                         "may take."},
                .type = &limit},
+    [HUGE_PAGES] = {.says = {"huge", "BYTES, 2M or more, or off", NULL, "128M",
+                             "Once this many bytes are in use, memory for caches that grow is "
+                             "taken in huge pages, where the system has them."},
+                    .type = &huge},
 };
 
 static const unsigned late_rows[] = {[SY_LATE_DECAY] = DECAY,
@@ -320,6 +330,7 @@ sy_options sy_options_now = {.redzone = 64,
                              .guard_every = 1000,
                              .guard_slots = 256,
                              .stack_depth = 16,
+                             .huge = (size_t)128 << 20,
                              .exit_check = true,
                              .symbols = true};
 
@@ -376,6 +387,7 @@ static void publish(void) {
     sy_options_now.leak_status = choice(LEAK_STATUS);
     sy_options_now.tools = choice(TOOLS);
     sy_options_now.colour = choice(COLOUR);
+    sy_options_now.huge = is_on(HUGE_PAGES) ? (size_t)current.value[HUGE_PAGES] : 0;
     sy_options_now.exit_check = is_on(EXIT_CHECK);
     sy_options_now.symbols = is_on(SYMBOLS);
     sy_options_now.stats = is_on(STATS);

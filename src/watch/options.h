@@ -61,6 +61,7 @@ typedef struct sy_options {
     _Atomic unsigned explain;     /* sy_explain */
     _Atomic unsigned tools;       /* sy_tools */
     _Atomic unsigned colour;      /* sy_when */
+    _Atomic size_t huge;          /* bytes in use from which there are huge pages; 0: never */
     _Atomic bool exit_check;      /* free objects with poison are verified when the process ends */
     _Atomic bool symbols;         /* reports name functions and lines */
     _Atomic bool stats;           /* an account of memory is written at exit */

@@ -49,6 +49,7 @@ static const struct known {
     {"report", "report=/tmp/x", "/tmp/x"},
     {"decay", "decay=1min", "60s"},
     {"limit", "limit=1024K", "1M"},
+    {"huge", "huge=2048K", "2M"},
     {"unwind", "unwind=tables", "tables"},
     {"tools", "tools=off", "off"},
 };

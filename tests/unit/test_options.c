@@ -64,7 +64,7 @@ static void every_option_is_as_the_table_says_at_first(void **state) {
     (void)state;
     int count = 0;
     assert_int_equal(sy_each_option(expect_initial, &count), 0);
-    assert_int_equal(count, 31);
+    assert_int_equal(count, 32);
 }
 
 static int set_bare(void *arg, const sy_option *option) {
@@ -193,6 +193,8 @@ static void sizes(void **state) {
     EACH("limit", "500M", "500M", "2G", "2G", "2048M", "2G", "1T", "1T", "1025", "1025", "off",
          "off", "0", "off", "9999999999999999999999", NULL, "18014398509481985K", NULL, "8388608T",
          NULL, "8388607T", "8388607T");
+    EACH("huge", "128M", "128M", "2M", "2M", "2097151", NULL, "1G", "1G", "off", "off", "", NULL,
+         "8388608T", NULL);
 }
 
 static void numbers(void **state) {
@@ -322,7 +324,7 @@ static void each_check_has_its_flag(void **state) {
 static void each_word_has_its_writer(void **state) {
     (void)state;
     set("redzone=32,quarantine=7,audit=5,guard=1/77,guard-slots=9,stack-depth=3,unwind=tables,"
-        "leaks=all,tools=malloc,colour=never,symbols=no,explain,on-fault=continue");
+        "leaks=all,tools=malloc,colour=never,symbols=no,explain,on-fault=continue,huge=8M");
     sy_options *now = &sy_options_now;
     assert_int_equal(now->redzone, 32);
     assert_int_equal(now->quarantine, 7);
@@ -337,11 +339,13 @@ static void each_word_has_its_writer(void **state) {
     assert_false(now->symbols);
     assert_int_equal(now->explain, SY_EXPLAIN_YES);
     assert_true(now->go_on);
-    set("unwind=frames,leaks=unreachable,tools=off,colour=always");
+    assert_int_equal(now->huge, 8 << 20);
+    set("huge=off,unwind=frames,leaks=unreachable,tools=off,colour=always");
     assert_int_equal(now->unwind, SY_UNWIND_FRAMES);
     assert_int_equal(now->leaks, SY_LEAKS_AT_EXIT | SY_LEAKS_LOST);
     assert_int_equal(now->tools, SY_TOOLS_OFF);
     assert_int_equal(now->colour, SY_WHEN_ALWAYS);
+    assert_int_equal(now->huge, 0);
 }
 
 /* A cache may still ask for the check by its flags. Then it gets the default amount. */

@@ -275,6 +275,28 @@ static void release_of_a_part_leaves_the_rest(void **state) {
     assert_int_equal(sy_os_release(start + 2 * page, page), 0);
 }
 
+/* The fake takes small pages instead. */
+int __real_sy_os_make_huge(void *start, size_t bytes);
+
+/* Whether the system has a huge page at this moment is not known. */
+static void a_huge_page_keeps_the_content(void **state) {
+    (void)state;
+    const size_t bytes = 2 << 20;
+    unsigned char *start = sy_os_reserve(bytes, bytes, "test");
+    assert_non_null(start);
+    assert_int_equal(sy_os_commit(start, bytes), 0);
+    start[page] = 42;
+    errno = 1234;
+    bool huge = __real_sy_os_make_huge(start, bytes) == 0;
+    assert_true(!huge || errno == 1234);
+    assert_int_equal(resident(start + bytes - page), huge);
+    assert_int_equal(start[page], 42);
+    assert_int_equal(start[0], 0);
+    assert_int_equal(sy_os_discard(start + page, page), 0);
+    assert_int_equal(start[page], 0);
+    assert_int_equal(sy_os_release(start, bytes), 0);
+}
+
 static void huge_advice_leaves_the_content(void **state) {
     (void)state;
     size_t bytes = (size_t)2 << 20;
@@ -415,6 +437,8 @@ static void an_older_kernel_has_guards_too(void **state) {
 
 static void believe_no_advice(void **state) {
     if (sy_os_can_move()) abort();
+    unsigned char *start = reserve_committed(page);
+    if (__real_sy_os_make_huge(start, page) == 0) abort(); /* no kernel does that */
     populate_backs_and_keeps_the_content(state);
     guard_by_mappings(state);
 }
@@ -974,6 +998,7 @@ static void fake_dictates_processor_and_clock(void **state) {
     assert_int_equal(sy_os_cpu_count(), 5);
     assert_int_equal(sy_os_memory_limit(), 12345);
     assert_int_equal(sy_os_now(), 1005);
+    assert_int_equal(sy_os_thread_time(), 1005);
     sy_fake_reset();
     assert_int_not_equal(sy_os_now(), 1005);
 }
@@ -1053,6 +1078,7 @@ int main(int argc, char **argv) {
         TEST(decommit_makes_one_mapping_of_what_was_moved),
         TEST(discard_works_on_locked_memory),
         TEST(release_of_a_part_leaves_the_rest),
+        TEST(a_huge_page_keeps_the_content),
         TEST(huge_advice_leaves_the_content),
         TEST(an_older_kernel_has_guards_too),
         TEST(guard_shuts_pages_and_loses_the_content),

@@ -62,6 +62,17 @@ static void overcommit_is_strict_if_the_system_says_2(void **state) {
     }
 }
 
+static void huge_pages_are_allowed_if_the_system_says_so(void **state) {
+    (void)state;
+    assert_false(sy_linux_allows_huge(root)); /* the file does not exist */
+    static const char *const values[] = {"always [madvise] never\n", "[always] madvise never\n",
+                                         "always madvise [never]\n", ""};
+    for (int i = 0; i < 4; i++) {
+        put("/sys/kernel/mm/transparent_hugepage/enabled", values[i]);
+        assert_int_equal(sy_linux_allows_huge(root), i < 2);
+    }
+}
+
 static void groups_absent_are_no_limit(void **state) {
     (void)state;
     assert_true(sy_linux_group_memory(root) == SIZE_MAX);
@@ -209,6 +220,7 @@ static void resident_memory_is_what_is_not_shared(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(overcommit_is_strict_if_the_system_says_2),
+        TEST(huge_pages_are_allowed_if_the_system_says_so),
         TEST(groups_absent_are_no_limit),
         TEST(groups_v2_least_on_the_way_up_counts),
         TEST(groups_v2_max_is_no_limit),

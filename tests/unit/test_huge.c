@@ -1,0 +1,388 @@
+/*
+ * test_huge.c: memory for caches that grow is backed by huge pages ahead of use. This happens in
+ * large programs only, not near the memory limit, and not after a huge page that took long. Passes
+ * return what is not used.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "chunk/huge.h"
+#include "chunk/pressure.h"
+#include "os/fake.h"
+#include "support/ages.h"
+
+enum {
+    MIB = 1 << 20,
+    HALF = SY_HUGE_UNITS,
+    UNITS = SY_CHUNK_UNITS,
+    SLOW_NS = 500000,
+    LATE_NS = 20000000,
+    PAUSES = 64,
+    CACHE_SLABS = 64, /* 4 MiB: the smallest cache that gets huge pages */
+    SLOT = 1024,
+};
+
+/* ---- the state of memory ---- */
+
+static sy_chunk_stats counted(void) { return sy_chunk_count(); }
+static size_t dirty_units(void) { return counted().units_free - counted().units_clean; }
+static uint64_t asked(void) { return sy_fake_calls(SY_FAKE_MAKE_HUGE); }
+static uint64_t made(void) { return sy_fake_bytes(SY_FAKE_MAKE_HUGE); }
+
+static sy_slab *take_run(unsigned units, bool *clean) {
+    sy_slab *run = sy_run_take(&sy_memory_main, units * (size_t)SY_UNIT_BYTES, 1, 0, clean);
+    must(run != NULL);
+    return run;
+}
+
+static unsigned first_unit(const sy_slab *run) { return run->start >> SY_UNIT_SHIFT & (UNITS - 1); }
+
+/* Fills up the chunks that have room, then takes the first unit of a new chunk. */
+static sy_slab *fill_up(sy_slab **fillers, size_t *count, bool *clean) {
+    for (*count = 0;; ++*count) {
+        sy_slab *run = take_run(1, clean);
+        if (first_unit(run) == 1 && *clean) return run;
+        fillers[*count] = run;
+        must(*count < (size_t)10 * UNITS);
+    }
+}
+
+static sy_slab *fillers[10 * UNITS];
+static size_t filler_count;
+
+static sy_slab *first_of_a_chunk(bool *clean) { return fill_up(fillers, &filler_count, clean); }
+
+static void give_fillers(void) {
+    while (filler_count) sy_run_give(fillers[--filler_count]);
+}
+
+/* The first run of a new chunk, for which its half is backed if nothing speaks against it. */
+static sy_slab *back_first(void) {
+    bool clean;
+    sy_slab *run = first_of_a_chunk(&clean);
+    sy_chunk_back_ahead(run, clean);
+    return run;
+}
+
+static void give_all(sy_slab *run) {
+    sy_run_give(run);
+    give_fillers();
+    sound(NULL);
+}
+
+static int begin_large(void **state) {
+    begin(state);
+    sy_set_decay(0);
+    must(sy_set_options("huge=2M") == 0);
+    sy_fake_set_memory_limit(SIZE_MAX);
+    sy_fake_advance_clock(2 * UINT64_C(1000000000)); /* so that the limit is read */
+    must(sy_pressure_look(0) == 0);
+    return 0;
+}
+
+static int leave_large(void **state) {
+    must(sy_set_options("huge=128M") == 0);
+    return leave(state);
+}
+
+/* ---- halves of chunks ---- */
+
+static void the_first_run_of_a_half_backs_all_of_it(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *run = first_of_a_chunk(&clean);
+    uint64_t asked_before = asked(), made_before = made();
+    size_t dirty = dirty_units();
+    int64_t room = atomic_load(&sy_pressure_room);
+    errno = KEPT_ERRNO;
+    sy_chunk_back_ahead(run, clean);
+    assert_int_equal(errno, KEPT_ERRNO);
+    assert_int_equal(asked() - asked_before, 1);
+    assert_int_equal(made() - made_before, SY_HUGE_BYTES);
+    assert_int_equal(dirty_units() - dirty, HALF - 2); /* without the run and unit 0 */
+    assert_int_equal(room - atomic_load(&sy_pressure_room), (HALF - 2) * SY_UNIT_BYTES);
+    assert_true(is_resident((void *)(run->start + (HALF - 2) * (size_t)SY_UNIT_BYTES)));
+    assert_false(is_resident((void *)(run->start + (HALF - 1) * (size_t)SY_UNIT_BYTES)));
+    give_all(run);
+}
+
+static void further_runs_use_what_is_backed(void **state) {
+    (void)state;
+    sy_slab *run = back_first(), *more[HALF];
+    uint64_t before = asked();
+    bool clean;
+    for (unsigned i = 0; i < HALF - 2; i++) {
+        more[i] = take_run(1, &clean);
+        assert_false(clean);
+        assert_int_equal(first_unit(more[i]), i + 2);
+        sy_chunk_back_ahead(more[i], clean);
+    }
+    assert_int_equal(asked(), before);
+    more[HALF - 2] = take_run(1, &clean); /* the first of the second half */
+    assert_true(clean);
+    sy_chunk_back_ahead(more[HALF - 2], clean);
+    assert_int_equal(asked(), before + 1);
+    for (unsigned i = 0; i < HALF - 1; i++) sy_run_give(more[i]);
+    give_all(run);
+}
+
+static void a_run_across_the_middle_backs_the_second_half(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *run = back_first();
+    sy_slab *most = take_run(HALF - 4, &clean);
+    uint64_t before = made();
+    sy_slab *across = take_run(4, &clean); /* two dirty units, two clean ones */
+    assert_int_equal(first_unit(across), HALF - 2);
+    assert_false(clean);
+    sy_chunk_back_ahead(across, clean);
+    assert_int_equal(made() - before, SY_HUGE_BYTES);
+    assert_true(is_resident((void *)(across->start + 10 * (size_t)SY_UNIT_BYTES)));
+    sy_run_give(across);
+    sy_run_give(most);
+    give_all(run);
+}
+
+static void a_half_with_dirty_units_is_left_alone(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *run = first_of_a_chunk(&clean), *next = take_run(1, &clean);
+    uint64_t before = asked();
+    sy_run_give(next);
+    sy_chunk_back_ahead(run, true);
+    assert_int_equal(asked(), before);
+    next = take_run(1, &clean);
+    sy_run_give(run);
+    sy_chunk_back_ahead(next, true);
+    assert_int_equal(asked(), before);
+    give_all(next);
+}
+
+static void a_run_of_dirty_units_backs_nothing(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *run = first_of_a_chunk(&clean), *second = take_run(1, &clean);
+    sy_run_give(run);
+    run = take_run(1, &clean);
+    assert_false(clean);
+    sy_run_give(second);
+    sy_trim(); /* the others are clean */
+    uint64_t before = asked();
+    sy_chunk_back_ahead(run, clean);
+    assert_int_equal(asked(), before);
+    give_all(run);
+}
+
+static void a_chunk_with_holes_is_left_alone(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *run = first_of_a_chunk(&clean);
+    sy_chunk_punched(run);
+    uint64_t before = asked();
+    sy_chunk_back_ahead(run, clean);
+    assert_int_equal(asked(), before);
+    give_all(run);
+}
+
+/* Unit 0 holds nothing, but is a part of the huge page. It goes with unit 1. */
+static void a_trim_returns_what_was_not_used(void **state) {
+    (void)state;
+    sy_slab *run = back_first();
+    char *start = (char *)run->start - SY_UNIT_BYTES;
+    bool clean;
+    sy_slab *second = take_run(1, &clean); /* the chunk stays */
+    assert_int_equal(second->start, run->start + SY_UNIT_BYTES);
+    memset((void *)run->start, 1, SY_UNIT_BYTES);
+    sy_trim();
+    assert_int_equal(dirty_units(), 0);
+    assert_false(is_resident(start + 3 * (size_t)SY_UNIT_BYTES));
+    assert_true(is_resident(start));
+    sy_run_give(run);
+    sy_trim();
+    assert_false(is_resident(start));
+    assert_false(is_resident(start + SY_UNIT_BYTES));
+    assert_true(is_resident((char *)second->start));
+    give_all(second);
+}
+
+/* ---- when there are none ---- */
+
+static void only_a_large_program_gets_huge_pages(void **state) {
+    (void)state;
+    assert_true(sy_huge_is_allowed(2 * MIB / SY_UNIT_BYTES));
+    assert_false(sy_huge_is_allowed(2 * MIB / SY_UNIT_BYTES - 1));
+    must(sy_set_options("huge=off") == 0);
+    assert_false(sy_huge_is_allowed(SIZE_MAX / SY_UNIT_BYTES));
+    must(sy_set_options("huge=128M") == 0);
+    assert_true(sy_huge_is_allowed(2048));
+    assert_false(sy_huge_is_allowed(2047));
+}
+
+static void take_long(void) { sy_fake_advance_clock(SLOW_NS); }
+static void take_less(void) { sy_fake_advance_clock(SLOW_NS - 1); }
+
+static void after_a_slow_one_there_is_a_pause(void **state) {
+    (void)state;
+    sy_fake_run_before(SY_FAKE_MAKE_HUGE, take_long);
+    sy_slab *slow = back_first();
+    sy_fake_run_before(SY_FAKE_MAKE_HUGE, take_less);
+    size_t dirty = dirty_units();
+    uint64_t before = asked();
+    char *second = (char *)slow->start + (HALF - 1) * (size_t)SY_UNIT_BYTES;
+    sy_fake_advance_clock((PAUSES - 1) * (uint64_t)SLOW_NS - 1);
+    assert_false(sy_huge_back(second));
+    assert_int_equal(asked(), before);
+    assert_int_equal(dirty_units(), dirty);
+    sy_fake_advance_clock(1);
+    assert_true(sy_huge_back(second));
+    assert_int_equal(asked(), before + 1);
+    assert_true(sy_huge_back(second)); /* it was quick enough, so there is no pause */
+    assert_int_equal(asked(), before + 2);
+    give_all(slow);
+}
+
+/* Only the clock advances: the thread does not work. */
+static void wait_long(void) { sy_fake_let_wait(LATE_NS); }
+static void wait_less(void) { sy_fake_let_wait(LATE_NS - 1); }
+
+static void after_a_long_wait_there_is_a_pause(void **state) {
+    (void)state;
+    sy_fake_run_before(SY_FAKE_MAKE_HUGE, wait_less);
+    sy_slab *run = back_first();
+    char *second = (char *)run->start + (HALF - 1) * (size_t)SY_UNIT_BYTES;
+    sy_fake_run_before(SY_FAKE_MAKE_HUGE, wait_long);
+    assert_true(sy_huge_back(second));
+    sy_fake_run_before(SY_FAKE_MAKE_HUGE, NULL);
+    sy_fake_advance_clock((PAUSES - 1) * (uint64_t)LATE_NS - 1);
+    assert_false(sy_huge_back(second));
+    sy_fake_advance_clock(1);
+    assert_true(sy_huge_back(second));
+    give_all(run);
+}
+
+static void the_system_may_refuse(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *run = first_of_a_chunk(&clean);
+    size_t dirty = dirty_units();
+    sy_fake_fail_nth(SY_FAKE_MAKE_HUGE, 1);
+    errno = KEPT_ERRNO;
+    sy_chunk_back_ahead(run, clean);
+    assert_int_equal(errno, KEPT_ERRNO);
+    assert_int_equal(dirty_units(), dirty);
+    uint64_t before = asked();
+    sy_fake_advance_clock(PAUSES * (uint64_t)SLOW_NS - 1);
+    sy_chunk_back_ahead(run, clean);
+    assert_int_equal(asked(), before);
+    sy_fake_advance_clock(1);
+    sy_chunk_back_ahead(run, clean);
+    assert_int_equal(asked(), before + 1);
+    assert_int_equal(dirty_units() - dirty, HALF - 2);
+    give_all(run);
+}
+
+static void look_below(size_t limit, size_t resident) {
+    sy_fake_set_memory_limit(limit);
+    sy_fake_set_resident(resident);
+    sy_fake_advance_clock(2 * UINT64_C(1000000000));
+    sy_pressure_look(0);
+}
+
+/* The mark is at 560 MiB, and a 64th of it is 8.75 MiB. */
+static void near_the_limit_there_are_none(void **state) {
+    (void)state;
+    const size_t limit = (size_t)640 * MIB, mark = (size_t)560 * MIB, near = mark / 64;
+    look_below(limit, mark - 3 * near);
+    assert_true(sy_pressure_is_far());
+    look_below(limit, mark - 2 * near);
+    assert_false(sy_pressure_is_far());
+    look_below(limit, mark + MIB);
+    assert_false(sy_pressure_is_far());
+    bool clean;
+    sy_slab *run = first_of_a_chunk(&clean);
+    uint64_t before = asked();
+    sy_chunk_back_ahead(run, clean);
+    assert_int_equal(asked(), before);
+    sy_fake_set_resident(100 * (size_t)MIB);
+    sy_chunk_back_ahead(run, clean); /* it looks anew */
+    assert_int_equal(asked(), before + 1);
+    look_below(SIZE_MAX, 0);
+    assert_true(sy_pressure_is_far());
+    give_all(run);
+}
+
+/* ---- caches ---- */
+
+/* Makes slabs until the cache has `slabs`, or cannot be larger (locked memory). Returns how often
+ * huge pages were asked for. */
+static uint64_t grow_cache(sy_cache *cache, size_t slabs, size_t size) {
+    uint64_t before = asked();
+    for (size_t i = stats_of(cache).in_use; stats_of(cache).slabs < slabs; i++) {
+        must(i < COUNT);
+        if (!(objects[i] = sy_cache_alloc(cache))) break;
+        memset(objects[i], 1, size);
+    }
+    return asked() - before;
+}
+
+static void destroy_full(sy_cache *cache) {
+    sy_cache_stats stats = stats_of(cache);
+    for (size_t i = 0; i < stats.in_use; i++) sy_cache_free(cache, objects[i]);
+    end(cache);
+}
+
+static void a_cache_of_four_mib_gets_huge_pages(void **state) {
+    (void)state;
+    sy_cache *cache = make(SLOT, 0);
+    assert_int_equal(grow_cache(cache, CACHE_SLABS, SLOT), 0);
+    assert_in_range(grow_cache(cache, 4 * (size_t)UNITS, SLOT), 4, 7); /* 12 MiB: 6 halves */
+    sound(cache);
+    destroy_full(cache);
+}
+
+static void other_caches_get_none(void **state) {
+    (void)state;
+    const struct {
+        size_t size;
+        unsigned flags;
+    } rows[] = {{SLOT, SY_NO_DUMP}, {SLOT, SY_LOCKED}, {sy_os_page_size() + 8, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        sy_cache *cache = sy_cache_create(
+            &(sy_cache_config){.name = "other", .size = rows[i].size, .flags = rows[i].flags});
+        must(cache != NULL);
+        assert_int_equal(grow_cache(cache, 2 * (size_t)CACHE_SLABS, 1), 0);
+        destroy_full(cache);
+    }
+    must(sy_set_options("huge=off") == 0);
+    sy_cache *cache = make(SLOT, 0);
+    assert_int_equal(grow_cache(cache, 2 * (size_t)CACHE_SLABS, 1), 0);
+    destroy_full(cache);
+}
+
+#define LARGE(name) cmocka_unit_test_setup_teardown(name, begin_large, leave_large)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        LARGE(the_first_run_of_a_half_backs_all_of_it),
+        LARGE(further_runs_use_what_is_backed),
+        LARGE(a_run_across_the_middle_backs_the_second_half),
+        LARGE(a_half_with_dirty_units_is_left_alone),
+        LARGE(a_run_of_dirty_units_backs_nothing),
+        LARGE(a_chunk_with_holes_is_left_alone),
+        LARGE(a_trim_returns_what_was_not_used),
+        LARGE(only_a_large_program_gets_huge_pages),
+        LARGE(after_a_slow_one_there_is_a_pause),
+        LARGE(after_a_long_wait_there_is_a_pause),
+        LARGE(the_system_may_refuse),
+        LARGE(near_the_limit_there_are_none),
+        LARGE(a_cache_of_four_mib_gets_huge_pages),
+        LARGE(other_caches_get_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
