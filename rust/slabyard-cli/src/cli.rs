@@ -3,6 +3,7 @@
 
 use crate::allocators;
 use crate::faults::{self, Faults, Stopped};
+use crate::lifetimes;
 use crate::machine::{self, Machine};
 use crate::plan::{merge, Plan, ProcessPlan};
 use crate::program::Signals;
@@ -189,6 +190,9 @@ struct RunArgs {
 struct InfoArgs {
     /// The recording
     file: PathBuf,
+    /// Show how much memory long-lived objects keep by lying between short-lived ones
+    #[arg(long)]
+    lifetimes: bool,
     /// Show the part of a damaged recording before the damage
     #[arg(long)]
     salvage: bool,
@@ -583,6 +587,10 @@ fn wanted_to_end(recorded: &Recorded, file: &Path) -> Option<u8> {
 
 fn show_info(args: &InfoArgs) -> Result<u8> {
     let recording = open(&args.file, args.salvage)?;
+    if args.lifetimes {
+        ui::print(&lifetimes::render(&recording))?;
+        return Ok(0);
+    }
     let scratch = tempfile::tempdir().context("cannot make a folder for the plan")?;
     signals::remove_when_ended(scratch.path().to_path_buf());
     let plan = make_plan(&recording, scratch.path())?;

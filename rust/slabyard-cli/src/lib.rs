@@ -3,16 +3,17 @@
 //!
 //! `record` writes a program's calls of malloc to a file; `compare` and `replay` repeat them on
 //! each allocator and report. A recording passes through these modules in order: [`record`],
-//! [`recording`], [`plan`], [`replay`], [`report`]; each uses only those before it. Three more
-//! modules serve other commands: [`faults`] lets a program's allocations fail, [`real`] runs the
-//! program itself on each allocator, and [`preload`] loads a malloc into an unchanged program,
-//! which [`program`] runs.
+//! [`recording`], [`plan`], [`replay`], [`report`]; each uses only those before it. [`lifetimes`]
+//! reads a recording too, and tells what mixed lifetimes of objects cost. Three more modules serve
+//! other commands: [`faults`] lets a program's allocations fail, [`real`] runs the program itself on
+//! each allocator, and [`preload`] loads a malloc into an unchanged program, which [`program`] runs.
 
 mod allocators;
 mod cli;
 mod faults;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
+mod lifetimes;
 mod machine;
 mod plan;
 mod preload;

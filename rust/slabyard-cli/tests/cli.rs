@@ -36,6 +36,19 @@ fn every_operation_of_threads_and_children_is_recorded() {
     assert!(processes[1].1.ends_with("(forked)"));
 }
 
+#[test]
+fn info_tells_what_lifetimes_cost() {
+    let (folder, _) = record_threads();
+    let output = done(folder.path(), ["info", "--lifetimes", "t.syrec"]);
+    let text = stdout(&output);
+    assert!(text.contains("the process is threads."), "{text}");
+    assert!(text.contains("pages, all objects together"), "{text}");
+    assert!(
+        text.contains("long-lived objects apart would free"),
+        "{text}"
+    );
+}
+
 /// The recorder is not notified of the last free of such a thread.
 #[test]
 fn frees_of_a_thread_that_ends_are_written_in_blocks_and_leave_no_buffer() {

@@ -1,5 +1,6 @@
 //! Fuzzes a recording as it lies in a file, with damage anywhere.
 
+use crate::lifetimes;
 use crate::record::rest_in;
 use crate::recording::{Recording, Strictness};
 
@@ -21,9 +22,10 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Reads each record, and uses the clock.
+/// Reads each record, and uses the clock and the lifetimes.
 pub fn walk(recording: &Recording) {
     assert!(recording.ns_per_tick() >= 0.0);
+    assert!(lifetimes::render(recording).ends_with(".\n"));
     for thread in recording.processes.iter().flat_map(|one| &one.threads) {
         let mut count = 0;
         for block in &thread.blocks {

@@ -20,7 +20,7 @@ const PATIENCE_NS: f64 = 100_000.0;
 
 /// Hashes an address by one multiplication, which is good enough for addresses.
 #[derive(Default)]
-struct AddressHasher(u64);
+pub struct AddressHasher(u64);
 
 impl Hasher for AddressHasher {
     fn finish(&self) -> u64 {
@@ -35,7 +35,7 @@ impl Hasher for AddressHasher {
     }
 }
 
-type AddressMap<T> = HashMap<u64, T, BuildHasherDefault<AddressHasher>>;
+pub type AddressMap<T> = HashMap<u64, T, BuildHasherDefault<AddressHasher>>;
 type AddressSet = HashSet<u64, BuildHasherDefault<AddressHasher>>;
 
 /// An object that is live at this point of the merge.

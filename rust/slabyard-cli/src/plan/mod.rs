@@ -12,7 +12,7 @@
 //!   program.
 
 pub mod merge;
-mod order;
+pub mod order;
 mod slots;
 mod stream;
 pub mod touch;
