@@ -6,7 +6,7 @@ use super::timed::{CPU, FAULTS, PEAK, WALL};
 use super::{version_of, Group, Job, BASE, OURS};
 use crate::figure::{self, median, Figure};
 use crate::report::{cell, figure as shown, over, ratio, spread};
-use crate::stats::geometric_mean;
+use crate::stats::{self, geometric_mean};
 use std::fmt::Write;
 
 /// Slabyard may take this much more CPU time than the best peer.
@@ -40,23 +40,41 @@ impl Found<'_> {
         median(self.figures, row, metric, who)
     }
 
-    /// A figure in times of glibc's.
-    fn to_base(&self, row: &str, metric: &str, who: &str) -> Option<f64> {
-        over(self.of(row, metric, who), self.of(row, metric, BASE))
+    /// The median of the ratios of two allocators' figures, round by round. The runs of a round
+    /// follow each other closely, so a machine that is slow for some rounds slows down both.
+    fn paired(&self, row: &str, metric: &str, who: &str, other: &str) -> Option<f64> {
+        let of = |name: &str| -> Vec<(usize, f64)> {
+            let here = |one: &&Figure| one.row == row && one.metric == metric && one.who == name;
+            let figures = self.figures.iter().filter(here);
+            figures.map(|one| (one.layout, one.value)).collect()
+        };
+        let others = of(other);
+        let in_round = |round| others.iter().find(|one| one.0 == round).map(|one| one.1);
+        let ratios: Vec<f64> = of(who)
+            .into_iter()
+            .filter_map(|(round, value)| over(Some(value), in_round(round)))
+            .collect();
+        stats::median(&ratios)
     }
 
-    /// The peer with the least CPU time in a row.
-    fn best_peer(&self, row: &str) -> Option<(&str, f64)> {
+    /// A figure in times of glibc's.
+    fn to_base(&self, row: &str, metric: &str, who: &str) -> Option<f64> {
+        self.paired(row, metric, who, BASE)
+    }
+
+    /// The peer with the least CPU time in a row, in times of glibc's.
+    fn best_peer(&self, row: &str) -> Option<&str> {
         let peers = self.names.iter().filter(|name| **name != OURS);
         peers
-            .filter_map(|name| Some((*name, self.of(row, CPU, name)?)))
+            .filter_map(|name| Some((*name, self.to_base(row, CPU, name)?)))
             .min_by(|one, other| one.1.total_cmp(&other.1))
+            .map(|best| best.0)
     }
 
     /// By which share Slabyard's CPU time is above that of the best peer.
     fn behind(&self, row: &str) -> Option<f64> {
-        let best = self.best_peer(row)?.1;
-        over(self.of(row, CPU, OURS), Some(best)).map(|ratio| ratio - 1.0)
+        let best = self.best_peer(row)?;
+        self.paired(row, CPU, OURS, best).map(|ratio| ratio - 1.0)
     }
 
     fn mean(&self, rows: &[&str], metric: &str, who: &str) -> Option<f64> {
@@ -102,7 +120,7 @@ pub fn block(job: &Job, names: &[&str], figures: &[Figure]) -> String {
             cell(of(IDLE)),
         );
     }
-    if let (Some((peer, _)), Some(behind)) = (found.best_peer(job.name), found.behind(job.name)) {
+    if let (Some(peer), Some(behind)) = (found.best_peer(job.name), found.behind(job.name)) {
         let _ = writeln!(
             text,
             "  {OURS} to the best peer, {peer}: {}",
@@ -139,7 +157,7 @@ fn cpu_table(found: &Found, rows: &[&str]) -> String {
     for row in rows {
         let mut cells = vec![format!("`{row}`"), cell(found.of(row, CPU, BASE))];
         cells.extend(others.iter().map(|who| ratio(found.to_base(row, CPU, who))));
-        cells.push(found.best_peer(row).map_or("-", |best| best.0).to_owned());
+        cells.push(found.best_peer(row).unwrap_or("-").to_owned());
         cells.push(match found.behind(row) {
             Some(behind) if behind > MAY_BE_BEHIND => format!("**{}**", percent(behind)),
             Some(behind) => percent(behind),
@@ -310,6 +328,22 @@ mod tests {
             text.ends_with("slabyard to the best peer, other: +90.0 %\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn ratios_are_those_of_the_runs_of_one_round() {
+        let rounds = |who, values: &[f64]| Figure::rounds("row", CPU, who, values).collect();
+        let all: [Vec<Figure>; 2] = [
+            rounds("glibc", &[100.0, 200.0, 300.0]),
+            rounds("slabyard", &[120.0, 150.0, 330.0]),
+        ];
+        let figures = all.concat();
+        let found = Found {
+            names: &["glibc", "slabyard"],
+            figures: &figures,
+        };
+        assert_eq!(found.to_base("row", CPU, "slabyard"), Some(1.1));
+        assert_eq!(found.to_base("row", CPU, "absent"), None);
     }
 
     #[test]
