@@ -59,7 +59,10 @@ fn verify(plan: &MappedPlan, allocator: &Allocator) -> Verified {
 fn ring(threads: u64, rounds: u64) -> Vec<(u32, Vec<Record>)> {
     let mut blocks: Vec<(u32, Vec<Record>)> = (0..threads).map(|n| (n as u32, vec![])).collect();
     for step in 0..threads * rounds {
-        let (address, before) = (0x10_0000 + 64 * step, 0x10_0000 + 64 * step.wrapping_sub(1));
+        let (address, before) = (
+            0x10_0000 + 64 * step,
+            0x10_0000 + 64 * step.saturating_sub(1),
+        );
         let records = &mut blocks[(step % threads) as usize].1;
         let (stamp, size) = (10 * step, step % 700);
         records.push(match step % 5 {
