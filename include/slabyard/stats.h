@@ -88,8 +88,9 @@ typedef struct sy_stats {
     size_t spans;         /* of mapped: large objects */
     size_t units_free;    /* of mapped: units in chunks, in no slab or span, or kept for reuse */
     size_t units_clean;   /* of units_free: those that hold no memory */
-    size_t chunk_headers; /* of mapped: 64 KiB for each chunk. They hold no memory, but the chunk's
-                             descriptors hold 16 KiB elsewhere, which are counted here */
+    size_t chunk_headers; /* of mapped: 64 KiB for each chunk. They hold no memory, unless a huge
+                             page covers them, but the chunk's descriptors hold 16 KiB elsewhere,
+                             which are counted here */
 
     size_t magazines; /* memory of magazines, and of each thread's part of them */
     size_t side;      /* memory of caches, of bitmaps that do not fit in descriptors, and of the

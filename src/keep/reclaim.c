@@ -23,12 +23,12 @@ enum {
     STRETCH_MOST = 2,      /* passes by age are at most four decay times apart, */
     STRETCH_LEAST = -2,    /* and at least a quarter of one */
     EARLY_LEAST = 8 << 20, /* bytes used again that matter: 2,048 page faults, some milliseconds, */
-    EARLY_SHARE = 4,       /* and the part of those returned; */
-    EARLY_HARDLY = 16,     /* the part that does not matter */
-    CALM_PASSES = 60,
-    FALL_LEAST = 2 << 20, /* bytes that passes return in a decay time, and */
-    FALL_SHARE = 32,      /* the part of the memory in use, if this memory falls */
-    FALLING_PASSES = 2,   /* before passes become more frequent */
+    EARLY_SHARE = 4,       /* and one part in so many of the bytes returned */
+    CALM_PASSES = 60,      /* without memory used again early: then passes are more frequent */
+    FALL_LEAST = 2 << 20,  /* memory falls if passes return so many bytes in a decay time, */
+    FALL_SHARE = 32,       /* and one part in so many of the memory in use, */
+    FALL_EARLY_SHARE = 16, /* while at most one part in so many of it is used again early */
+    FALLING_PASSES = 2,    /* with falling memory: then passes are more frequent */
 };
 
 /* Each pass makes a thread look through its own loaded slots, but not more often than this. */
@@ -205,10 +205,11 @@ static void begin_at_work(sy_pass_kind kind) {
     atomic_store_explicit(&sy_turn_wanted, true, memory_order_relaxed);
 }
 
-/* A time that is stretched: times 2^by. */
-static uint64_t stretched(uint64_t time, int by) { return by < 0 ? time >> -by : time << by; }
+/* A time, or what is used in it, that is stretched: `value` times 2^by. */
+static uint64_t stretched(uint64_t value, int by) { return by < 0 ? value >> -by : value << by; }
 
-/* Whether the last pass by age returned much memory, for the time since the one before it. */
+/* Whether the last pass by age returned much memory, for the time since the one before it. `now` is
+ * the value of `stretch`. */
 static bool much_was_returned(int now) {
     size_t used = atomic_load_explicit(&sy_quota_process.used, memory_order_relaxed);
     size_t share = used / FALL_SHARE, much = share > FALL_LEAST ? share : FALL_LEAST;
@@ -234,7 +235,7 @@ static void adapt_interval(void) {
     int now = atomic_load_explicit(&stretch, memory_order_relaxed);
     size_t early = atomic_load_explicit(&sy_returned_early, memory_order_relaxed);
     bool too_early = early >= EARLY_LEAST && early > returned_by_age / EARLY_SHARE;
-    bool falls = much_was_returned(now) && early <= returned_by_age / EARLY_HARDLY;
+    bool falls = much_was_returned(now) && early <= returned_by_age / FALL_EARLY_SHARE;
     bool marks_end = too_early || ++marked >= 1u << (STRETCH_MOST - now);
     sy_chunk_end_early(marks_end);
     if (marks_end) returned_by_age = marked = 0;
