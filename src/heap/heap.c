@@ -383,7 +383,15 @@ static bool find_object(const void *object, size_t *bytes) {
     return class_number || span;
 }
 
+/* Whether every address in the slabs of the class is taken for an object without checks. Class 0
+ * has no slabs. */
+static inline bool is_plain_class(unsigned class_number) {
+    return SY_LIKELY(class_number && !sy_cache_checks(&classes[class_number]));
+}
+
 size_t sy_usable_size(const void *object) {
+    unsigned class_number = sy_class_at((uintptr_t)object);
+    if (is_plain_class(class_number)) return sy_class_size(class_number);
     size_t bytes;
     return find_object(object, &bytes) ? bytes : 0;
 }
@@ -395,15 +403,12 @@ size_t sy_good_size(size_t size) {
 
 /* ---- realloc ---- */
 
-/* Whether the object can stay where it is at the new size. A small object stays only if its class
- * is exactly the class of the new size, so that a sized free agrees with it. */
-static bool fits_in_place(void *object, size_t have, size_t size) {
-    unsigned class_number = sy_class_at((uintptr_t)object);
-    if (class_number) return size <= SY_CLASS_SIZE_MAX && sy_class_of(size) == class_number;
+/* Whether the span can keep its object at the new size. */
+static bool span_fits(sy_slab *span, size_t size) {
     /* A large span may be up to twice as long as its object: a growing object needs it soon. */
-    bool large = have > SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES;
-    if (large && size <= have && size > have / 2) return true;
-    return size > SY_CLASS_SIZE_MAX && sy_limit_resize_span(span_of(object), size);
+    bool large = span->bytes > SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES;
+    if (large && size <= span->bytes && size > span->bytes / 2) return true;
+    return size > SY_CLASS_SIZE_MAX && sy_limit_resize_span(span, size);
 }
 
 /* Allocates for an object that has grown beyond its span. It will probably grow again, so the new
@@ -422,8 +427,9 @@ static void move_content(const void *from, void *to, size_t bytes) {
         memcpy(to, from, bytes);
 }
 
-void *sy_realloc(void *object, size_t size) {
-    if (!object) return alloc(size);
+/* Objects that are spans, become spans, are checked or guarded, or are none. */
+static SY_COLD void *sy_realloc_slow(void *object, size_t size) {
+    sy_cpu_keep_frame();
     size_t have;
     if (!find_object(object, &have)) {
         if (checking(object) || sy_slab_at((uintptr_t)object))
@@ -433,10 +439,31 @@ void *sy_realloc(void *object, size_t size) {
         errno = EINVAL;
         return NULL;
     }
-    if (SY_LIKELY(!checking(object)) && fits_in_place(object, have, size)) return object;
+    sy_slab *span = checking(object) ? NULL : span_of(object);
+    if (span && span_fits(span, size)) return object;
     void *moved = size > have && size > SY_CLASS_SIZE_MAX ? alloc_growing(size) : alloc(size);
     if (!moved) return NULL;
     move_content(object, moved, have < size ? have : size);
     sy_free(object);
     return moved;
+}
+
+static void *move_to_class(void *object, unsigned class_number, size_t size) {
+    void *moved = alloc(size);
+    if (!moved) return NULL;
+    size_t have = sy_class_size(class_number);
+    memcpy(moved, object, have < size ? have : size);
+    sy_free(object);
+    return moved;
+}
+
+/* A small object stays where it is only if its class is exactly the class of the new size, so that
+ * a sized free agrees with it. */
+void *sy_realloc(void *object, size_t size) {
+    if (!object) return alloc(size);
+    unsigned class_number = sy_class_at((uintptr_t)object);
+    if (!is_plain_class(class_number) || SY_UNLIKELY(size > SY_CLASS_SIZE_MAX))
+        return sy_realloc_slow(object, size);
+    if (sy_class_has(class_number, size)) return object;
+    return move_to_class(object, class_number, size);
 }

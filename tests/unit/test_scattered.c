@@ -102,6 +102,21 @@ static void neighbours_wait_in_the_depot(void **state) {
     assert_in_range(stats().in_depot, 127, 1000);
 }
 
+/* A sweep frees objects in order, and leaves live ones in between. */
+static void neighbours_with_one_between_wait_too(void **state) {
+    (void)state;
+    take(COUNT);
+    give(COUNT, 1000, 2);
+    assert_in_range(stats().in_depot, 127, 1000);
+}
+
+static void objects_with_two_between_go_to_their_slabs(void **state) {
+    (void)state;
+    take(COUNT);
+    give(COUNT, 1000, 3);
+    assert_int_equal(stats().in_depot, 0);
+}
+
 static void little_memory_is_not_looked_at(void **state) {
     (void)state;
     take(FEW);
@@ -150,6 +165,8 @@ int main(void) {
         TEST(scattered_objects_go_to_their_slabs),
         TEST(after_that_objects_come_in_order),
         TEST(neighbours_wait_in_the_depot),
+        TEST(neighbours_with_one_between_wait_too),
+        TEST(objects_with_two_between_go_to_their_slabs),
         TEST(little_memory_is_not_looked_at),
         TEST(objects_for_other_cpus_wait_in_the_depot),
         TEST(objects_of_a_cache_wait_in_the_depot),
