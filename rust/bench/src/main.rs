@@ -94,7 +94,8 @@ fn chosen_sizes(options: &Options) -> Result<Vec<usize>, String> {
 }
 
 fn chosen_rows(options: &Options, sizes: &[usize]) -> Result<Vec<Row>, String> {
-    let wanted = |row: &Row| part::begins_with(&row.name(), &options.rows);
+    let is_left_out = |row: &Row| options.quick && options.rows.is_empty() && row.is_long();
+    let wanted = |row: &Row| part::begins_with(&row.name(), &options.rows) && !is_left_out(row);
     let rows: Vec<Row> = rows::all(sizes).into_iter().filter(wanted).collect();
     if rows.is_empty() {
         return Err("no row has such a name; --list shows them".to_owned());
