@@ -362,11 +362,9 @@ mod tests {
             |_| assert_eq!(warmed.load(Ordering::Relaxed), size as u32),
         );
         assert_eq!(times.len(), size);
-        let each = cpu_each_of(&times);
-        assert!(
-            (1..=cpu_of(&times) / (size / 3) as u64).contains(&each),
-            "{each}"
-        );
+        let each = cpu_of(&times) / processors().len() as u64;
+        assert_eq!(cpu_each_of(&times), each);
+        assert_eq!(cpu_each_of(&times[..1]), times[0].cpu);
     }
 
     #[test]

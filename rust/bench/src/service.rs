@@ -34,7 +34,7 @@ pub struct Options {
 
 /// Readings in a day: `programs/service.c`.
 const READINGS_A_DAY: usize = 48;
-/// Readings that count as night, before midnight and after it: a twelfth of the day each.
+/// Readings that count as night lie less than this far from midnight: a twelfth of the day.
 const NIGHT: usize = READINGS_A_DAY / 12;
 /// The readings before the first noon are not counted: the service is still starting.
 const FIRST_COUNTED: usize = READINGS_A_DAY / 2;
@@ -86,7 +86,7 @@ fn read(text: &str) -> Option<Run> {
 
 fn is_night(reading: usize) -> bool {
     let hour = reading % READINGS_A_DAY;
-    hour < NIGHT || hour > READINGS_A_DAY - NIGHT
+    !(NIGHT..=READINGS_A_DAY - NIGHT).contains(&hour)
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_night_is_an_hour_before_midnight_and_one_after_it() {
+    fn a_night_is_around_midnight() {
         let nights: Vec<usize> = (0..READINGS_A_DAY).filter(|&one| is_night(one)).collect();
         assert_eq!(nights, [0, 1, 2, 3, 45, 46, 47]);
     }
