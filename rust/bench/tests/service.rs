@@ -46,7 +46,7 @@ fn a_run_prints_a_table_and_keeps_the_readings() {
     };
     let live = |metric: &str| value(&format!("service,{metric},live,"));
     assert!(live("peak MiB") > 2.0 * live("mean MiB"), "{raw}");
-    assert!(live("mean MiB") > 2.0 * live("trough MiB"), "{raw}");
+    assert!(live("mean MiB") > 1.5 * live("trough MiB"), "{raw}");
     for who in ["glibc", "slabyard"] {
         let own = |metric: &str| value(&format!("service,{metric},{who},"));
         assert!(own("peak MiB") > live("peak MiB"), "{raw}");
