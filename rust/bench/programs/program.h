@@ -2,14 +2,16 @@
  * Common code of the allocator programs in this folder: arguments, random numbers, blocks that
  * are checked, threads, and the report at the end.
  *
- * Each program repeats the workload of a published allocator benchmark, from its description. A
- * program is one file and one executable: its name shows in a profile, nothing of another workload
- * is in its process, and a reader needs this header and one other file. They are in C, because C
- * calls malloc and free without a layer between. `NAME SIZE` does an amount of work that depends on
- * SIZE alone, never on time, on the allocator or on the number of processors. It prints one number,
- * which is the same with every allocator, and ends with an error if a block was damaged.
+ * Each program repeats the workload of a published allocator benchmark, from its description;
+ * `service` alone is our own. A program is one file and one executable: its name shows in a
+ * profile, nothing of another workload is in its process, and a reader needs this header and one
+ * other file. They are in C, because C calls malloc and free without a layer between. `NAME SIZE`
+ * does an amount of work that depends on SIZE alone, never on time, on the allocator or on the
+ * number of processors. It prints one number, which is the same with every allocator, and ends with
+ * an error if a block was damaged.
  *
- * `NAME SIZE SECONDS` also measures idle memory: `finish` describes it.
+ * `NAME SIZE SECONDS` also measures idle memory: `finish` describes it. `service` has no such
+ * argument; it can print what its memory was while it ran.
  */
 #ifndef SLABYARD_BENCH_PROGRAM_H
 #define SLABYARD_BENCH_PROGRAM_H

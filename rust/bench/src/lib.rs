@@ -24,6 +24,7 @@
 //! * `server`: the key-value server of the examples, asked over sockets;
 //! * `truth`: programs run for real, beside what `slabyard compare` predicts for them;
 //! * `programs`: the workloads of published allocator benchmarks, and real programs, over each malloc;
+//! * `service`: resident memory of a service whose load rises and falls, over each malloc;
 //! * `seeds`: the tables of five earlier systems' documents, repeated.
 
 pub mod allocators;
@@ -46,6 +47,7 @@ pub mod run;
 pub mod rust;
 pub mod seeds;
 pub mod server;
+pub mod service;
 pub mod stats;
 pub mod truth;
 pub mod vmem;

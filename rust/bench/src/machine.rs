@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 fn clock(id: libc::clockid_t) -> u64 {
@@ -152,7 +153,9 @@ pub fn mappings() -> Vec<Mapping> {
 /// Threads started together, each on its own processor where there are enough.
 ///
 /// Each thread holds the value of `enter` while it runs. It runs `warm`, waits for the others, and
-/// runs `timed`. The times are those of `timed`.
+/// runs `timed`. The times are those of `timed`. Threads that have a processor of their own spin
+/// while they wait, so that all begin at once. Others sleep: threads that spin would take the
+/// processors from those that are still starting.
 pub fn team<Held>(
     size: usize,
     enter: impl Fn() -> Held + Sync,
@@ -160,16 +163,21 @@ pub fn team<Held>(
     timed: impl Fn(usize) + Sync,
 ) -> Vec<Times> {
     let cpus = processors();
-    let waiting = AtomicU32::new(size as u32);
+    let own_processors = size <= cpus.len();
+    let (waiting, sleeping) = (AtomicU32::new(size as u32), Barrier::new(size));
     let member = |index: usize| {
-        if size <= cpus.len() {
+        if own_processors {
             pin(cpus[index]);
         }
         let _held = enter();
         warm(index);
-        waiting.fetch_sub(1, Ordering::AcqRel);
-        while waiting.load(Ordering::Acquire) != 0 {
-            std::thread::yield_now();
+        if own_processors {
+            waiting.fetch_sub(1, Ordering::AcqRel);
+            while waiting.load(Ordering::Acquire) != 0 {
+                std::thread::yield_now();
+            }
+        } else {
+            sleeping.wait();
         }
         let (start, cpu) = (wall_ns(), cpu_ns());
         timed(index);
@@ -208,6 +216,11 @@ pub fn wall_of(team: &[Times]) -> u64 {
 /// CPU time of all threads together.
 pub fn cpu_of(team: &[Times]) -> u64 {
     team.iter().map(|times| times.cpu).sum()
+}
+
+/// CPU time of each processor that the threads had.
+pub fn cpu_each_of(team: &[Times]) -> u64 {
+    cpu_of(team) / team.len().clamp(1, processors().len().max(1)) as u64
 }
 
 /// Nanoseconds for a cache line to go from one thread to another and back. None if there is one
@@ -334,6 +347,24 @@ mod tests {
         assert_eq!(times.len(), 3);
         assert_eq!(ran.load(Ordering::Relaxed), 0x010101);
         assert!(wall_of(&times) > 0);
+    }
+
+    #[test]
+    fn a_team_that_shares_processors_is_warm_before_it_begins() {
+        let size = 3 * processors().len();
+        let warmed = AtomicU32::new(0);
+        let times = team(
+            size,
+            || (),
+            |_| {
+                warmed.fetch_add(1, Ordering::Relaxed);
+            },
+            |_| assert_eq!(warmed.load(Ordering::Relaxed), size as u32),
+        );
+        assert_eq!(times.len(), size);
+        let each = cpu_of(&times) / processors().len() as u64;
+        assert_eq!(cpu_each_of(&times), each);
+        assert_eq!(cpu_each_of(&times[..1]), times[0].cpu);
     }
 
     #[test]

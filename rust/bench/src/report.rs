@@ -296,7 +296,7 @@ pub fn summary(rows: &[Row], found: &[Found]) -> String {
                 let value = column.ratio(table);
                 let _ = write!(text, "{:>14}", ratio(value));
                 // If a row has two distances, the one with more samples is in the mean.
-                if row.is_time() && Some(table.samples()) == most {
+                if row.is_time() && table.metric == "time" && Some(table.samples()) == most {
                     ratios.extend(value);
                 }
             }
@@ -394,6 +394,24 @@ mod tests {
             row: crate::rows::find(row).unwrap(),
             ..found(allocator, value, None)
         }
+    }
+
+    #[test]
+    fn memory_of_a_row_about_time_is_not_in_the_means() {
+        let row = "cold-large/64";
+        let mut all = vec![named(row, "cache", 10.0), named(row, "glibc", 40.0)];
+        for (who, value) in [("cache", 1.0), ("glibc", 1.25)] {
+            let mut memory = named(row, who, value);
+            memory.sample.metric = "ratio";
+            all.push(memory);
+        }
+        let text = summary(&[all[0].row], &all);
+        let cells = |begin: &str| -> Vec<&str> {
+            let line = text.lines().find(|line| line.starts_with(begin)).unwrap();
+            line.split_whitespace().collect()
+        };
+        assert!(cells("cold-large/64 ratio").contains(&"0.80"), "{text}");
+        assert_eq!(cells("geometric mean")[6], "0.25", "{text}");
     }
 
     #[test]

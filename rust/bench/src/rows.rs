@@ -64,6 +64,8 @@ pub enum Memory {
     Mixed,
     /// While one thread allocates and another frees.
     Remote,
+    /// Of many threads that have freed everything, while they wait and after they ended.
+    Threads,
     /// After many cycles of growing and shrinking. Random objects are freed, or the oldest.
     Cycles { oldest: bool },
 }
@@ -71,11 +73,20 @@ pub enum Memory {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Workload {
     Pair,
-    Batch { order: Order, objects: usize },
+    Batch {
+        order: Order,
+        objects: usize,
+    },
     Steady,
     Cold,
-    Churn { threads: usize },
-    Ring { read: bool },
+    /// The same with ten times as many objects, and their resident memory.
+    ColdLarge,
+    Churn {
+        threads: usize,
+    },
+    Ring {
+        read: bool,
+    },
     Queue,
     Exchange,
     Named(Named),
@@ -90,6 +101,9 @@ pub struct Row {
     pub workload: Workload,
     pub size: usize,
 }
+
+/// Far more threads than a machine has processors.
+pub const MANY_THREADS: usize = 1000;
 
 /// The sizes that inline peers are compiled for, and that `--sizes` chooses from.
 pub const SIZES: [usize; 6] = [8, 16, 64, 256, 1024, 4096];
@@ -106,6 +120,7 @@ impl Row {
             }
             Workload::Steady => format!("steady/{size}"),
             Workload::Cold => format!("cold/{size}"),
+            Workload::ColdLarge => format!("cold-large/{size}"),
             Workload::Churn { threads } => format!("churn/{size}/{threads}"),
             Workload::Ring { read: false } => format!("ring/{size}"),
             Workload::Ring { read: true } => format!("ring-read/{size}"),
@@ -131,6 +146,7 @@ impl Row {
             Workload::Memory(Memory::Random) => format!("memory-random/{size}"),
             Workload::Memory(Memory::Mixed) => "memory-mixed".to_owned(),
             Workload::Memory(Memory::Remote) => format!("memory-remote/{size}"),
+            Workload::Memory(Memory::Threads) => format!("memory-threads/{size}"),
             Workload::Memory(Memory::Cycles { oldest: false }) => "memory-cycles".to_owned(),
             Workload::Memory(Memory::Cycles { oldest: true }) => "memory-cycles-fifo".to_owned(),
         }
@@ -151,6 +167,9 @@ impl Row {
             Workload::Cold => {
                 format!("first allocations of a process, {size} B, written; CPU ns each")
             }
+            Workload::ColdLarge => format!(
+                "first 5,000,000 of a process, {size} B, written; CPU ns each, resident / payload"
+            ),
             Workload::Churn { threads } => {
                 format!(
                     "64 allocated, 64 freed, {size} B, {threads} threads; CPU ns per alloc or free"
@@ -188,6 +207,9 @@ impl Row {
             Workload::Memory(Memory::Remote) => {
                 format!("one thread allocates, another frees, at most 1,024 live, {size} B; MiB")
             }
+            Workload::Memory(Memory::Threads) => {
+                format!("1,000 threads that have freed all objects of {size} B; resident, MiB")
+            }
             Workload::Memory(Memory::Cycles { oldest }) => {
                 format!(
                 "cycles of 28 MiB and 2.8 MiB live, frees {}, sizes of 32..4096 B; resident, MiB",
@@ -224,8 +246,17 @@ impl Row {
     pub fn one_layout(&self) -> bool {
         matches!(
             self.workload,
-            Workload::Cold | Workload::Tail(_) | Workload::Vectors(_) | Workload::Memory(_)
+            Workload::Cold
+                | Workload::ColdLarge
+                | Workload::Tail(_)
+                | Workload::Vectors(_)
+                | Workload::Memory(_)
         )
+    }
+
+    /// Whether a quick run leaves the row out, unless it is asked for.
+    pub fn is_long(&self) -> bool {
+        self.workload == Workload::ColdLarge
     }
 
     /// The number of repeats. Memory hardly varies, so its rows have fewer.
@@ -250,6 +281,8 @@ impl Row {
             Workload::Churn { .. } => allocator.shared(),
             Workload::Ring { .. } | Workload::Queue | Workload::Exchange => allocator.shared(),
             Workload::Cold => allocator.grows(),
+            // Pools of one thread take no huge pages.
+            Workload::ColdLarge => allocator.grows() && allocator.shared(),
             Workload::Tail(Tail { heap, noisy }) => {
                 (allocator.shared() || !noisy) && (allocator.grows() || heap == Heap::Warm)
             }
@@ -257,7 +290,7 @@ impl Row {
             Workload::Memory(Memory::Mixed | Memory::Cycles { .. }) => {
                 allocator.any_size().is_some()
             }
-            Workload::Memory(Memory::Remote) => allocator.shared(),
+            Workload::Memory(Memory::Remote | Memory::Threads) => allocator.shared(),
             _ => true,
         };
         let compiled = self.size == 0 || allocator.kernels(0, self.size).is_some();
@@ -356,7 +389,7 @@ fn batches(sizes: &[usize]) -> Vec<Row> {
 
 fn threads(sizes: &[usize]) -> Vec<Row> {
     let mut rows = Vec::new();
-    for threads in [1, 2, 4, 8, 16] {
+    for threads in [1, 2, 4, 8, 16, MANY_THREADS] {
         let wanted = |size| size == 64 || (threads <= 2 && (size == 16 || size >= 1024));
         rows.extend(rows_of(sizes, wanted, Workload::Churn { threads }));
     }
@@ -410,6 +443,11 @@ fn memories(sizes: &[usize]) -> Vec<Row> {
         |size| size == 64,
         Workload::Memory(Memory::Remote),
     ));
+    rows.extend(rows_of(
+        sizes,
+        |size| size == 64,
+        Workload::Memory(Memory::Threads),
+    ));
     let cycles = |oldest| Workload::Memory(Memory::Cycles { oldest });
     rows.extend(mixed(&[cycles(false), cycles(true)]));
     rows
@@ -421,6 +459,7 @@ pub fn all(sizes: &[usize]) -> Vec<Row> {
     rows.extend(batches(sizes));
     rows.extend(rows_of(sizes, |_| true, Workload::Steady));
     rows.extend(rows_of(sizes, |size| size >= 16, Workload::Cold));
+    rows.extend(rows_of(sizes, |size| size == 64, Workload::ColdLarge));
     rows.extend(threads(sizes));
     rows.extend(names(sizes));
     rows.extend(tails(sizes));
@@ -458,6 +497,10 @@ mod tests {
         assert!(find("pair/64").unwrap().suits(&pool));
         let noisy = find("tail-grow-noisy/64").unwrap();
         assert!(!noisy.suits(&pool) && noisy.suits(&cache));
+        for name in ["churn/64/1000", "memory-threads/64", "cold-large/64"] {
+            let row = find(name).unwrap();
+            assert!(!row.suits(&pool) && row.suits(&cache), "{name}");
+        }
         let mixed = find("memory-mixed").unwrap();
         assert!(!mixed.suits(&cache));
         assert!(mixed.suits(&crate::allocators::find("heap").unwrap()));

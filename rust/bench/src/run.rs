@@ -66,7 +66,7 @@ fn decode(line: &str) -> Option<Sample> {
 }
 
 /// Every metric that a child reports; the tables show them in this order.
-pub const METRICS: [&str; 23] = [
+pub const METRICS: [&str; 24] = [
     "time",
     "alloc p50",
     "alloc p99",
@@ -84,6 +84,7 @@ pub const METRICS: [&str; 23] = [
     "left",
     "left later",
     "after a tenth",
+    "while idle",
     "at the end",
     "at the peak",
     "at the trough",

@@ -49,14 +49,16 @@ fn run(row: Row, allocator: Allocator, layouts: &[usize]) -> Vec<Sample> {
         assert!(layouts.contains(&sample.layout), "{what}");
     }
     if row.is_time() {
-        let measured: Vec<usize> = samples.iter().map(|sample| sample.layout).collect();
+        let is_time = |sample: &&Sample| sample.metric == "time";
+        let times: Vec<&Sample> = samples.iter().filter(is_time).collect();
+        let measured: Vec<usize> = times.iter().map(|sample| sample.layout).collect();
         let expected = if row.one_layout() {
             &layouts[..1]
         } else {
             layouts
         };
         assert_eq!(measured, expected, "{what}");
-        assert!(samples.iter().all(|sample| sample.value > 0.0), "{what}");
+        assert!(times.iter().all(|sample| sample.value > 0.0), "{what}");
     }
     samples
 }
@@ -137,15 +139,19 @@ fn every_memory_row_runs() {
     }
 }
 
-/// The output of a process of its own: an allocator's memory for 500,000 objects of 64 bytes.
-fn payload_in_a_child(allocator: &str) -> String {
+/// A figure that a process of its own gives for a row.
+fn in_a_child(row: &str, allocator: &str, metric: &str) -> f64 {
     let output = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
-        .args(["--child", "memory-payload/64", allocator])
+        .args(["--child", row, allocator])
         .args(["0", "1000", "10", "0", "7"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{allocator}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines = text.lines();
+    let found = lines.find_map(|line| line.strip_prefix(&format!("{metric}\t0\t")));
+    let value = found.unwrap_or_else(|| panic!("{row} of {allocator} has no {metric}: {text}"));
+    value.trim_end().parse().unwrap()
 }
 
 /// In a process of its own, resident memory is that of the objects.
@@ -157,10 +163,7 @@ fn the_memory_of_objects_is_seen() {
         if !row.suits(&allocator) {
             continue;
         }
-        let text = payload_in_a_child(allocator.name);
-        let fields: Vec<&str> = text.trim_end_matches('\n').split('\t').collect();
-        assert_eq!(fields[..2], ["ratio", "0"], "{}", allocator.name);
-        let ratio: f64 = fields[2].parse().unwrap();
+        let ratio = in_a_child("memory-payload/64", allocator.name, "ratio");
         let most = if allocator.kind == Kind::Ours {
             1.5
         } else {
@@ -168,6 +171,40 @@ fn the_memory_of_objects_is_seen() {
         };
         assert!((1.0..most).contains(&ratio), "{}: {ratio}", allocator.name);
     }
+}
+
+/// The array of the objects' addresses, an eighth of their bytes, is not counted.
+#[test]
+fn five_million_objects_take_little_more_than_their_bytes() {
+    let ratio = in_a_child("cold-large/64", "cache", "ratio");
+    assert!((1.0..1.05).contains(&ratio), "{ratio}");
+}
+
+/// Each thread keeps some of the 4 KiB that it used. The stacks, 16 KiB each, are not counted.
+#[test]
+fn a_thousand_threads_keep_less_than_their_stacks() {
+    for allocator in ["cache", "heap"] {
+        for metric in ["while idle", "at the end"] {
+            let mib = in_a_child("memory-threads/64", allocator, metric);
+            assert!((1.0..40.0).contains(&mib), "{allocator}, {metric}: {mib}");
+        }
+    }
+    let glibc = in_a_child("memory-threads/64", "glibc", "while idle");
+    assert!(glibc < 8.0, "{glibc}");
+}
+
+#[test]
+fn a_quick_run_leaves_long_rows_out_unless_they_are_named() {
+    let rows = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
+            .arg("--list")
+            .args(arguments)
+            .output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    assert!(!rows(&["--quick"]).contains("cold-large"));
+    assert!(rows(&["--quick", "--rows=cold"]).contains("cold-large/64"));
+    assert!(rows(&[]).contains("cold-large/64"));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! builds it too. The run is left out if there is no tool.
 
 use slabyard_bench::part;
-use slabyard_bench::programs::workloads::{starter, ALL};
+use slabyard_bench::programs::workloads::{starter, ALL, SERVICE};
 use slabyard_bench::truth::contender;
 use std::process::{Command, Output};
 
@@ -13,7 +13,7 @@ fn every_workload_has_the_same_result_on_every_allocator() {
     let folder = part::output_folder().unwrap();
     let (who, missing) = contender::present(contender::chosen(&[], &folder).unwrap());
     assert_eq!(missing, [""; 0]);
-    for workload in &ALL {
+    for workload in ALL.iter().chain([&SERVICE]) {
         let run = |one: &contender::Contender| {
             let output = Command::new(starter())
                 .arg(workload.executable())

@@ -1,15 +1,44 @@
 //! Resident memory of live objects, and after they were freed.
 
-use super::{pointers, Bench, Lines, Random, MANY};
+use super::{pointers, Bench, Lines, Random, LARGE, MANY};
 use crate::allocators::State;
 use crate::kernels;
 use crate::machine::{self, resident, team};
+use crate::rows::MANY_THREADS;
 use core::ffi::c_void;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Barrier;
 
 /// Bytes as the tables show them.
 pub(super) fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / (1 << 20) as f64
+}
+
+/// Rounds of `churn` in which a thread fills what an allocator keeps for it.
+const ROUNDS_BEFORE_IDLE: u64 = 100;
+
+/// Resident memory while threads wait that have each run `work`.
+///
+/// Each thread has touched the same pages of its stack first. So a difference of two calls is not
+/// one of stacks.
+fn resident_of_idle<Held>(
+    threads: usize,
+    enter: impl Fn() -> Held + Sync,
+    work: impl Fn() + Sync,
+) -> u64 {
+    let (found, is_read) = (AtomicU64::new(0), Barrier::new(threads));
+    let warm = |_| {
+        std::hint::black_box(&mut [1u8; 16 << 10]);
+        work();
+    };
+    let wait = |index| {
+        if index == 0 {
+            found.store(resident(), Ordering::Relaxed);
+        }
+        is_read.wait();
+    };
+    team(threads, enter, warm, wait);
+    found.into_inner()
 }
 
 impl Bench<'_> {
@@ -56,15 +85,30 @@ impl Bench<'_> {
         (before, state, objects)
     }
 
-    pub(super) fn memory_payload(&mut self) {
-        let count = self.many(MANY);
-        let (before, state, mut objects) = self.filled(count);
+    /// Resident memory in times of the bytes of `count` objects.
+    fn sample_payload(&mut self, before: u64, count: usize) {
         let used = resident().saturating_sub(before);
         self.sample(
             "ratio",
             self.layouts[0].0,
             used as f64 / (count * self.row.size) as f64,
         );
+    }
+
+    pub(super) fn memory_payload(&mut self) {
+        let count = self.many(MANY);
+        let (before, state, mut objects) = self.filled(count);
+        self.sample_payload(before, count);
+        self.drain(&state, &mut objects);
+    }
+
+    /// Growth beyond the size from which caches take huge pages: its time, and resident memory in
+    /// times of the payload.
+    pub(super) fn cold_large(&mut self) {
+        let mut objects = pointers(self.many(LARGE));
+        let before = self.resident_before();
+        let state = self.grow(&mut objects);
+        self.sample_payload(before, objects.len());
         self.drain(&state, &mut objects);
     }
 
@@ -149,5 +193,26 @@ impl Bench<'_> {
         for (metric, bytes) in ["after a tenth", "at the end"].into_iter().zip(found) {
             self.sample(metric, layout, mebibytes(bytes.into_inner()));
         }
+    }
+
+    pub(super) fn memory_threads(&mut self) {
+        let threads = (MANY_THREADS / self.effort.fewer_objects).max(2);
+        // The C library keeps its records of ended threads: the first team makes them.
+        resident_of_idle(threads, || (), || ());
+        let before = self.resident_before();
+        let alone = resident();
+        let of_threads = resident_of_idle(threads, || (), || ()).saturating_sub(alone);
+        let state = self.open(128);
+        let (layout, kernels) = self.layouts[0];
+        let idle = resident_of_idle(
+            threads,
+            || self.enter(&state),
+            // SAFETY: the state is of this table, and shared.
+            || unsafe { (kernels.churn)(state.pointer(), ROUNDS_BEFORE_IDLE) },
+        );
+        let ended = resident();
+        let used = |now: u64, not_ours: u64| mebibytes(now.saturating_sub(not_ours));
+        self.sample("while idle", layout, used(idle, before + of_threads));
+        self.sample("at the end", layout, used(ended, before));
     }
 }

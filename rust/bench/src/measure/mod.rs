@@ -52,6 +52,8 @@ pub struct Sample {
 const STEADY_LIVE: usize = 100_000;
 /// Objects of the rows about cold and full heaps.
 const MANY: usize = 500_000;
+/// Objects of the row beyond 128 MiB, where caches begin to take huge pages (option `huge`).
+const LARGE: usize = 5_000_000;
 /// The most bytes of all these objects.
 const MANY_BYTES: usize = 512 << 20;
 /// Shared places of the exchange.
@@ -142,6 +144,7 @@ impl Bench<'_> {
             Workload::Batch { order, objects } => self.batch(order, objects),
             Workload::Steady => self.steady(),
             Workload::Cold => self.cold(),
+            Workload::ColdLarge => self.cold_large(),
             Workload::Churn { threads } => self.churn(threads),
             Workload::Ring { read } => self.ring(read),
             Workload::Queue => self.queue(),
@@ -154,6 +157,7 @@ impl Bench<'_> {
             Workload::Memory(Memory::Random) => self.memory_random(),
             Workload::Memory(Memory::Mixed) => self.memory_mixed(),
             Workload::Memory(Memory::Remote) => self.memory_remote(),
+            Workload::Memory(Memory::Threads) => self.memory_threads(),
             Workload::Memory(Memory::Cycles { oldest }) => self.memory_cycles(oldest),
         }
     }
@@ -282,16 +286,22 @@ impl Bench<'_> {
             .max(1)
     }
 
-    fn cold(&mut self) {
-        let count = self.many(MANY);
+    /// Fills the places with the first objects of the process, timed.
+    fn grow(&mut self, objects: &mut [*mut c_void]) -> State {
         let (layout, kernels) = self.layouts[0];
-        let mut objects = pointers(count);
+        let count = objects.len();
         let start = cpu_ns();
         let state = self.open(count);
         // SAFETY: the state is of this table, and there is room for `count` objects.
         unsafe { (kernels.fill)(state.pointer(), objects.as_mut_ptr(), count) };
         let took = cpu_ns() - start;
         self.sample("time", layout, took as f64 / count as f64);
+        state
+    }
+
+    fn cold(&mut self) {
+        let mut objects = pointers(self.many(MANY));
+        let state = self.grow(&mut objects);
         self.drain(&state, &mut objects);
     }
 
@@ -312,7 +322,15 @@ impl Bench<'_> {
             team(threads, enter, warm, |index| run(kernels, index, count))
         };
         let first = self.layouts[0].1;
-        let count = self.scaled(least, machine::wall_of(&timed(&first, least)));
+        let times = timed(&first, least);
+        // Threads that do not wait for each other may share processors. Then the time on the clock
+        // is mostly that of their start.
+        let took = if self.row.crosses() {
+            machine::wall_of(&times)
+        } else {
+            machine::cpu_each_of(&times)
+        };
+        let count = self.scaled(least, took);
         let mut samples = Vec::new();
         for (layout, kernels) in &self.layouts {
             let trip = || {
@@ -340,14 +358,16 @@ impl Bench<'_> {
     fn churn(&mut self, threads: usize) {
         let state = self.open(128);
         let operations = threads as f64 * 128.0;
+        // Many threads do no more in total than sixteen.
+        let least = (1600 / threads as u64).clamp(10, 100);
         let run = |kernels: &Kernels, _: usize, rounds: u64| {
             // SAFETY: the state is of this table, and shared where there are more threads.
             unsafe { (kernels.churn)(state.pointer(), rounds) };
         };
         if self.allocator.shared() {
-            self.sample_teams(&state, threads, 100, operations, machine::cpu_of, run);
+            self.sample_teams(&state, threads, least, operations, machine::cpu_of, run);
         } else {
-            self.sample_loops(100, operations, |kernels, rounds| run(kernels, 0, rounds));
+            self.sample_loops(least, operations, |kernels, rounds| run(kernels, 0, rounds));
         }
     }
 

@@ -89,6 +89,23 @@ pub fn environment<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Comma
         .env_remove("SLABYARD")
 }
 
+/// A program and its arguments, over an allocator: Slabyard's by the tool, the others preloaded.
+pub fn over(one: &Contender, tool: &Path, program: &[OsString], folder: &Path) -> Command {
+    let mut command = if one.name == OURS {
+        let mut command = Command::new(tool);
+        command.args(["run", "--"]);
+        command
+    } else {
+        Command::new(workloads::starter())
+    };
+    command.args(program);
+    environment(&mut command, folder);
+    if let Some(library) = one.library.as_ref().filter(|_| one.name != OURS) {
+        command.env("LIBRARY", library);
+    }
+    command
+}
+
 /// The extent of a run.
 struct Effort {
     repeats: usize,

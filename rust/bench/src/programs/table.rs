@@ -130,12 +130,13 @@ pub fn block(job: &Job, names: &[&str], figures: &[Figure]) -> String {
     text
 }
 
-fn table_line(text: &mut String, cells: &[String]) {
+/// A line of a table.
+pub fn table_line(text: &mut String, cells: &[String]) {
     let _ = writeln!(text, "| {} |", cells.join(" | "));
 }
 
 /// The heading of a table: columns of text, then columns of figures.
-fn table_head(text: &mut String, cells: &[String]) {
+pub fn table_head(text: &mut String, cells: &[String]) {
     table_line(text, cells);
     let bars = "---:|".repeat(cells.len() - 1);
     let _ = writeln!(text, "|---|{bars}");

@@ -1,4 +1,5 @@
-//! The classic allocator programs: `programs/NAME.c`, each of which build.rs makes an executable.
+//! The programs in the folder `programs`, each of which build.rs makes an executable: the classic
+//! allocator programs, and the service of the part `service`.
 
 use super::{Group, Job};
 use std::ffi::OsString;
@@ -9,9 +10,9 @@ use std::path::{Path, PathBuf};
 pub struct Workload {
     pub name: &'static str,
     says: &'static str,
-    /// The SIZE of a full run: about a second with glibc on two processors.
+    /// The SIZE of a full run. A classic program takes about a second with glibc on two processors.
     full: u64,
-    /// The SIZE of a quick run: about a tenth of it.
+    /// The SIZE of a quick run. A classic program does about a tenth of the work.
     quick: u64,
 }
 
@@ -28,16 +29,21 @@ impl Workload {
         Path::new(FOLDER).join(self.name)
     }
 
-    pub fn job(&self, quick: bool) -> Job {
+    /// The executable and its SIZE.
+    pub fn command(&self, quick: bool) -> Vec<OsString> {
         let size = if quick { self.quick } else { self.full };
+        vec![
+            self.executable().into_os_string(),
+            OsString::from(size.to_string()),
+        ]
+    }
+
+    pub fn job(&self, quick: bool) -> Job {
         Job {
             name: self.name,
             says: self.says,
             group: Group::Classic,
-            command: vec![
-                self.executable().into_os_string(),
-                OsString::from(size.to_string()),
-            ],
+            command: self.command(quick),
         }
     }
 }
@@ -51,7 +57,15 @@ const fn workload(name: &'static str, says: &'static str, full: u64, quick: u64)
     }
 }
 
-/// All workloads, in the order of the report.
+/// The workload of the part `service`. Its SIZE is the length of a day, in rounds of 10 ms.
+pub const SERVICE: Workload = workload(
+    "service",
+    "a service by day and night; four threads",
+    1200,
+    240,
+);
+
+/// The classic workloads, in the order of the report.
 pub const ALL: [Workload; 15] = [
     workload(
         "cfrac",
@@ -139,7 +153,7 @@ mod tests {
             .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
             .collect();
         let mut names: Vec<&str> = ALL.iter().map(|one| one.name).collect();
-        names.push("start");
+        names.extend([SERVICE.name, "start"]);
         sources.sort();
         names.sort_unstable();
         assert_eq!(sources, names);
@@ -147,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_workload_finds_the_same_number_again() {
-        for one in &ALL {
+        for one in ALL.iter().chain([&SERVICE]) {
             let run = || Command::new(one.executable()).arg("1").output().unwrap();
             let (first, second) = (run(), run());
             assert!(first.status.success(), "{}: {first:?}", one.name);

@@ -1,0 +1,66 @@
+//! A short run of the part `service` prints its table and keeps the raw data. The tool belongs to
+//! another package: `cargo test --workspace` builds it too. The run is left out if there is no tool.
+
+use slabyard_bench::part;
+use std::process::{Command, Output};
+
+fn command(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
+        .arg("service")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_run_prints_a_table_and_keeps_the_readings() {
+    if part::tool(None, &part::output_folder().unwrap()).is_err() {
+        eprintln!("left out: the tool is not built");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("found");
+    let output = command(&[
+        "--quick",
+        "--allocators=slabyard",
+        &format!("--out={}", base.display()),
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "| resident MiB |",
+        "\n| live |",
+        "\n| glibc 2.",
+        "\n| slabyard ",
+    ] {
+        assert!(shown.contains(expected), "{expected} is not in {shown}");
+    }
+    let kept = |ending: &str| std::fs::read_to_string(base.with_extension(ending)).unwrap();
+    assert!(shown.starts_with(&kept("txt")));
+    // Of each allocator: mean, peak and trough, of its own memory and of the live one; CPU time.
+    let raw = kept("csv");
+    assert_eq!(raw.lines().count(), 1 + 2 * (2 * 3 + 1));
+    let value = |begin: &str| -> f64 {
+        let line = raw.lines().find(|line| line.starts_with(begin)).unwrap();
+        line.rsplit(',').next().unwrap().parse().unwrap()
+    };
+    let live = |metric: &str| value(&format!("service,{metric},live,"));
+    assert!(live("peak MiB") > 2.0 * live("mean MiB"), "{raw}");
+    assert!(live("mean MiB") > 1.5 * live("trough MiB"), "{raw}");
+    for who in ["glibc", "slabyard"] {
+        let own = |metric: &str| value(&format!("service,{metric},{who},"));
+        assert!(own("peak MiB") > live("peak MiB"), "{raw}");
+        assert!(own("cpu s") > 0.1, "{raw}");
+    }
+    // Three days of 48 readings.
+    assert_eq!(kept("readings.csv").lines().count(), 1 + 2 * 3 * 48);
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    for argument in ["--allocators=nonsense", "--tool=/nowhere/slabyard"] {
+        let output = command(&[argument]);
+        assert_eq!(output.status.code(), Some(2), "{argument}");
+        assert!(!output.stderr.is_empty());
+    }
+}
