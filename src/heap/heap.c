@@ -296,6 +296,7 @@ static void sy_free_in_class(void *object, unsigned class_number, size_t told) {
 
 /* Looks up the class again: to keep it for this call would cost the fast path an instruction. */
 static SY_COLD void sy_free_slow(void *object) {
+    if (!object) return;
     sy_cpu_keep_frame();
     sy_free_in_class(object, sy_class_at((uintptr_t)object), SIZE_MAX);
 }

@@ -311,11 +311,18 @@ void sy_clients_lock(void) { sy_threads_lock(); }
 
 void sy_clients_unlock(void) { sy_threads_unlock(); }
 
+/* Whether the thread never used the client. To write to its slot could touch a page. */
+static bool is_unused(const sy_slot *slot) {
+    static const sy_slot unused;
+    return memcmp(slot, &unused, sizeof unused) == 0;
+}
+
 /* Called at the end of a thread, with the lock held: puts its magazines with items into the depot,
  * its empty ones into the store. */
 static void empty_slots(sy_thread *thread) {
     for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++) {
         sy_slot *slot = sy_thread_slot(thread, number);
+        if (is_unused(slot)) continue;
         sy_client *client = clients[number];
         sy_magazine *magazines[2] = {slot->loaded, slot->previous};
         if (magazines[0] == magazines[1]) magazines[1] = NULL;

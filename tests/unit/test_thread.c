@@ -8,15 +8,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
 #include <slabyard/cache.h>
+#include <slabyard/stats.h>
 
 #include "magazine/client.h"
 #include "magazine/store.h"
 #include "magazine/thread.h"
 #include "os/fake.h"
+#include "os/os.h"
 #include "support/child.h"
 
 static bool is_shut(const sy_loaded_slot *slots) {
@@ -227,6 +230,32 @@ static void trim_takes_the_slots_of_ended_threads(void **state) {
     assert_ptr_equal(again, thread);
 }
 
+typedef struct used_one {
+    sy_cache *cache;
+    sy_slot *unused; /* the slots of clients 64 to 127 */
+} used_one;
+
+/* Uses a cache, and makes slots that the thread never used unwritable. */
+static void *use_one_of_many(void *arg) {
+    used_one *one = arg;
+    sy_cache_free(one->cache, sy_cache_alloc(one->cache));
+    one->unused = (sy_slot *)sy_abi_1 + 64;
+    must(mprotect(one->unused, 64 * sizeof(sy_slot), PROT_READ) == 0);
+    return NULL;
+}
+
+static void the_end_of_a_thread_does_not_write_to_unused_slots(void **state) {
+    (void)state;
+    if (sy_os_page_size() > 64 * sizeof(sy_slot)) skip();
+    used_one one = {sy_cache_create(&(sy_cache_config){.name = "orders", .size = 64}), NULL};
+    in_thread(use_one_of_many, &one);
+    assert_int_equal(mprotect(one.unused, 64 * sizeof(sy_slot), PROT_READ | PROT_WRITE), 0);
+    sy_cache_stats stats;
+    assert_int_equal(sy_cache_get_stats(one.cache, &stats), 0);
+    assert_int_equal(stats.in_loaded, 0);
+    sy_cache_destroy(one.cache);
+}
+
 static void a_trim_that_fails_keeps_the_record(void **state) {
     (void)state;
     sy_thread *thread;
@@ -284,6 +313,7 @@ int main(void) {
         cmocka_unit_test(going_idle_and_coming_back_takes_no_lock),
         cmocka_unit_test(a_thread_whose_slots_are_claimed_waits),
         cmocka_unit_test(trim_takes_the_slots_of_ended_threads),
+        cmocka_unit_test(the_end_of_a_thread_does_not_write_to_unused_slots),
         cmocka_unit_test(a_trim_that_fails_keeps_the_record),
         cmocka_unit_test(a_thread_keeps_a_few_empty_magazines),
         cmocka_unit_test(an_ended_threads_empty_magazines_are_stored),
