@@ -37,6 +37,11 @@ if(NOT SLABYARD_CAN_ORDER)
     set(SLABYARD_SHARED_FLAGS "")
 endif()
 
+# The drop-in malloc contains an unwinder, so that C programs need not load libgcc_s
+# (shim/shared/unwinder.c).
+set(SLABYARD_UNWIND_FLAGS -static-libgcc -Wl,--wrap=_Unwind_Resume)
+check_linker_flag(C "${SLABYARD_UNWIND_FLAGS}" SLABYARD_CAN_UNWIND)
+
 add_library(slabyard_house INTERFACE)
 target_compile_features(slabyard_house INTERFACE c_std_11)
 target_compile_options(slabyard_house INTERFACE
