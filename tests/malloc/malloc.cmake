@@ -63,7 +63,7 @@ foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
 endforeach()
 # The workloads of `make bench ARGS=programs`, with little work. They check their blocks.
 file(GLOB sources CONFIGURE_DEPENDS ${root}/rust/bench/programs/*.c)
-list(FILTER sources EXCLUDE REGEX "/start\\.c$")
+list(FILTER sources EXCLUDE REGEX "/(start|small)\\.c$")
 foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
     add_executable(workload_${name} ${source})

@@ -9,12 +9,12 @@
 //! The processes wait at the same time: the next one is started when the one before has done its
 //! work.
 
-use super::{environment, workloads, Job, OURS};
+use super::Job;
 use crate::figure::Figure;
 use crate::truth::contender::Contender;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 
 pub const FREED: &str = "freed MiB";
 pub const IDLE: &str = "idle MiB";
@@ -46,18 +46,7 @@ fn start(
     folder: &Path,
 ) -> Result<Waiting, String> {
     let failed = |what: &str| format!("{} on {}, idle: {what}", job.name, one.name);
-    let mut command = if one.name == OURS {
-        let mut command = Command::new(tool);
-        command.args(["run", "--"]);
-        command
-    } else {
-        Command::new(workloads::starter())
-    };
-    command.args(&job.command);
-    environment(&mut command, folder);
-    if let Some(library) = one.library.as_ref().filter(|_| one.name != OURS) {
-        command.env("LIBRARY", library);
-    }
+    let mut command = super::over(one, &job.command, tool, folder);
     let mut child = command
         .arg(seconds.to_string())
         .stdin(Stdio::null())

@@ -4,6 +4,7 @@
 //! * `real`: real programs of the system, and the inputs that are made for them;
 //! * `timed`: runs of `slabyard compare --run`, which measures a program over all allocators;
 //! * `idle`: runs that read the memory of a workload which has freed everything;
+//! * `small`: the memory of a program that has just started;
 //! * `table`: the text, the geometric means, and the rows in which Slabyard is behind;
 //! * here: all programs in turn.
 //!
@@ -12,6 +13,7 @@
 
 pub mod idle;
 pub mod real;
+pub mod small;
 pub mod table;
 pub mod timed;
 pub mod workloads;
@@ -89,6 +91,23 @@ pub fn environment<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Comma
         .env_remove("SLABYARD")
 }
 
+/// A command that runs a program over an allocator, without a measurement around it.
+fn over(one: &Contender, program: &[OsString], tool: &Path, folder: &Path) -> Command {
+    let mut command = if one.name == OURS {
+        let mut command = Command::new(tool);
+        command.args(["run", "--"]);
+        command
+    } else {
+        Command::new(workloads::starter())
+    };
+    command.args(program);
+    environment(&mut command, folder);
+    if let Some(library) = one.library.as_ref().filter(|_| one.name != OURS) {
+        command.env("LIBRARY", library);
+    }
+    command
+}
+
 /// The extent of a run.
 struct Effort {
     repeats: usize,
@@ -112,6 +131,7 @@ impl Options {
         let classic = workloads::ALL.iter().map(|one| one.name);
         let names: Vec<&str> = classic
             .chain(real::ALL.iter().map(|one| one.name))
+            .chain([small::NAME])
             .collect();
         part::check_names("program", &self.only, &names)?;
         let quick = self.common.quick;
@@ -212,6 +232,15 @@ pub fn bench(options: &Options) -> Result<(), String> {
             .collect();
         if !rows.is_empty() {
             report.add(&table::tables(group, &rows, &names, &found));
+        }
+    }
+    if part::is_among(small::NAME, &options.only) {
+        match small::measure(&who, &effort.tool, scratch.path()) {
+            Ok(figures) => {
+                report.add(&table::small(&names, &figures));
+                found.extend(figures);
+            }
+            Err(what) => failures.push(what),
         }
     }
     report.add_failures(&failures);

@@ -23,6 +23,11 @@ pub fn starter() -> PathBuf {
     Path::new(FOLDER).join("start")
 }
 
+/// The program that has just started: `programs/small.c`.
+pub fn small() -> PathBuf {
+    Path::new(FOLDER).join("small")
+}
+
 impl Workload {
     pub fn executable(&self) -> PathBuf {
         Path::new(FOLDER).join(self.name)
@@ -139,7 +144,7 @@ mod tests {
             .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
             .collect();
         let mut names: Vec<&str> = ALL.iter().map(|one| one.name).collect();
-        names.push("start");
+        names.extend(["start", "small"]);
         sources.sort();
         names.sort_unstable();
         assert_eq!(sources, names);
