@@ -2,12 +2,15 @@
  * unwinder.c: lets the program's exceptions pass through the drop-in malloc, if this contains an
  * unwinder of its own.
  *
- * The drop-in malloc needs an unwinder for two purposes. It takes stacks: for this it contains a
- * copy of GCC's unwinder (-static-libgcc), since libgcc_s.so.1 would be 120 KiB more in each small C
- * program. And callbacks may be left by an exception or by the end of their thread, so that the
- * library's cleanups run. These are steps of the unwinder that the program is using, with data of
- * its version. So the two functions that compilers call for cleanups are defined here, and call
- * that unwinder.
+ * The drop-in malloc needs an unwinder for two purposes:
+ *
+ * It takes stacks. For this it contains a copy of GCC's unwinder (-static-libgcc). With
+ * libgcc_s.so.1 each small C program would have 120 KiB more in memory.
+ *
+ * A callback may be left by an exception or by the end of its thread. Then the library's cleanups
+ * run. They are called by the unwinder that the program uses, perhaps of another version, and work
+ * on its data. So the two functions that compilers call for cleanups are defined here, and call the
+ * program's unwinder.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

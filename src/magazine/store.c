@@ -39,14 +39,15 @@ enum {
     SEGMENT_BYTES = ITEMS_AT + SY_MAGAZINES_PER_SEGMENT * ITEM_BYTES,
 };
 
+_Static_assert(ITEMS_AT >= sizeof(segment), "the items lie behind the headers");
+
 _Atomic(sy_magazine *) sy_magazine_segments[SY_MAGAZINE_SEGMENTS];
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_STORE);
 static unsigned segment_count; /* guarded by lock */
 
 static segment *segment_at(unsigned index) {
-    sy_magazine *headers =
-        atomic_load_explicit(&sy_magazine_segments[index], memory_order_relaxed);
+    sy_magazine *headers = atomic_load_explicit(&sy_magazine_segments[index], memory_order_relaxed);
     return (segment *)((char *)headers - offsetof(segment, headers));
 }
 

@@ -38,8 +38,8 @@ static void *alloc_until_the_end(void *cache) {
 int main(void) {
     must_be_slabyard();
     must(!libgcc_is_loaded());
-    sy_cache *cache = sy_cache_create(&(sy_cache_config){
-        .name = "ends", .size = 100, .construct = make_or_end, .destruct = end});
+    sy_cache *cache = sy_cache_create(
+        &(sy_cache_config){.name = "ends", .size = 100, .construct = make_or_end, .destruct = end});
     pthread_t thread;
     void *result;
     must(pthread_create(&thread, NULL, alloc_until_the_end, cache) == 0);
