@@ -22,37 +22,48 @@ if(SLABYARD_CAN_OMIT_LEAVES)
     list(APPEND SLABYARD_FRAME_FLAGS -momit-leaf-frame-pointer)
 endif()
 
-# What a small program has of the shared libraries in memory.
+# What a small program has of the shared libraries in memory (cmake/first.ld).
 #
-# SLABYARD_SELDOM: the sources in src/ whose code a program without options, handles and misuse
-# hardly runs. It lies behind the other code.
-# -fdata-sections, --sort-section: the variables lie in the order of their alignment, so that most
-# small ones lie together, not between large tables.
+# -ffunction-sections, -fdata-sections: each function and variable has a section, which first.ld
+# names.
 #
-# libgcc_s, which is loaded too, is 100 KiB of a small program. -static-libgcc would avoid it, but
-# then an exception that a callback throws would pass through two unwinders, perhaps of different
-# versions (GCC's manual, "Link Options").
+# SLABYARD_SHARED_FLAGS: empty with a linker that cannot add to its script. The order of the
+# remaining sections, by alignment, leaves small variables together.
+set(SLABYARD_SHARED_FLAGS -Wl,-T,${CMAKE_CURRENT_LIST_DIR}/first.ld -Wl,-z,max-page-size=65536
+    -Wl,--sort-section=alignment)
 include(CheckLinkerFlag)
-set(SLABYARD_SELDOM
-    cache/account.c cache/calls.c cache/count.c cache/directory.c cache/epoch.c cache/handle.c
-    cache/passed.c cache/recover.c cache/watched.c cache/zeroed.c chunk/large.c chunk/pressure.c
-    heap/checked.c heap/instance.c heap/named.c keep/parts.c keep/reach.c keep/verify.c
-    magazine/one_way.c magazine/reserve.c magazine/sample.c os/linux_child.c os/linux_limits.c
-    os/linux_maps.c os/linux_places.c pool/calls.c pool/checked.c vmem/look.c vmem/quantum.c
-    vmem/recover.c watch/callback.c watch/cxx_name.c watch/dwarf.c watch/explain.c watch/fault.c
-    watch/history.c watch/lookup.c watch/report.c watch/rust_name.c watch/symbols.c watch/tags.c
-    watch/whose.c)
-set(SLABYARD_SHARED_FLAGS "")
-check_linker_flag(C -Wl,--sort-section=alignment SLABYARD_CAN_SORT)
-if(SLABYARD_CAN_SORT)
-    list(APPEND SLABYARD_SHARED_FLAGS -Wl,--sort-section=alignment)
+check_linker_flag(C "${SLABYARD_SHARED_FLAGS}" SLABYARD_CAN_ORDER)
+if(NOT SLABYARD_CAN_ORDER)
+    set(SLABYARD_SHARED_FLAGS "")
 endif()
+
+# Packed, the addresses that the loader has to adjust take 0.5 KiB of a library and not 15. A loader
+# that does not know this form (glibc before 2.36) would refuse the library, or not adjust it. So a
+# program has to run that needs it. What is compiled for another system does without.
+if(SLABYARD_CAN_ORDER AND NOT CMAKE_CROSSCOMPILING)
+    include(CheckCSourceRuns)
+    set(CMAKE_REQUIRED_LINK_OPTIONS -pie -Wl,-z,pack-relative-relocs)
+    set(CMAKE_REQUIRED_FLAGS -fPIE)
+    check_c_source_runs("static int a;
+        int *volatile pointer = &a;
+        int main(void) { return pointer != &a; }" SLABYARD_CAN_PACK)
+    unset(CMAKE_REQUIRED_LINK_OPTIONS)
+    unset(CMAKE_REQUIRED_FLAGS)
+    if(SLABYARD_CAN_PACK)
+        list(APPEND SLABYARD_SHARED_FLAGS -Wl,-z,pack-relative-relocs)
+    endif()
+endif()
+
+# The drop-in malloc contains an unwinder, so that C programs need not load libgcc_s
+# (shim/shared/unwinder.c).
+set(SLABYARD_UNWIND_FLAGS -static-libgcc -Wl,--wrap=_Unwind_Resume)
+check_linker_flag(C "${SLABYARD_UNWIND_FLAGS}" SLABYARD_CAN_UNWIND)
 
 add_library(slabyard_house INTERFACE)
 target_compile_features(slabyard_house INTERFACE c_std_11)
 target_compile_options(slabyard_house INTERFACE
-    $<$<COMPILE_LANGUAGE:C>:${SLABYARD_WARNINGS}> -fvisibility=hidden -fexceptions -fdata-sections
-    ${SLABYARD_SANITIZE_FLAGS})
+    $<$<COMPILE_LANGUAGE:C>:${SLABYARD_WARNINGS}> -fvisibility=hidden -fexceptions -ffunction-sections
+    -fdata-sections ${SLABYARD_SANITIZE_FLAGS})
 target_link_options(slabyard_house INTERFACE ${SLABYARD_SANITIZE_FLAGS})
 if(SLABYARD_DEBUG)
     target_compile_definitions(slabyard_house INTERFACE SY_DEBUG=1)

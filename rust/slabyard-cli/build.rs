@@ -27,6 +27,8 @@ fn compiler() -> Command {
         .flag("-std=gnu11")
         .flag("-fvisibility=hidden")
         .flag("-fno-builtin")
+        .flag("-ffunction-sections")
+        .flag("-fdata-sections")
         .flag("-Wall")
         .flag("-Wextra")
         .warnings(false)
@@ -41,6 +43,36 @@ fn must_build(command: &mut Command, what: &str) {
     assert!(status.success(), "{what} does not build");
 }
 
+/// Whether the linker accepts these arguments.
+fn can_link(arguments: &[String], output: &Path) -> bool {
+    let source = output.with_extension("c");
+    std::fs::write(&source, "int variable;\n").expect("the output folder can be written");
+    let mut command = compiler();
+    command.arg("-o").arg(output).arg(source).args(arguments);
+    command.output().is_ok_and(|done| done.status.success())
+}
+
+/// The flags of SLABYARD_SHARED_FLAGS and SLABYARD_UNWIND_FLAGS in cmake/flags.cmake that the linker
+/// accepts. The library may be copied to an older system, so its relocations are not packed.
+fn flags_for_small_programs(order: &Path, unwinder: &Path, output: &Path) -> Vec<String> {
+    let ordered = [
+        format!("-Wl,-T,{}", order.display()),
+        "-Wl,-z,max-page-size=65536".into(),
+        "-Wl,--sort-section=alignment".into(),
+    ];
+    let unwinds = ["-static-libgcc".into(), "-Wl,--wrap=_Unwind_Resume".into()];
+    let probe = output.with_extension("probe.so");
+    let mut flags = Vec::new();
+    if can_link(&ordered, &probe) {
+        flags.extend(ordered);
+    }
+    if can_link(&unwinds, &probe) {
+        flags.extend(unwinds);
+        flags.push(unwinder.display().to_string());
+    }
+    flags
+}
+
 fn build_recorder(repository: &Path, output: &Path) {
     let folder = repository.join("recorder");
     println!("cargo:rerun-if-changed={}", folder.display());
@@ -53,9 +85,17 @@ fn build_recorder(repository: &Path, output: &Path) {
 fn build_malloc(repository: &Path, output: &Path) {
     let library = env::var("DEP_SLABYARD_LIBRARY").expect("set by slabyard-sys");
     let [shim, maps] = ["shim", "cmake"].map(|folder| repository.join(folder));
-    let [shown, operators] = ["malloc.map", "operators.list"].map(|name| maps.join(name));
+    let [shown, operators, order] =
+        ["malloc.map", "operators.list", "first.ld"].map(|name| maps.join(name));
     let cmake = repository.join("CMakeLists.txt");
-    for input in [&shim, &shown, &operators, &cmake, &PathBuf::from(&library)] {
+    for input in [
+        &shim,
+        &shown,
+        &operators,
+        &order,
+        &cmake,
+        &PathBuf::from(&library),
+    ] {
         println!("cargo:rerun-if-changed={}", input.display());
     }
     let mut command = compiler();
@@ -70,6 +110,11 @@ fn build_malloc(repository: &Path, output: &Path) {
             env!("CARGO_PKG_VERSION")
         ))
         .args(c_files(&shim))
+        .args(flags_for_small_programs(
+            &order,
+            &shim.join("shared/unwinder.c"),
+            output,
+        ))
         .args(["-Wl,--whole-archive", &library, "-Wl,--no-whole-archive"])
         // Profilers need the function names; line numbers would make the tool a sixth larger.
         .args(["-Wl,-z,nodelete", "-Wl,--strip-debug"])

@@ -38,6 +38,8 @@ fn build_of(core: &Path, include: &Path) -> cc::Build {
         .force_frame_pointer(false)
         .flag("-fvisibility=hidden")
         .flag("-fexceptions")
+        .flag("-ffunction-sections") // cmake/first.ld names the sections
+        .flag("-fdata-sections")
         .include(include)
         .include(core);
     build

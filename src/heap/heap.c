@@ -31,8 +31,26 @@
 #include "os/start.h"
 #include "watch/fault.h"
 
-static sy_cache classes[SY_CLASSES];        /* opened at first use, never destroyed */
-static _Atomic bool class_open[SY_CLASSES]; /* written under the lock of the start */
+/* The caches of the size classes, in the order in which the classes are first used. So a program
+ * that uses few classes touches few pages. They are never destroyed. */
+static sy_cache class_caches[SY_CLASSES];
+static uint8_t class_places[SY_CLASSES]; /* of a class in class_caches, from 1 on; 0: not yet used.
+                                          * Guarded by the lock of the start */
+static _Atomic(sy_cache *) classes[SY_CLASSES]; /* NULL: not open; written under the same lock */
+
+static sy_cache *class_known(unsigned class_number) {
+    return atomic_load_explicit(&classes[class_number], memory_order_acquire);
+}
+
+/* The place of a class stays the same in the child of a fork whose parent was opening the class. So
+ * it takes effect by one store. */
+static sy_cache *place_class(unsigned class_number) {
+    unsigned last = 0;
+    for (unsigned i = 0; i < SY_CLASSES; i++)
+        if (last < class_places[i]) last = class_places[i];
+    if (!class_places[class_number]) class_places[class_number] = (uint8_t)(last + 1);
+    return &class_caches[class_places[class_number] - 1];
+}
 
 static void name_class(char *name, size_t size) {
     sy_text text = {.length = 0};
@@ -42,34 +60,35 @@ static void name_class(char *name, size_t size) {
     name[text.length] = 0;
 }
 
-static int open_locked(unsigned class_number) {
+static sy_cache *open_locked(unsigned class_number) {
     char name[SY_CACHE_NAME_MAX + 1];
     size_t size = sy_class_size(class_number), align = size & (~size + 1);
     sy_cache_config config = {.name = name, .size = size};
     config.align = align < SY_UNIT_BYTES ? align : SY_UNIT_BYTES;
     name_class(name, size);
     /* In the child of a fork: a thread of the parent had opened the class, and not noted it yet. */
-    if (sy_cache_is_open(&classes[class_number])) return 0;
-    memset(&classes[class_number], 0, sizeof classes[class_number]);
-    return sy_cache_open(&classes[class_number], &config, class_number);
+    sy_cache *cache = place_class(class_number);
+    if (sy_cache_is_open(cache)) return cache;
+    memset(cache, 0, sizeof *cache);
+    return sy_cache_open(cache, &config, class_number) == 0 ? cache : NULL;
 }
 
 /* The cache of a class, or NULL with ENOMEM. */
 static sy_cache *cache_of_class(unsigned class_number) {
-    if (SY_LIKELY(atomic_load_explicit(&class_open[class_number], memory_order_acquire)))
-        return &classes[class_number];
+    sy_cache *cache = class_known(class_number);
+    if (SY_LIKELY(cache != NULL)) return cache;
     if (sy_start() != 0) {
         sy_limit_refuse(SY_REFUSAL_SYSTEM);
         return NULL;
     }
     if (sy_start_lock()) {
-        bool open = atomic_load_explicit(&class_open[class_number], memory_order_relaxed);
-        if (!open && open_locked(class_number) == 0) {
-            atomic_store_explicit(&class_open[class_number], true, memory_order_release);
-            open = true;
+        cache = class_known(class_number);
+        if (!cache) {
+            cache = open_locked(class_number);
+            atomic_store_explicit(&classes[class_number], cache, memory_order_release);
         }
         sy_start_unlock();
-        if (open) return &classes[class_number];
+        if (cache) return cache;
     }
     sy_limit_refuse(SY_REFUSAL_SYSTEM);
     errno = ENOMEM;
@@ -285,12 +304,11 @@ static void free_unclassed(void *object, size_t told) {
 static void sy_free_in_class(void *object, unsigned class_number, size_t told) {
     sy_cpu_keep_frame();
     int error = errno;
-    sy_cache *cache = &classes[class_number];
-    if (!class_number || !atomic_load_explicit(&class_open[class_number], memory_order_acquire)) {
-        if (object) free_unclassed(object, told);
-    } else {
+    sy_cache *cache = class_known(class_number); /* NULL for class 0 */
+    if (cache)
         cache->kind->free(cache, object, told);
-    }
+    else if (object)
+        free_unclassed(object, told);
     errno = error;
 }
 
@@ -312,8 +330,8 @@ SY_COLD void sy_free_misaligned(void *object) {
     sy_cpu_keep_frame();
     int error = errno;
     unsigned class_number = sy_class_at((uintptr_t)object);
-    sy_cache *cache = &classes[class_number];
-    if (class_number && !sy_cache_checks(cache))
+    sy_cache *cache = class_known(class_number);
+    if (cache && !sy_cache_checks(cache))
         cache->kind->flush(cache, &(uintptr_t){(uintptr_t)object}, 1, NULL);
     else
         sy_free_in_class(object, class_number, SIZE_MAX);
@@ -327,10 +345,10 @@ static SY_COLD void sy_free_sized_slow(void *object, size_t size) {
     unsigned class_number = sy_class_at((uintptr_t)object);
     size_t told = size == SIZE_MAX ? size - 1 : size;
     if (!class_number || sy_class_has(class_number, size) ||
-        sy_cache_checks(&classes[class_number]))
+        sy_cache_checks(class_known(class_number)))
         sy_free_in_class(object, class_number, told);
     else
-        sy_raise_wrong_size(object, classes[class_number].name, told);
+        sy_raise_wrong_size(object, class_known(class_number)->name, told);
 }
 
 void(sy_free_sized)(void *object, size_t size) {
@@ -347,10 +365,10 @@ static SY_COLD void sy_free_aligned_slow(void *object, unsigned class_number, si
     unsigned found = sy_class_at((uintptr_t)object);
     if (!found && !class_number && span_of(object))
         sy_free_in_class(object, 0, SIZE_MAX);
-    else if (!found || found == class_number || sy_cache_checks(&classes[found]))
+    else if (!found || found == class_number || sy_cache_checks(class_known(found)))
         sy_free_in_class(object, found, size);
     else
-        sy_raise_wrong_size(object, classes[found].name, size);
+        sy_raise_wrong_size(object, class_known(found)->name, size);
 }
 
 void sy_free_aligned_sized(void *object, size_t align, size_t size) {
@@ -384,10 +402,10 @@ static bool find_object(const void *object, size_t *bytes) {
     return class_number || span;
 }
 
-/* Whether every address in the slabs of the class is taken for an object without checks. Class 0
- * has no slabs. */
+/* Whether every address in the slabs of the class is taken for an object without checks. */
 static inline bool is_plain_class(unsigned class_number) {
-    return SY_LIKELY(class_number && !sy_cache_checks(&classes[class_number]));
+    const sy_cache *cache = class_known(class_number); /* NULL for class 0 */
+    return SY_LIKELY(cache && !sy_cache_checks(cache));
 }
 
 size_t sy_usable_size(const void *object) {

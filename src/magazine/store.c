@@ -18,37 +18,49 @@
 enum {
     WORDS = SY_MAGAZINES_PER_SEGMENT / 64,
     ITEM_BYTES = SY_MAGAZINE_WORDS * sizeof(uintptr_t),
-    HEADER_BYTES = SY_MAGAZINES_PER_SEGMENT * sizeof(sy_magazine),
-    SEGMENT_BYTES = HEADER_BYTES + SY_MAGAZINES_PER_SEGMENT * ITEM_BYTES,
     STEP_WORDS = 8, /* trimmed in one step: half a MiB of items */
     FEW_WORDS = 4,  /* the first 256 magazines get memory page by page, the others in 64 KiB */
 };
 
 _Static_assert(sizeof(sy_magazine) == 64, "one cache line a header");
-_Static_assert(HEADER_BYTES % 65536 == 0, "items begin on a page, whatever its size");
 
-_Atomic(sy_magazine *) sy_magazine_segments[SY_MAGAZINE_SEGMENTS];
-
-static sy_lock lock = SY_LOCK_INIT(SY_RANK_STORE);
-static struct segment {
+/* The beginning of a segment. A program with few magazines touches its first page only. */
+typedef struct segment {
     uint64_t unused[WORDS]; /* a bit a magazine: in the store */
     uint64_t dirty[WORDS];  /* a bit a magazine: its items may hold memory, */
     uint64_t recent[WORDS]; /* a bit a magazine: it came back, or got memory, since the last trim */
     unsigned first_word;    /* no unused bit in a word before it */
     unsigned made;          /* from here on no magazine was ever given out: no header is written */
-} segments[SY_MAGAZINE_SEGMENTS]; /* guarded by lock */
-static unsigned segment_count;    /* guarded by lock */
+    sy_magazine headers[SY_MAGAZINES_PER_SEGMENT];
+} segment; /* the fields before the headers are guarded by lock */
 
-static sy_magazine *headers_of(unsigned segment) {
-    return atomic_load_explicit(&sy_magazine_segments[segment], memory_order_relaxed);
+enum {
+    ITEMS_AT = (sizeof(segment) + 65535) / 65536 * 65536, /* on a page, whatever its size */
+    SEGMENT_BYTES = ITEMS_AT + SY_MAGAZINES_PER_SEGMENT * ITEM_BYTES,
+};
+
+_Static_assert(ITEMS_AT >= sizeof(segment), "the items lie behind the headers");
+
+_Atomic(sy_magazine *) sy_magazine_segments[SY_MAGAZINE_SEGMENTS];
+
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_STORE);
+static unsigned segment_count; /* guarded by lock */
+
+static segment *segment_at(unsigned index) {
+    sy_magazine *headers = atomic_load_explicit(&sy_magazine_segments[index], memory_order_relaxed);
+    return (segment *)((char *)headers - offsetof(segment, headers));
+}
+
+static char *items_of_word(segment *in, unsigned word) {
+    return (char *)in + ITEMS_AT + (size_t)word * 64 * ITEM_BYTES;
 }
 
 /* Headers are written when first given out, so that a segment costs no memory before. */
-static sy_magazine *with_header(unsigned segment, unsigned index) {
-    sy_magazine *headers = headers_of(segment), *magazine = &headers[index];
+static sy_magazine *with_header(unsigned number, segment *in, unsigned index) {
+    sy_magazine *magazine = &in->headers[index];
     if (!magazine->items) {
-        magazine->number = segment * SY_MAGAZINES_PER_SEGMENT + index;
-        uintptr_t *words = (uintptr_t *)((char *)headers + HEADER_BYTES);
+        magazine->number = number * SY_MAGAZINES_PER_SEGMENT + index;
+        uintptr_t *words = (uintptr_t *)((char *)in + ITEMS_AT);
         magazine->items = words + (size_t)index * SY_MAGAZINE_WORDS + 1;
     }
     return magazine;
@@ -56,25 +68,25 @@ static sy_magazine *with_header(unsigned segment, unsigned index) {
 
 /* Whether the items of all magazines of `word` get their memory with one system call. The first
  * few words do not, so that a program with few magazines takes only the pages it needs. */
-static bool is_backed(unsigned segment, unsigned word) { return segment || word >= FEW_WORDS; }
+static bool is_backed(unsigned number, unsigned word) { return number || word >= FEW_WORDS; }
 
 /* The lowest unused magazine, or NULL; the lock is held. *back: the caller is to call back_items
  * for it. */
 static sy_magazine *take_lowest(bool *back) {
-    for (unsigned index = 0; index < segment_count; index++) {
-        struct segment *segment = &segments[index];
-        for (; segment->first_word < WORDS; segment->first_word++) {
-            uint64_t *word = &segment->unused[segment->first_word];
+    for (unsigned number = 0; number < segment_count; number++) {
+        segment *in = segment_at(number);
+        for (; in->first_word < WORDS; in->first_word++) {
+            uint64_t *word = &in->unused[in->first_word];
             if (!*word) continue;
             unsigned bit = sy_lowest_bit(*word);
             *word &= *word - 1;
-            uint64_t *dirty = &segment->dirty[segment->first_word];
-            *back = !*dirty && is_backed(index, segment->first_word);
+            uint64_t *dirty = &in->dirty[in->first_word];
+            *back = !*dirty && is_backed(number, in->first_word);
             *dirty |= *back ? ~UINT64_C(0) : UINT64_C(1) << bit;
-            if (*back) segment->recent[segment->first_word] = ~UINT64_C(0);
-            unsigned made = segment->first_word * 64 + bit + 1;
-            if (segment->made < made) segment->made = made;
-            return with_header(index, made - 1);
+            if (*back) in->recent[in->first_word] = ~UINT64_C(0);
+            unsigned made = in->first_word * 64 + bit + 1;
+            if (in->made < made) in->made = made;
+            return with_header(number, in, made - 1);
         }
     }
     return NULL;
@@ -87,18 +99,18 @@ static int add_segment(unsigned seen) {
         errno = ENOMEM;
         return -1;
     }
-    sy_magazine *headers = sy_pages_take(SEGMENT_BYTES, 65536, "slabyard magazines");
-    if (!headers) return -1;
+    segment *added = sy_pages_take(SEGMENT_BYTES, 65536, "slabyard magazines");
+    if (!added) return -1;
     sy_lock_acquire(&lock);
     bool mine = segment_count == seen;
     if (mine) {
-        for (unsigned word = 0; word < WORDS; word++) segments[seen].unused[word] = ~UINT64_C(0);
-        if (seen == 0) segments[0].unused[0] &= ~UINT64_C(1); /* number 0 names none */
-        atomic_store_explicit(&sy_magazine_segments[seen], headers, memory_order_release);
+        for (unsigned word = 0; word < WORDS; word++) added->unused[word] = ~UINT64_C(0);
+        if (seen == 0) added->unused[0] &= ~UINT64_C(1); /* number 0 names none */
+        atomic_store_explicit(&sy_magazine_segments[seen], added->headers, memory_order_release);
         segment_count++;
     }
     sy_lock_release(&lock);
-    if (!mine) sy_pages_give(headers, SEGMENT_BYTES);
+    if (!mine) sy_pages_give(added, SEGMENT_BYTES);
     return 0;
 }
 
@@ -107,8 +119,8 @@ static int add_segment(unsigned seen) {
 static void back_items(const sy_magazine *first) {
     unsigned word = first->number % SY_MAGAZINES_PER_SEGMENT / 64;
     int error = errno;
-    char *items = (char *)headers_of(first->number / SY_MAGAZINES_PER_SEGMENT) + HEADER_BYTES;
-    sy_os_populate(items + (size_t)word * 64 * ITEM_BYTES, (size_t)64 * ITEM_BYTES);
+    segment *in = segment_at(first->number / SY_MAGAZINES_PER_SEGMENT);
+    sy_os_populate(items_of_word(in, word), (size_t)64 * ITEM_BYTES);
     errno = error;
 }
 
@@ -127,19 +139,19 @@ sy_magazine *sy_store_take(void) {
 
 /* Whether the magazine was given out and has not come back. The lock is held. */
 static bool magazine_is_out(const sy_magazine *magazine) {
-    const struct segment *segment = &segments[magazine->number / SY_MAGAZINES_PER_SEGMENT];
+    const segment *in = segment_at(magazine->number / SY_MAGAZINES_PER_SEGMENT);
     unsigned index = magazine->number % SY_MAGAZINES_PER_SEGMENT;
-    return index < segment->made && !(segment->unused[index / 64] >> index % 64 & 1);
+    return index < in->made && !(in->unused[index / 64] >> index % 64 & 1);
 }
 
 void sy_store_put(sy_magazine *magazine) {
     unsigned index = magazine->number % SY_MAGAZINES_PER_SEGMENT;
     sy_lock_acquire(&lock);
     SY_INVARIANT(magazine_is_out(magazine));
-    struct segment *segment = &segments[magazine->number / SY_MAGAZINES_PER_SEGMENT];
-    segment->unused[index / 64] |= UINT64_C(1) << index % 64;
-    segment->recent[index / 64] |= UINT64_C(1) << index % 64;
-    if (index / 64 < segment->first_word) segment->first_word = index / 64;
+    segment *in = segment_at(magazine->number / SY_MAGAZINES_PER_SEGMENT);
+    in->unused[index / 64] |= UINT64_C(1) << index % 64;
+    in->recent[index / 64] |= UINT64_C(1) << index % 64;
+    if (index / 64 < in->first_word) in->first_word = index / 64;
     sy_lock_release(&lock);
 }
 
@@ -149,8 +161,7 @@ void sy_store_put(sy_magazine *magazine) {
  * out of the store meanwhile, so that no lock is held during the system call. A word is 64 KiB of
  * items, a whole number of pages of every size that Linux has.
  */
-static size_t trim_word(unsigned index, unsigned word, bool aged) {
-    struct segment *segment = &segments[index];
+static size_t trim_word(segment *in, unsigned word, bool aged) {
     size_t page = sy_os_page_size();
     unsigned per_page = page > ITEM_BYTES ? (unsigned)(page / ITEM_BYTES) : 1;
     uint64_t claimed = 0;
@@ -158,16 +169,16 @@ static size_t trim_word(unsigned index, unsigned word, bool aged) {
     sy_lock_acquire(&lock);
     for (unsigned first = 0; first < 64; first += per_page) {
         uint64_t group = sy_low_bits(per_page) << first;
-        bool recent = aged && segment->recent[word] & group;
-        if ((segment->unused[word] & group) == group && segment->dirty[word] & group && !recent)
+        bool recent = aged && in->recent[word] & group;
+        if ((in->unused[word] & group) == group && in->dirty[word] & group && !recent)
             claimed |= group;
     }
-    segment->recent[word] = 0;
-    segment->unused[word] &= ~claimed;
+    in->recent[word] = 0;
+    in->unused[word] &= ~claimed;
     sy_lock_release(&lock);
     if (!claimed) return 0;
 
-    char *items = (char *)headers_of(index) + HEADER_BYTES + (size_t)word * 64 * ITEM_BYTES;
+    char *items = items_of_word(in, word);
     uint64_t discarded = 0;
     for (unsigned first = 0; first < 64;) {
         uint64_t rest = claimed >> first;
@@ -183,9 +194,9 @@ static size_t trim_word(unsigned index, unsigned word, bool aged) {
     }
 
     sy_lock_acquire(&lock);
-    segment->unused[word] |= claimed;
-    segment->dirty[word] &= ~discarded;
-    if (word < segment->first_word) segment->first_word = word;
+    in->unused[word] |= claimed;
+    in->dirty[word] &= ~discarded;
+    if (word < in->first_word) in->first_word = word;
     sy_lock_release(&lock);
     return sy_count_bits(discarded) * (size_t)ITEM_BYTES;
 }
@@ -195,7 +206,7 @@ bool sy_store_trim_step(unsigned *at, bool aged, size_t *bytes) {
     unsigned end = segment_count * WORDS;
     sy_lock_release(&lock);
     for (unsigned i = 0; i < STEP_WORDS && *at < end; i++, ++*at)
-        *bytes += trim_word(*at / WORDS, *at % WORDS, aged);
+        *bytes += trim_word(segment_at(*at / WORDS), *at % WORDS, aged);
     return *at < end;
 }
 
@@ -206,21 +217,22 @@ size_t sy_store_trim(void) {
 }
 
 /* Magazines whose items lie on a page with some that may hold memory; the lock is held. */
-static size_t count_backed(const struct segment *segment) {
+static size_t count_backed(const segment *in) {
     size_t page = sy_os_page_size(), count = 0;
     unsigned per_page = page > ITEM_BYTES ? (unsigned)(page / ITEM_BYTES) : 1;
     for (unsigned word = 0; word < WORDS; word++)
         for (unsigned first = 0; first < 64; first += per_page)
-            if (segment->dirty[word] & sy_low_bits(per_page) << first) count += per_page;
+            if (in->dirty[word] & sy_low_bits(per_page) << first) count += per_page;
     return count;
 }
 
 size_t sy_store_bytes(void) {
     size_t bytes = 0;
     sy_lock_acquire(&lock);
-    for (unsigned index = 0; index < segment_count; index++) {
-        bytes += sy_round_up(segments[index].made * sizeof(sy_magazine), sy_os_page_size());
-        bytes += count_backed(&segments[index]) * ITEM_BYTES;
+    for (unsigned number = 0; number < segment_count; number++) {
+        const segment *in = segment_at(number);
+        bytes += sy_round_up(offsetof(segment, headers[in->made]), sy_os_page_size());
+        bytes += count_backed(in) * ITEM_BYTES;
     }
     sy_lock_release(&lock);
     return bytes;
@@ -228,20 +240,20 @@ size_t sy_store_bytes(void) {
 
 void sy_store_each_segment(void (*visit)(const void *start, size_t bytes, void *arg), void *arg) {
     sy_lock_acquire(&lock);
-    for (unsigned index = 0; index < segment_count; index++)
-        visit(headers_of(index), SEGMENT_BYTES, arg);
+    for (unsigned number = 0; number < segment_count; number++)
+        visit(segment_at(number), SEGMENT_BYTES, arg);
     sy_lock_release(&lock);
 }
 
 size_t sy_store_verify(void) {
     size_t wrong = 0;
     sy_lock_acquire(&lock);
-    for (unsigned index = 0; index < segment_count; index++) {
-        for (unsigned word = 0; word < segments[index].first_word; word++)
-            wrong += segments[index].unused[word] != 0;
+    for (unsigned number = 0; number < segment_count; number++) {
+        const segment *in = segment_at(number);
+        for (unsigned word = 0; word < in->first_word; word++) wrong += in->unused[word] != 0;
         for (unsigned i = 0; i < SY_MAGAZINES_PER_SEGMENT; i++) {
-            const sy_magazine *magazine = &headers_of(index)[i];
-            wrong += magazine->items && magazine->number != index * SY_MAGAZINES_PER_SEGMENT + i;
+            const sy_magazine *magazine = &in->headers[i];
+            wrong += magazine->items && magazine->number != number * SY_MAGAZINES_PER_SEGMENT + i;
         }
     }
     sy_lock_release(&lock);
@@ -254,7 +266,7 @@ static void hold_store(void) { sy_lock_hold(&lock); }
  * the search begins at word 0 again. */
 static void drop_store(void) {
     if (!sy_lock_drop(&lock)) return;
-    for (unsigned index = 0; index < segment_count; index++) segments[index].first_word = 0;
+    for (unsigned number = 0; number < segment_count; number++) segment_at(number)->first_word = 0;
 }
 
 const sy_part sy_store_part = {.hold = hold_store, .drop = drop_store};

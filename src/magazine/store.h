@@ -5,8 +5,8 @@
  * the same magazine, and a thread may read a header that another thread has taken meanwhile. A trim
  * gives the memory of unused magazines' items back to the OS; headers stay.
  *
- *     segment:  | header 0 | header 1 | ... | header 4095 | items of 0 | items of 1 | ...
- *                 64 bytes each                             1 KiB each: | 0 | 127 items |
+ *     segment:  | bits | header 0 | ... | header 4095 | - | items of 0 | items of 1 | ...
+ *                        64 bytes each                      1 KiB each: | 0 | 127 items |
  *
  * The word before the items of a magazine is always 0. A free that compares its item with the
  * newest one (sy_loaded_push_once) reads this word when the magazine is empty, and so does not read

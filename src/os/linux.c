@@ -94,11 +94,13 @@ static bool made_to_fail(const char *call) {
 
 /* ---- memory ---- */
 
+/* getpagesize reads a variable of the C library. sysconf would also read a table of constants, and
+ * so bring 64 KiB of the C library into a small program's memory. */
 size_t sy_os_page_size(void) {
     static _Atomic size_t known;
     size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
     if (bytes == 0) {
-        bytes = (size_t)sysconf(_SC_PAGESIZE);
+        bytes = (size_t)getpagesize();
         atomic_store_explicit(&known, bytes, memory_order_relaxed);
     }
     return bytes;

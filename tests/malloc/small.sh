@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Tests how much anonymous memory the drop-in malloc needs in a program that allocates little, beyond
-# that of the C library's malloc: at the program's start, and with sampled objects. The bounds are
-# for pages of 4 KiB. Needs a C compiler.
-# Usage: tests/malloc/small.sh LIBRARY
+# Tests how much memory the drop-in malloc needs in a program that allocates little: anonymous
+# memory, beyond that of the C library's malloc, at the program's start, with objects of many sizes
+# and with sampled objects; and the pages of the library's file (cmake/first.ld). The bounds are for
+# pages of 4 KiB. Needs a C compiler.
+# Usage: tests/malloc/small.sh LIBRARY FILE_KIB
 set -euo pipefail
 
 [ "$(getconf PAGESIZE)" = 4096 ] || { echo "small: only for pages of 4 KiB" && exit 77; }
@@ -16,8 +17,8 @@ fail() {
     exit 1
 }
 
-# The program allocates and frees $1 objects, each from one of 1,024 stacks. It prints its anonymous
-# memory in KiB.
+# The program allocates and frees $1 objects, each from one of 1,024 stacks, and an object of each of
+# $2 sizes. It prints its anonymous memory, and its memory of the library's file, in KiB.
 cat >"$work/program.c" <<'END_OF_PROGRAM'
 #include <fcntl.h>
 #include <stdio.h>
@@ -46,26 +47,33 @@ static void even(unsigned way, unsigned depth) {
 static char text[1 << 16];
 
 int main(int argc, char **argv) {
-    long kib = 0;
-    int count = atoi(argv[1]), file = open("/proc/self/smaps", O_RDONLY);
+    long anonymous = 0, ours = 0;
+    int count = atoi(argv[1]), sizes = atoi(argv[2]), file = open("/proc/self/smaps", O_RDONLY);
     for (int i = 0; i < count; i++) odd((unsigned)i, 10);
+    for (int i = 0; i < sizes; i++) free(memset(malloc(100 + 300 * i), 1, 16));
     size_t length = 0;
     for (ssize_t got; (got = read(file, text + length, sizeof text - 1 - length)) > 0; length += got) {}
     if (length == sizeof text - 1) return 1;
-    for (char *at = text; (at = strstr(at, "\nAnonymous:")); at++) kib += atol(at + 11);
-    printf("%ld\n", kib);
-    return argc > 2;
+    for (char *at = text; (at = strstr(at, "\nAnonymous:")); at++) anonymous += atol(at + 11);
+    for (char *at = text; (at = strstr(at, "libslabyard-malloc")); at++)
+        ours += atol(strstr(at, "\nRss:") + 5);
+    printf("%ld %ld\n", anonymous, ours);
+    return argc > 3;
 }
 END_OF_PROGRAM
 cc -O1 -w -fno-builtin -fno-omit-frame-pointer -o "$work/program" "$work/program.c"
 
-measure() { # measure OPTIONS OBJECTS: sets `kib` to what the library adds
-    kib=$(SLABYARD=$1 LD_PRELOAD=$library "$work/program" "$2")
-    kib=$((kib - $("$work/program" "$2")))
-    echo "$2 objects, $1: $kib KiB more"
+measure() { # measure OPTIONS OBJECTS SIZES: sets `kib` to what the library adds, and `file_kib`
+    read -r kib file_kib < <(SLABYARD=$1 LD_PRELOAD=$library "$work/program" "$2" "$3")
+    read -r before _ < <("$work/program" "$2" "$3")
+    kib=$((kib - before))
+    echo "$2 objects, $3 sizes, $1: $kib KiB more, and $file_kib KiB of the library's file"
 }
 
-measure sample=off 1
-[ "$kib" -le 128 ] || fail "a program that allocates one object needs $kib KiB"
-measure sample=1/1000 20000
-[ "$kib" -le 200 ] || fail "with samples, $kib KiB"
+measure sample=off 1 0
+[ "$kib" -le 96 ] || fail "a program that allocates one object needs $kib KiB"
+[ "$file_kib" -gt 0 ] && [ "$file_kib" -le "$2" ] || fail "it has $file_kib KiB of the file"
+measure sample=off 1 16
+[ "$kib" -le 188 ] || fail "with 16 sizes, $kib KiB"
+measure sample=1/1000 20000 0
+[ "$kib" -le 140 ] || fail "with samples, $kib KiB"

@@ -68,12 +68,12 @@ MODEL(what_is_put_back_is_given_out_again) {
     model_join(&second);
     assert(held[2]->items[0] == (uintptr_t)&held[2]);
     uint64_t used = UINT64_C(1) | UINT64_C(1) << before->number | UINT64_C(1) << held[2]->number;
-    assert(segments[0].unused[0] == ~used);
+    assert(segment_at(0)->unused[0] == ~used);
 }
 
 static void trim_first_word(void *arg) {
     (void)arg;
-    trim_word(0, 0, false);
+    trim_word(segment_at(0), 0, false);
 }
 
 /* A trim looks while a magazine is taken. No other magazine on its page is in use. */

@@ -4,6 +4,7 @@
 //! * `real`: real programs of the system, and the inputs that are made for them;
 //! * `timed`: runs of `slabyard compare --run`, which measures a program over all allocators;
 //! * `idle`: runs that read the memory of a workload which has freed everything;
+//! * `small`: the memory of a program that has just started;
 //! * `table`: the text, the geometric means, and the rows in which Slabyard is behind;
 //! * here: all programs in turn.
 //!
@@ -12,6 +13,7 @@
 
 pub mod idle;
 pub mod real;
+pub mod small;
 pub mod table;
 pub mod timed;
 pub mod workloads;
@@ -129,6 +131,7 @@ impl Options {
         let classic = workloads::ALL.iter().map(|one| one.name);
         let names: Vec<&str> = classic
             .chain(real::ALL.iter().map(|one| one.name))
+            .chain([small::NAME])
             .collect();
         part::check_names("program", &self.only, &names)?;
         let quick = self.common.quick;
@@ -229,6 +232,15 @@ pub fn bench(options: &Options) -> Result<(), String> {
             .collect();
         if !rows.is_empty() {
             report.add(&table::tables(group, &rows, &names, &found));
+        }
+    }
+    if part::is_among(small::NAME, &options.only) {
+        match small::measure(&who, &effort.tool, scratch.path()) {
+            Ok(figures) => {
+                report.add(&table::small(&names, &figures));
+                found.extend(figures);
+            }
+            Err(what) => failures.push(what),
         }
     }
     report.add_failures(&failures);

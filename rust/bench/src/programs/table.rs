@@ -2,6 +2,7 @@
 //! which Slabyard is behind first; geometric means, and whether they reach the goals.
 
 use super::idle::{FREED, IDLE};
+use super::small::{ANONYMOUS, NAME as SMALL, RESIDENT};
 use super::timed::{CPU, FAULTS, PEAK, WALL};
 use super::{version_of, Group, Job, BASE, OURS};
 use crate::figure::{self, median, Figure};
@@ -201,6 +202,31 @@ fn plain_table(found: &Found, rows: &[&str], metric: &str, means: bool) -> Strin
     text
 }
 
+/// The memory of a program that has just started: all of it, and by how much it is above glibc's.
+pub fn small(names: &[&str], figures: &[Figure]) -> String {
+    let found = Found { names, figures };
+    let mut text = "\na program that has just started\n\n".to_owned();
+    let mut head = vec!["KiB".to_owned()];
+    head.extend(names.iter().map(|name| version_of(name)));
+    table_head(&mut text, &head);
+    for metric in [RESIDENT, ANONYMOUS] {
+        let of = |who: &str| found.of(SMALL, metric, who);
+        let whole = |value: Option<f64>| value.map_or("-".to_owned(), |kib| format!("{kib:.0}"));
+        let more = |who: &str| match (of(who), of(BASE)) {
+            (Some(one), Some(base)) => format!("{:+.0}", one - base),
+            _ => "-".to_owned(),
+        };
+        let name = metric.trim_end_matches(" KiB");
+        let mut cells = vec![name.to_owned()];
+        cells.extend(names.iter().map(|who| whole(of(who))));
+        table_line(&mut text, &cells);
+        let mut cells = vec![format!("{name}, beyond {BASE}'s")];
+        cells.extend(names.iter().map(|who| more(who)));
+        table_line(&mut text, &cells);
+    }
+    text
+}
+
 fn verdict(value: Option<f64>, goal: f64) -> String {
     let word = match value {
         Some(value) if value <= goal => "reached",
@@ -345,6 +371,20 @@ mod tests {
         };
         assert_eq!(found.to_base("row", CPU, "slabyard"), Some(1.1));
         assert_eq!(found.to_base("row", CPU, "absent"), None);
+    }
+
+    #[test]
+    fn the_memory_of_a_small_program_is_compared_with_that_on_glibc() {
+        let of = |metric, who, value| Figure::new(SMALL, metric, who, 0, value);
+        let figures = [
+            of(RESIDENT, "glibc", 1100.0),
+            of(RESIDENT, "slabyard", 1300.4),
+            of(ANONYMOUS, "glibc", 90.0),
+        ];
+        let text = small(&["glibc", "slabyard"], &figures);
+        assert!(text.contains("| resident | 1100 | 1300 |\n"), "{text}");
+        assert!(text.contains("| resident, beyond glibc's | +0 | +200 |\n"));
+        assert!(text.contains("| anonymous, beyond glibc's | +0 | - |\n"));
     }
 
     #[test]

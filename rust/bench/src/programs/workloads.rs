@@ -24,6 +24,11 @@ pub fn starter() -> PathBuf {
     Path::new(FOLDER).join("start")
 }
 
+/// The program that has just started: `programs/small.c`.
+pub fn small() -> PathBuf {
+    Path::new(FOLDER).join("small")
+}
+
 impl Workload {
     pub fn executable(&self) -> PathBuf {
         Path::new(FOLDER).join(self.name)
@@ -153,7 +158,7 @@ mod tests {
             .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
             .collect();
         let mut names: Vec<&str> = ALL.iter().map(|one| one.name).collect();
-        names.extend([SERVICE.name, "start"]);
+        names.extend([SERVICE.name, "small", "start"]);
         sources.sort();
         names.sort_unstable();
         assert_eq!(sources, names);
