@@ -32,7 +32,8 @@ static void end(void *object, void *arg) {
 }
 
 static void *alloc_until_the_end(void *cache) {
-    for (;;) sy_cache_alloc(cache);
+    while (sy_cache_alloc(cache)) {}
+    return NULL;
 }
 
 int main(void) {

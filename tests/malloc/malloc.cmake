@@ -47,6 +47,8 @@ foreach(name callbacks ends)
     target_link_libraries(malloc_${name} PRIVATE slabyard_malloc Threads::Threads ${CMAKE_DL_LIBS})
     sy_test(malloc.${name} malloc 120 1 $<TARGET_FILE:malloc_${name}>)
 endforeach()
+set_property(TEST malloc.callbacks malloc.ends APPEND PROPERTY ENVIRONMENT
+    SLABYARD=tools=off,sample=off)
 # The same programs with checks.
 foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
     sy_test(malloc.${name}.checked malloc 300 1 $<TARGET_FILE:${name}_preloaded>)
