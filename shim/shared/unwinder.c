@@ -5,7 +5,8 @@
  * The drop-in malloc needs an unwinder for two purposes:
  *
  * It takes stacks. For this it contains a copy of GCC's unwinder (-static-libgcc). With
- * libgcc_s.so.1 each small C program would have 120 KiB more in memory.
+ * libgcc_s.so.1 each small C program would have 120 KiB more in memory. The copy does not know the
+ * functions that a just-in-time compiler registers with libgcc_s.so.1: a stack may end there.
  *
  * A callback may be left by an exception or by the end of its thread. Then the library's cleanups
  * run. They are called by the unwinder that the program uses, perhaps of another version, and work

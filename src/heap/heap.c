@@ -34,22 +34,20 @@
 /* The caches of the size classes, in the order in which the classes are first used. So a program
  * that uses few classes touches few pages. They are never destroyed. */
 static sy_cache class_caches[SY_CLASSES];
-static uint8_t class_places[SY_CLASSES]; /* of a class in class_caches, from 1 on; 0: not yet used.
-                                          * Guarded by the lock of the start */
-static _Atomic(sy_cache *) classes[SY_CLASSES]; /* NULL: not open; written under the same lock */
+static _Atomic(sy_cache *) classes[SY_CLASSES]; /* NULL: not open; written under the lock of the
+                                                 * start */
 
 static sy_cache *class_known(unsigned class_number) {
     return atomic_load_explicit(&classes[class_number], memory_order_acquire);
 }
 
-/* The place of a class stays the same in the child of a fork whose parent was opening the class. So
- * it takes effect by one store. */
+/* The cache of the class if it is open, else the first one that is not. In the child of a fork it
+ * may be open already: a thread of the parent had opened it, and not noted that yet. The lock of the
+ * start is held. */
 static sy_cache *place_class(unsigned class_number) {
-    unsigned last = 0;
-    for (unsigned i = 0; i < SY_CLASSES; i++)
-        if (last < class_places[i]) last = class_places[i];
-    if (!class_places[class_number]) class_places[class_number] = (uint8_t)(last + 1);
-    return &class_caches[class_places[class_number] - 1];
+    sy_cache *cache = class_caches;
+    while (sy_cache_is_open(cache) && cache->class_number != class_number) cache++;
+    return cache;
 }
 
 static void name_class(char *name, size_t size) {
@@ -66,7 +64,6 @@ static sy_cache *open_locked(unsigned class_number) {
     sy_cache_config config = {.name = name, .size = size};
     config.align = align < SY_UNIT_BYTES ? align : SY_UNIT_BYTES;
     name_class(name, size);
-    /* In the child of a fork: a thread of the parent had opened the class, and not noted it yet. */
     sy_cache *cache = place_class(class_number);
     if (sy_cache_is_open(cache)) return cache;
     memset(cache, 0, sizeof *cache);
