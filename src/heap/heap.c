@@ -42,8 +42,8 @@ static sy_cache *class_known(unsigned class_number) {
 }
 
 /* The cache of the class if it is open, else the first one that is not. In the child of a fork it
- * may be open already: a thread of the parent had opened it, and not noted that yet. The lock of the
- * start is held. */
+ * may be open already: a thread of the parent had opened it, and not noted that yet. The lock of
+ * the start is held. */
 static sy_cache *place_class(unsigned class_number) {
     sy_cache *cache = class_caches;
     while (sy_cache_is_open(cache) && cache->class_number != class_number) cache++;
