@@ -394,19 +394,25 @@ static bool has_room_ahead(void) {
     return sy_pressure_is_far();
 }
 
+static bool back_half(const sy_chunk *chunk, uint64_t half) {
+    unsigned first = sy_lowest_bit(half) / SY_HUGE_UNITS * SY_HUGE_UNITS;
+    return has_room_ahead() && sy_huge_back((char *)chunk->start + (size_t)first * SY_UNIT_BYTES);
+}
+
 void sy_chunk_back_ahead(const sy_slab *run, bool clean) {
     sy_chunk *chunk = chunk_of(run);
     sy_lock_acquire(&chunk->memory->lock);
     uint64_t half = fresh_half(chunk, run, clean);
+    chunk->ahead |= half;
     sy_lock_release(&chunk->memory->lock);
-    if (!half || !has_room_ahead()) return;
-    unsigned first = sy_lowest_bit(half) / SY_HUGE_UNITS * SY_HUGE_UNITS;
-    if (!sy_huge_back((char *)chunk->start + (size_t)first * SY_UNIT_BYTES)) return;
+    if (!half) return;
+    bool backed = back_half(chunk, half);
     sy_lock_acquire(&chunk->memory->lock);
-    uint64_t ahead = half & chunk->free & ~chunk->dirty;
-    chunk->dirty |= ahead;
+    uint64_t more = backed ? half & chunk->free & ~chunk->dirty : 0;
+    chunk->dirty |= more;
+    chunk->ahead &= ~half;
     sy_lock_release(&chunk->memory->lock);
-    sy_pressure_note(sy_count_bits(ahead) * (size_t)SY_UNIT_BYTES);
+    sy_pressure_note(sy_count_bits(more) * (size_t)SY_UNIT_BYTES);
 }
 
 bool sy_chunk_grows(const sy_memory *memory) {
@@ -651,15 +657,17 @@ void sy_chunk_release_all(sy_memory *memory) {
 
 /* ---- in the child of a fork ---- */
 
-/* Frees the units that were set aside by threads that the child lacks: they are neither free nor in
- * a run. The caller holds the lock. */
+/* Completes the work of threads that the child lacks. Units that they had set aside, which are
+ * neither free nor in a run, become free. Those that they were backing with a huge page may hold
+ * memory, so they become dirty. The caller holds the lock. */
 static void free_again(sy_chunk *chunk) {
     uint64_t aside = ALL_UNITS & ~chunk->free & ~units_aside(chunk);
     for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++)
         if (atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed))
             aside &= ~(UINT64_C(1) << unit);
     chunk->free |= aside;
-    chunk->dirty |= aside;
+    chunk->dirty |= aside | (chunk->ahead & chunk->free);
+    chunk->ahead = 0;
 }
 
 static void empty_lists(sy_memory *memory) {

@@ -78,6 +78,8 @@ typedef struct sy_chunk {
     uint64_t dirty;                   /* free units that hold memory */
     uint64_t aged;                    /* units dirty since a trim was last done with it; and those
                                        * that passes by age cleaned lately */
+    uint64_t ahead;                   /* units that a thread is backing with a huge page, or is
+                                       * about to: free ones may hold memory and not be dirty */
     uint64_t tried, tried_by;         /* units handled by trim number `tried_by` */
     struct sy_chunk *next, *previous; /* list of chunks with the same `longest` */
     uint32_t longest;                 /* length of its longest free run, in units */
@@ -176,7 +178,8 @@ void sy_chunk_relieve(size_t coming);
 /* Gives all chunks back to the arena. There must be no run in them. */
 void sy_chunk_release_all(sy_memory *memory);
 
-/* In the child of a fork: units that a trim of another thread had taken aside are free again. */
+/* In the child of a fork: units that a trim of another thread had taken aside are free again, and
+ * those that another thread was backing with a huge page are dirty. */
 void sy_chunk_recover(sy_memory *memory);
 
 /* Calls `visit` for each run of the memory. No other thread may use the memory meanwhile. */

@@ -1,9 +1,10 @@
 /*
  * test_huge.c: memory for caches that grow is backed by huge pages ahead of use. This happens in
  * large programs only, not near the memory limit, and not after a huge page that took long. Passes
- * return what is not used.
+ * return what is not used, also in the child of a fork that came while a half was backed.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -211,6 +212,68 @@ static void a_trim_returns_what_was_not_used(void **state) {
     give_all(second);
 }
 
+/* ---- fork ---- */
+
+static sy_slab *first; /* of a half that another thread backs */
+static pthread_barrier_t half_backed, forked;
+
+static char *second_unit(void) { return (char *)first->start + SY_UNIT_BYTES; }
+
+/* The memory is there, and is not noted yet. */
+static void stop_there(void) {
+    memset(second_unit(), 0, SY_UNIT_BYTES);
+    pthread_barrier_wait(&half_backed);
+    pthread_barrier_wait(&forked);
+}
+
+static void *back_half(void *arg) {
+    sy_chunk_back_ahead(first, true);
+    return arg;
+}
+
+static void expect_dirty(void *arg) { must(dirty_units() == *(const size_t *)arg); }
+
+static void return_what_was_backed(void *arg) {
+    const size_t *dirty = arg;
+    must(dirty_units() - *dirty == HALF - 2);
+    must(is_resident(second_unit()));
+    sy_trim();
+    must(dirty_units() == 0);
+    must(!is_resident(second_unit()));
+    must(sy_chunk_verify(&sy_memory_main) == 0);
+    size_t none = 0;
+    must(in_child(expect_dirty, &none) == 0);
+}
+
+static void a_child_returns_what_a_lost_thread_was_backing(void **state) {
+    (void)state;
+    bool clean;
+    pthread_t thread;
+    first = first_of_a_chunk(&clean);
+    size_t dirty = dirty_units();
+    must(pthread_barrier_init(&half_backed, NULL, 2) == 0);
+    must(pthread_barrier_init(&forked, NULL, 2) == 0);
+    sy_fake_run_before(SY_FAKE_MAKE_HUGE, stop_there);
+    must(pthread_create(&thread, NULL, back_half, NULL) == 0);
+    pthread_barrier_wait(&half_backed);
+    assert_int_equal(in_child(return_what_was_backed, &dirty), 0);
+    pthread_barrier_wait(&forked);
+    must(pthread_join(thread, NULL) == 0);
+    assert_int_equal(dirty_units() - dirty, HALF - 2);
+    give_all(first);
+}
+
+static void a_child_finds_clean_what_the_system_refused_to_back(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *run = first_of_a_chunk(&clean);
+    size_t dirty = dirty_units();
+    sy_fake_fail_nth(SY_FAKE_MAKE_HUGE, 1);
+    sy_chunk_back_ahead(run, clean);
+    assert_int_equal(in_child(expect_dirty, &dirty), 0);
+    give_all(run);
+}
+
 /* ---- when there are none ---- */
 
 static void only_a_large_program_gets_huge_pages(void **state) {
@@ -376,6 +439,8 @@ int main(void) {
         LARGE(a_run_of_dirty_units_backs_nothing),
         LARGE(a_chunk_with_holes_is_left_alone),
         LARGE(a_trim_returns_what_was_not_used),
+        LARGE(a_child_returns_what_a_lost_thread_was_backing),
+        LARGE(a_child_finds_clean_what_the_system_refused_to_back),
         LARGE(only_a_large_program_gets_huge_pages),
         LARGE(after_a_slow_one_there_is_a_pause),
         LARGE(after_a_long_wait_there_is_a_pause),
