@@ -69,6 +69,9 @@ fi
 
 # ---- the tests ----
 
+# Some tests skip a part under the emulator (tests/support/emulated.h). For example, the children of
+# stress_fork start no thread, since the emulator may hang there.
+
 # Left out because the emulator cannot do what they need:
 omit='unit\.test_fork_steps.*' # single steps by the trap flag, which only x86 has
 # clone without SIGCHLD: the library asks a child for names and for unreachable objects

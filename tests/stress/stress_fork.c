@@ -15,6 +15,7 @@
 #include <slabyard/slabyard.h>
 
 #include "stress/stress.h"
+#include "support/emulated.h"
 #include "support/sanitized.h"
 
 enum {
@@ -155,9 +156,9 @@ static _Noreturn void be_child(uint64_t random, const thing *held) {
     for (unsigned kind = 0; kind < KINDS; kind++) stress_verify_stats(caches[kind]);
     take_many(&random, held);
     for (size_t i = 0; i < HELD; i++) give_thing(held[i]);
-    /* Starting a thread takes locks of a sanitizer's that another thread may have held at the fork.
-     */
-    if (!SANITIZED && stress_below(&random, 4) == 0) {
+    /* Starting a thread takes locks of a sanitizer or an emulator (support/emulated.h), which
+     * another thread may have held at the fork. */
+    if (!SANITIZED && !is_emulated() && stress_below(&random, 4) == 0) {
         pthread_t thread;
         stress_expect(pthread_create(&thread, NULL, in_thread, &random) == 0, "a thread starts");
         pthread_join(thread, NULL);

@@ -2,6 +2,12 @@
  * emulated.h: whether the test runs under qemu's user mode (tests/install/aarch64.sh). The emulator
  * passes most system calls on, but answers some of them differently from a kernel. A test that
  * needs such a call is skipped there. A comment says what the emulator does differently.
+ *
+ * There the child of a fork must not start a thread, if the parent has others. qemu has a lock that
+ * each thread takes while it starts or ends a thread (clone_lock in linux-user/syscall.c), and does
+ * not take it for a fork. If another thread held the lock at the fork, the child waits for it as
+ * soon as it starts a thread, and no signal of the program's reaches it any more: not that of
+ * alarm() either. pthread_join may return before the thread that ended has released the lock.
  */
 #ifndef SLABYARD_TESTS_EMULATED_H
 #define SLABYARD_TESTS_EMULATED_H
