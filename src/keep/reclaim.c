@@ -29,10 +29,15 @@ enum {
     FALL_SHARE = 32,       /* and one part in so many of the memory in use, */
     FALL_EARLY_SHARE = 16, /* while at most one part in so many of it is used again early */
     FALLING_PASSES = 2,    /* with falling memory: then passes are more frequent */
+    MUCH_LOADED = 64 << 10, /* bytes of items in a loaded slot: a unit for other caches */
 };
 
-/* Each pass makes a thread look through its own loaded slots, but not more often than this. */
-static const uint64_t LOOKS_APART_NS = 2000000;
+/* Each pass makes a thread look through its own loaded slots, but not more often than this. A slot
+ * that holds less than MUCH_LOADED is not worth more looks: its cache would often have to make a
+ * slab anew. */
+static const uint64_t LOOKS_APART_NS = 5000000;
+/* The same for slots that hold at least MUCH_LOADED. */
+static const uint64_t QUICK_LOOKS_APART_NS = 300000;
 /* Passes at once are at least this far apart: under pressure for long, they must not take all the
  * time. */
 static const uint64_t AT_ONCE_APART_NS = 50000000;
@@ -178,12 +183,14 @@ static sy_pass kept;                       /* where the last sy_trim_some stoppe
 
 /* Each thread has one. */
 static SY_TLS struct {
-    uint64_t next_look; /* time of the next look through its own slots; earlier with a pass */
-    uint64_t looked;    /* time of the last look that came with a pass */
-    unsigned passes;    /* value of `passes` at the last turn */
-    bool looking, busy; /* looking: that look goes on; busy: it is in a turn */
-    bool holds;         /* it has set `held`, is about to, or has just cleared it */
-    bool has_taken;     /* the same for `taken` */
+    uint64_t next_look;      /* time of the next look through its own slots; earlier with a pass */
+    uint64_t looked;         /* time of the last look that came with a pass */
+    uint64_t looked_quickly; /* the same, if it was only for slots that hold much */
+    size_t least;            /* the look is for slots that hold so many bytes of items */
+    unsigned passes;         /* value of `passes` at the last turn */
+    bool looking, busy;      /* looking: that look goes on; busy: it is in a turn */
+    bool holds;              /* it has set `held`, is about to, or has just cleared it */
+    bool has_taken;          /* the same for `taken` */
 } own_turns;
 
 static bool hold(void) {
@@ -391,11 +398,16 @@ static bool is_due(uint64_t when, uint64_t now, uint64_t interval, uint64_t *nex
     return due;
 }
 
+static void begin_look(size_t least) {
+    own_turns.least = least;
+    own_turns.looking = true;
+}
+
 static void look_at_clock(void) {
     uint64_t interval = sy_reclaim_interval(), next;
     if (!interval) return;
     uint64_t now = sy_os_now();
-    if (is_due(own_turns.next_look, now, interval, &own_turns.next_look)) own_turns.looking = true;
+    if (is_due(own_turns.next_look, now, interval, &own_turns.next_look)) begin_look(0);
     sy_maintenance_look(now);
     uint64_t when = atomic_load_explicit(&next_pass, memory_order_relaxed);
     bool due = is_due(when, now, interval, &next);
@@ -403,15 +415,18 @@ static void look_at_clock(void) {
     if (due && !sy_maintenance_runs()) begin_pass(BY_AGE);
 }
 
-/* Called when a pass has begun: the thread looks through its slots too, but at most once in
- * LOOKS_APART_NS. Passes by growth may follow one another quickly, and the thread still uses its
- * items. */
+/* Called when a pass has begun: the thread looks through its slots too. Passes by growth may follow
+ * one another quickly, and the thread still uses its items. */
 static void look_with_pass(unsigned begun) {
     uint64_t now = sy_os_now();
     own_turns.passes = begun;
-    if (now - own_turns.looked < LOOKS_APART_NS) return;
-    own_turns.looked = now;
-    own_turns.looking = true;
+    if (now - own_turns.looked >= LOOKS_APART_NS) {
+        own_turns.looked = own_turns.looked_quickly = now;
+        begin_look(0);
+    } else if (!own_turns.looking && now - own_turns.looked_quickly >= QUICK_LOOKS_APART_NS) {
+        own_turns.looked_quickly = now;
+        begin_look(MUCH_LOADED);
+    }
 }
 
 /* A step may call functions that end in a turn again: `busy` makes the inner turn do nothing. */
@@ -423,7 +438,7 @@ static void take_turn_of_pass(void) {
     if (sy_caches_grew()) begin_by_growth();
     unsigned begun = atomic_load_explicit(&passes, memory_order_relaxed);
     if (own_turns.passes != begun) look_with_pass(begun);
-    if (own_turns.looking) own_turns.looking = sy_thread_reap_step();
+    if (own_turns.looking) own_turns.looking = sy_thread_reap_step(own_turns.least);
     if (atomic_load_explicit(&sy_turn_wanted, memory_order_relaxed)) work(false);
     own_turns.busy = false;
 }

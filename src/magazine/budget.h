@@ -84,9 +84,10 @@ sy_magazine *sy_budget_take(sy_client *client, unsigned most);
 /*
  * Reaping (the working set of Bonwick and Adams, "Magazines and Vmem", section 3.6). The fewest
  * items that a shard held since the last sy_budget_begin_reap are more than the client works with.
- * sy_budget_begin_reap notes this number as the shard's surplus. `forget`: it also forgets refused
- * items, so that they no longer raise the budget. sy_budget_reap takes magazines of the surplus, a
- * chain of at most `most`; fewer: there are no more. Budgets shrink by the items taken.
+ * sy_budget_begin_reap notes this number as the shard's surplus. If there is a surplus, or `forget`
+ * is true, it also forgets refused items, so that they no longer raise the budget. sy_budget_reap
+ * takes magazines of the surplus, a chain of at most `most`; fewer: there are no more. Budgets
+ * shrink by the items taken.
  */
 void sy_budget_begin_reap(sy_client *client, bool forget);
 sy_magazine *sy_budget_reap(sy_client *client, unsigned most);

@@ -223,9 +223,9 @@ bool sy_client_drain_step(sy_client *client, bool first);
  */
 bool sy_client_reap_step(sy_client *client, bool first, bool idle);
 
-/* Flushes slots of this thread that have had no exchange since it last looked, a few clients in one
- * step; false: it has looked at all of them. */
-bool sy_thread_reap_step(void);
+/* Flushes slots of this thread that hold at least `least` bytes of items, and have had no exchange
+ * since it last looked at them, a few clients in one step; false: it has looked at all of them. */
+bool sy_thread_reap_step(size_t least);
 
 /* Counts the items in the depot, with those on their way from there to the owner, and the items in
  * loaded slots. Exact while no thread allocates or frees, even if passes and trims run meanwhile.

@@ -199,16 +199,18 @@ static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
     flush_and_pin(client, slot);
 }
 
-/* Whether the slot holds items and has had no exchange since this was asked before. */
-static bool is_idle(sy_slot *slot) {
+/* Whether the slot holds at least `least` bytes of items, and one item, and has had no exchange
+ * since this was asked before. */
+static bool is_idle(sy_slot *slot, unsigned number, size_t least) {
     if (!sy_slot_has_magazines(slot)) return false;
+    if (sy_slot_items(slot) * clients[number]->config.item_bytes < least) return false;
     bool idle = slot->seen == slot->exchanges && !slot->reserved && sy_slot_items(slot) > 0;
     slot->seen = slot->exchanges;
     return idle;
 }
 
 /* The lock is held except during flushes: another thread may close a client of these slots. */
-bool sy_thread_reap_step(void) {
+bool sy_thread_reap_step(size_t least) {
     sy_thread *thread = sy_thread_running();
     if (!thread || thread->inside) return false;
     unsigned number = thread->next_idle, looked = 0, flushed = 0;
@@ -216,7 +218,7 @@ bool sy_thread_reap_step(void) {
     for (; number < thread->slots_end && looked < STEP_SLOTS && flushed < STEP_FLUSHES; number++) {
         sy_slot *slot = sy_thread_slot(thread, number);
         looked++;
-        if (!is_idle(slot)) continue;
+        if (!is_idle(slot, number, least)) continue;
         flush_idle(thread, slot, number);
         flushed++;
     }

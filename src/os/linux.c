@@ -449,16 +449,25 @@ unsigned sy_os_cpu(void) {
     return cpu < 0 ? 0 : (unsigned)cpu;
 }
 
-/* Asks the kernel directly: the C library's cpu_set_t has a fixed size of 1,024 processors, and
- * this buffer has room for 65,536. */
-unsigned sy_os_affinity_count(void) {
-    int saved = errno;
+/* The number of processors that a thread may run on; 0: the kernel does not tell. `thread` 0 is the
+ * calling thread. Asks the kernel directly: the C library's cpu_set_t has a fixed size of 1,024
+ * processors, and this buffer has room for 65,536. */
+static unsigned processors_of(pid_t thread) {
     unsigned long mask[65536 / (CHAR_BIT * sizeof(unsigned long))];
-    long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    long bytes = syscall(SYS_sched_getaffinity, thread, sizeof mask, mask);
     unsigned count = 0;
     for (size_t i = 0; i < (bytes < 0 ? 0 : (size_t)bytes) / sizeof mask[0]; i++) {
         for (unsigned long bits = mask[i]; bits != 0; bits &= bits - 1) count++;
     }
+    return count;
+}
+
+/* A thread that uses the library first may have bound itself to one processor. The first thread of
+ * the process, whose thread id is the process id, seldom does. */
+unsigned sy_os_affinity_count(void) {
+    int saved = errno;
+    unsigned own = processors_of(0), first = processors_of(getpid());
+    unsigned count = own > first ? own : first;
     errno = saved;
     return count == 0 ? 1 : count;
 }

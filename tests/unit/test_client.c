@@ -742,6 +742,22 @@ static void budgets_shrink_with_what_is_reaped(void **state) {
     sy_fake_reset();
 }
 
+/* If items had to be reaped, those that the depot refused would have been too many, too. */
+static void what_is_reaped_takes_earlier_refusals_along(void **state) {
+    (void)state;
+    sy_fake_set_cpu(0);
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
+    round_of(bank, 20000);
+    size_t at_first = in_depot(bank);
+    reap(bank, false);
+    assert_int_not_equal(reap(bank, false), 0);
+    assert_int_equal(in_depot(bank), 0);
+    round_of(bank, 20000);
+    assert_in_range(in_depot(bank), 1, at_first + SY_MAGAZINE_ITEMS);
+    close_bank(bank);
+    sy_fake_reset();
+}
+
 static void a_drain_in_steps_takes_all(void **state) {
     (void)state;
     struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
@@ -791,15 +807,30 @@ static void this_thread_empties_its_idle_slots(void **state) {
     for (int i = 0; i < 3; i++) {
         for (int word = 0; word < 300; word++) must(get(busy, &words[word]));
         for (int word = 0; word < 300; word++) put(busy, words[word]);
-        while (sy_thread_reap_step()) {}
+        while (sy_thread_reap_step(0)) {}
         assert_true(waiting(busy) >= 300);
     }
     assert_int_equal(idle->lent, 0);
     round_of(idle, 50);
     sy_thread_idle();
-    assert_false(sy_thread_reap_step()); /* there is no slot to reap */
+    assert_false(sy_thread_reap_step(0)); /* there is no slot to reap */
     close_bank(idle);
     close_bank(busy);
+}
+
+static void a_look_for_much_passes_by_slots_with_less(void **state) {
+    (void)state;
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
+    round_of(bank, 50);
+    size_t bytes = waiting(bank) * bank->client.config.item_bytes;
+    for (int i = 0; i < 3; i++)
+        while (sy_thread_reap_step(bytes + 1)) {}
+    assert_true(bank->lent >= 50);
+    while (sy_thread_reap_step(bytes)) {} /* the first look at this slot */
+    assert_true(bank->lent >= 50);
+    while (sy_thread_reap_step(bytes)) {}
+    assert_int_equal(bank->lent, 0);
+    close_bank(bank);
 }
 
 /* ---- clients that inspect frees ---- */
@@ -1015,9 +1046,11 @@ int main(void) {
         cmocka_unit_test(what_waited_all_the_time_is_reaped),
         cmocka_unit_test(a_step_reaps_a_few_magazines),
         cmocka_unit_test(budgets_shrink_with_what_is_reaped),
+        cmocka_unit_test(what_is_reaped_takes_earlier_refusals_along),
         cmocka_unit_test(a_drain_in_steps_takes_all),
         cmocka_unit_test(parked_threads_are_reaped_by_age),
         cmocka_unit_test(this_thread_empties_its_idle_slots),
+        cmocka_unit_test(a_look_for_much_passes_by_slots_with_less),
         cmocka_unit_test(no_word_has_two_owners),
         cmocka_unit_test(each_allocation_is_counted_once),
         cmocka_unit_test(a_random_history_is_counted),

@@ -513,6 +513,24 @@ static void cpu_differs_between_running_threads(void **state) {
     assert_true(differed);
 }
 
+static void *count_on_one_processor(void *count) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    if (sched_setaffinity(0, sizeof one, &one) == 0) *(unsigned *)count = sy_os_affinity_count();
+    return NULL;
+}
+
+/* The library may be used first by a thread that is bound to a processor. */
+static void a_bound_thread_counts_the_processors_of_the_first_thread(void **state) {
+    (void)state;
+    unsigned count = 0;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, count_on_one_processor, &count), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(count, sy_os_affinity_count());
+}
+
 static void cpu_count_honours_affinity(void **state) {
     (void)state;
     cpu_set_t before, one;
@@ -1090,6 +1108,7 @@ int main(int argc, char **argv) {
         TEST(cpu_is_a_small_number),
         TEST(cpu_differs_between_running_threads),
         TEST(cpu_count_honours_affinity),
+        TEST(a_bound_thread_counts_the_processors_of_the_first_thread),
         TEST(memory_limit_honours_resource_limits),
         TEST(now_does_not_go_back),
         TEST(random_differs),
