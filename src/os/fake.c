@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 
 #include "fake.h"
+#include "base/random.h"
 #include "os.h"
 
 #include <errno.h>
@@ -146,11 +147,8 @@ static void add(interval_set *set, uintptr_t start, uintptr_t end) {
 /* ---- scripts ---- */
 
 static uint64_t next_random(uint64_t *state) {
-    *state += UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t bits = *state;
-    bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return bits ^ (bits >> 31);
+    *state += SY_RANDOM_STEP;
+    return sy_random_mix(*state);
 }
 
 static bool says_fail(script *rules, size_t bytes) {

@@ -22,6 +22,7 @@
 #include <slabyard/base.h>
 
 #include "base/cpu.h"
+#include "base/random.h"
 #include "linux_limits.h"
 #include "linux_thread.h"
 
@@ -510,15 +511,12 @@ uint64_t sy_os_now(void) { return read_clock(CLOCK_MONOTONIC); }
 
 uint64_t sy_os_thread_time(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
 
-/* The clock, a stack address and a count of calls differ a little between calls and processes. The
- * finaliser of splitmix64 spreads the difference over 64 bits. */
+/* The clock, a stack address and a count of calls differ a little between calls and processes. */
 static uint64_t poor_random(void) {
     static _Atomic uint64_t calls;
     uint64_t call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
-    uint64_t bits = sy_os_now() ^ (uintptr_t)&call ^ (call * UINT64_C(0x9e3779b97f4a7c15));
-    bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return bits ^ (bits >> 31);
+    uint64_t bits = sy_os_now() ^ (uintptr_t)&call ^ (call * SY_RANDOM_STEP);
+    return sy_random_mix(bits);
 }
 
 uint64_t sy_os_random(void) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/glob.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -163,12 +164,9 @@ bool sy_fail_valid(const char *specification) {
 
 /* ---- counting and deciding ---- */
 
-/* The finaliser of splitmix64: the number of an allocation decides, not its thread. */
+/* The number of an allocation decides, not its thread. */
 static uint64_t mix(uint64_t seed, uint64_t count) {
-    uint64_t bits = seed + count * UINT64_C(0x9e3779b97f4a7c15);
-    bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return bits ^ (bits >> 31);
+    return sy_random_mix(seed + count * SY_RANDOM_STEP);
 }
 
 static bool is_due(const rule *one, size_t size) {

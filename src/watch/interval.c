@@ -4,6 +4,7 @@
 #include "watch/interval.h"
 
 #include <slabyard/base.h>
+#include <stdatomic.h>
 
 #include "base/bits.h"
 #include "base/random.h"
@@ -11,10 +12,21 @@
 
 static SY_TLS uint64_t chance; /* state of random.h; 0: not seeded */
 
+/* Each thread's seed is the next number of one sequence. To ask the system for each would take a
+ * call for each thread. */
+static uint64_t next_seed(void) {
+    static _Atomic uint64_t last; /* 0: not begun */
+    uint64_t none = 0;
+    if (atomic_load_explicit(&last, memory_order_relaxed) == 0)
+        atomic_compare_exchange_strong_explicit(&last, &none, sy_os_random() | 1,
+                                                memory_order_relaxed, memory_order_relaxed);
+    return sy_random_mix(atomic_fetch_add_explicit(&last, SY_RANDOM_STEP, memory_order_relaxed));
+}
+
 /* Returns a random number, exponentially distributed with the mean 1: the logarithm of 64 random
  * bits, with an error of at most a hundredth. */
 static double next_exponential(void) {
-    if (!chance) chance = sy_os_random() | 1;
+    if (!chance) chance = next_seed() | 1;
     uint64_t bits = sy_random_next(&chance);
     unsigned high = sy_highest_bit(bits);
     double fraction = (double)(bits << (63 - high)) / 0x1p63 - 1;

@@ -4,6 +4,7 @@
  * in which nothing has been guarded yet.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -20,6 +21,7 @@
 #include "os/os.h"
 #include "support/child.h"
 #include "watch/guard.h"
+#include "watch/interval.h"
 
 #define RUN(name)                                         \
     static void name(void **state) {                      \
@@ -130,6 +132,24 @@ static void objects_that_have_to_lie_elsewhere_are_not_sampled(void **state) {
             in_child(objects_that_have_to_lie_elsewhere_are_not_sampled_here, options[i]), 0);
 }
 
+static void *take_intervals(void *out) {
+    for (int i = 0; i < 2; i++) ((int64_t *)out)[i] = sy_interval_next(1 << 20);
+    return NULL;
+}
+
+/* If all threads sampled in the same step, each thread's first allocations would never be seen. */
+static void each_thread_has_intervals_of_its_own(void **state) {
+    (void)state;
+    enum { THREADS = 8 };
+    int64_t all[THREADS][2];
+    for (int i = 0; i < THREADS; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, take_intervals, all[i]), 0);
+        pthread_join(thread, NULL);
+        for (int j = 0; j < i; j++) assert_false(all[i][0] == all[j][0] && all[i][1] == all[j][1]);
+    }
+}
+
 /* The n-th call to the system that the first sample makes fails. The child ends with 0 if there are
  * fewer calls. */
 static void refused_here(void *nth) {
@@ -163,6 +183,7 @@ int main(void) {
         cmocka_unit_test(options_change_as_the_program_runs),
         cmocka_unit_test(rare_samples_are_apart),
         cmocka_unit_test(objects_that_have_to_lie_elsewhere_are_not_sampled),
+        cmocka_unit_test(each_thread_has_intervals_of_its_own),
         cmocka_unit_test(a_refusal_leaves_the_allocation_to_the_heap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
