@@ -130,9 +130,12 @@ static int commit_span(const sy_memory *memory, uintptr_t start, size_t bytes) {
 
 /* ---- moving the memory of kept spans ---- */
 
-/* Gives back the address space of a span that has no memory, and its descriptor. */
+/* Gives back the address space of a span that has no memory, and its descriptor. A span with moved
+ * memory has many mappings, which become one here. If that fails, another thread may have got the
+ * addresses, so they are not given back. */
 static void give_address(sy_memory *memory, sy_slab *span) {
-    sy_memory_give(memory, span->start, reserved_bytes(span));
+    if (!span->bits[MOVED] || sy_os_decommit((void *)span->start, reserved_bytes(span)) == 0)
+        sy_memory_give(memory, span->start, reserved_bytes(span));
     sy_descriptor_give(span);
 }
 
@@ -243,12 +246,7 @@ static sy_release release_span(sy_memory *memory, sy_slab *span) {
         keep_span(memory, span);
         return STAYS;
     }
-    /* A span with moved memory has many mappings, which become one here. If that fails, another
-     * thread may have got the addresses, so they are not given back. */
-    if (span->bits[MOVED] && sy_os_decommit((void *)span->start, reserved_bytes(span)) != 0)
-        sy_descriptor_give(span);
-    else
-        give_address(memory, span);
+    give_address(memory, span);
     return gone ? ALL_WENT : ADDRESS_WENT;
 }
 
