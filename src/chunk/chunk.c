@@ -415,6 +415,10 @@ void sy_chunk_back_ahead(const sy_slab *run, bool clean) {
     sy_pressure_note(sy_count_bits(more) * (size_t)SY_UNIT_BYTES);
 }
 
+void sy_run_back_ahead(sy_slab *run) {
+    if (is_large(run)) sy_large_back_ahead(run);
+}
+
 bool sy_chunk_grows(const sy_memory *memory) {
     return memory->systems &&
            sy_huge_is_allowed(atomic_load_explicit(&memory->units_used, memory_order_relaxed));

@@ -29,6 +29,12 @@ bool sy_huge_is_allowed(size_t units_used) {
     return least && units_used >= least / SY_UNIT_BYTES;
 }
 
+static bool is_ready(uint64_t now) {
+    return now >= atomic_load_explicit(&next, memory_order_relaxed);
+}
+
+bool sy_huge_is_ready(void) { return is_ready(sy_os_now()); }
+
 static void note_time(bool done, uint64_t now, uint64_t worked) {
     uint64_t passed = sy_os_now() - now;
     if (done && worked < SLOW_NS && passed < LATE_NS) return;
@@ -38,7 +44,7 @@ static void note_time(bool done, uint64_t now, uint64_t worked) {
 
 bool sy_huge_back(void *start) {
     uint64_t now = sy_os_now();
-    if (now < atomic_load_explicit(&next, memory_order_relaxed)) return false;
+    if (!is_ready(now)) return false;
     int error = errno;
     uint64_t before = sy_os_thread_time();
     bool done = sy_os_make_huge(start, SY_HUGE_BYTES) == 0;

@@ -1,12 +1,13 @@
 /*
- * huge.h: backs memory that a growing cache will use soon with huge pages, 2 MiB at a time.
+ * huge.h: backs memory that a growing cache or a large span will use soon with huge pages, 2 MiB at
+ * a time.
  *
  * The first write to a page of 4 KiB costs a page fault. A huge page costs one system call for 512
  * of these. It has three dangers, and each has a bound:
  *
  *     memory that is not used      there are huge pages only while as much memory is in use as the
  *                                  option `huge` says: 128 MiB. So a page that is not used yet is a
- *                                  64th of the memory in use at most
+ *                                  64th of the memory in use at most. (large.c has another bound)
  *     huge pages that take longer  the system may have to move memory to make one, or the host of a
  *     than small ones              virtual machine to find the memory. The time of each is
  *                                  measured. After a slow one there are none for 64 times as long
@@ -14,7 +15,7 @@
  *
  * chunk.c enters the memory as dirty, so that passes return what the cache does not use.
  *
- * Above: chunk.c. Below: watch/options.h, os/.
+ * Above: chunk.c, large.c. Below: watch/options.h, os/.
  */
 #ifndef SY_CHUNK_HUGE_H
 #define SY_CHUNK_HUGE_H
@@ -31,6 +32,9 @@ enum {
 
 /* Whether a program with so many units in use is large enough for huge pages. */
 bool sy_huge_is_allowed(size_t units_used);
+
+/* Whether there is no pause after a slow one. */
+bool sy_huge_is_ready(void);
 
 /* Backs a committed range of SY_HUGE_BYTES, at a multiple of this, with a huge page. False: the
  * system has none, or the pause after a slow one is not over. At most the first page of the range

@@ -6,9 +6,10 @@
  * ways, the cheapest first:
  *
  *     take_kept      a kept span of about the size, as it is: no system call
- *     gather         a new segment, and the memory of kept spans moved there. A move changes page
- *                    tables only; it takes about a thousandth of the time of the page faults
- *     (the system)   a new segment, and page faults as it is used
+ *     gather         a new segment, and the memory of kept spans moved to its end. A move changes
+ *                    page tables only; it takes about a thousandth of the time of the page faults
+ *     (the system)   a new segment, and page faults as it is used; or huge pages ahead of use, if
+ *                    the program writes its spans densely
  */
 #include "chunk/large.h"
 
@@ -17,6 +18,8 @@
 #include "base/bits.h"
 #include "base/fork.h"
 #include "chunk/headers.h"
+#include "chunk/huge.h"
+#include "chunk/pressure.h"
 #include "os/os.h"
 
 enum {
@@ -39,8 +42,24 @@ enum {
     MEMORY = SY_SLAB_BITMAP_WORDS - 2,
     AGE = SY_SLAB_BITMAP_WORDS - 3,   /* sy_age of a kept span */
     MOVED = SY_SLAB_BITMAP_WORDS - 4, /* 1: memory was moved here, so there are several mappings */
+    FRESH = SY_SLAB_BITMAP_WORDS - 5, /* bytes at the start that got no memory of kept spans */
+    AHEAD = SY_SLAB_BITMAP_WORDS - 6, /* bytes that may be backed with huge pages ahead of use */
 
     STEP_BYTES = 256 << 10, /* released in one step of a trim */
+
+    /* Huge pages ahead of use begin with a quarter of the bytes in use from which caches get them.
+     * A span gets at most a quarter of the bytes in use, and at most 32 MiB or a 16th of the bytes
+     * in use, whichever is more. */
+    AHEAD_START = 4,
+    AHEAD_PART = 4,
+    AHEAD_BYTES = 32 << 20,
+    AHEAD_LARGE_PART = 16,
+
+    /* The gauge of a span has at least 256 KiB. It is written if 10 of 16 of its pages have memory:
+     * up to a unit at the end of a span is beyond the object. */
+    GAUGE_BYTES = 256 << 10,
+    GAUGE_PAGES = 16,
+    GAUGE_WRITTEN = 10,
 };
 
 /* NEW: no pass by age has ended since the span was freed. AGED: one has, or a step has released a
@@ -130,9 +149,12 @@ static int commit_span(const sy_memory *memory, uintptr_t start, size_t bytes) {
 
 /* ---- moving the memory of kept spans ---- */
 
-/* Gives back the address space of a span that has no memory, and its descriptor. */
+/* Gives back the address space of a span that has no memory, and its descriptor. A span with moved
+ * memory has many mappings, which become one here. If that fails, another thread may have got the
+ * addresses, so they are not given back. */
 static void give_address(sy_memory *memory, sy_slab *span) {
-    sy_memory_give(memory, span->start, reserved_bytes(span));
+    if (!span->bits[MOVED] || sy_os_decommit((void *)span->start, reserved_bytes(span)) == 0)
+        sy_memory_give(memory, span->start, reserved_bytes(span));
     sy_descriptor_give(span);
 }
 
@@ -150,19 +172,31 @@ static sy_slab *take_source(sy_memory *memory, size_t wanted) {
     return best;
 }
 
-/* The length of the pieces in which memory moves now. 0: nothing is kept, or it cannot be moved. */
-static size_t piece_bytes(sy_memory *memory) {
+/* The length of the pieces in which memory moves now. 0: nothing is kept, or it cannot be moved.
+ * *kept: the bytes that are kept. */
+static size_t piece_bytes(sy_memory *memory, size_t *kept) {
+    *kept = 0;
     if (!memory->systems || !sy_os_can_move()) return 0;
     sy_lock_acquire(&memory->large_lock);
     size_t used = memory->used_bytes, piece = memory->kept ? PIECE_BYTES : 0;
+    *kept = memory->kept_bytes;
     sy_lock_release(&memory->large_lock);
     while (piece && used / piece > PIECES_MAX) piece *= 2;
     return piece <= SY_CHUNK_BYTES ? piece : 0;
 }
 
+/* The bytes at the start of a new span that get no kept memory, if it moves in such pieces. If the
+ * span gets huge pages, these bytes are whole huge pages and a gauge, and some bytes stay kept. */
+static size_t fresh_bytes(const sy_slab *span, size_t kept, size_t piece) {
+    if (kept >= span->bytes) return 0;
+    size_t fresh = span->bytes - kept;
+    if (span->bits[AHEAD]) fresh = sy_round_up(fresh, SY_HUGE_BYTES) + GAUGE_BYTES;
+    return sy_round_up(fresh < span->bytes ? fresh : span->bytes, piece);
+}
+
 /*
- * Moves memory from the ends of kept spans to a new span, which it fills from its start. Returns
- * the bytes of memory that the span has then.
+ * Moves memory from the ends of kept spans to the end of a new span. Returns the bytes of memory
+ * that the span has then.
  *
  * Only whole pieces move. So the last piece of a source may be longer than the source, and the last
  * piece that moves may reach beyond the new span: both are committed up to a multiple of 4 MiB. The
@@ -170,15 +204,18 @@ static size_t piece_bytes(sy_memory *memory) {
  * `bytes` still cover all memory in its segment.
  */
 static size_t gather(sy_memory *memory, sy_slab *span) {
-    const size_t piece = piece_bytes(memory);
-    size_t wanted = piece ? sy_round_up(span->bytes, piece) : 0, have = 0;
+    size_t kept, have = 0;
+    const size_t piece = piece_bytes(memory, &kept);
+    if (!piece) return 0;
+    const size_t fresh = fresh_bytes(span, kept, piece);
+    const size_t wanted = sy_round_up(span->bytes, piece) - fresh;
     while (have < wanted) {
         sy_slab *source = take_source(memory, wanted - have);
         if (!source) break;
         size_t whole = sy_round_up(source->bytes, piece);
         size_t bytes = whole < wanted - have ? whole : wanted - have;
         char *from = (char *)source->start + whole - bytes;
-        bool moved = sy_os_move(from, (char *)span->start + have, bytes) == 0;
+        bool moved = sy_os_move(from, (char *)span->start + fresh + have, bytes) == 0;
         if (moved) {
             have += bytes;
             source->bytes = whole - bytes;
@@ -190,11 +227,99 @@ static size_t gather(sy_memory *memory, sy_slab *span) {
             give_address(memory, source);
         if (!moved) break;
     }
-    if (have > span->bytes &&
-        sy_os_discard((char *)span->start + span->bytes, have - span->bytes) != 0)
-        span->bytes = have;
-    return have < span->bytes ? have : span->bytes;
+    if (!have) return 0;
+    span->bits[FRESH] = fresh;
+    const size_t end = fresh + have;
+    if (end <= span->bytes) return have;
+    if (sy_os_discard((char *)span->start + span->bytes, end - span->bytes) != 0) span->bytes = end;
+    return span->bytes - fresh;
 }
+
+/* ---- huge pages ahead of use ----
+ *
+ * They hold memory before the program writes, so they pay only if it writes the whole span. Whether
+ * it will is not known, but what it did with the spans before is. So one span at a time is watched:
+ * the last part of its fresh bytes, the gauge, has small pages. While the gauge is not written, no
+ * other span gets huge pages. So at most one span has some that are not needed. If a span is freed
+ * and its gauge was not written, the next one has no huge pages.
+ */
+
+static bool is_written(uintptr_t gauge, size_t bytes) {
+    unsigned written = 0;
+    for (size_t i = 0; i < GAUGE_PAGES; i++)
+        written += sy_os_is_backed((void *)(gauge + bytes / GAUGE_PAGES * i));
+    return written >= GAUGE_WRITTEN;
+}
+
+/* Looks at the watched span. If its gauge is written, or the span has `ended`, it is not watched
+ * any more. Returns whether the next span will probably be written. (If another thread gives the
+ * span back meanwhile, its gauge may be gone, and the answer may be wrong.) */
+static bool look_at_gauge(sy_memory *memory, bool ended) {
+    sy_lock_acquire(&memory->large_lock);
+    const sy_slab *watched = memory->watched;
+    uintptr_t gauge = memory->gauge;
+    size_t bytes = memory->gauge_bytes;
+    bool dense = memory->dense;
+    sy_lock_release(&memory->large_lock);
+    if (!watched) return dense;
+    dense = is_written(gauge, bytes);
+    if (!dense && !ended) return false;
+    sy_lock_acquire(&memory->large_lock);
+    if (memory->watched == watched) {
+        memory->dense = dense;
+        memory->watched = NULL;
+    }
+    sy_lock_release(&memory->large_lock);
+    return dense;
+}
+
+/* To be called before the end of a span loses its memory. */
+static void end_watch(const sy_slab *span) {
+    sy_memory *memory = sy_large_memory(span);
+    sy_lock_acquire(&memory->large_lock);
+    bool watched = memory->watched == span;
+    sy_lock_release(&memory->large_lock);
+    if (watched) look_at_gauge(memory, true);
+}
+
+/* Watches the span, if no other is watched. `from`, `to`: the gauge, from the span's start. */
+static bool watch(sy_slab *span, size_t from, size_t to) {
+    sy_memory *memory = sy_large_memory(span);
+    sy_lock_acquire(&memory->large_lock);
+    bool can = !memory->watched;
+    if (can) {
+        memory->gauge = span->start + from;
+        memory->gauge_bytes = to - from;
+        sy_fork_order();
+        memory->watched = span;
+    }
+    sy_lock_release(&memory->large_lock);
+    return can;
+}
+
+/* The most bytes of a new span that may be backed with huge pages now. 0: none. */
+static size_t bytes_ahead(sy_memory *memory) {
+    if (!memory->systems || !sy_huge_is_ready() || !sy_pressure_is_far()) return 0;
+    size_t units = atomic_load_explicit(&memory->units_used, memory_order_relaxed);
+    sy_lock_acquire(&memory->large_lock);
+    size_t used = memory->used_bytes + units * SY_UNIT_BYTES;
+    sy_lock_release(&memory->large_lock);
+    if (!sy_huge_is_allowed(used / SY_UNIT_BYTES * AHEAD_START)) return 0;
+    if (!look_at_gauge(memory, false)) return 0;
+    size_t part = used / AHEAD_LARGE_PART > AHEAD_BYTES ? used / AHEAD_LARGE_PART : AHEAD_BYTES;
+    return part < used / AHEAD_PART ? part : used / AHEAD_PART;
+}
+
+void sy_large_back_ahead(sy_slab *span) {
+    size_t fresh = span->bits[FRESH], ahead = span->bits[AHEAD], done = 0;
+    if (fresh < SY_HUGE_BYTES + GAUGE_BYTES || !sy_huge_is_allowed(SIZE_MAX)) return;
+    if (ahead > fresh - GAUGE_BYTES) ahead = fresh - GAUGE_BYTES;
+    ahead = sy_round_down(ahead, SY_HUGE_BYTES);
+    if (!watch(span, ahead, fresh)) return;
+    while (done < ahead && sy_huge_back((char *)span->start + done)) done += SY_HUGE_BYTES;
+}
+
+/* ---- taking, moving, giving back ---- */
 
 sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t room, size_t *clean) {
     uintptr_t start;
@@ -216,6 +341,8 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
         return NULL;
     }
     describe_span(span, memory, start, bytes, reserved, 0);
+    span->bits[FRESH] = bytes;
+    span->bits[AHEAD] = room <= bytes ? bytes_ahead(memory) : 0;
     size_t dirty = room <= bytes ? gather(memory, span) : 0;
     *clean = span->bytes - dirty;
     sy_lock_acquire(&memory->large_lock);
@@ -227,6 +354,7 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
 
 bool sy_large_move(const sy_slab *from, sy_slab *to, size_t bytes) {
     if (!sy_large_memory(from)->systems || !sy_large_memory(to)->systems) return false;
+    end_watch(from);
     to->bits[MOVED] = 1;
     return sy_os_move((void *)from->start, (void *)to->start, bytes) == 0;
 }
@@ -243,12 +371,7 @@ static sy_release release_span(sy_memory *memory, sy_slab *span) {
         keep_span(memory, span);
         return STAYS;
     }
-    /* A span with moved memory has many mappings, which become one here. If that fails, another
-     * thread may have got the addresses, so they are not given back. */
-    if (span->bits[MOVED] && sy_os_decommit((void *)span->start, reserved_bytes(span)) != 0)
-        sy_descriptor_give(span);
-    else
-        give_address(memory, span);
+    give_address(memory, span);
     return gone ? ALL_WENT : ADDRESS_WENT;
 }
 
@@ -295,6 +418,7 @@ static bool give_surplus(sy_memory *memory, sy_slab *span, size_t surplus) {
 void sy_large_give(sy_slab *span) {
     sy_memory *memory = sy_large_memory(span);
     size_t surplus;
+    end_watch(span);
     sy_map_set_owner(span->start, reserved_bytes(span), NULL);
     sy_lock_acquire(&memory->large_lock);
     memory->used_bytes -= span->bytes;
@@ -325,6 +449,7 @@ bool sy_large_resize(sy_slab *span, size_t bytes) {
     if (bytes <= SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES) return false; /* it belongs in a chunk */
     if (!extend(memory, span, bytes)) return false;
     char *start = (char *)span->start;
+    if (bytes < span->bytes) end_watch(span);
     if (bytes > span->bytes && commit_span(memory, span->start, bytes) != 0) return false;
     if (bytes < span->bytes && sy_memory_discard(memory, start + bytes, span->bytes - bytes) != 0)
         return true; /* the span keeps its length, so that `bytes` still covers all of its memory */

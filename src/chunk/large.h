@@ -5,7 +5,7 @@
  *
  * Some freed spans are kept with their memory for reuse, until a trim.
  *
- * Below: memory.h, map.h, headers.h. Used by chunk.c alone.
+ * Below: memory.h, map.h, headers.h, huge.h. Used by chunk.c alone.
  */
 #ifndef SY_CHUNK_LARGE_H
 #define SY_CHUNK_LARGE_H
@@ -16,6 +16,8 @@
  * and *clean is the number of bytes of the span that hold no memory yet. */
 sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t room, size_t *clean);
 sy_memory *sy_large_memory(const sy_slab *span);
+/* As sy_run_back_ahead. */
+void sy_large_back_ahead(sy_slab *span);
 void sy_large_give(sy_slab *span);
 /* As sy_run_move. */
 bool sy_large_move(const sy_slab *from, sy_slab *to, size_t bytes);

@@ -94,6 +94,12 @@ static sy_cache *cache_of_class(unsigned class_number) {
 
 /* ---- spans ---- */
 
+/* The span that begins at `object`, or NULL. */
+static sy_slab *span_of(const void *object) {
+    sy_slab *slab = sy_slab_at((uintptr_t)object);
+    return slab && !slab->owner && slab->first == (uintptr_t)object ? slab : NULL;
+}
+
 static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
     if (sy_start() != 0) {
         sy_limit_refuse(SY_REFUSAL_SYSTEM);
@@ -112,15 +118,18 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
     return (void *)span->start;
 }
 
+/* A span that the program writes to before it reads. (One from calloc may stay as it is.) */
+static void *span_to_write(size_t size, size_t align) {
+    bool clean;
+    void *object = span_alloc(size, align, 0, &clean);
+    sy_slab *span = object ? span_of(object) : NULL;
+    if (span) sy_run_back_ahead(span);
+    return object;
+}
+
 /* Whether the cache belongs to the general heap. */
 static bool is_own_class(const sy_cache *cache) {
     return cache->class_number || sy_checked_owns(cache) || sy_sampled_owns(cache);
-}
-
-/* The span that begins at `object`, or NULL. */
-static sy_slab *span_of(const void *object) {
-    sy_slab *slab = sy_slab_at((uintptr_t)object);
-    return slab && !slab->owner && slab->first == (uintptr_t)object ? slab : NULL;
 }
 
 /* ---- allocation ---- */
@@ -136,8 +145,7 @@ static SY_COLD void *sy_class_alloc_slow(unsigned class_number, size_t size, siz
 
 static SY_COLD void *sy_malloc_slow(size_t size) {
     sy_cpu_keep_frame();
-    bool clean;
-    if (size > SY_CLASS_SIZE_MAX) return span_alloc(size, SY_UNIT_BYTES, 0, &clean);
+    if (size > SY_CLASS_SIZE_MAX) return span_to_write(size, SY_UNIT_BYTES);
     return sy_class_alloc_slow(sy_class_of(size), size, SY_MALLOC_ALIGN);
 }
 
@@ -194,7 +202,6 @@ static unsigned aligned_class(size_t align, size_t size) {
 }
 
 void *sy_aligned_alloc(size_t align, size_t size) {
-    bool clean;
     if (!sy_is_power_of_two(align)) {
         errno = EINVAL;
         return NULL;
@@ -202,7 +209,7 @@ void *sy_aligned_alloc(size_t align, size_t size) {
     if (is_aligned_anyway(align, size)) return alloc(size);
     unsigned class_number = aligned_class(align, size);
     if (class_number) return alloc_in_class(class_number, size, align);
-    return span_alloc(size ? size : 1, align, 0, &clean);
+    return span_to_write(size ? size : 1, align);
 }
 
 /* ---- free ---- */

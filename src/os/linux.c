@@ -289,6 +289,14 @@ static bool is_mapped(void *page) {
     return mincore(page, sy_os_page_size(), &resident) == 0;
 }
 
+bool sy_os_is_backed(const void *address) {
+    int saved = errno;
+    unsigned char resident = 0;
+    (void)mincore((void *)((uintptr_t)address & -sy_os_page_size()), 1, &resident);
+    errno = saved;
+    return resident & 1;
+}
+
 /* If the kernel refuses, it has unmapped `to`, which is mapped again here. If it has moved a first
  * mapping and refused a second one, the content of `from` is lost, and the process is aborted. */
 int sy_os_move(void *from, void *to, size_t bytes) {

@@ -88,6 +88,9 @@ int sy_os_huge(void *start, size_t bytes, bool wanted);
  * Needs Linux 6.1. Reads a file at the first call. */
 int sy_os_make_huge(void *start, size_t bytes);
 
+/* Whether the page at an address has memory. Also false if the system does not tell. */
+bool sy_os_is_backed(const void *address);
+
 /* Includes the range in core dumps (`wanted`), or leaves it out. Advice, as above. */
 int sy_os_dump(void *start, size_t bytes, bool wanted);
 

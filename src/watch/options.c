@@ -302,7 +302,8 @@ static const row table[OPTIONS] = {
                .type = &limit},
     [HUGE_PAGES] = {.says = {"huge", "BYTES, 2M or more, or off", NULL, "128M",
                              "Once this many bytes are in use, memory for caches that grow is "
-                             "taken in huge pages, where the system has them."},
+                             "taken in huge pages, where the system has them; for large "
+                             "objects that are written, once a quarter is in use."},
                     .type = &huge},
 };
 

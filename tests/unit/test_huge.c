@@ -1,7 +1,8 @@
 /*
- * test_huge.c: memory for caches that grow is backed by huge pages ahead of use. This happens in
- * large programs only, not near the memory limit, and not after a huge page that took long. Passes
- * return what is not used, also in the child of a fork that came while a half was backed.
+ * test_huge.c: memory for caches that grow, and for large spans of a program that writes its spans
+ * densely, is backed by huge pages ahead of use. This happens in large programs only, not near the
+ * memory limit, and not after a huge page that took long. Passes return what caches do not use, also
+ * in the child of a fork that came while a half was backed.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 #include "chunk/huge.h"
+#include "chunk/large.h"
 #include "chunk/pressure.h"
 #include "os/fake.h"
 #include "support/ages.h"
@@ -428,7 +430,311 @@ static void other_caches_get_none(void **state) {
     destroy_full(cache);
 }
 
+/* ---- large spans ---- */
+
+static const size_t KIB = 1024;
+
+static sy_slab *take_span(size_t bytes) {
+    bool clean;
+    sy_slab *span = sy_run_take(&sy_memory_main, bytes, 1, 0, &clean);
+    must(span != NULL && span->bytes > SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES);
+    return span;
+}
+
+/* A new span that the program is about to write. *bytes: those that were backed with huge pages. */
+static sy_slab *take_to_write(size_t mib, size_t *bytes) {
+    sy_slab *span = take_span(mib * MIB);
+    uint64_t before = made();
+    sy_run_back_ahead(span);
+    *bytes = made() - before;
+    must(*bytes == 0 || is_resident((char *)span->start + *bytes - 1));
+    must(!is_resident((char *)span->start + *bytes));
+    return span;
+}
+
+static void write_span(const sy_slab *span) { memset((void *)span->start, 1, span->bytes); }
+
+static void give_span(sy_slab *span) {
+    sy_run_give(span);
+    sy_trim();
+}
+
+/* The spans before were written, and `mib` MiB are in use. */
+static sy_slab *begin_dense(size_t mib) {
+    size_t backed;
+    sy_slab *first = take_to_write(5, &backed);
+    must(backed == 0);
+    write_span(first);
+    give_span(first);
+    sy_slab *base = take_span(mib * MIB); /* no matter if this one is written */
+    must(sy_memory_main.dense && !sy_memory_main.watched);
+    return base;
+}
+
+static int begin_spans(void **state) {
+    sy_memory_main.dense = false;
+    must(!sy_memory_main.watched);
+    return begin_large(state);
+}
+
+static void a_span_gets_them_if_the_span_before_was_written(void **state) {
+    (void)state;
+    size_t backed;
+    sy_slab *first = take_to_write(40, &backed);
+    assert_int_equal(backed, 0); /* nothing is known yet */
+    sy_slab *second = take_to_write(40, &backed);
+    assert_int_equal(backed, 0); /* nor now */
+    write_span(first);
+    errno = KEPT_ERRNO;
+    sy_slab *third = take_to_write(15, &backed);
+    assert_int_equal(errno, KEPT_ERRNO);
+    assert_int_equal(backed, 14 * MIB);
+    sy_slab *fourth = take_to_write(15, &backed);
+    assert_int_equal(backed, 0); /* the third is not written yet, except ahead */
+    write_span(third);
+    sy_slab *fifth = take_to_write(15, &backed);
+    assert_int_equal(backed, 14 * MIB);
+    sy_slab *all[] = {first, second, third, fourth, fifth};
+    for (int i = 0; i < 5; i++) give_span(all[i]);
+}
+
+/* Most of the gauge has to be written, since the object may end before the span. */
+static void most_of_the_gauge_has_to_be_written(void **state) {
+    (void)state;
+    size_t backed;
+    sy_slab *base = begin_dense(80), *span = take_to_write(7, &backed);
+    assert_int_equal(backed, 6 * MIB);
+    char *gauge = (char *)span->start + 6 * MIB;
+    sy_slab *second = take_to_write(7, &backed);
+    for (size_t i = 0; i < 9; i++) gauge[i * 64 * KIB] = 1;
+    sy_slab *third = take_to_write(7, &backed);
+    assert_int_equal(backed, 0);
+    gauge[9 * 64 * KIB] = 1;
+    sy_slab *fourth = take_to_write(7, &backed);
+    assert_int_equal(backed, 6 * MIB);
+    sy_slab *all[] = {base, span, second, third, fourth};
+    for (int i = 0; i < 5; i++) give_span(all[i]);
+}
+
+/* So of many spans of which only the start is used, one has huge pages at most. */
+static void a_span_that_was_not_written_stops_them(void **state) {
+    (void)state;
+    size_t backed;
+    sy_slab *base = begin_dense(80), *span = take_to_write(7, &backed), *more[8];
+    assert_int_equal(backed, 6 * MIB);
+    for (int i = 0; i < 8; i++) {
+        more[i] = take_to_write(7, &backed);
+        assert_int_equal(backed, 0);
+        write_span(more[i]);
+    }
+    give_span(span); /* not written, so the next one has no huge pages */
+    span = take_to_write(7, &backed);
+    assert_int_equal(backed, 0);
+    write_span(span);
+    give_span(span);
+    span = take_to_write(7, &backed);
+    assert_int_equal(backed, 6 * MIB);
+    for (int i = 0; i < 8; i++) give_span(more[i]);
+    give_span(span);
+    give_span(base);
+}
+
+/* A gauge has 256 KiB at least. */
+static void the_gauge_has_small_pages(void **state) {
+    (void)state;
+    const struct {
+        size_t bytes, backed;
+    } rows[] = {{6 * MIB + 192 * KIB, 4 * MIB}, {6 * MIB + 256 * KIB, 6 * MIB}};
+    for (int i = 0; i < 2; i++) {
+        sy_slab *base = begin_dense(80), *span = take_span(rows[i].bytes);
+        uint64_t before = made();
+        sy_run_back_ahead(span);
+        assert_int_equal(made() - before, rows[i].backed);
+        give_span(span);
+        give_span(base);
+    }
+}
+
+static void one_span_gets_a_part_of_what_is_in_use(void **state) {
+    (void)state;
+    const struct { size_t used, backed; } rows[] = {{40, 10}, {128, 32}, {500, 32}, {1024, 64}};
+    for (int i = 0; i < 4; i++) {
+        size_t backed;
+        sy_slab *base = begin_dense(rows[i].used), *span = take_to_write(100, &backed);
+        assert_int_equal(backed, rows[i].backed * MIB);
+        give_span(span);
+        give_span(base);
+    }
+}
+
+static void the_option_holds_for_spans(void **state) {
+    (void)state;
+    const struct {
+        const char *option;
+        bool some;
+    } rows[] = {{"huge=160M", true}, {"huge=161M", false}, {"huge=off", false}};
+    for (int i = 0; i < 3; i++) {
+        size_t backed;
+        sy_slab *base = begin_dense(40);
+        must(sy_set_options(rows[i].option) == 0);
+        sy_slab *span = take_to_write(15, &backed);
+        assert_int_equal(backed > 0, rows[i].some);
+        assert_int_equal(sy_memory_main.watched == span, strcmp(rows[i].option, "huge=off") != 0);
+        must(sy_set_options("huge=2M") == 0);
+        give_span(span);
+        give_span(base);
+    }
+}
+
+static void near_the_limit_spans_get_none(void **state) {
+    (void)state;
+    size_t backed;
+    sy_slab *base = begin_dense(80);
+    look_below((size_t)640 * MIB, (size_t)560 * MIB);
+    sy_slab *span = take_to_write(15, &backed);
+    assert_int_equal(backed, 0);
+    give_span(span);
+    look_below(SIZE_MAX, 0);
+    give_span(base);
+}
+
+static void take_long_once(void) {
+    sy_fake_advance_clock(SLOW_NS);
+    sy_fake_run_before(SY_FAKE_MAKE_HUGE, NULL);
+}
+
+static void a_slow_one_is_the_last_of_a_span(void **state) {
+    (void)state;
+    size_t backed;
+    sy_slab *base = begin_dense(80);
+    sy_fake_run_before(SY_FAKE_MAKE_HUGE, take_long_once);
+    sy_slab *span = take_to_write(15, &backed);
+    assert_int_equal(backed, 2 * MIB);
+    write_span(span);
+    sy_slab *next = take_to_write(15, &backed);
+    assert_int_equal(backed, 0);
+    sy_fake_advance_clock(PAUSES * (uint64_t)SLOW_NS);
+    sy_slab *last = take_to_write(15, &backed);
+    assert_int_equal(backed, 14 * MIB);
+    sy_slab *all[] = {base, span, next, last};
+    for (int i = 0; i < 4; i++) give_span(all[i]);
+}
+
+static void a_span_goes_on_with_small_pages(void **state) {
+    (void)state;
+    size_t backed;
+    sy_slab *base = begin_dense(80);
+    sy_fake_fail_nth(SY_FAKE_MAKE_HUGE, 3);
+    sy_slab *span = take_to_write(15, &backed);
+    assert_int_equal(backed, 4 * MIB);
+    sy_fake_advance_clock(PAUSES * (uint64_t)SLOW_NS);
+    give_span(span);
+    give_span(base);
+}
+
+/* The gauge is looked at before its memory goes. */
+static void a_span_that_moves_or_shrinks_was_written(void **state) {
+    (void)state;
+    size_t backed;
+    for (int moves = 0; moves < 2; moves++) {
+        sy_slab *base = begin_dense(80), *span = take_to_write(15, &backed),
+                *to = take_span(16 * MIB);
+        assert_int_equal(backed, 14 * MIB);
+        write_span(span);
+        if (moves)
+            (void)sy_run_move(span, to, 15 * MIB);
+        else
+            assert_true(sy_run_resize(span, 8 * MIB));
+        assert_null(sy_memory_main.watched);
+        give_span(span);
+        span = take_to_write(15, &backed);
+        assert_int_equal(backed, 14 * MIB);
+        give_span(span);
+        give_span(to);
+        give_span(base);
+    }
+}
+
+static size_t resident_from(const sy_slab *span, size_t from) {
+    size_t page = sy_os_page_size();
+    for (size_t at = from; at < span->bytes; at += page)
+        if (!is_resident((char *)span->start + at)) return 0;
+    return span->bytes - from;
+}
+
+/* The memory of kept spans goes to the end of a new one. If the start gets huge pages, it has whole
+ * ones and a gauge of 256 KiB. */
+static void kept_memory_goes_behind_huge_pages(void **state) {
+    (void)state;
+    if (!sy_os_can_move()) skip();
+    for (int off = 0; off < 2; off++) {
+        size_t used, kept, backed;
+        sy_slab *base = begin_dense(80), *source = take_span(9 * MIB);
+        write_span(source);
+        sy_run_give(source);
+        if (off) must(sy_set_options("huge=off") == 0);
+        sy_slab *span = take_to_write(16, &backed);
+        assert_int_equal(backed, off ? 0 : 8 * MIB);
+        const size_t fresh = off ? 7 * MIB : 8 * MIB + 256 * KIB;
+        assert_int_equal(resident_from(span, fresh), 16 * MIB - fresh);
+        assert_false(is_resident((char *)span->start + fresh - 1));
+        sy_large_count(&sy_memory_main, &used, &kept);
+        assert_int_equal(kept, fresh - 7 * MIB);
+        write_span(span);
+        if (!off) { /* a span with too little room for that gets none of the kept memory */
+            sy_slab *next = take_span(5 * MIB + 512 * KIB);
+            sy_large_count(&sy_memory_main, &used, &kept);
+            assert_int_equal(kept, fresh - 7 * MIB);
+            give_span(next);
+        }
+        must(sy_set_options("huge=2M") == 0);
+        give_span(span);
+        give_span(base);
+    }
+}
+
+/* It is not known yet whether spans are written. Then kept memory takes as
+ * much of the place of a new span as it can. */
+static void without_huge_pages_all_kept_memory_moves(void **state) {
+    (void)state;
+    if (!sy_os_can_move()) skip();
+    size_t used, kept, backed;
+    sy_slab *base = begin_dense(80), *source = take_span(9 * MIB);
+    sy_slab *watched = take_to_write(15, &backed);
+    assert_int_equal(backed, 14 * MIB);
+    sy_run_give(source);
+    sy_slab *span = take_span(16 * MIB);
+    sy_large_count(&sy_memory_main, &used, &kept);
+    assert_int_equal(kept, 0);
+    give_span(span);
+    give_span(watched);
+    give_span(base);
+}
+
+/* Of the heap's functions, those after which the program has to write. */
+static void only_memory_to_be_written_gets_them(void **state) {
+    (void)state;
+    sy_slab *base = begin_dense(80);
+    uint64_t before = made();
+    char *zeros = sy_calloc(1, 15 * MIB);
+    char *grown = sy_realloc(sy_malloc(MIB), 15 * MIB);
+    assert_int_equal(made(), before);
+    assert_null(sy_memory_main.watched);
+    char *object = sy_malloc(15 * MIB);
+    assert_int_equal(made() - before, 14 * MIB);
+    memset(object, 1, 15 * MIB);
+    char *aligned = sy_aligned_alloc(8 * MIB, 15 * MIB);
+    assert_int_equal(made() - before, 28 * MIB);
+    sy_free(zeros);
+    sy_free(grown);
+    sy_free(object);
+    sy_free(aligned);
+    sy_trim();
+    give_span(base);
+}
+
 #define LARGE(name) cmocka_unit_test_setup_teardown(name, begin_large, leave_large)
+#define SPANS(name) cmocka_unit_test_setup_teardown(name, begin_spans, leave_large)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -448,6 +754,19 @@ int main(void) {
         LARGE(near_the_limit_there_are_none),
         LARGE(a_cache_of_four_mib_gets_huge_pages),
         LARGE(other_caches_get_none),
+        SPANS(a_span_gets_them_if_the_span_before_was_written),
+        SPANS(most_of_the_gauge_has_to_be_written),
+        SPANS(a_span_that_was_not_written_stops_them),
+        SPANS(the_gauge_has_small_pages),
+        SPANS(one_span_gets_a_part_of_what_is_in_use),
+        SPANS(the_option_holds_for_spans),
+        SPANS(near_the_limit_spans_get_none),
+        SPANS(a_slow_one_is_the_last_of_a_span),
+        SPANS(a_span_goes_on_with_small_pages),
+        SPANS(a_span_that_moves_or_shrinks_was_written),
+        SPANS(kept_memory_goes_behind_huge_pages),
+        SPANS(without_huge_pages_all_kept_memory_moves),
+        SPANS(only_memory_to_be_written_gets_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -414,6 +414,32 @@ static void pieces_become_one_mapping_in_the_end(void **state) {
     }
 }
 
+/* The same for a span of pieces that gives all of its memory to a new span. */
+static void a_source_of_pieces_becomes_one_mapping(void **state) {
+    (void)state;
+    for (int refuse = 0; refuse < 2; refuse++) {
+        bool clean;
+        if (!sy_os_can_move()) skip();
+        sy_slab *first = take_filled(6, 1), *second = take_filled(8, 2);
+        sy_run_give(first);
+        sy_run_give(second);
+        uint64_t before = sy_fake_calls(SY_FAKE_DECOMMIT);
+        sy_slab *pieces = take(14 * MIB, &clean);
+        uintptr_t start = pieces->start;
+        assert_int_equal(sy_fake_calls(SY_FAKE_DECOMMIT), before);
+        sy_run_give(pieces);
+        if (refuse) sy_fake_fail_nth(SY_FAKE_DECOMMIT, 1);
+        sy_slab *span = take(17 * MIB, &clean);
+        assert_int_equal(sy_fake_calls(SY_FAKE_DECOMMIT), before + 1);
+        sy_slab *next = take(14 * MIB, &clean);
+        assert_true(clean);
+        if (refuse) assert_true(next->start != start);
+        sy_run_give(next);
+        sy_run_give(span);
+        nothing_is_left();
+    }
+}
+
 /* As a program with blocks of all sizes: after a while it needs no new memory. */
 static void blocks_of_all_sizes_live_in_the_same_memory(void **state) {
     (void)state;
@@ -653,6 +679,7 @@ int main(void) {
         TEST(what_cannot_move_stays),
         TEST(what_has_room_to_grow_gathers_nothing),
         TEST(pieces_become_one_mapping_in_the_end),
+        TEST(a_source_of_pieces_becomes_one_mapping),
         TEST(blocks_of_all_sizes_live_in_the_same_memory),
         TEST(with_little_space_none_is_left_to_grow),
         TEST(what_cannot_be_released_is_discarded),

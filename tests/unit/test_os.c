@@ -275,6 +275,21 @@ static void release_of_a_part_leaves_the_rest(void **state) {
     assert_int_equal(sy_os_release(start + 2 * page, page), 0);
 }
 
+static void a_page_is_backed_once_it_is_written(void **state) {
+    (void)state;
+    unsigned char *start = reserve_committed(2 * page);
+    start[page] = 1;
+    errno = 1234;
+    assert_false(sy_os_is_backed(start + page - 1));
+    assert_true(sy_os_is_backed(start + page));
+    assert_true(sy_os_is_backed(start + 2 * page - 1));
+    assert_int_equal(sy_os_discard(start, 2 * page), 0);
+    assert_false(sy_os_is_backed(start + page));
+    assert_int_equal(sy_os_release(start, 2 * page), 0);
+    assert_false(sy_os_is_backed(start)); /* nothing is mapped there */
+    assert_int_equal(errno, 1234);
+}
+
 /* The fake takes small pages instead. */
 int __real_sy_os_make_huge(void *start, size_t bytes);
 
@@ -1096,6 +1111,7 @@ int main(int argc, char **argv) {
         TEST(decommit_makes_one_mapping_of_what_was_moved),
         TEST(discard_works_on_locked_memory),
         TEST(release_of_a_part_leaves_the_rest),
+        TEST(a_page_is_backed_once_it_is_written),
         TEST(a_huge_page_keeps_the_content),
         TEST(huge_advice_leaves_the_content),
         TEST(an_older_kernel_has_guards_too),
