@@ -1,8 +1,8 @@
 /*
  * test_huge.c: memory for caches that grow, and for large spans of a program that writes its spans
  * densely, is backed by huge pages ahead of use. This happens in large programs only, not near the
- * memory limit, and not after a huge page that took long. Passes return what caches do not use, also
- * in the child of a fork that came while a half was backed.
+ * memory limit, and not after a huge page that took long. Passes return what caches do not use,
+ * also in the child of a fork that came while a half was backed.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -216,10 +216,10 @@ static void a_trim_returns_what_was_not_used(void **state) {
 
 /* ---- fork ---- */
 
-static sy_slab *first; /* of a half that another thread backs */
+static sy_slab *backing; /* in a half that another thread backs */
 static pthread_barrier_t half_backed, forked;
 
-static char *second_unit(void) { return (char *)first->start + SY_UNIT_BYTES; }
+static char *second_unit(void) { return (char *)backing->start + SY_UNIT_BYTES; }
 
 /* The memory is there, and is not noted yet. */
 static void stop_there(void) {
@@ -229,7 +229,7 @@ static void stop_there(void) {
 }
 
 static void *back_half(void *arg) {
-    sy_chunk_back_ahead(first, true);
+    sy_chunk_back_ahead(backing, true);
     return arg;
 }
 
@@ -251,7 +251,7 @@ static void a_child_returns_what_a_lost_thread_was_backing(void **state) {
     (void)state;
     bool clean;
     pthread_t thread;
-    first = first_of_a_chunk(&clean);
+    backing = first_of_a_chunk(&clean);
     size_t dirty = dirty_units();
     must(pthread_barrier_init(&half_backed, NULL, 2) == 0);
     must(pthread_barrier_init(&forked, NULL, 2) == 0);
@@ -262,7 +262,7 @@ static void a_child_returns_what_a_lost_thread_was_backing(void **state) {
     pthread_barrier_wait(&forked);
     must(pthread_join(thread, NULL) == 0);
     assert_int_equal(dirty_units() - dirty, HALF - 2);
-    give_all(first);
+    give_all(backing);
 }
 
 static void a_child_finds_clean_what_the_system_refused_to_back(void **state) {
