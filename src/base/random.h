@@ -23,7 +23,7 @@ static inline uint64_t sy_random_next(uint64_t *state) { /* xorshift64 (Marsagli
  * SY_RANDOM_STEP it makes random ones (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
  * Generators", 2014: splitmix64).
  */
-static const uint64_t SY_RANDOM_STEP = UINT64_C(0x9e3779b97f4a7c15);
+#define SY_RANDOM_STEP UINT64_C(0x9e3779b97f4a7c15)
 static inline uint64_t sy_random_mix(uint64_t bits) {
     bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
