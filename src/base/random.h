@@ -18,11 +18,8 @@ static inline uint64_t sy_random_next(uint64_t *state) { /* xorshift64 (Marsagli
     return *state = random;
 }
 
-/*
- * Spreads small differences over all 64 bits. Of the numbers of a sequence with the step
- * SY_RANDOM_STEP it makes random ones (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
- * Generators", 2014: splitmix64).
- */
+/* Turns the numbers x, x + SY_RANDOM_STEP, x + 2 * SY_RANDOM_STEP and so on into random ones, for
+ * any x (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014). */
 #define SY_RANDOM_STEP UINT64_C(0x9e3779b97f4a7c15)
 static inline uint64_t sy_random_mix(uint64_t bits) {
     bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

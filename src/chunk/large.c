@@ -48,15 +48,14 @@ enum {
     STEP_BYTES = 256 << 10, /* released in one step of a trim */
 
     /* Huge pages ahead of use begin with a quarter of the bytes in use from which caches get them.
-     * A span gets at most a quarter of the bytes in use, and at most 32 MiB or a 16th of the bytes
-     * in use, whichever is more. */
+     * A span gets at most a quarter of the bytes in use, and at most 32 MiB. */
     AHEAD_START = 4,
     AHEAD_PART = 4,
     AHEAD_BYTES = 32 << 20,
-    AHEAD_LARGE_PART = 16,
 
-    /* The gauge of a span has at least 256 KiB. It is written if 10 of 16 of its pages have memory:
-     * up to a unit at the end of a span is beyond the object. */
+    /* A gauge has at least 256 KiB. It counts as written if 10 of 16 sampled pages have memory: up
+     * to a unit at the end of the span, four samples of the smallest gauge, may lie beyond the
+     * object. */
     GAUGE_BYTES = 256 << 10,
     GAUGE_PAGES = 16,
     GAUGE_WRITTEN = 10,
@@ -244,25 +243,25 @@ static size_t gather(sy_memory *memory, sy_slab *span) {
  * and its gauge was not written, the next one has no huge pages.
  */
 
-static bool is_written(uintptr_t gauge, size_t bytes) {
+static bool gauge_is_written(uintptr_t gauge, size_t bytes) {
     unsigned written = 0;
     for (size_t i = 0; i < GAUGE_PAGES; i++)
         written += sy_os_is_backed((void *)(gauge + bytes / GAUGE_PAGES * i));
     return written >= GAUGE_WRITTEN;
 }
 
-/* Looks at the watched span. If its gauge is written, or the span has `ended`, it is not watched
- * any more. Returns whether the next span will probably be written. (If another thread gives the
- * span back meanwhile, its gauge may be gone, and the answer may be wrong.) */
-static bool look_at_gauge(sy_memory *memory, bool ended) {
+/* Looks at the watched span. If its gauge is written, or if it is the span that has `ended`, it is
+ * not watched any more. Returns whether the next span will probably be written. (If another thread
+ * gives the span back meanwhile, its gauge may be gone, and the answer may be wrong.) */
+static bool look_at_gauge(sy_memory *memory, const sy_slab *ended) {
     sy_lock_acquire(&memory->large_lock);
     const sy_slab *watched = memory->watched;
     uintptr_t gauge = memory->gauge;
     size_t bytes = memory->gauge_bytes;
     bool dense = memory->dense;
     sy_lock_release(&memory->large_lock);
-    if (!watched) return dense;
-    dense = is_written(gauge, bytes);
+    if (!watched || (ended && watched != ended)) return dense;
+    dense = gauge_is_written(gauge, bytes);
     if (!dense && !ended) return false;
     sy_lock_acquire(&memory->large_lock);
     if (memory->watched == watched) {
@@ -274,23 +273,18 @@ static bool look_at_gauge(sy_memory *memory, bool ended) {
 }
 
 /* To be called before the end of a span loses its memory. */
-static void end_watch(const sy_slab *span) {
-    sy_memory *memory = sy_large_memory(span);
-    sy_lock_acquire(&memory->large_lock);
-    bool watched = memory->watched == span;
-    sy_lock_release(&memory->large_lock);
-    if (watched) look_at_gauge(memory, true);
-}
+static void end_watch(const sy_slab *span) { look_at_gauge(sy_large_memory(span), span); }
 
-/* Watches the span, if no other is watched. `from`, `to`: the gauge, from the span's start. */
+/* Watches the span. If the span watched before has huge pages, that one stays watched instead.
+ * `from`, `to`: the gauge, from the span's start; there are huge pages before it. */
 static bool watch(sy_slab *span, size_t from, size_t to) {
     sy_memory *memory = sy_large_memory(span);
     sy_lock_acquire(&memory->large_lock);
-    bool can = !memory->watched;
+    bool can = !memory->watched || !memory->watched_huge;
     if (can) {
         memory->gauge = span->start + from;
         memory->gauge_bytes = to - from;
-        sy_fork_order();
+        memory->watched_huge = from > 0;
         memory->watched = span;
     }
     sy_lock_release(&memory->large_lock);
@@ -305,9 +299,8 @@ static size_t bytes_ahead(sy_memory *memory) {
     size_t used = memory->used_bytes + units * SY_UNIT_BYTES;
     sy_lock_release(&memory->large_lock);
     if (!sy_huge_is_allowed(used / SY_UNIT_BYTES * AHEAD_START)) return 0;
-    if (!look_at_gauge(memory, false)) return 0;
-    size_t part = used / AHEAD_LARGE_PART > AHEAD_BYTES ? used / AHEAD_LARGE_PART : AHEAD_BYTES;
-    return part < used / AHEAD_PART ? part : used / AHEAD_PART;
+    if (!look_at_gauge(memory, NULL)) return 0;
+    return used / AHEAD_PART < AHEAD_BYTES ? used / AHEAD_PART : AHEAD_BYTES;
 }
 
 void sy_large_back_ahead(sy_slab *span) {
@@ -316,7 +309,8 @@ void sy_large_back_ahead(sy_slab *span) {
     if (ahead > fresh - GAUGE_BYTES) ahead = fresh - GAUGE_BYTES;
     ahead = sy_round_down(ahead, SY_HUGE_BYTES);
     if (!watch(span, ahead, fresh)) return;
-    while (done < ahead && sy_huge_back((char *)span->start + done)) done += SY_HUGE_BYTES;
+    while (done < ahead && sy_pressure_is_far() && sy_huge_back((char *)span->start + done))
+        done += SY_HUGE_BYTES;
 }
 
 /* ---- taking, moving, giving back ---- */
@@ -342,8 +336,9 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
     }
     describe_span(span, memory, start, bytes, reserved, 0);
     span->bits[FRESH] = bytes;
-    span->bits[AHEAD] = room <= bytes ? bytes_ahead(memory) : 0;
-    size_t dirty = room <= bytes ? gather(memory, span) : 0;
+    bool grows = room > bytes;
+    span->bits[AHEAD] = grows ? 0 : bytes_ahead(memory);
+    size_t dirty = grows ? 0 : gather(memory, span);
     *clean = span->bytes - dirty;
     sy_lock_acquire(&memory->large_lock);
     memory->used_bytes += span->bytes;

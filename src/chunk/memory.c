@@ -270,6 +270,8 @@ static void inherit_memories(void) {
 static void recover_memories(void) {
     for (sy_memory *memory = memories; memory; memory = memory->next) {
         atomic_store_explicit(&memory->trimming, 0, memory_order_relaxed);
+        memory->watched = NULL; /* perhaps a span that another thread was about to write */
+        memory->dense = false;
         sy_chunk_recover(memory);
     }
 }

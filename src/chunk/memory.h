@@ -58,11 +58,11 @@ struct sy_memory {
     sy_lock large_lock;   /* guards the fields below */
     struct sy_slab *kept; /* large spans that were freed, for reuse; linked by next */
     size_t kept_count, kept_bytes, used_bytes;
-    struct sy_slab *watched; /* the large span of which it is to be seen whether the program writes
-                              * all of it; NULL: none */
-    uintptr_t gauge;         /* its part that tells: small pages, without memory at first */
+    struct sy_slab *watched; /* the large span that is watched (large.c); NULL: none */
+    uintptr_t gauge;         /* the start of its gauge */
     size_t gauge_bytes;
-    bool dense; /* the last span that was watched was written */
+    bool watched_huge; /* it has huge pages before its gauge */
+    bool dense;        /* whether the last span that was watched was written */
 };
 
 extern SY_HIDDEN sy_memory sy_memory_main;

@@ -118,7 +118,8 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
     return (void *)span->start;
 }
 
-/* A span that the program writes to before it reads. (One from calloc may stay as it is.) */
+/* Takes a span for an object that the program writes before it reads. calloc does not use this: its
+ * memory is often used sparsely. */
 static void *span_to_write(size_t size, size_t align) {
     bool clean;
     void *object = span_alloc(size, align, 0, &clean);

@@ -29,15 +29,12 @@ enum {
     FALL_SHARE = 32,       /* and one part in so many of the memory in use, */
     FALL_EARLY_SHARE = 16, /* while at most one part in so many of it is used again early */
     FALLING_PASSES = 2,    /* with falling memory: then passes are more frequent */
-    MUCH_LOADED = 64 << 10, /* bytes of items in a loaded slot: a unit for other caches */
+    MUCH_LOADED = 64 << 10, /* a loaded slot with so many bytes of items is looked at more often */
 };
 
-/* Each pass makes a thread look through its own loaded slots, but not more often than this. A slot
- * that holds less than MUCH_LOADED is not worth more looks: its cache would often have to make a
- * slab anew. */
-static const uint64_t LOOKS_APART_NS = 5000000;
-/* The same for slots that hold at least MUCH_LOADED. */
-static const uint64_t QUICK_LOOKS_APART_NS = 300000;
+/* Each pass makes a thread look through its own loaded slots, but not more often than this. If
+ * small slots were flushed so often, their caches would often have to make a slab anew. */
+static const uint64_t LOOKS_APART_NS = 5000000, QUICK_LOOKS_APART_NS = 300000; /* of large slots */
 /* Passes at once are at least this far apart: under pressure for long, they must not take all the
  * time. */
 static const uint64_t AT_ONCE_APART_NS = 50000000;
@@ -407,7 +404,8 @@ static void look_at_clock(void) {
     uint64_t interval = sy_reclaim_interval(), next;
     if (!interval) return;
     uint64_t now = sy_os_now();
-    if (is_due(own_turns.next_look, now, interval, &own_turns.next_look)) begin_look(0);
+    if (!own_turns.looking && is_due(own_turns.next_look, now, interval, &own_turns.next_look))
+        begin_look(0);
     sy_maintenance_look(now);
     uint64_t when = atomic_load_explicit(&next_pass, memory_order_relaxed);
     bool due = is_due(when, now, interval, &next);
@@ -420,13 +418,11 @@ static void look_at_clock(void) {
 static void look_with_pass(unsigned begun) {
     uint64_t now = sy_os_now();
     own_turns.passes = begun;
-    if (now - own_turns.looked >= LOOKS_APART_NS) {
-        own_turns.looked = own_turns.looked_quickly = now;
-        begin_look(0);
-    } else if (!own_turns.looking && now - own_turns.looked_quickly >= QUICK_LOOKS_APART_NS) {
-        own_turns.looked_quickly = now;
-        begin_look(MUCH_LOADED);
-    }
+    if (own_turns.looking || now - own_turns.looked_quickly < QUICK_LOOKS_APART_NS) return;
+    bool all = now - own_turns.looked >= LOOKS_APART_NS;
+    own_turns.looked_quickly = now;
+    if (all) own_turns.looked = now;
+    begin_look(all ? 0 : MUCH_LOADED);
 }
 
 /* A step may call functions that end in a turn again: `busy` makes the inner turn do nothing. */

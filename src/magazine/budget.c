@@ -291,8 +291,8 @@ void sy_budget_begin_reap(sy_client *client, bool forget) {
         uint64_t items = sy_depot_items(&shards[i]);
         uint64_t low = atomic_load_explicit(&shards[i].low, memory_order_relaxed);
         uint64_t surplus = low < items ? low : items;
-        bool unmissed = forget || surplus;
-        if (unmissed && atomic_load_explicit(&shards[i].refused, memory_order_relaxed))
+        bool forgets = forget || surplus;
+        if (forgets && atomic_load_explicit(&shards[i].refused, memory_order_relaxed))
             atomic_store_explicit(&shards[i].refused, 0, memory_order_relaxed);
         if (!items && !low) continue; /* perhaps never used: do not write to its page of zeros */
         atomic_store_explicit(&shards[i].surplus, (uint32_t)surplus, memory_order_relaxed);

@@ -135,9 +135,9 @@ unsigned sy_os_cpu(void);
  * group's quota (rounded up). At least 1. Reads files: call it once. */
 unsigned sy_os_cpu_count(void);
 
-/* The number of processors that this process may run on, by affinity alone: so many different
- * processors sy_os_cpu can report. It is that of the calling thread or of the process's first
- * thread, whichever may run on more. At least 1. Two system calls; reads no file. */
+/* An estimate of how many processors this process uses, by affinity alone: as many as the calling
+ * thread may run on, or the process's first thread if those are more. At least 1. Two system calls;
+ * reads no file. */
 unsigned sy_os_affinity_count(void);
 
 /* The bytes of memory that this process may use: the least of its control-group and resource

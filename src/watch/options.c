@@ -301,9 +301,9 @@ static const row table[OPTIONS] = {
                         "may take."},
                .type = &limit},
     [HUGE_PAGES] = {.says = {"huge", "BYTES, 2M or more, or off", NULL, "128M",
-                             "Once this many bytes are in use, memory for caches that grow is "
-                             "taken in huge pages, where the system has them; for large "
-                             "objects that are written, once a quarter is in use."},
+                             "Once this many bytes are in use, caches that grow get huge "
+                             "pages, if the system has them. Large objects that the program "
+                             "writes get them from a quarter of it."},
                     .type = &huge},
 };
 

@@ -19,6 +19,7 @@
 #include "chunk/pressure.h"
 #include "os/fake.h"
 #include "support/ages.h"
+#include "support/resident.h"
 
 enum {
     MIB = 1 << 20,
@@ -483,8 +484,8 @@ static void a_span_gets_them_if_the_span_before_was_written(void **state) {
     sy_slab *first = take_to_write(40, &backed);
     assert_int_equal(backed, 0); /* nothing is known yet */
     sy_slab *second = take_to_write(40, &backed);
-    assert_int_equal(backed, 0); /* nor now */
-    write_span(first);
+    assert_int_equal(backed, 0); /* nor now; from now on the second one is watched */
+    write_span(second);
     errno = KEPT_ERRNO;
     sy_slab *third = take_to_write(15, &backed);
     assert_int_equal(errno, KEPT_ERRNO);
@@ -527,6 +528,8 @@ static void a_span_that_was_not_written_stops_them(void **state) {
         assert_int_equal(backed, 0);
         write_span(more[i]);
     }
+    give_span(more[7]);
+    assert_ptr_equal(sy_memory_main.watched, span);
     give_span(span); /* not written, so the next one has no huge pages */
     span = take_to_write(7, &backed);
     assert_int_equal(backed, 0);
@@ -534,7 +537,47 @@ static void a_span_that_was_not_written_stops_them(void **state) {
     give_span(span);
     span = take_to_write(7, &backed);
     assert_int_equal(backed, 6 * MIB);
-    for (int i = 0; i < 8; i++) give_span(more[i]);
+    for (int i = 0; i < 7; i++) give_span(more[i]);
+    give_span(span);
+    give_span(base);
+}
+
+/* A span without huge pages that is never written, like a buffer with much room, does not keep them
+ * from the spans that come later. */
+static void a_span_without_any_stops_none(void **state) {
+    (void)state;
+    size_t backed;
+    sy_slab *buffer = take_to_write(40, &backed), *all[2];
+    for (int i = 0; i < 2; i++) {
+        all[i] = take_to_write(40, &backed);
+        assert_int_equal(backed, i ? 20 * MIB : 0);
+        write_span(all[i]);
+    }
+    for (int i = 0; i < 2; i++) give_span(all[i]);
+    give_span(buffer);
+}
+
+static void get_none(void *unused) {
+    size_t backed;
+    (void)unused;
+    must(!sy_memory_main.watched && !sy_memory_main.dense);
+    sy_slab *span = take_to_write(7, &backed);
+    must(backed == 0);
+    write_span(span);
+    sy_slab *next = take_to_write(7, &backed);
+    must(backed == 6 * MIB);
+    give_span(next);
+    give_span(span);
+}
+
+/* The watched span may be one of a thread that the child does not have. */
+static void in_a_child_no_span_is_watched(void **state) {
+    (void)state;
+    size_t backed;
+    sy_slab *base = begin_dense(80), *span = take_to_write(7, &backed);
+    must(sy_memory_main.watched == span);
+    assert_int_equal(in_child(get_none, NULL), 0);
+    assert_ptr_equal(sy_memory_main.watched, span);
     give_span(span);
     give_span(base);
 }
@@ -557,8 +600,8 @@ static void the_gauge_has_small_pages(void **state) {
 
 static void one_span_gets_a_part_of_what_is_in_use(void **state) {
     (void)state;
-    const struct { size_t used, backed; } rows[] = {{40, 10}, {128, 32}, {500, 32}, {1024, 64}};
-    for (int i = 0; i < 4; i++) {
+    const struct { size_t used, backed; } rows[] = {{40, 10}, {128, 32}, {1024, 32}};
+    for (int i = 0; i < 3; i++) {
         size_t backed;
         sy_slab *base = begin_dense(rows[i].used), *span = take_to_write(100, &backed);
         assert_int_equal(backed, rows[i].backed * MIB);
@@ -593,6 +636,21 @@ static void near_the_limit_spans_get_none(void **state) {
     look_below((size_t)640 * MIB, (size_t)560 * MIB);
     sy_slab *span = take_to_write(15, &backed);
     assert_int_equal(backed, 0);
+    give_span(span);
+    look_below(SIZE_MAX, 0);
+    give_span(base);
+}
+
+static void come_near(void) { look_below((size_t)640 * MIB, (size_t)560 * MIB); }
+
+static void a_span_gets_no_more_once_the_limit_is_near(void **state) {
+    (void)state;
+    size_t backed;
+    sy_slab *base = begin_dense(80);
+    sy_fake_run_before(SY_FAKE_MAKE_HUGE, come_near);
+    sy_slab *span = take_to_write(15, &backed);
+    assert_int_equal(backed, 2 * MIB);
+    sy_fake_run_before(SY_FAKE_MAKE_HUGE, NULL);
     give_span(span);
     look_below(SIZE_MAX, 0);
     give_span(base);
@@ -757,10 +815,13 @@ int main(void) {
         SPANS(a_span_gets_them_if_the_span_before_was_written),
         SPANS(most_of_the_gauge_has_to_be_written),
         SPANS(a_span_that_was_not_written_stops_them),
+        SPANS(a_span_without_any_stops_none),
+        SPANS(in_a_child_no_span_is_watched),
         SPANS(the_gauge_has_small_pages),
         SPANS(one_span_gets_a_part_of_what_is_in_use),
         SPANS(the_option_holds_for_spans),
         SPANS(near_the_limit_spans_get_none),
+        SPANS(a_span_gets_no_more_once_the_limit_is_near),
         SPANS(a_slow_one_is_the_last_of_a_span),
         SPANS(a_span_goes_on_with_small_pages),
         SPANS(a_span_that_moves_or_shrinks_was_written),
@@ -768,5 +829,6 @@ int main(void) {
         SPANS(without_huge_pages_all_kept_memory_moves),
         SPANS(only_memory_to_be_written_gets_them),
     };
+    take_small_pages_only(); /* also where huge pages are set to `always` */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
