@@ -198,8 +198,8 @@ bool sy_chunk_grows(const sy_memory *memory);
 void sy_chunk_back_ahead(const sy_slab *run, bool clean);
 
 /* Called for a new span of the system's memory, before it is written to, if the program will write
- * to it before it reads. If it is a large span, and the span watched last was written,
- * backs its start with huge pages (large.c). */
+ * to it before it reads. If it is a large span, and the span watched last was written, backs its
+ * start with huge pages (large.c). */
 void sy_run_back_ahead(sy_slab *run);
 
 /* Discards whole pages of a run. 0, or -1: their memory is still held. */

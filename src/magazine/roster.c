@@ -199,12 +199,13 @@ static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
     flush_and_pin(client, slot);
 }
 
-/* Whether the slot holds at least `least` bytes of items, and one item, and has had no exchange
- * since this was asked before. */
+/* Whether the slot holds an item, and at least `least` bytes of items, and has had no exchange since
+ * a call before looked at it. */
 static bool is_idle(sy_slot *slot, unsigned number, size_t least) {
     if (!sy_slot_has_magazines(slot)) return false;
-    if (sy_slot_items(slot) * clients[number]->config.item_bytes < least) return false;
-    bool idle = slot->seen == slot->exchanges && !slot->reserved && sy_slot_items(slot) > 0;
+    size_t items = sy_slot_items(slot);
+    if (items * clients[number]->config.item_bytes < least) return false;
+    bool idle = slot->seen == slot->exchanges && !slot->reserved && items > 0;
     slot->seen = slot->exchanges;
     return idle;
 }

@@ -207,9 +207,7 @@ static void fill(void *resource) {
         *object = last;
         last = object;
     }
-    /* Chunks begin at multiples of 4 MiB. Where the system places the first one decides how many
-     * fit below the limit. */
-    must(errno == ENOMEM && bytes >= 84 * MIB);
+    must(errno == ENOMEM && bytes >= 90 * MIB);
     while (last) {
         void *next = *(void **)last;
         sy_free(last);

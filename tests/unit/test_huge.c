@@ -751,8 +751,8 @@ static void kept_memory_goes_behind_huge_pages(void **state) {
     }
 }
 
-/* It is not known yet whether spans are written. Then kept memory takes as
- * much of the place of a new span as it can. */
+/* While the gauge of a span with huge pages is not written, no other span gets any, so all kept
+ * memory moves to a new span. */
 static void without_huge_pages_all_kept_memory_moves(void **state) {
     (void)state;
     if (!sy_os_can_move()) skip();
