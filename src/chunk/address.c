@@ -24,12 +24,21 @@ static size_t extent_bytes(size_t least) {
     return bytes > least ? bytes : least;
 }
 
+/* An extent that the map covers. NULL: there is no address space for it, or none is left for the
+ * map's leaf. */
+static void *reserve_extent(size_t bytes) {
+    void *extent = sy_os_reserve(bytes, SY_CHUNK_BYTES, "slabyard");
+    if (!extent || sy_map_cover((uintptr_t)extent, bytes) == 0) return extent;
+    sy_os_release(extent, bytes);
+    return NULL;
+}
+
 /* If the system refuses an extent, half as much is tried, down to `least`. */
 int sy_address_import(sy_vmem *source, void *arg, size_t least, uintptr_t *start, size_t *got) {
     (void)source, (void)arg;
     size_t bytes = extent_bytes(least);
     void *extent;
-    while (!(extent = sy_os_reserve(bytes, SY_CHUNK_BYTES, "slabyard")) && bytes > least) {
+    while (!(extent = reserve_extent(bytes)) && bytes > least) {
         bytes = sy_round_down(bytes / 2, SY_CHUNK_BYTES);
         if (bytes < least) bytes = least;
     }

@@ -199,8 +199,8 @@ static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
     flush_and_pin(client, slot);
 }
 
-/* Whether the slot holds an item, and at least `least` bytes of items, and has had no exchange since
- * a call before looked at it. */
+/* Whether the slot holds an item, and at least `least` bytes of items, and has had no exchange
+ * since a call before looked at it. */
 static bool is_idle(sy_slot *slot, unsigned number, size_t least) {
     if (!sy_slot_has_magazines(slot)) return false;
     size_t items = sy_slot_items(slot);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,10 +12,13 @@
 
 #include <cmocka.h>
 
+#include "base/bits.h"
 #include "chunk/address.h"
 #include "chunk/chunk.h"
+#include "chunk/map.h"
 #include "chunk/memory.h"
 #include "os/fake.h"
+#include "os/os.h"
 #include "support/child.h"
 
 static const size_t MIB = 1 << 20;
@@ -27,6 +31,17 @@ static uintptr_t import(size_t bytes, size_t expected) {
     return start;
 }
 
+static size_t leaves(void) {
+    size_t count = 0;
+    for (size_t i = 0; i < SY_LEAVES; i++) count += atomic_load(&sy_the_map.leaf_at[i]) != 0;
+    return count;
+}
+
+/* Address space in extents: what is reserved, without the leaves of the map. */
+static size_t extent_bytes(void) {
+    return sy_fake_reserved() - leaves() * sy_round_up(sizeof(sy_leaf), sy_os_page_size());
+}
+
 static void grow(void *arg) {
     static const size_t sizes[] = {8, 8, 8, 8, 8, 8, 12, 12, 16, 20, 24};
     (void)arg;
@@ -36,7 +51,7 @@ static void grow(void *arg) {
     import(SY_CHUNK_BYTES, 780 * MIB); /* a quarter of what there is */
     import(SY_CHUNK_BYTES, 976 * MIB);
     import(SY_CHUNK_BYTES, 1024 * MIB);
-    must(sy_fake_calls(SY_FAKE_RESERVE) == sizeof sizes / sizeof *sizes + 4);
+    must(sy_fake_calls(SY_FAKE_RESERVE) == sizeof sizes / sizeof *sizes + 4 + leaves());
 }
 
 static void extents_grow_so_that_mappings_stay_few(void **state) {
@@ -49,9 +64,9 @@ static void release(void *arg) {
     uintptr_t first = import(SY_CHUNK_BYTES, 8 * MIB), second = import(SY_CHUNK_BYTES, 8 * MIB);
     import(100 * MIB, 100 * MIB);
     sy_address_release(NULL, NULL, first, 8 * MIB);
-    must(sy_fake_reserved() == 108 * MIB);
+    must(extent_bytes() == 108 * MIB);
     sy_address_release(NULL, NULL, second, 8 * MIB);
-    must(sy_fake_reserved() == 100 * MIB);
+    must(extent_bytes() == 100 * MIB);
     import(SY_CHUNK_BYTES, 24 * MIB); /* a quarter of what there is */
 }
 
@@ -73,7 +88,7 @@ static void retire(void *arg) {
         memset((void *)chunks[i]->start, 0xff, chunks[i]->bytes);
     }
     uintptr_t first = chunks[0]->start;
-    size_t reserved = sy_fake_reserved();
+    size_t reserved = extent_bytes();
     sy_slab *large = sy_run_take(&sy_memory_main, 700 * MIB, 1, 0, &clean);
     must(large != NULL);
     for (int i = 0; i < CHUNKS; i++) sy_run_give(chunks[i]);
@@ -82,7 +97,7 @@ static void retire(void *arg) {
     must(bytes >= CHUNKS * 63 * (size_t)SY_UNIT_BYTES);
     must(!sy_slab_at(first) && sy_chunk_verify(&sy_memory_main) == 0);
     must(sy_vmem_size(sy_memory_main.arena, SY_VMEM_ALLOCATED | SY_VMEM_FREE) == 0);
-    must(sy_fake_reserved() <= reserved - CHUNKS * (size_t)SY_CHUNK_BYTES + 5 * MIB);
+    must(extent_bytes() <= reserved - CHUNKS * (size_t)SY_CHUNK_BYTES + 5 * MIB);
     for (int i = 0; i < CHUNKS; i++) {
         chunks[i] = sy_run_take(&sy_memory_main, 63 * SY_UNIT_BYTES, 1, 0, &clean);
         must(chunks[i] && clean && *(char *)chunks[i]->start == 0);
@@ -147,12 +162,30 @@ static void shortage(void *arg) {
     must(sy_address_import(NULL, NULL, 24 * MIB, &start, &got) != 0);
     sy_fake_fail_from(SY_FAKE_RESERVE, 1);
     must(sy_address_import(NULL, NULL, SY_CHUNK_BYTES, &start, &got) != 0);
-    must(sy_fake_reserved() == 232 * MIB);
+    must(extent_bytes() == 232 * MIB);
 }
 
 static void where_space_is_short_a_small_extent_will_do(void **state) {
     (void)state;
     assert_int_equal(in_child(shortage, NULL), 0);
+}
+
+/* An extent that lies across a multiple of 4 GiB needs another leaf of the map. Below a limit, the
+ * extent itself may have taken the address space that the leaf needs. */
+static void lack_leaves(void *arg) {
+    (void)arg;
+    import(100 * MIB, 100 * MIB);
+    size_t reserved = sy_fake_reserved();
+    for (size_t i = 0; i < SY_LEAVES; i++) atomic_store(&sy_the_map.leaf_at[i], 0);
+    sy_fake_fail_nth(SY_FAKE_RESERVE, 2); /* the leaf of 24 MiB */
+    import(SY_CHUNK_BYTES, 12 * MIB);
+    must(leaves() == 1 || leaves() == 2);
+    must(extent_bytes() == reserved + 12 * MIB);
+}
+
+static void where_the_map_lacks_space_a_smaller_extent_will_do(void **state) {
+    (void)state;
+    assert_int_equal(in_child(lack_leaves, NULL), 0);
 }
 
 /* 8 GiB of slabs' runs and of spans of all sizes, in turn. */
@@ -212,6 +245,7 @@ int main(void) {
         cmocka_unit_test(what_chunks_leave_goes),
         cmocka_unit_test(what_chunks_leave_serves_large_spans),
         cmocka_unit_test(where_space_is_short_a_small_extent_will_do),
+        cmocka_unit_test(where_the_map_lacks_space_a_smaller_extent_will_do),
         cmocka_unit_test(eight_gibibytes_are_few_pieces),
         cmocka_unit_test(what_cannot_be_committed_is_not_lost),
     };
