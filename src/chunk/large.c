@@ -291,6 +291,14 @@ static bool watch(sy_slab *span, size_t from, size_t to) {
     return can;
 }
 
+/* The span that is being watched got no huge pages after all. */
+static void note_without_huge(const sy_slab *span) {
+    sy_memory *memory = sy_large_memory(span);
+    sy_lock_acquire(&memory->large_lock);
+    if (memory->watched == span) memory->watched_huge = false;
+    sy_lock_release(&memory->large_lock);
+}
+
 /* The most bytes of a new span that may be backed with huge pages now. 0: none. */
 static size_t bytes_ahead(sy_memory *memory) {
     if (!memory->systems || !sy_huge_is_ready() || !sy_pressure_is_far()) return 0;
@@ -311,6 +319,7 @@ void sy_large_back_ahead(sy_slab *span) {
     if (!watch(span, ahead, fresh)) return;
     while (done < ahead && sy_pressure_is_far() && sy_huge_back((char *)span->start + done))
         done += SY_HUGE_BYTES;
+    if (!done) note_without_huge(span);
 }
 
 /* ---- taking, moving, giving back ---- */

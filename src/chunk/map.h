@@ -1,8 +1,9 @@
 /*
  * map.h: finds the chunk, large span and size class at an address, for any address.
  *
- * Two tables cover the whole address space of the process, in leaves for 4 GiB each. A leaf is made
- * for the first extent of address space, or memory of a heap, in its 4 GiB (sy_map_cover), and stays.
+ * Two tables cover the whole address space of the process, in leaves for 4 GiB each. A leaf is
+ * made for the first extent of address space, or memory of a heap, in its 4 GiB (sy_map_cover), and
+ * stays.
  *
  *     address:  46        32 31     22 21     16 15          0
  *               |   leaf    |  chunk  |  unit   |   offset   |

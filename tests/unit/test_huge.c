@@ -557,6 +557,23 @@ static void a_span_without_any_stops_none(void **state) {
     give_span(buffer);
 }
 
+/* The same if the system refused its huge pages. */
+static void a_span_that_was_refused_them_stops_none(void **state) {
+    (void)state;
+    size_t backed;
+    sy_slab *base = begin_dense(80);
+    sy_fake_fail_nth(SY_FAKE_MAKE_HUGE, 1);
+    sy_slab *span = take_to_write(7, &backed);
+    assert_int_equal(backed, 0);
+    assert_ptr_equal(sy_memory_main.watched, span);
+    sy_fake_advance_clock(PAUSES * (uint64_t)SLOW_NS);
+    sy_slab *next = take_to_write(7, &backed);
+    assert_ptr_equal(sy_memory_main.watched, next);
+    give_span(next);
+    give_span(span);
+    give_span(base);
+}
+
 static void get_none(void *unused) {
     size_t backed;
     (void)unused;
@@ -641,12 +658,17 @@ static void near_the_limit_spans_get_none(void **state) {
     give_span(base);
 }
 
-static void come_near(void) { look_below((size_t)640 * MIB, (size_t)560 * MIB); }
+/* The clock stands, so the huge page that is being made is not a slow one. */
+static void come_near(void) {
+    sy_fake_set_resident((size_t)560 * MIB);
+    sy_pressure_look(0);
+}
 
 static void a_span_gets_no_more_once_the_limit_is_near(void **state) {
     (void)state;
     size_t backed;
     sy_slab *base = begin_dense(80);
+    look_below((size_t)640 * MIB, (size_t)100 * MIB);
     sy_fake_run_before(SY_FAKE_MAKE_HUGE, come_near);
     sy_slab *span = take_to_write(15, &backed);
     assert_int_equal(backed, 2 * MIB);
@@ -816,6 +838,7 @@ int main(void) {
         SPANS(most_of_the_gauge_has_to_be_written),
         SPANS(a_span_that_was_not_written_stops_them),
         SPANS(a_span_without_any_stops_none),
+        SPANS(a_span_that_was_refused_them_stops_none),
         SPANS(in_a_child_no_span_is_watched),
         SPANS(the_gauge_has_small_pages),
         SPANS(one_span_gets_a_part_of_what_is_in_use),
