@@ -774,21 +774,26 @@ static void kept_memory_goes_behind_huge_pages(void **state) {
 }
 
 /* While the gauge of a span with huge pages is not written, no other span gets any, so all kept
- * memory moves to a new span. */
+ * memory moves to a new span. The same near the limit. */
 static void without_huge_pages_all_kept_memory_moves(void **state) {
     (void)state;
     if (!sy_os_can_move()) skip();
-    size_t used, kept, backed;
-    sy_slab *base = begin_dense(80), *source = take_span(9 * MIB);
-    sy_slab *watched = take_to_write(15, &backed);
-    assert_int_equal(backed, 14 * MIB);
-    sy_run_give(source);
-    sy_slab *span = take_span(16 * MIB);
-    sy_large_count(&sy_memory_main, &used, &kept);
-    assert_int_equal(kept, 0);
-    give_span(span);
-    give_span(watched);
-    give_span(base);
+    for (int near = 0; near < 2; near++) {
+        size_t used, kept, backed;
+        sy_slab *base = begin_dense(80), *source = take_span(9 * MIB);
+        if (near) look_below((size_t)640 * MIB, (size_t)560 * MIB);
+        sy_slab *before = take_to_write(15, &backed);
+        assert_int_equal(backed, near ? 0 : 14 * MIB);
+        if (near) write_span(before);
+        sy_run_give(source);
+        sy_slab *span = take_span(16 * MIB);
+        sy_large_count(&sy_memory_main, &used, &kept);
+        assert_int_equal(kept, 0);
+        look_below(SIZE_MAX, 0);
+        give_span(span);
+        give_span(before);
+        give_span(base);
+    }
 }
 
 /* Of the heap's functions, those after which the program has to write. */
