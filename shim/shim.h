@@ -10,6 +10,7 @@
 
 #include <slabyard/heap.h>
 
+#include "heap/fast.h"
 #include "heap/misaligned.h"
 #include "heap/sampled.h"
 
@@ -27,8 +28,9 @@ void *sy_shim_alloc_due(size_t size, size_t align);
 
 /* malloc, for all functions of the drop-in that allocate without an alignment of their own. */
 static inline void *sy_shim_alloc(size_t size) {
-    size_t bytes = sy_shim_size(size);
-    return sy_sample_due() ? sy_shim_alloc_due(bytes, SY_SHIM_ALIGN) : sy_malloc(bytes);
+    void *object;
+    if (sy_sample_due()) return sy_shim_alloc_due(sy_shim_size(size), SY_SHIM_ALIGN);
+    return SY_LIKELY(sy_fast_alloc(size, &object)) ? object : sy_malloc(sy_shim_size(size));
 }
 
 /* The same at `align`, a power of two. */
@@ -45,7 +47,7 @@ static inline bool sy_shim_is_misaligned(const void *object) {
 static inline void sy_shim_free(void *object) {
     if (sy_shim_is_misaligned(object))
         sy_free_misaligned(object);
-    else
+    else if (SY_UNLIKELY(!sy_fast_free(object)))
         sy_free(object);
 }
 

@@ -136,7 +136,7 @@ SY_API size_t sy_usable_size(const void *object);
  * an object from this thread's loaded slot as a cache does. sy_free_sized(order, sizeof *order)
  * also reads the class of the address, to see a wrong size at once. All else is a call.
  *
- * The numbers of the classes and the layout of the map are a part of the layout SY_ABI.
+ * The numbers of the classes and the layout of the window are a part of the layout SY_ABI.
  */
 enum {
     SY_CLASS_SIZE_MAX = 128 << 10, /* the largest size that has a class */
@@ -153,34 +153,35 @@ static inline unsigned sy_class_of(size_t size) {
     return SY_CLASS_128 + 1 + (highest - 7) * 8 + step;
 }
 
-/* The first part of the library's map from addresses to classes. A unit is 64 KiB, a leaf covers
- * 65,536 units with a byte for each. `leaf_at` has the distance of a leaf from `nothing`, a leaf
- * of zeros. */
-struct sy_class_map {
-    uintptr_t leaf_at[65536];
-    unsigned char nothing[65536];
+/* The window of the library's map from addresses to classes: a byte for each unit of 64 KiB in the
+ * 64 GiB from `start` on. */
+struct sy_class_window {
+    uintptr_t start;
+    const unsigned char *classes;
 };
 
-/* The map. A program must not refer to the map itself, unless it is linked statically: its linker
- * could make a copy of the map. */
-extern SY_API const struct sy_class_map *const sy_map_1;
+enum { SY_CLASS_WINDOW_UNITS = 1 << 20 };
+
+/* A program must not refer to the struct itself, unless it is linked statically: its linker could
+ * make a copy of it. */
+extern SY_API const struct sy_class_window *const sy_class_window_1;
 
 #ifndef SY_NO_INLINE
 
 #    ifdef SY_STATIC
-extern SY_HIDDEN const struct sy_class_map sy_the_map;
-#        define SY_CLASS_MAP (&sy_the_map)
+extern SY_HIDDEN const struct sy_class_window sy_the_window;
+#        define SY_CLASS_WINDOW (&sy_the_window)
 #    else
-#        define SY_CLASS_MAP sy_map_1
+#        define SY_CLASS_WINDOW sy_class_window_1
 #    endif
 
-/* The class of the slab at an address; 0: none. Any address may be looked up. */
+/* The class of the slab at an address; 0: none, or the address is outside of the window. */
 static inline unsigned sy_class_at_object(const void *object) {
-    const struct sy_class_map *map = SY_CLASS_MAP;
-    uint32_t unit = SY_CAST(uint32_t, (uintptr_t)object >> 16);
-    uintptr_t leaf =
-        (uintptr_t)map->nothing + __atomic_load_n(&map->leaf_at[unit >> 16], __ATOMIC_RELAXED);
-    return __atomic_load_n((const unsigned char *)leaf + (unit & 65535), __ATOMIC_RELAXED);
+    const struct sy_class_window *window = SY_CLASS_WINDOW;
+    uintptr_t start = __atomic_load_n(&window->start, __ATOMIC_RELAXED);
+    uintptr_t unit = ((uintptr_t)object - start) >> 16;
+    if (SY_UNLIKELY(unit >= SY_CLASS_WINDOW_UNITS)) return 0;
+    return __atomic_load_n(&window->classes[unit], __ATOMIC_RELAXED);
 }
 
 static inline __attribute__((always_inline)) void *sy_malloc_inline(size_t size) {

@@ -28,6 +28,7 @@ static size_t extent_bytes(size_t least) {
  * map's leaf. */
 static void *reserve_extent(size_t bytes) {
     void *extent = sy_os_reserve(bytes, SY_CHUNK_BYTES, "slabyard");
+    if (extent) sy_map_place((uintptr_t)extent);
     if (!extent || sy_map_cover((uintptr_t)extent, bytes) == 0) return extent;
     sy_os_release(extent, bytes);
     return NULL;

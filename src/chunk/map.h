@@ -1,19 +1,21 @@
 /*
  * map.h: finds the chunk, large span and size class at an address, for any address.
  *
- * Two tables cover the whole address space of the process, in leaves for 4 GiB each. A leaf is
- * made for the first extent of address space, or memory of a heap, in its 4 GiB (sy_map_cover), and
- * stays.
+ * Two tables cover the whole address space of the process:
  *
- *     address:  46        32 31     22 21     16 15          0
- *               |   leaf    |  chunk  |  unit   |   offset   |
  *     classes: a byte for each unit: the client number of the size class whose slab lies there; 0
  *     owners:  a word for each 4 MiB: the chunk or the large span that lies there; NULL
  *
- * `leaf_at` has the distance of each leaf from `nothing`, a leaf that is always zero. Where no leaf
- * was made, the distance is 0 and leads to `nothing`, so a lookup needs no test. A leaf takes 72
- * KiB of address space. It takes memory only where there are chunks: 64 bytes of classes and 8 of
- * owners for each. `nothing`, and the parts of `leaf_at` that are never written, take none.
+ * The *window* is the part of the tables for the 64 GiB around the first memory from the system
+ * (sy_map_place). The system puts later memory below and near it, so nearly all lookups end there,
+ * after one load. Elsewhere the tables consist of leaves for 64 GiB each. A leaf is made for the
+ * first extent of address space, or memory of a heap, in its 64 GiB (sy_map_cover), and stays.
+ *
+ *     address:  46                36 35       22 21     16 15          0
+ *               |  leaf, if outside |   chunk   |  unit   |   offset   |
+ *
+ * The window and a leaf take 1.1 MiB of address space each. They take memory only where there are
+ * chunks: 64 bytes of classes and 8 of owners for each.
  *
  * Any 64 bits may be looked up: a lookup reads only the map's own memory.
  *
@@ -28,15 +30,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/cpu.h"
-
 enum {
     SY_UNIT_SHIFT = 16,
     SY_UNIT_BYTES = 1 << SY_UNIT_SHIFT,
     SY_CHUNK_SHIFT = 22,
     SY_CHUNK_BYTES = 1 << SY_CHUNK_SHIFT,
     SY_CHUNK_UNITS = SY_CHUNK_BYTES / SY_UNIT_BYTES,
-    SY_LEAF_SHIFT = 32,
+    SY_LEAF_SHIFT = 36,
     SY_LEAF_UNITS = 1 << (SY_LEAF_SHIFT - SY_UNIT_SHIFT),
     SY_LEAF_CHUNKS = 1 << (SY_LEAF_SHIFT - SY_CHUNK_SHIFT),
 #if defined(__x86_64__)
@@ -44,11 +44,11 @@ enum {
 #else
     SY_ADDRESS_BITS = 48,
 #endif
-    SY_LEAVES = 1 << 16, /* for addresses of 48 bits */
+    SY_LEAVES = 1 << 12, /* for addresses of 48 bits */
 };
 
 _Static_assert(SY_CHUNK_UNITS == 64, "a word of bits covers a chunk");
-_Static_assert(SY_ADDRESS_BITS <= SY_LEAF_SHIFT + 16, "there is a leaf for every address");
+_Static_assert(SY_ADDRESS_BITS <= SY_LEAF_SHIFT + 12, "there is a leaf for every address");
 
 typedef struct sy_leaf {
     _Atomic uint8_t classes[SY_LEAF_UNITS];
@@ -56,38 +56,56 @@ typedef struct sy_leaf {
 } sy_leaf;
 
 typedef struct sy_map {
-    _Atomic uintptr_t leaf_at[SY_LEAVES]; /* bytes from `nothing` to the leaf, modulo 2^64 */
-    sy_leaf nothing;                      /* never written */
+    sy_leaf window;
+    _Atomic(sy_leaf *) leaf_at[SY_LEAVES]; /* by bits 36 to 47 of the address; NULL: not made */
 } sy_map;
 
 extern SY_HIDDEN sy_map sy_the_map;
 
-/* The leaf of a unit; unit numbers are modulo 2^32. A new leaf reads as zero, so a thread that
- * finds it need not synchronize with the thread that made it. */
-static inline sy_leaf *sy_leaf_of(uint32_t unit) {
-    const _Atomic uintptr_t *entry = &sy_the_map.leaf_at[unit / SY_LEAF_UNITS];
-    uintptr_t at = atomic_load_explicit(entry, memory_order_relaxed);
-    return (sy_leaf *)sy_cpu_in_register((uintptr_t)&sy_the_map.nothing + at);
+/* Before the window has a place, no address is in it. */
+#define SY_WINDOW_NOWHERE ((uintptr_t)1 << 63)
+
+/* What programs see of the map: sy_class_window in slabyard/heap.h is the same. */
+typedef struct sy_window {
+    _Atomic uintptr_t start; /* the window's first address, a multiple of 4 MiB */
+    const _Atomic uint8_t *classes;
+} sy_window;
+
+extern SY_HIDDEN sy_window sy_the_window;
+
+/* Bytes from the window's start to the address. Less than 64 GiB: the address is in the window. */
+static inline uintptr_t sy_window_offset(uintptr_t address) {
+    return address - atomic_load_explicit(&sy_the_window.start, memory_order_relaxed);
 }
 
-/* The heap's size class at an address. Bits 48 and up of the address are ignored, so an invalid
- * address may get a class; a later check against the slab finds that out. */
+/* The size class at an address in the window; 0: none. False: the address is outside. */
+static inline bool sy_class_near(uintptr_t address, unsigned *class_number) {
+    uintptr_t unit = sy_window_offset(address) >> SY_UNIT_SHIFT;
+    if (SY_UNLIKELY(unit >= SY_LEAF_UNITS)) return false;
+    *class_number = atomic_load_explicit(&sy_the_map.window.classes[unit], memory_order_relaxed);
+    return true;
+}
+
+/* The same for an address outside of the window. */
+unsigned sy_class_far(uintptr_t address);
+void *sy_owner_far(uintptr_t address);
+
+/* The heap's size class at an address; 0: none. */
 static inline unsigned sy_class_at(uintptr_t address) {
-    uint32_t unit = (uint32_t)(address >> SY_UNIT_SHIFT);
-    return atomic_load_explicit(&sy_leaf_of(unit)->classes[unit % SY_LEAF_UNITS],
-                                memory_order_relaxed);
-}
-
-static inline _Atomic(void *) *sy_owner_of(uintptr_t address) {
-    sy_leaf *leaf = sy_leaf_of((uint32_t)(address >> SY_UNIT_SHIFT));
-    return &leaf->owners[(address >> SY_CHUNK_SHIFT) % SY_LEAF_CHUNKS];
+    unsigned class_number;
+    return sy_class_near(address, &class_number) ? class_number : sy_class_far(address);
 }
 
 /* The chunk or large span at an address, or NULL. */
 static inline void *sy_owner_at(uintptr_t address) {
-    if (address >> SY_ADDRESS_BITS) return NULL;
-    return atomic_load_explicit(sy_owner_of(address), memory_order_acquire);
+    uintptr_t chunk = sy_window_offset(address) >> SY_CHUNK_SHIFT;
+    if (SY_UNLIKELY(chunk >= SY_LEAF_CHUNKS)) return sy_owner_far(address);
+    return atomic_load_explicit(&sy_the_map.window.owners[chunk], memory_order_acquire);
 }
+
+/* Gives the window its place, around memory that the system has just put there. Later calls do
+ * nothing. */
+void sy_map_place(uintptr_t start);
 
 /* Makes the missing leaves for a range. 0, or -1 with ENOMEM; some leaves may have been made, which
  * is harmless. */

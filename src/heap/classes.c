@@ -1,5 +1,6 @@
 /*
- * classes.c: the table from a size in bytes to its size class, and the map for inlined frees.
+ * classes.c: the tables from a size in bytes to its size class, and the map's window for inlined
+ * frees.
  */
 #include "heap/classes.h"
 
@@ -20,6 +21,14 @@
 const uint8_t sy_class_table[SY_CLASS_TABLE_MAX / 8 + 1] = {CLASSES_64(0), CLASSES_64(64),
                                                             CLASS(128)};
 
+/* The class for 16 * n bytes at a multiple of 16. */
+#define WIDE(n)    CLASS((n) ? 2 * (n) : 2)
+#define WIDE_4(n)  WIDE(n), WIDE((n) + 1), WIDE((n) + 2), WIDE((n) + 3)
+#define WIDE_16(n) WIDE_4(n), WIDE_4((n) + 4), WIDE_4((n) + 8), WIDE_4((n) + 12)
+
+const uint8_t sy_wide_class_table[SY_CLASS_TABLE_MAX / 16 + 1] = {
+    WIDE_16(0), WIDE_16(16), WIDE_16(32), WIDE_16(48), WIDE(64)};
+
 /* The classes of a doubling, from 8 * 2^k bytes on; their sizes lie apart by 2^k. */
 #define DOUBLING(k)                                                                            \
     {(8u << (k)) + 1, 1u << (k)}, {(9u << (k)) + 1, 1u << (k)}, {(10u << (k)) + 1, 1u << (k)}, \
@@ -34,8 +43,10 @@ const sy_class_sizes sy_class_sizes_of[SY_CLASSES] = {
     DOUBLING(8), DOUBLING(9), DOUBLING(10), DOUBLING(11), DOUBLING(12), DOUBLING(13),
 };
 
-const struct sy_class_map *const sy_map_1 = (const struct sy_class_map *)(const void *)&sy_the_map;
+const struct sy_class_window *const sy_class_window_1 =
+    (const struct sy_class_window *)(const void *)&sy_the_window;
 
-_Static_assert(offsetof(sy_map, nothing) == 65536 * sizeof(uintptr_t) &&
-                   offsetof(sy_leaf, classes) == 0 && SY_UNIT_SHIFT == 16 && SY_LEAF_UNITS == 65536,
-               "the map is as slabyard/heap.h has it");
+_Static_assert(offsetof(sy_window, start) == offsetof(struct sy_class_window, start) &&
+                   offsetof(sy_window, classes) == offsetof(struct sy_class_window, classes) &&
+                   SY_UNIT_SHIFT == 16 && (int)SY_LEAF_UNITS == (int)SY_CLASS_WINDOW_UNITS,
+               "the window is as slabyard/heap.h has it");

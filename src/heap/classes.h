@@ -30,6 +30,9 @@ _Static_assert((int)SY_CLASSES <= (int)SY_CLIENT_DEMANDED, "class numbers are cl
 enum { SY_CLASS_TABLE_MAX = 1024 };
 extern SY_HIDDEN const uint8_t sy_class_table[SY_CLASS_TABLE_MAX / 8 + 1];
 
+/* The same for objects that have to be aligned to 16, with an entry for each 16 bytes. */
+extern SY_HIDDEN const uint8_t sy_wide_class_table[SY_CLASS_TABLE_MAX / 16 + 1];
+
 /* Bytes of a slot of the class. */
 static inline size_t sy_class_size(unsigned class_number) {
     if (class_number < SY_CLASS_16) return (size_t)8 * class_number;

@@ -24,6 +24,7 @@
 #include "cache/watched.h"
 #include "heap/checked.h"
 #include "heap/classes.h"
+#include "heap/fast.h"
 #include "heap/misaligned.h"
 #include "heap/sampled.h"
 #include "magazine/turn.h"
@@ -317,17 +318,18 @@ static void sy_free_in_class(void *object, unsigned class_number, size_t told) {
     errno = error;
 }
 
-/* Looks up the class again: to keep it for this call would cost the fast path an instruction. */
+/* Looks up the class again: to keep it for this call would cost the fast path an instruction. An
+ * object outside of the map's window has not been tried yet. */
 static SY_COLD void sy_free_slow(void *object) {
     if (!object) return;
+    unsigned class_number = sy_class_at((uintptr_t)object);
+    if (sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)) return;
     sy_cpu_keep_frame();
-    sy_free_in_class(object, sy_class_at((uintptr_t)object), SIZE_MAX);
+    sy_free_in_class(object, class_number, SIZE_MAX);
 }
 
 void sy_free(void *object) {
-    unsigned class_number = sy_class_at((uintptr_t)object);
-    if (SY_UNLIKELY(!sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))
-        sy_free_slow(object);
+    if (SY_UNLIKELY(!sy_fast_free(object))) sy_free_slow(object);
 }
 
 /* A cache without checks validates an address only in a flush, so the address is flushed alone. */
@@ -346,19 +348,21 @@ SY_COLD void sy_free_misaligned(void *object) {
 /* If the size does not belong to the class, a checked class describes the fault better: it knows
  * the object's size. A size of SIZE_MAX, which would mean "no size", is passed on as one less. */
 static SY_COLD void sy_free_sized_slow(void *object, size_t size) {
-    sy_cpu_keep_frame();
     unsigned class_number = sy_class_at((uintptr_t)object);
+    bool fits = sy_class_has(class_number, size);
+    if (fits && sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)) return;
+    sy_cpu_keep_frame();
     size_t told = size == SIZE_MAX ? size - 1 : size;
-    if (!class_number || sy_class_has(class_number, size) ||
-        sy_cache_checks(class_known(class_number)))
+    if (!class_number || fits || sy_cache_checks(class_known(class_number)))
         sy_free_in_class(object, class_number, told);
     else
         sy_raise_wrong_size(object, class_known(class_number)->name, told);
 }
 
 void(sy_free_sized)(void *object, size_t size) {
-    unsigned class_number = sy_class_at((uintptr_t)object);
-    if (SY_UNLIKELY(!sy_class_has(class_number, size) ||
+    unsigned class_number;
+    if (SY_UNLIKELY(!sy_class_near((uintptr_t)object, &class_number) ||
+                    !sy_class_has(class_number, size) ||
                     !sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))
         sy_free_sized_slow(object, size);
 }

@@ -29,6 +29,7 @@ SY_API SY_TLS sy_loaded_slot *sy_abi_1;
 SY_TLS unsigned sy_turns;
 _Atomic bool sy_turn_wanted, sy_fail_armed;
 sy_map sy_the_map;
+sy_window sy_the_window;
 static sy_loaded_slot shut;
 static sy_lock magazine_lock = SY_LOCK_INIT(SY_RANK_CACHE);
 static bool waits; /* the ordinal is in a magazine; guarded by magazine_lock */

@@ -1,0 +1,34 @@
+/*
+ * fast.h: the fast paths of malloc and free, to be inlined. Each takes an object from this thread's
+ * loaded slot or puts one there. All else is for the functions of slabyard/heap.h.
+ *
+ * Above: heap.c, and shim/ for the drop-in malloc. Below: the classes, the map.
+ */
+#ifndef SY_HEAP_FAST_H
+#define SY_HEAP_FAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "chunk/map.h"
+#include "heap/classes.h"
+
+/* Allocates `size` bytes at a multiple of 16. False: call sy_malloc, with at least 9 bytes. */
+static inline bool sy_fast_alloc(size_t size, void **object) {
+    uintptr_t item;
+    if (SY_UNLIKELY(size > SY_CLASS_TABLE_MAX)) return false;
+    unsigned class_number = sy_wide_class_table[(size + 15) / 16];
+    if (SY_UNLIKELY(!sy_loaded_pop(&sy_abi_1[class_number], &item))) return false;
+    *object = (void *)item;
+    return true;
+}
+
+/* Frees an object that lies in the map's window. False: call sy_free. */
+static inline bool sy_fast_free(void *object) {
+    unsigned class_number;
+    return SY_LIKELY(sy_class_near((uintptr_t)object, &class_number)) &&
+           SY_LIKELY(sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object));
+}
+
+#endif
