@@ -10,6 +10,7 @@
 #include "cache/kind.h"
 #include "cache/limit.h"
 #include "cache/watched.h"
+#include "chunk/huge.h"
 #include "chunk/side.h"
 #include "magazine/budget.h"
 #include "os/invariant.h"
@@ -115,8 +116,8 @@ bool sy_caches_grew(void) {
            atomic_exchange_explicit(&grew, false, memory_order_relaxed);
 }
 
-/* Huge pages are for caches of which at least so many bytes are in slabs. Since such a cache needs
- * another slab, all of these are full. */
+/* Huge pages are for caches of which at least so many bytes (sy_huge_least) are in slabs. Since
+ * such a cache needs another slab, all of these are full. */
 enum { DENSE_LEAST = 4 << 20 };
 
 /* Whether the slabs of a cache can be expected to use all their pages: each page has the first byte
@@ -128,7 +129,7 @@ static bool is_dense(sy_cache *cache) {
     sy_lock_acquire(&cache->lock);
     size_t bytes = cache->slab_count * layout->slab_bytes;
     sy_lock_release(&cache->lock);
-    return bytes >= DENSE_LEAST;
+    return bytes >= sy_huge_least(DENSE_LEAST);
 }
 
 /* ---- a slab comes and goes ---- */

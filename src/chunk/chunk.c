@@ -428,10 +428,8 @@ void sy_chunk_punched(const sy_slab *run) {
     if (is_large(run) || !chunk_of(run)->memory->systems) return;
     sy_chunk *chunk = chunk_of(run);
     sy_lock_acquire(&chunk->memory->lock);
-    bool first = !chunk->punched;
     chunk->punched = true;
     sy_lock_release(&chunk->memory->lock);
-    if (first) sy_os_huge((void *)chunk->start, SY_CHUNK_BYTES, false);
 }
 
 /* ---- trim ---- */

@@ -83,7 +83,7 @@ typedef struct sy_chunk {
     uint64_t tried, tried_by;         /* units handled by trim number `tried_by` */
     struct sy_chunk *next, *previous; /* list of chunks with the same `longest` */
     uint32_t longest;                 /* length of its longest free run, in units */
-    bool punched;                     /* part of it was discarded, so huge pages are switched off */
+    bool punched;                     /* part of it was discarded, so it gets no huge pages */
     struct sy_chunk *all_next, *all_previous; /* list of all chunks of the memory */
     uint64_t trim;                            /* number of the last trim that is done with it */
     sy_memory *memory;
@@ -205,8 +205,8 @@ void sy_run_back_ahead(sy_slab *run);
 /* Discards whole pages of a run. 0, or -1: their memory is still held. */
 int sy_run_discard(const sy_slab *run, void *start, size_t bytes);
 
-/* Called when part of a run was discarded: switches huge pages off for the run's chunk. (A huge
- * page would get the memory back.) */
+/* Called when part of a run was discarded: the run's chunk gets no more huge pages. (A huge page
+ * would get the memory back.) */
 void sy_chunk_punched(const sy_slab *run);
 
 /* sy_chunk_count_of adds the numbers of one memory to *stats; sy_chunk_count returns the sums of

@@ -24,9 +24,15 @@ static const uint64_t PAUSE_TIMES = 64;
 
 static _Atomic uint64_t next; /* time before which there is none */
 
+/* Where all programs get huge pages, the administrator prefers time to memory. */
+enum { USUAL_PART = 8 };
+
+size_t sy_huge_least(size_t least) { return sy_os_huge_is_usual() ? least / USUAL_PART : least; }
+
+/* A small program does not read the setting. */
 bool sy_huge_is_allowed(size_t units_used) {
-    size_t least = atomic_load_explicit(&sy_options_now.huge, memory_order_relaxed);
-    return least && units_used >= least / SY_UNIT_BYTES;
+    size_t least = atomic_load_explicit(&sy_options_now.huge, memory_order_relaxed) / SY_UNIT_BYTES;
+    return least && units_used >= least / USUAL_PART && units_used >= sy_huge_least(least);
 }
 
 static bool is_ready(uint64_t now) {

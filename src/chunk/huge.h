@@ -2,12 +2,13 @@
  * huge.h: backs memory that a growing cache or a large span will use soon with huge pages, 2 MiB at
  * a time.
  *
- * The first write to a page of 4 KiB costs a page fault. A huge page costs one system call for 512
- * of these. It has three dangers, and each has a bound:
+ * The first write to a page of 4 KiB costs a page fault. A huge page costs a few system calls for
+ * 512 of these. It has three dangers, and each has a bound:
  *
  *     memory that is not used      there are huge pages only while as much memory is in use as the
  *                                  option `huge` says: 128 MiB. So a page that is not used yet is a
- *                                  64th of the memory in use at most. (large.c has another bound)
+ *                                  64th of the memory in use at most. (large.c has another bound.)
+ *                                  Where the system's setting is `always`, 16 MiB and an eighth
  *     huge pages that take longer  the system may have to move memory to make one, or the host of a
  *     than small ones              virtual machine to find the memory. The time of each is
  *                                  measured. After a slow one there are none for 64 times as long
@@ -29,6 +30,10 @@ enum {
     SY_HUGE_BYTES = 2 << 20,
     SY_HUGE_UNITS = SY_HUGE_BYTES / SY_UNIT_BYTES,
 };
+
+/* From which size on a program or a cache gets huge pages: `least`, or an eighth of it where the
+ * system gives huge pages to all programs. */
+size_t sy_huge_least(size_t least);
 
 /* Whether a program with so many units in use is large enough for huge pages. */
 bool sy_huge_is_allowed(size_t units_used);

@@ -4,6 +4,8 @@
  */
 #include "magazine/thread.h"
 
+#include <errno.h>
+
 #include "base/bits.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -232,7 +234,22 @@ void sy_thread_put_empty(sy_thread *thread, sy_magazine *magazine) {
     thread->empties++;
 }
 
-void sy_threads_start(void (*empty)(sy_thread *thread)) { empty_slots = empty; }
+/* The library's zeroed variables lie together and take more than 2 MiB, of which few pages are
+ * used. Where the system's setting is `always`, one write could back 2 MiB of them with a huge
+ * page. The shut slots are half of them. Without these, the rest is too short for that. */
+static void keep_variables_small(void) {
+    const size_t page = sy_os_page_size();
+    uintptr_t start = sy_round_up((uintptr_t)shut_slots, page);
+    uintptr_t end = sy_round_down((uintptr_t)(shut_slots + SY_CLIENTS_MAX), page);
+    int error = errno;
+    (void)sy_os_huge((void *)start, end - start, false);
+    errno = error;
+}
+
+void sy_threads_start(void (*empty)(sy_thread *thread)) {
+    empty_slots = empty;
+    keep_variables_small();
+}
 
 size_t sy_threads_bytes(void) {
     size_t bytes = 0;

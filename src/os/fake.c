@@ -61,7 +61,7 @@ static __thread int thread_cpu = -1;
 static unsigned cpu_count;
 static size_t memory_limit, resident, stall;
 static unsigned resident_calls;
-static bool guards_split, moves_forbidden;
+static bool guards_split, moves_forbidden, huge_is_usual;
 static bool clock_stands;
 static uint64_t clock_ns, waited_ns;
 static const char *option_name, *option_text;
@@ -232,7 +232,7 @@ void sy_fake_reset(void) {
     traced = false;
     terminal = TERMINAL_REAL;
     child_work = NULL;
-    guards_split = moves_forbidden = false;
+    guards_split = moves_forbidden = huge_is_usual = false;
     pthread_mutex_unlock(&lock);
 }
 
@@ -420,11 +420,26 @@ int __wrap_sy_os_huge(void *start, size_t bytes, bool wanted);
 
 int __wrap_sy_os_huge(void *start, size_t bytes, bool wanted) {
     enter(SY_FAKE_HUGE);
-    check_range(&reserved, "huge pages for what is not reserved", start, bytes);
+    if (wanted) check_range(&reserved, "huge pages for what is not reserved", start, bytes);
     int result = fails(SY_FAKE_HUGE, bytes) ? -1 : __real_sy_os_huge(start, bytes, wanted);
     if (result == 0) done(SY_FAKE_HUGE, bytes);
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+void sy_fake_set_huge_is_usual(bool usual) {
+    pthread_mutex_lock(&lock);
+    huge_is_usual = usual;
+    pthread_mutex_unlock(&lock);
+}
+
+bool __wrap_sy_os_huge_is_usual(void);
+
+bool __wrap_sy_os_huge_is_usual(void) {
+    pthread_mutex_lock(&lock);
+    bool usual = huge_is_usual;
+    pthread_mutex_unlock(&lock);
+    return usual;
 }
 
 int __wrap_sy_os_make_huge(void *start, size_t bytes);

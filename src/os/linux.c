@@ -124,6 +124,15 @@ static void *trim(unsigned char *base, size_t whole, size_t bytes, size_t align)
     return start;
 }
 
+/* Where the system's setting is `always`, the kernel would back the first write to any whole 2 MiB
+ * of a mapping with a huge page, and fill holes later. All mappings here have the same advice, so
+ * neighbours still become one. */
+static void keep_small(void *start, size_t bytes) {
+    int saved = errno;
+    madvise(start, bytes, MADV_NOHUGEPAGE);
+    errno = saved;
+}
+
 static void name_mapping(void *start, size_t bytes, const char *name) {
     int saved = errno;
     if (name != NULL) prctl(NAME_MAPPING, NAME_ANONYMOUS, start, bytes, name);
@@ -163,10 +172,12 @@ void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
     void *start = reserve_exactly(bytes, align);
     if (!start) start = reserve_more_and_cut(bytes, align);
     if (start) errno = saved;
-    if (start == NULL)
+    if (start == NULL) {
         errno = ENOMEM;
-    else
-        name_mapping(start, bytes, name);
+        return NULL;
+    }
+    keep_small(start, bytes);
+    name_mapping(start, bytes, name);
     return start;
 }
 
@@ -306,14 +317,16 @@ int sy_os_move(void *from, void *to, size_t bytes) {
     bool moved = move(from, to, bytes);
     if (!moved && (is_mapped(to) || mmap(to, bytes, PROT_READ | PROT_WRITE, again, -1, 0) != to))
         sy_os_abort();
+    if (!moved) keep_small(to, bytes);
     errno = saved;
     return moved ? 0 : -1;
 }
 
 int sy_os_decommit(void *start, size_t bytes) {
     const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    if (made_to_fail("decommit")) return -1;
-    return mmap(start, bytes, PROT_NONE, again, -1, 0) == start ? 0 : -1;
+    if (made_to_fail("decommit") || mmap(start, bytes, PROT_NONE, again, -1, 0) != start) return -1;
+    keep_small(start, bytes);
+    return 0;
 }
 
 int sy_os_discard(void *start, size_t bytes) {
@@ -335,26 +348,34 @@ int sy_os_huge(void *start, size_t bytes, bool wanted) {
     return madvise(start, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-/* MADV_COLLAPSE works even where the administrator has forbidden huge pages. */
-static bool allows_huge(void) {
-    enum { UNKNOWN, ALLOWS, FORBIDS };
-    static _Atomic int known;
-    int state = atomic_load_explicit(&known, memory_order_relaxed);
-    if (state == UNKNOWN) {
-        state = sy_linux_allows_huge("") && !accepts_any_advice() ? ALLOWS : FORBIDS;
-        atomic_store_explicit(&known, state, memory_order_relaxed);
+/* The system's setting. It is read once. */
+static sy_linux_huge huge_setting(void) {
+    static _Atomic int known = -1; /* not read yet */
+    int setting = atomic_load_explicit(&known, memory_order_relaxed);
+    if (setting < 0) {
+        setting = (int)(accepts_any_advice() ? SY_LINUX_HUGE_NEVER : sy_linux_huge_setting(""));
+        atomic_store_explicit(&known, setting, memory_order_relaxed);
     }
-    return state == ALLOWS;
+    return (sy_linux_huge)setting;
 }
 
-/* The kernel makes a huge page of a range that has a page of memory at least. This needs no advice
- * for the range, which would split its mapping. */
+bool sy_os_huge_is_usual(void) { return huge_setting() == SY_LINUX_HUGE_ALWAYS; }
+
+/* While the range has the advice, its first write gets a huge page. If the kernel has page tables
+ * for the range already, this write gets a small page, and MADV_COLLAPSE makes a huge one of it
+ * (Linux 6.1; it works even where the administrator has forbidden huge pages). Afterwards the range
+ * becomes one mapping with its neighbours again. */
 int sy_os_make_huge(void *start, size_t bytes) {
     if (made_to_fail("huge")) return -1;
     int saved = errno;
-    if (!allows_huge()) return fail_with_errno(EINVAL);
-    touch(start, sy_os_page_size());
-    if (madvise(start, bytes, ADVICE_COLLAPSE) != 0) return -1;
+    if (huge_setting() == SY_LINUX_HUGE_NEVER) return fail_with_errno(EINVAL);
+    if (madvise(start, bytes, MADV_HUGEPAGE) != 0) return -1;
+    const size_t page = sy_os_page_size();
+    touch(start, page);
+    bool done = sy_os_is_backed((char *)start + bytes - page) ||
+                madvise(start, bytes, ADVICE_COLLAPSE) == 0;
+    keep_small(start, bytes);
+    if (!done) return -1;
     errno = saved;
     return 0;
 }

@@ -256,8 +256,10 @@ bool sy_linux_commit_is_strict(const char *root) {
            parse_limit(value, &rest) == 2;
 }
 
-bool sy_linux_allows_huge(const char *root) {
+sy_linux_huge sy_linux_huge_setting(const char *root) {
     char value[VALUE_BYTES];
-    return read_setting(root, "/sys/kernel/mm/transparent_hugepage", "enabled", value) &&
-           (strstr(value, "[madvise]") || strstr(value, "[always]"));
+    if (!read_setting(root, "/sys/kernel/mm/transparent_hugepage", "enabled", value))
+        return SY_LINUX_HUGE_NEVER;
+    if (strstr(value, "[always]")) return SY_LINUX_HUGE_ALWAYS;
+    return strstr(value, "[madvise]") ? SY_LINUX_HUGE_ASKED : SY_LINUX_HUGE_NEVER;
 }

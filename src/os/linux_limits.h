@@ -32,7 +32,14 @@ unsigned sy_linux_group_cpus(const char *root);
 /* Whether the system refuses to promise more memory than it has (vm.overcommit_memory is 2). */
 bool sy_linux_commit_is_strict(const char *root);
 
-/* Whether the system gives transparent huge pages to programs that ask for them. */
-bool sy_linux_allows_huge(const char *root);
+/* To which programs the system gives transparent huge pages: to none, to those that ask for them,
+ * or to all. */
+typedef enum sy_linux_huge {
+    SY_LINUX_HUGE_NEVER,
+    SY_LINUX_HUGE_ASKED,
+    SY_LINUX_HUGE_ALWAYS,
+} sy_linux_huge;
+
+sy_linux_huge sy_linux_huge_setting(const char *root);
 
 #endif

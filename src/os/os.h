@@ -39,7 +39,8 @@
 /* Reserves `bytes` of address space, which is inaccessible and costs no memory. Its start is a
  * multiple of `align` (a power of two, at least the page size). `name` appears in the system's list
  * of mappings, if that has names; it is printable, under 80 characters, without \ $ ` [ ]. NULL: no
- * name. ENOMEM: no address space, a limit on it, or too many mappings. */
+ * name. ENOMEM: no address space, a limit on it, or too many mappings. The range gets no huge pages
+ * unless one of the functions below asks for them, whatever the system's setting. */
 void *sy_os_reserve(size_t bytes, size_t align, const char *name);
 
 /* The range becomes readable and writable and reads as zero. The first write to a page gets its
@@ -77,16 +78,22 @@ int sy_os_decommit(void *start, size_t bytes);
  * unchanged. */
 int sy_os_release(void *start, size_t bytes);
 
-/* Asks for transparent huge pages in the range, or asks that there be none. This is advice: -1
- * means that the system does not support it, and nothing depends on the result. */
+/* Asks for transparent huge pages in the range, or asks that there be none. The range may also be
+ * variables of the library if there are to be none. This is advice: -1 means that the system does
+ * not support it, and nothing depends on the result. */
 int sy_os_huge(void *start, size_t bytes, bool wanted);
 
 /* Backs a committed range with one huge page now, and leaves its content as it is. The range is as
  * long as a huge page and begins at a multiple of this (2 MiB, if pages have 4 KiB). If a part of
  * it is discarded later, this part gets small pages again. -1: the system has no huge page at
- * present, or no such pages, or forbids them; the range has got memory for its first page only.
- * Needs Linux 6.1. Reads a file at the first call. */
+ * present, or no such pages, or forbids them; the range has got memory for its first page only. A
+ * range whose last page has memory already stays as it is, which counts as success. Reads a file at
+ * the first call. */
 int sy_os_make_huge(void *start, size_t bytes);
+
+/* Whether the system gives huge pages to all programs, not only to those that ask for them. Reads a
+ * file at the first call. */
+bool sy_os_huge_is_usual(void);
 
 /* Whether the page at an address has memory. Also false if the system does not tell. */
 bool sy_os_is_backed(const void *address);

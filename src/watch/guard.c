@@ -174,10 +174,7 @@ static bool make_region_of(uint32_t count) {
     if (!table) return false;
     void *start = sy_os_reserve(region_bytes_of(count), page_bytes(), "slabyard guarded");
     bool mine = start && publish(start, table, count);
-    if (mine) {
-        (void)sy_os_huge(start, region_bytes_of(count), false);
-        return true;
-    }
+    if (mine) return true;
     if (start) sy_os_release(start, region_bytes_of(count));
     sy_pages_give(table, table_bytes_of(count));
     return start;

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Tests how much memory the drop-in malloc needs in a program that allocates little: anonymous
 # memory, beyond that of the C library's malloc, at the program's start, with objects of many sizes
-# and with sampled objects; and the pages of the library's file (cmake/first.ld). The bounds are for
-# pages of 4 KiB. Needs a C compiler.
+# and with sampled objects; the pages of the library's file (cmake/first.ld); and that it brings no
+# huge pages, also where the system's setting is `always`. The bounds are for pages of 4 KiB. Needs a
+# C compiler.
 # Usage: tests/malloc/small.sh LIBRARY FILE_KIB
 set -euo pipefail
 
@@ -18,7 +19,8 @@ fail() {
 }
 
 # The program allocates and frees $1 objects, each from one of 1,024 stacks, and an object of each of
-# $2 sizes. It prints its anonymous memory, and its memory of the library's file, in KiB.
+# $2 sizes. It prints its anonymous memory, its memory of the library's file, and its memory in huge
+# pages, in KiB.
 cat >"$work/program.c" <<'END_OF_PROGRAM'
 #include <fcntl.h>
 #include <stdio.h>
@@ -47,7 +49,7 @@ static void even(unsigned way, unsigned depth) {
 static char text[1 << 16];
 
 int main(int argc, char **argv) {
-    long anonymous = 0, ours = 0;
+    long anonymous = 0, ours = 0, huge = 0;
     int count = atoi(argv[1]), sizes = atoi(argv[2]), file = open("/proc/self/smaps", O_RDONLY);
     for (int i = 0; i < count; i++) odd((unsigned)i, 10);
     for (int i = 0; i < sizes; i++) free(memset(malloc(100 + 300 * i), 1, 16));
@@ -55,18 +57,20 @@ int main(int argc, char **argv) {
     for (ssize_t got; (got = read(file, text + length, sizeof text - 1 - length)) > 0; length += got) {}
     if (length == sizeof text - 1) return 1;
     for (char *at = text; (at = strstr(at, "\nAnonymous:")); at++) anonymous += atol(at + 11);
+    for (char *at = text; (at = strstr(at, "\nAnonHugePages:")); at++) huge += atol(at + 15);
     for (char *at = text; (at = strstr(at, "libslabyard-malloc")); at++)
         ours += atol(strstr(at, "\nRss:") + 5);
-    printf("%ld %ld\n", anonymous, ours);
+    printf("%ld %ld %ld\n", anonymous, ours, huge);
     return argc > 3;
 }
 END_OF_PROGRAM
 cc -O1 -w -fno-builtin -fno-omit-frame-pointer -o "$work/program" "$work/program.c"
 
 measure() { # measure OPTIONS OBJECTS SIZES: sets `kib` to what the library adds, and `file_kib`
-    read -r kib file_kib < <(SLABYARD=$1 LD_PRELOAD=$library "$work/program" "$2" "$3")
-    read -r before _ < <("$work/program" "$2" "$3")
+    read -r kib file_kib huge_kib < <(SLABYARD=$1 LD_PRELOAD=$library "$work/program" "$2" "$3")
+    read -r before _ huge_before < <("$work/program" "$2" "$3")
     kib=$((kib - before))
+    [ "$huge_kib" -le "$huge_before" ] || fail "$huge_kib KiB are in huge pages"
     echo "$2 objects, $3 sizes, $1: $kib KiB more, and $file_kib KiB of the library's file"
 }
 

@@ -41,6 +41,10 @@ enum { MODEL_PAGE = 4096 };
 
 size_t sy_os_page_size(void) { return MODEL_PAGE; }
 
+int sy_os_huge(void *start, size_t bytes, bool wanted) {
+    return (void)start, (void)bytes, (void)wanted, 0;
+}
+
 int sy_os_populate(void *start, size_t bytes) { return (void)start, (void)bytes, 0; }
 
 #endif

@@ -383,6 +383,19 @@ static void near_the_limit_there_are_none(void **state) {
     give_all(run);
 }
 
+/* Where all programs get huge pages, an eighth of each size is enough: here of 16 MiB. */
+static void where_they_are_usual_a_smaller_program_gets_them(void **state) {
+    (void)state;
+    const size_t units = 16 * MIB / SY_UNIT_BYTES;
+    must(sy_set_options("huge=16M") == 0);
+    assert_false(sy_huge_is_allowed(units - 1));
+    sy_fake_set_huge_is_usual(true);
+    assert_true(sy_huge_is_allowed(units / 8));
+    assert_false(sy_huge_is_allowed(units / 8 - 1));
+    must(sy_set_options("huge=off") == 0);
+    assert_false(sy_huge_is_allowed(SIZE_MAX));
+}
+
 /* ---- caches ---- */
 
 /* Makes slabs until the cache has `slabs`, or cannot be larger (locked memory). Returns how often
@@ -408,6 +421,16 @@ static void a_cache_of_four_mib_gets_huge_pages(void **state) {
     sy_cache *cache = make(SLOT, 0);
     assert_int_equal(grow_cache(cache, CACHE_SLABS, SLOT), 0);
     assert_in_range(grow_cache(cache, 4 * (size_t)UNITS, SLOT), 4, 7); /* 12 MiB: 6 halves */
+    sound(cache);
+    destroy_full(cache);
+}
+
+static void where_they_are_usual_a_cache_of_512_kib_gets_them(void **state) {
+    (void)state;
+    sy_fake_set_huge_is_usual(true);
+    sy_cache *cache = make(SLOT, 0);
+    assert_int_equal(grow_cache(cache, CACHE_SLABS / 8, SLOT), 0);
+    assert_in_range(grow_cache(cache, 2 * (size_t)UNITS, SLOT), 3, 4); /* 7.5 MiB */
     sound(cache);
     destroy_full(cache);
 }
@@ -837,7 +860,9 @@ int main(void) {
         LARGE(after_a_long_wait_there_is_a_pause),
         LARGE(the_system_may_refuse),
         LARGE(near_the_limit_there_are_none),
+        LARGE(where_they_are_usual_a_smaller_program_gets_them),
         LARGE(a_cache_of_four_mib_gets_huge_pages),
+        LARGE(where_they_are_usual_a_cache_of_512_kib_gets_them),
         LARGE(other_caches_get_none),
         SPANS(a_span_gets_them_if_the_span_before_was_written),
         SPANS(most_of_the_gauge_has_to_be_written),

@@ -35,6 +35,7 @@
 #include "os/os.h"
 #include "support/emulated.h"
 #include "support/sanitized.h"
+#include "support/small_pages.h"
 
 static size_t page;
 
@@ -310,6 +311,39 @@ static void a_huge_page_keeps_the_content(void **state) {
     assert_int_equal(sy_os_discard(start + page, page), 0);
     assert_int_equal(start[page], 0);
     assert_int_equal(sy_os_release(start, bytes), 0);
+}
+
+static void memory_gets_no_huge_pages_unasked(void **state) {
+    (void)state;
+    if (!has_small_page_advice()) skip();
+    unsigned char *from = reserve_committed(2 * page), *to = reserve_committed(2 * page);
+    assert_true(keeps_small_pages(from));
+    assert_true(sy_os_move(from, to, page) == 0 || !sy_os_can_move());
+    assert_true(keeps_small_pages(from));
+    assert_true(keeps_small_pages(to));
+    assert_int_equal(sy_os_decommit(to, 2 * page), 0);
+    assert_true(keeps_small_pages(to));
+    assert_int_equal(sy_os_release(from, 2 * page), 0);
+    assert_int_equal(sy_os_release(to, 2 * page), 0);
+}
+
+/* The mapping is one before and after, and no other part of it may get huge pages. */
+static void a_huge_page_does_not_split_the_mapping(void **state) {
+    (void)state;
+    const size_t bytes = 2 << 20;
+    if (!has_small_page_advice()) skip();
+    unsigned char *start = sy_os_reserve(3 * bytes, bytes, "test");
+    assert_non_null(start);
+    assert_int_equal(sy_os_commit(start, 3 * bytes), 0);
+    (void)count_mappings(); /* stdio allocates its buffer here */
+    int before = count_mappings();
+    (void)__real_sy_os_make_huge(start + bytes, bytes);
+    assert_int_equal(count_mappings(), before);
+    for (size_t i = 0; i < 3; i++) assert_true(keeps_small_pages(start + i * bytes));
+    start[bytes - 1] = start[2 * bytes] = 1;
+    assert_false(resident(start));
+    assert_false(resident(start + 3 * bytes - page));
+    assert_int_equal(sy_os_release(start, 3 * bytes), 0);
 }
 
 static void huge_advice_leaves_the_content(void **state) {
@@ -1114,6 +1148,8 @@ int main(int argc, char **argv) {
         TEST(release_of_a_part_leaves_the_rest),
         TEST(a_page_is_backed_once_it_is_written),
         TEST(a_huge_page_keeps_the_content),
+        TEST(memory_gets_no_huge_pages_unasked),
+        TEST(a_huge_page_does_not_split_the_mapping),
         TEST(huge_advice_leaves_the_content),
         TEST(an_older_kernel_has_guards_too),
         TEST(guard_shuts_pages_and_loses_the_content),

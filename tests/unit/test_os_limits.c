@@ -64,12 +64,17 @@ static void overcommit_is_strict_if_the_system_says_2(void **state) {
 
 static void huge_pages_are_allowed_if_the_system_says_so(void **state) {
     (void)state;
-    assert_false(sy_linux_allows_huge(root)); /* the file does not exist */
-    static const char *const values[] = {"always [madvise] never\n", "[always] madvise never\n",
-                                         "always madvise [never]\n", ""};
+    assert_int_equal(sy_linux_huge_setting(root), SY_LINUX_HUGE_NEVER); /* there is no such file */
+    static const struct {
+        const char *text;
+        sy_linux_huge setting;
+    } rows[] = {{"always [madvise] never\n", SY_LINUX_HUGE_ASKED},
+                {"[always] madvise never\n", SY_LINUX_HUGE_ALWAYS},
+                {"always madvise [never]\n", SY_LINUX_HUGE_NEVER},
+                {"", SY_LINUX_HUGE_NEVER}};
     for (int i = 0; i < 4; i++) {
-        put("/sys/kernel/mm/transparent_hugepage/enabled", values[i]);
-        assert_int_equal(sy_linux_allows_huge(root), i < 2);
+        put("/sys/kernel/mm/transparent_hugepage/enabled", rows[i].text);
+        assert_int_equal(sy_linux_huge_setting(root), rows[i].setting);
     }
 }
 

@@ -20,13 +20,29 @@
 #include "magazine/thread.h"
 #include "os/fake.h"
 #include "os/os.h"
+#include "os/start.h"
 #include "support/child.h"
+#include "support/small_pages.h"
 
 static bool is_shut(const sy_loaded_slot *slots) {
     for (unsigned number = 0; number < SY_CLIENTS_MAX; number += 97)
         if (slots[number].top > slots[number].base || slots[number].top < slots[number].limit)
             return false;
     return true;
+}
+
+static void *look_at_shut_slots(void *arg) {
+    const sy_loaded_slot *shut = sy_abi_1;
+    for (unsigned number = SY_CLIENTS_MAX / 8; number < SY_CLIENTS_MAX * 7 / 8; number += 97)
+        must(keeps_small_pages(&shut[number]));
+    return arg;
+}
+
+static void shut_slots_get_no_huge_page(void **state) {
+    (void)state;
+    if (!has_small_page_advice()) skip();
+    must(sy_start() == 0);
+    in_thread(look_at_shut_slots, NULL);
 }
 
 static void *find_record(void *arg) {
@@ -306,6 +322,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         /* First, before there are records: the test needs a call that makes one. */
         cmocka_unit_test(a_record_that_is_not_to_be_had_is_asked_for_again),
+        cmocka_unit_test(shut_slots_get_no_huge_page),
         cmocka_unit_test(a_thread_has_one_record),
         cmocka_unit_test(an_ended_threads_record_is_the_next_ones),
         cmocka_unit_test(threads_at_a_time_have_records_of_their_own),
