@@ -114,7 +114,7 @@ static bool sy_guarded_alloc(sy_cache *cache, size_t size, size_t align, uintptr
     if (sy_cache_checks(cache) && sy_limit_fail_due(cache->name, size)) return false;
     *item = (uintptr_t)sy_guarded_make_if_due(cache, size, align);
     if (!*item) return cache->basic->take(cache, size, align, item);
-    sy_cache_turn();
+    sy_cache_turn_of_alloc();
     return true;
 }
 

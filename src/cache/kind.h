@@ -107,10 +107,16 @@ void sy_plain_fill(sy_batch *batch, size_t count);
 /* cache.c: one after the other */
 void sy_cache_fill_singly(sy_batch *batch, size_t count);
 
-/* A turn at the end of a slow path, which keeps errno. */
+/* Turns at the end of a slow path, which keep errno. */
 static inline void sy_cache_turn(void) {
     int error = errno;
     sy_turn();
+    errno = error;
+}
+
+static inline void sy_cache_turn_of_alloc(void) {
+    int error = errno;
+    sy_turn_of_alloc();
     errno = error;
 }
 

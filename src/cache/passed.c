@@ -161,7 +161,7 @@ static bool sy_passed_alloc(sy_cache *cache, size_t size, size_t align, uintptr_
     (void)align; /* each block has the cache's */
     if (sy_limit_fail_due(cache->name, size)) return false;
     bool taken = sy_passed_take_on_path(cache, size, item);
-    sy_cache_turn();
+    sy_cache_turn_of_alloc();
     return taken;
 }
 

@@ -21,7 +21,7 @@ bool sy_plain_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item)
     if (sy_client_alloc_second(&cache->client, item)) return true;
     int error = errno;
     if (!sy_cache_take(cache, item)) return false;
-    sy_turn();
+    sy_turn_of_alloc();
     errno = error;
     return true;
 }
@@ -68,7 +68,7 @@ void sy_plain_fill(sy_batch *batch, size_t count) {
         batch->got++;
         batch->got +=
             sy_client_alloc_loaded(&cache->client, items + batch->got, count - batch->got);
-        sy_cache_turn();
+        sy_cache_turn_of_alloc();
     }
 }
 

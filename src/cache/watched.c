@@ -183,7 +183,7 @@ static bool sy_watched_take_on_path(sy_cache *cache, size_t size, uintptr_t *ite
 static bool sy_watched_take(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
     (void)align; /* each slot has the cache's */
     bool taken = sy_watched_take_on_path(cache, size, item);
-    sy_cache_turn();
+    sy_cache_turn_of_alloc();
     return taken;
 }
 

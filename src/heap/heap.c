@@ -114,7 +114,7 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
     if (!span) return NULL;
     span->first = span->start;
     int error = errno;
-    sy_turn();
+    sy_turn_of_alloc();
     errno = error;
     return (void *)span->start;
 }

@@ -129,13 +129,18 @@ static _Atomic uint64_t next_try;     /* time of the next attempt after a failed
  * no thread can be started. */
 static bool may_start(void) { return sy_os_is_own_thread() && !sy_lock_is_forking(); }
 
-void sy_maintenance_look(uint64_t now) {
-    if (!atomic_load_explicit(&waits_for_growth, memory_order_relaxed)) return;
-    if (atomic_load_explicit(&state, memory_order_relaxed) != OFF) return;
-    if (atomic_load_explicit(&sy_quota_process.used, memory_order_relaxed) < GROWN_BYTES) return;
-    if (now < atomic_load_explicit(&next_try, memory_order_relaxed) || !may_start()) return;
+/* A thread is not started in a free: when glibc frees the data of ended threads, it holds a lock
+ * that pthread_create needs. */
+bool sy_maintenance_look(uint64_t now, bool allocates) {
+    if (!atomic_load_explicit(&waits_for_growth, memory_order_relaxed)) return false;
+    if (atomic_load_explicit(&state, memory_order_relaxed) != OFF) return false;
+    if (atomic_load_explicit(&sy_quota_process.used, memory_order_relaxed) < GROWN_BYTES)
+        return false;
+    if (now < atomic_load_explicit(&next_try, memory_order_relaxed) || !may_start()) return false;
+    if (!allocates) return true;
     if (sy_maintenance_start() != 0)
         atomic_store_explicit(&next_try, now + RETRY_NS, memory_order_relaxed);
+    return false;
 }
 
 /* ---- options ---- */

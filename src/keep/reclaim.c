@@ -400,13 +400,13 @@ static void begin_look(size_t least) {
     own_turns.looking = true;
 }
 
-static void look_at_clock(void) {
+static void look_at_clock(bool allocates) {
     uint64_t interval = sy_reclaim_interval(), next;
     if (!interval) return;
     uint64_t now = sy_os_now();
     if (!own_turns.looking && is_due(own_turns.next_look, now, interval, &own_turns.next_look))
         begin_look(0);
-    sy_maintenance_look(now);
+    if (sy_maintenance_look(now, allocates)) sy_turn_soon();
     uint64_t when = atomic_load_explicit(&next_pass, memory_order_relaxed);
     bool due = is_due(when, now, interval, &next);
     if (next == when || !atomic_compare_exchange_strong(&next_pass, &when, next)) return;
@@ -426,10 +426,10 @@ static void look_with_pass(unsigned begun) {
 }
 
 /* A step may call functions that end in a turn again: `busy` makes the inner turn do nothing. */
-static void take_turn_of_pass(void) {
+static void take_turn_of_pass(bool allocates) {
     if (own_turns.busy) return;
     own_turns.busy = true;
-    if (sy_turns % SY_TURNS_PER_LOOK == 0) look_at_clock();
+    if (sy_turns % SY_TURNS_PER_LOOK == 0) look_at_clock(allocates);
     relieve_pressure();
     if (sy_caches_grew()) begin_by_growth();
     unsigned begun = atomic_load_explicit(&passes, memory_order_relaxed);

@@ -45,8 +45,8 @@ uint64_t sy_reclaim_returned(void);
 extern SY_HIDDEN const sy_part sy_reclaim_part;
 
 /* Starts the maintenance thread if the option `maintenance` is `auto` and the process uses enough
- * memory. */
-void sy_maintenance_look(uint64_t now);
+ * memory. True: not yet, because this turn is not that of an allocation. */
+bool sy_maintenance_look(uint64_t now, bool allocates);
 /* Whether the maintenance thread runs, so that other threads leave passes by age to it. */
 bool sy_maintenance_runs(void);
 /* Carries out the options that take effect only after the start. In the child of a fork it notes

@@ -11,14 +11,14 @@
 _Atomic bool sy_turn_wanted;
 SY_TLS unsigned sy_turns;
 
-static _Atomic(void (*)(void)) work;
+static _Atomic(void (*)(bool)) work;
 
-void sy_turn_serve(void (*served)(void)) { atomic_store(&work, served); }
+void sy_turn_serve(void (*served)(bool)) { atomic_store(&work, served); }
 
 /* A client whose slow path is further up this thread's stack cannot be left yet: a later turn does
  * it. */
-void sy_turn_slow(void) {
+void sy_turn_slow(bool allocates) {
     if (sy_clients_leave()) sy_turn_soon();
-    void (*served)(void) = atomic_load_explicit(&work, memory_order_relaxed);
-    if (served) served();
+    void (*served)(bool) = atomic_load_explicit(&work, memory_order_relaxed);
+    if (served) served(allocates);
 }

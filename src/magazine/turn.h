@@ -17,17 +17,23 @@ extern SY_HIDDEN _Atomic bool sy_turn_wanted; /* there is work: each turn looks 
 extern SY_HIDDEN SY_TLS unsigned sy_turns;    /* taken by this thread */
 
 /* Registers `work`. Turns of any thread call it: each turn while sy_turn_wanted is set, else every
- * SY_TURNS_PER_LOOK-th of a thread. */
-void sy_turn_serve(void (*work)(void));
+ * SY_TURNS_PER_LOOK-th of a thread. `allocates`: the turn is that of an allocation. */
+void sy_turn_serve(void (*work)(bool allocates));
 
-void sy_turn_slow(void);
+void sy_turn_slow(bool allocates);
 
 /* Called at the end of a slow path, with no lock held and no change half done. errno may change. */
-static inline void sy_turn(void) {
+static inline void sy_turn_any(bool allocates) {
     if (SY_UNLIKELY(++sy_turns % SY_TURNS_PER_LOOK == 0 ||
                     atomic_load_explicit(&sy_turn_wanted, memory_order_relaxed)))
-        sy_turn_slow();
+        sy_turn_slow(allocates);
 }
+
+static inline void sy_turn(void) { sy_turn_any(false); }
+
+/* The same at the end of an allocation. A free may be called by the C library under its locks, an
+ * allocation is not called under those that the start of a thread needs. */
+static inline void sy_turn_of_alloc(void) { sy_turn_any(true); }
 
 /* Makes this thread's next turn do its work, as every sixteenth does. */
 static inline void sy_turn_soon(void) { sy_turns = SY_TURNS_PER_LOOK - 1; }

@@ -127,7 +127,7 @@ static void auto_waits_for_memory(void **state) {
     void *large = sy_malloc(GROWN);
     assert_non_null(large);
     sy_start_lock_all(); /* as around a fork, while a hook of the program allocates */
-    sy_maintenance_look(sy_os_now());
+    assert_false(sy_maintenance_look(sy_os_now(), true));
     sy_start_unlock_all();
     assert_false(sy_maintenance_runs());
     look_a_few_times();
@@ -141,6 +141,44 @@ static void auto_waits_for_memory(void **state) {
     large = sy_malloc(GROWN);
     look_a_few_times();
     assert_false(sy_maintenance_runs());
+    sy_free(large);
+}
+
+/* When glibc frees the data of ended threads, it holds a lock that the start of a thread needs. So
+ * frees leave the start to the next allocation. */
+static void auto_starts_it_in_an_allocation(void **state) {
+    (void)state;
+    sy_set_decay(1000);
+    void *large = sy_malloc(GROWN);
+    assert_non_null(large);
+    assert_int_equal(sy_set_options("maintenance=auto"), 0);
+    for (int i = 0; i < FEW_LOOKS * SY_TURNS_PER_LOOK; i++) sy_turn();
+    assert_int_equal(sy_fake_calls(SY_FAKE_START_THREAD), 0);
+    sy_turn_of_alloc();
+    assert_true(sy_maintenance_runs());
+    assert_int_equal(sy_set_options("maintenance=no"), 0);
+    sy_free(large);
+}
+
+static size_t starts_of_frees(void *freed[], size_t count) {
+    for (size_t i = 0; i < count; i++) sy_free(freed[i]);
+    return sy_fake_calls(SY_FAKE_START_THREAD);
+}
+
+/* The same with frees of all kinds of objects. */
+static void no_free_starts_it(void **state) {
+    (void)state;
+    enum { SMALL = 3000, SPANS = 40 };
+    static void *small[SMALL], *spans[SPANS];
+    sy_set_decay(1000);
+    void *large = sy_malloc(GROWN);
+    assert_non_null(large);
+    for (int i = 0; i < SMALL; i++) small[i] = sy_malloc(1 + (size_t)i % 3 * 1000);
+    for (int i = 0; i < SPANS; i++) spans[i] = sy_malloc(200000);
+    assert_int_equal(sy_set_options("maintenance=auto"), 0);
+    assert_int_equal(starts_of_frees(small, SMALL), 0);
+    assert_int_equal(starts_of_frees(spans, SPANS), 0);
+    assert_int_equal(sy_set_options("maintenance=no"), 0);
     sy_free(large);
 }
 
@@ -304,6 +342,7 @@ int main(void) {
         TEST(slow_paths_age_again_after_it),       REAL(it_heeds_another_decay),
         REAL(it_can_be_stopped_while_it_works),    REAL(a_child_starts_its_own),
         REAL(no_signal_is_delivered_to_it),        REAL(auto_waits_for_memory),
+        REAL(auto_starts_it_in_an_allocation),     REAL(no_free_starts_it),
         REAL(auto_goes_on_without_a_thread),
     };
     return cmocka_run_group_tests_name("maintenance", tests, NULL, NULL);
