@@ -31,8 +31,8 @@ static inline void sy_turn_any(bool allocates) {
 
 static inline void sy_turn(void) { sy_turn_any(false); }
 
-/* The same at the end of an allocation. A free may be called by the C library under its locks, an
- * allocation is not called under those that the start of a thread needs. */
+/* The same at the end of an allocation. Only such a turn may start a thread: the C library may call
+ * free while it holds a lock that the start of a thread needs. */
 static inline void sy_turn_of_alloc(void) { sy_turn_any(true); }
 
 /* Makes this thread's next turn do its work, as every sixteenth does. */
