@@ -661,7 +661,8 @@ void sy_chunk_release_all(sy_memory *memory) {
 
 /* Completes the work of threads that the child lacks. Units that they had set aside, which are
  * neither free nor in a run, become free. Those that they were backing with a huge page may hold
- * memory, so they become dirty. The caller holds the lock. */
+ * memory, so they become dirty, and the kernel is told once more that the chunk is to have small
+ * pages. The caller holds the lock. */
 static void free_again(sy_chunk *chunk) {
     uint64_t aside = ALL_UNITS & ~chunk->free & ~units_aside(chunk);
     for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++)
@@ -669,6 +670,7 @@ static void free_again(sy_chunk *chunk) {
             aside &= ~(UINT64_C(1) << unit);
     chunk->free |= aside;
     chunk->dirty |= aside | (chunk->ahead & chunk->free);
+    if (chunk->ahead) (void)sy_os_huge((void *)chunk->start, SY_CHUNK_BYTES, false);
     chunk->ahead = 0;
 }
 

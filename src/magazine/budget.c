@@ -20,6 +20,7 @@ enum {
     BUDGET_EASY = 4 << 20,    /* bytes to which any budget may grow, whatever the memory limit */
     MEMORY_SHARE = 8,         /* beyond that a shard may hold 1/8 of the process's memory limit */
     MUCH_MEMORY = 4 << 20, /* of all clients' slabs: more than a processor's nearer caches have */
+    ORDERED_BYTES = 512,   /* where larger items lie makes no difference that can be measured */
     BURST_SHARE = 4,       /* a burst leaves 1/4 of the budget in the shard, */
     BURST_MOST = 16,       /* and flushes at most so many magazines */
 };
@@ -185,6 +186,7 @@ static bool is_scattered(const sy_client *client, const sy_magazine *magazine) {
 static bool belongs_in_slabs(const sy_client *client, sy_depot_shard *shard,
                              const sy_magazine *magazine) {
     return atomic_load_explicit(&much_memory, memory_order_relaxed) && client->config.ordered &&
+           client->config.item_bytes < ORDERED_BYTES &&
            !atomic_load_explicit(&shard->exported, memory_order_relaxed) &&
            is_scattered(client, magazine);
 }

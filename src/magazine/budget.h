@@ -56,8 +56,8 @@ void sy_budget_put(const sy_client *client, sy_magazine *magazine, bool surplus)
 
 /*
  * Tells how much memory the slabs of all clients take. If it is more than a processor's nearer
- * caches have (4 MiB), the place of an item matters more than the time of a flush: then
- * sy_budget_deposit refuses magazines whose items are scattered.
+ * caches have (4 MiB), the place of an item of fewer than 512 bytes matters more than the time of a
+ * flush: then sy_budget_deposit refuses magazines whose items are scattered.
  */
 void sy_budget_note_memory(size_t bytes);
 

@@ -69,8 +69,8 @@ typedef struct sy_client_config {
      * Called before a thread without magazines gets its first; false: it gets none for now. */
     bool (*admits)(void *owner, size_t items);
     bool addresses;  /* items are addresses of memory that is written next: worth prefetching */
-    bool ordered;    /* where items lie matters more than the time of a free: scattered items go to
-                      * the slabs, not to the depot (budget.h) */
+    bool ordered;    /* where small items lie matters more than the time of a free: scattered ones
+                      * go to the slabs, not to the depot (budget.h) */
     bool calls_back; /* flush may call the program's functions, so idle slots are not flushed in a
                       * turn, where the program does not expect such a call */
     bool one_way;    /* freed items are flushed, not given out again. So refill may give different

@@ -1,11 +1,12 @@
 /*
- * test_scattered.c: full magazines go to the depot or, if their objects are of the general heap and
- * lie far apart in much memory, to the slabs.
+ * test_scattered.c: full magazines go to the depot or, if their objects are small ones of the
+ * general heap and lie far apart in much memory, to the slabs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -17,9 +18,10 @@
 #include "os/fake.h"
 
 enum {
-    SIZE = 1024,
-    COUNT = 16384, /* 16 MiB of objects */
-    FEW = 2048,    /* 2 MiB */
+    SIZE = 256,
+    LARGER = 512,
+    COUNT = 65536, /* 16 MiB of objects */
+    FEW = 8192,    /* 2 MiB */
     LOADED = 2 * 127,
 };
 
@@ -46,9 +48,11 @@ static int end(void **state) {
     return 0;
 }
 
-static void take(size_t count) {
-    for (size_t i = 0; i < count; i++) assert_non_null(objects[i] = sy_malloc(SIZE));
+static void take_of(size_t size, size_t count) {
+    for (size_t i = 0; i < count; i++) assert_non_null(objects[i] = sy_malloc(size));
 }
+
+static void take(size_t count) { take_of(SIZE, count); }
 
 /* Frees `few` of the first `count` objects, each `stride` behind the one before. */
 static void give(size_t count, size_t few, size_t stride) {
@@ -59,16 +63,20 @@ static void give(size_t count, size_t few, size_t stride) {
     }
 }
 
-static int copy_if_class(void *to, const sy_cache_account *account) {
-    if (strcmp(account->stats.name, "heap-1024") == 0) *(sy_cache_stats *)to = account->stats;
+static int copy_if_named(void *stats, const sy_cache_account *account) {
+    sy_cache_stats *to = stats;
+    if (strcmp(account->stats.name, to->name) == 0) *to = account->stats;
     return 0;
 }
 
-static sy_cache_stats stats(void) {
+static sy_cache_stats stats_of(const char *name) {
     sy_cache_stats all = {.name = ""};
-    assert_int_equal(sy_each_cache(copy_if_class, &all), 0);
+    snprintf(all.name, sizeof all.name, "%s", name);
+    assert_int_equal(sy_each_cache(copy_if_named, &all), 0);
     return all;
 }
+
+static sy_cache_stats stats(void) { return stats_of("heap-256"); }
 
 static void scattered_objects_go_to_their_slabs(void **state) {
     (void)state;
@@ -149,6 +157,13 @@ static void objects_for_other_cpus_wait_in_the_depot(void **state) {
     for (int i = 0; i < 200; i++) sy_free(elsewhere[i]);
 }
 
+static void larger_objects_wait_in_the_depot(void **state) {
+    (void)state;
+    take_of(LARGER, COUNT);
+    give(COUNT, 400, 5003);
+    assert_in_range(stats_of("heap-512").in_depot, 127, 400);
+}
+
 static void objects_of_a_cache_wait_in_the_depot(void **state) {
     (void)state;
     sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "orders", .size = SIZE});
@@ -172,6 +187,7 @@ int main(void) {
         TEST(objects_with_two_between_go_to_their_slabs),
         TEST(little_memory_is_not_looked_at),
         TEST(objects_for_other_cpus_wait_in_the_depot),
+        TEST(larger_objects_wait_in_the_depot),
         TEST(objects_of_a_cache_wait_in_the_depot),
     };
     return cmocka_run_group_tests_name("scattered", tests, NULL, NULL);
