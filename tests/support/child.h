@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/emulated.h"
+
 #define must(condition) \
     ((condition) ? (void)0 : must_failed(#condition, __FILE__, __LINE__, __func__))
 
@@ -29,6 +31,7 @@ static inline void must_failed(const char *condition, const char *file, int line
 /* Runs `body(arg)` in a child. Returns 0 if body returned, else the status of waitpid. */
 static inline int in_child(void (*body)(void *arg), void *arg) {
     fflush(NULL);
+    if (is_emulated()) await_ended_threads();
     pid_t pid = fork();
     must(pid >= 0);
     if (pid == 0) {
