@@ -185,14 +185,9 @@ enum {
     FAULTS_MAX = 4,    /* that one flush reports: the first already ends most programs */
     EMPTIES_SHARE = 8, /* one part in so many of the slabs may be empty (give_up_surplus) */
 };
-static const uint32_t NO_WORD = UINT32_MAX;
 
 typedef struct sy_flush {
     sy_cache *cache;
-    sy_slab *slab;       /* of the last object; NULL: none yet */
-    uint32_t word_index; /* of the bitmap word being changed; NO_WORD: none yet */
-    uint32_t added;      /* slots put in the slab, not yet in its free count */
-    uint64_t word;       /* the bitmap word, not yet stored */
     size_t returned;
     sy_slab *surplus; /* list of empty slabs that are unlinked and to be released */
     size_t faults;
@@ -224,13 +219,6 @@ static SY_COLD void note_fault(sy_flush *flush, sy_fault_kind kind, uintptr_t ad
         flush->fault[flush->faults++] = sy_cache_fault(flush->cache, kind, address, slab);
 }
 
-static inline void store_word(sy_flush *flush) {
-    if (flush->word_index == NO_WORD) return;
-    flush->slab->free[flush->word_index] = flush->word;
-    if (flush->word_index < flush->slab->first_word)
-        flush->slab->first_word = (uint8_t)flush->word_index;
-}
-
 /* Unlinks the empty slabs beyond `keep`. They are released once the lock is let go. */
 static void give_up_empty(sy_flush *flush, sy_bins *bins, size_t keep) {
     sy_slab *slab;
@@ -240,21 +228,19 @@ static void give_up_empty(sy_flush *flush, sy_bins *bins, size_t keep) {
     }
 }
 
-static void leave_slab_of_view(sy_flush *flush) {
-    sy_view_of(flush->slab->bins)->out -= flush->added;
-    give_up_empty(flush, flush->slab->bins, 0);
+static SY_COLD void leave_slab_of_view(sy_flush *flush, sy_bins *bins, uint32_t added) {
+    sy_view_of(bins)->out -= added;
+    give_up_empty(flush, bins, 0);
 }
 
-/* Ends the work on a slab. */
-static inline void leave_slab(sy_flush *flush) {
-    if (!flush->slab) return;
-    store_word(flush);
-    flush->slab->free_count = (uint16_t)(flush->slab->free_count + flush->added);
-    flush->returned += flush->added;
-    sy_bins_update(flush->slab->bins, flush->slab);
-    SY_INVARIANT(sy_slab_is_valid(flush->slab, &flush->cache->layout));
-    if (SY_UNLIKELY(flush->slab->bins != &flush->cache->bins)) leave_slab_of_view(flush);
-    flush->added = 0;
+/* Ends the work on a slab, into which `added` slots were put. */
+static inline void leave_slab(sy_flush *flush, sy_slab *slab, uint32_t added) {
+    sy_bins *bins = slab->bins;
+    slab->free_count = (uint16_t)(slab->free_count + added);
+    flush->returned += added;
+    sy_bins_update(bins, slab);
+    SY_INVARIANT(sy_slab_is_valid(slab, &flush->cache->layout));
+    if (SY_UNLIKELY(bins != &flush->cache->bins)) leave_slab_of_view(flush, bins, added);
 }
 
 SY_COLD sy_fault_kind sy_cache_fault_outside(const sy_cache *cache, const sy_slab *slab) {
@@ -263,42 +249,42 @@ SY_COLD sy_fault_kind sy_cache_fault_outside(const sy_cache *cache, const sy_sla
     return released ? SY_FAULT_DOUBLE_FREE : SY_FAULT_WRONG_CACHE;
 }
 
-/* Begins the work on the slab of `address`; false, with the fault noted: no slab of the cache is
- * there. */
-static bool enter_slab(sy_flush *flush, uintptr_t address) {
+/* The slab of `address`, or NULL, with the fault noted: no slab of the cache is there. */
+static inline sy_slab *find_slab(sy_flush *flush, uintptr_t address) {
     sy_slab *slab = sy_slab_at(address);
-    if (SY_UNLIKELY(!sy_slab_is_in(slab, flush->cache))) {
-        note_fault(flush, sy_cache_fault_outside(flush->cache, slab), address, slab);
-        return false;
-    }
-    leave_slab(flush);
-    flush->slab = slab;
-    flush->word_index = NO_WORD;
-    return true;
+    if (SY_LIKELY(sy_slab_is_in(slab, flush->cache))) return slab;
+    note_fault(flush, sy_cache_fault_outside(flush->cache, slab), address, slab);
+    return NULL;
 }
 
-static inline void put_slot(sy_flush *flush, uintptr_t address) {
+/* Sets the bits of the items' slots, and notes the faults. The lock is held. */
+static void put_slots(sy_flush *flush, const uintptr_t *items, size_t count) {
     const sy_layout *layout = &flush->cache->layout;
-    if (!flush->slab || address - flush->slab->start >= layout->slab_bytes)
-        if (!enter_slab(flush, address)) return;
-    uint32_t index = sy_slab_index(flush->slab, layout, address);
-    if (SY_UNLIKELY(index == UINT32_MAX)) {
-        note_fault(flush, SY_FAULT_MISALIGNED_POINTER, address, flush->slab);
-        return;
+    sy_slab *slab = NULL;
+    uint32_t added = 0; /* slots put in the slab, not yet in its free count */
+    for (size_t i = 0; i < count; i++) {
+        uintptr_t address = items[i];
+        if (!slab || address - slab->start >= layout->slab_bytes) {
+            sy_slab *next = find_slab(flush, address);
+            if (SY_UNLIKELY(!next)) continue;
+            if (slab) leave_slab(flush, slab, added);
+            slab = next, added = 0;
+        }
+        uint32_t index = sy_slab_index(slab, layout, address);
+        if (SY_UNLIKELY(index == UINT32_MAX)) {
+            note_fault(flush, SY_FAULT_MISALIGNED_POINTER, address, slab);
+            continue;
+        }
+        uint64_t *word = &slab->free[index / 64], bit = UINT64_C(1) << index % 64;
+        if (SY_UNLIKELY(*word & bit)) {
+            note_fault(flush, SY_FAULT_DOUBLE_FREE, address, slab);
+            continue;
+        }
+        *word |= bit;
+        if (index / 64 < slab->first_word) slab->first_word = (uint8_t)(index / 64);
+        added++;
     }
-    if (index / 64 != flush->word_index) {
-        store_word(flush);
-        flush->word_index = index / 64;
-        flush->word = flush->slab->free[flush->word_index];
-    }
-    uint64_t bit = UINT64_C(1) << index % 64;
-    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): NO_WORD is none. */
-    if (SY_UNLIKELY(flush->word & bit)) {
-        note_fault(flush, SY_FAULT_DOUBLE_FREE, address, flush->slab);
-        return;
-    }
-    flush->word |= bit;
-    flush->added++;
+    if (slab) leave_slab(flush, slab, added);
 }
 
 /*
@@ -318,14 +304,12 @@ static void give_up_surplus(sy_flush *flush) {
 
 static void begin_flush(sy_flush *flush, sy_cache *cache) {
     flush->cache = cache;
-    flush->slab = flush->surplus = NULL;
-    flush->added = 0;
+    flush->surplus = NULL;
     flush->returned = flush->faults = 0;
 }
 
 /* Called when all slots are put back; the lock is held. */
 static void end_flush(sy_flush *flush) {
-    leave_slab(flush);
     flush->cache->out -= flush->returned;
     flush->cache->counts.flushes++;
     give_up_surplus(flush);
@@ -346,7 +330,7 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_
     begin_flush(&flush, cache);
     SY_SLOW_PATH(&cache->client);
     sy_lock_acquire(&cache->lock);
-    for (size_t i = 0; i < count; i++) put_slot(&flush, items[i]);
+    put_slots(&flush, items, count);
     end_flush(&flush);
     if (held) atomic_store_explicit(held, 0, memory_order_relaxed);
     sy_lock_release(&cache->lock);
@@ -420,7 +404,7 @@ bool sy_cache_put_live(sy_cache *cache, uintptr_t address) {
     if (live) {
         win_try(cache, address);
         if (cache->flags & SY_ZERO) sy_cache_wipe(cache, (void *)address);
-        put_slot(&flush, address);
+        put_slots(&flush, &address, 1);
         end_flush(&flush);
     }
     sy_lock_release(&cache->lock);
