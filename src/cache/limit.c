@@ -1,7 +1,7 @@
 /*
- * limit.c: allocation in slow paths under limits. If a limit refuses memory, the functions here
- * free unused memory, call the limit's callback, and try once more. They note the reason of a
- * failure for sy_last_refusal.
+ * limit.c: allocation in slow paths under limits. If a limit or the system refuses memory, the
+ * functions here free unused memory, call the limit's callback, and try once more. They note the
+ * reason of a failure for sy_last_refusal.
  */
 #include "cache/limit.h"
 
@@ -85,13 +85,14 @@ void sy_limit_tell(sy_quota *quota) {
 
 /* ---- making room ---- */
 
-/* Releases the cache's empty slabs, except those that a reserve keeps. */
-static void release_empty(sy_cache *cache) {
-    for (;;) {
+/* Releases the cache's empty slabs, except those that a reserve keeps. Returns whether there were
+ * any. */
+static bool release_empty(sy_cache *cache) {
+    for (bool any = false;; any = true) {
         sy_lock_acquire(&cache->lock);
         sy_slab *slab = sy_cache_unlink_empty(cache, &cache->bins, cache->empties_max);
         sy_lock_release(&cache->lock);
-        if (!slab) return;
+        if (!slab) return any;
         sy_cache_release_slab(cache, slab);
     }
 }
@@ -102,29 +103,33 @@ static bool counts_for(const sy_cache *cache, const sy_quota *quota) {
     return false;
 }
 
-/* Drains the caches that count for the quota, and releases their empty slabs. */
-static void bring_back(const sy_quota *quota) {
+/* Drains the caches that count for the quota (NULL: those that take slabs from `memory`), and
+ * releases their empty slabs. Returns whether there were any. */
+static bool bring_back(const sy_quota *quota, const sy_memory *memory) {
     sy_client *client;
+    bool any = false;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
         sy_cache *cache = sy_cache_of_client(client);
-        if (cache && counts_for(cache, quota)) {
+        if (cache && (quota ? counts_for(cache, quota) : cache->memory == memory)) {
             sy_client_drain(client);
-            release_empty(cache);
+            any |= release_empty(cache);
         }
         sy_client_unpin(client);
     }
+    return any;
 }
 
-/* Frees unused memory and calls the callback; whether a second try may succeed. The callback is not
- * called from a constructor, since the constructor's cache is being refilled. */
-static bool make_room_below_limit(sy_quota *refused) {
-    if (!refused || own_limit.busy) return false;
+/* Called when a quota (`refused`) or the system (NULL) has refused memory. Frees unused memory and
+ * calls the callback of the quota; whether a second try may succeed. The callback is not called
+ * from a constructor, since the constructor's cache is being refilled. */
+static bool make_room(sy_quota *refused, const sy_memory *memory) {
+    if (own_limit.busy || (!refused && own_limit.reason != SY_REFUSAL_SYSTEM)) return false;
     own_limit.busy = true;
-    bring_back(refused);
-    if (!own_limit.refills) call_back(refused);
+    bool released = bring_back(refused, memory);
+    if (refused && !own_limit.refills) call_back(refused);
     own_limit.busy = false;
-    return true;
+    return refused || released;
 }
 
 /* ---- allocation under limits ---- */
@@ -152,7 +157,7 @@ static SY_COLD bool take_again(sy_cache *cache, uintptr_t *item) {
     int error = errno;
     /* Items that a reserve promised may have been on their way from a magazine to the slabs. */
     bool promised = atomic_load_explicit(&cache->promise, memory_order_relaxed);
-    if (make_room_below_limit(refusing(cache->quota)) || promised) {
+    if (make_room(refusing(cache->quota), cache->memory) || promised) {
         if (refill(cache, item)) return true;
         error = errno;
     }
@@ -182,7 +187,7 @@ static sy_slab *take_span(size_t bytes, size_t align, size_t room, bool *clean) 
 sy_slab *sy_limit_take_span(size_t bytes, size_t align, size_t room, bool *clean) {
     if (sy_limit_fail_due("heap", bytes)) return NULL;
     sy_slab *span = take_span(bytes, align, room, clean);
-    if (!span && make_room_below_limit(refusing(&sy_quota_process)))
+    if (!span && make_room(refusing(&sy_quota_process), &sy_memory_main))
         span = take_span(bytes, align, room, clean);
     if (!span) count_hit(refusing(&sy_quota_process));
     if (SY_UNLIKELY(sy_quota_crossed(&sy_quota_process))) sy_limit_tell(&sy_quota_process);
@@ -193,7 +198,7 @@ sy_slab *sy_limit_take_span(size_t bytes, size_t align, size_t room, bool *clean
 static bool charge(size_t bytes) {
     sy_quota *refused = sy_quota_charge(&sy_quota_process, bytes);
     return !refused ||
-           (make_room_below_limit(refused) && !sy_quota_charge(&sy_quota_process, bytes));
+           (make_room(refused, &sy_memory_main) && !sy_quota_charge(&sy_quota_process, bytes));
 }
 
 bool sy_limit_resize_span(sy_slab *span, size_t bytes) {

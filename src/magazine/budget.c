@@ -167,9 +167,9 @@ void sy_budget_note_memory(size_t bytes) {
 /*
  * Whether most items are no neighbours, nor next but one, of the items before them. If they waited
  * in the depot, the program would later get objects one after the other that lie apart, and would
- * wait for memory at each of them. A flush to the slabs takes 3 to 7 ns for such an item, but then
- * the slots in between, which were freed before or after it, are given out with it: a refill gives
- * out the fullest slab's slots in the order of their addresses.
+ * wait for memory at each of them. A flush to the slabs takes some nanoseconds for such an item,
+ * but then the slots in between, which were freed before or after it, are given out with it: a
+ * refill gives out the fullest slab's slots in the order of their addresses.
  */
 static bool is_scattered(const sy_client *client, const sy_magazine *magazine) {
     enum { EACH = 4 };

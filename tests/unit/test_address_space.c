@@ -102,6 +102,25 @@ static void run_threads(int count) {
 
 /* ---- limits ---- */
 
+/* Some of the freed objects wait in magazines, and keep slabs and chunks from being released. */
+static void free_all_then_allocate(void *bytes) {
+    static void *objects[20000];
+    size_t count = 0, got = 0, wanted = 300 * MIB, each = *(size_t *)bytes;
+    sy_free(allocate(40000));
+    set_limit(RLIMIT_AS, address_space() + 350 * MIB);
+    while ((objects[count] = sy_malloc(40000)) != NULL) must(++count < 20000);
+    must(count * 40000 > wanted && errno == ENOMEM);
+    while (count) sy_free(objects[--count]);
+    while (got < wanted && sy_malloc(each)) got += each;
+    must(got >= wanted);
+}
+
+static void freed_memory_serves_any_size_below_a_limit(void **state) {
+    (void)state;
+    size_t sizes[] = {3000, 300 * MIB};
+    for (int i = 0; i < 2; i++) run_in_child(free_all_then_allocate, &sizes[i]);
+}
+
 static void start_under_a_limit(void *resource) {
     int which = *(int *)resource;
     set_limit(which, (which == RLIMIT_AS ? address_space() : writable()) + 48 * MIB);
@@ -262,6 +281,7 @@ int main(void) {
         cmocka_unit_test(large_blocks_are_replaced_below_any_limit),
         cmocka_unit_test(threads_without_space_for_records_work),
         cmocka_unit_test(up_to_a_limit_all_can_be_had),
+        cmocka_unit_test(freed_memory_serves_any_size_below_a_limit),
         cmocka_unit_test(what_the_system_does_not_promise_is_refused),
     };
     return cmocka_run_group_tests_name("address_space", tests, NULL, NULL);

@@ -379,8 +379,11 @@ fn batches(sizes: &[usize]) -> Vec<Row> {
     let mut rows = Vec::new();
     for objects in [16, 256, 4096, 65536] {
         for order in [Order::Lifo, Order::Fifo, Order::Random] {
-            // All orders at 64 B. Random order, which shows most, at every size.
-            let wanted = |size| size == 64 || order == Order::Random;
+            // All orders at 64 B, first in first out at 1 KiB too. Random order, which shows most,
+            // at every size.
+            let wanted = |size| {
+                size == 64 || order == Order::Random || (order == Order::Fifo && size == 1024)
+            };
             rows.extend(rows_of(sizes, wanted, Workload::Batch { order, objects }));
         }
     }

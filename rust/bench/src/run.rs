@@ -66,7 +66,7 @@ fn decode(line: &str) -> Option<Sample> {
 }
 
 /// Every metric that a child reports; the tables show them in this order.
-pub const METRICS: [&str; 24] = [
+pub const METRICS: [&str; 25] = [
     "time",
     "alloc p50",
     "alloc p99",
@@ -89,6 +89,7 @@ pub const METRICS: [&str; 24] = [
     "at the peak",
     "at the trough",
     "page bound",
+    "ns of an operation",
     "after a while",
     "purged",
 ];

@@ -1,5 +1,5 @@
 //! A program that grows and shrinks, with sizes that change: resident memory at its peaks and
-//! troughs, and after a while with few operations.
+//! troughs, and after a while with few operations; CPU time of an operation.
 
 use super::memory::mebibytes;
 use super::{Bench, Random};
@@ -128,14 +128,22 @@ impl Bench<'_> {
         let used = || resident().saturating_sub(before);
         let high = HIGH / self.effort.fewer_objects;
         let (mut peak, mut trough) = (0, 0);
+        let (mut operations, mut cpu_ns) = (0, 0);
         for _ in 0..(1000 / self.effort.fewer_rounds).max(2) {
+            let survivors = population.objects.len();
+            let begin = machine::cpu_ns();
             population.grow(high);
+            cpu_ns += machine::cpu_ns() - begin;
+            let grown = population.objects.len();
             peak = used();
+            let begin = machine::cpu_ns();
             if oldest {
                 population.shrink_oldest(high / 10);
             } else {
                 population.shrink_at_random(high / 10);
             }
+            cpu_ns += machine::cpu_ns() - begin;
+            operations += 2 * grown - survivors - population.objects.len();
             trough = used();
         }
         let bound = population.page_bound(&mut pages);
@@ -153,6 +161,8 @@ impl Bench<'_> {
         for (metric, bytes) in found {
             self.sample(metric, layout, mebibytes(bytes));
         }
+        let each = cpu_ns as f64 / operations as f64;
+        self.sample("ns of an operation", layout, each);
     }
 }
 

@@ -108,7 +108,7 @@ impl Map for Counts {
     fn look(&self, key: usize) -> bool {
         let count = &self.lines[key].0;
         let before = count.load(Relaxed);
-        let got = count.compare_exchange(before, before + 1, Acquire, Relaxed);
+        let got = count.compare_exchange(before, before.wrapping_add(1), Acquire, Relaxed);
         hide(core::ptr::from_ref(count).cast_mut().cast());
         count.fetch_sub(1, Release);
         got.is_ok()
