@@ -135,3 +135,25 @@ NAME void free_aligned_sized(void *object, size_t align, size_t size);
 NAME void free_aligned_sized(void *object, size_t align, size_t size) {
     sy_shim_free_aligned_sized(object, align, size);
 }
+
+/* ---- glibc's second names ---- */
+
+/* glibc exports its malloc under these names too, and programs call them. Without these definitions
+ * such a program would pass blocks of glibc to this file's free. Old programs call cfree, which
+ * glibc's headers no longer declare. In musl the names are internal. */
+#ifdef __GLIBC__
+
+#    define SECOND_NAME(type, name, parameters) \
+        NAME type name parameters;              \
+        NAME type name parameters
+
+SECOND_NAME(void *, __libc_malloc, (size_t size)) { return malloc(size); }
+SECOND_NAME(void *, __libc_calloc, (size_t count, size_t size)) { return calloc(count, size); }
+SECOND_NAME(void *, __libc_realloc, (void *object, size_t size)) { return realloc(object, size); }
+SECOND_NAME(void *, __libc_memalign, (size_t align, size_t size)) { return memalign(align, size); }
+SECOND_NAME(void *, __libc_valloc, (size_t size)) { return valloc(size); }
+SECOND_NAME(void *, __libc_pvalloc, (size_t size)) { return pvalloc(size); }
+SECOND_NAME(void, __libc_free, (void *object)) { free(object); }
+SECOND_NAME(void, cfree, (void *object)) { free(object); }
+
+#endif

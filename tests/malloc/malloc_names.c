@@ -16,6 +16,27 @@ size_t malloc_good_size(size_t size) __attribute__((weak));
 void free_sized(void *block, size_t size) __attribute__((weak));
 void free_aligned_sized(void *block, size_t align, size_t size) __attribute__((weak));
 
+/* glibc's second names of its functions. Its headers declare none of them. */
+#ifdef __GLIBC__
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *block, size_t size);
+void *__libc_memalign(size_t align, size_t size);
+void *__libc_valloc(size_t size);
+void *__libc_pvalloc(size_t size);
+void __libc_free(void *block);
+#    if defined(LINKED_STATICALLY) || defined(LINKED_WITH_OBJECT)
+void cfree(void *block);
+#        define old_cfree cfree
+#    elif defined(__x86_64__)
+/* The name and version that a program linked before glibc 2.26 refers to. */
+void old_cfree(void *block);
+__asm__(".symver old_cfree, cfree@GLIBC_2.2.5");
+#    else
+#        define old_cfree __libc_free /* newer processors' glibc never had cfree */
+#    endif
+#endif
+
 static bool is_aligned(const void *block, size_t align) { return (uintptr_t)block % align == 0; }
 
 static const size_t sizes[] = {0,     1,      7,      8,       9,       15,      16,
@@ -210,6 +231,33 @@ static void checked_objects_have_their_size(void) {
 
 #ifdef __GLIBC__
 
+static void second_names_are_the_same_functions(void) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *block = opaque(__libc_malloc(100));
+    must(malloc_usable_size(block) == malloc_usable_size(opaque(malloc(100))));
+    free(block);
+    block = opaque(__libc_calloc(10, 10));
+    must(block && !memcmp(block, (char[100]){0}, 100));
+    block = opaque(realloc(block, 5000));
+    fill(block, 5000, 6);
+    block = opaque(__libc_realloc(block, 300000));
+    must_be_whole(block, 5000, 6);
+    free(block);
+    block = opaque(__libc_memalign(256, 100));
+    must(is_aligned(block, 256));
+    free(block);
+    block = opaque(__libc_valloc(100));
+    must(is_aligned(block, page));
+    free(block);
+    block = opaque(__libc_pvalloc(100));
+    must(is_aligned(block, page) && malloc_usable_size(block) >= page);
+    free(block);
+    __libc_free(opaque(malloc(100)));
+    old_cfree(opaque(malloc(100)));
+    __libc_free(NULL);
+    old_cfree(NULL);
+}
+
 static void reports_know_what_is_live(void) {
     enum { COUNT = 1000, BYTES = 10000, LARGE = 30 << 20 };
     static void *blocks[COUNT];
@@ -239,7 +287,9 @@ static void reports_know_what_is_live(void) {
 
 #else
 
-static void reports_know_what_is_live(void) {} /* only glibc has these functions */
+/* Only glibc has these functions. */
+static void second_names_are_the_same_functions(void) {}
+static void reports_know_what_is_live(void) {}
 
 #endif
 
@@ -254,6 +304,7 @@ int main(void) {
     free_keeps_errno();
     sized_frees_and_good_sizes();
     checked_objects_have_their_size();
+    second_names_are_the_same_functions();
     reports_know_what_is_live();
     return 0;
 }
