@@ -136,7 +136,16 @@ extern void op_delete(void *object) __asm__("_ZdlPv")
 extern void op_delete_aligned(void *object, size_t align) __asm__("_ZdlPvSt11align_val_t")
     __attribute__((weak, visibility("default"), alias("delete_aligned_object")));
 
-OPERATOR(void, op_delete_array, "_ZdaPv", (void *object)) { op_delete(object); }
+static void delete_array_object(void *object) { op_delete(object); }
+
+static void delete_aligned_array_object(void *object, size_t align) {
+    op_delete_aligned(object, align);
+}
+
+extern void op_delete_array(void *object) __asm__("_ZdaPv")
+    __attribute__((weak, visibility("default"), alias("delete_array_object")));
+extern void op_delete_array_aligned(void *object, size_t align) __asm__("_ZdaPvSt11align_val_t")
+    __attribute__((weak, visibility("default"), alias("delete_aligned_array_object")));
 
 OPERATOR(void, op_delete_sized, "_ZdlPvm", (void *object, size_t size)) {
     if (SY_UNLIKELY(op_delete != delete_object))
@@ -145,9 +154,12 @@ OPERATOR(void, op_delete_sized, "_ZdlPvm", (void *object, size_t size)) {
         sy_shim_free_sized(object, size);
 }
 
+/* The compiler passes the size of the whole allocation, with the count of elements before it. */
 OPERATOR(void, op_delete_array_sized, "_ZdaPvm", (void *object, size_t size)) {
-    (void)size;
-    op_delete_array(object);
+    if (SY_UNLIKELY(op_delete_array != delete_array_object || op_delete != delete_object))
+        op_delete_array(object);
+    else
+        sy_shim_free_sized(object, size);
 }
 
 OPERATOR(void, op_delete_nothrow, "_ZdlPvRKSt9nothrow_t", (void *object, const void *nothrow)) {
@@ -161,10 +173,6 @@ OPERATOR(void, op_delete_array_nothrow, "_ZdaPvRKSt9nothrow_t",
     op_delete_array(object);
 }
 
-OPERATOR(void, op_delete_array_aligned, "_ZdaPvSt11align_val_t", (void *object, size_t align)) {
-    op_delete_aligned(object, align);
-}
-
 OPERATOR(void, op_delete_sized_aligned, "_ZdlPvmSt11align_val_t",
          (void *object, size_t size, size_t align)) {
     if (SY_UNLIKELY(op_delete_aligned != delete_aligned_object))
@@ -175,8 +183,11 @@ OPERATOR(void, op_delete_sized_aligned, "_ZdlPvmSt11align_val_t",
 
 OPERATOR(void, op_delete_array_sized_aligned, "_ZdaPvmSt11align_val_t",
          (void *object, size_t size, size_t align)) {
-    (void)size;
-    op_delete_array_aligned(object, align);
+    if (SY_UNLIKELY(op_delete_array_aligned != delete_aligned_array_object ||
+                    op_delete_aligned != delete_aligned_object))
+        op_delete_array_aligned(object, align);
+    else
+        sy_shim_free_aligned_sized(object, align, size);
 }
 
 OPERATOR(void, op_delete_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t",

@@ -63,6 +63,31 @@ void every_form_of_alignments() {
     }
 }
 
+/* Elements with a destructor: the allocation begins with their count, and the compiler passes the
+ * size of all to operator delete[]. `Bytes` and `Align`: of an element. */
+template <std::size_t Bytes, std::size_t Align> struct alignas(Align) element {
+    char bytes[Bytes];
+    element() { bytes[0] = 1; }
+    ~element() { must(bytes[0] == 1); }
+};
+
+template <class Element> void arrays_of() {
+    for (std::size_t count = 0; count < 300; count++) {
+        delete[] static_cast<Element *>(opaque(new Element[count]));
+        delete[] static_cast<Element(*)[3]>(opaque(new Element[count][3]));
+    }
+}
+
+void arrays_are_freed_with_their_sizes() {
+    arrays_of<char>();
+    arrays_of<element<1, 1>>();
+    arrays_of<element<8, 8>>();
+    arrays_of<element<24, 8>>();
+    arrays_of<element<16, 16>>();
+    arrays_of<element<40, 64>>();
+    arrays_of<element<3000, 4096>>();
+}
+
 int times_called;
 
 void give_up_later() {
@@ -128,6 +153,7 @@ int main() {
     must_be_slabyard();
     every_form_of_one_alignment();
     every_form_of_alignments();
+    arrays_are_freed_with_their_sizes();
     handlers_are_called();
     containers_hold_what_was_put_in();
     return 0;
