@@ -23,7 +23,7 @@ typedef enum sy_fault_kind {
     SY_FAULT_MISALIGNED_POINTER, /* inside a slab of the cache, but not the start of an object */
     SY_FAULT_WRONG_CACHE,        /* an object of another cache, or of the heap */
     SY_FAULT_DOUBLE_FREE,        /* an object that is free already */
-    SY_FAULT_WRONG_SIZE,         /* a sized free with a size of another class */
+    SY_FAULT_WRONG_SIZE,         /* a sized free with a size or alignment of another class */
     SY_FAULT_NOT_ALLOCATED,      /* freed to an arena that has no segment allocated there */
     SY_FAULT_SEGMENT_SIZE,       /* freed to an arena with another size than allocated */
     SY_FAULT_OVERFLOW,           /* the red zone behind an object was written to */
@@ -55,11 +55,13 @@ typedef struct sy_fault {
     sy_fault_kind kind;
     const char *cache;         /* name of the cache, heap or arena asked to free; "heap": sy_free;
                                 * "": not known: the pointer was read from a pattern */
-    size_t object_size;        /* bytes of the cache's objects; 0: a heap. For an arena: the size
-                                * that was passed */
+    size_t object_size;        /* bytes of the cache's objects, or of those of found_cache if
+                                * `cache` is a heap; 0: not known. For an arena: the size that was
+                                * passed */
     const void *address;       /* the address that was freed, or the first byte that was damaged or
                                 * accessed, or the pointer that was used */
-    const char *found_cache;   /* SY_FAULT_WRONG_CACHE: the object's cache; else NULL */
+    const char *found_cache;   /* SY_FAULT_WRONG_CACHE, SY_FAULT_WRONG_SIZE: the object's cache, if
+                                * it is not `cache`; else NULL */
     size_t found_size;         /* size asked for, of the object concerned or of the segment that is
                                 * allocated there; 0: not known */
     size_t told_size;          /* SY_FAULT_WRONG_SIZE: the size passed; 0: none, or not known */

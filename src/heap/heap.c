@@ -222,13 +222,15 @@ static void raise_fault(sy_fault_kind kind, const void *object, const char *foun
     sy_fault_raise(&fault);
 }
 
-/* Raises the fault of a free with a size that no object of the found class has. */
-static void sy_raise_wrong_size(const void *object, const char *found, size_t told) {
+/* Raises the fault of a free with a size that no object of the found cache has, or none with the
+ * alignment of the free. `found`: NULL for a span. */
+static void sy_raise_wrong_size(const void *object, const sy_cache *found, size_t told) {
     int error = errno;
     sy_fault fault = {.kind = SY_FAULT_WRONG_SIZE,
                       .cache = "heap",
+                      .object_size = found ? found->size : 0,
                       .address = object,
-                      .found_cache = found,
+                      .found_cache = found ? found->name : NULL,
                       .told_size = told};
     sy_watched_describe(&fault);
     sy_fault_raise(&fault);
@@ -345,18 +347,41 @@ SY_COLD void sy_free_misaligned(void *object) {
     errno = error;
 }
 
-/* If the size does not belong to the class, a checked class describes the fault better: it knows
- * the object's size. A size of SIZE_MAX, which would mean "no size", is passed on as one less. */
+/* The cache of a checked object of exactly this size, or NULL. */
+static const sy_cache *checked_with_size(const void *object, size_t size) {
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
+    const sy_cache *cache = slab ? slab->owner : NULL;
+    size_t bytes;
+    if (!cache || !is_own_class(cache) || !sy_cache_checks(cache)) return NULL;
+    return cache->kind->find(cache, object, &bytes) && bytes == size ? cache : NULL;
+}
+
+/* Frees an object that is not in the class of the size and alignment that the caller names. A
+ * checked cache knows the object's size. If the caller names this size, only the alignment is
+ * wrong; else the cache describes the fault. An address in no class may be a guarded object. */
+static SY_COLD void sy_free_mismatched(void *object, unsigned class_number, size_t told) {
+    sy_cpu_keep_frame();
+    const sy_cache *cache = class_known(class_number); /* NULL for class 0 */
+    const sy_cache *same_size = checked_with_size(object, told);
+    if (same_size)
+        sy_raise_wrong_size(object, same_size, told);
+    else if (!cache || sy_cache_checks(cache))
+        sy_free_in_class(object, class_number, told);
+    else
+        sy_raise_wrong_size(object, cache, told);
+}
+
+/* A size of SIZE_MAX, which would mean "no size", is passed on as one less. */
 static SY_COLD void sy_free_sized_slow(void *object, size_t size) {
     unsigned class_number = sy_class_at((uintptr_t)object);
     bool fits = sy_class_has(class_number, size);
     if (fits && sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)) return;
     sy_cpu_keep_frame();
     size_t told = size == SIZE_MAX ? size - 1 : size;
-    if (!class_number || fits || sy_cache_checks(class_known(class_number)))
+    if (fits || (!class_number && size > SY_CLASS_SIZE_MAX))
         sy_free_in_class(object, class_number, told);
     else
-        sy_raise_wrong_size(object, class_known(class_number)->name, told);
+        sy_free_mismatched(object, class_number, told);
 }
 
 void(sy_free_sized)(void *object, size_t size) {
@@ -367,17 +392,16 @@ void(sy_free_sized)(void *object, size_t size) {
         sy_free_sized_slow(object, size);
 }
 
-/* Frees an object of the class, or a span if the class is 0. If the object is of another class and
- * that class is checked, its cache describes the fault. */
+/* Frees an object of the class, or a span if the class is 0. */
 static SY_COLD void sy_free_aligned_slow(void *object, unsigned class_number, size_t size) {
     sy_cpu_keep_frame();
     unsigned found = sy_class_at((uintptr_t)object);
     if (!found && !class_number && span_of(object))
         sy_free_in_class(object, 0, SIZE_MAX);
-    else if (!found || found == class_number || sy_cache_checks(class_known(found)))
+    else if (found == class_number)
         sy_free_in_class(object, found, size);
     else
-        sy_raise_wrong_size(object, class_known(found)->name, size);
+        sy_free_mismatched(object, found, size);
 }
 
 void sy_free_aligned_sized(void *object, size_t align, size_t size) {

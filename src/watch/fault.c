@@ -113,9 +113,23 @@ static const words words_of[] = {
          .next = "find the pointer that this access follows, and the code that should have set it"},
 };
 
-static const words *words_for(sy_fault_kind kind) {
+/* For SY_FAULT_WRONG_SIZE, if the object has the size that was passed, and if it may have it: its
+ * own size is not known, and an alignment can put it into a larger slot than its size needs. */
+static const words wrong_alignment = {.what = "free with the wrong alignment",
+                                      .next = "free with the alignment that was asked for"};
+static const words wrong_size_or_alignment = {
+    .what = "free with the wrong size or alignment",
+    .next = "free with the size and alignment that were asked for, or without them"};
+
+static const words *words_for(const sy_fault *fault) {
     static const words unknown = {.what = "misuse", .next = "see slabyard/fault.h of this version"};
-    bool known = (size_t)kind < sizeof words_of / sizeof *words_of && words_of[kind].what;
+    size_t kind = fault->kind;
+    if (kind == SY_FAULT_WRONG_SIZE && fault->told_size) {
+        if (fault->found_size == fault->told_size) return &wrong_alignment;
+        if (!fault->found_size && fault->told_size <= fault->object_size)
+            return &wrong_size_or_alignment;
+    }
+    bool known = kind < sizeof words_of / sizeof *words_of && words_of[kind].what;
     return known ? &words_of[kind] : &unknown;
 }
 
@@ -142,11 +156,12 @@ static void add_size(size_t size) {
     sy_report_text(" bytes)");
 }
 
-/* in cache "order" (64 bytes), belongs to "trade" */
+/* in cache "order" (64 bytes)
+ * in cache "heap", belongs to "heap-64" (64 bytes) */
 static void add_object(const sy_fault *fault) {
     add_quoted(" in cache ", fault->cache);
-    add_size(fault->object_size);
     if (fault->found_cache) add_quoted(", belongs to ", fault->found_cache);
+    add_size(fault->object_size);
 }
 
 static bool is_heap(const char *name) { return strcmp(name, "heap") == 0; }
@@ -173,7 +188,7 @@ static void add_place_of_pointer(const sy_fault *fault) {
 }
 
 static const char *what_of(const sy_fault *fault) {
-    const words *said = words_for(fault->kind);
+    const words *said = words_for(fault);
     if (fault->access == SY_ACCESS_READ && said->what_read) return said->what_read;
     if (fault->access == SY_ACCESS_WRITE && said->what_write) return said->what_write;
     return said->what;
@@ -328,7 +343,7 @@ static bool guards_all(void) {
 }
 
 static const char *next_of(const sy_fault *fault) {
-    const words *said = words_for(fault->kind);
+    const words *said = words_for(fault);
     bool known = said->next_of_known && (fault->allocated.thread || fault->freed.thread);
     if (said->next_of_guarded && guards_all()) return said->next_of_guarded;
     return known ? said->next_of_known : said->next;

@@ -81,6 +81,18 @@ void delete_with_size(size_t size, size_t told) {
     operator delete(hidden(operator new(size)), told);
 }
 
+void delete_array_with_size(size_t size, size_t told) {
+    operator delete[](hidden(operator new[](size)), told);
+}
+
+void delete_with_alignment(size_t told) {
+    operator delete(hidden(operator new(40, std::align_val_t(64))), 40, std::align_val_t(told));
+}
+
+void delete_without_alignment() {
+    operator delete(hidden(operator new(40, std::align_val_t(64))), 40);
+}
+
 void write_at(size_t size, ptrdiff_t offset, size_t bytes) {
     char *object = make(size);
     memset(hidden(object + offset), 'x', bytes);
@@ -137,6 +149,9 @@ const mistake mistakes[] = {
     {"delete with another type's size", [] { delete_with_size(SMALL, 2 * SMALL); }},
     {"the same, of a large object", [] { delete_with_size(LARGE, LARGE * 3 / 4); }},
     {"the same, of an object of 8 MiB", [] { delete_with_size(8 << 20, 9 << 20); }},
+    {"delete[] with another type's size", [] { delete_array_with_size(SMALL, 2 * SMALL); }},
+    {"sized delete with another alignment", [] { delete_with_alignment(4096); }},
+    {"sized delete without the alignment", delete_without_alignment},
     {"1 byte written behind an object", [] { write_at(SMALL, SMALL, 1); }},
     {"8 bytes written behind an object", [] { write_at(SMALL, SMALL, 8); }},
     {"1 byte written behind an object of 60", [] { write_at(60, 60, 1); }},

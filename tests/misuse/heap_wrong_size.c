@@ -1,5 +1,5 @@
-/* slabyard: free with the wrong size: ADDRESS in cache "heap", belongs to "heap-64", freed with
- * size 128
+/* slabyard: free with the wrong size: ADDRESS in cache "heap", belongs to "heap-64" (64 bytes),
+ * freed with size 128
  *   seen by thread THREAD:
  *     STACK main
  *   next: free with the size that was asked for, or without one */

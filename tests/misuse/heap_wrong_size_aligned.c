@@ -1,5 +1,5 @@
-/* slabyard: free with the wrong size: ADDRESS in cache "heap", belongs to "heap-128", freed with
- * size 200
+/* slabyard: free with the wrong size: ADDRESS in cache "heap", belongs to "heap-128" (128 bytes),
+ * freed with size 200
  *   seen by thread THREAD:
  *     STACK main
  *   next: free with the size that was asked for, or without one */

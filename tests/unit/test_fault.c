@@ -114,11 +114,11 @@ static void the_heap_tells_each_kind(void **state) {
     sy_free(sy_malloc(40));
     sy_free_sized(small, 40);
     assert_int_equal(faults[0].told_size, 40);
-    expect(SY_FAULT_WRONG_SIZE, small, "heap", 0, "heap-112");
+    expect(SY_FAULT_WRONG_SIZE, small, "heap", 112, "heap-112");
     sy_free_sized(small, 97 - 1);
-    expect(SY_FAULT_WRONG_SIZE, small, "heap", 0, "heap-112");
+    expect(SY_FAULT_WRONG_SIZE, small, "heap", 112, "heap-112");
     sy_free_sized(small, SIZE_MAX);
-    expect(SY_FAULT_WRONG_SIZE, small, "heap", 0, "heap-112");
+    expect(SY_FAULT_WRONG_SIZE, small, "heap", 112, "heap-112");
     sy_free_sized(span, 40);
     expect(SY_FAULT_WRONG_SIZE, span, "heap", 0, NULL);
     sy_free_sized(object, 48);

@@ -545,15 +545,34 @@ static void known_kinds_are_told_as_ever(void **state) {
                  "\"ports\", allocated with size 8\n"
                  "  next: free the segment with the size that it was allocated with\n");
     expect_fault((sy_fault){.kind = SY_FAULT_WRONG_SIZE,
-                            .cache = "heap-128",
-                            .object_size = 128,
+                            .cache = "heap-64",
+                            .object_size = 64,
                             .address = at,
-                            .found_cache = "heap-64",
                             .found_size = 60,
                             .told_size = 100},
-                 "slabyard: free with the wrong size: 0x1000 in cache \"heap-128\" (128 bytes), "
-                 "belongs to \"heap-64\", freed with size 100, allocated with size 60\n"
+                 "slabyard: free with the wrong size: 0x1000 in cache \"heap-64\" (64 bytes), "
+                 "freed with size 100, allocated with size 60\n"
                  "  next: free with the size that was asked for, or without one\n");
+    sy_fault by_class = {.kind = SY_FAULT_WRONG_SIZE,
+                         .cache = "heap",
+                         .object_size = 64,
+                         .address = at,
+                         .found_cache = "heap-64",
+                         .told_size = 65};
+    expect_fault(by_class,
+                 "slabyard: free with the wrong size: 0x1000 in cache \"heap\", belongs to "
+                 "\"heap-64\" (64 bytes), freed with size 65\n"
+                 "  next: free with the size that was asked for, or without one\n");
+    by_class.told_size = 40;
+    expect_fault(by_class,
+                 "slabyard: free with the wrong size or alignment: 0x1000 in cache \"heap\", "
+                 "belongs to \"heap-64\" (64 bytes), freed with size 40\n"
+                 "  next: free with the size and alignment that were asked for, or without them\n");
+    by_class.found_size = 40;
+    expect_fault(by_class,
+                 "slabyard: free with the wrong alignment: 0x1000 in cache \"heap\", belongs to "
+                 "\"heap-64\" (64 bytes), freed with size 40, allocated with size 40\n"
+                 "  next: free with the alignment that was asked for\n");
 }
 
 /* Each is given by its name and size, if it has them. */

@@ -70,11 +70,13 @@ pub struct sy_fault {
     pub kind: sy_fault_kind,
     /// The name of the cache, heap or arena that was used.
     pub cache: *const c_char,
-    /// Bytes of the objects of the cache, 0 for the heap; for an arena: the size of the free.
+    /// Bytes of the objects of the cache, or of `found_cache` if `cache` is a heap; 0: not known; for
+    /// an arena: the size of the free.
     pub object_size: usize,
     /// The freed address, or the first byte that was damaged or accessed.
     pub address: *const c_void,
-    /// For [`SY_FAULT_WRONG_CACHE`], the cache that owns the object; otherwise null.
+    /// For [`SY_FAULT_WRONG_CACHE`] and [`SY_FAULT_WRONG_SIZE`], the cache that owns the object if
+    /// it is not `cache`; otherwise null.
     pub found_cache: *const c_char,
     /// The requested size of the object, or the size of the arena's segment; 0: not known.
     pub found_size: usize,

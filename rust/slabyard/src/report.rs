@@ -105,13 +105,14 @@ impl<'r> Report<'r> {
         unsafe { text(self.fault().cache) }.unwrap_or("")
     }
 
-    /// The cache that owns the object, if the object was freed to another one.
+    /// The cache that owns the object, if the object was freed to another one or to the heap.
     pub fn found_cache(&self) -> Option<&'r str> {
         // SAFETY: as in cache.
         unsafe { text(self.fault().found_cache) }
     }
 
-    /// The object size of the cache in bytes; 0 for the heap.
+    /// The object size of the cache in bytes, or of [`Report::found_cache`] if the cache is a heap; 0:
+    /// not known.
     pub fn object_size(&self) -> usize {
         self.fault().object_size
     }
