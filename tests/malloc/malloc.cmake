@@ -51,14 +51,14 @@ endforeach()
 set_property(TEST malloc.callbacks malloc.ends APPEND PROPERTY ENVIRONMENT
     SLABYARD=tools=off,sample=off)
 # The same programs with checks.
-foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
+foreach(name malloc_names malloc_life malloc_signals malloc_operators malloc_replaced)
     sy_test(malloc.${name}.checked malloc 300 1 $<TARGET_FILE:${name}_preloaded>)
     set_property(TEST malloc.${name}.checked APPEND PROPERTY ENVIRONMENT
         LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
         SLABYARD=tools=off,check,redzone$<$<NOT:$<STREQUAL:${name},malloc_life>>:,poison,quarantine>)
 endforeach()
 # The same programs with each allocation of up to one page guarded.
-foreach(name malloc_names malloc_life malloc_operators malloc_replaced)
+foreach(name malloc_names malloc_life malloc_signals malloc_operators malloc_replaced)
     sy_test(malloc.${name}.sampled malloc 300 1 $<TARGET_FILE:${name}_preloaded>)
     set_property(TEST malloc.${name}.sampled APPEND PROPERTY ENVIRONMENT
         LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
@@ -103,6 +103,8 @@ sy_test(malloc.programs_run malloc 600 1 ${CMAKE_CURRENT_LIST_DIR}/programs_run.
     $<TARGET_FILE:slabyard_malloc>)
 sy_test(malloc.process malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/process.sh
     $<TARGET_FILE:slabyard_malloc> $<TARGET_FILE:malloc_life_preloaded>)
+sy_test(malloc.loaded malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/loaded.sh
+    $<TARGET_FILE:slabyard_malloc>)
 add_executable(malloc_swing ${CMAKE_CURRENT_LIST_DIR}/swing.c)
 target_compile_options(malloc_swing PRIVATE ${user_warnings} -fno-builtin)
 target_link_libraries(malloc_swing PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
