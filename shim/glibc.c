@@ -10,6 +10,8 @@
 
 #include <slabyard/slabyard.h>
 
+#include "chunk/chunk.h"
+
 #ifdef __GLIBC__
 
 #    define NAME __attribute__((visibility("default")))
@@ -37,34 +39,34 @@ NAME int mallopt(int parameter, int value) {
 }
 
 typedef struct sy_shim_sums {
-    size_t used, free; /* bytes */
+    size_t used, free_slots; /* bytes of objects in caches, number of free slots in slabs */
 } sy_shim_sums;
 
 static int add_cache(void *sums_, const sy_cache_account *account) {
     sy_shim_sums *sums = sums_;
-    sums->used += account->stats.in_use * account->stats.slot_size;
+    const sy_cache_stats *stats = &account->stats;
+    sums->used += stats->in_use * stats->slot_size;
+    sums->free_slots += stats->free + stats->in_depot + stats->in_loaded + stats->in_quarantine;
     return 0;
 }
 
-static sy_stats sum_up(sy_shim_sums *sums) {
-    sy_stats stats;
-    *sums = (sy_shim_sums){0};
-    sy_get_stats(&stats);
-    sy_each_cache(add_cache, sums);
-    size_t slabs = stats.slabs > sums->used ? stats.slabs - sums->used : 0;
-    sums->free = slabs + stats.units_free;
-    sums->used += stats.spans;
-    return stats;
-}
+static size_t difference(size_t from, size_t bytes) { return from > bytes ? from - bytes : 0; }
 
+/* The figures of glibc that have a meaning here; docs/malloc.md says which. Other threads change
+ * them while they are added up. */
 NAME struct mallinfo2 mallinfo2(void) {
-    sy_shim_sums sums;
-    sy_stats stats = sum_up(&sums);
+    sy_stats stats;
+    sy_shim_sums sums = {0};
+    sy_get_stats(&stats);
+    sy_chunk_stats chunks = sy_chunk_count();
+    sy_each_cache(add_cache, &sums);
     return (struct mallinfo2){
-        .arena = stats.mapped - stats.spans,
-        .hblkhd = stats.spans,
-        .uordblks = sums.used,
-        .fordblks = sums.free,
+        .arena = difference(stats.mapped, chunks.large_bytes),
+        .ordblks = sums.free_slots,
+        .hblks = chunks.large_count,
+        .hblkhd = chunks.large_bytes,
+        .uordblks = sums.used + stats.spans,
+        .fordblks = difference(stats.slabs, sums.used) + stats.units_free,
         .keepcost = stats.units_free - stats.units_clean,
     };
 }
@@ -75,6 +77,8 @@ NAME struct mallinfo mallinfo(void) {
     struct mallinfo2 info = mallinfo2();
     return (struct mallinfo){
         .arena = bounded(info.arena),
+        .ordblks = bounded(info.ordblks),
+        .hblks = bounded(info.hblks),
         .hblkhd = bounded(info.hblkhd),
         .uordblks = bounded(info.uordblks),
         .fordblks = bounded(info.fordblks),
@@ -84,17 +88,19 @@ NAME struct mallinfo mallinfo(void) {
 
 NAME void malloc_stats(void) { sy_print_stats(STDERR_FILENO); }
 
+/* The elements that programs look for in glibc's text, without glibc's element for each arena. */
 NAME int malloc_info(int options, FILE *file) {
     if (options != 0) return EINVAL;
     struct mallinfo2 info = mallinfo2();
     fprintf(file,
-            "<malloc version=\"slabyard-" SLABYARD_VERSION "\">\n"
+            "<malloc version=\"1\">\n"
+            "<total type=\"fast\" count=\"0\" size=\"0\"/>\n"
+            "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n"
+            "<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n"
             "<system type=\"current\" size=\"%zu\"/>\n"
-            "<total type=\"used\" size=\"%zu\"/>\n"
-            "<total type=\"rest\" size=\"%zu\"/>\n"
-            "<total type=\"mmap\" size=\"%zu\"/>\n"
+            "<aspace type=\"total\" size=\"%zu\"/>\n"
             "</malloc>\n",
-            info.arena + info.hblkhd, info.uordblks, info.fordblks, info.hblkhd);
+            info.ordblks, info.fordblks, info.hblks, info.hblkhd, info.arena, info.arena);
     return 0;
 }
 

@@ -100,7 +100,8 @@ _Static_assert(sizeof(sy_chunk) == 16 << 10, "chunk_of finds the header of a des
 typedef struct sy_chunk_stats {
     size_t chunks;                  /* number of */
     size_t units_free, units_clean; /* number of units in no run; number of those without memory */
-    size_t large_bytes, large_kept; /* of large spans: in use; kept for reuse */
+    size_t large_count;             /* number of large spans in use */
+    size_t large_bytes, large_kept; /* bytes of large spans: in use; kept for reuse */
 } sy_chunk_stats;
 
 /*

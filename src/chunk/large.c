@@ -123,6 +123,7 @@ static sy_slab *take_kept(sy_memory *memory, size_t bytes, size_t align, size_t 
     }
     if (best) {
         unlink_kept(memory, best);
+        memory->used_count++;
         memory->used_bytes += best->bytes;
     }
     sy_lock_release(&memory->large_lock);
@@ -350,6 +351,7 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
     size_t dirty = grows ? 0 : gather(memory, span);
     *clean = span->bytes - dirty;
     sy_lock_acquire(&memory->large_lock);
+    memory->used_count++;
     memory->used_bytes += span->bytes;
     sy_lock_release(&memory->large_lock);
     sy_map_set_owner(start, reserved, span);
@@ -425,6 +427,7 @@ void sy_large_give(sy_slab *span) {
     end_watch(span);
     sy_map_set_owner(span->start, reserved_bytes(span), NULL);
     sy_lock_acquire(&memory->large_lock);
+    memory->used_count--;
     memory->used_bytes -= span->bytes;
     sy_lock_release(&memory->large_lock);
     keep_span(memory, span);
@@ -548,4 +551,11 @@ void sy_large_count(sy_memory *memory, size_t *used, size_t *kept_for_reuse) {
     *used = memory->used_bytes;
     *kept_for_reuse = memory->kept_bytes;
     sy_lock_release(&memory->large_lock);
+}
+
+size_t sy_large_count_used(sy_memory *memory) {
+    sy_lock_acquire(&memory->large_lock);
+    size_t count = memory->used_count;
+    sy_lock_release(&memory->large_lock);
+    return count;
 }

@@ -37,6 +37,8 @@ void sy_large_age(sy_memory *memory);
 /* In the child of a fork, if another thread was changing the list of kept spans: counts them. */
 void sy_large_recover(sy_memory *memory);
 void sy_large_count(sy_memory *memory, size_t *used_bytes, size_t *kept_bytes);
+/* The number of large spans in use. */
+size_t sy_large_count_used(sy_memory *memory);
 /* Compares the counts of kept spans with their list; returns the number of violations. */
 size_t sy_large_verify(sy_memory *memory);
 

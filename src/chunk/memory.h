@@ -57,7 +57,7 @@ struct sy_memory {
 
     sy_lock large_lock;   /* guards the fields below */
     struct sy_slab *kept; /* large spans that were freed, for reuse; linked by next */
-    size_t kept_count, kept_bytes, used_bytes;
+    size_t kept_count, kept_bytes, used_count, used_bytes;
     struct sy_slab *watched; /* the large span that is watched (large.c); NULL: none */
     uintptr_t gauge;         /* the start of its gauge */
     size_t gauge_bytes;

@@ -258,6 +258,9 @@ static void second_names_are_the_same_functions(void) {
     old_cfree(NULL);
 }
 
+/* mallinfo is deprecated, but programs call it. */
+#    pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 static void reports_know_what_is_live(void) {
     enum { COUNT = 1000, BYTES = 10000, LARGE = 30 << 20 };
     static void *blocks[COUNT];
@@ -268,12 +271,18 @@ static void reports_know_what_is_live(void) {
     must(live.uordblks - before.uordblks < (size_t)COUNT * BYTES * 5 / 4);
     for (int i = 0; i < COUNT; i++) free(blocks[i]);
     must(mallinfo2().uordblks - before.uordblks < BYTES);
+    must(mallinfo2().ordblks > live.ordblks);
+    before = mallinfo2();
     void *large = opaque(malloc(LARGE));
-    must(mallinfo2().uordblks - before.uordblks >= LARGE);
-    /* With checks, large blocks are objects of a cache, not mappings of their own. */
-    must(is_checked() ? mallinfo2().hblkhd == before.hblkhd
-                      : mallinfo2().hblkhd - before.hblkhd >= LARGE);
+    live = mallinfo2();
+    must(live.uordblks - before.uordblks >= LARGE);
+    must(live.hblkhd - before.hblkhd >= LARGE && live.hblks - before.hblks == 1);
+    must(live.arena + live.hblkhd >= live.uordblks);
+    struct mallinfo narrow = mallinfo();
+    must(narrow.hblkhd >= LARGE && (size_t)narrow.hblks == live.hblks);
+    must(narrow.uordblks >= LARGE && narrow.ordblks > 0 && narrow.arena > 0);
     free(large);
+    if (!is_checked()) must(mallinfo2().hblks == before.hblks);
     must(malloc_trim(0) == 1);
     must(mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1 && mallopt(-1000, 0) == 0);
     char *text = NULL;
@@ -281,8 +290,27 @@ static void reports_know_what_is_live(void) {
     FILE *file = open_memstream(&text, &length);
     must(malloc_info(1, file) == EINVAL && malloc_info(0, file) == 0);
     fclose(file);
-    must(strncmp(text, "<malloc version=\"slabyard-", 26) == 0 && strstr(text, "</malloc>\n"));
+    must(strncmp(text, "<malloc version=\"1\">\n", 21) == 0);
+    static const char *const elements[] = {"<total type=\"fast\" ", "<total type=\"rest\" ",
+                                           "<total type=\"mmap\" ", "<system type=\"current\" ",
+                                           "<aspace type=\"total\" "};
+    for (int i = 0; i < 5; i++) must(strstr(text, elements[i]));
+    must(strcmp(text + length - 10, "</malloc>\n") == 0);
     free(text);
+}
+
+/* What malloc_stats writes to stderr is read back from a file. */
+static void statistics_are_written(void) {
+    static char text[1 << 16];
+    FILE *file = tmpfile();
+    int kept = dup(STDERR_FILENO);
+    must(file && kept >= 0 && dup2(fileno(file), STDERR_FILENO) == STDERR_FILENO);
+    malloc_stats();
+    must(dup2(kept, STDERR_FILENO) == STDERR_FILENO && close(kept) == 0);
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    must(strstr(text, "heap-") && strstr(text, "large objects"));
+    fclose(file);
 }
 
 #else
@@ -290,6 +318,7 @@ static void reports_know_what_is_live(void) {
 /* Only glibc has these functions. */
 static void second_names_are_the_same_functions(void) {}
 static void reports_know_what_is_live(void) {}
+static void statistics_are_written(void) {}
 
 #endif
 
@@ -306,5 +335,6 @@ int main(void) {
     checked_objects_have_their_size();
     second_names_are_the_same_functions();
     reports_know_what_is_live();
+    statistics_are_written();
     return 0;
 }
