@@ -33,7 +33,7 @@ void cfree(void *block);
 void old_cfree(void *block);
 __asm__(".symver old_cfree, cfree@GLIBC_2.2.5");
 #    else
-#        define old_cfree __libc_free /* newer processors' glibc never had cfree */
+#        define old_cfree __libc_free /* the version of cfree differs, or there is none */
 #    endif
 #endif
 
