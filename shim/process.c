@@ -1,8 +1,8 @@
 /*
- * process.c: fits the drop-in malloc into the process: its default options, and the source of
- * blocks for the library's pass-through mode (SLABYARD=tools=malloc). The library itself would take
- * these blocks from malloc, which is this library's. Here they come from the malloc of the next
- * library.
+ * process.c: fits the drop-in malloc into the process: its start, its default options, and the
+ * source of blocks for the library's pass-through mode (SLABYARD=tools=malloc). The library itself
+ * would take these blocks from malloc, which is this library's. Here they come from the malloc of
+ * the next library.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -12,6 +12,7 @@
 
 #include "base/cpu.h"
 #include "os/os.h"
+#include "os/start.h"
 #include "shim/shim.h"
 
 /* Weak: a statically linked program has no dlsym, or one that finds nothing. */
@@ -31,6 +32,14 @@ void *sy_shim_next(const char *name) {
 /* 128 guarded objects, their records and a thousand stacks take less than 1 MiB. */
 const char *sy_os_default_options(void) {
     return "maintenance=auto,sample=1/50000,guard-slots=128";
+}
+
+/* The library starts at the first allocation. But stderr has to be noted before the program opens a
+ * file, which gets the number 2 if stderr is closed. If there are options, the library starts here,
+ * so that `help` and `stats` write also in a program that never allocates. */
+__attribute__((constructor)) static void start_with_process(void) {
+    sy_os_note_stderr();
+    if (sy_os_option("SLABYARD")) (void)sy_start();
 }
 
 /* ---- blocks of the next library ---- */

@@ -258,7 +258,8 @@ int sy_print_stats(int fd) {
 }
 
 static void print_at_exit(void) {
-    if (atomic_load_explicit(&sy_options_now.stats, memory_order_relaxed)) sy_print_stats(2);
+    if (atomic_load_explicit(&sy_options_now.stats, memory_order_relaxed))
+        sy_print_stats(sy_os_stderr());
 }
 
 static int announce_account(void) {

@@ -363,7 +363,7 @@ static void report(const sy_epoch *epoch, const sy_epoch_stats *stats) {
     sy_lock_acquire(&lock);
     describe_epoch(&text, epoch, stats);
     sy_lock_release(&lock);
-    sy_os_write(2, text.bytes, text.length);
+    sy_os_write(sy_os_stderr(), text.bytes, text.length);
 }
 
 size_t sy_epoch_report_stuck(uint64_t ns) {

@@ -148,7 +148,7 @@ bool sy_maintenance_look(uint64_t now, bool allocates) {
 static void tell_no_thread(void) {
     static const char line[] = "slabyard: the thread that the option \"maintenance\" asks for "
                                "cannot be started\n";
-    sy_os_write(2, line, sizeof line - 1);
+    sy_os_write(sy_os_stderr(), line, sizeof line - 1);
 }
 
 /* Carries out the options that were set since the last call. */

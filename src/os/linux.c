@@ -1,8 +1,8 @@
 /*
  * linux.c: os.h on Linux: memory, processors, time, threads, fork, files and the end of the
  * process. The other parts of os.h are in linux_access.c (refused accesses), linux_child.c (child
- * processes, loading libraries), linux_limits.c (control groups), linux_maps.c (written memory) and
- * linux_places.c (what lies at an address).
+ * processes, loading libraries), linux_limits.c (control groups), linux_maps.c (written memory),
+ * linux_places.c (what lies at an address) and linux_stderr.c (where messages go).
  *
  * Reserved address space is a private anonymous mapping without access; commit is mprotect, discard
  * is madvise. The kernel counts a private mapping for its overcommit policy (vm.overcommit_memory)
@@ -684,7 +684,10 @@ void sy_os_drop_streams(bool in_child) {
     streams_held = in_child ? 0 : streams_held - 1;
 }
 
-int sy_os_at_exit(void (*hook)(void)) { return atexit(hook) == 0 ? 0 : fail_with_errno(ENOMEM); }
+int sy_os_at_exit(void (*hook)(void)) {
+    sy_os_keep_stderr();
+    return atexit(hook) == 0 ? 0 : fail_with_errno(ENOMEM);
+}
 
 /* ---- environment, terminal, report files ---- */
 

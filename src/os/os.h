@@ -266,6 +266,19 @@ const char *sy_os_option(const char *name);
  * defines the two functions for blocks. */
 const char *sy_os_default_options(void);
 
+/* Notes which file stderr is, at the start. Later calls do nothing. */
+void sy_os_note_stderr(void);
+
+/* The file descriptor for messages to the user: 2, or that of sy_os_keep_stderr, if it still refers
+ * to the file that was stderr at the start; else 2 if it refers to a pipe, or to a file that is
+ * opened for appending. -1: there is none, also if stderr was closed at the start; nothing may be
+ * written. May be called in a handler of a signal. errno is unchanged. */
+int sy_os_stderr(void);
+
+/* Keeps a second descriptor of stderr, with a high number and closed by exec, for what is written
+ * when the program may have closed stderr. If there is no room for it, does nothing. */
+void sy_os_keep_stderr(void);
+
 /* Whether `fd` refers to a terminal. */
 bool sy_os_is_terminal(int fd);
 
@@ -375,7 +388,8 @@ typedef struct sy_os_piece {
 int sy_os_each_written(void (*visit)(void *arg, const sy_os_piece *piece), void *arg);
 
 /* When the process ends by exit() or by a return from main(), hook() runs: last registered, first
- * run. ENOMEM: not registered. May call malloc. */
+ * run. ENOMEM: not registered. May call malloc. What the hook writes to sy_os_stderr also arrives
+ * if the program closes stderr before (sy_os_keep_stderr). */
 int sy_os_at_exit(void (*hook)(void));
 
 /* ---- failures on demand ---- */

@@ -494,7 +494,7 @@ static void tell(problem what, part said) {
         sy_text_add(&text, table[find_option(said.name)].says.values);
     }
     sy_text_add(&text, "\n");
-    sy_os_write(2, text.bytes, text.length);
+    sy_os_write(sy_os_stderr(), text.bytes, text.length);
 }
 
 static void tell_problems(const char *text) {
@@ -543,12 +543,12 @@ static void tell_option(const sy_option *option) {
     }
     sy_text_add(&text, ")");
     add_wrapped(&text, option->meaning);
-    sy_os_write(2, text.bytes, text.length);
+    sy_os_write(sy_os_stderr(), text.bytes, text.length);
 }
 
 static void tell_help(void) {
     static const char title[] = "slabyard: options of SLABYARD, with commas between:\n";
-    sy_os_write(2, title, sizeof title - 1);
+    sy_os_write(sy_os_stderr(), title, sizeof title - 1);
     for (unsigned i = 0; i < OPTIONS; i++) tell_option(&table[i].says);
 }
 
@@ -559,6 +559,7 @@ void sy_options_load(void) {
     sy_lock_acquire(&lock);
     if (!atomic_load_explicit(&loaded, memory_order_relaxed)) {
         first = true;
+        sy_os_note_stderr();
         set_initial(&current);
         set_all(&current, defaults, &waiting);
         if (text) fine = set_all(&current, text, &waiting);

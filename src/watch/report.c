@@ -42,7 +42,7 @@ static bool is_said(const char *name) {
 static bool wants_colour(void) {
     unsigned when = atomic_load_explicit(&sy_options_now.colour, memory_order_relaxed);
     if (when != SY_WHEN_AUTO) return when == SY_WHEN_ALWAYS;
-    return !*path && sy_os_is_terminal(2) && !is_said("NO_COLOR");
+    return !*path && sy_os_is_terminal(sy_os_stderr()) && !is_said("NO_COLOR");
 }
 
 bool sy_report_begin(void) {
@@ -67,9 +67,9 @@ static void write_out(const char *file, const char *what, size_t bytes) {
         sy_text_add(&text, "slabyard: cannot write to ");
         sy_text_add(&text, file);
         sy_text_add(&text, ", so here:\n");
-        sy_os_write(2, text.bytes, text.length);
+        sy_os_write(sy_os_stderr(), text.bytes, text.length);
     }
-    sy_os_write(2, what, bytes);
+    sy_os_write(sy_os_stderr(), what, bytes);
 }
 
 /* Ends a report that was too long with its last whole line, and a line that says so. */

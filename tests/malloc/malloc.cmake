@@ -105,6 +105,8 @@ sy_test(malloc.process malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/process.sh
     $<TARGET_FILE:slabyard_malloc> $<TARGET_FILE:malloc_life_preloaded>)
 sy_test(malloc.loaded malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/loaded.sh
     $<TARGET_FILE:slabyard_malloc>)
+sy_test(malloc.messages malloc 60 1 ${CMAKE_CURRENT_LIST_DIR}/messages.sh
+    $<TARGET_FILE:slabyard_malloc>)
 add_executable(malloc_swing ${CMAKE_CURRENT_LIST_DIR}/swing.c)
 target_compile_options(malloc_swing PRIVATE ${user_warnings} -fno-builtin)
 target_link_libraries(malloc_swing PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
