@@ -135,16 +135,25 @@ fn the_library_may_be_any_that_can_be_loaded() {
     let whole = std::fs::read(&mine).unwrap();
     std::fs::write(folder.path().join("torn.so"), &whole[..4096]).unwrap();
     std::fs::write(folder.path().join("text.so"), "no library").unwrap();
+    std::fs::write(folder.path().join("none.c"), "int none;").unwrap();
+    let none = ["-shared", "-fPIC", "none.c", "-o", "none.so"];
+    let linked = Command::new("cc").current_dir(&folder).args(none).status();
+    assert!(linked.unwrap().success());
     for (name, why) in [
         ("no.so", "cannot use no.so: No such file"),
         ("text.so", "is not a library"),
         ("torn.so", "torn.so cannot be preloaded into"),
+        ("none.so", "none.so has no malloc, so it would not replace"),
     ] {
         let said = ends_with(
             folder.path(),
             ["run", "--library", name, "--", &program],
             125,
         );
+        assert!(said.contains(why), "{said}");
+        let allocator = format!("none={name}");
+        let words = ["compare", "--run", "-a", &allocator, "--", &program];
+        let said = ends_with(folder.path(), words, 1);
         assert!(said.contains(why), "{said}");
     }
 }
@@ -249,6 +258,54 @@ fn a_program_with_a_malloc_of_its_own_is_run_and_told_of() {
         out.contains("which has a malloc of its own, which comes before"),
         "{out}"
     );
+}
+
+/// The test skips what the compiler cannot link here.
+#[test]
+fn a_program_with_a_sanitizer_is_not_started() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("main.c"), "int main(void) { return 0; }").unwrap();
+    for (compiler, flags, name) in [
+        ("cc", "-fsanitize=address", "AddressSanitizer"),
+        ("cc", "-fsanitize=thread", "ThreadSanitizer"),
+        ("cc", "-fsanitize=leak", "LeakSanitizer"),
+        (
+            "cc",
+            "-fsanitize=address -static-libasan",
+            "AddressSanitizer",
+        ),
+        ("clang", "-fsanitize=address", "AddressSanitizer"),
+        ("clang", "-fsanitize=thread -s", "ThreadSanitizer"),
+        ("clang", "-fsanitize=memory", "MemorySanitizer"),
+    ] {
+        let linked = Command::new(compiler)
+            .current_dir(&folder)
+            .args(flags.split(' '))
+            .args(["main.c", "-o", "main"])
+            .stderr(Stdio::null())
+            .status();
+        if !linked.is_ok_and(|status| status.success()) {
+            continue;
+        }
+        let option = flags.split(' ').next().unwrap();
+        for (words, status) in [
+            (&["run", "--", "./main"][..], 125),
+            (&["compare", "--run", "--", "./main"], 1),
+        ] {
+            let said = ends_with(folder.path(), words, status);
+            let why = format!("./main is built with {name}, which needs a malloc of its own");
+            assert!(said.contains(&why), "{compiler} {flags}: {said}");
+            assert!(said.contains(&format!("without {option}")), "{said}");
+        }
+    }
+    let harmless = ["-fsanitize=undefined", "main.c", "-o", "main"];
+    let linked = Command::new("cc")
+        .current_dir(&folder)
+        .args(harmless)
+        .status();
+    if linked.is_ok_and(|status| status.success()) {
+        done(folder.path(), ["run", "--", "./main"]);
+    }
 }
 
 /// The test runs only as root, because only root can make such a program.

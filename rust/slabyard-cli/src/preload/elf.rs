@@ -1,5 +1,5 @@
-//! Reads the head of an ELF file: the processor it is for, and whether a loader starts it. The
-//! bytes may be damaged in any way.
+//! Reads the head of an ELF file: the processor it is for, whether a loader starts it, and which
+//! malloc is in it. The bytes may be damaged in any way.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,10 @@ const TABLE_BYTES_MAX: usize = 1 << 20;
 const SYMBOL_BYTES_MAX: usize = 1 << 28;
 
 const PT_INTERP: u64 = 3;
+const SHT_SYMTAB: u64 = 2;
+const SHT_DYNAMIC: u64 = 6;
 const SHT_DYNSYM: u64 = 11;
+const DT_NEEDED: u64 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elf {
@@ -22,12 +25,133 @@ pub struct Elf {
     big_endian: bool,
     /// The path of its loader; `None` for a statically linked program.
     pub loader: Option<String>,
-    /// Whether it defines malloc, which then precedes that of any library.
-    pub has_malloc: bool,
+    /// Whether it defines malloc, which then precedes that of libraries behind it. `None`: its
+    /// symbols cannot be read.
+    pub has_malloc: Option<bool>,
+    /// The sanitizer that it is built with.
+    pub sanitizer: Option<&'static Sanitizer>,
+}
+
+/// A tool that a compiler builds into a program, and that has a malloc of its own.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Sanitizer {
+    pub name: &'static str,
+    /// The value of the compiler's option `-fsanitize`.
+    pub option: &'static str,
+    /// What its libraries are called: lib*.so, or libclang_rt.*-x86_64.so.
+    library: &'static str,
+    /// A function that each program built with it calls at its start.
+    start: &'static str,
+}
+
+const fn sanitizer(
+    name: &'static str,
+    option: &'static str,
+    library: &'static str,
+    start: &'static str,
+) -> Sanitizer {
+    Sanitizer {
+        name,
+        option,
+        library,
+        start,
+    }
+}
+
+static SANITIZERS: [Sanitizer; 5] = [
+    sanitizer("AddressSanitizer", "address", "asan", "__asan_init"),
+    sanitizer("ThreadSanitizer", "thread", "tsan", "__tsan_init"),
+    sanitizer("MemorySanitizer", "memory", "msan", "__msan_init"),
+    sanitizer("HWAddressSanitizer", "hwaddress", "hwasan", "__hwasan_init"),
+    sanitizer("LeakSanitizer", "leak", "lsan", "__lsan_init"),
+];
+
+impl Sanitizer {
+    fn is_library(&self, name: &str) -> bool {
+        let end = name
+            .strip_prefix("libclang_rt.")
+            .or(name.strip_prefix("lib"))
+            .and_then(|name| name.strip_prefix(self.library));
+        end.is_some_and(|end| end.starts_with(['.', '-', '_']))
+    }
 }
 
 /// Reads `length` bytes of a file from `offset` on.
 type Read<'a> = &'a dyn Fn(u64, usize) -> Option<Vec<u8>>;
+
+/// The sections of a 64-bit file.
+struct Sections<'a> {
+    elf: &'a Elf,
+    read: Read<'a>,
+    /// The table of their headers, and the size of one.
+    headers: Vec<u8>,
+    size: usize,
+}
+
+impl<'a> Sections<'a> {
+    fn of(elf: &'a Elf, read: Read<'a>) -> Option<Self> {
+        if elf.bits != 64 {
+            return None;
+        }
+        let head = read(0, 64)?;
+        let table = elf.number(&head, 0x28, 8)?;
+        let size = elf.number(&head, 0x3a, 2)? as usize;
+        let count = elf.number(&head, 0x3c, 2)? as usize;
+        if size == 0 || size * count > TABLE_BYTES_MAX {
+            return None;
+        }
+        let headers = read(table, size * count)?;
+        Some(Sections {
+            elf,
+            read,
+            headers,
+            size,
+        })
+    }
+
+    fn bytes(&self, header: &[u8]) -> Option<Vec<u8>> {
+        let length = usize::try_from(self.elf.number(header, 0x20, 8)?).ok()?;
+        let small = length <= SYMBOL_BYTES_MAX;
+        small.then(|| (self.read)(self.elf.number(header, 0x18, 8)?, length))?
+    }
+
+    /// The contents of the first section of a kind, and of the section with its names.
+    fn with_names(&self, kind: u64) -> Option<(Vec<u8>, Vec<u8>)> {
+        let mut sections = self.headers.chunks_exact(self.size);
+        let found = sections.find(|header| self.elf.number(header, 4, 4) == Some(kind))?;
+        let names = self.elf.number(found, 0x28, 4)? as usize;
+        let names = self.headers.chunks_exact(self.size).nth(names)?;
+        Some((self.bytes(found)?, self.bytes(names)?))
+    }
+
+    /// Which of these names the first symbol has that is defined in the file and has one of them.
+    fn defined(&self, table: u64, wanted: &[&str]) -> Option<Option<usize>> {
+        let (symbols, names) = self.with_names(table)?;
+        let which = |symbol: &[u8]| {
+            let start = self.elf.number(symbol, 0, 4)? as usize;
+            let is_it = |name: &&str| {
+                let rest = names.get(start..).unwrap_or_default();
+                rest.starts_with(name.as_bytes()) && rest.get(name.len()) == Some(&0)
+            };
+            let which = wanted.iter().position(is_it)?;
+            (self.elf.number(symbol, 6, 2)? != 0).then_some(which)
+        };
+        Some(symbols.chunks_exact(24).find_map(which))
+    }
+
+    /// The names of the libraries that the file needs.
+    fn needed(&self) -> Option<Vec<String>> {
+        let (entries, names) = self.with_names(SHT_DYNAMIC)?;
+        let name = |entry: &[u8]| {
+            let is_library = self.elf.number(entry, 0, 8)? == DT_NEEDED;
+            let start = usize::try_from(self.elf.number(entry, 8, 8)?).ok()?;
+            let name = names.get(start..).filter(|_| is_library)?;
+            let end = name.iter().position(|&byte| byte == 0)?;
+            Some(String::from_utf8_lossy(&name[..end]).into_owned())
+        };
+        Some(entries.chunks_exact(16).filter_map(name).collect())
+    }
+}
 
 impl Elf {
     /// Reads the head of a file. `None`: it is not an ELF file.
@@ -59,11 +183,16 @@ impl Elf {
             bits,
             big_endian,
             loader: None,
-            has_malloc: false,
+            has_malloc: None,
+            sanitizer: None,
         };
         elf.machine = elf.number(&head, 18, 2)? as u16;
         elf.loader = elf.find_loader(read);
-        elf.has_malloc = elf.defines(read, b"malloc").unwrap_or(false);
+        if let Some(sections) = Sections::of(&elf.clone(), read) {
+            let malloc = sections.defined(SHT_DYNSYM, &["malloc"]);
+            elf.has_malloc = malloc.map(|which| which.is_some());
+            elf.sanitizer = elf.find_sanitizer(&sections);
+        }
         Some(elf)
     }
 
@@ -104,40 +233,21 @@ impl Elf {
         Some(String::from_utf8_lossy(&path[..end]).into_owned())
     }
 
-    /// Whether one of its dynamic symbols has this name and is defined here. For 64-bit files only.
-    fn defines(&self, read: Read, name: &[u8]) -> Option<bool> {
-        if self.bits != 64 {
-            return None;
-        }
-        let head = read(0, 64)?;
-        let table = self.number(&head, 0x28, 8)?;
-        let size = self.number(&head, 0x3a, 2)? as usize;
-        let count = self.number(&head, 0x3c, 2)? as usize;
-        if size == 0 || size * count > TABLE_BYTES_MAX {
-            return None;
-        }
-        let headers = read(table, size * count)?;
-        let section = |header: &[u8]| -> Option<Vec<u8>> {
-            let length = usize::try_from(self.number(header, 0x20, 8)?).ok()?;
-            let small = length <= SYMBOL_BYTES_MAX;
-            small.then(|| read(self.number(header, 0x18, 8)?, length))?
-        };
-        let mut sections = headers.chunks_exact(size);
-        let symbols = sections.find(|header| self.number(header, 4, 4) == Some(SHT_DYNSYM))?;
-        let names = self.number(symbols, 0x28, 4)? as usize;
-        let names = section(headers.chunks_exact(size).nth(names)?)?;
-        let is_it = |symbol: &[u8]| {
-            let start = self.number(symbol, 0, 4)? as usize;
-            let end = start + name.len();
-            let named = names.get(start..end)? == name && names.get(end) == Some(&0);
-            Some(named && self.number(symbol, 6, 2)? != 0)
-        };
-        let symbols = section(symbols)?;
-        Some(
-            symbols
-                .chunks_exact(24)
-                .any(|symbol| is_it(symbol) == Some(true)),
-        )
+    /// Which sanitizer it is built with. A sanitizer's runtime is a library that the file needs, or
+    /// is linked into it, together with a malloc.
+    fn find_sanitizer(&self, sections: &Sections) -> Option<&'static Sanitizer> {
+        let needed = sections.needed().unwrap_or_default();
+        let by_library = SANITIZERS
+            .iter()
+            .find(|one| needed.iter().any(|library| one.is_library(library)));
+        by_library.or_else(|| {
+            let starts = SANITIZERS.each_ref().map(|one| one.start);
+            [SHT_DYNSYM, SHT_SYMTAB]
+                .into_iter()
+                .filter(|_| self.has_malloc == Some(true))
+                .find_map(|table| sections.defined(table, &starts)?)
+                .map(|which| &SANITIZERS[which])
+        })
     }
 
     /// Whether a library of one kind can be loaded into a process of the other.
@@ -195,11 +305,35 @@ mod tests {
     #[test]
     fn a_malloc_that_a_file_offers_is_seen() {
         let bytes = crate::preload::DROP_IN;
-        assert!(Elf::of_bytes(bytes).unwrap().has_malloc);
+        let malloc = |bytes: &[u8]| Elf::of_bytes(bytes).unwrap().has_malloc;
+        assert_eq!(malloc(bytes), Some(true));
         let without = std::fs::read("/proc/self/exe").unwrap();
-        assert!(!Elf::of_bytes(&without).unwrap().has_malloc);
+        assert_eq!(malloc(&without), Some(false));
         for length in [64, 4096, bytes.len() - 1] {
-            assert!(!Elf::of_bytes(&bytes[..length]).unwrap().has_malloc);
+            assert_eq!(malloc(&bytes[..length]), None);
+        }
+    }
+
+    #[test]
+    fn libraries_of_sanitizers_are_recognized_by_their_names() {
+        for (library, name) in [
+            ("libasan.so.8", Some("AddressSanitizer")),
+            ("libclang_rt.asan-x86_64.so", Some("AddressSanitizer")),
+            ("libclang_rt.asan.so", Some("AddressSanitizer")),
+            (
+                "libclang_rt.hwasan_aliases-x86_64.so",
+                Some("HWAddressSanitizer"),
+            ),
+            ("libhwasan.so.0", Some("HWAddressSanitizer")),
+            ("libtsan.so.2", Some("ThreadSanitizer")),
+            ("liblsan.so.0", Some("LeakSanitizer")),
+            ("libubsan.so.1", None),
+            ("libclang_rt.ubsan_standalone-x86_64.so", None),
+            ("libasanas.so", None),
+            ("libm.so.6", None),
+        ] {
+            let found = SANITIZERS.iter().find(|one| one.is_library(library));
+            assert_eq!(found.map(|one| one.name), name, "{library}");
         }
     }
 

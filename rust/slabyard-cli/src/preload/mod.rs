@@ -80,17 +80,36 @@ impl Library {
     /// Checks that `program` can run with the library; the error says why it cannot.
     pub fn must_serve(&self, program: &OsStr) -> Result<()> {
         let found = target::find(program, &self.elf)?;
-        match Elf::open(&found)?.and_then(|elf| elf.loader) {
-            Some(loader) if can_list(&loader) => self.must_load(&found),
-            _ => Ok(()),
+        let elf = Elf::open(&found)?;
+        if let Some(sanitizer) = elf.as_ref().and_then(|elf| elf.sanitizer) {
+            bail!(
+                "{} is built with {}, which needs a malloc of its own: run it without Slabyard, or \
+                 build it without -fsanitize={}",
+                found.display(),
+                sanitizer.name,
+                sanitizer.option
+            );
         }
+        match elf.and_then(|elf| elf.loader) {
+            Some(loader) if can_list(&loader) => self.must_load(&found)?,
+            _ => (),
+        }
+        // Asked last: the loader says better what is wrong with a damaged library.
+        if self.elf.has_malloc == Some(false) {
+            bail!(
+                "{} has no malloc, so it would not replace that of {}",
+                self.path.display(),
+                found.display()
+            );
+        }
+        Ok(())
     }
 
     /// A warning if a program that can run with the library may not use it.
     pub fn doubt(&self, program: &OsStr) -> Option<String> {
         let found = target::find(program, &self.elf).ok()?;
         let elf = Elf::open(&found).ok()??;
-        elf.has_malloc.then(|| {
+        (elf.has_malloc == Some(true)).then(|| {
             format!(
                 "{} has a malloc of its own, which comes before that of any library: it does not use \
                  {}, but programs that it starts may",
