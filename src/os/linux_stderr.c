@@ -49,22 +49,26 @@ static bool is_stderr(int fd) {
     return fstat(fd, &about) == 0 && about.st_dev == device && about.st_ino == inode;
 }
 
-/*
- * Whether a program may have put `fd` in place of stderr for messages, by dup2 or freopen: a log,
- * which is a file opened for appending, or a pipe to the process that collects messages. There a
- * report of misuse is looked for: the process aborts after it, and nothing else says why. Any other
- * file may have got the number 2 by chance. A report would overwrite a part of its data, or, on a
- * socket, show memory of the program to another machine. For these programs there is the option
- * `report`.
- */
-static bool is_for_messages(int fd) {
+/* A pipe to the process that collects the messages, such as a test's parent. */
+static bool is_pipe(int fd) {
     struct stat about;
-    if (fstat(fd, &about) != 0) return false;
-    if (S_ISFIFO(about.st_mode)) return true;
-    int flags = fcntl(fd, F_GETFL);
-    return S_ISREG(about.st_mode) && flags >= 0 && flags & O_APPEND;
+    return fstat(fd, &about) == 0 && S_ISFIFO(about.st_mode);
 }
 
+/* A file that is opened for appending. */
+static bool is_log(int fd) {
+    struct stat about;
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && flags & O_APPEND && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+/*
+ * Servers and tests put a log or a pipe in place of stderr, by dup2 or freopen. There a report of
+ * misuse is looked for: the process aborts after it, and nothing else says why. Any other file may
+ * have got the number 2 by chance. A report would overwrite a part of its data, or, on a socket,
+ * show memory of the program to another machine. For these programs there is the option `report`.
+ * A log may still be a file of data, so the second descriptor comes before it.
+ */
 static int find_stderr(void) {
     switch (atomic_load_explicit(&start, memory_order_acquire)) {
     case NOT_NOTED: return STDERR_FILENO;
@@ -72,9 +76,9 @@ static int find_stderr(void) {
     default: break;
     }
     int second = atomic_load_explicit(&kept, memory_order_relaxed);
-    if (is_stderr(STDERR_FILENO)) return STDERR_FILENO;
+    if (is_stderr(STDERR_FILENO) || is_pipe(STDERR_FILENO)) return STDERR_FILENO;
     if (second && is_stderr(second)) return second;
-    return is_for_messages(STDERR_FILENO) ? STDERR_FILENO : -1;
+    return is_log(STDERR_FILENO) ? STDERR_FILENO : -1;
 }
 
 int sy_os_stderr(void) {
