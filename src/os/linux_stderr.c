@@ -6,7 +6,7 @@
  * by its device and inode, and a message goes only to a descriptor of this file. For messages at
  * exit there is a second descriptor of it, which closing number 2 does not close.
  *
- * Everything here may run in the handler of a signal: it calls fstat and fcntl only.
+ * Everything here may run in the handler of a signal: it calls fstat, fcntl and lseek only.
  */
 #define _GNU_SOURCE
 
@@ -49,17 +49,20 @@ static bool is_stderr(int fd) {
     return fstat(fd, &about) == 0 && about.st_dev == device && about.st_ino == inode;
 }
 
-/* A pipe to the process that collects the messages, such as a test's parent. */
-static bool is_pipe(int fd) {
+/* A pipe to the process that collects the messages, such as a test's parent, or a terminal. */
+static bool is_stream(int fd) {
     struct stat about;
-    return fstat(fd, &about) == 0 && S_ISFIFO(about.st_mode);
+    return fstat(fd, &about) == 0 && (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode));
 }
 
-/* A file that is opened for appending. */
-static bool is_log(int fd) {
+/* A file that is opened for appending; unless `strict`, also one that the program only writes, and
+ * has written up to its end. So a message overwrites nothing. */
+static bool is_log(int fd, bool strict) {
     struct stat about;
     int flags = fcntl(fd, F_GETFL);
-    return flags >= 0 && flags & O_APPEND && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+    if (flags < 0 || fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) return false;
+    if (flags & O_APPEND) return true;
+    return !strict && (flags & O_ACCMODE) == O_WRONLY && lseek(fd, 0, SEEK_CUR) == about.st_size;
 }
 
 /*
@@ -67,7 +70,10 @@ static bool is_log(int fd) {
  * misuse is looked for: the process aborts after it, and nothing else says why. Any other file may
  * have got the number 2 by chance. A report would overwrite a part of its data, or, on a socket,
  * show memory of the program to another machine. For these programs there is the option `report`.
- * A log may still be a file of data, so the second descriptor comes before it.
+ *
+ * A log may still be a file of data. So the second descriptor comes before it. If the program has
+ * closed that one too, the message may be one of a program that ends well, and whose files have to
+ * stay as they are: then only a file for appending is a log.
  */
 static int find_stderr(void) {
     switch (atomic_load_explicit(&start, memory_order_acquire)) {
@@ -76,9 +82,9 @@ static int find_stderr(void) {
     default: break;
     }
     int second = atomic_load_explicit(&kept, memory_order_relaxed);
-    if (is_stderr(STDERR_FILENO) || is_pipe(STDERR_FILENO)) return STDERR_FILENO;
+    if (is_stderr(STDERR_FILENO) || is_stream(STDERR_FILENO)) return STDERR_FILENO;
     if (second && is_stderr(second)) return second;
-    return is_log(STDERR_FILENO) ? STDERR_FILENO : -1;
+    return is_log(STDERR_FILENO, second != 0) ? STDERR_FILENO : -1;
 }
 
 int sy_os_stderr(void) {

@@ -270,10 +270,10 @@ const char *sy_os_default_options(void);
 void sy_os_note_stderr(void);
 
 /* The file descriptor for messages to the user. It is the first of these that holds: 2, if it still
- * refers to the file that was stderr at the start, or refers to a pipe; the descriptor of
- * sy_os_keep_stderr; 2, if it refers to a file that is opened for appending. -1: there is none, or
- * stderr was closed at the start; nothing may be written. May be called in a handler of a signal.
- * errno is unchanged. */
+ * refers to the file that was stderr at the start, or refers to a pipe or terminal; the descriptor
+ * of sy_os_keep_stderr; 2, if it refers to a log: a file to which a message is only appended. -1:
+ * there is none, or stderr was closed at the start; nothing may be written. May be called in a
+ * handler of a signal. errno is unchanged. */
 int sy_os_stderr(void);
 
 /* Keeps a second descriptor of stderr, with a high number and closed by exec, for what is written

@@ -38,6 +38,8 @@ int main(int count, char **arguments) {
         case 'x': atexit(close_stderr); break;
         case 'c': close(2); break;
         case 'a': for (int i = 2; i < 1024; i++) close(i); break; /* all */
+        case 'r': if (open(arguments[2], O_RDWR) != 2) return 1; lseek(2, 0, SEEK_END); break;
+        case 'w': if (open(arguments[2], O_WRONLY) != 2) return 1; break;
         case 'o': if (!is_second(arguments[2], 0)) return 1; break;
         case '+': if (!is_second(arguments[2], O_APPEND)) return 1; break;
         case 'd': block = malloc(100); free(block); free(block); break;
@@ -87,7 +89,13 @@ echo "ok at exit"
 run "" d
 says 'double free' d
 run "" lcod
-unharmed "misuse with a file in place of stderr"
+[[ $file == data*'double free'* ]] || fail "a file that is only written has no report: $file"
+for way in r w; do # a file that is also read, and one that is not written up to its end
+    printf 'data\n' >"$work/kept"
+    (SLABYARD='' under "$work/program" lc${way}d "$work/kept" || true) 2>"$work/said"
+    file=$(<"$work/kept")
+    unharmed "misuse with a file that has data ($way) in place of stderr"
+done
 run stats lcod
 unharmed "misuse with a file in place of stderr, and stats"
 says 'double free' "the second descriptor"
