@@ -81,7 +81,7 @@ omit+='|unit\.test_address_space' # limits on address space and data
 omit+='|soak|stress\.stress_soak' # resident memory, in which the emulator's own is
 omit+='|misuse\.explain_.*' # the address of an access beyond the address space
 # Left out because they start programs of this machine's processor, or compile some.
-omit+='|misuse\.reports|malloc\.(programs|programs_run|process|sampled|mistakes|small|limited)|examples\.kv_server\..*'
+omit+='|misuse\.reports|malloc\.(programs|programs_run|process|loaded|messages|sampled|mistakes|small|limited)|examples\.kv_server\..*'
 # Left out because they take minutes, and the release build has them.
 omit+='|unit\.test_.*failures|examples\.(checked|malloc)\..*'
 
