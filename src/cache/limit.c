@@ -103,15 +103,22 @@ static bool counts_for(const sy_cache *cache, const sy_quota *quota) {
     return false;
 }
 
-/* Drains the caches that count for the quota (NULL: those that take slabs from `memory`), and
- * releases their empty slabs. Returns whether there were any. */
+/* Whether the cache gives its free slots back, where a quota or the system (NULL) has refused
+ * memory. The system may refuse it to a thread that has nothing to do with the cache, and that may
+ * hold a lock which the cache's destructor needs. */
+static bool gives_back(const sy_cache *cache, const sy_quota *quota, const sy_memory *memory) {
+    if (quota) return counts_for(cache, quota);
+    return cache->memory == memory && !cache->destruct;
+}
+
+/* Drains these caches, and releases their empty slabs. Returns whether there were any. */
 static bool bring_back(const sy_quota *quota, const sy_memory *memory) {
     sy_client *client;
     bool any = false;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
         sy_cache *cache = sy_cache_of_client(client);
-        if (cache && (quota ? counts_for(cache, quota) : cache->memory == memory)) {
+        if (cache && gives_back(cache, quota, memory)) {
             sy_client_drain(client);
             any |= release_empty(cache);
         }

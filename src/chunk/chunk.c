@@ -812,9 +812,9 @@ void sy_run_each(sy_memory *memory, void (*visit)(sy_slab *run, void *arg), void
 
 void sy_chunk_count_of(const sy_memory *memory_, sy_chunk_stats *stats) {
     sy_memory *memory = (sy_memory *)(uintptr_t)memory_; /* not const: its locks are taken */
-    size_t used, kept;
-    sy_large_count(memory, &used, &kept);
-    stats->large_count += sy_large_count_used(memory);
+    size_t count, used, kept;
+    sy_large_count(memory, &count, &used, &kept);
+    stats->large_count += count;
     stats->large_bytes += used;
     stats->large_kept += kept;
     sy_lock_acquire(&memory->lock);

@@ -546,16 +546,10 @@ size_t sy_large_verify(sy_memory *memory) {
     return wrong;
 }
 
-void sy_large_count(sy_memory *memory, size_t *used, size_t *kept_for_reuse) {
+void sy_large_count(sy_memory *memory, size_t *count, size_t *used, size_t *kept_for_reuse) {
     sy_lock_acquire(&memory->large_lock);
+    *count = memory->used_count;
     *used = memory->used_bytes;
     *kept_for_reuse = memory->kept_bytes;
     sy_lock_release(&memory->large_lock);
-}
-
-size_t sy_large_count_used(sy_memory *memory) {
-    sy_lock_acquire(&memory->large_lock);
-    size_t count = memory->used_count;
-    sy_lock_release(&memory->large_lock);
-    return count;
 }

@@ -36,9 +36,8 @@ void sy_large_try_again(sy_memory *memory);
 void sy_large_age(sy_memory *memory);
 /* In the child of a fork, if another thread was changing the list of kept spans: counts them. */
 void sy_large_recover(sy_memory *memory);
-void sy_large_count(sy_memory *memory, size_t *used_bytes, size_t *kept_bytes);
-/* The number of large spans in use. */
-size_t sy_large_count_used(sy_memory *memory);
+/* The number and bytes of the large spans in use, and the bytes of those kept for reuse. */
+void sy_large_count(sy_memory *memory, size_t *count, size_t *used_bytes, size_t *kept_bytes);
 /* Compares the counts of kept spans with their list; returns the number of violations. */
 size_t sy_large_verify(sy_memory *memory);
 

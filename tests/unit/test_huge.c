@@ -776,7 +776,7 @@ static void kept_memory_goes_behind_huge_pages(void **state) {
     (void)state;
     if (!sy_os_can_move()) skip();
     for (int off = 0; off < 2; off++) {
-        size_t used, kept, backed;
+        size_t count, used, kept, backed;
         sy_slab *base = begin_dense(80), *source = take_span(9 * MIB);
         write_span(source);
         sy_run_give(source);
@@ -786,12 +786,12 @@ static void kept_memory_goes_behind_huge_pages(void **state) {
         const size_t fresh = off ? 7 * MIB : 8 * MIB + 256 * KIB;
         assert_int_equal(resident_from(span, fresh), 16 * MIB - fresh);
         assert_false(is_resident((char *)span->start + fresh - 1));
-        sy_large_count(&sy_memory_main, &used, &kept);
+        sy_large_count(&sy_memory_main, &count, &used, &kept);
         assert_int_equal(kept, fresh - 7 * MIB);
         write_span(span);
         if (!off) { /* a span with too little room for that gets none of the kept memory */
             sy_slab *next = take_span(5 * MIB + 512 * KIB);
-            sy_large_count(&sy_memory_main, &used, &kept);
+            sy_large_count(&sy_memory_main, &count, &used, &kept);
             assert_int_equal(kept, fresh - 7 * MIB);
             give_span(next);
         }
@@ -807,7 +807,7 @@ static void without_huge_pages_all_kept_memory_moves(void **state) {
     (void)state;
     if (!sy_os_can_move()) skip();
     for (int near = 0; near < 2; near++) {
-        size_t used, kept, backed;
+        size_t count, used, kept, backed;
         sy_slab *base = begin_dense(80), *source = take_span(9 * MIB);
         if (near) look_below((size_t)640 * MIB, (size_t)560 * MIB);
         sy_slab *before = take_to_write(15, &backed);
@@ -815,7 +815,7 @@ static void without_huge_pages_all_kept_memory_moves(void **state) {
         if (near) write_span(before);
         sy_run_give(source);
         sy_slab *span = take_span(16 * MIB);
-        sy_large_count(&sy_memory_main, &used, &kept);
+        sy_large_count(&sy_memory_main, &count, &used, &kept);
         assert_int_equal(kept, 0);
         look_below(SIZE_MAX, 0);
         give_span(span);

@@ -583,6 +583,34 @@ static void what_cannot_be_set_changes_nothing(void **state) {
     sy_free(sy_malloc(3 * UNIT));
 }
 
+static unsigned ends;
+
+static int begin_object(void *object, void *arg) {
+    (void)object, (void)arg;
+    return 0;
+}
+
+static void end_object(void *object, void *arg) {
+    (void)object, (void)arg;
+    ends++;
+}
+
+/* The thread may hold a lock that the destructor needs. */
+static void where_the_system_refuses_no_destructor_is_called(void **state) {
+    (void)state;
+    sy_cache *cache = sy_cache_create(
+        &(sy_cache_config){.size = 1000, .construct = begin_object, .destruct = end_object});
+    assert_non_null(cache);
+    sy_cache_free(cache, sy_cache_alloc(cache));
+    ends = 0;
+    sy_fake_fail_from(SY_FAKE_ANY, 1);
+    refused(sy_malloc(200 * MIB), SY_REFUSAL_SYSTEM);
+    sy_fake_reset();
+    assert_int_equal(ends, 0);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+    assert_int_not_equal(ends, 0);
+}
+
 static void what_the_system_grants_is_shown(void **state) {
     (void)state;
     sy_stats stats;
@@ -688,6 +716,7 @@ int main(void) {
         limit_test(each_thread_has_its_own),
         limit_test(each_reason_has_a_text),
         limit_test(what_cannot_be_set_changes_nothing),
+        limit_test(where_the_system_refuses_no_destructor_is_called),
         limit_test(what_the_system_grants_is_shown),
         limit_test(a_child_counts_on),
         cmocka_unit_test(a_count_never_falls_below_zero),
