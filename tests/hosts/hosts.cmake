@@ -1,0 +1,38 @@
+# Tests of the library as a guest in unusual processes ("hosts"): small stacks, sandboxes, limits,
+# signals, cancelled threads. Each host_*.c is an ordinary program, which knows nothing of Slabyard.
+# It is built and run twice: with the drop-in malloc preloaded, and linked statically with the object
+# slabyard-malloc.o. A program whose name ends with _dynamic is not linked statically. Each
+# library_*.c uses the public interface, and is linked with the static library. Exit status 77: this
+# machine or this kernel cannot be the host.
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/host_*.c ${CMAKE_CURRENT_LIST_DIR}/library_*.c)
+foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    set(ways preloaded static)
+    if(name MATCHES "^library_")
+        set(ways library)
+    elseif(name MATCHES "_dynamic$")
+        set(ways preloaded)
+    endif()
+    string(REGEX REPLACE "^host_" "" entry ${name})
+    foreach(way ${ways})
+        set(target hosts_${name}_${way})
+        add_executable(${target} ${source})
+        target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+        target_compile_options(${target} PRIVATE ${user_warnings} -Wno-pedantic -fno-builtin
+            $<$<COMPILE_LANG_AND_ID:C,GNU>:-Wno-use-after-free>)
+        target_link_libraries(${target} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+        sy_test(hosts.${entry}.${way} hosts 120 2 $<TARGET_FILE:${target}>)
+        set_tests_properties(hosts.${entry}.${way} PROPERTIES SKIP_RETURN_CODE 77)
+        if(way STREQUAL library)
+            target_link_libraries(${target} PRIVATE slabyard_static)
+        elseif(way STREQUAL preloaded)
+            set_property(TEST hosts.${entry}.${way} APPEND PROPERTY ENVIRONMENT
+                LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>)
+        else()
+            target_sources(${target} PRIVATE ${SLABYARD_MALLOC_OBJECT})
+            add_dependencies(${target} slabyard_malloc_object)
+            target_link_options(${target} PRIVATE -static)
+            target_compile_definitions(${target} PRIVATE LINKED_STATICALLY)
+        endif()
+    endforeach()
+endforeach()
