@@ -64,13 +64,19 @@ SY_API void sy_set_decay(uint64_t milliseconds);
 
 /**
  * Starts the maintenance thread, a background thread that does the steps in place of the slow
- * paths, once every decay time. In the child of a fork it does not run until the child starts it.
+ * paths, once every decay time. A second thread reads the memory limit and the memory in use, which
+ * the system tells in files. It has a descriptor table of its own, so your program's descriptors
+ * keep their numbers. Both block all signals and use no real-time scheduling. They end when your
+ * program's threads have ended, and the process then ends too. In the child of a fork they do not
+ * run until the child starts them.
  *
  * Returns 0, also if it is running already; or -1 with errno.
  *
  * Errors:
  *     EAGAIN    the system gives no thread
  *     ENOMEM    no memory
+ *     EPERM     the process is in a sandbox (sy_enter_sandbox), or another thread is in a call
+ *               that needs a process with one thread
  */
 SY_API int sy_maintenance_start(void);
 
@@ -78,6 +84,19 @@ SY_API int sy_maintenance_start(void);
  * a moment later). Do not call it in a callback of Slabyard or while a thread ends. If a callback
  * calls it on the background thread itself, it does not wait. */
 SY_API void sy_maintenance_stop(void);
+
+/**
+ * Prepares for a sandbox: call it before the process forbids itself system calls (seccomp). It
+ * reads the files of the system once more and ends the background threads. From then on, the
+ * library asks the system for nothing but memory (mmap, munmap, mremap, mprotect, madvise), the
+ * time, and to wait and wake (futex); a report of misuse is written without file names and lines.
+ * There is no way back. The drop-in malloc calls it for programs that set a filter with the C
+ * library's prctl or syscall. A second call does nothing. An example:
+ *
+ *     sy_enter_sandbox();
+ *     // prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+ */
+SY_API void sy_enter_sandbox(void);
 
 SY_END_DECLS
 

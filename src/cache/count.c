@@ -9,6 +9,7 @@
 #include "cache/guarded.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
+#include "os/facts.h"
 #include "os/os.h"
 
 /* Objects in quarantine; the lock is held. */
@@ -131,9 +132,10 @@ void sy_get_stats(sy_stats *stats) {
     sy_vmem_get_stats(sy_memory_main.arena, &arena);
     stats->side = sy_side_bytes() + arena.bytes;
     stats->limits_hit = atomic_load_explicit(&sy_quota_process.hits, memory_order_relaxed);
-    size_t limit = sy_os_memory_limit();
+    size_t limit = atomic_load_explicit(&sy_facts_now.memory_limit, memory_order_relaxed);
     stats->memory_limit = limit == SIZE_MAX ? 0 : limit;
-    stats->cpus = sy_os_cpu_count();
+    uint32_t cpus = atomic_load_explicit(&sy_facts_now.cpus, memory_order_relaxed);
+    stats->cpus = cpus ? cpus : atomic_load_explicit(&sy_facts_now.affinity, memory_order_relaxed);
 }
 
 /* Counts slots that are free by the bitmap, but taken, live or being freed by the record. The lock

@@ -267,9 +267,9 @@ static void release_free(sy_memory *memory, size_t wanted) {
         atomic_store_explicit(&sy_pressure_unmet, wanted - done, memory_order_relaxed);
 }
 
-void sy_chunk_relieve(size_t coming) {
+void sy_chunk_relieve(void) {
     int error = errno;
-    size_t wanted = sy_pressure_look(coming);
+    size_t wanted = sy_pressure_look();
     if (wanted) release_free(&sy_memory_main, wanted);
     errno = error;
 }
@@ -278,7 +278,7 @@ void sy_chunk_relieve(size_t coming) {
 static void note_growth(const sy_memory *memory, size_t clean) {
     if (!clean || !memory->systems) return;
     sy_pressure_note(clean);
-    if (sy_pressure_is_due()) sy_chunk_relieve(clean);
+    if (sy_pressure_is_due()) sy_chunk_relieve();
 }
 
 static sy_chunk *chunk_of(const sy_slab *run) {
@@ -389,14 +389,10 @@ static uint64_t fresh_half(const sy_chunk *chunk, const sy_slab *run, bool clean
 }
 
 /* Near the limit the pages are taken one by one. */
-static bool has_room_ahead(void) {
-    if (!sy_pressure_is_far()) sy_chunk_relieve(SY_HUGE_BYTES);
-    return sy_pressure_is_far();
-}
-
 static bool back_half(const sy_chunk *chunk, uint64_t half) {
     unsigned first = sy_lowest_bit(half) / SY_HUGE_UNITS * SY_HUGE_UNITS;
-    return has_room_ahead() && sy_huge_back((char *)chunk->start + (size_t)first * SY_UNIT_BYTES);
+    return sy_pressure_is_far() &&
+           sy_huge_back((char *)chunk->start + (size_t)first * SY_UNIT_BYTES);
 }
 
 void sy_chunk_back_ahead(const sy_slab *run, bool clean) {
@@ -471,6 +467,7 @@ static size_t retire_chunk(sy_chunk *chunk) {
     sy_memory_begin_trim(memory);
     sy_lock_release(&memory->lock);
     if (sy_os_discard((void *)start, SY_CHUNK_BYTES) == 0) {
+        sy_pressure_note_return(bytes);
         sy_header_give(chunk);
         sy_memory_give(memory, start, SY_CHUNK_BYTES);
     } else {

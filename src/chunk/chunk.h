@@ -172,9 +172,9 @@ static inline bool sy_early_ends(void) {
 /* Called before each pass by age: whether it ends the marks. Then sy_returned_early becomes 0. */
 void sy_chunk_end_early(bool marks);
 
-/* If the process is near its memory limit once `coming` more bytes hold memory, returns as many
- * free units and kept large spans to the system (pressure.h). */
-void sy_chunk_relieve(size_t coming);
+/* If a look at the memory limit is due and it is near, returns as many free units and kept large
+ * spans to the system as are wanted (pressure.h). */
+void sy_chunk_relieve(void);
 
 /* Gives all chunks back to the arena. There must be no run in them. */
 void sy_chunk_release_all(sy_memory *memory);

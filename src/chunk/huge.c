@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "os/facts.h"
 #include "os/os.h"
 #include "watch/options.h"
 
@@ -27,12 +28,14 @@ static _Atomic uint64_t next; /* time before which there is none */
 /* Where all programs get huge pages, the administrator prefers time to memory. */
 enum { USUAL_PART = 8 };
 
-size_t sy_huge_least(size_t least) { return sy_os_huge_is_usual() ? least / USUAL_PART : least; }
+size_t sy_huge_least(size_t least) {
+    bool usual = atomic_load_explicit(&sy_facts_now.huge_is_usual, memory_order_relaxed);
+    return usual ? least / USUAL_PART : least;
+}
 
-/* A small program does not read the setting. */
 bool sy_huge_is_allowed(size_t units_used) {
     size_t least = atomic_load_explicit(&sy_options_now.huge, memory_order_relaxed) / SY_UNIT_BYTES;
-    return least && units_used >= least / USUAL_PART && units_used >= sy_huge_least(least);
+    return least && units_used >= sy_huge_least(least);
 }
 
 static bool is_ready(uint64_t now) {

@@ -11,6 +11,7 @@
 #include "chunk/chunk.h"
 #include "chunk/headers.h"
 #include "chunk/large.h"
+#include "chunk/pressure.h"
 #include "chunk/side.h"
 #include "os/os.h"
 #include "os/start.h"
@@ -81,7 +82,11 @@ int sy_memory_commit(const sy_memory *memory, uintptr_t start, size_t bytes) {
 bool sy_memory_discards(const sy_memory *memory) { return memory->systems || memory->discard; }
 
 int sy_memory_discard(const sy_memory *memory, void *start, size_t bytes) {
-    if (memory->systems) return sy_os_discard(start, bytes);
+    if (memory->systems) {
+        int result = sy_os_discard(start, bytes);
+        if (result == 0) sy_pressure_note_return(bytes);
+        return result;
+    }
     if (!memory->discard) return -1;
     SY_CALLBACK(call, .function = "discard function of a memory");
     int result = memory->discard(memory->arg, start, bytes);

@@ -1,17 +1,22 @@
 /*
- * pressure.c: watches how near the process is to its memory limit, and how long tasks wait for
- * memory.
+ * pressure.c: calculates how near the process is to its memory limit, and watches how long tasks
+ * wait for memory.
  *
- * The resident memory is read from a file, so it is read seldom: after each reading a number of
- * bytes may be taken before the next one, `room`. Far from the limit this is half of the distance
- * to the mark; near it, a 64th of the mark.
+ * How much memory is resident stands in a file, which only the observer reads (os/facts.h). After
+ * each reading a number of bytes may be taken before the next look, `room`. Far from the limit this
+ * is half of the distance to the mark; near it, a 64th of the mark.
  *
  *     0                          resident                      mark            limit
  *     |--------------------------|<------ room ----->|----------|<-- an eighth ->|
+ *
+ * Between two readings, memory that is taken makes the room smaller, and memory that goes back to
+ * the OS makes it larger. So `room` also says how much is resident now:
+ *
+ *     resident now == resident when the room was set + the room then - the room now
  */
 #include "chunk/pressure.h"
 
-#include "os/os.h"
+#include "os/facts.h"
 
 enum {
     SPARE_PART = 8, /* an eighth of the limit is left for stacks, code and other processes */
@@ -19,73 +24,97 @@ enum {
     STALL_PART = 10,
 };
 
-static const int64_t FIRST_ROOM = 16 << 20;  /* a smaller process does not read its limit */
-static const size_t FREE_ROOM = 64 << 20;    /* from one look to the next, without a limit */
-static const uint64_t LIMIT_NS = 1000000000; /* from one reading of the limit to the next */
+static const int64_t FIRST_ROOM = 16 << 20; /* a smaller process does not look */
+static const size_t FREE_ROOM = 64 << 20;   /* from one look to the next, without a limit */
 
 _Atomic int64_t sy_pressure_room = FIRST_ROOM;
 _Atomic size_t sy_pressure_unmet;
 
-static _Atomic bool looking;       /* a thread is taking a look */
-static _Atomic int64_t patience;   /* bytes that others may take meanwhile, without a look */
-static _Atomic size_t limit;       /* bytes; SIZE_MAX: there is none */
-static _Atomic uint64_t limit_due; /* time of the next reading of the limit */
-static _Atomic bool pressing;      /* at the last look, half of the spare part was used */
-static _Atomic bool far_below;     /* at the last look, the mark was far */
+static _Atomic int64_t room_then = FIRST_ROOM; /* when the room was set */
+static _Atomic size_t resident_then;           /* 0: not set yet */
+static _Atomic bool pressing;                  /* by the last reading or look */
 
-static size_t read_limit(void) {
-    uint64_t now = sy_os_now(), due = atomic_load_explicit(&limit_due, memory_order_relaxed);
-    if (now >= due) {
-        atomic_store_explicit(&limit, sy_os_memory_limit(), memory_order_relaxed);
-        atomic_store_explicit(&limit_due, now + LIMIT_NS, memory_order_relaxed);
-    }
-    return atomic_load_explicit(&limit, memory_order_relaxed);
+#define LOAD(variable)         atomic_load_explicit(&(variable), memory_order_relaxed)
+#define STORE(variable, value) atomic_store_explicit(&(variable), value, memory_order_relaxed)
+
+/* Where a process stands that has `resident` bytes. */
+typedef struct sy_distance {
+    bool limited; /* there is a limit, and the resident memory is known */
+    size_t resident, spare, mark, near, half;
+} sy_distance;
+
+static sy_distance distance_of(size_t resident) {
+    size_t limit = LOAD(sy_facts_now.memory_limit);
+    sy_distance it = {.limited = resident && limit != SIZE_MAX, .resident = resident};
+    it.spare = limit / SPARE_PART;
+    it.mark = limit - it.spare;
+    it.near = it.mark / NEAR_PART;
+    it.half = resident < it.mark ? (it.mark - resident) / 2 : 0;
+    return it;
 }
 
-static void set_room(size_t bytes) {
-    int64_t most = bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
-    atomic_store_explicit(&sy_pressure_room, most, memory_order_relaxed);
+static size_t resident_with(int64_t room) {
+    size_t then = LOAD(resident_then), known = then ? then : LOAD(sy_facts_now.resident);
+    int64_t taken = LOAD(room_then) - room;
+    if (!known) return 0;
+    return taken < 0 && (size_t)-taken >= known ? 1 : known + (size_t)taken;
 }
 
-static size_t look(size_t coming) {
-    size_t bytes = read_limit(), resident = bytes == SIZE_MAX ? 0 : sy_os_resident();
-    if (resident == 0) { /* there is no limit, or the memory cannot be read */
-        atomic_store_explicit(&far_below, true, memory_order_relaxed);
-        set_room(FREE_ROOM);
-        return 0;
-    }
-    size_t spare = bytes / SPARE_PART, mark = bytes - spare, near = mark / NEAR_PART;
-    size_t used = resident + coming;
-    atomic_store_explicit(&patience, (int64_t)near, memory_order_relaxed);
-    atomic_store_explicit(&pressing, used > mark + spare / 2, memory_order_relaxed);
-    size_t half = used < mark ? (mark - used) / 2 : 0;
-    atomic_store_explicit(&far_below, half > near, memory_order_relaxed);
-    if (used + near <= mark) {
-        set_room(half > near ? half : near);
-        return 0;
-    }
-    set_room(near);
-    return used + 2 * near - mark;
+static bool is_near(const sy_distance *it) { return it->resident + it->near > it->mark; }
+
+static int64_t room_at(const sy_distance *it) {
+    size_t bytes = it->half > it->near ? it->half : it->near;
+    if (!it->limited) bytes = FREE_ROOM;
+    return bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
 }
 
-/* A thread that is looking may be stopped for some time, or be missing in the child of a fork. So
- * the others look too, once they have taken much meanwhile. */
-size_t sy_pressure_look(size_t coming) {
-    int64_t room = atomic_load_explicit(&sy_pressure_room, memory_order_relaxed);
-    bool patient = room > -atomic_load_explicit(&patience, memory_order_relaxed);
-    if (atomic_exchange_explicit(&looking, true, memory_order_relaxed) && patient) return 0;
-    size_t wanted = look(coming);
-    atomic_store_explicit(&looking, false, memory_order_relaxed);
-    return wanted;
+static void remember(size_t resident, int64_t room) {
+    STORE(resident_then, resident);
+    STORE(room_then, room);
 }
 
-bool sy_pressure_presses(void) { return atomic_load_explicit(&pressing, memory_order_relaxed); }
+/* What is calculated from an old reading may be wrong: then no thread waits. */
+static bool presses_at(const sy_distance *it) {
+    return it->limited && LOAD(sy_facts_now.observed) && it->resident > it->mark + it->spare / 2;
+}
 
-bool sy_pressure_is_far(void) { return atomic_load_explicit(&far_below, memory_order_relaxed); }
+/* Only one of several threads that look at once finds the old room. */
+size_t sy_pressure_look(void) {
+    int64_t room = LOAD(sy_pressure_room), next;
+    sy_distance it;
+    do {
+        if (room >= 0) return 0;
+        it = distance_of(resident_with(room));
+        next = room_at(&it);
+    } while (!atomic_compare_exchange_weak_explicit(&sy_pressure_room, &room, next,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    remember(it.resident, next);
+    STORE(pressing, presses_at(&it));
+    sy_facts_ask();
+    return it.limited && is_near(&it) ? it.resident + 2 * it.near - it.mark : 0;
+}
+
+/* If memory should be released, the next allocation looks. */
+bool sy_pressure_take_reading(void) {
+    sy_distance it = distance_of(LOAD(sy_facts_now.resident));
+    bool near = it.limited && is_near(&it);
+    int64_t room = near ? -1 : room_at(&it);
+    STORE(pressing, presses_at(&it));
+    STORE(sy_pressure_room, room);
+    remember(it.resident, room);
+    return near;
+}
+
+bool sy_pressure_presses(void) { return LOAD(pressing); }
+
+bool sy_pressure_is_far(void) {
+    sy_distance it = distance_of(resident_with(LOAD(sy_pressure_room)));
+    return !it.limited || it.half > it.near;
+}
 
 bool sy_pressure_stalled(uint64_t now) {
     static uint64_t last_stall = UINT64_MAX, last_time;
-    uint64_t stall = sy_os_memory_stall();
+    uint64_t stall = LOAD(sy_facts_now.memory_stall);
     uint64_t waited = stall > last_stall ? stall - last_stall : 0, past = now - last_time;
     last_stall = stall;
     last_time = now;

@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "cache/cache.h"
 #include "cache/guarded.h"
+#include "os/facts.h"
 #include "os/os.h"
 #include "os/start.h"
 #include "watch/fail.h"
@@ -81,7 +82,9 @@ static bool can_sample(size_t size, size_t align) {
  * missing elsewhere. */
 static sy_cache *sampled_cache(void) {
     sy_cache *cache = atomic_load_explicit(&sampled, memory_order_acquire);
-    return cache || sy_os_space_is_limited() ? cache : make_sampled_cache();
+    if (cache || atomic_load_explicit(&sy_facts_now.space_is_limited, memory_order_relaxed))
+        return cache;
+    return make_sampled_cache();
 }
 
 /* Options such as `lock` and `tools=malloc` say where objects have to lie. Then the cache guards

@@ -1,8 +1,12 @@
 /*
- * maintenance.c: the maintenance thread. It does the passes by age, and a pass at once if the tasks
- * of the control group wait for memory. A program or an option starts it.
+ * maintenance.c: the maintenance thread. It does the passes by age, and returns memory at once if
+ * the observer (observer.h) has seen pressure. A program or an option starts it.
  *
  *     OFF --start--> RUNS --stop--> ENDING --the thread ends--> OFF
+ *
+ * It never keeps a process alive: when the program's threads have ended, it ends too, and the C
+ * library ends the process. It also ends for system calls that need a process with one thread, and
+ * before the process forbids itself system calls (sy_enter_sandbox).
  */
 #include "keep/reclaim.h"
 
@@ -11,8 +15,10 @@
 #include <stddef.h>
 
 #include "chunk/chunk.h"
-#include "chunk/pressure.h"
 #include "chunk/quota.h"
+#include "keep/observer.h"
+#include "os/background.h"
+#include "os/facts.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/start.h"
@@ -21,13 +27,21 @@
 
 enum { OFF, RUNS, ENDING };
 
-static const uint64_t LOOK_NS = 1000000000; /* the longest sleep between two looks at the decay
-                                             * time */
-static const uint64_t WATCH_NS = 50000000;  /* the same while there is free memory to release */
+static const uint64_t LOOK_NS = 1000000000; /* the longest sleep */
+static const uint64_t WATCH_NS = 50000000;  /* between two readings of the observer while there is
+                                             * free memory to release; else LOOK_NS */
 static const size_t WATCHED_BYTES = 1 << 20;
 
+/* Threads that end are still in the system's list when they wake this one, and for a moment
+ * afterwards. So it looks again, so often and so far apart. */
+enum { END_LOOKS = 20 };
+static const uint64_t END_LOOKS_APART_NS = 5000000;
+
 static _Atomic uint32_t state;
-static SY_TLS bool is_it; /* this thread is the maintenance thread */
+static _Atomic uint32_t pauses; /* number of threads that need a process without this one */
+static _Atomic bool forbidden;  /* by a sandbox */
+static SY_TLS bool is_it;       /* this thread is the maintenance thread */
+static bool observed;           /* used by the maintenance thread: the observer runs */
 
 bool sy_maintenance_runs(void) {
     return atomic_load_explicit(&state, memory_order_relaxed) == RUNS;
@@ -56,56 +70,104 @@ static uint64_t next_interval(unsigned quiet) {
     return sy_reclaim_interval() << (quiet >= QUIET_PASSES ? QUIET_SHIFT : 0);
 }
 
+/* Whether the program's threads have ended. Without this thread the process would have ended. */
+static bool is_left_alone(void) { return sy_os_is_left_alone(observed ? 2 : 1); }
+
+/* Does what the observer's readings call for. */
+static void relieve(void) {
+    unsigned saw = atomic_exchange_explicit(&sy_observer_saw, 0, memory_order_acquire);
+    if (saw & SY_OBSERVER_STALL) sy_reclaim_at_once();
+    if (saw & SY_OBSERVER_LIMIT) sy_reclaim_near_limit();
+}
+
 /* Sleeps until the next pass by age is due, `quiet` passes after the last one that returned memory.
- * Follows changes of the decay time, and looks for pressure meanwhile. False: the thread was
- * stopped. */
+ * Follows changes of the decay time, and releases memory under pressure meanwhile. False: the
+ * thread was stopped, or is the last one. */
 static bool wait_until_due(unsigned quiet) {
-    uint64_t began = sy_os_now(), now = began, look = began, longest = LOOK_NS;
+    uint64_t began = sy_os_now(), now = began, look = began;
+    unsigned end_looks = 0;
     while (atomic_load_explicit(&state, memory_order_acquire) == RUNS) {
-        uint64_t interval = next_interval(quiet), past = now - began;
+        uint32_t calls = atomic_load_explicit(&sy_background_calls, memory_order_acquire);
+        uint64_t interval = next_interval(quiet), past = now - began, longest = LOOK_NS;
+        if (is_left_alone()) return false;
+        relieve();
         if (interval && past >= interval) return true;
         if (now >= look) {
-            longest = has_free_memory() ? WATCH_NS : LOOK_NS;
+            sy_observer_set_interval(has_free_memory() ? WATCH_NS : LOOK_NS);
             look = now + LOOK_NS;
         }
         uint64_t left = interval ? interval - past : LOOK_NS;
-        sy_os_wait_for(&state, RUNS, left < longest ? left : longest);
+        if (end_looks) longest = END_LOOKS_APART_NS;
+        sy_os_wait_for(&sy_background_calls, calls, left < longest ? left : longest);
+        bool called = atomic_load(&sy_background_calls) != calls;
+        if (end_looks) end_looks--;
+        if (called && sy_background_first_has_ended()) end_looks = END_LOOKS;
         now = sy_os_now();
-        if (sy_pressure_stalled(now)) sy_reclaim_at_once();
     }
     return false;
 }
 
-static void *run(void *unused) {
+/* ---- the thread ---- */
+
+static bool may_read_files(void) {
+    return atomic_load_explicit(&sy_options_now.system_files, memory_order_relaxed);
+}
+
+static void run(void) {
     is_it = true;
     unsigned quiet = 0;
+    observed = may_read_files() && sy_observer_start();
     while (wait_until_due(quiet)) {
         uint64_t before = sy_reclaim_returned();
         sy_reclaim_by_age();
         quiet = sy_reclaim_returned() > before ? 0 : quiet + 1;
     }
+    bool last = is_left_alone();
+    if (observed) sy_observer_end();
+    if (last) { /* the C library ends the process when this thread has returned */
+        atomic_store(&forbidden, true);
+        sy_os_take_signals();
+    }
     become_off();
-    return unused;
 }
 
-int sy_maintenance_start(void) {
-    if (sy_start() != 0) return -1; /* so that the hooks of fork are registered */
+/* In a thread that the program asked for, passes call functions of the program, which may need the
+ * usual stack. */
+static const sy_os_background on_request = {.body = run, .name = "slabyard"};
+static const sy_os_background on_growth = {.body = run, .name = "slabyard", .stack = 256 << 10};
+
+static bool is_forbidden(void) { return atomic_load(&forbidden) || atomic_load(&pauses) > 0; }
+
+static int begin(const sy_os_background *plan) {
     for (;;) {
         uint32_t seen = OFF;
+        if (is_forbidden()) {
+            errno = EPERM;
+            return -1;
+        }
         if (atomic_compare_exchange_strong(&state, &seen, RUNS)) break;
         if (seen == RUNS) return 0;
         if (is_it && atomic_compare_exchange_strong(&state, &seen, RUNS)) return 0; /* go on */
         if (!is_it) sy_os_wait(&state, seen);
     }
-    if (sy_os_start_thread(run, NULL) == 0) return 0;
+    errno = EPERM;
+    if (!is_forbidden() && sy_os_start_thread(plan) == 0) return 0;
     become_off();
     return -1;
+}
+
+int sy_maintenance_start(void) {
+    int error = errno;
+    if (sy_start() != 0) return -1; /* so that the hooks of fork are registered */
+    int result = begin(&on_request);
+    if (result == 0) errno = error;
+    return result;
 }
 
 void sy_maintenance_stop(void) {
     uint32_t seen = RUNS;
     if (atomic_compare_exchange_strong(&state, &seen, ENDING)) {
-        sy_os_wake(&state, 1 << 20);
+        sy_background_call();
         seen = ENDING;
     }
     while (seen == ENDING && !is_it) {
@@ -114,7 +176,10 @@ void sy_maintenance_stop(void) {
     }
 }
 
-static void forget_thread(void) { atomic_store(&state, OFF); }
+static void forget_thread(void) {
+    atomic_store(&state, OFF);
+    atomic_store(&pauses, 0);
+}
 
 /* ---- started by the library ---- */
 
@@ -129,18 +194,49 @@ static _Atomic uint64_t next_try;     /* time of the next attempt after a failed
  * no thread can be started. */
 static bool may_start(void) { return sy_os_is_own_thread() && !sy_lock_is_forking(); }
 
+static void try_later(uint64_t now) {
+    atomic_store_explicit(&next_try, now + RETRY_NS, memory_order_relaxed);
+}
+
 /* A thread is not started in a free: when glibc frees the data of ended threads, it holds a lock
  * that pthread_create needs. */
 bool sy_maintenance_look(uint64_t now, bool allocates) {
     if (!atomic_load_explicit(&waits_for_growth, memory_order_relaxed)) return false;
     if (atomic_load_explicit(&state, memory_order_relaxed) != OFF) return false;
+    if (is_forbidden() || !may_read_files()) return false;
     if (atomic_load_explicit(&sy_quota_process.used, memory_order_relaxed) < GROWN_BYTES)
         return false;
     if (now < atomic_load_explicit(&next_try, memory_order_relaxed) || !may_start()) return false;
     if (!allocates) return true;
-    if (sy_maintenance_start() != 0)
-        atomic_store_explicit(&next_try, now + RETRY_NS, memory_order_relaxed);
+    if (begin(&on_growth) != 0) try_later(now);
     return false;
+}
+
+/* ---- while there must be no other thread ---- */
+
+bool sy_maintenance_pause(void) {
+    atomic_fetch_add(&pauses, 1);
+    bool ran = sy_maintenance_runs();
+    sy_maintenance_stop();
+    return ran;
+}
+
+void sy_maintenance_resume(bool ran) {
+    int error = errno;
+    uint32_t others = atomic_load(&pauses); /* in the child of a fork it may be 0 already */
+    while (others && !atomic_compare_exchange_weak(&pauses, &others, others - 1)) {}
+    if (ran && atomic_load_explicit(&waits_for_growth, memory_order_relaxed))
+        try_later(sy_os_now());
+    else if (ran)
+        (void)sy_maintenance_start();
+    errno = error;
+}
+
+void sy_enter_sandbox(void) {
+    if (sy_start() != 0 || atomic_exchange(&forbidden, true)) return;
+    sy_maintenance_stop();
+    if (may_read_files()) sy_facts_read();
+    atomic_store(&sy_facts_now.in_sandbox, true);
 }
 
 /* ---- options ---- */

@@ -9,6 +9,8 @@
 #include "keep/leaks.h"
 #include "keep/reclaim.h"
 #include "magazine/client.h"
+#include "os/background.h"
+#include "os/facts.h"
 #include "os/start.h"
 #include "pool/checked.h"
 #include "vmem/arena.h"
@@ -36,6 +38,7 @@ const sy_part *const sy_parts[] = {
     &sy_options_part,                      /* SY_RANK_OPTIONS */
     &sy_tags_part,                         /* SY_RANK_TAGS */
     &sy_tools_part,                        /* SY_RANK_TOOLS */
+    &sy_background_part,  &sy_facts_part,
 };
 
 const size_t sy_part_count = sizeof sy_parts / sizeof *sy_parts;

@@ -349,12 +349,17 @@ void sy_reclaim_at_once(void) {
 /* If chunks did not have enough free memory to release, begins a pass at once for the rest. If the
  * limit is very near, does all of the pass. */
 static void relieve_pressure(void) {
-    if (sy_pressure_is_due()) sy_chunk_relieve(0);
+    if (sy_pressure_is_due()) sy_chunk_relieve();
     if (!atomic_load_explicit(&sy_pressure_unmet, memory_order_relaxed)) return;
     bool presses = sy_pressure_presses();
     if (!may_be_at_once(sy_os_now()) && !presses) return;
     begin_at_once(atomic_exchange_explicit(&sy_pressure_unmet, 0, memory_order_relaxed));
     if (presses) finish_pass(false, PRESSING_WAITS);
+}
+
+void sy_reclaim_near_limit(void) {
+    relieve_pressure();
+    finish_pass(true, UINT_MAX);
 }
 
 /* In the child of a fork: ends the pass, unless this thread forked within a step of it. */

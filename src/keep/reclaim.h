@@ -33,6 +33,10 @@ void sy_reclaim_by_age(void);
 /* Does a whole pass at once, unless there was one shortly before. */
 void sy_reclaim_at_once(void);
 
+/* If the process is near its memory limit by the last reading, returns as much free memory as it
+ * should. */
+void sy_reclaim_near_limit(void);
+
 /* Nanoseconds from one pass by age to the next: the decay time, or up to four times that if the
  * program soon uses again what passes have returned. 0: there are no passes. */
 uint64_t sy_reclaim_interval(void);
@@ -49,6 +53,12 @@ extern SY_HIDDEN const sy_part sy_reclaim_part;
 bool sy_maintenance_look(uint64_t now, bool allocates);
 /* Whether the maintenance thread runs, so that other threads leave passes by age to it. */
 bool sy_maintenance_runs(void);
+
+/* Ends the background threads for a system call that only a process with one thread may make, and
+ * starts them again if they ran. */
+bool sy_maintenance_pause(void);
+void sy_maintenance_resume(bool ran);
+
 /* Carries out the options that take effect only after the start. In the child of a fork it notes
  * that the maintenance thread does not run. */
 extern SY_HIDDEN const sy_part sy_maintenance_part;

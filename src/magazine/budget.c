@@ -5,6 +5,7 @@
 #include "magazine/budget.h"
 
 #include "magazine/slot.h"
+#include "os/facts.h"
 #include "os/os.h"
 
 enum {
@@ -98,20 +99,16 @@ void sy_capacity_halve(const sy_client *client, sy_thread *thread, sy_slot *slot
 
 /* ---- of the depot ---- */
 
-int sy_budget_start(void) { return sy_depot_start(sy_os_affinity_count(), SY_CLIENTS_MAX); }
+int sy_budget_start(void) {
+    uint32_t shards = atomic_load_explicit(&sy_facts_now.affinity, memory_order_relaxed);
+    return sy_depot_start(shards, SY_CLIENTS_MAX);
+}
 
-/* Whether a shard may hold `bytes` bytes of items. The memory limit is read from files: only when
- * it first matters, so that programs which stay below BUDGET_EASY never read them. */
+/* Whether a shard may hold `bytes` bytes of items. */
 static bool is_allowed(uint64_t bytes) {
-    static _Atomic uint64_t most; /* 0: not read yet */
     if (bytes <= BUDGET_EASY) return true;
-    uint64_t limit = atomic_load_explicit(&most, memory_order_relaxed);
-    if (!limit) {
-        limit = sy_os_memory_limit() / MEMORY_SHARE;
-        if (limit < BUDGET_EASY) limit = BUDGET_EASY;
-        atomic_store_explicit(&most, limit, memory_order_relaxed);
-    }
-    return bytes <= limit;
+    size_t limit = atomic_load_explicit(&sy_facts_now.memory_limit, memory_order_relaxed);
+    return bytes <= limit / MEMORY_SHARE;
 }
 
 static sy_depot_shard *own_shard(const sy_client *client) {

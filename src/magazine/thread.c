@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "os/background.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -172,6 +173,7 @@ static void end_thread(void *record) {
     stop();
     ended = true;
     give_record(record);
+    sy_background_thread_ends();
 }
 
 /* Registering the hook may call this allocator. So the record is the thread's own before that. */

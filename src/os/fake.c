@@ -12,6 +12,7 @@
 
 #include "fake.h"
 #include "base/random.h"
+#include "facts.h"
 #include "os.h"
 
 #include <errno.h>
@@ -60,7 +61,6 @@ static _Atomic size_t blocks;
 static __thread int thread_cpu = -1;
 static unsigned cpu_count;
 static size_t memory_limit, resident, stall;
-static unsigned resident_calls;
 static bool guards_split, moves_forbidden, huge_is_usual;
 static bool clock_stands;
 static uint64_t clock_ns, waited_ns;
@@ -226,7 +226,6 @@ void sy_fake_reset(void) {
     thread_cpu = -1;
     cpu_count = 0;
     memory_limit = resident = stall = 0;
-    resident_calls = 0;
     clock_stands = false;
     option_name = NULL;
     traced = false;
@@ -234,6 +233,7 @@ void sy_fake_reset(void) {
     child_work = NULL;
     guards_split = moves_forbidden = huge_is_usual = false;
     pthread_mutex_unlock(&lock);
+    sy_facts_read();
 }
 
 /* ---- account ---- */
@@ -431,6 +431,7 @@ void sy_fake_set_huge_is_usual(bool usual) {
     pthread_mutex_lock(&lock);
     huge_is_usual = usual;
     pthread_mutex_unlock(&lock);
+    sy_facts_read();
 }
 
 bool __wrap_sy_os_huge_is_usual(void);
@@ -492,6 +493,7 @@ void sy_fake_set_cpu_count(unsigned count) {
     pthread_mutex_lock(&lock);
     cpu_count = count;
     pthread_mutex_unlock(&lock);
+    sy_facts_read();
 }
 
 unsigned __real_sy_os_cpu_count(void);
@@ -518,6 +520,7 @@ void sy_fake_set_memory_limit(size_t bytes) {
     pthread_mutex_lock(&lock);
     memory_limit = bytes;
     pthread_mutex_unlock(&lock);
+    sy_facts_read();
 }
 
 size_t __real_sy_os_memory_limit(void);
@@ -532,6 +535,7 @@ void sy_fake_set_resident(size_t bytes) {
     pthread_mutex_lock(&lock);
     resident = bytes;
     pthread_mutex_unlock(&lock);
+    sy_facts_read();
 }
 
 size_t __real_sy_os_resident(void);
@@ -540,22 +544,15 @@ size_t __wrap_sy_os_resident(void);
 size_t __wrap_sy_os_resident(void) {
     pthread_mutex_lock(&lock);
     size_t bytes = resident;
-    resident_calls++;
     pthread_mutex_unlock(&lock);
     return bytes == 0 ? __real_sy_os_resident() : bytes == SIZE_MAX ? 0 : bytes;
-}
-
-unsigned sy_fake_resident_calls(void) {
-    pthread_mutex_lock(&lock);
-    unsigned calls_so_far = resident_calls;
-    pthread_mutex_unlock(&lock);
-    return calls_so_far;
 }
 
 void sy_fake_set_memory_stall(uint64_t ns) {
     pthread_mutex_lock(&lock);
     stall = ns;
     pthread_mutex_unlock(&lock);
+    sy_facts_read();
 }
 
 uint64_t __real_sy_os_memory_stall(void);
@@ -632,11 +629,18 @@ int __wrap_sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*chi
     return decide(SY_FAKE_AT_FORK) ? -1 : __real_sy_os_at_fork(prepare, parent, child);
 }
 
-int __real_sy_os_start_thread(void *(*body)(void *), void *arg);
-int __wrap_sy_os_start_thread(void *(*body)(void *), void *arg);
+int __real_sy_os_start_thread(const sy_os_background *thread);
+int __wrap_sy_os_start_thread(const sy_os_background *thread);
 
-int __wrap_sy_os_start_thread(void *(*body)(void *), void *arg) {
-    return decide(SY_FAKE_START_THREAD) ? -1 : __real_sy_os_start_thread(body, arg);
+int __wrap_sy_os_start_thread(const sy_os_background *thread) {
+    return decide(SY_FAKE_START_THREAD) ? -1 : __real_sy_os_start_thread(thread);
+}
+
+int __real_sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader);
+int __wrap_sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader);
+
+int __wrap_sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader) {
+    return decide(SY_FAKE_START_READER) ? -1 : __real_sy_os_start_reader(thread, reader);
 }
 
 void *__real_sy_os_block(size_t bytes, size_t align);
@@ -718,11 +722,11 @@ int __wrap_sy_os_append(const char *path, const char *text, size_t length) {
 
 /* ---- where the program is ---- */
 
-bool __real_sy_os_stack(uintptr_t *low, uintptr_t *high);
-bool __wrap_sy_os_stack(uintptr_t *low, uintptr_t *high);
+bool __real_sy_os_stack(uintptr_t here, sy_os_bounds *bounds);
+bool __wrap_sy_os_stack(uintptr_t here, sy_os_bounds *bounds);
 
-bool __wrap_sy_os_stack(uintptr_t *low, uintptr_t *high) {
-    return !decide(SY_FAKE_STACK) && __real_sy_os_stack(low, high);
+bool __wrap_sy_os_stack(uintptr_t here, sy_os_bounds *bounds) {
+    return !decide(SY_FAKE_STACK) && __real_sy_os_stack(here, bounds);
 }
 
 bool __real_sy_os_locate(uintptr_t address, sy_os_place *place);

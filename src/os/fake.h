@@ -34,6 +34,7 @@ typedef enum sy_fake_call {
     SY_FAKE_AT_THREAD_EXIT,
     SY_FAKE_AT_FORK,
     SY_FAKE_START_THREAD,
+    SY_FAKE_START_READER,
     SY_FAKE_APPEND,
     SY_FAKE_STACK,
     SY_FAKE_LOCATE,
@@ -75,16 +76,22 @@ void sy_fake_succeed(sy_fake_call call);
 /* sy_os_cpu() of the calling thread is `cpu` from now on; -1: the real one. */
 void sy_fake_set_cpu(int cpu);
 
+/* ---- facts: the library's sy_facts_now has them when these functions return ---- */
+
 /* Set the results of sy_os_cpu_count() and sy_os_affinity_count(), and of sy_os_memory_limit(); 0:
  * the real ones. */
 void sy_fake_set_cpu_count(unsigned count);
 void sy_fake_set_memory_limit(size_t bytes);
 
 /* Set the results of sy_os_resident() and sy_os_memory_stall(); 0: the real ones. SIZE_MAX as
- * resident memory: it is unknown. sy_fake_resident_calls counts the calls. */
+ * resident memory: it is unknown. */
 void sy_fake_set_resident(size_t bytes);
 void sy_fake_set_memory_stall(uint64_t ns);
-unsigned sy_fake_resident_calls(void);
+
+/* Says what sy_os_huge_is_usual() answers: false at first, whatever the real setting. */
+void sy_fake_set_huge_is_usual(bool usual);
+
+/* ---- the rest ---- */
 
 /* The children of later calls of sy_os_ask_child() run `work` instead of the function given to that
  * call; NULL: they run that function again. */
@@ -109,9 +116,6 @@ void sy_fake_set_option(const char *name, const char *text);
 
 /* Sets the result of sy_os_is_terminal() for all file descriptors. */
 void sy_fake_set_terminal(bool terminal);
-
-/* Says what sy_os_huge_is_usual() answers: false at first, whatever the real setting. */
-void sy_fake_set_huge_is_usual(bool usual);
 
 /* If true, sy_os_is_traced() is true; else it is the real result. */
 void sy_fake_set_traced(bool traced);

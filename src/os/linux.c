@@ -23,6 +23,7 @@
 
 #include "base/cpu.h"
 #include "base/random.h"
+#include "facts.h"
 #include "linux_limits.h"
 #include "linux_thread.h"
 
@@ -55,6 +56,7 @@
 #define WAIT_PRIVATE           128 /* FUTEX_WAIT_PRIVATE */
 #define WAKE_PRIVATE           129 /* FUTEX_WAKE_PRIVATE */
 #define MOVE_AND_KEEP          4   /* 5.7; MREMAP_DONTUNMAP */
+#define ADVICE_POPULATE_READ   22  /* 5.14 */
 #define ADVICE_POPULATE_WRITE  23  /* 5.14 */
 #define ADVICE_DONTNEED_LOCKED 24  /* 5.18 */
 #define ADVICE_COLLAPSE        25  /* 6.1 */
@@ -75,8 +77,8 @@ static int fail_with_errno(int error) {
 /* ---- failures on demand ---- */
 
 const char *const sy_os_calls[] = {
-    "reserve", "commit", "populate",     "discard",        "move",    "decommit", "release",
-    "huge",    "guard",  "start_thread", "at_thread_exit", "at_fork", NULL};
+    "reserve", "commit", "populate",     "discard",      "move",           "decommit", "release",
+    "huge",    "guard",  "start_thread", "start_reader", "at_thread_exit", "at_fork",  NULL};
 
 typedef bool due_function(const char *call);
 
@@ -86,7 +88,7 @@ void sy_os_set_failing(due_function *due) {
     atomic_store_explicit(&failing, due, memory_order_release);
 }
 
-static bool made_to_fail(const char *call) {
+bool sy_linux_made_to_fail(const char *call) {
     due_function *due = atomic_load_explicit(&failing, memory_order_acquire);
     if (__builtin_expect(due == NULL, 1) || !due(call)) return false;
     errno = ENOMEM;
@@ -133,9 +135,18 @@ static void keep_small(void *start, size_t bytes) {
     errno = saved;
 }
 
+static _Atomic bool shows_names;
+
+void sy_os_show_names(bool shown) {
+    atomic_store_explicit(&shows_names, shown, memory_order_relaxed);
+}
+
+/* A sandbox may end a process that calls prctl. So there are no names unless the user wants
+ * them. */
 static void name_mapping(void *start, size_t bytes, const char *name) {
     int saved = errno;
-    if (name != NULL) prctl(NAME_MAPPING, NAME_ANONYMOUS, start, bytes, name);
+    if (name != NULL && atomic_load_explicit(&shows_names, memory_order_relaxed))
+        prctl(NAME_MAPPING, NAME_ANONYMOUS, start, bytes, name);
     errno = saved;
 }
 
@@ -167,7 +178,7 @@ static void *reserve_more_and_cut(size_t bytes, size_t align) {
 /* A mapping of exactly this size is tried first: near a limit there may be no address space for a
  * larger one, and mappings that touch become one. */
 void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
-    if (made_to_fail("reserve")) return NULL;
+    if (sy_linux_made_to_fail("reserve")) return NULL;
     int saved = errno;
     void *start = reserve_exactly(bytes, align);
     if (!start) start = reserve_more_and_cut(bytes, align);
@@ -182,7 +193,7 @@ void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
 }
 
 int sy_os_commit(void *start, size_t bytes) {
-    if (made_to_fail("commit")) return -1;
+    if (sy_linux_made_to_fail("commit")) return -1;
     return mprotect(start, bytes, PROT_READ | PROT_WRITE);
 }
 
@@ -229,10 +240,14 @@ static bool accepts_any_advice(void) {
 static int advise(void *start, size_t bytes, int advice) {
     int result;
     int left = 100;
-    if (advice >= ADVICE_POPULATE_WRITE && accepts_any_advice()) return fail_with_errno(EINVAL);
+    if (advice >= ADVICE_POPULATE_READ && accepts_any_advice()) return fail_with_errno(EINVAL);
     do result = madvise(start, bytes, advice);
     while (result != 0 && (errno == EAGAIN || errno == EINTR) && --left > 0);
     return result;
+}
+
+bool sy_linux_is_readable(uintptr_t start, size_t bytes) {
+    return advise((void *)start, bytes, ADVICE_POPULATE_READ) == 0;
 }
 
 /* For Linux before 5.14: writes to each page without changing it, even if other threads write. */
@@ -242,7 +257,7 @@ static void touch(unsigned char *start, size_t bytes) {
 }
 
 int sy_os_populate(void *start, size_t bytes) {
-    if (made_to_fail("populate")) return -1;
+    if (sy_linux_made_to_fail("populate")) return -1;
     int saved = errno;
     if (advise(start, bytes, ADVICE_POPULATE_WRITE) == 0) {
         errno = saved;
@@ -284,8 +299,8 @@ bool sy_os_can_move(void) {
     int saved = errno;
     int state = atomic_load_explicit(&known, memory_order_relaxed);
     if (state == UNKNOWN) {
-        bool can =
-            !accepts_any_advice() && !sy_linux_commit_is_strict("") && kernel_moves_mappings();
+        bool strict = atomic_load_explicit(&sy_facts_now.commit_is_strict, memory_order_relaxed);
+        bool can = !accepts_any_advice() && !strict && kernel_moves_mappings();
         state = can ? CAN : CANNOT;
         atomic_store_explicit(&known, state, memory_order_relaxed);
     }
@@ -312,7 +327,7 @@ bool sy_os_is_backed(const void *address) {
  * mapping and refused a second one, the content of `from` is lost, and the process is aborted. */
 int sy_os_move(void *from, void *to, size_t bytes) {
     const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    if (made_to_fail("move") || !sy_os_can_move()) return -1;
+    if (sy_linux_made_to_fail("move") || !sy_os_can_move()) return -1;
     int saved = errno;
     bool moved = move(from, to, bytes);
     if (!moved && (is_mapped(to) || mmap(to, bytes, PROT_READ | PROT_WRITE, again, -1, 0) != to))
@@ -324,13 +339,14 @@ int sy_os_move(void *from, void *to, size_t bytes) {
 
 int sy_os_decommit(void *start, size_t bytes) {
     const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    if (made_to_fail("decommit") || mmap(start, bytes, PROT_NONE, again, -1, 0) != start) return -1;
+    if (sy_linux_made_to_fail("decommit") || mmap(start, bytes, PROT_NONE, again, -1, 0) != start)
+        return -1;
     keep_small(start, bytes);
     return 0;
 }
 
 int sy_os_discard(void *start, size_t bytes) {
-    if (made_to_fail("discard")) return -1;
+    if (sy_linux_made_to_fail("discard")) return -1;
     int saved = errno;
     if (advise(start, bytes, MADV_DONTNEED) != 0 &&
         (errno != EINVAL || advise(start, bytes, ADVICE_DONTNEED_LOCKED) != 0))
@@ -340,35 +356,30 @@ int sy_os_discard(void *start, size_t bytes) {
 }
 
 int sy_os_release(void *start, size_t bytes) {
-    return made_to_fail("release") ? -1 : munmap(start, bytes);
+    return sy_linux_made_to_fail("release") ? -1 : munmap(start, bytes);
 }
 
 int sy_os_huge(void *start, size_t bytes, bool wanted) {
-    if (made_to_fail("huge")) return -1;
+    if (sy_linux_made_to_fail("huge")) return -1;
     return madvise(start, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-/* The system's setting. It is read once. */
-static sy_linux_huge huge_setting(void) {
-    static _Atomic int known = -1; /* not read yet */
-    int setting = atomic_load_explicit(&known, memory_order_relaxed);
-    if (setting < 0) {
-        setting = (int)(accepts_any_advice() ? SY_LINUX_HUGE_NEVER : sy_linux_huge_setting(""));
-        atomic_store_explicit(&known, setting, memory_order_relaxed);
-    }
-    return (sy_linux_huge)setting;
-}
+bool sy_os_huge_is_usual(void) { return sy_linux_huge_setting("") == SY_LINUX_HUGE_ALWAYS; }
 
-bool sy_os_huge_is_usual(void) { return huge_setting() == SY_LINUX_HUGE_ALWAYS; }
+bool sy_os_huge_is_possible(void) { return sy_linux_huge_setting("") != SY_LINUX_HUGE_NEVER; }
+
+bool sy_os_commit_is_strict(void) { return sy_linux_commit_is_strict(""); }
 
 /* While the range has the advice, its first write gets a huge page. If the kernel has page tables
  * for the range already, this write gets a small page, and MADV_COLLAPSE makes a huge one of it
  * (Linux 6.1; it works even where the administrator has forbidden huge pages). Afterwards the range
  * becomes one mapping with its neighbours again. */
 int sy_os_make_huge(void *start, size_t bytes) {
-    if (made_to_fail("huge")) return -1;
+    if (sy_linux_made_to_fail("huge")) return -1;
     int saved = errno;
-    if (huge_setting() == SY_LINUX_HUGE_NEVER) return fail_with_errno(EINVAL);
+    if (accepts_any_advice() ||
+        !atomic_load_explicit(&sy_facts_now.huge_is_possible, memory_order_relaxed))
+        return fail_with_errno(EINVAL);
     if (madvise(start, bytes, MADV_HUGEPAGE) != 0) return -1;
     const size_t page = sy_os_page_size();
     touch(start, page);
@@ -422,7 +433,7 @@ static int guard(void *start, size_t bytes, bool wanted) {
 
 int sy_os_guard(void *start, size_t bytes, bool wanted) {
     int saved = errno;
-    if (made_to_fail("guard") || guard(start, bytes, wanted) != 0) return -1;
+    if (sy_linux_made_to_fail("guard") || guard(start, bytes, wanted) != 0) return -1;
     errno = saved;
     return 0;
 }
@@ -479,37 +490,6 @@ unsigned sy_os_cpu(void) {
     return cpu < 0 ? 0 : (unsigned)cpu;
 }
 
-/* The number of processors that a thread may run on; 0: the kernel does not tell. `thread` 0 is the
- * calling thread. Asks the kernel directly: the C library's cpu_set_t has a fixed size of 1,024
- * processors, and this buffer has room for 65,536. */
-static unsigned processors_of(pid_t thread) {
-    unsigned long mask[65536 / (CHAR_BIT * sizeof(unsigned long))];
-    long bytes = syscall(SYS_sched_getaffinity, thread, sizeof mask, mask);
-    unsigned count = 0;
-    for (size_t i = 0; i < (bytes < 0 ? 0 : (size_t)bytes) / sizeof mask[0]; i++) {
-        for (unsigned long bits = mask[i]; bits != 0; bits &= bits - 1) count++;
-    }
-    return count;
-}
-
-/* A thread that uses the library first may have bound itself to one processor. The first thread of
- * the process, whose thread id is the process id, seldom does. */
-unsigned sy_os_affinity_count(void) {
-    int saved = errno;
-    unsigned own = processors_of(0), first = processors_of(getpid());
-    unsigned count = own > first ? own : first;
-    errno = saved;
-    return count == 0 ? 1 : count;
-}
-
-unsigned sy_os_cpu_count(void) {
-    int saved = errno;
-    unsigned affinity = sy_os_affinity_count();
-    unsigned quota = sy_linux_group_cpus("");
-    errno = saved;
-    return quota < affinity ? quota : affinity;
-}
-
 static size_t bytes_allowed(rlim_t limit) {
     return limit == RLIM_INFINITY || limit > SIZE_MAX ? SIZE_MAX : (size_t)limit;
 }
@@ -548,10 +528,12 @@ static uint64_t poor_random(void) {
     return sy_random_mix(bits);
 }
 
+/* The C library's function is a cancellation point. */
 uint64_t sy_os_random(void) {
     int saved = errno;
     uint64_t bits;
-    if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != (ssize_t)sizeof bits) bits = poor_random();
+    if (syscall(SYS_getrandom, &bits, sizeof bits, GRND_NONBLOCK) != (long)sizeof bits)
+        bits = poor_random();
     errno = saved;
     return bits;
 }
@@ -588,23 +570,6 @@ void sy_os_wake(_Atomic uint32_t *word, int count) {
     errno = saved;
 }
 
-/* A new thread inherits the signal mask. So all signals are blocked while it is made. */
-int sy_os_start_thread(void *(*body)(void *), void *arg) {
-    if (made_to_fail("start_thread")) return -1;
-    sigset_t all, before;
-    pthread_attr_t attributes;
-    pthread_t thread;
-    int error = pthread_attr_init(&attributes);
-    if (error != 0) return fail_with_errno(error);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, &attributes, body, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return error == 0 ? 0 : fail_with_errno(error);
-}
-
 typedef void exit_hook(void *);
 
 static _Atomic(exit_hook *) thread_exit_hook;
@@ -632,7 +597,7 @@ static int find_key(pthread_key_t *key) {
 }
 
 int sy_os_at_thread_exit(void (*hook)(void *), void *arg) {
-    if (made_to_fail("at_thread_exit")) return -1;
+    if (sy_linux_made_to_fail("at_thread_exit")) return -1;
     exit_hook *known = NULL;
     if (!atomic_compare_exchange_strong(&thread_exit_hook, &known, hook) && known != hook)
         return fail_with_errno(EINVAL);
@@ -643,7 +608,7 @@ int sy_os_at_thread_exit(void (*hook)(void *), void *arg) {
 }
 
 int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
-    if (made_to_fail("at_fork")) return -1;
+    if (sy_linux_made_to_fail("at_fork")) return -1;
     int error = pthread_atfork(prepare, parent, child);
     return error == 0 ? 0 : fail_with_errno(error);
 }

@@ -8,6 +8,9 @@
  * enforces this limit too.
  *
  * It also reads the process's resident memory, and how long tasks have waited for memory.
+ *
+ * Paths and the content of /proc/self/cgroup are in static memory, because the caller's stack may
+ * be small. So one thread at a time may call these functions.
  */
 #include "linux_limits.h"
 
@@ -22,6 +25,10 @@
 #include <unistd.h>
 
 enum { PATH_BYTES = 4096, VALUE_BYTES = 64, STALL_BYTES = 256 };
+
+static char groups[PATH_BYTES];                  /* the content of /proc/self/cgroup */
+static char group_directory[PATH_BYTES];         /* of the group that is looked at */
+static char file_path[PATH_BYTES + VALUE_BYTES]; /* of the file that is read */
 
 /* Reads a limit from the files of the group in `directory`; UINT64_MAX: no limit. */
 typedef uint64_t read_limit(const char *directory);
@@ -49,10 +56,15 @@ static bool read_text(const char *path, char *text, size_t capacity) {
     return got >= 0;
 }
 
+/* Reads root``directory/file. */
+static bool read_file(const char *root, const char *directory, const char *file, char *text,
+                      size_t capacity) {
+    int length = snprintf(file_path, sizeof file_path, "%s%s/%s", root, directory, file);
+    return length > 0 && (size_t)length < sizeof file_path && read_text(file_path, text, capacity);
+}
+
 static bool read_value(const char *directory, const char *file, char value[VALUE_BYTES]) {
-    char path[PATH_BYTES + VALUE_BYTES];
-    int length = snprintf(path, sizeof path, "%s/%s", directory, file);
-    return length > 0 && (size_t)length < sizeof path && read_text(path, value, VALUE_BYTES);
+    return read_file("", directory, file, value, VALUE_BYTES);
 }
 
 /* The decimal number at `text`, and in `*rest` the text behind it. UINT64_MAX for "max", "-1" and
@@ -110,10 +122,10 @@ static uint64_t cpus_v2(const char *directory) {
 /* The least limit from the group at `mount``path` up to the mount itself. */
 static uint64_t least_upwards(const char *root, const char *mount, const char *path,
                               read_limit *read) {
-    char directory[PATH_BYTES];
-    int top = snprintf(directory, sizeof directory, "%s%s", root, mount);
-    int length = snprintf(directory, sizeof directory, "%s%s%s", root, mount, path);
-    if (top < 0 || length < 0 || (size_t)length >= sizeof directory) return UINT64_MAX;
+    char *directory = group_directory;
+    int top = snprintf(directory, PATH_BYTES, "%s%s", root, mount);
+    int length = snprintf(directory, PATH_BYTES, "%s%s%s", root, mount, path);
+    if (top < 0 || length < 0 || length >= PATH_BYTES) return UINT64_MAX;
     uint64_t least = UINT64_MAX;
     for (;;) {
         uint64_t limit = read(directory);
@@ -153,10 +165,7 @@ static uint64_t least_of_line(const char *root, char *line, const controller *wa
 }
 
 static uint64_t least_limit(const char *root, const controller *wanted) {
-    char path[PATH_BYTES], groups[PATH_BYTES];
-    int length = snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    if (length < 0 || (size_t)length >= sizeof path || !read_text(path, groups, sizeof groups))
-        return UINT64_MAX;
+    if (!read_file(root, "/proc/self", "cgroup", groups, sizeof groups)) return UINT64_MAX;
     uint64_t least = UINT64_MAX;
     char *line = groups;
     for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
@@ -196,41 +205,35 @@ unsigned sy_linux_group_cpus(const char *root) {
 /* ---- what is used, and waiting ---- */
 
 /* The first line of such a file: some avg10=0.00 avg60=0.00 avg300=0.00 total=MICROSECONDS */
-static uint64_t stall_of_file(const char *directory, const char *file) {
-    char path[PATH_BYTES + VALUE_BYTES], text[STALL_BYTES], *rest;
-    int length = snprintf(path, sizeof path, "%s/%s", directory, file);
-    if (length < 0 || (size_t)length >= sizeof path || !read_text(path, text, sizeof text))
-        return UINT64_MAX;
+static uint64_t stall_of_file(const char *root, const char *directory, const char *file) {
+    char text[STALL_BYTES], *rest;
+    if (!read_file(root, directory, file, text, sizeof text)) return UINT64_MAX;
     char *total = strncmp(text, "some ", 5) == 0 ? strstr(text, "total=") : NULL;
     uint64_t microseconds = total ? parse_limit(total + 6, &rest) : UINT64_MAX;
     return microseconds > UINT64_MAX / 1000 ? UINT64_MAX : microseconds * 1000;
 }
 
 static uint64_t stall_of_group(const char *directory) {
-    return stall_of_file(directory, "memory.pressure");
+    return stall_of_file("", directory, "memory.pressure");
 }
 
 /* The groups above it count the tasks of this group too, so the least number is that of its own. */
 uint64_t sy_linux_memory_stall(const char *root) {
     static const controller own = {
         "", {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}, stall_of_group};
-    char directory[PATH_BYTES];
     int saved = errno;
     uint64_t stall = least_limit(root, &own);
-    int length = snprintf(directory, sizeof directory, "%s/proc/pressure", root);
-    if (stall == UINT64_MAX && length > 0 && (size_t)length < sizeof directory)
-        stall = stall_of_file(directory, "memory");
+    if (stall == UINT64_MAX) stall = stall_of_file(root, "/proc/pressure", "memory");
     errno = saved;
     return stall;
 }
 
 /* The file has numbers of pages: in address space, in RAM, in RAM and of files or shared, ... */
 size_t sy_linux_resident(const char *root) {
-    char directory[PATH_BYTES], value[VALUE_BYTES], *rest;
+    char value[VALUE_BYTES], *rest;
     int saved = errno;
-    int length = snprintf(directory, sizeof directory, "%s/proc/self", root);
     uint64_t all = UINT64_MAX, shared = UINT64_MAX;
-    if (length > 0 && (size_t)length < sizeof directory && read_value(directory, "statm", value)) {
+    if (read_file(root, "/proc/self", "statm", value, sizeof value)) {
         (void)parse_limit(value, &rest);
         if (*rest == ' ') all = parse_limit(rest + 1, &rest);
         if (*rest == ' ') shared = parse_limit(rest + 1, &rest);
@@ -242,10 +245,8 @@ size_t sy_linux_resident(const char *root) {
 /* Reads a file of the directory /proc or /sys in `root`. errno is kept. */
 static bool read_setting(const char *root, const char *directory, const char *file,
                          char value[VALUE_BYTES]) {
-    char path[PATH_BYTES];
     int saved = errno;
-    int length = snprintf(path, sizeof path, "%s%s", root, directory);
-    bool known = length > 0 && (size_t)length < sizeof path && read_value(path, file, value);
+    bool known = read_file(root, directory, file, value, VALUE_BYTES);
     errno = saved;
     return known;
 }

@@ -6,7 +6,8 @@
  * Above: linux.c, and test_os.c, which makes its own directories with such files. Below: files
  * under /proc and /sys. `root` is put in front of every path: "" for the machine's own files.
  *
- * Never allocates. A file that cannot be read or understood counts as no limit.
+ * Never allocates. A file that cannot be read or understood counts as no limit. One thread at a
+ * time may call these functions (os/facts.c sees to this).
  */
 #ifndef SLABYARD_LINUX_LIMITS_H
 #define SLABYARD_LINUX_LIMITS_H

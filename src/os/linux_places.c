@@ -15,6 +15,7 @@
 #include <link.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 typedef struct mapping {
@@ -114,10 +115,36 @@ static bool find_mapping(uintptr_t address, mapping *into) {
  * maps the whole stack, and other memory right below it. */
 static const uintptr_t GROWTH = (uintptr_t)128 << 20;
 
+/* The most bytes of another thread's stack that are asked about. */
+static const uintptr_t ASKED_MAX = (uintptr_t)64 << 20;
+
+/* The kernel puts some random bytes above the first frame of the first thread's stack. The C
+ * library puts the structure of another thread (the thread pointer's target) at the upper end of
+ * its stack, in one mapping with it; but a stack of coroutines may lie below that too, with a gap
+ * between. */
+static uintptr_t end_of_stack(uintptr_t here) {
+    uintptr_t self = (uintptr_t)sy_linux_thread_pointer(), first = getauxval(AT_RANDOM);
+    if (self > here) return self - here <= ASKED_MAX ? self : 0;
+    return here < first && first - here < GROWTH ? first : 0;
+}
+
+bool sy_os_stack(uintptr_t here, sy_os_bounds *bounds) {
+    int saved = errno;
+    uintptr_t page = here & -sy_os_page_size(), self = (uintptr_t)sy_linux_thread_pointer();
+    uintptr_t high = bounds->high ? bounds->high : end_of_stack(here);
+    uintptr_t known = bounds->high ? bounds->low : high & -sy_os_page_size();
+    bool first = high && high != self;
+    bool own = high && here < high && known - page <= ASKED_MAX &&
+               (first || page >= known || sy_linux_is_readable(page, known - page));
+    errno = saved;
+    if (own) *bounds = (sy_os_bounds){first ? high - GROWTH : page, high};
+    return own;
+}
+
 /* The stack of another thread may be in one mapping with the memory above it. But the thread's own
  * structure (the thread pointer's target) lies at the upper end of the stack and is unmapped no
  * sooner than the stack, so it is the bound. */
-bool sy_os_stack(uintptr_t *low, uintptr_t *high) {
+static bool find_stack(uintptr_t *low, uintptr_t *high) {
     mapping found;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0),
               self = (uintptr_t)sy_linux_thread_pointer();
@@ -329,7 +356,7 @@ void sy_os_find(uintptr_t address, sy_os_data *data) {
         data->region = SY_OS_OF_PROGRAM;
         ask_program(for_it.own, data);
     } else if (find_mapping(address, &found)) {
-        bool own = sy_os_stack(&low, &high) && address >= low && address < high;
+        bool own = find_stack(&low, &high) && address >= low && address < high;
         data->region = own ? SY_OS_OWN_STACK : region_of(&found);
         copy_path(found.path, data->file);
     }

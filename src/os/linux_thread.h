@@ -1,9 +1,20 @@
 /*
- * linux_thread.h: the calling thread's thread pointer, for linux*.c: the address of the C library's
- * structure for the thread.
+ * linux_thread.h: what the files linux*.c share: the calling thread's thread pointer, which is the
+ * address of the C library's structure for the thread; and failures on demand.
  */
 #ifndef SY_OS_LINUX_THREAD_H
 #define SY_OS_LINUX_THREAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Whether sy_os_set_failing's function lets this call fail; then errno is ENOMEM. */
+bool sy_linux_made_to_fail(const char *call);
+
+/* Whether the system tells that all pages of the range can be read, as it does from Linux 5.14 on.
+ * Pages that have no memory yet may get some. May change errno. */
+bool sy_linux_is_readable(uintptr_t start, size_t bytes);
 
 static inline const char *sy_linux_thread_pointer(void) {
 #if defined(__x86_64__)

@@ -37,11 +37,15 @@
 /* ---- memory ---- */
 
 /* Reserves `bytes` of address space, which is inaccessible and costs no memory. Its start is a
- * multiple of `align` (a power of two, at least the page size). `name` appears in the system's list
- * of mappings, if that has names; it is printable, under 80 characters, without \ $ ` [ ]. NULL: no
- * name. ENOMEM: no address space, a limit on it, or too many mappings. The range gets no huge pages
- * unless one of the functions below asks for them, whatever the system's setting. */
+ * multiple of `align` (a power of two, at least the page size). After sy_os_show_names(true),
+ * `name` appears in the system's list of mappings, if that has names; it is printable, under 80
+ * characters, without \ $ ` [ ]. NULL: no name. ENOMEM: no address space, a limit on it, or too
+ * many mappings. The range gets no huge pages unless one of the functions below asks for them,
+ * whatever the system's setting. */
 void *sy_os_reserve(size_t bytes, size_t align, const char *name);
+
+/* Whether later reservations get names: false at first. */
+void sy_os_show_names(bool shown);
 
 /* The range becomes readable and writable and reads as zero. The first write to a page gets its
  * memory. Pages that are committed already keep their content, so it is harmless to commit a range
@@ -87,13 +91,8 @@ int sy_os_huge(void *start, size_t bytes, bool wanted);
  * long as a huge page and begins at a multiple of this (2 MiB, if pages have 4 KiB). If a part of
  * it is discarded later, this part gets small pages again. -1: the system has no huge page at
  * present, or no such pages, or forbids them; the range has got memory for its first page only. A
- * range whose last page has memory already stays as it is, which counts as success. Reads a file at
- * the first call. */
+ * range whose last page has memory already stays as it is, which counts as success. */
 int sy_os_make_huge(void *start, size_t bytes);
-
-/* Whether the system gives huge pages to all programs, not only to those that ask for them. Reads a
- * file at the first call. */
-bool sy_os_huge_is_usual(void);
 
 /* Whether the page at an address has memory. Also false if the system does not tell. */
 bool sy_os_is_backed(const void *address);
@@ -130,37 +129,13 @@ void sy_os_block_free(void *block); /* weak */
 /* The page size in bytes: a power of two, which never changes in a process. */
 size_t sy_os_page_size(void);
 
-/* ---- processors, limits, time ---- */
+/* ---- processors, time ---- */
 
 /* A small number that differs between threads that run at the same moment, and that seldom changes
  * for a thread: its concurrency id in the process, or else its processor. It is a hint: it may be
  * out of date at once, and may be as large as sy_os_cpu_count() or larger. Never fails; costs a
  * load or two. */
 unsigned sy_os_cpu(void);
-
-/* The number of processors that this process may use at once, by its affinity and its control
- * group's quota (rounded up). At least 1. Reads files: call it once. */
-unsigned sy_os_cpu_count(void);
-
-/* An estimate of how many processors this process uses, by affinity alone: as many as the calling
- * thread may run on, or the process's first thread if those are more. At least 1. Two system calls;
- * reads no file. */
-unsigned sy_os_affinity_count(void);
-
-/* The bytes of memory that this process may use: the least of its control-group and resource
- * limits, SIZE_MAX if it has none. Reads files: call it seldom. */
-size_t sy_os_memory_limit(void);
-
-/* The bytes of the process's anonymous memory that are in RAM now; 0: unknown. Reads a file. */
-size_t sy_os_resident(void);
-
-/* Nanoseconds during which tasks have waited for memory so far: tasks of the process's control
- * group, or if that is unknown, all tasks of the system (pressure stall information). UINT64_MAX:
- * unknown. Reads files. */
-uint64_t sy_os_memory_stall(void);
-
-/* Whether the process has a limit on address space or on data now (RLIMIT_AS, RLIMIT_DATA). */
-bool sy_os_space_is_limited(void);
 
 /* Nanoseconds of a clock that never goes back, from an arbitrary start. */
 uint64_t sy_os_now(void);
@@ -171,6 +146,76 @@ uint64_t sy_os_thread_time(void);
 /* 64 random bits that cannot be predicted from outside the process. If the system refuses to give
  * any, they are weaker. Never fails, never waits. */
 uint64_t sy_os_random(void);
+
+/* ---- facts: read by facts.c, one thread at a time, never inside an allocation or a free ---- */
+
+/* The number of processors that this process may use at once, by its affinity and its control
+ * group's quota (rounded up). At least 1. Reads files. */
+unsigned sy_os_cpu_count(void);
+
+/* An estimate of how many processors this process uses, by affinity alone: as many as the calling
+ * thread may run on, or the process's first thread if those are more. At least 1. Two system calls.
+ * Background threads run on the processors of the first call. */
+unsigned sy_os_affinity_count(void);
+
+/* The bytes of memory that this process may use: the least of its control-group and resource
+ * limits, SIZE_MAX if it has none. Reads files. */
+size_t sy_os_memory_limit(void);
+
+/* The bytes of the process's anonymous memory that are in RAM now; 0: unknown. Reads a file. */
+size_t sy_os_resident(void);
+
+/* Nanoseconds during which tasks have waited for memory so far: tasks of the process's control
+ * group, or if that is unknown, all tasks of the system (pressure stall information). UINT64_MAX:
+ * unknown. Reads files. */
+uint64_t sy_os_memory_stall(void);
+
+/* Whether the process has a limit on address space or on data now (RLIMIT_AS, RLIMIT_DATA). Two
+ * system calls. */
+bool sy_os_space_is_limited(void);
+
+/* Whether the system gives huge pages to all programs; whether it gives any, to programs that ask
+ * for them. Read a file. */
+bool sy_os_huge_is_usual(void);
+bool sy_os_huge_is_possible(void);
+
+/* Whether the system promises no more memory than it has (vm.overcommit_memory is 2). Reads a
+ * file. */
+bool sy_os_commit_is_strict(void);
+
+/* ---- background threads ---- */
+
+/*
+ * A background thread does what a program does not notice. It blocks all signals. It is scheduled
+ * as an ordinary thread, on the processors that the process could use at its start, whatever the
+ * thread has that starts it.
+ */
+typedef struct sy_os_background {
+    void (*body)(void);
+    const char *name; /* for tools: at most 15 characters */
+    size_t stack;     /* bytes, if the system accepts so few; 0: as the program's threads */
+} sy_os_background;
+
+/* Starts a detached background thread. EAGAIN or ENOMEM: no thread was made. May call malloc. The
+ * struct has to stay. */
+int sy_os_start_thread(const sy_os_background *thread);
+
+/* Starts a background thread that has a descriptor table of its own, empty at first. So it can read
+ * files, and no other thread sees its descriptors. If the system cannot do that, `body` is not
+ * called. sy_os_end_reader waits for its end. */
+int sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader);
+void sy_os_end_reader(uintptr_t reader);
+
+/* Whether the program's threads have all ended: the process has no first thread any more, and only
+ * `background` other threads. Two system calls. False if the system does not tell. */
+bool sy_os_is_left_alone(unsigned background);
+
+/* Whether the system tells that. */
+bool sy_os_lists_threads(void);
+
+/* The calling background thread takes signals from now on, as the thread did that started it: it is
+ * the last thread of the process and is about to end. */
+void sy_os_take_signals(void);
 
 /* ---- threads and processes ---- */
 
@@ -193,10 +238,6 @@ void sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns);
 
 /* Wakes at most `count` threads that sleep on the word. */
 void sy_os_wake(_Atomic uint32_t *word, int count);
-
-/* Runs body(arg) on a new detached thread, which blocks all signals. EAGAIN or ENOMEM: no thread
- * was made. May call malloc. */
-int sy_os_start_thread(void *(*body)(void *), void *arg);
 
 /* When the calling thread exits, hook(arg) runs on it. The process has one hook; a different one
  * fails with EINVAL. Each thread has one arg, that of its last call; with NULL the hook does not
@@ -289,11 +330,16 @@ int sy_os_append(const char *path, const char *text, size_t length);
 
 /* ---- where the program is ---- */
 
-/* The bounds of the calling thread's stack. From any address on the stack up to *high, all bytes
- * are readable while the thread lives. A stack address outside of the bounds is on another stack
- * (of signals, of coroutines). False: the bounds are not known. Reads a file: call it once in a
- * thread. */
-bool sy_os_stack(uintptr_t *low, uintptr_t *high);
+/* A part of the calling thread's stack. From any address in it up to `high`, all bytes are readable
+ * while the thread lives. high 0: nothing is known yet. */
+typedef struct sy_os_bounds {
+    uintptr_t low, high;
+} sy_os_bounds;
+
+/* Extends the bounds so that they include `here`, an address on the stack on which the thread runs
+ * now. False: this is another stack than the thread's own (of signals, of coroutines), or the
+ * system does not tell; the bounds are unchanged. A system call, which reads no file. */
+bool sy_os_stack(uintptr_t here, sy_os_bounds *bounds);
 
 enum { SY_OS_FILE_MAX = 256, SY_OS_FUNCTION_MAX = 512 };
 

@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "os/facts.h"
 #include "watch/fault.h"
 #include "watch/options.h"
 
@@ -69,14 +70,19 @@ static sy_explain option(void) {
     return (sy_explain)atomic_load_explicit(&sy_options_now.explain, memory_order_relaxed);
 }
 
+/* In a sandbox no handler of a signal can be installed any more. */
+static bool may_explain(void) {
+    return option() != SY_EXPLAIN_NO && !atomic_load(&sy_facts_now.in_sandbox);
+}
+
 void sy_access_expect_guards(sy_explainer *of_guards) {
-    if (option() == SY_EXPLAIN_NO) return;
+    if (!may_explain()) return;
     atomic_store_explicit(&guards, of_guards, memory_order_release);
     sy_os_on_bad_access(explain_access);
 }
 
 void sy_access_expect_patterns(void) {
-    if (option() == SY_EXPLAIN_NO) return;
+    if (!may_explain()) return;
     atomic_store_explicit(&patterns, true, memory_order_relaxed);
     if (option() == SY_EXPLAIN_YES) sy_os_on_bad_access(explain_access);
 }

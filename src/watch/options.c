@@ -47,6 +47,8 @@ enum {
     TOOLS,
     DECAY,
     MAINTENANCE,
+    SYSTEM_FILES,
+    NAMES,
     LIMIT,
     HUGE_PAGES,
     OPTIONS
@@ -296,6 +298,16 @@ static const row table[OPTIONS] = {
                               "threads that allocate; auto: once 16 MiB are in use. "
                               "libslabyard-malloc: auto."},
                      .type = &maintenance},
+    [SYSTEM_FILES] = {.says = {"system-files", "yes|no", "yes", "yes",
+                               "Files of the system tell the memory limit, the memory in use and "
+                               "the setting of huge pages. They are read at the start and by the "
+                               "background thread; with no, never, and maintenance=auto starts "
+                               "no thread."},
+                      .type = &yes_no},
+    [NAMES] = {.says = {"names", "yes|no", "yes", "no",
+                        "Mappings of the library have names in the system's list of them "
+                        "(/proc/PID/maps), such as [anon:slabyard]."},
+               .type = &yes_no},
     [LIMIT] = {.says = {"limit", "BYTES: 500M, 2G, or off", NULL, "off",
                         "The most bytes that slabs and large objects of the process "
                         "may take."},
@@ -333,7 +345,8 @@ sy_options sy_options_now = {.redzone = 64,
                              .stack_depth = 16,
                              .huge = (size_t)128 << 20,
                              .exit_check = true,
-                             .symbols = true};
+                             .symbols = true,
+                             .system_files = true};
 
 static sy_word word_of(const char *text) { return (sy_word){text, strlen(text)}; }
 
@@ -391,6 +404,8 @@ static void publish(void) {
     sy_options_now.huge = is_on(HUGE_PAGES) ? (size_t)current.value[HUGE_PAGES] : 0;
     sy_options_now.exit_check = is_on(EXIT_CHECK);
     sy_options_now.symbols = is_on(SYMBOLS);
+    sy_options_now.system_files = is_on(SYSTEM_FILES);
+    sy_os_show_names(is_on(NAMES));
     sy_options_now.stats = is_on(STATS);
     sy_options_now.explain = choice(EXPLAIN);
     sy_options_now.go_on = choice(ON_FAULT) != 0;

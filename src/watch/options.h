@@ -64,6 +64,7 @@ typedef struct sy_options {
     _Atomic size_t huge;          /* bytes in use from which there are huge pages; 0: never */
     _Atomic bool exit_check;      /* free objects with poison are verified when the process ends */
     _Atomic bool symbols;         /* reports name functions and lines */
+    _Atomic bool system_files;    /* files of the system are read in the background */
     _Atomic bool stats;           /* an account of memory is written at exit */
     _Atomic bool go_on;           /* the process continues after a report */
 } sy_options;

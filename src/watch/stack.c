@@ -305,20 +305,19 @@ static void begin_trace(trace *empty, size_t max, uintptr_t inner) {
     empty->from = 0;
 }
 
-typedef struct bounds {
-    bool asked;
-    uintptr_t low, high; /* 0: not known */
-} bounds;
-
-static SY_TLS bounds own_stack;
+static SY_TLS sy_os_bounds own_stack;
+static SY_TLS uintptr_t refused_block; /* the last one that was not on the thread's stack */
 static SY_TLS bool busy;
 
+enum { BLOCK_BYTES = 16 << 10 }; /* about one answer of the system for so many bytes of stack */
+
 bool sy_stack_is_own(uintptr_t frame) {
-    if (!own_stack.asked) {
-        own_stack.asked = true;
-        if (!sy_os_stack(&own_stack.low, &own_stack.high)) own_stack.low = own_stack.high = 0;
-    }
-    return frame >= own_stack.low && frame < own_stack.high;
+    if (frame >= own_stack.low && frame < own_stack.high) return true;
+    uintptr_t block = frame / BLOCK_BYTES + 1;
+    if (block == refused_block) return false;
+    bool own = sy_os_stack(frame, &own_stack);
+    if (!own) refused_block = block;
+    return own;
 }
 
 /* Sanitizers do not check this function: the words that it reads may be no frame. */

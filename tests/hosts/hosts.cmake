@@ -28,6 +28,7 @@ foreach(source ${sources})
         elseif(way STREQUAL preloaded)
             set_property(TEST hosts.${entry}.${way} APPEND PROPERTY ENVIRONMENT
                 LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>)
+            add_dependencies(${target} slabyard_malloc)
         else()
             target_sources(${target} PRIVATE ${SLABYARD_MALLOC_OBJECT})
             add_dependencies(${target} slabyard_malloc_object)

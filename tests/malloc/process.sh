@@ -63,9 +63,9 @@ END
 said=$(PYTHONMALLOC=malloc under python3 "$work/idle.py" 30)
 read -r _ _ small _ threads _ peak _ after <<<"$(head -1 <<<"$said")"
 [ "$small" = 1 ] || fail "a small program has $small threads"
-[ "$threads" = 2 ] || fail "a large program has $threads threads"
+[ "$threads" = 3 ] || fail "a large program has $threads threads"
 [ "$peak" -ge 180 ] && [ "$after" -le $((peak / 5)) ] || fail "$after MiB of $peak MiB are still resident"
-grep -qx "child threads 2" <<<"$said" || fail "in a child there are not 2 threads: $said"
+grep -qx "child threads 3" <<<"$said" || fail "in a child there are not 3 threads: $said"
 grep -qx "child gave True" <<<"$said" || fail "a child returns no memory: $said"
 said=$(PYTHONMALLOC=malloc SLABYARD=maintenance=no,decay=off under python3 "$work/idle.py" 1)
 read -r _ _ small _ threads _ peak _ after <<<"$(head -1 <<<"$said")"

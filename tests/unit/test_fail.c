@@ -291,7 +291,10 @@ static void armed_is_what_has_rules_for_allocations(void **state) {
 
 /* ---- calls to the system ---- */
 
-static void *nothing(void *arg) { return arg; }
+static void do_nothing(void) {}
+
+static const sy_os_background idle = {.body = do_nothing, .name = "idle"};
+static uintptr_t reader;
 static void hook(void *arg) { (void)arg; }
 
 static int fails(const void *result) { return result ? 0 : -1; }
@@ -308,7 +311,8 @@ static int make_call(const char *call, char *start) {
     if (strcmp(call, "release") == 0) return sy_os_release(start, page);
     if (strcmp(call, "huge") == 0) return sy_os_huge(start, page, true);
     if (strcmp(call, "guard") == 0) return sy_os_guard(start, page, true);
-    if (strcmp(call, "start_thread") == 0) return sy_os_start_thread(nothing, NULL);
+    if (strcmp(call, "start_thread") == 0) return sy_os_start_thread(&idle);
+    if (strcmp(call, "start_reader") == 0) return sy_os_start_reader(&idle, &reader);
     if (strcmp(call, "at_thread_exit") == 0) return sy_os_at_thread_exit(hook, NULL);
     must(strcmp(call, "at_fork") == 0);
     return sy_os_at_fork(NULL, NULL, NULL);

@@ -86,8 +86,7 @@ static int begin_large(void **state) {
     sy_set_decay(0);
     must(sy_set_options("huge=2M") == 0);
     sy_fake_set_memory_limit(SIZE_MAX);
-    sy_fake_advance_clock(2 * UINT64_C(1000000000)); /* so that the limit is read */
-    must(sy_pressure_look(0) == 0);
+    must(!sy_pressure_take_reading());
     return 0;
 }
 
@@ -358,32 +357,31 @@ static void the_system_may_refuse(void **state) {
     give_all(run);
 }
 
-static void look_below(size_t limit, size_t resident) {
+static void read_below(size_t limit, size_t resident) {
     sy_fake_set_memory_limit(limit);
     sy_fake_set_resident(resident);
-    sy_fake_advance_clock(2 * UINT64_C(1000000000));
-    sy_pressure_look(0);
+    (void)sy_pressure_take_reading();
 }
 
 /* The mark is at 560 MiB, and a 64th of it is 8.75 MiB. */
 static void near_the_limit_there_are_none(void **state) {
     (void)state;
     const size_t limit = (size_t)640 * MIB, mark = (size_t)560 * MIB, near = mark / 64;
-    look_below(limit, mark - 3 * near);
+    read_below(limit, mark - 3 * near);
     assert_true(sy_pressure_is_far());
-    look_below(limit, mark - 2 * near);
+    read_below(limit, mark - 2 * near);
     assert_false(sy_pressure_is_far());
-    look_below(limit, mark + MIB);
+    read_below(limit, mark + MIB);
     assert_false(sy_pressure_is_far());
     bool clean;
     sy_slab *run = first_of_a_chunk(&clean);
     uint64_t before = asked();
     sy_chunk_back_ahead(run, clean);
     assert_int_equal(asked(), before);
-    sy_fake_set_resident(100 * (size_t)MIB);
-    sy_chunk_back_ahead(run, clean); /* it looks anew */
+    read_below(limit, 100 * (size_t)MIB);
+    sy_chunk_back_ahead(run, clean);
     assert_int_equal(asked(), before + 1);
-    look_below(SIZE_MAX, 0);
+    read_below(SIZE_MAX, 0);
     assert_true(sy_pressure_is_far());
     give_all(run);
 }
@@ -678,31 +676,31 @@ static void near_the_limit_spans_get_none(void **state) {
     (void)state;
     size_t backed;
     sy_slab *base = begin_dense(80);
-    look_below((size_t)640 * MIB, (size_t)560 * MIB);
+    read_below((size_t)640 * MIB, (size_t)560 * MIB);
     sy_slab *span = take_to_write(15, &backed);
     assert_int_equal(backed, 0);
     give_span(span);
-    look_below(SIZE_MAX, 0);
+    read_below(SIZE_MAX, 0);
     give_span(base);
 }
 
 /* The clock stands, so the huge page that is being made is not a slow one. */
 static void come_near(void) {
     sy_fake_set_resident((size_t)560 * MIB);
-    sy_pressure_look(0);
+    (void)sy_pressure_take_reading();
 }
 
 static void a_span_gets_no_more_once_the_limit_is_near(void **state) {
     (void)state;
     size_t backed;
     sy_slab *base = begin_dense(80);
-    look_below((size_t)640 * MIB, (size_t)100 * MIB);
+    read_below((size_t)640 * MIB, (size_t)100 * MIB);
     sy_fake_run_before(SY_FAKE_MAKE_HUGE, come_near);
     sy_slab *span = take_to_write(15, &backed);
     assert_int_equal(backed, 2 * MIB);
     sy_fake_run_before(SY_FAKE_MAKE_HUGE, NULL);
     give_span(span);
-    look_below(SIZE_MAX, 0);
+    read_below(SIZE_MAX, 0);
     give_span(base);
 }
 
@@ -809,7 +807,7 @@ static void without_huge_pages_all_kept_memory_moves(void **state) {
     for (int near = 0; near < 2; near++) {
         size_t count, used, kept, backed;
         sy_slab *base = begin_dense(80), *source = take_span(9 * MIB);
-        if (near) look_below((size_t)640 * MIB, (size_t)560 * MIB);
+        if (near) read_below((size_t)640 * MIB, (size_t)560 * MIB);
         sy_slab *before = take_to_write(15, &backed);
         assert_int_equal(backed, near ? 0 : 14 * MIB);
         if (near) write_span(before);
@@ -817,7 +815,7 @@ static void without_huge_pages_all_kept_memory_moves(void **state) {
         sy_slab *span = take_span(16 * MIB);
         sy_large_count(&sy_memory_main, &count, &used, &kept);
         assert_int_equal(kept, 0);
-        look_below(SIZE_MAX, 0);
+        read_below(SIZE_MAX, 0);
         give_span(span);
         give_span(before);
         give_span(base);

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "os/facts.h"
 #include "os/fake.h"
 #include "os/start.h"
 #include "support/ages.h"
@@ -107,7 +108,7 @@ static void many_may_start_and_stop_at_once(void **state) {
     over = false;
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, start_and_stop, (void *)(i + 1)), 0);
-    while (sy_fake_calls(SY_FAKE_START_THREAD) < 2000) rest();
+    while (sy_fake_calls(SY_FAKE_START_THREAD) < 600) rest();
     over = true;
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     sy_maintenance_stop();
@@ -331,19 +332,136 @@ static void no_signal_is_delivered_to_it(void **state) {
     sy_maintenance_stop();
 }
 
+static void without_an_observer_it_works(void **state) {
+    (void)state;
+    sy_cache *cache = make(64, 0);
+    hoard(cache);
+    sy_set_decay(1);
+    sy_fake_fail_from(SY_FAKE_START_READER, 1);
+    assert_int_equal(sy_maintenance_start(), 0);
+    until_it_is_gone(cache);
+    sy_maintenance_stop();
+    assert_int_equal(sy_fake_failures(SY_FAKE_START_READER), 1);
+    end(cache);
+}
+
+/* The options may forbid to read files of the system. */
+static void without_files_there_is_no_observer(void **state) {
+    (void)state;
+    sy_cache *cache = make(64, 0);
+    assert_int_equal(sy_set_options("system-files=no"), 0);
+    hoard(cache);
+    sy_set_decay(1);
+    assert_int_equal(sy_maintenance_start(), 0);
+    until_it_is_gone(cache);
+    sy_maintenance_stop();
+    assert_int_equal(sy_fake_calls(SY_FAKE_START_READER), 0);
+    sy_set_decay(1000);
+    void *large = sy_malloc(GROWN);
+    assert_int_equal(sy_set_options("maintenance=auto"), 0);
+    look_a_few_times();
+    assert_false(sy_maintenance_runs());
+    assert_int_equal(sy_set_options("system-files,maintenance=no"), 0);
+    sy_free(large);
+    end(cache);
+}
+
+/* ---- while there must be no other thread ---- */
+
+static void a_pause_ends_it_and_keeps_it_away(void **state) {
+    (void)state;
+    assert_int_equal(sy_maintenance_start(), 0);
+    bool ran = sy_maintenance_pause();
+    assert_true(ran);
+    assert_false(sy_maintenance_runs());
+    errno = 0;
+    assert_int_equal(sy_maintenance_start(), -1);
+    assert_int_equal(errno, EPERM);
+    assert_false(sy_maintenance_pause()); /* another thread's */
+    sy_maintenance_resume(false);
+    assert_int_equal(sy_maintenance_start(), -1);
+    errno = KEPT_ERRNO;
+    sy_maintenance_resume(ran);
+    assert_int_equal(errno, KEPT_ERRNO);
+    assert_true(sy_maintenance_runs());
+    sy_maintenance_stop();
+    ran = sy_maintenance_pause();
+    assert_false(ran);
+    sy_maintenance_resume(ran);
+    assert_false(sy_maintenance_runs());
+}
+
+static _Atomic uint32_t starts;
+
+static void *pause_and_start(void *seed) {
+    uint64_t random = (uintptr_t)seed;
+    while (!over) {
+        if (next_random(&random) % 2 && sy_maintenance_start() == 0) starts++;
+        bool ran = sy_maintenance_pause();
+        must(!sy_maintenance_runs());
+        sy_maintenance_resume(ran);
+    }
+    return NULL;
+}
+
+static void no_thread_starts_during_anothers_pause(void **state) {
+    (void)state;
+    enum { THREADS = 3 };
+    pthread_t threads[THREADS];
+    over = false;
+    starts = 0;
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, pause_and_start, (void *)(i + 1)), 0);
+    while (starts < 200) rest();
+    over = true;
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    sy_maintenance_stop();
+    assert_int_equal(sy_maintenance_start(), 0);
+    sy_maintenance_stop();
+}
+
+static void enter_a_sandbox(void *arg) {
+    (void)arg;
+    must(sy_maintenance_start() == 0);
+    sy_fake_set_memory_limit(12345678);
+    atomic_store(&sy_facts_now.memory_limit, 1);
+    sy_enter_sandbox();
+    must(!sy_maintenance_runs());
+    must(sy_facts_now.memory_limit == 12345678); /* it was read once more */
+    must(sy_facts_now.in_sandbox);
+    errno = 0;
+    must(sy_maintenance_start() == -1 && errno == EPERM);
+    sy_enter_sandbox();
+    must(sy_set_options("maintenance=auto") == 0);
+    void *large = sy_malloc(GROWN);
+    look_a_few_times();
+    must(!sy_maintenance_runs());
+    sy_free(large);
+}
+
+static void in_a_sandbox_it_does_not_run(void **state) {
+    (void)state;
+    if (SANITIZED) skip(); /* ThreadSanitizer ends a child that starts threads */
+    assert_int_equal(in_child(enter_a_sandbox, NULL), 0);
+    assert_int_equal(sy_maintenance_start(), 0);
+    sy_maintenance_stop();
+}
+
 #define REAL(name) cmocka_unit_test_setup_teardown(name, begin_in_real_time, leave)
 
 int main(void) {
     /* The very first call into the library. */
     if (in_child(have_a_child_at_once, (void *)(uintptr_t)be_that_child) != 0) return 1;
     const struct CMUnitTest tests[] = {
-        REAL(it_gives_back_what_nobody_uses),      REAL(start_and_stop_may_be_said_twice),
-        REAL(a_thread_that_cannot_be_had_is_said), REAL(many_may_start_and_stop_at_once),
-        TEST(slow_paths_age_again_after_it),       REAL(it_heeds_another_decay),
-        REAL(it_can_be_stopped_while_it_works),    REAL(a_child_starts_its_own),
-        REAL(no_signal_is_delivered_to_it),        REAL(auto_waits_for_memory),
-        REAL(auto_starts_it_in_an_allocation),     REAL(no_free_starts_it),
-        REAL(auto_goes_on_without_a_thread),
+        REAL(it_gives_back_what_nobody_uses),         REAL(start_and_stop_may_be_said_twice),
+        REAL(a_thread_that_cannot_be_had_is_said),    REAL(many_may_start_and_stop_at_once),
+        TEST(slow_paths_age_again_after_it),          REAL(it_heeds_another_decay),
+        REAL(it_can_be_stopped_while_it_works),       REAL(a_child_starts_its_own),
+        REAL(no_signal_is_delivered_to_it),           REAL(auto_waits_for_memory),
+        REAL(auto_starts_it_in_an_allocation),        REAL(no_free_starts_it),
+        REAL(auto_goes_on_without_a_thread),          REAL(without_an_observer_it_works),
+        REAL(without_files_there_is_no_observer),     REAL(a_pause_ends_it_and_keeps_it_away),
+        REAL(no_thread_starts_during_anothers_pause), REAL(in_a_sandbox_it_does_not_run),
     };
     return cmocka_run_group_tests_name("maintenance", tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "chunk/pressure.h"
+#include "os/facts.h"
 #include "os/fake.h"
 #include "support/ages.h"
 #include "support/page_size.h"
@@ -25,11 +26,18 @@ static const size_t NEAR = (size_t)560 * MIB / 64;
 static void set_room(int64_t bytes) { atomic_store(&sy_pressure_room, bytes); }
 static int64_t room(void) { return atomic_load(&sy_pressure_room); }
 
+/* What the observer does when the process has so many bytes. */
+static bool read_resident(size_t bytes) {
+    sy_fake_set_resident(bytes);
+    return sy_pressure_take_reading();
+}
+
 static int begin_under_limit(void **state) {
     begin(state);
     sy_set_decay(0); /* no passes by age */
+    atomic_store(&sy_facts_now.observed, true);
     sy_fake_set_memory_limit(LIMIT);
-    sy_fake_advance_clock(1000000000); /* so that the limit is read */
+    (void)read_resident(MIB);
     atomic_store(&sy_pressure_unmet, 0);
     set_room((int64_t)1 << 40);
     return 0;
@@ -38,60 +46,118 @@ static int begin_under_limit(void **state) {
 static void without_a_limit_there_is_no_pressure(void **state) {
     (void)state;
     sy_fake_set_memory_limit(SIZE_MAX);
-    sy_fake_set_resident(MARK);
+    assert_false(read_resident(MARK));
+    assert_int_equal(room(), 64 * MIB);
     set_room(-1);
     assert_true(sy_pressure_is_due());
-    assert_int_equal(sy_pressure_look(MIB), 0);
+    assert_int_equal(sy_pressure_look(), 0);
     assert_int_equal(room(), 64 * MIB);
-    assert_int_equal(sy_fake_resident_calls(), 0);
     assert_false(sy_pressure_is_due());
+    assert_true(sy_pressure_is_far());
 }
 
 static void if_the_memory_is_unknown_there_is_no_pressure(void **state) {
     (void)state;
-    sy_fake_set_resident(SIZE_MAX);
-    set_room(-1);
-    assert_int_equal(sy_pressure_look(LIMIT), 0);
-    assert_int_equal(sy_fake_resident_calls(), 1);
+    assert_false(read_resident(SIZE_MAX));
     assert_int_equal(room(), 64 * MIB);
+    set_room(-1);
+    assert_int_equal(sy_pressure_look(), 0);
+    assert_int_equal(room(), 64 * MIB);
+    assert_true(sy_pressure_is_far());
 }
 
 static void far_from_the_limit_the_next_look_is_half_way(void **state) {
     (void)state;
-    sy_fake_set_resident((size_t)100 * MIB);
-    assert_int_equal(sy_pressure_look((size_t)60 * MIB), 0);
+    assert_false(read_resident((size_t)160 * MIB));
     assert_int_equal(room(), (MARK - (size_t)160 * MIB) / 2);
-    sy_fake_set_resident(MARK - NEAR);
-    assert_int_equal(sy_pressure_look(0), 0);
+    assert_false(read_resident(MARK - NEAR));
     assert_int_equal(room(), NEAR); /* half way is less than this */
+    assert_false(sy_pressure_is_far());
     assert_false(sy_pressure_presses());
 }
 
-static void near_the_limit_free_memory_is_wanted(void **state) {
+static void near_the_limit_the_next_allocation_looks(void **state) {
     (void)state;
-    sy_fake_set_resident(MARK - NEAR);
-    assert_int_equal(sy_pressure_look(1), NEAR + 1);
+    assert_true(read_resident(MARK - NEAR + 1));
+    assert_true(sy_pressure_is_due());
+    assert_int_equal(sy_pressure_look(), NEAR + 1);
     assert_int_equal(room(), NEAR);
     assert_false(sy_pressure_presses());
-    sy_fake_set_resident((size_t)600 * MIB); /* half of the spare part */
-    assert_int_equal(sy_pressure_look(0), (size_t)40 * MIB + 2 * NEAR);
+    assert_true(read_resident((size_t)600 * MIB)); /* half of the spare part */
+    assert_int_equal(sy_pressure_look(), (size_t)40 * MIB + 2 * NEAR);
     assert_false(sy_pressure_presses());
-    assert_int_equal(sy_pressure_look(1), (size_t)40 * MIB + 2 * NEAR + 1);
+    assert_true(read_resident((size_t)600 * MIB + 1));
+    assert_int_equal(sy_pressure_look(), (size_t)40 * MIB + 2 * NEAR + 1);
     assert_true(sy_pressure_presses());
-    sy_fake_set_resident((size_t)100 * MIB);
-    assert_int_equal(sy_pressure_look(0), 0);
+    assert_false(read_resident((size_t)100 * MIB));
+    assert_int_equal(sy_pressure_look(), 0);
     assert_false(sy_pressure_presses());
 }
 
-static void the_limit_is_read_once_a_second(void **state) {
+static void a_look_that_is_not_due_wants_nothing(void **state) {
     (void)state;
-    sy_fake_set_resident(MARK);
-    assert_true(sy_pressure_look(0) > 0);
-    sy_fake_set_memory_limit(2 * LIMIT);
-    sy_fake_advance_clock(999999999);
-    assert_true(sy_pressure_look(0) > 0);
-    sy_fake_advance_clock(1);
-    assert_int_equal(sy_pressure_look(0), 0);
+    (void)read_resident(MARK);
+    set_room(0);
+    atomic_store(&sy_facts_asked, 0);
+    assert_int_equal(sy_pressure_look(), 0);
+    assert_int_equal(room(), 0);
+    assert_int_equal(sy_facts_asked, 0);
+}
+
+/* Without a reading in between, what was taken and returned is added up. */
+static void between_readings_memory_is_calculated(void **state) {
+    (void)state;
+    assert_false(read_resident((size_t)160 * MIB));
+    size_t half = (MARK - (size_t)160 * MIB) / 2;
+    sy_pressure_note(half + MIB);
+    sy_pressure_note_return(half);
+    assert_false(sy_pressure_is_due());
+    sy_pressure_note(half);
+    atomic_store(&sy_facts_asked, 0);
+    assert_true(sy_pressure_is_due());
+    assert_int_equal(sy_pressure_look(), 0);
+    assert_int_equal(sy_facts_asked, 1); /* the observer reads */
+    size_t left = MARK - (size_t)160 * MIB - half - MIB;
+    assert_int_equal(room(), left / 2);
+    sy_pressure_note(left);
+    assert_int_equal(sy_pressure_look(), 2 * NEAR);
+    assert_int_equal(room(), NEAR);
+    assert_false(sy_pressure_is_far());
+    sy_pressure_note_return(MARK);
+    assert_true(sy_pressure_is_far());
+}
+
+/* Returned memory may have been taken before the first reading. */
+static void more_may_be_returned_than_was_resident(void **state) {
+    (void)state;
+    assert_false(read_resident(MIB));
+    int64_t before = room();
+    sy_pressure_note_return((size_t)100 * MIB);
+    assert_true(sy_pressure_is_far());
+    sy_pressure_note((size_t)(before + 100 * (int64_t)MIB + 1));
+    assert_int_equal(sy_pressure_look(), 0);
+}
+
+static void without_an_observer_no_thread_waits(void **state) {
+    (void)state;
+    atomic_store(&sy_facts_now.observed, false);
+    assert_true(read_resident(LIMIT));
+    assert_false(sy_pressure_presses());
+    assert_true(sy_pressure_look() > 0);
+    assert_false(sy_pressure_presses());
+    atomic_store(&sy_facts_now.observed, true);
+    set_room(-1);
+    assert_true(sy_pressure_look() > 0);
+    assert_true(sy_pressure_presses());
+}
+
+static void a_lowered_limit_is_near_at_the_next_reading(void **state) {
+    (void)state;
+    assert_false(read_resident((size_t)400 * MIB));
+    sy_fake_set_memory_limit((size_t)400 * MIB);
+    assert_true(sy_pressure_take_reading());
+    assert_true(sy_pressure_presses());
+    assert_true(sy_pressure_look() > (size_t)50 * MIB);
 }
 
 /* ---- what is counted ---- */
@@ -170,8 +236,7 @@ static void free_units_go_when_a_run_gets_memory(void **state) {
     leave_free_units(40);
     size_t kept = kept_bytes();
     assert_in_range(kept, 40 * SPAN, 2 * NEAR - 1);
-    sy_fake_set_resident(MARK - (size_t)10 * MIB);
-    set_room(MIB);
+    (void)read_resident(MARK - (size_t)10 * MIB);
     errno = KEPT_ERRNO;
     void *span = sy_malloc(10 * MIB);
     assert_non_null(span);
@@ -188,8 +253,7 @@ static void no_more_goes_than_is_wanted(void **state) {
     sy_trim();
     leave_free_units(200);
     size_t kept = kept_bytes();
-    sy_fake_set_resident(MARK - (size_t)10 * MIB);
-    set_room(MIB);
+    (void)read_resident(MARK - (size_t)10 * MIB);
     void *span = sy_malloc(10 * MIB);
     assert_in_range(kept - kept_bytes(), 2 * NEAR, 2 * NEAR + MIB);
     assert_int_equal(atomic_load(&sy_pressure_unmet), 0);
@@ -216,8 +280,7 @@ static void what_chunks_do_not_have_comes_from_caches(void **state) {
     (void)state;
     sy_trim();
     sy_cache *cache = hoard();
-    sy_fake_set_resident(MARK);
-    set_room(-1);
+    assert_true(read_resident(MARK));
     assert_true(a_pass_begins());
     assert_int_equal(atomic_load(&sy_pressure_unmet), 0);
     set_room(MIB);
@@ -226,10 +289,10 @@ static void what_chunks_do_not_have_comes_from_caches(void **state) {
     assert_int_equal(stats_of(cache).slabs, 0);
 
     hoard();
-    set_room(-1); /* too soon for another one */
+    (void)read_resident(MARK); /* too soon for another one */
     take_turns(2 * SY_TURNS_PER_LOOK);
     assert_false(pass_at_work());
-    set_room(-1);
+    (void)read_resident(MARK);
     sy_fake_advance_clock(50000000);
     assert_true(a_pass_begins());
     set_room(MIB);
@@ -242,8 +305,7 @@ static void very_near_the_limit_the_pass_is_done_at_once(void **state) {
     sy_trim();
     for (int round = 0; round < 3; round++) { /* however soon */
         sy_cache *cache = hoard();
-        sy_fake_set_resident(LIMIT);
-        set_room(-1);
+        (void)read_resident(LIMIT);
         for (int i = 0; i < SY_TURNS_PER_LOOK; i++) {
             take_turns(1); /* one of these does all of the pass */
             assert_false(pass_at_work());
@@ -260,8 +322,7 @@ static void pressure_ends_no_reserve(void **state) {
     sy_cache *cache = make(64, 0);
     assert_int_equal(sy_cache_reserve(cache, COUNT), 0);
     size_t slabs = stats_of(cache).slabs;
-    sy_fake_set_resident(LIMIT);
-    set_room(-1);
+    (void)read_resident(LIMIT);
     take_turns(SY_TURNS_PER_LOOK);
     set_room((int64_t)1 << 40);
     assert_int_equal(stats_of(cache).slabs, slabs);
@@ -318,13 +379,12 @@ static void *use_blocks(void *arg) {
 /* All threads look at the same time, release memory, and do the passes at once together. */
 static void threads_under_pressure_keep_their_objects(void **state) {
     (void)state;
-    sy_fake_set_resident(LIMIT);
-    set_room(-1);
+    (void)read_resident(LIMIT);
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
         must(pthread_create(&threads[i], NULL, use_blocks, (void *)i) == 0);
     for (int i = 0; i < 300; i++) {
-        set_room(-1);
+        (void)read_resident(LIMIT);
         sy_fake_advance_clock(10000000);
         rest();
     }
@@ -370,17 +430,36 @@ static void the_maintenance_thread_sees_waiting_tasks(void **state) {
     sy_maintenance_stop();
 }
 
+/* The limit is lowered while the program does nothing. */
+static void the_maintenance_thread_sees_a_lowered_limit(void **state) {
+    (void)state;
+    sy_set_decay(0);
+    sy_fake_set_memory_limit(LIMIT);
+    sy_fake_set_resident((size_t)400 * MIB);
+    assert_int_equal(sy_maintenance_start(), 0);
+    leave_free_units(50);
+    uint64_t before = sy_fake_bytes(SY_FAKE_DISCARD);
+    sy_fake_set_memory_limit((size_t)420 * MIB);
+    while (sy_fake_bytes(SY_FAKE_DISCARD) - before < 50 * SPAN) rest();
+    sy_maintenance_stop();
+}
+
 #undef TEST
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin_under_limit, leave)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_maintenance_thread_sees_waiting_tasks),
+        cmocka_unit_test(the_maintenance_thread_sees_a_lowered_limit),
         TEST(without_a_limit_there_is_no_pressure),
         TEST(if_the_memory_is_unknown_there_is_no_pressure),
         TEST(far_from_the_limit_the_next_look_is_half_way),
-        TEST(near_the_limit_free_memory_is_wanted),
-        TEST(the_limit_is_read_once_a_second),
+        TEST(near_the_limit_the_next_allocation_looks),
+        TEST(a_look_that_is_not_due_wants_nothing),
+        TEST(between_readings_memory_is_calculated),
+        TEST(more_may_be_returned_than_was_resident),
+        TEST(without_an_observer_no_thread_waits),
+        TEST(a_lowered_limit_is_near_at_the_next_reading),
         TEST(runs_without_memory_are_counted),
         TEST(a_span_that_grows_in_place_is_counted),
         TEST(discarded_pages_of_a_slab_are_counted_when_they_are_used),

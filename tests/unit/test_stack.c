@@ -282,8 +282,10 @@ CALLED static uint32_t with_frame_pointer(uintptr_t wrong) {
 
 static void a_wrong_frame_pointer_leads_nowhere(void **state) {
     (void)state;
-    uintptr_t low, high, here_now = (uintptr_t)&low;
-    assert_true(sy_os_stack(&low, &high));
+    sy_os_bounds bounds = {0, 0};
+    uintptr_t here_now = (uintptr_t)&bounds;
+    assert_true(sy_os_stack(here_now, &bounds));
+    const uintptr_t low = bounds.low, high = bounds.high;
     const uintptr_t wrong[] = {0,
                                1,
                                16,

@@ -24,7 +24,8 @@ extern "C" {
     /// None: any thread may call it.
     pub fn sy_set_decay(milliseconds: u64);
 
-    /// Starts a background thread that returns unused memory; -1 with `EAGAIN` or `ENOMEM`.
+    /// Starts a background thread that returns unused memory; -1 with `EAGAIN`, `ENOMEM`
+    /// or `EPERM`.
     ///
     /// # Safety
     /// None: any thread may call it.
@@ -35,6 +36,13 @@ extern "C" {
     /// # Safety
     /// It is not called in a callback of Slabyard or at a thread's end.
     pub fn sy_maintenance_stop();
+
+    /// Prepares for a sandbox: ends the background threads, and from then on asks the system for
+    /// memory alone.
+    ///
+    /// # Safety
+    /// It is not called in a callback of Slabyard or at a thread's end.
+    pub fn sy_enter_sandbox();
 
     /// The number of violated invariants and damaged objects. This is slow.
     ///

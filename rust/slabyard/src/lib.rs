@@ -165,8 +165,8 @@ pub use pinned::{Pinned, PinnedSlot};
 pub use pool::Pool;
 pub use rc::{Borrowed, RcPool, RcSlot, Ref, RefMut, Shared, Weak, WeakSlot};
 pub use reclaim::{
-    set_decay, start_maintenance, stop_maintenance, thread_flush, thread_idle, trim, trim_some,
-    verify,
+    enter_sandbox, set_decay, start_maintenance, stop_maintenance, thread_flush, thread_idle, trim,
+    trim_some, verify,
 };
 #[cfg(feature = "std")]
 pub use recycle::{Recycle, RecycleBox, RecycleCache};

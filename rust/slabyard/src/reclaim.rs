@@ -102,6 +102,15 @@ pub fn stop_maintenance() {
     unless_within(|| unsafe { slabyard_sys::sy_maintenance_stop() }, ());
 }
 
+/// Prepares for a sandbox: call it before the process forbids itself system calls (seccomp). It
+/// ends the background threads; from then on the library asks the system for nothing but memory,
+/// the time, and to wait. There is no way back. In a destructor that this thread runs, nothing
+/// happens.
+pub fn enter_sandbox() {
+    // SAFETY: this is not called in a destructor that the library runs.
+    unless_within(|| unsafe { slabyard_sys::sy_enter_sandbox() }, ());
+}
+
 /// Checks all objects and the library's own data for damage. The result is the number of faults
 /// found; 0 means that all is well. Each fault is reported. This is slow. Any thread may call it.
 pub fn verify() -> usize {

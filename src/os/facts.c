@@ -1,0 +1,105 @@
+/*
+ * facts.c: reads the facts, one thread at a time.
+ */
+#include "os/facts.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "os/os.h"
+
+sy_facts sy_facts_now = {.memory_limit = SIZE_MAX, .memory_stall = UINT64_MAX};
+_Atomic uint32_t sy_facts_asked;
+
+static _Atomic bool started, reading;
+
+#define SET(fact, value) atomic_store_explicit(&sy_facts_now.fact, value, memory_order_relaxed)
+
+/* Files of the system that cannot be read now, perhaps since the program has changed its root
+ * directory, leave the facts as they are. The file with the resident memory stands for all. */
+static bool read_memory(void) {
+    size_t resident = sy_os_resident();
+    SET(resident, resident);
+    if (!resident) return false;
+    SET(memory_limit, sy_os_memory_limit());
+    SET(memory_stall, sy_os_memory_stall());
+    return true;
+}
+
+static void read_calls(void) {
+    SET(affinity, sy_os_affinity_count());
+    SET(space_is_limited, sy_os_space_is_limited());
+}
+
+static void read_all(void) {
+    read_calls();
+    if (!read_memory()) return;
+    SET(cpus, sy_os_cpu_count());
+    SET(huge_is_usual, sy_os_huge_is_usual());
+    SET(huge_is_possible, sy_os_huge_is_possible());
+    SET(commit_is_strict, sy_os_commit_is_strict());
+    SET(files_are_read, true);
+}
+
+static bool begin(void) { return !atomic_exchange_explicit(&reading, true, memory_order_acquire); }
+
+static void end(void) { atomic_store_explicit(&reading, false, memory_order_release); }
+
+void sy_facts_read(void) {
+    int error = errno;
+    if (!begin()) return;
+    read_all();
+    end();
+    errno = error;
+}
+
+void sy_facts_read_memory(void) {
+    int error = errno;
+    if (!begin()) return;
+    (void)read_memory();
+    end();
+    errno = error;
+}
+
+void sy_facts_ask(void) {
+    if (!atomic_exchange_explicit(&sy_facts_asked, 1, memory_order_release))
+        sy_os_wake(&sy_facts_asked, 1);
+}
+
+/* ---- the start ---- */
+
+/* Whether files may be read at the start. The option is looked for in the text here, because the
+ * options are not known yet. A process with an observer reads files when it has grown. */
+static bool reads_files(void) {
+    const char *said = sy_os_option("SLABYARD");
+    if (said && strstr(said, "system-files=no")) return false;
+    return !strstr(sy_os_default_options(), "maintenance=auto");
+}
+
+void sy_facts_start(void) {
+    if (atomic_exchange_explicit(&started, true, memory_order_relaxed)) return;
+    int error = errno;
+    if (begin()) {
+        if (reads_files())
+            read_all();
+        else
+            read_calls();
+        end();
+    }
+    errno = error;
+}
+
+/* A sandbox that the program enters later cannot forbid this. */
+__attribute__((constructor(103))) static void start_early(void) { sy_facts_start(); }
+
+static int start(void) {
+    sy_facts_start();
+    return 0;
+}
+
+static void recover(void) {
+    SET(observed, false);
+    end();
+}
+
+const sy_part sy_facts_part = {.start = start, .recover = recover};

@@ -1,0 +1,211 @@
+/*
+ * linux_background.c: the part of os.h for background threads: how they start, where they run, and
+ * how they find out that the program's threads have ended.
+ */
+#define _GNU_SOURCE
+
+#include "os.h"
+
+#include "linux_limits.h"
+#include "linux_thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- processors ---- */
+
+/* The processors that the process may run on, by the first reading. The C library's cpu_set_t has a
+ * fixed size of 1,024 processors; this has room for 65,536. */
+static unsigned long first_mask[65536 / (CHAR_BIT * sizeof(unsigned long))];
+static long first_mask_bytes; /* 0: not read yet; negative: the kernel does not tell */
+
+/* The number of processors in the mask of a thread, which is written to `mask`; 0: the kernel does
+ * not tell. `thread` 0 is the calling thread. */
+static unsigned processors_of(pid_t thread, unsigned long *mask, long *bytes) {
+    *bytes = syscall(SYS_sched_getaffinity, thread, sizeof first_mask, mask);
+    unsigned count = 0;
+    for (size_t i = 0; i < (*bytes < 0 ? 0 : (size_t)*bytes) / sizeof *mask; i++)
+        for (unsigned long bits = mask[i]; bits != 0; bits &= bits - 1) count++;
+    return count;
+}
+
+/* A thread that uses the library first may have bound itself to one processor. The first thread of
+ * the process, whose thread id is the process id, seldom does. */
+unsigned sy_os_affinity_count(void) {
+    static unsigned long mask[sizeof first_mask / sizeof *first_mask];
+    int saved = errno;
+    long bytes;
+    unsigned own = processors_of(0, mask, &bytes), first = processors_of(getpid(), mask, &bytes);
+    unsigned count = own > first ? own : first;
+    if (!first_mask_bytes && bytes > 0) memcpy(first_mask, mask, (size_t)bytes);
+    if (!first_mask_bytes) first_mask_bytes = bytes;
+    errno = saved;
+    return count == 0 ? 1 : count;
+}
+
+unsigned sy_os_cpu_count(void) {
+    int saved = errno;
+    unsigned affinity = sy_os_affinity_count();
+    unsigned quota = sy_linux_group_cpus("");
+    errno = saved;
+    return quota < affinity ? quota : affinity;
+}
+
+/* ---- a thread ---- */
+
+/* Kernel names that older headers lack. */
+#define CLOSE_RANGE       436 /* 5.9 */
+#define CLOSE_AND_UNSHARE 2   /* CLOSE_RANGE_UNSHARE */
+
+/* A thread inherits the processors and the policy of the thread that starts it. A policy for real
+ * time would let the background thread delay the program's threads. Other policies stay. */
+static void run_anywhere(void) {
+    const struct sched_param none = {0};
+    if (first_mask_bytes > 0) (void)syscall(SYS_sched_setaffinity, 0, first_mask_bytes, first_mask);
+    long policy = syscall(SYS_sched_getscheduler, 0);
+    if (policy == SCHED_FIFO || policy == SCHED_RR)
+        (void)syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &none);
+}
+
+static void *run(void *plan) {
+    const sy_os_background *thread = plan;
+    (void)prctl(PR_SET_NAME, thread->name);
+    run_anywhere();
+    thread->body();
+    return NULL;
+}
+
+/* An entry of a directory, as getdents64 returns it. */
+typedef struct entry {
+    uint64_t inode;
+    int64_t next;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+} entry;
+
+/* For Linux before 5.9: closes what the thread's own list of descriptors shows, until it shows
+ * itself alone. */
+static bool close_one_by_one(void) {
+    _Alignas(entry) char list[512];
+    int directory = open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return false;
+    bool closed = true;
+    while (closed) {
+        closed = false;
+        lseek(directory, 0, SEEK_SET);
+        long bytes = syscall(SYS_getdents64, directory, list, sizeof list);
+        for (long at = 0; at < bytes; at += ((entry *)(list + at))->length) {
+            const char *name = ((entry *)(list + at))->name;
+            int fd = 0;
+            for (; *name >= '0' && *name <= '9'; name++) fd = fd * 10 + (*name - '0');
+            if (*name || fd == directory) continue;
+            closed = close(fd) == 0 || closed;
+        }
+    }
+    close(directory);
+    return true;
+}
+
+/* The table has to be empty: a thread that had a copy would keep the program's pipes and sockets
+ * open. */
+static bool leave_descriptors(void) {
+    if (syscall(CLOSE_RANGE, 0, UINT_MAX, CLOSE_AND_UNSHARE) == 0) return true;
+    return unshare(CLONE_FILES) == 0 && close_one_by_one();
+}
+
+static void *run_apart(void *plan) { return leave_descriptors() ? run(plan) : NULL; }
+
+/* The mask of the thread that started the last detached thread. */
+static sigset_t starters_mask;
+
+/* A new thread inherits the signal mask. So all signals are blocked while it is made. Its stack
+ * also holds the program's thread-local variables: if they need more, the system refuses the size,
+ * and the thread gets the usual one. */
+static int start(void *(*body)(void *), const sy_os_background *plan, int state,
+                 pthread_t *thread) {
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    int error = pthread_attr_init(&attributes);
+    if (error != 0) return error;
+    pthread_attr_setdetachstate(&attributes, state);
+    bool small = plan->stack && pthread_attr_setstacksize(&attributes, plan->stack) == 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (state == PTHREAD_CREATE_DETACHED) starters_mask = before;
+    error = pthread_create(thread, &attributes, body, (void *)plan);
+    if (error == EINVAL && small) {
+        pthread_attr_destroy(&attributes);
+        pthread_attr_init(&attributes);
+        pthread_attr_setdetachstate(&attributes, state);
+        error = pthread_create(thread, &attributes, body, (void *)plan);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+static int result_of(int error) {
+    if (error == 0) return 0;
+    errno = error;
+    return -1;
+}
+
+int sy_os_start_thread(const sy_os_background *thread) {
+    pthread_t started;
+    if (sy_linux_made_to_fail("start_thread")) return -1;
+    return result_of(start(run, thread, PTHREAD_CREATE_DETACHED, &started));
+}
+
+int sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader) {
+    pthread_t started;
+    if (sy_linux_made_to_fail("start_reader")) return -1;
+    int error = start(run_apart, thread, PTHREAD_CREATE_JOINABLE, &started);
+    if (error == 0) *reader = (uintptr_t)started;
+    return result_of(error);
+}
+
+void sy_os_end_reader(uintptr_t reader) { pthread_join((pthread_t)reader, NULL); }
+
+void sy_os_take_signals(void) { pthread_sigmask(SIG_SETMASK, &starters_mask, NULL); }
+
+/* ---- the program's threads ---- */
+
+/* The directory has a subdirectory for each thread. Its number of links is two more. */
+static unsigned count_threads(void) {
+    struct stat tasks;
+    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 2 ? (unsigned)tasks.st_nlink - 2
+                                                                      : 0;
+}
+
+bool sy_os_lists_threads(void) {
+    int saved = errno;
+    bool told = count_threads() > 0;
+    errno = saved;
+    return told;
+}
+
+/* If the first thread ends before the others, the kernel keeps it in the list until they have
+ * ended, without its memory: then its link to the program's file leads nowhere. */
+static bool first_thread_has_ended(void) {
+    char path[48], file;
+    snprintf(path, sizeof path, "/proc/self/task/%d/exe", (int)getpid());
+    return readlink(path, &file, 1) < 0 && errno == ENOENT;
+}
+
+bool sy_os_is_left_alone(unsigned background) {
+    int saved = errno;
+    bool alone = count_threads() == background + 1 && first_thread_has_ended();
+    errno = saved;
+    return alone;
+}

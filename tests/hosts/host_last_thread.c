@@ -1,0 +1,96 @@
+/* The first thread of a process ends by pthread_exit, with much memory in use. The process ends
+ * with status 0 when its last thread ends: its buffered output is written, its hooks of exit run.
+ * Signals reach it as long as it lives. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "hosts/hosts.h"
+
+static void rest(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
+
+static void *sleep_awhile(void *ms) {
+    rest((long)(size_t)ms);
+    return NULL;
+}
+
+static void *allocate(void *ms) {
+    hungry(20);
+    rest((long)(size_t)ms);
+    return NULL;
+}
+
+static void say_goodbye(void) { printf("goodbye\n"); }
+
+typedef void *body(void *);
+
+/* In a child whose output goes to the pipe. */
+static void run_child(int out, body *last, size_t ms, bool free_all) {
+    static void *kept[40];
+    dup2(out, STDOUT_FILENO);
+    atexit(say_goodbye);
+    printf("hello\n");
+    for (int i = 0; i < 40; i++) memset(kept[i] = malloc(1 << 20), 1, 1 << 20);
+    if (free_all)
+        for (int i = 0; i < 40; i++) free(kept[i]);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, last, (void *)ms) == 0);
+    pthread_detach(thread);
+    pthread_exit(NULL);
+}
+
+static pid_t begin(int *in, body *last, size_t ms, bool free_all) {
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        close(ends[0]);
+        run_child(ends[1], last, ms, free_all);
+    }
+    close(ends[1]);
+    *in = ends[0];
+    return child;
+}
+
+static int end_of(pid_t child, int in, const char *output) {
+    char text[64] = "";
+    size_t length = 0;
+    ssize_t got;
+    while ((got = read(in, text + length, sizeof text - 1 - length)) > 0) length += (size_t)got;
+    close(in);
+    if (output) CHECK(strcmp(text, output) == 0);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    return status;
+}
+
+static void ends_well(body *last, size_t ms, bool free_all) {
+    int in;
+    pid_t child = begin(&in, last, ms, free_all);
+    CHECK(end_of(child, in, "hello\ngoodbye\n") == 0);
+}
+
+static void ends_by_signal(int number) {
+    int in;
+    pid_t child = begin(&in, sleep_awhile, 20000, false);
+    rest(200);
+    CHECK(kill(child, number) == 0);
+    int status = end_of(child, in, NULL);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == number);
+}
+
+int main(void) {
+    alarm(60);
+    ends_well(sleep_awhile, 0, false);
+    ends_well(sleep_awhile, 300, false);
+    ends_well(sleep_awhile, 300, true);
+    ends_well(allocate, 0, false);
+    ends_well(allocate, 300, true);
+    ends_by_signal(SIGTERM);
+    ends_by_signal(SIGINT);
+    return 0;
+}

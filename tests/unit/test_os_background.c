@@ -1,0 +1,171 @@
+/*
+ * test_os_background.c: background threads, which a program does not notice, and the facts about
+ * the system that one of them reads.
+ */
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "os/facts.h"
+#include "os/fake.h"
+#include "os/os.h"
+#include "support/child.h"
+
+static int policy_of_background, processors_of_background;
+static char name_of_background[16];
+
+static void note_itself(void) {
+    cpu_set_t mine;
+    policy_of_background = sched_getscheduler(0);
+    if (sched_getaffinity(0, sizeof mine, &mine) == 0) processors_of_background = CPU_COUNT(&mine);
+    prctl(PR_GET_NAME, name_of_background);
+}
+
+static const sy_os_background noter = {
+    .body = note_itself, .name = "slabyard-noter", .stack = 32 << 10};
+
+/* Starts a background thread from a thread with one processor, and if the system permits it, with
+ * real-time scheduling. */
+static void *start_from_bound_thread(void *real_time) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    must(sched_setaffinity(0, sizeof one, &one) == 0);
+    const struct sched_param high = {.sched_priority = 1};
+    *(bool *)real_time = sched_setscheduler(0, SCHED_FIFO, &high) == 0;
+    uintptr_t reader;
+    must(sy_os_start_reader(&noter, &reader) == 0);
+    sy_os_end_reader(reader);
+    return NULL;
+}
+
+static void a_background_thread_runs_anywhere_as_an_ordinary_thread(void **state) {
+    (void)state;
+    unsigned all = sy_os_affinity_count();
+    bool real_time = false;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, start_from_bound_thread, &real_time), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(policy_of_background, SCHED_OTHER);
+    assert_int_equal(processors_of_background, all);
+    assert_string_equal(name_of_background, "slabyard-noter");
+}
+
+static int readers_first, readers_input;
+
+static void open_a_file(void) {
+    readers_input = fcntl(0, F_GETFD);
+    readers_first = open("/proc/self/statm", O_RDONLY);
+    for (int i = 0; i < 100; i++) open("/proc/self/statm", O_RDONLY); /* it closes none of them */
+}
+
+static const sy_os_background opener = {.body = open_a_file, .name = "opener"};
+
+/* The reader has no descriptor of the process, and the process has none of the reader. */
+static void a_reader_has_descriptors_of_its_own(void **state) {
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    int next = dup(0);
+    close(next);
+    uintptr_t reader;
+    assert_int_equal(sy_os_start_reader(&opener, &reader), 0);
+    sy_os_end_reader(reader);
+    assert_int_equal(readers_input, -1);
+    assert_int_equal(readers_first, 0);
+    assert_int_equal(dup(0), next);
+    close(next);
+    close(ends[1]);
+    char byte;
+    assert_int_equal(read(ends[0], &byte, 1), 0); /* no other thread keeps the pipe open */
+    close(ends[0]);
+    sy_fake_fail_nth(SY_FAKE_START_READER, 1);
+    assert_int_equal(sy_os_start_reader(&opener, &reader), -1);
+}
+
+/* ---- facts ---- */
+
+static void facts_are_those_of_the_last_reading(void **state) {
+    (void)state;
+    assert_int_equal(sy_facts_now.affinity, sy_os_affinity_count());
+    sy_fake_set_memory_limit(5000000);
+    sy_fake_set_resident(3000000);
+    errno = 77;
+    sy_facts_read();
+    assert_int_equal(errno, 77);
+    assert_int_equal(sy_facts_now.memory_limit, 5000000);
+    assert_int_equal(sy_facts_now.resident, 3000000);
+    assert_true(sy_facts_now.files_are_read);
+}
+
+/* For example after chroot. */
+static void facts_stay_if_files_cannot_be_read(void **state) {
+    (void)state;
+    sy_fake_set_memory_limit(5000000);
+    sy_fake_set_resident(SIZE_MAX);
+    sy_fake_set_memory_limit(7000000);
+    assert_int_equal(sy_facts_now.memory_limit, 5000000);
+    assert_int_equal(sy_facts_now.resident, 0);
+}
+
+static void only_the_first_start_reads(void **state) {
+    (void)state;
+    sy_fake_set_memory_limit(5000000);
+    atomic_store(&sy_facts_now.memory_limit, 1);
+    sy_facts_start();
+    assert_int_equal(sy_facts_now.memory_limit, 1);
+}
+
+static void asking_twice_wakes_once(void **state) {
+    (void)state;
+    atomic_store(&sy_facts_asked, 0);
+    sy_facts_ask();
+    assert_int_equal(sy_facts_asked, 1);
+    sy_facts_ask();
+    assert_int_equal(sy_facts_asked, 1);
+}
+
+/* In this process the first thread lives. */
+static void a_process_with_threads_is_not_left_alone(void **state) {
+    (void)state;
+    assert_true(sy_os_lists_threads());
+    for (unsigned background = 0; background < 3; background++)
+        assert_false(sy_os_is_left_alone(background));
+}
+
+static int reset(void **state) {
+    (void)state;
+    sy_fake_reset();
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, reset, reset)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_background_thread_runs_anywhere_as_an_ordinary_thread),
+        TEST(a_reader_has_descriptors_of_its_own),
+        TEST(facts_are_those_of_the_last_reading),
+        TEST(facts_stay_if_files_cannot_be_read),
+        TEST(only_the_first_start_reads),
+        TEST(asking_twice_wakes_once),
+        TEST(a_process_with_threads_is_not_left_alone),
+    };
+    return cmocka_run_group_tests_name("background", tests, NULL, NULL);
+}
