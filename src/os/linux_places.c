@@ -119,7 +119,7 @@ static const uintptr_t GROWTH = (uintptr_t)128 << 20;
  * sooner than the stack, so it is the bound. */
 bool sy_os_stack(uintptr_t *low, uintptr_t *high) {
     mapping found;
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0),
+    uintptr_t here = sy_linux_left((uintptr_t)__builtin_frame_address(0)),
               self = (uintptr_t)sy_linux_thread_pointer();
     if (!find_mapping(here, &found)) return false;
     *low = found.start;
