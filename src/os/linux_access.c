@@ -187,9 +187,9 @@ static void on_bad_access(int signal_number, siginfo_t *info, void *context) {
 }
 
 /* The program's handler, which ours calls, has to find everything as it has asked for: the stack,
- * the signals that are blocked, what happens to system calls, and whether it is called once. So ours
- * is installed with the same flags and the same mask. Where there is no handler, ours runs on the
- * thread's alternate stack if there is one, because the thread's stack may be full. An ignored
+ * the signals that are blocked, what happens to system calls, and whether it is called once. So
+ * ours is installed with the same flags and the same mask. Where there is no handler, ours runs on
+ * the thread's alternate stack if there is one, because the thread's stack may be full. An ignored
  * signal is left alone: an access ends the process nevertheless, and programs that this one starts
  * ignore it too. */
 static void install(int signal_number, struct sigaction *before) {

@@ -1,6 +1,6 @@
 /*
- * linux_thread.h: the calling thread's thread pointer and stack, for linux*.c. The thread pointer is
- * the address of the C library's structure for the thread.
+ * linux_thread.h: the calling thread's thread pointer and stack, for linux*.c. The thread pointer
+ * is the address of the C library's structure for the thread.
  */
 #ifndef SY_OS_LINUX_THREAD_H
 #define SY_OS_LINUX_THREAD_H
