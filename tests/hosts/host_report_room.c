@@ -14,7 +14,15 @@
 
 #include "hosts/hosts.h"
 
-enum { OBJECT = 4080, FRAME = 2500 /* for our handler, beside the kernel's frame */ };
+enum { OBJECT = 4080 };
+
+/* For the library's handler, beside the kernel's frame. */
+#ifdef __OPTIMIZE__
+enum { FRAME = 2500 };
+#else
+enum { FRAME = 8 << 10 };
+#endif
+
 #define LEAST_FOR_KERNEL 51 /* AT_MINSIGSTKSZ */
 
 static char report[64 << 10];

@@ -45,7 +45,7 @@ static inline void with_options(const char *options, char **arguments) {
     if (now && strcmp(now, options) == 0) return;
     CHECK(setenv("SLABYARD", options, 1) == 0);
     execv("/proc/self/exe", arguments);
-    CHECK(!"the program can be started again");
+    host_failed(__FILE__, __LINE__, "the program can be started again");
 }
 
 /* Allocates `mib` MiB in blocks of 16 bytes to 4 KiB and a large block for every MiB, writes and
