@@ -18,11 +18,13 @@
 #include "watch/guard.h"
 #include "watch/options.h"
 #include "watch/report.h"
+#include "watch/stack.h"
 #include "watch/tags.h"
 #include "watch/tools.h"
 
 /* In the order of their locks' ranks. A part without a lock comes before all parts that it uses. */
 const sy_part *const sy_parts[] = {
+    &sy_stack_part,       /* a fork waits here before it takes a lock */
     &sy_maintenance_part, /* carries out options for its layer and those below */
     &sy_reclaim_part,     &sy_leaks_part,  &sy_account_part,
     &sy_limits_part,      &sy_epochs_part, /* SY_RANK_EPOCHS */

@@ -168,34 +168,36 @@ static void explain_signal(const siginfo_t *info, const ucontext_t *context) {
 }
 
 /* Gives the signal its default effect after the return from our handler: a bad access is repeated,
- * and a signal that a process sent is sent again. (A bad access ends the process even if the signal
- * is ignored.) */
-static void leave_to_system(int signal_number, const struct sigaction *before,
-                            const siginfo_t *info) {
-    if (before->sa_handler == SIG_IGN && !is_access(info)) return;
-    sigaction(signal_number, before, NULL);
+ * and a signal that a process sent is sent again. */
+static void leave_to_system(int signal_number, const siginfo_t *info) {
+    const struct sigaction normal = {.sa_handler = SIG_DFL};
+    sigaction(signal_number, &normal, NULL);
     if (!is_access(info)) raise(signal_number);
 }
 
 static void on_bad_access(int signal_number, siginfo_t *info, void *context) {
-    struct sigaction before = before_us[signal_number == SIGBUS];
+    const struct sigaction *before = &before_us[signal_number == SIGBUS];
     explain_signal(info, context);
-    if (before.sa_flags & (int)SA_RESETHAND) signal(signal_number, SIG_DFL);
-    bool handled = before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
-    if (before.sa_flags & SA_SIGINFO)
-        before.sa_sigaction(signal_number, info, context);
-    else if (handled)
-        before.sa_handler(signal_number);
+    if (before->sa_handler == SIG_DFL)
+        leave_to_system(signal_number, info);
+    else if (before->sa_flags & SA_SIGINFO)
+        before->sa_sigaction(signal_number, info, context);
     else
-        leave_to_system(signal_number, &before, info);
+        before->sa_handler(signal_number);
 }
 
-/* The program's handler, which ours calls, finds the same signals blocked as it has asked for. Ours
- * runs on the thread's alternate stack if there is one, because the thread's stack may be full. */
+/* The program's handler, which ours calls, has to find everything as it has asked for: the stack,
+ * the signals that are blocked, what happens to system calls, and whether it is called once. So
+ * ours is installed with the same flags and the same mask. Where there is no handler, ours runs on
+ * the thread's alternate stack if there is one, because the thread's stack may be full. An ignored
+ * signal is left alone: an access ends the process nevertheless, and programs that this one starts
+ * ignore it too. */
 static void install(int signal_number, struct sigaction *before) {
-    if (sigaction(signal_number, NULL, before) != 0) return;
-    struct sigaction ours = {.sa_sigaction = on_bad_access, .sa_mask = before->sa_mask};
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (before->sa_flags & (SA_NODEFER | SA_RESTART));
+    if (sigaction(signal_number, NULL, before) != 0 || before->sa_handler == SIG_IGN) return;
+    struct sigaction ours = *before;
+    ours.sa_sigaction = on_bad_access;
+    ours.sa_flags |= SA_SIGINFO;
+    if (before->sa_handler == SIG_DFL) ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigaction(signal_number, &ours, NULL);
 }
 

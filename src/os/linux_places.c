@@ -118,24 +118,34 @@ static const uintptr_t GROWTH = (uintptr_t)128 << 20;
 /* The most bytes of another thread's stack that are asked about. */
 static const uintptr_t ASKED_MAX = (uintptr_t)64 << 20;
 
+/* The thread pointer of the first thread; NULL: not known yet. */
+static const char *first_thread;
+
+__attribute__((constructor(103))) static void note_first_thread(void) {
+    first_thread = sy_linux_thread_pointer();
+}
+
 /* The kernel puts some random bytes above the first frame of the first thread's stack. The C
  * library puts the structure of another thread (the thread pointer's target) at the upper end of
  * its stack, in one mapping with it; but a stack of coroutines may lie below that too, with a gap
- * between. */
+ * between. 0: `here` is on neither. */
 static uintptr_t end_of_stack(uintptr_t here) {
-    uintptr_t self = (uintptr_t)sy_linux_thread_pointer(), first = getauxval(AT_RANDOM);
-    if (self > here) return self - here <= ASKED_MAX ? self : 0;
-    return here < first && first - here < GROWTH ? first : 0;
+    const char *self = sy_linux_thread_pointer();
+    uintptr_t first = getauxval(AT_RANDOM), end = (uintptr_t)self;
+    if (here < first && first - here < GROWTH && (!first_thread || self == first_thread))
+        return first;
+    return here < end && end - here <= ASKED_MAX && self != first_thread ? end : 0;
 }
 
 bool sy_os_stack(uintptr_t here, sy_os_bounds *bounds) {
     int saved = errno;
-    uintptr_t page = here & -sy_os_page_size(), self = (uintptr_t)sy_linux_thread_pointer();
     uintptr_t high = bounds->high ? bounds->high : end_of_stack(here);
+    if (here >= high || sy_linux_left(here) != here) return false;
+    uintptr_t page = here & -sy_os_page_size(), self = (uintptr_t)sy_linux_thread_pointer();
     uintptr_t known = bounds->high ? bounds->low : high & -sy_os_page_size();
-    bool first = high && high != self;
-    bool own = high && here < high && known - page <= ASKED_MAX &&
-               (first || page >= known || sy_linux_is_readable(page, known - page));
+    bool first = high != self;
+    bool own = first || page >= known ||
+               (known - page <= ASKED_MAX && sy_linux_is_readable(page, known - page));
     errno = saved;
     if (own) *bounds = (sy_os_bounds){first ? high - GROWTH : page, high};
     return own;
@@ -146,7 +156,7 @@ bool sy_os_stack(uintptr_t here, sy_os_bounds *bounds) {
  * sooner than the stack, so it is the bound. */
 static bool find_stack(uintptr_t *low, uintptr_t *high) {
     mapping found;
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0),
+    uintptr_t here = sy_linux_left((uintptr_t)__builtin_frame_address(0)),
               self = (uintptr_t)sy_linux_thread_pointer();
     if (!find_mapping(here, &found)) return false;
     *low = found.start;

@@ -341,6 +341,20 @@ typedef struct sy_os_bounds {
  * system does not tell; the bounds are unchanged. A system call, which reads no file. */
 bool sy_os_stack(uintptr_t here, sy_os_bounds *bounds);
 
+/*
+ * Runs body(arg), on a stack of the library's own if the platform has one (on Linux, x86-64 and
+ * aarch64). It has 256 KiB, so the caller's stack needs no room but for this call itself. The body
+ * has to return, and only one thread at a time may be in such a call. Within the body, this
+ * function just calls the other body, and handlers of signals do not find the thread's alternate
+ * stack if the thread has come from it.
+ */
+void sy_os_on_own_stack(void (*body)(void *arg), void *arg);
+
+/* Whether unwinding tables can be used. In a program that is linked statically, a constructor of
+ * the compiler's registers them, and a destructor removes them, under a lock of the unwinder. Who
+ * asks for them earlier ends the process; who asks meanwhile may wait for itself. */
+bool sy_os_has_tables(void);
+
 enum { SY_OS_FILE_MAX = 256, SY_OS_FUNCTION_MAX = 512 };
 
 typedef struct sy_os_place {

@@ -31,6 +31,11 @@ void sy_start_unlock(void) { sy_lock_release(&lock); }
 
 /* ---- fork ---- */
 
+static void settle_all(void) {
+    for (size_t i = 0; i < sy_part_count; i++)
+        if (sy_parts[i]->settle) sy_parts[i]->settle();
+}
+
 static void hold_all(void) {
     sy_lock_hold(&lock);
     for (size_t i = 0; i < sy_part_count; i++)
@@ -56,6 +61,7 @@ static void wait_for_start(void) {
 static void lock_all(bool streams) {
     int error = errno;
     for (;;) {
+        settle_all();
         sy_lock_begin_fork();
         if (streams) sy_os_hold_streams();
         hold_all();

@@ -21,6 +21,9 @@ typedef struct sy_part {
     /* Called once, in the same order, when all parts have started. It may allocate, and call
      * functions that allocate. */
     int (*finish)(void);
+    /* Called before a fork takes any lock: waits until other threads are where the fork may come.
+     * `drop` ends what it has begun. */
+    void (*settle)(void);
     /* Around a fork: `hold` takes the part's locks by sy_lock_hold, outermost part first; `drop`
      * releases them by sy_lock_drop, innermost first. */
     void (*hold)(void);

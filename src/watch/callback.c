@@ -21,18 +21,30 @@ static void add_callee(const sy_callee *callee) {
     sy_report_text("\"");
 }
 
+typedef struct leaving {
+    const char *how, *next;
+    uint32_t stack;
+} leaving;
+
+static void add_leaving(void *arg) {
+    const leaving *left = arg;
+    sy_report_loud();
+    sy_report_text("slabyard: callback left: ");
+    add_callee(&sy_callback_now.callee);
+    sy_report_text(left->how);
+    sy_report_quiet();
+    sy_report_text("\n");
+    sy_report_place(left->stack);
+    sy_report_text("  next: ");
+    sy_report_text(left->next);
+    sy_report_text("\n");
+}
+
 static SY_COLD void sy_callback_report(const char *how, const char *next) {
+    leaving left = {how, next, 0};
     if (sy_report_begin()) {
-        sy_report_loud();
-        sy_report_text("slabyard: callback left: ");
-        add_callee(&sy_callback_now.callee);
-        sy_report_text(how);
-        sy_report_quiet();
-        sy_report_text("\n");
-        sy_report_place(sy_stack_whole());
-        sy_report_text("  next: ");
-        sy_report_text(next);
-        sy_report_text("\n");
+        left.stack = sy_stack_whole();
+        sy_os_on_own_stack(add_leaving, &left);
         sy_report_end();
     }
     sy_os_abort();

@@ -330,13 +330,6 @@ static void add_target(const sy_fault *fault) {
     sy_report_text(strcmp(data.file, "[heap]") == 0 ? " (the C library's heap)\n" : "\n");
 }
 
-/* The stack for the report. In a signal handler, without the handler's own frames. */
-static uint32_t stack_seen(void) {
-    uintptr_t code = sy_os_interrupted();
-    uint32_t stack = code ? sy_stack_from(code) : 0;
-    return stack ? stack : sy_stack_whole();
-}
-
 static bool guards_all(void) {
     return atomic_load_explicit(&sy_options_now.checks, memory_order_relaxed) & SY_GUARD &&
            atomic_load_explicit(&sy_options_now.guard_every, memory_order_relaxed) == 1;
@@ -357,16 +350,32 @@ static void add_next(const sy_fault *fault) {
 
 /* ---- public functions ---- */
 
-void sy_report_fault(const sy_fault *fault) {
-    if (!sy_report_begin()) return;
+typedef struct finding {
+    const sy_fault *fault;
+    uint32_t stack; /* the second of two frees, or where damage was found; 0: not taken */
+} finding;
+
+/* Adds the lines, on the library's own stack. From there tables alone can take the stack that was
+ * left; from a handler of a signal nothing else would do. */
+static void add_fault(void *arg) {
+    const finding *found = arg;
+    const sy_fault *fault = found->fault;
+    uintptr_t code = sy_os_interrupted();
     add_fault_headline(fault);
     add_position(fault);
     add_target(fault);
     add_damage(fault);
-    sy_report_place(stack_seen()); /* the second of two frees, or where damage was found */
+    sy_report_place(code ? sy_stack_from(code) : found->stack);
     sy_report_trace("allocated", &fault->allocated);
     sy_report_trace("freed", &fault->freed);
     add_next(fault);
+}
+
+void sy_report_fault(const sy_fault *fault) {
+    finding found = {.fault = fault};
+    if (!sy_report_begin()) return;
+    if (!sy_os_interrupted()) found.stack = sy_stack_whole();
+    sy_os_on_own_stack(add_fault, &found);
     sy_report_end();
 }
 

@@ -51,6 +51,7 @@
 #include <unwind.h>
 
 #include "base/cpu.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "watch/options.h"
 
@@ -279,6 +280,84 @@ size_t sy_stack_count(void) {
     return in ? atomic_load_explicit(&in->count, memory_order_relaxed) : 0;
 }
 
+/* ---- the unwinder ---- */
+
+/* The number of threads in the unwinder, and above it the number of forks from the first process to
+ * this one. */
+static _Atomic uint32_t inside;
+enum { PROCESS = 1 << 16 };
+
+static _Atomic uint32_t forks; /* forks that keep threads out of the unwinder */
+static SY_TLS uint32_t own_forks;
+static SY_TLS bool own_inside; /* this thread is counted */
+
+/* How long a fork waits for other threads' unwinding, which takes microseconds. A thread that was
+ * stopped there, or that a jump has left, does not stop all forks. */
+static const uint64_t PATIENCE_NS = 1000000000;
+
+/* A function of GCC's unwinder: the entry of its tables for the code at an address. NULL: none. */
+extern __attribute__((weak, visibility("default"))) const void *_Unwind_Find_FDE(void *code,
+                                                                                 void *bases);
+
+/* Whether the unwinder finds its own code in the tables. If not, it aborts. */
+static bool unwinder_is_ready(void) {
+    static _Atomic bool known;
+    void *bases[3];
+    if (!sy_os_has_tables()) return false;
+    if (atomic_load_explicit(&known, memory_order_relaxed) || !_Unwind_Find_FDE) return true;
+    bool ready = _Unwind_Find_FDE((void *)(uintptr_t)_Unwind_Backtrace, bases);
+    if (ready) atomic_store_explicit(&known, true, memory_order_relaxed);
+    return ready;
+}
+
+/* `entered`: what `inside` was. In a child of that process, the thread is not counted. */
+static void leave_unwinder(uint32_t entered) {
+    uint32_t seen = atomic_load(&inside);
+    own_inside = false;
+    while (seen / PROCESS == entered / PROCESS &&
+           !atomic_compare_exchange_weak(&inside, &seen, seen - 1)) {}
+    if (atomic_load(&forks)) sy_os_wake(&inside, 1 << 20);
+}
+
+typedef _Unwind_Reason_Code each_frame(struct _Unwind_Context *context, void *arg);
+
+/* Calls each(context, arg) for each frame, or for none: while a process forks, and before the
+ * unwinder is ready. */
+static void unwind(each_frame *each, void *arg) {
+    uint32_t entered = atomic_fetch_add(&inside, 1);
+    own_inside = true;
+    if (!atomic_load(&forks) && unwinder_is_ready()) _Unwind_Backtrace(each, arg);
+    leave_unwinder(entered);
+}
+
+/* The unwinder takes locks of its own and of the loader. A child of a fork would never get one
+ * that another thread held. So a fork waits until no other thread is inside. Threads that come
+ * meanwhile take no stack: they may hold locks that the fork is going to take. */
+static void await_unwinders(void) {
+    bool burdened = own_inside || sy_lock_self.held;
+    uint64_t now = sy_os_now(), end = now + (burdened ? sy_lock_patience_ns : PATIENCE_NS);
+    own_forks++;
+    atomic_fetch_add(&forks, 1);
+    for (uint32_t seen; now < end; now = sy_os_now()) {
+        seen = atomic_load(&inside);
+        if (seen % PROCESS <= own_inside) break;
+        sy_os_wait_for(&inside, seen, end - now);
+    }
+}
+
+static void admit_unwinders(void) {
+    own_forks--;
+    atomic_fetch_sub(&forks, 1);
+}
+
+static void forget_unwinders(void) {
+    atomic_store(&forks, own_forks);
+    atomic_store(&inside, (atomic_load(&inside) / PROCESS + 1) * PROCESS);
+}
+
+const sy_part sy_stack_part = {
+    .settle = await_unwinders, .drop = admit_unwinders, .inherit = forget_unwinders};
+
 /* ---- taking one ---- */
 
 /* The C library's frames outside of main, or of a thread's first function; some keep no frame
@@ -293,8 +372,9 @@ static const uintptr_t FRAME_BYTES_MAX = (uintptr_t)1 << 20;
  * in the right place. */
 typedef struct trace {
     size_t depth, max;
-    uintptr_t inner; /* frames up to this one are the library's own and are left out */
-    uintptr_t from;  /* frames inside of this return address are left out; 0: none */
+    /* The first frame of the trace is the first one behind `inner`, or with `from` the first one
+     * with this return address. (The frames behind it may be on another stack, below `inner`.) */
+    uintptr_t inner, from;
     const void *frames[SY_STACK_DEPTH_MAX + ROOT_FRAMES + 1];
 } trace;
 
@@ -342,8 +422,8 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg)
     int interrupted = 0;
     uintptr_t code = (uintptr_t)_Unwind_GetIPInfo(context, &interrupted);
     if (code == 0) return _URC_END_OF_STACK;
-    if ((uintptr_t)_Unwind_GetCFA(context) <= into->inner) return _URC_NO_REASON;
-    if (into->depth == 0 && into->from && code != into->from) return _URC_NO_REASON;
+    bool here = into->from ? code == into->from : _Unwind_GetCFA(context) > into->inner;
+    if (into->depth == 0 && !here) return _URC_NO_REASON;
     /* A signal interrupted an instruction, which is not a call. All other addresses here lie behind
      * the instruction that they stand for, so this one is moved behind it too. */
     into->frames[into->depth++] = (const void *)(code + (interrupted ? 1 : 0));
@@ -380,7 +460,7 @@ static uint32_t take_by_tables(uintptr_t frame, unsigned max, uintptr_t from) {
     trace taken;
     begin_trace(&taken, max, frame);
     taken.from = from;
-    _Unwind_Backtrace(add_frame, &taken);
+    unwind(add_frame, &taken);
     return keep_trace(&taken);
 }
 
@@ -389,7 +469,7 @@ static uint32_t take_by_tables(uintptr_t frame, unsigned max, uintptr_t from) {
 static uint32_t confirm(const trace *walked, uintptr_t frame) {
     trace taken;
     begin_trace(&taken, walked->max + ROOT_FRAMES + 1, frame);
-    _Unwind_Backtrace(add_frame, &taken);
+    unwind(add_frame, &taken);
     if (!agree(walked, &taken)) {
         if (taken.depth > walked->max) taken.depth = walked->max;
         return keep_trace(&taken);

@@ -15,11 +15,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/start.h"
+
 enum { SY_STACK_DEPTH_MAX = 64 };
 
 /* Takes the calling thread's stack and returns its number. The library's own innermost frames are
- * included; reports leave them out by name. Returns 0 if the stack could not be taken or kept, or
- * if this thread is taking one already. errno is kept. */
+ * included; reports leave them out by name. Returns 0 if the stack could not be taken or kept: for
+ * example if this thread is taking one already, or if tables are needed while the process forks or
+ * before main. errno is kept. */
 uint32_t sy_stack_here(void);
 
 /* The same, with up to SY_STACK_DEPTH_MAX frames whatever the option `stack-depth` says. */
@@ -44,5 +47,8 @@ size_t sy_stack_frames(uint32_t stack, const void *const **frames);
 /* The bytes that the table has committed, and the number of stacks in it. */
 size_t sy_stack_bytes(void);
 size_t sy_stack_count(void);
+
+/* A fork waits until no other thread is in the unwinder. */
+extern SY_HIDDEN const sy_part sy_stack_part;
 
 #endif

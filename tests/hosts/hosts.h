@@ -1,6 +1,6 @@
 /*
- * hosts.h: what the programs of tests/hosts share: a check that ends the program with a message,
- * and a program that is hungry for memory (`hungry`).
+ * hosts.h: what the programs of tests/hosts share: a check that ends the program with a message, a
+ * way to run with options of the library, and a program that is hungry for memory (`hungry`).
  */
 #ifndef SLABYARD_TESTS_HOSTS_H
 #define SLABYARD_TESTS_HOSTS_H
@@ -37,6 +37,15 @@ static inline _Noreturn void host_failed(const char *file, int line, const char 
     host_say(condition);
     host_say("\n");
     _exit(1);
+}
+
+/* Runs the program with these options of the library: starts it once more if it has others. */
+static inline void with_options(const char *options, char **arguments) {
+    const char *now = getenv("SLABYARD");
+    if (now && strcmp(now, options) == 0) return;
+    CHECK(setenv("SLABYARD", options, 1) == 0);
+    execv("/proc/self/exe", arguments);
+    host_failed(__FILE__, __LINE__, "the program can be started again");
 }
 
 /* Allocates `mib` MiB in blocks of 16 bytes to 4 KiB and a large block for every MiB, writes and

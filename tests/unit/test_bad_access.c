@@ -176,6 +176,89 @@ static void the_handler_there_was_finds_what_it_asked_for(void **state) {
     assert_int_equal(in_child(access_with_informed_handler, NULL), 0);
 }
 
+/* ---- what the program asked for ---- */
+
+static char signal_stack[256 << 10];
+static volatile sig_atomic_t on_signal_stack;
+
+static void note_stack_and_open(int signal_number) {
+    (void)signal_number;
+    stack_t stack;
+    must(sigaltstack(NULL, &stack) == 0);
+    on_signal_stack = (stack.ss_flags & SS_ONSTACK) != 0;
+    must(mprotect(shut, 1 << 16, PROT_READ) == 0);
+}
+
+/* `arg`: the flags of the program's handler. */
+static void access_with_two_stacks(void *arg) {
+    begin();
+    const stack_t stack = {.ss_sp = signal_stack, .ss_size = sizeof signal_stack};
+    must(sigaltstack(&stack, NULL) == 0);
+    handle_signal(SIGSEGV, note_stack_and_open, *(int *)arg);
+    sy_os_on_bad_access(note);
+    must(look(shut) == 0);
+    must(explained == 1 && on_signal_stack == (*(int *)arg & SA_ONSTACK ? 1 : 0));
+}
+
+static void the_handler_there_was_runs_on_its_stack(void **state) {
+    (void)state;
+    int own = 0, alternate = SA_ONSTACK;
+    if (SANITIZED) skip(); /* the sanitizer's handler chooses the stack */
+    assert_int_equal(in_child(access_with_two_stacks, &own), 0);
+    assert_int_equal(in_child(access_with_two_stacks, &alternate), 0);
+}
+
+static void ask_for_ignored(void *arg) {
+    (void)arg;
+    begin();
+    handle_signal(SIGSEGV, SIG_IGN, 0);
+    sy_os_on_bad_access(note);
+    struct sigaction now;
+    must(sigaction(SIGSEGV, NULL, &now) == 0 && now.sa_handler == SIG_IGN);
+}
+
+static void an_ignored_signal_is_left_alone(void **state) {
+    (void)state;
+    assert_int_equal(in_child(ask_for_ignored, NULL), 0);
+}
+
+static void sent_with_informed_default(void *arg) {
+    (void)arg;
+    begin();
+    handle_signal(SIGBUS, SIG_DFL, SA_SIGINFO);
+    sy_os_on_bad_access(note);
+    raise(SIGBUS);
+}
+
+static void a_default_with_information_is_no_handler(void **state) {
+    (void)state;
+    assert_int_equal(ended_by(in_child(sent_with_informed_default, NULL)), SIGBUS);
+}
+
+/* A handler that the program installs later calls the one that it has replaced. */
+static struct sigaction replaced;
+
+static void call_replaced(int signal_number, siginfo_t *info, void *context) {
+    must(replaced.sa_flags & SA_SIGINFO);
+    replaced.sa_sigaction(signal_number, info, context);
+}
+
+static void access_with_chain(void *arg) {
+    (void)arg;
+    begin();
+    handle_signal(SIGSEGV, check_and_exit, 0);
+    sy_os_on_bad_access(note);
+    const struct sigaction later = {.sa_sigaction = call_replaced, .sa_flags = SA_SIGINFO};
+    must(sigaction(SIGSEGV, &later, &replaced) == 0);
+    look(shut + 5);
+}
+
+static void a_later_handler_can_call_ours(void **state) {
+    (void)state;
+    int status = in_child(access_with_chain, NULL);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == HANDLED);
+}
+
 static void open_page(int signal_number) {
     (void)signal_number;
     must(mprotect(shut, 1 << 16, PROT_READ) == 0);
@@ -342,6 +425,10 @@ int main(void) {
         cmocka_unit_test(a_signal_that_is_sent_ends_the_process_unexplained),
         cmocka_unit_test(the_handler_there_was_is_called_after),
         cmocka_unit_test(the_handler_there_was_finds_what_it_asked_for),
+        cmocka_unit_test(the_handler_there_was_runs_on_its_stack),
+        cmocka_unit_test(an_ignored_signal_is_left_alone),
+        cmocka_unit_test(a_default_with_information_is_no_handler),
+        cmocka_unit_test(a_later_handler_can_call_ours),
         cmocka_unit_test(a_handler_for_once_is_called_once),
         cmocka_unit_test(an_access_of_its_own_is_not_explained),
         cmocka_unit_test(a_read_is_told_from_a_write),

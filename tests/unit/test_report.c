@@ -79,6 +79,8 @@ uint32_t sy_stack_from(uintptr_t code) {
     return 0;
 }
 
+const sy_part sy_stack_part = {.settle = NULL};
+
 size_t sy_stack_frames(uint32_t number, const void *const **frames) {
     *frames = stack;
     return number;

@@ -7,9 +7,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,6 +24,7 @@
 
 #include "base/cpu.h"
 #include "os/fake.h"
+#include "os/lock.h"
 #include "os/os.h"
 #include "support/child.h"
 #include "watch/options.h"
@@ -38,17 +42,31 @@
 
 typedef _Unwind_Reason_Code backtrace(_Unwind_Trace_Fn each, void *arg);
 
-static int unwindings;
+static _Atomic int unwindings;
 static uint32_t taken_within;
+static _Atomic(void (*)(void)) run_within; /* once */
 
 _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn each, void *arg) {
     static backtrace *real;
     if (!real) real = (backtrace *)dlsym(RTLD_NEXT, "_Unwind_Backtrace");
     unwindings++;
     if (taken_within) taken_within = sy_stack_here();
+    void (*body)(void) = atomic_exchange(&run_within, NULL);
+    if (body) body();
     _Unwind_Reason_Code result = real(each, arg);
     NOT_LAST;
     return result;
+}
+
+typedef const void *find_tables(void *code, void *bases);
+
+static bool tables_are_hidden;
+
+const void *_Unwind_Find_FDE(void *code, void *bases);
+
+const void *_Unwind_Find_FDE(void *code, void *bases) {
+    find_tables *real = (find_tables *)dlsym(RTLD_NEXT, "_Unwind_Find_FDE");
+    return tables_are_hidden ? NULL : real(code, bases);
 }
 
 /* ---- functions that note their callers ---- */
@@ -180,6 +198,26 @@ static void from_a_handler_it_is_whole(void **state) {
         assert_true(place_of(callers[1]) > 1);
         assert_true(place_of(callers[2]) == place_of(callers[1]) + 1);
     }
+    sigaction(SIGUSR1, &before, NULL);
+}
+
+/* A handler on a stack above that of its thread. `arg`: this stack, in the first thread's. */
+static void *be_interrupted_below(void *arg) {
+    const stack_t above = {.ss_sp = arg, .ss_size = 64 << 10}, none = {.ss_flags = SS_DISABLE};
+    must(sigaltstack(&above, NULL) == 0);
+    outer(be_interrupted);
+    must(place_of(callers[2]) == place_of(callers[1]) + 1);
+    must(sigaltstack(&none, NULL) == 0);
+    return NULL;
+}
+
+static void on_a_lower_stack_are_frames_too(void **state) {
+    (void)state;
+    char above[64 << 10];
+    const struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
+    struct sigaction before;
+    assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+    in_thread(be_interrupted_below, above);
     sigaction(SIGUSR1, &before, NULL);
 }
 
@@ -421,6 +459,124 @@ static void none_is_taken_within_another(void **state) {
     assert_int_not_equal(taken, 0);
 }
 
+/* ---- forks ---- */
+
+static _Atomic bool held, released;
+
+static void be_held(void) {
+    atomic_store(&held, true);
+    while (!atomic_load(&released)) sched_yield();
+    atomic_store(&held, false);
+}
+
+static void *unwind_held(void *arg) {
+    (void)arg;
+    must(sy_stack_here() != 0);
+    return NULL;
+}
+
+/* Once the fork waits: this thread gets no stack, and lets the other one go on. */
+static void *come_later(void *arg) {
+    _Atomic uint32_t *stack = arg;
+    sy_fake_await_waiting(1);
+    atomic_store(stack, sy_stack_here());
+    atomic_store(&released, true);
+    return NULL;
+}
+
+static void take_in_child(void *arg) {
+    (void)arg;
+    must(!atomic_load(&held));
+    must(sy_stack_here() != 0);
+}
+
+static void a_fork_waits_for_other_threads_in_tables(void **state) {
+    (void)state;
+    pthread_t one, other;
+    _Atomic uint32_t later = 1;
+    sy_options_now.unwind = SY_UNWIND_TABLES;
+    run_within = be_held;
+    assert_int_equal(pthread_create(&one, NULL, unwind_held, NULL), 0);
+    while (!atomic_load(&held)) sched_yield();
+    assert_int_equal(pthread_create(&other, NULL, come_later, &later), 0);
+    pthread_detach(one); /* they may have ended when the fork comes: the child joins no one */
+    pthread_detach(other);
+    assert_int_equal(in_child(take_in_child, NULL), 0);
+    assert_int_equal(atomic_load(&later), 0);
+    assert_int_not_equal(sy_stack_here(), 0);
+    sy_options_now.unwind = SY_UNWIND_AUTO;
+}
+
+static pid_t forked;
+
+static void fork_within(void) { forked = fork(); }
+
+static void nothing(void *arg) { (void)arg; }
+
+/* A handler of a signal may fork that interrupted the unwinder. The clock stands still, so a fork
+ * that waits for the thread itself waits for ever. */
+static void fork_in_tables(void *arg) {
+    (void)arg;
+    alarm(60);
+    sy_options_now.unwind = SY_UNWIND_TABLES;
+    sy_fake_set_clock(1);
+    run_within = fork_within;
+    must(sy_stack_here() != 0);
+    must(sy_stack_here() != 0);
+    must(in_child(nothing, NULL) == 0);
+    int status = 0;
+    must(forked == 0 || (waitpid(forked, &status, 0) == forked && status == 0));
+}
+
+static void a_fork_within_waits_for_no_one(void **state) {
+    (void)state;
+    assert_int_equal(in_child(fork_in_tables, NULL), 0);
+}
+
+/* A thread forks in the unwinder, and cannot wait for another one that is there. The child has no
+ * other thread, and no fork in it waits. */
+static void fork_beside_another(void *arg) {
+    (void)arg;
+    pthread_t other;
+    alarm(60);
+    sy_options_now.unwind = SY_UNWIND_TABLES;
+    sy_lock_patience_ns = 1;
+    atomic_store(&released, false);
+    run_within = be_held;
+    must(pthread_create(&other, NULL, unwind_held, NULL) == 0);
+    while (!atomic_load(&held)) sched_yield();
+    run_within = fork_within;
+    must(sy_stack_here() != 0);
+    if (forked == 0) {
+        sy_fake_set_clock(1);
+        must(in_child(nothing, NULL) == 0);
+        _exit(0);
+    }
+    int status = -1;
+    must(waitpid(forked, &status, 0) == forked && status == 0);
+    atomic_store(&released, true);
+    pthread_join(other, NULL);
+}
+
+static void a_child_has_no_other_thread_in_tables(void **state) {
+    (void)state;
+    assert_int_equal(in_child(fork_beside_another, NULL), 0);
+}
+
+static void take_before_there_are_tables(void *arg) {
+    (void)arg;
+    sy_options_now.unwind = SY_UNWIND_TABLES;
+    tables_are_hidden = true;
+    must(sy_stack_here() == 0 && unwindings == 0);
+    tables_are_hidden = false;
+    must(sy_stack_here() != 0 && unwindings == 1);
+}
+
+static void before_there_are_tables_there_is_no_stack(void **state) {
+    (void)state;
+    assert_int_equal(in_child(take_before_there_are_tables, NULL), 0);
+}
+
 static void errno_is_kept(void **state) {
     (void)state;
     errno = EBADF;
@@ -479,12 +635,14 @@ static void when_full_what_is_known_stays(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(before_there_are_tables_there_is_no_stack),
         cmocka_unit_test(without_memory_there_is_no_stack),
         cmocka_unit_test(when_full_what_is_known_stays),
         cmocka_unit_test(each_way_gives_who_called),
         cmocka_unit_test(frames_that_tables_confirmed_are_trusted),
         cmocka_unit_test(through_code_of_others_the_stack_is_whole),
         cmocka_unit_test(from_a_handler_it_is_whole),
+        cmocka_unit_test(on_a_lower_stack_are_frames_too),
         cmocka_unit_test(what_was_interrupted_is_in_its_function),
         cmocka_unit_test(a_coroutine_has_its_own),
         cmocka_unit_test(without_bounds_tables_are_used),
@@ -495,6 +653,9 @@ int main(void) {
         cmocka_unit_test(what_is_kept_is_read_back),
         cmocka_unit_test(what_is_no_number_has_no_frames),
         cmocka_unit_test(none_is_taken_within_another),
+        cmocka_unit_test(a_fork_waits_for_other_threads_in_tables),
+        cmocka_unit_test(a_fork_within_waits_for_no_one),
+        cmocka_unit_test(a_child_has_no_other_thread_in_tables),
         cmocka_unit_test(errno_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
