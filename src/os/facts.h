@@ -47,6 +47,11 @@ typedef struct sy_facts {
 
 extern SY_HIDDEN sy_facts sy_facts_now;
 
+/* Whether the program has said that it forbids itself system calls: reports do without files. */
+static inline bool sy_is_in_sandbox(void) {
+    return atomic_load_explicit(&sy_facts_now.in_sandbox, memory_order_relaxed);
+}
+
 /* Reads the facts that need no file. If the process has no observer by default (os.h:
  * sy_os_default_options), reads all. Only the first call reads. */
 void sy_facts_start(void);

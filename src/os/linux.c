@@ -704,6 +704,14 @@ int sy_os_write(int fd, const char *text, size_t length) {
     return error;
 }
 
+int sy_os_hold_cancellation(void) {
+    int before = PTHREAD_CANCEL_ENABLE;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+void sy_os_drop_cancellation(int before) { pthread_setcancelstate(before, NULL); }
+
 /* ---- the end ---- */
 
 _Noreturn void sy_os_end(int status) {

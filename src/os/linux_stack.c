@@ -14,6 +14,7 @@
 #include <sys/auxv.h>
 
 #include "base/cpu.h"
+#include "facts.h"
 #include "linux_thread.h"
 
 /* Has room for a handler of the program that interrupts the function. Untouched pages cost
@@ -119,7 +120,7 @@ void sy_os_on_own_stack(void (*body)(void *arg), void *arg) {
         body(arg);
         return;
     }
-    sigaltstack(NULL, &now.signals);
+    if (!sy_is_in_sandbox()) sigaltstack(NULL, &now.signals);
     sy_valgrind_ask(request, 0);
     left = (uintptr_t)__builtin_frame_address(0);
     sy_linux_call_on(&now, run_visit, own_stack + OWN_BYTES);

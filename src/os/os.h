@@ -464,6 +464,11 @@ extern SY_HIDDEN const char *const sy_os_calls[];
  * the locks held that the caller holds. */
 void sy_os_set_failing(bool (*due)(const char *call));
 
+/* Between these two, the calling thread is not cancelled: for calls here that are cancellation
+ * points. sy_os_drop_cancellation gets what sy_os_hold_cancellation returned. */
+int sy_os_hold_cancellation(void);
+void sy_os_drop_cancellation(int before);
+
 /* ---- the end ---- */
 
 /* Writes all of `text` to file descriptor `fd`. 0, or the number of the first error, at which it

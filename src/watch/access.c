@@ -71,9 +71,7 @@ static sy_explain option(void) {
 }
 
 /* In a sandbox no handler of a signal can be installed any more. */
-static bool may_explain(void) {
-    return option() != SY_EXPLAIN_NO && !atomic_load(&sy_facts_now.in_sandbox);
-}
+static bool may_explain(void) { return option() != SY_EXPLAIN_NO && !sy_is_in_sandbox(); }
 
 void sy_access_expect_guards(sy_explainer *of_guards) {
     if (!may_explain()) return;

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "os/facts.h"
 #include "os/os.h"
 #include "watch/callback.h"
 #include "watch/options.h"
@@ -321,7 +322,7 @@ static void add_target(const sy_fault *fault) {
         [SY_OS_OF_PROGRAM] = "",
     };
     sy_os_data data;
-    if (fault->kind != SY_FAULT_FOREIGN_POINTER) return;
+    if (fault->kind != SY_FAULT_FOREIGN_POINTER || sy_is_in_sandbox()) return;
     sy_os_find((uintptr_t)fault->address, &data);
     sy_report_text("  points to: ");
     sy_report_text(regions[data.region]);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "os/facts.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "watch/lookup.h"
@@ -31,6 +32,7 @@ static char path[SY_OPTION_TEXT_MAX + 1]; /* "": stderr */
 
 static SY_TLS bool in_report;
 static SY_TLS int errno_before;
+static int cancellation_before;
 
 /* ---- begin and end ---- */
 
@@ -42,7 +44,8 @@ static bool is_said(const char *name) {
 static bool wants_colour(void) {
     unsigned when = atomic_load_explicit(&sy_options_now.colour, memory_order_relaxed);
     if (when != SY_WHEN_AUTO) return when == SY_WHEN_ALWAYS;
-    return !*path && sy_os_is_terminal(sy_os_stderr()) && !is_said("NO_COLOR");
+    return !*path && !sy_is_in_sandbox() && sy_os_is_terminal(sy_os_stderr()) &&
+           !is_said("NO_COLOR");
 }
 
 bool sy_report_begin(void) {
@@ -51,6 +54,7 @@ bool sy_report_begin(void) {
     errno_before = errno;
     sy_options_load();
     sy_lock_acquire(&lock);
+    cancellation_before = sy_os_hold_cancellation();
     length = 0;
     full = false;
     sy_lookup_forget();
@@ -61,7 +65,7 @@ bool sy_report_begin(void) {
 
 /* Appends to the file. If `file` is "" or cannot be written to, writes to stderr. */
 static void write_out(const char *file, const char *what, size_t bytes) {
-    if (*file && sy_os_append(file, what, bytes) == 0) return;
+    if (*file && !sy_is_in_sandbox() && sy_os_append(file, what, bytes) == 0) return;
     if (*file) {
         sy_text text = {.length = 0};
         sy_text_add(&text, "slabyard: cannot write to ");
@@ -82,6 +86,7 @@ static void mark_cut(void) {
 void sy_report_end(void) {
     if (full) mark_cut();
     if (length) write_out(path, buffer, length);
+    sy_os_drop_cancellation(cancellation_before);
     sy_lock_release(&lock);
     errno = errno_before;
     in_report = false;
@@ -91,7 +96,9 @@ void sy_report_line(const char *line, size_t bytes) {
     int error = errno;
     char file[SY_OPTION_TEXT_MAX + 1];
     sy_options_report_path(file);
+    int before = sy_os_hold_cancellation();
     write_out(file, line, bytes);
+    sy_os_drop_cancellation(before);
     errno = error;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "os/facts.h"
 #include "os/os.h"
 #include "watch/cxx_name.h"
 #include "watch/dwarf.h"
@@ -105,7 +106,7 @@ static void add_mangled(sy_symbols *to, uintptr_t address, const char *function,
 
 static void add_shallow(sy_symbols *to, uintptr_t address, bool in_child) {
     sy_os_place place;
-    if (sy_os_locate(address, &place))
+    if (!sy_is_in_sandbox() && sy_os_locate(address, &place))
         add_mangled(to, address, place.function, place.in_function, &place, in_child);
     else
         add_mangled(to, address, NULL, 0, NULL, in_child);
@@ -186,7 +187,8 @@ void sy_symbols_find(sy_symbols *symbols, const void *const *addresses, size_t c
     const question all = {addresses, at_most(count), at_most(needed)};
     atomic_store_explicit(&symbols->count, 0, memory_order_relaxed);
     symbols->length = 0;
-    if (deep && all.count > 0 && !sy_os_is_traced()) ask_child(symbols, &all);
+    deep = deep && all.count > 0 && !sy_is_in_sandbox();
+    if (deep && !sy_os_is_traced()) ask_child(symbols, &all);
     for (size_t i = counted(symbols); i < all.needed; i++) {
         begin_address(symbols);
         add_shallow(symbols, call_before(addresses[i]), false);
