@@ -11,6 +11,7 @@
 #include <slabyard/slabyard.h>
 
 #include "chunk/chunk.h"
+#include "shim/sums.h"
 
 #ifdef __GLIBC__
 
@@ -38,36 +39,21 @@ NAME int mallopt(int parameter, int value) {
     }
 }
 
-typedef struct sy_shim_sums {
-    size_t used, free_slots; /* bytes of objects in caches, number of free slots in slabs */
-} sy_shim_sums;
-
-static int add_cache(void *sums_, const sy_cache_account *account) {
-    sy_shim_sums *sums = sums_;
-    const sy_cache_stats *stats = &account->stats;
-    sums->used += stats->in_use * stats->slot_size;
-    sums->free_slots += stats->free + stats->in_depot + stats->in_loaded + stats->in_quarantine;
-    return 0;
-}
-
-static size_t difference(size_t from, size_t bytes) { return from > bytes ? from - bytes : 0; }
-
 /* The figures of glibc that have a meaning here; docs/malloc.md says which. Other threads change
  * them while they are added up. */
 NAME struct mallinfo2 mallinfo2(void) {
-    sy_stats stats;
-    sy_shim_sums sums = {0};
-    sy_get_stats(&stats);
+    sy_shim_sums sums;
     sy_chunk_stats chunks = sy_chunk_count();
-    sy_each_cache(add_cache, &sums);
+    sy_shim_add_up(&sums);
+    const sy_stats *stats = &sums.memory;
     return (struct mallinfo2){
-        .arena = difference(stats.mapped, chunks.large_bytes),
+        .arena = sy_shim_difference(stats->mapped, chunks.large_bytes),
         .ordblks = sums.free_slots,
         .hblks = chunks.large_count,
         .hblkhd = chunks.large_bytes,
-        .uordblks = sums.used + stats.spans,
-        .fordblks = difference(stats.slabs, sums.used) + stats.units_free,
-        .keepcost = stats.units_free - stats.units_clean,
+        .uordblks = sums.used + stats->spans,
+        .fordblks = sy_shim_difference(stats->slabs, sums.used) + stats->units_free,
+        .keepcost = stats->units_free - stats->units_clean,
     };
 }
 

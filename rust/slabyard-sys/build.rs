@@ -42,6 +42,9 @@ fn build_of(core: &Path, include: &Path) -> cc::Build {
         .flag("-fdata-sections")
         .include(include)
         .include(core);
+    if std::env::var_os("CARGO_FEATURE_DLOPEN").is_some() {
+        build.define("SY_DLOPEN", None);
+    }
     build
 }
 

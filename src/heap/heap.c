@@ -22,6 +22,7 @@
 #include "cache/limit.h"
 #include "cache/passed.h"
 #include "cache/watched.h"
+#include "heap/aligned.h"
 #include "heap/checked.h"
 #include "heap/classes.h"
 #include "heap/fast.h"
@@ -448,9 +449,19 @@ size_t sy_usable_size(const void *object) {
     return find_object(object, &bytes) ? bytes : 0;
 }
 
+static size_t span_size(size_t size) {
+    return size > SIZE_MAX - SY_UNIT_BYTES ? size : sy_round_up(size, SY_UNIT_BYTES);
+}
+
 size_t sy_good_size(size_t size) {
     if (size <= SY_CLASS_SIZE_MAX) return sy_class_size(sy_class_of(size));
-    return size > SIZE_MAX - SY_UNIT_BYTES ? size : sy_round_up(size, SY_UNIT_BYTES);
+    return span_size(size);
+}
+
+size_t sy_good_size_aligned(size_t align, size_t size) {
+    if (is_aligned_anyway(align, size)) return sy_good_size(size);
+    unsigned class_number = aligned_class(align, size);
+    return class_number ? sy_class_size(class_number) : span_size(size);
 }
 
 /* ---- realloc ---- */

@@ -250,6 +250,11 @@ int sy_os_at_thread_exit(void (*hook)(void *), void *arg);
  * registered. May call malloc. Hooks cannot be unregistered. */
 int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
+/* Keeps the shared object that contains this library loaded after dlclose: each thread that has
+ * used the library runs its code when the thread ends. Does nothing in an executable. May call
+ * malloc, and takes the loader's lock: it is called at the start of the process or in dlopen. */
+void sy_os_stay_loaded(void);
+
 /*
  * For the hooks of fork: take and release the C library's lock of its list of open streams, if it
  * can be taken from outside. The C library's fork waits for this lock after the prepare hooks.

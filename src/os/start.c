@@ -126,9 +126,10 @@ static int survive_forks(void) {
 /* Registers the hooks of fork before the program's hooks, so that the program's run before the
  * locks are held and after they are released. Only other libraries' constructors can come earlier.
  * If this fails, or a call starts the library before it, the start registers the hooks. Priority
- * 101 is the fake OS's (os/fake.c). */
+ * 101 is the fake OS's (os/fake.c). The library stays loaded from then on, with its hooks. */
 __attribute__((constructor(102))) static void survive_forks_early(void) {
     int error = errno;
+    sy_os_stay_loaded();
     (void)survive_forks();
     errno = error;
 }

@@ -40,3 +40,15 @@ foreach(source ${sources})
         endif()
     endforeach()
 endforeach()
+
+# A host that closes its plug-in while threads use it. The plug-in is linked with the static library.
+# tests/install/rust.sh runs the host with plug-ins in Rust.
+add_library(hosts_plugin MODULE ${root}/tests/install/plugin.c)
+target_link_libraries(hosts_plugin PRIVATE slabyard_static)
+target_link_options(hosts_plugin PRIVATE -Wl,--exclude-libs,ALL)
+add_executable(hosts_closes ${CMAKE_CURRENT_LIST_DIR}/closes.c)
+target_include_directories(hosts_closes PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_options(hosts_closes PRIVATE ${user_warnings} -Wno-pedantic)
+target_link_libraries(hosts_closes PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+add_dependencies(hosts_closes hosts_plugin)
+sy_test(hosts.closes hosts 120 2 $<TARGET_FILE:hosts_closes> $<TARGET_FILE:hosts_plugin>)

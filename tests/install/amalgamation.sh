@@ -56,7 +56,7 @@ for pair in gcc:g++ clang:clang++; do
     echo "ok $cc-report"
 
     $cc -std=c11 $warnings -O2 -fPIC -DSY_DLOPEN -shared plugin.c slabyard/slabyard.c -pthread \
-        -Wl,-z,nodelete -Wl,--no-undefined -o plugin.so || fail "$cc cannot build the plug-in"
+        -Wl,--no-undefined -o plugin.so || fail "$cc cannot build the plug-in"
     shown=$(nm -D --defined-only plugin.so | awk '$3 !~ /^plugin_/ { print $3 }')
     [ -z "$shown" ] || fail "the plug-in exports" $shown
     ! readelf -d plugin.so | grep STATIC_TLS >/dev/null || fail "the plug-in needs the static TLS block"
@@ -66,7 +66,7 @@ for pair in gcc:g++ clang:clang++; do
 
     $cc -O2 -fPIC -DSY_DLOPEN -c slabyard/slabyard.c -o plugin.o
     $cxx -std=c++17 $warnings -O2 -fPIC -fvisibility=hidden -DSY_DLOPEN -shared types.cpp plugin.o -pthread \
-        -Wl,-z,nodelete -o types.so || fail "$cxx cannot build the plug-in"
+        -o types.so || fail "$cxx cannot build the plug-in"
     $cxx -std=c++17 $warnings -O2 -DHOST types.cpp slabyard.o -rdynamic -pthread -ldl -o types
     ./types ./types.so || fail "program and plug-in share the cache of a C++ type: $?"
     echo "ok $cxx-plugin"

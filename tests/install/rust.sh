@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Uses the Rust crate as a user would, without the network, in a new project outside of the
 # workspace. It compiles and runs the whole programs of the documents there: with the crate by
-# `cargo add --path`, and with the packages that `cargo publish` would upload. It also checks that
+# `cargo add --path`, and with the packages that `cargo publish` would upload. A program loads
+# plug-ins that use the crate, and closes them while threads use them. The script also checks that
 # the cargo commands in the Makefile and in scripts/*.sh use the versions in rust/Cargo.lock
 # (--locked), and that the crate compiles with the oldest Rust that its manifest names, if rustup
 # has that one.
@@ -41,6 +42,35 @@ stranger() { # stranger NAME CRATE MORE: a new project with this crate, and MORE
     echo "ok rust-$1"
 }
 
+# Eight copies of a plug-in: more than have room in the static block of thread-local storage.
+plugins() {
+    quietly "cargo new" cargo new --lib --vcs none --name plugin "$work/plugin"
+    cd "$work/plugin"
+    printf '[lib]\ncrate-type = ["cdylib"]\n' >>Cargo.toml
+    quietly "cargo add" cargo add --path "$root/rust/slabyard" --features dlopen
+    cp "$root/rust/Cargo.lock" .
+    cat >src/lib.rs <<'EOF'
+static CACHE: std::sync::LazyLock<slabyard::Cache<[u64; 9]>> =
+    std::sync::LazyLock::new(|| slabyard::Cache::new("plugin"));
+
+#[unsafe(no_mangle)]
+pub extern "C" fn plugin_work() -> i32 {
+    let boxes: Vec<_> = (0..1000).map(|i| CACHE.insert([i; 9])).collect();
+    (boxes.iter().map(|object| object[8]).sum::<u64>() != 499_500).into()
+}
+EOF
+    quietly "a plug-in" cargo build --quiet
+    local copies=() i
+    for i in 1 2 3 4 5 6 7 8; do
+        copies+=("$work/plugin$i.so")
+        cp "$CARGO_TARGET_DIR/debug/libplugin.so" "${copies[-1]}"
+    done
+    quietly "the host" "${CC:-cc}" -O1 -I"$root/tests" "$root/tests/hosts/closes.c" -pthread -ldl \
+        -o "$work/closes"
+    quietly "closing plug-ins" "$work/closes" "${copies[@]}"
+    echo "ok rust-plugins"
+}
+
 every_command_is_locked() {
     local loose
     loose=$(grep -nE 'cargo .*(-p|--package|--workspace) ?' Makefile scripts/*.sh |
@@ -61,6 +91,7 @@ compiles_on_the_oldest_rust() {
 
 every_command_is_locked
 stranger by-path "$root/rust/slabyard" ""
+plugins
 [ "${1:-}" != --quick ] || exit 0
 compiles_on_the_oldest_rust
 

@@ -51,14 +51,14 @@ endforeach()
 set_property(TEST malloc.callbacks malloc.ends APPEND PROPERTY ENVIRONMENT
     SLABYARD=tools=off,sample=off)
 # The same programs with checks.
-foreach(name malloc_names malloc_life malloc_signals malloc_operators malloc_replaced)
+foreach(name malloc_names malloc_jemalloc malloc_life malloc_signals malloc_operators malloc_replaced)
     sy_test(malloc.${name}.checked malloc 300 1 $<TARGET_FILE:${name}_preloaded>)
     set_property(TEST malloc.${name}.checked APPEND PROPERTY ENVIRONMENT
         LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>
         SLABYARD=tools=off,check,redzone$<$<NOT:$<STREQUAL:${name},malloc_life>>:,poison,quarantine>)
 endforeach()
 # The same programs with each allocation of up to one page guarded.
-foreach(name malloc_names malloc_life malloc_signals malloc_operators malloc_replaced)
+foreach(name malloc_names malloc_jemalloc malloc_life malloc_signals malloc_operators malloc_replaced)
     sy_test(malloc.${name}.sampled malloc 300 1 $<TARGET_FILE:${name}_preloaded>)
     set_property(TEST malloc.${name}.sampled APPEND PROPERTY ENVIRONMENT
         LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>

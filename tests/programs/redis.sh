@@ -1,7 +1,7 @@
 commands="redis-server redis-cli redis-benchmark"
 packages="redis-server redis-tools"
 version="redis-server --version | sed 's/.*\(v=[0-9.]*\).*\(malloc=[^ ]*\).*/\1 \2/'"
-checks="DEBUG DIGEST of the data, before and after a save and a restart, under redis-benchmark; replies"
+checks="DEBUG DIGEST of the data, before and after a save and a restart, under redis-benchmark; replies; INFO memory, MEMORY PURGE"
 seconds=240
 processes="redis-check-rdb redis-benchmark redis-cli"
 
@@ -14,6 +14,22 @@ start() { # start PORT
 end() { # end PORT
     redis-cli -p "$1" shutdown nosave || true
     wait
+}
+figure() { redis-cli -p "$1" info memory | sed -n "s/^$2:\([0-9]*\).*/\1/p"; } # figure PORT NAME
+# What Redis asks its malloc by mallctl: 1 if the figures are those of its data, and less later.
+figures() { # figures PORT
+    local used allocated active resident
+    redis-cli -p "$1" eval 'for i = 1, 200000 do redis.call("set", "x" .. i, string.rep("x", i % 300)) end' 0
+    sleep 0.3 # Redis asks ten times a second
+    read -r used allocated active resident <<<"$(echo $(for name in used_memory allocator_allocated \
+        allocator_active allocator_resident; do figure "$1" $name; done))"
+    echo $((used <= allocated && allocated < used + (4 << 20) && allocated <= active && active <= resident))
+    redis-cli -p "$1" memory malloc-stats | grep -c '^Allocated: '
+    redis-cli -p "$1" memory doctor | grep -o -m 1 Sam
+    redis-cli -p "$1" flushall
+    redis-cli -p "$1" memory purge
+    sleep 0.3
+    echo $(($(figure "$1" allocator_resident) < resident / 2))
 }
 data() {
     local port i
@@ -50,6 +66,8 @@ data() {
     end "$port"
     start "$port"
     redis-cli -p "$port" debug digest
+    redis-cli -p "$port" flushall
+    figures "$port"
     redis-cli -p "$port" flushall async
     end "$port"
 }

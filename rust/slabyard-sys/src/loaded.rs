@@ -1,8 +1,8 @@
 //! `slabyard/loaded.h`: a thread's loaded slots, for the functions that are compiled into programs.
 //!
 //! Stable Rust cannot name a thread-local variable of C. On targets where this crate knows the
-//! instructions ([`SY_LOADED_INLINE`]), it uses them directly. On other targets, the functions that
-//! are inline in C are calls.
+//! instructions ([`SY_LOADED_INLINE`]), it uses them directly. On other targets, and with the
+//! feature `dlopen`, the functions that are inline in C are calls.
 
 use core::ptr::addr_of_mut;
 use core::sync::atomic::{compiler_fence, AtomicPtr, AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ pub const SY_LOADED_INLINE: bool = cfg!(all(
     target_arch = "x86_64",
     target_os = "linux",
     target_pointer_width = "64",
-    not(miri)
+    not(any(miri, feature = "dlopen"))
 ));
 
 /// This thread's loaded slots, by client number (`sy_abi_1` of the header).
@@ -31,7 +31,7 @@ pub const SY_LOADED_INLINE: bool = cfg!(all(
     target_arch = "x86_64",
     target_os = "linux",
     target_pointer_width = "64",
-    not(miri)
+    not(any(miri, feature = "dlopen"))
 ))]
 #[inline(always)]
 pub fn sy_loaded_slots() -> *mut sy_loaded_slot {
@@ -54,7 +54,7 @@ pub fn sy_loaded_slots() -> *mut sy_loaded_slot {
     target_arch = "x86_64",
     target_os = "linux",
     target_pointer_width = "64",
-    not(miri)
+    not(any(miri, feature = "dlopen"))
 )))]
 pub fn sy_loaded_slots() -> *mut sy_loaded_slot {
     unreachable!("the functions are calls on this target")

@@ -76,6 +76,7 @@
 //! | `allocator-api2` | [`Slabyard`] and `BlockCache` as allocators for the containers of `hashbrown` and other crates |
 //! | `serde` | keys, maps and statistics |
 //! | `log` | reports are written as records of the `log` crate |
+//! | `dlopen` | for a plug-in (`cdylib`): takes no static thread-local storage, of which a process has room for one plug-in; the fast paths of caches and maps are calls |
 //! | `checked` | pools check each free in release builds too, if `SLABYARD=check` is set |
 //!
 //! Without `std`, the crate needs `alloc` and the C library. It is built from C sources with `cc`.
