@@ -147,14 +147,41 @@ static void look(void) {
 
 typedef enum value_type { NOTHING, BOOL, UNSIGNED, WORD, TEXT } value_type;
 
+typedef enum reader {
+    VALUE_ITSELF,
+    READ_FIGURE,
+    READ_EPOCH,
+    READ_BACKGROUND,
+    READ_DECAY,
+    READ_PAGE,
+    READ_BIN_SIZE,
+    READ_BIN_SLOTS,
+    READ_SLAB_BYTES,
+    READ_PAGES,
+    READ_LIVE,
+    READ_SLABS,
+} reader;
+
+typedef enum writer {
+    CANNOT_BE_WRITTEN,
+    WRITE_EPOCH,
+    WRITE_BACKGROUND,
+    WRITE_ARENA_OF_THREAD,
+    WRITE_ACCEPT,
+    WRITE_FLUSH,
+    WRITE_IDLE,
+    WRITE_PURGE,
+} writer;
+
+enum { NAME_BYTES = 40, TEXT_BYTES = 32 };
+
+/* Without pointers: the loader would adjust them in each process, and so give it a page of memory
+ * of its own. */
 typedef struct sy_shim_control {
-    const char *name; /* <a>: the index of an arena; <b>: of a bin */
-    value_type type;
-    uint64_t (*read)(const size_t *index, uint64_t value); /* NULL: the value itself */
-    int (*write)(uint64_t value); /* returns an error; NULL: cannot be written. A control of type
-                                   * NOTHING calls it without a value */
+    char name[NAME_BYTES]; /* <a>: the index of an arena; <b>: of a bin */
+    char text[TEXT_BYTES];
+    uint8_t type, read, write; /* value_type, reader, writer */
     uint64_t value;
-    const char *text;
 } sy_shim_control;
 
 static uint64_t read_figure(const size_t *index, uint64_t value) {
@@ -269,22 +296,48 @@ static int accept(uint64_t value) {
     return 0;
 }
 
+/* Returns the value. `index`: those in the name. */
+static uint64_t (*const readers[])(const size_t *index, uint64_t value) = {
+    [READ_FIGURE] = read_figure,
+    [READ_EPOCH] = read_epoch,
+    [READ_BACKGROUND] = read_background,
+    [READ_DECAY] = read_decay,
+    [READ_PAGE] = read_page,
+    [READ_BIN_SIZE] = read_bin_size,
+    [READ_BIN_SLOTS] = read_bin_slots,
+    [READ_SLAB_BYTES] = read_slab_bytes,
+    [READ_PAGES] = read_pages,
+    [READ_LIVE] = read_live,
+    [READ_SLABS] = read_slabs,
+};
+
+/* Returns an error. A control of type NOTHING calls it without a value. */
+static int (*const writers[])(uint64_t value) = {
+    [WRITE_EPOCH] = write_epoch,
+    [WRITE_BACKGROUND] = write_background,
+    [WRITE_ARENA_OF_THREAD] = write_arena_of_thread,
+    [WRITE_ACCEPT] = accept,
+    [WRITE_FLUSH] = flush_thread,
+    [WRITE_IDLE] = thread_is_idle,
+    [WRITE_PURGE] = purge,
+};
+
 #define IS(name_, ...) \
     { .name = (name_), __VA_ARGS__ }
-#define FIGURE(figure) .type = WORD, .read = read_figure, .value = (figure)
+#define FIGURE(figure) .type = WORD, .read = READ_FIGURE, .value = (figure)
 
 static const sy_shim_control controls[] = {
     IS("version", .type = TEXT, .text = VERSION),
-    IS("epoch", .type = WORD, .read = read_epoch, .write = write_epoch),
-    IS("background_thread", .type = BOOL, .read = read_background, .write = write_background),
-    IS("max_background_threads", .type = WORD, .value = 1, .write = accept),
-    IS("thread.arena", .type = UNSIGNED, .write = write_arena_of_thread),
-    IS("thread.tcache.enabled", .type = BOOL, .value = true, .write = accept),
-    IS("thread.tcache.flush", .type = NOTHING, .write = flush_thread),
-    IS("thread.idle", .type = NOTHING, .write = thread_is_idle),
+    IS("epoch", .type = WORD, .read = READ_EPOCH, .write = WRITE_EPOCH),
+    IS("background_thread", .type = BOOL, .read = READ_BACKGROUND, .write = WRITE_BACKGROUND),
+    IS("max_background_threads", .type = WORD, .value = 1, .write = WRITE_ACCEPT),
+    IS("thread.arena", .type = UNSIGNED, .write = WRITE_ARENA_OF_THREAD),
+    IS("thread.tcache.enabled", .type = BOOL, .value = true, .write = WRITE_ACCEPT),
+    IS("thread.tcache.flush", .type = NOTHING, .write = WRITE_FLUSH),
+    IS("thread.idle", .type = NOTHING, .write = WRITE_IDLE),
     IS("tcache.create", .type = UNSIGNED),
-    IS("tcache.flush", .type = UNSIGNED, .write = accept),
-    IS("tcache.destroy", .type = UNSIGNED, .write = accept),
+    IS("tcache.flush", .type = UNSIGNED, .write = WRITE_ACCEPT),
+    IS("tcache.destroy", .type = UNSIGNED, .write = WRITE_ACCEPT),
     IS("config.cache_oblivious", .type = BOOL),
     IS("config.debug", .type = BOOL),
     IS("config.fill", .type = BOOL),
@@ -298,8 +351,8 @@ static const sy_shim_control controls[] = {
     IS("config.xmalloc", .type = BOOL),
     IS("opt.abort", .type = BOOL, .value = true),
     IS("opt.abort_conf", .type = BOOL),
-    IS("opt.background_thread", .type = BOOL, .read = read_background),
-    IS("opt.dirty_decay_ms", .type = WORD, .read = read_decay),
+    IS("opt.background_thread", .type = BOOL, .read = READ_BACKGROUND),
+    IS("opt.dirty_decay_ms", .type = WORD, .read = READ_DECAY),
     IS("opt.dss", .type = TEXT, .text = "disabled"),
     IS("opt.junk", .type = TEXT, .text = "false"),
     IS("opt.metadata_thp", .type = TEXT, .text = "disabled"),
@@ -312,25 +365,25 @@ static const sy_shim_control controls[] = {
     IS("opt.thp", .type = TEXT, .text = "default"),
     IS("opt.zero", .type = BOOL),
     IS("arena.<a>.initialized", .type = BOOL, .value = true),
-    IS("arena.<a>.purge", .type = NOTHING, .write = purge),
+    IS("arena.<a>.purge", .type = NOTHING, .write = WRITE_PURGE),
     IS("arena.<a>.decay", .type = NOTHING,
-       .write = accept), /* memory goes back by its age anyway */
-    IS("arena.<a>.destroy", .type = NOTHING, .write = accept),
-    IS("arena.<a>.dirty_decay_ms", .type = WORD, .read = read_decay, .write = accept),
-    IS("arena.<a>.muzzy_decay_ms", .type = WORD, .write = accept),
+       .write = WRITE_ACCEPT), /* memory goes back by its age anyway */
+    IS("arena.<a>.destroy", .type = NOTHING, .write = WRITE_ACCEPT),
+    IS("arena.<a>.dirty_decay_ms", .type = WORD, .read = READ_DECAY, .write = WRITE_ACCEPT),
+    IS("arena.<a>.muzzy_decay_ms", .type = WORD, .write = WRITE_ACCEPT),
     IS("arenas.narenas", .type = UNSIGNED, .value = 1),
     IS("arenas.create", .type = UNSIGNED), /* the only arena serves as a new one */
-    IS("arenas.dirty_decay_ms", .type = WORD, .read = read_decay, .write = accept),
-    IS("arenas.muzzy_decay_ms", .type = WORD, .write = accept),
+    IS("arenas.dirty_decay_ms", .type = WORD, .read = READ_DECAY, .write = WRITE_ACCEPT),
+    IS("arenas.muzzy_decay_ms", .type = WORD, .write = WRITE_ACCEPT),
     IS("arenas.quantum", .type = WORD, .value = SY_SHIM_ALIGN),
-    IS("arenas.page", .type = WORD, .read = read_page),
+    IS("arenas.page", .type = WORD, .read = READ_PAGE),
     IS("arenas.tcache_max", .type = WORD, .value = SY_CLASS_SIZE_MAX),
     IS("arenas.nbins", .type = UNSIGNED, .value = BINS),
     IS("arenas.nhbins", .type = UNSIGNED, .value = BINS),
     IS("arenas.nlextents", .type = UNSIGNED),
-    IS("arenas.bin.<b>.size", .type = WORD, .read = read_bin_size),
-    IS("arenas.bin.<b>.nregs", .type = UNSIGNED, .read = read_bin_slots),
-    IS("arenas.bin.<b>.slab_size", .type = WORD, .read = read_slab_bytes),
+    IS("arenas.bin.<b>.size", .type = WORD, .read = READ_BIN_SIZE),
+    IS("arenas.bin.<b>.nregs", .type = UNSIGNED, .read = READ_BIN_SLOTS),
+    IS("arenas.bin.<b>.slab_size", .type = WORD, .read = READ_SLAB_BYTES),
     IS("stats.allocated", FIGURE(ALLOCATED)),
     IS("stats.active", FIGURE(ACTIVE)),
     IS("stats.metadata", FIGURE(METADATA)),
@@ -338,8 +391,8 @@ static const sy_shim_control controls[] = {
     IS("stats.mapped", FIGURE(RESIDENT)),
     IS("stats.retained", FIGURE(RETAINED)),
     IS("stats.arenas.<a>.nthreads", .type = UNSIGNED),
-    IS("stats.arenas.<a>.pactive", .type = WORD, .read = read_pages, .value = ACTIVE),
-    IS("stats.arenas.<a>.pdirty", .type = WORD, .read = read_pages, .value = DIRTY),
+    IS("stats.arenas.<a>.pactive", .type = WORD, .read = READ_PAGES, .value = ACTIVE),
+    IS("stats.arenas.<a>.pdirty", .type = WORD, .read = READ_PAGES, .value = DIRTY),
     IS("stats.arenas.<a>.pmuzzy", .type = WORD),
     IS("stats.arenas.<a>.mapped", FIGURE(RESIDENT)),
     IS("stats.arenas.<a>.retained", FIGURE(RETAINED)),
@@ -348,8 +401,8 @@ static const sy_shim_control controls[] = {
     IS("stats.arenas.<a>.resident", FIGURE(RESIDENT)),
     IS("stats.arenas.<a>.small.allocated", FIGURE(SMALL)),
     IS("stats.arenas.<a>.large.allocated", FIGURE(LARGE)),
-    IS("stats.arenas.<a>.bins.<b>.curregs", .type = WORD, .read = read_live),
-    IS("stats.arenas.<a>.bins.<b>.curslabs", .type = WORD, .read = read_slabs),
+    IS("stats.arenas.<a>.bins.<b>.curregs", .type = WORD, .read = READ_LIVE),
+    IS("stats.arenas.<a>.bins.<b>.curslabs", .type = WORD, .read = READ_SLABS),
 };
 
 enum { CONTROLS = sizeof controls / sizeof *controls };
@@ -420,7 +473,8 @@ static size_t size_of(value_type type) {
 /* The processors that Slabyard runs on store the lowest byte first. */
 static int give(const sy_shim_control *control, uint64_t value, void *out, size_t *out_bytes) {
     size_t bytes = size_of(control->type), room = *out_bytes;
-    const void *from = control->type == TEXT ? (const void *)&control->text : &value;
+    const char *text = control->text;
+    const void *from = control->type == TEXT ? (const void *)&text : &value;
     *out_bytes = room < bytes ? room : bytes;
     memcpy(out, from, *out_bytes);
     return room == bytes ? 0 : EINVAL;
@@ -429,14 +483,14 @@ static int give(const sy_shim_control *control, uint64_t value, void *out, size_
 static int serve(const sy_shim_control *control, const size_t *index, void *out, size_t *out_bytes,
                  const void *in, size_t in_bytes) {
     if (control->type == NOTHING)
-        return out || out_bytes || in || in_bytes ? EPERM : control->write(0);
+        return out || out_bytes || in || in_bytes ? EPERM : writers[control->write](0);
     if ((in || in_bytes) && !control->write) return EPERM;
     if (in && in_bytes != size_of(control->type)) return EINVAL;
-    uint64_t value = 0,
-             before = control->read ? control->read(index, control->value) : control->value;
+    uint64_t value = 0, before = control->read ? readers[control->read](index, control->value)
+                                               : control->value;
     if (in) memcpy(&value, in, in_bytes);
-    int error = in ? control->write(value) : 0;
-    if (control->write == write_epoch) before = epoch;
+    int error = in ? writers[control->write](value) : 0;
+    if (control->write == WRITE_EPOCH) before = epoch;
     return error || !out || !out_bytes ? error : give(control, before, out, out_bytes);
 }
 

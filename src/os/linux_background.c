@@ -24,31 +24,32 @@
 
 /* ---- processors ---- */
 
-/* The processors that the process may run on, by the first reading. The C library's cpu_set_t has a
- * fixed size of 1,024 processors; this has room for 65,536. */
-static unsigned long first_mask[65536 / (CHAR_BIT * sizeof(unsigned long))];
-static long first_mask_bytes; /* 0: not read yet; negative: the kernel does not tell */
+/* A set of processors. The C library's cpu_set_t has a fixed size of 1,024; this has room for
+ * 65,536. The kernel writes only as many words as it has processors, so the rest takes no memory. */
+typedef struct set {
+    long bytes; /* 0: not read yet; negative: the kernel does not tell */
+    unsigned long words[65536 / (CHAR_BIT * sizeof(unsigned long))];
+} set;
 
-/* The number of processors in the mask of a thread, which is written to `mask`; 0: the kernel does
- * not tell. `thread` 0 is the calling thread. */
-static unsigned processors_of(pid_t thread, unsigned long *mask, long *bytes) {
-    *bytes = syscall(SYS_sched_getaffinity, thread, sizeof first_mask, mask);
+static set first_set; /* of the process, by the first reading */
+
+/* Reads the processors of a thread; 0 is the calling one. The result is their number. */
+static unsigned read_set(pid_t thread, set *into) {
     unsigned count = 0;
-    for (size_t i = 0; i < (*bytes < 0 ? 0 : (size_t)*bytes) / sizeof *mask; i++)
-        for (unsigned long bits = mask[i]; bits != 0; bits &= bits - 1) count++;
+    into->bytes = syscall(SYS_sched_getaffinity, thread, sizeof into->words, into->words);
+    for (long i = 0; i < into->bytes / (long)sizeof *into->words; i++)
+        for (unsigned long bits = into->words[i]; bits != 0; bits &= bits - 1) count++;
     return count;
 }
 
 /* A thread that uses the library first may have bound itself to one processor. The first thread of
  * the process, whose thread id is the process id, seldom does. */
 unsigned sy_os_affinity_count(void) {
-    static unsigned long mask[sizeof first_mask / sizeof *first_mask];
+    static set later;
     int saved = errno;
-    long bytes;
-    unsigned own = processors_of(0, mask, &bytes), first = processors_of(getpid(), mask, &bytes);
+    unsigned first = read_set(getpid(), first_set.bytes ? &later : &first_set);
+    unsigned own = syscall(SYS_gettid) == getpid() ? first : read_set(0, &later);
     unsigned count = own > first ? own : first;
-    if (!first_mask_bytes && bytes > 0) memcpy(first_mask, mask, (size_t)bytes);
-    if (!first_mask_bytes) first_mask_bytes = bytes;
     errno = saved;
     return count == 0 ? 1 : count;
 }
@@ -71,7 +72,8 @@ unsigned sy_os_cpu_count(void) {
  * time would let the background thread delay the program's threads. Other policies stay. */
 static void run_anywhere(void) {
     const struct sched_param none = {0};
-    if (first_mask_bytes > 0) (void)syscall(SYS_sched_setaffinity, 0, first_mask_bytes, first_mask);
+    if (first_set.bytes > 0)
+        (void)syscall(SYS_sched_setaffinity, 0, first_set.bytes, first_set.words);
     long policy = syscall(SYS_sched_getscheduler, 0);
     if (policy == SCHED_FIFO || policy == SCHED_RR)
         (void)syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &none);
