@@ -874,10 +874,11 @@ int __wrap_sy_os_write(int fd, const char *text, size_t length) {
     return 0;
 }
 
-_Noreturn void __real_sy_os_abort(void);
-_Noreturn void __wrap_sy_os_abort(void);
+_Noreturn void __real_sy_os_abort(const char *why);
+_Noreturn void __wrap_sy_os_abort(const char *why);
 
-_Noreturn void __wrap_sy_os_abort(void) {
-    if (catcher != NULL) longjmp(*catcher, 1);
-    __real_sy_os_abort();
+_Noreturn void __wrap_sy_os_abort(const char *why) {
+    if (catcher == NULL) __real_sy_os_abort(why);
+    if (why) __wrap_sy_os_write(2, why, strlen(why));
+    longjmp(*catcher, 1);
 }

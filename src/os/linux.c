@@ -865,4 +865,7 @@ _Noreturn void sy_os_end(int status) {
     _exit(status);
 }
 
-_Noreturn void sy_os_abort(void) { abort(); }
+_Noreturn void sy_os_abort(const char *why) {
+    if (why) (void)write_all(sy_os_stderr(), why, strlen(why));
+    abort();
+}

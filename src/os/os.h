@@ -423,7 +423,8 @@ int sy_os_write(int fd, const char *text, size_t length);
  * run. */
 _Noreturn void sy_os_end(int status);
 
-/* Ends the process abnormally, with a core if the system makes cores. */
-_Noreturn void sy_os_abort(void);
+/* Writes `why`, a whole line, to stderr, and ends the process abnormally, with a core if the system
+ * makes cores. NULL: a report has said why. Nothing else in the library ends the process so. */
+_Noreturn void sy_os_abort(const char *why);
 
 #endif

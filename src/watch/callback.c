@@ -22,7 +22,8 @@ static void add_callee(const sy_callee *callee) {
 }
 
 static SY_COLD void sy_callback_report(const char *how, const char *next) {
-    if (sy_report_begin()) {
+    bool reports = sy_report_begin();
+    if (reports) {
         sy_report_loud();
         sy_report_text("slabyard: callback left: ");
         add_callee(&sy_callback_now.callee);
@@ -35,7 +36,7 @@ static SY_COLD void sy_callback_report(const char *how, const char *next) {
         sy_report_text("\n");
         sy_report_end();
     }
-    sy_os_abort();
+    sy_os_abort(reports ? NULL : "slabyard: callback left, while a report was written\n");
 }
 
 SY_COLD void sy_callback_unwound(void) {

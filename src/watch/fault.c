@@ -357,8 +357,9 @@ static void add_next(const sy_fault *fault) {
 
 /* ---- public functions ---- */
 
-void sy_report_fault(const sy_fault *fault) {
-    if (!sy_report_begin()) return;
+/* False: this thread is writing a report already. */
+static bool report(const sy_fault *fault) {
+    if (!sy_report_begin()) return false;
     add_fault_headline(fault);
     add_position(fault);
     add_target(fault);
@@ -368,7 +369,10 @@ void sy_report_fault(const sy_fault *fault) {
     sy_report_trace("freed", &fault->freed);
     add_next(fault);
     sy_report_end();
+    return true;
 }
+
+void sy_report_fault(const sy_fault *fault) { report(fault); }
 
 /* Calls the handler, if there is one. Returns whether there is. */
 static bool handled(const sy_fault *fault) {
@@ -387,10 +391,11 @@ static bool handled(const sy_fault *fault) {
 
 void sy_fault_raise(const sy_fault *fault) {
     if (handled(fault)) return;
-    sy_report_fault(fault);
-    if (!atomic_load_explicit(&sy_options_now.go_on, memory_order_relaxed)) sy_os_abort();
+    bool reported = report(fault);
+    if (!atomic_load_explicit(&sy_options_now.go_on, memory_order_relaxed))
+        sy_os_abort(reported ? NULL : "slabyard: misuse was found while a report was written\n");
 }
 
 void sy_fault_tell(const sy_fault *fault) {
-    if (!handled(fault)) sy_report_fault(fault);
+    if (!handled(fault)) report(fault);
 }

@@ -904,11 +904,25 @@ static int death_of(void (*body)(void)) {
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-static void end_process(void) { sy_os_abort(); }
+static void end_process(void) { sy_os_abort(NULL); }
+
+static int where_it_says_why[2];
+
+static void say_why_and_end(void) {
+    dup2(where_it_says_why[1], STDERR_FILENO);
+    sy_os_abort("test: why\n");
+}
 
 static void abort_ends_the_process(void **state) {
     (void)state;
+    char said[32] = "";
     assert_int_equal(death_of(end_process), SIGABRT);
+    assert_int_equal(pipe(where_it_says_why), 0);
+    assert_int_equal(death_of(say_why_and_end), SIGABRT);
+    assert_int_equal(read(where_it_says_why[0], said, sizeof said - 1), 10);
+    assert_string_equal(said, "test: why\n");
+    close(where_it_says_why[0]);
+    close(where_it_says_why[1]);
 }
 
 /* ---- the fake ---- */
@@ -1012,14 +1026,14 @@ static void fake_dictates_processor_and_clock(void **state) {
 
 static void say_and_abort(void *text) {
     sy_os_write(2, text, strlen(text));
-    sy_os_abort();
+    sy_os_abort(" and why");
 }
 
 static void fake_catches_the_end(void **state) {
     (void)state;
     char words[] = "the last words";
     assert_true(sy_fake_catch(say_and_abort, words));
-    assert_string_equal(sy_fake_written(), "the last words");
+    assert_string_equal(sy_fake_written(), "the last words and why");
     assert_false(sy_fake_catch(other_hook, NULL));
     assert_string_equal(sy_fake_written(), "");
 }
