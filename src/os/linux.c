@@ -677,16 +677,19 @@ uint64_t sy_os_random(void) {
 
 /* ---- threads and processes ---- */
 
-static __thread unsigned own_number; /* 0: not asked yet */
-
+/* The C library knows the thread's number, and makes the id of the thread's clock of it in the
+ * kernel's manner, without a system call: all bits inverted, with the kind of clock in the last
+ * three. */
 unsigned sy_os_thread(void) {
-    if (!own_number) own_number = (unsigned)syscall(SYS_gettid);
-    return own_number;
+    enum { KIND_BITS = 3, KIND_OF_THREAD = 6 };
+    clockid_t clock;
+    if (pthread_getcpuclockid(pthread_self(), &clock) != 0 ||
+        (clock & ((1 << KIND_BITS) - 1)) != KIND_OF_THREAD)
+        return (unsigned)syscall(SYS_gettid);
+    return (unsigned)~(clock >> KIND_BITS);
 }
 
 bool sy_os_is_own_thread(void) { return (unsigned)syscall(SYS_gettid) == sy_os_thread(); }
-
-void sy_os_thread_forked(void) { own_number = 0; }
 
 void sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
     int saved = errno;

@@ -182,16 +182,11 @@ uint64_t sy_os_random(void);
 
 /* ---- threads and processes ---- */
 
-/* The system's number for the calling thread. The first call in a thread is a system call, later
- * ones are a load. */
+/* The system's number for the calling thread. A call of the C library. */
 unsigned sy_os_thread(void);
 /* False in a child of vfork: it runs in its parent's memory, with the thread-local variables of the
  * thread that called vfork. A system call. */
 bool sy_os_is_own_thread(void);
-
-/* To be called in the child of a fork: forgets the number that the calling thread had in the
- * parent. */
-void sy_os_thread_forked(void);
 
 /* Sleeps while *word == expected. May return without a reason: the caller tests the word again. */
 void sy_os_wait(_Atomic uint32_t *word, uint32_t expected);

@@ -1,7 +1,7 @@
 /*
- * host_mapping_limit.c: a program that has as many mappings as the system allows a process, or a few
- * fewer. Small and large blocks can be allocated, replaced and resized all the same, and keep their
- * bytes.
+ * host_mapping_limit.c: a program that has as many mappings as the system allows a process, or a
+ * few fewer. Small and large blocks can be allocated, replaced and resized all the same, and keep
+ * their bytes.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
