@@ -9,10 +9,10 @@
  * come first.
  */
 #include <stdint.h>
-#include <stdlib.h>
 
 #include <slabyard/slabyard.h>
 
+#include "os/os.h"
 #include "shim/shim.h"
 
 #define OPERATOR(type, name, mangled, parameters)                                       \
@@ -32,7 +32,7 @@ extern void libcxx_throw_bad_alloc(void) OF_LIBRARY("_ZNSt3__117__throw_bad_allo
 static _Noreturn SY_COLD void throw_bad_alloc(void) {
     if (std_throw_bad_alloc) std_throw_bad_alloc();
     if (libcxx_throw_bad_alloc) libcxx_throw_bad_alloc();
-    abort();
+    sy_os_abort("slabyard: new has no memory, and the C++ library cannot throw bad_alloc\n");
 }
 
 /* ---- new ---- */

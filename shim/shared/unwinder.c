@@ -16,8 +16,9 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <unwind.h>
+
+#include "os/os.h"
 
 /* Returns a function of the program's unwinder. If the unwinder is in the scope of a library that
  * was loaded with dlopen, it is found by its name. The C library loads it by this name too. */
@@ -27,7 +28,7 @@ static uintptr_t unwinder_function(const char *name) {
         void *unwinder = dlopen("libgcc_s.so.1", RTLD_LAZY);
         if (unwinder) found = dlsym(unwinder, name);
     }
-    if (!found) abort();
+    if (!found) sy_os_abort("slabyard: an exception is thrown, and there is no unwinder\n");
     return (uintptr_t)found;
 }
 
@@ -54,5 +55,5 @@ _Noreturn void __wrap__Unwind_Resume(struct _Unwind_Exception *exception);
 
 _Noreturn void __wrap__Unwind_Resume(struct _Unwind_Exception *exception) {
     ((resume_function *)unwinder_function("_Unwind_Resume"))(exception);
-    abort();
+    sy_os_abort("slabyard: the unwinder has returned to a cleanup\n");
 }

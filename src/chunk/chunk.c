@@ -365,7 +365,10 @@ bool sy_run_resize(sy_slab *run, size_t bytes) {
 }
 
 bool sy_run_move(const sy_slab *from, sy_slab *to, size_t bytes) {
-    return is_large(from) && is_large(to) && sy_large_move(from, to, bytes);
+    if (is_large(from) && is_large(to))
+        return sy_large_move(from, to, sy_round_up(bytes, SY_UNIT_BYTES));
+    memcpy((void *)to->start, (void *)from->start, bytes);
+    return true;
 }
 
 int sy_run_populate(const sy_slab *run) {

@@ -123,8 +123,9 @@ bool sy_run_ended_at(uintptr_t address);
  * changed. */
 bool sy_run_resize(sy_slab *run, size_t bytes);
 
-/* Moves the memory of the first `bytes` (whole units) of one large span to another, without
- * copying. The old content of the target is lost. False: the caller has to copy. */
+/* Moves the content of the first `bytes` of one run to another; the memory too, without copying, if
+ * both are large spans. The old content of the target is lost. False: the target was lost in the
+ * attempt. The source has its content, and the target can only be given back. */
 bool sy_run_move(const sy_slab *from, sy_slab *to, size_t bytes);
 
 /*

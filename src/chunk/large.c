@@ -14,6 +14,7 @@
 #include "chunk/large.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/bits.h"
 #include "base/fork.h"
@@ -44,6 +45,7 @@ enum {
     MOVED = SY_SLAB_BITMAP_WORDS - 4, /* 1: memory was moved here, so there are several mappings */
     FRESH = SY_SLAB_BITMAP_WORDS - 5, /* bytes at the start that got no memory of kept spans */
     AHEAD = SY_SLAB_BITMAP_WORDS - 6, /* bytes that may be backed with huge pages ahead of use */
+    LOST = SY_SLAB_BITMAP_WORDS - 7,  /* 1: a move has lost addresses; FRESH is what has moved */
 
     STEP_BYTES = 256 << 10, /* released in one step of a trim */
 
@@ -149,6 +151,13 @@ static int commit_span(const sy_memory *memory, uintptr_t start, size_t bytes) {
 
 /* ---- moving the memory of kept spans ---- */
 
+/* Forgets a span in whose segment a move has lost addresses: they may be other memory of the program
+ * now. `moved` bytes at the start are still the span's, and their memory goes back to the system. */
+static void forget_lost(sy_slab *span, size_t moved) {
+    if (moved) sy_os_discard((void *)span->start, moved);
+    sy_descriptor_give(span);
+}
+
 /* Gives back the address space of a span that has no memory, and its descriptor. A span with moved
  * memory has many mappings, which become one here. If that fails, another thread may have got the
  * addresses, so they are not given back. */
@@ -195,18 +204,20 @@ static size_t fresh_bytes(const sy_slab *span, size_t kept, size_t piece) {
 }
 
 /*
- * Moves memory from the ends of kept spans to the end of a new span. Returns the bytes of memory
- * that the span has then.
+ * Moves memory from the ends of kept spans to the end of a new span. *dirty: the bytes of memory that
+ * the span has then. False: addresses of the span were lost, and it is gone.
  *
  * Only whole pieces move. So the last piece of a source may be longer than the source, and the last
  * piece that moves may reach beyond the new span: both are committed up to a multiple of 4 MiB. The
  * memory beyond the new span is discarded. If that fails, the span becomes longer, so that its
  * `bytes` still cover all memory in its segment.
  */
-static size_t gather(sy_memory *memory, sy_slab *span) {
+static bool gather(sy_memory *memory, sy_slab *span, size_t *dirty) {
     size_t kept, have = 0;
+    bool lost = false;
     const size_t piece = piece_bytes(memory, &kept);
-    if (!piece) return 0;
+    *dirty = 0;
+    if (!piece) return true;
     const size_t fresh = fresh_bytes(span, kept, piece);
     const size_t wanted = sy_round_up(span->bytes, piece) - fresh;
     while (have < wanted) {
@@ -215,24 +226,25 @@ static size_t gather(sy_memory *memory, sy_slab *span) {
         size_t whole = sy_round_up(source->bytes, piece);
         size_t bytes = whole < wanted - have ? whole : wanted - have;
         char *from = (char *)source->start + whole - bytes;
-        bool moved = sy_os_move(from, (char *)span->start + fresh + have, bytes) == 0;
-        if (moved) {
-            have += bytes;
-            source->bytes = whole - bytes;
-            span->bits[MOVED] = 1;
-        }
+        size_t moved = sy_os_move(from, (char *)span->start + fresh + have, bytes, &lost);
+        have += moved;
+        if (moved) span->bits[MOVED] = 1;
+        if (moved == bytes) source->bytes = whole - bytes; /* else it has a part without memory */
         if (source->bytes)
             keep_span(memory, source);
         else
             give_address(memory, source);
-        if (!moved) break;
+        if (moved < bytes) break;
     }
-    if (!have) return 0;
-    span->bits[FRESH] = fresh;
     const size_t end = fresh + have;
-    if (end <= span->bytes) return have;
-    if (sy_os_discard((char *)span->start + span->bytes, end - span->bytes) != 0) span->bytes = end;
-    return span->bytes - fresh;
+    if (lost) forget_lost(span, end);
+    if (lost || !have) return !lost;
+    span->bits[FRESH] = fresh;
+    if (end > span->bytes &&
+        sy_os_discard((char *)span->start + span->bytes, end - span->bytes) != 0)
+        span->bytes = end;
+    *dirty = end < span->bytes ? have : span->bytes - fresh;
+    return true;
 }
 
 /* ---- huge pages ahead of use ----
@@ -244,10 +256,19 @@ static size_t gather(sy_memory *memory, sy_slab *span) {
  * and its gauge was not written, the next one has no huge pages.
  */
 
+/* Looks at a word in each quarter of a page that was never written before: a program may write some
+ * zeros. */
+static bool page_is_written(const char *start) {
+    const size_t quarter = sy_os_page_size() / 4;
+    for (size_t i = 0; i < 4; i++)
+        if (sy_os_is_written(start + i * quarter + i * sizeof(uint32_t))) return true;
+    return false;
+}
+
 static bool gauge_is_written(uintptr_t gauge, size_t bytes) {
     unsigned written = 0;
     for (size_t i = 0; i < GAUGE_PAGES; i++)
-        written += sy_os_is_backed((void *)(gauge + bytes / GAUGE_PAGES * i));
+        written += page_is_written((char *)gauge + bytes / GAUGE_PAGES * i);
     return written >= GAUGE_WRITTEN;
 }
 
@@ -348,7 +369,9 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
     span->bits[FRESH] = bytes;
     bool grows = room > bytes;
     span->bits[AHEAD] = grows ? 0 : bytes_ahead(memory);
-    size_t dirty = grows ? 0 : gather(memory, span);
+    size_t dirty = 0;
+    if (!grows && !gather(memory, span, &dirty)) /* nothing moves from now on */
+        return sy_large_take(memory, bytes, align, room, clean);
     *clean = span->bytes - dirty;
     sy_lock_acquire(&memory->large_lock);
     memory->used_count++;
@@ -358,11 +381,24 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
     return span;
 }
 
+/* What has moved comes back by copying if the target is lost. */
 bool sy_large_move(const sy_slab *from, sy_slab *to, size_t bytes) {
-    if (!sy_large_memory(from)->systems || !sy_large_memory(to)->systems) return false;
-    end_watch(from);
-    to->bits[MOVED] = 1;
-    return sy_os_move((void *)from->start, (void *)to->start, bytes) == 0;
+    bool lost = false;
+    char *source = (char *)from->start, *target = (char *)to->start;
+    size_t moved = 0;
+    if (sy_large_memory(from)->systems && sy_large_memory(to)->systems) {
+        end_watch(from);
+        to->bits[MOVED] = 1;
+        moved = sy_os_move(source, target, bytes, &lost);
+    }
+    if (lost) {
+        memcpy(source, target, moved);
+        to->bits[LOST] = 1;
+        to->bits[FRESH] = moved;
+        return false;
+    }
+    memcpy(target + moved, source + moved, bytes - moved);
+    return true;
 }
 
 typedef enum sy_release { STAYS, ADDRESS_WENT, ALL_WENT } sy_release;
@@ -430,6 +466,10 @@ void sy_large_give(sy_slab *span) {
     memory->used_count--;
     memory->used_bytes -= span->bytes;
     sy_lock_release(&memory->large_lock);
+    if (span->bits[LOST]) {
+        forget_lost(span, span->bits[FRESH]);
+        return;
+    }
     keep_span(memory, span);
     while ((span = take_surplus(memory, &surplus)) && give_surplus(memory, span, surplus)) {}
 }

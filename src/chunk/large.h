@@ -19,7 +19,7 @@ sy_memory *sy_large_memory(const sy_slab *span);
 /* As sy_run_back_ahead. */
 void sy_large_back_ahead(sy_slab *span);
 void sy_large_give(sy_slab *span);
-/* As sy_run_move. */
+/* As sy_run_move, for two large spans. */
 bool sy_large_move(const sy_slab *from, sy_slab *to, size_t bytes);
 bool sy_large_resize(sy_slab *span, size_t bytes);
 /* Releases all kept spans. Returns whether one was released; *bytes: the memory that went back to

@@ -75,8 +75,16 @@ void sy_memory_shorten(const sy_memory *memory, uintptr_t start, size_t bytes, s
     sy_vmem_resize(memory->arena, start, bytes, less);
 }
 
+/* Near the most mappings that a process may have, the system refuses to commit a part of a mapping,
+ * since this would make two of one. To commit the whole span makes none, and takes no memory
+ * either. */
 int sy_memory_commit(const sy_memory *memory, uintptr_t start, size_t bytes) {
-    return memory->systems ? sy_os_commit((void *)start, bytes) : 0;
+    int error = errno;
+    if (!memory->systems || sy_os_commit((void *)start, bytes) == 0) return 0;
+    sy_vmem_span_of(memory->arena, start, &start, &bytes);
+    if (sy_os_commit((void *)start, bytes) != 0) return -1;
+    errno = error;
+    return 0;
 }
 
 bool sy_memory_discards(const sy_memory *memory) { return memory->systems || memory->discard; }

@@ -482,12 +482,13 @@ static void *alloc_growing(size_t size) {
 }
 
 /* Copies an object into its new place. If both places are spans and the system can, their pages are
- * moved instead. */
-static void move_content(const void *from, void *to, size_t bytes) {
+ * moved instead. False: the new place was lost, and can only be freed. */
+static bool move_content(const void *from, void *to, size_t bytes) {
     const sy_slab *source = bytes > SY_CLASS_SIZE_MAX ? span_of(from) : NULL;
     sy_slab *target = source ? span_of(to) : NULL;
-    if (!target || !sy_run_move(source, target, sy_round_up(bytes, SY_UNIT_BYTES)))
-        memcpy(to, from, bytes);
+    if (target) return sy_run_move(source, target, bytes);
+    memcpy(to, from, bytes);
+    return true;
 }
 
 /* Objects that are spans, become spans, are checked or guarded, or are none. */
@@ -504,11 +505,13 @@ static SY_COLD void *sy_realloc_slow(void *object, size_t size) {
     }
     sy_slab *span = checking(object) ? NULL : span_of(object);
     if (span && span_fits(span, size)) return object;
-    void *moved = size > have && size > SY_CLASS_SIZE_MAX ? alloc_growing(size) : alloc(size);
-    if (!moved) return NULL;
-    move_content(object, moved, have < size ? have : size);
-    sy_free(object);
-    return moved;
+    for (;;) {
+        void *moved = size > have && size > SY_CLASS_SIZE_MAX ? alloc_growing(size) : alloc(size);
+        if (!moved) return NULL;
+        bool done = move_content(object, moved, have < size ? have : size);
+        sy_free(done ? object : moved);
+        if (done) return moved;
+    }
 }
 
 static void *move_to_class(void *object, unsigned class_number, size_t size) {

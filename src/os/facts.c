@@ -37,7 +37,6 @@ static void read_all(void) {
     SET(cpus, sy_os_cpu_count());
     SET(huge_is_usual, sy_os_huge_is_usual());
     SET(huge_is_possible, sy_os_huge_is_possible());
-    SET(commit_is_strict, sy_os_commit_is_strict());
     SET(files_are_read, true);
 }
 

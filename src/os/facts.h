@@ -42,7 +42,6 @@ typedef struct sy_facts {
     _Atomic uint64_t memory_stall; /* sy_os_memory_stall; UINT64_MAX: unknown */
     _Atomic bool huge_is_usual;    /* the system gives huge pages to all programs, */
     _Atomic bool huge_is_possible; /* or to those that ask for them */
-    _Atomic bool commit_is_strict; /* it promises no more memory than it has */
 } sy_facts;
 
 extern SY_HIDDEN sy_facts sy_facts_now;

@@ -61,7 +61,7 @@ static _Atomic size_t blocks;
 static __thread int thread_cpu = -1;
 static unsigned cpu_count;
 static size_t memory_limit, resident, stall;
-static bool guards_split, moves_forbidden, huge_is_usual;
+static bool guards_split, moves_forbidden, move_is_lost, huge_is_usual;
 static bool clock_stands;
 static uint64_t clock_ns, waited_ns;
 static const char *option_name, *option_text;
@@ -231,7 +231,7 @@ void sy_fake_reset(void) {
     traced = false;
     terminal = TERMINAL_REAL;
     child_work = NULL;
-    guards_split = moves_forbidden = huge_is_usual = false;
+    guards_split = moves_forbidden = move_is_lost = huge_is_usual = false;
     pthread_mutex_unlock(&lock);
     sy_facts_read();
 }
@@ -356,18 +356,24 @@ int __wrap_sy_os_discard(void *start, size_t bytes) {
                     __real_sy_os_discard, stayed, start, bytes);
 }
 
-int __real_sy_os_move(void *from, void *to, size_t bytes);
-int __wrap_sy_os_move(void *from, void *to, size_t bytes);
+size_t __real_sy_os_move(void *from, void *to, size_t bytes, bool *lost);
+size_t __wrap_sy_os_move(void *from, void *to, size_t bytes, bool *lost);
 
-int __wrap_sy_os_move(void *from, void *to, size_t bytes) {
+size_t __wrap_sy_os_move(void *from, void *to, size_t bytes, bool *lost) {
     enter(SY_FAKE_MOVE);
     check_range(&committed, "move from what is not committed", from, bytes);
     check_range(&committed, "move to what is not committed", to, bytes);
     bool fails_here = fails(SY_FAKE_MOVE, bytes) || moves_forbidden;
-    int result = fails_here ? -1 : __real_sy_os_move(from, to, bytes);
-    if (result == 0) done(SY_FAKE_MOVE, bytes);
+    size_t moved = 0, page = sy_os_page_size();
+    *lost = false;
+    if (!fails_here)
+        moved = __real_sy_os_move(from, to, move_is_lost ? bytes / 2 & -page : bytes, lost);
+    *lost |= move_is_lost && !fails_here;
+    moves_forbidden |= *lost;
+    move_is_lost &= !*lost;
+    if (moved) done(SY_FAKE_MOVE, moved);
     pthread_mutex_unlock(&lock);
-    return result;
+    return moved;
 }
 
 int __real_sy_os_decommit(void *start, size_t bytes);
@@ -376,6 +382,12 @@ int __wrap_sy_os_decommit(void *start, size_t bytes);
 int __wrap_sy_os_decommit(void *start, size_t bytes) {
     return on_range(SY_FAKE_DECOMMIT, &reserved, "decommit of what is not reserved",
                     __real_sy_os_decommit, became_reserved, start, bytes);
+}
+
+void sy_fake_lose_move(void) {
+    pthread_mutex_lock(&lock);
+    move_is_lost = true;
+    pthread_mutex_unlock(&lock);
 }
 
 void sy_fake_forbid_moves(bool forbidden) {
@@ -866,10 +878,11 @@ int __wrap_sy_os_write(int fd, const char *text, size_t length) {
     return 0;
 }
 
-_Noreturn void __real_sy_os_abort(void);
-_Noreturn void __wrap_sy_os_abort(void);
+_Noreturn void __real_sy_os_abort(const char *why);
+_Noreturn void __wrap_sy_os_abort(const char *why);
 
-_Noreturn void __wrap_sy_os_abort(void) {
-    if (catcher != NULL) longjmp(*catcher, 1);
-    __real_sy_os_abort();
+_Noreturn void __wrap_sy_os_abort(const char *why) {
+    if (catcher == NULL) __real_sy_os_abort(why);
+    if (why) __wrap_sy_os_write(2, why, strlen(why));
+    longjmp(*catcher, 1);
 }

@@ -100,6 +100,9 @@ void sy_fake_set_child(void (*work)(const void *question, void *answer));
 /* If `split`, sy_os_guards_split() is true on any system; else it is the real one's result. */
 void sy_fake_set_guards_split(bool split);
 
+/* The next move loses its target when half of it has moved; later ones are forbidden. */
+void sy_fake_lose_move(void);
+
 /* If `forbidden`, sy_os_can_move() is false and moves fail on any system. */
 void sy_fake_forbid_moves(bool forbidden);
 

@@ -11,10 +11,8 @@
 
 _Noreturn void sy_invariant_broken(const char *condition, const char *file, int line) {
     char text[512];
-    int length = snprintf(text, sizeof text, "slabyard: invariant broken: %s at %s:%d\n", condition,
-                          file, line);
-    sy_os_write(2, text, length < (int)sizeof text ? (size_t)length : sizeof text - 1);
-    sy_os_abort();
+    snprintf(text, sizeof text, "slabyard: invariant broken: %s at %s:%d\n", condition, file, line);
+    sy_os_abort(text);
 }
 
 #endif

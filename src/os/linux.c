@@ -22,6 +22,7 @@
 
 #include <slabyard/base.h>
 
+#include "base/bits.h"
 #include "base/cpu.h"
 #include "base/random.h"
 #include "facts.h"
@@ -56,6 +57,7 @@
 /* Names of the kernel that older headers lack, or that are not among the C library's headers. */
 #define WAIT_PRIVATE           128 /* FUTEX_WAIT_PRIVATE */
 #define WAKE_PRIVATE           129 /* FUTEX_WAKE_PRIVATE */
+#define COMPARE_PRIVATE        132 /* FUTEX_CMP_REQUEUE_PRIVATE */
 #define MOVE_AND_KEEP          4   /* 5.7; MREMAP_DONTUNMAP */
 #define ADVICE_POPULATE_READ   22  /* 5.14 */
 #define ADVICE_POPULATE_WRITE  23  /* 5.14 */
@@ -151,6 +153,65 @@ static void name_mapping(void *start, size_t bytes, const char *name) {
     errno = saved;
 }
 
+/* ---- near the most mappings that a process may have ---- */
+
+static bool move(void *from, void *to, size_t bytes) {
+    return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MOVE_AND_KEEP, to) == to;
+}
+
+/* Whether the process has all its mappings but five, or more. The kernel looks at this first of all
+ * when it is to move memory, so nothing is tried but a move between pages that no process has. */
+static bool has_too_many_mappings(void) {
+    size_t page = sy_os_page_size();
+    int saved = errno;
+    bool many = !move(NULL, (void *)page, page) && errno == ENOMEM;
+    errno = saved;
+    return many;
+}
+
+/* A mapping with nothing behind it for some GiB. It can be lengthened there, whatever the number of
+ * mappings. It is readable and writable, so to commit a part of it splits nothing. */
+static const size_t SPARE_BELOW = (size_t)32 << 30; /* the first reservation */
+
+static _Atomic(char *) spare_end; /* NULL: it was not made yet */
+
+/* Makes it, below memory that was just reserved: the kernel gives addresses downwards. */
+static void make_spare(const char *first) {
+    const size_t page = sy_os_page_size();
+    char *none = NULL, *place = (char *)(uintptr_t)first - SPARE_BELOW;
+    char *start = mmap(place, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) return;
+    keep_small(start, page);
+    if (!atomic_compare_exchange_strong(&spare_end, &none, start + page)) munmap(start, page);
+}
+
+/* If another thread does this at once, one of them finds that the end is not there any more. If the
+ * page before the end was released, the mapping is not used again. */
+static void *lengthen_spare(size_t bytes, size_t align) {
+    const size_t page = sy_os_page_size();
+    char *end = atomic_load(&spare_end), *seen = NULL;
+    while (end && end != seen) {
+        size_t gap = (size_t)(-(uintptr_t)end & (align - 1));
+        if (bytes > SIZE_MAX / 2 - gap) return NULL;
+        if (mremap(end - page, page, page + gap + bytes, 0) == end - page) {
+            atomic_store(&spare_end, end + gap + bytes);
+            return end + gap;
+        }
+        seen = end;
+        if (errno == EFAULT) atomic_compare_exchange_strong(&spare_end, &end, NULL);
+        end = atomic_load(&spare_end);
+    }
+    return NULL;
+}
+
+/* Called before a range is released: if it is the end of the mapping, the mapping is shorter. */
+static void shorten_spare(char *start, size_t bytes) {
+    char *end = start + bytes;
+    atomic_compare_exchange_strong(&spare_end, &end, start);
+}
+
+/* ---- reservations ---- */
+
 static void *map_nothing(void *hint, size_t bytes) {
     void *start = mmap(hint, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return start == MAP_FAILED ? NULL : start;
@@ -181,6 +242,10 @@ static void *reserve_more_and_cut(size_t bytes, size_t align) {
 void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
     if (sy_linux_made_to_fail("reserve")) return NULL;
     int saved = errno;
+    if (has_too_many_mappings()) {
+        void *part = lengthen_spare(bytes, align);
+        if (part) return part;
+    }
     void *start = reserve_exactly(bytes, align);
     if (!start) start = reserve_more_and_cut(bytes, align);
     if (start) errno = saved;
@@ -190,6 +255,7 @@ void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
     }
     keep_small(start, bytes);
     name_mapping(start, bytes, name);
+    if (!atomic_load_explicit(&spare_end, memory_order_relaxed)) make_spare(start);
     return start;
 }
 
@@ -270,13 +336,8 @@ int sy_os_populate(void *start, size_t bytes) {
     return 0;
 }
 
-static bool move(void *from, void *to, size_t bytes) {
-    return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MOVE_AND_KEEP, to) == to;
-}
-
-/* Whether the kernel can move two mappings at once (Linux 6.17). An older kernel unmaps `to` before
- * it refuses, and then another thread might get these addresses. So this is tried with mappings
- * that nothing else uses. */
+/* Whether the kernel can move two mappings at once (Linux 6.17). An older kernel has other rules for
+ * what it refuses, and when. So this is tried with mappings that nothing else uses. */
 static bool kernel_moves_mappings(void) {
     size_t page = sy_os_page_size();
     char *from = sy_os_reserve(4 * page, page, NULL), *to = from ? from + 2 * page : NULL;
@@ -292,50 +353,101 @@ bool sy_os_space_is_limited(void) {
            getrlimit(RLIMIT_DATA, &data) != 0 || data.rlim_cur != RLIM_INFINITY;
 }
 
-/* mremap first unmaps `to`, and only then checks the limits. So with a limit on writable memory or
- * on address space it could fail and leave a hole. */
+enum { MOVES_UNKNOWN, MOVES, MOVES_NOT };
+
+static _Atomic int moves;
+
 bool sy_os_can_move(void) {
-    enum { UNKNOWN, CAN, CANNOT };
-    static _Atomic int known;
-    int saved = errno;
-    int state = atomic_load_explicit(&known, memory_order_relaxed);
-    if (state == UNKNOWN) {
-        bool strict = atomic_load_explicit(&sy_facts_now.commit_is_strict, memory_order_relaxed);
-        bool can = !accepts_any_advice() && !strict && kernel_moves_mappings();
-        state = can ? CAN : CANNOT;
-        atomic_store_explicit(&known, state, memory_order_relaxed);
+    int state = atomic_load_explicit(&moves, memory_order_relaxed);
+    if (state == MOVES_UNKNOWN) {
+        int saved = errno, found;
+        found = !accepts_any_advice() && kernel_moves_mappings() ? MOVES : MOVES_NOT;
+        if (atomic_compare_exchange_strong(&moves, &state, found)) state = found;
+        errno = saved;
     }
-    bool can = state == CAN && !sy_os_space_is_limited();
-    errno = saved;
-    return can;
+    return state == MOVES;
 }
 
-/* Whether this page is mapped. */
-static bool is_mapped(void *page) {
-    unsigned char resident;
-    return mincore(page, sy_os_page_size(), &resident) == 0;
+/* Whether a range that is mapped lies in one mapping. To lengthen it across nearly all of the
+ * address space fails, and for a range of several mappings with an error of its own. */
+static bool is_one_mapping(char *start, size_t bytes) {
+    const size_t most = ((size_t)1 << 47) - ((size_t)1 << 20);
+    if (mremap(start, bytes, most, 0) == MAP_FAILED) return errno != EFAULT;
+    munmap(start + bytes, most - bytes);
+    return true;
 }
 
-bool sy_os_is_backed(const void *address) {
+/* Maps a range again from which a refused move may have taken the mapping. False: it could not be
+ * mapped, or another thread has mapped something there. */
+static bool map_again(void *start, size_t bytes) {
+    const int here = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    void *mapped = mmap(start, bytes, PROT_READ | PROT_WRITE, here, -1, 0);
+    if (mapped == start) keep_small(start, bytes);
+    if (mapped != start && mapped != MAP_FAILED) munmap(mapped, bytes);
+    return mapped == start;
+}
+
+/* Whether a refused move has taken the mapping of the target, so that it cannot be used. A kernel
+ * that has too many mappings has refused before it changed anything. */
+static bool has_lost(void *target, size_t bytes) {
+    return errno == ENOMEM && !map_again(target, bytes) && !has_too_many_mappings();
+}
+
+/* The length of the mapping from `start` on, at most `most`. Mappings mostly end at multiples of
+ * 256 KiB, between which this searches; a program may have split some of them elsewhere. */
+static size_t length_of_mapping(char *start, size_t most) {
+    const size_t step = 256 << 10, page = sy_os_page_size();
+    if (is_one_mapping(start, most)) return most;
+    size_t least = page, longer = most;
+    for (size_t next = step; next < longer; next *= 2) {
+        if (is_one_mapping(start, next))
+            least = next;
+        else
+            longer = next;
+    }
+    const size_t unit = longer > step ? step : page;
+    while (longer - least > unit) {
+        size_t middle = sy_round_up(least + (longer - least) / 2, unit);
+        if (middle < longer && is_one_mapping(start, middle))
+            least = middle;
+        else
+            longer = middle < longer ? middle : longer - unit;
+    }
+    return least;
+}
+
+/*
+ * The kernel moves several mappings one after the other, and may refuse at any of them. One mapping
+ * it refuses before it changes anything if there are too many mappings. If a limit forbids more
+ * memory, it refuses after it has unmapped the target, although there would not be more. So each
+ * move is of one mapping.
+ */
+size_t sy_os_move(void *from, void *to, size_t bytes, bool *lost) {
     int saved = errno;
-    unsigned char resident = 0;
-    (void)mincore((void *)((uintptr_t)address & -sy_os_page_size()), 1, &resident);
+    size_t moved = 0;
+    bool can = !sy_linux_made_to_fail("move") && sy_os_can_move();
+    *lost = false;
+    while (can && moved < bytes) {
+        char *source = (char *)from + moved, *target = (char *)to + moved;
+        size_t piece = length_of_mapping(source, bytes - moved);
+        can = move(source, target, piece);
+        if (can)
+            moved += piece;
+        else
+            *lost = has_lost(target, piece);
+    }
+    if (*lost) atomic_store_explicit(&moves, MOVES_NOT, memory_order_relaxed);
     errno = saved;
-    return resident & 1;
+    return moved;
 }
 
-/* If the kernel refuses, it has unmapped `to`, which is mapped again here. If it has moved a first
- * mapping and refused a second one, the content of `from` is lost, and the process is aborted. */
-int sy_os_move(void *from, void *to, size_t bytes) {
-    const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    if (sy_linux_made_to_fail("move") || !sy_os_can_move()) return -1;
+/* The comparison is the kernel's, which can say that the address is not mapped. */
+bool sy_os_is_written(const void *address) {
     int saved = errno;
-    bool moved = move(from, to, bytes);
-    if (!moved && (is_mapped(to) || mmap(to, bytes, PROT_READ | PROT_WRITE, again, -1, 0) != to))
-        sy_os_abort();
-    if (!moved) keep_small(to, bytes);
+    bool differs =
+        syscall(SYS_futex, address, COMPARE_PRIVATE, 0, 0, address, 0) != 0 && errno == EAGAIN;
     errno = saved;
-    return moved ? 0 : -1;
+    return differs;
 }
 
 int sy_os_decommit(void *start, size_t bytes) {
@@ -357,7 +469,9 @@ int sy_os_discard(void *start, size_t bytes) {
 }
 
 int sy_os_release(void *start, size_t bytes) {
-    return sy_linux_made_to_fail("release") ? -1 : munmap(start, bytes);
+    if (sy_linux_made_to_fail("release")) return -1;
+    shorten_spare(start, bytes);
+    return munmap(start, bytes);
 }
 
 int sy_os_huge(void *start, size_t bytes, bool wanted) {
@@ -369,12 +483,15 @@ bool sy_os_huge_is_usual(void) { return sy_linux_huge_setting("") == SY_LINUX_HU
 
 bool sy_os_huge_is_possible(void) { return sy_linux_huge_setting("") != SY_LINUX_HUGE_NEVER; }
 
-bool sy_os_commit_is_strict(void) { return sy_linux_commit_is_strict(""); }
+/* The kernel clears a huge page at the first write to it, which takes longer than this; a small one
+ * takes a few microseconds. */
+static const uint64_t CLEARS_HUGE_NS = 20000;
 
 /* While the range has the advice, its first write gets a huge page. If the kernel has page tables
  * for the range already, this write gets a small page, and MADV_COLLAPSE makes a huge one of it
- * (Linux 6.1; it works even where the administrator has forbidden huge pages). Afterwards the range
- * becomes one mapping with its neighbours again. */
+ * (Linux 6.1; it works even where the administrator has forbidden huge pages). If the time of the
+ * write misleads, the huge page is made once more, or some pages get their memory later. Afterwards
+ * the range becomes one mapping with its neighbours again. */
 int sy_os_make_huge(void *start, size_t bytes) {
     if (sy_linux_made_to_fail("huge")) return -1;
     int saved = errno;
@@ -382,9 +499,9 @@ int sy_os_make_huge(void *start, size_t bytes) {
         !atomic_load_explicit(&sy_facts_now.huge_is_possible, memory_order_relaxed))
         return fail_with_errno(EINVAL);
     if (madvise(start, bytes, MADV_HUGEPAGE) != 0) return -1;
-    const size_t page = sy_os_page_size();
-    touch(start, page);
-    bool done = sy_os_is_backed((char *)start + bytes - page) ||
+    uint64_t before = sy_os_thread_time();
+    touch(start, sy_os_page_size());
+    bool done = sy_os_thread_time() - before >= CLEARS_HUGE_NS ||
                 madvise(start, bytes, ADVICE_COLLAPSE) == 0;
     keep_small(start, bytes);
     if (!done) return -1;
@@ -541,16 +658,19 @@ uint64_t sy_os_random(void) {
 
 /* ---- threads and processes ---- */
 
-static __thread unsigned own_number; /* 0: not asked yet */
-
+/* The C library knows the thread's number, and makes the id of the thread's clock of it in the
+ * kernel's manner, without a system call: all bits inverted, with the kind of clock in the last
+ * three. */
 unsigned sy_os_thread(void) {
-    if (!own_number) own_number = (unsigned)syscall(SYS_gettid);
-    return own_number;
+    enum { KIND_BITS = 3, KIND_OF_THREAD = 6 };
+    clockid_t clock;
+    if (pthread_getcpuclockid(pthread_self(), &clock) != 0 ||
+        (clock & ((1 << KIND_BITS) - 1)) != KIND_OF_THREAD)
+        return (unsigned)syscall(SYS_gettid);
+    return (unsigned)~(clock >> KIND_BITS);
 }
 
 bool sy_os_is_own_thread(void) { return (unsigned)syscall(SYS_gettid) == sy_os_thread(); }
-
-void sy_os_thread_forked(void) { own_number = 0; }
 
 void sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
     int saved = errno;
@@ -720,4 +840,7 @@ _Noreturn void sy_os_end(int status) {
     _exit(status);
 }
 
-_Noreturn void sy_os_abort(void) { abort(); }
+_Noreturn void sy_os_abort(const char *why) {
+    if (why) (void)write_all(sy_os_stderr(), why, strlen(why));
+    abort();
+}

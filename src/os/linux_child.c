@@ -75,7 +75,7 @@ static void be_silent(void) {
 static _Noreturn void work_and_end(void) {
     task.work(task.question, task.answer);
     kill(getpid(), SIGKILL);
-    abort();
+    _exit(1); /* if a filter of system calls refuses the signal */
 }
 
 static int be_the_child(void *wanted) {

@@ -251,12 +251,6 @@ static bool read_setting(const char *root, const char *directory, const char *fi
     return known;
 }
 
-bool sy_linux_commit_is_strict(const char *root) {
-    char value[VALUE_BYTES], *rest;
-    return read_setting(root, "/proc/sys/vm", "overcommit_memory", value) &&
-           parse_limit(value, &rest) == 2;
-}
-
 sy_linux_huge sy_linux_huge_setting(const char *root) {
     char value[VALUE_BYTES];
     if (!read_setting(root, "/sys/kernel/mm/transparent_hugepage", "enabled", value))

@@ -30,9 +30,6 @@ uint64_t sy_linux_memory_stall(const char *root);
 /* The least processor quota, rounded up to whole processors, at least 1; UINT_MAX: none. */
 unsigned sy_linux_group_cpus(const char *root);
 
-/* Whether the system refuses to promise more memory than it has (vm.overcommit_memory is 2). */
-bool sy_linux_commit_is_strict(const char *root);
-
 /* To which programs the system gives transparent huge pages: to none, to those that ask for them,
  * or to all. */
 typedef enum sy_linux_huge {

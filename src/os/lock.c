@@ -111,19 +111,14 @@ static uint32_t set_free(sy_lock *lock) {
 #ifdef SY_DEBUG
 static _Thread_local uint32_t held_of_rank[SY_RANK_LAST + 1];
 
-static _Noreturn void out_of_order(const char *message) {
-    sy_os_write(2, message, strlen(message));
-    sy_os_abort();
-}
-
 void sy_lock_note_acquire(const sy_lock *lock) {
     for (unsigned rank = lock->rank + 1; rank <= SY_RANK_LAST; rank++)
-        if (held_of_rank[rank]) out_of_order("slabyard: a lock was taken out of order\n");
+        if (held_of_rank[rank]) sy_os_abort("slabyard: a lock was taken out of order\n");
     held_of_rank[lock->rank]++;
 }
 
 void sy_lock_note_release(const sy_lock *lock) {
-    if (held_of_rank[lock->rank]-- == 0) out_of_order("slabyard: a lock was released unheld\n");
+    if (held_of_rank[lock->rank]-- == 0) sy_os_abort("slabyard: a lock was released unheld\n");
 }
 
 /* The thread may have been interrupted by a signal when it had noted a lock and not yet taken it.

@@ -41,7 +41,8 @@
  * `name` appears in the system's list of mappings, if that has names; it is printable, under 80
  * characters, without \ $ ` [ ]. NULL: no name. ENOMEM: no address space, a limit on it, or too
  * many mappings. The range gets no huge pages unless one of the functions below asks for them,
- * whatever the system's setting. */
+ * whatever the system's setting. Near the most mappings that a process may have, the range
+ * lengthens one that there is, and is accessible. */
 void *sy_os_reserve(size_t bytes, size_t align, const char *name);
 
 /* Whether later reservations get names: false at first. */
@@ -63,13 +64,20 @@ int sy_os_populate(void *start, size_t bytes);
  * as zero. -1: the memory is still held, and the content may be lost. */
 int sy_os_discard(void *start, size_t bytes);
 
-/* Moves the memory and content of one committed range of `bytes` to another. The old content of
- * `to` is lost; `from` stays committed and reads as zero. -1: `from` is unchanged, and the content
- * of `to` may be lost. */
-int sy_os_move(void *from, void *to, size_t bytes);
+/*
+ * Moves the memory and content of one committed range to another, from the front on. Returns how
+ * many bytes have moved; these stay committed in `from` and read as zero. Fewer than `bytes`: the
+ * system refused the rest, for example because there are too many mappings. The rest of `from` is
+ * unchanged. The old content of `to` is lost, also where nothing moved. errno is unchanged.
+ *
+ * *lost: behind what has moved, a part of `to` is no longer mapped, and other memory of the process
+ * may lie there already. So nothing but what has moved may be used, and `to` must not be released.
+ * This takes a limit that was set below what the process has (RLIMIT_AS, RLIMIT_DATA), or strict
+ * overcommit with no memory left. From then on nothing moves in this process.
+ */
+size_t sy_os_move(void *from, void *to, size_t bytes, bool *lost);
 
-/* Whether sy_os_move works at present. It needs Linux 6.17 or newer, no limit on address space or
- * data (RLIMIT_AS, RLIMIT_DATA), and no strict overcommit when it is first asked. */
+/* Whether sy_os_move works in this process. It needs Linux 6.17 or newer. */
 bool sy_os_can_move(void);
 
 /* Brings a range back to the state in which sy_os_reserve returned it: one mapping, with no page
@@ -90,12 +98,12 @@ int sy_os_huge(void *start, size_t bytes, bool wanted);
 /* Backs a committed range with one huge page now, and leaves its content as it is. The range is as
  * long as a huge page and begins at a multiple of this (2 MiB, if pages have 4 KiB). If a part of
  * it is discarded later, this part gets small pages again. -1: the system has no huge page at
- * present, or no such pages, or forbids them; the range has got memory for its first page only. A
- * range whose last page has memory already stays as it is, which counts as success. */
+ * present, or no such pages, or forbids them; the range has got memory for its first page only. */
 int sy_os_make_huge(void *start, size_t bytes);
 
-/* Whether the page at an address has memory. Also false if the system does not tell. */
-bool sy_os_is_backed(const void *address);
+/* Whether the 32 bits at an address, a multiple of 4, are other than zero. False: they are zero, or
+ * cannot be read; any address may be passed. */
+bool sy_os_is_written(const void *address);
 
 /* Includes the range in core dumps (`wanted`), or leaves it out. Advice, as above. */
 int sy_os_dump(void *start, size_t bytes, bool wanted);
@@ -179,10 +187,6 @@ bool sy_os_space_is_limited(void);
 bool sy_os_huge_is_usual(void);
 bool sy_os_huge_is_possible(void);
 
-/* Whether the system promises no more memory than it has (vm.overcommit_memory is 2). Reads a
- * file. */
-bool sy_os_commit_is_strict(void);
-
 /* ---- background threads ---- */
 
 /*
@@ -219,16 +223,11 @@ void sy_os_take_signals(void);
 
 /* ---- threads and processes ---- */
 
-/* The system's number for the calling thread. The first call in a thread is a system call, later
- * ones are a load. */
+/* The system's number for the calling thread. A call of the C library. */
 unsigned sy_os_thread(void);
 /* False in a child of vfork: it runs in its parent's memory, with the thread-local variables of the
  * thread that called vfork. A system call. */
 bool sy_os_is_own_thread(void);
-
-/* To be called in the child of a fork: forgets the number that the calling thread had in the
- * parent. */
-void sy_os_thread_forked(void);
 
 /* Sleeps while *word == expected. May return without a reason: the caller tests the word again. */
 void sy_os_wait(_Atomic uint32_t *word, uint32_t expected);
@@ -485,7 +484,8 @@ int sy_os_write(int fd, const char *text, size_t length);
  * run. */
 _Noreturn void sy_os_end(int status);
 
-/* Ends the process abnormally, with a core if the system makes cores. */
-_Noreturn void sy_os_abort(void);
+/* Writes `why`, a whole line, to stderr, and ends the process abnormally, with a core if the system
+ * makes cores. NULL: a report has said why. Nothing else in the library ends the process so. */
+_Noreturn void sy_os_abort(const char *why);
 
 #endif

@@ -103,7 +103,6 @@ static void recover_all(void) {
 
 static void after_fork_in_child(void) {
     int error = errno;
-    sy_os_thread_forked();
     sy_lock_begin_child();
     drop_all();
     inherit_all();

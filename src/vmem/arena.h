@@ -274,6 +274,11 @@ extern SY_HIDDEN const sy_part sy_arenas_part;
 /* In the child of a fork: makes an arena whole again that another thread was changing. */
 void sy_vmem_recover(sy_vmem *arena);
 
+/* ---- look.c ---- */
+
+/* The span that has the value. The value is allocated, so the span stays. */
+void sy_vmem_span_of(const sy_vmem *arena, uintptr_t value, uintptr_t *start, size_t *size);
+
 /* ---- quantum.c ---- */
 
 /* Opens the quantum caches for sizes up to `cached_max`. 0, or -1 with ENOMEM. */

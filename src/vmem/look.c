@@ -35,6 +35,14 @@ int sy_vmem_contains(const sy_vmem *arena_, uintptr_t start, size_t size) {
     return inside;
 }
 
+void sy_vmem_span_of(const sy_vmem *arena_, uintptr_t value, uintptr_t *start, size_t *size) {
+    sy_vmem *arena = lock(arena_);
+    const sy_boundary *span = sy_span_at_or_before(arena, value);
+    *start = span->start;
+    *size = span->size;
+    sy_lock_release(&arena->lock);
+}
+
 /* Takes both locks, so that segments on their way from magazines to the arena are counted once. */
 static sy_vmem *lock_with_held(const sy_vmem *arena_, size_t *held) {
     *held = 0;

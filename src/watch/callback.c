@@ -42,12 +42,13 @@ static void add_leaving(void *arg) {
 
 static SY_COLD void sy_callback_report(const char *how, const char *next) {
     leaving left = {how, next, 0};
-    if (sy_report_begin()) {
+    bool reports = sy_report_begin();
+    if (reports) {
         left.stack = sy_stack_whole();
         sy_os_on_own_stack(add_leaving, &left);
         sy_report_end();
     }
-    sy_os_abort();
+    sy_os_abort(reports ? NULL : "slabyard: callback left, while a report was written\n");
 }
 
 SY_COLD void sy_callback_unwound(void) {

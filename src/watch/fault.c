@@ -372,13 +372,17 @@ static void add_fault(void *arg) {
     add_next(fault);
 }
 
-void sy_report_fault(const sy_fault *fault) {
+/* False: this thread is writing a report already. */
+static bool report(const sy_fault *fault) {
     finding found = {.fault = fault};
-    if (!sy_report_begin()) return;
+    if (!sy_report_begin()) return false;
     if (!sy_os_interrupted()) found.stack = sy_stack_whole();
     sy_os_on_own_stack(add_fault, &found);
     sy_report_end();
+    return true;
 }
+
+void sy_report_fault(const sy_fault *fault) { report(fault); }
 
 /* Calls the handler, if there is one. Returns whether there is. */
 static bool handled(const sy_fault *fault) {
@@ -397,10 +401,11 @@ static bool handled(const sy_fault *fault) {
 
 void sy_fault_raise(const sy_fault *fault) {
     if (handled(fault)) return;
-    sy_report_fault(fault);
-    if (!atomic_load_explicit(&sy_options_now.go_on, memory_order_relaxed)) sy_os_abort();
+    bool reported = report(fault);
+    if (!atomic_load_explicit(&sy_options_now.go_on, memory_order_relaxed))
+        sy_os_abort(reported ? NULL : "slabyard: misuse was found while a report was written\n");
 }
 
 void sy_fault_tell(const sy_fault *fault) {
-    if (!handled(fault)) sy_report_fault(fault);
+    if (!handled(fault)) report(fault);
 }

@@ -225,14 +225,31 @@ static void no_commit(void *arg) {
     must(run != NULL);
     sy_vmem_stats before, after;
     sy_vmem_get_stats(sy_memory_main.arena, &before);
-    sy_fake_fail_nth(SY_FAKE_COMMIT, 1);
+    sy_fake_fail_from(SY_FAKE_COMMIT, 1);
     errno = 0;
     must(!sy_run_take(&sy_memory_main, 63 * SY_UNIT_BYTES, 1, 0, &clean) && errno == ENOMEM);
-    sy_fake_fail_nth(SY_FAKE_COMMIT, 1);
+    sy_fake_fail_from(SY_FAKE_COMMIT, 1);
     errno = 0;
     must(!sy_run_take(&sy_memory_main, 20 * MIB, 1, 0, &clean) && errno == ENOMEM);
     sy_vmem_get_stats(sy_memory_main.arena, &after);
     must(after.allocated == before.allocated && after.total == before.total);
+}
+
+/* Near the most mappings a part of an extent cannot be committed, but all of it can. */
+static void one_commit_less(void *arg) {
+    bool clean;
+    (void)arg;
+    must(sy_memory_part.start() == 0);
+    sy_fake_fail_nth(SY_FAKE_COMMIT, 3); /* after those of a header and the descriptors */
+    errno = 7;
+    sy_slab *run = sy_run_take(&sy_memory_main, 1, 1, 0, &clean);
+    must(run && errno == 7 && sy_fake_failures(SY_FAKE_COMMIT) == 1);
+    must(sy_fake_is_committed((void *)(run->start - SY_UNIT_BYTES), 2 * SY_CHUNK_BYTES));
+}
+
+static void an_extent_is_committed_whole_if_a_part_cannot_be(void **state) {
+    (void)state;
+    assert_int_equal(in_child(one_commit_less, NULL), 0);
 }
 
 static void what_cannot_be_committed_is_not_lost(void **state) {
@@ -250,6 +267,7 @@ int main(void) {
         cmocka_unit_test(where_the_map_lacks_space_a_smaller_extent_will_do),
         cmocka_unit_test(eight_gibibytes_are_few_pieces),
         cmocka_unit_test(what_cannot_be_committed_is_not_lost),
+        cmocka_unit_test(an_extent_is_committed_whole_if_a_part_cannot_be),
     };
     return cmocka_run_group_tests_name("address", tests, NULL, NULL);
 }

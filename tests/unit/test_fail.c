@@ -306,7 +306,12 @@ static int make_call(const char *call, char *start) {
     if (strcmp(call, "commit") == 0) return sy_os_commit(start, page);
     if (strcmp(call, "populate") == 0) return sy_os_populate(start, page);
     if (strcmp(call, "discard") == 0) return sy_os_discard(start, page);
-    if (strcmp(call, "move") == 0) return sy_os_move(start, start + page, page);
+    if (strcmp(call, "move") == 0) {
+        bool lost;
+        if (sy_os_move(start, start + page, page, &lost) == page) return 0;
+        errno = ENOMEM; /* it leaves errno as it was */
+        return -1;
+    }
     if (strcmp(call, "decommit") == 0) return sy_os_decommit(start, page);
     if (strcmp(call, "release") == 0) return sy_os_release(start, page);
     if (strcmp(call, "huge") == 0) return sy_os_huge(start, page, true);

@@ -151,8 +151,9 @@ static void growing_fails_without_memory(void **state) {
     (void)state;
     bool clean;
     sy_slab *span = take(5 * MIB, &clean);
-    sy_fake_fail_nth(SY_FAKE_COMMIT, 1);
+    sy_fake_fail_from(SY_FAKE_COMMIT, 1);
     assert_false(sy_run_resize(span, 8 * MIB));
+    sy_fake_succeed(SY_FAKE_COMMIT);
     assert_int_equal(span->bytes, 5 * MIB);
     assert_int_equal(used(), 5 * MIB);
     assert_true(sy_run_resize(span, 8 * MIB));
@@ -380,6 +381,53 @@ static void what_cannot_move_stays(void **state) {
     assert_int_equal(count_pages(span, 0), 5 * PAGES);
     assert_int_equal(kept(), 16 * MIB);
     sy_run_give(span);
+    nothing_is_left();
+}
+
+/* The span is made elsewhere, from new memory. */
+static void a_span_that_a_move_loses_is_replaced(void **state) {
+    (void)state;
+    bool clean;
+    if (!sy_os_can_move()) skip();
+    sy_run_give(take_filled(16, 1));
+    sy_fake_lose_move();
+    sy_slab *span = take(6 * MIB, &clean);
+    assert_true(clean);
+    assert_int_equal(count_pages(span, 0), 6 * PAGES);
+    assert_int_equal(used(), 6 * MIB);
+    assert_int_equal(kept(), 16 * MIB);
+    sy_run_give(span);
+    nothing_is_left();
+}
+
+static void content_that_moved_to_a_lost_span_comes_back(void **state) {
+    (void)state;
+    bool clean;
+    if (!sy_os_can_move()) skip();
+    sy_slab *from = take_filled(8, 1), *to = take(12 * MIB, &clean);
+    uintptr_t start = to->start;
+    sy_fake_lose_move();
+    assert_false(sy_run_move(from, to, 8 * MIB));
+    assert_int_equal(count_pages(from, 1), 8 * PAGES);
+    sy_run_give(to);
+    assert_int_equal(kept(), 0);
+    assert_null(sy_slab_at(start));
+    sy_slab *next = take(12 * MIB, &clean);
+    assert_true(next->start != start);
+    sy_run_give(next);
+    sy_run_give(from);
+    nothing_is_left();
+}
+
+static void what_does_not_move_is_copied(void **state) {
+    (void)state;
+    bool clean;
+    sy_slab *from = take_filled(8, 1), *to = take(12 * MIB, &clean);
+    sy_fake_forbid_moves(true);
+    assert_true(sy_run_move(from, to, 8 * MIB));
+    assert_int_equal(count_pages(to, 1), 8 * PAGES);
+    sy_run_give(to);
+    sy_run_give(from);
     nothing_is_left();
 }
 
@@ -686,6 +734,9 @@ int main(void) {
         TEST(what_is_too_much_of_a_piece_goes),
         TEST(pieces_grow_with_what_is_in_use),
         TEST(what_cannot_move_stays),
+        TEST(a_span_that_a_move_loses_is_replaced),
+        TEST(content_that_moved_to_a_lost_span_comes_back),
+        TEST(what_does_not_move_is_copied),
         TEST(what_has_room_to_grow_gathers_nothing),
         TEST(pieces_become_one_mapping_in_the_end),
         TEST(a_source_of_pieces_becomes_one_mapping),

@@ -231,9 +231,8 @@ static void one_that_is_not_gives_way(void **state) {
     pthread_barrier_destroy(&barrier);
 }
 
-/* The process becomes a child, in which this thread has another number. */
+/* The process becomes a child. */
 static void be_a_child(void) {
-    sy_os_thread_forked();
     recovered = 0;
     sy_lock_begin_child();
     sy_lock_drop(&second);

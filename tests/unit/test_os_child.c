@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -12,7 +14,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -227,12 +231,39 @@ static void a_child_of_vfork_is_told_apart(void **state) {
     assert_int_equal(status, 0);
 }
 
+static void *tell_number(void *number) {
+    *(unsigned *)number = sy_os_thread();
+    return NULL;
+}
+
+/* A sandbox may end a process that asks the system for the number. */
+static void number_threads_without_asking(void *arg) {
+    (void)arg;
+    unsigned own = (unsigned)syscall(SYS_gettid), other = 0;
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_gettid, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) return;
+    in_thread(tell_number, &other);
+    must(sy_os_thread() == own && other && other != own);
+}
+
+static void the_number_of_a_thread_needs_no_system_call(void **state) {
+    (void)state;
+    if (is_emulated() || SANITIZED) skip();
+    assert_int_equal(in_child(number_threads_without_asking, NULL), 0);
+}
+
 static void a_child_of_fork_has_its_own_thread(void **state) {
     (void)state;
     int status = 0;
     pid_t pid = fork();
     if (pid == 0) {
-        sy_os_thread_forked();
         _exit(!sy_os_is_own_thread());
     }
     assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
@@ -254,6 +285,7 @@ int main(void) {
         cmocka_unit_test(libraries_and_names_are_found),
         cmocka_unit_test(a_child_of_vfork_is_told_apart),
         cmocka_unit_test(a_child_of_fork_has_its_own_thread),
+        cmocka_unit_test(the_number_of_a_thread_needs_no_system_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

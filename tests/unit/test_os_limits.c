@@ -52,16 +52,6 @@ static int remove_root(void **state) {
     return system(command);
 }
 
-static void overcommit_is_strict_if_the_system_says_2(void **state) {
-    (void)state;
-    assert_false(sy_linux_commit_is_strict(root)); /* the file does not exist */
-    static const char *const values[] = {"0\n", "1\n", "2\n", "", "22\n", "x"};
-    for (int i = 0; i < 6; i++) {
-        put("/proc/sys/vm/overcommit_memory", values[i]);
-        assert_int_equal(sy_linux_commit_is_strict(root), i == 2);
-    }
-}
-
 static void huge_pages_are_allowed_if_the_system_says_so(void **state) {
     (void)state;
     assert_int_equal(sy_linux_huge_setting(root), SY_LINUX_HUGE_NEVER); /* there is no such file */
@@ -224,7 +214,6 @@ static void resident_memory_is_what_is_not_shared(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(overcommit_is_strict_if_the_system_says_2),
         TEST(huge_pages_are_allowed_if_the_system_says_so),
         TEST(groups_absent_are_no_limit),
         TEST(groups_v2_least_on_the_way_up_counts),
