@@ -144,8 +144,9 @@ bool sy_os_stack(uintptr_t here, sy_os_bounds *bounds) {
     uintptr_t page = here & -sy_os_page_size(), self = (uintptr_t)sy_linux_thread_pointer();
     uintptr_t known = bounds->high ? bounds->low : high & -sy_os_page_size();
     bool first = high != self;
-    bool own = first || page >= known ||
-               (known - page <= ASKED_MAX && sy_linux_is_readable(page, known - page));
+    bool own = first ? high - here < GROWTH
+                     : page >= known ||
+                           (known - page <= ASKED_MAX && sy_linux_is_readable(page, known - page));
     errno = saved;
     if (own) *bounds = (sy_os_bounds){first ? high - GROWTH : page, high};
     return own;
