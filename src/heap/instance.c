@@ -93,6 +93,8 @@ static SY_COLD sy_cache *add_class(sy_heap *heap, unsigned class_number) {
     if (!cache && fresh && locked && open_cache(heap, class_number, fresh) == 0) {
         cache = fresh;
         fresh = NULL;
+        cache->of_quota = atomic_load_explicit(&heap->quota.caches, memory_order_relaxed);
+        atomic_store_explicit(&heap->quota.caches, cache, memory_order_release);
         atomic_store_explicit(&heap->caches[class_number], cache, memory_order_release);
     }
     if (locked) sy_start_unlock();
