@@ -320,8 +320,8 @@ int sy_os_populate(void *start, size_t bytes) {
     return 0;
 }
 
-/* Whether the kernel can move two mappings at once (Linux 6.17). An older kernel has other rules for
- * what it refuses, and when. So this is tried with mappings that nothing else uses. */
+/* Whether the kernel can move two mappings at once (Linux 6.17). An older kernel has other rules
+ * for what it refuses, and when. So this is tried with mappings that nothing else uses. */
 static bool kernel_moves_mappings(void) {
     size_t page = sy_os_page_size();
     char *from = sy_os_reserve(4 * page, page, NULL), *to = from ? from + 2 * page : NULL;
