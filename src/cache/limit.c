@@ -46,6 +46,7 @@ const char *sy_refusal_text(sy_refusal refusal) {
     case SY_REFUSAL_HEAP_LIMIT: return "the limit of the heap is reached";
     case SY_REFUSAL_PROCESS_LIMIT: return "the limit of the process is reached";
     case SY_REFUSAL_CONSTRUCTOR: return "a constructor failed";
+    case SY_REFUSAL_CACHES: return "the heaps have too many size classes";
     }
     return "refused";
 }

@@ -47,6 +47,9 @@ enum {
     SY_CLIENT_FIRST = 1,
     /* Numbers below this are given out on demand only (the heap's classes), to fit in a byte. */
     SY_CLIENT_DEMANDED = 128,
+    /* Numbers that size classes of separate heaps may have together: the others are left for
+     * caches and arenas, however many heaps there are. */
+    SY_CLIENTS_OF_HEAPS = SY_CLIENTS_MAX / 4 * 3,
 };
 
 typedef struct sy_client_config {
@@ -81,6 +84,7 @@ typedef struct sy_client_config {
     bool guarded;    /* sees_frees is set too, and allocations to be guarded are calls
                       * (sy_client_due) */
     unsigned number; /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
+    bool of_heap;    /* a size class of a separate heap */
 } sy_client_config;
 
 typedef struct sy_magazine sy_magazine;
@@ -115,7 +119,7 @@ typedef struct sy_client_counts {
     uint64_t depot_steals;             /* hits in another CPU's shard */
 } sy_client_counts;
 
-/* Opens a client. 0, or -1 with ENOMEM (no number free) or EBUSY (that number is taken). */
+/* Opens a client. 0, or -1 with ENOSPC (no number free) or EBUSY (that number is taken). */
 int sy_client_open(sy_client *client, const sy_client_config *config);
 
 /*

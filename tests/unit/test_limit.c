@@ -240,8 +240,8 @@ static void what_ended_threads_left_does_too(void **state) {
     sy_cache_destroy(orders);
 }
 
-/* All objects of a slab, which are freed after the limit was reached and requests were refused. Each
- * way to free them makes room at once, although not all caches are searched at each refusal. */
+/* All objects of a slab, which are freed after the limit was reached and requests were refused.
+ * Each way to free them makes room at once, though not all caches are searched at each refusal. */
 typedef enum free_way {
     HERE,
     IN_A_THREAD_THAT_ENDS,
@@ -659,7 +659,7 @@ static void each_thread_has_its_own(void **state) {
 
 static void each_reason_has_a_text(void **state) {
     (void)state;
-    for (int i = SY_REFUSAL_NONE; i <= SY_REFUSAL_CONSTRUCTOR + 1; i++)
+    for (int i = SY_REFUSAL_NONE; i <= SY_REFUSAL_CACHES + 1; i++)
         for (int j = SY_REFUSAL_NONE; j < i; j++)
             assert_string_not_equal(sy_refusal_text((sy_refusal)i), sy_refusal_text((sy_refusal)j));
 }
